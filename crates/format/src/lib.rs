@@ -1,0 +1,2 @@
+//! Bytes and structs of shardtool datasets.
+#![forbid(unsafe_code)]

@@ -1,0 +1,131 @@
+//! TFRecord framing, exactly: a file is a sequence of frames and nothing else.
+//!
+//! ```text
+//! +0   u64 length of data, little-endian
+//! +8   u32 masked CRC32C of the eight length bytes
+//! +12  data
+//! +12+length  u32 masked CRC32C of data
+//! ```
+
+use crate::{Error, Result, checksum};
+
+/// Bytes before the data: its length and the length's CRC.
+pub const HEADER_BYTES: usize = 8 + 4;
+/// Bytes after the data: its CRC.
+pub const FOOTER_BYTES: usize = 4;
+/// Bytes that framing adds to each record's data.
+pub const OVERHEAD_BYTES: usize = HEADER_BYTES + FOOTER_BYTES;
+
+/// The header of a frame whose data has `length` bytes.
+pub fn header(length: u64) -> [u8; HEADER_BYTES] {
+    let mut bytes = [0; HEADER_BYTES];
+    let (len, crc) = bytes.split_at_mut(8);
+    len.copy_from_slice(&length.to_le_bytes());
+    crc.copy_from_slice(&checksum::mask(checksum::crc32c(len)).to_le_bytes());
+    bytes
+}
+
+/// The footer of a frame whose data has the (unmasked) CRC32C `data_crc`.
+pub fn footer(data_crc: u32) -> [u8; FOOTER_BYTES] {
+    checksum::mask(data_crc).to_le_bytes()
+}
+
+/// Length of the data, from a frame's header. `offset` is where the frame begins, for errors.
+///
+/// # Errors
+/// [`Error::LengthCrc`].
+pub fn data_length(header: &[u8; HEADER_BYTES], offset: u64) -> Result<u64> {
+    let (len, crc) = header.split_at(8);
+    let expected = u32::from_le_bytes(crc.try_into().expect("four bytes"));
+    let found = checksum::mask(checksum::crc32c(len));
+    if expected != found {
+        return Err(Error::LengthCrc { offset, expected, found });
+    }
+    Ok(u64::from_le_bytes(len.try_into().expect("eight bytes")))
+}
+
+/// Whether the CRC of a frame's data is checked. The length's always is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Check {
+    /// Check it: the default everywhere.
+    #[default]
+    Data,
+    /// Trust the data.
+    LengthOnly,
+}
+
+/// The data of the frame at the start of `bytes`, which may go on after it. `offset` is where `bytes` begin in the
+/// file, for errors.
+///
+/// # Errors
+/// [`Error::TruncatedFrame`], [`Error::LengthCrc`], [`Error::DataCrc`].
+///
+/// ```
+/// use shardtool_format::{checksum::crc32c, frame};
+/// let mut file = frame::header(5).to_vec();
+/// file.extend(b"hello");
+/// file.extend(frame::footer(crc32c(b"hello")));
+/// assert_eq!(file[..12], [5, 0, 0, 0, 0, 0, 0, 0, 0xea, 0xb2, 0x04, 0x3e]);
+/// assert_eq!(frame::data(&file, 0, frame::Check::Data).unwrap(), b"hello");
+/// ```
+pub fn data(bytes: &[u8], offset: u64, check: Check) -> Result<&[u8]> {
+    let found = bytes.len() as u64;
+    let header = bytes.first_chunk::<HEADER_BYTES>().ok_or(Error::TruncatedFrame {
+        offset,
+        needed: OVERHEAD_BYTES as u64,
+        found,
+    })?;
+    let length = data_length(header, offset)?;
+    let needed = length.saturating_add(OVERHEAD_BYTES as u64);
+    if needed > found {
+        return Err(Error::TruncatedFrame { offset, needed, found });
+    }
+    let (data, rest) = bytes[HEADER_BYTES..].split_at(length as usize);
+    if check == Check::Data {
+        let expected = u32::from_le_bytes(*rest.first_chunk().expect("the footer is inside `bytes`"));
+        let computed = checksum::mask(checksum::crc32c(data));
+        if expected != computed {
+            return Err(Error::DataCrc { offset, expected, found: computed });
+        }
+    }
+    Ok(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn framed(data: &[u8]) -> Vec<u8> {
+        let mut f = header(data.len() as u64).to_vec();
+        f.extend_from_slice(data);
+        f.extend_from_slice(&footer(checksum::crc32c(data)));
+        f
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_found() {
+        let good = framed(b"some bytes");
+        for bit in 0..good.len() * 8 {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(data(&bad, 0, Check::Data).is_err(), "bit {bit}");
+        }
+        for cut in 0..good.len() {
+            assert!(matches!(data(&good[..cut], 7, Check::Data), Err(Error::TruncatedFrame { offset: 7, .. })));
+        }
+    }
+
+    #[test]
+    fn unchecked_data_is_delivered_as_it_is() {
+        let mut bad = framed(b"some bytes");
+        bad[15] ^= 1;
+        assert_eq!(data(&bad, 0, Check::LengthOnly).unwrap(), b"somd bytes");
+        assert!(matches!(data(&bad, 0, Check::Data), Err(Error::DataCrc { .. })));
+    }
+
+    #[test]
+    fn an_absurd_length_is_a_truncated_frame() {
+        let f = header(u64::MAX);
+        assert!(matches!(data(&f, 0, Check::Data), Err(Error::TruncatedFrame { needed: u64::MAX, .. })));
+    }
+}

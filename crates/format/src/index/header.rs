@@ -1,0 +1,209 @@
+//! Header and directory of an index, as they lie in the file.
+
+use super::column::Element;
+use super::{ALIGNMENT, Column, Part};
+use crate::{Error, Result, checksum};
+
+/// Bytes of the header.
+pub const HEADER_BYTES: usize = 64;
+/// Bytes of an entry of the directory; the names follow after the last entry.
+pub const ENTRY_BYTES: usize = 48;
+/// First bytes of every index: one with the high bit set and both line ends, so that a transfer as text is noticed.
+pub const MAGIC: [u8; 8] = *b"\x89STX\r\n\x1a\n";
+/// Readers refuse another major version.
+pub const MAJOR_VERSION: u16 = 1;
+/// A later minor version only adds what readers may skip.
+pub const MINOR_VERSION: u16 = 0;
+/// Required features of version 1: none.
+const KNOWN_FLAGS: u32 = 0;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Header {
+    pub(super) columns: u32,
+    pub(super) records: u64,
+    pub(super) shard_bytes: u64,
+    pub(super) shard_crc: u32,
+    pub(super) directory_bytes: u64,
+    pub(super) index_bytes: u64,
+    pub(super) directory_crc: u32,
+}
+
+impl Header {
+    pub(super) fn to_bytes(self) -> [u8; HEADER_BYTES] {
+        let mut out = Vec::with_capacity(HEADER_BYTES);
+        out.extend(MAGIC);
+        out.extend(MAJOR_VERSION.to_le_bytes());
+        out.extend(MINOR_VERSION.to_le_bytes());
+        out.extend(0u32.to_le_bytes()); // required flags
+        out.extend(0u32.to_le_bytes()); // optional flags
+        out.extend(self.columns.to_le_bytes());
+        out.extend(self.records.to_le_bytes());
+        out.extend(self.shard_bytes.to_le_bytes());
+        out.extend(self.shard_crc.to_le_bytes());
+        out.extend(u32::try_from(self.directory_bytes).expect("a directory under 4 GiB").to_le_bytes());
+        out.extend(self.index_bytes.to_le_bytes());
+        out.extend(self.directory_crc.to_le_bytes());
+        out.extend(checksum::crc32c(&out).to_le_bytes());
+        out.try_into().expect("the fields above fill the header")
+    }
+
+    pub(super) fn parse(file: &[u8]) -> Result<Self> {
+        let found = file.len() as u64;
+        let truncated = |needed| Error::IndexTruncated { needed, found };
+        let header: &[u8; HEADER_BYTES] = file.first_chunk().ok_or(truncated(HEADER_BYTES as u64))?;
+        let mut fields = Fields(header);
+        let magic = fields.take::<8>();
+        if magic != MAGIC {
+            return Err(Error::IndexMagic { found: magic });
+        }
+        let crc = checksum::crc32c(&header[..HEADER_BYTES - 4]);
+        let expected = u32::from_le_bytes(*header.last_chunk().expect("four bytes"));
+        let version = fields.u16();
+        if version != MAJOR_VERSION && crc == expected {
+            return Err(Error::IndexVersion { found: version });
+        }
+        if crc != expected {
+            return Err(Error::IndexHeaderCrc { expected, found: crc });
+        }
+        let _minor = fields.u16();
+        let required = fields.u32();
+        if required & !KNOWN_FLAGS != 0 {
+            return Err(Error::IndexFlags { unknown: required & !KNOWN_FLAGS });
+        }
+        let _optional = fields.u32();
+        let header = Header {
+            columns: fields.u32(),
+            records: fields.u64(),
+            shard_bytes: fields.u64(),
+            shard_crc: fields.u32(),
+            directory_bytes: u64::from(fields.u32()),
+            index_bytes: fields.u64(),
+            directory_crc: fields.u32(),
+        };
+        if header.index_bytes > found {
+            return Err(truncated(header.index_bytes));
+        }
+        if header.index_bytes < found {
+            return Err(Error::IndexLayout { offset: header.index_bytes, problem: "bytes after the end of the index" });
+        }
+        Ok(header)
+    }
+
+    /// The directory's entries, checked against its CRC.
+    pub(super) fn directory<'a>(&self, file: &'a [u8]) -> Result<Vec<Entry<'a>>> {
+        let layout = |problem| Error::IndexLayout { offset: HEADER_BYTES as u64, problem };
+        let directory = usize::try_from(self.directory_bytes)
+            .ok()
+            .and_then(|n| file[HEADER_BYTES..].get(..n))
+            .ok_or(layout("a directory longer than the file"))?;
+        let found = checksum::crc32c(directory);
+        if found != self.directory_crc {
+            return Err(Error::IndexDirectoryCrc { expected: self.directory_crc, found });
+        }
+        let entries = self.columns as u64 * ENTRY_BYTES as u64;
+        let (entries, mut names) = usize::try_from(entries)
+            .ok()
+            .and_then(|n| directory.split_at_checked(n))
+            .ok_or(layout("a directory too short for its columns"))?;
+        let mut parsed = Vec::with_capacity(self.columns as usize);
+        for (i, entry) in entries.chunks_exact(ENTRY_BYTES).enumerate() {
+            let offset = (HEADER_BYTES + i * ENTRY_BYTES) as u64;
+            let layout = |problem| Error::IndexLayout { offset, problem };
+            let bytes = entry.try_into().expect("a whole entry");
+            let name_length = usize::from(u16::from_le_bytes([entry[2], entry[3]]));
+            let (name, rest) = names.split_at_checked(name_length).ok_or(layout("a name longer than the directory"))?;
+            let name = std::str::from_utf8(name).map_err(|_| layout("a column name that is not UTF-8"))?;
+            names = rest;
+            parsed.push(Entry { offset, bytes, name });
+        }
+        if !names.is_empty() {
+            return Err(layout("bytes after the last column name"));
+        }
+        Ok(parsed)
+    }
+}
+
+/// One entry of the directory.
+pub(super) struct Entry<'a> {
+    /// Where it lies in the file.
+    pub(super) offset: u64,
+    bytes: &'a [u8; ENTRY_BYTES],
+    name: &'a str,
+}
+
+impl Entry<'_> {
+    pub(super) fn write(column: &Column, out: &mut Vec<u8>) {
+        let none = Part { offset: 0, length: 0, crc: 0 };
+        let (first, second) = (column.parts[0], column.parts.get(1).copied().unwrap_or(none));
+        out.push((column.parts.len() - 1) as u8);
+        out.push(column.element as u8);
+        out.extend(u16::try_from(column.name.len()).expect("a name under 64 KiB").to_le_bytes());
+        out.extend(0u32.to_le_bytes()); // reserved
+        for part in [first, second] {
+            out.extend(part.offset.to_le_bytes());
+            out.extend(part.length.to_le_bytes());
+        }
+        out.extend(first.crc.to_le_bytes());
+        out.extend(second.crc.to_le_bytes());
+    }
+
+    /// The column, whose parts must begin at `end`; moves `end` past them and their padding.
+    pub(super) fn column(&self, records: u64, end: &mut u64) -> Result<Column> {
+        let layout = |problem| Error::IndexLayout { offset: self.offset, problem };
+        let mut fields = Fields(self.bytes);
+        let [kind, element] = fields.take();
+        let _name_length = fields.u16();
+        if fields.u32() != 0 {
+            return Err(layout("a reserved field that is not zero"));
+        }
+        let [mut first, mut second] = [(); 2].map(|()| Part { offset: fields.u64(), length: fields.u64(), crc: 0 });
+        (first.crc, second.crc) = (fields.u32(), fields.u32());
+        let element = Element::from_code(element).ok_or(layout("an unknown element type"))?;
+        let (parts, width) = match (kind, element) {
+            (0, Element::Bytes) | (1, Element::U32 | Element::U64 | Element::I64 | Element::F32) => {
+                return Err(layout("an element type that its kind of column cannot have"));
+            }
+            (0, _) if (second.offset, second.length, second.crc) != (0, 0, 0) => {
+                return Err(layout("a second part in a fixed-width column"));
+            }
+            (0, _) => (vec![first], element.width()),
+            (1, _) => (vec![first, second], Element::U64.width()),
+            _ => return Err(layout("an unknown kind of column")),
+        };
+        if records.checked_mul(width as u64) != Some(first.length) {
+            return Err(layout("a column with another number of rows than there are records"));
+        }
+        for part in &parts {
+            if part.offset != *end {
+                return Err(layout("a part that does not begin where the one before it ends"));
+            }
+            *end = part.padded_end().ok_or(layout("a part that ends past any file"))?;
+        }
+        Ok(Column { name: self.name.to_owned(), element, parts })
+    }
+}
+
+const _: () = assert!((HEADER_BYTES as u64).is_multiple_of(ALIGNMENT));
+
+/// Little-endian fields, one after the other.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let (head, tail) = self.0.split_first_chunk().expect("the layout's fields fit its size");
+        self.0 = tail;
+        *head
+    }
+
+    fn u16(&mut self) -> u16 {
+        u16::from_le_bytes(self.take())
+    }
+
+    fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.take())
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.take())
+    }
+}

@@ -1,0 +1,125 @@
+//! Indexes: written then read, every flipped bit found, hostile directories refused.
+
+use shardtool_format::index::{self, Builder, Index};
+use shardtool_format::{Error, checksum};
+
+fn small() -> Vec<u8> {
+    let mut b = Builder::new(3, 1000, 0xdead_beef);
+    b.fixed(index::RECORD_OFFSET, &[0u64, 300, 700]);
+    b.fixed(index::IMAGE_LENGTH, &[10u32, 0, 30]);
+    b.variable(index::KEY, &[1, 1, 6], b"ahello".to_vec());
+    b.fixed("feature:weight", &[0.5f32, -1.0, 2.0]);
+    b.finish()
+}
+
+fn check_all(file: &[u8]) -> Result<Index, Error> {
+    let index = Index::parse(file)?;
+    (0..index.columns().len()).try_for_each(|c| index.check(file, c))?;
+    Ok(index)
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let file = small();
+    let index = check_all(&file).unwrap();
+    assert_eq!((index.records(), index.shard_bytes(), index.shard_crc()), (3, 1000, 0xdead_beef));
+    let at = |name| index.position(name).unwrap();
+    let offsets = index.fixed::<u64>(&file, at(index::RECORD_OFFSET)).unwrap();
+    assert_eq!(offsets.iter().collect::<Vec<_>>(), [0, 300, 700]);
+    assert_eq!((offsets.get(2), offsets.get(3), offsets.get(u64::MAX)), (Some(700), None, None));
+    assert_eq!(offsets.as_bytes().as_ptr().addr() - file.as_ptr().addr(), 320, "a multiple of 64");
+    assert!(index.fixed::<u32>(&file, at(index::RECORD_OFFSET)).is_none());
+    let keys = index.variable(&file, at(index::KEY)).unwrap();
+    assert_eq!(keys.iter().collect::<Vec<_>>(), [&b"a"[..], b"", b"hello"]);
+    assert_eq!(keys.get(3), None);
+    assert_eq!(index.fixed::<f32>(&file, at("feature:weight")).unwrap().get(1), Some(-1.0));
+    assert_eq!(index.position("feature:absent"), None);
+}
+
+#[test]
+fn every_flipped_bit_is_found() {
+    let good = small();
+    for bit in 0..good.len() * 8 {
+        let mut bad = good.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        assert!(check_all(&bad).is_err(), "bit {bit}");
+    }
+}
+
+#[test]
+fn every_cut_and_every_extra_byte_is_found() {
+    let good = small();
+    for cut in 0..good.len() {
+        assert!(matches!(check_all(&good[..cut]), Err(Error::IndexTruncated { .. })), "cut at {cut}");
+    }
+    let longer = [&good[..], &[0]].concat();
+    assert!(matches!(check_all(&longer), Err(Error::IndexLayout { .. })));
+}
+
+#[test]
+fn an_empty_shard_has_an_index() {
+    let mut b = Builder::new(0, 0, 0);
+    b.fixed::<u64>(index::RECORD_OFFSET, &[]);
+    b.variable(index::KEY, &[], vec![]);
+    let file = b.finish();
+    assert_eq!(check_all(&file).unwrap().records(), 0);
+}
+
+/// Changes the file, then makes the CRCs of header and directory right again.
+fn forged(change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
+    let mut file = small();
+    change(&mut file);
+    let directory = u32::from_le_bytes(file[44..48].try_into().unwrap()) as usize;
+    if let Some(directory) = file.get(64..64 + directory) {
+        let crc = checksum::crc32c(directory);
+        file[56..60].copy_from_slice(&crc.to_le_bytes());
+    }
+    let crc = checksum::crc32c(&file[..60]);
+    file[60..64].copy_from_slice(&crc.to_le_bytes());
+    file
+}
+
+#[test]
+fn hostile_directories_are_refused_by_name() {
+    let cases: [(&str, usize, u8, &str); 12] = [
+        ("major version", 8, 2, "IndexVersion"),
+        ("required flag", 12, 4, "IndexFlags"),
+        ("column count", 20, 200, "IndexLayout"),
+        ("record count", 24, 4, "IndexLayout"),
+        ("directory length", 47, 0x7f, "IndexLayout"),
+        ("file length", 48, 0, "IndexLayout"),
+        ("kind", 64, 2, "IndexLayout"),
+        ("element", 65, 9, "IndexLayout"),
+        ("name length", 66, 250, "IndexLayout"),
+        ("reserved", 68, 1, "IndexLayout"),
+        ("part offset", 72, 1, "IndexLayout"),
+        ("part length", 87, 0xff, "IndexLayout"),
+    ];
+    for (what, at, value, name) in cases {
+        let file = forged(|f| f[at] = value);
+        assert_eq!(check_all(&file).unwrap_err().name(), name, "{what}");
+    }
+    assert!(check_all(&forged(|_| {})).is_ok(), "the forging itself does no harm");
+}
+
+#[test]
+fn ends_that_fall_or_run_past_are_refused_by_row() {
+    for (row, value) in [(0u64, 99u64), (1, 0), (2, 5)] {
+        let mut file = small();
+        // The ends of `key` lie in the third column's first part: forge them, their CRC, and the directory's.
+        let entry = 64 + 2 * 48;
+        let part = u64::from_le_bytes(file[entry + 8..entry + 16].try_into().unwrap()) as usize;
+        file[part + 8 * row as usize..][..8].copy_from_slice(&value.to_le_bytes());
+        let crc = checksum::crc32c(&file[part..part + 24]);
+        file[entry + 40..entry + 44].copy_from_slice(&crc.to_le_bytes());
+        let directory = u32::from_le_bytes(file[44..48].try_into().unwrap()) as usize;
+        let crc = checksum::crc32c(&file[64..64 + directory]);
+        file[56..60].copy_from_slice(&crc.to_le_bytes());
+        let crc = checksum::crc32c(&file[..60]);
+        file[60..64].copy_from_slice(&crc.to_le_bytes());
+        let index = Index::parse(&file).unwrap();
+        assert!(matches!(index.check(&file, 2), Err(Error::ColumnValue { .. })), "row {row}");
+        let keys = index.variable(&file, 2).unwrap();
+        assert!(keys.iter().count() == 3, "unchecked columns still never panic");
+    }
+}

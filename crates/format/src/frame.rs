@@ -91,6 +91,19 @@ pub fn data(bytes: &[u8], offset: u64, check: Check) -> Result<&[u8]> {
     Ok(data)
 }
 
+/// Where the next frame after damage begins in `bytes`: the first place whose header CRC matches and whose frame ends
+/// before the file does, `left` bytes after the start of `bytes`. The chance of a false match is about 2^-32 a byte;
+/// the data's CRC settles it.
+pub fn resync(bytes: &[u8], left: u64) -> Option<usize> {
+    bytes.windows(HEADER_BYTES).enumerate().position(|(at, header)| {
+        let header = header.first_chunk().expect("a window is a header");
+        let length = u64::from_le_bytes(*header.first_chunk().expect("eight bytes"));
+        // The length first: it is cheap, and rules out almost every place.
+        let fits = length.saturating_add((at + OVERHEAD_BYTES) as u64) <= left;
+        fits && data_length(header, 0).is_ok()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,6 +134,18 @@ mod tests {
         bad[15] ^= 1;
         assert_eq!(data(&bad, 0, Check::LengthOnly).unwrap(), b"somd bytes");
         assert!(matches!(data(&bad, 0, Check::Data), Err(Error::DataCrc { .. })));
+    }
+
+    #[test]
+    fn resync_finds_the_next_whole_frame() {
+        let (a, b) = (framed(b"first"), framed(b"second"));
+        let file = [&a[..], &b[..]].concat();
+        let left = file.len() as u64;
+        assert_eq!(resync(&file, left), Some(0));
+        assert_eq!(resync(&file[1..], left - 1), Some(a.len() - 1));
+        assert_eq!(resync(&file[1..], left - 2), None, "the frame does not fit");
+        assert_eq!(resync(&file[a.len() + 1..], left), None);
+        assert_eq!(resync(&[], 0), None);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Names by convention: of features, as TensorFlow's ImageNet scripts introduced them, and of files.
 
+use crate::example::Example;
 use crate::{Error, Result};
+use std::borrow::Cow;
 
 /// The image's bytes as stored: a file of the kind that [`IMAGE_FORMAT`] names.
 pub const IMAGE_ENCODED: &str = "image/encoded";
@@ -36,6 +38,33 @@ pub fn shard_file(split: &str, number: usize) -> String {
 /// File name of a shard's index inside [`INDEX_FOLDER`].
 pub fn index_file(shard: &str) -> String {
     format!("{shard}.index")
+}
+
+/// The split that a shard's file name tells: what stands before `-NNNNN` (five digits or more, then anything), else
+/// `train`.
+///
+/// ```
+/// use shardtool_format::names::split_of;
+/// assert_eq!(split_of("validation-00007.tfrecord"), "validation");
+/// assert_eq!(split_of("train-00000-of-00128"), "train");
+/// assert_eq!(split_of("photos.tfrecord"), "train");
+/// ```
+pub fn split_of(file: &str) -> &str {
+    let numbered = |(at, _): &(usize, &str)| {
+        let digits = file[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
+        digits >= 5 && check_split_name(&file[..*at]).is_ok()
+    };
+    file.match_indices('-').find(numbered).map_or("train", |(at, _)| &file[..at])
+}
+
+/// The key of a record: [`IMAGE_KEY`], else [`IMAGE_FILENAME`], else `<shard file>#<record>`. `record` counts from 0 in
+/// its shard; `example` is `None` for a record that is not an Example.
+pub fn key_of<'a>(example: Option<&Example<'a>>, shard_file: &str, record: u64) -> Cow<'a, [u8]> {
+    let named = |name| example.and_then(|e| e.bytes(name));
+    match named(IMAGE_KEY).or_else(|| named(IMAGE_FILENAME)) {
+        Some(key) => Cow::Borrowed(key),
+        None => Cow::Owned(format!("{shard_file}#{record}").into_bytes()),
+    }
 }
 
 /// Checks that `name` is a plain file name: not empty, no separator, not `.` or `..`, no control characters.

@@ -1,0 +1,39 @@
+//! Checks everything that can be checked about a dataset or bare TFRecord files, and lists each damage: framing and both
+//! CRCs of every record, the index against the records, whole files against the manifest. (The manifest against itself
+//! is checked when the dataset is opened.)
+
+mod report;
+mod rows;
+mod shard;
+
+pub use report::{Damage, Report};
+
+use crate::{Access, Dataset};
+use rayon::prelude::*;
+use shardtool_format::example::Example;
+
+/// What to verify, besides everything.
+#[derive(Default)]
+pub struct Options<'a> {
+    /// How the files are reached.
+    pub access: Access,
+    /// Called with each record that has an image, its JPEG entry points included; says what is wrong with it.
+    pub image: Option<&'a ImageCheck>,
+    /// Called as work gets done, from several threads.
+    pub progress: Option<&'a Progress>,
+}
+
+/// Checks one image: its bytes, the record's Example, and its JPEG entry points where the index has any.
+pub type ImageCheck = dyn Fn(&[u8], &Example<'_>, Option<&[u8]>) -> Result<(), String> + Sync;
+
+/// Told of records and bytes that are done.
+pub type Progress = dyn Fn(u64, u64) + Sync;
+
+/// Verifies every shard of a dataset on all cores of the current rayon pool. Never stops at damage: the report lists all.
+pub fn verify(dataset: &Dataset, options: &Options<'_>) -> Report {
+    let work: Vec<_> = dataset.splits().iter().flat_map(|s| (0..s.entry().shards.len()).map(move |n| (s, n))).collect();
+    let reports = work.par_iter().map(|(split, number)| shard::verify(split, *number, options));
+    let mut report = reports.reduce(Report::default, Report::join);
+    report.damages.sort_by(|a, b| (&a.file, a.offset, a.name).cmp(&(&b.file, b.offset, b.name)));
+    report
+}

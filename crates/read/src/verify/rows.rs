@@ -1,0 +1,128 @@
+//! The index's rows, held against the records they describe.
+
+use shardtool_format::example::{Example, Feature, range_within};
+use shardtool_format::index::{self, Fixed, Index, Variable};
+use shardtool_format::manifest::Manifest;
+use shardtool_format::names;
+
+/// Good columns of an index; one that is damaged, or absent, is `None` and is not compared.
+pub(super) struct Rows<'a> {
+    offsets: Option<Fixed<'a, u64>>,
+    image: Option<(Fixed<'a, u32>, Fixed<'a, u32>)>,
+    keys: Option<Variable<'a>>,
+    entries: Option<Variable<'a>>,
+    integers: Vec<(&'a str, Fixed<'a, i64>)>,
+    floats: Vec<(&'a str, Fixed<'a, f32>)>,
+    image_feature: Option<&'a str>,
+}
+
+/// What differs: its name, what the index says, what the record says.
+pub(super) type Difference = (&'static str, String, String);
+
+impl<'a> Rows<'a> {
+    pub(super) fn new(index: &'a Index, bytes: &'a [u8], good: &[bool], manifest: &'a Manifest) -> Self {
+        let column = |name| index.position(name).filter(|at| good[*at]);
+        let u32s = |name| column(name).and_then(|at| index.fixed::<u32>(bytes, at));
+        let features = || {
+            let columns = index.columns().iter().enumerate().filter(|(at, _)| good[*at]);
+            columns.filter_map(|(at, c)| Some((at, c.name().strip_prefix(index::FEATURE_PREFIX)?)))
+        };
+        Rows {
+            offsets: column(index::RECORD_OFFSET).and_then(|at| index.fixed(bytes, at)),
+            image: u32s(index::IMAGE_OFFSET).zip(u32s(index::IMAGE_LENGTH)),
+            keys: column(index::KEY).and_then(|at| index.variable(bytes, at)),
+            entries: column(index::JPEG_ENTRIES).and_then(|at| index.variable(bytes, at)),
+            integers: features().filter_map(|(at, name)| Some((name, index.fixed(bytes, at)?))).collect(),
+            floats: features().filter_map(|(at, name)| Some((name, index.fixed(bytes, at)?))).collect(),
+            image_feature: manifest.image.as_deref(),
+        }
+    }
+
+    /// The row whose frame begins at a place of the shard.
+    pub(super) fn row_at(&self, offset: u64) -> Option<u64> {
+        let row = self.first_not_before(offset)?;
+        (self.offsets?.get(row) == Some(offset)).then_some(row)
+    }
+
+    /// Where the first frame after a place begins.
+    pub(super) fn start_after(&self, offset: u64) -> Option<u64> {
+        self.offsets?.get(self.first_not_before(offset + 1)?)
+    }
+
+    fn first_not_before(&self, offset: u64) -> Option<u64> {
+        let offsets = self.offsets?;
+        let (mut low, mut high) = (0, offsets.len() as u64);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if offsets.get(middle)? < offset { low = middle + 1 } else { high = middle }
+        }
+        Some(low)
+    }
+
+    pub(super) fn key(&self, row: u64) -> Option<&'a [u8]> {
+        self.keys?.get(row)
+    }
+
+    pub(super) fn entries(&self, row: u64) -> Option<&'a [u8]> {
+        self.entries?.get(row)
+    }
+
+    /// Everything in which a row differs from its record.
+    pub(super) fn compare(
+        &self,
+        row: u64,
+        offset: u64,
+        data: &[u8],
+        example: Option<&Example<'_>>,
+        file: &str,
+    ) -> Vec<Difference> {
+        let mut differences = vec![];
+        let mut differ = |what, expected: String, found: String| differences.push((what, expected, found));
+        if let Some(indexed) = self.offsets.map(|o| o.get(row))
+            && indexed != Some(offset)
+        {
+            differ("place", show(indexed), offset.to_string());
+        }
+        if let Some((offsets, lengths)) = self.image {
+            let indexed = offsets.get(row).zip(lengths.get(row)).map(|(o, l)| (o as usize, l as usize));
+            let image = self.image_feature.zip(example).and_then(|(name, e)| e.bytes(name));
+            let range = image.and_then(|i| range_within(data, i)).filter(|r| !r.is_empty());
+            let found = range.map_or((0, 0), |r| (r.start, r.len()));
+            if indexed != Some(found) {
+                differ(
+                    "place of the image (offset, bytes)",
+                    format!("{:?}", indexed.unwrap_or_default()),
+                    format!("{found:?}"),
+                );
+            }
+        }
+        if let Some(keys) = self.keys {
+            let (indexed, found) = (keys.get(row).unwrap_or_default(), names::key_of(example, file, row));
+            if indexed != &*found {
+                let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+                differ("key", text(indexed), text(&found));
+            }
+        }
+        for (name, column) in &self.integers {
+            let found = example.and_then(|e| e.int64(name));
+            if column.get(row) != found || found.is_none() {
+                differ("an integer feature", format!("{name} = {}", show(column.get(row))), show(found));
+            }
+        }
+        for (name, column) in &self.floats {
+            let found = match example.and_then(|e| e.get(name)) {
+                Some(Feature::Float(list)) => list.single(),
+                _ => None,
+            };
+            let bits = |v: Option<f32>| v.map(f32::to_bits);
+            if bits(column.get(row)) != bits(found) || found.is_none() {
+                differ("a float feature", format!("{name} = {}", show(column.get(row))), show(found));
+            }
+        }
+        differences
+    }
+}
+
+fn show<T: ToString>(value: Option<T>) -> String {
+    value.map_or("nothing".to_owned(), |v| v.to_string())
+}

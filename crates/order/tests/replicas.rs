@@ -114,7 +114,8 @@ fn sample_policy(world: u32, batch: u32, order: Order, remainder: Remainder, n: 
             let mut repeats: Vec<u64> =
                 rows.iter().flatten().filter_map(|d| if let Row::Repeat(q) = d.row { Some(q) } else { None }).collect();
             let mut expected: Vec<u64> = (n..steps * global).map(|q| q % n).collect();
-            (repeats.sort_unstable(), expected.sort_unstable());
+            repeats.sort_unstable();
+            expected.sort_unstable();
             assert_eq!(repeats, expected, "{case}");
         }
     }

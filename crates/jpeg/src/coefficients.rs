@@ -101,9 +101,15 @@ impl<'a> Bits<'a> {
         self.missing > self.count
     }
 
-    /// Whole bytes not taken.
-    fn left(&self) -> usize {
-        self.rest.len() + (self.count.saturating_sub(self.missing) / 8) as usize
+    /// Whether nothing is left but padding, which is ones.
+    fn is_spent(&mut self) -> bool {
+        self.drop(self.count % 8);
+        while self.count > self.missing {
+            if self.take(8) != 0xff {
+                return false;
+            }
+        }
+        self.rest.iter().all(|&b| b == 0xff)
     }
 }
 
@@ -213,7 +219,7 @@ impl Coefficients {
             let offset = plain.pieces()[piece].stored;
             let fall = |damage| Error::Damaged { row: (mcu / across) as u32, rows: down as u32, offset, damage };
             if mcu > 0 && mcu % interval == 0 {
-                if bits.left() > 0 {
+                if !bits.is_spent() {
                     return Err(fall(Damage::LeftOver));
                 }
                 let next = plain.pieces().get(piece + 1).ok_or_else(|| fall(Damage::Ends))?;

@@ -200,7 +200,9 @@ impl Walk {
     /// Passes over a restart marker.
     pub(crate) fn restart(&mut self, course: &Course<'_>) -> std::result::Result<(), Fall> {
         let pieces = course.plain.pieces();
-        if pieces[self.piece].end * 8 - self.cursor.bit() >= 8 {
+        // Padding is ones; some writers add a whole byte of them.
+        let rest = self.cursor.bit().div_ceil(8)..pieces[self.piece].end;
+        if course.plain.bytes()[rest].iter().any(|&b| b != 0xff) {
             return Err(self.fall(Damage::LeftOver));
         }
         let interval = course.shape.interval;

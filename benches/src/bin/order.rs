@@ -1,8 +1,8 @@
 //! Positions a second of every order on one core, and how well each mixes a dataset sorted by class, beside the buffer
 //! shuffle of tf.data (simulated: a buffer of K records, filled in order; each step hands out a random one of them).
 //!
-//! The answer is checked: what a cursor delivers has to agree with the pure function at every 997th position, and every
-//! order in the mixing report has to be a permutation.
+//! The answer is checked: what a cursor delivers has to agree with the pure function at every 997th position and in a
+//! batch, and every order in the mixing report has to be a permutation.
 
 use std::hint::black_box;
 use std::num::NonZeroU32;
@@ -41,6 +41,8 @@ fn speed(len: u64) {
         let mut cursor = epoch.cursor();
         let mut batch = vec![0; BATCH.min(len as usize)];
         (0..POSITIONS.min(len)).step_by(997).for_each(|q| assert_eq!(cursor.at(q), epoch.at(q), "{name} at {q}"));
+        cursor.fill(0, &mut batch);
+        assert!(batch.iter().zip(0..).all(|(&place, q)| place == epoch.at(q)), "{name}, a batch");
         let mut one_by_one = cursor.clone();
         single.push(Candidate::new(name, move || {
             let sum = (0..POSITIONS).fold(0u64, |sum, q| sum.wrapping_add(one_by_one.at(q % len)));

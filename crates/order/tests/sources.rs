@@ -139,6 +139,9 @@ fn canonical_json_tells_sources_apart() {
     let mut jsons: Vec<String> = sources.iter().map(Source::canonical_json).collect();
     assert!(jsons.iter().all(|j| serde_json::from_str::<serde_json::Value>(j).is_ok() && !j.contains(' ')));
     let mut crcs: Vec<u32> = sources.iter().map(Source::crc).collect();
-    (jsons.sort(), jsons.dedup(), crcs.sort(), crcs.dedup());
+    jsons.sort();
+    jsons.dedup();
+    crcs.sort();
+    crcs.dedup();
     assert_eq!((jsons.len(), crcs.len()), (sources.len(), sources.len()));
 }

@@ -1,5 +1,5 @@
-//! Holds `format-spec.md` against the code and the fixtures: every table of fields and names, the annotated hex, and the
-//! test vectors.
+//! Holds `format-spec.md` against the code and the fixtures: every table of fields and names, the annotated hex, and
+//! the test vectors.
 
 use shardtool_format::example::{Column, Example, Feature, encode};
 use shardtool_format::frame::{self, Check};

@@ -132,7 +132,7 @@ fn raw_pixels_are_borrowed_or_decompressed() {
     assert!(matches!(refused(&[&frame[..], &frame].concat(), 40, 30), Error::ZstdFrame { .. }));
     // A frame written as a stream declares no size.
     let stream = zstd::stream::encode_all(&pixels.data[..], 3).unwrap();
-    assert!(matches!(refused(&stream, 40, 30), Error::ZstdFrame { expected, .. } if expected.contains("declares")));
+    assert!(matches!(refused(&stream, 40, 30), Error::ZstdSize));
     assert!(matches!(refused(&frame, 1 << 20, 1 << 20), Error::Limit { kind: LimitKind::Side, .. }));
     assert!(matches!(decode_raw(Format::Png, &frame, 40, 30, &limits, &mut Vec::new()), Err(Error::NotRaw { .. })));
 }

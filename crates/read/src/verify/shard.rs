@@ -1,5 +1,6 @@
 //! Verifies one shard and its index.
 
+use super::image;
 use super::rows::Rows;
 use super::{Damage, Options, Report};
 use crate::shard::index_path;
@@ -56,7 +57,7 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
         rows: rows.as_ref(),
         split,
         options,
-        opaque: split.manifest().image.is_none(),
+        opaque: split.manifest().features.is_empty(),
     };
     let runs = runs(&frames, bytes.len());
     let checked: Vec<_> = runs.into_par_iter().map(|run| check.run(&frames[run.frames.clone()], run)).collect();
@@ -250,12 +251,12 @@ impl Checker<'_> {
                 report.damage(path.clone(), Error::IndexMismatch { path, record: Some(row), problem, expected, found });
             }
         }
-        if let (Some(check), Some(example)) = (self.options.image, &example) {
+        if let (true, Some(example)) = (self.options.decode, &example) {
             let image = self.split.manifest().image.as_deref().and_then(|name| example.bytes(name));
             let entries = self.rows.and_then(|r| r.entries(row)).filter(|e| !e.is_empty());
-            if let Some(Err(problem)) = image.map(|image| check(image, example, entries)) {
+            if let Some(Err(fault)) = image.map(|image| image::check(image, example, entries)) {
                 let key = String::from_utf8_lossy(self.rows.and_then(|r| r.key(row)).unwrap_or_default()).into_owned();
-                report.damages.push(Damage::image(self.path.to_owned(), row, key, offset, problem));
+                report.damages.push(Damage::image(self.path.to_owned(), row, key, offset, fault));
             }
         }
     }

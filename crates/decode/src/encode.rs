@@ -1,6 +1,6 @@
 //! RGB back to JPEG, for `pack` when it makes images smaller.
 
-use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
+use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder, SamplingFactor};
 
 use crate::error::Error;
 use crate::pixels::PixelsRef;
@@ -25,6 +25,8 @@ pub fn encode_jpeg(pixels: PixelsRef<'_>, quality: u8) -> Result<Vec<u8>, Error>
     let mut jpeg = Vec::with_capacity(pixels.data().len() / 8);
     let mut encoder = Encoder::new(&mut jpeg, quality);
     encoder.set_sampling_factor(if quality < 90 { SamplingFactor::F_2_2 } else { SamplingFactor::F_1_1 });
+    // Its default keeps one sample of four, which costs thin coloured lines.
+    encoder.set_chroma_subsampling_method(ChromaSubsamplingMethod::Average);
     encoder.encode(pixels.data(), w, h, ColorType::Rgb).map_err(|source| Error::Encode { source })?;
     Ok(jpeg)
 }

@@ -120,10 +120,9 @@ impl Resizer {
         let stride = pixels.width() as usize * 3;
         let (columns, rows) = (view.left..view.left + view.width, view.top..view.top + view.height);
         self.columns.clear();
-        self.columns
-            .extend((0..width).map(|x| 3 * (nearest(x, width, area.left, area.width, &columns) - origin.0) as usize));
-        for (y, out_row) in (0..height).zip(out.chunks_exact_mut(width as usize * 3)) {
-            let y = (nearest(y, height, area.top, area.height, &rows) - origin.1) as usize;
+        self.columns.extend(nearest(width, area.left, area.width, columns).map(|x| 3 * (x - origin.0) as usize));
+        let rows = nearest(height, area.top, area.height, rows).map(|y| (y - origin.1) as usize);
+        for (y, out_row) in rows.zip(out.chunks_exact_mut(width as usize * 3)) {
             let row = &pixels.data()[stride * y..][..stride];
             for (o, &x) in out_row.as_chunks_mut::<3>().0.iter_mut().zip(&self.columns) {
                 o.copy_from_slice(&row[x..x + 3]);
@@ -141,8 +140,14 @@ fn within(start: f64, length: f64, limit: u32) -> f64 {
     length
 }
 
-/// The source pixel under the centre of target pixel `i` of `n`, as PIL's nearest resize picks it.
-fn nearest(i: u32, n: u32, start: f64, length: f64, range: &std::ops::Range<u32>) -> u32 {
-    let at = start + (f64::from(i) + 0.5) * length / f64::from(n);
-    (at as u32).clamp(range.start, range.end - 1)
+/// The source pixels under the centres of `n` target pixels. Steps are summed, not multiplied, as PIL's nearest resize does:
+/// where a centre falls between two pixels, the rounding of the sum decides, and masks come out the same as there.
+fn nearest(n: u32, start: f64, length: f64, range: std::ops::Range<u32>) -> impl Iterator<Item = u32> {
+    let step = length / f64::from(n);
+    let (whole, mut at) = (start.floor(), start.fract() + step * 0.5);
+    (0..n).map(move |_| {
+        let pixel = (whole + at.floor()) as u32;
+        at += step;
+        pixel.clamp(range.start, range.end - 1)
+    })
 }

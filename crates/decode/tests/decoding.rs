@@ -156,6 +156,27 @@ fn resizing_to_nothing_is_refused() {
     assert!(resize(flat.view().unwrap(), (3, 20)).unwrap().data.iter().all(|&v| v == 77));
 }
 
+/// Unusual JPEGs decode; broken ones give pixels or an error, never a panic.
+#[test]
+fn the_corpus_decodes_or_is_refused() {
+    let root = std::env::var_os("SHARDTOOL_SHARED")
+        .map_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared").into(), std::path::PathBuf::from)
+        .join("data/jpeg-corpus");
+    if !root.is_dir() {
+        return eprintln!("skipped: {} is not there", root.display());
+    }
+    let mut seen = 0;
+    for (folder, must_decode) in [("reftest", true), ("crashtest", false)] {
+        for file in std::fs::read_dir(root.join(folder)).unwrap() {
+            let path = file.unwrap().path();
+            let result = decode(&std::fs::read(&path).unwrap(), &DecodeOptions::default());
+            assert!(!must_decode || result.is_ok(), "{}: {:?}", path.display(), result.err());
+            seen += 1;
+        }
+    }
+    assert!(seen > 100, "{seen} files");
+}
+
 proptest! {
     #[test]
     fn mutated_images_never_panic(kind in 0usize..6, at in any::<prop::sample::Index>(), with: u8, cut in any::<prop::sample::Index>()) {

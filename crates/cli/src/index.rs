@@ -79,7 +79,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
     for split in &splits {
         let (records, shards) =
             (text::plural(split.records(), "record"), text::plural(split.shards.len() as u64, "shard"));
-        writeln!(out, "indexed {records} in {shards} as split {}; fingerprint {:08x}", split.name, split.fingerprint())?;
+        writeln!(
+            out,
+            "indexed {records} in {shards} as split {}; fingerprint {:08x}",
+            split.name,
+            split.fingerprint()
+        )?;
     }
     Ok(Status::Good)
 }

@@ -217,7 +217,12 @@ fn print_summary(arguments: &Arguments, summary: &Summary, seconds: f64) -> anyh
         writeln!(out, "  {shards} were finished by an interrupted run already")?;
     }
     let fingerprint = split.fingerprint();
-    writeln!(out, "  {seconds:.2} s, {} images/s, {:.0} MB/s; fingerprint {fingerprint:08x}", text::count(images as u64), rate / 1e6)?;
+    writeln!(
+        out,
+        "  {seconds:.2} s, {} images/s, {:.0} MB/s; fingerprint {fingerprint:08x}",
+        text::count(images as u64),
+        rate / 1e6
+    )?;
     if let Some(file) = &summary.rejected_file {
         let rejected = text::plural(summary.rejected, "input");
         writeln!(out, "  {rejected} rejected: {} lists each with its reason", file.display())?;

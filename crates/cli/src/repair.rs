@@ -76,7 +76,13 @@ fn action(shard: &ShardRepair) -> String {
 
 fn print(repair: &Repair, out: &mut impl Write) -> anyhow::Result<()> {
     let intact = repair.shards.iter().filter(|s| s.action == Action::Intact && s.lost.is_empty()).count();
-    writeln!(out, "manifest {}; {} of {} intact", manifest(repair), intact, text::plural(repair.shards.len() as u64, "shard"))?;
+    writeln!(
+        out,
+        "manifest {}; {} of {} intact",
+        manifest(repair),
+        intact,
+        text::plural(repair.shards.len() as u64, "shard")
+    )?;
     for shard in &repair.shards {
         if shard.action == Action::Intact && shard.lost.is_empty() {
             continue;
@@ -118,9 +124,7 @@ fn document(repair: &Repair) -> serde_json::Value {
             "name": l.problem.as_ref().map(|p| p.name()), "problem": l.problem.as_ref().map(ToString::to_string),
         })
     };
-    let shard = |s: &ShardRepair| {
-        json!({"split": s.split, "file": s.file, "action": action(s), "lost": s.lost.iter().map(lost).collect::<Vec<_>>()})
-    };
+    let shard = |s: &ShardRepair| json!({"split": s.split, "file": s.file, "action": action(s), "lost": s.lost.iter().map(lost).collect::<Vec<_>>()});
     json!({
         "manifest": manifest(repair), "shards": repair.shards.iter().map(shard).collect::<Vec<_>>(),
         "unfinished": repair.unfinished,

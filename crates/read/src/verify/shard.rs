@@ -3,7 +3,7 @@
 use super::image;
 use super::rows::Rows;
 use super::{Damage, Options, Report};
-use crate::shard::index_path;
+use crate::shard::{Required, index_path};
 use crate::{Error, FileBytes, Frames, Split};
 use rayon::prelude::*;
 use shardtool_format::checksum;
@@ -27,7 +27,7 @@ struct OpenIndex {
 pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Report {
     let (entry, path) = (&split.entry().shards[number], split.shard_path(number));
     let mut report = Report { shards: 1, ..Report::default() };
-    let bare = entry.index_bytes == 0;
+    let bare = split.is_bare();
     let index = if bare { None } else { open_index(entry, &path, &mut report) };
     let bytes = match FileBytes::open(&path, options.access) {
         Ok(bytes) => bytes,
@@ -99,6 +99,9 @@ fn open_index(entry: &manifest::Shard, shard: &Path, report: &mut Report) -> Opt
             return None;
         }
     };
+    if let Err(source) = Required::of(&index) {
+        report.damage(path.clone(), Error::Index { path: path.clone(), source });
+    }
     let mut good = vec![];
     for column in 0..index.columns().len() {
         let checked = index.check(whole, column);

@@ -330,7 +330,7 @@ impl Error {
 fn first(rejected: &Option<Box<Rejection>>) -> String {
     match rejected {
         Some(r) => format!("; the first input that cannot be packed is {}: {}", r.input, r.reason),
-        None => "; it holds no files but hidden ones".to_owned(),
+        None => "; it holds no images, and hidden files do not count".to_owned(),
     }
 }
 

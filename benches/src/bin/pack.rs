@@ -18,7 +18,8 @@ const LIST: usize = 100_000;
 fn main() {
     let mut args = std::env::args_os().skip(1).map(PathBuf::from);
     let Some(source) = args.next() else { panic!("name a folder of images") };
-    let scratch = args.next().unwrap_or_else(std::env::temp_dir).join(format!("shardtool-bench-{}", std::process::id()));
+    let scratch =
+        args.next().unwrap_or_else(std::env::temp_dir).join(format!("shardtool-bench-{}", std::process::id()));
     fs::create_dir_all(&scratch).expect("a scratch folder");
     let planned = plan(&Options::new(&source, scratch.join("plan"))).expect("a source");
     let (images, bytes) = (planned.images(), planned.source_bytes());
@@ -32,13 +33,9 @@ fn main() {
     fs::remove_dir_all(&scratch).expect("remove the scratch folder");
 }
 
-/// A folder that no run has used, without those of earlier runs.
+/// A folder that no run has used; all are removed at the end, so that no run pays for another's files.
 fn fresh(scratch: &Path, name: &str) -> PathBuf {
-    let folder = scratch.join(name);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).expect("remove the last run's folder");
-    }
-    folder
+    (0..).map(|i| scratch.join(format!("{name}-{i}"))).find(|folder| !folder.exists()).expect("a free name")
 }
 
 fn copy<'a>(source: &'a Path, scratch: &'a Path, bytes: u64) -> Candidate<'a> {

@@ -306,7 +306,10 @@ impl Compression {
         let path = path.display();
         match self {
             Compression::Gzip => format!("gzip -dc '{path}' > '{path}.tfrecord'"),
-            Compression::Zlib => format!("zlib-flate -uncompress < '{path}' > '{path}.tfrecord'"),
+            Compression::Zlib => format!(
+                "python3 -c 'import sys, zlib; sys.stdout.buffer.write(zlib.decompress(sys.stdin.buffer.read()))' \
+                 < '{path}' > '{path}.tfrecord'"
+            ),
         }
     }
 }

@@ -120,9 +120,10 @@ fn payloads_that_are_no_examples() {
 #[test]
 fn compressed_files_are_refused_with_the_command_that_converts_them() {
     let temp = tempfile::tempdir().unwrap();
-    for (start, kind, command) in
-        [(*b"\x1f\x8b\x08\0", Compression::Gzip, "gzip -dc"), (*b"\x78\x9c\x01\x02", Compression::Zlib, "zlib-flate")]
-    {
+    for (start, kind, command) in [
+        (*b"\x1f\x8b\x08\0", Compression::Gzip, "gzip -dc"),
+        (*b"\x78\x9c\x01\x02", Compression::Zlib, "zlib.decompress"),
+    ] {
         let file = temp.path().join("train-00000.tfrecord");
         put(&file, &[&start[..], &[7; 60]].concat());
         let error = adopt(std::slice::from_ref(&file), &AdoptOptions::default(), &()).unwrap_err();

@@ -205,6 +205,13 @@ fn lists_bring_columns_of_their_own() {
     let Some(Feature::Float(score)) = third.get("score") else { panic!("{third:?}") };
     assert_eq!(score.single(), Some(-1000.0));
     assert_eq!(third.get("count").map(|f| f.count()), Some(0), "an empty cell is no value");
+    let index = fs::read(destination.join("_index/train-00000.tfrecord.index")).unwrap();
+    let index = shardtool_format::index::Index::parse(&index).unwrap();
+    let columns: Vec<_> = index.columns().iter().map(|column| column.name().to_owned()).collect();
+    let features = ["image/channels", "image/class/label", "image/height", "image/orientation", "image/width", "score"];
+    let scalars = features.iter().map(|name| format!("feature:{name}"));
+    let always = ["record_offset", "image_offset", "image_length", "key"].map(str::to_owned);
+    assert_eq!(columns, always.into_iter().chain(scalars).collect::<Vec<_>>(), "`count` is missing in one record");
     let first = Example::parse(records(&file)[0].1).unwrap();
     assert_eq!((first.int64("count"), first.bytes("note")), (Some(3), Some(&b"one, two"[..])));
 }

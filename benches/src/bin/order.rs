@@ -1,0 +1,130 @@
+//! Positions a second of every order on one core, and how well each mixes a dataset sorted by class, beside the buffer
+//! shuffle of tf.data (simulated: a buffer of K records, filled in order; each step hands out a random one of them).
+//!
+//! The answer is checked: what a cursor delivers has to agree with the pure function at every 997th position, and every
+//! order in the mixing report has to be a permutation.
+
+use std::hint::black_box;
+use std::num::NonZeroU32;
+
+use shardtool_benches::{Candidate, compare, print};
+use shardtool_order::{EpochOrder, Order, Rng};
+
+const SEED: u64 = 20_261_121;
+const POSITIONS: u64 = 1 << 21;
+
+fn main() {
+    for len in [4_096, 1_281_167, 1_000_000_000, 1 << 40] {
+        speed(len);
+    }
+    mixing();
+}
+
+fn interleaved(run: u32, window: u32) -> Order {
+    let number = |n| NonZeroU32::new(n).expect("not 0");
+    Order::Interleaved { run: number(run), window: number(window) }
+}
+
+fn speed(len: u64) {
+    let orders = [
+        ("sequential", Order::Sequential),
+        ("shuffled", Order::Shuffled),
+        ("interleaved 64 x 64", interleaved(64, 64)),
+        ("interleaved 64 x 256", interleaved(64, 256)),
+        ("interleaved 1024 x 64", interleaved(1024, 64)),
+    ];
+    let mut candidates = Vec::new();
+    for (name, order) in orders {
+        let epoch = EpochOrder::new(order, len, SEED, 3).expect("a length in range");
+        let mut cursor = epoch.cursor();
+        (0..POSITIONS.min(len)).step_by(997).for_each(|q| assert_eq!(cursor.at(q), epoch.at(q), "{name} at {q}"));
+        candidates.push(Candidate::new(name, move || {
+            let mut sum = 0u64;
+            for i in 0..POSITIONS {
+                sum = sum.wrapping_add(cursor.at(i % len));
+            }
+            black_box(sum);
+            POSITIONS as f64
+        }));
+    }
+    print(&format!("N = {len}, one position a call"), "M/s", 1e6, &compare(7, &mut candidates));
+}
+
+/// Like ImageNet's training split: sorted by class, 1,000 classes.
+const SAMPLES: u64 = 1_281_167;
+const CLASSES: u64 = 1_000;
+const BATCH: usize = 256;
+
+fn mixing() {
+    println!(
+        "\nMixing: {SAMPLES} records sorted into {CLASSES} classes, one epoch; 1.00 is what independent draws give"
+    );
+    println!("  {:<34} {:>10} {:>12} {:>12} {:>12}", "", "neighbours", "same class", "in a batch", "moved");
+    row("sequential", (0..SAMPLES).collect());
+    for buffer in [1_024, 16_384, 65_536] {
+        row(&format!("tf.data shuffle({buffer})"), buffer_shuffle(buffer));
+    }
+    for (run, window) in [(64, 64), (64, 256), (64, 1024), (256, 64), (1024, 64)] {
+        row(&format!("interleaved {run} x {window}"), visits(interleaved(run, window)));
+    }
+    row("shuffled", visits(Order::Shuffled));
+    println!("  neighbours: mean distance of consecutive ids, over N / 3");
+    println!("  same class: share of consecutive records of one class, over the share in the dataset");
+    println!("  in a batch: distinct classes among {BATCH} consecutive records, over the mean for independent draws");
+    println!("  moved: root mean square of id - position, over N / sqrt 6");
+}
+
+fn visits(order: Order) -> Vec<u64> {
+    let epoch = EpochOrder::new(order, SAMPLES, SEED, 0).expect("a length in range");
+    let mut ids = vec![0; SAMPLES as usize];
+    epoch.cursor().fill(0, &mut ids);
+    ids
+}
+
+fn buffer_shuffle(size: usize) -> Vec<u64> {
+    let mut rng = Rng::new(SEED);
+    let mut buffer: Vec<u64> = (0..size as u64).collect();
+    let mut out = Vec::with_capacity(SAMPLES as usize);
+    for next in size as u64..SAMPLES {
+        let slot = rng.below(size as u32) as usize;
+        out.push(std::mem::replace(&mut buffer[slot], next));
+    }
+    while !buffer.is_empty() {
+        let slot = rng.below(buffer.len() as u32) as usize;
+        out.push(buffer.swap_remove(slot));
+    }
+    out
+}
+
+fn row(name: &str, ids: Vec<u64>) {
+    let mut sorted = ids.clone();
+    sorted.sort_unstable();
+    assert!(sorted.into_iter().eq(0..SAMPLES), "{name} is a permutation");
+
+    let n = SAMPLES as f64;
+    let class = |id: u64| id * CLASSES / SAMPLES;
+    let pairs = ids.windows(2).map(|w| (w[0], w[1]));
+    let distance = pairs.clone().map(|(a, b)| a.abs_diff(b) as f64).sum::<f64>() / (n - 1.0);
+    let same = pairs.filter(|&(a, b)| class(a) == class(b)).count() as f64 / (n - 1.0);
+    let batches = ids.chunks_exact(BATCH);
+    let in_batch = batches.len() as f64;
+    let distinct: usize = batches
+        .map(|batch| {
+            let mut classes: Vec<u64> = batch.iter().map(|&id| class(id)).collect();
+            classes.sort_unstable();
+            classes.dedup();
+            classes.len()
+        })
+        .sum();
+    let moved = (ids.iter().zip(0u64..).map(|(&id, q)| (id.abs_diff(q) as f64).powi(2)).sum::<f64>() / n).sqrt();
+
+    let c = CLASSES as f64;
+    let independent = c * (1.0 - (1.0 - 1.0 / c).powi(BATCH as i32));
+    println!(
+        "  {name:<34} {:>10.3} {:>12.2} {:>12.3} {:>12.3}",
+        distance / (n / 3.0),
+        same * c,
+        distinct as f64 / in_batch / independent,
+        moved / (n / 6f64.sqrt())
+    );
+}

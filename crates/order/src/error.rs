@@ -1,0 +1,95 @@
+//! What can be wrong with a request for an order. Nothing here is bad data or I/O: each error is an argument, an
+//! environment or a resume state that contradicts the dataset, and says what to change.
+
+use crate::order::Order;
+
+/// An error of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each variant's message says what it is and names its fields")]
+pub enum Error {
+    #[error("{len} samples: an order holds at most 2^63")]
+    TooManySamples { len: u64 },
+    #[error("the source holds no samples: there is nothing to deliver")]
+    EmptySource,
+    #[error("id {id} at place {index} of the list: the split has {len} samples")]
+    ListedId { index: u64, id: u64, len: u64 },
+    #[error("the weights sum to {sum}: expected 1 to 2^63")]
+    WeightSum { sum: u128 },
+    #[error("the mixture's shares are all 0: give at least one dataset a share")]
+    NoShare,
+    #[error("dataset {index} of the mixture is empty but has a share of {share}: set it to 0")]
+    EmptyDataset { index: usize, share: u64 },
+
+    #[error("rank {rank} of world size {world}: ranks are 0 to world size - 1, and there is at least one replica")]
+    Rank { rank: u32, world: u32 },
+    #[error("local world size {local} of world size {world}: expected 1 to world size")]
+    LocalWorld { local: u32, world: u32 },
+    #[error("environment variable {name} is {value:?}: expected {expected}")]
+    Variable { name: &'static str, value: String, expected: &'static str },
+    #[error(
+        "environment variable {present} is set but {missing} is not: set both or neither, or give rank and world size"
+    )]
+    MissingVariable { present: &'static str, missing: &'static str },
+    #[error(
+        "{first} is {first_value} but {second} is {second_value}: unset the wrong one, or give rank and world size"
+    )]
+    Contradiction { first: &'static str, first_value: u32, second: &'static str, second_value: u32 },
+
+    #[error("{world} replicas of batch {batch}: a step may cover at most 2^63 positions")]
+    GlobalBatch { world: u32, batch: u32 },
+    #[error(
+        "{len} samples do not fill one step of {world} replicas x batch {batch}, and `drop` delivers only full steps: \
+         take a smaller batch, or `mask` or `pad`"
+    )]
+    DropWithoutStep { len: u64, world: u32, batch: u32 },
+    #[error(
+        "replica {rank} of {world} owns {len} samples, less than one batch of {batch}, and `drop` delivers only full \
+         batches: take a smaller batch, more shards, policy `sample`, or `mask` or `pad`"
+    )]
+    DropShareWithoutStep { rank: u32, world: u32, len: u64, batch: u32 },
+    #[error(
+        "replica {rank} of {world} owns no samples to pad with: there are too few shards for policy `shard`; take \
+         policy `sample`, or `mask`"
+    )]
+    PadWithoutSamples { rank: u32, world: u32 },
+    #[error("policy `shard` serves everything or an ascending list of ids, not a {source_kind} source: take `sample`")]
+    ShardSource { source_kind: &'static str },
+    #[error("policy `shard`: place {index} of the list is not above the one before it; sort the list, each id once")]
+    ShardListOrder { index: u64 },
+    #[error("the shards hold {shards} records together, the split {split}")]
+    ShardTotal { shards: u64, split: u64 },
+
+    #[error("the resume state is not the JSON of one")]
+    StateJson(#[from] serde_json::Error),
+    #[error("the resume state has version {found}; this build reads version {expected}")]
+    StateVersion { found: u64, expected: u64 },
+    #[error("member {member:?} of the resume state: expected {expected}")]
+    StateMember { member: &'static str, expected: &'static str },
+    #[error("the resume state belongs to another dataset: its fingerprint is {state:08x}, this split's {dataset:08x}")]
+    StateFingerprint { state: u32, dataset: u32 },
+    #[error(
+        "the resume state belongs to another source of the same split (checksum {state:08x}, this one {source_crc:08x}): \
+         use the same filter, weights or mixture"
+    )]
+    StateSource { state: u32, source_crc: u32 },
+    #[error("the resume state's order is {state}, this one {current}: resume with the same order")]
+    StateOrder { state: Order, current: Order },
+    #[error("the resume state's seed is {state}, this one {current}: resume with the same seed")]
+    StateSeed { state: u64, current: u64 },
+    #[error(
+        "the resume state stands inside an epoch of {}, this run has {}: change that at an epoch's end",
+        shard_policy(*state),
+        shard_policy(*current)
+    )]
+    StateWorld { state: Option<u32>, current: Option<u32> },
+    #[error("the resume state's position is {p}: expected 0 to {end} in steps of {multiple}")]
+    StatePosition { p: u64, end: u64, multiple: u64 },
+}
+
+fn shard_policy(world: Option<u32>) -> String {
+    match world {
+        Some(world) => format!("policy `shard` with world size {world}"),
+        None => "another policy than `shard`".to_owned(),
+    }
+}

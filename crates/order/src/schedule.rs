@@ -1,0 +1,224 @@
+//! Steps of an epoch, and the rows of each replica's batch. Only numbers: nothing here knows what stands at a position.
+
+use std::num::NonZeroU32;
+
+use crate::Error;
+use crate::order::Order;
+use crate::permutation::MAX;
+
+/// How replicas share an epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// They take turns in one order: replica r takes the r-th run of a step.
+    #[default]
+    Sample,
+    /// Each visits the samples of its own shards only, in an order of its own.
+    Shard,
+    /// Each visits everything.
+    Off,
+}
+
+/// What happens to the last step of an epoch when the samples do not fill it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Remainder {
+    /// It is not delivered.
+    Drop,
+    /// It is filled with the samples of positions 0, 1, … once more.
+    Pad,
+    /// Its last rows are empty and say so.
+    Mask,
+}
+
+impl Remainder {
+    /// What an order does unless told otherwise: training orders drop, the sequential order of an evaluation masks.
+    pub fn default_for(order: Order) -> Self {
+        match order {
+            Order::Sequential => Remainder::Mask,
+            Order::Shuffled | Order::Interleaved { .. } => Remainder::Drop,
+        }
+    }
+}
+
+/// One row of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Row {
+    /// The sample at this position: of the epoch, or under policy `shard` of the replica's own.
+    Sample(u64),
+    /// The sample at this position, shown once more to fill the batch.
+    Repeat(u64),
+    /// No sample.
+    Masked,
+}
+
+impl Row {
+    /// The row's position, if it has one.
+    pub fn position(self) -> Option<u64> {
+        match self {
+            Row::Sample(q) | Row::Repeat(q) => Some(q),
+            Row::Masked => None,
+        }
+    }
+}
+
+/// The steps of every epoch. p counts positions that all replicas together have delivered in the epoch so far (under
+/// policy `off`, that each has); every replica makes the same number of steps from the same p.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    world: u32,
+    batch: u32,
+    policy: Policy,
+    remainder: Remainder,
+    /// Positions: one number for all replicas, or under policy `shard` one for each.
+    lens: Vec<u64>,
+}
+
+impl Schedule {
+    /// A schedule of `world` replicas (at least 1) with `batch` rows each. `lens` is the number of positions, once; under
+    /// policy `shard` that of each replica.
+    ///
+    /// # Errors
+    /// Nothing to deliver; a `drop` epoch without a step; a replica with nothing to pad with; a step of more than 2⁶³
+    /// positions.
+    pub(crate) fn new(
+        policy: Policy,
+        remainder: Remainder,
+        world: NonZeroU32,
+        batch: NonZeroU32,
+        lens: Vec<u64>,
+    ) -> Result<Self, Error> {
+        let (world, batch) = (world.get(), batch.get());
+        let schedule = Schedule { world, batch, policy, remainder, lens };
+        if schedule.step_len() > MAX {
+            return Err(Error::GlobalBatch { world, batch });
+        }
+        if schedule.lens.iter().all(|&n| n == 0) {
+            return Err(Error::EmptySource);
+        }
+        let shard = policy == Policy::Shard;
+        let poorest = (0..).zip(&schedule.lens).min_by_key(|(_, n)| **n);
+        if let Some((rank, &len)) = poorest {
+            match remainder {
+                Remainder::Drop if shard && len < batch.into() => {
+                    return Err(Error::DropShareWithoutStep { rank, world, len, batch });
+                }
+                Remainder::Drop if len < schedule.step_len() && !shard => {
+                    return Err(Error::DropWithoutStep { len, world: schedule.sharers(), batch });
+                }
+                Remainder::Pad if len == 0 => return Err(Error::PadWithoutSamples { rank, world }),
+                _ => {}
+            }
+        }
+        Ok(schedule)
+    }
+
+    /// Number of replicas.
+    pub fn world(&self) -> u32 {
+        self.world
+    }
+
+    /// Rows of each replica's batch.
+    pub fn batch(&self) -> u32 {
+        self.batch
+    }
+
+    /// How replicas share an epoch.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// What happens to the last step.
+    pub fn remainder(&self) -> Remainder {
+        self.remainder
+    }
+
+    /// Positions that one step covers: RB, or B under policy `off`. p grows by it.
+    pub fn step_len(&self) -> u64 {
+        u64::from(self.sharers()) * u64::from(self.batch)
+    }
+
+    /// Where p ends: N, or under policy `shard` R times the largest share.
+    pub fn end(&self) -> u64 {
+        match self.policy {
+            Policy::Sample | Policy::Off => self.lens[0],
+            Policy::Shard => self.largest().saturating_mul(self.world.into()),
+        }
+    }
+
+    /// Steps left in the epoch from p on.
+    pub fn steps(&self, p: u64) -> u64 {
+        let done = self.own(p);
+        let batch = self.own(self.step_len());
+        match self.remainder {
+            Remainder::Drop => self.lens.iter().map(|n| n.saturating_sub(done) / batch).min().unwrap_or(0),
+            Remainder::Pad | Remainder::Mask => self.largest().saturating_sub(done).div_ceil(batch),
+        }
+    }
+
+    /// Samples that this replica delivers from p to the epoch's end, without repeats.
+    pub fn samples(&self, p: u64, rank: u32) -> u64 {
+        let (steps, left) = (self.steps(p), self.len(rank).saturating_sub(self.own(p)));
+        if self.policy != Policy::Sample {
+            return left.min(steps.saturating_mul(self.batch.into()));
+        }
+        let (full, rest) = (left / self.step_len(), left % self.step_len());
+        let (batch, before) = (u64::from(self.batch), u64::from(rank) * u64::from(self.batch));
+        let last = if steps > full { rest.saturating_sub(before).min(batch) } else { 0 };
+        full * batch + last
+    }
+
+    /// Samples that no replica delivers between p and the epoch's end: other than 0 only for `drop`.
+    pub fn dropped(&self, p: u64) -> u64 {
+        let delivered = self.steps(p).saturating_mul(self.own(self.step_len()));
+        self.lens.iter().map(|n| n.saturating_sub(self.own(p)).saturating_sub(delivered)).sum()
+    }
+
+    /// The rows of `rank`'s batch in the step that begins at p: [`batch`](Schedule::batch) of them, masked ones last.
+    pub fn rows(&self, p: u64, rank: u32) -> impl ExactSizeIterator<Item = Row> + use<> {
+        let before = if self.policy == Policy::Sample { u64::from(rank) * u64::from(self.batch) } else { 0 };
+        let first = self.own(p).saturating_add(before);
+        let (len, pad) = (self.len(rank), self.remainder == Remainder::Pad);
+        (0..self.batch).map(move |i| {
+            let q = first.saturating_add(i.into());
+            if q < len {
+                Row::Sample(q)
+            } else if pad {
+                Row::Repeat(q % len)
+            } else {
+                Row::Masked
+            }
+        })
+    }
+
+    /// Where (epoch, p) stands after one step: at (epoch + 1, 0) when that was the epoch's last.
+    pub fn after(&self, epoch: u64, p: u64) -> (u64, u64) {
+        self.settle(epoch, p.saturating_add(self.step_len()))
+    }
+
+    /// (epoch, p), or (epoch + 1, 0) where that epoch has no step left. A state resumed with a larger batch may stand
+    /// there.
+    pub fn settle(&self, epoch: u64, p: u64) -> (u64, u64) {
+        if self.steps(p) == 0 { (epoch.wrapping_add(1), 0) } else { (epoch, p) }
+    }
+
+    /// Positions of `rank`'s order.
+    pub(crate) fn len(&self, rank: u32) -> u64 {
+        match self.policy {
+            Policy::Sample | Policy::Off => self.lens[0],
+            Policy::Shard => self.lens[rank as usize],
+        }
+    }
+
+    /// p in one replica's positions.
+    fn own(&self, p: u64) -> u64 {
+        if self.policy == Policy::Shard { p / u64::from(self.world) } else { p }
+    }
+
+    /// Replicas among which a step's positions are divided.
+    fn sharers(&self) -> u32 {
+        if self.policy == Policy::Off { 1 } else { self.world }
+    }
+
+    fn largest(&self) -> u64 {
+        self.lens.iter().copied().max().unwrap_or(0)
+    }
+}

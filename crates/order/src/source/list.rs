@@ -1,0 +1,33 @@
+//! The ids of a list: a subset, a filter's result, any sequence the user brings.
+
+use super::crc32c_words;
+use crate::Error;
+
+/// A sequence of ids of one split; an id may occur several times. Holds 8 bytes an id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct List {
+    ids: Box<[u64]>,
+}
+
+impl List {
+    /// A list of ids of a split with `split_len` samples.
+    ///
+    /// # Errors
+    /// [`Error::ListedId`] for an id of `split_len` or more.
+    pub fn new(ids: Vec<u64>, split_len: u64) -> Result<Self, Error> {
+        match ids.iter().position(|&id| id >= split_len) {
+            Some(i) => Err(Error::ListedId { index: i as u64, id: ids[i], len: split_len }),
+            None => Ok(List { ids: ids.into() }),
+        }
+    }
+
+    /// The ids.
+    pub(crate) fn ids(&self) -> &[u64] {
+        &self.ids
+    }
+
+    pub(super) fn canonical_json(&self) -> String {
+        let crc = crc32c_words(self.ids.iter().copied());
+        format!(r#"{{"source":"list","count":{},"crc32c":"{crc:08x}"}}"#, self.ids.len())
+    }
+}

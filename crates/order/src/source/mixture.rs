@@ -1,0 +1,90 @@
+//! Several datasets, each with its share of an epoch.
+
+use super::rotate;
+use crate::Error;
+use crate::permutation::MAX;
+
+/// Each dataset owns its share of the places; inside it its samples take turns, and an epoch goes on where the one
+/// before stopped. Ids count through the datasets: those of the second begin where the first's end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mixture {
+    parts: Box<[Part]>,
+    /// N′.
+    draws: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Part {
+    share: u64,
+    /// Samples in the dataset.
+    size: u64,
+    /// The dataset's first id.
+    first_id: u64,
+    /// Places the dataset has in an epoch.
+    turns: u64,
+    /// The end of its places.
+    end: u64,
+}
+
+impl Mixture {
+    /// Datasets as (samples, share), the shares in any unit; `draws` places an epoch, or as many as the datasets have
+    /// samples. Each dataset gets its share of the places rounded down; the places left go one each to the largest
+    /// remainders, the earlier dataset first where they are equal.
+    ///
+    /// # Errors
+    /// When every share is 0, a dataset with a share has no samples, or samples or places exceed 2⁶³.
+    pub fn new(datasets: &[(u64, u64)], draws: Option<u64>) -> Result<Self, Error> {
+        if let Some(index) = datasets.iter().position(|&(size, share)| size == 0 && share > 0) {
+            return Err(Error::EmptyDataset { index, share: datasets[index].1 });
+        }
+        let total = datasets.iter().fold(0u64, |sum, d| sum.saturating_add(d.0));
+        let draws = draws.unwrap_or(total);
+        if let Some(&len) = [total, draws].iter().find(|&&n| n > MAX) {
+            return Err(Error::TooManySamples { len });
+        }
+        let turns = apportion(draws, datasets.iter().map(|d| d.1)).ok_or(Error::NoShare)?;
+        let (mut first_id, mut end) = (0, 0);
+        let parts = datasets.iter().zip(turns).map(|(&(size, share), turns)| {
+            end += turns;
+            first_id += size;
+            Part { share, size, first_id: first_id - size, turns, end }
+        });
+        Ok(Mixture { parts: parts.collect(), draws })
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.draws
+    }
+
+    #[inline]
+    pub(super) fn id(&self, epoch: u64, place: u64) -> u64 {
+        let part = &self.parts[self.parts.partition_point(|part| part.end <= place)];
+        let j = place - (part.end - part.turns);
+        part.first_id + rotate(j, epoch, part.turns, part.size)
+    }
+
+    pub(super) fn canonical_json(&self) -> String {
+        let datasets: Vec<String> =
+            self.parts.iter().map(|p| format!(r#"{{"size":{},"share":{}}}"#, p.size, p.share)).collect();
+        format!(r#"{{"source":"mixture","draws":{},"datasets":[{}]}}"#, self.draws, datasets.join(","))
+    }
+
+    pub(super) fn words(&self) -> u64 {
+        5 * self.parts.len() as u64
+    }
+}
+
+/// Splits `draws` by shares, by the method of the largest remainder; `None` when the shares sum to 0.
+fn apportion(draws: u64, shares: impl Iterator<Item = u64> + Clone) -> Option<Vec<u64>> {
+    let sum: u128 = shares.clone().map(u128::from).sum();
+    if sum == 0 {
+        return None;
+    }
+    let quotas: Vec<u128> = shares.map(|share| u128::from(draws) * u128::from(share)).collect();
+    let mut turns: Vec<u64> = quotas.iter().map(|q| (q / sum) as u64).collect();
+    let left = draws - turns.iter().sum::<u64>();
+    let mut by_remainder: Vec<usize> = (0..turns.len()).collect();
+    by_remainder.sort_by_key(|&i| (std::cmp::Reverse(quotas[i] % sum), i));
+    by_remainder.into_iter().take(left as usize).for_each(|i| turns[i] += 1);
+    Some(turns)
+}

@@ -1,0 +1,64 @@
+//! Every sample in proportion to its weight.
+
+use super::crc32c_words;
+use crate::Error;
+use crate::permutation::MAX;
+use crate::prf::{Domain, key};
+
+/// Systematic sampling: the places cut the line of all weights, laid end to end, at equal distances, and the cut's
+/// offset changes with the epoch. A sample of weight w is shown ⌊wN′/W⌋ or ⌈wN′/W⌉ times an epoch, and on average
+/// exactly wN′/W. Holds 8 bytes an id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Weighted {
+    /// Running sums of the weights.
+    sums: Box<[u64]>,
+    /// N′.
+    draws: u64,
+}
+
+impl Weighted {
+    /// Weights of the ids 0, 1, …; `draws` places an epoch, or as many as there are weights.
+    ///
+    /// # Errors
+    /// [`Error::WeightSum`] when the weights sum to 0 or to more than 2⁶³.
+    pub fn new(weights: impl IntoIterator<Item = u64>, draws: Option<u64>) -> Result<Self, Error> {
+        let mut sum = 0u128;
+        let sums: Box<[u64]> = weights
+            .into_iter()
+            .map(|w| {
+                sum += u128::from(w);
+                sum as u64
+            })
+            .collect();
+        if sum == 0 || sum > u128::from(MAX) {
+            return Err(Error::WeightSum { sum });
+        }
+        Ok(Weighted { draws: draws.unwrap_or(sums.len() as u64), sums })
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.draws
+    }
+
+    #[inline]
+    pub(super) fn id(&self, seed: u64, epoch: u64, place: u64) -> u64 {
+        let total = self.sums[self.sums.len() - 1];
+        let offset = key(Domain::Weighted, seed, epoch, 0) % total;
+        let cut = match place.checked_mul(total).and_then(|x| x.checked_add(offset)) {
+            Some(x) => x / self.draws,
+            None => ((u128::from(place) * u128::from(total) + u128::from(offset)) / u128::from(self.draws)) as u64,
+        };
+        self.sums.partition_point(|&sum| sum <= cut) as u64
+    }
+
+    pub(super) fn canonical_json(&self) -> String {
+        let before = std::iter::once(0).chain(self.sums.iter().copied());
+        let crc = crc32c_words(self.sums.iter().zip(before).map(|(sum, before)| sum - before));
+        let count = self.sums.len();
+        format!(r#"{{"source":"weighted","count":{count},"draws":{},"crc32c":"{crc:08x}"}}"#, self.draws)
+    }
+
+    pub(super) fn words(&self) -> u64 {
+        self.sums.len() as u64
+    }
+}

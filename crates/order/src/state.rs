@@ -1,0 +1,155 @@
+//! The resume state: what a training run has to keep to go on where it stopped.
+
+use std::fmt;
+use std::num::NonZeroU32;
+
+use serde::Deserialize;
+
+use crate::Error;
+use crate::order::Order;
+use crate::source::crc32c;
+
+const VERSION: u64 = 1;
+
+/// What decides the sequence of samples: two runs with equal identities visit the same samples in the same order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Fingerprint of the split.
+    pub fingerprint: u32,
+    /// CRC32C of the source's canonical JSON.
+    pub source_crc: u32,
+    /// The order and its parameters.
+    pub order: Order,
+    /// The seed.
+    pub seed: u64,
+    /// R under policy `shard`, where the sequence depends on it; `None` under the other policies.
+    pub shard_world: Option<u32>,
+}
+
+/// A position in a run: everything before position `p` of `epoch` has been delivered. Equal on all replicas after the
+/// same number of steps. Its [`Display`](fmt::Display) is its JSON, below 300 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResumeState {
+    /// What the position belongs to.
+    pub identity: Identity,
+    /// The epoch, from 0.
+    pub epoch: u64,
+    /// Positions delivered in it.
+    pub p: u64,
+}
+
+impl ResumeState {
+    /// Reads a state from its JSON. Members may stand in any order; unknown ones are refused, since a new member means
+    /// a new version.
+    ///
+    /// # Errors
+    /// Not JSON, another version, a missing, unknown or impossible member.
+    pub fn parse(json: &str) -> Result<Self, Error> {
+        #[derive(Deserialize)]
+        struct Version {
+            version: u64,
+        }
+        let Version { version: found } = serde_json::from_str(json)?;
+        if found != VERSION {
+            return Err(Error::StateVersion { found, expected: VERSION });
+        }
+        serde_json::from_str::<Members>(json)?.try_into()
+    }
+
+    /// Whether a run with this identity may go on from here. Under policy `shard` the world size may differ only at an
+    /// epoch's beginning, and so may whether the policy is `shard`.
+    ///
+    /// # Errors
+    /// The first member that differs, with both values.
+    pub fn check(&self, current: &Identity) -> Result<(), Error> {
+        let Identity { fingerprint, source_crc, order, seed, shard_world } = self.identity;
+        if fingerprint != current.fingerprint {
+            return Err(Error::StateFingerprint { state: fingerprint, dataset: current.fingerprint });
+        }
+        if source_crc != current.source_crc {
+            return Err(Error::StateSource { state: source_crc, source_crc: current.source_crc });
+        }
+        if order != current.order {
+            return Err(Error::StateOrder { state: order, current: current.order });
+        }
+        if seed != current.seed {
+            return Err(Error::StateSeed { state: seed, current: current.seed });
+        }
+        if self.p > 0 && shard_world != current.shard_world {
+            return Err(Error::StateWorld { state: shard_world, current: current.shard_world });
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ResumeState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Identity { fingerprint, source_crc, order, seed, shard_world } = self.identity;
+        write!(f, r#"{{"version":{VERSION},"fingerprint":"{fingerprint:08x}","source":"{source_crc:08x}","order":"#)?;
+        match order {
+            Order::Sequential => write!(f, r#""sequential""#)?,
+            Order::Shuffled => write!(f, r#""shuffled""#)?,
+            Order::Interleaved { run, window } => write!(f, r#""interleaved","run":{run},"window":{window}"#)?,
+        }
+        if let Some(world) = shard_world {
+            write!(f, r#","world":{world}"#)?;
+        }
+        write!(f, r#","seed":{seed},"epoch":{},"p":{}}}"#, self.epoch, self.p)
+    }
+}
+
+/// The fingerprint of a mixture of datasets: CRC32C of the datasets' fingerprints, each as little-endian u32.
+pub fn mixture_fingerprint(fingerprints: &[u32]) -> u32 {
+    let bytes: Vec<u8> = fingerprints.iter().flat_map(|f| f.to_le_bytes()).collect();
+    crc32c(&bytes)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Members {
+    #[serde(rename = "version")]
+    _version: u64,
+    fingerprint: String,
+    source: String,
+    order: String,
+    run: Option<NonZeroU32>,
+    window: Option<NonZeroU32>,
+    world: Option<NonZeroU32>,
+    seed: u64,
+    epoch: u64,
+    p: u64,
+}
+
+impl TryFrom<Members> for ResumeState {
+    type Error = Error;
+
+    fn try_from(m: Members) -> Result<Self, Error> {
+        let order = match (m.order.as_str(), m.run, m.window) {
+            ("sequential", None, None) => Order::Sequential,
+            ("shuffled", None, None) => Order::Shuffled,
+            ("interleaved", Some(run), Some(window)) => Order::Interleaved { run, window },
+            _ => {
+                return Err(Error::StateMember {
+                    member: "order",
+                    expected: "sequential or shuffled without run and window, or interleaved with both",
+                });
+            }
+        };
+        let identity = Identity {
+            fingerprint: hex("fingerprint", &m.fingerprint)?,
+            source_crc: hex("source", &m.source)?,
+            order,
+            seed: m.seed,
+            shard_world: m.world.map(NonZeroU32::get),
+        };
+        Ok(ResumeState { identity, epoch: m.epoch, p: m.p })
+    }
+}
+
+fn hex(member: &'static str, digits: &str) -> Result<u32, Error> {
+    let plain = digits.len() == 8 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    u32::from_str_radix(digits, 16)
+        .ok()
+        .filter(|_| plain)
+        .ok_or(Error::StateMember { member, expected: "eight lower-case hex digits" })
+}

@@ -18,16 +18,16 @@ pub struct Options<'a> {
     /// How the files are reached.
     pub access: Access,
     /// Called with each record that has an image, its JPEG entry points included; says what is wrong with it.
-    pub image: Option<&'a ImageCheck>,
+    pub image: Option<&'a ImageCheck<'a>>,
     /// Called as work gets done, from several threads.
-    pub progress: Option<&'a Progress>,
+    pub progress: Option<&'a Progress<'a>>,
 }
 
 /// Checks one image: its bytes, the record's Example, and its JPEG entry points where the index has any.
-pub type ImageCheck = dyn Fn(&[u8], &Example<'_>, Option<&[u8]>) -> Result<(), String> + Sync;
+pub type ImageCheck<'a> = dyn Fn(&[u8], &Example<'_>, Option<&[u8]>) -> Result<(), String> + Sync + 'a;
 
 /// Told of records and bytes that are done.
-pub type Progress = dyn Fn(u64, u64) + Sync;
+pub type Progress<'a> = dyn Fn(u64, u64) + Sync + 'a;
 
 /// Verifies every shard of a dataset on all cores of the current rayon pool. Never stops at damage: the report lists all.
 pub fn verify(dataset: &Dataset, options: &Options<'_>) -> Report {

@@ -53,7 +53,8 @@ pub struct Damage {
 }
 
 impl Damage {
-    fn new(file: PathBuf, error: Error) -> Self {
+    /// The damage that an error tells of, of the file `file`.
+    pub fn new(file: PathBuf, error: Error) -> Self {
         let (name, message) = (error.name(), error.to_string());
         let (mut record, mut key, mut offset, mut values) = (None, None, None, None);
         match error {

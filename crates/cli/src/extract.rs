@@ -1,0 +1,100 @@
+//! `shardtool extract`.
+
+use crate::open::SplitArguments;
+use crate::progress::Progress;
+use crate::status::Status;
+use crate::text;
+use anyhow::{Context, bail};
+use rayon::prelude::*;
+use serde_json::json;
+use shardtool_read::{Record, Split};
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Mutex;
+
+/// Write the images back into folders, byte for byte
+///
+/// Each image goes where its key says, below OUT; a key without a folder goes into a folder of its class. A key that
+/// would lead outside OUT, or two records with one key, are refused and listed (exit status 1).
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    split: SplitArguments,
+    /// A folder that does not exist yet, or is empty
+    out: PathBuf,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+    let (_, split) = arguments.split.open()?;
+    let out = &arguments.out;
+    std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    if std::fs::read_dir(out).with_context(|| format!("cannot read {}", out.display()))?.next().is_some() {
+        bail!("{} is not empty: name a folder that does not exist yet, so that nothing is overwritten", out.display());
+    }
+    let progress = Progress::new("extracted", "images", split.len());
+    let refused = Mutex::new(vec![]);
+    (0..split.len()).into_par_iter().for_each(|id| match extract(&split, id, out) {
+        Ok(bytes) => progress.advance(1, bytes),
+        Err(error) => refused.lock().expect("no thread panics with the list").push((id, format!("{error:#}"))),
+    });
+    progress.finish();
+    let mut refused = refused.into_inner().expect("no thread panics with the list");
+    refused.sort();
+    let written = split.len() - refused.len() as u64;
+    let mut stdout = std::io::stdout().lock();
+    if arguments.json {
+        let refused: Vec<_> = refused.iter().map(|(id, why)| json!({"id": id, "reason": why})).collect();
+        writeln!(stdout, "{:#}", json!({"written": written, "out": out.to_string_lossy(), "refused": refused}))?;
+    } else {
+        for (id, why) in &refused {
+            writeln!(stdout, "record {id} not written: {}", text::printable(why.as_bytes()))?;
+        }
+        writeln!(stdout, "{} written to {}", text::plural(written, "image"), out.display())?;
+    }
+    Ok(if refused.is_empty() { Status::Good } else { Status::Finding })
+}
+
+fn extract(split: &Split, id: u64, out: &Path) -> anyhow::Result<u64> {
+    let record = split.get(id)?;
+    let image = record.image()?.context("it holds no image")?;
+    let path = out.join(place(split, &record)?);
+    let folder = path.parent().context("a path below OUT has a folder")?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let mut file = std::fs::File::create_new(&path).with_context(|| format!("cannot make {}", path.display()))?;
+    file.write_all(image).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(image.len() as u64)
+}
+
+/// Where an image goes, below OUT.
+fn place(split: &Split, record: &Record) -> anyhow::Result<PathBuf> {
+    let key = record.key()?;
+    let key = Path::new(OsStr::from_bytes(&key));
+    let plain = |path: &Path| path.components().all(|c| matches!(c, Component::Normal(_)));
+    if key.as_os_str().is_empty() || !plain(key) || key.as_os_str().as_bytes().contains(&0) {
+        bail!("its key `{}` is not a relative path inside OUT", key.display());
+    }
+    if key.components().count() > 1 {
+        return Ok(key.to_owned());
+    }
+    Ok(match class(split, record)? {
+        Some(class) => Path::new(&class).join(key),
+        None => key.to_owned(),
+    })
+}
+
+/// The folder of the record's class: a plain name, so that no class leads outside OUT either.
+fn class(split: &Split, record: &Record) -> anyhow::Result<Option<String>> {
+    let manifest = split.manifest();
+    let Some(name) = manifest.label.as_deref() else { return Ok(None) };
+    let Some(label) = record.example()?.int64(name) else { return Ok(None) };
+    let label = label.saturating_sub(manifest.label_offset);
+    let class = usize::try_from(label).ok().and_then(|l| manifest.classes.get(l)).cloned();
+    let class = class.unwrap_or_else(|| label.to_string());
+    let plain = !class.is_empty() && !class.contains(['/', '\0']) && !matches!(class.as_str(), "." | "..");
+    Ok(Some(if plain { class } else { label.to_string() }))
+}

@@ -1,0 +1,206 @@
+//! `shardtool info`.
+
+use crate::open::DatasetArgument;
+use crate::status::Status;
+use crate::text;
+use serde_json::json;
+use shardtool_format::{index, names};
+use shardtool_read::{Dataset, Split};
+use std::collections::BTreeMap;
+use std::io::Write;
+
+/// Show splits, shards, sizes, fingerprints, features and classes
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    dataset: DatasetArgument,
+    /// Print one JSON document, with all classes
+    #[arg(long)]
+    json: bool,
+}
+
+/// Classes drawn one by one; the rest share a line, so that everything fits 80×24.
+const LARGEST: usize = 10;
+/// Records looked at in each split: beyond that, shards are sampled evenly.
+const LOOKED_AT: u64 = 20_000_000;
+
+/// What the indexes of a split tell.
+#[derive(Default)]
+struct Survey {
+    /// Shards looked at.
+    shards: usize,
+    records: u64,
+    classes: BTreeMap<i64, u64>,
+    bytes: Vec<i64>,
+    widths: Vec<i64>,
+    heights: Vec<i64>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+    let dataset = arguments.dataset.open()?;
+    let surveys: Vec<_> = dataset.splits().iter().map(survey).collect::<anyhow::Result<_>>()?;
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    if arguments.json {
+        writeln!(out, "{:#}", document(&dataset, &surveys))?;
+    } else {
+        print(&dataset, &surveys, &mut out)?;
+    }
+    out.flush()?;
+    Ok(Status::Good)
+}
+
+fn survey(split: &Split) -> anyhow::Result<Survey> {
+    let shards = split.entry().shards.len();
+    let stride = split.len().div_ceil(LOOKED_AT).max(1) as usize;
+    let mut survey = Survey::default();
+    let manifest = split.manifest();
+    for number in (0..shards).step_by(stride) {
+        let shard = split.shard(number)?;
+        survey.shards += 1;
+        survey.records += shard.records();
+        if let Some(labels) = manifest.label.as_deref().map(|l| shard.feature::<i64>(l)).transpose()?.flatten() {
+            for label in labels.iter() {
+                *survey.classes.entry(label.saturating_sub(manifest.label_offset)).or_default() += 1;
+            }
+        }
+        let lengths = shard.column::<u32>(index::IMAGE_LENGTH)?;
+        survey.bytes.extend(lengths.iter().flat_map(|c| c.iter()).map(i64::from).filter(|n| *n > 0));
+        for (name, sizes) in [(names::IMAGE_WIDTH, &mut survey.widths), (names::IMAGE_HEIGHT, &mut survey.heights)] {
+            sizes.extend(shard.feature::<i64>(name)?.iter().flat_map(|c| c.iter()));
+        }
+    }
+    for sizes in [&mut survey.bytes, &mut survey.widths, &mut survey.heights] {
+        sizes.sort_unstable();
+    }
+    Ok(survey)
+}
+
+/// The shares of the sorted values that are shown, in percent.
+const PERCENTILES: [usize; 5] = [0, 5, 50, 95, 100];
+
+fn percentiles(sorted: &[i64]) -> Option<[i64; 5]> {
+    let last = sorted.len().checked_sub(1)?;
+    Some(PERCENTILES.map(|p| sorted[(last * p + 50) / 100]))
+}
+
+fn class_name(dataset: &Dataset, label: i64) -> String {
+    let named = usize::try_from(label).ok().and_then(|l| dataset.manifest().classes.get(l));
+    named.map_or_else(|| label.to_string(), |name| text::printable(name.as_bytes()))
+}
+
+fn print(dataset: &Dataset, surveys: &[Survey], out: &mut impl Write) -> anyhow::Result<()> {
+    let manifest = dataset.manifest();
+    writeln!(out, "{}", dataset.path().display())?;
+    writeln!(out, "  {:<14} {:>13} {:>7} {:>10}  fingerprint", "split", "records", "shards", "bytes")?;
+    for split in dataset.splits() {
+        let (records, shards) = (text::count(split.len()), text::count(split.entry().shards.len() as u64));
+        let (name, bytes) = (text::fit(split.name(), 14), text::bytes(split.entry().bytes()));
+        writeln!(out, "  {name:<14} {records:>13} {shards:>7} {bytes:>10}  {:08x}", split.entry().fingerprint())?;
+    }
+    let largest = dataset.splits().iter().zip(surveys).max_by_key(|(split, _)| split.len());
+    if let Some((split, survey)) = largest.filter(|(_, s)| s.records > 0) {
+        classes(dataset, split, survey, out)?;
+        sizes(split, survey, out)?;
+    }
+    if !manifest.features.is_empty() {
+        let features: Vec<_> = manifest
+            .features
+            .iter()
+            .map(|f| format!("{} {}", text::printable(f.name.as_bytes()), f.kind.name()))
+            .collect();
+        writeln!(out, "features")?;
+        wrapped(&features, 78, out)?;
+    }
+    Ok(())
+}
+
+fn classes(dataset: &Dataset, split: &Split, survey: &Survey, out: &mut impl Write) -> anyhow::Result<()> {
+    let mut classes: Vec<_> = survey.classes.iter().map(|(label, count)| (*count, *label)).collect();
+    if classes.is_empty() {
+        return Ok(());
+    }
+    classes.sort_by_key(|(count, label)| (std::cmp::Reverse(*count), *label));
+    writeln!(
+        out,
+        "classes of {}: {}",
+        split.name(),
+        text::plural(classes.len() as u64, "class").replace("classs", "classes")
+    )?;
+    let most = classes[0].0;
+    for (count, label) in classes.iter().take(LARGEST) {
+        let name = text::fit(&class_name(dataset, *label), 24);
+        writeln!(out, "  {name:<24} {:>9}  {}", text::count(*count), text::bar(*count, most, 38))?;
+    }
+    let rest = &classes[classes.len().min(LARGEST)..];
+    if let (Some(fewest), Some(largest)) = (rest.last(), rest.first()) {
+        let records = rest.iter().map(|(count, _)| count).sum();
+        let others = format!("{} others", text::count(rest.len() as u64));
+        writeln!(out, "  {others:<24} {:>9}  {} to {} each", text::count(records), fewest.0, largest.0)?;
+    }
+    Ok(())
+}
+
+fn sizes(split: &Split, survey: &Survey, out: &mut impl Write) -> anyhow::Result<()> {
+    let rows = [("bytes", &survey.bytes), ("width", &survey.widths), ("height", &survey.heights)];
+    if survey.bytes.is_empty() {
+        return Ok(());
+    }
+    let all = split.entry().shards.len();
+    let of = if survey.shards < all { format!(" (from {} of {all} shards)", survey.shards) } else { String::new() };
+    let heads = ["least", "5 %", "median", "95 %", "most"].map(|h| format!("{h:>11}")).concat();
+    writeln!(out, "images{of:<8}{heads}")?;
+    for (name, sorted) in rows {
+        if let Some(values) = percentiles(sorted) {
+            let values = values.map(|v| format!("{:>11}", text::count(v.max(0) as u64))).concat();
+            writeln!(out, "  {name:<12}{values}")?;
+        }
+    }
+    Ok(())
+}
+
+/// Items with commas between, in lines of at most `width` characters.
+fn wrapped(items: &[String], width: usize, out: &mut impl Write) -> anyhow::Result<()> {
+    let mut line = String::new();
+    for (i, item) in items.iter().enumerate() {
+        let item = if i + 1 < items.len() { format!("{item},") } else { item.clone() };
+        if !line.is_empty() && line.chars().count() + 1 + item.chars().count() > width - 2 {
+            writeln!(out, "  {line}")?;
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&item);
+    }
+    Ok(writeln!(out, "  {line}")?)
+}
+
+fn document(dataset: &Dataset, surveys: &[Survey]) -> serde_json::Value {
+    let manifest = dataset.manifest();
+    let sizes = |sorted: &[i64]| {
+        percentiles(sorted).map(|p| json!({"least": p[0], "p5": p[1], "median": p[2], "p95": p[3], "most": p[4]}))
+    };
+    let splits: Vec<_> = dataset
+        .splits()
+        .iter()
+        .zip(surveys)
+        .map(|(split, survey)| {
+            let classes: Vec<_> = survey
+                .classes
+                .iter()
+                .map(|(label, count)| json!({"label": label, "name": class_name(dataset, *label), "records": count}))
+                .collect();
+            json!({
+                "name": split.name(), "records": split.len(), "shards": split.entry().shards.len(),
+                "bytes": split.entry().bytes(), "fingerprint": format!("{:08x}", split.entry().fingerprint()),
+                "surveyed_shards": survey.shards, "classes": classes, "image_bytes": sizes(&survey.bytes),
+                "width": sizes(&survey.widths), "height": sizes(&survey.heights),
+            })
+        })
+        .collect();
+    let features: Vec<_> = manifest.features.iter().map(|f| json!({"name": f.name, "type": f.kind.name()})).collect();
+    json!({
+        "path": dataset.path().to_string_lossy(), "created_by": manifest.created_by, "splits": splits,
+        "features": features, "classes": manifest.classes.len(),
+    })
+}

@@ -1,0 +1,67 @@
+//! Last in the data's way: the command line. Each subcommand is a file that turns flags into calls of the crates before
+//! it and prints what they answer; `src/main.rs` only calls [`run`].
+//!
+//! | module | subcommands |
+//! |---|---|
+//! | `info`, `ls`, `show` | look at a dataset |
+//! | `extract` | images back into folders |
+//! | `verify` | check everything |
+//! | `status` | exit statuses, errors as a person reads them |
+//! | `progress`, `text` | how things look in a terminal |
+#![forbid(unsafe_code)]
+
+mod extract;
+mod info;
+mod ls;
+mod open;
+mod progress;
+mod show;
+mod status;
+mod text;
+mod verify;
+
+use clap::{Parser, Subcommand};
+use status::Status;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Packs images into checksummed, sharded datasets (TFRecord), proves them, and reads them back.
+#[derive(Parser)]
+#[command(name = "shardtool", version, max_term_width = 100)]
+#[command(after_help = "Exit status: 0 good, 1 a finding (damage, rejected inputs), 2 could not run.")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Info(info::Arguments),
+    Ls(ls::Arguments),
+    Show(show::Arguments),
+    Extract(extract::Arguments),
+    Verify(verify::Arguments),
+}
+
+/// Runs the command line; the exit status is 0 for good, 1 for a finding, 2 where it could not run.
+pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let result = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => dispatch(arguments.command),
+        Err(error) => {
+            // Help and version are answers, not errors; clap knows which stream each belongs on.
+            let _ = error.print();
+            return if error.use_stderr() { Status::CouldNotRun.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    status::finish(result)
+}
+
+fn dispatch(command: Command) -> anyhow::Result<Status> {
+    match command {
+        Command::Info(arguments) => info::run(&arguments),
+        Command::Ls(arguments) => ls::run(&arguments),
+        Command::Show(arguments) => show::run(&arguments),
+        Command::Extract(arguments) => extract::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
+    }
+}

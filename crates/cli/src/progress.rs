@@ -1,0 +1,76 @@
+//! How far a long command is: a bar on a terminal, else a plain line every few seconds. On standard error.
+
+use crate::text;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often a plain line is printed.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// Progress over `total` units of something; may be advanced from many threads.
+pub(crate) struct Progress {
+    /// What the command does to what: `verified`, `records`.
+    verb: &'static str,
+    noun: &'static str,
+    total: u64,
+    done: AtomicU64,
+    bytes: AtomicU64,
+    start: Instant,
+    bar: Option<ProgressBar>,
+    printed: Mutex<Instant>,
+}
+
+impl Progress {
+    pub(crate) fn new(verb: &'static str, noun: &'static str, total: u64) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(8));
+            let template = "{bar:20} {human_pos}/{human_len} {msg}, {eta} left";
+            bar.set_style(ProgressStyle::with_template(template).expect("a valid template"));
+            bar
+        });
+        let (done, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+        let start = Instant::now();
+        Progress { verb, noun, total, done, bytes, start, bar, printed: Mutex::new(start) }
+    }
+
+    /// Tells of more work done.
+    pub(crate) fn advance(&self, units: u64, bytes: u64) {
+        let done = self.done.fetch_add(units, Ordering::Relaxed) + units;
+        let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if let Some(bar) = &self.bar {
+            bar.set_position(done);
+            bar.set_message(self.rates(done, bytes));
+            return;
+        }
+        // Whoever finds the lock taken leaves the line to the thread that holds it.
+        if let Ok(mut printed) = self.printed.try_lock()
+            && printed.elapsed() >= EVERY
+        {
+            *printed = Instant::now();
+            let left = self.total.saturating_sub(done) as f64 / (done as f64 / self.start.elapsed().as_secs_f64());
+            let of = format!("{}/{}", text::count(done), text::count(self.total));
+            eprintln!("{} {of} {}, {left:.0} s left", self.verb, self.rates(done, bytes));
+        }
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Seconds since the start.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
+    fn rates(&self, done: u64, bytes: u64) -> String {
+        let seconds = self.seconds().max(1e-3);
+        let (units, megabytes) = (done as f64 / seconds, bytes as f64 / seconds / 1e6);
+        format!("{} {}/s {megabytes:.0} MB/s", text::count(units as u64), self.noun)
+    }
+}

@@ -1,0 +1,89 @@
+//! `shardtool show`.
+
+use crate::open::SplitArguments;
+use crate::status::Status;
+use crate::text;
+use serde_json::{Value, json};
+use shardtool_format::example::Feature;
+use std::io::Write;
+
+/// Show one record: where it lies, and every feature
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    split: SplitArguments,
+    /// The record, counted from 0
+    record: u64,
+    /// Print one JSON document; byte strings that are not text are given by their length
+    #[arg(long)]
+    json: bool,
+}
+
+/// Values of a feature that are shown to a person.
+const SHOWN: usize = 8;
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+    let (_, split) = arguments.split.open()?;
+    let record = split.get(arguments.record)?;
+    let frame = record.shard().frame(record.row())?;
+    let mut out = std::io::stdout().lock();
+    let shard = record.shard().path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let key = record.key()?;
+    let example = record.example();
+    if arguments.json {
+        let features: serde_json::Map<_, _> = match &example {
+            Ok(example) => example.features().iter().map(|(n, f)| ((*n).to_owned(), Value::Array(values(f)))).collect(),
+            Err(_) => serde_json::Map::new(),
+        };
+        let document = json!({
+            "split": split.name(), "id": arguments.record, "shard": shard, "row": record.row(), "offset": frame.start,
+            "bytes": frame.end - frame.start, "key": String::from_utf8_lossy(&key), "features": features,
+        });
+        writeln!(out, "{document:#}")?;
+        return Ok(Status::Good);
+    }
+    writeln!(out, "record {} of {}: {}", arguments.record, split.name(), text::printable(&key))?;
+    writeln!(
+        out,
+        "  in {shard}, record {}, byte {}, {} bytes, CRCs good",
+        record.row(),
+        frame.start,
+        frame.end - frame.start
+    )?;
+    let Ok(example) = &example else {
+        writeln!(out, "  not a tf.train.Example: {} opaque bytes", record.data().len())?;
+        return Ok(Status::Good);
+    };
+    let width = example.features().iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(32);
+    for (name, feature) in example.features() {
+        let all = values(feature);
+        let shown: Vec<_> = all.iter().take(SHOWN).map(plain).collect();
+        let more = if all.len() > SHOWN { format!(" … ({} values)", all.len()) } else { String::new() };
+        writeln!(out, "  {:<width$}  {}{more}", text::printable(name.as_bytes()), shown.join(" "))?;
+    }
+    Ok(Status::Good)
+}
+
+fn values(feature: &Feature<'_>) -> Vec<Value> {
+    match feature {
+        Feature::Empty => vec![],
+        Feature::Int64(list) => list.iter().map(Value::from).collect(),
+        Feature::Float(list) => list.iter().map(Value::from).collect(),
+        Feature::Bytes(list) => list.iter().map(bytes_value).collect(),
+    }
+}
+
+fn bytes_value(bytes: &[u8]) -> Value {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if text.len() <= 4096 && !text.contains('\0') => Value::from(text),
+        _ => json!({ "bytes": bytes.len() }),
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(s) => text::fit(&text::printable(s.as_bytes()), 60),
+        Value::Object(o) => format!("<{} bytes>", o.get("bytes").and_then(Value::as_u64).unwrap_or(0)),
+        other => other.to_string(),
+    }
+}

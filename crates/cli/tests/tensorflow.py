@@ -1,0 +1,153 @@
+"""TensorFlow reads what shardtool writes, and shardtool what TensorFlow writes.
+
+Usage: python tensorflow.py SHARDTOOL [PHOTOS]    (run by scripts/test, in the environment `tensorflow`)
+PHOTOS is a folder of class folders; without it the test makes its own images.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+import numpy as np
+import tensorflow as tf
+
+SHARDTOOL = sys.argv[1]
+PHOTOS = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
+
+
+def shardtool(*args, status=0):
+    """Runs shardtool, checks its exit status, gives its standard output."""
+    run = subprocess.run([SHARDTOOL, *map(str, args)], capture_output=True, text=True)
+    assert run.returncode == status, f"{args}: status {run.returncode}\n{run.stdout}\n{run.stderr}"
+    return run.stdout + run.stderr if status else run.stdout
+
+
+def made_photos(folder, classes=3, each=7):
+    """Class folders of JPEGs encoded by TensorFlow from smooth random images."""
+    random = np.random.default_rng(1)
+    for c in range(classes):
+        path = folder / f"class {c}"
+        path.mkdir(parents=True)
+        for i in range(each):
+            coarse = random.integers(0, 256, (1, 4, 5, 3)).astype(np.float32)
+            size = (int(random.integers(20, 90)), int(random.integers(20, 90)))
+            pixels = tf.cast(tf.image.resize(coarse, size)[0], tf.uint8)
+            (path / f"{i}.jpg").write_bytes(tf.io.encode_jpeg(pixels).numpy())
+    return folder
+
+
+class TensorFlow(unittest.TestCase):
+    def setUp(self):
+        self.tmp = tempfile.TemporaryDirectory()
+        self.addCleanup(self.tmp.cleanup)
+        self.root = pathlib.Path(self.tmp.name)
+
+    def test_reads_our_shards(self):
+        photos = PHOTOS or made_photos(self.root / "photos")
+        files = {f"{p.parent.name}/{p.name}": p for p in photos.glob("*/*") if p.is_file()}
+        classes = sorted({p.parent.name for p in files.values()}, key=lambda name: name.encode())
+        out = self.root / "out"
+        shardtool("pack", photos, out, "--shards", 3)
+        dataset = tf.data.TFRecordDataset(tf.io.gfile.glob(str(out / "train-*")))
+        features = {
+            "image/encoded": tf.io.FixedLenFeature([], tf.string),
+            "image/format": tf.io.FixedLenFeature([], tf.string),
+            "image/height": tf.io.FixedLenFeature([], tf.int64),
+            "image/width": tf.io.FixedLenFeature([], tf.int64),
+            "image/class/label": tf.io.FixedLenFeature([], tf.int64),
+            "image/class/text": tf.io.FixedLenFeature([], tf.string),
+            "image/key": tf.io.FixedLenFeature([], tf.string),
+        }
+        seen = set()
+        for record in dataset:
+            example = tf.io.parse_single_example(record, features)
+            key = example["image/key"].numpy().decode()
+            image = example["image/encoded"].numpy()
+            self.assertEqual(image, files[key].read_bytes(), key)
+            self.assertEqual(int(example["image/class/label"]), classes.index(files[key].parent.name), key)
+            self.assertEqual(example["image/class/text"].numpy().decode(), files[key].parent.name)
+            if len(seen) < 30:
+                height, width = tf.io.decode_image(image, expand_animations=False).shape[:2]
+                self.assertEqual((int(example["image/height"]), int(example["image/width"])), (height, width))
+            # TensorFlow's own serialisation holds the same features: ours loses nothing when read back by protobuf.
+            self.assertEqual(tf.train.Example.FromString(record.numpy()).features.feature["image/key"].bytes_list.value, [key.encode()])
+            seen.add(key)
+        self.assertEqual(seen, set(files))
+        print(f"TensorFlow {tf.__version__} read {len(seen)} records of ours, every byte and label right")
+
+    def write(self, path, examples, compression=""):
+        with tf.io.TFRecordWriter(str(path), compression) as writer:
+            for example in examples:
+                writer.write(example.SerializeToString())
+
+    def examples(self):
+        """Another convention: names of its own, labels from 1, lists, floats, one feature missing now and then."""
+        random = np.random.default_rng(2)
+        for i in range(25):
+            pixels = tf.constant(random.integers(0, 256, (8 + i, 9, 3)), tf.uint8)
+            feature = {
+                "jpeg": tf.train.Feature(bytes_list=tf.train.BytesList(value=[tf.io.encode_jpeg(pixels).numpy()])),
+                "category": tf.train.Feature(int64_list=tf.train.Int64List(value=[1 + i % 4])),
+                "box": tf.train.Feature(float_list=tf.train.FloatList(value=[0.25 * j for j in range(i % 3)])),
+                "weight": tf.train.Feature(float_list=tf.train.FloatList(value=[i / 3])),
+                "negative": tf.train.Feature(int64_list=tf.train.Int64List(value=[-i])),
+            }
+            if i % 2:
+                feature["note"] = tf.train.Feature(bytes_list=tf.train.BytesList(value=[f"nöte {i}".encode()]))
+            yield tf.train.Example(features=tf.train.Features(feature=feature))
+
+    def test_adopts_what_tensorflow_wrote(self):
+        folder = self.root / "theirs"
+        folder.mkdir()
+        examples = list(self.examples())
+        self.write(folder / "val-00000-of-00002", examples[:10])
+        self.write(folder / "val-00001-of-00002", examples[10:])
+        before = {p: p.read_bytes() for p in folder.iterdir()}
+        shardtool("index", *sorted(folder.iterdir()), "--image", "jpeg", "--label", "category", "--label-offset", 1)
+        self.assertEqual({p: p.read_bytes() for p in before}, before, "the shards themselves are untouched")
+        shardtool("verify", folder, "--decode")
+        for i, example in enumerate(examples):
+            shown = json.loads(shardtool("show", folder, i, "--json"))
+            features = example.features.feature
+            self.assertEqual(shown["features"]["category"], list(features["category"].int64_list.value))
+            self.assertEqual(shown["features"]["negative"], [-i])
+            self.assertEqual(np.float32(shown["features"]["weight"][0]), np.float32(i / 3))
+            self.assertEqual(shown["features"]["box"], list(features["box"].float_list.value))
+            self.assertEqual(shown["features"].get("note"), [f"nöte {i}"] if i % 2 else None)
+        listed = json.loads(shardtool("ls", folder, "--json"))["listed"]
+        self.assertEqual([row["label"] for row in listed], [i % 4 for i in range(25)])
+        out = self.root / "images"
+        shardtool("extract", folder, out)
+        images = sorted(p.read_bytes() for p in out.rglob("*") if p.is_file())
+        self.assertEqual(images, sorted(e.features.feature["jpeg"].bytes_list.value[0] for e in examples))
+        print(f"{len(examples)} records of TensorFlow's adopted and read back right")
+
+    def test_bare_files_are_verified_and_read(self):
+        path = self.root / "bare.tfrecord"
+        self.write(path, self.examples())
+        shardtool("verify", path)
+        damaged = bytearray(path.read_bytes())
+        damaged[len(damaged) // 2] ^= 1
+        path.write_bytes(damaged)
+        report = shardtool("verify", path, status=1)
+        self.assertRegex(report, "DataCrc|LengthCrc")
+        with self.assertRaises(tf.errors.DataLossError):
+            for _ in tf.data.TFRecordDataset(str(path)):
+                pass
+
+    def test_compressed_files_are_refused_by_name(self):
+        for compression, name in [("GZIP", "gzip"), ("ZLIB", "zlib")]:
+            path = self.root / f"{name}.tfrecord"
+            self.write(path, self.examples(), compression)
+            message = shardtool("index", path, status=2)
+            self.assertIn(f"{name}-compressed", message)
+            self.assertIn("shardtool pack", message)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

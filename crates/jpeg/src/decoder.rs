@@ -364,7 +364,7 @@ impl Decoder {
 }
 
 /// Memory that does not depend on the image: tables, slack.
-const FIXED_SCRATCH: usize = 16 * (4 * 4096 + 1024) + 4096;
+const FIXED_SCRATCH: usize = 16 * (4 * 2048 + 2048) + 4096;
 
 /// What is decoded, and how.
 #[derive(Clone, Copy)]

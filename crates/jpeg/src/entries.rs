@@ -29,11 +29,13 @@
 //! ([`default_step`]): finer costs more bytes than it saves time, coarser makes a crop decode rows that it does not need,
 //! and both keep two groups in reach, which are decoded in one loop.
 
-use crate::decoder::{Decoder, MAX_STEP, Target};
+use crate::decoder::{Decoder, MAX_STEP};
 use crate::error::Result;
-use crate::header::{Header, Process, Reader, Scan};
+use crate::header::{Header, Process};
 use crate::plain::Plain;
-use crate::sequential::{Course, Shape, Walk, predict};
+use crate::reader::{Reader, Scan};
+use crate::sequential::{Course, Fall, Shape, Walk, predict};
+use crate::strips::Target;
 
 /// Bytes before the entries.
 const HEAD: usize = 2;
@@ -92,7 +94,7 @@ pub fn find(jpeg: &[u8], step: u32, decoder: &mut Decoder, payload: &mut Vec<u8>
         }
         Ok(())
     });
-    result.map_err(|fall: crate::sequential::Fall| {
+    result.map_err(|fall: Fall| {
         payload.truncate(start);
         fall.error(&reader.header, plain)
     })

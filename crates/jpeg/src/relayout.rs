@@ -4,7 +4,8 @@ use crate::codes::{Code, Counts, Writer};
 use crate::coefficients::Coefficients;
 use crate::decoder::Decoder;
 use crate::error::{Error, Feature, Result};
-use crate::header::{Header, Reader};
+use crate::header::Header;
+use crate::reader::Reader;
 use crate::segments::{self, APP0, APP1, APP14, DHT, DQT, EOI, SOI, SOS};
 use crate::standard::ZIGZAG;
 

@@ -2,9 +2,10 @@
 
 use crate::entropy::{self, Cursor, Job, Tables};
 use crate::error::{Damage, Error, Result};
-use crate::header::{Header, Reader, Scan};
+use crate::header::Header;
 use crate::huffman::{Class, Memory};
 use crate::plain::Plain;
+use crate::reader::{Reader, Scan};
 
 /// More blocks than an MCU can have.
 const MAX_BLOCKS: usize = 10;

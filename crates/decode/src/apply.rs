@@ -1,11 +1,11 @@
 //! A geometry applied to decoded pixels: from the source straight into its place in the batch.
 
-use crate::decode::Window;
 use crate::error::Error;
 use crate::geometry::Geometry;
 use crate::orientation::Orientation;
 use crate::pixels::check_len;
 use crate::resize::{Filter, Resizer, Source};
+use crate::window::Window;
 
 /// What applying geometries keeps from one image to the next: one for each thread.
 #[derive(Debug, Default)]
@@ -31,6 +31,7 @@ pub fn apply(
     let (width, height) = geometry.size;
     check_len(width, height, out.len())?;
     geometry.check_stored(window.stored)?;
+    let geometry = geometry.reduced(window.reduction.max(1));
     let needed = geometry.needed();
     let pixels = window.pixels;
     let shown = (window.rect.width, window.rect.height) == (pixels.width(), pixels.height());

@@ -79,6 +79,12 @@ pub enum Error {
         /// The decoder's own account.
         source: image::ImageError,
     },
+    /// Bad data, found by our JPEG decoder.
+    #[error("bad jpeg: {source}")]
+    Jpeg {
+        /// The decoder's own account.
+        source: shardtool_jpeg::Error,
+    },
     /// Bad data: a zstd frame that does not decompress.
     #[error("bad raw-zstd: {source}")]
     Zstd {

@@ -148,12 +148,6 @@ pub enum Error {
         /// The encoder's own account.
         source: jpeg_encoder::EncodingError,
     },
-    /// The resizing library refused an area.
-    #[error("resizing: {source}")]
-    Resize {
-        /// The library's own account.
-        source: fast_image_resize::ResizeError,
-    },
     /// A bad argument: a list of transforms that cannot be carried out.
     #[error("transforms: {reason}")]
     Transforms {

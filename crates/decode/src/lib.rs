@@ -19,12 +19,18 @@
 //! | `library` | all other formats, and rare JPEGs, through the `image` crate |
 //! | `raw` | pixels stored as they are, or as one zstd frame |
 //! | `resize` | pixels of one size from pixels of another |
+//! | `taps`, `bilinear`, `bilinear_avx2` | the weights along an axis, and the two passes that use them |
 //! | `apply` | geometry and pixels to their place in the batch |
 //! | `encode` | RGB to JPEG, for `pack` |
 //! | `error` | everything that can be wrong with an image or a request |
-#![forbid(unsafe_code)]
+//!
+//! `unsafe` is confined to `bilinear_avx2`.
+#![deny(unsafe_code)]
 
 mod apply;
+mod bilinear;
+#[cfg(target_arch = "x86_64")]
+mod bilinear_avx2;
 mod complete;
 mod decode;
 mod encode;
@@ -41,6 +47,7 @@ mod probe;
 mod random_crop;
 mod raw;
 mod resize;
+mod taps;
 mod transform;
 mod window;
 

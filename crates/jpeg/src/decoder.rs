@@ -172,14 +172,14 @@ impl Decoder {
         if let Some(entries) = entries {
             let step = entries::locate(&target, jpeg, &scan, entries, &mut self.plain, &mut self.starts);
             if let Some(step) = step
-                && self.groups(&target, step, out, stride).is_ok()
+                && self.groups(&target, step, true, out, stride).is_ok()
             {
                 return Ok(outcome(Path::Entries, false));
             }
         }
         self.plain.fill(jpeg, scan.data);
         if let Some(step) = self.restarts(&target) {
-            self.groups(&target, step, out, stride).map_err(|f| f.error(&reader.header, &self.plain))?;
+            self.groups(&target, step, false, out, stride).map_err(|f| f.error(&reader.header, &self.plain))?;
             return Ok(outcome(Path::Restarts, entries.is_some()));
         }
         self.rows(&target, out, stride).map_err(|f| f.error(&reader.header, &self.plain))?;
@@ -239,11 +239,12 @@ impl Decoder {
     }
 
     /// Decodes from known starts, one every `step` rows of MCUs, two segments at a time. Each segment must end where the
-    /// next one begins.
+    /// next one begins; if the starts are but hints, the last one where the data end.
     fn groups(
         &mut self,
         target: &Target<'_>,
         step: u32,
+        hinted: bool,
         out: &mut [u8],
         stride: usize,
     ) -> std::result::Result<(), Fall> {
@@ -290,7 +291,11 @@ impl Decoder {
                     let before = u64::from(group * step) * across;
                     predict(shape, before, &mut walk.predictors, &mut coefs[..blocks * 64]);
                     let next = start(group + 1);
-                    if next.is_some_and(|next| !walk.meets(&course, &next)) {
+                    let ends = match next {
+                        Some(next) => walk.meets(&course, &next),
+                        None => !hinted || walk.is_at_end(&course),
+                    };
+                    if !ends {
                         return Err(walk.fall(crate::error::Damage::LeftOver));
                     }
                     for (i, row) in rows(group).enumerate() {

@@ -22,7 +22,7 @@
 //! one after the marker, and the predictors are 0; elsewhere the restart state follows from the MCU's number.
 //!
 //! Entries are hints. A decoder checks each group that it decodes: after padding and any restart marker that is due, it
-//! must end where the next entry says, with its predictors. If it does not, the image is decoded from its start. An image
+//! must end where the next entry says, with its predictors, and the last group where the data end. If it does not, the image is decoded from its start. An image
 //! of one group has an empty payload too.
 //!
 //! *Rationale.* 10 bytes an entry (three components) is 0.2 % of a photograph at a group every 16 pixel rows, the default
@@ -124,7 +124,12 @@ impl<'a> Stored<'a> {
             let run = memchr::memchr(0xff, &self.jpeg[self.at.1..self.at.1 + wanted]);
             match run {
                 None => self.at = (self.at.0 + wanted, self.at.1 + wanted),
-                Some(n) => self.at = (self.at.0 + n + 1, self.at.1 + n + 2),
+                Some(n) => {
+                    // Any number of ff bytes may precede the stuffed 00.
+                    let ff = self.at.1 + n;
+                    let zero = self.jpeg[ff..].iter().position(|&b| b != 0xff).unwrap_or(1);
+                    self.at = (self.at.0 + n + 1, ff + zero + 1);
+                }
             }
         }
         (self.at.1 * 8 + bit % 8) as u32

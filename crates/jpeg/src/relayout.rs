@@ -198,7 +198,9 @@ mod tests {
     use super::*;
     use crate::plain::Plain;
 
-    fn coefficients(jpeg: &[u8]) -> Option<(Header, [Option<[u16; 64]>; 3], Coefficients)> {
+    type Image = (Header, [Option<[u16; 64]>; 3], Coefficients);
+
+    fn coefficients(jpeg: &[u8]) -> Option<Image> {
         let (reader, scan) = Reader::start(jpeg, &crate::Limits::default()).ok()?;
         let mut all = Coefficients::default();
         let header = reader.header;

@@ -89,9 +89,9 @@ impl Jpeg {
         let reduction = geometry.reduction(options.reducing_gap);
         let rect = geometry.reduced(reduction).needed();
         let len = rgb_len(rect.width, rect.height) as usize;
-        if pixels.data.len() < len {
-            pixels.data.resize(len, 0);
-        }
+        // Not more than needed, so that what is held is what was announced.
+        pixels.data.reserve_exact(len.saturating_sub(pixels.data.len()));
+        pixels.data.resize(pixels.data.len().max(len), 0);
         let entries = entries.filter(|e| !e.is_empty());
         let stride = rect.width as usize * 3;
         let outcome = self.0.decode(bytes, entries, &request(rect, reduction), &mut pixels.data[..len], stride);
@@ -119,7 +119,7 @@ pub fn check_entries(jpeg: &[u8], entries: &[u8]) -> bool {
 }
 
 /// The decoder's own limits do not bind: [`Limits::check`] does, which names the option to raise.
-fn unlimited() -> jpeg::Limits {
+pub(crate) fn unlimited() -> jpeg::Limits {
     jpeg::Limits::default().with_pixels(u64::MAX)
 }
 
@@ -131,7 +131,7 @@ fn check(bytes: &[u8], limits: &Limits) -> Result<(), Error> {
 }
 
 /// `None` for a kind of JPEG that our decoder leaves to others.
-fn supported<T>(result: jpeg::Result<T>) -> Result<Option<T>, Error> {
+pub(crate) fn supported<T>(result: jpeg::Result<T>) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(jpeg::Error::Unsupported(_)) => Ok(None),
@@ -139,7 +139,7 @@ fn supported<T>(result: jpeg::Result<T>) -> Result<Option<T>, Error> {
     }
 }
 
-fn request(rect: Rect, reduction: u32) -> Request {
+pub(crate) fn request(rect: Rect, reduction: u32) -> Request {
     let scale = Scale::ALL.into_iter().find(|s| s.divisor() == reduction).unwrap_or(Scale::Full);
     let Rect { left, top, width, height } = rect;
     Request { rect: Some(jpeg::Rect { x: left, y: top, width, height }), scale }

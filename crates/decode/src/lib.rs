@@ -20,6 +20,7 @@
 //! | `raw` | pixels stored as they are, or as one zstd frame |
 //! | `resize` | pixels of one size from pixels of another |
 //! | `taps`, `bilinear`, `bilinear_avx2` | the weights along an axis, and the two passes that use them |
+//! | `memory` | what a sample takes of memory, told before it is decoded |
 //! | `apply` | geometry and pixels to their place in the batch |
 //! | `encode` | RGB to JPEG, for `pack` |
 //! | `error` | everything that can be wrong with an image or a request |
@@ -41,6 +42,7 @@ mod jpeg;
 mod library;
 mod limits;
 mod markers;
+mod memory;
 mod orientation;
 mod pixels;
 mod probe;
@@ -60,6 +62,7 @@ pub use format::{Format, sniff};
 pub use geometry::{Geometry, Rect};
 pub use jpeg::check_entries;
 pub use limits::Limits;
+pub use memory::{scratch_bound, scratch_bytes};
 pub use orientation::Orientation;
 pub use pixels::{Pixels, PixelsMut, PixelsRef};
 pub use probe::{Info, probe};

@@ -118,9 +118,9 @@ fn reductions_by_hand() {
 #[test]
 fn images_of_another_size_are_refused_before_decoding() {
     let (jpeg, _) = jpeg(40, 30, 90);
-    let header_only = &jpeg[..jpeg.len() / 2];
+    let cut = &jpeg[..jpeg.len() - 50];
     let g = plan(resize(10, 10), (40, 31));
-    let refused = Decoder::default().decode_window(header_only, None, &g, &EXACT).unwrap_err();
+    let refused = Decoder::default().decode_window(cut, None, &g, &EXACT).unwrap_err();
     assert!(matches!(refused, Error::SizeMismatch { expected: (40, 31), found: (40, 30) }), "{refused}");
     let small = WindowOptions { limits: Limits { max_pixels: 1199, ..EXACT.limits }, ..EXACT };
     let refused = Decoder::default().decode_window(&jpeg, None, &plan(resize(9, 9), (40, 30)), &small).unwrap_err();

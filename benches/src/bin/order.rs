@@ -1,14 +1,15 @@
 //! Positions a second of every order on one core, and how well each mixes a dataset sorted by class, beside the buffer
 //! shuffle of tf.data (simulated: a buffer of K records, filled in order; each step hands out a random one of them).
 //!
-//! The answer is checked: what a cursor delivers has to agree with the pure function at every 997th position, and every
-//! order in the mixing report has to be a permutation.
+//! The answer is checked: what a cursor delivers has to agree with the pure function at every 997th position and in a
+//! batch, and every order in the mixing report has to be a permutation.
 
 use std::hint::black_box;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use shardtool_benches::{Candidate, compare, print};
-use shardtool_order::{EpochOrder, Order, Rng};
+use shardtool_order::{Balanced, EpochOrder, Mixture, Order, Plan, Policy, Remainder, Replicas, Rng, Source, Weighted};
 
 const SEED: u64 = 20_261_121;
 const POSITIONS: u64 = 1 << 21;
@@ -17,6 +18,7 @@ fn main() {
     for len in [4_096, 1_281_167, 1_000_000_000, 1 << 40] {
         speed(len);
     }
+    sources();
     mixing();
 }
 
@@ -33,21 +35,59 @@ fn speed(len: u64) {
         ("interleaved 64 x 256", interleaved(64, 256)),
         ("interleaved 1024 x 64", interleaved(1024, 64)),
     ];
-    let mut candidates = Vec::new();
+    let (mut single, mut batches) = (Vec::new(), Vec::new());
     for (name, order) in orders {
         let epoch = EpochOrder::new(order, len, SEED, 3).expect("a length in range");
         let mut cursor = epoch.cursor();
+        let mut batch = vec![0; BATCH.min(len as usize)];
         (0..POSITIONS.min(len)).step_by(997).for_each(|q| assert_eq!(cursor.at(q), epoch.at(q), "{name} at {q}"));
-        candidates.push(Candidate::new(name, move || {
-            let mut sum = 0u64;
-            for i in 0..POSITIONS {
-                sum = sum.wrapping_add(cursor.at(i % len));
-            }
+        cursor.fill(0, &mut batch);
+        assert!(batch.iter().zip(0..).all(|(&place, q)| place == epoch.at(q)), "{name}, a batch");
+        let mut one_by_one = cursor.clone();
+        single.push(Candidate::new(name, move || {
+            let sum = (0..POSITIONS).fold(0u64, |sum, q| sum.wrapping_add(one_by_one.at(q % len)));
             black_box(sum);
             POSITIONS as f64
         }));
+        batches.push(Candidate::new(name, move || {
+            for q in (0..POSITIONS).step_by(batch.len()) {
+                cursor.fill(q % (len - batch.len() as u64 + 1), &mut batch);
+                black_box(&mut batch);
+            }
+            POSITIONS as f64
+        }));
     }
-    print(&format!("N = {len}, one position a call"), "M/s", 1e6, &compare(7, &mut candidates));
+    print(&format!("N = {len}, {BATCH} positions a call"), "M/s", 1e6, &compare(7, &mut batches));
+    print(&format!("N = {len}, one position a call"), "M/s", 1e6, &compare(7, &mut single));
+}
+
+/// Position to id through a whole plan, shuffled.
+fn sources() {
+    let weights = || (0..SAMPLES).map(|id| id % 100);
+    let shares = [(1_000_000, 3), (250_000, 1), (31_167, 2)];
+    let sources = [
+        ("everything", Source::All(SAMPLES)),
+        ("balanced", Source::Balanced(Balanced::new((0..SAMPLES).map(|id| (id, (id % CLASSES) as i64))))),
+        ("weighted", Source::Weighted(Weighted::new(weights(), None).expect("weights"))),
+        ("mixture of 3", Source::Mixture(Mixture::new(&shares, None).expect("datasets"))),
+    ];
+    let mut candidates = Vec::new();
+    for (name, source) in sources {
+        let one = NonZeroU32::MIN;
+        let replicas = Replicas { world: one, batch: one, policy: Policy::Sample, remainder: Some(Remainder::Mask) };
+        let plan = Arc::new(Plan::new(source, Order::Shuffled, SEED, replicas, &[]).expect("a plan"));
+        let epoch = EpochOrder::new(Order::Shuffled, plan.source().len(), SEED, 3).expect("in range");
+        let mut walk = plan.walk(3, 0).expect("the only replica");
+        for q in (0..SAMPLES).step_by(997) {
+            assert_eq!(walk.sample(q).id, plan.source().id(SEED, 3, epoch.at(q)), "{name} at {q}");
+        }
+        candidates.push(Candidate::new(name, move || {
+            let sum = (0..SAMPLES).fold(0u64, |sum, q| sum.wrapping_add(walk.sample(q).id));
+            black_box(sum);
+            SAMPLES as f64
+        }));
+    }
+    print(&format!("Sources, shuffled, N = {SAMPLES}"), "M/s", 1e6, &compare(7, &mut candidates));
 }
 
 /// Like ImageNet's training split: sorted by class, 1,000 classes.

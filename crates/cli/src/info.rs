@@ -120,12 +120,7 @@ fn classes(dataset: &Dataset, split: &Split, survey: &Survey, out: &mut impl Wri
         return Ok(());
     }
     classes.sort_by_key(|(count, label)| (std::cmp::Reverse(*count), *label));
-    writeln!(
-        out,
-        "classes of {}: {}",
-        split.name(),
-        text::plural(classes.len() as u64, "class").replace("classs", "classes")
-    )?;
+    writeln!(out, "classes of {}: {}", split.name(), text::plural_irregular(classes.len() as u64, "class", "classes"))?;
     let most = classes[0].0;
     for (count, label) in classes.iter().take(LARGEST) {
         let name = text::fit(&class_name(dataset, *label), 24);

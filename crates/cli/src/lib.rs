@@ -3,19 +3,28 @@
 //!
 //! | module | subcommands |
 //! |---|---|
+//! | `pack` | images become a split of a dataset |
+//! | `index`, `repair` | what can be made from records: indexes and manifests |
 //! | `info`, `ls`, `show` | look at a dataset |
 //! | `extract` | images back into folders |
 //! | `verify` | check everything |
+//! | `demo` | all of the above on photographs of its own making |
 //! | `status` | exit statuses, errors as a person reads them |
 //! | `progress`, `text` | how things look in a terminal |
 #![forbid(unsafe_code)]
 
+mod demo;
+mod entries;
 mod extract;
+mod index;
 mod info;
 mod ls;
 mod open;
+mod pack;
 mod progress;
+mod repair;
 mod show;
+mod size;
 mod status;
 mod text;
 mod verify;
@@ -36,11 +45,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Pack(pack::Arguments),
     Info(info::Arguments),
     Ls(ls::Arguments),
     Show(show::Arguments),
     Extract(extract::Arguments),
     Verify(verify::Arguments),
+    Repair(repair::Arguments),
+    Index(index::Arguments),
+    Demo(demo::Arguments),
 }
 
 /// Runs the command line; the exit status is 0 for good, 1 for a finding, 2 where it could not run.
@@ -58,10 +71,14 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 
 fn dispatch(command: Command) -> anyhow::Result<Status> {
     match command {
+        Command::Pack(arguments) => pack::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
         Command::Ls(arguments) => ls::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
         Command::Extract(arguments) => extract::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
+        Command::Repair(arguments) => repair::run(&arguments),
+        Command::Index(arguments) => index::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
     }
 }

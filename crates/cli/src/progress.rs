@@ -15,7 +15,7 @@ pub(crate) struct Progress {
     /// What the command does to what: `verified`, `records`.
     verb: &'static str,
     noun: &'static str,
-    total: u64,
+    total: AtomicU64,
     done: AtomicU64,
     bytes: AtomicU64,
     start: Instant,
@@ -31,9 +31,15 @@ impl Progress {
             bar.set_style(ProgressStyle::with_template(template).expect("a valid template"));
             bar
         });
-        let (done, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+        let [total, done, bytes] = [total, 0, 0].map(AtomicU64::new);
         let start = Instant::now();
         Progress { verb, noun, total, done, bytes, start, bar, printed: Mutex::new(start) }
+    }
+
+    /// Tells how much there is to do, where it was not known at the start.
+    fn set_total(&self, total: u64) {
+        self.total.store(total, Ordering::Relaxed);
+        self.bar.iter().for_each(|bar| bar.set_length(total));
     }
 
     /// Tells of more work done.
@@ -50,9 +56,10 @@ impl Progress {
             && printed.elapsed() >= EVERY
         {
             *printed = Instant::now();
-            let left = self.total.saturating_sub(done) as f64 / (done as f64 / self.start.elapsed().as_secs_f64());
-            let of = format!("{}/{}", text::count(done), text::count(self.total));
-            eprintln!("{} {of} {}, {left:.0} s left", self.verb, self.rates(done, bytes));
+            let total = self.total.load(Ordering::Relaxed);
+            let left = total.saturating_sub(done) as f64 / (done as f64 / self.seconds());
+            let of = format!("{} of {}", text::count(done), text::count(total));
+            eprintln!("{} {of} {}, {}, {left:.0} s left", self.verb, self.noun, self.rates(done, bytes));
         }
     }
 
@@ -72,5 +79,34 @@ impl Progress {
         let seconds = self.seconds().max(1e-3);
         let (units, megabytes) = (done as f64 / seconds, bytes as f64 / seconds / 1e6);
         format!("{} {}/s {megabytes:.0} MB/s", text::count(units as u64), self.noun)
+    }
+}
+
+/// Progress of what `shardtool_pack` does.
+pub(crate) struct Images(Progress);
+
+impl Images {
+    pub(crate) fn new(verb: &'static str) -> Self {
+        Images(Progress::new(verb, "images", 0))
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        self.0.finish();
+    }
+
+    /// Seconds since the start.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.0.seconds()
+    }
+}
+
+impl shardtool_pack::Progress for Images {
+    fn total(&self, images: u64, _bytes: u64) {
+        self.0.set_total(images);
+    }
+
+    fn done(&self, images: u64, bytes: u64) {
+        self.0.advance(images, bytes);
     }
 }

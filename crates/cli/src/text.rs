@@ -28,6 +28,11 @@ pub(crate) fn plural(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
+/// The same, where the plural is no plain one: `1 class`, `2 classes`.
+pub(crate) fn plural_irregular(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { one } else { many })
+}
+
 /// A bar of `width` cells, as full as `value` is of `most`; eighths of a cell are drawn.
 pub(crate) fn bar(value: u64, most: u64, width: usize) -> String {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];

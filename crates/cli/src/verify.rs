@@ -5,8 +5,6 @@ use crate::progress::Progress;
 use crate::status::Status;
 use crate::text;
 use serde_json::json;
-use shardtool_decode as decode;
-use shardtool_format::example::Example;
 use shardtool_read::verify::{self, Damage, Options, Report};
 use std::io::Write;
 
@@ -48,20 +46,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
     let records = dataset.splits().iter().map(|s| s.len()).sum();
     let progress = Progress::new("verified", "records", records);
     let advance = |records, bytes| progress.advance(records, bytes);
-    let options = Options {
-        image: arguments.decode.then_some(&decode_image as &verify::ImageCheck<'_>),
-        progress: Some(&advance),
-        ..Options::default()
-    };
+    let options = Options { decode: arguments.decode, progress: Some(&advance), ..Options::default() };
     let report = verify::verify(&dataset, &options);
     progress.finish();
     print(arguments, &report, progress.seconds())?;
     Ok(if report.damages.is_empty() { Status::Good } else { Status::Finding })
-}
-
-/// Decodes an image as the loader does, to see whether it can.
-fn decode_image(image: &[u8], _: &Example<'_>, _: Option<&[u8]>) -> Result<(), String> {
-    decode::probe(image, &decode::Limits::default()).map(|_| ()).map_err(|e| e.to_string())
 }
 
 fn unopened(arguments: &Arguments, error: shardtool_read::Error) -> anyhow::Result<Status> {

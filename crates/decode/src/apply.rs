@@ -2,10 +2,10 @@
 
 use crate::decode::Window;
 use crate::error::Error;
-use crate::geometry::{Area, Geometry, Rect};
+use crate::geometry::Geometry;
 use crate::orientation::Orientation;
 use crate::pixels::check_len;
-use crate::resize::{Filter, Resizer};
+use crate::resize::{Filter, Resizer, Source};
 
 /// What applying geometries keeps from one image to the next: one for each thread.
 #[derive(Debug, Default)]
@@ -37,22 +37,20 @@ pub fn apply(
     if !shown || !window.rect.contains(needed) {
         return Err(Error::Window { needed, found: window.rect });
     }
-    let origin = (window.rect.left, window.rect.top);
-    let view = geometry.view.meet(window.rect);
-    let view = Rect { left: view.left - origin.0, top: view.top - origin.1, ..view };
-    let area = Area {
-        left: geometry.area.left - f64::from(origin.0),
-        top: geometry.area.top - f64::from(origin.1),
-        ..geometry.area
+    let source = Source {
+        pixels,
+        origin: (window.rect.left, window.rect.top),
+        view: geometry.view.meet(window.rect),
+        area: geometry.area,
     };
     let orientation = geometry.orientation;
     let size = orientation.size(geometry.size);
     if orientation.swap {
         scratch.turned.resize(out.len(), 0);
-        scratch.resizer.resize(pixels, view, area, filter, size, &mut scratch.turned)?;
+        scratch.resizer.resize(source, filter, size, &mut scratch.turned)?;
         orientation.write(size, &scratch.turned, out);
     } else {
-        scratch.resizer.resize(pixels, view, area, filter, size, out)?;
+        scratch.resizer.resize(source, filter, size, out)?;
         if orientation != Orientation::default() {
             orientation.mirror_in_place(width, out);
         }

@@ -85,7 +85,7 @@ pub enum Error {
         /// zstd's own account.
         source: std::io::Error,
     },
-    /// Bad data: a payload that is not one zstd frame of declared size.
+    /// Bad data: a payload that is not one zstd frame.
     #[error("bad raw-zstd: expected {expected}, found a payload of {found} bytes that is not")]
     ZstdFrame {
         /// What the payload should be.
@@ -93,6 +93,9 @@ pub enum Error {
         /// Length of the payload in bytes.
         found: u64,
     },
+    /// Bad data: a zstd frame whose header does not say how many bytes it holds, so that it cannot be checked first.
+    #[error("bad raw-zstd: the frame does not declare its content size")]
+    ZstdSize,
     /// Bad data or a bad argument: bytes of pixels that do not fit their size.
     #[error("{width}x{height} RGB pixels are {expected} bytes, found {found}")]
     PixelBytes {

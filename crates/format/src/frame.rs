@@ -80,15 +80,25 @@ pub fn data(bytes: &[u8], offset: u64, check: Check) -> Result<&[u8]> {
     if needed > found {
         return Err(Error::TruncatedFrame { offset, needed, found });
     }
-    let (data, rest) = bytes[HEADER_BYTES..].split_at(length as usize);
+    let (data, footer) = bytes[HEADER_BYTES..].split_at(length as usize);
     if check == Check::Data {
-        let expected = u32::from_le_bytes(*rest.first_chunk().expect("the footer is inside `bytes`"));
-        let computed = checksum::mask(checksum::crc32c(data));
-        if expected != computed {
-            return Err(Error::DataCrc { offset, expected, found: computed });
-        }
+        check_footer(footer, checksum::crc32c(data), offset)?;
     }
     Ok(data)
+}
+
+/// Checks a frame's footer, the first four bytes of `footer`, against the (unmasked) CRC32C of its data. `offset` is
+/// where the frame begins, for errors.
+///
+/// # Errors
+/// [`Error::DataCrc`].
+///
+/// # Panics
+/// If `footer` has fewer than four bytes.
+pub fn check_footer(footer: &[u8], data_crc: u32, offset: u64) -> Result<()> {
+    let expected = u32::from_le_bytes(*footer.first_chunk().expect("a whole footer"));
+    let found = checksum::mask(data_crc);
+    if expected == found { Ok(()) } else { Err(Error::DataCrc { offset, expected, found }) }
 }
 
 /// Where the next frame after damage begins in `bytes`: the first place whose header CRC matches and whose frame ends

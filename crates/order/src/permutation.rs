@@ -13,6 +13,9 @@ pub(crate) const TABLE: u64 = 4096;
 /// with 5 or more rounds", 2004).
 const ROUNDS: usize = 6;
 
+/// Values that a network works on together.
+const LANES: usize = 4;
+
 /// The largest N.
 pub(crate) const MAX: u64 = 1 << 63;
 
@@ -79,12 +82,11 @@ impl Permutation {
         }
     }
 
-    /// Replaces each of `values` by where it goes. One dispatch for all of them, so that the processor works on
-    /// several at once.
+    /// Replaces each of `values` by where it goes.
     pub(crate) fn forward_all(&self, values: &mut [u64]) {
         match &self.map {
             Map::Table(t) => values.iter_mut().for_each(|x| *x = u64::from(t[*x as usize])),
-            Map::Network(n) => values.iter_mut().for_each(|x| *x = n.forward(*x)),
+            Map::Network(n) => n.forward_all(values),
         }
     }
 }
@@ -131,16 +133,37 @@ impl Network {
     #[inline(always)]
     fn forward(&self, mut x: u64) -> u64 {
         loop {
-            let (mut l, mut r) = split(x, self.b);
-            for pair in self.keys.chunks_exact(2) {
-                l = add(l, scale(mix(r ^ pair[0]), self.a), self.a);
-                r = add(r, scale(mix(l ^ pair[1]), self.b), self.b);
-            }
-            x = l * self.b + r;
+            [x] = self.pass([x]);
             if x < self.len {
                 return x;
             }
         }
+    }
+
+    fn forward_all(&self, values: &mut [u64]) {
+        let (lanes, rest) = values.as_chunks_mut::<LANES>();
+        for lane in lanes {
+            *lane = self.pass(*lane);
+            for x in lane.iter_mut().filter(|x| **x >= self.len) {
+                *x = self.forward(*x);
+            }
+        }
+        rest.iter_mut().for_each(|x| *x = self.forward(*x));
+    }
+
+    /// All rounds, once. A round waits for the one before it; lanes, which do not wait for each other, fill the gaps.
+    #[inline(always)]
+    fn pass<const N: usize>(&self, xs: [u64; N]) -> [u64; N] {
+        let mut halves = xs.map(|x| split(x, self.b));
+        for pair in self.keys.chunks_exact(2) {
+            for (l, r) in &mut halves {
+                *l = add(*l, scale(mix(*r ^ pair[0]), self.a), self.a);
+            }
+            for (l, r) in &mut halves {
+                *r = add(*r, scale(mix(*l ^ pair[1]), self.b), self.b);
+            }
+        }
+        halves.map(|(l, r)| l * self.b + r)
     }
 
     fn inverse(&self, mut y: u64) -> u64 {

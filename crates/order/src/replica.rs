@@ -79,7 +79,8 @@ impl Launch {
     /// Of several launchers the innermost counts: RANK and WORLD_SIZE, then Open MPI's variables, then SLURM's. An outer
     /// one may differ only where it started the inner one: it is a single task, or one task for each machine (its world
     /// size × the local world size = the world size), or torchrun says that it ran (TORCHELASTIC_RUN_ID). SLURM
-    /// without both SLURM_PROCID and SLURM_NTASKS started no tasks and is ignored.
+    /// without both SLURM_PROCID and SLURM_NTASKS started no tasks and is ignored. A SLURM batch script has both even
+    /// where it starts its tasks by mpirun instead of srun: then give rank and world size, or unset SLURM_PROCID.
     ///
     /// # Errors
     /// A value that is no number or out of range, half of a pair, or launchers that contradict each other.

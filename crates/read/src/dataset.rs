@@ -190,6 +190,11 @@ impl Split {
         &self.0.manifest
     }
 
+    /// Whether it is made of bare files, without manifest and indexes.
+    pub fn is_bare(&self) -> bool {
+        self.0.bare.is_some()
+    }
+
     /// Records.
     #[expect(clippy::len_without_is_empty, reason = "`records() == 0` says it")]
     pub fn len(&self) -> u64 {

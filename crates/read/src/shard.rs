@@ -314,19 +314,32 @@ fn open_index(shard: &Path, entry: &manifest::Shard, access: Access, checked: Ch
         let problem = "it was made for another shard than the manifest lists";
         return Err(Error::IndexMismatch { path: shard.to_owned(), record: None, problem, expected, found });
     }
-    let column = |name: &str| {
-        index.position(name).ok_or_else(|| wrong(shardtool_format::Error::IndexColumn { column: name.to_owned() }))
-    };
-    let fixed = |name: &str, right: bool, at: usize| match right {
-        true => Ok(at),
-        false => Err(wrong(shardtool_format::Error::IndexColumn { column: name.to_owned() })),
-    };
-    let of_type = |name, element| column(name).and_then(|c| fixed(name, index.columns()[c].element() == element, c));
-    let offset = of_type(index::RECORD_OFFSET, index::Element::U64)?;
-    let image =
-        [of_type(index::IMAGE_OFFSET, index::Element::U32)?, of_type(index::IMAGE_LENGTH, index::Element::U32)?];
-    let key = of_type(index::KEY, index::Element::Bytes)?;
+    let Required { offset, image, key } = Required::of(&index).map_err(wrong)?;
     Ok(Source::Index { path, bytes, index, offset, image, key, checked })
+}
+
+/// Positions of the columns that every index must have.
+pub(crate) struct Required {
+    offset: usize,
+    image: [usize; 2],
+    key: usize,
+}
+
+impl Required {
+    /// # Errors
+    /// [`shardtool_format::Error::IndexColumn`].
+    pub(crate) fn of(index: &Index) -> shardtool_format::Result<Self> {
+        let column = |name: &str, element| {
+            let position = index.position(name).filter(|at| index.columns()[*at].element() == element);
+            position.ok_or_else(|| shardtool_format::Error::IndexColumn { column: name.to_owned() })
+        };
+        let number = |name| column(name, index::Element::U32);
+        Ok(Required {
+            offset: column(index::RECORD_OFFSET, index::Element::U64)?,
+            image: [number(index::IMAGE_OFFSET)?, number(index::IMAGE_LENGTH)?],
+            key: column(index::KEY, index::Element::Bytes)?,
+        })
+    }
 }
 
 fn of_index(index: &Index) -> (u64, u64, u32) {

@@ -128,7 +128,7 @@ pub(super) struct Entry<'a> {
     /// Where it lies in the file.
     pub(super) offset: u64,
     bytes: &'a [u8; ENTRY_BYTES],
-    name: &'a str,
+    pub(super) name: &'a str,
 }
 
 impl Entry<'_> {

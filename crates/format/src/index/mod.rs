@@ -17,6 +17,7 @@ pub use header::{ENTRY_BYTES, HEADER_BYTES, MAGIC, MAJOR_VERSION, MINOR_VERSION}
 
 use crate::{Error, Result, checksum};
 use header::Header;
+use std::collections::HashSet;
 
 /// Column parts begin at multiples of this many bytes: a cache line, and what DLPack consumers ask for.
 pub const ALIGNMENT: u64 = 64;
@@ -85,10 +86,11 @@ impl Index {
                 return Err(Error::IndexPadding { offset: offset as u64 });
             }
         }
-        let mut columns = Vec::<Column>::with_capacity(entries.len());
+        let mut columns = Vec::with_capacity(entries.len());
+        let mut names = HashSet::with_capacity(entries.len());
         for entry in entries {
             let column = entry.column(header.records, &mut end)?;
-            if columns.iter().any(|c| c.name == column.name) {
+            if !names.insert(entry.name) {
                 return Err(Error::IndexLayout { offset: entry.offset, problem: "two columns of the same name" });
             }
             columns.push(column);

@@ -2,6 +2,7 @@
 //! CRCs of every record, the index against the records, whole files against the manifest. (The manifest against itself
 //! is checked when the dataset is opened.)
 
+mod image;
 mod report;
 mod rows;
 mod shard;
@@ -10,21 +11,17 @@ pub use report::{Damage, Report};
 
 use crate::{Access, Dataset};
 use rayon::prelude::*;
-use shardtool_format::example::Example;
 
 /// What to verify, besides everything.
 #[derive(Default)]
 pub struct Options<'a> {
     /// How the files are reached.
     pub access: Access,
-    /// Called with each record that has an image, its JPEG entry points included; says what is wrong with it.
-    pub image: Option<&'a ImageCheck<'a>>,
+    /// Whether every image is decoded as well, within the default limits.
+    pub decode: bool,
     /// Called as work gets done, from several threads.
     pub progress: Option<&'a Progress<'a>>,
 }
-
-/// Checks one image: its bytes, the record's Example, and its JPEG entry points where the index has any.
-pub type ImageCheck<'a> = dyn Fn(&[u8], &Example<'_>, Option<&[u8]>) -> Result<(), String> + Sync + 'a;
 
 /// Told of records and bytes that are done.
 pub type Progress<'a> = dyn Fn(u64, u64) + Sync + 'a;

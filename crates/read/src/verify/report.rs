@@ -1,5 +1,6 @@
 //! What verification found.
 
+use super::image::Fault;
 use crate::Error;
 use shardtool_format as format;
 use std::path::PathBuf;
@@ -77,12 +78,11 @@ impl Damage {
         Damage { name, file, record, key, offset, expected, found, message }
     }
 
-    /// A damage of an image whose bytes are as they were written.
-    pub(super) fn image(file: PathBuf, record: u64, key: String, offset: u64, problem: String) -> Self {
-        let message =
-            format!("{}, record {record} (key `{key}`): the image does not decode: {problem}", file.display());
-        let (record, key, offset, found) = (Some(record), Some(key), Some(offset), Some(problem));
-        Damage { name: "ImageDecode", file, record, key, offset, expected: None, found, message }
+    /// A damage of an image behind right CRCs.
+    pub(super) fn image(file: PathBuf, record: u64, key: String, offset: u64, fault: Fault) -> Self {
+        let message = format!("{}, record {record} (key `{key}`): {}", file.display(), fault.problem);
+        let (record, key, offset, found) = (Some(record), Some(key), Some(offset), Some(fault.problem));
+        Damage { name: fault.name, file, record, key, offset, expected: None, found, message }
     }
 }
 

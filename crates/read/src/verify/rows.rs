@@ -44,6 +44,15 @@ impl<'a> Rows<'a> {
         (self.offsets?.get(row) == Some(offset)).then_some(row)
     }
 
+    /// The same, where `guess` is almost always right: it is, unless frames were lost; also the answer where the index
+    /// does not know the place.
+    pub(super) fn row_near(&self, guess: u64, offset: u64) -> u64 {
+        match self.offsets {
+            Some(offsets) if offsets.get(guess) == Some(offset) => guess,
+            _ => self.row_at(offset).unwrap_or(guess),
+        }
+    }
+
     /// Where the first frame after a place begins.
     pub(super) fn start_after(&self, offset: u64) -> Option<u64> {
         self.offsets?.get(self.first_not_before(offset + 1)?)

@@ -1,13 +1,14 @@
 //! Verifies one shard and its index.
 
+use super::image;
 use super::rows::Rows;
 use super::{Damage, Options, Report};
-use crate::shard::index_path;
+use crate::shard::{Required, index_path};
 use crate::{Error, FileBytes, Frames, Split};
 use rayon::prelude::*;
-use shardtool_format::checksum::{self, Crc32c};
+use shardtool_format::checksum;
 use shardtool_format::example::Example;
-use shardtool_format::frame::{self, Check};
+use shardtool_format::frame;
 use shardtool_format::index::Index;
 use shardtool_format::manifest;
 use std::ops::Range;
@@ -26,7 +27,7 @@ struct OpenIndex {
 pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Report {
     let (entry, path) = (&split.entry().shards[number], split.shard_path(number));
     let mut report = Report { shards: 1, ..Report::default() };
-    let bare = entry.index_bytes == 0;
+    let bare = split.is_bare();
     let index = if bare { None } else { open_index(entry, &path, &mut report) };
     let bytes = match FileBytes::open(&path, options.access) {
         Ok(bytes) => bytes,
@@ -56,7 +57,7 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
         rows: rows.as_ref(),
         split,
         options,
-        opaque: split.manifest().image.is_none(),
+        opaque: split.manifest().features.is_empty(),
     };
     let runs = runs(&frames, bytes.len());
     let checked: Vec<_> = runs.into_par_iter().map(|run| check.run(&frames[run.frames.clone()], run)).collect();
@@ -98,6 +99,9 @@ fn open_index(entry: &manifest::Shard, shard: &Path, report: &mut Report) -> Opt
             return None;
         }
     };
+    if let Err(source) = Required::of(&index) {
+        report.damage(path.clone(), Error::Index { path: path.clone(), source });
+    }
     let mut good = vec![];
     for column in 0..index.columns().len() {
         let checked = index.check(whole, column);
@@ -195,45 +199,53 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    /// Checks a run of frames; gives the CRC and the length of its bytes as well. The CRC of the whole is computed
-    /// frame by frame, while each is in the processor's cache.
+    /// Checks a run of frames; gives the CRC and the length of its bytes as well. Data is hashed once: the CRC of the
+    /// whole follows from the records' CRCs.
     fn run(&self, frames: &[Range<u64>], run: Run) -> (Report, u32, u64) {
         let mut report = Report::default();
-        let mut crc = Crc32c::new();
         let length = run.bytes.end - run.bytes.start;
-        let mut at = run.bytes.start;
+        let (mut crc, mut at) = (0, run.bytes.start);
         for (i, frame) in frames.iter().enumerate() {
-            let read = self.bytes.range(at..frame.end);
-            let Ok(bytes) = read else {
-                let source = read.err().unwrap_or_else(|| std::io::ErrorKind::Other.into());
-                report.damage(self.path.to_owned(), Error::Io { action: "read", path: self.path.to_owned(), source });
-                return (report, crc.value(), length);
+            let bytes = match self.bytes.range(at..frame.end) {
+                Ok(bytes) => bytes,
+                Err(source) => {
+                    let path = self.path.to_owned();
+                    report.damage(path.clone(), Error::Io { action: "read", path, source });
+                    return (report, crc, length);
+                }
             };
-            let row = self.rows.and_then(|r| r.row_at(frame.start)).unwrap_or(run.first_row + i as u64);
-            self.frame(&bytes[(frame.start - at) as usize..], frame.start, row, &mut report);
-            crc.update(&bytes);
+            let (unclaimed, bytes) = bytes.split_at((frame.start - at) as usize);
+            let guess = run.first_row + i as u64;
+            let row = self.rows.map_or(guess, |r| r.row_near(guess, frame.start));
+            for part in [unclaimed, &bytes[..frame::HEADER_BYTES]] {
+                crc = checksum::combine(crc, checksum::crc32c(part), part.len() as u64);
+            }
+            let (data, footer) = bytes[frame::HEADER_BYTES..].split_at(bytes.len() - frame::OVERHEAD_BYTES);
+            let data_crc = checksum::crc32c(data);
+            crc = checksum::combine(crc, data_crc, data.len() as u64);
+            crc = checksum::combine(crc, checksum::crc32c(footer), footer.len() as u64);
+            match frame::check_footer(footer, data_crc, frame.start) {
+                Ok(()) => self.record(data, frame.start, row, &mut report),
+                Err(source) => report.damage(self.path.to_owned(), self.record_error(row, source)),
+            }
             if let Some(progress) = self.options.progress {
                 progress(1, frame.end - at);
             }
             at = frame.end;
         }
         if let Ok(rest) = self.bytes.range(at..run.bytes.end) {
-            crc.update(&rest);
+            crc = checksum::combine(crc, checksum::crc32c(&rest), rest.len() as u64);
         }
-        (report, crc.value(), length)
+        (report, crc, length)
     }
 
-    fn frame(&self, bytes: &[u8], offset: u64, row: u64, report: &mut Report) {
-        let damage = |source| named(self.record_error(row, source), Some(row), self.rows);
-        let data = match frame::data(bytes, offset, Check::Data) {
-            Ok(data) => data,
-            Err(source) => return report.damage(self.path.to_owned(), damage(source)),
-        };
+    /// Checks a record whose CRCs are right.
+    fn record(&self, data: &[u8], offset: u64, row: u64, report: &mut Report) {
         report.good_records += 1;
         let example = match Example::parse(data) {
             Ok(example) => Some(example),
             Err(_) if self.opaque || self.rows.is_none() => None,
-            Err(source) => return report.damage(self.path.to_owned(), damage(source)),
+            Err(source) => return report.damage(self.path.to_owned(), self.record_error(row, source)),
         };
         if let Some(rows) = self.rows {
             let file = self.path.file_name().unwrap_or_default().to_string_lossy();
@@ -242,17 +254,17 @@ impl Checker<'_> {
                 report.damage(path.clone(), Error::IndexMismatch { path, record: Some(row), problem, expected, found });
             }
         }
-        if let (Some(check), Some(example)) = (self.options.image, &example) {
+        if let (true, Some(example)) = (self.options.decode, &example) {
             let image = self.split.manifest().image.as_deref().and_then(|name| example.bytes(name));
             let entries = self.rows.and_then(|r| r.entries(row)).filter(|e| !e.is_empty());
-            if let Some(Err(problem)) = image.map(|image| check(image, example, entries)) {
+            if let Some(Err(fault)) = image.map(|image| image::check(image, example, entries)) {
                 let key = String::from_utf8_lossy(self.rows.and_then(|r| r.key(row)).unwrap_or_default()).into_owned();
-                report.damages.push(Damage::image(self.path.to_owned(), row, key, offset, problem));
+                report.damages.push(Damage::image(self.path.to_owned(), row, key, offset, fault));
             }
         }
     }
 
     fn record_error(&self, record: u64, source: shardtool_format::Error) -> Error {
-        Error::Record { path: self.path.to_owned(), record, key: None, source }
+        named(Error::Record { path: self.path.to_owned(), record, key: None, source }, Some(record), self.rows)
     }
 }

@@ -1,0 +1,163 @@
+//! `shardtool demo`.
+
+mod photo;
+
+use crate::progress::Progress;
+use crate::status::Status;
+use crate::text;
+use anyhow::{Context, ensure};
+use rayon::prelude::*;
+use shardtool_pack::{self as pack, Options, Shards};
+use shardtool_read::verify::{self, Report};
+use shardtool_read::{Dataset, Split};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// See it work: makes photographs, packs, verifies, damages a copy, reads everything back
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Keep everything in this folder, which must not exist yet [default: a temporary folder, removed at the end]
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+}
+
+const CLASSES: [&str; 6] = ["badger", "heron", "lizard", "owl", "teapot", "tractor"];
+/// Photographs of each class.
+const EACH: u64 = 60;
+const SHARDS: u64 = 4;
+
+/// The demo's folder; removed when it goes, unless it is to be kept.
+struct Workplace {
+    path: PathBuf,
+    keep: bool,
+}
+
+impl Drop for Workplace {
+    fn drop(&mut self) {
+        if !self.keep {
+            // Nobody is waiting for a temporary folder to be gone.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+    let path = arguments.keep.clone();
+    let path = path.unwrap_or_else(|| std::env::temp_dir().join(format!("shardtool-demo-{}", std::process::id())));
+    std::fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
+    let place = Workplace { path, keep: arguments.keep.is_some() };
+    let (photos, dataset) = (place.path.join("photos"), place.path.join("dataset"));
+    let mut out = std::io::stdout().lock();
+
+    writeln!(
+        out,
+        "1. Photographs: {} of {} classes, made by this program",
+        EACH * CLASSES.len() as u64,
+        CLASSES.len()
+    )?;
+    let bytes = make(&photos)?;
+    writeln!(out, "   {} in {}", text::bytes(bytes), photos.display())?;
+
+    writeln!(out, "2. shardtool pack photos dataset --shards {SHARDS}")?;
+    let mut options = Options::new(&photos, &dataset);
+    options.shards = Shards::Count(SHARDS);
+    options.entry_points = crate::entries::EntriesArgument { no_jpeg_entries: false }.function();
+    let start = Instant::now();
+    let summary = pack::pack(&options, &())?;
+    let rate = summary.split.records() as f64 / start.elapsed().as_secs_f64();
+    let (images, shards) = (summary.split.records(), summary.split.shards.len());
+    writeln!(out, "   {images} images into {shards} TFRecord shards, {} images/s", text::count(rate as u64))?;
+
+    writeln!(out, "3. shardtool verify dataset --decode")?;
+    let (report, seconds) = verified(&dataset)?;
+    ensure!(report.damages.is_empty(), "the demo's own dataset is damaged: {:?}", report.damages);
+    let rate = report.bytes as f64 / seconds / 1e6;
+    writeln!(out, "   {} records good, every image decodes, {rate:.0} MB/s", report.good_records)?;
+
+    writeln!(out, "4. One bit of a copy flipped, then verified")?;
+    let copy = damaged_copy(&dataset, &place.path.join("damaged"))?;
+    let (report, _) = verified(&copy)?;
+    ensure!(!report.damages.is_empty(), "the flipped bit was not found");
+    for damage in &report.damages {
+        let key = damage.key.as_deref().unwrap_or("unknown");
+        let offset = damage.offset.unwrap_or(0);
+        let file = damage.file.file_name().unwrap_or_default().to_string_lossy();
+        writeln!(out, "   found: {} in {file}, byte {offset}, key {key}", damage.name)?;
+        let (expected, found) = (damage.expected.as_deref(), damage.found.as_deref());
+        writeln!(out, "          expected {}, found {}", expected.unwrap_or("-"), found.unwrap_or("-"))?;
+    }
+    writeln!(out, "   {} other records of the copy are good", report.good_records)?;
+
+    writeln!(out, "5. Every image read back, in an order of its own, and compared with its file")?;
+    let split = Dataset::open(&dataset)?.split("train")?.clone();
+    let start = Instant::now();
+    let read = compare(&split, &photos)?;
+    let rate = read as f64 / start.elapsed().as_secs_f64() / 1e6;
+    writeln!(out, "   {} of {} identical, {rate:.0} MB/s", split.len(), split.len())?;
+
+    writeln!(out, "\nNow yours: shardtool pack FOLDER DATASET, then shardtool info DATASET")?;
+    writeln!(out, "FOLDER holds one folder of images for each class. shardtool help tells more.")?;
+    Ok(Status::Good)
+}
+
+/// Writes the photographs into class folders; gives their bytes.
+fn make(photos: &Path) -> anyhow::Result<u64> {
+    for class in CLASSES {
+        let folder = photos.join(class);
+        std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    let progress = Progress::new("made", "images", EACH * CLASSES.len() as u64);
+    let sizes = (0..EACH * CLASSES.len() as u64).into_par_iter().map(|n| {
+        let (class, number) = (n as usize % CLASSES.len(), n / CLASSES.len() as u64);
+        let jpeg = photo::jpeg(class as u64, number);
+        let path = photos.join(CLASSES[class]).join(format!("{number:03}.jpg"));
+        std::fs::write(&path, &jpeg).with_context(|| format!("cannot write {}", path.display()))?;
+        progress.advance(1, jpeg.len() as u64);
+        Ok(jpeg.len() as u64)
+    });
+    let bytes = sizes.sum::<anyhow::Result<u64>>();
+    progress.finish();
+    bytes
+}
+
+/// What verification finds, and how long it takes in seconds.
+fn verified(path: &Path) -> anyhow::Result<(Report, f64)> {
+    let dataset = Dataset::open(path)?;
+    let start = Instant::now();
+    let report = verify::verify(&dataset, &verify::Options { decode: true, ..verify::Options::default() });
+    Ok((report, start.elapsed().as_secs_f64()))
+}
+
+/// Copies a dataset and flips one bit in the middle of its second shard.
+fn damaged_copy(dataset: &Path, copy: &Path) -> anyhow::Result<PathBuf> {
+    for folder in ["", "_index"] {
+        std::fs::create_dir_all(copy.join(folder))?;
+        for entry in std::fs::read_dir(dataset.join(folder))? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                std::fs::copy(entry.path(), copy.join(folder).join(entry.file_name()))?;
+            }
+        }
+    }
+    let shard = copy.join(shardtool_format::names::shard_file("train", 1));
+    let mut bytes = std::fs::read(&shard)?;
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&shard, bytes)?;
+    Ok(copy.to_owned())
+}
+
+/// Compares every image with the file that its key names; gives the bytes read.
+fn compare(split: &Split, photos: &Path) -> anyhow::Result<u64> {
+    // A step prime to the number of records visits each once.
+    let (records, step) = (split.len(), 7919);
+    let sizes = (0..records).into_par_iter().map(|q| {
+        let record = split.get(q * step % records)?;
+        let key = String::from_utf8(record.key()?.into_owned())?;
+        let image = record.image()?.context("a record without an image")?;
+        ensure!(image == std::fs::read(photos.join(&key))?, "{key} is not what was packed");
+        Ok(image.len() as u64)
+    });
+    sizes.sum()
+}

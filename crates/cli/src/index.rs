@@ -1,0 +1,90 @@
+//! `shardtool index`.
+
+use crate::entries::EntriesArgument;
+use crate::progress::Images;
+use crate::status::Status;
+use crate::text;
+use serde_json::json;
+use shardtool_pack::{AdoptOptions, Conventions, adopt};
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Make existing TFRecord files a dataset, in place: writes an index for each and a manifest, rewrites nothing
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// TFRecord files, all in one folder unless --out is given
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Fill this folder with links to the files, indexes and manifest: for files on read-only storage
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// The split of all files [default: what stands before -NNNNN in each name, else train]
+    #[arg(long, value_name = "NAME")]
+    split: Option<String>,
+    #[command(flatten)]
+    conventions: ConventionsArguments,
+    #[command(flatten)]
+    entries: EntriesArgument,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which features of other people's records hold what.
+#[derive(clap::Args)]
+pub(crate) struct ConventionsArguments {
+    /// Feature that holds the image
+    #[arg(long, default_value = "image/encoded", value_name = "FEATURE")]
+    image: String,
+    /// Feature that holds the label
+    #[arg(long, default_value = "image/class/label", value_name = "FEATURE")]
+    label: String,
+    /// What to subtract from a stored label to get the class id
+    #[arg(long, default_value_t = 0, value_name = "N", allow_negative_numbers = true)]
+    label_offset: i64,
+}
+
+impl ConventionsArguments {
+    pub(crate) fn conventions(&self) -> Conventions {
+        Conventions { image: self.image.clone(), label: self.label.clone(), label_offset: self.label_offset }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+    let mut options = AdoptOptions {
+        out: arguments.out.clone(),
+        split: arguments.split.clone(),
+        conventions: arguments.conventions.conventions(),
+        entry_points: arguments.entries.function(),
+        ..AdoptOptions::default()
+    };
+    options.jobs = arguments.jobs.unwrap_or(options.jobs);
+    let progress = Images::new("indexed");
+    let adopted = adopt(&arguments.files, &options, &progress);
+    progress.finish();
+    let splits = adopted?;
+    let mut out = std::io::stdout().lock();
+    if arguments.json {
+        let split = |s: &shardtool_format::manifest::Split| {
+            let fingerprint = format!("{:08x}", s.fingerprint());
+            json!({"name": s.name, "records": s.records(), "shards": s.shards.len(), "fingerprint": fingerprint})
+        };
+        writeln!(out, "{:#}", json!({"splits": splits.iter().map(split).collect::<Vec<_>>()}))?;
+        return Ok(Status::Good);
+    }
+    for split in &splits {
+        let (records, shards) =
+            (text::plural(split.records(), "record"), text::plural(split.shards.len() as u64, "shard"));
+        writeln!(
+            out,
+            "indexed {records} in {shards} as split {}; fingerprint {:08x}",
+            split.name,
+            split.fingerprint()
+        )?;
+    }
+    Ok(Status::Good)
+}

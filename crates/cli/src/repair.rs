@@ -1,0 +1,132 @@
+//! `shardtool repair`.
+
+use crate::entries::EntriesArgument;
+use crate::index::ConventionsArguments;
+use crate::progress::Images;
+use crate::status::Status;
+use crate::text;
+use serde_json::json;
+use shardtool_pack::{Action, Lost, ManifestRepair, Repair, RepairOptions, ShardRepair, repair};
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Rebuild missing or damaged indexes and manifest from the records; salvage what is left of damaged shards
+///
+/// Every record is verified again before a new CRC is written. A damaged shard is never written over: its good records
+/// go to a new file beside it, and what is lost is listed exactly. Exit status 1 when records are lost or a shard is
+/// missing.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Folder of the dataset
+    dataset: PathBuf,
+    #[command(flatten)]
+    conventions: ConventionsArguments,
+    #[command(flatten)]
+    entries: EntriesArgument,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+    let mut options = RepairOptions {
+        conventions: arguments.conventions.conventions(),
+        entry_points: arguments.entries.function(),
+        ..RepairOptions::default()
+    };
+    options.jobs = arguments.jobs.unwrap_or(options.jobs);
+    let progress = Images::new("read");
+    let repaired = repair(&arguments.dataset, &options, &progress);
+    progress.finish();
+    let repaired = repaired?;
+    let mut out = std::io::stdout().lock();
+    if arguments.json {
+        writeln!(out, "{:#}", document(&repaired))?;
+    } else {
+        print(&repaired, &mut out)?;
+    }
+    let lost = repaired.shards.iter().any(|s| !s.lost.is_empty() || s.action == Action::Missing);
+    Ok(if lost { Status::Finding } else { Status::Good })
+}
+
+fn manifest(repair: &Repair) -> &'static str {
+    match repair.manifest {
+        ManifestRepair::Kept => "kept",
+        ManifestRepair::Updated => "updated",
+        ManifestRepair::Rebuilt => "rebuilt",
+    }
+}
+
+fn action(shard: &ShardRepair) -> String {
+    match &shard.action {
+        Action::Intact => "intact".to_owned(),
+        Action::IndexRebuilt => "index rebuilt".to_owned(),
+        Action::Accepted => "every record is good: the manifest now describes this file".to_owned(),
+        Action::Salvaged { file, records } => {
+            format!("{} salvaged into {file}, which takes its place", text::plural(*records, "good record"))
+        }
+        Action::Missing => "missing: restore it, and run repair again".to_owned(),
+        _ => "repaired".to_owned(),
+    }
+}
+
+fn print(repair: &Repair, out: &mut impl Write) -> anyhow::Result<()> {
+    let intact = repair.shards.iter().filter(|s| s.action == Action::Intact && s.lost.is_empty()).count();
+    writeln!(
+        out,
+        "manifest {}; {} of {} intact",
+        manifest(repair),
+        intact,
+        text::plural(repair.shards.len() as u64, "shard")
+    )?;
+    for shard in &repair.shards {
+        if shard.action == Action::Intact && shard.lost.is_empty() {
+            continue;
+        }
+        writeln!(out, "{}: {}", shard.file, action(shard))?;
+        for lost in &shard.lost {
+            writeln!(out, "  lost: {}", describe(lost))?;
+        }
+    }
+    for split in &repair.unfinished {
+        writeln!(out, "split {split} is unfinished: run the same pack again to finish it")?;
+    }
+    Ok(())
+}
+
+/// Keys of lost records that are printed for a person.
+const KEYS: usize = 5;
+
+fn describe(lost: &Lost) -> String {
+    let records = match &lost.records {
+        Some(r) if r.end - r.start == 1 => format!("record {}", r.start),
+        Some(r) => format!("records {} to {}", r.start, r.end.saturating_sub(1)),
+        None => "an unknown number of records".to_owned(),
+    };
+    let mut keys: Vec<_> = lost.keys.iter().take(KEYS).map(|k| text::printable(k)).collect();
+    if lost.keys.len() > KEYS {
+        keys.push(format!("and {} more", lost.keys.len() - KEYS));
+    }
+    let keys = if keys.is_empty() { String::new() } else { format!(" ({})", keys.join(", ")) };
+    let why = lost.problem.as_ref().map_or("the file ends".to_owned(), ToString::to_string);
+    format!("{records}{keys}, bytes {} to {}: {why}", lost.bytes.start, lost.bytes.end)
+}
+
+fn document(repair: &Repair) -> serde_json::Value {
+    let lost = |l: &Lost| {
+        json!({
+            "bytes": [l.bytes.start, l.bytes.end], "records": l.records.as_ref().map(|r| [r.start, r.end]),
+            "keys": l.keys.iter().map(|k| String::from_utf8_lossy(k).into_owned()).collect::<Vec<_>>(),
+            "name": l.problem.as_ref().map(|p| p.name()), "problem": l.problem.as_ref().map(ToString::to_string),
+        })
+    };
+    let shard = |s: &ShardRepair| json!({"split": s.split, "file": s.file, "action": action(s), "lost": s.lost.iter().map(lost).collect::<Vec<_>>()});
+    json!({
+        "manifest": manifest(repair), "shards": repair.shards.iter().map(shard).collect::<Vec<_>>(),
+        "unfinished": repair.unfinished,
+    })
+}

@@ -1,0 +1,85 @@
+//! Answers requests on standard input with pixels on standard output, so that another program (`tests/pixels.py`) can hold
+//! them against its own. One request a line:
+//!
+//! ```text
+//! decode FILE                              the image as stored
+//! upright FILE                             the image as its EXIF orientation says
+//! resize FILE WIDTH HEIGHT                 the whole image at another size
+//! encode FILE QUALITY                      a JPEG of the image
+//! apply FILTER JSON EXIF DRAWS FILE        a pipeline, given as JSON without spaces; DRAWS are numbers in [0, 1), by commas
+//! ```
+//!
+//! One answer each: u32 width, height and number of bytes, little-endian, then the bytes. For a request that fails: three
+//! zeros, and the reason on standard error.
+
+use std::io::{BufRead, Write, stdin, stdout};
+
+use shardtool_decode::{
+    DecodeOptions, Filter, Limits, Orientation, Pipeline, Pixels, Random, Scratch, apply, decode, decode_window,
+    encode_jpeg, probe, resize,
+};
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Draws given by the request; `below` takes the fraction of its range.
+struct Draws(std::vec::IntoIter<f64>);
+
+impl Random for Draws {
+    fn unit(&mut self) -> f64 {
+        self.0.next().unwrap_or(0.0)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        (self.unit() * n as f64) as u64
+    }
+}
+
+fn main() -> Result<(), Failure> {
+    let mut out = stdout().lock();
+    for line in stdin().lock().lines() {
+        let line = line?;
+        let answer = answer(&line.split(' ').collect::<Vec<_>>()).unwrap_or_else(|e| {
+            eprintln!("{line}: {e}");
+            Pixels::default()
+        });
+        for n in [answer.width, answer.height, u32::try_from(answer.data.len())?] {
+            out.write_all(&n.to_le_bytes())?;
+        }
+        out.write_all(&answer.data)?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn answer(request: &[&str]) -> Result<Pixels, Failure> {
+    let options = DecodeOptions::default();
+    Ok(match *request {
+        ["decode", file] => decode(&std::fs::read(file)?, &options)?,
+        ["upright", file] => decode(&std::fs::read(file)?, &DecodeOptions { apply_orientation: true, ..options })?,
+        ["resize", file, width, height] => {
+            let pixels = decode(&std::fs::read(file)?, &options)?;
+            resize(pixels.view()?, (width.parse()?, height.parse()?))?
+        }
+        ["encode", file, quality] => {
+            let pixels = decode(&std::fs::read(file)?, &options)?;
+            let data = encode_jpeg(pixels.view()?, quality.parse()?)?;
+            Pixels { data, ..pixels }
+        }
+        ["apply", filter, json, exif, draws, file] => {
+            let bytes = std::fs::read(file)?;
+            let pipeline: Pipeline = serde_json::from_str(json)?;
+            let draws = draws.split(',').map(str::parse).collect::<Result<Vec<f64>, _>>()?;
+            let info = probe(&bytes, &Limits::default())?;
+            let orientation = Orientation::from_exif(exif.parse()?);
+            let geometry = pipeline.plan((info.width, info.height), orientation, &mut Draws(draws.into_iter()))?;
+            let mut pixels = Pixels::default();
+            let window = decode_window(&bytes, &geometry, &Limits::default(), &mut pixels)?;
+            let (width, height) = geometry.output_size();
+            let mut data = vec![0; width as usize * height as usize * 3];
+            let filter = if filter == "nearest" { Filter::Nearest } else { Filter::Bilinear };
+            apply(&geometry, &window, filter, &mut data, &mut Scratch::default())?;
+            Pixels { width, height, data }
+        }
+        _ => return Err("expected decode, upright, resize, encode or apply".into()),
+    })
+}

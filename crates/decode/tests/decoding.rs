@@ -1,0 +1,193 @@
+//! Decoding of every format and colour type, raw pixels, encoding, and bad input.
+
+use std::io::Cursor;
+
+use image::{DynamicImage, ImageBuffer, ImageFormat};
+use proptest::prelude::*;
+use shardtool_decode::{
+    DecodeOptions, Error, Format, LimitKind, Limits, Pixels, PixelsRef, decode, decode_into, decode_raw, encode_jpeg,
+    encode_raw_zstd, resize,
+};
+
+fn encoded(image: &DynamicImage, format: ImageFormat) -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    image.write_to(&mut bytes, format).unwrap();
+    bytes.into_inner()
+}
+
+fn smooth(width: u32, height: u32) -> Pixels {
+    let data = (0..height).flat_map(|y| (0..width).flat_map(move |x| [(2 * x) as u8, (3 * y) as u8, (x + y) as u8]));
+    Pixels { width, height, data: data.collect() }
+}
+
+fn smooth_image() -> DynamicImage {
+    let p = smooth(40, 30);
+    DynamicImage::ImageRgb8(ImageBuffer::from_raw(40, 30, p.data).unwrap())
+}
+
+fn mean_difference(a: &[u8], b: &[u8]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| f64::from(a.abs_diff(*b))).sum::<f64>() / a.len() as f64
+}
+
+#[test]
+fn lossless_formats_come_back_exactly() {
+    for format in [ImageFormat::Png, ImageFormat::WebP, ImageFormat::Bmp, ImageFormat::Tiff] {
+        let pixels = decode(&encoded(&smooth_image(), format), &DecodeOptions::default()).unwrap();
+        assert_eq!(pixels, smooth(40, 30), "{format:?}");
+    }
+}
+
+#[test]
+fn every_depth_becomes_rgb() {
+    let rgb = |image: DynamicImage| decode(&encoded(&image, ImageFormat::Png), &DecodeOptions::default()).unwrap().data;
+    let grey = ImageBuffer::from_raw(2, 1, vec![7u8, 250]).unwrap();
+    assert_eq!(rgb(DynamicImage::ImageLuma8(grey)), [7, 7, 7, 250, 250, 250]);
+    let grey_alpha = ImageBuffer::from_raw(2, 1, vec![7u8, 0, 250, 9]).unwrap();
+    assert_eq!(rgb(DynamicImage::ImageLumaA8(grey_alpha)), [7, 7, 7, 250, 250, 250]);
+    let rgba = ImageBuffer::from_raw(2, 1, vec![1u8, 2, 3, 0, 4, 5, 6, 128]).unwrap();
+    assert_eq!(rgb(DynamicImage::ImageRgba8(rgba)), [1, 2, 3, 4, 5, 6]);
+    // The high byte is kept: 0x12FF is 0x12, not rounded up.
+    let grey16 = ImageBuffer::from_raw(2, 1, vec![0x12FFu16, 0xFE01]).unwrap();
+    assert_eq!(rgb(DynamicImage::ImageLuma16(grey16)), [0x12, 0x12, 0x12, 0xFE, 0xFE, 0xFE]);
+    let grey_alpha16 = ImageBuffer::from_raw(2, 1, vec![0x12FFu16, 0, 0xFE01, 7]).unwrap();
+    assert_eq!(rgb(DynamicImage::ImageLumaA16(grey_alpha16)), [0x12, 0x12, 0x12, 0xFE, 0xFE, 0xFE]);
+    let rgb16 = ImageBuffer::from_raw(2, 1, vec![0x0102u16, 0x0304, 0x0506, 0x0708, 0x090A, 0x0B0C]).unwrap();
+    assert_eq!(rgb(DynamicImage::ImageRgb16(rgb16)), [1, 3, 5, 7, 9, 11]);
+    let rgba16 = ImageBuffer::from_raw(2, 1, vec![0x0102u16, 0x0304, 0x0506, 9, 0x0708, 0x090A, 0x0B0C, 9]).unwrap();
+    assert_eq!(rgb(DynamicImage::ImageRgba16(rgba16)), [1, 3, 5, 7, 9, 11]);
+    let float = encoded(&DynamicImage::new_rgb32f(2, 2), ImageFormat::Tiff);
+    assert!(matches!(decode(&float, &DecodeOptions::default()), Err(Error::Unsupported { format: Format::Tiff, .. })));
+}
+
+#[test]
+fn a_buffer_is_reused_across_sizes_and_depths() {
+    let mut pixels = Pixels::default();
+    let options = DecodeOptions::default();
+    decode_into(&encoded(&DynamicImage::new_rgba16(50, 50), ImageFormat::Png), &options, &mut pixels).unwrap();
+    let at = pixels.data.as_ptr();
+    decode_into(&encoded(&smooth_image(), ImageFormat::Png), &options, &mut pixels).unwrap();
+    assert_eq!((pixels.data.as_ptr(), &pixels), (at, &smooth(40, 30)));
+}
+
+#[test]
+fn orientation_is_applied_only_on_request() {
+    let jpeg = encode_jpeg(smooth(40, 30).view().unwrap(), 95).unwrap();
+    let app1 = b"\xFF\xE1\0\x22Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
+    let tagged = [&jpeg[..2], app1, &jpeg[2..]].concat();
+    let plain = decode(&tagged, &DecodeOptions::default()).unwrap();
+    let upright = decode(&tagged, &DecodeOptions { apply_orientation: true, ..Default::default() }).unwrap();
+    let stored = ImageBuffer::<image::Rgb<u8>, _>::from_raw(40, 30, plain.data).unwrap();
+    let turned = image::imageops::rotate90(&stored);
+    assert_eq!((upright.width, upright.height, upright.data), (30, 40, turned.into_raw()));
+}
+
+#[test]
+fn jpeg_comes_back_nearly_and_smaller_at_lower_quality() {
+    let pixels = smooth(80, 80);
+    let encode = |quality| encode_jpeg(pixels.view().unwrap(), quality).unwrap();
+    for quality in [50, 75, 90, 100] {
+        let back = decode(&encode(quality), &DecodeOptions::default()).unwrap();
+        let d = mean_difference(&back.data, &pixels.data);
+        assert!(d < 3.0, "quality {quality}: {d}");
+        // A start-of-scan marker with its length: only one, of all three components.
+        let scans =
+            encode(quality).windows(5).filter(|w| w.starts_with(b"\xFF\xDA\0")).map(|w| w[4]).collect::<Vec<_>>();
+        assert_eq!(scans, [3]);
+    }
+    assert!(encode(50).len() < encode(100).len());
+    for quality in [0, 101] {
+        assert!(matches!(encode_jpeg(pixels.view().unwrap(), quality), Err(Error::Quality { .. })));
+    }
+    let long = vec![0; 65_536 * 3];
+    assert!(matches!(encode_jpeg(PixelsRef::new(65_536, 1, &long).unwrap(), 90), Err(Error::Side { .. })));
+}
+
+#[test]
+fn a_cut_jpeg_is_not_decoded() {
+    let jpeg = encode_jpeg(smooth(80, 80).view().unwrap(), 90).unwrap();
+    for end in [jpeg.len() - 2, jpeg.len() / 2, 30] {
+        assert!(matches!(decode(&jpeg[..end], &DecodeOptions::default()), Err(Error::Truncated { .. })), "{end}");
+    }
+}
+
+#[test]
+fn raw_pixels_are_borrowed_or_decompressed() {
+    let pixels = smooth(40, 30);
+    let limits = Limits::default();
+    let mut scratch = Vec::new();
+    let raw = decode_raw(Format::Raw, &pixels.data, 40, 30, &limits, &mut scratch).unwrap();
+    assert_eq!(raw.data().as_ptr(), pixels.data.as_ptr());
+    assert!(matches!(
+        decode_raw(Format::Raw, &pixels.data, 40, 31, &limits, &mut scratch),
+        Err(Error::PixelBytes { .. })
+    ));
+
+    let frame = encode_raw_zstd(pixels.view().unwrap(), 3).unwrap();
+    assert_eq!(decode_raw(Format::RawZstd, &frame, 40, 30, &limits, &mut scratch).unwrap().data(), pixels.data);
+    let mut refused =
+        |payload: &[u8], w, h| decode_raw(Format::RawZstd, payload, w, h, &limits, &mut scratch).unwrap_err();
+    assert!(matches!(refused(&frame, 30, 41), Error::PixelBytes { expected: 3690, found: 3600, .. }));
+    assert!(matches!(refused(&frame[..frame.len() - 1], 40, 30), Error::ZstdFrame { .. }));
+    assert!(matches!(refused(&[&frame[..], &frame].concat(), 40, 30), Error::ZstdFrame { .. }));
+    // A frame written as a stream declares no size.
+    let stream = zstd::stream::encode_all(&pixels.data[..], 3).unwrap();
+    assert!(matches!(refused(&stream, 40, 30), Error::ZstdSize));
+    assert!(matches!(refused(&frame, 1 << 20, 1 << 20), Error::Limit { kind: LimitKind::Side, .. }));
+    assert!(matches!(decode_raw(Format::Png, &frame, 40, 30, &limits, &mut Vec::new()), Err(Error::NotRaw { .. })));
+}
+
+#[test]
+fn limits_bind_decoding() {
+    let png = encoded(&smooth_image(), ImageFormat::Png);
+    let with = |limits| decode(&png, &DecodeOptions { limits, apply_orientation: false });
+    let all = Limits::default();
+    assert!(matches!(with(Limits { max_pixels: 1199, ..all }), Err(Error::Limit { kind: LimitKind::Pixels, .. })));
+    assert!(matches!(with(Limits { max_side: 39, ..all }), Err(Error::Limit { kind: LimitKind::Side, .. })));
+    assert!(matches!(with(Limits { max_bytes: 3599, ..all }), Err(Error::Limit { kind: LimitKind::Bytes, .. })));
+    with(Limits { max_pixels: 1200, max_side: 40, max_bytes: 1 << 20 }).unwrap();
+}
+
+#[test]
+fn resizing_to_nothing_is_refused() {
+    let pixels = smooth(8, 8);
+    assert!(matches!(resize(pixels.view().unwrap(), (0, 4)), Err(Error::Side { .. })));
+    let flat = Pixels { width: 9, height: 7, data: vec![77; 189] };
+    assert!(resize(flat.view().unwrap(), (3, 20)).unwrap().data.iter().all(|&v| v == 77));
+}
+
+/// Unusual JPEGs decode; broken ones give pixels or an error, never a panic.
+#[test]
+fn the_corpus_decodes_or_is_refused() {
+    let root = std::env::var_os("SHARDTOOL_SHARED")
+        .map_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared").into(), std::path::PathBuf::from)
+        .join("data/jpeg-corpus");
+    if !root.is_dir() {
+        return eprintln!("skipped: {} is not there", root.display());
+    }
+    let mut seen = 0;
+    for (folder, must_decode) in [("reftest", true), ("crashtest", false)] {
+        for file in std::fs::read_dir(root.join(folder)).unwrap() {
+            let path = file.unwrap().path();
+            let result = decode(&std::fs::read(&path).unwrap(), &DecodeOptions::default());
+            assert!(!must_decode || result.is_ok(), "{}: {:?}", path.display(), result.err());
+            seen += 1;
+        }
+    }
+    assert!(seen > 100, "{seen} files");
+}
+
+proptest! {
+    #[test]
+    fn mutated_images_never_panic(kind in 0usize..6, at in any::<prop::sample::Index>(), with: u8, cut in any::<prop::sample::Index>()) {
+        let formats = [ImageFormat::Jpeg, ImageFormat::Png, ImageFormat::WebP, ImageFormat::Gif, ImageFormat::Bmp, ImageFormat::Tiff];
+        let mut bytes = encoded(&smooth_image(), formats[kind]);
+        let at = at.index(bytes.len());
+        bytes[at] = with;
+        bytes.truncate(cut.index(bytes.len() * 4).max(1));
+        let limits = Limits { max_pixels: 1 << 20, max_side: 65_535, max_bytes: 1 << 24 };
+        if let Ok(p) = decode(&bytes, &DecodeOptions { limits, apply_orientation: true }) {
+            prop_assert_eq!(p.data.len() as u64, u64::from(p.width) * u64::from(p.height) * 3);
+        }
+    }
+}

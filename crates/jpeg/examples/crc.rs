@@ -1,0 +1,50 @@
+//! Prints, for each request, a checksum of the pixels decoded or why there are none: what `tests/oracle.py` compares with
+//! libjpeg-turbo.
+//!
+//! Reads lines `PATH DIVISOR X Y WIDTH HEIGHT MODE` from standard input; WIDTH 0 asks for the whole image; MODE is
+//! `plain`, `portable` or `entries` (found on the fly). Answers each with `WIDTH HEIGHT CRC32 PATH`, or `error MESSAGE`.
+#![forbid(unsafe_code)]
+
+use std::io::BufRead;
+
+use shardtool_jpeg::{Decoder, Error, Header, Rect, Request, Scale, entries};
+
+/// CRC-32 as in zlib.
+fn crc32(bytes: &[u8]) -> u32 {
+    let table: [u32; 256] = std::array::from_fn(|i| (0..8).fold(i as u32, |c, _| (c >> 1) ^ (0xedb8_8320 * (c & 1))));
+    !bytes.iter().fold(!0, |c, &b| (c >> 8) ^ table[((c ^ u32::from(b)) & 255) as usize])
+}
+
+fn answer(decoder: &mut Decoder, jpeg: &[u8], scale: Scale, rect: Option<Rect>, mode: &str) -> Result<String, Error> {
+    let header = Header::parse(jpeg, decoder.limits())?;
+    let (width, height) = rect.map_or(header.size(scale), |r| (r.width, r.height));
+    let mut payload = Vec::new();
+    if mode == "entries" {
+        entries::find(jpeg, entries::default_step(&header), decoder, &mut payload)?;
+    }
+    let stride = width as usize * 3;
+    let mut pixels = vec![0; stride * height as usize];
+    let hints = (mode == "entries").then_some(&payload[..]);
+    let outcome = decoder.decode(jpeg, hints, &Request { rect, scale }, &mut pixels, stride)?;
+    Ok(format!("{width} {height} {:08x} {:?}", crc32(&pixels), outcome.path))
+}
+
+fn main() {
+    let (mut fast, mut portable) = (Decoder::new(), Decoder::new().with_simd(false));
+    for line in std::io::stdin().lock().lines() {
+        let line = line.expect("lines of text");
+        let mut words = line.rsplitn(7, ' ');
+        let mode = words.next().unwrap_or_default().to_owned();
+        let mut numbers: Vec<u32> = words.by_ref().take(5).map(|w| w.parse().expect("a number")).collect();
+        numbers.reverse();
+        let [divisor, x, y, width, height] = numbers[..] else { panic!("PATH DIVISOR X Y WIDTH HEIGHT MODE") };
+        let scale = Scale::ALL.into_iter().find(|s| s.divisor() == divisor).expect("1, 2, 4 or 8");
+        let rect = (width > 0).then_some(Rect { x, y, width, height });
+        let jpeg = std::fs::read(words.next().expect("a path")).expect("a file");
+        let decoder = if mode == "portable" { &mut portable } else { &mut fast };
+        match answer(decoder, &jpeg, scale, rect, &mode) {
+            Ok(line) => println!("{line}"),
+            Err(e) => println!("error {e}"),
+        }
+    }
+}

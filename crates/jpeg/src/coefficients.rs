@@ -1,0 +1,321 @@
+//! All scans of an image, sequential or progressive, into the coefficients of the whole image. This is the general way,
+//! simple and checked at each step; `entropy` is the fast one, for the common case.
+
+use crate::error::{Damage, Error, Feature, Result};
+use crate::header::{Header, Process, Reader, Scan};
+use crate::huffman::{Codes, Spec, extend};
+use crate::idct::{Blocks, QUARTER};
+use crate::plain::{Piece, Plain};
+use crate::progression;
+use crate::segments;
+use crate::standard::ZIGZAG;
+
+/// One component's blocks.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Grid {
+    /// Blocks across and down, with those that fill the last MCUs.
+    pub padded: (usize, usize),
+    /// Blocks across and down that hold samples.
+    pub blocks: (usize, usize),
+    /// Index of the first block.
+    pub first: usize,
+    /// Sampling factors.
+    pub h: usize,
+    pub v: usize,
+}
+
+impl Grid {
+    /// Index of a block.
+    pub(crate) fn index(&self, x: usize, y: usize) -> usize {
+        self.first + y * self.padded.0 + x
+    }
+}
+
+/// Coefficients of a whole image, in natural order, component after component.
+#[derive(Default)]
+pub(crate) struct Coefficients {
+    pub values: Vec<i16>,
+    pub grids: [Grid; 3],
+    last: Vec<u8>,
+}
+
+/// Bits of a piece, most significant first. Past the end there are zeros, and [`Bits::is_over`] says so.
+pub(crate) struct Bits<'a> {
+    rest: &'a [u8],
+    held: u64,
+    count: u32,
+    missing: u32,
+}
+
+impl<'a> Bits<'a> {
+    pub(crate) fn new(data: &'a [u8]) -> Bits<'a> {
+        Bits { rest: data, held: 0, count: 0, missing: 0 }
+    }
+
+    fn refill(&mut self) {
+        if let Some((head, _)) = self.rest.split_first_chunk::<8>() {
+            let bytes = (63 - self.count) / 8;
+            self.held |= u64::from_be_bytes(*head) >> self.count;
+            // Bits beyond those counted are the same when they come again.
+            self.rest = &self.rest[bytes as usize..];
+            self.count += 8 * bytes;
+            return;
+        }
+        while self.count <= 56 {
+            let byte = match self.rest {
+                [first, rest @ ..] => {
+                    self.rest = rest;
+                    *first
+                }
+                [] => {
+                    self.missing += 8;
+                    0
+                }
+            };
+            self.held |= u64::from(byte) << (56 - self.count);
+            self.count += 8;
+        }
+    }
+
+    /// The next `n` bits, at most 16.
+    #[inline]
+    pub(crate) fn take(&mut self, n: u32) -> i32 {
+        if self.count < n {
+            self.refill();
+        }
+        let value = (self.held >> 1 >> (63 - n)) as i32;
+        self.drop(n);
+        value
+    }
+
+    fn drop(&mut self, n: u32) {
+        self.held <<= n;
+        self.count -= n;
+    }
+
+    /// The next symbol.
+    #[inline]
+    pub(crate) fn symbol(&mut self, codes: &Codes) -> std::result::Result<u8, Damage> {
+        if self.count < 16 {
+            self.refill();
+        }
+        let (length, symbol) = codes.find(self.held).ok_or(Damage::Code)?;
+        self.drop(length);
+        Ok(symbol)
+    }
+
+    /// Whether more bits were taken than there were.
+    pub(crate) fn is_over(&self) -> bool {
+        self.missing > self.count
+    }
+
+    /// Whether nothing is left but padding, which is ones.
+    fn is_spent(&mut self) -> bool {
+        self.drop(self.count % 8);
+        while self.count > self.missing {
+            if self.take(8) != 0xff {
+                return false;
+            }
+        }
+        self.rest.iter().all(|&b| b == 0xff)
+    }
+}
+
+/// State of one scan.
+pub(crate) struct State {
+    pub dc: [Option<Codes>; 3],
+    pub ac: Option<Codes>,
+    acs: [Option<Codes>; 3],
+    pub predictors: [i16; 3],
+    /// Blocks to come that have no new coefficients.
+    pub run: u32,
+    pub band: (usize, usize),
+    pub bits: (u8, u8),
+}
+
+impl Coefficients {
+    /// Reads all scans. Returns the quantisation tables.
+    pub(crate) fn read(
+        &mut self,
+        mut reader: Reader<'_>,
+        first: &Scan,
+        plain: &mut Plain,
+    ) -> Result<[Option<[u16; 64]>; 3]> {
+        let header = reader.header;
+        self.make_room(&header);
+        let mut progress = progression::Progress::new(header.components().len());
+        let mut scan = *first;
+        loop {
+            progress.admit(&header, &scan)?;
+            plain.fill(reader.jpeg, scan.data);
+            self.scan(&reader, &scan, plain)?;
+            let done = header.process == Process::Sequential && progress.is_complete();
+            if done {
+                break;
+            }
+            let end = segments::end_of_scan(reader.jpeg, plain.stored_end());
+            match reader.next_scan(end) {
+                Ok(Some(next)) => scan = next,
+                Ok(None) => break,
+                // A missing end of image is no loss once every bit of every coefficient is known.
+                Err(Error::Ends { .. }) if progress.is_complete() => break,
+                Err(e) => return Err(e),
+            }
+        }
+        match progress.is_complete() {
+            true => Ok(reader.quant),
+            false => Err(Error::Unsupported(Feature::Incomplete)),
+        }
+    }
+
+    fn make_room(&mut self, header: &Header) {
+        let (across, down) = header.mcus();
+        let (max_h, max_v) = header.max_sampling();
+        let mut first = 0;
+        for (grid, c) in self.grids.iter_mut().zip(header.components()) {
+            let (h, v) = (u32::from(c.h), u32::from(c.v));
+            let padded = ((across * h) as usize, (down * v) as usize);
+            let blocks = ((header.width * h).div_ceil(8 * max_h), (header.height * v).div_ceil(8 * max_v));
+            let blocks = (blocks.0 as usize, blocks.1 as usize);
+            *grid = Grid { padded, blocks, first, h: h as usize, v: v as usize };
+            first += padded.0 * padded.1;
+        }
+        self.values.clear();
+        self.values.resize(first * 64, 0);
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn capacity(&self) -> usize {
+        self.values.capacity() * 2 + self.last.capacity()
+    }
+
+    fn scan(&mut self, reader: &Reader<'_>, scan: &Scan, plain: &Plain) -> Result<()> {
+        let header = &reader.header;
+        let codes = |dc: bool, number| -> Result<Option<Codes>> {
+            Ok(Some(Codes::new(&reader.spec(scan, dc, number)? as &Spec<'_>)))
+        };
+        let mut state = State {
+            dc: [None, None, None],
+            ac: None,
+            acs: [None, None, None],
+            predictors: [0; 3],
+            run: 0,
+            band: (scan.band.0.into(), scan.band.1.into()),
+            bits: scan.bits,
+        };
+        for (i, part) in scan.components().iter().enumerate() {
+            if scan.band.0 == 0 && scan.bits.0 == 0 {
+                state.dc[i] = codes(true, part.tables.0)?;
+            }
+            if scan.band.1 > 0 {
+                state.acs[i] = codes(false, part.tables.1)?;
+            }
+        }
+        let parts: [(Grid, (usize, usize)); 3] = std::array::from_fn(|i| {
+            let grid = self.grids[scan.components().get(i).map_or(0, |c| c.index)];
+            (grid, if scan.components().len() == 1 { (1, 1) } else { (grid.h, grid.v) })
+        });
+        let (across, down) = match scan.components() {
+            [_] => (parts[0].0.blocks.0, parts[0].0.blocks.1),
+            _ => (header.mcus().0 as usize, header.mcus().1 as usize),
+        };
+        let interval = if scan.restart_interval == 0 { usize::MAX } else { scan.restart_interval as usize };
+        let data = |p: &Piece| Bits::new(&plain.bytes()[p.start..p.end]);
+        let mut piece = 0;
+        let mut bits = data(&plain.pieces()[0]);
+        for mcu in 0..across * down {
+            let offset = plain.pieces()[piece].stored;
+            let fall = |damage| Error::Damaged { row: (mcu / across) as u32, rows: down as u32, offset, damage };
+            if mcu > 0 && mcu % interval == 0 {
+                if !bits.is_spent() {
+                    return Err(fall(Damage::LeftOver));
+                }
+                let next = plain.pieces().get(piece + 1).ok_or_else(|| fall(Damage::Ends))?;
+                if next.restart != Some((piece & 7) as u8) {
+                    return Err(fall(Damage::Restart));
+                }
+                piece += 1;
+                bits = data(next);
+                (state.predictors, state.run) = ([0; 3], 0);
+            }
+            let (x, y) = (mcu % across, mcu / across);
+            for (i, (grid, (h, v))) in parts.iter().take(scan.components().len()).enumerate() {
+                for b in 0..h * v {
+                    let index = grid.index(x * h + b % h, y * v + b / h);
+                    let block = &mut self.values.as_chunks_mut::<64>().0[index];
+                    state.block(header.process, i, &mut bits, block).map_err(fall)?;
+                }
+            }
+            if bits.is_over() {
+                return Err(fall(Damage::Ends));
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds out of each block how much of it is 0.
+    pub(crate) fn find_last(&mut self) {
+        self.last.clear();
+        self.last.extend(self.values.as_chunks::<64>().0.iter().map(|block| {
+            let zero = |values: &[i16]| values.iter().fold(0, |a, &v| a | v) == 0;
+            let [top @ .., _, _, _, _] = block.as_chunks::<8>().0 else { return 63 };
+            let corner = top.iter().all(|row| zero(&row[4..])) && zero(&block[32..]);
+            match corner {
+                true if zero(&block[1..]) => 0,
+                true => QUARTER,
+                false => 63,
+            }
+        }));
+    }
+
+    /// A row of a component's blocks.
+    pub(crate) fn row(&self, component: usize, y: u32) -> Blocks<'_> {
+        let grid = &self.grids[component];
+        let first = grid.index(0, y as usize);
+        Blocks { coefs: &self.values, last: &self.last, first, run: 1, step: 1 }
+    }
+}
+
+impl State {
+    fn block(
+        &mut self,
+        process: Process,
+        i: usize,
+        bits: &mut Bits<'_>,
+        block: &mut [i16; 64],
+    ) -> std::result::Result<(), Damage> {
+        match process {
+            Process::Sequential => self.sequential(i, bits, block),
+            Process::Progressive => {
+                if self.band.0 > 0 && self.ac.is_none() {
+                    self.ac = self.acs[i].take();
+                }
+                progression::block(self, i, bits, block)
+            }
+        }
+    }
+
+    fn sequential(&mut self, i: usize, bits: &mut Bits<'_>, block: &mut [i16; 64]) -> std::result::Result<(), Damage> {
+        let (Some(dc), Some(ac)) = (&self.dc[i], &self.acs[i]) else { return Err(Damage::Progression) };
+        let size = u32::from(bits.symbol(dc)?);
+        let difference = extend(bits.take(size), size) as i16;
+        self.predictors[i] = self.predictors[i].wrapping_add(difference);
+        block[0] = self.predictors[i];
+        let mut k = 1;
+        while k < 64 {
+            let symbol = bits.symbol(ac)?;
+            let (run, size) = (usize::from(symbol >> 4), u32::from(symbol & 15));
+            if size == 0 && run != 15 {
+                break;
+            }
+            k += run;
+            let value = extend(bits.take(size), size) as i16;
+            if k > 63 {
+                return Err(Damage::Block);
+            }
+            block[usize::from(ZIGZAG[k])] = value;
+            k += 1;
+        }
+        Ok(())
+    }
+}

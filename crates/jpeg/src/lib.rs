@@ -1,0 +1,53 @@
+//! JPEG for datasets: the bytes of an image in, pixels out, decoding no more of it than is needed.
+//!
+//! ```text
+//! segments → header ─┬─ plain → entropy (sequential) ──┐
+//!                    └─ coefficients (progression) ────┴─ idct → upsample → color → pixels
+//! ```
+//!
+//! | module | its part |
+//! |---|---|
+//! | `segments`, `header`, `standard` | markers, and what they say; limits |
+//! | `huffman` | code tables, and a memory of them |
+//! | `plain` | entropy-coded data without byte stuffing |
+//! | `entropy` | the inner loop: one or two segments at a time |
+//! | `sequential` | a scan's MCUs over restart markers, from any known state |
+//! | [`entries`] | entry points: finding them, their bytes, entering by them |
+//! | `coefficients`, `progression` | images of several scans |
+//! | `layout` | what a rectangle and a scale need |
+//! | `idct`, `upsample`, `color` | transforms, with `*_avx2` beside them |
+//! | `raster` | rows of blocks to rows of pixels |
+//! | `decoder` | all of these, in reused memory |
+//! | `relayout`, `codes` | the same coefficients in the best layout |
+//!
+//! `unsafe` is confined to `entropy`, where the loop's bounds are checked once a block, and to `*_avx2`.
+
+mod codes;
+mod coefficients;
+mod color;
+mod decoder;
+pub mod entries;
+mod entropy;
+mod error;
+mod header;
+mod huffman;
+mod idct;
+#[cfg(target_arch = "x86_64")]
+mod idct_avx2;
+mod layout;
+#[cfg(target_arch = "x86_64")]
+mod pixels_avx2;
+mod plain;
+mod progression;
+mod raster;
+mod relayout;
+mod segments;
+mod sequential;
+mod standard;
+mod upsample;
+
+pub use decoder::{Decoder, Outcome, Path};
+pub use error::{Damage, Error, Feature, Result};
+pub use header::{Color, Component, Header, Limits, Process};
+pub use layout::{Rect, Request, Scale};
+pub use relayout::relayout;

@@ -1,0 +1,167 @@
+//! Rows of blocks in, rows of pixels out, through a window of samples a few rows high.
+
+use crate::color;
+use crate::header::Color;
+use crate::idct::{self, Blocks};
+use crate::layout::{Layout, Plane, Upsample};
+use crate::upsample;
+
+/// Bytes after each row that vector code may touch.
+const MARGIN: usize = 64;
+
+/// Samples of one component that are still needed.
+#[derive(Default)]
+struct Window {
+    samples: Vec<u8>,
+    stride: usize,
+    /// Sample rows `start..end` of the component are in the window; the first one lies at its start.
+    start: u32,
+    end: u32,
+    /// Column of the first sample.
+    column: u32,
+    /// One upsampled row.
+    row: Vec<u8>,
+}
+
+/// Memory of the last stage, reused from image to image.
+#[derive(Default)]
+pub(crate) struct Raster {
+    windows: [Window; 3],
+    /// Next row of pixels, in the scaled image.
+    y: u32,
+}
+
+/// Sample rows of a window: those of a row of MCUs, and those that wait for the next one.
+fn window_rows(plane: &Plane, layout: &Layout) -> usize {
+    let slowest = layout.planes().iter().map(|p| p.expand.1).max().unwrap_or(1);
+    (plane.rows_per_mcu() + 2 * slowest + 2) as usize
+}
+
+fn window_stride(plane: &Plane) -> usize {
+    let columns = plane.block_columns();
+    ((columns.end - columns.start).next_multiple_of(2) * plane.block) as usize + MARGIN
+}
+
+fn row_length(plane: &Plane) -> usize {
+    match plane.upsample {
+        Upsample::None => 0,
+        _ => ((plane.columns.end - plane.columns.start) * plane.expand.0) as usize + 2 * MARGIN,
+    }
+}
+
+/// Bytes that [`Raster`] holds for a request.
+pub(crate) fn bytes(layout: &Layout) -> usize {
+    let window = |p: &Plane| window_rows(p, layout) * window_stride(p) + row_length(p);
+    layout.planes().iter().map(window).sum()
+}
+
+impl Raster {
+    /// Gets ready for the first row of MCUs that `layout` needs.
+    pub(crate) fn begin(&mut self, layout: &Layout) {
+        self.y = layout.rect.y;
+        for (window, plane) in self.windows.iter_mut().zip(layout.planes()) {
+            window.stride = window_stride(plane);
+            window.start = layout.mcu_rows.start * plane.rows_per_mcu();
+            window.end = window.start;
+            window.column = plane.block_columns().start * plane.block;
+            window.samples.resize(window_rows(plane, layout) * window.stride, 0);
+            window.row.resize(row_length(plane), 0);
+        }
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn capacity(&self) -> usize {
+        self.windows.iter().map(|w| w.samples.capacity() + w.row.capacity()).sum()
+    }
+
+    /// Takes in the blocks of component `index` in the next row of MCUs; `blocks` gives those of a row of blocks.
+    pub(crate) fn push<'b>(&mut self, avx2: bool, plane: &Plane, index: usize, blocks: impl Fn(u32) -> Blocks<'b>) {
+        let window = &mut self.windows[index];
+        for v in 0..plane.v {
+            let rows = window.end..window.end + plane.block;
+            if rows.start < plane.rows.end && rows.end > plane.rows.start {
+                let at = (window.end - window.start) as usize * window.stride;
+                idct::row(avx2, plane, &blocks(v), &mut window.samples[at..], window.stride);
+            }
+            window.end = rows.end;
+        }
+    }
+
+    /// Writes all rows of pixels that the samples so far suffice for.
+    pub(crate) fn drain(&mut self, avx2: bool, layout: &Layout, color: Color, out: &mut [u8], stride: usize) {
+        let (rect, planes) = (layout.rect, layout.planes());
+        let ready = |y: u32, windows: &[Window; 3]| {
+            planes.iter().zip(windows).all(|(p, w)| {
+                let (near, far) = p.rows_for(y);
+                near.max(far) < w.end
+            })
+        };
+        while self.y < rect.y + rect.height && ready(self.y, &self.windows) {
+            let at = (self.y - rect.y) as usize * stride;
+            let pixels = &mut out[at..at + rect.width as usize * 3];
+            for (window, plane) in self.windows.iter_mut().zip(planes) {
+                window.upsample(avx2, plane, self.y);
+            }
+            let row = |i: usize| match planes.get(i) {
+                Some(plane) => self.windows[i].pixels(plane, self.y, rect.x),
+                None => &[],
+            };
+            color::convert(avx2, color, [row(0), row(1), row(2)], pixels);
+            self.y += 1;
+        }
+        for (window, plane) in self.windows.iter_mut().zip(planes) {
+            let (near, far) = plane.rows_for(self.y.min(rect.y + rect.height - 1));
+            window.keep(near.min(far));
+        }
+    }
+}
+
+impl Window {
+    fn at(&self, row: u32) -> usize {
+        (row - self.start) as usize * self.stride
+    }
+
+    /// The needed samples of a row, and what follows them.
+    fn samples(&self, plane: &Plane, row: u32) -> &[u8] {
+        let at = self.at(row);
+        &self.samples[at + (plane.columns.start - self.column) as usize..at + self.stride]
+    }
+
+    /// Fills `row` with what `plane` shows in pixel row `y`, from its first needed column on.
+    fn upsample(&mut self, avx2: bool, plane: &Plane, y: u32) {
+        let (near, far) = plane.rows_for(y);
+        let n = (plane.columns.end - plane.columns.start) as usize;
+        let mut row = std::mem::take(&mut self.row);
+        let (a, b) = (self.samples(plane, near), self.samples(plane, far));
+        match plane.upsample {
+            Upsample::None => {}
+            // Repeated only down: the row itself serves.
+            Upsample::Repeat => upsample::repeat(&a[..n], plane.expand.0 as usize, &mut row),
+            Upsample::Across => upsample::across(avx2, a, n, &mut row),
+            Upsample::Down => upsample::down(&a[..n], &b[..n], y % 2 == 1, &mut row),
+            Upsample::Both => upsample::both(avx2, a, b, n, &mut row),
+        }
+        self.row = row;
+    }
+
+    /// The samples of pixel row `y` from pixel column `x` on.
+    fn pixels(&self, plane: &Plane, y: u32, x: u32) -> &[u8] {
+        match plane.upsample {
+            Upsample::None => {
+                let at = self.at(y);
+                &self.samples[at + (x - self.column) as usize..]
+            }
+            _ => &self.row[(x - plane.columns.start * plane.expand.0) as usize..],
+        }
+    }
+
+    /// Drops the rows before `row`.
+    fn keep(&mut self, row: u32) {
+        if row > self.start {
+            let row = row.min(self.end);
+            let kept = self.at(row)..self.at(self.end);
+            self.samples.copy_within(kept, 0);
+            self.start = row;
+        }
+    }
+}

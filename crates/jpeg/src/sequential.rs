@@ -1,0 +1,254 @@
+//! Walking a sequential scan: MCU after MCU over restart markers, from its start or from anywhere the state is known.
+
+use crate::entropy::{self, Cursor, Job, Tables};
+use crate::error::{Damage, Error, Result};
+use crate::header::{Header, Reader, Scan};
+use crate::huffman::{Class, Memory};
+use crate::plain::Plain;
+
+/// More blocks than an MCU can have.
+const MAX_BLOCKS: usize = 10;
+
+/// What a scan's MCUs consist of, and where its tables are remembered.
+pub(crate) struct Shape {
+    /// MCUs across and down.
+    pub mcus: (u32, u32),
+    /// For each block of an MCU: its component's place in the scan.
+    pub blocks: [u8; MAX_BLOCKS],
+    /// Blocks in an MCU.
+    pub count: usize,
+    /// MCUs between restarts; `u64::MAX` without.
+    pub interval: u64,
+    tables: [(usize, usize); MAX_BLOCKS],
+}
+
+impl Shape {
+    /// The shape of `scan`, which must hold all components of the frame. Components that the scan names in another order
+    /// than the frame are refused as `None`: the planes would be mixed up.
+    pub(crate) fn new(reader: &Reader<'_>, scan: &Scan, memory: &mut Memory) -> Result<Option<Shape>> {
+        let components = reader.header.components();
+        let in_order = scan.components().iter().map(|c| c.index).eq(0..components.len());
+        if !in_order {
+            return Ok(None);
+        }
+        let mut shape = Shape {
+            mcus: reader.header.mcus(),
+            blocks: [0; MAX_BLOCKS],
+            count: 0,
+            interval: match scan.restart_interval {
+                0 => u64::MAX,
+                n => n.into(),
+            },
+            tables: [(0, 0); MAX_BLOCKS],
+        };
+        for (i, part) in scan.components().iter().enumerate() {
+            let dc = memory.prepare(&reader.spec(scan, true, part.tables.0)?, Class::Dc);
+            let ac = memory.prepare(&reader.spec(scan, false, part.tables.1)?, Class::Ac);
+            for _ in 0..components[i].h * components[i].v {
+                shape.blocks[shape.count] = i as u8;
+                shape.tables[shape.count] = (dc, ac);
+                shape.count += 1;
+            }
+        }
+        Ok(Some(shape))
+    }
+
+    /// Blocks in a row of MCUs.
+    pub(crate) fn row_blocks(&self) -> usize {
+        self.mcus.0 as usize * self.count
+    }
+
+    /// Coefficients to hold `rows` rows of MCUs, and what the entropy decoder needs beside.
+    pub(crate) fn coefs(&self, rows: usize) -> usize {
+        rows * self.row_blocks() * 64 + 64
+    }
+
+    /// Calls `f` with the tables of the MCU's blocks.
+    pub(crate) fn with_tables<R>(&self, memory: &Memory, f: impl FnOnce(&Tables<'_>) -> R) -> R {
+        let tables: [_; MAX_BLOCKS] = self.tables.map(|(dc, ac)| (memory.get(dc), memory.get(ac)));
+        f(&tables[..self.count])
+    }
+}
+
+/// What does not change while a scan is walked.
+pub(crate) struct Course<'a> {
+    pub shape: &'a Shape,
+    pub plain: &'a Plain,
+    pub tables: &'a Tables<'a>,
+    /// Whether the processor has BMI2.
+    pub fast: bool,
+}
+
+/// State before an MCU.
+#[derive(Clone, Copy)]
+pub(crate) struct Walk {
+    pub cursor: Cursor,
+    /// Index of the piece between restart markers.
+    pub piece: usize,
+    /// The MCU's number in the scan.
+    pub mcu: u64,
+    /// DC predictors, in the order of the scan.
+    pub predictors: [i16; 3],
+    /// MCUs before the next restart.
+    left: u64,
+}
+
+/// Where and how a walk ended badly.
+pub(crate) struct Fall {
+    mcu: u64,
+    piece: usize,
+    byte: usize,
+    damage: Damage,
+}
+
+impl Fall {
+    /// The error to report.
+    pub(crate) fn error(&self, header: &Header, plain: &Plain) -> Error {
+        let (across, rows) = header.mcus();
+        let piece = plain.pieces()[self.piece.min(plain.pieces().len() - 1)];
+        // Stuffed bytes before it are not counted, hence "near".
+        let offset = (piece.stored + self.byte.saturating_sub(piece.start)).min(plain.stored_end());
+        let row = (self.mcu / u64::from(across)).min(u64::from(rows) - 1) as u32;
+        Error::Damaged { row, rows, offset, damage: self.damage }
+    }
+}
+
+impl Walk {
+    /// The state before MCU `mcu`, whose first bit is `bit` of the unstuffed data, in piece `piece`.
+    pub(crate) fn at(shape: &Shape, plain: &Plain, mcu: u64, bit: usize, piece: usize, predictors: [i16; 3]) -> Walk {
+        let cursor = Cursor::at(plain.bytes(), bit);
+        Walk { cursor, piece, mcu, predictors, left: shape.interval - mcu % shape.interval }
+    }
+
+    /// Takes up the first byte, where the data came after the walk was made.
+    pub(crate) fn load(&mut self, plain: &Plain) {
+        self.cursor = Cursor::at(plain.bytes(), self.cursor.bit());
+    }
+
+    /// The error that the data are damaged here.
+    pub(crate) fn fall(&self, damage: Damage) -> Fall {
+        Fall { mcu: self.mcu, piece: self.piece, byte: self.cursor.bit() / 8, damage }
+    }
+
+    /// Whether the next `mcus` MCUs come without a restart marker before or between them.
+    pub(crate) fn is_unbroken(&self, mcus: u64) -> bool {
+        self.left >= mcus
+    }
+
+    /// Decodes `mcus` MCUs into `coefs`, which is 0, with DC still as differences.
+    pub(crate) fn step(
+        &mut self,
+        course: &Course<'_>,
+        mcus: u64,
+        coefs: &mut [i16],
+        last: &mut [u8],
+    ) -> std::result::Result<(), Fall> {
+        let mut done = 0;
+        while done < mcus {
+            if self.left == 0 {
+                self.restart(course)?;
+            }
+            let now = (mcus - done).min(self.left);
+            let block = done as usize * course.shape.count;
+            let blocks = now as usize * course.shape.count;
+            let (coefs, last) = (&mut coefs[block * 64..], &mut last[block..]);
+            // The coefficient beyond the last block takes what belongs nowhere; it is the next piece's first.
+            let job = Job { cursor: &mut self.cursor, coefs, last, blocks };
+            let result = entropy::decode(course.fast, course.plain.bytes(), course.tables, job);
+            self.settle(course, now, result)?;
+            coefs[blocks * 64] = 0;
+            done += now;
+        }
+        Ok(())
+    }
+
+    /// Decodes unbroken MCUs of two walks at once, each into its own buffers.
+    pub(crate) fn step_two(
+        course: &Course<'_>,
+        walks: (&mut Walk, &mut Walk),
+        mcus: (u64, u64),
+        coefs: (&mut [i16], &mut [i16]),
+        last: (&mut [u8], &mut [u8]),
+    ) -> std::result::Result<(), Fall> {
+        let blocks = |mcus: u64| mcus as usize * course.shape.count;
+        let a = Job { cursor: &mut walks.0.cursor, coefs: coefs.0, last: last.0, blocks: blocks(mcus.0) };
+        let b = Job { cursor: &mut walks.1.cursor, coefs: coefs.1, last: last.1, blocks: blocks(mcus.1) };
+        let (a, b) = entropy::decode_two(course.fast, course.plain.bytes(), course.tables, (a, b));
+        walks.0.settle(course, mcus.0, a)?;
+        walks.1.settle(course, mcus.1, b)
+    }
+
+    /// Accounts for decoded MCUs and checks that their data were there.
+    fn settle(
+        &mut self,
+        course: &Course<'_>,
+        mcus: u64,
+        result: std::result::Result<(), entropy::Stop>,
+    ) -> std::result::Result<(), Fall> {
+        if let Err((block, damage)) = result {
+            self.mcu += (block / course.shape.count) as u64;
+            return Err(self.fall(damage));
+        }
+        self.mcu += mcus;
+        self.left -= mcus;
+        match self.cursor.bit() <= course.plain.pieces()[self.piece].end * 8 {
+            true => Ok(()),
+            false => Err(self.fall(Damage::Ends)),
+        }
+    }
+
+    /// Passes over a restart marker.
+    pub(crate) fn restart(&mut self, course: &Course<'_>) -> std::result::Result<(), Fall> {
+        let pieces = course.plain.pieces();
+        // Padding is ones; some writers add a whole byte of them.
+        let rest = self.cursor.bit().div_ceil(8)..pieces[self.piece].end;
+        if course.plain.bytes()[rest].iter().any(|&b| b != 0xff) {
+            return Err(self.fall(Damage::LeftOver));
+        }
+        let interval = course.shape.interval;
+        let number = ((self.mcu / interval).wrapping_sub(1) & 7) as u8;
+        match pieces.get(self.piece + 1) {
+            Some(next) if next.restart == Some(number) => {
+                self.piece += 1;
+                self.cursor = Cursor::at(course.plain.bytes(), next.start * 8);
+                self.left = interval;
+                Ok(())
+            }
+            Some(_) => Err(self.fall(Damage::Restart)),
+            None => Err(self.fall(Damage::Ends)),
+        }
+    }
+
+    /// Whether the walk arrived where `next` begins, with the same predictors.
+    pub(crate) fn meets(mut self, course: &Course<'_>, next: &Walk) -> bool {
+        if self.left == 0 && self.restart(course).is_ok() {
+            self.predictors = [0; 3];
+        }
+        let components = usize::from(course.shape.blocks[course.shape.count - 1]) + 1;
+        self.piece == next.piece
+            && self.cursor.bit() == next.cursor.bit()
+            && self.predictors[..components] == next.predictors[..components]
+    }
+}
+
+/// Turns the DC differences of the MCUs from number `mcu` on into values, from `predictors`, which end as those after the
+/// last MCU.
+pub(crate) fn predict(shape: &Shape, mcu: u64, predictors: &mut [i16; 3], coefs: &mut [i16]) {
+    let blocks = &shape.blocks[..shape.count];
+    let mut left = match mcu % shape.interval {
+        0 => 0,
+        n => shape.interval - n,
+    };
+    for mcu in coefs.chunks_exact_mut(64 * shape.count) {
+        if left == 0 {
+            *predictors = [0; 3];
+            left = shape.interval;
+        }
+        left -= 1;
+        for (block, &component) in mcu.chunks_exact_mut(64).zip(blocks) {
+            let predictor = &mut predictors[usize::from(component)];
+            *predictor = predictor.wrapping_add(block[0]);
+            block[0] = *predictor;
+        }
+    }
+}

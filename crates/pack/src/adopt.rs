@@ -1,0 +1,323 @@
+//! Existing TFRecord files become a dataset: an index for each, a manifest beside them. No shard is rewritten.
+
+use crate::class_names::ClassNames;
+use crate::commit;
+use crate::frames::{At, Frames, index_path};
+use crate::index_writer::{EntryPoints, IndexWriter, Indexed, Payload};
+use crate::ordered::{Window, ordered};
+use crate::pack::{Progress, Step, after};
+use crate::{Error, catalogue, error::Compression};
+use shardtool_format as format;
+use shardtool_format::example::Example;
+use shardtool_format::manifest::{FeatureType, Kind, Manifest, Split};
+use shardtool_format::names;
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+/// How existing files are to be understood.
+#[derive(Debug, Clone)]
+pub struct AdoptOptions {
+    /// A folder to fill with links to the files, indexes and manifest. Default: the files' own folder.
+    pub out: Option<PathBuf>,
+    /// The split of all files. Default: what stands before `-NNNNN` in each name, else `train`.
+    pub split: Option<String>,
+    /// How records are to be understood.
+    pub conventions: Conventions,
+    /// Threads; each reads one file.
+    pub jobs: NonZeroUsize,
+    /// Fills the column `jpeg_entries` of indexes. Default: no such column.
+    pub entry_points: Option<EntryPoints>,
+}
+
+impl Default for AdoptOptions {
+    fn default() -> Self {
+        AdoptOptions {
+            out: None,
+            split: None,
+            conventions: Conventions::default(),
+            jobs: crate::options::default_jobs(),
+            entry_points: None,
+        }
+    }
+}
+
+/// Which features of other people's records hold what.
+#[derive(Debug, Clone)]
+pub struct Conventions {
+    /// The feature that holds the image. Default `image/encoded`.
+    pub image: String,
+    /// The feature that holds the label. Default `image/class/label`.
+    pub label: String,
+    /// What to subtract from a stored label to get the class id. Default 0.
+    pub label_offset: i64,
+}
+
+impl Default for Conventions {
+    fn default() -> Self {
+        Conventions { image: names::IMAGE_ENCODED.to_owned(), label: names::CLASS_LABEL.to_owned(), label_offset: 0 }
+    }
+}
+
+/// Makes a dataset of TFRecord files. Checks both CRCs of every record on the way. Returns the splits that were added.
+///
+/// Payloads are taken for bytes without features when the very first record is no Example; after an Example every
+/// record must be one.
+///
+/// # Errors
+/// [`Error::Compressed`], [`Error::Record`], [`Error::FeatureType`], [`Error::Scattered`], [`Error::SplitExists`],
+/// [`Error::Incompatible`], [`Error::InTheWay`], [`Error::Name`], [`Error::Io`].
+pub fn adopt(files: &[PathBuf], options: &AdoptOptions, progress: &dyn Progress) -> Result<Vec<Split>, Error> {
+    let (folder, splits) = arrange(files, options)?;
+    not_there_yet(&folder, &splits)?;
+    let mut written = vec![];
+    let added = index_all(&folder, &splits, options, progress, &mut written);
+    if added.is_err() {
+        written.iter().try_for_each(|path| commit::remove(path))?;
+    }
+    added
+}
+
+/// Refuses files and splits that the folder's manifest names: their indexes are good, and must stay.
+fn not_there_yet(folder: &Path, splits: &BTreeMap<String, Vec<PathBuf>>) -> Result<(), Error> {
+    for there in catalogue::read(folder)?.iter().flat_map(|manifest| &manifest.splits) {
+        if splits.contains_key(&there.name) {
+            return Err(Error::SplitExists { destination: folder.to_owned(), split: there.name.clone() });
+        }
+        let named = |file: &&PathBuf| file.file_name().is_some_and(|f| there.shards.iter().any(|s| *s.file == *f));
+        if let Some(file) = splits.values().flatten().find(named) {
+            return Err(Error::InTheWay { path: file.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Writes an index for each file, then the manifest. `written` are the files that were made before an error.
+fn index_all(
+    folder: &Path,
+    splits: &BTreeMap<String, Vec<PathBuf>>,
+    options: &AdoptOptions,
+    progress: &dyn Progress,
+    written: &mut Vec<PathBuf>,
+) -> Result<Vec<Split>, Error> {
+    let files: Vec<_> = splits.values().flatten().collect();
+    let payload = payload(&files, &options.conventions.image)?;
+    let sizes = files.iter().map(|file| Ok(Frames::open(file)?.bytes())).collect::<Result<Vec<_>, Error>>()?;
+    progress.total(files.len() as u64, sizes.iter().sum());
+    commit::create_folder(folder)?;
+    let index_folder = folder.join(names::INDEX_FOLDER);
+    commit::create_folder(&index_folder)?;
+    let mut gathered = Gathered::new(&options.conventions);
+    let mut shards = vec![];
+    let window = Window { pieces: options.jobs.get(), weight: u64::MAX };
+    let scan = |_: &mut (), i: usize| scan(files[i], payload.clone(), options, &mut |bytes| progress.done(0, bytes));
+    ordered(
+        options.jobs,
+        files.len(),
+        window,
+        |_| 0,
+        || (),
+        scan,
+        |i, scanned: Result<Scanned, Error>| {
+            let Scanned { indexed, classes } = scanned?;
+            gathered.join(&indexed, classes)?;
+            if options.out.is_some() {
+                written.extend(link(files[i], &folder.join(&indexed.shard.file))?);
+            }
+            let index = index_path(folder, &indexed.shard.file);
+            commit::publish(index.clone(), &indexed.index)?;
+            written.push(index);
+            shards.push(indexed.shard);
+            progress.done(1, 0);
+            after(progress, Step::Index)
+        },
+    )?;
+    let described = gathered.manifest(&payload, &options.conventions);
+    for split in splits.keys() {
+        catalogue::joined(folder, &described, split, false)?;
+    }
+    commit::sync_folder(&index_folder)?;
+    commit::sync_folder(folder)?;
+    let mut shards = shards.into_iter();
+    let mut added = vec![];
+    for (name, files) in splits {
+        let split = Split { name: name.clone(), shards: shards.by_ref().take(files.len()).collect() };
+        catalogue::add_split(folder, &described, split.clone())?;
+        written.clear();
+        after(progress, Step::Manifest)?;
+        added.push(split);
+    }
+    Ok(added)
+}
+
+/// Makes a symbolic link to a shard; returns its path, unless the same link is there.
+fn link(file: &Path, path: &Path) -> Result<Option<PathBuf>, Error> {
+    let target = file.canonicalize().map_err(Error::io("read", file))?;
+    if std::fs::read_link(path).is_ok_and(|there| there == target) {
+        return Ok(None);
+    }
+    std::os::unix::fs::symlink(&target, path).map_err(Error::io("create the link", path))?;
+    Ok(Some(path.to_owned()))
+}
+
+/// The folder of the dataset, and its files by split, in byte order of their names.
+fn arrange(files: &[PathBuf], options: &AdoptOptions) -> Result<(PathBuf, BTreeMap<String, Vec<PathBuf>>), Error> {
+    let mut splits = BTreeMap::<String, Vec<PathBuf>>::new();
+    let parent = |file: &Path| match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let Some(first) = files.first() else {
+        return Err(Error::Option { option: "files", expected: "at least one TFRecord file" });
+    };
+    for file in files {
+        let name = file.file_name().and_then(|name| name.to_str());
+        let name = name.ok_or(Error::Option { option: "files", expected: "TFRecord files with names in UTF-8" })?;
+        names::check_file_name("shard file", name)?;
+        if options.out.is_none() && parent(file) != parent(first) {
+            return Err(Error::Scattered { first: first.clone(), second: file.clone() });
+        }
+        let split = options.split.as_deref().unwrap_or_else(|| split_of(name));
+        names::check_split_name(split)?;
+        splits.entry(split.to_owned()).or_default().push(file.clone());
+    }
+    for files in splits.values_mut() {
+        files.sort_by(|a, b| a.file_name().cmp(&b.file_name()));
+        if let Some(twice) = files.windows(2).find(|w| w[0].file_name() == w[1].file_name()) {
+            return Err(Error::InTheWay { path: twice[1].clone() });
+        }
+    }
+    Ok((options.out.clone().unwrap_or_else(|| parent(first)), splits))
+}
+
+/// The split that a file's name tells: what stands before `-NNNNN`, five digits or more.
+pub fn split_of(name: &str) -> &str {
+    let numbered = name.match_indices('-').find(|(at, _)| {
+        let digits = name[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
+        *at > 0 && digits >= 5 && !name[at + 1 + digits..].starts_with(|c: char| c.is_ascii_alphanumeric())
+    });
+    numbered.map_or("train", |(at, _)| &name[..at])
+}
+
+/// What the records hold, told by the first one.
+pub(crate) fn payload(files: &[&PathBuf], image: &str) -> Result<Payload, Error> {
+    for file in files {
+        let mut frames = Frames::open(file)?;
+        if frames.bytes() > 0 {
+            return Ok(match frames.at(0)? {
+                At::Record(data, _) if Example::parse(data).is_err() => Payload::Opaque,
+                _ => Payload::Examples { image: Some(image.to_owned()) },
+            });
+        }
+    }
+    Ok(Payload::Examples { image: Some(image.to_owned()) })
+}
+
+/// What one file's records told.
+struct Scanned {
+    indexed: Indexed,
+    classes: ClassNames,
+}
+
+/// Reads a whole file, checking every record.
+fn scan(file: &Path, payload: Payload, options: &AdoptOptions, done: &mut dyn FnMut(u64)) -> Result<Scanned, Error> {
+    let mut frames = Frames::open(file)?;
+    let mut classes = ClassNames::new(&options.conventions.label, options.conventions.label_offset);
+    let mut index = IndexWriter::new(&frames.name(), payload, options.entry_points);
+    let mut offset = 0;
+    while offset < frames.bytes() {
+        let compression = if offset == 0 { compression(file)? } else { None };
+        let length = match (frames.at(offset)?, compression) {
+            (At::Record(data, crc), _) => {
+                if let Some(example) = index.push(data, crc)? {
+                    classes.see(&example);
+                }
+                data.len() as u64 + format::frame::OVERHEAD_BYTES as u64
+            }
+            (At::Damaged(format::Error::LengthCrc { .. }, _), Some(kind)) => {
+                return Err(Error::Compressed { path: file.to_owned(), kind });
+            }
+            (At::Damaged(source, _), _) => {
+                return Err(Error::Record { shard: file.display().to_string(), record: index.records(), source });
+            }
+        };
+        offset += length;
+        done(length);
+    }
+    Ok(Scanned { indexed: index.finish(), classes })
+}
+
+/// What a file would be compressed with, if it is: told by its first two bytes (RFC 1952 and RFC 1950), which a
+/// TFRecord with a matching length CRC may begin with as well.
+fn compression(file: &Path) -> Result<Option<Compression>, Error> {
+    use std::io::Read;
+    let mut start = vec![];
+    let open = std::fs::File::open(file).map_err(Error::io("read", file))?;
+    open.take(2).read_to_end(&mut start).map_err(Error::io("read", file))?;
+    Ok(match start[..] {
+        [0x1f, 0x8b] => Some(Compression::Gzip),
+        [0x78, 0x01 | 0x5e | 0x9c | 0xda] => Some(Compression::Zlib),
+        _ => None,
+    })
+}
+
+/// What all files together told.
+pub(crate) struct Gathered {
+    /// Name → a shard and a record that have it, and the type there.
+    features: BTreeMap<String, (String, u64, Kind)>,
+    classes: ClassNames,
+}
+
+impl Gathered {
+    pub(crate) fn new(conventions: &Conventions) -> Self {
+        Gathered { features: BTreeMap::new(), classes: ClassNames::new(&conventions.label, conventions.label_offset) }
+    }
+
+    pub(crate) fn join(&mut self, indexed: &Indexed, classes: ClassNames) -> Result<(), Error> {
+        self.classes.join(classes);
+        for (name, kind, record) in &indexed.features {
+            let here = (indexed.shard.file.clone(), *record, *kind);
+            let first = self.features.entry(name.clone()).or_insert_with(|| here.clone());
+            if first.2 != *kind {
+                return Err(Error::FeatureType { feature: name.clone(), first: first.clone(), second: here });
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn manifest(self, payload: &Payload, conventions: &Conventions) -> Manifest {
+        let kind = |name: &str| self.features.get(name).map(|(.., kind)| *kind);
+        let image = (kind(&conventions.image) == Some(Kind::Bytes)).then(|| conventions.image.clone());
+        let label = (kind(&conventions.label) == Some(Kind::Int64)).then(|| conventions.label.clone());
+        let opaque = *payload == Payload::Opaque;
+        Manifest {
+            image: image.filter(|_| !opaque),
+            label_offset: label.as_ref().map_or(0, |_| conventions.label_offset),
+            classes: if label.is_some() { self.classes.into_names() } else { vec![] },
+            label,
+            features: self.features.into_iter().map(|(name, (.., kind))| FeatureType { name, kind }).collect(),
+            ..Manifest::new(catalogue::CREATED_BY)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_are_told_by_names() {
+        for (name, split) in [
+            ("train-00000.tfrecord", "train"),
+            ("train-00000-of-01024", "train"),
+            ("validation-100000.tfrecord", "validation"),
+            ("imagenet2012-train.tfrecord-00007-of-01024", "imagenet2012-train.tfrecord"),
+            ("cifar-10-test-00000.tfrecord", "cifar-10-test"),
+            ("data.tfrecord", "train"),
+            ("-00000", "train"),
+            ("a-000001b", "train"),
+        ] {
+            assert_eq!(split_of(name), split, "{name}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! How a file comes to be: under a temporary name, fsync, rename. So under its own name it is whole or not there.
+
+use crate::Error;
+use std::fs::{File, TryLockError};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A file under a temporary name beside its own, `.NAME.tmp`; removed when dropped unpublished.
+pub(crate) struct Temporary {
+    temporary: PathBuf,
+    path: PathBuf,
+    file: BufWriter<File>,
+    published: bool,
+}
+
+impl Temporary {
+    /// Begins a file. One left under the temporary name by a killed process is begun anew.
+    pub(crate) fn new(path: PathBuf) -> Result<Self, Error> {
+        let name = path.file_name().expect("the path of a file").to_string_lossy();
+        let temporary = path.with_file_name(temporary_name(&name));
+        let file = File::create(&temporary).map_err(Error::io("create", &temporary))?;
+        // Large enough to gather small records, small enough that large ones pass it by.
+        let file = BufWriter::with_capacity(64 << 10, file);
+        Ok(Temporary { temporary, path, file, published: false })
+    }
+
+    /// Appends bytes.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.file.write_all(bytes).map_err(Error::io("write", &self.temporary))
+    }
+
+    /// Makes the bytes durable and gives the file its own name. The name is durable once the folder is: see
+    /// [`sync_folder`].
+    pub(crate) fn publish(mut self) -> Result<(), Error> {
+        self.file.flush().and_then(|()| self.file.get_ref().sync_all()).map_err(Error::io("write", &self.temporary))?;
+        std::fs::rename(&self.temporary, &self.path).map_err(Error::io("create", &self.path))?;
+        self.published = true;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.published {
+            // Nothing can be done where this fails as well; the next run begins the same name anew.
+            let _ = std::fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// The name of a file while it is being written.
+pub(crate) fn temporary_name(name: &str) -> String {
+    format!(".{name}.tmp")
+}
+
+/// Puts a file in place that holds `bytes`.
+pub(crate) fn publish(path: PathBuf, bytes: &[u8]) -> Result<(), Error> {
+    let mut file = Temporary::new(path)?;
+    file.write(bytes)?;
+    file.publish()
+}
+
+/// Makes the names in a folder durable.
+pub(crate) fn sync_folder(path: &Path) -> Result<(), Error> {
+    File::open(path).and_then(|folder| folder.sync_all()).map_err(Error::io("write", path))
+}
+
+/// Makes a folder and those above it, and their names durable.
+pub(crate) fn create_folder(path: &Path) -> Result<(), Error> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(path).map_err(Error::io("create the folder", path))?;
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => sync_folder(parent),
+        _ => sync_folder(Path::new(".")),
+    }
+}
+
+/// Removes a file, if it is there.
+pub(crate) fn remove(path: &Path) -> Result<(), Error> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path)(e)),
+        _ => Ok(()),
+    }
+}
+
+/// The bytes of a file, or `None` if there is no such file.
+pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io("read", path)(e)),
+    }
+}
+
+/// A lock on a name: an empty file that exists, locked, while the lock is held. A killed process leaves the file, not
+/// the lock.
+pub(crate) struct Lock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock, or says that another process has it.
+    ///
+    /// # Errors
+    /// [`Error::Locked`], which names `what` the holder writes.
+    pub(crate) fn try_new(path: PathBuf, what: &Path) -> Result<Self, Error> {
+        let locked = |path: &PathBuf| Error::Locked { what: what.to_owned(), lock: path.clone() };
+        Self::take(path, |file, path| match file.try_lock() {
+            Ok(()) => Ok(()),
+            Err(TryLockError::WouldBlock) => Err(locked(path)),
+            Err(TryLockError::Error(e)) => Err(Error::io("lock", path)(e)),
+        })
+    }
+
+    /// Takes the lock, waiting for it.
+    pub(crate) fn wait(path: PathBuf) -> Result<Self, Error> {
+        Self::take(path, |file, path| file.lock().map_err(Error::io("lock", path)))
+    }
+
+    fn take(path: PathBuf, lock: impl Fn(&File, &PathBuf) -> Result<(), Error>) -> Result<Self, Error> {
+        loop {
+            let file = File::create(&path).map_err(Error::io("create", &path))?;
+            lock(&file, &path)?;
+            // Its last holder may have removed the name between our opening and our locking it.
+            let ours = file.metadata().map_err(Error::io("lock", &path))?.ino();
+            if std::fs::metadata(&path).is_ok_and(|named| named.ino() == ours) {
+                return Ok(Lock { path, _file: file });
+            }
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // While it is still locked, so that nobody else's lock is removed. A name that stays does no harm.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unpublished_file_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = Temporary::new(folder.path().join("a")).unwrap();
+        file.write(b"half").unwrap();
+        drop(file);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        publish(folder.path().join("a"), b"whole").unwrap();
+        assert_eq!(read(&folder.path().join("a")).unwrap().unwrap(), b"whole");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_lock_is_held_by_one_and_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(".lock");
+        let held = Lock::try_new(path.clone(), folder.path()).unwrap();
+        assert!(matches!(Lock::try_new(path.clone(), folder.path()), Err(Error::Locked { .. })));
+        drop(held);
+        assert!(!path.exists());
+        drop(Lock::wait(path.clone()).unwrap());
+        assert!(!path.exists());
+    }
+}

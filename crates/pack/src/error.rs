@@ -1,0 +1,363 @@
+//! What can go wrong with a whole run. What is wrong with one input is a [`crate::Reason`].
+
+use crate::{Difference, Rejection};
+use shardtool_format::manifest::Kind;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why nothing was packed, adopted or repaired, or why it stopped half-way.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    // Bad arguments.
+    /// A value out of its range.
+    #[error("{option}: expected {expected}")]
+    Option {
+        /// Which option.
+        option: &'static str,
+        /// Its range.
+        expected: &'static str,
+    },
+    /// A name of a split or file that cannot be.
+    #[error(transparent)]
+    Name(#[from] shardtool_format::Error),
+    /// The source is not there.
+    #[error("no such file or folder: {}; name a folder of images, or a list", .path.display())]
+    NoSource {
+        /// The source.
+        path: PathBuf,
+    },
+    /// A file that is no list.
+    #[error("{}: neither a folder nor a list; a list is named .csv or .jsonl", .path.display())]
+    SourceKind {
+        /// The source.
+        path: PathBuf,
+    },
+    /// A source without images.
+    #[error("{}: nothing to pack{}", .path.display(), first(.rejected))]
+    EmptySource {
+        /// The source.
+        path: PathBuf,
+        /// The first of the inputs that cannot be packed.
+        rejected: Option<Box<Rejection>>,
+    },
+    /// The dataset would be packed into itself.
+    #[error("{} lies inside the source {}: shards would become inputs; choose another folder",
+        .destination.display(), .source_folder.display())]
+    DestinationInSource {
+        /// Folder of the dataset.
+        destination: PathBuf,
+        /// The source.
+        source_folder: PathBuf,
+    },
+    /// Types of columns are given, but the source is no list.
+    #[error("the type of column `{column}` is given, but the source is a folder and has no columns")]
+    ColumnsWithoutList {
+        /// The column.
+        column: String,
+    },
+    /// A class that the file of class names lacks.
+    #[error("class `{class}` is not among the {classes} names in {}; add it there, or remove it from the source",
+        .file.display())]
+    UnknownClass {
+        /// Its name, or its id.
+        class: String,
+        /// How many names there are.
+        classes: usize,
+        /// The file of names.
+        file: PathBuf,
+    },
+
+    // Bad lists.
+    /// The file of class names is not one.
+    #[error("{}, line {line}: {problem}", .path.display())]
+    ClassesFile {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// Not CSV with a header.
+    #[error("{}: not a CSV file with a header: {source}", .path.display())]
+    ListCsv {
+        /// The list.
+        path: PathBuf,
+        /// The parser's account, with the line.
+        source: csv::Error,
+    },
+    /// Not a JSON object a line.
+    #[error("{}, line {line}: not a JSON object: {source}", .path.display())]
+    ListJson {
+        /// The list.
+        path: PathBuf,
+        /// Line, from 1.
+        line: u64,
+        /// The parser's account.
+        source: serde_json::Error,
+    },
+    /// A column that cannot be.
+    #[error("{}, column `{column}`: {problem}", .path.display())]
+    ListColumn {
+        /// The list.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// Values of a column are of different types.
+    #[error("{}, line {line}, column `{column}`: {}",
+        .path.display(), types(.column, .value, *.found, *.expected, *.first_line, *.declared))]
+    ListTypes {
+        /// The list.
+        path: PathBuf,
+        /// Line, from 1.
+        line: u64,
+        /// The column.
+        column: String,
+        /// The value in that line.
+        value: String,
+        /// The value's own type, if a feature can hold it and the column's type is inferred.
+        found: Option<Kind>,
+        /// The column's type.
+        expected: Option<Kind>,
+        /// The line that made it so.
+        first_line: u64,
+        /// Whether the type was given.
+        declared: bool,
+    },
+    /// A value that cannot be.
+    #[error("{}, line {line}, column `{column}`: {problem}", .path.display())]
+    ListValue {
+        /// The list.
+        path: PathBuf,
+        /// Line, from 1.
+        line: u64,
+        /// The column.
+        column: String,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// Two rows have the same key.
+    #[error("{}: lines {} and {} have the same key `{key}`; give each a value of its own in a column `key`",
+        .path.display(), .lines.0, .lines.1)]
+    DuplicateKey {
+        /// The list.
+        path: PathBuf,
+        /// The key.
+        key: String,
+        /// Two of the lines that have it.
+        lines: (u64, u64),
+    },
+
+    // A destination in the way.
+    /// The dataset has that split already.
+    #[error("{} has a split `{split}` already; choose another --split, or replace it with --force",
+        .destination.display())]
+    SplitExists {
+        /// Folder of the dataset.
+        destination: PathBuf,
+        /// The split.
+        split: String,
+    },
+    /// An interrupted pack was doing something else.
+    #[error("{} was left by an interrupted pack with another {member}: {before} there, {now} now; run that one again \
+        to finish it, or start anew with --force", .plan.display())]
+    OtherPlan {
+        /// The plan file.
+        plan: PathBuf,
+        /// The first member that differs.
+        member: String,
+        /// Its value in the plan file.
+        before: String,
+        /// Its value now.
+        now: String,
+    },
+    /// A file that would be overwritten and belongs to no known dataset.
+    #[error("{} is in the way, and no manifest or plan names it; move it elsewhere, or choose another destination or \
+        --split", .path.display())]
+    InTheWay {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A split with other classes or features.
+    #[error("split `{split}` does not fit the dataset in {}: {difference}", .destination.display())]
+    Incompatible {
+        /// Folder of the dataset.
+        destination: PathBuf,
+        /// The new split.
+        split: String,
+        /// What differs.
+        difference: Difference,
+    },
+    /// Another process is at work.
+    #[error("another process is writing {}; wait until it is done (a lock on {} tells)",
+        .what.display(), .lock.display())]
+    Locked {
+        /// What it writes.
+        what: PathBuf,
+        /// The file that is locked.
+        lock: PathBuf,
+    },
+    /// The manifest that is there is damaged.
+    #[error("{}: {source}; `shardtool repair` rebuilds it from the records", .path.display())]
+    Manifest {
+        /// The manifest.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: shardtool_format::Error,
+    },
+
+    // Bad records of existing shards.
+    /// A frame or an Example of an existing shard is damaged.
+    #[error("{}, record {record}: {source}", .shard)]
+    Record {
+        /// File name of the shard.
+        shard: String,
+        /// Record, from 0.
+        record: u64,
+        /// What is wrong with it.
+        source: shardtool_format::Error,
+    },
+    /// A shard is compressed as a whole.
+    #[error("{} is compressed with {kind} as a whole, so no record can be found without reading all before it; \
+        convert it: {}", .path.display(), .kind.command(.path))]
+    Compressed {
+        /// The shard.
+        path: PathBuf,
+        /// With what.
+        kind: Compression,
+    },
+    /// A record that an index cannot describe.
+    #[error("{shard}, record {record}: {bytes} bytes; an image lies within the first 4 GiB of its record")]
+    RecordTooLong {
+        /// File name of the shard.
+        shard: String,
+        /// Record, from 0.
+        record: u64,
+        /// Bytes of its data.
+        bytes: u64,
+    },
+    /// A feature has values of different types.
+    #[error("feature `{feature}` is {} in record {} of {}, and {} in record {} of {}; a feature has one type in all \
+        records", .first.2.name(), .first.1, .first.0, .second.2.name(), .second.1, .second.0)]
+    FeatureType {
+        /// The feature.
+        feature: String,
+        /// File name of a shard, record, and the type there.
+        first: (String, u64, Kind),
+        /// The same of a record that disagrees.
+        second: (String, u64, Kind),
+    },
+    /// Files of one dataset in different folders.
+    #[error("{} and {} lie in different folders; gather them with --out DIR", .first.display(), .second.display())]
+    Scattered {
+        /// A file.
+        first: PathBuf,
+        /// A file elsewhere.
+        second: PathBuf,
+    },
+    /// A folder without anything to repair.
+    #[error("{}: no manifest and no .tfrecord files; nothing to repair", .path.display())]
+    NoDataset {
+        /// The folder.
+        path: PathBuf,
+    },
+
+    // The rest.
+    /// An input cannot be packed, and [`crate::OnError::Fail`] was asked for.
+    #[error("{}: {}", .0.input, .0.reason)]
+    Rejected(Box<Rejection>),
+    /// An interrupted run rejected an input, and this one was asked to fail where one is.
+    #[error("an earlier run rejected inputs: see {}; mend them and start anew with --force, or go on with \
+        --on-error skip", .path.display())]
+    RejectedBefore {
+        /// The list of them.
+        path: PathBuf,
+    },
+    /// [`crate::Progress::after`] asked to stop. The same call goes on from there.
+    #[error("stopped; the same command goes on from here")]
+    Stopped,
+    /// The operating system refused.
+    #[error("cannot {action} {}: {source}{}", .path.display(), remedy(.source))]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// How a TFRecord file is compressed as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// TensorFlow's `GZIP`.
+    Gzip,
+    /// TensorFlow's `ZLIB`.
+    Zlib,
+}
+
+impl Compression {
+    fn command(self, path: &Path) -> String {
+        let path = path.display();
+        match self {
+            Compression::Gzip => format!("gzip -dc '{path}' > '{path}.tfrecord'"),
+            Compression::Zlib => format!(
+                "python3 -c 'import sys, zlib; sys.stdout.buffer.write(zlib.decompress(sys.stdin.buffer.read()))' \
+                 < '{path}' > '{path}.tfrecord'"
+            ),
+        }
+    }
+}
+
+impl std::fmt::Display for Compression {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Compression::Gzip => "gzip",
+            Compression::Zlib => "zlib",
+        })
+    }
+}
+
+impl Error {
+    /// An I/O error, for `map_err`.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::Io { action, path: path.to_owned(), source }
+    }
+}
+
+fn first(rejected: &Option<Box<Rejection>>) -> String {
+    match rejected {
+        Some(r) => format!("; the first input that cannot be packed is {}: {}", r.input, r.reason),
+        None => "; it holds no images, and hidden files do not count".to_owned(),
+    }
+}
+
+fn types(column: &str, value: &str, found: Option<Kind>, expected: Option<Kind>, line: u64, declared: bool) -> String {
+    let value: String = value.chars().take(60).collect();
+    let expected = expected.map_or("a value", Kind::name);
+    match (declared, found) {
+        (true, _) => format!("`{value}` is not {expected}, the type given for the column"),
+        (false, Some(found)) => format!(
+            "`{value}` is {found}, but line {line} made the column {expected}; mend the value, or give the type: \
+             {column}:bytes",
+            found = found.name()
+        ),
+        (false, None) => format!("`{value}` is neither a number, a text nor a list of them"),
+    }
+}
+
+/// What to do about errors that users meet.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            "; make room, and run the same command again: finished shards are kept"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => "; choose a folder that you may write",
+        _ => "",
+    }
+}

@@ -1,0 +1,132 @@
+//! Records of an existing shard, in constant memory: a window over the file that moves with the reader.
+
+use crate::Error;
+use shardtool_format as format;
+use shardtool_format::frame::{self, Check, FOOTER_BYTES, HEADER_BYTES, OVERHEAD_BYTES};
+use shardtool_format::{checksum, names};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Bytes read at once, unless a record is larger.
+const WINDOW: usize = 1 << 20;
+
+/// A shard that is open for reading.
+pub(crate) struct Frames {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    /// Part of the file, and where it begins.
+    window: Vec<u8>,
+    start: u64,
+}
+
+/// What stands at an offset of a shard.
+pub(crate) enum At<'a> {
+    /// A good record: its data and their CRC32C.
+    Record(&'a [u8], u32),
+    /// A frame whose length can be trusted and whose data cannot; or none at all. If known, where it ends.
+    Damaged(format::Error, Option<u64>),
+}
+
+impl Frames {
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let file = File::open(path).map_err(Error::io("read", path))?;
+        let bytes = file.metadata().map_err(Error::io("read", path))?.len();
+        Ok(Frames { path: path.to_owned(), file, bytes, window: vec![], start: 0 })
+    }
+
+    /// Length of the file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The shard's plain file name.
+    pub(crate) fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// What stands at an offset before the end of the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn at(&mut self, offset: u64) -> Result<At<'_>, Error> {
+        let left = self.bytes - offset;
+        let header = self.view(offset, HEADER_BYTES)?.first_chunk::<HEADER_BYTES>().copied();
+        let Some(header) = header else {
+            let needed = OVERHEAD_BYTES as u64;
+            return Ok(At::Damaged(format::Error::TruncatedFrame { offset, needed, found: left }, None));
+        };
+        let length = match frame::data_length(&header, offset) {
+            Ok(length) => length,
+            Err(e) => return Ok(At::Damaged(e, None)),
+        };
+        let whole = length.saturating_add(OVERHEAD_BYTES as u64);
+        if whole > left {
+            let e = format::Error::TruncatedFrame { offset, needed: whole, found: left };
+            return Ok(At::Damaged(e, None));
+        }
+        let frame = self.view(offset, whole as usize)?;
+        Ok(match frame::data(frame, offset, Check::Data) {
+            Ok(data) => {
+                let stored = frame.last_chunk::<FOOTER_BYTES>().expect("a whole frame");
+                At::Record(data, checksum::unmask(u32::from_le_bytes(*stored)))
+            }
+            Err(e) => At::Damaged(e, Some(offset + whole)),
+        })
+    }
+
+    /// The first offset from `from` on at which a length and its CRC match and the frame fits the file; the end of the
+    /// file if there is none. One pass: the CRC of eight bytes at every byte.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn next_header(&mut self, from: u64) -> Result<u64, Error> {
+        let end = self.bytes;
+        let mut offset = from;
+        while offset < end {
+            let view = self.view(offset, WINDOW)?;
+            let fits = |at: usize, header: &[u8; HEADER_BYTES]| {
+                frame::data_length(header, 0).is_ok_and(|length| {
+                    length.checked_add(OVERHEAD_BYTES as u64).is_some_and(|whole| whole <= end - (offset + at as u64))
+                })
+            };
+            let headers = view.windows(HEADER_BYTES).map(|w| w.first_chunk().expect("a header's length"));
+            if let Some((at, _)) = headers.enumerate().find(|(at, header)| fits(*at, header)) {
+                return Ok(offset + at as u64);
+            }
+            match (view.len() + 1).checked_sub(HEADER_BYTES) {
+                Some(passed) if passed > 0 => offset += passed as u64,
+                _ => break,
+            }
+        }
+        Ok(end)
+    }
+
+    /// The bytes from `offset`, as many as `length` or as the file has.
+    fn view(&mut self, offset: u64, length: usize) -> Result<&[u8], Error> {
+        let length = (self.bytes - offset).min(length as u64) as usize;
+        let inside = |start: u64, window: &[u8]| {
+            offset.checked_sub(start).is_some_and(|skip| skip + length as u64 <= window.len() as u64)
+        };
+        if !inside(self.start, &self.window) {
+            let wanted = (self.bytes - offset).min(length.max(WINDOW) as u64) as usize;
+            self.window.resize(wanted, 0);
+            self.file.read_exact_at(&mut self.window, offset).map_err(|e| self.shrunk(e))?;
+            self.start = offset;
+        }
+        Ok(&self.window[(offset - self.start) as usize..][..length])
+    }
+
+    fn shrunk(&self, e: io::Error) -> Error {
+        Error::io("read", &self.path)(e)
+    }
+}
+
+/// Where a shard's index lies.
+pub(crate) fn index_path(folder: &Path, shard: &str) -> PathBuf {
+    folder.join(names::INDEX_FOLDER).join(names::index_file(shard))
+}

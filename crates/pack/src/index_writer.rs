@@ -1,0 +1,240 @@
+//! Records in, index out: the one way in which `pack`, `adopt` and `repair` make an index, so that the same records
+//! always give the same bytes.
+
+use crate::Error;
+use shardtool_format::checksum::{combine, crc32c};
+use shardtool_format::example::{Example, Feature, range_within};
+use shardtool_format::index::{self, Builder};
+use shardtool_format::manifest::{Kind, Shard};
+use shardtool_format::{frame, names};
+
+/// What a shard's records hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Payload {
+    /// `tf.train.Example`s; the image, if any, is the single value of this feature.
+    Examples {
+        /// Name of the image's feature.
+        image: Option<String>,
+    },
+    /// Bytes that nobody here understands. No image: the manifest names no feature that could hold one, and readers
+    /// take the whole record.
+    Opaque,
+}
+
+/// Bytes of a JPEG in, bytes of its entry points out: what fills the column `jpeg_entries`. No bytes for an image
+/// without entry points.
+pub type EntryPoints = fn(&[u8]) -> Vec<u8>;
+
+/// Collects the columns of one shard's index while its records pass by.
+pub struct IndexWriter {
+    file: String,
+    payload: Payload,
+    shard_bytes: u64,
+    shard_crc: u32,
+    record_offsets: Vec<u64>,
+    image_offsets: Vec<u32>,
+    image_lengths: Vec<u32>,
+    keys: Strings,
+    /// In byte order of their names.
+    features: Vec<Seen>,
+    entry_points: Option<(EntryPoints, Strings)>,
+}
+
+/// The index of a whole shard, and what else its records told.
+pub struct Indexed {
+    /// The index's bytes.
+    pub index: Vec<u8>,
+    /// The shard's line in the manifest.
+    pub shard: Shard,
+    /// Features that occur, with the type of their values and the first record that has them; in byte order of names.
+    pub features: Vec<(String, Kind, u64)>,
+}
+
+/// A variable column.
+#[derive(Default)]
+struct Strings {
+    ends: Vec<u64>,
+    bytes: Vec<u8>,
+}
+
+impl Strings {
+    fn push(&mut self, row: &[u8]) {
+        self.bytes.extend_from_slice(row);
+        self.ends.push(self.bytes.len() as u64);
+    }
+}
+
+/// A feature met so far.
+struct Seen {
+    name: String,
+    kind: Kind,
+    first_record: u64,
+    numbers: Numbers,
+}
+
+/// The numbers of a feature, as long as it had exactly one in every record.
+enum Numbers {
+    Int64(Vec<i64>),
+    Float(Vec<f32>),
+    Other,
+}
+
+impl IndexWriter {
+    /// An index without records yet, of the shard with this plain file name.
+    pub fn new(file: &str, payload: Payload, entry_points: Option<EntryPoints>) -> Self {
+        IndexWriter {
+            file: file.to_owned(),
+            payload,
+            shard_bytes: 0,
+            shard_crc: 0,
+            record_offsets: vec![],
+            image_offsets: vec![],
+            image_lengths: vec![],
+            keys: Strings::default(),
+            features: vec![],
+            entry_points: entry_points.map(|f| (f, Strings::default())),
+        }
+    }
+
+    /// Records pushed so far.
+    pub fn records(&self) -> u64 {
+        self.record_offsets.len() as u64
+    }
+
+    /// Takes the next record: its data and their (unmasked) CRC32C. Returns the Example, unless records are opaque.
+    ///
+    /// # Errors
+    /// [`Error::Record`] if it is not an Example, [`Error::RecordTooLong`], [`Error::FeatureType`].
+    pub fn push<'a>(&mut self, data: &'a [u8], data_crc: u32) -> Result<Option<Example<'a>>, Error> {
+        let record = self.records();
+        let example = match &self.payload {
+            Payload::Opaque => None,
+            Payload::Examples { .. } => Some(Example::parse(data).map_err(|source| Error::Record {
+                shard: self.file.clone(),
+                record,
+                source,
+            })?),
+        };
+        let image = match (&self.payload, &example) {
+            (Payload::Examples { image: Some(name) }, Some(example)) => example.bytes(name),
+            _ => None,
+        };
+        let range = image.and_then(|image| range_within(data, image)).unwrap_or(0..0);
+        let long = |_| Error::RecordTooLong { shard: self.file.clone(), record, bytes: data.len() as u64 };
+        self.image_offsets.push(u32::try_from(range.start).map_err(long)?);
+        self.image_lengths.push(u32::try_from(range.len()).map_err(long)?);
+        match example.as_ref().and_then(|e| e.bytes(names::IMAGE_KEY).or_else(|| e.bytes(names::IMAGE_FILENAME))) {
+            Some(key) => self.keys.push(key),
+            None => self.keys.push(format!("{}#{record}", self.file).as_bytes()),
+        }
+        if let Some((entry_points, column)) = &mut self.entry_points {
+            column.push(&image.map(entry_points).unwrap_or_default());
+        }
+        if let Some(example) = &example {
+            self.see(record, example)?;
+        }
+        self.record_offsets.push(self.shard_bytes);
+        self.append(&frame::header(data.len() as u64), None);
+        self.append(data, Some(data_crc));
+        self.append(&frame::footer(data_crc), None);
+        Ok(example)
+    }
+
+    /// Counts bytes of the shard in.
+    fn append(&mut self, bytes: &[u8], crc: Option<u32>) {
+        let crc = crc.unwrap_or_else(|| crc32c(bytes));
+        self.shard_crc = combine(self.shard_crc, crc, bytes.len() as u64);
+        self.shard_bytes += bytes.len() as u64;
+    }
+
+    fn see(&mut self, record: u64, example: &Example<'_>) -> Result<(), Error> {
+        for (i, (name, feature)) in example.features().iter().enumerate() {
+            let kind = match feature {
+                Feature::Empty => continue,
+                Feature::Bytes(_) => Kind::Bytes,
+                Feature::Float(_) => Kind::Float,
+                Feature::Int64(_) => Kind::Int64,
+            };
+            // Records mostly have the same features, so each mostly stands where it stood before.
+            let at = match self.features.get(i) {
+                Some(seen) if seen.name == *name => i,
+                _ => match self.features.binary_search_by_key(name, |seen| &seen.name) {
+                    Ok(at) => at,
+                    Err(at) => {
+                        let numbers = Numbers::new(kind);
+                        let seen = Seen { name: (*name).to_owned(), kind, first_record: record, numbers };
+                        self.features.insert(at, seen);
+                        at
+                    }
+                },
+            };
+            let seen = &mut self.features[at];
+            if seen.kind != kind {
+                return Err(Error::FeatureType {
+                    feature: seen.name.clone(),
+                    first: (self.file.clone(), seen.first_record, seen.kind),
+                    second: (self.file.clone(), record, kind),
+                });
+            }
+            seen.numbers.push(record, feature);
+        }
+        Ok(())
+    }
+
+    /// The index of all records pushed.
+    pub fn finish(self) -> Indexed {
+        let records = self.records();
+        let mut index = Builder::new(records, self.shard_bytes, self.shard_crc);
+        index.fixed(index::RECORD_OFFSET, &self.record_offsets);
+        index.fixed(index::IMAGE_OFFSET, &self.image_offsets);
+        index.fixed(index::IMAGE_LENGTH, &self.image_lengths);
+        index.variable(index::KEY, &self.keys.ends, self.keys.bytes);
+        for seen in &self.features {
+            let column = format!("{}{}", index::FEATURE_PREFIX, seen.name);
+            match &seen.numbers {
+                Numbers::Int64(values) if values.len() as u64 == records => index.fixed(&column, values),
+                Numbers::Float(values) if values.len() as u64 == records => index.fixed(&column, values),
+                _ => continue,
+            };
+        }
+        if let Some((_, column)) = self.entry_points {
+            index.variable(index::JPEG_ENTRIES, &column.ends, column.bytes);
+        }
+        let index = index.finish();
+        let shard = Shard {
+            file: self.file,
+            records,
+            bytes: self.shard_bytes,
+            crc32c: self.shard_crc,
+            index_bytes: index.len() as u64,
+            index_crc32c: crc32c(&index),
+        };
+        let features = self.features.into_iter().map(|seen| (seen.name, seen.kind, seen.first_record)).collect();
+        Indexed { index, shard, features }
+    }
+}
+
+impl Numbers {
+    fn new(kind: Kind) -> Self {
+        match kind {
+            Kind::Int64 => Numbers::Int64(vec![]),
+            Kind::Float => Numbers::Float(vec![]),
+            Kind::Bytes => Numbers::Other,
+        }
+    }
+
+    /// Takes the feature's number in `record`; one record without, or with several, ends the column.
+    fn push(&mut self, record: u64, feature: &Feature<'_>) {
+        match (&mut *self, feature) {
+            (Numbers::Int64(values), Feature::Int64(list)) if values.len() as u64 == record => match list.single() {
+                Some(value) => values.push(value),
+                None => *self = Numbers::Other,
+            },
+            (Numbers::Float(values), Feature::Float(list)) if values.len() as u64 == record => match list.single() {
+                Some(value) => values.push(value),
+                None => *self = Numbers::Other,
+            },
+            _ => *self = Numbers::Other,
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Everything that writes. In the data's way this crate comes first when a dataset is made: sources in, shards, indexes
+//! and a manifest out; afterwards only [`repair()`] touches a dataset again. It prints nothing: progress goes through
+//! [`Progress`], results come back as values.
+//!
+//! ```text
+//! source ─listing─▶ plan ─records─▶ shards ─commit─▶ index ─▶ manifest
+//! ```
+//!
+//! | module | its one job |
+//! |---|---|
+//! | `options` | what to pack, where to, and how |
+//! | `source` | folders and lists become a listing of images |
+//! | `reject` | what cannot be packed, and why |
+//! | `plan` | which image goes to which shard, fixed before any is opened |
+//! | `plan_file` | `.pack-<split>.json`: what an interrupted pack was doing |
+//! | `record` | an image becomes a framed Example |
+//! | `pixels` | an image is resized, re-encoded or stored raw |
+//! | `ordered` | work on several threads, results in order, bounded in flight |
+//! | `index_writer` | records become the columns of an index |
+//! | `commit` | temporary names, fsync, rename, locks |
+//! | `shards` | records are made, written into shards and committed, side by side |
+//! | `target` | the dataset's folder: what is finished, what is to be cleared |
+//! | `catalogue` | the manifest: read, compared, a split put in or taken out |
+//! | [`mod@pack`] | all of the above, in the order that survives being killed |
+//! | `frames` | records of an existing shard, in constant memory |
+//! | `class_names` | class names, told by the records |
+//! | [`mod@adopt`] | existing TFRecord files become a dataset |
+//! | `salvage` | the good records of a damaged shard, and what lies between them |
+//! | [`mod@repair`] | index and manifest from the records; what is left of a damaged shard |
+#![forbid(unsafe_code)]
+
+pub mod adopt;
+mod catalogue;
+mod class_names;
+mod commit;
+mod error;
+mod frames;
+mod index_writer;
+mod options;
+mod ordered;
+pub mod pack;
+mod pixels;
+mod plan;
+mod plan_file;
+mod record;
+mod reject;
+pub mod repair;
+mod salvage;
+mod shards;
+mod source;
+mod target;
+
+pub use adopt::{AdoptOptions, Conventions, adopt};
+pub use catalogue::Difference;
+pub use error::{Compression, Error};
+pub use index_writer::{EntryPoints, IndexWriter, Indexed, Payload};
+pub use options::{OnError, Options, PixelStore, Resize, Shards};
+pub use pack::{Progress, Step, Summary, pack};
+pub use plan::{Plan, PlannedShard, plan};
+pub use reject::{Reason, Rejection};
+pub use repair::{Action, ManifestRepair, Repair, RepairOptions, ShardRepair, repair};
+pub use salvage::Lost;

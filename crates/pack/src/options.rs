@@ -1,0 +1,129 @@
+//! What to pack, where to, and how.
+
+use crate::{EntryPoints, Error};
+use shardtool_decode::Limits;
+use shardtool_format::manifest::Kind;
+use shardtool_format::names;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// What to pack, where to, and how. Plain data: start from [`Options::new`] and set what differs.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// A folder of class folders, a flat folder, or a list: CSV with a header, or JSONL.
+    pub source: PathBuf,
+    /// Folder of the dataset; made if it is not there.
+    pub destination: PathBuf,
+    /// Name of the split. Default `train`.
+    pub split: String,
+    /// How large shards are, or how many. Default 256 MiB each.
+    pub shards: Shards,
+    /// Seed of the order in which images are packed, or `None` for the source's own order. Default 0.
+    pub seed: Option<u64>,
+    /// Threads. Default: the processors that this process may use. Never changes a byte of what is written.
+    pub jobs: NonZeroUsize,
+    /// File of class names, one a line, that fixes class ids. Default: the source's own names in byte order.
+    pub classes: Option<PathBuf>,
+    /// Types of a list's columns that are not to be inferred.
+    pub columns: Vec<(String, Kind)>,
+    /// How pixels are stored. Default: image files as they are.
+    pub pixels: PixelStore,
+    /// Make larger images smaller. Default: no.
+    pub resize: Option<Resize>,
+    /// Quality of images that are encoded again as JPEG, 1 to 100. Default 90.
+    pub quality: u8,
+    /// How large an image may be.
+    pub limits: Limits,
+    /// What to do with an input that cannot be packed. Default: go on without it.
+    pub on_error: OnError,
+    /// Replace the split, or an interrupted pack of other inputs or options.
+    pub force: bool,
+    /// Fills the column `jpeg_entries` of indexes. Default: no such column.
+    pub entry_points: Option<EntryPoints>,
+}
+
+/// How large shards are, or how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shards {
+    /// About this many bytes of source files each; as many shards as that takes.
+    Size(u64),
+    /// This many, of about the same size.
+    Count(u64),
+}
+
+/// How pixels are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PixelStore {
+    /// Image files as they are, or as JPEG where they are resized.
+    Encoded,
+    /// Height × width × 3 bytes RGB, upright.
+    Raw,
+    /// One zstd frame of the same.
+    RawZstd {
+        /// Level of compression, 1 to 22.
+        level: i32,
+    },
+}
+
+/// Makes larger images smaller; never a smaller one larger. The aspect ratio stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resize {
+    /// The shorter side becomes at most this many pixels.
+    Shorter(u32),
+    /// The longer side becomes at most this many pixels.
+    MaxSide(u32),
+}
+
+/// What to do with an input that cannot be packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnError {
+    /// List it, and go on.
+    Skip,
+    /// Stop with [`Error::Rejected`].
+    Fail,
+}
+
+impl Options {
+    /// The defaults, for a source and the folder of a dataset.
+    pub fn new(source: impl Into<PathBuf>, destination: impl Into<PathBuf>) -> Self {
+        Options {
+            source: source.into(),
+            destination: destination.into(),
+            split: "train".to_owned(),
+            shards: Shards::Size(256 << 20),
+            seed: Some(0),
+            jobs: default_jobs(),
+            classes: None,
+            columns: vec![],
+            pixels: PixelStore::Encoded,
+            resize: None,
+            quality: 90,
+            limits: Limits::default(),
+            on_error: OnError::Skip,
+            force: false,
+            entry_points: None,
+        }
+    }
+
+    /// Checks ranges and names.
+    ///
+    /// # Errors
+    /// [`Error::Option`], [`Error::Name`].
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        names::check_split_name(&self.split)?;
+        let wrong = |option, expected| Err(Error::Option { option, expected });
+        match (self.shards, self.resize, self.pixels) {
+            (Shards::Size(0), ..) => wrong("shard size", "at least one byte"),
+            (Shards::Count(0 | 1_000_001..), ..) => wrong("number of shards", "1 to 1,000,000"),
+            (_, Some(Resize::Shorter(0) | Resize::MaxSide(0)), _) => wrong("size to resize to", "at least one pixel"),
+            (.., PixelStore::RawZstd { level }) if !(1..=22).contains(&level) => wrong("zstd level", "1 to 22"),
+            _ if !(1..=100).contains(&self.quality) => wrong("JPEG quality", "1 to 100"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Processors that this process may use.
+pub(crate) fn default_jobs() -> NonZeroUsize {
+    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}

@@ -1,0 +1,150 @@
+//! A pack from beginning to end, in the order that survives being killed at any point: plan file, shards each with its
+//! index, list of rejects, manifest; then the plan file goes.
+
+use crate::target::{Left, Target};
+use crate::{Error, OnError, Options, Plan, catalogue, plan, reject, shards};
+use shardtool_format::manifest::{Shard, Split};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+/// Told how a run gets on; may end it. All methods do nothing by default.
+pub trait Progress: Sync {
+    /// How much there is to do: images, and bytes of their files.
+    fn total(&self, images: u64, bytes: u64) {
+        let _ = (images, bytes);
+    }
+    /// So many more images are done, rejected ones included, of so many bytes.
+    fn done(&self, images: u64, bytes: u64) {
+        let _ = (images, bytes);
+    }
+    /// A step of the commit is durable. `Break` ends the run with [`Error::Stopped`]; the same call goes on from there.
+    fn after(&self, step: Step) -> ControlFlow<()> {
+        let _ = step;
+        ControlFlow::Continue(())
+    }
+}
+
+/// No progress is reported.
+impl Progress for () {}
+
+/// A durable step of the commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The plan file says that old files are being removed.
+    Clearing,
+    /// The manifest no longer names the old split.
+    Cleared,
+    /// The plan file is in place.
+    Plan,
+    /// A shard is in place.
+    Shard,
+    /// Its index is in place: the shard is finished.
+    Index,
+    /// The list of rejects is in place, if there are any.
+    Rejected,
+    /// The manifest names the split: it exists.
+    Manifest,
+}
+
+/// What a pack did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// The split, as the manifest names it.
+    pub split: Split,
+    /// Inputs that could not be packed.
+    pub rejected: u64,
+    /// The file that lists them, if there are any.
+    pub rejected_file: Option<PathBuf>,
+    /// Bytes of the sources' files, rejected ones included.
+    pub source_bytes: u64,
+    /// Number of named classes.
+    pub classes: u64,
+    /// Shards that an interrupted run had finished.
+    pub resumed_shards: u64,
+}
+
+/// Packs a source into a split of a dataset. A run that was killed or stopped goes on where it was when called again
+/// with the same source and options, and ends with the same bytes.
+///
+/// # Errors
+/// What is wrong with options, source or destination, and [`Error::Io`]. Nothing half-written is left under its own
+/// name; finished shards stay for the next run.
+pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error> {
+    let plan = plan(options)?;
+    let target = Target::new(options)?;
+    let rejected_file = target.rejected_file();
+    let (split, resumed, rejected) = match target.prepare(options, &plan, progress)? {
+        Left::PlanFile(split) => {
+            let resumed = split.shards.len();
+            (split, resumed, reject::count(&rejected_file)?)
+        }
+        Left::Shards => {
+            let (shards, resumed) = write_shards(options, &plan, &target, progress)?;
+            let split = Split { name: options.split.clone(), shards };
+            target.sync()?;
+            let rejected = target.publish_rejected(&plan)?;
+            after(progress, Step::Rejected)?;
+            catalogue::add_split(target.folder(), &catalogue::of_plan(&plan), split.clone())?;
+            after(progress, Step::Manifest)?;
+            (split, resumed, rejected)
+        }
+    };
+    target.remove_plan(&plan)?;
+    Ok(Summary {
+        split,
+        rejected,
+        rejected_file: (rejected > 0).then_some(rejected_file),
+        source_bytes: plan.source_bytes(),
+        classes: plan.classes().len() as u64,
+        resumed_shards: resumed as u64,
+    })
+}
+
+/// Tells of a step.
+///
+/// # Errors
+/// [`Error::Stopped`] if that is to be the last.
+pub(crate) fn after(progress: &dyn Progress, step: Step) -> Result<(), Error> {
+    match progress.after(step) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Error::Stopped),
+    }
+}
+
+/// Writes the shards that are not finished. Returns all of them, and how many were finished.
+fn write_shards(
+    options: &Options,
+    plan: &Plan,
+    target: &Target,
+    progress: &dyn Progress,
+) -> Result<(Vec<Shard>, usize), Error> {
+    progress.total(plan.images(), plan.source_bytes());
+    let mut shards = vec![];
+    for shard in 0..plan.shard_count() {
+        let positions = plan.positions(shard);
+        let finished = target.finished(shard, positions.len() as u64)?;
+        if finished.is_some() {
+            if options.on_error == OnError::Fail {
+                first_reject(target, shard)?;
+            }
+            let bytes = positions.clone().map(|p| plan.listing.entries[plan.entry(p)].size).sum();
+            progress.done(positions.len() as u64, bytes);
+        }
+        shards.push(finished);
+    }
+    let left: Vec<_> = (0..shards.len()).filter(|shard| shards[*shard].is_none()).collect();
+    let resumed = shards.len() - left.len();
+    for (number, shard) in shards::write(options, plan, target, progress, &left)? {
+        shards[number] = Some(shard);
+    }
+    Ok((shards.into_iter().flatten().collect(), resumed))
+}
+
+/// The first reject of a finished shard, as the error that `--on-error fail` makes of it.
+fn first_reject(target: &Target, shard: usize) -> Result<(), Error> {
+    let path = target.shard_rejects(shard);
+    match reject::count(&path)? {
+        0 => Ok(()),
+        _ => Err(Error::RejectedBefore { path }),
+    }
+}

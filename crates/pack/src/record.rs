@@ -1,0 +1,168 @@
+//! An image becomes a record: read once, looked at, and framed as an Example.
+
+use crate::pixels::{Stored, Storing};
+use crate::source::{Entry, Listing, Values};
+use crate::{Options, Reason};
+use shardtool_decode as decode;
+use shardtool_format::example::{self, Column};
+use shardtool_format::manifest::{FeatureType, Kind};
+use shardtool_format::{checksum, frame, names};
+use std::fs::File;
+use std::io::Read;
+
+/// Features of every record, besides the source's own columns.
+const ALWAYS: [(&str, Kind); 8] = [
+    (names::IMAGE_CHANNELS, Kind::Int64),
+    (names::IMAGE_ENCODED, Kind::Bytes),
+    (names::IMAGE_FILENAME, Kind::Bytes),
+    (names::IMAGE_FORMAT, Kind::Bytes),
+    (names::IMAGE_HEIGHT, Kind::Int64),
+    (names::IMAGE_KEY, Kind::Bytes),
+    (names::IMAGE_ORIENTATION, Kind::Int64),
+    (names::IMAGE_WIDTH, Kind::Int64),
+];
+/// Features of records with a class.
+const LABELLED: [(&str, Kind); 2] = [(names::CLASS_LABEL, Kind::Int64), (names::CLASS_TEXT, Kind::Bytes)];
+
+/// Whether records have a feature of this name without a source's doing.
+pub(crate) fn is_written(name: &str) -> bool {
+    ALWAYS.iter().chain(&LABELLED).any(|(written, _)| *written == name)
+}
+
+/// The features of a listing's records, in byte order of their names.
+pub(crate) fn features(listing: &Listing) -> Vec<FeatureType> {
+    let labelled = LABELLED.iter().filter(|(name, _)| match *name {
+        names::CLASS_TEXT => listing.labelled && !listing.classes.is_empty(),
+        _ => listing.labelled,
+    });
+    let fixed = ALWAYS.iter().chain(labelled).map(|(name, kind)| ((*name).to_owned(), *kind));
+    let all = fixed.chain(listing.columns.iter().cloned());
+    let mut features: Vec<_> = all.map(|(name, kind)| FeatureType { name, kind }).collect();
+    features.sort_by(|a, b| a.name.cmp(&b.name));
+    features
+}
+
+/// A record, framed.
+pub(crate) struct Record {
+    /// The frame: length, its CRC, data, its CRC.
+    pub(crate) frame: Vec<u8>,
+    /// CRC32C of the data.
+    pub(crate) data_crc: u32,
+}
+
+impl Record {
+    /// The record's data, without the frame.
+    pub(crate) fn data(&self) -> &[u8] {
+        &self.frame[frame::HEADER_BYTES..self.frame.len() - frame::FOOTER_BYTES]
+    }
+}
+
+/// Makes records on one thread; its buffers are used again for every image.
+pub(crate) struct RecordWriter<'a> {
+    listing: &'a Listing,
+    options: &'a Options,
+    file: Vec<u8>,
+    storing: Storing,
+}
+
+impl<'a> RecordWriter<'a> {
+    pub(crate) fn new(listing: &'a Listing, options: &'a Options) -> Self {
+        RecordWriter { listing, options, file: vec![], storing: Storing::default() }
+    }
+
+    /// The record of an entry, framed into `buffer`.
+    ///
+    /// # Errors
+    /// Why the entry cannot be packed.
+    pub(crate) fn record(&mut self, entry: &Entry, mut buffer: Vec<u8>) -> Result<Record, Reason> {
+        self.read(entry)?;
+        let info = decode::probe(&self.file, &self.options.limits)?;
+        decode::check_complete(&self.file)?;
+        let stored = self.storing.store(&self.file, &info, self.options)?;
+        buffer.clear();
+        buffer.resize(frame::HEADER_BYTES, 0);
+        encode(self.listing, entry, &stored, &mut buffer);
+        let (header, data) = buffer.split_at_mut(frame::HEADER_BYTES);
+        if u32::try_from(data.len()).is_err() {
+            return Err(Reason::TooLong { bytes: stored.bytes.len() as u64 });
+        }
+        header.copy_from_slice(&frame::header(data.len() as u64));
+        let data_crc = checksum::crc32c(data);
+        buffer.extend_from_slice(&frame::footer(data_crc));
+        Ok(Record { frame: buffer, data_crc })
+    }
+
+    /// Reads the entry's file, which must be as long as it was when it was listed.
+    fn read(&mut self, entry: &Entry) -> Result<(), Reason> {
+        if entry.size == 0 {
+            return Err(Reason::Empty);
+        }
+        let file = File::open(self.listing.path(entry)).map_err(Reason::of_stat)?;
+        self.file.clear();
+        self.file.reserve(usize::try_from(entry.size).map_err(|_| Reason::TooLong { bytes: entry.size })? + 1);
+        file.take(entry.size + 1).read_to_end(&mut self.file).map_err(Reason::Unreadable)?;
+        match self.file.len() as u64 {
+            found if found != entry.size => Err(Reason::Changed { listed: entry.size, found }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Appends the entry's Example.
+fn encode(listing: &Listing, entry: &Entry, stored: &Stored<'_>, out: &mut Vec<u8>) {
+    let key = entry.key.as_bytes();
+    let filename = entry.key.rsplit('/').next().unwrap_or_default().as_bytes();
+    let numbers = [stored.channels, stored.height, stored.orientation, stored.width].map(i64::from);
+    let label = entry.label.unwrap_or_default();
+    let class = usize::try_from(label).ok().and_then(|id| listing.classes.get(id)).map_or("", String::as_str);
+    let lists: Vec<Vec<&[u8]>> = entry.values.iter().map(Values::byte_strings).collect();
+    let (encoded, format) = ([stored.bytes], [stored.format.name().as_bytes()]);
+    let (text, filename, key) = ([class.as_bytes()], [filename], [key]);
+    let mut features = vec![
+        (names::IMAGE_CHANNELS, Column::Int64(&numbers[0..1])),
+        (names::IMAGE_ENCODED, Column::Bytes(&encoded)),
+        (names::IMAGE_FILENAME, Column::Bytes(&filename)),
+        (names::IMAGE_FORMAT, Column::Bytes(&format)),
+        (names::IMAGE_HEIGHT, Column::Int64(&numbers[1..2])),
+        (names::IMAGE_KEY, Column::Bytes(&key)),
+        (names::IMAGE_ORIENTATION, Column::Int64(&numbers[2..3])),
+        (names::IMAGE_WIDTH, Column::Int64(&numbers[3..4])),
+    ];
+    let label = [label];
+    if entry.label.is_some() {
+        features.push((names::CLASS_LABEL, Column::Int64(&label)));
+    }
+    if entry.label.is_some() && !listing.classes.is_empty() {
+        features.push((names::CLASS_TEXT, Column::Bytes(&text)));
+    }
+    for (((name, kind), values), list) in listing.columns.iter().zip(&entry.values).zip(&lists) {
+        features.push((name, values.column(*kind, list)));
+    }
+    example::encode(&mut features, out);
+}
+
+impl Values {
+    /// The values that are byte strings.
+    fn byte_strings(&self) -> Vec<&[u8]> {
+        match self {
+            Values::Bytes(bytes) => vec![bytes],
+            Values::BytesList(list) => list.iter().map(|bytes| &**bytes).collect(),
+            _ => vec![],
+        }
+    }
+
+    /// The values as a feature of the column's type; `byte_strings` are those of these values.
+    fn column<'a>(&'a self, kind: Kind, byte_strings: &'a [&'a [u8]]) -> Column<'a> {
+        match (self, kind) {
+            (Values::Int64(value), _) => Column::Int64(std::slice::from_ref(value)),
+            (Values::Int64s(values), _) => Column::Int64(values),
+            (Values::Float(value), _) => Column::Float(std::slice::from_ref(value)),
+            (Values::Floats(values), _) => Column::Float(values),
+            (Values::Bytes(_) | Values::BytesList(_), _) | (Values::Missing, Kind::Bytes) => {
+                Column::Bytes(byte_strings)
+            }
+            (Values::Missing, Kind::Int64) => Column::Int64(&[]),
+            (Values::Missing, Kind::Float) => Column::Float(&[]),
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Index and manifest from the records, and what is left of a damaged shard in a new file beside it. Nothing that is
+//! damaged is overwritten but indexes and the manifest, which hold nothing of their own; and no CRC is written for a
+//! record whose own CRCs have not matched.
+
+use crate::adopt::{Conventions, Gathered, payload, split_of};
+use crate::class_names::ClassNames;
+use crate::commit::{self, Temporary};
+use crate::frames::{Frames, index_path};
+use crate::index_writer::{EntryPoints, IndexWriter, Indexed, Payload};
+use crate::ordered::{Window, ordered};
+use crate::pack::Progress;
+use crate::salvage::{OldIndex, salvage};
+use crate::{Error, Lost, catalogue};
+use shardtool_format::frame;
+use shardtool_format::manifest::{Manifest, Shard, Split};
+use shardtool_format::names;
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+/// How a dataset is repaired.
+#[derive(Debug, Clone)]
+pub struct RepairOptions {
+    /// How records are to be understood where no good manifest says so.
+    pub conventions: Conventions,
+    /// Threads; each works on one shard.
+    pub jobs: NonZeroUsize,
+    /// Fills the column `jpeg_entries` of indexes. Default: no such column.
+    pub entry_points: Option<EntryPoints>,
+}
+
+impl Default for RepairOptions {
+    fn default() -> Self {
+        RepairOptions { conventions: Conventions::default(), jobs: crate::options::default_jobs(), entry_points: None }
+    }
+}
+
+/// What a repair found and did.
+#[derive(Debug)]
+pub struct Repair {
+    /// What became of the manifest.
+    pub manifest: ManifestRepair,
+    /// What became of each shard, in the manifest's order.
+    pub shards: Vec<ShardRepair>,
+    /// Splits that an interrupted pack has left unfinished and no manifest names: left alone, for the same pack to
+    /// finish.
+    pub unfinished: Vec<String>,
+}
+
+/// What became of the manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ManifestRepair {
+    /// It was good, and still says what is there.
+    Kept,
+    /// It was good, and now says what is there.
+    Updated,
+    /// It was missing or damaged, and is made anew. Lost with the old one: its `created_by`, names of classes without
+    /// records, and conventions other than those given.
+    Rebuilt,
+}
+
+/// What became of one shard.
+#[derive(Debug)]
+pub struct ShardRepair {
+    /// The split.
+    pub split: String,
+    /// The shard's file name before the repair.
+    pub file: String,
+    /// What was done.
+    pub action: Action,
+    /// What is lost, in the order of the file.
+    pub lost: Vec<Lost>,
+}
+
+/// What was done about a shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing: shard and index are good.
+    Intact,
+    /// The index was missing, damaged or wrong, and is made anew.
+    IndexRebuilt,
+    /// Every record is good, but the file is not the one that the manifest describes: now it is.
+    Accepted,
+    /// Good records were copied to a new file, which takes the shard's place in the manifest. The damaged file and its
+    /// index stay as they are; nothing refers to them.
+    Salvaged {
+        /// Name of the new file.
+        file: String,
+        /// Records in it.
+        records: u64,
+    },
+    /// The file is not there; the manifest still names it, for when it is restored.
+    Missing,
+}
+
+/// A shard as it is looked for.
+struct Known {
+    split: String,
+    file: String,
+    /// Its line in a good manifest.
+    line: Option<Shard>,
+}
+
+/// Repairs the dataset in a folder.
+///
+/// # Errors
+/// [`Error::NoDataset`]; [`Error::Record`] and [`Error::FeatureType`] for records with good CRCs that are no Examples,
+/// or disagree about types; [`Error::Io`].
+pub fn repair(folder: &Path, options: &RepairOptions, progress: &dyn Progress) -> Result<Repair, Error> {
+    let manifest = match catalogue::read(folder) {
+        Ok(manifest) => manifest,
+        Err(Error::Manifest { .. }) => None,
+        Err(e) => return Err(e),
+    };
+    let (known, unfinished) = match &manifest {
+        Some(manifest) => (of_manifest(manifest), vec![]),
+        None => of_folder(folder)?,
+    };
+    if known.is_empty() && unfinished.is_empty() && manifest.is_none() {
+        return Err(Error::NoDataset { path: folder.to_owned() });
+    }
+    let payload = match &manifest {
+        Some(m) if m.image.is_none() && m.features.is_empty() => Payload::Opaque,
+        Some(m) => Payload::Examples { image: m.image.clone() },
+        None => {
+            let files: Vec<_> = known.iter().map(|shard| folder.join(&shard.file)).collect();
+            payload(&files.iter().collect::<Vec<_>>(), &options.conventions.image)?
+        }
+    };
+    commit::create_folder(&folder.join(names::INDEX_FOLDER))?;
+    let bytes = |shard: &Known| std::fs::metadata(folder.join(&shard.file)).map_or(0, |meta| meta.len());
+    progress.total(known.len() as u64, known.iter().map(bytes).sum());
+    let mut gathered = Gathered::new(&options.conventions);
+    let (mut shards, mut splits) = (vec![], BTreeMap::<String, Vec<Shard>>::new());
+    let window = Window { pieces: options.jobs.get(), weight: u64::MAX };
+    let mend = |_: &mut (), i: usize| mend(folder, &known[i], payload.clone(), options);
+    ordered(
+        options.jobs,
+        known.len(),
+        window,
+        |_| 0,
+        || (),
+        mend,
+        |i, mended: Result<Mended, Error>| {
+            let Mended { action, lost, found } = mended?;
+            let Known { split, file, line } = &known[i];
+            let shard = found.map(|(indexed, classes)| gathered.join(&indexed, classes).map(|()| indexed.shard));
+            let shard = shard.transpose()?.or_else(|| line.clone());
+            splits.entry(split.clone()).or_default().extend(shard);
+            shards.push(ShardRepair { split: split.clone(), file: file.clone(), action, lost });
+            progress.done(1, bytes(&known[i]));
+            Ok::<(), Error>(())
+        },
+    )?;
+    commit::sync_folder(&folder.join(names::INDEX_FOLDER))?;
+    commit::sync_folder(folder)?;
+    let splits = splits.into_iter().map(|(name, shards)| Split { name, shards }).collect();
+    let (outcome, repaired) = match &manifest {
+        Some(manifest) => {
+            // Splits without shards are not among those looked for.
+            let empty = manifest.splits.iter().filter(|s| s.shards.is_empty()).cloned();
+            let mut splits: Vec<Split> = empty.chain(splits).collect();
+            splits.sort_by(|a, b| a.name.cmp(&b.name));
+            let repaired = Manifest { splits, ..manifest.clone() };
+            let same = repaired == *manifest;
+            (if same { ManifestRepair::Kept } else { ManifestRepair::Updated }, repaired)
+        }
+        None => (ManifestRepair::Rebuilt, Manifest { splits, ..gathered.manifest(&payload, &options.conventions) }),
+    };
+    if outcome != ManifestRepair::Kept && !repaired.splits.is_empty() {
+        catalogue::replace(folder, &repaired)?;
+    }
+    Ok(Repair { manifest: outcome, shards, unfinished })
+}
+
+fn of_manifest(manifest: &Manifest) -> Vec<Known> {
+    let of_split = |split: &Split| {
+        let name = split.name.clone();
+        let known =
+            move |shard: &Shard| Known { split: name.clone(), file: shard.file.clone(), line: Some(shard.clone()) };
+        split.shards.iter().map(known).collect::<Vec<_>>()
+    };
+    manifest.splits.iter().flat_map(of_split).collect()
+}
+
+/// Shards that lie in a folder: files named `.tfrecord`, and others that have an index. Where a shard was salvaged, the
+/// new file counts and the damaged one does not.
+fn of_folder(folder: &Path) -> Result<(Vec<Known>, Vec<String>), Error> {
+    let mut files = vec![];
+    for entry in std::fs::read_dir(folder).map_err(Error::io("list", folder))? {
+        let name = entry.map_err(Error::io("list", folder))?.file_name();
+        let Ok(name) = name.into_string() else { continue };
+        let shard = name.ends_with(".tfrecord") || index_path(folder, &name).exists();
+        if shard && !name.starts_with('.') && folder.join(&name).is_file() {
+            files.push(name);
+        }
+    }
+    files.sort_unstable();
+    let unfinished = |split: &str| folder.join(format!(".pack-{split}.json")).exists();
+    let (mut known, mut left) = (vec![], vec![]);
+    for file in &files {
+        let split = split_of(file);
+        if unfinished(split) {
+            left.push(split.to_owned());
+        } else if !files.contains(&salvaged_name(file)) {
+            known.push(Known { split: split.to_owned(), file: file.clone(), line: None });
+        }
+    }
+    left.dedup();
+    // The manifest's order: splits by name, shards by name in each.
+    known.sort_by(|a, b| (&a.split, &a.file).cmp(&(&b.split, &b.file)));
+    Ok((known, left))
+}
+
+/// The file that takes the place of a damaged shard.
+fn salvaged_name(shard: &str) -> String {
+    format!("{}.salvaged.tfrecord", shard.strip_suffix(".tfrecord").unwrap_or(shard))
+}
+
+/// What was done about one shard, and what it now holds; nothing where it is missing.
+struct Mended {
+    action: Action,
+    lost: Vec<Lost>,
+    found: Option<(Indexed, ClassNames)>,
+}
+
+fn mend(folder: &Path, known: &Known, payload: Payload, options: &RepairOptions) -> Result<Mended, Error> {
+    let path = folder.join(&known.file);
+    if !path.exists() {
+        return Ok(Mended { action: Action::Missing, lost: vec![], found: None });
+    }
+    let index_file = index_path(folder, &known.file);
+    let old_file = commit::read(&index_file)?;
+    let old = old_file.as_deref().and_then(OldIndex::parse);
+    let mut frames = Frames::open(&path)?;
+    let mut read = Reading::new(&known.file, payload.clone(), options);
+    let mut lost = salvage(&mut frames, old.as_ref(), |data, crc| read.push(data, crc))?;
+    if !lost.is_empty() {
+        let file = salvaged_name(&known.file);
+        let (indexed, classes) = copy_good(folder, &path, &file, old.as_ref(), payload, options)?;
+        let action = Action::Salvaged { file, records: indexed.shard.records };
+        return Ok(Mended { action, lost, found: Some((indexed, classes)) });
+    }
+    let (indexed, classes) = read.finish();
+    let same_shard =
+        known.line.as_ref().is_none_or(|l| (l.bytes, l.crc32c) == (indexed.shard.bytes, indexed.shard.crc32c));
+    let same_index = old_file.as_ref() == Some(&indexed.index);
+    let action = match (same_shard, same_index) {
+        (true, true) => Action::Intact,
+        (true, false) => Action::IndexRebuilt,
+        (false, _) => Action::Accepted,
+    };
+    if !same_index {
+        commit::publish(index_file, &indexed.index)?;
+    }
+    let end = frames.bytes();
+    if let Some(last) = old.as_ref().and_then(OldIndex::last_offset).filter(|last| *last >= end) {
+        lost.push(OldIndex::lost(old.as_ref(), end..last + 1, None));
+    }
+    Ok(Mended { action, lost, found: Some((indexed, classes)) })
+}
+
+/// Copies the good records of a damaged shard to a file of that name, and writes its index.
+fn copy_good(
+    folder: &Path,
+    damaged: &Path,
+    file: &str,
+    old: Option<&OldIndex>,
+    payload: Payload,
+    options: &RepairOptions,
+) -> Result<(Indexed, ClassNames), Error> {
+    let mut out = Temporary::new(folder.join(file))?;
+    let mut read = Reading::new(file, payload, options);
+    salvage(&mut Frames::open(damaged)?, old, |data, crc| {
+        out.write(&frame::header(data.len() as u64))?;
+        out.write(data)?;
+        out.write(&frame::footer(crc))?;
+        read.push(data, crc)
+    })?;
+    out.publish()?;
+    let (indexed, classes) = read.finish();
+    commit::publish(index_path(folder, file), &indexed.index)?;
+    Ok((indexed, classes))
+}
+
+/// Records on their way into an index, and what they tell about classes.
+struct Reading {
+    index: IndexWriter,
+    classes: ClassNames,
+}
+
+impl Reading {
+    fn new(file: &str, payload: Payload, options: &RepairOptions) -> Self {
+        let classes = ClassNames::new(&options.conventions.label, options.conventions.label_offset);
+        Reading { index: IndexWriter::new(file, payload, options.entry_points), classes }
+    }
+
+    fn push(&mut self, data: &[u8], crc: u32) -> Result<(), Error> {
+        if let Some(example) = self.index.push(data, crc)? {
+            self.classes.see(&example);
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> (Indexed, ClassNames) {
+        (self.index.finish(), self.classes)
+    }
+}

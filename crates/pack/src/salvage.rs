@@ -1,0 +1,103 @@
+//! What is left of a damaged shard: every record whose length and data both match their CRCs, and what lies between.
+
+use crate::Error;
+use crate::frames::{At, Frames};
+use shardtool_format as format;
+use shardtool_format::frame::OVERHEAD_BYTES;
+use shardtool_format::index::{self, Index};
+use std::ops::Range;
+
+/// Bytes of a shard that hold no good record.
+#[derive(Debug)]
+pub struct Lost {
+    /// Where they lie in the damaged shard.
+    pub bytes: Range<u64>,
+    /// The records that began there, if the old index is good.
+    pub records: Option<Range<u64>>,
+    /// Their keys, if the old index is good.
+    pub keys: Vec<Vec<u8>>,
+    /// What is wrong at the first of these bytes; `None` where the shard merely ends before them.
+    pub problem: Option<format::Error>,
+}
+
+/// What a good index knows of a shard: offset and key of each record.
+pub(crate) struct OldIndex {
+    offsets: Vec<u64>,
+    keys: Vec<Vec<u8>>,
+}
+
+impl OldIndex {
+    /// What the bytes of an index say, if it is whole.
+    pub(crate) fn parse(file: &[u8]) -> Option<Self> {
+        let index = Index::parse(file).ok()?;
+        (0..index.columns().len()).try_for_each(|column| index.check(file, column)).ok()?;
+        let offsets = index.fixed::<u64>(file, index.position(index::RECORD_OFFSET)?)?.iter().collect();
+        let keys = index.variable(file, index.position(index::KEY)?)?.iter().map(<[u8]>::to_vec).collect();
+        Some(OldIndex { offsets, keys })
+    }
+
+    /// What is lost with these bytes.
+    pub(crate) fn lost(old: Option<&Self>, bytes: Range<u64>, problem: Option<format::Error>) -> Lost {
+        let row = |old: &Self, at: u64| old.offsets.partition_point(|offset| *offset < at);
+        let rows = old.map(|old| row(old, bytes.start)..row(old, bytes.end));
+        let keys = old.zip(rows.clone()).map(|(old, rows)| old.keys[rows].to_vec()).unwrap_or_default();
+        Lost { bytes, records: rows.map(|r| r.start as u64..r.end as u64), keys, problem }
+    }
+
+    /// Where the last record begins, for what a shortened shard has lost.
+    pub(crate) fn last_offset(&self) -> Option<u64> {
+        self.offsets.last().copied()
+    }
+}
+
+/// Visits every good record of a shard, in order, with its data's CRC32C; returns what lies between them.
+///
+/// # Errors
+/// [`Error::Io`], and those of `visit`.
+pub(crate) fn salvage(
+    frames: &mut Frames,
+    old: Option<&OldIndex>,
+    mut visit: impl FnMut(&[u8], u32) -> Result<(), Error>,
+) -> Result<Vec<Lost>, Error> {
+    let (mut offset, mut lost) = (0, vec![]);
+    while offset < frames.bytes() {
+        let (problem, end) = match frames.at(offset)? {
+            At::Record(data, crc) => {
+                visit(data, crc)?;
+                offset += (data.len() + OVERHEAD_BYTES) as u64;
+                continue;
+            }
+            At::Damaged(problem, end) => (problem, end),
+        };
+        let next = next_record(frames, offset, end, old)?;
+        lost.push(OldIndex::lost(old, offset..next, Some(problem)));
+        offset = next;
+    }
+    Ok(lost)
+}
+
+/// Where to go on after a damaged frame. `end` is where its length says that it ends, if that can be trusted.
+fn next_record(frames: &mut Frames, from: u64, end: Option<u64>, old: Option<&OldIndex>) -> Result<u64, Error> {
+    if let Some(end) = end
+        && (end == frames.bytes() || matches!(frames.at(end)?, At::Record(..) | At::Damaged(_, Some(_))))
+    {
+        return Ok(end);
+    }
+    // The old index knows where records begin, so bytes of an image that look like a record cannot mislead.
+    if let Some(old) = old {
+        let after = old.offsets.partition_point(|offset| *offset <= from);
+        for offset in &old.offsets[after..] {
+            if *offset < frames.bytes() && matches!(frames.at(*offset)?, At::Record(..)) {
+                return Ok(*offset);
+            }
+        }
+    }
+    let mut offset = from + 1;
+    loop {
+        offset = frames.next_header(offset)?;
+        if offset == frames.bytes() || matches!(frames.at(offset)?, At::Record(..)) {
+            return Ok(offset);
+        }
+        offset += 1;
+    }
+}

@@ -1,0 +1,117 @@
+//! Folders: of class folders, or flat.
+
+use super::{Classes, Entry, Listing};
+use crate::{Error, Reason, Rejection};
+use shardtool_format::manifest::Kind;
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Lists a folder. With sub-folders in it, each is a class and its images lie at any depth below it; without, images
+/// have no labels. Hidden names are skipped. A symbolic link counts as what it leads to.
+///
+/// # Errors
+/// [`Error::UnknownClass`], [`Error::Io`] where the folder itself cannot be read, [`Error::ColumnsWithoutList`].
+pub(super) fn list(root: &Path, classes: Option<Classes>, columns: &[(String, Kind)]) -> Result<Listing, Error> {
+    if let Some((column, _)) = columns.first() {
+        return Err(Error::ColumnsWithoutList { column: column.clone() });
+    }
+    let mut walk = Walk { root: root.to_owned(), entries: vec![], rejected: vec![] };
+    let here = std::fs::metadata(root).map_err(Error::io("read", root))?;
+    let children = walk.children(root, "").map_err(Error::io("list", root))?;
+    let labelled = children.iter().any(|child| child.meta.is_dir());
+    let mut names = vec![];
+    for child in children {
+        if child.meta.is_dir() {
+            names.push(child.key.clone());
+            walk.folder(child, &mut vec![(here.dev(), here.ino())]);
+        } else if labelled {
+            walk.reject(child.key, Reason::OutsideClass);
+        } else {
+            walk.file(child);
+        }
+    }
+    let classes = match classes {
+        Some(classes) if labelled => classes,
+        _ => Classes::sorted(names),
+    };
+    let Walk { root, mut entries, mut rejected } = walk;
+    entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    for entry in &mut entries {
+        if let Some((class, _)) = entry.key.split_once('/') {
+            entry.label = Some(classes.id(class)?);
+        }
+    }
+    rejected.sort_by(|a, b| a.input.cmp(&b.input));
+    Ok(Listing { entries, classes: classes.into_names(), labelled, columns: vec![], rejected, root })
+}
+
+struct Walk {
+    root: PathBuf,
+    entries: Vec<Entry>,
+    rejected: Vec<Rejection>,
+}
+
+struct Child {
+    key: String,
+    meta: Metadata,
+}
+
+impl Walk {
+    /// What a folder holds that is not hidden and can be read; the rest is rejected.
+    fn children(&mut self, folder: &Path, prefix: &str) -> io::Result<Vec<Child>> {
+        let mut children = vec![];
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name.as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            let Some(name) = name.to_str() else {
+                self.reject(format!("{prefix}{}", name.display()), Reason::NotUtf8);
+                continue;
+            };
+            let key = format!("{prefix}{name}");
+            let mut meta = entry.metadata();
+            if meta.as_ref().is_ok_and(Metadata::is_symlink) {
+                meta = std::fs::metadata(entry.path());
+            }
+            match meta {
+                Ok(meta) => children.push(Child { key, meta }),
+                Err(e) => self.reject(key, Reason::of_stat(e)),
+            }
+        }
+        Ok(children)
+    }
+
+    /// Walks a folder; `above` are the folders that lead here, which a link must not lead back to.
+    fn folder(&mut self, folder: Child, above: &mut Vec<(u64, u64)>) {
+        let identity = (folder.meta.dev(), folder.meta.ino());
+        if above.contains(&identity) {
+            return self.reject(folder.key, Reason::LinkLoop);
+        }
+        let path = self.root.join(&folder.key);
+        let children = match self.children(&path, &format!("{}/", folder.key)) {
+            Ok(children) => children,
+            Err(e) => return self.reject(folder.key, Reason::Unreadable(e)),
+        };
+        above.push(identity);
+        for child in children {
+            if child.meta.is_dir() { self.folder(child, above) } else { self.file(child) }
+        }
+        above.pop();
+    }
+
+    fn file(&mut self, file: Child) {
+        if file.meta.is_file() {
+            self.entries.push(Entry::new(file.key, None, None, Box::default(), &file.meta));
+        } else {
+            self.reject(file.key, Reason::NotAFile);
+        }
+    }
+
+    fn reject(&mut self, input: String, reason: Reason) {
+        self.rejected.push(Rejection { input, reason });
+    }
+}

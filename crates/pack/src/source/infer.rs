@@ -1,0 +1,137 @@
+//! Types of a list's columns, from their values.
+
+use super::Values;
+use serde_json::Value;
+use shardtool_format::manifest::Kind;
+
+/// One value of a list, as its file spells it.
+pub(super) enum Cell<'a> {
+    /// Text of a CSV file: a number if it reads as one.
+    Text(&'a str),
+    /// A member of a JSON object: what its type says.
+    Json(&'a Value),
+}
+
+/// The type of a column as far as it is known.
+#[derive(Debug, Clone)]
+pub(super) struct Inferred {
+    pub(super) kind: Option<Kind>,
+    /// Given by the user: values must fit.
+    pub(super) declared: bool,
+    /// The line whose value made it so.
+    pub(super) line: u64,
+}
+
+impl Inferred {
+    pub(super) fn new(declared: Option<Kind>) -> Self {
+        Inferred { kind: declared, declared: declared.is_some(), line: 0 }
+    }
+
+    /// Takes the value of a line. Integers become floats where a float follows or came before; text takes CSV numbers
+    /// in, but a number that came first is not taken for text: one wrong cell would change the whole column's type.
+    /// The other type in question is returned where the value does not fit.
+    pub(super) fn see(&mut self, cell: &Cell<'_>, line: u64) -> Result<(), Option<Kind>> {
+        if let Some(kind) = self.kind.filter(|_| self.declared) {
+            return cell.values(kind).map(drop).ok_or(None);
+        }
+        for kind in cell.kinds() {
+            let kind = kind.ok_or(None)?;
+            let joined = match (self.kind, kind, cell) {
+                (None, _, _) => kind,
+                (Some(before), now, _) if before == now => now,
+                (Some(Kind::Int64), Kind::Float, _) | (Some(Kind::Float), Kind::Int64, _) => Kind::Float,
+                (Some(Kind::Bytes), _, Cell::Text(_)) => Kind::Bytes,
+                _ => return Err(Some(kind)),
+            };
+            if self.kind != Some(joined) {
+                (self.kind, self.line) = (Some(joined), line);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Cell<'_> {
+    pub(super) fn is_missing(&self) -> bool {
+        matches!(self, Cell::Text("") | Cell::Json(Value::Null))
+    }
+
+    /// The natural type of each value; `None` for what no feature can hold.
+    fn kinds(&self) -> Vec<Option<Kind>> {
+        match self {
+            Cell::Text("") | Cell::Json(Value::Null) => vec![],
+            Cell::Text(text) => vec![Some(text_kind(text))],
+            Cell::Json(Value::Array(list)) => list.iter().map(json_kind).collect(),
+            Cell::Json(value) => vec![json_kind(value)],
+        }
+    }
+
+    /// The values as a feature of that type; `None` if they do not fit.
+    pub(super) fn values(&self, kind: Kind) -> Option<Values> {
+        if self.is_missing() {
+            return Some(Values::Missing);
+        }
+        Some(match (self, kind) {
+            (Cell::Text(text), Kind::Int64) => Values::Int64(text.parse().ok()?),
+            (Cell::Text(text), Kind::Float) => Values::Float(text.parse().ok()?),
+            (Cell::Text(text), Kind::Bytes) => Values::Bytes(text.as_bytes().into()),
+            (Cell::Json(Value::Array(list)), Kind::Int64) => {
+                Values::Int64s(list.iter().map(json_int).collect::<Option<_>>()?)
+            }
+            (Cell::Json(Value::Array(list)), Kind::Float) => {
+                Values::Floats(list.iter().map(json_float).collect::<Option<_>>()?)
+            }
+            (Cell::Json(Value::Array(list)), Kind::Bytes) => {
+                Values::BytesList(list.iter().map(json_bytes).collect::<Option<_>>()?)
+            }
+            (Cell::Json(value), Kind::Int64) => Values::Int64(json_int(value)?),
+            (Cell::Json(value), Kind::Float) => Values::Float(json_float(value)?),
+            (Cell::Json(value), Kind::Bytes) => Values::Bytes(json_bytes(value)?),
+        })
+    }
+}
+
+impl std::fmt::Display for Cell<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Cell::Text(text) => f.write_str(text),
+            Cell::Json(value) => value.fmt(f),
+        }
+    }
+}
+
+/// `nan` and `inf` are words until a column is declared to be float.
+fn text_kind(text: &str) -> Kind {
+    let number = text.parse::<f32>().is_ok() && !text.contains(|c: char| c.is_alphabetic() && !matches!(c, 'e' | 'E'));
+    match (text.parse::<i64>(), number) {
+        (Ok(_), _) => Kind::Int64,
+        (Err(_), true) => Kind::Float,
+        (Err(_), false) => Kind::Bytes,
+    }
+}
+
+fn json_kind(value: &Value) -> Option<Kind> {
+    match value {
+        Value::Bool(_) => Some(Kind::Int64),
+        Value::Number(number) if number.is_i64() => Some(Kind::Int64),
+        Value::Number(_) => Some(Kind::Float),
+        Value::String(_) => Some(Kind::Bytes),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+fn json_int(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_bool().map(i64::from))
+}
+
+fn json_float(value: &Value) -> Option<f32> {
+    value.as_f64().map(|v| v as f32)
+}
+
+fn json_bytes(value: &Value) -> Option<Box<[u8]>> {
+    match value {
+        Value::String(text) => Some(text.as_bytes().into()),
+        Value::Number(number) => Some(number.to_string().into_bytes().into()),
+        _ => None,
+    }
+}

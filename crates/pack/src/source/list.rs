@@ -1,0 +1,243 @@
+//! Lists: CSV with a header, or JSONL. Read twice: for the types of columns and the names of classes, then for the
+//! entries; so that nothing but the entries is kept.
+
+use super::infer::{Cell, Inferred};
+use super::{Classes, Entry, Listing};
+use crate::{Error, Reason, Rejection};
+use serde_json::{Map, Value};
+use shardtool_format::manifest::Kind;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+/// Column that names the image, relative to the list's folder.
+const PATH: &str = "path";
+/// Column that replaces the path as key.
+const KEY: &str = "key";
+/// Column that gives the class, by name or by id.
+const LABEL: &str = "label";
+
+/// Lists what a list names.
+///
+/// # Errors
+/// [`Error::SourceKind`], [`Error::ListCsv`], [`Error::ListJson`], [`Error::ListColumn`], [`Error::ListTypes`],
+/// [`Error::ListValue`], [`Error::DuplicateKey`], [`Error::UnknownClass`], [`Error::Io`].
+pub(super) fn list(file: &Path, classes: Option<Classes>, declared: &[(String, Kind)]) -> Result<Listing, Error> {
+    let scan = Scan::new(file, declared)?;
+    let labelled = scan.columns.get(LABEL).is_some_and(|label| label.kind.is_some());
+    let by_name = labelled && scan.columns[LABEL].kind == Some(Kind::Bytes);
+    let named = classes.is_some();
+    let classes = classes.unwrap_or_else(|| Classes::sorted(scan.labels));
+    let columns: Vec<_> = scan
+        .columns
+        .iter()
+        .filter(|(name, _)| !matches!(name.as_str(), PATH | KEY | LABEL))
+        .filter_map(|(name, inferred)| Some((name.clone(), inferred.kind?)))
+        .collect();
+    let root = file.parent().unwrap_or(Path::new("")).to_owned();
+    let (mut entries, mut lines, mut rejected) = (vec![], vec![], vec![]);
+    rows(file, |row| {
+        let value = |column: &str, problem| row.wrong_value(file, column, problem);
+        let path = row.text(PATH).filter(|path| !path.is_empty()).ok_or_else(|| value(PATH, "no path"))?;
+        let key = row.text(KEY).filter(|key| !key.is_empty()).unwrap_or_else(|| path.clone());
+        let label = match row.cell(LABEL) {
+            Some(cell) if labelled && !cell.is_missing() => {
+                let kind = if by_name { Kind::Bytes } else { Kind::Int64 };
+                match cell.values(kind) {
+                    Some(super::Values::Int64(id)) if named => classes.check(id).map(|()| Some(id))?,
+                    Some(super::Values::Int64(id)) if id >= 0 => Some(id),
+                    Some(super::Values::Bytes(name)) => Some(classes.id(&String::from_utf8_lossy(&name))?),
+                    _ => return Err(value(LABEL, "a label is a class name, or a class id from 0")),
+                }
+            }
+            _ => None,
+        };
+        if labelled && label.is_none() {
+            rejected.push(Rejection { input: key, reason: Reason::NoLabel });
+            return Ok(());
+        }
+        match std::fs::metadata(root.join(&path)) {
+            Ok(meta) if meta.is_file() => {
+                let values = columns.iter().map(|(name, kind)| match row.cell(name) {
+                    Some(cell) => cell.values(*kind).ok_or_else(|| value(name, "not of the column's type")),
+                    None => Ok(super::Values::Missing),
+                });
+                let values = values.collect::<Result<_, _>>()?;
+                entries.push(Entry::new(key, Some(path), label, values, &meta));
+                lines.push(row.line);
+            }
+            Ok(_) => rejected.push(Rejection { input: path, reason: Reason::NotAFile }),
+            Err(e) => rejected.push(Rejection { input: path, reason: Reason::of_stat(e) }),
+        }
+        Ok(())
+    })?;
+    unique_keys(file, &entries, &lines)?;
+    Ok(Listing { entries, classes: classes.into_names(), labelled, columns, rejected, root })
+}
+
+/// What the first reading finds.
+struct Scan {
+    /// In byte order of names.
+    columns: BTreeMap<String, Inferred>,
+    /// Labels that are text.
+    labels: BTreeSet<String>,
+}
+
+impl Scan {
+    fn new(file: &Path, declared: &[(String, Kind)]) -> Result<Self, Error> {
+        let column =
+            |name: &str, problem| Error::ListColumn { path: file.to_owned(), column: name.to_owned(), problem };
+        let (mut columns, mut labels, mut empty) = (BTreeMap::new(), BTreeSet::new(), true);
+        rows(file, |row| {
+            empty = false;
+            for (name, cell) in row.cells() {
+                if !columns.contains_key(name) {
+                    if crate::record::is_written(name) {
+                        return Err(column(name, "pack writes a feature of this name itself; rename the column"));
+                    }
+                    let known = declared.iter().find(|(declared, _)| declared == name).map(|(_, kind)| *kind);
+                    let text = matches!(name, PATH | KEY).then_some(Kind::Bytes);
+                    columns.insert(name.to_owned(), Inferred::new(text.or(known)));
+                }
+                let inferred = columns.get_mut(name).expect("inserted above");
+                inferred.see(&cell, row.line).map_err(|other| Error::ListTypes {
+                    path: file.to_owned(),
+                    line: row.line,
+                    column: name.to_owned(),
+                    value: cell.to_string(),
+                    found: other,
+                    expected: inferred.kind,
+                    first_line: inferred.line,
+                    declared: inferred.declared,
+                })?;
+                if name == LABEL && inferred.kind == Some(Kind::Bytes) && !cell.is_missing() {
+                    let text = row.text(name).ok_or_else(|| row.wrong_value(file, LABEL, "a label is one value"))?;
+                    if !labels.contains(&text) {
+                        labels.insert(text);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        if empty {
+            return Ok(Scan { columns, labels });
+        }
+        let float_label = columns.get(LABEL).is_some_and(|label| label.kind == Some(Kind::Float));
+        if float_label {
+            return Err(column(LABEL, "labels are class names or integers, not floats; declare `label:bytes`"));
+        }
+        if !columns.contains_key(PATH) {
+            return Err(column(PATH, "the list has no such column; it must name the images"));
+        }
+        match declared.iter().find(|(name, _)| !columns.contains_key(name)) {
+            Some((name, _)) => Err(column(name, "its type is given, but the list has no such column")),
+            None => Ok(Scan { columns, labels }),
+        }
+    }
+}
+
+/// One row, with its line in the file, from 1.
+struct Row<'a> {
+    line: u64,
+    values: RowValues<'a>,
+}
+
+enum RowValues<'a> {
+    Csv { header: &'a csv::StringRecord, record: &'a csv::StringRecord },
+    Json(&'a Map<String, Value>),
+}
+
+impl Row<'_> {
+    fn cells(&self) -> Vec<(&str, Cell<'_>)> {
+        match &self.values {
+            RowValues::Csv { header, record } => {
+                header.iter().zip(record.iter()).map(|(name, text)| (name, Cell::Text(text))).collect()
+            }
+            RowValues::Json(members) => members.iter().map(|(name, v)| (name.as_str(), Cell::Json(v))).collect(),
+        }
+    }
+
+    fn cell(&self, column: &str) -> Option<Cell<'_>> {
+        match &self.values {
+            RowValues::Csv { header, record } => {
+                record.get(header.iter().position(|name| name == column)?).map(Cell::Text)
+            }
+            RowValues::Json(members) => members.get(column).map(Cell::Json),
+        }
+    }
+
+    /// The value of a column as text, numbers as they are spelled.
+    fn text(&self, column: &str) -> Option<String> {
+        match self.cell(column)? {
+            Cell::Text(text) => Some(text.to_owned()),
+            Cell::Json(Value::String(text)) => Some(text.clone()),
+            Cell::Json(Value::Number(number)) => Some(number.to_string()),
+            Cell::Json(_) => None,
+        }
+    }
+
+    fn wrong_value(&self, file: &Path, column: &str, problem: &'static str) -> Error {
+        Error::ListValue { path: file.to_owned(), line: self.line, column: column.to_owned(), problem }
+    }
+}
+
+/// Visits the rows of a list.
+fn rows(file: &Path, visit: impl FnMut(Row<'_>) -> Result<(), Error>) -> Result<(), Error> {
+    let extension = file.extension().map(|e| e.to_ascii_lowercase());
+    match extension.as_deref().and_then(|e| e.to_str()) {
+        Some("csv") => csv_rows(file, visit),
+        Some("jsonl" | "ndjson") => json_rows(file, visit),
+        _ => Err(Error::SourceKind { path: file.to_owned() }),
+    }
+}
+
+fn csv_rows(file: &Path, mut visit: impl FnMut(Row<'_>) -> Result<(), Error>) -> Result<(), Error> {
+    let wrong = |source| Error::ListCsv { path: file.to_owned(), source };
+    let mut reader = csv::Reader::from_path(file).map_err(wrong)?;
+    let header = reader.headers().map_err(wrong)?.clone();
+    let mut names: Vec<_> = header.iter().collect();
+    names.sort_unstable();
+    if let Some(twice) = names.windows(2).find(|w| w[0] == w[1]) {
+        let problem = "the header names it twice; rename one";
+        return Err(Error::ListColumn { path: file.to_owned(), column: twice[0].to_owned(), problem });
+    }
+    let mut record = csv::StringRecord::new();
+    while reader.read_record(&mut record).map_err(wrong)? {
+        let line = record.position().map_or(0, csv::Position::line);
+        visit(Row { line, values: RowValues::Csv { header: &header, record: &record } })?;
+    }
+    Ok(())
+}
+
+fn json_rows(file: &Path, mut visit: impl FnMut(Row<'_>) -> Result<(), Error>) -> Result<(), Error> {
+    let mut reader = BufReader::new(File::open(file).map_err(Error::io("read", file))?);
+    let (mut text, mut line) = (vec![], 0);
+    loop {
+        text.clear();
+        if reader.read_until(b'\n', &mut text).map_err(Error::io("read", file))? == 0 {
+            return Ok(());
+        }
+        line += 1;
+        if text.trim_ascii().is_empty() {
+            continue;
+        }
+        let members: Map<String, Value> =
+            serde_json::from_slice(&text).map_err(|source| Error::ListJson { path: file.to_owned(), line, source })?;
+        visit(Row { line, values: RowValues::Json(&members) })?;
+    }
+}
+
+/// Checks that no two entries have the same key; `lines` are theirs in the list.
+fn unique_keys(file: &Path, entries: &[Entry], lines: &[u64]) -> Result<(), Error> {
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    order.sort_by_key(|i| &entries[*i].key);
+    match order.windows(2).find(|w| entries[w[0]].key == entries[w[1]].key) {
+        Some(twice) => Err(Error::DuplicateKey {
+            path: file.to_owned(),
+            key: entries[twice[0]].key.to_string(),
+            lines: (lines[twice[0]], lines[twice[1]]),
+        }),
+        None => Ok(()),
+    }
+}

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_DEPTH 64 /* of arrays and objects in a manifest; a dataset's own need four */
+#define MAX_DEPTH 127 /* of arrays and objects in a manifest; a dataset itself needs four */
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
 typedef struct {
@@ -429,6 +429,7 @@ typedef struct {
     int optional;
 } member;
 
+static const member IDENTITY[] = {{"format", 's', 1}, {"version", 's', 1}};
 static const member MEMBERS[] = {{"format", 's', 0},       {"version", 's', 0},  {"created_by", 's', 1},
                                  {"image", '0', 1},        {"label", '0', 1},    {"label_offset", 'i', 0},
                                  {"features", 'a', 0},     {"classes", 'a', 0},  {"splits", 'a', 0},
@@ -520,28 +521,10 @@ static uint32_t crc_of(const json *j, size_t at)
 
 static const char *chars_of(const json *j, size_t at) { return j->strings + j->nodes[at].start; }
 
-/* "shardtool", and "1." with digits behind it. */
-static int is_version_1(const json *j)
+/* 1 stands before the first full stop. */
+static int is_version_1(shardtool_bytes version)
 {
-    int formats = 0, versions = 0;
-    for (size_t at = 1; at < j->nodes[0].next; at = j->nodes[at + 1].next) {
-        shardtool_bytes name = string_of(j, at), value = {NULL, 0};
-        if (j->nodes[at + 1].type == '"')
-            value = string_of(j, at + 1);
-        if (equal(name, text("format"))) {
-            formats++;
-            if (!equal(value, text("shardtool")))
-                return 0;
-        } else if (equal(name, text("version"))) {
-            versions++;
-            if (value.size < 3 || value.data[0] != '1' || value.data[1] != '.')
-                return 0;
-            for (size_t i = 2; i < value.size; i++)
-                if (value.data[i] < '0' || value.data[i] > '9')
-                    return 0;
-        }
-    }
-    return formats && versions;
+    return version.size >= 1 && version.data[0] == '1' && (version.size == 1 || version.data[1] == '.');
 }
 
 static int check_end(shardtool_dataset *dataset, const uint8_t *data, size_t size, shardtool_error *error)
@@ -695,7 +678,10 @@ static int check_features(const json *j, size_t array, int values, shardtool_err
 static int take_manifest(shardtool_dataset *dataset, const json *j, shardtool_error *error)
 {
     size_t value[LENGTH(MEMBERS)];
-    if (!is_version_1(j))
+    if (take_members(j, 0, IDENTITY, LENGTH(IDENTITY), value, error))
+        return -1;
+    if (!value[0] || !equal(string_of(j, value[0]), text("shardtool")) || !value[1] ||
+        !is_version_1(string_of(j, value[1])))
         return fail(error, "ManifestVersion", MANIFEST, -1, "expected format shardtool and version 1");
     if (take_members(j, 0, MEMBERS, LENGTH(MEMBERS), value, error))
         return -1;
@@ -970,8 +956,8 @@ static int take_message(wire *w, uint64_t wanted, wire *body)
     uint64_t number, value;
     int type, got;
     while ((got = take_field(w, &number, &type, &value, body)) == 1)
-        if (number == wanted)
-            return type == 2 ? 1 : -1;
+        if (number == wanted && type == 2)
+            return 1;
     return got;
 }
 
@@ -1029,7 +1015,9 @@ static int take_entry(wire entry, shardtool_bytes *name, shardtool_feature_list 
         if (!is_utf8(name->data, name->size))
             return -1;
     }
-    while (got == 0 && (got = take_message(&values, 2, &body)) == 1)
+    while (got == 0 && (got = take_message(&values, 2, &body)) == 1) {
+        f->kind = SHARDTOOL_MISSING; /* the last value counts */
+        f->count = 0;
         while ((got = take_field(&body, &number, &type, &value, &list)) == 1) {
             if (type != 2 || number > 3)
                 return -1;
@@ -1040,8 +1028,8 @@ static int take_entry(wire entry, shardtool_bytes *name, shardtool_feature_list 
             }
             if (take_list(list, f, out && f->run == wanted ? out : NULL))
                 return -1;
-            got = 0;
         }
+    }
     return got;
 }
 

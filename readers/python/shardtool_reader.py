@@ -25,7 +25,7 @@ from array import array
 from pathlib import Path
 from typing import Callable, Iterator, NamedTuple, Optional
 
-MAX_DEPTH = 64  # of arrays and objects in a manifest; a dataset itself needs four
+MAX_DEPTH = 127  # of arrays and objects in a manifest; a dataset itself needs four
 
 
 class Damage(Exception):
@@ -189,10 +189,9 @@ class Manifest:
             _refuse("ManifestCrc", f"expected {end[1].decode()}, found {found:08x}")
 
         root = _parse_json(data)
-        for name, pattern in (("format", "shardtool"), ("version", r"1\.[0-9]+")):
-            values = [member for key, member in root if key == name]
-            if not values or not all(isinstance(v, str) and re.fullmatch(pattern, v) for v in values):
-                _refuse("ManifestVersion", f"expected {name} {pattern}, found {values}")
+        identity = _members(root, {"format": "string", "version": "string"}, ("format", "version"))
+        if identity.get("format") != "shardtool" or identity.get("version", "").split(".")[0] != "1":
+            _refuse("ManifestVersion", f"expected format shardtool and version 1, found {identity}")
 
         members = _members(root, _MANIFEST, ("created_by", "image", "label"))
         self.image: Optional[str] = members.get("image")
@@ -339,9 +338,7 @@ def _fields(data, at: int, end: int):
 def _messages(data, at: int, end: int, field: int):
     """Where the messages in one field of a message lie; other fields are skipped."""
     for number, wire, begin, stop in _fields(data, at, end):
-        if number == field:
-            if wire != 2:
-                raise _Malformed(f"field {number} has wire type {wire}")
+        if number == field and wire == 2:
             yield begin, stop
 
 
@@ -373,6 +370,7 @@ def parse_example(data) -> dict:
             for begin, stop in _messages(data, entry, entry_end, 1):
                 name = bytes(data[begin:stop]).decode("utf-8")
             for value, value_end in _messages(data, entry, entry_end, 2):
+                feature = None  # the last value counts
                 for number, wire, begin, stop in _fields(data, value, value_end):
                     if wire != 2 or number > 3:
                         raise _Malformed("a field in a Feature that is no list")

@@ -85,10 +85,18 @@ static int print_record(const shardtool_record *record, const char *split, shard
     return 0;
 }
 
-static void list_records(const char *folder)
+static void print_finding(void *user, const shardtool_error *finding)
+{
+    (void)user;
+    printf("  ");
+    print_error(finding);
+}
+
+static void examine(const char *folder)
 {
     shardtool_dataset *dataset;
     shardtool_error error;
+    shardtool_verify(folder, print_finding, NULL);
     if (shardtool_open(folder, &dataset, &error)) {
         print_error(&error);
         return;
@@ -107,12 +115,6 @@ static void list_records(const char *folder)
         }
     }
     shardtool_close(dataset);
-}
-
-static void print_finding(void *user, const shardtool_error *finding)
-{
-    printf("%s", (const char *)user);
-    print_error(finding);
 }
 
 static char *read_line(void)
@@ -153,8 +155,7 @@ static void patched(const char *folder)
         }
         if (!file || fflush(file))
             exit(2);
-        shardtool_verify(folder, print_finding, "  ");
-        list_records(folder);
+        examine(folder);
         while (changes-- > 0) {
             fseek(file, offsets[changes], SEEK_SET);
             putc(sound[changes], file);
@@ -209,10 +210,11 @@ static void answer(char *question)
 
 int main(int count, char **arguments)
 {
-    if (count == 3 && strcmp(arguments[1], "list") == 0) {
-        list_records(arguments[2]);
-    } else if (count == 3 && strcmp(arguments[1], "verify") == 0) {
-        return shardtool_verify(arguments[2], print_finding, "") != 0;
+    if (count > 2 && strcmp(arguments[1], "examine") == 0) {
+        for (int i = 2; i < count; i++) {
+            printf("> %s\n", arguments[i]);
+            examine(arguments[i]);
+        }
     } else if (count == 3 && strcmp(arguments[1], "patched") == 0) {
         patched(arguments[2]);
     } else if (count == 2 && strcmp(arguments[1], "order") == 0) {

@@ -1,10 +1,9 @@
 """Asks the Python reader; `driver.c` asks the C reader the same and prints the same.
 
-    list DIR       one line a record: split, id, key, class id, bytes and CRC of the image, columns
-    verify DIR     one line a finding: error, file, record; status 1 if there are any
-    patched DIR    for each line `FILE OFFSET:BYTE …` of stdin, with these bytes changed: all findings, and what
-                   reading each record gives
-    order          for each question of stdin, its answer
+    examine DIR…    of each dataset all findings (error, file, record), then a line a record (split, id, key, class
+                    id, bytes and CRC of the image, columns, pixels) or what reading it failed with
+    patched DIR     the same for each line `FILE OFFSET:BYTE …` of stdin, with these bytes changed
+    order           for each question of stdin, its answer
 """
 
 import sys
@@ -37,19 +36,21 @@ def line(record) -> str:
     return " ".join(fields)
 
 
-def list_records(folder, out):
+def examine(folder):
+    for damage in reader.verify(folder):
+        print(" ", described(damage))
     try:
         dataset = reader.Dataset(folder)
     except reader.Damage as damage:
-        print(described(damage), file=out)
+        print(described(damage))
         return
     for name, split in dataset.splits.items():
-        print(f"{name}: {len(split)} records, fingerprint {dataset.manifest.fingerprint(name):08x}", file=out)
+        print(f"{name}: {len(split)} records, fingerprint {dataset.manifest.fingerprint(name):08x}")
         for i in range(len(split)):
             try:
-                print(name, i, line(split[i]), file=out)
+                print(name, i, line(split[i]))
             except reader.Damage as damage:
-                print(name, i, described(damage), file=out)
+                print(name, i, described(damage))
 
 
 def patched(folder):
@@ -63,9 +64,7 @@ def patched(folder):
             data[int(offset)] = int(value)
         path.write_bytes(data)
         print(">", request.strip())
-        for damage in reader.verify(folder):
-            print(" ", described(damage))
-        list_records(folder, sys.stdout)
+        examine(folder)
         path.write_bytes(sound)
 
 
@@ -91,13 +90,10 @@ def order():
 
 if __name__ == "__main__":
     command, *arguments = sys.argv[1:]
-    if command == "list":
-        list_records(arguments[0], sys.stdout)
-    elif command == "verify":
-        findings = reader.verify(arguments[0])
-        for finding in findings:
-            print(described(finding))
-        sys.exit(1 if findings else 0)
+    if command == "examine":
+        for folder in arguments:
+            print(">", folder)
+            examine(folder)
     elif command == "patched":
         patched(arguments[0])
     elif command == "order":

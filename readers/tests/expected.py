@@ -42,7 +42,9 @@ for folder in ("tiny", "later-minor"):
     for i in range(2):
         height, width = sizes[i]
         print(f"{folder}: train {i} {keys[i]} {labels[i]} {image(pixels[i])} ")
-        print(f"{folder}: image/height={height} image/width={width} {height}x{width}")
+        print(f"{folder}: {height}x{width}")  # of the pixels, from the record
+        if folder == "tiny":
+            print(f"{folder}: image/height={height} image/width={width} ")  # from the index
 
 print("mixed:", split("none", []))
 for source in sorted((root / "fixtures/sources").iterdir()):

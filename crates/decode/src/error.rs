@@ -1,6 +1,7 @@
 //! Everything that can be wrong with an image, a limit or a request.
 
 use crate::format::Format;
+use crate::geometry::Rect;
 
 /// What is wrong with an image, or with what was asked of it. The caller adds which image it is.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +79,94 @@ pub enum Error {
         /// The decoder's own account.
         source: image::ImageError,
     },
+    /// Bad data: a zstd frame that does not decompress.
+    #[error("bad raw-zstd: {source}")]
+    Zstd {
+        /// zstd's own account.
+        source: std::io::Error,
+    },
+    /// Bad data: a payload that is not one zstd frame of declared size.
+    #[error("bad raw-zstd: expected {expected}, found a payload of {found} bytes that is not")]
+    ZstdFrame {
+        /// What the payload should be.
+        expected: &'static str,
+        /// Length of the payload in bytes.
+        found: u64,
+    },
+    /// Bad data or a bad argument: bytes of pixels that do not fit their size.
+    #[error("{width}x{height} RGB pixels are {expected} bytes, found {found}")]
+    PixelBytes {
+        /// Width in pixels.
+        width: u32,
+        /// Height in pixels.
+        height: u32,
+        /// `width * height * 3`.
+        expected: u64,
+        /// Bytes given.
+        found: u64,
+    },
+    /// Bad data: the image has another size than its record or index says.
+    #[error("the image is {}x{}, expected {}x{} as recorded; rebuild the index", .found.0, .found.1, .expected.0, .expected.1)]
+    SizeMismatch {
+        /// Width and height as recorded.
+        expected: (u32, u32),
+        /// Width and height of the image.
+        found: (u32, u32),
+    },
+    /// A bad argument: the payload's format is an encoded one.
+    #[error("{found} is not a raw format; decode it by its content")]
+    NotRaw {
+        /// The format given.
+        found: Format,
+    },
+    /// A bad argument: quality out of range.
+    #[error("JPEG quality {found}; expected 1 to 100")]
+    Quality {
+        /// The quality given.
+        found: u8,
+    },
+    /// A bad argument: a size that no image here can have.
+    #[error("an image of {width}x{height} cannot be made; expected sides of 1 to 65535 pixels")]
+    Side {
+        /// Width in pixels.
+        width: u32,
+        /// Height in pixels.
+        height: u32,
+    },
+    /// The JPEG encoder refused.
+    #[error("encoding JPEG: {source}")]
+    Encode {
+        /// The encoder's own account.
+        source: jpeg_encoder::EncodingError,
+    },
+    /// The resizing library refused an area.
+    #[error("resizing: {source}")]
+    Resize {
+        /// The library's own account.
+        source: fast_image_resize::ResizeError,
+    },
+    /// A bad argument: a list of transforms that cannot be carried out.
+    #[error("transforms: {reason}")]
+    Transforms {
+        /// What is wrong with it.
+        reason: TransformFault,
+    },
+    /// A crop larger than the image it is taken from.
+    #[error("centre crop {}x{} is larger than the image of {}x{}; put a resize before it", .crop.0, .crop.1, .image.0, .image.1)]
+    CropTooLarge {
+        /// Width and height of the crop.
+        crop: (u32, u32),
+        /// Width and height of the image.
+        image: (u32, u32),
+    },
+    /// A bad argument: pixels that lack a part of what the geometry needs.
+    #[error("the decoded window {found:?} lacks a part of {needed:?}, which the geometry needs")]
+    Window {
+        /// The part of the stored image that is needed.
+        needed: Rect,
+        /// The part that was given.
+        found: Rect,
+    },
 }
 
 impl Error {
@@ -85,6 +174,37 @@ impl Error {
     pub(crate) fn unknown(bytes: &[u8]) -> Self {
         Error::UnknownFormat { len: bytes.len(), start: bytes[..bytes.len().min(8)].to_vec() }
     }
+}
+
+/// What is wrong with a list of transforms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransformFault {
+    /// The size of the result would depend on the image.
+    #[error("the size of the result depends on the image; end with random_resized_crop, resize_to or center_crop")]
+    NoSize,
+    /// Only one step may resize.
+    #[error("step {step} resizes what was resized before; keep one of random_resized_crop, resize and resize_to")]
+    SecondResize {
+        /// Which step, counted from 0.
+        step: usize,
+    },
+    /// A crop larger than what stands before it.
+    #[error("step {step} crops more than is left by the steps before it")]
+    Crop {
+        /// Which step, counted from 0.
+        step: usize,
+    },
+    /// A number out of its range.
+    #[error("step {step}: {name} is out of range; expected {expected}")]
+    Range {
+        /// Which step, counted from 0.
+        step: usize,
+        /// Name of the field.
+        name: &'static str,
+        /// Its range.
+        expected: &'static str,
+    },
 }
 
 /// Which of the [`Limits`](crate::Limits) an image exceeds.

@@ -3,23 +3,54 @@
 //!
 //! | module | its one job |
 //! |---|---|
-//! | [`format`] | which format the bytes are, told by content |
-//! | [`limits`] | how large an image may be, checked before anything is allocated |
-//! | [`mod@probe`] | size, channels and orientation from the header alone |
-//! | [`markers`] | the JPEG marker chain: header, completeness |
-//! | [`complete`] | whether the bytes reach the end that their format announces |
-//! | [`error`] | everything that can be wrong with an image or a request |
+//! | `format` | which format the bytes are, told by content |
+//! | `limits` | how large an image may be, checked before anything is allocated |
+//! | `markers` | the JPEG marker chain: header, completeness |
+//! | `probe` | size, channels and orientation from the header alone |
+//! | `complete` | whether the bytes reach the end that their format announces |
+//! | `pixels` | `[H, W, 3]` u8 RGB, owned, borrowed, mutable |
+//! | `transform` | the steps that make a sample, as plain data; the geometry they give an image |
+//! | `random_crop` | which part of an image a training step sees |
+//! | `geometry` | which stored pixels become which pixels of the result |
+//! | `orientation` | the eight ways to turn and mirror an image |
+//! | `decode` | bytes of any format to RGB, all of it or what a geometry needs |
+//! | `jpeg` | the one place where JPEG bytes become pixels |
+//! | `raw` | pixels stored as they are, or as one zstd frame |
+//! | `resize` | pixels of one size from pixels of another |
+//! | `apply` | geometry and pixels to their place in the batch |
+//! | `encode` | RGB to JPEG, for `pack` |
+//! | `error` | everything that can be wrong with an image or a request |
 #![forbid(unsafe_code)]
 
-pub mod complete;
-pub mod error;
-pub mod format;
-pub mod limits;
+mod apply;
+mod complete;
+mod decode;
+mod encode;
+mod error;
+mod format;
+mod geometry;
+mod jpeg;
+mod limits;
 mod markers;
-pub mod probe;
+mod orientation;
+mod pixels;
+mod probe;
+mod random_crop;
+mod raw;
+mod resize;
+mod transform;
 
+pub use apply::{Scratch, apply};
 pub use complete::check_complete;
-pub use error::{Error, LimitKind};
+pub use decode::{DecodeOptions, Window, decode, decode_into, decode_window};
+pub use encode::encode_jpeg;
+pub use error::{Error, LimitKind, TransformFault};
 pub use format::{Format, sniff};
+pub use geometry::{Geometry, Rect};
 pub use limits::Limits;
+pub use orientation::Orientation;
+pub use pixels::{Pixels, PixelsMut, PixelsRef};
 pub use probe::{Info, probe};
+pub use raw::{decode_raw, encode_raw_zstd};
+pub use resize::{Filter, reduce_longer, reduce_shorter, resize};
+pub use transform::{Custom, Pipeline, Random, Transform};

@@ -62,6 +62,6 @@ pub(crate) fn open<'a>(format: Format, bytes: &'a [u8], limits: &Limits) -> Resu
     reader.limits(allowed);
     let decoder = reader.into_decoder().map_err(|source| Error::Decoder { format, source })?;
     let (width, height) = decoder.dimensions();
-    limits.check(format, width, height, decoder.color_type().bytes_per_pixel())?;
+    limits.check(format, width, height, decoder.color_type().bytes_per_pixel().max(3))?;
     Ok(decoder)
 }

@@ -10,7 +10,7 @@ pub trait Feed: Send + 'static {
     ///
     /// # Errors
     /// Those of the loader. The call after an error goes on where that can be done.
-    fn next(&mut self) -> Result<Option<Self::Batch>, shardtool_load::Error>;
+    fn next_batch(&mut self) -> Result<Option<Self::Batch>, shardtool_load::Error>;
 }
 
 /// A batch in host memory. It is kept until its pixels are on the device, then dropped.
@@ -46,8 +46,8 @@ pub struct Rows {
 impl Feed for Loader {
     type Batch = Batch;
 
-    fn next(&mut self) -> Result<Option<Batch>, shardtool_load::Error> {
-        Loader::next(self)
+    fn next_batch(&mut self) -> Result<Option<Batch>, shardtool_load::Error> {
+        Loader::next_batch(self)
     }
 }
 

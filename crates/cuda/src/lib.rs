@@ -9,7 +9,7 @@
 //! | [`PinnedAlloc`] | memory that a loader's workers write and the device copies from |
 //! | [`Feed`] | where host batches come from: a loader, or the caller's own |
 //! | [`Config`], [`Output`] | what pixels become, how much memory that may take |
-//! | [`DeviceLoader`] | the upload thread, and `next` |
+//! | [`DeviceLoader`] | the upload thread, and `next_batch` |
 //! | [`DeviceBatch`] | a batch on the device: views for other users of cudarc, DLPack for everyone else |
 //! | `ring`, `exchange`, `slot`, `kernel` | the uploads, who has which slot, its events, the normalisation |
 //!

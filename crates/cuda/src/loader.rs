@@ -46,7 +46,7 @@ pub struct Memory {
 
 impl<F: Feed> DeviceLoader<F> {
     /// A loader on `device`. `make` makes the feed; batches whose memory comes from the allocator it is given are copied
-    /// without the host's waiting. Nothing is uploaded before the first [`DeviceLoader::next`].
+    /// without the host's waiting. Nothing is uploaded before the first [`DeviceLoader::next_batch`].
     ///
     /// # Errors
     /// [`Error::Option`], what `make` answers, and errors of the driver.
@@ -80,8 +80,7 @@ impl<F: Feed> DeviceLoader<F> {
     /// # Errors
     /// [`Error::Held`] when the caller holds every batch that there is room for; [`Error::DeviceMemory`]; those of the feed
     /// and of the driver. The call after an error goes on where that can be done.
-    #[expect(clippy::should_implement_trait, reason = "it can fail, and goes on after an epoch's end")]
-    pub fn next(&mut self) -> Result<Option<DeviceBatch>> {
+    pub fn next_batch(&mut self) -> Result<Option<DeviceBatch>> {
         self.start()?;
         let held = |s: crate::exchange::Starved<_>| Error::Held { held: s.held, waited: s.waited, shortage: s.why };
         match self.exchange.take(self.config.patience()).map_err(held)? {
@@ -97,7 +96,7 @@ impl<F: Feed> DeviceLoader<F> {
         }
     }
 
-    /// The state to resume from after the last batch that [`DeviceLoader::next`] gave, whatever was uploaded ahead of it;
+    /// The state to resume from after the last batch that [`DeviceLoader::next_batch`] gave, whatever was uploaded ahead of it;
     /// `None` before the first, and for feeds without states.
     pub fn state(&self) -> Option<&ResumeState> {
         self.delivered.as_ref()
@@ -109,13 +108,8 @@ impl<F: Feed> DeviceLoader<F> {
     /// # Errors
     /// [`Error::Panicked`] when the feed was lost in a panic.
     pub fn with_feed<T>(&mut self, change: impl FnOnce(&mut F) -> T) -> Result<T> {
-        match self.halt() {
-            Some(work) => {
-                self.delivered = None;
-                Ok(change(&mut work.feed))
-            }
-            None => Err(Error::Panicked),
-        }
+        self.delivered = None;
+        self.halt().map(|work| change(&mut work.feed)).ok_or(Error::Panicked)
     }
 
     /// Bytes held now.
@@ -189,7 +183,7 @@ impl<F: Feed> Work<F> {
         if exchange.stopped() {
             return Ok(false);
         }
-        match self.feed.next()? {
+        match self.feed.next_batch()? {
             Some(batch) => match self.ring.upload(batch)? {
                 Some(batch) => Ok(exchange.publish(batch).is_ok()),
                 None => Ok(false),

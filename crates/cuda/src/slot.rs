@@ -53,7 +53,9 @@ impl Drop for Slot {
         // The memory goes back to the driver, which may give it to anyone: the host waits for its users. Errors mean that
         // the device is lost, and then nobody uses it.
         let _ = self.ready.synchronize();
-        self.consumed[..self.uses].iter().for_each(|event| drop(event.synchronize()));
+        for event in &self.consumed[..self.uses] {
+            let _ = event.synchronize();
+        }
         if self.unknown {
             let _ = self.ready.context().synchronize();
         }

@@ -88,7 +88,8 @@ impl Prepared {
     fn new(pinned: &PinnedAlloc, shape: [usize; 4], batches: u64) -> shardtool_cuda::Result<Self> {
         let (back, free) = channel();
         for tag in 0..BUFFERS {
-            let buffer = pinned.alloc(shape.iter().product()).map_err(|e| *e.downcast::<Error>().expect("its own error"))?;
+            let buffer =
+                pinned.alloc(shape.iter().product()).map_err(|e| *e.downcast::<Error>().expect("its own error"))?;
             // SAFETY: the buffer was just made, and is as long as it was asked for.
             let bytes = unsafe { std::slice::from_raw_parts_mut(buffer.as_ptr().as_ptr(), buffer.len()) };
             bytes.iter_mut().enumerate().for_each(|(i, b)| *b = pixel(tag, i));
@@ -247,8 +248,7 @@ fn rate(batches: u64) -> Outcome {
     const ROUNDS: usize = 5;
     for dtype in [Dtype::F16, Dtype::F32] {
         for combined in [false, true] {
-            let pinned =
-                || if combined { PinnedAlloc::write_combined(&device) } else { PinnedAlloc::new(&device) };
+            let pinned = || if combined { PinnedAlloc::write_combined(&device) } else { PinnedAlloc::new(&device) };
             let (mut ours, mut plain, mut shares) = (vec![], vec![], vec![]);
             for _ in 0..ROUNDS {
                 plain.push(plain_copy(&device, &pinned(), batches)?);

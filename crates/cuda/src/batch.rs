@@ -106,6 +106,9 @@ impl DeviceBatch {
 
 impl fmt::Debug for DeviceBatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeviceBatch").field("epoch", &self.rows.epoch).field("ids", &self.rows.ids).finish_non_exhaustive()
+        f.debug_struct("DeviceBatch")
+            .field("epoch", &self.rows.epoch)
+            .field("ids", &self.rows.ids)
+            .finish_non_exhaustive()
     }
 }

@@ -1,5 +1,5 @@
-//! Who has which slot: the hand-over between the thread that uploads and whoever consumes. Knows nothing of CUDA, so that a
-//! model checker can try every interleaving.
+//! Who has which slot: the hand-over between the thread that uploads and whoever consumes. Knows nothing of CUDA, so that
+//! `tests/model.rs` can include this file and try every interleaving, with other types in `super::sync`.
 //!
 //! ```text
 //!            acquire            publish             take             release
@@ -8,13 +8,9 @@
 //!      └───────────────────────────────────────────────────────────────────────────┘
 //! ```
 
+use super::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-
-#[cfg(all(test, loom))]
-use loom::sync::{Condvar, Mutex, MutexGuard};
-#[cfg(not(all(test, loom)))]
-use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// What a consumer takes.
 pub(crate) enum Delivery<B, E> {
@@ -201,19 +197,12 @@ impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
         }
     }
 
-    #[cfg(not(all(test, loom)))]
     fn wait_for<'a>(
         &self,
         state: MutexGuard<'a, State<S, B, E, W>>,
         most: Duration,
     ) -> MutexGuard<'a, State<S, B, E, W>> {
         self.changed.wait_timeout(state, most).unwrap_or_else(|poisoned| poisoned.into_inner()).0
-    }
-
-    /// The model checker has no clock: patience is either none or endless.
-    #[cfg(all(test, loom))]
-    fn wait_for<'a>(&self, state: MutexGuard<'a, State<S, B, E, W>>, _: Duration) -> MutexGuard<'a, State<S, B, E, W>> {
-        self.wait(state)
     }
 
     /// Anyone, from any thread: a slot whose batch is gone. Hands it back to be freed when nobody will use it again.

@@ -32,6 +32,11 @@ mod probe;
 mod ring;
 mod slot;
 
+/// What `exchange` locks and waits with.
+mod sync {
+    pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
+}
+
 pub use batch::DeviceBatch;
 pub use config::{Config, OnExhausted};
 pub use device::Device;

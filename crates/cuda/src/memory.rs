@@ -47,7 +47,10 @@ impl PinnedAlloc {
 }
 
 impl BatchAlloc for PinnedAlloc {
-    fn alloc(&self, bytes: usize) -> std::result::Result<Box<dyn BatchBuffer>, Box<dyn std::error::Error + Send + Sync>> {
+    fn alloc(
+        &self,
+        bytes: usize,
+    ) -> std::result::Result<Box<dyn BatchBuffer>, Box<dyn std::error::Error + Send + Sync>> {
         Ok(Box::new(self.buffer(bytes)?))
     }
 }

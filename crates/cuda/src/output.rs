@@ -106,7 +106,9 @@ mod tests {
     fn coefficients_that_are_no_numbers_are_refused() {
         let make = |mean: f64, std: f64| Output::new(Dtype::F16, Layout::Nhwc, [0.5, mean, 0.5], [0.2, std, 0.2]);
         assert!(make(0.4, 0.3).is_ok());
-        for (mean, std) in [(f64::NAN, 0.3), (f64::INFINITY, 0.3), (0.4, 0.0), (0.4, -1.0), (0.4, f64::NAN), (0.4, 1e-40)] {
+        for (mean, std) in
+            [(f64::NAN, 0.3), (f64::INFINITY, 0.3), (0.4, 0.0), (0.4, -1.0), (0.4, f64::NAN), (0.4, 1e-40)]
+        {
             assert!(matches!(make(mean, std), Err(Error::Option { .. })), "{mean} {std}");
         }
     }

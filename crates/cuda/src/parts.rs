@@ -216,7 +216,8 @@ mod tests {
         let mut side = vec![0xee; parts.side().len()];
         parts.write_side(&rows, &mut side);
         let bytes = |place: &Place| &side[place.bytes.start - parts.side().start..place.bytes.end - parts.side().start];
-        let i64s = |place| bytes(place).chunks(8).map(|b| i64::from_le_bytes(b.try_into().unwrap())).collect::<Vec<_>>();
+        let i64s =
+            |place| bytes(place).chunks(8).map(|b| i64::from_le_bytes(b.try_into().unwrap())).collect::<Vec<_>>();
         assert_eq!(i64s(places[1]), rows.ids);
         assert_eq!(bytes(places[2]), [1, 0, 1]);
         assert_eq!(i64s(places[3]), [7, -100, 9]);

@@ -130,8 +130,7 @@ fn start() -> Result<(i32, usize), (Option<i32>, Unavailable)> {
         return Err((None, Unavailable::NoDriver { reason: reason.clone() }));
     }
     let mut driver = 0;
-    let not_started =
-        |e: DriverError| Unavailable::NotStarted { code: e.0 as u32, name: name(e).into() };
+    let not_started = |e: DriverError| Unavailable::NotStarted { code: e.0 as u32, name: name(e).into() };
     // SAFETY: the library is loaded; the pointer is to a local variable. This call is allowed before cuInit.
     unsafe { sys::cuDriverGetVersion(&mut driver) }.result().map_err(|e| (None, not_started(e)))?;
     if driver < NEEDED {

@@ -136,7 +136,9 @@ impl<B: HostBatch> Ring<B> {
                 .doing("queueing a copy")?;
             // SAFETY: the stage holds [n, h, w, 3] u8 once `copied` has passed, the slot begins with room for the images,
             // both are aligned as the driver aligns; `done` and `ready` say when they may be used again.
-            unsafe { self.kernel.launch(work, stage.pixels.address(), slot.buffer.address(), n as u32, (h * w) as u32) }?;
+            unsafe {
+                self.kernel.launch(work, stage.pixels.address(), slot.buffer.address(), n as u32, (h * w) as u32)
+            }?;
             stage.done.record(work).doing("recording an upload")?;
             slot.ready.record(work).doing("recording an upload")
         })();
@@ -217,7 +219,6 @@ impl<B: HostBatch> Ring<B> {
         }
         self.exchange.idle(above, drop);
     }
-
 }
 
 impl<B> Ring<B> {

@@ -30,7 +30,8 @@ impl Made {
     pub fn new(pinned: &PinnedAlloc, shape: [usize; 4], per_epoch: u64, epochs: u64) -> shardtool_cuda::Result<Self> {
         let free = channel();
         for _ in 0..3 {
-            let buffer = pinned.alloc(shape.iter().product()).map_err(|e| *e.downcast().unwrap())?;
+            let buffer =
+                pinned.alloc(shape.iter().product()).map_err(|e| *e.downcast::<shardtool_cuda::Error>().unwrap())?;
             free.0.send(buffer).unwrap();
         }
         Ok(Made { shape, per_epoch, epochs, step: 0, at: 0, free })

@@ -5,12 +5,14 @@
 //! device probe                    what is there
 //! device values DIR               uploads batches of every type, layout and shape; writes what arrived, and from what
 //! device rate [--batches N]       upload rate against a plain pinned copy, the two in turn; pinned cached, write-combined
+//! device step [--batches N]       time of a fixed workload on the GPU, with and without the loader feeding it, in turn
 //! device stress [--batches N]     a consumer that lags behind on its own stream; every batch's values checked
 //! device memory                   peak of device memory against the promise
 //! device unbound                  batches and loader dropped on a thread that has never seen the device
 //! ```
 
-use cudarc::driver::{CudaStream, result};
+use cudarc::driver::{CudaStream, LaunchConfig, PushKernelArg, result};
+use cudarc::nvrtc::Ptx;
 use serde_json::json;
 use shardtool_benches::median;
 use shardtool_cuda::{
@@ -41,10 +43,11 @@ fn main() -> ExitCode {
         Some("probe") => probe(),
         Some("values") if arguments.len() == 2 => values(Path::new(&arguments[1])),
         Some("rate") => rate(batches()),
+        Some("step") => step(batches()),
         Some("stress") => stress(batches()),
         Some("memory") => memory(),
         Some("unbound") => unbound(),
-        _ => Err("usage: device probe | values DIR | rate | stress | memory | unbound [--batches N]".into()),
+        _ => Err("usage: device probe | values DIR | rate | step | stress | memory | unbound [--batches N]".into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -263,6 +266,56 @@ fn rate(batches: u64) -> Outcome {
             );
         }
     }
+    Ok(())
+}
+
+/// A workload that fills the GPU for about 5 ms a step, fed and not fed.
+fn step(batches: u64) -> Outcome {
+    const ROUNDS: usize = 7;
+    let device = Device::open(0)?;
+    let stream = device.context().new_stream()?;
+    let module = device.context().load_module(Ptx::from_src(include_str!("../../device/busy.ptx")))?;
+    let busy = module.load_function("busy")?;
+    let (blocks, threads) = (4096u32, 256u32);
+    let mut out = stream.alloc_zeros::<f32>((blocks * threads) as usize)?;
+    let mut work = |rounds: u32| -> Result<(), cudarc::driver::DriverError> {
+        let grid = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 };
+        // SAFETY: the arguments are the kernel's; `out` has a float for each thread.
+        unsafe { stream.launch_builder(&busy).arg(&mut out).arg(&rounds).launch(grid) }.map(|_| ())
+    };
+    // How many rounds 5 ms take, measured on a longer run.
+    let mut seconds = |rounds: u32, steps: u64, each: &mut dyn FnMut() -> Outcome| -> Result<f64, Box<dyn std::error::Error>> {
+        stream.synchronize()?;
+        let start = Instant::now();
+        for _ in 0..steps {
+            each()?;
+            work(rounds)?;
+        }
+        stream.synchronize()?;
+        Ok(start.elapsed().as_secs_f64())
+    };
+    seconds(10_000, 3, &mut || Ok(()))?;
+    let rounds = (10_000.0 * 0.005 * 10.0 / seconds(10_000, 10, &mut || Ok(()))?) as u32;
+    let config = Config { output: output(Dtype::F16, Layout::Nchw), ..Config::default() };
+    let mut loader = start(&device, config, USUAL, u64::MAX)?;
+    let mut feed = || -> Outcome {
+        loader.next_batch()?.ok_or("a batch")?.view::<half::f16>(Part::Images, &stream)?;
+        Ok(())
+    };
+    let (mut alone, mut fed, mut shares) = (vec![], vec![], vec![]);
+    seconds(rounds, 10, &mut feed)?;
+    for _ in 0..ROUNDS {
+        alone.push(seconds(rounds, batches, &mut || Ok(()))? / batches as f64);
+        // What was loaded ahead meanwhile is not counted.
+        seconds(rounds, 8, &mut feed)?;
+        fed.push(seconds(rounds, batches, &mut feed)? / batches as f64);
+        shares.push(fed[fed.len() - 1] / alone[alone.len() - 1]);
+    }
+    println!(
+        "{}",
+        json!({ "check": "step", "batch_bytes": USUAL.iter().product::<usize>(), "alone_ms": median(alone) * 1e3,
+                "fed_ms": median(fed) * 1e3, "ratio": median(shares.clone()), "ratios": shares })
+    );
     Ok(())
 }
 

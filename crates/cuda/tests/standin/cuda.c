@@ -218,12 +218,12 @@ static uint16_t bfloat(float x) {
     return bits + (low > 0x8000 || (low == 0x8000 && (bits & 1)));
 }
 
-// What the kernels of kernel.cu do, in plain C; `brighten` is the one of examples/own_kernel.rs.
+// What the kernels of kernel.cu do, in plain C; `brightness` is the one of examples/own_kernel.cu.
 static void compute(Op* op) {
     const uint8_t* in = (const uint8_t*)op->range[0].at;
     char* out = op->range[1].at;
-    if (!strcmp(op->name, "brighten")) {
-        for (uint32_t i = 0; i < op->n && i < op->reach; i++) ((float*)out)[i] += op->a[0];
+    if (!strcmp(op->name, "brightness")) {
+        for (uint64_t i = 0; i < (uint64_t)op->n * op->hw; i++) ((float*)out)[i / op->hw] += ((float*)in)[i];
         return;
     }
     int planar = strstr(op->name, "nchw") != NULL, four = strstr(op->name, "x4") != NULL;
@@ -494,10 +494,11 @@ R cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned
     Op op = {.kind = LAUNCH, .reach = gx * bx};
     snprintf(op.name, sizeof op.name, "%s", (char*)function);
     if (gy < 1 || gz != 1 || by != 1 || bz != 1 || gy > 65535 || bx > 1024) LEAVE(INVALID);
-    if (!strcmp(op.name, "brighten")) {
-        op.n = *(uint32_t*)args[1], op.a[0] = *(float*)args[2];
-        op.range[1] = device_range(*(uint64_t*)args[0], op.n * 4ull, 1, op.name);
-        if (!op.range[1].memory) LEAVE(INVALID);
+    if (!strcmp(op.name, "brightness")) {
+        op.n = *(uint32_t*)args[2], op.hw = *(uint32_t*)args[3];
+        op.range[0] = device_range(*(uint64_t*)args[0], 4ull * op.n * op.hw, 0, op.name);
+        op.range[1] = device_range(*(uint64_t*)args[1], 4ull * op.n, 1, op.name);
+        if (!op.range[0].memory || !op.range[1].memory) LEAVE(INVALID);
         LEAVE(queue(stream_of(stream), op, __func__));
     }
     uint64_t in = *(uint64_t*)args[0], out = *(uint64_t*)args[1];

@@ -709,7 +709,8 @@ def verify(folder) -> list:
         manifest = Manifest((folder / "dataset.json").read_bytes())
     except Damage as damage:
         return [damage]
-    return [d for shards in manifest.splits.values() for entry in shards for d in _verify_shard(folder, manifest, entry)]
+    entries = [entry for shards in manifest.splits.values() for entry in shards]
+    return [damage for entry in entries for damage in _verify_shard(folder, manifest, entry)]
 
 
 def _verify_shard(folder: Path, manifest: Manifest, entry: ShardEntry) -> list:

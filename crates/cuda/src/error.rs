@@ -28,8 +28,9 @@ pub enum Error {
     DeviceMemory(Shortage),
     /// The caller holds every batch that the device has room for.
     #[error(
-        "the caller holds all {held} batches on the device, and none came back within {waited:.1?}{}; drop batches \
-         sooner, or allow more (`slots`, `device_memory_limit`)",
+        "the caller holds all {held} batches that the device has room for{}{}; drop batches sooner, or allow more \
+         (`slots`, `device_memory_limit`)",
+        if waited.as_millis() > 0 { format!(", and none came back within {waited:.1?}") } else { String::new() },
         shortage.as_ref().map(|s| format!(" ({s})")).unwrap_or_default()
     )]
     Held {

@@ -155,7 +155,7 @@ impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
     /// to `free`, as long as there are too many.
     pub(crate) fn idle(&self, too_many: impl Fn() -> bool, mut free: impl FnMut(S)) {
         let mut state = self.lock();
-        while !state.stopped && !(state.wanted && state.ready.is_empty()) {
+        while !(state.stopped || state.wanted && state.ready.is_empty()) {
             match if too_many() { state.free.pop() } else { None } {
                 Some(slot) => {
                     state.slots -= 1;

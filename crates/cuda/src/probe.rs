@@ -125,7 +125,7 @@ fn start() -> Result<(i32, usize), (Option<i32>, Unavailable)> {
     // Kept, so that the library stays loaded.
     static DRIVER: OnceLock<Result<Library, String>> = OnceLock::new();
     // SAFETY: loading the driver runs its initialisers, which is what every CUDA program does at its start.
-    let library = DRIVER.get_or_init(|| unsafe { Library::new(LIBRARY) }.map_err(|error| error.to_string()));
+    let library = DRIVER.get_or_init(|| unsafe { Library::new(LIBRARY) }.map_err(reason));
     if let Err(reason) = library {
         return Err((None, Unavailable::NoDriver { reason: reason.clone() }));
     }
@@ -143,6 +143,11 @@ fn start() -> Result<(i32, usize), (Option<i32>, Unavailable)> {
     result::init().map_err(|e| (Some(driver), no_device(e)))?;
     let devices = result::device::get_count().map_err(|e| (Some(driver), no_device(e)))?;
     if devices < 1 { Err((Some(driver), Unavailable::NoDevice)) } else { Ok((driver, devices as usize)) }
+}
+
+/// The linker's own words, which libloading keeps below its own.
+fn reason(error: libloading::Error) -> String {
+    std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 #[cfg(windows)]

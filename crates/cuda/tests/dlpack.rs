@@ -41,12 +41,12 @@ fn structs_say_what_the_array_is() {
     let report = with_standin("structs_say_what_the_array_is", &[], || {
         let (_device, mut loader) = open(4);
         let batch = loader.next_batch().unwrap().unwrap();
-        let cases: [(Part<'_>, (u8, u8), &[i64], &[i64]); 5] = [
-            (Part::Images, (4, 16), &[2, 3, 6, 10], &[180, 60, 10, 1]),
-            (Part::Ids, (0, 64), &[2], &[1]),
-            (Part::Valid, (6, 8), &[2], &[1]),
-            (Part::Column("label"), (0, 64), &[2], &[1]),
-            (Part::Column("box"), (2, 32), &[2, 2], &[2, 1]),
+        let cases = [
+            (Part::Images, (4, 16), vec![2, 3, 6, 10], vec![180, 60, 10, 1]),
+            (Part::Ids, (0, 64), vec![2], vec![1]),
+            (Part::Valid, (6, 8), vec![2], vec![1]),
+            (Part::Column("label"), (0, 64), vec![2], vec![1]),
+            (Part::Column("box"), (2, 32), vec![2, 2], vec![2, 1]),
         ];
         for (part, (code, bits), shape, strides) in cases {
             let old = managed(&batch, part, 1);
@@ -57,7 +57,7 @@ fn structs_say_what_the_array_is() {
             for tensor in [a, b] {
                 assert_eq!((tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes), (code, bits, 1));
                 assert_eq!((tensor.device.kind, tensor.device.ordinal, tensor.byte_offset), (CUDA, 0, 0));
-                assert_eq!(extents(tensor), (shape.to_vec(), strides.to_vec()));
+                assert_eq!(extents(tensor), (shape.clone(), strides.clone()));
                 assert_eq!(tensor.data as usize % 256, 0);
             }
             assert_eq!(a.data, b.data);

@@ -4,30 +4,37 @@ use shardtool_cuda::{Feed, HostBatch, PinnedAlloc, Rows};
 use shardtool_load::{BatchAlloc, BatchBuffer, Values};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-pub struct Made {
+type Pinned = Box<dyn BatchBuffer>;
+
+pub(crate) struct Made {
     shape: [usize; 4],
     per_epoch: u64,
     epochs: u64,
     step: u64,
     at: u64,
-    free: (Sender<Box<dyn BatchBuffer>>, Receiver<Box<dyn BatchBuffer>>),
+    free: (Sender<Pinned>, Receiver<Pinned>),
 }
 
-pub struct MadeBatch {
-    buffer: Option<Box<dyn BatchBuffer>>,
-    back: Sender<Box<dyn BatchBuffer>>,
+pub(crate) struct MadeBatch {
+    buffer: Option<Pinned>,
+    back: Sender<Pinned>,
     shape: [usize; 4],
     rows: Rows,
 }
 
 /// The byte at `i` of batch `batch`.
-pub fn pixel(batch: u64, i: usize) -> u8 {
+pub(crate) fn pixel(batch: u64, i: usize) -> u8 {
     (i as u64 ^ (i as u64 >> 7)).wrapping_mul(37).wrapping_add(batch * 59) as u8
 }
 
 impl Made {
-    /// `per_epoch` batches an epoch, from two pinned buffers used in turn.
-    pub fn new(pinned: &PinnedAlloc, shape: [usize; 4], per_epoch: u64, epochs: u64) -> shardtool_cuda::Result<Self> {
+    /// `per_epoch` batches an epoch, from three pinned buffers used in turn.
+    pub(crate) fn new(
+        pinned: &PinnedAlloc,
+        shape: [usize; 4],
+        per_epoch: u64,
+        epochs: u64,
+    ) -> shardtool_cuda::Result<Self> {
         let free = channel();
         for _ in 0..3 {
             let buffer =

@@ -7,19 +7,15 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// What the stand-in reported at the child's end.
-pub struct Report(Value);
+pub(crate) struct Report(pub(crate) Value);
 
 impl Report {
-    pub fn number(&self, name: &str) -> i64 {
+    pub(crate) fn number(&self, name: &str) -> i64 {
         self.0[name].as_i64().unwrap_or_else(|| panic!("{name} in {}", self.0))
     }
 
-    pub fn text(&self, name: &str) -> &str {
-        self.0[name].as_str().unwrap()
-    }
-
     /// Nothing that a real device would punish, and nothing left behind.
-    pub fn assert_clean(&self) {
+    pub(crate) fn assert_clean(&self) {
         assert_eq!(self.number("violations"), 0, "{}", self.0);
         for left in ["device_memory", "pinned_memory", "events", "streams", "modules", "contexts"] {
             assert_eq!(self.number(left), 0, "{left} left behind: {}", self.0);
@@ -48,7 +44,7 @@ fn driver() -> &'static Path {
 
 /// In the child that runs the test `name`: does `body`, and returns `None`. Otherwise runs that child under the stand-in, with the
 /// environment given, and returns its report; fails when the child does, or when it hangs.
-pub fn with_standin(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<Report> {
+pub(crate) fn with_standin(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<Report> {
     if std::env::var_os("STANDIN_REPORT").is_some() {
         body();
         return None;

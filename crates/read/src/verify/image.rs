@@ -24,7 +24,7 @@ pub(super) fn check(image: &[u8], example: &Example<'_>, entries: Option<&[u8]>)
         let (width, height) = size.ok_or_else(|| undecodable("raw pixels without width and height".to_owned()))?;
         return match decode::decode_raw(format, image, width, height, &limits, &mut vec![]) {
             Ok(_) => Ok(()),
-            Err(error @ (decode::Error::PixelBytes { .. } | decode::Error::ZstdSize { .. })) => {
+            Err(error @ (decode::Error::PixelBytes { .. } | decode::Error::ZstdSize)) => {
                 Err(Fault { name: "PixelsLength", problem: error.to_string() })
             }
             Err(error) => Err(undecodable(error.to_string())),

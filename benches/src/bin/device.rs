@@ -284,16 +284,17 @@ fn step(batches: u64) -> Outcome {
         unsafe { stream.launch_builder(&busy).arg(&mut out).arg(&rounds).launch(grid) }.map(|_| ())
     };
     // How many rounds 5 ms take, measured on a longer run.
-    let mut seconds = |rounds: u32, steps: u64, each: &mut dyn FnMut() -> Outcome| -> Result<f64, Box<dyn std::error::Error>> {
-        stream.synchronize()?;
-        let start = Instant::now();
-        for _ in 0..steps {
-            each()?;
-            work(rounds)?;
-        }
-        stream.synchronize()?;
-        Ok(start.elapsed().as_secs_f64())
-    };
+    let mut seconds =
+        |rounds: u32, steps: u64, each: &mut dyn FnMut() -> Outcome| -> Result<f64, Box<dyn std::error::Error>> {
+            stream.synchronize()?;
+            let start = Instant::now();
+            for _ in 0..steps {
+                each()?;
+                work(rounds)?;
+            }
+            stream.synchronize()?;
+            Ok(start.elapsed().as_secs_f64())
+        };
     seconds(10_000, 3, &mut || Ok(()))?;
     let rounds = (10_000.0 * 0.005 * 10.0 / seconds(10_000, 10, &mut || Ok(()))?) as u32;
     let config = Config { output: output(Dtype::F16, Layout::Nchw), ..Config::default() };

@@ -1,6 +1,6 @@
 """TensorFlow reads what shardtool writes, and shardtool what TensorFlow writes.
 
-Usage: python tensorflow.py SHARDTOOL [PHOTOS]    (run by scripts/test, in the environment `tensorflow`)
+Usage: python with_tensorflow.py SHARDTOOL [PHOTOS]    (run by scripts/test, in the environment `tensorflow`)
 PHOTOS is a folder of class folders; without it the test makes its own images.
 """
 

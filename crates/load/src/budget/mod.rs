@@ -1,0 +1,161 @@
+//! The memory budget: what a configuration needs, what there is, and how it is divided.
+
+mod limit;
+mod scratch;
+
+pub use limit::{Limit, LimitSource};
+pub(crate) use scratch::ScratchPool;
+
+use crate::config::{Config, Content};
+use crate::error::{Error, Result};
+use crate::image;
+use crate::spec::Spec;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// Batches ahead of the caller, unless told otherwise.
+pub(crate) const DEPTH: usize = 2;
+/// Batches a lane must have: one that the caller holds, one being built.
+const FLOOR: u64 = 2;
+
+/// How a loader's memory was computed. All in bytes but counts.
+///
+/// By default the budget is what [`Config::depth`] (or 2) batches ahead need, at most half of what there is; where that is
+/// less than the floor, the floor, as long as there is so much:
+///
+/// - a batch: rows × (pixels + columns)
+/// - wish = source + lanes × (depth + 1) × batch + workers × scratch
+/// - floor = source + lanes × 2 × batch + scratch
+/// - there is: limit ÷ local world − anonymous memory of this process − what its other loaders may still take
+///
+/// Page cache counts as free: the system gives it up when memory is short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arithmetic {
+    /// One batch: pixels, fixed-width columns, ids, flags.
+    pub batch: u64,
+    /// Replicas that this loader serves.
+    pub lanes: u64,
+    /// Worker threads.
+    pub workers: u64,
+    /// Batches ahead that the budget was made for.
+    pub depth: u64,
+    /// Ids that the source holds.
+    pub source: u64,
+    /// Scratch to decode the largest image of a few shards looked at.
+    pub scratch: u64,
+    /// The smallest limit on this process.
+    pub limit: Option<Limit>,
+    /// Processes that share the limit.
+    pub local_world: u64,
+    /// Anonymous memory of this process when the loader was made, without what its loaders hold.
+    pub anonymous: u64,
+    /// Budgets of this process's other loaders.
+    pub others: u64,
+    /// Whether the budget was given.
+    pub given: bool,
+    /// The budget.
+    pub budget: u64,
+}
+
+impl Arithmetic {
+    pub(crate) fn new(config: &Config, spec: &Spec, workers: usize) -> Result<Self> {
+        let mut a = Arithmetic {
+            batch: spec.batch_bytes(),
+            lanes: spec.ranks.len() as u64,
+            workers: workers as u64,
+            depth: config.depth.unwrap_or(DEPTH) as u64,
+            source: spec.plan.source().bytes(),
+            scratch: match &config.content {
+                Content::Images(images) => image::typical_scratch(&spec.input, images),
+                Content::Records | Content::Columns => 0,
+            },
+            limit: limit::limit(Path::new("/")),
+            local_world: config.local_world.into(),
+            anonymous: limit::anonymous(Path::new("/")),
+            others: reserved(),
+            given: config.memory_budget.is_some(),
+            budget: 0,
+        };
+        let there_is = a.there_is();
+        a.budget = match config.memory_budget {
+            Some(budget) => budget,
+            None => a.wish().min((there_is / 2).max(a.floor())),
+        };
+        if a.floor() > if a.given { a.budget } else { there_is } {
+            return Err(Error::Budget(Box::new(a)));
+        }
+        Ok(a)
+    }
+
+    /// Bytes that `depth` batches ahead need.
+    pub fn wish(&self) -> u64 {
+        self.source + self.lanes * (self.depth + 1) * self.batch + self.workers * self.scratch
+    }
+
+    /// Bytes below which nothing works.
+    pub fn floor(&self) -> u64 {
+        self.source + self.lanes * FLOOR * self.batch + self.scratch
+    }
+
+    /// Bytes that this process may still take.
+    pub fn there_is(&self) -> u64 {
+        let limit = self.limit.as_ref().map_or(u64::MAX, |l| l.bytes);
+        (limit / self.local_world).saturating_sub(self.anonymous).saturating_sub(self.others)
+    }
+
+    /// Bytes for decode scratch: a share for each worker, as far as that leaves the floor to batches, and what is left
+    /// when the rest is divided into batches.
+    pub fn scratch_bytes(&self) -> u64 {
+        let batches = self.slots(0) as u64 * self.lanes * self.batch;
+        self.budget.saturating_sub(self.source).saturating_sub(batches)
+    }
+
+    /// Batches that each lane may have in memory, those that the caller holds included, when a batch takes `unforeseen`
+    /// bytes more than planned.
+    pub fn slots(&self, unforeseen: u64) -> usize {
+        let scratch = self.workers * self.scratch;
+        let left = self.budget.saturating_sub(self.source).saturating_sub(scratch);
+        (left / (self.lanes * (self.batch + unforeseen)).max(1)).max(FLOOR) as usize
+    }
+}
+
+impl fmt::Display for Arithmetic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Arithmetic { batch, lanes, source, scratch, anonymous, others, local_world, .. } = self;
+        let (mib, floor) = (|bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)), self.floor());
+        if self.given {
+            write!(f, "the memory budget is {}", mib(self.budget))?;
+        } else if let Some(limit) = &self.limit {
+            let (there_is, all) = (mib(self.there_is()), mib(limit.bytes));
+            write!(f, "there is memory for {there_is}: {all} ({}) / {local_world} local processes", limit.from)?;
+            write!(f, " - {} anonymous - {} of other loaders", mib(*anonymous), mib(*others))?;
+        }
+        write!(f, "; the least is {} = {lanes} replica(s) x 2 batches x {}", mib(floor), mib(*batch))?;
+        write!(f, " + {} of decode scratch + {} of ids", mib(*scratch), mib(*source))?;
+        write!(f, ": take a smaller batch or image, or allow more memory")
+    }
+}
+
+/// Budgets of all loaders of this process, in bytes.
+static RESERVED: Mutex<u64> = Mutex::new(0);
+
+fn reserved() -> u64 {
+    *RESERVED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A loader's part of the process's allowance; given back when dropped.
+pub(crate) struct Reservation(u64);
+
+impl Reservation {
+    pub(crate) fn new(bytes: u64) -> Self {
+        *RESERVED.lock().unwrap_or_else(PoisonError::into_inner) += bytes;
+        Reservation(bytes)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        *RESERVED.lock().unwrap_or_else(PoisonError::into_inner) -= self.0;
+    }
+}

@@ -1,0 +1,89 @@
+//! Scratch memory of decoders, admitted in bytes before an image is decoded.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Bytes that all workers may use together. Who holds some never waits for anything else, so that all who wait are served
+/// in the end; in turn, so that a large image is not put off for ever by small ones.
+pub(crate) struct ScratchPool {
+    most: u64,
+    state: Mutex<Pool>,
+    freed: Condvar,
+}
+
+#[derive(Default)]
+struct Pool {
+    used: u64,
+    /// The next ticket, and the one whose turn it is.
+    tickets: (u64, u64),
+}
+
+/// Bytes held; given back when dropped.
+pub(crate) struct Admitted<'a> {
+    pool: &'a ScratchPool,
+    bytes: u64,
+}
+
+impl ScratchPool {
+    pub(crate) fn new(most: u64) -> Self {
+        ScratchPool { most, state: Mutex::default(), freed: Condvar::new() }
+    }
+
+    /// Waits until so many bytes are free; errs with the size of the pool where they never can be.
+    pub(crate) fn admit(&self, bytes: u64) -> Result<Admitted<'_>, u64> {
+        if bytes > self.most {
+            return Err(self.most);
+        }
+        let mut pool = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let ticket = pool.tickets.0;
+        pool.tickets.0 += 1;
+        while pool.tickets.1 != ticket || pool.used + bytes > self.most {
+            pool = self.freed.wait(pool).unwrap_or_else(PoisonError::into_inner);
+        }
+        pool.tickets.1 += 1;
+        pool.used += bytes;
+        let others = pool.tickets.0 != pool.tickets.1;
+        drop(pool);
+        if others {
+            self.freed.notify_all();
+        }
+        Ok(Admitted { pool: self, bytes })
+    }
+}
+
+impl Drop for Admitted<'_> {
+    fn drop(&mut self) {
+        let mut pool = self.pool.state.lock().unwrap_or_else(PoisonError::into_inner);
+        pool.used -= self.bytes;
+        let others = pool.tickets.0 != pool.tickets.1;
+        drop(pool);
+        if others {
+            self.pool.freed.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn never_more_than_the_pool_and_all_are_served() {
+        let (pool, used) = (ScratchPool::new(100), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for thread in 0..8u64 {
+                let (pool, used) = (&pool, &used);
+                scope.spawn(move || {
+                    for i in 0..500u64 {
+                        let bytes = 1 + (thread * 31 + i * 17) % 100;
+                        let held = pool.admit(bytes).map_err(drop).unwrap();
+                        assert!(used.fetch_add(bytes, Ordering::SeqCst) + bytes <= 100);
+                        used.fetch_sub(bytes, Ordering::SeqCst);
+                        drop(held);
+                    }
+                });
+            }
+        });
+        assert_eq!(pool.admit(101).err(), Some(100));
+    }
+}

@@ -1,0 +1,314 @@
+//! Columns beside the images: from the features of records to arrays over a batch.
+
+use crate::bad::Fault;
+use crate::config::{ColumnSpec, Layout};
+use crate::error::{Error, Result};
+use crate::input::Input;
+use shardtool_format::example::{Example, Feature};
+use shardtool_format::manifest::Kind;
+use shardtool_read::{Record, Split};
+
+/// What loss functions ignore: the label of a masked row.
+const MASKED_LABEL: i64 = -100;
+
+/// Values of one column of a batch of N rows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    /// Integers, `[N, width]`.
+    Int64(Vec<i64>),
+    /// Floats, `[N, width]`.
+    Float(Vec<f32>),
+    /// Integers of all rows, one after the other; row i's end at `offsets[i + 1]`.
+    RaggedInt64 {
+        /// `[N + 1]`, from 0.
+        offsets: Vec<i64>,
+        /// Of all rows.
+        values: Vec<i64>,
+    },
+    /// Floats of all rows.
+    RaggedFloat {
+        /// `[N + 1]`, from 0.
+        offsets: Vec<i64>,
+        /// Of all rows.
+        values: Vec<f32>,
+    },
+    /// Byte strings of all rows.
+    Bytes {
+        /// `[N + 1]`, from 0.
+        offsets: Vec<i64>,
+        /// Of all rows.
+        values: Vec<u8>,
+    },
+}
+
+/// A column as it will be: its feature's type known, its layout chosen.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    pub(crate) feature: String,
+    pub(crate) shape: Shape,
+    /// What is subtracted from its stored values: 0 but for the label.
+    offset: i64,
+    /// What masked rows hold.
+    masked: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Int64(usize),
+    Float(usize),
+    RaggedInt64,
+    RaggedFloat,
+    Bytes,
+}
+
+/// One row's values of one column; keeps its memory from batch to batch.
+#[derive(Debug)]
+pub(crate) enum Cell {
+    Int64(Vec<i64>),
+    Float(Vec<f32>),
+    Bytes(Vec<u8>),
+}
+
+impl Column {
+    /// Settles the columns of a configuration; without one, the label where the dataset has it.
+    pub(crate) fn settle(specs: Option<&[ColumnSpec]>, input: &Input) -> Result<Vec<Column>> {
+        let split = &input.splits()[0];
+        let manifest = split.manifest();
+        let known = Known::new(split);
+        match (specs, &manifest.label) {
+            (Some(specs), _) => specs.iter().map(|spec| Column::of(spec, split, &known)).collect(),
+            (None, Some(label)) if known.kind(label).is_some() => {
+                let layout = Layout::Auto;
+                Ok(vec![Column::of(&ColumnSpec { feature: label.clone(), layout }, split, &known)?])
+            }
+            (None, _) => Ok(vec![]),
+        }
+    }
+
+    fn of(spec: &ColumnSpec, split: &Split, known: &Known) -> Result<Column> {
+        let ColumnSpec { feature, layout } = spec;
+        let none = || Error::NoFeature { feature: feature.clone(), known: known.names() };
+        let (kind, count) = known.kind(feature).ok_or_else(none)?;
+        let shape = match (*layout, kind) {
+            (Layout::Numbers { width: 0 }, _) => return Err(Error::Zero { option: "width" }),
+            (Layout::Auto, Kind::Int64) if count == 1 => Shape::Int64(1),
+            (Layout::Auto, Kind::Float) if count == 1 => Shape::Float(1),
+            (Layout::Auto | Layout::Ragged, Kind::Int64) => Shape::RaggedInt64,
+            (Layout::Auto | Layout::Ragged, Kind::Float) => Shape::RaggedFloat,
+            (Layout::Numbers { width }, Kind::Int64) => Shape::Int64(width),
+            (Layout::Numbers { width }, Kind::Float) => Shape::Float(width),
+            (Layout::Auto | Layout::Bytes, Kind::Bytes) => Shape::Bytes,
+            (Layout::Numbers { .. }, Kind::Bytes) => return Err(wrong(feature, kind, "numbers")),
+            (Layout::Ragged, Kind::Bytes) => return Err(wrong(feature, kind, "ragged numbers")),
+            (Layout::Bytes, _) => return Err(wrong(feature, kind, "byte strings")),
+        };
+        let label = split.manifest().label.as_deref() == Some(feature.as_str()) && kind == Kind::Int64;
+        let (offset, masked) = if label { (split.manifest().label_offset, MASKED_LABEL) } else { (0, 0) };
+        Ok(Column { feature: feature.clone(), shape, offset, masked })
+    }
+
+    pub(crate) fn cell(&self) -> Cell {
+        match self.shape {
+            Shape::Int64(_) | Shape::RaggedInt64 => Cell::Int64(vec![]),
+            Shape::Float(_) | Shape::RaggedFloat => Cell::Float(vec![]),
+            Shape::Bytes => Cell::Bytes(vec![]),
+        }
+    }
+
+    /// Bytes that a row takes in every batch; ragged values come on top.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        match self.shape {
+            Shape::Int64(width) => 16 * width as u64,
+            Shape::Float(width) => 8 * width as u64,
+            Shape::RaggedInt64 | Shape::RaggedFloat | Shape::Bytes => 8,
+        }
+    }
+
+    /// What of `held` bytes no plan can foresee: all of a ragged column, nothing of another.
+    pub(crate) fn unforeseen(&self, held: u64) -> u64 {
+        if self.width().is_none() { held } else { 0 }
+    }
+
+    /// Numbers a row; ragged columns and byte strings have no such width.
+    pub(crate) fn width(&self) -> Option<usize> {
+        match self.shape {
+            Shape::Int64(width) | Shape::Float(width) => Some(width),
+            Shape::RaggedInt64 | Shape::RaggedFloat | Shape::Bytes => None,
+        }
+    }
+
+    /// Fills a cell from a record: from the shard's index where it has the feature, else from the Example, which is parsed
+    /// at most once a record.
+    pub(crate) fn read<'r>(
+        &self,
+        record: &'r Record,
+        example: &mut Option<Example<'r>>,
+        cell: &mut Cell,
+    ) -> std::result::Result<(), Fault> {
+        cell.clear();
+        if self.width() == Some(1) && self.read_index(record, cell)? {
+            return Ok(());
+        }
+        if example.is_none() {
+            *example = Some(record.example()?);
+        }
+        let feature = example.as_ref().and_then(|e| e.get(&self.feature)).unwrap_or(Feature::Empty);
+        match (feature, &mut *cell) {
+            (Feature::Int64(list), Cell::Int64(values)) => {
+                values.extend(list.iter().map(|v| v.wrapping_sub(self.offset)))
+            }
+            (Feature::Float(list), Cell::Float(values)) => values.extend(list.iter()),
+            (Feature::Bytes(list), Cell::Bytes(values)) => {
+                let found = feature.count();
+                let one = list.single().ok_or_else(|| self.count(1, found))?;
+                values.extend_from_slice(one);
+            }
+            (Feature::Empty, Cell::Bytes(_)) => return Err(self.count(1, 0)),
+            (Feature::Empty, _) => {}
+            _ => return Err(Fault::Type { feature: self.feature.clone() }),
+        }
+        match self.width() {
+            Some(width) if cell.len() != width => Err(self.count(width, cell.len())),
+            _ => Ok(()),
+        }
+    }
+
+    fn read_index(&self, record: &Record, cell: &mut Cell) -> std::result::Result<bool, Fault> {
+        let (shard, row) = (record.shard(), record.row());
+        match cell {
+            Cell::Int64(values) => {
+                let value = shard.feature::<i64>(&self.feature)?.and_then(|c| c.get(row));
+                values.extend(value.map(|v| v.wrapping_sub(self.offset)));
+            }
+            Cell::Float(values) => values.extend(shard.feature::<f32>(&self.feature)?.and_then(|c| c.get(row))),
+            Cell::Bytes(_) => {}
+        }
+        Ok(cell.len() == 1)
+    }
+
+    /// Fills the cell of a row that shows no sample.
+    pub(crate) fn mask(&self, cell: &mut Cell) {
+        cell.clear();
+        let width = self.width().unwrap_or(0);
+        match cell {
+            Cell::Int64(values) => values.resize(width, self.masked),
+            Cell::Float(values) => values.resize(width, 0.0),
+            Cell::Bytes(_) => {}
+        }
+    }
+
+    /// An empty column, to be filled by [`Values::push`].
+    pub(crate) fn values(&self) -> Values {
+        let offsets = vec![0];
+        match self.shape {
+            Shape::Int64(_) => Values::Int64(vec![]),
+            Shape::Float(_) => Values::Float(vec![]),
+            Shape::RaggedInt64 => Values::RaggedInt64 { offsets, values: vec![] },
+            Shape::RaggedFloat => Values::RaggedFloat { offsets, values: vec![] },
+            Shape::Bytes => Values::Bytes { offsets, values: vec![] },
+        }
+    }
+
+    fn count(&self, expected: usize, found: usize) -> Fault {
+        Fault::Values { feature: self.feature.clone(), expected, found }
+    }
+}
+
+impl Cell {
+    fn clear(&mut self) {
+        match self {
+            Cell::Int64(values) => values.clear(),
+            Cell::Float(values) => values.clear(),
+            Cell::Bytes(values) => values.clear(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Cell::Int64(values) => values.len(),
+            Cell::Float(values) => values.len(),
+            Cell::Bytes(values) => values.len(),
+        }
+    }
+
+    /// Bytes of memory that it keeps.
+    pub(crate) fn held(&self) -> u64 {
+        (match self {
+            Cell::Int64(values) => 8 * values.capacity(),
+            Cell::Float(values) => 4 * values.capacity(),
+            Cell::Bytes(values) => values.capacity(),
+        }) as u64
+    }
+}
+
+impl Values {
+    /// Appends a row.
+    pub(crate) fn push(&mut self, cell: &Cell) {
+        match (self, cell) {
+            (Values::Int64(values), Cell::Int64(cell)) => values.extend_from_slice(cell),
+            (Values::Float(values), Cell::Float(cell)) => values.extend_from_slice(cell),
+            (Values::RaggedInt64 { offsets, values }, Cell::Int64(cell)) => append(offsets, values, cell),
+            (Values::RaggedFloat { offsets, values }, Cell::Float(cell)) => append(offsets, values, cell),
+            (Values::Bytes { offsets, values }, Cell::Bytes(cell)) => append(offsets, values, cell),
+            _ => unreachable!("cells are made by the column that they go into"),
+        }
+    }
+
+    /// Bytes of memory that it keeps.
+    pub(crate) fn held(&self) -> u64 {
+        (match self {
+            Values::Int64(values) => 8 * values.capacity(),
+            Values::Float(values) => 4 * values.capacity(),
+            Values::RaggedInt64 { offsets, values } => 8 * (offsets.capacity() + values.capacity()),
+            Values::RaggedFloat { offsets, values } => 8 * offsets.capacity() + 4 * values.capacity(),
+            Values::Bytes { offsets, values } => 8 * offsets.capacity() + values.capacity(),
+        }) as u64
+    }
+}
+
+fn append<T: Copy>(offsets: &mut Vec<i64>, values: &mut Vec<T>, cell: &[T]) {
+    values.extend_from_slice(cell);
+    offsets.push(values.len() as i64);
+}
+
+fn wrong(feature: &str, kind: Kind, layout: &'static str) -> Error {
+    Error::Layout { feature: feature.to_owned(), kind: kind.name(), layout }
+}
+
+/// What is known of a split's features: from the manifest, and from one of its records.
+struct Known {
+    features: Vec<(String, Kind, usize)>,
+}
+
+impl Known {
+    /// A manifest tells types; how many values a record holds, the first record tells. An unreadable first record leaves
+    /// counts unknown: one is taken for scalar.
+    fn new(split: &Split) -> Self {
+        let listed = &split.manifest().features;
+        let mut features: Vec<_> = listed.iter().map(|f| (f.name.clone(), f.kind, 1)).collect();
+        let record = if split.len() > 0 { split.get(0).ok() } else { None };
+        let example = record.as_ref().and_then(|r| r.example().ok());
+        for (name, feature) in example.iter().flat_map(|e| e.features()) {
+            let kind = match feature {
+                Feature::Empty => continue,
+                Feature::Bytes(_) => Kind::Bytes,
+                Feature::Float(_) => Kind::Float,
+                Feature::Int64(_) => Kind::Int64,
+            };
+            match features.iter_mut().find(|(n, ..)| n == name) {
+                Some(known) => known.2 = feature.count(),
+                None if listed.is_empty() => features.push(((*name).to_owned(), kind, feature.count())),
+                None => {}
+            }
+        }
+        Known { features }
+    }
+
+    fn kind(&self, feature: &str) -> Option<(Kind, usize)> {
+        self.features.iter().find(|(name, ..)| name == feature).map(|(_, kind, count)| (*kind, *count))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.features.iter().map(|(name, ..)| name.clone()).collect()
+    }
+}

@@ -1,0 +1,350 @@
+//! What workers and callers share: which batch is next, which is being built, which is ready.
+
+use crate::bad::BadList;
+use crate::batch::{Memory, Slot};
+use crate::budget::{Arithmetic, Reservation, ScratchPool};
+use crate::error::{Error, Result};
+use crate::memory::BatchAlloc;
+use crate::spec::Spec;
+use crate::stats::Meters;
+use crate::tune::Tuning;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+pub(crate) struct Engine {
+    pub(crate) spec: Spec,
+    pub(crate) arithmetic: Arithmetic,
+    pub(crate) scratch: ScratchPool,
+    pub(crate) meters: Meters,
+    pub(crate) bad: BadList,
+    alloc: Arc<dyn BatchAlloc>,
+    state: Mutex<State>,
+    /// Workers wait here for something to do.
+    work: Condvar,
+    /// Callers wait here for a batch.
+    ready: Condvar,
+    _reservation: Reservation,
+}
+
+pub(crate) struct State {
+    pub(crate) lanes: Vec<Lane>,
+    pub(crate) tuning: Tuning,
+    stop: bool,
+    free: Vec<Memory>,
+    /// The most that a batch took beyond its plan so far, in bytes.
+    unforeseen: u64,
+}
+
+/// One replica's batches, in order.
+pub(crate) struct Lane {
+    /// Where the next batch to be built stands.
+    next: (u64, u64),
+    /// Where the caller stands.
+    delivered: (u64, u64),
+    queue: VecDeque<Item>,
+    /// Batches in memory: being built, ready, or held by the caller.
+    live: usize,
+    /// No batch is begun any more, until the caller goes elsewhere.
+    stopped: bool,
+}
+
+enum Item {
+    Batch(Arc<Slot>),
+    EpochEnd,
+}
+
+impl Lane {
+    fn new() -> Self {
+        Lane { next: (0, 0), delivered: (0, 0), queue: VecDeque::new(), live: 0, stopped: false }
+    }
+
+    fn queued(&self) -> usize {
+        self.queue.iter().filter(|i| matches!(i, Item::Batch(_))).count()
+    }
+
+    pub(crate) fn ready(&self) -> usize {
+        self.queue.iter().filter(|i| matches!(i, Item::Batch(b) if b.is_complete())).count()
+    }
+
+    pub(crate) fn held(&self) -> usize {
+        self.live - self.queued()
+    }
+}
+
+/// What a caller gets.
+pub(crate) enum Delivery {
+    Batch(Arc<Slot>),
+    EpochEnd,
+}
+
+impl Engine {
+    pub(crate) fn new(
+        spec: Spec,
+        arithmetic: Arithmetic,
+        reservation: Reservation,
+        tuning: Tuning,
+        alloc: Arc<dyn BatchAlloc>,
+    ) -> Self {
+        let lanes = spec.ranks.iter().map(|_| Lane::new()).collect();
+        Engine {
+            scratch: ScratchPool::new(arithmetic.scratch_bytes()),
+            meters: Meters::default(),
+            bad: BadList::new(spec.max_bad),
+            alloc,
+            state: Mutex::new(State { lanes, tuning, stop: false, free: vec![], unforeseen: 0 }),
+            work: Condvar::new(),
+            ready: Condvar::new(),
+            arithmetic,
+            spec,
+            _reservation: reservation,
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Rows for a worker: the next of the batch it is at, or of another; `None` when the loader ends. Waits while there
+    /// is nothing to do.
+    pub(crate) fn claim(self: &Arc<Self>, worker: usize, at: &mut Option<Arc<Slot>>) -> Option<Range<usize>> {
+        loop {
+            if let Some(rows) = at.as_ref().and_then(|slot| slot.claim(self.spec.claim())) {
+                return Some(rows);
+            }
+            // Outside the lock, which a batch takes when it is dropped.
+            *at = None;
+            let mut state = self.lock();
+            let mut waiting = None;
+            let slot = loop {
+                if state.stop {
+                    break None;
+                }
+                if worker < state.tuning.workers
+                    && let Some(slot) = self.open(&mut state)
+                {
+                    break Some(slot);
+                }
+                waiting.get_or_insert_with(Instant::now);
+                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            };
+            drop(state);
+            if let Some(since) = waiting {
+                self.meters.slot_wait.add(since.elapsed(), 1);
+            }
+            *at = Some(slot?);
+        }
+    }
+
+    /// A batch with rows to claim, of the lane that has the fewest batches.
+    fn open(self: &Arc<Self>, state: &mut State) -> Option<Arc<Slot>> {
+        let mut lanes: Vec<_> = (0..state.lanes.len()).collect();
+        lanes.sort_by_key(|lane| state.lanes[*lane].queued());
+        lanes.into_iter().find_map(|lane| {
+            let last = state.lanes[lane].queue.iter().rev().find_map(|item| match item {
+                Item::Batch(slot) => Some(slot),
+                Item::EpochEnd => None,
+            });
+            match last {
+                Some(slot) if slot.unclaimed() => Some(slot.clone()),
+                _ => self.begin(state, lane),
+            }
+        })
+    }
+
+    /// Begins the lane's next batch, if there may be one.
+    fn begin(self: &Arc<Self>, state: &mut State, number: usize) -> Option<Arc<Slot>> {
+        let slots = self.slots(state);
+        let lane = &mut state.lanes[number];
+        let (epoch, p) = lane.next;
+        if lane.stopped || self.spec.epochs.is_some_and(|n| epoch >= n) {
+            return None;
+        }
+        if lane.live >= slots || lane.queued() >= state.tuning.depth {
+            return None;
+        }
+        let memory = match state.free.pop() {
+            Some(memory) => memory,
+            None => match self.allocate() {
+                Ok(memory) => memory,
+                Err(error) => {
+                    state.tuning.refused = Some(error);
+                    lane.stopped = true;
+                    self.ready.notify_all();
+                    return None;
+                }
+            },
+        };
+        let after = self.spec.plan.schedule().after(epoch, p);
+        let slot = Arc::new(Slot::new(self, number, (epoch, p), after, memory));
+        lane.live += 1;
+        lane.next = after;
+        lane.queue.push_back(Item::Batch(slot.clone()));
+        if after.0 != epoch {
+            lane.queue.push_back(Item::EpochEnd);
+        }
+        // Others may claim its rows as well.
+        self.work.notify_all();
+        Some(slot)
+    }
+
+    fn allocate(&self) -> Result<Memory> {
+        let row_bytes = self.spec.row_bytes();
+        let bytes = row_bytes * self.spec.batch;
+        let pixels = match self.spec.image_size() {
+            Some(_) => {
+                let buffer = self.alloc.alloc(bytes).map_err(|source| Error::Alloc { bytes, source })?;
+                Some((buffer, row_bytes))
+            }
+            None => None,
+        };
+        Ok(Memory::new(self.spec.batch, &self.spec.columns, pixels))
+    }
+
+    /// Batches that a lane may have in memory.
+    pub(crate) fn slots(&self, state: &State) -> usize {
+        self.arithmetic.slots(state.unforeseen)
+    }
+
+    /// Says that rows of a batch are done.
+    pub(crate) fn finish(&self, slot: &Slot, rows: usize) {
+        if slot.finish(rows) {
+            let mut state = self.lock();
+            state.unforeseen = state.unforeseen.max(slot.unforeseen());
+            drop(state);
+            self.ready.notify_all();
+        }
+    }
+
+    /// Ends a batch with an error: what comes before it is still delivered, nothing after it is begun.
+    pub(crate) fn fail(&self, slot: &Slot, error: Error) {
+        slot.fail(error);
+        self.lock().lanes[slot.lane].stopped = true;
+    }
+
+    /// The lane's next batch; waits for it.
+    pub(crate) fn next(&self, number: usize) -> Result<Delivery> {
+        let called = Instant::now();
+        let mut starving: Option<Instant> = None;
+        let mut waited = false;
+        let mut state = self.lock();
+        loop {
+            let slots = self.slots(&state);
+            let lane = &mut state.lanes[number];
+            match lane.queue.front() {
+                Some(Item::EpochEnd) => {
+                    lane.queue.pop_front();
+                    return Ok(Delivery::EpochEnd);
+                }
+                Some(Item::Batch(slot)) if slot.is_complete() => {
+                    let slot = slot.clone();
+                    lane.queue.pop_front();
+                    if let Some(error) = slot.failure() {
+                        // What is dropped here takes the lock.
+                        let rest = std::mem::take(&mut lane.queue);
+                        drop(state);
+                        drop((rest, slot));
+                        return Err(error);
+                    }
+                    lane.delivered = slot.after;
+                    let (ready, waited) = (lane.ready(), if waited { called.elapsed() } else { Duration::ZERO });
+                    state.tuning.delivered(waited, ready, slots);
+                    drop(state);
+                    self.work.notify_all();
+                    self.meters.consumer_wait.add(waited, 1);
+                    return Ok(Delivery::Batch(slot));
+                }
+                Some(Item::Batch(_)) => starving = None,
+                None if lane.stopped => return Err(state.tuning.refused.take().unwrap_or(Error::Stopped)),
+                None if self.spec.epochs.is_some_and(|n| lane.next.0 >= n) => return Ok(Delivery::EpochEnd),
+                None if lane.live >= slots => {
+                    let since = *starving.get_or_insert_with(Instant::now);
+                    let waited = since.elapsed();
+                    if waited >= self.spec.starve_after {
+                        return Err(Error::Starved { held: lane.held(), slots, waited });
+                    }
+                }
+                None => starving = None,
+            }
+            waited = true;
+            state = match starving {
+                Some(since) => {
+                    let left = self.spec.starve_after.saturating_sub(since.elapsed());
+                    self.ready.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.ready.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    /// Sends a lane elsewhere: what was built ahead is given up.
+    pub(crate) fn seek(&self, number: usize, (epoch, p): (u64, u64)) {
+        let mut state = self.lock();
+        let lane = &mut state.lanes[number];
+        let at = self.spec.plan.schedule().settle(epoch, p);
+        (lane.next, lane.delivered, lane.stopped) = (at, at, false);
+        let given_up = std::mem::take(&mut lane.queue);
+        drop(state);
+        for item in &given_up {
+            if let Item::Batch(slot) = item {
+                slot.make_void();
+            }
+        }
+        drop(given_up);
+        self.work.notify_all();
+    }
+
+    /// Begins `epoch`, keeping what was built ahead where it is the beginning of that epoch.
+    pub(crate) fn start_epoch(&self, number: usize, epoch: u64) {
+        let mut state = self.lock();
+        let lane = &mut state.lanes[number];
+        if lane.delivered == (epoch, 0) && !lane.stopped {
+            if let Some(Item::EpochEnd) = lane.queue.front() {
+                lane.queue.pop_front();
+            }
+            return;
+        }
+        drop(state);
+        self.seek(number, (epoch, 0));
+    }
+
+    pub(crate) fn delivered(&self, number: usize) -> (u64, u64) {
+        self.lock().lanes[number].delivered
+    }
+
+    /// Takes back the memory of a batch that nobody needs any more.
+    pub(crate) fn give_back(&self, lane: usize, memory: Memory) {
+        let mut state = self.lock();
+        state.lanes[lane].live -= 1;
+        let live: usize = state.lanes.iter().map(|l| l.live).sum();
+        let most = self.slots(&state) * state.lanes.len();
+        let surplus = match state.stop || live + state.free.len() >= most {
+            true => Some(memory),
+            false => {
+                state.free.push(memory);
+                None
+            }
+        };
+        drop(state);
+        drop(surplus);
+        self.work.notify_all();
+        self.ready.notify_all();
+    }
+
+    /// Tells every worker to end, and gives up what was built ahead.
+    pub(crate) fn stop(&self) {
+        let mut state = self.lock();
+        state.stop = true;
+        let free = std::mem::take(&mut state.free);
+        let queues: Vec<_> = state.lanes.iter_mut().map(|l| std::mem::take(&mut l.queue)).collect();
+        drop(state);
+        for item in queues.iter().flatten() {
+            if let Item::Batch(slot) = item {
+                slot.make_void();
+            }
+        }
+        drop((free, queues));
+        self.work.notify_all();
+    }
+}

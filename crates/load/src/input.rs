@@ -1,0 +1,89 @@
+//! The splits that a loader reads, as one sequence of ids.
+
+use crate::error::{Error, Result};
+use shardtool_order::mixture_fingerprint;
+use shardtool_read::{Shard, Split};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Several splits, their ids counted through.
+#[derive(Debug, Clone)]
+pub(crate) struct Input {
+    splits: Vec<Split>,
+    /// The first id of each split, then the number of all.
+    starts: Vec<u64>,
+}
+
+/// Where a sample lies.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) split: &'a Split,
+    pub(crate) shard: usize,
+    pub(crate) row: u64,
+}
+
+impl Input {
+    pub(crate) fn new(splits: Vec<Split>) -> Result<Self> {
+        if splits.is_empty() {
+            return Err(Error::NoSplits);
+        }
+        let mut starts = vec![0];
+        for split in &splits {
+            starts.push(starts[starts.len() - 1] + split.len());
+        }
+        Ok(Input { splits, starts })
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.starts[self.starts.len() - 1]
+    }
+
+    pub(crate) fn splits(&self) -> &[Split] {
+        &self.splits
+    }
+
+    /// Records of each shard, through all splits.
+    pub(crate) fn shard_records(&self) -> Vec<u64> {
+        self.splits.iter().flat_map(|s| s.entry().shards.iter().map(|shard| shard.records)).collect()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.splits.iter().map(|s| s.entry().bytes()).sum()
+    }
+
+    /// The fingerprint that resume states carry: a split's own, or that of the mixture.
+    pub(crate) fn fingerprint(&self) -> u32 {
+        let prints: Vec<_> = self.splits.iter().map(|s| s.entry().fingerprint()).collect();
+        match prints[..] {
+            [one] => one,
+            _ => mixture_fingerprint(&prints),
+        }
+    }
+
+    pub(crate) fn locate(&self, id: u64) -> shardtool_read::Result<Place<'_>> {
+        let number = self.starts.partition_point(|start| *start <= id).clamp(1, self.splits.len()) - 1;
+        let split = &self.splits[number];
+        let (shard, row) = split.locate(id - self.starts[number])?;
+        Ok(Place { split, shard, row })
+    }
+
+    pub(crate) fn will_need(&self, id: u64) {
+        if let Ok(place) = self.locate(id) {
+            place.split.will_need(id - self.starts[self.number(place.split)]);
+        }
+    }
+
+    fn number(&self, split: &Split) -> usize {
+        self.splits.iter().position(|s| std::ptr::eq(s, split)).unwrap_or(0)
+    }
+}
+
+impl Place<'_> {
+    pub(crate) fn open(&self) -> shardtool_read::Result<Arc<Shard>> {
+        self.split.shard(self.shard)
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.split.shard_path(self.shard)
+    }
+}

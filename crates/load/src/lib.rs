@@ -1,0 +1,51 @@
+//! After `read`, `order` and `decode` in the data's way: what a trainer calls. Workers take samples in order, write each
+//! straight into its place in a batch, and the caller gets the batches in order, in memory that stays below a bound.
+//!
+//! ```text
+//! (epoch, p) ─plan─▶ batch of rows ─claim─▶ worker: read + CRC ▸ decode ▸ crop, resize, flip ─▶ row ─▶ ready ─▶ caller
+//!                        ▲                                                                                        │
+//!                        └───────────────────────────── memory, used again ◀────────────── drop ──────────────────┘
+//! ```
+//!
+//! | module | its job |
+//! |---|---|
+//! | `config` | what a loader is made from, as plain data |
+//! | `spec` | the same, settled against the dataset |
+//! | `input` | several splits as one sequence of ids |
+//! | `budget` | limits of the container, the arithmetic of memory, scratch admitted in bytes |
+//! | `memory` | where batches lie; rows written by several threads (the only unsafe code) |
+//! | `columns` | features of records to arrays over a batch |
+//! | `batch` | a batch, being built and delivered |
+//! | `image` | one stored image to its row |
+//! | `worker` | one thread: claims rows, makes samples, deals with bad ones |
+//! | `bad` | bad samples and what happens to them |
+//! | `engine` | what workers and callers share: order of batches, waiting, ends |
+//! | `tune` | depth and workers, adjusted to the caller |
+//! | `stats` | where the time goes |
+//! | `loader` | the loader itself |
+
+mod bad;
+mod batch;
+mod budget;
+mod columns;
+mod config;
+mod engine;
+mod error;
+mod image;
+mod input;
+mod loader;
+mod memory;
+mod spec;
+mod stats;
+mod tune;
+mod worker;
+
+pub use bad::{BadSample, Fault, OnBad};
+pub use batch::Batch;
+pub use budget::{Arithmetic, Limit, LimitSource};
+pub use columns::Values;
+pub use config::{ColumnSpec, Config, Content, Images, Layout};
+pub use error::{Error, Result};
+pub use loader::{LoadPlan, Loader};
+pub use memory::{BatchAlloc, BatchBuffer, HostAlloc};
+pub use tune::Why;

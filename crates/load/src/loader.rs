@@ -1,0 +1,148 @@
+//! The loader: what a trainer calls.
+
+use crate::bad::BadSample;
+use crate::batch::Batch;
+use crate::budget::{Arithmetic, DEPTH, Reservation};
+use crate::config::Config;
+use crate::engine::{Delivery, Engine};
+use crate::error::{Error, Result};
+use crate::spec::Spec;
+use crate::tune::{Fixed, Tuning};
+use crate::worker::Worker;
+use shardtool_order::{ResumeState, Schedule};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Delivers batches in order while workers build the next ones. Dropping it ends and joins its workers; batches that the
+/// caller still holds stay valid.
+pub struct Loader {
+    /// First, so that workers end before anything else is dropped.
+    _crew: Arc<Crew>,
+    engine: Arc<Engine>,
+    lane: usize,
+}
+
+/// The workers; joined when the last loader of a group is dropped.
+struct Crew {
+    engine: Arc<Engine>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.engine.stop();
+        for thread in self.threads.drain(..) {
+            // A worker catches panics itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Loader {
+    /// A loader of [`Config::replica`]. Its workers start at once.
+    ///
+    /// # Errors
+    /// A configuration that contradicts itself or the dataset, or does not fit its memory ([`Error::Budget`]).
+    pub fn new(config: &Config) -> Result<Self> {
+        let mut group = Self::group(config, &[config.replica.rank()])?;
+        Ok(group.remove(0))
+    }
+
+    /// Loaders for several replicas of one process, fed by one set of workers: one for each of `ranks`, of
+    /// [`Config::replica`]'s world. The memory budget is for all of them together.
+    ///
+    /// # Errors
+    /// As [`Loader::new`]; [`Error::Ranks`].
+    pub fn group(config: &Config, ranks: &[u32]) -> Result<Vec<Self>> {
+        let (spec, arithmetic) = settle(config, ranks)?;
+        let workers = arithmetic.workers as usize;
+        let fixed = Fixed { workers: config.workers.is_some(), depth: config.depth.is_some() };
+        let tuning = Tuning::new(workers, config.depth.unwrap_or(DEPTH), fixed);
+        let reservation = Reservation::new(arithmetic.budget);
+        let engine = Arc::new(Engine::new(spec, arithmetic, reservation, tuning, config.alloc.clone()));
+        let mut crew = Crew { engine: engine.clone(), threads: Vec::with_capacity(workers) };
+        for number in 0..workers {
+            let worker = Worker::new(engine.clone(), number);
+            let thread = std::thread::Builder::new().name(format!("shardtool-load-{number}"));
+            crew.threads.push(thread.spawn(|| worker.run()).map_err(Error::Thread)?);
+        }
+        let crew = Arc::new(crew);
+        let lanes = 0..ranks.len();
+        Ok(lanes.map(|lane| Loader { _crew: crew.clone(), engine: engine.clone(), lane }).collect())
+    }
+
+    /// What a configuration comes to, without starting anything.
+    ///
+    /// # Errors
+    /// As [`Loader::new`].
+    pub fn plan(config: &Config) -> Result<LoadPlan> {
+        let (spec, memory) = settle(config, &[config.replica.rank()])?;
+        let schedule = spec.plan.schedule().clone();
+        Ok(LoadPlan { schedule, memory })
+    }
+
+    /// The next batch; `None` at an epoch's end, after which the next call begins the next epoch. Waits for it.
+    ///
+    /// # Errors
+    /// Whatever ended the run, once everything before it was delivered; [`Error::Starved`] when the caller holds every
+    /// batch that the budget allows, after which it may drop some and call again.
+    pub fn next_batch(&mut self) -> Result<Option<Batch>> {
+        match self.engine.next(self.lane)? {
+            Delivery::Batch(slot) => Ok(Some(Batch(slot))),
+            Delivery::EpochEnd => Ok(None),
+        }
+    }
+
+    /// Goes to the beginning of an epoch. What was built ahead is kept where it is that epoch's.
+    pub fn start_epoch(&mut self, epoch: u64) {
+        self.engine.start_epoch(self.lane, epoch);
+    }
+
+    /// The state to resume from: counts what was delivered, not what was built ahead.
+    pub fn state(&self) -> ResumeState {
+        self.engine.spec.state(self.engine.delivered(self.lane))
+    }
+
+    /// Goes on from a state, of this or any other number of replicas, batch size or threads.
+    ///
+    /// # Errors
+    /// A state of another dataset, source, order or seed.
+    pub fn load_state(&mut self, state: &ResumeState) -> Result<()> {
+        let at = self.engine.spec.plan.resume(state, self.engine.spec.fingerprint)?;
+        self.engine.seek(self.lane, at);
+        Ok(())
+    }
+
+    /// Steps of an epoch, the same for every replica.
+    #[expect(clippy::len_without_is_empty, reason = "an epoch without a step is refused")]
+    pub fn len(&self) -> u64 {
+        self.engine.spec.plan.schedule().steps(0)
+    }
+
+    /// Steps left in the epoch at hand.
+    pub fn steps_left(&self) -> u64 {
+        self.engine.spec.plan.schedule().steps(self.engine.delivered(self.lane).1)
+    }
+
+    /// The bad samples of this run so far, each once, by all its replicas in this process.
+    pub fn bad_samples(&self) -> Vec<Arc<BadSample>> {
+        self.engine.bad.list()
+    }
+}
+
+/// What a configuration comes to.
+#[derive(Debug, Clone)]
+pub struct LoadPlan {
+    /// Steps, samples of each replica, what is dropped.
+    pub schedule: Schedule,
+    /// The memory it takes.
+    pub memory: Arithmetic,
+}
+
+fn settle(config: &Config, ranks: &[u32]) -> Result<(Spec, Arithmetic)> {
+    let spec = Spec::new(config, ranks)?;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = config.workers.unwrap_or((processors / config.local_world as usize).max(1));
+    let arithmetic = Arithmetic::new(config, &spec, workers)?;
+    Ok((spec, arithmetic))
+}

@@ -1,0 +1,117 @@
+//! A configuration, settled: what the workers of a loader need to know, fixed for its life.
+
+use crate::bad::OnBad;
+use crate::columns::Column;
+use crate::config::{Config, Content};
+use crate::error::{Error, Result};
+use crate::input::Input;
+use shardtool_order::{Plan, Replicas, ResumeState, Source};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) struct Spec {
+    pub(crate) input: Input,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) fingerprint: u32,
+    /// The replicas served, one a lane.
+    pub(crate) ranks: Vec<u32>,
+    pub(crate) batch: usize,
+    pub(crate) content: Content,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) on_bad: OnBad,
+    pub(crate) max_bad: u64,
+    pub(crate) epochs: Option<u64>,
+    pub(crate) starve_after: Duration,
+    /// Samples that the system reads ahead of the workers.
+    pub(crate) ahead: u64,
+}
+
+impl Spec {
+    pub(crate) fn new(config: &Config, ranks: &[u32]) -> Result<Self> {
+        let batch = NonZeroU32::new(config.batch).ok_or(Error::Zero { option: "batch" })?;
+        let world = NonZeroU32::new(config.replica.world()).ok_or(Error::Zero { option: "world" })?;
+        for (option, value) in [("workers", config.workers), ("depth", config.depth)] {
+            if value == Some(0) {
+                return Err(Error::Zero { option });
+            }
+        }
+        if config.local_world == 0 {
+            return Err(Error::Zero { option: "local_world" });
+        }
+        let mut sorted = ranks.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        if sorted.len() != ranks.len() || ranks.is_empty() {
+            return Err(Error::Ranks { ranks: ranks.to_vec() });
+        }
+        if let Some(&rank) = ranks.iter().find(|r| **r >= world.get()) {
+            return Err(shardtool_order::Error::Rank { rank, world: world.get() }.into());
+        }
+        let input = Input::new(config.splits.clone())?;
+        let source = config.source.clone().unwrap_or(Source::All(input.len()));
+        if let Source::All(source_len) = source
+            && source_len != input.len()
+        {
+            return Err(Error::SourceLength { source_len, records: input.len() });
+        }
+        let remainder = Some(config.remainder());
+        let replicas = Replicas { world, batch, policy: config.policy, remainder };
+        let plan = Arc::new(Plan::new(source, config.order, config.seed, replicas, &input.shard_records())?);
+        let columns = Column::settle(config.columns.as_deref(), &input)?;
+        let mean = (input.bytes() / input.len().max(1)).max(1);
+        Ok(Spec {
+            fingerprint: input.fingerprint(),
+            ranks: ranks.to_vec(),
+            batch: batch.get() as usize,
+            content: config.content.clone(),
+            columns,
+            on_bad: config.on_bad(),
+            max_bad: config.max_bad.unwrap_or((input.len() / 100).max(16)),
+            epochs: config.epochs,
+            starve_after: config.starve_after,
+            ahead: config.read_ahead / mean,
+            plan,
+            input,
+        })
+    }
+
+    /// Height and width of every image.
+    pub(crate) fn image_size(&self) -> Option<(usize, usize)> {
+        match &self.content {
+            Content::Images(images) => {
+                let (width, height) = images.pipeline.output_size();
+                Some((height as usize, width as usize))
+            }
+            Content::Records | Content::Columns => None,
+        }
+    }
+
+    /// Bytes of one row's pixels.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.image_size().map_or(0, |(height, width)| height * width * 3)
+    }
+
+    /// Bytes of a batch, ragged values and records read into memory apart.
+    pub(crate) fn batch_bytes(&self) -> u64 {
+        // Beside pixels and columns a row has its plan, its id, its flag and its lock: under 200 bytes.
+        let row = self.row_bytes() as u64 + self.columns.iter().map(Column::row_bytes).sum::<u64>() + 200;
+        row * self.batch as u64
+    }
+
+    pub(crate) fn keeps_records(&self) -> bool {
+        matches!(self.content, Content::Records)
+    }
+
+    /// Rows that a worker claims at a time: reading a record is short, decoding an image is not.
+    pub(crate) fn claim(&self) -> usize {
+        match self.content {
+            Content::Images(_) => 1,
+            Content::Records | Content::Columns => 16,
+        }
+    }
+
+    pub(crate) fn state(&self, (epoch, p): (u64, u64)) -> ResumeState {
+        ResumeState { identity: self.plan.identity(self.fingerprint), epoch, p }
+    }
+}

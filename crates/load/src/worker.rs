@@ -1,0 +1,238 @@
+//! A worker: claims rows in order, and makes each from its record.
+
+use crate::bad::{BadSample, Fault, OnBad};
+use crate::batch::{RowOut, Slot};
+use crate::config::Content;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::image::{self, Scratch, Stored};
+use crate::input::Place;
+use shardtool_order::{Sample, Walk};
+use shardtool_read::Record;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+pub(crate) struct Worker {
+    engine: Arc<Engine>,
+    number: usize,
+    /// Each lane's way through the epoch it is in.
+    walks: Vec<Option<(u64, Walk)>>,
+    scratch: Scratch,
+    /// What records are read into, where files are not mapped.
+    buffer: Vec<u8>,
+    /// The sample at hand, for when it panics.
+    at: Option<u64>,
+}
+
+/// Why a sample is not there.
+enum Trouble {
+    /// Its own fault.
+    Bad(BadSample),
+    /// Everybody's.
+    Run(Error),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Trouble::Run(error)
+    }
+}
+
+impl Worker {
+    pub(crate) fn new(engine: Arc<Engine>, number: usize) -> Self {
+        let walks = engine.spec.ranks.iter().map(|_| None).collect();
+        Worker { engine, number, walks, scratch: Scratch::default(), buffer: vec![], at: None }
+    }
+
+    /// Works until the loader ends.
+    pub(crate) fn run(mut self) {
+        let mut slot = None;
+        let engine = self.engine.clone();
+        while let Some(rows) = engine.claim(self.number, &mut slot) {
+            let Some(slot) = &slot else { continue };
+            self.fill(slot, rows.clone());
+            engine.finish(slot, rows.len());
+        }
+    }
+
+    fn fill(&mut self, slot: &Slot, rows: Range<usize>) {
+        for row in rows {
+            if slot.is_void() {
+                return;
+            }
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.row(slot, row)));
+            let error = match outcome {
+                Ok(Ok(())) => continue,
+                Ok(Err(error)) => error,
+                Err(panic) => {
+                    self.scratch = Scratch::default();
+                    self.panic(&*panic)
+                }
+            };
+            self.engine.fail(slot, error);
+        }
+    }
+
+    fn row(&mut self, slot: &Slot, row: usize) -> Result<()> {
+        let engine = self.engine.clone();
+        let mut pixels = slot.pixels(row);
+        let pixels = pixels.as_deref_mut().unwrap_or_default();
+        slot.with_out(row, |out| {
+            let Some(q) = slot.planned(row).position() else {
+                mask(&engine, pixels, out);
+                return Ok(());
+            };
+            let sample = self.walk(slot).sample(q);
+            let bad = match self.sample(slot.epoch, sample, pixels, out) {
+                Ok(()) => return Ok(()),
+                Err(Trouble::Run(error)) => return Err(error),
+                Err(Trouble::Bad(bad)) => bad,
+            };
+            let bad = engine.bad.add(bad)?;
+            match engine.spec.on_bad {
+                OnBad::Error => Err(Error::BadSample(bad)),
+                OnBad::Mask => {
+                    mask(&engine, pixels, out);
+                    Ok(())
+                }
+                OnBad::Substitute => {
+                    let mut tried = 0;
+                    for q in self.walk(slot).substitutes(q) {
+                        let sample = self.walk(slot).sample(q);
+                        tried += 1;
+                        match self.sample(slot.epoch, sample, pixels, out) {
+                            Ok(()) => return Ok(()),
+                            Err(Trouble::Run(error)) => return Err(error),
+                            Err(Trouble::Bad(bad)) => drop(engine.bad.add(bad)?),
+                        }
+                    }
+                    Err(Error::NoSubstitute { sample: bad, tried })
+                }
+            }
+        })
+    }
+
+    /// Makes one sample: its pixels, columns and id.
+    fn sample(
+        &mut self,
+        epoch: u64,
+        Sample { place, id }: Sample,
+        pixels: &mut [u8],
+        out: &mut RowOut,
+    ) -> std::result::Result<(), Trouble> {
+        self.at = Some(id);
+        let engine = self.engine.clone();
+        let spec = &engine.spec;
+        let at = spec.input.locate(id).map_err(Error::from)?;
+        let start = Instant::now();
+        let record = at.open().and_then(|shard| shard.record(at.row, std::mem::take(&mut self.buffer)));
+        engine.meters.read.add(start.elapsed(), 1);
+        let record = record.map_err(|e| trouble(id, &at, e.into()))?;
+        engine.meters.bytes.fetch_add(record.data().len() as u64, Ordering::Relaxed);
+        let made = self.make(epoch, place, &record, &at, pixels, out);
+        made.map_err(|t| match t {
+            Made::Fault(fault) => trouble(id, &at, fault),
+            Made::Run(error) => Trouble::Run(error),
+        })?;
+        (out.id, out.valid) = (id as i64, true);
+        match spec.content {
+            Content::Records => out.record = Some(record),
+            Content::Images(_) | Content::Columns => self.buffer = record.into_buffer(),
+        }
+        Ok(())
+    }
+
+    fn make(
+        &mut self,
+        epoch: u64,
+        place: u64,
+        record: &Record,
+        at: &Place<'_>,
+        pixels: &mut [u8],
+        out: &mut RowOut,
+    ) -> std::result::Result<(), Made> {
+        let spec = &self.engine.spec;
+        let mut example = None;
+        for (column, cell) in spec.columns.iter().zip(&mut out.cells) {
+            column.read(record, &mut example, cell)?;
+        }
+        let Content::Images(images) = &spec.content else { return Ok(()) };
+        let stored = Stored::of(record, images)?;
+        let needed = stored.scratch();
+        let (width, height) = stored.size;
+        let _held = self.engine.scratch.admit(needed).map_err(|allowed| {
+            Made::Run(Error::Scratch { shard: at.path(), record: at.row, width, height, needed, allowed })
+        })?;
+        let rng = shardtool_order::Rng::augment(spec.plan.seed(), epoch, place);
+        image::place(stored, images, &rng, pixels, &mut self.scratch, &self.engine.meters)?;
+        Ok(())
+    }
+
+    /// The way of the slot's lane through its epoch.
+    fn walk(&mut self, slot: &Slot) -> &mut Walk {
+        let spec = &self.engine.spec;
+        let walk = &mut self.walks[slot.lane];
+        if walk.as_ref().is_none_or(|(epoch, _)| *epoch != slot.epoch) {
+            let new = spec.plan.walk(slot.epoch, spec.ranks[slot.lane]).expect("ranks were checked");
+            *walk = Some((slot.epoch, new));
+        }
+        &mut walk.as_mut().expect("made above").1
+    }
+
+    fn panic(&self, panic: &(dyn std::any::Any + Send)) -> Error {
+        let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+        let message = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        let id = self.at.unwrap_or(u64::MAX);
+        let at = self.engine.spec.input.locate(id).ok();
+        Error::Panic {
+            id,
+            shard: at.map(|p| p.path()).unwrap_or_default(),
+            record: at.map_or(0, |p| p.row),
+            message: message.unwrap_or_else(|| "a value that is no text".to_owned()),
+        }
+    }
+}
+
+/// Why a sample could not be made from its record.
+enum Made {
+    Fault(Fault),
+    Run(Error),
+}
+
+impl<E: Into<Fault>> From<E> for Made {
+    fn from(fault: E) -> Self {
+        Made::Fault(fault.into())
+    }
+}
+
+/// Sorts a fault: damage is the sample's own, what the system refuses is not.
+fn trouble(id: u64, at: &Place<'_>, fault: Fault) -> Trouble {
+    match fault {
+        Fault::Read(error) if !is_damage(&error) => Trouble::Run(error.into()),
+        fault => {
+            let key = at.open().ok().and_then(|s| s.key(at.row).ok().map(|k| k.into_owned())).filter(|k| !k.is_empty());
+            Trouble::Bad(BadSample { id, shard: at.path(), record: at.row, key, fault })
+        }
+    }
+}
+
+/// Damage, or a place that the disk cannot read any more.
+fn is_damage(error: &shardtool_read::Error) -> bool {
+    use std::io::ErrorKind::UnexpectedEof;
+    match error {
+        shardtool_read::Error::Io { source, .. } => {
+            source.kind() == UnexpectedEof || source.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
+        }
+        error => error.is_damage(),
+    }
+}
+
+/// Makes a row that shows no sample.
+fn mask(engine: &Engine, pixels: &mut [u8], out: &mut RowOut) {
+    pixels.fill(0);
+    (out.id, out.valid, out.record) = (-1, false, None);
+    engine.spec.columns.iter().zip(&mut out.cells).for_each(|(column, cell)| column.mask(cell));
+}

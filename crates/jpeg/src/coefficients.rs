@@ -53,6 +53,14 @@ impl<'a> Bits<'a> {
     }
 
     fn refill(&mut self) {
+        if let Some((head, _)) = self.rest.split_first_chunk::<8>() {
+            let bytes = (63 - self.count) / 8;
+            self.held |= u64::from_be_bytes(*head) >> self.count;
+            // Bits beyond those counted are the same when they come again.
+            self.rest = &self.rest[bytes as usize..];
+            self.count += 8 * bytes;
+            return;
+        }
         while self.count <= 56 {
             let byte = match self.rest {
                 [first, rest @ ..] => {
@@ -91,7 +99,7 @@ impl<'a> Bits<'a> {
         if self.count < 16 {
             self.refill();
         }
-        let (length, symbol) = codes.find(self.held, 1).ok_or(Damage::Code)?;
+        let (length, symbol) = codes.find(self.held).ok_or(Damage::Code)?;
         self.drop(length);
         Ok(symbol)
     }

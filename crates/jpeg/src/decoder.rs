@@ -220,7 +220,7 @@ impl Decoder {
         let shape = target.shape;
         let across = u64::from(shape.mcus.0);
         let step = shape.interval / across;
-        if shape.interval % across != 0 || !(1..=u64::from(MAX_STEP)).contains(&step) {
+        if !shape.interval.is_multiple_of(across) || !(1..=u64::from(MAX_STEP)).contains(&step) {
             return None;
         }
         let step = step as u32;

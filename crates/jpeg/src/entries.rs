@@ -210,7 +210,7 @@ pub(crate) fn locate(
     starts.push(walk(first, plain, 0, &head));
     for group in first + 1..end {
         let entry = payload.get(group);
-        let held = plain.extend(jpeg, entry.bit / 8).filter(|_| entry.bit / 8 < jpeg.len())?;
+        let held = plain.extend(jpeg, entry.bit / 8)?;
         starts.push(walk(group, plain, held, &entry));
     }
     // After the last start: nothing but the byte that it shares with the group before, unless its group is needed too.

@@ -105,9 +105,12 @@ pub enum Feature {
     /// The height comes after the first scan (DNL marker).
     #[error("a height given after the image data")]
     Height,
-    /// A sample's value is spread over scans in a way only progressive decoders with smoothing show well.
+    /// Some scans of a progressive image are missing; decoders that smooth show it better.
     #[error("progressive scans of which some are missing")]
     Incomplete,
+    /// Coefficients beyond what 8-bit samples can give; only re-layout minds.
+    #[error("coefficients beyond the range of a sequential scan")]
+    Range,
 }
 
 /// How entropy-coded data can be damaged.

@@ -66,9 +66,15 @@ pub(crate) struct Table {
     class: Class,
 }
 
-/// Canonical decoding of codes of any length, by comparing with the last code of each length.
+/// Bits of a look-up in [`Codes`].
+const SHORT: u32 = 9;
+
+/// Decoding of codes without their magnitudes: short ones by look-up, others by comparing with the last code of each
+/// length.
 #[derive(Clone)]
 pub(crate) struct Codes {
+    /// `length << 8 | symbol` for the next [`SHORT`] bits, 0 where the code is longer.
+    short: [u16; 1 << SHORT],
     /// First value of 16 bits that is beyond the codes of that length or shorter.
     beyond: [u32; 17],
     /// Index of the first symbol of that length, less its first code.
@@ -78,7 +84,13 @@ pub(crate) struct Codes {
 
 impl Codes {
     pub(crate) fn new(spec: &Spec<'_>) -> Codes {
-        let mut codes = Codes { beyond: [0; 17], offset: [0; 17], symbols: [0; 256] };
+        let mut codes = Codes { short: [0; 1 << SHORT], beyond: [0; 17], offset: [0; 17], symbols: [0; 256] };
+        spec.each(|code, length, symbol| {
+            if length <= SHORT {
+                let first = (code << (SHORT - length)) as usize;
+                codes.short[first..first + (1 << (SHORT - length))].fill((length << 8) as u16 | u16::from(symbol));
+            }
+        });
         let n = spec.symbols.len().min(256);
         codes.symbols[..n].copy_from_slice(&spec.symbols[..n]);
         let (mut code, mut index) = (0u32, 0u32);
@@ -93,10 +105,18 @@ impl Codes {
         codes
     }
 
-    /// The code at the start of `bits`, as (length, symbol), if it has at least `from` bits.
-    pub(crate) fn find(&self, bits: u64, from: u32) -> Option<(u32, u8)> {
+    /// The code at the start of `bits`, as (length, symbol).
+    #[inline]
+    pub(crate) fn find(&self, bits: u64) -> Option<(u32, u8)> {
+        match self.short[(bits >> (64 - SHORT)) as usize] {
+            0 => self.find_long(bits),
+            entry => Some((u32::from(entry >> 8), entry as u8)),
+        }
+    }
+
+    fn find_long(&self, bits: u64) -> Option<(u32, u8)> {
         let head = (bits >> 48) as u32;
-        (from..=16).find(|&l| head < self.beyond[l as usize]).map(|l| {
+        (SHORT + 1..=16).find(|&l| head < self.beyond[l as usize]).map(|l| {
             let index = (head >> (16 - l)) as i32 + self.offset[l as usize];
             (l, self.symbols[(index & 255) as usize])
         })
@@ -158,7 +178,7 @@ impl Table {
     pub(crate) fn finish(&self, miss: u32, bits: u64) -> u32 {
         let known = miss >> 16;
         let (length, symbol) = match known {
-            0 => match self.codes.find(bits, LOOK + 1) {
+            0 => match self.codes.find(bits) {
                 Some(found) => found,
                 None => return 1 | RUN_BAD << 8,
             },

@@ -9,18 +9,28 @@ use crate::layout::Plane;
 
 /// Constants of 13 bits: x · 2¹³, rounded.
 pub(crate) mod fix {
+    pub(crate) const F_0_211: i32 = 1730;
     pub(crate) const F_0_298: i32 = 2446;
     pub(crate) const F_0_390: i32 = 3196;
+    pub(crate) const F_0_509: i32 = 4176;
     pub(crate) const F_0_541: i32 = 4433;
+    pub(crate) const F_0_601: i32 = 4926;
+    pub(crate) const F_0_720: i32 = 5906;
     pub(crate) const F_0_765: i32 = 6270;
+    pub(crate) const F_0_850: i32 = 6967;
     pub(crate) const F_0_899: i32 = 7373;
+    pub(crate) const F_1_061: i32 = 8697;
     pub(crate) const F_1_175: i32 = 9633;
+    pub(crate) const F_1_272: i32 = 10426;
+    pub(crate) const F_1_451: i32 = 11893;
     pub(crate) const F_1_501: i32 = 12299;
     pub(crate) const F_1_847: i32 = 15137;
     pub(crate) const F_1_961: i32 = 16069;
     pub(crate) const F_2_053: i32 = 16819;
+    pub(crate) const F_2_172: i32 = 17799;
     pub(crate) const F_2_562: i32 = 20995;
     pub(crate) const F_3_072: i32 = 25172;
+    pub(crate) const F_3_624: i32 = 29692;
 }
 
 use fix::*;
@@ -71,11 +81,22 @@ impl<'a> Blocks<'a> {
 /// blocks.
 pub(crate) fn row(avx2: bool, plane: &Plane, blocks: &Blocks<'_>, out: &mut [u8], stride: usize) {
     #[cfg(target_arch = "x86_64")]
-    if avx2 && plane.block == 8 {
+    if avx2 {
         // SAFETY: `avx2` is only true where the processor was found to have AVX2.
-        return unsafe { crate::idct_avx2::row(plane, blocks, out, stride) };
+        return unsafe {
+            match plane.block {
+                8 => crate::idct_avx2::row(plane, blocks, out, stride),
+                _ => crate::idct_avx2::reduced_row(plane, blocks, out, stride),
+            }
+        };
     }
     let _ = avx2;
+    row_portable(plane, blocks, out, stride);
+}
+
+/// The plain way; also compiled for AVX2, where the compiler vectorises it.
+#[inline(always)]
+pub(crate) fn row_portable(plane: &Plane, blocks: &Blocks<'_>, out: &mut [u8], stride: usize) {
     let size = plane.block as usize;
     for (i, column) in (plane.block_columns().start as usize..plane.block_columns().end as usize).enumerate() {
         let (block, last) = blocks.get(column);
@@ -111,6 +132,7 @@ pub(crate) fn flat(dc: i16, quant: u16) -> u8 {
     sample(descale(first.into(), PASS1_BITS + 3))
 }
 
+#[inline(always)]
 fn fill(value: u8, size: usize, out: &mut [u8], stride: usize) {
     for y in 0..size {
         out[y * stride..][..size].fill(value);
@@ -153,10 +175,12 @@ fn transpose(x: &[[i16; 8]; 8]) -> [[i16; 8]; 8] {
     std::array::from_fn(|r| std::array::from_fn(|c| x[c][r]))
 }
 
+#[inline(always)]
 fn dequantise(block: &[i16; 64], quant: &[u16; 64]) -> [[i16; 8]; 8] {
     std::array::from_fn(|r| std::array::from_fn(|c| block[r * 8 + c].wrapping_mul(quant[r * 8 + c] as i16)))
 }
 
+#[inline(always)]
 fn full(block: &[i16; 64], last: u8, quant: &[u16; 64], out: &mut [u8], stride: usize) {
     if last == 0 {
         return fill(flat(block[0], quant[0]), 8, out, stride);
@@ -168,56 +192,50 @@ fn full(block: &[i16; 64], last: u8, quant: &[u16; 64], out: &mut [u8], stride: 
     }
 }
 
-/// Four samples from eight coefficients, of which the middle one has no part.
+/// Four samples from eight coefficients, of which the middle one has no part, for eight columns at once.
 #[inline(always)]
-fn four(x: [i16; 8], bits: i32) -> [i16; 4] {
-    let [x0, x1, x2, x3, _, x5, x6, x7] = x.map(i32::from);
-    let sum = |terms: &[i32]| terms.iter().fold(0i32, |a, &b| a.wrapping_add(b));
-    let tmp0 = x0 << (CONST_BITS + 1);
-    let tmp2 = sum(&[x2.wrapping_mul(F_1_847), x6.wrapping_mul(-F_0_765)]);
-    let (even, odd) = (
-        [tmp0.wrapping_add(tmp2), tmp0.wrapping_sub(tmp2)],
-        [
-            sum(&[x7.wrapping_mul(-4176), x5.wrapping_mul(-4926), x3.wrapping_mul(F_0_899), x1.wrapping_mul(F_2_562)]),
-            sum(&[x7.wrapping_mul(-1730), x5.wrapping_mul(11893), x3.wrapping_mul(-17799), x1.wrapping_mul(8697)]),
-        ],
-    );
-    let out = |a: i32| saturate(descale(a, bits + 1));
-    [
-        out(even[0].wrapping_add(odd[0])),
-        out(even[1].wrapping_add(odd[1])),
-        out(even[1].wrapping_sub(odd[1])),
-        out(even[0].wrapping_sub(odd[0])),
-    ]
+fn four(x: &[[i16; 8]; 8], bits: i32) -> [[i16; 8]; 4] {
+    let mut out = [[0; 8]; 4];
+    for i in 0..8 {
+        let m = |k: usize, factor: i32| i32::from(x[k][i]).wrapping_mul(factor);
+        let add4 = |a: i32, b: i32, c: i32, d: i32| a.wrapping_add(b).wrapping_add(c).wrapping_add(d);
+        let first = i32::from(x[0][i]) << (CONST_BITS + 1);
+        let second = m(2, F_1_847).wrapping_add(m(6, -F_0_765));
+        let outer = add4(m(7, -F_0_509), m(5, -F_0_601), m(3, F_0_899), m(1, F_2_562));
+        let inner = add4(m(7, -F_0_211), m(5, F_1_451), m(3, -F_2_172), m(1, F_1_061));
+        let (above, below) = (first.wrapping_add(second), first.wrapping_sub(second));
+        let scaled = |v: i32| saturate(descale(v, bits + 1));
+        out[0][i] = scaled(above.wrapping_add(outer));
+        out[1][i] = scaled(below.wrapping_add(inner));
+        out[2][i] = scaled(below.wrapping_sub(inner));
+        out[3][i] = scaled(above.wrapping_sub(outer));
+    }
+    out
 }
 
+#[inline(always)]
 fn half(block: &[i16; 64], last: u8, quant: &[u16; 64], out: &mut [u8], stride: usize) {
     if last == 0 {
         return fill(flat(block[0], quant[0]), 4, out, stride);
     }
-    let x = dequantise(block, quant);
-    let mut rows = [[0i16; 8]; 4];
-    for column in [0, 1, 2, 3, 5, 6, 7] {
-        let samples = four(std::array::from_fn(|k| x[k][column]), CONST_BITS - PASS1_BITS);
-        for (row, s) in rows.iter_mut().zip(samples) {
-            row[column] = s;
-        }
-    }
-    for (y, row) in rows.into_iter().enumerate() {
-        let samples = four(row, CONST_BITS + PASS1_BITS + 3).map(|v| sample(v.into()));
-        out[y * stride..][..4].copy_from_slice(&samples);
+    let rows = four(&dequantise(block, quant), CONST_BITS - PASS1_BITS);
+    let columns = std::array::from_fn(|c| std::array::from_fn(|r| if r < 4 { rows[r][c] } else { 0 }));
+    let columns = four(&columns, CONST_BITS + PASS1_BITS + 3);
+    for y in 0..4 {
+        out[y * stride..][..4].copy_from_slice(&[0, 1, 2, 3].map(|x: usize| sample(columns[x][y].into())));
     }
 }
 
 /// Two samples from the first and the odd coefficients.
 #[inline(always)]
 fn two(x0: i16, odd: [i16; 4], bits: i32) -> [i16; 2] {
-    let constants = [29692, -10426, 6967, -5906];
+    let constants = [F_3_624, -F_1_272, F_0_850, -F_0_720];
     let sum = odd.iter().zip(constants).fold(0i32, |a, (&x, c)| a.wrapping_add(i32::from(x).wrapping_mul(c)));
     let first = i32::from(x0) << (CONST_BITS + 2);
     [first.wrapping_add(sum), first.wrapping_sub(sum)].map(|v| saturate(descale(v, bits + 2)))
 }
 
+#[inline(always)]
 fn quarter(block: &[i16; 64], quant: &[u16; 64], out: &mut [u8], stride: usize) {
     let value = |r: usize, c: usize| block[r * 8 + c].wrapping_mul(quant[r * 8 + c] as i16);
     let mut rows = [[0i16; 8]; 2];

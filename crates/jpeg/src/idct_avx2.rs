@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use crate::idct::{Blocks, CONST_BITS, PASS1_BITS, QUARTER, fix::*, flat};
+use crate::idct::{Blocks, CONST_BITS, PASS1_BITS, QUARTER, fix::*, flat, row_portable};
 use crate::layout::Plane;
 
 /// As [`crate::idct::row`], for blocks of 8×8 samples.
@@ -37,6 +37,12 @@ pub(crate) fn row(plane: &Plane, blocks: &Blocks<'_>, out: &mut [u8], stride: us
             }
         }
     }
+}
+
+/// As [`crate::idct::row`], for smaller blocks.
+#[target_feature(enable = "avx2")]
+pub(crate) fn reduced_row(plane: &Plane, blocks: &Blocks<'_>, out: &mut [u8], stride: usize) {
+    row_portable(plane, blocks, out, stride);
 }
 
 /// Two rows of 16 samples in each register.

@@ -96,11 +96,8 @@ pub(crate) struct Plane {
     /// Pixels a sample covers, across and down.
     pub expand: (u32, u32),
     pub upsample: Upsample,
-    /// Samples across and down the whole component, at this scale.
-    pub width: u32,
+    /// Sample rows of the whole component, at this scale.
     pub height: u32,
-    /// Blocks across and down the component, without those that only fill the last MCU.
-    pub blocks: (u32, u32),
     /// Samples needed across.
     pub columns: Range<u32>,
     /// Sample rows needed.
@@ -119,7 +116,7 @@ impl Plane {
             Upsample::Repeat | Upsample::Across => (y / self.expand.1, y / self.expand.1),
             Upsample::Down | Upsample::Both => {
                 let near = y / 2;
-                let far = if y % 2 == 0 { near.saturating_sub(1) } else { (near + 1).min(self.height - 1) };
+                let far = if y.is_multiple_of(2) { near.saturating_sub(1) } else { (near + 1).min(self.height - 1) };
                 (near, far)
             }
         }
@@ -203,7 +200,8 @@ fn plane(header: &Header, h: u32, v: u32, scale: Scale, rect: &Rect) -> Plane {
     let (max_h, max_v) = header.max_sampling();
     let least = scale.block();
     let mut block = least;
-    while block < 8 && (max_h * least) % (h * block * 2) == 0 && (max_v * least) % (v * block * 2) == 0 {
+    let doubles = |max: u32, factor: u32, block: u32| (max * least).is_multiple_of(factor * block * 2);
+    while block < 8 && doubles(max_h, h, block) && doubles(max_v, v, block) {
         block *= 2;
     }
     let expand = (max_h * least / (h * block), max_v * least / (v * block));
@@ -217,7 +215,6 @@ fn plane(header: &Header, h: u32, v: u32, scale: Scale, rect: &Rect) -> Plane {
         (2, 2) if fancy && width > 2 => Upsample::Both,
         _ => Upsample::Repeat,
     };
-    let blocks = ((header.width * h).div_ceil(max_h * 8), (header.height * v).div_ceil(max_v * 8));
     let near = |from: u32, n: u32, expand: u32, all: u32, margin: u32| {
         let end = ((from + n - 1) / expand + 1 + margin).min(all);
         (from / expand).saturating_sub(margin)..end
@@ -230,5 +227,5 @@ fn plane(header: &Header, h: u32, v: u32, scale: Scale, rect: &Rect) -> Plane {
     };
     let columns = near(rect.x, rect.width, expand.0, width, across);
     let rows = near(rect.y, rect.height, expand.1, height, down);
-    Plane { h, v, block, expand, upsample, width, height, blocks, columns, rows, first: 0, quant: [0; 64] }
+    Plane { h, v, block, expand, upsample, height, columns, rows, first: 0, quant: [0; 64] }
 }

@@ -18,9 +18,11 @@
 //! | `idct`, `upsample`, `color` | transforms, with `*_avx2` beside them |
 //! | `raster` | rows of blocks to rows of pixels |
 //! | `decoder` | all of these, in reused memory |
+//! | `relayout`, `codes` | the same coefficients in the best layout |
 //!
 //! `unsafe` is confined to `entropy`, where the loop's bounds are checked once a block, and to `*_avx2`.
 
+mod codes;
 mod coefficients;
 mod color;
 mod decoder;
@@ -38,6 +40,7 @@ mod pixels_avx2;
 mod plain;
 mod progression;
 mod raster;
+mod relayout;
 mod segments;
 mod sequential;
 mod standard;
@@ -47,3 +50,4 @@ pub use decoder::{Decoder, Outcome, Path};
 pub use error::{Damage, Error, Feature, Result};
 pub use header::{Color, Component, Header, Limits, Process};
 pub use layout::{Rect, Request, Scale};
+pub use relayout::relayout;

@@ -39,6 +39,9 @@ impl Plain {
     /// bytes held, or `None` where `to` is inside a stuffed pair or marker, or beyond the data.
     pub(crate) fn extend(&mut self, jpeg: &[u8], to: usize) -> Option<usize> {
         let mut at = self.next;
+        if to > jpeg.len() {
+            return None;
+        }
         while at < to {
             let run = memchr(0xff, &jpeg[at..to]).map_or(to, |n| at + n);
             self.bytes.extend_from_slice(&jpeg[at..run]);

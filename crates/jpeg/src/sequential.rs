@@ -107,7 +107,7 @@ impl Fall {
         let (across, rows) = header.mcus();
         let piece = plain.pieces()[self.piece.min(plain.pieces().len() - 1)];
         // Stuffed bytes before it are not counted, hence "near".
-        let offset = piece.stored + self.byte.saturating_sub(piece.start);
+        let offset = (piece.stored + self.byte.saturating_sub(piece.start)).min(plain.stored_end());
         let row = (self.mcu / u64::from(across)).min(u64::from(rows) - 1) as u32;
         Error::Damaged { row, rows, offset, damage: self.damage }
     }

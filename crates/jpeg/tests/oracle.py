@@ -20,15 +20,6 @@ import zlib
 
 from PIL import Image, ImageFile, features
 
-SAMPLINGS = {"4:4:4": "4:4:4", "4:2:2": "4:2:2", "4:2:0": "4:2:0", "4:1:1": None, "4:4:0": None}
-
-
-def patched_sampling(jpeg, first):
-    """The same coefficients read with another sampling of the first component: only for images whose data fit."""
-    at = jpeg.index(b"\xff\xc0")
-    return jpeg[: at + 11] + bytes([first]) + jpeg[at + 12 :]
-
-
 def gradient(rng, width, height, mode):
     image = Image.effect_noise((width, height), rng.choice([4, 40, 90])).convert("L")
     ramp = Image.linear_gradient("L").resize((width, height)).rotate(rng.choice([0, 90, 180]))
@@ -36,6 +27,30 @@ def gradient(rng, width, height, mode):
         return Image.blend(image, ramp.resize((width, height)), 0.5)
     radial = Image.radial_gradient("L").resize((width, height))
     return Image.merge("RGB", (image, ramp, Image.blend(image, radial, 0.7)))
+
+
+def encode(rng, image, kind, options):
+    """The image as a JPEG; a kind of 440 or 411 gives one of that sampling, of about that size.
+
+    Pillow writes neither: an image of 4:2:2 (4:2:0) has as many blocks in an MCU, so its factors can be changed, and its
+    size to one with as many MCUs.
+    """
+    image.save(buffer := io.BytesIO(), "JPEG", **options)
+    jpeg = bytearray(buffer.getvalue())
+    if kind not in ("440", "411") or options.get("progressive") or image.mode == "L":
+        return bytes(jpeg)
+    width, height = image.size
+    if kind == "440":
+        mcus, mcu, factors = (-(-width // 16), -(-height // 8)), (8, 16), 0x12
+    else:
+        image.save(buffer := io.BytesIO(), "JPEG", **{**options, "subsampling": 2})
+        jpeg = bytearray(buffer.getvalue())
+        mcus, mcu, factors = (-(-width // 16), -(-height // 16)), (32, 8), 0x41
+    width, height = (n * m - rng.randint(0, m - 1) for n, m in zip(mcus, mcu))
+    at = jpeg.index(b"\xff\xc0")
+    jpeg[at + 5 : at + 9] = height.to_bytes(2, "big") + width.to_bytes(2, "big")
+    jpeg[at + 11] = factors
+    return bytes(jpeg)
 
 
 def generated(folder, rng, count):
@@ -56,29 +71,7 @@ def generated(folder, rng, count):
             options["subsampling"] = {"444": 0, "422": 1, "420": 2, "440": 1, "411": 1, "rgb": 0}[kind]
             if kind == "rgb":
                 options["keep_rgb"] = True
-        image = gradient(rng, width, height, mode)
-        buffer = io.BytesIO()
-        image.save(buffer, "JPEG", **options)
-        jpeg = buffer.getvalue()
-        # Pillow cannot write 4:4:0 and 4:1:1: an image of 4:2:2 with the factors changed and the size to match holds
-        # as many blocks in each MCU.
-        if mode == "RGB" and kind in ("440", "411") and not options["progressive"]:
-            at = jpeg.index(b"\xff\xc0")
-            if kind == "440":
-                mcus = (-(-width // 16), -(-height // 8))
-                size = (mcus[0] * 8 - rng.randint(0, 7), mcus[1] * 16 - rng.randint(0, 15))
-                factors = 0x12
-            else:
-                # 2x1 + 1 + 1 blocks are written; 4x1 + 1 + 1 come from 4:2:0.
-                image.save(buffer := io.BytesIO(), "JPEG", **{**options, "subsampling": 2})
-                jpeg = buffer.getvalue()
-                at = jpeg.index(b"\xff\xc0")
-                mcus = (-(-width // 16), -(-height // 16))
-                size = (mcus[0] * 32 - rng.randint(0, 31), mcus[1] * 8 - rng.randint(0, 7))
-                factors = 0x41
-            jpeg = bytearray(jpeg)
-            jpeg[at + 5 : at + 9] = size[1].to_bytes(2, "big") + size[0].to_bytes(2, "big")
-            jpeg[at + 11] = factors
+        jpeg = encode(rng, gradient(rng, width, height, mode), kind, options)
         path = os.path.join(folder, f"{i:05}-{mode}-{kind}.jpg")
         with open(path, "wb") as f:
             f.write(jpeg)

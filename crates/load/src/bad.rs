@@ -111,6 +111,10 @@ impl BadList {
         Ok(sample)
     }
 
+    pub(crate) fn count(&self) -> u64 {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).samples.len() as u64
+    }
+
     pub(crate) fn list(&self) -> Vec<Arc<BadSample>> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).samples.clone()
     }

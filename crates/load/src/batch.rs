@@ -1,5 +1,6 @@
 //! A batch, from its first row's claim to its return to the pool.
 
+use crate::budget::Live;
 use crate::columns::{Cell, Column, Values};
 use crate::engine::Engine;
 use crate::error::Error;
@@ -39,16 +40,19 @@ pub(crate) struct Memory {
     rows: Option<Rows>,
     outs: Box<[Mutex<RowOut>]>,
     plan: Vec<Row>,
+    _live: Live,
 }
 
 impl Memory {
     /// Memory for `n` rows; `pixels` and the bytes of a row where the batch has images.
     pub(crate) fn new(n: usize, columns: &[Column], pixels: Option<(Box<dyn BatchBuffer>, usize)>) -> Self {
+        let live = Live::new(pixels.as_ref().map_or(0, |(buffer, _)| buffer.len() as u64));
         let out = || RowOut { id: -1, valid: false, cells: columns.iter().map(Column::cell).collect(), record: None };
         Memory {
             rows: pixels.map(|(buffer, row_bytes)| Rows::new(buffer, n, row_bytes)),
             outs: (0..n).map(|_| Mutex::new(out())).collect(),
             plan: Vec::with_capacity(n),
+            _live: live,
         }
     }
 }
@@ -186,6 +190,10 @@ impl Slot {
 
     pub(crate) fn is_complete(&self) -> bool {
         self.table.get().is_some()
+    }
+
+    pub(crate) fn valid_rows(&self) -> u64 {
+        self.table().valid.iter().filter(|v| **v).count() as u64
     }
 
     fn table(&self) -> &Table {

@@ -5,6 +5,7 @@ use crate::config::{ColumnSpec, Layout};
 use crate::error::{Error, Result};
 use crate::input::Input;
 use shardtool_format::example::{Example, Feature};
+use shardtool_format::index;
 use shardtool_format::manifest::Kind;
 use shardtool_read::{Record, Split};
 
@@ -88,11 +89,11 @@ impl Column {
     fn of(spec: &ColumnSpec, split: &Split, known: &Known) -> Result<Column> {
         let ColumnSpec { feature, layout } = spec;
         let none = || Error::NoFeature { feature: feature.clone(), known: known.names() };
-        let (kind, count) = known.kind(feature).ok_or_else(none)?;
+        let (kind, scalar) = known.kind(feature).ok_or_else(none)?;
         let shape = match (*layout, kind) {
             (Layout::Numbers { width: 0 }, _) => return Err(Error::Zero { option: "width" }),
-            (Layout::Auto, Kind::Int64) if count == 1 => Shape::Int64(1),
-            (Layout::Auto, Kind::Float) if count == 1 => Shape::Float(1),
+            (Layout::Auto, Kind::Int64) if scalar => Shape::Int64(1),
+            (Layout::Auto, Kind::Float) if scalar => Shape::Float(1),
             (Layout::Auto | Layout::Ragged, Kind::Int64) => Shape::RaggedInt64,
             (Layout::Auto | Layout::Ragged, Kind::Float) => Shape::RaggedFloat,
             (Layout::Numbers { width }, Kind::Int64) => Shape::Int64(width),
@@ -275,37 +276,41 @@ fn wrong(feature: &str, kind: Kind, layout: &'static str) -> Error {
     Error::Layout { feature: feature.to_owned(), kind: kind.name(), layout }
 }
 
-/// What is known of a split's features: from the manifest, and from one of its records.
+/// What is known of a split's features: name, type, and whether every record holds exactly one number.
 struct Known {
-    features: Vec<(String, Kind, usize)>,
+    features: Vec<(String, Kind, bool)>,
 }
 
 impl Known {
-    /// A manifest tells types; how many values a record holds, the first record tells. An unreadable first record leaves
-    /// counts unknown: one is taken for scalar.
+    /// A manifest tells types, and an index which features are scalar. For bare files, which have neither, the first
+    /// record does.
     fn new(split: &Split) -> Self {
+        let first = (0..split.entry().shards.len()).find(|n| split.entry().shards[*n].records > 0);
+        let shard = first.and_then(|n| split.shard(n).ok());
+        let indexed = |name: &str| {
+            let index = shard.as_ref().and_then(|s| s.index());
+            index.is_some_and(|i| i.position(&format!("{}{name}", index::FEATURE_PREFIX)).is_some())
+        };
         let listed = &split.manifest().features;
-        let mut features: Vec<_> = listed.iter().map(|f| (f.name.clone(), f.kind, 1)).collect();
-        let record = if split.len() > 0 { split.get(0).ok() } else { None };
-        let example = record.as_ref().and_then(|r| r.example().ok());
-        for (name, feature) in example.iter().flat_map(|e| e.features()) {
-            let kind = match feature {
-                Feature::Empty => continue,
-                Feature::Bytes(_) => Kind::Bytes,
-                Feature::Float(_) => Kind::Float,
-                Feature::Int64(_) => Kind::Int64,
-            };
-            match features.iter_mut().find(|(n, ..)| n == name) {
-                Some(known) => known.2 = feature.count(),
-                None if listed.is_empty() => features.push(((*name).to_owned(), kind, feature.count())),
-                None => {}
-            }
+        let mut features: Vec<_> = listed.iter().map(|f| (f.name.clone(), f.kind, indexed(&f.name))).collect();
+        if features.is_empty() {
+            let record = first.and_then(|_| split.get(0).ok());
+            let example = record.as_ref().and_then(|r| r.example().ok());
+            features.extend(example.iter().flat_map(|e| e.features()).filter_map(|(name, feature)| {
+                let kind = match feature {
+                    Feature::Empty => return None,
+                    Feature::Bytes(_) => Kind::Bytes,
+                    Feature::Float(_) => Kind::Float,
+                    Feature::Int64(_) => Kind::Int64,
+                };
+                Some(((*name).to_owned(), kind, feature.count() == 1))
+            }));
         }
         Known { features }
     }
 
-    fn kind(&self, feature: &str) -> Option<(Kind, usize)> {
-        self.features.iter().find(|(name, ..)| name == feature).map(|(_, kind, count)| (*kind, *count))
+    fn kind(&self, feature: &str) -> Option<(Kind, bool)> {
+        self.features.iter().find(|(name, ..)| name == feature).map(|(_, kind, scalar)| (*kind, *scalar))
     }
 
     fn names(&self) -> Vec<String> {

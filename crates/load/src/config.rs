@@ -102,8 +102,8 @@ pub struct ColumnSpec {
 /// How a feature's values stand in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// One number a record becomes `[N]`; byte strings become bytes; anything else is ragged. What one record of the
-    /// dataset holds decides.
+    /// One number in every record becomes `[N]`; byte strings become bytes; anything else is ragged. The index of the first
+    /// shard decides; for bare files their first record.
     Auto,
     /// Exactly `width` numbers a record: `[N, width]`, for 1 `[N]`.
     Numbers {

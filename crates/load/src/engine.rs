@@ -6,26 +6,30 @@ use crate::budget::{Arithmetic, Reservation, ScratchPool};
 use crate::error::{Error, Result};
 use crate::memory::BatchAlloc;
 use crate::spec::Spec;
-use crate::stats::Meters;
+use crate::squeeze::Squeeze;
+use crate::stats::{Meters, Stats};
 use crate::tune::Tuning;
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(crate) struct Engine {
     pub(crate) spec: Spec,
     pub(crate) arithmetic: Arithmetic,
+    /// Bytes of scratch that a worker keeps from one image to the next.
+    pub(crate) keep: u64,
     pub(crate) scratch: ScratchPool,
     pub(crate) meters: Meters,
     pub(crate) bad: BadList,
+    start: Instant,
     alloc: Arc<dyn BatchAlloc>,
-    state: Mutex<State>,
+    pub(crate) state: Mutex<State>,
     /// Workers wait here for something to do.
-    work: Condvar,
+    pub(crate) work: Condvar,
     /// Callers wait here for a batch.
     ready: Condvar,
-    _reservation: Reservation,
 }
 
 pub(crate) struct State {
@@ -35,6 +39,10 @@ pub(crate) struct State {
     free: Vec<Memory>,
     /// The most that a batch took beyond its plan so far, in bytes.
     unforeseen: u64,
+    pub(crate) squeeze: Squeeze,
+    pub(crate) reservation: Reservation,
+    /// Bytes by which the budget has grown for images larger than foreseen.
+    pub(crate) grown: u64,
 }
 
 /// One replica's batches, in order.
@@ -45,7 +53,9 @@ pub(crate) struct Lane {
     delivered: (u64, u64),
     queue: VecDeque<Item>,
     /// Batches in memory: being built, ready, or held by the caller.
-    live: usize,
+    pub(crate) live: usize,
+    /// The caller is waiting for a batch.
+    pub(crate) awaited: bool,
     /// No batch is begun any more, until the caller goes elsewhere.
     stopped: bool,
 }
@@ -57,7 +67,7 @@ enum Item {
 
 impl Lane {
     fn new() -> Self {
-        Lane { next: (0, 0), delivered: (0, 0), queue: VecDeque::new(), live: 0, stopped: false }
+        Lane { next: (0, 0), delivered: (0, 0), queue: VecDeque::new(), live: 0, awaited: false, stopped: false }
     }
 
     fn queued(&self) -> usize {
@@ -70,6 +80,24 @@ impl Lane {
 
     pub(crate) fn held(&self) -> usize {
         self.live - self.queued()
+    }
+
+    pub(crate) fn is_front(&self, slot: &Slot) -> bool {
+        matches!(self.queue.front(), Some(Item::Batch(front)) if std::ptr::eq(&**front, slot))
+    }
+
+    /// Takes back the last batch begun, to be begun anew later, unless it is the first or `but`.
+    pub(crate) fn retract(&mut self, but: &Slot) -> Option<Arc<Slot>> {
+        let at = self.queue.iter().rposition(|i| matches!(i, Item::Batch(_))).filter(|at| *at > 0)?;
+        match &self.queue[at] {
+            Item::Batch(slot) if std::ptr::eq(&**slot, but) || self.stopped => return None,
+            _ => {}
+        }
+        let mut given_up = self.queue.split_off(at);
+        let Some(Item::Batch(slot)) = given_up.pop_front() else { return None };
+        self.next = (slot.epoch, slot.p);
+        slot.make_void();
+        Some(slot)
     }
 }
 
@@ -89,16 +117,26 @@ impl Engine {
     ) -> Self {
         let lanes = spec.ranks.iter().map(|_| Lane::new()).collect();
         Engine {
-            scratch: ScratchPool::new(arithmetic.scratch_bytes()),
+            keep: arithmetic.kept_scratch(),
+            scratch: ScratchPool::new(arithmetic.scratch_bytes() - arithmetic.workers * arithmetic.kept_scratch()),
             meters: Meters::default(),
             bad: BadList::new(spec.max_bad),
+            start: Instant::now(),
             alloc,
-            state: Mutex::new(State { lanes, tuning, stop: false, free: vec![], unforeseen: 0 }),
+            state: Mutex::new(State {
+                lanes,
+                tuning,
+                stop: false,
+                free: vec![],
+                unforeseen: 0,
+                squeeze: Squeeze::default(),
+                reservation,
+                grown: 0,
+            }),
             work: Condvar::new(),
             ready: Condvar::new(),
             arithmetic,
             spec,
-            _reservation: reservation,
         }
     }
 
@@ -155,7 +193,7 @@ impl Engine {
 
     /// Begins the lane's next batch, if there may be one.
     fn begin(self: &Arc<Self>, state: &mut State, number: usize) -> Option<Arc<Slot>> {
-        let slots = self.slots(state);
+        let slots = state.squeeze.slots(self.slots(state), state.lanes.len());
         let lane = &mut state.lanes[number];
         let (epoch, p) = lane.next;
         if lane.stopped || self.spec.epochs.is_some_and(|n| epoch >= n) {
@@ -252,7 +290,8 @@ impl Engine {
                     state.tuning.delivered(waited, ready, slots);
                     drop(state);
                     self.work.notify_all();
-                    self.meters.consumer_wait.add(waited, 1);
+                    self.meters.caller_wait.add(waited, 1);
+                    self.meters.samples.fetch_add(slot.valid_rows(), Ordering::Relaxed);
                     return Ok(Delivery::Batch(slot));
                 }
                 Some(Item::Batch(_)) => starving = None,
@@ -268,6 +307,7 @@ impl Engine {
                 None => starving = None,
             }
             waited = true;
+            state.lanes[number].awaited = true;
             state = match starving {
                 Some(since) => {
                     let left = self.spec.starve_after.saturating_sub(since.elapsed());
@@ -275,6 +315,7 @@ impl Engine {
                 }
                 None => self.ready.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
+            state.lanes[number].awaited = false;
         }
     }
 
@@ -309,6 +350,32 @@ impl Engine {
         self.seek(number, (epoch, 0));
     }
 
+    pub(crate) fn stats(&self) -> Stats {
+        let state = self.lock();
+        let (tuning, meters) = (&state.tuning, &self.meters);
+        Stats {
+            elapsed: self.start.elapsed(),
+            data_wait: meters.data_wait.get(),
+            read: meters.read.get(),
+            decode: meters.decode.get(),
+            resize: meters.resize.get(),
+            slot_wait: meters.slot_wait.get(),
+            caller_wait: meters.caller_wait.get(),
+            caller_busy: meters.caller_busy.get(),
+            bytes: meters.bytes.load(Ordering::Relaxed),
+            samples: meters.samples.load(Ordering::Relaxed),
+            bad: self.bad.count(),
+            ready: state.lanes.iter().map(Lane::ready).sum(),
+            held: state.lanes.iter().map(Lane::held).sum(),
+            workers: (tuning.workers, self.arithmetic.workers as usize),
+            depth: tuning.depth,
+            slots: self.slots(&state),
+            why: tuning.why,
+            memory: self.arithmetic.clone(),
+            unit: if self.spec.image_size().is_some() { "images" } else { "records" },
+        }
+    }
+
     pub(crate) fn delivered(&self, number: usize) -> (u64, u64) {
         self.lock().lanes[number].delivered
     }
@@ -330,6 +397,10 @@ impl Engine {
         drop(surplus);
         self.work.notify_all();
         self.ready.notify_all();
+    }
+
+    pub(crate) fn is_stopping(state: &State) -> bool {
+        state.stop
     }
 
     /// Tells every worker to end, and gives up what was built ahead.

@@ -4,7 +4,7 @@ use crate::bad::Fault;
 use crate::config::Images;
 use crate::input::Input;
 use crate::stats::Meters;
-use shardtool_decode::{Filter, Format, Info, Orientation, Pixels, PixelsMut, Random, Window};
+use shardtool_decode::{Error, Filter, Format, Geometry, Info, Orientation, Pixels, PixelsMut, Random, Window};
 use shardtool_format::{index, names};
 use shardtool_order::Rng;
 use shardtool_read::{Record, Shard};
@@ -24,8 +24,6 @@ pub(crate) struct Stored<'r> {
     pub(crate) format: Option<Format>,
     pub(crate) size: (u32, u32),
     orientation: u8,
-    /// Entry points of a JPEG.
-    entries: Option<&'r [u8]>,
 }
 
 impl<'r> Stored<'r> {
@@ -33,7 +31,6 @@ impl<'r> Stored<'r> {
     pub(crate) fn of(record: &'r Record, images: &Images) -> Result<Self, Fault> {
         let bytes = record.image()?.ok_or(Fault::NoImage)?;
         let (shard, row) = (record.shard(), record.row());
-        let entries = shard.variable(index::JPEG_ENTRIES)?.and_then(|c| c.get(row)).filter(|e| !e.is_empty());
         let indexed = indexed_size(shard, row)?;
         if maybe_raw(bytes, indexed)
             && let Some(format) = raw_format(record)?
@@ -42,15 +39,15 @@ impl<'r> Stored<'r> {
                 Some(size) => size,
                 None => raw_size(record)?,
             };
-            return Ok(Stored { bytes, format: Some(format), size, orientation: 1, entries: None });
+            return Ok(Stored { bytes, format: Some(format), size, orientation: 1 });
         }
         let orientation = match images.apply_orientation {
             true => shard.feature::<i64>(names::IMAGE_ORIENTATION)?.and_then(|c| c.get(row)),
             false => Some(1),
         };
         match (indexed, orientation.and_then(|o| u8::try_from(o).ok())) {
-            (Some(size), Some(orientation)) => Ok(Stored { bytes, format: None, size, orientation, entries }),
-            _ => Stored { bytes, format: None, size: (0, 0), orientation: 1, entries }.probed(images),
+            (Some(size), Some(orientation)) => Ok(Stored { bytes, format: None, size, orientation }),
+            _ => Stored { bytes, format: None, size: (0, 0), orientation: 1 }.probed(images),
         }
     }
 
@@ -59,6 +56,10 @@ impl<'r> Stored<'r> {
         let Info { width, height, orientation, .. } = shardtool_decode::probe(self.bytes, &images.limits)?;
         let orientation = if images.apply_orientation { orientation } else { 1 };
         Ok(Stored { size: (width, height), orientation, ..self })
+    }
+
+    fn plan(&self, images: &Images, draw: &mut Draw) -> Result<Geometry, Error> {
+        images.pipeline.plan(self.size, Orientation::from_exif(self.orientation), draw)
     }
 
     /// Bytes of memory that decoding takes at most: what the decoders of all formats stay below, since the format is known
@@ -72,10 +73,9 @@ impl<'r> Stored<'r> {
     }
 }
 
-/// Decodes an image and writes what the pipeline makes of it into `out`, `[H, W, 3]`: the one place where stored bytes
-/// become a row of a batch.
+/// Decodes an image and writes what the pipeline makes of it into `out`, `[H, W, 3]`.
 pub(crate) fn place(
-    stored: Stored<'_>,
+    mut stored: Stored<'_>,
     images: &Images,
     rng: &Rng,
     out: &mut [u8],
@@ -84,41 +84,44 @@ pub(crate) fn place(
 ) -> Result<(), Fault> {
     let start = Instant::now();
     let mut draw = Draw(rng.clone());
-    let plan = |stored: &Stored<'_>, draw: &mut Draw| {
-        let orientation = Orientation::from_exif(stored.orientation);
-        images.pipeline.plan(stored.size, orientation, draw)
-    };
-    let mut geometry = plan(&stored, &mut draw)?;
-    let _ = stored.entries;
-    let window = match stored.format {
-        Some(format) => {
-            let (width, height) = stored.size;
-            let limits = &images.limits;
-            let pixels =
-                shardtool_decode::decode_raw(format, stored.bytes, width, height, limits, &mut scratch.unpacked)?;
-            Window::whole(pixels)
-        }
-        None => {
-            let decode = shardtool_decode::decode_into;
-            let options = shardtool_decode::DecodeOptions { limits: images.limits, apply_orientation: false };
-            decode(stored.bytes, &options, &mut scratch.pixels)?;
-            Window::whole(scratch.pixels.view()?)
-        }
-    };
-    if window.stored != stored.size {
+    let mut geometry = stored.plan(images, &mut draw)?;
+    let Scratch { pixels, apply, unpacked } = scratch;
+    let window = match decode(&stored, &geometry, images, pixels, unpacked) {
         // The index is wrong about the size (an adopted file may say anything there): the image knows better.
-        draw = Draw(rng.clone());
-        geometry = plan(&Stored { size: window.stored, ..stored }, &mut draw)?;
-    }
+        Err(Error::SizeMismatch { .. }) if stored.format.is_none() => {
+            stored = stored.probed(images)?;
+            draw = Draw(rng.clone());
+            geometry = stored.plan(images, &mut draw)?;
+            decode(&stored, &geometry, images, pixels, unpacked)?
+        }
+        window => window?,
+    };
     let decoded = Instant::now();
     meters.decode.add(decoded - start, 1);
-    shardtool_decode::apply(&geometry, &window, Filter::Bilinear, out, &mut scratch.apply)?;
+    shardtool_decode::apply(&geometry, &window, Filter::Bilinear, out, apply)?;
     if let Some(custom) = &images.custom {
         let (width, height) = geometry.output_size();
         custom(PixelsMut::new(width, height, out)?, &mut draw);
     }
     meters.resize.add(decoded.elapsed(), 1);
     Ok(())
+}
+
+/// The one place where a record's stored bytes become pixels: at least those that the geometry needs.
+fn decode<'a>(
+    stored: &Stored<'a>,
+    geometry: &Geometry,
+    images: &Images,
+    pixels: &'a mut Pixels,
+    unpacked: &'a mut Vec<u8>,
+) -> Result<Window<'a>, Error> {
+    let (limits, (width, height)) = (&images.limits, stored.size);
+    match stored.format {
+        Some(raw) => {
+            Ok(Window::whole(shardtool_decode::decode_raw(raw, stored.bytes, width, height, limits, unpacked)?))
+        }
+        None => shardtool_decode::decode_window(stored.bytes, geometry, limits, pixels),
+    }
 }
 
 /// The order's generator, as transforms draw from it.

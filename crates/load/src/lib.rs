@@ -20,8 +20,11 @@
 //! | `worker` | one thread: claims rows, makes samples, deals with bad ones |
 //! | `bad` | bad samples and what happens to them |
 //! | `engine` | what workers and callers share: order of batches, waiting, ends |
+//! | `squeeze` | room for an image larger than foreseen |
 //! | `tune` | depth and workers, adjusted to the caller |
 //! | `stats` | where the time goes |
+//! | `verdict` | the same in words |
+//! | `export` | the same as JSON and for Prometheus |
 //! | `loader` | the loader itself |
 
 mod bad;
@@ -31,13 +34,16 @@ mod columns;
 mod config;
 mod engine;
 mod error;
+mod export;
 mod image;
 mod input;
 mod loader;
 mod memory;
 mod spec;
+mod squeeze;
 mod stats;
 mod tune;
+mod verdict;
 mod worker;
 
 pub use bad::{BadSample, Fault, OnBad};
@@ -48,4 +54,5 @@ pub use config::{ColumnSpec, Config, Content, Images, Layout};
 pub use error::{Error, Result};
 pub use loader::{LoadPlan, Loader};
 pub use memory::{BatchAlloc, BatchBuffer, HostAlloc};
+pub use stats::{Stage, Stats};
 pub use tune::Why;

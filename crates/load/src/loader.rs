@@ -7,11 +7,13 @@ use crate::config::Config;
 use crate::engine::{Delivery, Engine};
 use crate::error::{Error, Result};
 use crate::spec::Spec;
+use crate::stats::Stats;
 use crate::tune::{Fixed, Tuning};
 use crate::worker::Worker;
 use shardtool_order::{ResumeState, Schedule};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 /// Delivers batches in order while workers build the next ones. Dropping it ends and joins its workers; batches that the
 /// caller still holds stay valid.
@@ -20,6 +22,8 @@ pub struct Loader {
     _crew: Arc<Crew>,
     engine: Arc<Engine>,
     lane: usize,
+    /// When the caller was last given something.
+    returned: Option<Instant>,
 }
 
 /// The workers; joined when the last loader of a group is dropped.
@@ -68,7 +72,7 @@ impl Loader {
         }
         let crew = Arc::new(crew);
         let lanes = 0..ranks.len();
-        Ok(lanes.map(|lane| Loader { _crew: crew.clone(), engine: engine.clone(), lane }).collect())
+        Ok(lanes.map(|lane| Loader { _crew: crew.clone(), engine: engine.clone(), lane, returned: None }).collect())
     }
 
     /// What a configuration comes to, without starting anything.
@@ -87,7 +91,12 @@ impl Loader {
     /// Whatever ended the run, once everything before it was delivered; [`Error::Starved`] when the caller holds every
     /// batch that the budget allows, after which it may drop some and call again.
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
-        match self.engine.next(self.lane)? {
+        if let Some(returned) = self.returned.take() {
+            self.engine.meters.caller_busy.add(returned.elapsed(), 1);
+        }
+        let delivery = self.engine.next(self.lane)?;
+        self.returned = Some(Instant::now());
+        match delivery {
             Delivery::Batch(slot) => Ok(Some(Batch(slot))),
             Delivery::EpochEnd => Ok(None),
         }
@@ -122,6 +131,11 @@ impl Loader {
     /// Steps left in the epoch at hand.
     pub fn steps_left(&self) -> u64 {
         self.engine.spec.plan.schedule().steps(self.engine.delivered(self.lane).1)
+    }
+
+    /// What was done so far, by all replicas that this loader's workers serve.
+    pub fn stats(&self) -> Stats {
+        self.engine.stats()
     }
 
     /// The bad samples of this run so far, each once, by all its replicas in this process.

@@ -1,6 +1,7 @@
 //! Depth and workers, adjusted to the caller.
 
 use crate::error::Error;
+use std::fmt;
 use std::time::Duration;
 
 /// How many workers work and how many batches they build ahead, and why.
@@ -34,6 +35,17 @@ pub enum Why {
     CallerWaited,
     /// For many batches the caller found the queue full: one worker fewer.
     CallerSlow,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Why::Start => "as it began",
+            Why::Bursts => "the caller waited after finding the queue full: one batch more ahead",
+            Why::CallerWaited => "the caller waited: all workers work",
+            Why::CallerSlow => "the caller found the queue full for many batches: a worker rests",
+        })
+    }
 }
 
 /// A caller that waits less than this does not wait: waking up takes as long.

@@ -7,13 +7,14 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::image::{self, Scratch, Stored};
 use crate::input::Place;
+use crate::squeeze::Refused;
+use crate::stats::Reading;
 use shardtool_order::{Sample, Walk};
 use shardtool_read::Record;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 pub(crate) struct Worker {
     engine: Arc<Engine>,
@@ -23,6 +24,8 @@ pub(crate) struct Worker {
     scratch: Scratch,
     /// What records are read into, where files are not mapped.
     buffer: Vec<u8>,
+    /// Records read so far.
+    reads: u64,
     /// The sample at hand, for when it panics.
     at: Option<u64>,
 }
@@ -44,7 +47,7 @@ impl From<Error> for Trouble {
 impl Worker {
     pub(crate) fn new(engine: Arc<Engine>, number: usize) -> Self {
         let walks = engine.spec.ranks.iter().map(|_| None).collect();
-        Worker { engine, number, walks, scratch: Scratch::default(), buffer: vec![], at: None }
+        Worker { engine, number, walks, scratch: Scratch::default(), buffer: vec![], reads: 0, at: None }
     }
 
     /// Works until the loader ends.
@@ -86,7 +89,7 @@ impl Worker {
                 return Ok(());
             };
             let sample = self.walk(slot).sample(q);
-            let bad = match self.sample(slot.epoch, sample, pixels, out) {
+            let bad = match self.sample(slot, sample, pixels, out) {
                 Ok(()) => return Ok(()),
                 Err(Trouble::Run(error)) => return Err(error),
                 Err(Trouble::Bad(bad)) => bad,
@@ -103,7 +106,7 @@ impl Worker {
                     for q in self.walk(slot).substitutes(q) {
                         let sample = self.walk(slot).sample(q);
                         tried += 1;
-                        match self.sample(slot.epoch, sample, pixels, out) {
+                        match self.sample(slot, sample, pixels, out) {
                             Ok(()) => return Ok(()),
                             Err(Trouble::Run(error)) => return Err(error),
                             Err(Trouble::Bad(bad)) => drop(engine.bad.add(bad)?),
@@ -118,7 +121,7 @@ impl Worker {
     /// Makes one sample: its pixels, columns and id.
     fn sample(
         &mut self,
-        epoch: u64,
+        slot: &Slot,
         Sample { place, id }: Sample,
         pixels: &mut [u8],
         out: &mut RowOut,
@@ -127,15 +130,17 @@ impl Worker {
         let engine = self.engine.clone();
         let spec = &engine.spec;
         let at = spec.input.locate(id).map_err(Error::from)?;
-        let start = Instant::now();
+        self.reads += 1;
+        let reading = Reading::begin(self.reads);
         let record = at.open().and_then(|shard| shard.record(at.row, std::mem::take(&mut self.buffer)));
-        engine.meters.read.add(start.elapsed(), 1);
+        reading.end(&engine.meters);
         let record = record.map_err(|e| trouble(id, &at, e.into()))?;
         engine.meters.bytes.fetch_add(record.data().len() as u64, Ordering::Relaxed);
-        let made = self.make(epoch, place, &record, &at, pixels, out);
+        let made = self.make(slot, place, &record, &at, pixels, out);
         made.map_err(|t| match t {
             Made::Fault(fault) => trouble(id, &at, fault),
             Made::Run(error) => Trouble::Run(error),
+            Made::Void => Trouble::Run(Error::Stopped),
         })?;
         (out.id, out.valid) = (id as i64, true);
         match spec.content {
@@ -147,7 +152,7 @@ impl Worker {
 
     fn make(
         &mut self,
-        epoch: u64,
+        slot: &Slot,
         place: u64,
         record: &Record,
         at: &Place<'_>,
@@ -163,12 +168,18 @@ impl Worker {
         let stored = Stored::of(record, images)?;
         let needed = stored.scratch();
         let (width, height) = stored.size;
-        let _held = self.engine.scratch.admit(needed).map_err(|allowed| {
-            Made::Run(Error::Scratch { shard: at.path(), record: at.row, width, height, needed, allowed })
+        let _held = self.engine.admit(slot, needed).map_err(|refused| match refused {
+            Refused::Void => Made::Void,
+            Refused::TooLarge(allowed) => {
+                Made::Run(Error::Scratch { shard: at.path(), record: at.row, width, height, needed, allowed })
+            }
         })?;
-        let rng = shardtool_order::Rng::augment(spec.plan.seed(), epoch, place);
-        image::place(stored, images, &rng, pixels, &mut self.scratch, &self.engine.meters)?;
-        Ok(())
+        let rng = shardtool_order::Rng::augment(spec.plan.seed(), slot.epoch, place);
+        let placed = image::place(stored, images, &rng, pixels, &mut self.scratch, &self.engine.meters);
+        if needed > self.engine.keep {
+            self.scratch = Scratch::default();
+        }
+        Ok(placed?)
     }
 
     /// The way of the slot's lane through its epoch.
@@ -200,6 +211,8 @@ impl Worker {
 enum Made {
     Fault(Fault),
     Run(Error),
+    /// Its batch is not wanted any more.
+    Void,
 }
 
 impl<E: Into<Fault>> From<E> for Made {

@@ -306,7 +306,10 @@ impl Compression {
         let path = path.display();
         match self {
             Compression::Gzip => format!("gzip -dc '{path}' > '{path}.tfrecord'"),
-            Compression::Zlib => format!("zlib-flate -uncompress < '{path}' > '{path}.tfrecord'"),
+            Compression::Zlib => format!(
+                "python3 -c 'import sys, zlib; sys.stdout.buffer.write(zlib.decompress(sys.stdin.buffer.read()))' \
+                 < '{path}' > '{path}.tfrecord'"
+            ),
         }
     }
 }
@@ -330,7 +333,7 @@ impl Error {
 fn first(rejected: &Option<Box<Rejection>>) -> String {
     match rejected {
         Some(r) => format!("; the first input that cannot be packed is {}: {}", r.input, r.reason),
-        None => "; it holds no files but hidden ones".to_owned(),
+        None => "; it holds no images, and hidden files do not count".to_owned(),
     }
 }
 

@@ -18,6 +18,7 @@
 //! | `ordered` | work on several threads, results in order, bounded in flight |
 //! | `index_writer` | records become the columns of an index |
 //! | `commit` | temporary names, fsync, rename, locks |
+//! | `shards` | records are made, written into shards and committed, side by side |
 //! | `target` | the dataset's folder: what is finished, what is to be cleared |
 //! | `catalogue` | the manifest: read, compared, a split put in or taken out |
 //! | [`mod@pack`] | all of the above, in the order that survives being killed |
@@ -45,6 +46,7 @@ mod record;
 mod reject;
 pub mod repair;
 mod salvage;
+mod shards;
 mod source;
 mod target;
 

@@ -16,7 +16,7 @@ use shardtool_format::manifest::{Manifest, Shard, Split};
 use shardtool_format::names;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// How a dataset is repaired.
 #[derive(Debug, Clone)]
@@ -263,7 +263,7 @@ fn mend(folder: &Path, known: &Known, payload: Payload, options: &RepairOptions)
 /// Copies the good records of a damaged shard to a file of that name, and writes its index.
 fn copy_good(
     folder: &Path,
-    damaged: &PathBuf,
+    damaged: &Path,
     file: &str,
     old: Option<&OldIndex>,
     payload: Payload,

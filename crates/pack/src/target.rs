@@ -6,7 +6,7 @@ use crate::plan_file::{PlanFile, Stage};
 use crate::{Error, Options, Plan, catalogue};
 use shardtool_format::checksum::crc32c;
 use shardtool_format::index::Index;
-use shardtool_format::manifest::{Manifest, Shard};
+use shardtool_format::manifest::{Manifest, Shard, Split};
 use shardtool_format::names;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub(crate) enum Left {
     /// Its shards that are not finished, and its manifest.
     Shards,
     /// Nothing but to remove its plan file: the manifest names the split, and it is this one.
-    PlanFile(Box<Manifest>),
+    PlanFile(Split),
 }
 
 impl Target {
@@ -49,13 +49,11 @@ impl Target {
         let described = catalogue::of_plan(plan);
         let now = PlanFile::new(options, plan, Stage::Packing);
         let there = commit::read(&self.plan_file())?.map(|bytes| PlanFile::parse(&bytes));
-        let named = catalogue::read(&self.folder)?.filter(|manifest| manifest.split(&self.split).is_some());
+        let named = catalogue::read(&self.folder)?.and_then(|manifest| manifest.split(&self.split).cloned());
         let same = there.as_ref().map(|there| there.check(&now, &self.plan_file()));
         let clearing = there.as_ref().is_some_and(|there| there.stage() == Stage::Clearing);
         match (same, named) {
-            (Some(Ok(())), Some(manifest)) if !clearing && !options.force => {
-                return Ok(Left::PlanFile(Box::new(manifest)));
-            }
+            (Some(Ok(())), Some(split)) if !clearing && !options.force => return Ok(Left::PlanFile(split)),
             (_, Some(_)) if !options.force => {
                 return Err(Error::SplitExists { destination: self.folder.clone(), split: self.split.clone() });
             }

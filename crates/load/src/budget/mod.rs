@@ -4,7 +4,7 @@ mod limit;
 mod scratch;
 
 pub use limit::{Limit, LimitSource};
-pub(crate) use scratch::ScratchPool;
+pub(crate) use scratch::{Admitted, ScratchPool};
 
 use crate::config::{Config, Content};
 use crate::error::{Error, Result};
@@ -12,12 +12,13 @@ use crate::image;
 use crate::spec::Spec;
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Batches ahead of the caller, unless told otherwise.
 pub(crate) const DEPTH: usize = 2;
 /// Batches a lane must have: one that the caller holds, one being built.
-const FLOOR: u64 = 2;
+pub(crate) const FLOOR: u64 = 2;
 
 /// How a loader's memory was computed. All in bytes but counts.
 ///
@@ -72,7 +73,7 @@ impl Arithmetic {
             },
             limit: limit::limit(Path::new("/")),
             local_world: config.local_world.into(),
-            anonymous: limit::anonymous(Path::new("/")),
+            anonymous: limit::anonymous(Path::new("/")).saturating_sub(LIVE.load(Ordering::Relaxed)),
             others: reserved(),
             given: config.memory_budget.is_some(),
             budget: 0,
@@ -104,11 +105,24 @@ impl Arithmetic {
         (limit / self.local_world).saturating_sub(self.anonymous).saturating_sub(self.others)
     }
 
-    /// Bytes for decode scratch: a share for each worker, as far as that leaves the floor to batches, and what is left
-    /// when the rest is divided into batches.
+    /// Bytes for decode scratch: what [`slots`](Arithmetic::slots) batches leave. A part is the workers' to keep from one
+    /// image to the next, the rest is admitted to larger images one by one; an image that needs more than that waits until
+    /// fewer batches are in memory.
     pub fn scratch_bytes(&self) -> u64 {
         let batches = self.slots(0) as u64 * self.lanes * self.batch;
         self.budget.saturating_sub(self.source).saturating_sub(batches)
+    }
+
+    /// Bytes of scratch that each worker keeps: what half of the largest image looked at needs, as far as a whole one can
+    /// still be admitted beside.
+    pub(crate) fn kept_scratch(&self) -> u64 {
+        let spare = self.scratch_bytes().saturating_sub(self.scratch);
+        (self.scratch / 2).min(spare / self.workers.saturating_sub(1).max(1))
+    }
+
+    /// Bytes by which a budget by default may grow for an image that is larger than foreseen.
+    pub(crate) fn may_grow(&self) -> u64 {
+        if self.given { 0 } else { (self.there_is() / 2).saturating_sub(self.budget) }
     }
 
     /// Batches that each lane may have in memory, those that the caller holds included, when a batch takes `unforeseen`
@@ -116,7 +130,8 @@ impl Arithmetic {
     pub fn slots(&self, unforeseen: u64) -> usize {
         let scratch = self.workers * self.scratch;
         let left = self.budget.saturating_sub(self.source).saturating_sub(scratch);
-        (left / (self.lanes * (self.batch + unforeseen)).max(1)).max(FLOOR) as usize
+        let most = if self.given { usize::MAX } else { self.depth as usize + 1 };
+        ((left / (self.lanes * (self.batch + unforeseen)).max(1)).max(FLOOR) as usize).min(most.max(FLOOR as usize))
     }
 }
 
@@ -144,6 +159,26 @@ fn reserved() -> u64 {
     *RESERVED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Bytes of batches that the loaders of this process have in memory: part of their budgets, and of the process's anonymous
+/// memory.
+static LIVE: AtomicU64 = AtomicU64::new(0);
+
+/// Counts a batch's memory as long as it exists.
+pub(crate) struct Live(u64);
+
+impl Live {
+    pub(crate) fn new(bytes: u64) -> Self {
+        LIVE.fetch_add(bytes, Ordering::Relaxed);
+        Live(bytes)
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        LIVE.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
 /// A loader's part of the process's allowance; given back when dropped.
 pub(crate) struct Reservation(u64);
 
@@ -151,6 +186,12 @@ impl Reservation {
     pub(crate) fn new(bytes: u64) -> Self {
         *RESERVED.lock().unwrap_or_else(PoisonError::into_inner) += bytes;
         Reservation(bytes)
+    }
+
+    /// Takes so many bytes more.
+    pub(crate) fn grow(&mut self, bytes: u64) {
+        *RESERVED.lock().unwrap_or_else(PoisonError::into_inner) += bytes;
+        self.0 += bytes;
     }
 }
 

@@ -5,13 +5,13 @@ use std::sync::{Condvar, Mutex, PoisonError};
 /// Bytes that all workers may use together. Who holds some never waits for anything else, so that all who wait are served
 /// in the end; in turn, so that a large image is not put off for ever by small ones.
 pub(crate) struct ScratchPool {
-    most: u64,
     state: Mutex<Pool>,
     freed: Condvar,
 }
 
 #[derive(Default)]
 struct Pool {
+    most: u64,
     used: u64,
     /// The next ticket, and the one whose turn it is.
     tickets: (u64, u64),
@@ -25,18 +25,26 @@ pub(crate) struct Admitted<'a> {
 
 impl ScratchPool {
     pub(crate) fn new(most: u64) -> Self {
-        ScratchPool { most, state: Mutex::default(), freed: Condvar::new() }
+        ScratchPool { state: Mutex::new(Pool { most, ..Pool::default() }), freed: Condvar::new() }
+    }
+
+    /// So many bytes more from now on.
+    pub(crate) fn grow(&self, bytes: u64) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).most += bytes;
     }
 
     /// Waits until so many bytes are free; errs with the size of the pool where they never can be.
     pub(crate) fn admit(&self, bytes: u64) -> Result<Admitted<'_>, u64> {
-        if bytes > self.most {
-            return Err(self.most);
+        if bytes == 0 {
+            return Ok(Admitted { pool: self, bytes });
         }
         let mut pool = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if bytes > pool.most {
+            return Err(pool.most);
+        }
         let ticket = pool.tickets.0;
         pool.tickets.0 += 1;
-        while pool.tickets.1 != ticket || pool.used + bytes > self.most {
+        while pool.tickets.1 != ticket || pool.used + bytes > pool.most {
             pool = self.freed.wait(pool).unwrap_or_else(PoisonError::into_inner);
         }
         pool.tickets.1 += 1;
@@ -52,6 +60,9 @@ impl ScratchPool {
 
 impl Drop for Admitted<'_> {
     fn drop(&mut self) {
+        if self.bytes == 0 {
+            return;
+        }
         let mut pool = self.pool.state.lock().unwrap_or_else(PoisonError::into_inner);
         pool.used -= self.bytes;
         let others = pool.tickets.0 != pool.tickets.1;

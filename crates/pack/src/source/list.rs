@@ -88,8 +88,9 @@ impl Scan {
     fn new(file: &Path, declared: &[(String, Kind)]) -> Result<Self, Error> {
         let column =
             |name: &str, problem| Error::ListColumn { path: file.to_owned(), column: name.to_owned(), problem };
-        let (mut columns, mut labels) = (BTreeMap::new(), BTreeSet::new());
+        let (mut columns, mut labels, mut empty) = (BTreeMap::new(), BTreeSet::new(), true);
         rows(file, |row| {
+            empty = false;
             for (name, cell) in row.cells() {
                 if !columns.contains_key(name) {
                     if crate::record::is_written(name) {
@@ -119,6 +120,9 @@ impl Scan {
             }
             Ok(())
         })?;
+        if empty {
+            return Ok(Scan { columns, labels });
+        }
         let float_label = columns.get(LABEL).is_some_and(|label| label.kind == Some(Kind::Float));
         if float_label {
             return Err(column(LABEL, "labels are class names or integers, not floats; declare `label:bytes`"));

@@ -1,0 +1,98 @@
+//! `pack` of a folder against copying the same files, and planning a long list.
+//!
+//! `cargo run --release -p shardtool-benches --bin pack -- FOLDER [SCRATCH]`: a folder of images that is in the page
+//! cache, and a folder on the file system to write to (default: the folder for temporary files). Every run writes
+//! anew and waits until its bytes are durable.
+
+use shardtool_benches::{Candidate, compare, print};
+use shardtool_pack::{Options, Shards, pack, plan};
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// Entries of the list that is planned.
+const LIST: usize = 100_000;
+
+fn main() {
+    let mut args = std::env::args_os().skip(1).map(PathBuf::from);
+    let Some(source) = args.next() else { panic!("name a folder of images") };
+    let scratch =
+        args.next().unwrap_or_else(std::env::temp_dir).join(format!("shardtool-bench-{}", std::process::id()));
+    fs::create_dir_all(&scratch).expect("a scratch folder");
+    let planned = plan(&Options::new(&source, scratch.join("plan"))).expect("a source");
+    let (images, bytes) = (planned.images(), planned.source_bytes());
+    println!("{images} files, {bytes} bytes");
+    let mut candidates = vec![copy(&source, &scratch, bytes)];
+    for jobs in [1, 2, 4] {
+        candidates.push(packed(&source, &scratch, jobs, images, bytes));
+    }
+    print("pack against cp -r and sync", "MB/s", 1e6, &compare(7, &mut candidates));
+    list(&source, &scratch);
+    fs::remove_dir_all(&scratch).expect("remove the scratch folder");
+}
+
+/// A folder that no run has used; all are removed at the end, so that no run pays for another's files.
+fn fresh(scratch: &Path, name: &str) -> PathBuf {
+    (0..).map(|i| scratch.join(format!("{name}-{i}"))).find(|folder| !folder.exists()).expect("a free name")
+}
+
+fn copy<'a>(source: &'a Path, scratch: &'a Path, bytes: u64) -> Candidate<'a> {
+    let run = move || {
+        let folder = fresh(scratch, "copy");
+        let copied = Command::new("cp").arg("-rL").args([source, &folder]).status().expect("cp");
+        let synced = Command::new("sync").arg("-f").arg(&folder).status().expect("sync");
+        assert!(copied.success() && synced.success());
+        bytes as f64
+    };
+    Candidate::new("cp -r, sync -f", run)
+}
+
+fn packed<'a>(source: &'a Path, scratch: &'a Path, jobs: usize, images: u64, bytes: u64) -> Candidate<'a> {
+    let name = ["", "pack, 1 thread", "pack, 2 threads", "", "pack, 4 threads"][jobs];
+    let run = move || {
+        let jobs = NonZeroUsize::new(jobs).expect("a thread");
+        let options = Options { jobs, ..Options::new(source, fresh(scratch, "packed")) };
+        let summary = pack(&options, &()).expect("a pack");
+        assert_eq!(summary.split.records() + summary.rejected, images);
+        bytes as f64
+    };
+    Candidate::new(name, run)
+}
+
+/// Plans a list of hard links to one image.
+fn list(source: &Path, scratch: &Path) {
+    let first = plan(&Options::new(source, scratch.join("plan"))).expect("a source");
+    let folder = fresh(scratch, "links");
+    fs::create_dir_all(&folder).expect("a folder");
+    let image = folder.join("image.jpg");
+    fs::write(&image, vec![0; (first.source_bytes() / first.images()) as usize]).expect("an image");
+    let mut text = String::from("path,label,weight\n");
+    // A file has at most 65,000 names on some file systems.
+    for i in 0..LIST {
+        let name = format!("{:02}-{i:06}.jpg", i % 10);
+        if i % 10_000 == 0 {
+            fs::copy(&image, folder.join("original.jpg")).expect("an image");
+            fs::rename(folder.join("original.jpg"), &image).expect("an image");
+        }
+        fs::hard_link(&image, folder.join(&name)).expect("a hard link");
+        text += &format!("{name},class {},{}.5\n", i % 1000, i);
+    }
+    fs::write(folder.join("list.csv"), text).expect("a list");
+    for (what, source) in [("list", folder.join("list.csv")), ("flat folder", folder.clone())] {
+        let start = Instant::now();
+        let options = Options { shards: Shards::Size(256 << 20), ..Options::new(source, scratch.join("plan")) };
+        let planned = plan(&options).expect("a plan");
+        let seconds = start.elapsed().as_secs_f64();
+        assert!(planned.images() as usize >= LIST, "{}", planned.images());
+        println!("plan of a {what} of {LIST} hard links: {seconds:.2} s; peak memory {} kB", peak_memory());
+    }
+}
+
+/// The most memory that this process has had resident so far, in kB.
+fn peak_memory() -> String {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.map_or("unknown".to_owned(), |line| line.trim().trim_end_matches(" kB").to_owned())
+}

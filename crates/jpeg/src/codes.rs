@@ -1,0 +1,113 @@
+//! Optimal Huffman codes, and writing bits with them.
+
+use crate::huffman::Spec;
+
+/// How often each symbol occurs.
+pub(crate) struct Counts(pub [u64; 256]);
+
+/// A code made for one image.
+pub(crate) struct Code {
+    /// Number of codes of each length from 1 to 16 bits.
+    pub lengths: [u8; 16],
+    /// The symbols, in order of their codes.
+    pub symbols: Vec<u8>,
+    /// Code and length in bits of each symbol.
+    codes: [(u16, u8); 256],
+}
+
+/// Longest code of a JPEG.
+const LONGEST: usize = 16;
+
+impl Code {
+    /// The best code for those counts, with no code of more than 16 bits and none of only ones (ITU-T T.81, K.2).
+    pub(crate) fn new(counts: &Counts) -> Code {
+        let mut depths = depths(counts);
+        // T.81, figure K.3: two codes too long become one shorter by a bit, and a code above makes room for the other.
+        let mut lengths = [0usize; 64];
+        depths.iter().for_each(|&(_, depth)| lengths[depth] += 1);
+        for long in (LONGEST + 1..64).rev() {
+            while lengths[long] > 0 {
+                let above = (1..long - 1).rev().find(|&l| lengths[l] > 0).unwrap_or(1);
+                lengths[long] -= 2;
+                lengths[long - 1] += 1;
+                lengths[above + 1] += 2;
+                lengths[above] -= 1;
+            }
+        }
+        // The code of only ones goes to the symbol that does not exist: the last of the longest.
+        if let Some(longest) = lengths.iter_mut().rev().find(|n| **n > 0) {
+            *longest -= 1;
+        }
+        depths.retain(|&(symbol, _)| symbol < 256);
+        depths.sort_by_key(|&(symbol, depth)| (depth, symbol));
+        let symbols: Vec<u8> = depths.iter().map(|&(symbol, _)| symbol as u8).collect();
+        let lengths = std::array::from_fn(|i| lengths[i + 1] as u8);
+        let mut codes = [(0, 0); 256];
+        Spec { counts: &lengths, symbols: &symbols }
+            .each(|code, length, symbol| codes[usize::from(symbol)] = (code as u16, length as u8));
+        Code { lengths, symbols, codes }
+    }
+}
+
+/// Each symbol that occurs, and 256, which stands for the code of only ones, with its depth in Huffman's tree.
+fn depths(counts: &Counts) -> Vec<(usize, usize)> {
+    let mut leaves: Vec<(usize, usize)> = (0..256).filter(|&s| counts.0[s] > 0).map(|s| (s, 0)).collect();
+    leaves.push((256, 0));
+    if leaves.len() == 1 {
+        leaves.push((0, 0));
+    }
+    let weight = |s: usize| counts.0.get(s).copied().unwrap_or(0).max(u64::from(s < 256));
+    // Each tree: weight, and its leaves. Of equal weights the one with the higher symbols is taken first, so that 256
+    // is among the deepest.
+    let mut trees: Vec<(u64, Vec<usize>)> =
+        leaves.iter().enumerate().map(|(i, &(s, _))| (weight(s), vec![i])).collect();
+    while trees.len() > 1 {
+        trees.sort_by_key(|tree| std::cmp::Reverse(tree.0));
+        if let (Some(a), Some(b)) = (trees.pop(), trees.pop()) {
+            let members: Vec<usize> = a.1.into_iter().chain(b.1).collect();
+            members.iter().for_each(|&i| leaves[i].1 += 1);
+            trees.push((a.0 + b.0, members));
+        }
+    }
+    leaves
+}
+
+/// Entropy-coded data being written, with byte stuffing.
+pub(crate) struct Writer {
+    pub bytes: Vec<u8>,
+    held: u64,
+    count: u32,
+}
+
+impl Writer {
+    /// A writer that appends to `bytes`.
+    pub(crate) fn new(bytes: Vec<u8>) -> Writer {
+        Writer { bytes, held: 0, count: 0 }
+    }
+
+    /// Writes the code of `symbol`, then the `size` low bits of `magnitude`.
+    pub(crate) fn put(&mut self, code: &Code, symbol: u8, magnitude: u32, size: u32) {
+        let (bits, length) = code.codes[usize::from(symbol)];
+        self.bits(bits.into(), length.into());
+        self.bits(magnitude & ((1 << size) - 1), size);
+    }
+
+    fn bits(&mut self, bits: u32, n: u32) {
+        self.held = self.held << n | u64::from(bits);
+        self.count += n;
+        while self.count >= 8 {
+            self.count -= 8;
+            let byte = (self.held >> self.count) as u8;
+            self.bytes.push(byte);
+            if byte == 0xff {
+                self.bytes.push(0);
+            }
+        }
+    }
+
+    /// Fills the last byte with ones.
+    pub(crate) fn finish(&mut self) {
+        let n = (8 - self.count % 8) % 8;
+        self.bits((1 << n) - 1, n);
+    }
+}

@@ -1,0 +1,49 @@
+//! Damage: a short run of the mutation harness, and the corpora of broken and unusual files.
+
+use std::fmt::Write;
+
+use crate::corpora::{crc32, shared};
+use crate::decoding::{decode, whole};
+use crate::images::{files, images};
+use crate::mutate;
+use shardtool_jpeg::{Decoder, Limits, Scale, relayout};
+
+#[test]
+fn damaged_images_decode_alike_by_every_way_and_never_panic() {
+    let tally = mutate::run(&images(), 1, 20_000);
+    assert!(tally.decoded > 1000 && tally.refused > 1000 && tally.hinted > 1000, "{tally:?}");
+}
+
+#[test]
+fn broken_files_never_panic() {
+    let Some(folder) = shared("jpeg-corpus/crashtest") else { return };
+    let limits = Limits::default().with_pixels(1 << 24);
+    let (mut decoder, mut seen) = (Decoder::new().with_limits(limits), 0);
+    for path in files(&folder) {
+        let jpeg = std::fs::read(path).unwrap();
+        for scale in Scale::ALL {
+            let _ = decode(&mut decoder, &jpeg, None, &whole(scale));
+        }
+        let _ = relayout(&jpeg, &mut decoder);
+        seen += 1;
+    }
+    assert!(seen > 100);
+}
+
+/// Name, and the checksum of the pixels or the error, of each file of `reftest`. What `reftest.txt` says of pixels comes
+/// from libjpeg-turbo (`reftest.py`).
+#[test]
+fn unusual_files_decode_or_are_refused_as_listed() {
+    let Some(folder) = shared("jpeg-corpus/reftest") else { return };
+    let (mut decoder, mut found) = (Decoder::new(), String::new());
+    for path in files(&folder) {
+        let jpeg = std::fs::read(&path).unwrap();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        match decode(&mut decoder, &jpeg, None, &whole(Scale::Full)) {
+            Ok(pixels) => writeln!(found, "{name}: ok {:08x}", crc32(&pixels)).unwrap(),
+            Err(e) => writeln!(found, "{name}: {e}").unwrap(),
+        }
+    }
+    let listed: Vec<&str> = include_str!("../reftest.txt").lines().filter(|l| !l.starts_with('#')).collect();
+    assert_eq!(found.lines().collect::<Vec<_>>(), listed);
+}

@@ -1,0 +1,121 @@
+//! Damaged images, made from good ones: every way of decoding one must agree with every other, and none may panic.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use shardtool_jpeg::{Decoder, Header, Limits, Rect, Request, Scale, entries, relayout};
+
+use crate::decoding::{decode, part, random, rect, whole};
+
+/// What the executions came to.
+#[derive(Default, Debug)]
+pub(crate) struct Tally {
+    /// Images decoded.
+    pub(crate) decoded: u64,
+    /// Images refused.
+    pub(crate) refused: u64,
+    /// Decodes entered by entry points, good or damaged.
+    pub(crate) hinted: u64,
+}
+
+/// Bytes of `image` with a few changes.
+fn mutate(image: &[u8], state: &mut u64) -> Vec<u8> {
+    let mut bytes = image.to_vec();
+    for _ in 0..1 + random(state) % 4 {
+        let n = bytes.len().max(1) as u64;
+        let at = (random(state) % n) as usize;
+        if bytes.is_empty() {
+            break;
+        }
+        match random(state) % 8 {
+            0 => bytes.truncate(at.max(1)),
+            1 => bytes[at] = [0, 0xff, 0x7f, 0x80, 1][(random(state) % 5) as usize],
+            2 => drop(bytes.drain(at..(at + 1 + (random(state) % 16) as usize).min(n as usize))),
+            3 => {
+                let copy = bytes[at..(at + 1 + (random(state) % 64) as usize).min(n as usize)].to_vec();
+                let to = (random(state) % n) as usize;
+                bytes.splice(to..to, copy);
+            }
+            // Markers are where the decisions are.
+            4 => {
+                let markers: Vec<usize> = memchr::memchr_iter(0xff, &bytes).collect();
+                if let Some(&m) = markers.get((random(state) % markers.len().max(1) as u64) as usize) {
+                    let to = (m + 1 + (random(state) % 20) as usize).min(bytes.len() - 1);
+                    bytes[to] = random(state) as u8;
+                }
+            }
+            _ => bytes[at] ^= 1 << (random(state) % 8),
+        }
+    }
+    bytes
+}
+
+/// One image, damaged by `state`, decoded in several ways.
+fn execute(image: &[u8], hints: &[u8], state: &mut u64, decoders: &mut [Decoder; 2], tally: &mut Tally) {
+    let jpeg = mutate(image, state);
+    let [fast, portable] = decoders;
+    let Ok(header) = Header::parse(&jpeg, fast.limits()) else {
+        tally.refused += 1;
+        return;
+    };
+    let scale = Scale::ALL[(random(state) % 4) as usize];
+    let size = header.size(scale);
+    let all = decode(fast, &jpeg, None, &whole(scale));
+    if random(state).is_multiple_of(4) {
+        let plain = decode(portable, &jpeg, None, &whole(scale));
+        assert_eq!(all.is_ok(), plain.is_ok(), "vector instructions decide over damage");
+        assert!(all.is_err() || all == plain, "vector instructions change pixels");
+    }
+    match &all {
+        Ok(pixels) => {
+            tally.decoded += 1;
+            let rect: Rect = rect(size, state);
+            let mut payload = Vec::new();
+            let found = entries::find(&jpeg, 1 + (random(state) % 8) as u32, fast, &mut payload);
+            assert!(found.is_ok(), "an image that decodes has its entry points searched: {found:?}");
+            let cut = decode(fast, &jpeg, Some(&payload), &Request { rect: Some(rect), scale }).unwrap();
+            assert!(cut == part(pixels, size.0, rect), "entry points change pixels");
+            if random(state).is_multiple_of(8)
+                && let Ok(again) = relayout(&jpeg, fast)
+            {
+                assert!(decode(fast, &again, None, &whole(scale)).as_ref() == Ok(pixels), "re-layout changes pixels");
+            }
+        }
+        Err(_) => {
+            tally.refused += 1;
+            let _ = relayout(&jpeg, fast);
+        }
+    }
+    // The entry points of the image as it was, and damaged ones: they may be of use above the damage, but not crash.
+    if !hints.is_empty() {
+        tally.hinted += 1;
+        let hints = if random(state).is_multiple_of(2) { hints.to_vec() } else { mutate(hints, state) };
+        let request = Request { rect: Some(rect(size, state)), scale };
+        let _ = decode(fast, &jpeg, Some(&hints), &request);
+    }
+}
+
+/// Damages `images` in turn, `executions` times from `seed`. A failure names the execution's seed, with which it can be
+/// repeated alone.
+pub(crate) fn run(images: &[(String, Vec<u8>)], seed: u64, executions: u64) -> Tally {
+    let limits = Limits::default().with_pixels(1 << 16);
+    let new = || [Decoder::new().with_limits(limits), Decoder::new().with_limits(limits).with_simd(false)];
+    let (mut decoders, mut tally) = (new(), Tally::default());
+    let hints: Vec<Vec<u8>> = images
+        .iter()
+        .map(|(_, jpeg)| {
+            let mut payload = Vec::new();
+            entries::find(jpeg, 1, &mut decoders[0], &mut payload).expect("a good image");
+            payload
+        })
+        .collect();
+    for i in seed..seed + executions {
+        let mut state = i.wrapping_mul(0x2545_f491_4f6c_dd1d);
+        let which = (random(&mut state) % images.len() as u64) as usize;
+        let (name, jpeg) = &images[which];
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            execute(jpeg, &hints[which], &mut state, &mut decoders, &mut tally);
+        }));
+        assert!(result.is_ok(), "execution {i} failed, on {name}: repeat it with --seed {i} --executions 1");
+    }
+    tally
+}

@@ -1,0 +1,205 @@
+//! Pixels: those of libjpeg-turbo, by whichever way.
+
+use crate::corpora::crc32;
+use crate::decoding::{decode, part, random, rect, whole};
+use crate::images::images;
+use shardtool_jpeg::{Decoder, Error, Header, Limits, Path, Rect, Request, Scale, entries, relayout};
+
+fn decoders() -> [Decoder; 2] {
+    [Decoder::new(), Decoder::new().with_simd(false)]
+}
+
+fn found(jpeg: &[u8], step: u32, decoder: &mut Decoder) -> Vec<u8> {
+    let mut payload = Vec::new();
+    entries::find(jpeg, step, decoder, &mut payload).unwrap();
+    payload
+}
+
+#[test]
+fn whole_images_at_every_scale_are_libjpeg_turbos() {
+    let expected = include_str!("../data/expected.txt");
+    let images = images();
+    let mut checked = 0;
+    for line in expected.lines().filter(|l| !l.starts_with('#')) {
+        let [name, divisor, width, height, crc] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let (_, jpeg) = images.iter().find(|(n, _)| n == name).unwrap();
+        let scale = Scale::ALL.into_iter().find(|s| s.divisor().to_string() == divisor).unwrap();
+        let size = Header::parse(jpeg, &Limits::default()).unwrap().size(scale);
+        assert_eq!((size.0.to_string(), size.1.to_string()), (width.to_owned(), height.to_owned()), "{line}");
+        for mut decoder in decoders() {
+            let pixels = decode(&mut decoder, jpeg, None, &whole(scale)).unwrap();
+            assert_eq!(format!("{:08x}", crc32(&pixels)), crc, "{line}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 100, "{checked}");
+}
+
+#[test]
+fn rectangles_are_parts_of_the_whole_by_every_way() {
+    let (mut state, mut ways) = (1, Vec::new());
+    for (name, jpeg) in images() {
+        for mut decoder in decoders() {
+            let header = Header::parse(&jpeg, &Limits::default()).unwrap();
+            for scale in Scale::ALL {
+                let size = header.size(scale);
+                let all = decode(&mut decoder, &jpeg, None, &whole(scale)).unwrap();
+                for round in 0..40 {
+                    let rect = rect(size, &mut state);
+                    let payload = found(&jpeg, 1 + round % 8, &mut decoder);
+                    let hints = (round % 4 > 0).then_some(&payload[..]);
+                    let request = Request { rect: Some(rect), scale };
+                    let pixels = decode(&mut decoder, &jpeg, hints, &request).unwrap();
+                    assert!(pixels == part(&all, size.0, rect), "{name} {request:?} entries {}", hints.is_some());
+                    let mut out = vec![0; pixels.len()];
+                    let outcome = decoder.decode(&jpeg, hints, &request, &mut out, rect.width as usize * 3).unwrap();
+                    assert_eq!(outcome.path == Path::Entries, hints.is_some_and(|h| !h.is_empty()), "{name}");
+                    ways.push(outcome.path);
+                }
+            }
+        }
+    }
+    for way in [Path::Entries, Path::Restarts, Path::Start, Path::Scans] {
+        assert!(ways.contains(&way), "no image went by {way:?}");
+    }
+}
+
+#[test]
+fn entry_points_that_do_not_fit_are_left_aside_or_prove_right() {
+    let mut state = 2;
+    for (name, jpeg) in images() {
+        let mut decoder = Decoder::new();
+        let header = Header::parse(&jpeg, &Limits::default()).unwrap();
+        let good = found(&jpeg, 1, &mut decoder);
+        if good.is_empty() {
+            continue;
+        }
+        let all = decode(&mut decoder, &jpeg, None, &whole(Scale::Full)).unwrap();
+        for _ in 0..300 {
+            let mut bad = good.clone();
+            match random(&mut state) % 3 {
+                0 => bad.truncate(random(&mut state) as usize % bad.len()),
+                1 => {
+                    let at = random(&mut state) as usize % bad.len();
+                    bad[at] ^= 1 << (random(&mut state) % 8);
+                }
+                _ => {
+                    let entry = if header.components().len() == 1 { 6 } else { 10 };
+                    let n = (bad.len() - 2) / entry;
+                    let (a, b) = (random(&mut state) as usize % n, random(&mut state) as usize % n);
+                    for i in 0..entry {
+                        bad.swap(2 + a * entry + i, 2 + b * entry + i);
+                    }
+                }
+            }
+            let pixels = decode(&mut decoder, &jpeg, Some(&bad), &whole(Scale::Full)).unwrap();
+            assert!(pixels == all, "{name} {bad:?}");
+        }
+    }
+}
+
+#[test]
+fn entry_points_follow_the_documented_layout() {
+    for (name, jpeg) in images() {
+        let header = Header::parse(&jpeg, &Limits::default()).unwrap();
+        let payload = found(&jpeg, 1, &mut Decoder::new());
+        if payload.is_empty() {
+            continue;
+        }
+        let components = header.components().len();
+        assert_eq!(payload[..2], [1, components as u8], "{name}");
+        let entries: Vec<_> = payload[2..].chunks(4 + 2 * components).collect();
+        let bits: Vec<_> = entries.iter().map(|e| u32::from_le_bytes(e[..4].try_into().unwrap()) as usize).collect();
+        assert!(bits.is_sorted_by(|a, b| a < b), "{name}");
+        for (bit, entry) in bits.iter().zip(&entries) {
+            let byte = bit / 8;
+            assert!(!(jpeg[byte] == 0 && jpeg[byte - 1] == 0xff), "{name}: inside a stuffed pair");
+            if name.starts_with("restart-rows-444") {
+                assert_eq!(
+                    (bit % 8, jpeg[byte - 2], jpeg[byte - 1] & 0xf8),
+                    (0, 0xff, 0xd0),
+                    "{name}: after the marker"
+                );
+                assert!(entry[4..].iter().all(|&b| b == 0), "{name}: predictors are 0");
+            }
+        }
+    }
+}
+
+#[test]
+fn relaid_images_have_the_same_pixels_and_decode_sequentially() {
+    for (name, jpeg) in images() {
+        let mut decoder = Decoder::new();
+        let again = relayout(&jpeg, &mut decoder).unwrap();
+        for scale in Scale::ALL {
+            let [a, b] = [&jpeg, &again].map(|j| decode(&mut decoder, j, None, &whole(scale)).unwrap());
+            assert!(a == b, "{name}");
+        }
+        let header = Header::parse(&again, &Limits::default()).unwrap();
+        assert_eq!(header.process, shardtool_jpeg::Process::Sequential);
+        assert!(again.len() <= jpeg.len(), "{name}: {} bytes became {}", jpeg.len(), again.len());
+    }
+}
+
+#[test]
+fn relayout_keeps_the_orientation_and_nothing_else_of_exif() {
+    let (_, jpeg) = images().remove(0);
+    for (little, orientation) in [(true, 6u8), (false, 8), (true, 1)] {
+        let short = |v: u16| if little { v.to_le_bytes() } else { v.to_be_bytes() };
+        let long = |v: u32| if little { v.to_le_bytes() } else { v.to_be_bytes() };
+        let mut exif = b"Exif\0\0".to_vec();
+        exif.extend(if little { b"II" } else { b"MM" });
+        exif.extend([&short(42)[..], &long(8), &short(2)].concat());
+        exif.extend([&short(0x0100)[..], &short(4), &long(1), &long(99)].concat());
+        exif.extend([&short(0x0112)[..], &short(3), &long(1), &short(orientation.into()), &[0, 0], &long(0)].concat());
+        let mut tagged = vec![0xff, 0xd8, 0xff, 0xe1];
+        tagged.extend((exif.len() as u16 + 2).to_be_bytes());
+        tagged.extend(&exif);
+        tagged.extend(&jpeg[2..]);
+        let again = relayout(&tagged, &mut Decoder::new()).unwrap();
+        let at = again.windows(6).position(|w| w == b"Exif\0\0");
+        assert_eq!(at.is_some(), orientation > 1);
+        if let Some(at) = at {
+            let length = usize::from(u16::from_be_bytes(again[at - 2..at].try_into().unwrap()));
+            assert_eq!(length, 2 + 6 + 8 + 2 + 12 + 4);
+            assert_eq!(again[at + 6 + 8 + 2 + 8], orientation);
+        }
+    }
+}
+
+#[test]
+fn rectangles_and_buffers_that_do_not_fit_are_refused() {
+    let (_, jpeg) = images().remove(0);
+    let mut decoder = Decoder::new();
+    let header = Header::parse(&jpeg, &Limits::default()).unwrap();
+    let (w, h) = header.size(Scale::Full);
+    for (x, y, width, height) in [(0, 0, w + 1, h), (0, 0, w, h + 1), (w, 0, 1, 1), (0, 0, 0, 1), (u32::MAX, 0, 2, 1)] {
+        let request = Request { rect: Some(Rect { x, y, width, height }), scale: Scale::Full };
+        let result = decoder.decode(&jpeg, None, &request, &mut [0; 1 << 16], 3 * w as usize + 3);
+        assert!(matches!(result, Err(Error::Rectangle { .. })), "{result:?}");
+    }
+    let need = 3 * (w * h) as usize;
+    for (bytes, stride) in [(need - 1, 3 * w as usize), (need, 3 * w as usize - 1), (need, usize::MAX)] {
+        let result = decoder.decode(&jpeg, None, &whole(Scale::Full), &mut vec![0; bytes], stride);
+        assert!(matches!(result, Err(Error::Buffer { .. })), "{result:?}");
+    }
+    let few = Limits::default().with_pixels(u64::from(w * h) - 1);
+    assert!(matches!(Header::parse(&jpeg, &few), Err(Error::Limit { .. })));
+}
+
+#[test]
+fn cut_images_are_errors_that_say_where() {
+    for (name, jpeg) in images() {
+        let mut decoder = Decoder::new();
+        for cut in (0..jpeg.len()).step_by(7) {
+            match decode(&mut decoder, &jpeg[..cut], None, &whole(Scale::Full)) {
+                Ok(_) => assert!(cut + 8 > jpeg.len(), "{name} cut at {cut} of {} decoded", jpeg.len()),
+                Err(Error::NotJpeg { .. }) => assert!(cut < 2, "{name} {cut}"),
+                Err(Error::Ends { offset, .. }) => assert!(offset <= cut, "{name} {cut}"),
+                Err(Error::Damaged { row, rows, offset, .. }) => assert!(row < rows && offset <= cut, "{name} {cut}"),
+                Err(Error::Unsupported(shardtool_jpeg::Feature::Incomplete)) => {}
+                Err(e) => panic!("{name} cut at {cut}: {e}"),
+            }
+        }
+    }
+}

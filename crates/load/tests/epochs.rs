@@ -1,0 +1,224 @@
+//! What is delivered: each sample once, in the order that `order` says, the same pixels whatever the threads; and resume
+//! at every position.
+
+mod dataset;
+
+use shardtool_decode::Pipeline;
+use shardtool_load::{ColumnSpec, Config, Content, Images, Layout, Loader, Values};
+use shardtool_order::{Order, Policy, Remainder, Replica};
+use shardtool_read::{Dataset, Split};
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+fn split(folder: &tempfile::TempDir, samples: &[dataset::Sample], per_shard: usize) -> Split {
+    dataset::write(folder.path(), "train", samples, per_shard);
+    Dataset::open(folder.path()).unwrap().split("train").unwrap().clone()
+}
+
+fn images() -> Content {
+    Content::Images(Images::new(Pipeline::train(16).unwrap()))
+}
+
+/// Ids of the valid rows of one epoch, and its steps.
+fn epoch(loader: &mut Loader) -> (Vec<i64>, u64) {
+    let (mut ids, mut steps) = (vec![], 0);
+    while let Some(batch) = loader.next_batch().unwrap() {
+        for (id, valid) in batch.ids().iter().zip(batch.valid()) {
+            assert_eq!(*valid, *id >= 0);
+            ids.extend(valid.then_some(*id));
+        }
+        steps += 1;
+    }
+    (ids, steps)
+}
+
+#[test]
+fn each_sample_once_and_equal_steps_whatever_the_world() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = dataset::numbers(101);
+    let split = split(&folder, &samples, 30);
+    let interleaved = Order::Interleaved { run: NonZeroU32::new(4).unwrap(), window: NonZeroU32::new(3).unwrap() };
+    for world in [1, 2, 3, 5, 8, 17] {
+        for batch in [1, 4, 7] {
+            for order in [Order::Sequential, Order::Shuffled, interleaved] {
+                for policy in [Policy::Sample, Policy::Shard] {
+                    let mut all = vec![];
+                    let mut steps = vec![];
+                    for rank in 0..world {
+                        let mut config = Config::new(split.clone(), Content::Columns, batch);
+                        config.replica = Replica::new(rank, world).unwrap();
+                        (config.order, config.policy) = (order, policy);
+                        (config.remainder, config.epochs) = (Some(Remainder::Mask), Some(1));
+                        let mut loader = Loader::new(&config).unwrap();
+                        let (ids, n) = epoch(&mut loader);
+                        assert_eq!(n, loader.len());
+                        all.extend(ids);
+                        steps.push(n);
+                    }
+                    all.sort_unstable();
+                    assert_eq!(all, (0..101).collect::<Vec<_>>(), "{world} x {batch}, {order}, {policy:?}");
+                    assert!(steps.iter().all(|n| *n == steps[0]));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_last_batch_is_masked_and_its_masked_rows_are_zero() {
+    let folder = tempfile::tempdir().unwrap();
+    let split = split(&folder, &dataset::photographs(10), 4);
+    let mut config = Config::new(split, images(), 4);
+    config.order = Order::Sequential;
+    let column = |feature: &str| ColumnSpec { feature: feature.to_owned(), layout: Layout::Auto };
+    config.columns = Some(vec![column("image/class/label"), column("boxes"), column("image/key")]);
+    let mut loader = Loader::new(&config).unwrap();
+    let mut last = None;
+    while let Some(batch) = loader.next_batch().unwrap() {
+        last = Some(batch);
+    }
+    let batch = last.unwrap();
+    assert_eq!(batch.ids(), [8, 9, -1, -1]);
+    assert_eq!(batch.valid(), [true, true, false, false]);
+    assert_eq!(batch.image_shape(), Some([4, 16, 16, 3]));
+    let row = 16 * 16 * 3;
+    assert!(batch.images().unwrap()[..2 * row].iter().any(|b| *b != 0));
+    assert!(batch.images().unwrap()[2 * row..].iter().all(|b| *b == 0));
+    assert_eq!(batch.column("image/class/label"), Some(&Values::Int64(vec![3, 4, -100, -100])));
+    let boxes = vec![8.0, 8.1, 8.2, 8.3, 9.0, 9.1, 9.2, 9.3, 9.4];
+    assert_eq!(batch.column("boxes"), Some(&Values::RaggedFloat { offsets: vec![0, 4, 9, 9, 9], values: boxes }));
+    let keys = b"c3/000008.jpgc4/000009.jpg".to_vec();
+    assert_eq!(batch.column("image/key"), Some(&Values::Bytes { offsets: vec![0, 13, 26, 26, 26], values: keys }));
+}
+
+/// Pixels of each sample of an epoch, by id.
+fn pixels(split: &Split, world: u32, batch: u32, workers: usize) -> BTreeMap<i64, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for rank in 0..world {
+        let mut config = Config::new(split.clone(), images(), batch);
+        config.replica = Replica::new(rank, world).unwrap();
+        (config.workers, config.remainder, config.seed) = (Some(workers), Some(Remainder::Mask), 5);
+        let mut loader = Loader::new(&config).unwrap();
+        while let Some(batch) = loader.next_batch().unwrap() {
+            let rows = batch.images().unwrap().chunks(16 * 16 * 3);
+            for (row, id) in rows.zip(batch.ids()).filter(|(_, id)| **id >= 0) {
+                assert!(all.insert(*id, row.to_vec()).is_none());
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn the_same_pixels_whatever_the_threads_and_replicas() {
+    let folder = tempfile::tempdir().unwrap();
+    let split = split(&folder, &dataset::photographs(40), 7);
+    let one = pixels(&split, 1, 8, 1);
+    assert_eq!(one.len(), 40);
+    assert!(one.values().collect::<std::collections::BTreeSet<_>>().len() == 40, "every sample looks different");
+    assert_eq!(pixels(&split, 1, 8, 5), one);
+    assert_eq!(pixels(&split, 3, 5, 2), one);
+}
+
+#[test]
+fn resumed_at_every_position_with_other_worlds_and_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let split = split(&folder, &dataset::numbers(24), 5);
+    let config = |batch: u32, world: u32, rank: u32, workers: usize| {
+        let mut config = Config::new(split.clone(), Content::Columns, batch);
+        config.replica = Replica::new(rank, world).unwrap();
+        (config.workers, config.seed, config.epochs) = (Some(workers), 9, Some(2));
+        config.remainder = Some(Remainder::Mask);
+        config
+    };
+    let mut whole = Loader::new(&config(1, 1, 0, 1)).unwrap();
+    let expected: Vec<_> = [epoch(&mut whole).0, epoch(&mut whole).0].concat();
+    for stop in 0..expected.len() {
+        let mut first = Loader::new(&config(1, 1, 0, 2)).unwrap();
+        let mut seen = vec![];
+        while seen.len() < stop {
+            if let Some(batch) = first.next_batch().unwrap() {
+                seen.extend_from_slice(batch.ids());
+            }
+        }
+        let state = first.state();
+        for (world, batch) in [(1, 1), (1, 5), (2, 3), (4, 2)] {
+            let mut replicas: Vec<_> = (0..world)
+                .map(|rank| {
+                    let mut loader = Loader::new(&config(batch, world, rank, 3)).unwrap();
+                    loader.load_state(&state).unwrap();
+                    loader
+                })
+                .collect();
+            let mut rest = vec![];
+            let mut ends = 0;
+            while ends < 2 - state.epoch {
+                let batches: Vec<_> = replicas.iter_mut().map(|l| l.next_batch().unwrap()).collect();
+                assert!(batches.iter().all(|b| b.is_some() == batches[0].is_some()));
+                ends += u64::from(batches[0].is_none());
+                rest.extend(batches.iter().flatten().flat_map(|b| b.ids().to_vec()).filter(|id| *id >= 0));
+                let states: Vec<_> = replicas.iter().map(Loader::state).collect();
+                assert!(states.iter().all(|s| *s == states[0]));
+            }
+            assert_eq!([seen.clone(), rest].concat(), expected, "stopped after {stop}, {world} x {batch}");
+        }
+    }
+}
+
+#[test]
+fn a_state_of_another_dataset_is_refused() {
+    let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (a, b) = (split(&a, &dataset::numbers(8), 8), split(&b, &dataset::numbers(9), 9));
+    let state = Loader::new(&Config::new(a.clone(), Content::Columns, 2)).unwrap().state();
+    let error = Loader::new(&Config::new(b.clone(), Content::Columns, 2)).unwrap().load_state(&state).unwrap_err();
+    let text = error.to_string();
+    for split in [a, b] {
+        assert!(text.contains(&format!("{:08x}", split.entry().fingerprint())), "{text}");
+    }
+}
+
+#[test]
+fn several_replicas_of_one_process_share_the_workers() {
+    let folder = tempfile::tempdir().unwrap();
+    let split = split(&folder, &dataset::numbers(50), 20);
+    let mut config = Config::new(split, Content::Columns, 4);
+    config.replica = Replica::new(0, 3).unwrap();
+    (config.remainder, config.workers, config.epochs) = (Some(Remainder::Mask), Some(2), Some(1));
+    let mut group = Loader::group(&config, &[0, 1, 2]).unwrap();
+    // One after the other: no replica waits for another to be asked.
+    let mut ids: Vec<_> = group.iter_mut().flat_map(|loader| epoch(loader).0).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (0..50).collect::<Vec<_>>());
+}
+
+#[test]
+fn records_are_delivered_as_they_lie() {
+    let folder = tempfile::tempdir().unwrap();
+    let split = split(&folder, &dataset::numbers(10), 4);
+    let mut config = Config::new(split.clone(), Content::Records, 5);
+    config.order = Order::Sequential;
+    let mut loader = Loader::new(&config).unwrap();
+    let batch = loader.next_batch().unwrap().unwrap();
+    for (id, record) in batch.records().iter().enumerate() {
+        assert_eq!(record.as_ref().unwrap().data(), split.get(id as u64).unwrap().data());
+    }
+    assert!(batch.images().is_none());
+}
+
+#[test]
+fn start_epoch_goes_anywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let split = split(&folder, &dataset::numbers(12), 5);
+    let mut loader = Loader::new(&Config::new(split, Content::Columns, 4)).unwrap();
+    let epochs: Vec<_> = (0..3).map(|_| epoch(&mut loader).0).collect();
+    assert!(epochs[0] != epochs[1] && epochs[1] != epochs[2]);
+    for number in [1, 0, 2, 2] {
+        loader.start_epoch(number);
+        // Not to the end: what was built ahead is given up.
+        assert_eq!(loader.next_batch().unwrap().unwrap().ids(), &epochs[number as usize][..4], "epoch {number}");
+    }
+    loader.start_epoch(1);
+    assert_eq!(epoch(&mut loader).0, epochs[1]);
+    loader.start_epoch(2);
+    assert_eq!(epoch(&mut loader).0, epochs[2]);
+}

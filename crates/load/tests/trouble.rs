@@ -1,0 +1,312 @@
+//! What happens when things go wrong: damage, panics, callers that hold everything or leave early.
+
+mod dataset;
+
+use shardtool_decode::Pipeline;
+use shardtool_load::{Config, Content, Error, Fault, Images, Loader, OnBad};
+use shardtool_order::{Order, Remainder};
+use shardtool_read::{Dataset, Split};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const SIDE: u32 = 16;
+const ROW: usize = (SIDE * SIDE * 3) as usize;
+
+fn images() -> Images {
+    Images::new(Pipeline::train(SIDE).unwrap())
+}
+
+fn split(folder: &Path, n: u64, per_shard: usize) -> Split {
+    dataset::write(folder, "train", &dataset::photographs(n), per_shard);
+    Dataset::open(folder).unwrap().split("train").unwrap().clone()
+}
+
+/// Flips a byte in the middle of a record.
+fn damage(folder: &Path, shard: &str, split: &Split, id: u64) {
+    let (number, row) = split.locate(id).unwrap();
+    let frame = split.shard(number).unwrap().frame(row).unwrap();
+    let path = folder.join(shard);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[(frame.start + frame.end) as usize / 2] ^= 0x10;
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// A split of 20 samples in shards of 8 whose records 9 and 10 are damaged (rows 1 and 2 of the second shard).
+fn damaged(folder: &Path) -> Split {
+    let whole = split(folder, 20, 8);
+    for id in [9, 10] {
+        damage(folder, "train-00001.tfrecord", &whole, id);
+    }
+    Dataset::open(folder).unwrap().split("train").unwrap().clone()
+}
+
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+#[test]
+fn damage_ends_the_run_after_everything_before_it_was_delivered() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = Config::new(damaged(folder.path()), Content::Images(images()), 3);
+    (config.order, config.on_bad) = (Order::Sequential, Some(OnBad::Error));
+    let mut loader = Loader::new(&config).unwrap();
+    for first in [0, 3, 6] {
+        assert_eq!(loader.next_batch().unwrap().unwrap().ids(), [first, first + 1, first + 2]);
+    }
+    let error = loader.next_batch().unwrap_err();
+    let Error::BadSample(bad) = &error else { panic!("{error}") };
+    assert!(bad.id == 9 || bad.id == 10, "{error}");
+    assert_eq!((bad.record, bad.key.as_deref().unwrap().len()), (bad.id - 8, 13));
+    assert!(bad.shard.ends_with("train-00001.tfrecord"));
+    assert!(matches!(bad.fault, Fault::Read(_)), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("train-00001.tfrecord") && text.contains(&format!("{:06}.jpg", bad.id)), "{text}");
+    assert!(matches!(loader.next_batch(), Err(Error::Stopped)));
+    loader.start_epoch(0);
+    assert_eq!(loader.next_batch().unwrap().unwrap().ids(), [0, 1, 2]);
+}
+
+#[test]
+fn masked_damage_shifts_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = Config::new(damaged(folder.path()), Content::Images(images()), 4);
+    config.order = Order::Sequential;
+    let mut loader = Loader::new(&config).unwrap();
+    let batches: Vec<_> = (0..2).map(|_| loader.next_batch().unwrap().unwrap()).collect();
+    assert_eq!(batches[1].ids(), [4, 5, 6, 7]);
+    drop(batches);
+    let batch = loader.next_batch().unwrap().unwrap();
+    assert_eq!(batch.ids(), [8, -1, -1, 11]);
+    assert_eq!(batch.valid(), [true, false, false, true]);
+    let rows: Vec<_> = batch.images().unwrap().chunks(ROW).map(|row| row.iter().any(|b| *b != 0)).collect();
+    assert_eq!(rows, [true, false, false, true]);
+    let bad: BTreeSet<_> = loader.bad_samples().iter().map(|b| (b.id, b.record)).collect();
+    assert_eq!(bad, [(9, 1), (10, 2)].into());
+}
+
+#[test]
+fn substitutes_are_the_same_whatever_the_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let split = damaged(folder.path());
+    let run = |workers: usize, batch: u32| {
+        let mut config = Config::new(split.clone(), Content::Images(images()), batch);
+        (config.remainder, config.on_bad) = (Some(Remainder::Mask), Some(OnBad::Substitute));
+        (config.workers, config.epochs) = (Some(workers), Some(3));
+        let mut loader = Loader::new(&config).unwrap();
+        let mut seen = vec![];
+        for _ in 0..3 {
+            while let Some(batch) = loader.next_batch().unwrap() {
+                let rows = batch.ids().iter().zip(batch.images().unwrap().chunks(ROW));
+                seen.extend(rows.filter(|(id, _)| **id >= 0).map(|(id, row)| (*id, row.to_vec())));
+            }
+        }
+        assert_eq!(loader.bad_samples().len(), 2);
+        seen
+    };
+    let one = run(1, 4);
+    assert_eq!(one.len(), 60, "nothing is lost");
+    assert!(one.iter().all(|(id, _)| *id != 9 && *id != 10));
+    assert_eq!(run(4, 7), one);
+}
+
+#[test]
+fn more_than_max_bad_ends_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = Config::new(damaged(folder.path()), Content::Images(images()), 20);
+    (config.max_bad, config.workers) = (Some(1), Some(1));
+    let error = Loader::new(&config).unwrap().next_batch().unwrap_err();
+    assert!(matches!(error, Error::TooManyBad { found: 2, allowed: 1, .. }), "{error}");
+}
+
+#[test]
+fn when_every_sample_is_bad_there_is_no_substitute() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut samples = dataset::photographs(30);
+    samples.iter_mut().for_each(|s| s.image.as_mut().unwrap().0.truncate(40));
+    dataset::write(folder.path(), "train", &samples, 30);
+    let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
+    let mut config = Config::new(split, Content::Images(images()), 2);
+    config.max_bad = Some(100);
+    let error = Loader::new(&config).unwrap().next_batch().unwrap_err();
+    let Error::NoSubstitute { sample, tried: 16 } = &error else { panic!("{error}") };
+    assert!(matches!(sample.fault, Fault::Decode(_)));
+}
+
+#[test]
+fn a_panic_in_the_users_function_names_the_sample_and_hangs_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let split = split(folder.path(), 20, 8);
+    let mut images = images();
+    images.custom = Some(Arc::new(|pixels, _| {
+        // Sample 13, told by nothing but its place in the order: the 14th made by the only worker.
+        static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        assert!(
+            COUNT.fetch_add(1, std::sync::atomic::Ordering::SeqCst) != 13,
+            "too dark for {} pixels",
+            pixels.width()
+        );
+    }));
+    let mut config = Config::new(split, Content::Images(images), 4);
+    (config.order, config.workers) = (Order::Sequential, Some(1));
+    let mut loader = Loader::new(&config).unwrap();
+    for _ in 0..3 {
+        loader.next_batch().unwrap().unwrap();
+    }
+    let error = loader.next_batch().unwrap_err();
+    assert!(matches!(&error, Error::Panic { id: 13, record: 5, .. }), "{error}");
+    assert!(error.to_string().contains("too dark for 16 pixels"), "{error}");
+}
+
+#[test]
+fn a_caller_that_holds_every_batch_is_told_so_and_may_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = Config::new(split(folder.path(), 20, 8), Content::Images(images()), 2);
+    config.memory_budget = Some(Loader::plan(&config).unwrap().memory.floor());
+    config.starve_after = Duration::from_millis(50);
+    let mut loader = Loader::new(&config).unwrap();
+    let slots = loader.stats().slots;
+    assert_eq!(slots, 2);
+    let mut held: Vec<_> = (0..slots).map(|_| loader.next_batch().unwrap().unwrap()).collect();
+    let error = loader.next_batch().unwrap_err();
+    assert!(matches!(error, Error::Starved { held: 2, slots: 2, .. }), "{error}");
+    held.pop();
+    assert!(loader.next_batch().unwrap().is_some());
+}
+
+#[test]
+fn a_budget_that_cannot_hold_two_batches_is_refused_with_the_arithmetic() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = Config::new(split(folder.path(), 20, 8), Content::Images(images()), 2);
+    let floor = Loader::plan(&config).unwrap().memory.floor();
+    config.memory_budget = Some(floor - 1);
+    let error = Loader::new(&config).err().unwrap();
+    assert!(matches!(error, Error::Budget(_)));
+    let text = error.to_string();
+    assert!(text.contains("1 replica(s) x 2 batches x") && text.contains("decode scratch"), "{text}");
+}
+
+/// Photographs of which one is far larger than the others, in none of the shards that are looked at beforehand: the first,
+/// the middle and the last.
+fn one_large(folder: &Path) -> Split {
+    let mut samples = dataset::photographs(30);
+    samples[7].image = Some((dataset::jpeg(7, 1500, 1000), (1500, 1000)));
+    dataset::write(folder, "train", &samples, 5);
+    Dataset::open(folder).unwrap().split("train").unwrap().clone()
+}
+
+#[test]
+fn an_image_too_large_for_the_budget_is_an_error_and_never_a_substitute() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = Config::new(one_large(folder.path()), Content::Images(images()), 2);
+    config.order = Order::Sequential;
+    for workers in [1, 3] {
+        config.workers = Some(workers);
+        config.memory_budget = None;
+        config.memory_budget = Some(Loader::plan(&config).unwrap().memory.wish());
+        let mut loader = Loader::new(&config).unwrap();
+        let error = loop {
+            match loader.next_batch() {
+                Ok(_) => {}
+                Err(error) => break error,
+            }
+        };
+        let Error::Scratch { record: 2, width: 1500, height: 1000, needed, allowed, .. } = error else {
+            panic!("{error}")
+        };
+        // As much more as the message says.
+        config.memory_budget = config.memory_budget.map(|b| b + needed - allowed);
+        let mut loader = Loader::new(&config).unwrap();
+        while loader.next_batch().unwrap().is_some() {}
+        assert!(loader.bad_samples().is_empty());
+    }
+    // A budget by default grows for it.
+    config.memory_budget = None;
+    let mut loader = Loader::new(&config).unwrap();
+    while loader.next_batch().unwrap().is_some() {}
+    assert!(loader.bad_samples().is_empty());
+}
+
+#[test]
+fn a_large_image_takes_the_place_of_batches() {
+    let folder = tempfile::tempdir().unwrap();
+    let split = one_large(folder.path());
+    let ids = |budget: Option<u64>, depth: usize, workers: usize| {
+        // Batches of 230 kB, so that some ten of them make room for the image.
+        let mut config = Config::new(split.clone(), Content::Images(Images::new(Pipeline::train(196).unwrap())), 2);
+        (config.memory_budget, config.depth) = (budget, Some(depth));
+        (config.workers, config.epochs) = (Some(workers), Some(3));
+        let memory = Loader::plan(&config).unwrap().memory;
+        let mut loader = Loader::new(&config).unwrap();
+        let mut ids = vec![];
+        for _ in 0..3 {
+            while let Some(batch) = loader.next_batch().unwrap() {
+                ids.push((batch.ids().to_vec(), batch.images().unwrap().iter().map(|b| u64::from(*b)).sum::<u64>()));
+            }
+        }
+        (ids, memory)
+    };
+    let (expected, _) = ids(None, 2, 1);
+    let (_, memory) = ids(Some(1 << 30), 100, 1);
+    assert!(memory.slots(0) > 100);
+    for workers in [1, 2, 5] {
+        // The image needs more than the scratch of all workers: 18 MB.
+        let budget = 110 * memory.batch + workers as u64 * memory.scratch;
+        let (found, memory) = ids(Some(budget), 100, workers);
+        assert!(memory.scratch_bytes() < 12 * 1500 * 1000);
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn an_index_that_is_wrong_about_the_size_costs_nothing_but_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut samples = dataset::photographs(6);
+    let right = samples[3].image.as_ref().unwrap().1;
+    samples[3].image.as_mut().unwrap().1 = (right.0 + 5, right.1);
+    let pixels = |samples: &[dataset::Sample]| {
+        let folder = tempfile::tempdir().unwrap();
+        dataset::write(folder.path(), "train", samples, 6);
+        let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
+        let mut config = Config::new(split, Content::Images(images()), 6);
+        config.order = Order::Sequential;
+        Loader::new(&config).unwrap().next_batch().unwrap().unwrap().images().unwrap().to_vec()
+    };
+    let wrong = pixels(&samples);
+    samples[3].image.as_mut().unwrap().1 = right;
+    assert_eq!(wrong, pixels(&samples));
+    drop(folder);
+}
+
+/// Alone in its process (see below), so that threads and descriptors of other tests do not count.
+#[test]
+fn leaving_early_leaks_no_thread_descriptor_or_byte() {
+    const CHILD: &str = "SHARDTOOL_TEST_ALONE";
+    if std::env::var_os(CHILD).is_none() {
+        let test = "leaving_early_leaks_no_thread_descriptor_or_byte";
+        let exe = std::env::current_exe().unwrap();
+        let done = std::process::Command::new(exe).args([test, "--exact", "--nocapture"]).env(CHILD, "1").status();
+        assert!(done.unwrap().success());
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let split = split(folder.path(), 40, 8);
+    let mut config = Config::new(split, Content::Images(images()), 8);
+    config.workers = Some(3);
+    let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let (alone, mut before) = (threads(), None);
+    for round in 0..60 {
+        let mut loader = Loader::new(&config).unwrap();
+        assert_eq!(threads(), alone + 3);
+        let batch = (round % 3 > 0).then(|| loader.next_batch().unwrap().unwrap());
+        drop(loader);
+        assert_eq!(threads(), alone, "joined on drop");
+        // A batch outlives its loader.
+        assert!(batch.is_none_or(|b| b.images().unwrap().iter().any(|v| *v != 0)));
+        if round == 4 {
+            before = Some(descriptors());
+        }
+    }
+    assert_eq!(Some(descriptors()), before);
+}

@@ -1,0 +1,279 @@
+//! What users get wrong, and what disks do: each named clearly, and nothing half-written left.
+
+use crate::made::{check, class_folders, jpeg, names, put, rejected};
+use crate::resume::child;
+use shardtool_format::manifest::Kind;
+use shardtool_pack::{Error, Options, Progress, Shards, Step, pack};
+use std::ffi::OsStr;
+use std::fs;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+fn temp() -> (tempfile::TempDir, PathBuf, PathBuf) {
+    let temp = tempfile::tempdir().unwrap();
+    let (source, destination) = (temp.path().join("photos"), temp.path().join("set"));
+    (temp, source, destination)
+}
+
+/// Packs, expects an error, and that the destination was not even made.
+fn refused(options: &Options) -> Error {
+    let error = pack(options, &()).expect_err("an error");
+    assert!(!options.destination.exists(), "{error}");
+    error
+}
+
+fn says(error: &Error, parts: &[&str]) {
+    let text = error.to_string();
+    parts.iter().for_each(|part| assert!(text.contains(part), "`{part}` in: {text}"));
+}
+
+/// Packs good images and this bad one; returns why it was rejected.
+fn reject(put_bad: impl FnOnce(&Path)) -> Vec<(String, String)> {
+    let (_temp, source, destination) = temp();
+    class_folders(&source, 2);
+    put_bad(&source);
+    let summary = pack(&Options::new(&source, &destination), &()).unwrap();
+    assert_eq!(check(&destination, "train").len(), 6);
+    let found = rejected(&summary.rejected_file.unwrap());
+    assert_eq!(summary.rejected, found.len() as u64);
+    found
+}
+
+fn reason(put_bad: impl FnOnce(&Path)) -> String {
+    let found = reject(put_bad);
+    assert_eq!((found.len(), &*found[0].0), (1, "cat/bad.jpg"), "{found:?}");
+    found[0].1.clone()
+}
+
+#[test]
+fn no_such_path() {
+    let (_temp, source, destination) = temp();
+    let error = refused(&Options::new(&source, &destination));
+    assert!(matches!(error, Error::NoSource { .. }));
+    says(&error, &["no such file or folder", "photos"]);
+}
+
+#[test]
+fn an_empty_folder() {
+    let (_temp, source, destination) = temp();
+    fs::create_dir(&source).unwrap();
+    put(&source.join(".hidden.jpg"), &jpeg(1, 9, 9));
+    says(&refused(&Options::new(&source, &destination)), &["photos", "nothing to pack", "hidden"]);
+}
+
+#[test]
+fn a_file_that_is_no_list() {
+    let (temp, ..) = temp();
+    let source = temp.path().join("photo.jpg");
+    put(&source, &jpeg(1, 9, 9));
+    says(&refused(&Options::new(&source, temp.path().join("set"))), &["photo.jpg", ".csv", ".jsonl"]);
+}
+
+#[test]
+fn a_zero_byte_file() {
+    assert!(reason(|source| put(&source.join("cat/bad.jpg"), b"")).contains("0 bytes"));
+}
+
+#[test]
+fn text_renamed_to_jpg() {
+    let reason = reason(|source| put(&source.join("cat/bad.jpg"), b"Dear diary, today"));
+    assert!(reason.contains("not an image"), "{reason}");
+}
+
+#[test]
+fn truncated_jpegs() {
+    let whole = jpeg(1, 60, 60);
+    for cut in [whole.len() - 1, whole.len() / 2, 100, 3] {
+        let reason = reason(|source| put(&source.join("cat/bad.jpg"), &whole[..cut]));
+        assert!(reason.contains("truncated jpeg"), "{reason}");
+    }
+}
+
+#[test]
+fn a_header_of_65535_by_65535() {
+    let mut bomb = jpeg(1, 60, 60);
+    let sof = bomb.windows(2).position(|w| w == [0xff, 0xc0]).unwrap();
+    bomb[sof + 5..sof + 9].fill(0xff);
+    let reason = reason(|source| put(&source.join("cat/bad.jpg"), &bomb));
+    assert!(reason.contains("65535x65535") && reason.contains("max_pixels"), "{reason}");
+}
+
+#[test]
+fn a_dangling_link() {
+    let reason = reason(|source| symlink("/nowhere/at/all.jpg", source.join("cat/bad.jpg")).unwrap());
+    assert!(reason.contains("leads nowhere"), "{reason}");
+}
+
+#[test]
+fn loops_of_links_end() {
+    let found = reject(|source| {
+        symlink("..", source.join("cat/up")).unwrap();
+        symlink("self", source.join("cat/self")).unwrap();
+    });
+    let inputs: Vec<_> = found.iter().map(|(input, _)| &**input).collect();
+    assert_eq!(inputs, ["cat/self", "cat/up"], "{found:?}");
+    assert!(found[1].1.contains("link back"), "{found:?}");
+}
+
+#[test]
+fn links_count_as_what_they_lead_to() {
+    let (temp, source, destination) = temp();
+    class_folders(&temp.path().join("elsewhere"), 2);
+    fs::create_dir(&source).unwrap();
+    symlink(temp.path().join("elsewhere/cat"), source.join("lion")).unwrap();
+    fs::create_dir(source.join("dog")).unwrap();
+    symlink("../../elsewhere/dog/0001.jpg", source.join("dog/1.jpg")).unwrap();
+    pack(&Options::new(&source, &destination), &()).unwrap();
+    let found = check(&destination, "train");
+    assert_eq!(found.keys().collect::<Vec<_>>(), ["dog/1.jpg", "lion/0000.jpg", "lion/0001.jpg"]);
+}
+
+#[test]
+fn files_beside_class_folders_and_names_that_are_not_utf8() {
+    let found = reject(|source| {
+        put(&source.join("loose.jpg"), &jpeg(1, 9, 9));
+        put(&source.join("cat").join(OsStr::from_bytes(b"\xff.jpg")), &jpeg(1, 9, 9));
+        put(&source.join(OsStr::from_bytes(b"caf\xe9")).join("x.jpg"), &jpeg(1, 9, 9));
+    });
+    let inputs: Vec<_> = found.iter().map(|(input, _)| &**input).collect();
+    assert_eq!(inputs, ["caf\u{fffd}", "cat/\u{fffd}.jpg", "loose.jpg"]);
+    assert!(found[0].1.contains("not UTF-8") && found[1].1.contains("rename"), "{found:?}");
+    assert!(found[2].1.contains("class"), "{found:?}");
+}
+
+#[test]
+fn a_destination_that_cannot_be_written() {
+    let (temp, source, _) = temp();
+    class_folders(&source, 1);
+    put(&temp.path().join("file"), b"in the way");
+    for destination in [temp.path().join("file"), temp.path().join("file/below"), "/proc/shardtool-test".into()] {
+        let error = pack(&Options::new(&source, &destination), &()).unwrap_err();
+        assert!(matches!(error, Error::Io { .. }), "{error}");
+        says(&error, &[destination.to_str().unwrap()]);
+    }
+    assert_eq!(fs::read(temp.path().join("file")).unwrap(), b"in the way");
+}
+
+#[test]
+fn a_destination_inside_the_source() {
+    let (_temp, source, _) = temp();
+    class_folders(&source, 1);
+    let error = refused(&Options::new(&source, source.join("data/set")));
+    assert!(matches!(error, Error::DestinationInSource { .. }), "{error}");
+}
+
+#[test]
+fn a_full_disk() {
+    let (_temp, source, destination) = temp();
+    class_folders(&source, 40);
+    let options = Options { shards: Shards::Count(3), ..Options::new(&source, &destination) };
+    let bytes: u64 = shardtool_pack::plan(&options).unwrap().source_bytes();
+    // A shard is a third of all; the limit is a quarter, in blocks of 1,024 bytes.
+    let output = child(&source, &destination, 3, &format!("trap '' XFSZ; ulimit -f {}; ", bytes / 4 / 1024));
+    assert!(!output.status.success());
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("cannot write") && text.contains("make room"), "{text}");
+    assert_eq!(names(&destination), [".pack-train.json"], "no shard, no temporary file");
+    assert_eq!(pack(&options, &()).unwrap().split.records(), 120, "goes on once there is room");
+}
+
+#[test]
+fn lists_with_problems() {
+    let (temp, ..) = temp();
+    put(&temp.path().join("a.jpg"), &jpeg(1, 9, 9));
+    put(&temp.path().join("b.jpg"), &jpeg(2, 9, 9));
+    let of = |name: &str, text: &[u8], columns: &[(String, Kind)]| {
+        let list = temp.path().join(name);
+        fs::write(&list, text).unwrap();
+        refused(&Options { columns: columns.to_vec(), ..Options::new(&list, temp.path().join("set")) })
+    };
+    let csv = |text: &str| of("list.csv", text.as_bytes(), &[]);
+    let twice = csv("path\na.jpg\nb.jpg\na.jpg\n");
+    assert!(matches!(&twice, Error::DuplicateKey { key, lines: (2, 4), .. } if key == "a.jpg"), "{twice}");
+    says(&twice, &["list.csv", "lines 2 and 4", "column `key`"]);
+    says(&csv("path,n\na.jpg,1\nb.jpg,one\n"), &["line 3", "column `n`", "`one` is bytes", "line 2", "n:bytes"]);
+    says(
+        &of("list.jsonl", b"{\"path\":\"a.jpg\",\"n\":\"x\"}\n{\"path\":\"b.jpg\",\"n\":1}\n", &[]),
+        &["line 2", "int64"],
+    );
+    says(&of("list.jsonl", b"{\"path\":\"a.jpg\",\"n\":{}}\n", &[]), &["line 1", "neither a number"]);
+    says(&of("list.jsonl", b"{\"path\":\"a.jpg\"}\nnot json\n", &[]), &["line 2", "not a JSON object"]);
+    let declared = [("n".to_owned(), Kind::Int64)];
+    says(&of("list.csv", b"path,n\na.jpg,1.5\n", &declared), &["line 2", "`1.5` is not int64"]);
+    says(&of("list.csv", b"path\na.jpg\n", &declared), &["column `n`", "no such column"]);
+    says(&csv("file\na.jpg\n"), &["column `path`"]);
+    says(&csv("path,path\na.jpg,a.jpg\n"), &["twice"]);
+    says(&csv("path,n\na.jpg\n"), &["list.csv", "not a CSV file"]);
+    says(&of("list.csv", b"path,n\na.jpg,\xff\n", &[]), &["list.csv", "UTF-8"]);
+    says(&csv("path,image/width\na.jpg,3\n"), &["image/width", "rename the column"]);
+    says(&csv("path,label\na.jpg,0.5\n"), &["label", "not floats"]);
+    says(&csv("path,label\na.jpg,-1\n"), &["line 2", "class id from 0"]);
+    says(&csv("path\n"), &["nothing to pack"]);
+    says(&csv("path\nnowhere.jpg\n"), &["nothing to pack", "nowhere.jpg", "no such file"]);
+}
+
+#[test]
+fn rows_of_a_list_that_cannot_be_packed() {
+    let (temp, _, destination) = temp();
+    put(&temp.path().join("a.jpg"), &jpeg(1, 9, 9));
+    let list = temp.path().join("list.csv");
+    fs::write(&list, "path,label,key\na.jpg,cat,1\na.jpg,,2\nnowhere.jpg,cat,3\n.,cat,4\n").unwrap();
+    let summary = pack(&Options::new(&list, &destination), &()).unwrap();
+    assert_eq!((summary.split.records(), summary.rejected), (1, 3));
+    let found = rejected(&summary.rejected_file.unwrap());
+    let reasons: Vec<_> = found.iter().map(|(input, reason)| (&**input, &reason[..12])).collect();
+    assert_eq!(reasons, [("2", "the list giv"), ("nowhere.jpg", "no such file"), (".", "not a regula")]);
+}
+
+#[test]
+fn options_out_of_range() {
+    let (_temp, source, destination) = temp();
+    class_folders(&source, 1);
+    let options = Options::new(&source, &destination);
+    says(&refused(&Options { split: "a/b".to_owned(), ..options.clone() }), &["a/b"]);
+    says(&refused(&Options { shards: Shards::Count(0), ..options.clone() }), &["number of shards"]);
+    says(&refused(&Options { quality: 0, ..options.clone() }), &["quality", "1 to 100"]);
+    says(&refused(&Options { columns: vec![("n".to_owned(), Kind::Int64)], ..options }), &["`n`", "folder"]);
+}
+
+#[test]
+fn files_that_are_nobodys_are_never_overwritten() {
+    let (_temp, source, destination) = temp();
+    class_folders(&source, 1);
+    put(&destination.join("train-00007.tfrecord"), b"precious");
+    for force in [false, true] {
+        let error = pack(&Options { force, ..Options::new(&source, &destination) }, &()).unwrap_err();
+        assert!(matches!(error, Error::InTheWay { .. }), "{error}");
+        says(&error, &["train-00007.tfrecord", "move it"]);
+    }
+    assert_eq!(fs::read(destination.join("train-00007.tfrecord")).unwrap(), b"precious");
+}
+
+#[test]
+fn a_damaged_manifest_is_not_overwritten() {
+    let (_temp, source, destination) = temp();
+    class_folders(&source, 1);
+    put(&destination.join("dataset.json"), b"{}");
+    says(&pack(&Options::new(&source, &destination), &()).unwrap_err(), &["dataset.json", "repair"]);
+    assert_eq!(fs::read(destination.join("dataset.json")).unwrap(), b"{}");
+}
+
+#[test]
+fn two_packs_of_one_split_at_once() {
+    struct Second(Options);
+    impl Progress for Second {
+        fn after(&self, step: Step) -> ControlFlow<()> {
+            if step == Step::Plan {
+                let error = pack(&self.0, &()).unwrap_err();
+                assert!(matches!(error, Error::Locked { .. }), "{error}");
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let (_temp, source, destination) = temp();
+    class_folders(&source, 1);
+    let options = Options::new(&source, &destination);
+    pack(&options, &Second(options.clone())).unwrap();
+}

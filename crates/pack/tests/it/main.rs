@@ -1,0 +1,8 @@
+//! Packs, adopts and repairs folders made for the purpose, and reads what was written without the code under test.
+
+mod adopt;
+mod bad_input;
+mod made;
+mod packing;
+mod repair;
+mod resume;

@@ -8,19 +8,23 @@
 //! | `info`, `ls`, `show` | look at a dataset |
 //! | `extract` | images back into folders |
 //! | `verify` | check everything |
+//! | `plan`, `bench` | what a loader would do, and how fast it is |
 //! | `demo` | all of the above on photographs of its own making |
 //! | `status` | exit statuses, errors as a person reads them |
 //! | `progress`, `text` | how things look in a terminal |
 #![forbid(unsafe_code)]
 
+mod bench;
 mod demo;
 mod entries;
 mod extract;
 mod index;
 mod info;
+mod load;
 mod ls;
 mod open;
 mod pack;
+mod plan;
 mod progress;
 mod repair;
 mod show;
@@ -28,6 +32,11 @@ mod size;
 mod status;
 mod text;
 mod verify;
+
+/// The Rust code of the guide, held against the crates.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rust.md")]
+mod guide {}
 
 use clap::{Parser, Subcommand};
 use status::Status;
@@ -53,6 +62,8 @@ enum Command {
     Verify(verify::Arguments),
     Repair(repair::Arguments),
     Index(index::Arguments),
+    Plan(plan::Arguments),
+    Bench(bench::Arguments),
     Demo(demo::Arguments),
 }
 
@@ -79,6 +90,8 @@ fn dispatch(command: Command) -> anyhow::Result<Status> {
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Repair(arguments) => repair::run(&arguments),
         Command::Index(arguments) => index::run(&arguments),
+        Command::Plan(arguments) => plan::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
     }
 }

@@ -70,7 +70,6 @@ fn action(shard: &ShardRepair) -> String {
             format!("{} salvaged into {file}, which takes its place", text::plural(*records, "good record"))
         }
         Action::Missing => "missing: restore it, and run repair again".to_owned(),
-        _ => "repaired".to_owned(),
     }
 }
 

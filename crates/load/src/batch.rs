@@ -65,6 +65,8 @@ pub(crate) struct Slot {
     pub(crate) p: u64,
     /// (epoch, p) once it is delivered.
     pub(crate) after: (u64, u64),
+    /// It is the first of its lane's way through the epoch.
+    pub(crate) fresh: bool,
     /// `None` only while it is dropped.
     memory: Option<Memory>,
     /// The first row that nobody has claimed.
@@ -83,6 +85,7 @@ impl Slot {
         lane: usize,
         (epoch, p): (u64, u64),
         after: (u64, u64),
+        fresh: bool,
         mut memory: Memory,
     ) -> Self {
         memory.plan.clear();
@@ -94,6 +97,7 @@ impl Slot {
             epoch,
             p,
             after,
+            fresh,
             memory: Some(memory),
             next: AtomicUsize::new(0),
             left: AtomicUsize::new(n),

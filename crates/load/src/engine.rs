@@ -49,6 +49,8 @@ pub(crate) struct State {
 pub(crate) struct Lane {
     /// Where the next batch to be built stands.
     next: (u64, u64),
+    /// That is the first batch of the lane's way through the epoch.
+    fresh: bool,
     /// Where the caller stands.
     delivered: (u64, u64),
     queue: VecDeque<Item>,
@@ -67,7 +69,15 @@ enum Item {
 
 impl Lane {
     fn new() -> Self {
-        Lane { next: (0, 0), delivered: (0, 0), queue: VecDeque::new(), live: 0, awaited: false, stopped: false }
+        Lane {
+            next: (0, 0),
+            fresh: true,
+            delivered: (0, 0),
+            queue: VecDeque::new(),
+            live: 0,
+            awaited: false,
+            stopped: false,
+        }
     }
 
     fn queued(&self) -> usize {
@@ -215,9 +225,10 @@ impl Engine {
             },
         };
         let after = self.spec.plan.schedule().after(epoch, p);
-        let slot = Arc::new(Slot::new(self, number, (epoch, p), after, memory));
+        let slot = Arc::new(Slot::new(self, number, (epoch, p), after, lane.fresh, memory));
         lane.live += 1;
         lane.next = after;
+        lane.fresh = after.0 != epoch;
         lane.queue.push_back(Item::Batch(slot.clone()));
         if after.0 != epoch {
             lane.queue.push_back(Item::EpochEnd);
@@ -324,7 +335,7 @@ impl Engine {
         let mut state = self.lock();
         let lane = &mut state.lanes[number];
         let at = self.spec.plan.schedule().settle(epoch, p);
-        (lane.next, lane.delivered, lane.stopped) = (at, at, false);
+        (lane.next, lane.fresh, lane.delivered, lane.stopped) = (at, true, at, false);
         let given_up = std::mem::take(&mut lane.queue);
         drop(state);
         for item in &given_up {

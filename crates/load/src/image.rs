@@ -137,14 +137,13 @@ impl Random for Draw {
     }
 }
 
-/// Scratch for the largest image of the first, the middle and the last shard that can be opened. A larger one met later
-/// is an error that says what it needs.
+/// Scratch for the largest image of each split's first, middle and last shard, as far as they can be opened. A larger one
+/// met later takes the place of batches.
 pub(crate) fn typical_scratch(input: &Input, images: &Images) -> u64 {
-    let shards: Vec<_> = input.splits().iter().flat_map(|s| (0..s.entry().shards.len()).map(move |n| (s, n))).collect();
-    let looked_at = [0, shards.len() / 2, shards.len().saturating_sub(1)];
-    let largest = looked_at.iter().filter_map(|at| shards.get(*at)).filter_map(|(split, number)| {
-        let shard = split.shard(*number).ok()?;
-        largest_scratch(&shard)
+    let largest = input.splits().iter().flat_map(|split| {
+        let shards = split.entry().shards.len();
+        let looked_at = [0, shards / 2, shards.saturating_sub(1)];
+        looked_at.into_iter().filter(move |at| *at < shards).filter_map(|at| largest_scratch(&*split.shard(at).ok()?))
     });
     // Without an index that tells sizes: a photograph of two megapixels.
     let scratch = largest.max().unwrap_or(decode_scratch((1600, 1200), 1 << 20));

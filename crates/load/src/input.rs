@@ -61,20 +61,20 @@ impl Input {
     }
 
     pub(crate) fn locate(&self, id: u64) -> shardtool_read::Result<Place<'_>> {
-        let number = self.starts.partition_point(|start| *start <= id).clamp(1, self.splits.len()) - 1;
+        let number = self.number(id);
         let split = &self.splits[number];
         let (shard, row) = split.locate(id - self.starts[number])?;
         Ok(Place { split, shard, row })
     }
 
     pub(crate) fn will_need(&self, id: u64) {
-        if let Ok(place) = self.locate(id) {
-            place.split.will_need(id - self.starts[self.number(place.split)]);
-        }
+        let number = self.number(id);
+        self.splits[number].will_need(id - self.starts[number]);
     }
 
-    fn number(&self, split: &Split) -> usize {
-        self.splits.iter().position(|s| std::ptr::eq(s, split)).unwrap_or(0)
+    /// Which split holds the id; the last one where none does.
+    fn number(&self, id: u64) -> usize {
+        self.starts.partition_point(|start| *start <= id).clamp(1, self.splits.len()) - 1
     }
 }
 

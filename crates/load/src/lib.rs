@@ -18,6 +18,7 @@
 //! | `batch` | a batch, being built and delivered |
 //! | `image` | one stored image to its row |
 //! | `worker` | one thread: claims rows, makes samples, deals with bad ones |
+//! | `ahead` | what the system is asked to read before it is needed |
 //! | `bad` | bad samples and what happens to them |
 //! | `engine` | what workers and callers share: order of batches, waiting, ends |
 //! | `squeeze` | room for an image larger than foreseen |
@@ -27,6 +28,7 @@
 //! | `export` | the same as JSON and for Prometheus |
 //! | `loader` | the loader itself |
 
+mod ahead;
 mod bad;
 mod batch;
 mod budget;

@@ -1,5 +1,6 @@
 //! A configuration, settled: what the workers of a loader need to know, fixed for its life.
 
+use crate::ahead;
 use crate::bad::OnBad;
 use crate::columns::Column;
 use crate::config::{Config, Content};
@@ -24,7 +25,7 @@ pub(crate) struct Spec {
     pub(crate) epochs: Option<u64>,
     pub(crate) starve_after: Duration,
     /// Samples that the system reads ahead of the workers.
-    pub(crate) ahead: u64,
+    pub(crate) ahead: usize,
 }
 
 impl Spec {
@@ -59,7 +60,7 @@ impl Spec {
         let replicas = Replicas { world, batch, policy: config.policy, remainder };
         let plan = Arc::new(Plan::new(source, config.order, config.seed, replicas, &input.shard_records())?);
         let columns = Column::settle(config.columns.as_deref(), &input)?;
-        let mean = (input.bytes() / input.len().max(1)).max(1);
+        let mean = input.bytes() / input.len().max(1);
         Ok(Spec {
             fingerprint: input.fingerprint(),
             ranks: ranks.to_vec(),
@@ -70,7 +71,7 @@ impl Spec {
             max_bad: config.max_bad.unwrap_or((input.len() / 100).max(16)),
             epochs: config.epochs,
             starve_after: config.starve_after,
-            ahead: config.read_ahead / mean,
+            ahead: ahead::samples(config.read_ahead, mean),
             plan,
             input,
         })

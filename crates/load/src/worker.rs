@@ -1,5 +1,6 @@
 //! A worker: claims rows in order, and makes each from its record.
 
+use crate::ahead;
 use crate::bad::{BadSample, Fault, OnBad};
 use crate::batch::{RowOut, Slot};
 use crate::config::Content;
@@ -88,6 +89,7 @@ impl Worker {
                 mask(&engine, pixels, out);
                 return Ok(());
             };
+            ahead::read(&engine.spec, slot, row, self.walk(slot));
             let sample = self.walk(slot).sample(q);
             let bad = match self.sample(slot, sample, pixels, out) {
                 Ok(()) => return Ok(()),

@@ -1,0 +1,212 @@
+//! The loader against two bare threads that do the same decoding and resizing on the same photographs, and against two
+//! threads that only read: what order, batches, memory bound and statistics cost. The pixels are compared first.
+//!
+//! `cargo run --release -p shardtool-benches --bin load -- FOLDER [ROUNDS]`: a folder of photographs.
+
+use shardtool_benches::{Candidate, compare, print};
+use shardtool_decode::{Filter, Limits, Orientation, Pipeline, Pixels, Random, Scratch, apply, decode_window, probe};
+use shardtool_load::{Config, Content, Images, Loader};
+use shardtool_order::{List, Order, Plan, Policy, Remainder, Replicas, Rng, Source};
+use shardtool_read::{Dataset, Split};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+const THREADS: usize = 2;
+const BATCH: u32 = 256;
+const SIDE: u32 = 224;
+const ROW: usize = (SIDE * SIDE * 3) as usize;
+/// How often an epoch shows each photograph.
+const REPEAT: u64 = 4;
+const SEED: u64 = 7;
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let Some(folder) = args.next() else { panic!("name a folder of photographs") };
+    let rounds = args.next().map_or(5, |n| n.parse().expect("a number of rounds"));
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    shardtool_pack::pack(&shardtool_pack::Options::new(folder, scratch.path()), &()).expect("a pack");
+    let split = Dataset::open(scratch.path()).expect("a dataset").splits()[0].clone();
+    let train = Pipeline::train(SIDE).expect("a pipeline");
+    let eval = Pipeline::eval(SIDE * 8 / 7, SIDE).expect("a pipeline");
+    for (name, pipeline) in [("train", train), ("eval", eval)] {
+        let bare = pixels(&split, &pipeline, Way::Bare);
+        assert_eq!(bare.len() as u64, split.len(), "every photograph");
+        assert!(bare == pixels(&split, &pipeline, Way::Loader), "the loader's pixels are those of the bare threads");
+        let rates = compare(
+            rounds,
+            &mut [
+                Candidate::new("two bare threads", || run_bare(&split, &pipeline, None) as f64),
+                Candidate::new("the loader, two workers", || run_loader(&split, &pipeline, None) as f64),
+            ],
+        );
+        print(&format!("{name}, {} photographs", split.len() * REPEAT), "images/s", 1.0, &rates);
+        first_batch(&split, &pipeline, rates[0].median);
+    }
+    read(&split, rounds);
+}
+
+enum Way {
+    Bare,
+    Loader,
+}
+
+type Hashes = HashMap<u64, u64>;
+
+/// A hash of each sample's pixels, by place in the source and so through all repeats.
+fn pixels(split: &Split, pipeline: &Pipeline, way: Way) -> Hashes {
+    let hashes = std::sync::Mutex::new(Hashes::new());
+    let note = |id: u64, pixels: &[u8]| {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(pixels);
+        // Repeats of a photograph look different; their hashes are added up.
+        let mut hashes = hashes.lock().expect("no panic");
+        let sum = hashes.entry(id).or_default();
+        *sum = sum.wrapping_add(hasher.finish());
+    };
+    match way {
+        Way::Bare => run_bare(split, pipeline, Some(&note)),
+        Way::Loader => run_loader(split, pipeline, Some(&note)),
+    };
+    hashes.into_inner().expect("no panic")
+}
+
+type Note<'a> = Option<&'a (dyn Fn(u64, &[u8]) + Sync)>;
+
+fn source(split: &Split) -> Source {
+    let ids = (0..REPEAT).flat_map(|_| 0..split.len()).collect();
+    Source::List(List::new(ids, split.len()).expect("ids of the split"))
+}
+
+/// Threads that take samples in the loader's order, decode and resize them, and do nothing else.
+fn run_bare(split: &Split, pipeline: &Pipeline, note: Note<'_>) -> u64 {
+    let one = NonZeroU32::MIN;
+    let replicas = Replicas { world: one, batch: one, policy: Policy::Sample, remainder: Some(Remainder::Mask) };
+    let plan = Arc::new(Plan::new(source(split), Order::Shuffled, SEED, replicas, &[]).expect("a plan"));
+    let (next, n) = (AtomicU64::new(0), split.len() * REPEAT);
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                let mut walk = plan.walk(0, 0).expect("rank 0");
+                let (mut decoded, mut scratch, mut out) = (Pixels::default(), Scratch::default(), vec![0; ROW]);
+                let limits = Limits::default();
+                loop {
+                    let q = next.fetch_add(1, Ordering::Relaxed);
+                    if q >= n {
+                        return;
+                    }
+                    let sample = walk.sample(q);
+                    let record = split.get(sample.id).expect("a record");
+                    let bytes = record.image().expect("an index").expect("an image");
+                    let info = probe(bytes, &limits).expect("a header");
+                    let mut draw = Draw(Rng::augment(SEED, 0, sample.place));
+                    let size = (info.width, info.height);
+                    let geometry = pipeline.plan(size, Orientation::default(), &mut draw).expect("a geometry");
+                    let window = decode_window(bytes, &geometry, &limits, &mut decoded).expect("pixels");
+                    apply(&geometry, &window, Filter::Bilinear, &mut out, &mut scratch).expect("a row");
+                    if let Some(note) = note {
+                        note(sample.id, &out);
+                    }
+                }
+            });
+        }
+    });
+    n
+}
+
+struct Draw(Rng);
+
+impl Random for Draw {
+    fn unit(&mut self) -> f64 {
+        self.0.next_f64()
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        u64::from(self.0.below(n as u32))
+    }
+}
+
+fn config(split: &Split, content: Content) -> Config {
+    let mut config = Config::new(split.clone(), content, BATCH);
+    (config.source, config.seed, config.epochs) = (Some(source(split)), SEED, Some(1));
+    (config.workers, config.remainder) = (Some(THREADS), Some(Remainder::Mask));
+    config
+}
+
+/// One epoch through a loader made for it.
+fn run_loader(split: &Split, pipeline: &Pipeline, note: Note<'_>) -> u64 {
+    let content = Content::Images(Images::new(pipeline.clone()));
+    let mut loader = Loader::new(&config(split, content)).expect("a loader");
+    let mut n = 0;
+    while let Some(batch) = loader.next_batch().expect("a batch") {
+        for (id, row) in batch.ids().iter().zip(batch.images().expect("images").chunks(ROW)) {
+            if let (Ok(id), Some(note)) = (u64::try_from(*id), note) {
+                note(id, row);
+            }
+        }
+        n += batch.valid().iter().filter(|v| **v).count() as u64;
+    }
+    assert_eq!((n, loader.bad_samples().len()), (split.len() * REPEAT, 0));
+    n
+}
+
+/// Time to the first batch, peak anonymous memory, and what the loader says of itself.
+fn first_batch(split: &Split, pipeline: &Pipeline, bare: f64) {
+    let start = Instant::now();
+    let mut loader = Loader::new(&config(split, Content::Images(Images::new(pipeline.clone())))).expect("a loader");
+    let mut first = None;
+    let mut peak = 0;
+    while let Some(batch) = loader.next_batch().expect("a batch") {
+        first.get_or_insert_with(|| start.elapsed().as_secs_f64());
+        peak = peak.max(anonymous());
+        drop(batch);
+    }
+    let (first, decoding) = (first.expect("a batch"), f64::from(BATCH) / bare);
+    println!("  first batch after {first:.3} s: x{:.2} of decoding one batch", first / decoding);
+    println!("  anonymous memory at most {:.0} MB", peak as f64 / 1e6);
+    println!("  {}", loader.stats().verdict());
+}
+
+fn anonymous() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:")).unwrap_or_default();
+    line.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+/// Records only: bytes checked a second.
+fn read(split: &Split, rounds: usize) {
+    let bytes = split.entry().bytes() * REPEAT;
+    let bare = || {
+        let (next, sum) = (AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    loop {
+                        let id = next.fetch_add(1, Ordering::Relaxed);
+                        if id >= split.len() * REPEAT {
+                            return;
+                        }
+                        let record = split.get(id % split.len()).expect("a record");
+                        sum.fetch_add(record.data().len() as u64 + 16, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(sum.into_inner(), bytes);
+        bytes as f64
+    };
+    let loader = || {
+        let mut loader = Loader::new(&config(split, Content::Records)).expect("a loader");
+        let mut sum = 0;
+        while let Some(batch) = loader.next_batch().expect("a batch") {
+            sum += batch.records().iter().flatten().map(|r| r.data().len() as u64 + 16).sum::<u64>();
+        }
+        assert_eq!(sum, bytes);
+        bytes as f64
+    };
+    let candidates = &mut [Candidate::new("two bare threads", bare), Candidate::new("the loader, two workers", loader)];
+    print("read: records checked, shuffled", "MB/s", 1e6, &compare(rounds, candidates));
+}

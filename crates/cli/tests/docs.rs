@@ -1,0 +1,54 @@
+//! Every command in the documentation is run, in order, in a folder of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The commands of a document: lines beginning with `$ ` in `console` blocks. `# exits N` after one says its status.
+fn commands(document: &str) -> Vec<(String, i32)> {
+    let mut found = vec![];
+    let mut inside = false;
+    for line in document.lines() {
+        if let Some(language) = line.strip_prefix("```") {
+            inside = language == "console";
+        } else if let Some(command) = line.strip_prefix("$ ").filter(|_| inside) {
+            let (command, status) = command.split_once("# exits ").unwrap_or((command, "0"));
+            found.push((command.trim().to_owned(), status.trim().parse().expect("a status")));
+        }
+    }
+    found
+}
+
+fn run(folder: &Path, command: &str, status: i32) {
+    let binary = PathBuf::from(env!("CARGO_BIN_EXE_shardtool"));
+    let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let output = Command::new("sh").args(["-c", command]).current_dir(folder).env("PATH", path).output().unwrap();
+    let text = [output.stdout, output.stderr].map(|b| String::from_utf8_lossy(&b).into_owned()).concat();
+    assert_eq!(output.status.code(), Some(status), "{command}\n{text}");
+}
+
+/// What the documents take for granted: photographs in class folders, a list of two, other people's TFRecords.
+fn prepare(folder: &Path) {
+    run(folder, "shardtool demo --keep demo", 0);
+    run(folder, "mv demo/photos photos && cp -r photos photos-val", 0);
+    run(folder, "printf 'path,label,weight\\nphotos/owl/000.jpg,owl,0.5\\nphotos/owl/001.jpg,owl,2\\n' > list.csv", 0);
+    run(
+        folder,
+        "mkdir theirs bare && cp demo/dataset/train-*.tfrecord bare && cp demo/dataset/train-*.tfrecord theirs",
+        0,
+    );
+}
+
+#[test]
+fn every_command_of_the_documents_runs() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = tempfile::tempdir().unwrap();
+    prepare(folder.path());
+    for document in ["docs/pack.md", "docs/damage.md"] {
+        let text = std::fs::read_to_string(root.join(document)).unwrap();
+        let commands = commands(&text);
+        assert!(commands.len() > 5, "{document}");
+        for (command, status) in commands {
+            run(folder.path(), &command, status);
+        }
+    }
+}

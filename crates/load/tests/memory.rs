@@ -1,0 +1,82 @@
+//! A budget is a bound on live memory, not bookkeeping: an allocator that counts every byte of the process holds a table of
+//! configurations against it.
+
+mod counting;
+mod dataset;
+
+use counting::{LIVE, PEAK};
+use shardtool_decode::Pipeline;
+use shardtool_load::{ColumnSpec, Config, Content, Images, Layout, Loader};
+use shardtool_order::Replica;
+use shardtool_read::{Access, Dataset, Options, Split};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+const SLACK: usize = 16 << 20;
+
+/// Photographs of several megapixels, so that scratch is most of the memory, in two shards.
+fn large(folder: &Path, access: Access) -> Split {
+    let samples: Vec<_> = (0..24)
+        .map(|i| {
+            let size = if i % 5 == 0 { (2400, 1800) } else { (320 + i as u32 * 10, 240) };
+            let boxes = vec![i as f32; 2000];
+            dataset::Sample {
+                key: format!("{i}"),
+                image: Some((dataset::jpeg(i, size.0, size.1), size)),
+                label: 0,
+                boxes,
+            }
+        })
+        .collect();
+    dataset::write(folder, "train", &samples, 12);
+    let options = Options { access, ..Options::default() };
+    Dataset::open_with(folder, options).unwrap().split("train").unwrap().clone()
+}
+
+#[test]
+fn live_memory_stays_below_the_budget() {
+    let folder = tempfile::tempdir().unwrap();
+    for access in [Access::Mmap, Access::Pread] {
+        let split = large(folder.path(), access);
+        for (side, batch, workers, depth, ranks, times_floor) in [
+            (64, 8, 2, None, &[0][..], 1.0),
+            (224, 16, 4, None, &[0], 1.0),
+            (224, 16, 4, Some(6), &[0], 2.0),
+            (224, 64, 2, None, &[0], 1.5),
+            (448, 8, 8, None, &[0], 1.2),
+            (224, 4, 3, None, &[0, 1, 2], 1.1),
+            (64, 4, 8, None, &[0], 3.0),
+        ] {
+            let content = Content::Images(Images::new(Pipeline::train(side).unwrap()));
+            let mut config = Config::new(split.clone(), content, batch);
+            config.replica = Replica::new(0, ranks.len() as u32).unwrap();
+            (config.workers, config.depth) = (Some(workers), depth);
+            config.remainder = Some(shardtool_order::Remainder::Pad);
+            let column = |feature: &str| ColumnSpec { feature: feature.to_owned(), layout: Layout::Auto };
+            config.columns = Some(vec![column("image/class/label"), column("boxes"), column("image/key")]);
+            let floor = Loader::plan(&config).unwrap().memory.floor();
+            let budget = (floor as f64 * times_floor) as usize;
+            config.memory_budget = Some(budget as u64);
+            let before = LIVE.load(Ordering::Relaxed);
+            PEAK.store(before, Ordering::Relaxed);
+            let mut group = Loader::group(&config, ranks).unwrap();
+            for _ in 0..3 {
+                let mut open = true;
+                while open {
+                    for loader in &mut group {
+                        open &= loader.next_batch().unwrap().is_some();
+                    }
+                }
+            }
+            let peak = PEAK.load(Ordering::Relaxed) - before;
+            println!(
+                "{side} px x {batch}, {workers} workers, {} replicas, {access:?}: budget {budget}, peak {peak}",
+                ranks.len()
+            );
+            assert!(peak <= budget + SLACK, "{side} x {batch}, {workers} workers: {peak} of {budget} bytes");
+            drop(group);
+            let left = LIVE.load(Ordering::Relaxed).saturating_sub(before);
+            assert!(left < 1 << 20, "{left} bytes left behind");
+        }
+    }
+}

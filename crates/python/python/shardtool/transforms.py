@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 __all__ = ["CenterCrop", "HorizontalFlip", "RandomResizedCrop", "Resize", "ResizeTo", "Transform"]
 
 
+@dataclass(frozen=True)
 class Transform:
     """One step."""
 
     #: The step's name in the JSON that the loader reads.
-    _name: str
+    _name: ClassVar[str]
 
 
 def _size(size: int | Sequence[int]) -> tuple[int, int]:
@@ -30,7 +32,7 @@ class RandomResizedCrop(Transform):
     #: Smallest and largest width / height of the part.
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
 
-    _name = "random_resized_crop"
+    _name: ClassVar[str] = "random_resized_crop"
 
     def __post_init__(self):
         object.__setattr__(self, "size", _size(self.size))
@@ -42,7 +44,7 @@ class Resize(Transform):
 
     shorter: int
 
-    _name = "resize"
+    _name: ClassVar[str] = "resize"
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class ResizeTo(Transform):
 
     size: int | tuple[int, int]
 
-    _name = "resize_to"
+    _name: ClassVar[str] = "resize_to"
 
     def __post_init__(self):
         object.__setattr__(self, "size", _size(self.size))
@@ -63,7 +65,7 @@ class CenterCrop(Transform):
 
     size: int | tuple[int, int]
 
-    _name = "center_crop"
+    _name: ClassVar[str] = "center_crop"
 
     def __post_init__(self):
         object.__setattr__(self, "size", _size(self.size))
@@ -75,7 +77,7 @@ class HorizontalFlip(Transform):
 
     p: float = 0.5
 
-    _name = "horizontal_flip"
+    _name: ClassVar[str] = "horizontal_flip"
 
 
 def to_json(steps: Sequence[Transform]) -> str:

@@ -42,7 +42,12 @@ fn main() {
         }
     }
     let settled = settled.unwrap_or(last);
-    assert!(last.anonymous <= settled.anonymous + SLACK, "memory grew from {} to {}", settled.anonymous, last.anonymous);
+    assert!(
+        last.anonymous <= settled.anonymous + SLACK,
+        "memory grew from {} to {}",
+        settled.anonymous,
+        last.anonymous
+    );
     assert_eq!((last.threads, last.descriptors), (settled.threads, settled.descriptors), "threads, descriptors");
     println!("flat: {:.1} MB after a fifth of the time, {:.1} MB at the end", mb(settled), mb(last));
     println!("{}", loader.stats().verdict());

@@ -15,8 +15,8 @@
 use std::io::{BufRead, Write, stdin, stdout};
 
 use shardtool_decode::{
-    DecodeOptions, Filter, Limits, Orientation, Pipeline, Pixels, Random, Scratch, apply, decode, decode_window,
-    encode_jpeg, probe, resize,
+    DecodeOptions, Decoder, Filter, Limits, Orientation, Pipeline, Pixels, Random, Scratch, WindowOptions, apply,
+    decode, encode_jpeg, probe, resize,
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -72,8 +72,9 @@ fn answer(request: &[&str]) -> Result<Pixels, Failure> {
             let info = probe(&bytes, &Limits::default())?;
             let orientation = Orientation::from_exif(exif.parse()?);
             let geometry = pipeline.plan((info.width, info.height), orientation, &mut Draws(draws.into_iter()))?;
-            let mut pixels = Pixels::default();
-            let window = decode_window(&bytes, &geometry, &Limits::default(), &mut pixels)?;
+            let mut decoder = Decoder::default();
+            let exact = WindowOptions { reducing_gap: None, ..Default::default() };
+            let window = decoder.decode_window(&bytes, None, &geometry, &exact)?;
             let (width, height) = geometry.output_size();
             let mut data = vec![0; width as usize * height as usize * 3];
             let filter = if filter == "nearest" { Filter::Nearest } else { Filter::Bilinear };

@@ -1,11 +1,10 @@
 //! A geometry applied to decoded pixels: from the source straight into its place in the batch.
 
-use crate::decode::Window;
 use crate::error::Error;
 use crate::geometry::Geometry;
-use crate::orientation::Orientation;
 use crate::pixels::check_len;
-use crate::resize::{Filter, Resizer, Source};
+use crate::resize::{Filter, Mirror, Resizer, Source};
+use crate::window::Window;
 
 /// What applying geometries keeps from one image to the next: one for each thread.
 #[derive(Debug, Default)]
@@ -15,8 +14,8 @@ pub struct Scratch {
 }
 
 /// Writes what `geometry` makes of a decoded window into `out`, `[H, W, 3]` u8 RGB with H and W its
-/// [`output_size`](Geometry::output_size). Crop and resize read the window in place; flips happen inside `out`; only
-/// orientations that exchange rows and columns pass through a buffer of one result in `scratch`.
+/// [`output_size`](Geometry::output_size). Crop and resize read the window in place, and write in the order that a
+/// flip asks; only orientations that exchange rows and columns pass through a buffer of one result in `scratch`.
 ///
 /// # Errors
 /// [`Error::PixelBytes`] if `out` has another length; [`Error::SizeMismatch`] if the window is of an image of another size;
@@ -31,29 +30,22 @@ pub fn apply(
     let (width, height) = geometry.size;
     check_len(width, height, out.len())?;
     geometry.check_stored(window.stored)?;
+    let geometry = geometry.reduced(window.reduction.max(1));
     let needed = geometry.needed();
     let pixels = window.pixels;
     let shown = (window.rect.width, window.rect.height) == (pixels.width(), pixels.height());
     if !shown || !window.rect.contains(needed) {
         return Err(Error::Window { needed, found: window.rect });
     }
-    let source = Source {
-        pixels,
-        origin: (window.rect.left, window.rect.top),
-        view: geometry.view.meet(window.rect),
-        area: geometry.area,
-    };
+    let source = Source { pixels, rect: window.rect, view: geometry.view, area: geometry.area };
     let orientation = geometry.orientation;
     let size = orientation.size(geometry.size);
     if orientation.swap {
         scratch.turned.resize(out.len(), 0);
-        scratch.resizer.resize(source, filter, size, &mut scratch.turned)?;
+        scratch.resizer.resize(source, filter, size, Mirror::default(), &mut scratch.turned)?;
         orientation.write(size, &scratch.turned, out);
-    } else {
-        scratch.resizer.resize(source, filter, size, out)?;
-        if orientation != Orientation::default() {
-            orientation.mirror_in_place(width, out);
-        }
+        return Ok(());
     }
-    Ok(())
+    let mirror = Mirror { across: orientation.flip_x, down: orientation.flip_y };
+    scratch.resizer.resize(source, filter, size, mirror, out)
 }

@@ -1,19 +1,15 @@
-//! Bytes of any image format to RGB.
-//!
-//! Grey is repeated into the three channels; alpha is dropped, not blended, as PIL's `convert("RGB")` does; palettes are
-//! looked up; CMYK is converted; of 16-bit samples the high byte is kept, as libpng and PIL do. Floating-point samples are
-//! refused by name: what their range means is the file's secret. Of animations the first frame counts.
-
-use image::{ColorType, ImageDecoder};
+//! Bytes of any image format to RGB, all of it or what a geometry needs.
 
 use crate::error::Error;
 use crate::format::{Format, sniff};
-use crate::geometry::{Geometry, Rect};
-use crate::jpeg;
+use crate::geometry::Geometry;
+use crate::jpeg::Jpeg;
+use crate::library;
 use crate::limits::Limits;
 use crate::orientation::Orientation;
-use crate::pixels::{Pixels, PixelsRef};
-use crate::probe::{open, probe};
+use crate::pixels::Pixels;
+use crate::probe::probe;
+use crate::window::{Way, Window, WindowOptions};
 
 /// How to decode.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,7 +23,7 @@ pub struct DecodeOptions {
 /// Decodes an image, `[H, W, 3]` u8 RGB.
 ///
 /// # Errors
-/// As [`decode_into`].
+/// As [`Decoder::decode_into`].
 pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Pixels, Error> {
     let mut pixels = Pixels::default();
     decode_into(bytes, options, &mut pixels)?;
@@ -35,113 +31,82 @@ pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Pixels, Error> {
 }
 
 /// Decodes an image into `pixels`, whose allocation is reused. What stands in `pixels` after an error is unspecified.
+/// For many images a [`Decoder`] is faster, which keeps the rest of its memory too.
 ///
 /// # Errors
-/// Bad or truncated data, an unsupported feature, or the limit that the image exceeds.
+/// As [`Decoder::decode_into`].
 pub fn decode_into(bytes: &[u8], options: &DecodeOptions, pixels: &mut Pixels) -> Result<(), Error> {
-    decode_stored(bytes, &options.limits, pixels)?;
-    if options.apply_orientation {
-        Orientation::from_exif(probe(bytes, &options.limits)?.orientation).apply(pixels);
+    Decoder::default().decode_into(bytes, options, pixels)
+}
+
+/// Decodes one image after the other in memory that it keeps: one for each thread. Once it has seen JPEGs as large as any
+/// to come, decoding a JPEG allocates nothing; decoders of other formats allocate for each image.
+#[derive(Default)]
+pub struct Decoder {
+    jpeg: Jpeg,
+    pixels: Pixels,
+}
+
+impl Decoder {
+    /// Decodes an image into `pixels`, whose allocation is reused. What stands in `pixels` after an error is unspecified.
+    /// The pixels of a JPEG are those of libjpeg-turbo; one that is cut short is refused.
+    ///
+    /// # Errors
+    /// Bad or truncated data, an unsupported feature, or the limit that the image exceeds.
+    pub fn decode_into(&mut self, bytes: &[u8], options: &DecodeOptions, pixels: &mut Pixels) -> Result<(), Error> {
+        match sniff(bytes).ok_or_else(|| Error::unknown(bytes))? {
+            Format::Jpeg => self.jpeg.whole(bytes, &options.limits, pixels)?,
+            format => library::decode(format, bytes, &options.limits, pixels)?,
+        }
+        if options.apply_orientation {
+            Orientation::from_exif(probe(bytes, &options.limits)?.orientation).apply(pixels);
+        }
+        Ok(())
     }
-    Ok(())
-}
 
-/// The part of a stored image that was decoded.
-#[derive(Clone, Copy, Debug)]
-pub struct Window<'a> {
-    /// The decoded pixels.
-    pub pixels: PixelsRef<'a>,
-    /// Where they stand in the stored image.
-    pub rect: Rect,
-    /// Size of the stored image: width, height.
-    pub stored: (u32, u32),
-}
-
-impl<'a> Window<'a> {
-    /// The window that shows the whole image.
-    pub fn whole(pixels: PixelsRef<'a>) -> Self {
-        let (width, height) = (pixels.width(), pixels.height());
-        Window { pixels, rect: Rect { left: 0, top: 0, width, height }, stored: (width, height) }
+    /// Decodes at least what `geometry` needs of an image, to be used until the next call. Of a JPEG that is a rectangle,
+    /// reduced as `options` allow, and entered by `entries`, the entry points that the index has for it: hints, left
+    /// aside where they do not fit. Other formats, and JPEGs that our decoder does not read (CMYK), are decoded whole.
+    ///
+    /// What lies outside the window is not looked at: damage there goes unnoticed.
+    ///
+    /// # Errors
+    /// As [`Decoder::decode_into`]; [`Error::SizeMismatch`], before anything is decoded where the format allows, if the
+    /// image has another size than the geometry was planned for.
+    pub fn decode_window(
+        &mut self,
+        bytes: &[u8],
+        entries: Option<&[u8]>,
+        geometry: &Geometry,
+        options: &WindowOptions,
+    ) -> Result<Window<'_>, Error> {
+        match sniff(bytes).ok_or_else(|| Error::unknown(bytes))? {
+            Format::Jpeg => self.jpeg.window(bytes, entries, geometry, options, &mut self.pixels),
+            format => {
+                library::decode(format, bytes, &options.limits, &mut self.pixels)?;
+                let window = Window { way: Way::Library, ..Window::whole(self.pixels.view()?) };
+                geometry.check_stored(window.stored)?;
+                Ok(window)
+            }
+        }
     }
-}
 
-/// Decodes at least what `geometry` needs of an image into `pixels`, whose allocation is reused.
-///
-/// # Errors
-/// As [`decode_into`]; [`Error::SizeMismatch`] if the image has another size than the geometry was planned for.
-pub fn decode_window<'a>(
-    bytes: &[u8],
-    geometry: &Geometry,
-    limits: &Limits,
-    pixels: &'a mut Pixels,
-) -> Result<Window<'a>, Error> {
-    decode_stored(bytes, limits, pixels)?;
-    let window = Window::whole(pixels.view()?);
-    geometry.check_stored(window.stored)?;
-    Ok(window)
-}
-
-fn decode_stored(bytes: &[u8], limits: &Limits, pixels: &mut Pixels) -> Result<(), Error> {
-    match sniff(bytes).ok_or_else(|| Error::unknown(bytes))? {
-        Format::Jpeg => jpeg::decode(bytes, limits, pixels),
-        format => decode_with_library(format, bytes, limits, pixels),
+    /// Bytes of memory that are kept for the next image, without a few fixed tables.
+    pub fn held_bytes(&self) -> usize {
+        self.jpeg.held_bytes() + self.pixels.data.capacity()
     }
-}
 
-/// Decodes through the `image` crate. The samples of the file are read into the buffer of `pixels` and converted there.
-pub(crate) fn decode_with_library(
-    format: Format,
-    bytes: &[u8],
-    limits: &Limits,
-    pixels: &mut Pixels,
-) -> Result<(), Error> {
-    let decoder = open(format, bytes, limits)?;
-    let (width, height) = decoder.dimensions();
-    let color = decoder.color_type();
-    let Some(to_rgb) = conversion(color) else {
-        return Err(Error::Unsupported { format, feature: "samples other than 8-bit or 16-bit integers" });
-    };
-    // Within the limits, which `open` checked, so these fit.
-    let count = width as usize * height as usize;
-    let stored_len = count * usize::from(color.bytes_per_pixel());
-    pixels.data.resize(stored_len.max(count * 3), 0);
-    decoder.read_image(&mut pixels.data[..stored_len]).map_err(|source| Error::Decoder { format, source })?;
-    to_rgb(&mut pixels.data, count);
-    pixels.data.truncate(count * 3);
-    (pixels.width, pixels.height) = (width, height);
-    Ok(())
-}
-
-/// Converts `count` pixels of a colour type at the beginning of a buffer to RGB in place.
-fn conversion(color: ColorType) -> Option<fn(&mut [u8], usize)> {
-    // Where the high byte of a 16-bit sample stands: the `image` crate writes them in the machine's order.
-    const HIGH: usize = if cfg!(target_endian = "little") { 1 } else { 0 };
-    Some(match color {
-        ColorType::Rgb8 => |_, _| {},
-        ColorType::L8 => |data, count| spread::<1>(data, count, 0),
-        ColorType::La8 => |data, count| spread::<2>(data, count, 0),
-        ColorType::L16 => |data, count| spread::<2>(data, count, HIGH),
-        ColorType::La16 => |data, count| pick::<4>(data, count, [HIGH; 3]),
-        ColorType::Rgba8 => |data, count| pick::<4>(data, count, [0, 1, 2]),
-        ColorType::Rgb16 => |data, count| pick::<6>(data, count, [HIGH, 2 + HIGH, 4 + HIGH]),
-        ColorType::Rgba16 => |data, count| pick::<8>(data, count, [HIGH, 2 + HIGH, 4 + HIGH]),
-        _ => return None,
-    })
-}
-
-/// Pixels of `N` < 3 bytes grow to three copies of byte `at`; from the last to the first, so that none is overwritten
-/// before it is read.
-fn spread<const N: usize>(data: &mut [u8], count: usize, at: usize) {
-    for i in (0..count).rev() {
-        let v = data[i * N + at];
-        data[i * 3..i * 3 + 3].fill(v);
+    /// Gives memory back if more than `bytes` are held, for instance after an exceptionally large image.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        if self.held_bytes() > bytes {
+            self.jpeg.shrink();
+            self.pixels = Pixels::default();
+        }
     }
 }
 
-/// Pixels of `N` > 3 bytes shrink to the three bytes `at`, from the first to the last.
-fn pick<const N: usize>(data: &mut [u8], count: usize, at: [usize; 3]) {
-    for i in 0..count {
-        let rgb = at.map(|k| data[i * N + k]);
-        data[i * 3..i * 3 + 3].copy_from_slice(&rgb);
+impl std::fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decoder").field("held_bytes", &self.held_bytes()).finish_non_exhaustive()
     }
 }

@@ -79,6 +79,12 @@ pub enum Error {
         /// The decoder's own account.
         source: image::ImageError,
     },
+    /// Bad data, found by our JPEG decoder.
+    #[error("bad jpeg: {source}")]
+    Jpeg {
+        /// The decoder's own account.
+        source: shardtool_jpeg::Error,
+    },
     /// Bad data: a zstd frame that does not decompress.
     #[error("bad raw-zstd: {source}")]
     Zstd {
@@ -141,12 +147,6 @@ pub enum Error {
     Encode {
         /// The encoder's own account.
         source: jpeg_encoder::EncodingError,
-    },
-    /// The resizing library refused an area.
-    #[error("resizing: {source}")]
-    Resize {
-        /// The library's own account.
-        source: fast_image_resize::ResizeError,
     },
     /// A bad argument: a list of transforms that cannot be carried out.
     #[error("transforms: {reason}")]

@@ -81,6 +81,31 @@ impl Geometry {
         Rect { left, top, width: right - left, height: bottom - top }
     }
 
+    /// How far the image may be reduced before it is resized, in width and height: the largest of 1, 2, 4 and 8 that leaves
+    /// the area at least `gap` times as large as the result in both directions (PIL's `Image.draft`). 1 without a gap.
+    pub(crate) fn reduction(&self, gap: Option<f64>) -> u32 {
+        let Some(gap) = gap else { return 1 };
+        let (width, height) = self.orientation.size(self.size);
+        let times = (self.area.width / f64::from(width)).min(self.area.height / f64::from(height)) / gap.max(1.0);
+        [8, 4, 2].into_iter().find(|&n| f64::from(n) <= times).unwrap_or(1)
+    }
+
+    /// The same geometry on the image reduced by `n` in width and height. The area keeps its place between the pixels;
+    /// pixels of which only a part lies in the view count as inside.
+    pub(crate) fn reduced(&self, n: u32) -> Geometry {
+        let Rect { left, top, width, height } = self.view;
+        let (right, bottom) = ((left + width).div_ceil(n), (top + height).div_ceil(n));
+        let (left, top) = (left / n, top / n);
+        let by = f64::from(n);
+        let Area { left: x, top: y, width: w, height: h } = self.area;
+        Geometry {
+            stored: (self.stored.0.div_ceil(n), self.stored.1.div_ceil(n)),
+            view: Rect { left, top, width: right - left, height: bottom - top },
+            area: Area { left: x / by, top: y / by, width: w / by, height: h / by },
+            ..*self
+        }
+    }
+
     /// Refuses an image of another size than the one this geometry was planned for.
     ///
     /// # Errors

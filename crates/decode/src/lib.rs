@@ -13,16 +13,25 @@
 //! | `random_crop` | which part of an image a training step sees |
 //! | `geometry` | which stored pixels become which pixels of the result |
 //! | `orientation` | the eight ways to turn and mirror an image |
+//! | `window` | what was decoded of an image, at which size and by which way |
 //! | `decode` | bytes of any format to RGB, all of it or what a geometry needs |
 //! | `jpeg` | the one place where JPEG bytes become pixels |
+//! | `library` | all other formats, and rare JPEGs, through the `image` crate |
 //! | `raw` | pixels stored as they are, or as one zstd frame |
 //! | `resize` | pixels of one size from pixels of another |
+//! | `taps`, `bilinear`, `bilinear_avx2` | the weights along an axis, and the two passes that use them |
+//! | `memory` | what a sample takes of memory, told before it is decoded |
 //! | `apply` | geometry and pixels to their place in the batch |
 //! | `encode` | RGB to JPEG, for `pack` |
 //! | `error` | everything that can be wrong with an image or a request |
-#![forbid(unsafe_code)]
+//!
+//! `unsafe` is confined to `bilinear_avx2`.
+#![deny(unsafe_code)]
 
 mod apply;
+mod bilinear;
+#[cfg(target_arch = "x86_64")]
+mod bilinear_avx2;
 mod complete;
 mod decode;
 mod encode;
@@ -30,27 +39,34 @@ mod error;
 mod format;
 mod geometry;
 mod jpeg;
+mod library;
 mod limits;
 mod markers;
+mod memory;
 mod orientation;
 mod pixels;
 mod probe;
 mod random_crop;
 mod raw;
 mod resize;
+mod taps;
 mod transform;
+mod window;
 
 pub use apply::{Scratch, apply};
 pub use complete::check_complete;
-pub use decode::{DecodeOptions, Window, decode, decode_into, decode_window};
+pub use decode::{DecodeOptions, Decoder, decode, decode_into};
 pub use encode::encode_jpeg;
 pub use error::{Error, LimitKind, TransformFault};
 pub use format::{Format, sniff};
 pub use geometry::{Geometry, Rect};
+pub use jpeg::check_entries;
 pub use limits::Limits;
+pub use memory::{scratch_bound, scratch_bytes};
 pub use orientation::Orientation;
 pub use pixels::{Pixels, PixelsMut, PixelsRef};
 pub use probe::{Info, probe};
 pub use raw::{decode_raw, encode_raw_zstd};
 pub use resize::{Filter, reduce_longer, reduce_shorter, resize};
 pub use transform::{Custom, Pipeline, Random, Transform};
+pub use window::{Way, Window, WindowOptions};

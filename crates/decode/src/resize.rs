@@ -1,9 +1,7 @@
 //! Pixels of one size from pixels of another: antialiased bilinear as PIL and torchvision (`antialias=True`) do it, or the
 //! nearest pixel, for masks.
 
-use fast_image_resize as fir;
-use fir::images::{CroppedImage, Image, ImageRef};
-
+use crate::bilinear::Bilinear;
 use crate::error::Error;
 use crate::geometry::{Area, Rect};
 use crate::pixels::{Pixels, PixelsRef, check_len};
@@ -53,9 +51,18 @@ pub fn resize(pixels: PixelsRef<'_>, (width, height): (u32, u32)) -> Result<Pixe
     }
     let mut out = Pixels { width, height, data: vec![0; width as usize * height as usize * 3] };
     let view = Rect { left: 0, top: 0, width: pixels.width(), height: pixels.height() };
-    let source = Source { pixels, origin: (0, 0), view, area: view.area() };
-    Resizer::default().resize(source, Filter::Bilinear, (width, height), &mut out.data)?;
+    let source = Source { pixels, rect: view, view, area: view.area() };
+    Resizer::default().resize(source, Filter::Bilinear, (width, height), Mirror::default(), &mut out.data)?;
     Ok(out)
+}
+
+/// Which way round the result is written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mirror {
+    /// Left to right.
+    pub(crate) across: bool,
+    /// Top to bottom.
+    pub(crate) down: bool,
 }
 
 /// What is resized, in the coordinates of the stored image.
@@ -63,9 +70,10 @@ pub fn resize(pixels: PixelsRef<'_>, (width, height): (u32, u32)) -> Result<Pixe
 pub(crate) struct Source<'a> {
     /// Decoded pixels of it.
     pub(crate) pixels: PixelsRef<'a>,
-    /// Where they begin in the stored image: left, top.
-    pub(crate) origin: (u32, u32),
-    /// Pixels outside do not exist for the filter; those inside but outside `area` do. All of it is among the pixels.
+    /// Where they stand in the stored image.
+    pub(crate) rect: Rect,
+    /// Pixels outside do not exist for the filter; those inside but outside `area` do. What the filter reaches of it is
+    /// among the pixels.
     pub(crate) view: Rect,
     /// What fills the result.
     pub(crate) area: Area,
@@ -74,70 +82,48 @@ pub(crate) struct Source<'a> {
 /// Resizes, and keeps its buffers from one image to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Resizer {
-    bilinear: fir::Resizer,
+    bilinear: Bilinear,
     columns: Vec<usize>,
 }
 
 impl Resizer {
-    /// Writes the source's area at `size` (width, height) into `out`.
+    /// Writes the source's area at `size` (width, height) into `out`, which has room for just that.
     pub(crate) fn resize(
         &mut self,
         source: Source<'_>,
         filter: Filter,
         size: (u32, u32),
+        mirror: Mirror,
         out: &mut [u8],
     ) -> Result<(), Error> {
         check_len(size.0, size.1, out.len())?;
         match filter {
-            Filter::Bilinear => self.bilinear(source, size, out),
-            Filter::Nearest => {
-                self.nearest(source, size, out);
-                Ok(())
-            }
+            Filter::Bilinear => self.bilinear.resize(source, size, mirror, out),
+            Filter::Nearest => self.nearest(source, size, mirror, out),
         }
+        Ok(())
     }
 
-    fn bilinear(&mut self, source: Source<'_>, (width, height): (u32, u32), out: &mut [u8]) -> Result<(), Error> {
-        let Source { pixels, origin, view, area } = source;
-        let bad = |source: fir::ResizeError| Error::Resize { source };
-        let outside = |_| bad(fir::CropBoxError::SizeIsOutOfImageBoundaries.into());
-        let whole =
-            ImageRef::new(pixels.width(), pixels.height(), pixels.data(), fir::PixelType::U8x3).map_err(outside)?;
-        let shown = CroppedImage::new(&whole, view.left - origin.0, view.top - origin.1, view.width, view.height)
-            .map_err(|e| bad(e.into()))?;
-        let mut target = Image::from_slice_u8(width, height, out, fir::PixelType::U8x3).map_err(outside)?;
-        // Rounding may have carried the area past the view by a hair, which the library would refuse.
-        let left = (area.left - f64::from(view.left)).max(0.0);
-        let top = (area.top - f64::from(view.top)).max(0.0);
-        let options = fir::ResizeOptions::new()
-            .resize_alg(fir::ResizeAlg::Convolution(fir::FilterType::Bilinear))
-            .crop(left, top, within(left, area.width, view.width), within(top, area.height, view.height));
-        self.bilinear.resize(&shown, &mut target, &options).map_err(bad)
-    }
-
-    fn nearest(&mut self, source: Source<'_>, (width, height): (u32, u32), out: &mut [u8]) {
-        let Source { pixels, origin, view, area } = source;
+    fn nearest(&mut self, source: Source<'_>, (width, height): (u32, u32), mirror: Mirror, out: &mut [u8]) {
+        let Source { pixels, rect, view, area } = source;
+        let view = view.meet(rect);
         let stride = pixels.width() as usize * 3;
         let (columns, rows) = (view.left..view.left + view.width, view.top..view.top + view.height);
         self.columns.clear();
-        self.columns.extend(nearest(width, area.left, area.width, columns).map(|x| 3 * (x - origin.0) as usize));
-        let rows = nearest(height, area.top, area.height, rows).map(|y| (y - origin.1) as usize);
-        for (y, out_row) in rows.zip(out.chunks_exact_mut(width as usize * 3)) {
+        self.columns.extend(nearest(width, area.left, area.width, columns).map(|x| 3 * (x - rect.left) as usize));
+        if mirror.across {
+            self.columns.reverse();
+        }
+        let rows = nearest(height, area.top, area.height, rows).map(|y| (y - rect.top) as usize);
+        for (i, y) in rows.enumerate() {
+            let i = if mirror.down { height as usize - 1 - i } else { i };
+            let out_row = &mut out[i * width as usize * 3..][..width as usize * 3];
             let row = &pixels.data()[stride * y..][..stride];
             for (o, &x) in out_row.as_chunks_mut::<3>().0.iter_mut().zip(&self.columns) {
                 o.copy_from_slice(&row[x..x + 3]);
             }
         }
     }
-}
-
-/// The largest length not above `length` for which `start + length`, in floating point, stays within `limit`.
-fn within(start: f64, length: f64, limit: u32) -> f64 {
-    let mut length = length.min(f64::from(limit) - start);
-    while start + length > f64::from(limit) {
-        length = length.next_down();
-    }
-    length
 }
 
 /// The source pixels under the centres of `n` target pixels. Steps are summed, not multiplied, as PIL's nearest resize does:

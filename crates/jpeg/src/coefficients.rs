@@ -2,11 +2,12 @@
 //! simple and checked at each step; `entropy` is the fast one, for the common case.
 
 use crate::error::{Damage, Error, Feature, Result};
-use crate::header::{Header, Process, Reader, Scan};
+use crate::header::{Header, Process};
 use crate::huffman::{Codes, Spec, extend};
 use crate::idct::{Blocks, QUARTER};
 use crate::plain::{Piece, Plain};
 use crate::progression;
+use crate::reader::{Reader, Scan};
 use crate::segments;
 use crate::standard::ZIGZAG;
 

@@ -22,18 +22,20 @@
 //! one after the marker, and the predictors are 0; elsewhere the restart state follows from the MCU's number.
 //!
 //! Entries are hints. A decoder checks each group that it decodes: after padding and any restart marker that is due, it
-//! must end where the next entry says, with its predictors. If it does not, the image is decoded from its start. An image
+//! must end where the next entry says, with its predictors, and the last group where the data end. If it does not, the image is decoded from its start. An image
 //! of one group has an empty payload too.
 //!
 //! *Rationale.* 10 bytes an entry (three components) is 0.2 % of a photograph at a group every 16 pixel rows, the default
 //! ([`default_step`]): finer costs more bytes than it saves time, coarser makes a crop decode rows that it does not need,
 //! and both keep two groups in reach, which are decoded in one loop.
 
-use crate::decoder::{Decoder, MAX_STEP, Target};
+use crate::decoder::{Decoder, MAX_STEP};
 use crate::error::Result;
-use crate::header::{Header, Process, Reader, Scan};
+use crate::header::{Header, Process};
 use crate::plain::Plain;
-use crate::sequential::{Course, Shape, Walk, predict};
+use crate::reader::{Reader, Scan};
+use crate::sequential::{Course, Fall, Shape, Walk, predict};
+use crate::strips::Target;
 
 /// Bytes before the entries.
 const HEAD: usize = 2;
@@ -92,7 +94,7 @@ pub fn find(jpeg: &[u8], step: u32, decoder: &mut Decoder, payload: &mut Vec<u8>
         }
         Ok(())
     });
-    result.map_err(|fall: crate::sequential::Fall| {
+    result.map_err(|fall: Fall| {
         payload.truncate(start);
         fall.error(&reader.header, plain)
     })
@@ -124,7 +126,12 @@ impl<'a> Stored<'a> {
             let run = memchr::memchr(0xff, &self.jpeg[self.at.1..self.at.1 + wanted]);
             match run {
                 None => self.at = (self.at.0 + wanted, self.at.1 + wanted),
-                Some(n) => self.at = (self.at.0 + n + 1, self.at.1 + n + 2),
+                Some(n) => {
+                    // Any number of ff bytes may precede the stuffed 00.
+                    let ff = self.at.1 + n;
+                    let zero = self.jpeg[ff..].iter().position(|&b| b != 0xff).unwrap_or(1);
+                    self.at = (self.at.0 + n + 1, ff + zero + 1);
+                }
             }
         }
         (self.at.1 * 8 + bit % 8) as u32

@@ -1,7 +1,7 @@
 //! The inner loop: Huffman codes to coefficients, one segment or two at a time.
 //!
 //! Decoding is a chain of dependent loads: shift, look up, shift. One look-up therefore yields all there is to know of a
-//! coefficient (bits, run, value), a refill serves four of them, everything rare shares one branch with the end of the
+//! coefficient (bits, run, value), a refill serves five of them, everything rare shares one branch with the end of the
 //! block, and a second segment fills the time in which the first one waits.
 //!
 //! Memory safety rests on three things, checked in [`Job::stream`] and at the start of each block: the output has room
@@ -15,6 +15,8 @@ use crate::standard::ZIGZAG;
 /// Bytes that one block may take: 64 codes with their magnitudes of at most 31 bits, and what a refill looks ahead. A
 /// block starts no nearer to the end of the slack.
 const BLOCK_BYTES: usize = 64 * 31 / 8 + 16;
+/// Symbols that a refill is enough for.
+const SYMBOLS: u32 = 56 / LOOK;
 const _: () = assert!(BLOCK_BYTES + 16 < SLACK);
 
 /// The zigzag order, continued by an index beyond the block: where runs past its end, and all that is no coefficient, go.
@@ -129,7 +131,7 @@ fn two(bytes: &[u8], tables: &Tables<'_>, (a, b): (Job<'_>, Job<'_>)) -> (Result
                     'both: loop {
                         a.refill();
                         b.refill();
-                        for _ in 0..4 {
+                        for _ in 0..SYMBOLS {
                             let go_a = a.symbol();
                             let go_b = b.symbol();
                             if !(go_a && go_b) {
@@ -268,10 +270,10 @@ impl Stream<'_> {
     /// Decodes one symbol, at the end of a block also the next block's DC. False if the segment is over or damaged.
     ///
     /// # Safety
-    /// The block must have been begun, and at least 12 bits must be there.
+    /// The block must have been begun, and at least [`LOOK`] bits must be there.
     #[inline(always)]
     unsafe fn symbol(&mut self) -> bool {
-        // SAFETY: 12 bits index a table of 4096. `order` is at most 63 here, a run at most 176 (RUN_END + 15), and ORDER
+        // SAFETY: LOOK bits index a table of that size. `order` is at most 63 here, a run at most 176 (RUN_END + 15), and ORDER
         // has 256 entries, each of at most 64, for which `block` has room.
         unsafe {
             let entry = *self.ac.add((self.bits >> (64 - LOOK)) as usize);
@@ -351,12 +353,14 @@ impl Stream<'_> {
         if self.left == 0 || self.damage.is_some() {
             return;
         }
-        // SAFETY: four symbols of at most 12 bits follow each refill; a symbol that missed refills by itself.
+        // SAFETY: SYMBOLS symbols of at most LOOK bits follow each refill; a symbol that missed refills by itself.
         unsafe {
             loop {
                 self.refill();
-                if !(self.symbol() && self.symbol() && self.symbol() && self.symbol()) {
-                    return;
+                for _ in 0..SYMBOLS {
+                    if !self.symbol() {
+                        return;
+                    }
                 }
             }
         }

@@ -1,8 +1,9 @@
 //! Huffman tables: from the counts and symbols of a DHT segment to what the entropy decoders look up, and a memory of
 //! the tables built last, because most files share the standard ones.
 
-/// Bits of a look-up in [`Table`]: with 12, four symbols need at most 48 of the 56 bits that a refill guarantees.
-pub(crate) const LOOK: u32 = 12;
+/// Bits of a look-up in [`Table`]: with 11, five symbols need at most 55 of the 56 bits that a refill guarantees, and two
+/// pairs of tables take 32 KiB, so that they stay in the first-level cache.
+pub(crate) const LOOK: u32 = 11;
 
 /// Run of an entry of [`Table`] whose code and magnitude are not finished by the look-up.
 pub(crate) const RUN_MISS: u32 = 80;

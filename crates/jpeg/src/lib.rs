@@ -1,13 +1,13 @@
 //! JPEG for datasets: the bytes of an image in, pixels out, decoding no more of it than is needed.
 //!
 //! ```text
-//! segments → header ─┬─ plain → entropy (sequential) ──┐
+//! segments → reader ─┬─ plain → entropy (sequential) ──┐
 //!                    └─ coefficients (progression) ────┴─ idct → upsample → color → pixels
 //! ```
 //!
 //! | module | its part |
 //! |---|---|
-//! | `segments`, `header`, `standard` | markers, and what they say; limits |
+//! | `segments`, `header`, `reader`, `standard` | markers, and what they say; limits |
 //! | `huffman` | code tables, and a memory of them |
 //! | `plain` | entropy-coded data without byte stuffing |
 //! | `entropy` | the inner loop: one or two segments at a time |
@@ -17,6 +17,7 @@
 //! | `layout` | what a rectangle and a scale need |
 //! | `idct`, `upsample`, `color` | transforms, with `*_avx2` beside them |
 //! | `raster` | rows of blocks to rows of pixels |
+//! | `strips` | images of one sequential scan, a few rows at a time |
 //! | `decoder` | all of these, in reused memory |
 //! | `relayout`, `codes` | the same coefficients in the best layout |
 //!
@@ -40,10 +41,12 @@ mod pixels_avx2;
 mod plain;
 mod progression;
 mod raster;
+mod reader;
 mod relayout;
 mod segments;
 mod sequential;
 mod standard;
+mod strips;
 mod upsample;
 
 pub use decoder::{Decoder, Outcome, Path};

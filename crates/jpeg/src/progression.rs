@@ -2,8 +2,9 @@
 
 use crate::coefficients::{Bits, State};
 use crate::error::{Damage, Error, Result};
-use crate::header::{Header, Process, Scan};
+use crate::header::{Header, Process};
 use crate::huffman::extend;
+use crate::reader::Scan;
 use crate::segments::SOS;
 use crate::standard::ZIGZAG;
 

@@ -4,7 +4,8 @@ use crate::codes::{Code, Counts, Writer};
 use crate::coefficients::Coefficients;
 use crate::decoder::Decoder;
 use crate::error::{Error, Feature, Result};
-use crate::header::{Header, Reader};
+use crate::header::Header;
+use crate::reader::Reader;
 use crate::segments::{self, APP0, APP1, APP14, DHT, DQT, EOI, SOI, SOS};
 use crate::standard::ZIGZAG;
 
@@ -198,7 +199,9 @@ mod tests {
     use super::*;
     use crate::plain::Plain;
 
-    fn coefficients(jpeg: &[u8]) -> Option<(Header, [Option<[u16; 64]>; 3], Coefficients)> {
+    type Image = (Header, [Option<[u16; 64]>; 3], Coefficients);
+
+    fn coefficients(jpeg: &[u8]) -> Option<Image> {
         let (reader, scan) = Reader::start(jpeg, &crate::Limits::default()).ok()?;
         let mut all = Coefficients::default();
         let header = reader.header;

@@ -2,9 +2,10 @@
 
 use crate::entropy::{self, Cursor, Job, Tables};
 use crate::error::{Damage, Error, Result};
-use crate::header::{Header, Reader, Scan};
+use crate::header::Header;
 use crate::huffman::{Class, Memory};
 use crate::plain::Plain;
+use crate::reader::{Reader, Scan};
 
 /// More blocks than an MCU can have.
 const MAX_BLOCKS: usize = 10;
@@ -197,12 +198,17 @@ impl Walk {
         }
     }
 
+    /// Whether nothing but padding is left before the next restart marker, or the end. Padding is ones; some writers add a
+    /// whole byte of them.
+    pub(crate) fn is_at_end(&self, course: &Course<'_>) -> bool {
+        let rest = self.cursor.bit().div_ceil(8)..course.plain.pieces()[self.piece].end;
+        course.plain.bytes()[rest].iter().all(|&b| b == 0xff)
+    }
+
     /// Passes over a restart marker.
     pub(crate) fn restart(&mut self, course: &Course<'_>) -> std::result::Result<(), Fall> {
         let pieces = course.plain.pieces();
-        // Padding is ones; some writers add a whole byte of them.
-        let rest = self.cursor.bit().div_ceil(8)..pieces[self.piece].end;
-        if course.plain.bytes()[rest].iter().any(|&b| b != 0xff) {
+        if !self.is_at_end(course) {
             return Err(self.fall(Damage::LeftOver));
         }
         let interval = course.shape.interval;

@@ -81,12 +81,15 @@ pub struct Images {
     pub apply_orientation: bool,
     /// How large a stored image may be.
     pub limits: Limits,
+    /// Large JPEGs are decoded at 1/2, 1/4 or 1/8 where what is shown stays at least this many times as large as the
+    /// result; `None` is exact. Default 2.0, as in PIL's sense of the word.
+    pub reducing_gap: Option<f64>,
 }
 
 impl Images {
     /// Images by these steps, as coded (orientation not applied).
     pub fn new(pipeline: Pipeline) -> Self {
-        Images { pipeline, custom: None, apply_orientation: false, limits: Limits::default() }
+        Images { pipeline, custom: None, apply_orientation: false, limits: Limits::default(), reducing_gap: Some(2.0) }
     }
 }
 

@@ -70,6 +70,15 @@ enum Item {
     EpochEnd,
 }
 
+impl Item {
+    /// Says that nobody wants the batch any more. Under the lock, so that who waits for room sees it.
+    fn make_void(&self) {
+        if let Item::Batch(slot) = self {
+            slot.make_void();
+        }
+    }
+}
+
 impl Lane {
     fn new() -> Self {
         Lane {
@@ -344,12 +353,8 @@ impl Engine {
         let at = self.spec.plan.schedule().settle(epoch, p);
         (lane.next, lane.fresh, lane.delivered, lane.stopped) = (at, true, at, false);
         let given_up = std::mem::take(&mut lane.queue);
+        given_up.iter().for_each(Item::make_void);
         drop(state);
-        for item in &given_up {
-            if let Item::Batch(slot) = item {
-                slot.make_void();
-            }
-        }
         drop(given_up);
         self.work.notify_all();
     }
@@ -389,7 +394,7 @@ impl Engine {
             depth: tuning.depth,
             slots: self.slots(&state),
             why: tuning.why,
-            memory: self.arithmetic.clone(),
+            memory: Arithmetic { budget: self.arithmetic.budget + state.grown, ..self.arithmetic.clone() },
             unit: if self.spec.image_size().is_some() { "images" } else { "records" },
         }
     }
@@ -427,12 +432,8 @@ impl Engine {
         state.stop = true;
         let free = std::mem::take(&mut state.free);
         let queues: Vec<_> = state.lanes.iter_mut().map(|l| std::mem::take(&mut l.queue)).collect();
+        queues.iter().flatten().for_each(Item::make_void);
         drop(state);
-        for item in queues.iter().flatten() {
-            if let Item::Batch(slot) = item {
-                slot.make_void();
-            }
-        }
         drop((free, queues));
         self.work.notify_all();
     }

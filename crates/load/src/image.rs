@@ -4,7 +4,9 @@ use crate::bad::Fault;
 use crate::config::Images;
 use crate::input::Input;
 use crate::stats::Meters;
-use shardtool_decode::{Error, Filter, Format, Geometry, Info, Orientation, Pixels, PixelsMut, Random, Window};
+use shardtool_decode::{
+    Decoder, Error, Filter, Format, Geometry, Info, Orientation, PixelsMut, Random, Window, WindowOptions,
+};
 use shardtool_format::{index, names};
 use shardtool_order::Rng;
 use shardtool_read::{Record, Shard};
@@ -13,7 +15,7 @@ use std::time::Instant;
 /// What decoding keeps from one image to the next: one for each worker.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    pixels: Pixels,
+    decoder: Decoder,
     apply: shardtool_decode::Scratch,
     unpacked: Vec<u8>,
 }
@@ -24,6 +26,8 @@ pub(crate) struct Stored<'r> {
     pub(crate) format: Option<Format>,
     pub(crate) size: (u32, u32),
     orientation: u8,
+    /// JPEG entry points, where the index has any: hints, which the decoder checks.
+    entries: Option<&'r [u8]>,
 }
 
 impl<'r> Stored<'r> {
@@ -39,15 +43,16 @@ impl<'r> Stored<'r> {
                 Some(size) => size,
                 None => raw_size(record)?,
             };
-            return Ok(Stored { bytes, format: Some(format), size, orientation: 1 });
+            return Ok(Stored { bytes, format: Some(format), size, orientation: 1, entries: None });
         }
         let orientation = match images.apply_orientation {
             true => shard.feature::<i64>(names::IMAGE_ORIENTATION)?.and_then(|c| c.get(row)),
             false => Some(1),
         };
+        let entries = shard.variable(index::JPEG_ENTRIES)?.and_then(|c| c.get(row)).filter(|e| !e.is_empty());
         match (indexed, orientation.and_then(|o| u8::try_from(o).ok())) {
-            (Some(size), Some(orientation)) => Ok(Stored { bytes, format: None, size, orientation }),
-            _ => Stored { bytes, format: None, size: (0, 0), orientation: 1 }.probed(images),
+            (Some(size), Some(orientation)) => Ok(Stored { bytes, format: None, size, orientation, entries }),
+            _ => Stored { bytes, format: None, size: (0, 0), orientation: 1, entries }.probed(images),
         }
     }
 
@@ -75,27 +80,36 @@ impl<'r> Stored<'r> {
 
 /// Decodes an image and writes what the pipeline makes of it into `out`, `[H, W, 3]`.
 pub(crate) fn place(
-    mut stored: Stored<'_>,
+    stored: Stored<'_>,
     images: &Images,
     rng: &Rng,
     out: &mut [u8],
     scratch: &mut Scratch,
     meters: &Meters,
 ) -> Result<(), Fault> {
+    match attempt(&stored, images, rng, out, scratch, meters) {
+        // The index is wrong about the size (an adopted file may say anything there): the image knows better. Nothing
+        // was decoded yet.
+        Err(Error::SizeMismatch { .. }) if stored.format.is_none() => {
+            Ok(attempt(&stored.probed(images)?, images, rng, out, scratch, meters)?)
+        }
+        result => Ok(result?),
+    }
+}
+
+fn attempt(
+    stored: &Stored<'_>,
+    images: &Images,
+    rng: &Rng,
+    out: &mut [u8],
+    scratch: &mut Scratch,
+    meters: &Meters,
+) -> Result<(), Error> {
     let start = Instant::now();
     let mut draw = Draw(rng.clone());
-    let mut geometry = stored.plan(images, &mut draw)?;
-    let Scratch { pixels, apply, unpacked } = scratch;
-    let window = match decode(&stored, &geometry, images, pixels, unpacked) {
-        // The index is wrong about the size (an adopted file may say anything there): the image knows better.
-        Err(Error::SizeMismatch { .. }) if stored.format.is_none() => {
-            stored = stored.probed(images)?;
-            draw = Draw(rng.clone());
-            geometry = stored.plan(images, &mut draw)?;
-            decode(&stored, &geometry, images, pixels, unpacked)?
-        }
-        window => window?,
-    };
+    let geometry = stored.plan(images, &mut draw)?;
+    let Scratch { decoder, apply, unpacked } = scratch;
+    let window = decode(stored, &geometry, images, decoder, unpacked)?;
     let decoded = Instant::now();
     meters.decode.add(decoded - start, 1);
     shardtool_decode::apply(&geometry, &window, Filter::Bilinear, out, apply)?;
@@ -112,7 +126,7 @@ fn decode<'a>(
     stored: &Stored<'a>,
     geometry: &Geometry,
     images: &Images,
-    pixels: &'a mut Pixels,
+    decoder: &'a mut Decoder,
     unpacked: &'a mut Vec<u8>,
 ) -> Result<Window<'a>, Error> {
     let (limits, (width, height)) = (&images.limits, stored.size);
@@ -120,7 +134,10 @@ fn decode<'a>(
         Some(raw) => {
             Ok(Window::whole(shardtool_decode::decode_raw(raw, stored.bytes, width, height, limits, unpacked)?))
         }
-        None => shardtool_decode::decode_window(stored.bytes, geometry, limits, pixels),
+        None => {
+            let options = WindowOptions { limits: images.limits, reducing_gap: images.reducing_gap };
+            decoder.decode_window(stored.bytes, stored.entries, geometry, &options)
+        }
     }
 }
 

@@ -27,6 +27,7 @@
 //! | `verdict` | the same in words |
 //! | `export` | the same as JSON and for Prometheus |
 //! | `loader` | the loader itself |
+#![deny(unsafe_code)]
 
 mod ahead;
 mod bad;
@@ -40,6 +41,7 @@ mod export;
 mod image;
 mod input;
 mod loader;
+#[expect(unsafe_code, reason = "rows of one buffer, written by several threads")]
 mod memory;
 mod spec;
 mod squeeze;

@@ -79,3 +79,50 @@ impl Tuning {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAITED: Duration = Duration::from_millis(5);
+
+    fn tuning(fixed: bool) -> Tuning {
+        Tuning::new(4, 2, Fixed { workers: fixed, depth: fixed })
+    }
+
+    #[test]
+    fn a_caller_that_is_slow_sends_workers_to_rest_and_a_wait_brings_them_back() {
+        let mut tuning = tuning(false);
+        (0..CALM).for_each(|_| tuning.delivered(Duration::ZERO, 1, 3));
+        assert_eq!((tuning.workers, tuning.why), (3, Why::CallerSlow));
+        (0..10 * CALM).for_each(|_| tuning.delivered(Duration::ZERO, 1, 3));
+        assert_eq!(tuning.workers, 1, "one always works");
+        tuning.delivered(WAITED, 0, 3);
+        assert_eq!((tuning.workers, tuning.why), (4, Why::CallerWaited));
+    }
+
+    #[test]
+    fn bursts_deepen_the_queue_as_far_as_the_memory_goes() {
+        let mut tuning = tuning(false);
+        for _ in 0..10 {
+            tuning.delivered(Duration::ZERO, 9, 6);
+            tuning.delivered(WAITED, 0, 6);
+        }
+        assert_eq!((tuning.depth, tuning.why), (5, Why::Bursts));
+    }
+
+    #[test]
+    fn a_caller_that_always_waits_changes_nothing() {
+        let mut tuning = tuning(false);
+        (0..100).for_each(|_| tuning.delivered(WAITED, 0, 9));
+        assert_eq!((tuning.workers, tuning.depth, tuning.why), (4, 2, Why::Start));
+    }
+
+    #[test]
+    fn what_is_given_stays() {
+        let mut tuning = tuning(true);
+        (0..100).for_each(|_| tuning.delivered(Duration::ZERO, 9, 9));
+        (0..100).for_each(|i| tuning.delivered(if i % 2 == 0 { WAITED } else { Duration::ZERO }, 9, 9));
+        assert_eq!((tuning.workers, tuning.depth), (4, 2));
+    }
+}

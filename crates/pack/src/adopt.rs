@@ -74,6 +74,8 @@ pub fn adopt(files: &[PathBuf], options: &AdoptOptions, progress: &dyn Progress)
     let added = index_all(&folder, &splits, options, progress, &mut written);
     if added.is_err() {
         written.iter().try_for_each(|path| commit::remove(path))?;
+        // Only where it is empty; the files of others stay.
+        let _ = std::fs::remove_dir(folder.join(names::INDEX_FOLDER));
     }
     added
 }

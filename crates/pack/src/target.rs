@@ -8,6 +8,7 @@ use shardtool_format::checksum::crc32c;
 use shardtool_format::index::Index;
 use shardtool_format::manifest::{Manifest, Shard, Split};
 use shardtool_format::names;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The folder of a dataset, locked for one split.
@@ -33,7 +34,6 @@ impl Target {
     pub(crate) fn new(options: &Options) -> Result<Self, Error> {
         let folder = options.destination.clone();
         commit::create_folder(&folder)?;
-        commit::create_folder(&folder.join(names::INDEX_FOLDER))?;
         let lock = Lock::try_new(folder.join(format!(".pack-{}.lock", options.split)), &folder)?;
         Ok(Target { folder, split: options.split.clone(), _lock: lock })
     }
@@ -66,6 +66,7 @@ impl Target {
             _ => self.clear(options, plan, &described, progress)?,
         }
         catalogue::joined(&self.folder, &described, &self.split, false)?;
+        commit::create_folder(&self.folder.join(names::INDEX_FOLDER))?;
         commit::publish(self.plan_file(), &now.to_json())?;
         commit::sync_folder(&self.folder)?;
         after(progress, Step::Plan)?;
@@ -75,6 +76,7 @@ impl Target {
     /// Removes everything that an earlier pack of the split wrote.
     fn clear(&self, options: &Options, plan: &Plan, new: &Manifest, progress: &dyn Progress) -> Result<(), Error> {
         catalogue::joined(&self.folder, new, &self.split, true)?;
+        commit::create_folder(&self.folder.join(names::INDEX_FOLDER))?;
         let clearing = PlanFile::new(options, plan, Stage::Clearing);
         commit::publish(self.plan_file(), &clearing.to_json())?;
         commit::sync_folder(&self.folder)?;
@@ -91,7 +93,11 @@ impl Target {
     fn ours(&self) -> Result<Vec<PathBuf>, Error> {
         let mut found = vec![];
         for folder in [self.folder.join(names::INDEX_FOLDER), self.folder.clone()] {
-            for entry in std::fs::read_dir(&folder).map_err(Error::io("list", &folder))? {
+            let entries = match std::fs::read_dir(&folder) {
+                Err(e) if e.kind() == ErrorKind::NotFound => continue,
+                entries => entries.map_err(Error::io("list", &folder))?,
+            };
+            for entry in entries {
                 let entry = entry.map_err(Error::io("list", &folder))?;
                 if entry.file_name().to_str().is_some_and(|name| self.is_ours(name)) {
                     found.push(entry.path());

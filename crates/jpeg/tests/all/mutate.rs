@@ -97,7 +97,7 @@ fn execute(image: &[u8], hints: &[u8], state: &mut u64, decoders: &mut [Decoder;
 /// Damages `images` in turn, `executions` times from `seed`. A failure names the execution's seed, with which it can be
 /// repeated alone.
 pub(crate) fn run(images: &[(String, Vec<u8>)], seed: u64, executions: u64) -> Tally {
-    let limits = Limits::default().with_pixels(1 << 16);
+    let limits = Limits::default().with_pixels(1 << 14);
     let new = || [Decoder::new().with_limits(limits), Decoder::new().with_limits(limits).with_simd(false)];
     let (mut decoders, mut tally) = (new(), Tally::default());
     let hints: Vec<Vec<u8>> = images

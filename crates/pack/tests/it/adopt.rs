@@ -147,6 +147,7 @@ fn damage_and_disagreement_are_named_and_leave_nothing() {
         let error = adopt(&[good.clone(), bad.clone()], &conventions(), &()).unwrap_err();
         let left = names(temp.path());
         assert_eq!(left, ["train-00000.tfrecord", "train-00001.tfrecord"], "{error}");
+        assert!(!temp.path().join("_index").exists(), "{error}");
         error
     };
     let mut flipped = fs::read(&good).unwrap();

@@ -249,6 +249,7 @@ fn files_that_are_nobodys_are_never_overwritten() {
         says(&error, &["train-00007.tfrecord", "move it"]);
     }
     assert_eq!(fs::read(destination.join("train-00007.tfrecord")).unwrap(), b"precious");
+    assert_eq!(fs::read_dir(&destination).unwrap().count(), 1, "nothing is written beside it");
 }
 
 #[test]

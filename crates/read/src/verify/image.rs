@@ -10,7 +10,7 @@ pub(super) struct Fault {
     pub(super) problem: String,
 }
 
-pub(super) fn check(image: &[u8], example: &Example<'_>, _entries: Option<&[u8]>) -> Result<(), Fault> {
+pub(super) fn check(image: &[u8], example: &Example<'_>, entries: Option<&[u8]>) -> Result<(), Fault> {
     let limits = Limits::default();
     let recorded = example.bytes(names::IMAGE_FORMAT).map(String::from_utf8_lossy);
     let format = match recorded.as_deref().map(Format::from_name) {
@@ -24,7 +24,7 @@ pub(super) fn check(image: &[u8], example: &Example<'_>, _entries: Option<&[u8]>
         let (width, height) = size.ok_or_else(|| undecodable("raw pixels without width and height".to_owned()))?;
         return match decode::decode_raw(format, image, width, height, &limits, &mut vec![]) {
             Ok(_) => Ok(()),
-            Err(error @ (decode::Error::PixelBytes { .. } | decode::Error::ZstdSize { .. })) => {
+            Err(error @ (decode::Error::PixelBytes { .. } | decode::Error::ZstdSize)) => {
                 Err(Fault { name: "PixelsLength", problem: error.to_string() })
             }
             Err(error) => Err(undecodable(error.to_string())),
@@ -34,6 +34,12 @@ pub(super) fn check(image: &[u8], example: &Example<'_>, _entries: Option<&[u8]>
     let pixels = pixels.map_err(|error| undecodable(error.to_string()))?;
     if size.is_some_and(|size| size != (pixels.width, pixels.height)) {
         return Err(undecodable(format!("{}x{} pixels, recorded as {size:?}", pixels.width, pixels.height)));
+    }
+    if entries.is_some_and(|entries| !decode::check_entries(image, entries)) {
+        return Err(Fault {
+            name: "EntryPoints",
+            problem: "its JPEG entry points are not those of the image".to_owned(),
+        });
     }
     match decode::sniff(image) {
         found if format.is_some() && found != format => {

@@ -1,0 +1,293 @@
+//! From the bytes of a photograph to its place in the batch, one thread: RandomResizedCrop(224), and Resize(256) with
+//! CenterCrop(224). Bare libraries (`image`, `fast_image_resize`) beside our whole decode, and our decode of just what is
+//! needed, without and with entry points, exact and reduced; and where the time goes.
+//!
+//! `cargo run --release -p shardtool-benches --bin crop -- [ROUNDS] [IMAGES] [FOLDER]`. FOLDER is by default the sample of
+//! ImageNet in `../shared` (`SHARDTOOL_SHARED` for another place); without it nothing is measured.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fast_image_resize as fir;
+use fir::images::{Image, ImageRef};
+use shardtool_benches::{Candidate, compare, print};
+use shardtool_decode::{
+    DecodeOptions, Decoder, Filter, Geometry, Limits, Orientation, Pipeline, Pixels, Random, Scratch, Transform, Way,
+    Window, WindowOptions, apply, check_entries, probe,
+};
+use shardtool_jpeg::{self as jpeg, Header, Request, Scale, entries};
+use shardtool_order::Rng;
+
+const SIDE: u32 = 224;
+const EXACT: Option<f64> = None;
+const REDUCED: Option<f64> = Some(2.0);
+
+struct Draw(Rng);
+
+impl Random for Draw {
+    fn unit(&mut self) -> f64 {
+        self.0.next_f64()
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        u64::from(self.0.below(n as u32))
+    }
+}
+
+/// One image, what is made of it, and the same as a crop box for the bare libraries.
+struct Sample {
+    jpeg: Vec<u8>,
+    entries: Vec<u8>,
+    geometry: Geometry,
+    view: jpeg::Rect,
+    crop_box: [f64; 4],
+}
+
+/// What one way of doing it keeps from image to image.
+#[derive(Default)]
+struct Worker {
+    decoder: Decoder,
+    scratch: Scratch,
+    whole: Pixels,
+    out: Vec<u8>,
+    library: fir::Resizer,
+}
+
+impl Worker {
+    fn window(&mut self, s: &Sample, with_entries: bool, reducing_gap: Option<f64>) -> (Way, bool) {
+        let entries = with_entries.then_some(&s.entries[..]);
+        let options = WindowOptions { reducing_gap, ..Default::default() };
+        let window = self.decoder.decode_window(&s.jpeg, entries, &s.geometry, &options).expect("a good image");
+        apply(&s.geometry, &window, Filter::Bilinear, &mut self.out, &mut self.scratch).expect("a window");
+        (window.way, window.entries_rejected)
+    }
+
+    fn whole(&mut self, s: &Sample) {
+        self.decoder.decode_into(&s.jpeg, &DecodeOptions::default(), &mut self.whole).expect("a good image");
+        self.resize(s);
+    }
+
+    fn resize(&mut self, s: &Sample) {
+        let window = Window::whole(self.whole.view().expect("pixels"));
+        apply(&s.geometry, &window, Filter::Bilinear, &mut self.out, &mut self.scratch).expect("a window");
+    }
+
+    fn bare(&mut self, s: &Sample) {
+        let image = image::load_from_memory_with_format(&s.jpeg, image::ImageFormat::Jpeg).expect("a good image");
+        let rgb = image.into_rgb8();
+        (self.whole.width, self.whole.height) = rgb.dimensions();
+        self.whole.data = rgb.into_raw();
+        self.bare_resize(s);
+    }
+
+    fn bare_resize(&mut self, s: &Sample) {
+        let (width, height) = (self.whole.width, self.whole.height);
+        let source = ImageRef::new(width, height, &self.whole.data, fir::PixelType::U8x3).expect("pixels");
+        let mut target = Image::from_slice_u8(SIDE, SIDE, &mut self.out, fir::PixelType::U8x3).expect("a place");
+        let [left, top, w, h] = s.crop_box;
+        let bilinear = fir::ResizeAlg::Convolution(fir::FilterType::Bilinear);
+        let options = fir::ResizeOptions::new().resize_alg(bilinear).crop(left, top, w, h);
+        self.library.resize(&source, &mut target, &options).expect("a crop inside");
+    }
+}
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() { files(&path, found) } else { found.push(path) }
+    }
+}
+
+fn load(paths: &[PathBuf], pipeline: &Pipeline, evaluation: bool) -> Vec<Sample> {
+    let mut finder = jpeg::Decoder::new();
+    let each = paths.iter().enumerate().filter_map(|(i, path)| {
+        let bytes = std::fs::read(path).expect("a file");
+        let header = Header::parse(&bytes, &jpeg::Limits::default()).ok()?;
+        let info = probe(&bytes, &Limits::default()).expect("a header");
+        let mut payload = Vec::new();
+        entries::find(&bytes, entries::default_step(&header), &mut finder, &mut payload).expect("a good image");
+        assert!(check_entries(&bytes, &payload), "{}: its own entry points do not fit", path.display());
+        let mut draw = Draw(Rng::augment(1, 0, i as u64));
+        let (w, h) = (info.width, info.height);
+        let geometry = pipeline.plan((w, h), Orientation::default(), &mut draw).expect("a pipeline for any image");
+        let view = geometry.needed();
+        let crop_box = if evaluation {
+            // The middle 224 of 256 pixels along the shorter side.
+            let side = f64::from(w.min(h)) * f64::from(SIDE) / 256.0;
+            [(f64::from(w) - side) / 2.0, (f64::from(h) - side) / 2.0, side, side]
+        } else {
+            [view.left, view.top, view.width, view.height].map(f64::from)
+        };
+        let view = jpeg::Rect { x: view.left, y: view.top, width: view.width, height: view.height };
+        Some(Sample { jpeg: bytes, entries: payload, geometry, view, crop_box })
+    });
+    each.collect()
+}
+
+/// The pixels are the same by every exact way, near those of bare libraries, and near when reduced; and images took the way
+/// that is measured.
+fn check(samples: &[Sample]) {
+    let mut worker = Worker { out: vec![0; (SIDE * SIDE * 3) as usize], ..Worker::default() };
+    let mut ways: BTreeMap<String, usize> = BTreeMap::new();
+    let (mut hit, mut plain, mut far, mut reduced) = (0, 0, Far::default(), Far::default());
+    for s in samples {
+        worker.whole(s);
+        let want = worker.out.clone();
+        for (with, count) in [(true, &mut hit), (false, &mut plain)] {
+            worker.out.fill(1);
+            let (way, rejected) = worker.window(s, with, EXACT);
+            assert!(worker.out == want, "the crop differs from the crop of the whole (entry points: {with})");
+            assert!(!rejected || !with, "entry points rejected");
+            *count += usize::from(if with { way == Way::Entries } else { matches!(way, Way::Start | Way::Restarts) });
+            *ways.entry(format!("{} entry points: {way:?}", if with { "with" } else { "without" })).or_default() += 1;
+        }
+        worker.window(s, true, REDUCED);
+        if worker.out != want {
+            reduced.add(&worker.out, &want);
+        }
+        worker.bare(s);
+        far.add(&worker.out, &want);
+    }
+    for (way, count) in ways {
+        println!("  {way}: {count} images");
+    }
+    println!("  beside bare libraries: mean difference {:.3} of 255 a pixel", far.mean());
+    println!(
+        "  reduced, {} images: mean difference {:.3} to exact, largest of one image {:.3}, of one value {}",
+        reduced.images,
+        reduced.mean(),
+        reduced.worst,
+        reduced.most
+    );
+    assert!(far.mean() < 2.0, "the libraries disagree");
+    assert!(hit * 100 >= samples.len() * 99 && plain * 100 >= samples.len() * 99, "not the ways that are measured");
+}
+
+#[derive(Default)]
+struct Far {
+    images: usize,
+    sum: f64,
+    worst: f64,
+    most: u8,
+}
+
+impl Far {
+    fn add(&mut self, a: &[u8], b: &[u8]) {
+        let mean = a.iter().zip(b).map(|(a, b)| f64::from(a.abs_diff(*b))).sum::<f64>() / a.len() as f64;
+        self.images += 1;
+        self.sum += mean;
+        self.worst = self.worst.max(mean);
+        self.most = self.most.max(a.iter().zip(b).map(|(a, b)| a.abs_diff(*b)).max().unwrap_or(0));
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum / self.images.max(1) as f64
+    }
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let mut number = |default: usize| args.next().map_or(default, |n| n.parse().expect("a number"));
+    let (rounds, count) = (number(7), number(150));
+    let shared = std::env::var_os("SHARDTOOL_SHARED")
+        .map_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared").into(), PathBuf::from);
+    let folder = args.next().map_or_else(|| shared.join("data/imagenet-sample"), PathBuf::from);
+    if !folder.is_dir() {
+        return println!("skipped: {} is not there", folder.display());
+    }
+    let mut paths = Vec::new();
+    files(&folder, &mut paths);
+    paths.sort();
+    let paths: Vec<_> = paths.iter().step_by((paths.len() / count).max(1)).take(count).cloned().collect();
+    let crop = Transform::RandomResizedCrop { size: [SIDE; 2], scale: [0.08, 1.0], ratio: [3.0 / 4.0, 4.0 / 3.0] };
+    measure("RandomResizedCrop(224)", &load(&paths, &Pipeline::new(vec![crop]).expect("a pipeline"), false), rounds);
+    let evaluation = Pipeline::eval(256, SIDE).expect("a pipeline");
+    measure("Resize(256), CenterCrop(224)", &load(&paths, &evaluation, true), rounds);
+}
+
+fn measure(title: &str, samples: &[Sample], rounds: usize) {
+    println!("{title}: {} images", samples.len());
+    check(samples);
+    let worker = RefCell::new(Worker { out: vec![0; (SIDE * SIDE * 3) as usize], ..Worker::default() });
+    let each = |name, work: fn(&mut Worker, &Sample)| {
+        let worker = &worker;
+        Candidate::new(name, move || {
+            samples.iter().for_each(|s| work(&mut worker.borrow_mut(), s));
+            samples.len() as f64
+        })
+    };
+    let rates = compare(
+        rounds,
+        &mut [
+            each("image + fast_image_resize", |w, s| w.bare(s)),
+            each("whole, then resize", |w, s| w.whole(s)),
+            each("crop, no entry points", |w, s| _ = w.window(s, false, EXACT)),
+            each("crop, no entry points, gap 2", |w, s| _ = w.window(s, false, REDUCED)),
+            each("crop, entry points", |w, s| _ = w.window(s, true, EXACT)),
+            each("crop, entry points, gap 2", |w, s| _ = w.window(s, true, REDUCED)),
+        ],
+    );
+    print("  end to end", "images/s", 1.0, &rates);
+    stages(samples, rounds);
+}
+
+/// Parts of the crop with entry points, exact: decoding it to 1/8 is little but entropy decoding.
+fn stages(samples: &[Sample], rounds: usize) {
+    let mut decoder = jpeg::Decoder::new();
+    let mut pixels: Vec<u8> = Vec::new();
+    let mut part = |s: &Sample, scale: Scale| {
+        let n = scale.divisor();
+        let (x, y) = (s.view.x / n, s.view.y / n);
+        let width = (s.view.x + s.view.width).div_ceil(n) - x;
+        let height = (s.view.y + s.view.height).div_ceil(n) - y;
+        let request = Request { rect: Some(jpeg::Rect { x, y, width, height }), scale };
+        let stride = width as usize * 3;
+        pixels.resize(pixels.len().max(stride * height as usize), 0);
+        let entries = (!s.entries.is_empty()).then_some(&s.entries[..]);
+        decoder.decode(&s.jpeg, entries, &request, &mut pixels, stride).expect("a good image");
+    };
+    let mut worker = Worker { out: vec![0; (SIDE * SIDE * 3) as usize], ..Worker::default() };
+    let mut wholes = Vec::new();
+    for s in samples {
+        worker.whole(s);
+        wholes.push(std::mem::take(&mut worker.whole));
+    }
+    let wholes = RefCell::new(wholes);
+    let mut other = Worker { out: vec![0; (SIDE * SIDE * 3) as usize], ..Worker::default() };
+    let part = RefCell::new(&mut part);
+    let n = samples.len() as f64;
+    let decode = |scale| {
+        let part = &part;
+        move || {
+            samples.iter().for_each(|s| (part.borrow_mut())(s, scale));
+            n
+        }
+    };
+    fn resize(worker: &mut Worker, samples: &[Sample], wholes: &RefCell<Vec<Pixels>>, work: fn(&mut Worker, &Sample)) {
+        for (s, whole) in samples.iter().zip(wholes.borrow_mut().iter_mut()) {
+            std::mem::swap(whole, &mut worker.whole);
+            work(worker, s);
+            std::mem::swap(whole, &mut worker.whole);
+        }
+    }
+    let rates = compare(
+        rounds,
+        &mut [
+            Candidate::new("decode the crop", decode(Scale::Full)),
+            Candidate::new("decode it to 1/8: entropy", decode(Scale::Eighth)),
+            Candidate::new("resize it, ours", || {
+                resize(&mut worker, samples, &wholes, Worker::resize);
+                n
+            }),
+            Candidate::new("resize it, fast_image_resize", || {
+                resize(&mut other, samples, &wholes, Worker::bare_resize);
+                n
+            }),
+        ],
+    );
+    println!("  by stage");
+    for r in &rates {
+        println!("  {:<34} {:>10.3} ms/image", r.name, 1e3 / r.median);
+    }
+}

@@ -1,0 +1,96 @@
+//! A feed of made-up batches in pinned memory, whose pixels tell which batch they are of.
+
+use shardtool_cuda::{Feed, HostBatch, PinnedAlloc, Rows};
+use shardtool_load::{BatchAlloc, BatchBuffer, Values};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+type Pinned = Box<dyn BatchBuffer>;
+
+pub(crate) struct Made {
+    shape: [usize; 4],
+    per_epoch: u64,
+    epochs: u64,
+    step: u64,
+    at: u64,
+    free: (Sender<Pinned>, Receiver<Pinned>),
+}
+
+pub(crate) struct MadeBatch {
+    buffer: Option<Pinned>,
+    back: Sender<Pinned>,
+    shape: [usize; 4],
+    rows: Rows,
+}
+
+/// The byte at `i` of batch `batch`.
+pub(crate) fn pixel(batch: u64, i: usize) -> u8 {
+    (i as u64 ^ (i as u64 >> 7)).wrapping_mul(37).wrapping_add(batch * 59) as u8
+}
+
+impl Made {
+    /// `per_epoch` batches an epoch, from three pinned buffers used in turn.
+    pub(crate) fn new(
+        pinned: &PinnedAlloc,
+        shape: [usize; 4],
+        per_epoch: u64,
+        epochs: u64,
+    ) -> shardtool_cuda::Result<Self> {
+        let free = channel();
+        for _ in 0..3 {
+            let buffer =
+                pinned.alloc(shape.iter().product()).map_err(|e| *e.downcast::<shardtool_cuda::Error>().unwrap())?;
+            free.0.send(buffer).unwrap();
+        }
+        Ok(Made { shape, per_epoch, epochs, step: 0, at: 0, free })
+    }
+}
+
+impl Feed for Made {
+    type Batch = MadeBatch;
+
+    fn next_batch(&mut self) -> Result<Option<MadeBatch>, shardtool_load::Error> {
+        if self.at == self.per_epoch || self.step == self.per_epoch * self.epochs {
+            self.at = 0;
+            return Ok(None);
+        }
+        let (batch, n) = (self.step, self.shape[0]);
+        self.step += 1;
+        self.at += 1;
+        let buffer = self.free.1.recv().expect("the feed holds a sender");
+        // SAFETY: the buffer is this feed's alone, and as long as it was asked for.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(buffer.as_ptr().as_ptr(), buffer.len()) };
+        bytes.iter_mut().enumerate().for_each(|(i, b)| *b = pixel(batch, i));
+        let rows = Rows {
+            ids: (0..n as i64).map(|i| batch as i64 * n as i64 + i).collect(),
+            valid: (0..n).map(|i| i % 3 != 1).collect(),
+            columns: vec![
+                ("label".into(), Values::Int64((0..n as i64).map(|i| i + 1000 * batch as i64).collect()), Some(1)),
+                ("box".into(), Values::Float((0..2 * n).map(|i| i as f32 / 4.0 + batch as f32).collect()), Some(2)),
+            ],
+            ..Rows::default()
+        };
+        Ok(Some(MadeBatch { buffer: Some(buffer), back: self.free.0.clone(), shape: self.shape, rows }))
+    }
+}
+
+impl HostBatch for MadeBatch {
+    fn images(&self) -> Option<&[u8]> {
+        let buffer = self.buffer.as_ref()?;
+        // SAFETY: written before the batch was made, and not again before it is dropped.
+        Some(unsafe { std::slice::from_raw_parts(buffer.as_ptr().as_ptr(), self.shape.iter().product()) })
+    }
+
+    fn shape(&self) -> Option<[usize; 4]> {
+        Some(self.shape)
+    }
+
+    fn rows(&self) -> Rows {
+        self.rows.clone()
+    }
+}
+
+impl Drop for MadeBatch {
+    fn drop(&mut self) {
+        let _ = self.back.send(self.buffer.take().expect("there until it is dropped"));
+    }
+}

@@ -1,0 +1,94 @@
+//! A dataset on disk, through the real loader, onto the stand-in device: the pixels that the host would have had.
+
+#[path = "child/mod.rs"]
+mod child;
+#[path = "../../load/tests/dataset/mod.rs"]
+mod dataset;
+
+use child::with_standin;
+use shardtool_cuda::{Config, Device, DeviceLoader, Dtype, Error, Layout, Output, Part};
+use shardtool_decode::{Pipeline, Transform};
+use shardtool_load::{Content, Images, Loader};
+use shardtool_read::Dataset;
+use std::sync::Arc;
+
+/// A loader over 50 photographs in batches of 8.
+fn config(folder: &std::path::Path) -> shardtool_load::Config {
+    dataset::write(folder, "train", &dataset::photographs(50), 20);
+    let split = Dataset::open(folder).unwrap().split("train").unwrap().clone();
+    let steps = vec![Transform::RandomResizedCrop { size: [12, 10], scale: [0.1, 1.0], ratio: [0.75, 1.33] }];
+    let mut config = shardtool_load::Config::new(split, Content::Images(Images::new(Pipeline::new(steps).unwrap())), 8);
+    config.workers = Some(2);
+    config
+}
+
+/// Values 0…255, so that they are whole numbers in f32.
+fn bytes() -> Config {
+    let output = Output::new(Dtype::F32, Layout::Nhwc, [0.0; 3], [1.0 / 255.0; 3]).unwrap();
+    Config { output, ..Config::default() }
+}
+
+fn on_device(device: &Device, config: &shardtool_load::Config) -> Result<DeviceLoader<Loader>, Error> {
+    DeviceLoader::new(device, bytes(), |pinned| {
+        Ok(Loader::new(&shardtool_load::Config { alloc: Arc::new(pinned.clone()), ..config.clone() })?)
+    })
+}
+
+#[test]
+fn the_device_gets_what_the_host_would_have_had_and_resumes_there() {
+    let name = "the_device_gets_what_the_host_would_have_had_and_resumes_there";
+    let report = with_standin(name, &[("STANDIN_DELAY_US", "1000")], || {
+        let folder = tempfile::tempdir().unwrap();
+        let config = config(folder.path());
+        let device = Device::open(0).unwrap();
+        let stream = device.context().new_stream().unwrap();
+        let mut host = Loader::new(&config).unwrap();
+        let mut loader = on_device(&device, &config).unwrap();
+        let mut third = None;
+        for _epoch in 0..2 {
+            let mut steps = 0;
+            loop {
+                let (ours, theirs) = (loader.next_batch().unwrap(), host.next_batch().unwrap());
+                let (Some(ours), Some(theirs)) = (&ours, &theirs) else {
+                    assert!(ours.is_none() && theirs.is_none());
+                    break;
+                };
+                assert_eq!((ours.rows().ids.as_slice(), ours.rows().valid.as_slice()), (theirs.ids(), theirs.valid()));
+                assert_eq!(loader.state(), Some(&theirs.state_after()));
+                let values = stream.clone_dtoh(&ours.view::<f32>(Part::Images, &stream).unwrap()).unwrap();
+                stream.synchronize().unwrap();
+                let pixels: Vec<f32> = theirs.images().unwrap().iter().map(|b| f32::from(*b)).collect();
+                assert_eq!(values, pixels);
+                steps += 1;
+                if third.is_none() && steps == 3 {
+                    third = loader.state().cloned();
+                }
+            }
+            assert_eq!(steps, 6);
+        }
+        // From the third batch of the first epoch on, whatever was ahead.
+        let state = third.unwrap();
+        loader.with_feed(|feed| feed.load_state(&state)).unwrap().unwrap();
+        host.load_state(&state).unwrap();
+        let (ours, theirs) = (loader.next_batch().unwrap().unwrap(), host.next_batch().unwrap().unwrap());
+        assert_eq!(ours.rows().ids, theirs.ids());
+    });
+    if let Some(report) = report {
+        report.assert_clean();
+    }
+}
+
+#[test]
+fn a_loader_without_images_is_refused() {
+    let report = with_standin("a_loader_without_images_is_refused", &[], || {
+        let folder = tempfile::tempdir().unwrap();
+        dataset::write(folder.path(), "train", &dataset::numbers(20), 20);
+        let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
+        let config = shardtool_load::Config::new(split, Content::Columns, 4);
+        let mut loader = on_device(&Device::open(0).unwrap(), &config).unwrap();
+        assert!(matches!(loader.next_batch(), Err(Error::NoImages)));
+    });
+    if let Some(report) = report {
+        report.assert_clean();
+    }
+}

@@ -1,0 +1,125 @@
+//! JPEG to its place in the batch: nothing is allocated once a thread has seen such images, and never more than was said.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use shardtool_decode::{
+    Decoder, Filter, Orientation, Pipeline, Pixels, Random, Scratch, WindowOptions, apply, encode_jpeg, probe,
+    scratch_bound, scratch_bytes,
+};
+use shardtool_jpeg::entries;
+
+struct Counting;
+
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: hands everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        MOST.fetch_max(held, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+struct SplitMix(u64);
+
+impl Random for SplitMix {
+    fn unit(&mut self) -> f64 {
+        self.below(1 << 53) as f64 / (1u64 << 53) as f64
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % n.max(1)
+    }
+}
+
+/// Made ones, and photographs where they are to be had; each with its entry points.
+fn images() -> Vec<(Vec<u8>, Vec<u8>)> {
+    let made = [(500, 375), (64, 900), (1300, 1000), (9, 7)].map(|(width, height)| {
+        let noise = |i: u32| ((i.wrapping_mul(2_654_435_761) >> 27) + i / 64) as u8;
+        let pixels = Pixels { width, height, data: (0..width * height * 3).map(noise).collect() };
+        encode_jpeg(pixels.view().unwrap(), if width == 500 { 75 } else { 90 }).unwrap()
+    });
+    let shared = std::env::var_os("SHARDTOOL_SHARED")
+        .map_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared").into(), std::path::PathBuf::from);
+    let mut photographs = Vec::new();
+    match std::fs::read_dir(shared.join("data/imagenet-sample")) {
+        Ok(classes) => {
+            for class in classes.flatten().filter(|c| c.path().is_dir()).take(30) {
+                photographs.extend(std::fs::read_dir(class.path()).unwrap().take(1).map(|f| f.unwrap().path()));
+            }
+        }
+        Err(_) => println!("made images only: the photographs are not there"),
+    }
+    let mut decoder = shardtool_jpeg::Decoder::new();
+    let each = made.into_iter().chain(photographs.into_iter().map(|path| std::fs::read(path).unwrap()));
+    each.map(|jpeg| {
+        let mut payload = Vec::new();
+        entries::find(&jpeg, 2, &mut decoder, &mut payload).unwrap();
+        (jpeg, payload)
+    })
+    .collect()
+}
+
+/// The only test of its program: others would be counted with it.
+#[test]
+fn jpegs_reach_the_batch_without_allocating_and_within_what_was_said() {
+    let images = images();
+    let pipelines = [Pipeline::train(224).unwrap(), Pipeline::eval(256, 224).unwrap()];
+    let mut out = vec![0; 224 * 224 * 3];
+    let mut place = |decoder: &mut Decoder, scratch: &mut Scratch, image: usize, pipeline: usize, exif: u8| {
+        let (jpeg, payload) = &images[image];
+        let options = WindowOptions::default();
+        let info = probe(jpeg, &options.limits).unwrap();
+        let orientation = Orientation::from_exif(exif);
+        let mut draw = SplitMix(image as u64);
+        let geometry = pipelines[pipeline].plan((info.width, info.height), orientation, &mut draw).unwrap();
+        let window = decoder.decode_window(jpeg, Some(payload), &geometry, &options).unwrap();
+        assert!(!window.entries_rejected);
+        apply(&geometry, &window, Filter::Bilinear, &mut out, scratch).unwrap();
+        let bytes = scratch_bytes(jpeg, &geometry, &options).unwrap();
+        let bound = scratch_bound((info.width, info.height), jpeg.len() as u64, geometry.output_size());
+        (bytes as usize, bound as usize)
+    };
+
+    let (mut decoder, mut scratch) = (Decoder::default(), Scratch::default());
+    let mut rounds = [0; 2];
+    for count in &mut rounds {
+        let before = COUNT.load(Ordering::Relaxed);
+        for image in 0..images.len() {
+            for (pipeline, exif) in [(0, 1), (1, 1), (0, 6)] {
+                place(&mut decoder, &mut scratch, image, pipeline, exif);
+            }
+        }
+        *count = COUNT.load(Ordering::Relaxed) - before;
+    }
+    assert!(rounds[0] > 0);
+    assert_eq!(rounds[1], 0, "allocations in the second round");
+    decoder.shrink_to(0);
+    assert!(decoder.held_bytes() == 0, "{}", decoder.held_bytes());
+
+    for image in 0..images.len() {
+        let before = HELD.load(Ordering::Relaxed);
+        MOST.store(before, Ordering::Relaxed);
+        let (bytes, bound) = place(&mut Decoder::default(), &mut Scratch::default(), image, image % 2, 1);
+        let most = MOST.load(Ordering::Relaxed) - before;
+        assert!(most <= bytes && most <= bound, "image {image}: took {most}, said {bytes}, bound {bound}");
+    }
+}

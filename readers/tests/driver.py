@@ -1,0 +1,100 @@
+"""Asks the Python reader; `driver.c` asks the C reader the same and prints the same.
+
+    examine DIR…    of each dataset all findings (error, file, record), then a line a record (split, id, key, class
+                    id, bytes and CRC of the image, columns, pixels) or what reading it failed with
+    patched DIR     the same for each line `FILE OFFSET:BYTE …` of stdin, with these bytes changed
+    order           for each question of stdin, its answer
+"""
+
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent.parent / "python"))
+import shardtool_reader as reader  # noqa: E402
+
+
+def escaped(data: bytes) -> str:
+    return "".join(chr(b) if 0x20 < b < 0x7F and b != 0x5C else f"\\x{b:02x}" for b in data)
+
+
+def described(damage: reader.Damage) -> str:
+    return f"{damage.name} {damage.file} {-1 if damage.record is None else damage.record}"
+
+
+def line(record) -> str:
+    image, label = record.image, record.class_id
+    fields = [escaped(record.key), "-" if label is None else str(label)]
+    fields += ["-", "-"] if image is None else [str(len(image)), f"{reader.crc32c(image):08x}"]
+    for name, value in record.columns.items():
+        fields.append(f"{escaped(name.encode())}={value.hex() if isinstance(value, float) else value}")
+    try:
+        pixels = record.pixels()
+        fields.append("no-pixels" if pixels is None else f"{pixels[0]}x{pixels[1]}")
+    except reader.NotDecoded:
+        fields.append("not-decoded")
+    return " ".join(fields)
+
+
+def examine(folder):
+    for damage in reader.verify(folder):
+        print(" ", described(damage))
+    try:
+        dataset = reader.Dataset(folder)
+    except reader.Damage as damage:
+        print(described(damage))
+        return
+    for name, split in dataset.splits.items():
+        print(f"{name}: {len(split)} records, fingerprint {dataset.manifest.fingerprint(name):08x}")
+        for i in range(len(split)):
+            try:
+                print(name, i, line(split[i]))
+            except reader.Damage as damage:
+                print(name, i, described(damage))
+
+
+def patched(folder):
+    for request in sys.stdin:
+        name, *changes = request.split()
+        path = Path(folder, name)
+        sound = path.read_bytes()
+        data = bytearray(sound)
+        for change in changes:
+            offset, value = change.split(":")
+            data[int(offset)] = int(value)
+        path.write_bytes(data)
+        print(">", request.strip())
+        examine(folder)
+        path.write_bytes(sound)
+
+
+def order():
+    for question in sys.stdin:
+        kind, *words = question.split()
+        if kind == "key":
+            key = reader.derive_key(words[0], *map(int, words[1:]))
+            draws = [reader.draw(key, i) for i in range(4)]
+            print(f"{key:016x}", *(f"{w:016x} {w >> 11} {reader.scale(w, 1000)}" for w in draws))
+        elif kind == "augment":
+            seed, epoch, place = map(int, words)
+            draws = reader.draws(seed, epoch, place)
+            print(*(f"{next(draws):016x}" for _ in range(4)))
+        elif kind == "permutation":
+            permutation = reader.Permutation(int(words[0]), int(words[1], 16))
+            print(*(permutation(int(x)) for x in words[2:]))
+        else:
+            n, seed, epoch, run, window = map(int, words[:5])
+            places = reader.Order(kind, n, seed, epoch, run, window)
+            print(*(places[int(q)] for q in words[5:]))
+
+
+if __name__ == "__main__":
+    command, *arguments = sys.argv[1:]
+    if command == "examine":
+        for folder in arguments:
+            print(">", folder)
+            examine(folder)
+    elif command == "patched":
+        patched(arguments[0])
+    elif command == "order":
+        order()

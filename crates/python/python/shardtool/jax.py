@@ -19,8 +19,9 @@ __all__ = ["Loader"]
 
 
 class Loader(_loader.Loader):
-    """`shardtool.Loader` whose batches hold JAX arrays on `device`, by default JAX's own default. `rank` and `world` are
-    JAX's process index and count, unless given."""
+    """`shardtool.Loader` whose batches hold JAX arrays on `device`, by default JAX's own default; on the CPU they share the
+    loader's memory. 64-bit integers become 32-bit ones, unless `jax_enable_x64` is set. `rank` and `world` are JAX's
+    process index and count, unless given."""
 
     def __init__(self, *args: Any, device: Any = None, **options: Any):
         if options.get("rank") is None and jax.process_count() > 1:

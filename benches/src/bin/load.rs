@@ -4,7 +4,7 @@
 //! `cargo run --release -p shardtool-benches --bin load -- FOLDER [ROUNDS]`: a folder of photographs.
 
 use shardtool_benches::{Candidate, compare, print};
-use shardtool_decode::{Filter, Limits, Orientation, Pipeline, Pixels, Random, Scratch, apply, decode_window, probe};
+use shardtool_decode::{Decoder, Filter, Limits, Orientation, Pipeline, Random, Scratch, WindowOptions, apply, probe};
 use shardtool_load::{Config, Content, Images, Loader};
 use shardtool_order::{List, Order, Plan, Policy, Remainder, Replicas, Rng, Source};
 use shardtool_read::{Dataset, Split};
@@ -91,8 +91,8 @@ fn run_bare(split: &Split, pipeline: &Pipeline, note: Note<'_>) -> u64 {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 let mut walk = plan.walk(0, 0).expect("rank 0");
-                let (mut decoded, mut scratch, mut out) = (Pixels::default(), Scratch::default(), vec![0; ROW]);
-                let limits = Limits::default();
+                let (mut decoder, mut scratch, mut out) = (Decoder::default(), Scratch::default(), vec![0; ROW]);
+                let options = WindowOptions::default();
                 loop {
                     let q = next.fetch_add(1, Ordering::Relaxed);
                     if q >= n {
@@ -101,11 +101,11 @@ fn run_bare(split: &Split, pipeline: &Pipeline, note: Note<'_>) -> u64 {
                     let sample = walk.sample(q);
                     let record = split.get(sample.id).expect("a record");
                     let bytes = record.image().expect("an index").expect("an image");
-                    let info = probe(bytes, &limits).expect("a header");
+                    let info = probe(bytes, &Limits::default()).expect("a header");
                     let mut draw = Draw(Rng::augment(SEED, 0, sample.place));
                     let size = (info.width, info.height);
                     let geometry = pipeline.plan(size, Orientation::default(), &mut draw).expect("a geometry");
-                    let window = decode_window(bytes, &geometry, &limits, &mut decoded).expect("pixels");
+                    let window = decoder.decode_window(bytes, None, &geometry, &options).expect("pixels");
                     apply(&geometry, &window, Filter::Bilinear, &mut out, &mut scratch).expect("a row");
                     if let Some(note) = note {
                         note(sample.id, &out);

@@ -84,7 +84,7 @@ fn photograph(width: u32, height: u32) -> Pixels {
         let (x, y) = ((i % width) as f32, (i / width) as f32);
         [0.031f32, 0.017, 0.045].map(|f| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let edge = if (x + 2.0 * y) as u32 / 90 % 2 == 0 { 40.0 } else { 0.0 };
+            let edge = if ((x + 2.0 * y) as u32 / 90).is_multiple_of(2) { 40.0 } else { 0.0 };
             (100.0 + 60.0 * (f * x).sin() * (f * y).cos() + edge + (state >> 28) as f32) as u8
         })
     });

@@ -273,9 +273,13 @@ fn batches_and_loader_may_be_dropped_anywhere_and_in_any_order() {
     }
 }
 
+/// Names and values.
+type Environment = &'static [(&'static str, &'static str)];
+type Expected = fn(&Unavailable) -> bool;
+
 #[test]
 fn what_is_not_there_is_an_ordinary_answer() {
-    let cases: [(&[(&str, &str)], fn(&Unavailable) -> bool); 5] = [
+    let cases: [(Environment, Expected); 5] = [
         (&[("STANDIN_VERSION", "11080")], |u| matches!(u, Unavailable::OldDriver { found: 11_080, needed: 12_000 })),
         (&[("STANDIN_DEVICES", "0")], |u| matches!(u, Unavailable::NoDevice)),
         (&[("STANDIN_INIT", "100")], |u| matches!(u, Unavailable::NoDevice)),

@@ -30,7 +30,7 @@ const EXACT: WindowOptions =
 fn photograph(width: u32, height: u32) -> Pixels {
     let data = (0..width * height).flat_map(|i| {
         let (x, y) = ((i % width) as f32, (i / width) as f32);
-        let edge = if (x + 2.0 * y) as u32 / 60 % 2 == 0 { 40.0 } else { 0.0 };
+        let edge = if ((x + 2.0 * y) as u32 / 60).is_multiple_of(2) { 40.0 } else { 0.0 };
         let noise = (i.wrapping_mul(2_654_435_761) >> 29) as f32;
         [0.031f32, 0.017, 0.045].map(|f| (100.0 + 60.0 * (f * x).sin() * (f * y).cos() + edge + noise) as u8)
     });

@@ -24,11 +24,11 @@ pub trait BatchAlloc: Send + Sync {
 /// `as_ptr` always returns the same pointer, aligned to 64 bytes, to `len` initialised bytes which stay valid for reads
 /// and writes, from any thread, until this value is dropped (moving it changes nothing), and which nobody else writes
 /// while the loader may; nobody reads them through another way before the batch is delivered.
+#[expect(clippy::len_without_is_empty, reason = "memory, not a collection")]
 pub unsafe trait BatchBuffer: Any + Send + Sync {
     /// The first byte.
     fn as_ptr(&self) -> NonNull<u8>;
     /// How many bytes.
-    #[expect(clippy::len_without_is_empty, reason = "memory, not a collection")]
     fn len(&self) -> usize;
 }
 

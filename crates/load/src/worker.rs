@@ -34,7 +34,7 @@ pub(crate) struct Worker {
 /// Why a sample is not there.
 enum Trouble {
     /// Its own fault.
-    Bad(BadSample),
+    Bad(Box<BadSample>),
     /// Everybody's.
     Run(Error),
 }
@@ -94,7 +94,7 @@ impl Worker {
             let bad = match self.sample(slot, sample, pixels, out) {
                 Ok(()) => return Ok(()),
                 Err(Trouble::Run(error)) => return Err(error),
-                Err(Trouble::Bad(bad)) => bad,
+                Err(Trouble::Bad(bad)) => *bad,
             };
             let bad = engine.bad.add(bad)?;
             match engine.spec.on_bad {
@@ -111,7 +111,7 @@ impl Worker {
                         match self.sample(slot, sample, pixels, out) {
                             Ok(()) => return Ok(()),
                             Err(Trouble::Run(error)) => return Err(error),
-                            Err(Trouble::Bad(bad)) => drop(engine.bad.add(bad)?),
+                            Err(Trouble::Bad(bad)) => drop(engine.bad.add(*bad)?),
                         }
                     }
                     Err(Error::NoSubstitute { sample: bad, tried })
@@ -229,7 +229,7 @@ fn trouble(id: u64, at: &Place<'_>, fault: Fault) -> Trouble {
         Fault::Read(error) if !is_damage(&error) => Trouble::Run(error.into()),
         fault => {
             let key = at.open().ok().and_then(|s| s.key(at.row).ok().map(|k| k.into_owned())).filter(|k| !k.is_empty());
-            Trouble::Bad(BadSample { id, shard: at.path(), record: at.row, key, fault })
+            Trouble::Bad(Box::new(BadSample { id, shard: at.path(), record: at.row, key, fault }))
         }
     }
 }

@@ -4,6 +4,8 @@
 mod child;
 #[path = "../../load/tests/dataset/mod.rs"]
 mod dataset;
+#[path = "../../load/tests/it/samples.rs"]
+mod samples;
 
 use child::with_standin;
 use shardtool_cuda::{Config, Device, DeviceLoader, Dtype, Error, Layout, Output, Part};
@@ -14,7 +16,7 @@ use std::sync::Arc;
 
 /// A loader over 50 photographs in batches of 8.
 fn config(folder: &std::path::Path) -> shardtool_load::Config {
-    dataset::write(folder, "train", &dataset::photographs(50), 20);
+    dataset::write(folder, "train", &samples::photographs(50), 20);
     let split = Dataset::open(folder).unwrap().split("train").unwrap().clone();
     let steps = vec![Transform::RandomResizedCrop { size: [12, 10], scale: [0.1, 1.0], ratio: [0.75, 1.33] }];
     let mut config = shardtool_load::Config::new(split, Content::Images(Images::new(Pipeline::new(steps).unwrap())), 8);
@@ -82,7 +84,7 @@ fn the_device_gets_what_the_host_would_have_had_and_resumes_there() {
 fn a_loader_without_images_is_refused() {
     let report = with_standin("a_loader_without_images_is_refused", &[], || {
         let folder = tempfile::tempdir().unwrap();
-        dataset::write(folder.path(), "train", &dataset::numbers(20), 20);
+        dataset::write(folder.path(), "train", &samples::numbers(20), 20);
         let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
         let config = shardtool_load::Config::new(split, Content::Columns, 4);
         let mut loader = on_device(&Device::open(0).unwrap(), &config).unwrap();

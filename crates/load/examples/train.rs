@@ -161,7 +161,7 @@ fn generate(folder: &Path) -> Result<Dataset, Box<dyn Error>> {
 
 fn draw(class: usize, number: u64) -> image::RgbImage {
     let mut rng = Rng::new(number * 4 + class as u64);
-    let (red, disc) = (class >= 2, class % 2 == 0);
+    let (red, disc) = (class >= 2, class.is_multiple_of(2));
     let radius = 7.0 + 4.0 * rng.next_f64();
     let (x0, y0) = (12.0 + 8.0 * rng.next_f64(), 12.0 + 8.0 * rng.next_f64());
     image::RgbImage::from_fn(32, 32, |x, y| {

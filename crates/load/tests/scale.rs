@@ -77,12 +77,12 @@ fn memory_to_the_first_sample_does_not_grow_with_records() {
         assert!(many < few + (64 << 10), "{order}: {few} bytes for a thousand records, {many} for a million");
     }
     // 400,000 shards: a thousand million records in the second.
-    let [few, many] = [10, 2_500].map(|n| {
+    let [few, many] = [100, 2_500].map(|n| {
         let folder = tempfile::tempdir().unwrap();
         dataset(folder.path(), 400_000, n);
         memory(folder.path(), Order::Sequential)
     });
-    println!("400,000 shards: {few} bytes for 4 million records, {many} for 1,000 million");
+    println!("400,000 shards: {few} bytes for 40 million records, {many} for 1,000 million");
     // The manifest's numbers have more digits.
-    assert!(many < few + (16 << 20), "{few} bytes for 4 million records, {many} for 1,000 million");
+    assert!(many < few + (16 << 20), "{few} bytes for 40 million records, {many} for 1,000 million");
 }

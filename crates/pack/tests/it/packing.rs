@@ -144,7 +144,10 @@ fn raw_pixels_are_the_decoders() {
         let pixels = plain.bytes("image/encoded").unwrap();
         let expected = image::open(source.join(key)).unwrap().to_rgb8();
         assert_eq!((w as u32, h as u32), expected.dimensions());
-        assert_eq!(pixels, expected.as_raw());
+        // Another decoder than ours: its JPEG transform rounds a little differently, all else is exact.
+        let allowed = if key.ends_with(".jpg") { 3 } else { 0 };
+        assert_eq!(pixels.len(), expected.len());
+        assert!(pixels.iter().zip(expected.as_raw()).all(|(a, b)| a.abs_diff(*b) <= allowed), "{key}");
         assert_eq!(
             (plain.bytes("image/format"), packed.bytes("image/format")),
             (Some(&b"raw"[..]), Some(&b"raw-zstd"[..]))

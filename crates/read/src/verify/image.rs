@@ -21,7 +21,8 @@ pub(super) fn check(image: &[u8], example: &Example<'_>, entries: Option<&[u8]>)
     let side = |name| example.int64(name).and_then(|n| u32::try_from(n).ok());
     let size = side(names::IMAGE_WIDTH).zip(side(names::IMAGE_HEIGHT));
     if let Some(format @ (Format::Raw | Format::RawZstd)) = format {
-        let (width, height) = size.ok_or_else(|| undecodable("raw pixels without width and height".to_owned()))?;
+        let problem = "raw pixels without a width and a height".to_owned();
+        let (width, height) = size.ok_or(Fault { name: "PixelsLength", problem })?;
         return match decode::decode_raw(format, image, width, height, &limits, &mut vec![]) {
             Ok(_) => Ok(()),
             Err(error @ (decode::Error::PixelBytes { .. } | decode::Error::ZstdSize)) => {

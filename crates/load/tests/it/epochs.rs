@@ -1,8 +1,7 @@
 //! What is delivered: each sample once, in the order that `order` says, the same pixels whatever the threads; and resume
 //! at every position.
 
-mod dataset;
-
+use crate::{dataset, samples};
 use shardtool_decode::Pipeline;
 use shardtool_load::{ColumnSpec, Config, Content, Images, Layout, Loader, Values};
 use shardtool_order::{Order, Policy, Remainder, Replica};
@@ -35,7 +34,7 @@ fn epoch(loader: &mut Loader) -> (Vec<i64>, u64) {
 #[test]
 fn each_sample_once_and_equal_steps_whatever_the_world() {
     let folder = tempfile::tempdir().unwrap();
-    let samples = dataset::numbers(101);
+    let samples = samples::numbers(101);
     let split = split(&folder, &samples, 30);
     let interleaved = Order::Interleaved { run: NonZeroU32::new(4).unwrap(), window: NonZeroU32::new(3).unwrap() };
     for world in [1, 2, 3, 5, 8, 17] {
@@ -67,7 +66,7 @@ fn each_sample_once_and_equal_steps_whatever_the_world() {
 #[test]
 fn the_last_batch_is_masked_and_its_masked_rows_are_zero() {
     let folder = tempfile::tempdir().unwrap();
-    let split = split(&folder, &dataset::photographs(10), 4);
+    let split = split(&folder, &samples::photographs(10), 4);
     let mut config = Config::new(split, images(), 4);
     config.order = Order::Sequential;
     let column = |feature: &str| ColumnSpec { feature: feature.to_owned(), layout: Layout::Auto };
@@ -112,7 +111,7 @@ fn pixels(split: &Split, world: u32, batch: u32, workers: usize) -> BTreeMap<i64
 #[test]
 fn the_same_pixels_whatever_the_threads_and_replicas() {
     let folder = tempfile::tempdir().unwrap();
-    let split = split(&folder, &dataset::photographs(40), 7);
+    let split = split(&folder, &samples::photographs(40), 7);
     let one = pixels(&split, 1, 8, 1);
     assert_eq!(one.len(), 40);
     assert!(one.values().collect::<std::collections::BTreeSet<_>>().len() == 40, "every sample looks different");
@@ -123,7 +122,7 @@ fn the_same_pixels_whatever_the_threads_and_replicas() {
 #[test]
 fn resumed_at_every_position_with_other_worlds_and_threads() {
     let folder = tempfile::tempdir().unwrap();
-    let split = split(&folder, &dataset::numbers(24), 5);
+    let split = split(&folder, &samples::numbers(24), 5);
     let config = |batch: u32, world: u32, rank: u32, workers: usize| {
         let mut config = Config::new(split.clone(), Content::Columns, batch);
         config.replica = Replica::new(rank, world).unwrap();
@@ -168,7 +167,7 @@ fn resumed_at_every_position_with_other_worlds_and_threads() {
 #[test]
 fn a_state_of_another_dataset_is_refused() {
     let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (a, b) = (split(&a, &dataset::numbers(8), 8), split(&b, &dataset::numbers(9), 9));
+    let (a, b) = (split(&a, &samples::numbers(8), 8), split(&b, &samples::numbers(9), 9));
     let state = Loader::new(&Config::new(a.clone(), Content::Columns, 2)).unwrap().state();
     let error = Loader::new(&Config::new(b.clone(), Content::Columns, 2)).unwrap().load_state(&state).unwrap_err();
     let text = error.to_string();
@@ -180,7 +179,7 @@ fn a_state_of_another_dataset_is_refused() {
 #[test]
 fn several_replicas_of_one_process_share_the_workers() {
     let folder = tempfile::tempdir().unwrap();
-    let split = split(&folder, &dataset::numbers(50), 20);
+    let split = split(&folder, &samples::numbers(50), 20);
     let mut config = Config::new(split, Content::Columns, 4);
     config.replica = Replica::new(0, 3).unwrap();
     (config.remainder, config.workers, config.epochs) = (Some(Remainder::Mask), Some(2), Some(1));
@@ -194,7 +193,7 @@ fn several_replicas_of_one_process_share_the_workers() {
 #[test]
 fn records_are_delivered_as_they_lie() {
     let folder = tempfile::tempdir().unwrap();
-    let split = split(&folder, &dataset::numbers(10), 4);
+    let split = split(&folder, &samples::numbers(10), 4);
     let mut config = Config::new(split.clone(), Content::Records, 5);
     config.order = Order::Sequential;
     let mut loader = Loader::new(&config).unwrap();
@@ -208,7 +207,7 @@ fn records_are_delivered_as_they_lie() {
 #[test]
 fn start_epoch_goes_anywhere() {
     let folder = tempfile::tempdir().unwrap();
-    let split = split(&folder, &dataset::numbers(12), 5);
+    let split = split(&folder, &samples::numbers(12), 5);
     let mut loader = Loader::new(&Config::new(split, Content::Columns, 4)).unwrap();
     let epochs: Vec<_> = (0..3).map(|_| epoch(&mut loader).0).collect();
     assert!(epochs[0] != epochs[1] && epochs[1] != epochs[2]);

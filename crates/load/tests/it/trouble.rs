@@ -1,7 +1,6 @@
 //! What happens when things go wrong: damage, panics, callers that hold everything or leave early.
 
-mod dataset;
-
+use crate::{dataset, samples};
 use shardtool_decode::Pipeline;
 use shardtool_load::{Config, Content, Error, Fault, Images, Loader, OnBad};
 use shardtool_order::{Order, Remainder};
@@ -19,7 +18,7 @@ fn images() -> Images {
 }
 
 fn split(folder: &Path, n: u64, per_shard: usize) -> Split {
-    dataset::write(folder, "train", &dataset::photographs(n), per_shard);
+    dataset::write(folder, "train", &samples::photographs(n), per_shard);
     Dataset::open(folder).unwrap().split("train").unwrap().clone()
 }
 
@@ -123,7 +122,7 @@ fn more_than_max_bad_ends_the_run() {
 #[test]
 fn when_every_sample_is_bad_there_is_no_substitute() {
     let folder = tempfile::tempdir().unwrap();
-    let mut samples = dataset::photographs(30);
+    let mut samples = samples::photographs(30);
     samples.iter_mut().for_each(|s| s.image.as_mut().unwrap().0.truncate(40));
     dataset::write(folder.path(), "train", &samples, 30);
     let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
@@ -190,7 +189,7 @@ fn a_budget_that_cannot_hold_two_batches_is_refused_with_the_arithmetic() {
 /// Photographs of which one is far larger than the others, in none of the shards that are looked at beforehand: the first,
 /// the middle and the last.
 fn one_large(folder: &Path) -> Split {
-    let mut samples = dataset::photographs(30);
+    let mut samples = samples::photographs(30);
     samples[7].image = Some((dataset::jpeg(7, 1500, 1000), (1500, 1000)));
     dataset::write(folder, "train", &samples, 5);
     Dataset::open(folder).unwrap().split("train").unwrap().clone()
@@ -262,7 +261,7 @@ fn a_large_image_takes_the_place_of_batches() {
 #[test]
 fn an_index_that_is_wrong_about_the_size_costs_nothing_but_time() {
     let folder = tempfile::tempdir().unwrap();
-    let mut samples = dataset::photographs(6);
+    let mut samples = samples::photographs(6);
     let right = samples[3].image.as_ref().unwrap().1;
     samples[3].image.as_mut().unwrap().1 = (right.0 + 5, right.1);
     let pixels = |samples: &[dataset::Sample]| {

@@ -1,7 +1,6 @@
 //! What the statistics say: counts that add up, and which side is slow.
 
-mod dataset;
-
+use crate::{dataset, samples};
 use shardtool_decode::Pipeline;
 use shardtool_load::{Config, Content, Images, Loader};
 use shardtool_read::Dataset;
@@ -10,7 +9,7 @@ use std::time::Duration;
 
 fn loader(slow: Duration) -> (Loader, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    dataset::write(folder.path(), "train", &dataset::photographs(40), 10);
+    dataset::write(folder.path(), "train", &samples::photographs(40), 10);
     let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
     let mut images = Images::new(Pipeline::train(16).unwrap());
     images.custom = Some(Arc::new(move |_, _| std::thread::sleep(slow)));

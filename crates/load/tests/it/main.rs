@@ -1,0 +1,8 @@
+//! What a loader delivers, in every order and through every trouble.
+
+#[path = "../dataset/mod.rs"]
+mod dataset;
+mod epochs;
+mod samples;
+mod statistics;
+mod trouble;

@@ -14,6 +14,7 @@
 //! | `process` | what a forked child must leave alone; Ctrl-C |
 //! | `pack`, `verify` | the two long calls, with progress |
 //! | `command` | the command line inside the wheel |
+#![deny(unsafe_code)]
 
 mod array;
 mod batch;

@@ -53,6 +53,36 @@ def test_ctrl_c_while_waiting(train):
     assert state["p"] == len(shown)
 
 
+def test_ctrl_c_while_packing_and_going_on(photos, tmp_path):
+    """4000 images, compressed as slowly as can be, into 200 shards: the signal arrives in the middle."""
+    files = sorted(photos.glob("*/*.jpg"))
+    rows = [f"{files[i % len(files)]},key {i}" for i in range(4000)]
+    (tmp_path / "list.csv").write_text("\n".join(["path,key", *rows]))
+    options = dict(shards=200, pixels="raw-zstd", zstd_level=22)
+    stop = threading.Event()
+
+    def interrupt():
+        # As soon as the first shards are finished.
+        while len(list((tmp_path / "out" / "_index").glob("*.index"))) < 3:
+            if stop.wait(0.005):
+                return
+        os.kill(os.getpid(), signal.SIGINT)
+
+    watcher = threading.Thread(target=interrupt)
+    watcher.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            st.pack(tmp_path / "list.csv", tmp_path / "out", **options)
+    finally:
+        stop.set()
+        watcher.join()
+    with pytest.raises(st.DatasetError):
+        st.Dataset(tmp_path / "out")
+    packed = st.pack(tmp_path / "list.csv", tmp_path / "out", **options)
+    assert packed.images == 4000 and 3 <= packed.resumed_shards < 200
+    assert st.verify(tmp_path / "out").good_records == 4000
+
+
 def test_other_threads_run_while_the_loader_waits(train):
     loader = st.Loader(train, 32, [st.ResizeTo(64)], prefetch=1, starve_after=1.0)
     turns = 0

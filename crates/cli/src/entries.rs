@@ -14,7 +14,7 @@ pub(crate) struct EntriesArgument {
 
 impl EntriesArgument {
     pub(crate) fn function(&self) -> Option<EntryPoints> {
-        (!self.no_jpeg_entries).then_some(find)
+        (!self.no_jpeg_entries).then_some(entry_points)
     }
 }
 
@@ -25,7 +25,7 @@ thread_local! {
 
 /// Entry points of an image, at the default distance; none for what is no JPEG, or one that has none. An image whose
 /// data are damaged has none either: `verify --decode` and the loader say what is wrong with it.
-fn find(image: &[u8]) -> Vec<u8> {
+pub fn entry_points(image: &[u8]) -> Vec<u8> {
     let mut payload = vec![];
     if image.starts_with(&[0xff, 0xd8])
         && let Ok(header) = Header::parse(image, &Limits::default())

@@ -38,6 +38,10 @@ mod verify;
 #[doc = include_str!("../../../docs/rust.md")]
 mod guide {}
 
+pub use entries::entry_points;
+pub use progress::Images;
+pub use size::parse as parse_size;
+
 use clap::{Parser, Subcommand};
 use status::Status;
 use std::ffi::OsString;

@@ -83,15 +83,16 @@ impl Progress {
 }
 
 /// Progress of what `shardtool_pack` does.
-pub(crate) struct Images(Progress);
+pub struct Images(Progress);
 
 impl Images {
-    pub(crate) fn new(verb: &'static str) -> Self {
+    /// `verb` is what happens to the images: `packed`.
+    pub fn new(verb: &'static str) -> Self {
         Images(Progress::new(verb, "images", 0))
     }
 
     /// Takes the bar away.
-    pub(crate) fn finish(&self) {
+    pub fn finish(&self) {
         self.0.finish();
     }
 

@@ -1,7 +1,10 @@
 //! Sizes as a person writes them: `256MiB`, `1.5GB`, `4096`.
 
 /// Parses a size in bytes; units are B, kB, MB, GB, TB and KiB, MiB, GiB, TiB, in any case.
-pub(crate) fn parse(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// A sentence that says what is wrong with the text.
+pub fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

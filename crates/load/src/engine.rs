@@ -15,6 +15,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// How often whoever waits for a batch is asked whether to go on.
+const ASK: Duration = Duration::from_millis(100);
+
 pub(crate) struct Engine {
     pub(crate) spec: Spec,
     pub(crate) arithmetic: Arithmetic,
@@ -281,11 +284,11 @@ impl Engine {
         self.lock().lanes[slot.lane].stopped = true;
     }
 
-    /// The lane's next batch; waits for it.
-    pub(crate) fn next(&self, number: usize) -> Result<Delivery> {
+    /// The lane's next batch; waits for it, and asks from time to time whether to go on waiting.
+    pub(crate) fn next(&self, number: usize, interrupted: &mut dyn FnMut() -> bool) -> Result<Delivery> {
         let called = Instant::now();
         let mut starving: Option<Instant> = None;
-        let mut waited = false;
+        let (mut waited, mut asked) = (false, Duration::ZERO);
         let mut state = self.lock();
         loop {
             let slots = self.slots(&state);
@@ -328,14 +331,18 @@ impl Engine {
             }
             waited = true;
             state.lanes[number].awaited = true;
-            state = match starving {
-                Some(since) => {
-                    let left = self.spec.starve_after.saturating_sub(since.elapsed());
-                    self.ready.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => self.ready.wait(state).unwrap_or_else(PoisonError::into_inner),
-            };
+            let left = starving.map_or(ASK, |since| self.spec.starve_after.saturating_sub(since.elapsed()).min(ASK));
+            state = self.ready.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
             state.lanes[number].awaited = false;
+            if called.elapsed() >= asked + ASK {
+                asked = called.elapsed();
+                // Whoever is asked may wait for a thread that waits for the lock.
+                drop(state);
+                if interrupted() {
+                    return Err(Error::Interrupted);
+                }
+                state = self.lock();
+            }
         }
     }
 

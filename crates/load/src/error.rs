@@ -137,6 +137,9 @@ pub enum Error {
         /// How long was waited.
         waited: Duration,
     },
+    /// Whoever waited for a batch was told to stop waiting; nothing is lost, the next call waits for the same batch.
+    #[error("waiting for a batch was interrupted")]
+    Interrupted,
     /// A loader goes no further after an error.
     #[error("the loader stopped at its last error; load a state or start an epoch to go on")]
     Stopped,

@@ -91,10 +91,18 @@ impl Loader {
     /// Whatever ended the run, once everything before it was delivered; [`Error::Starved`] when the caller holds every
     /// batch that the budget allows, after which it may drop some and call again.
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
+        self.next_batch_unless(&mut || false)
+    }
+
+    /// The same; while it waits, `interrupted` is asked every tenth of a second whether to stop waiting.
+    ///
+    /// # Errors
+    /// As [`Loader::next_batch`]; [`Error::Interrupted`].
+    pub fn next_batch_unless(&mut self, interrupted: &mut dyn FnMut() -> bool) -> Result<Option<Batch>> {
         if let Some(returned) = self.returned.take() {
             self.engine.meters.caller_busy.add(returned.elapsed(), 1);
         }
-        let delivery = self.engine.next(self.lane)?;
+        let delivery = self.engine.next(self.lane, interrupted)?;
         self.returned = Some(Instant::now());
         match delivery {
             Delivery::Batch(slot) => Ok(Some(Batch(slot))),

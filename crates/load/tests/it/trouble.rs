@@ -309,3 +309,29 @@ fn leaving_early_leaks_no_thread_descriptor_or_byte() {
     }
     assert_eq!(Some(descriptors()), before);
 }
+
+#[test]
+fn waiting_can_be_interrupted_and_taken_up_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = Config::new(split(folder.path(), 64, 64), Content::Images(images()), 4);
+    config.starve_after = Duration::from_secs(60);
+    let mut loader = Loader::new(&config).unwrap();
+    // Every batch there may be is held, so that the loader waits.
+    let (mut held, mut asked) = (vec![], 0);
+    let error = loop {
+        let mut second_time = || {
+            asked += 1;
+            asked == 2
+        };
+        match loader.next_batch_unless(&mut second_time) {
+            Ok(batch) => held.push(batch.expect("more batches than may be held")),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::Interrupted), "{error}");
+    assert_eq!(asked, 2);
+    let state = loader.state();
+    assert_eq!(state.p, held.len() as u64 * 4);
+    held.clear();
+    assert_eq!(loader.next_batch().unwrap().unwrap().position(), state.p);
+}

@@ -1,0 +1,55 @@
+"""Feeds vision models: checksummed, sharded image datasets, and a loader in bounded memory, resumable anywhere.
+
+    import shardtool as st
+
+    st.pack("photos", "dataset")                      # once
+    train = st.Dataset("dataset").split("train")
+    loader = st.Loader(train, batch_size=256, transform=[st.RandomResizedCrop(224), st.HorizontalFlip()])
+    for batch in loader:                              # one epoch
+        batch["image"], batch["label"]                # numpy [N, H, W, 3] u8, [N] int64
+
+`shardtool.torch` and `shardtool.jax` deliver tensors and arrays of those frameworks.
+"""
+
+from . import errors
+from ._shardtool import VERSION as __version__
+from ._shardtool import Columns, Dataset, Shard, Split
+from .errors import *  # noqa: F403
+from .loader import Loader, Ragged, Stats
+from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
+from .packing import Packed, pack
+from .transforms import CenterCrop, HorizontalFlip, RandomResizedCrop, Resize, ResizeTo
+from .verification import Damage, Report, verify
+
+__all__ = [
+    "Balanced",
+    "CenterCrop",
+    "Columns",
+    "Damage",
+    "Dataset",
+    "HorizontalFlip",
+    "Interleaved",
+    "Loader",
+    "Mixture",
+    "Packed",
+    "Ragged",
+    "RandomResizedCrop",
+    "Report",
+    "Resize",
+    "ResizeTo",
+    "Sequential",
+    "Shard",
+    "Shuffled",
+    "Split",
+    "Stats",
+    "Subset",
+    "Weighted",
+    "pack",
+    "verify",
+    *errors.__all__,
+]
+
+
+def _open_split(path, name):
+    """A split by path and name: what pickles of splits hold."""
+    return Dataset(path).split(name)

@@ -1,0 +1,161 @@
+"""What `shardtool` is made of; private but for the classes that `shardtool` exports."""
+
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, Literal, final
+
+import numpy as np
+
+__all__ = ["VERSION", "Columns", "Dataset", "Loader", "Memory", "Shard", "Split", "pack", "run", "verify"]
+
+VERSION: Final[str]
+
+@final
+class Memory:
+    """Memory that an array looks at; the array keeps it alive."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+@final
+class Columns:
+    """The scalar features of a split, or of one of its shards, by name."""
+
+    def __getitem__(self, name: str, /) -> np.ndarray: ...
+    def __len__(self, /) -> int: ...
+    def __contains__(self, name: str, /) -> bool: ...
+    def __iter__(self, /) -> Iterator[str]: ...
+    def keys(self, /) -> list[str]:
+        """Names of the columns."""
+
+@final
+class Dataset:
+    """A dataset: a folder with a manifest, or bare TFRecord files, named by path or glob.
+
+    Raises `DatasetError`, `DamageError` where the manifest is damaged, `FileError`.
+    """
+
+    def __new__(cls, path: str | PathLike[str]) -> Dataset: ...
+    def split(self, /, name: str) -> Split:
+        """The split of that name. Raises `SplitError`."""
+
+    @property
+    def splits(self) -> list[str]:
+        """Names of the splits."""
+
+    @property
+    def path(self) -> Path:
+        """Where it was opened."""
+
+    @property
+    def classes(self) -> list[str]:
+        """Class names, by class id; empty where classes have no names."""
+
+    @property
+    def features(self) -> dict[str, Literal["int64", "float", "bytes"]]:
+        """Type of each feature, by name."""
+
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
+    def _repr_html_(self, /) -> str: ...
+
+@final
+class Split:
+    """A split: records numbered through all its shards, from 0."""
+
+    def __len__(self, /) -> int: ...
+    def __getitem__(self, index: int, /) -> dict[str, Any]:
+        """A record, checked: `key`, `image` (bytes as stored, or `None`), `label` (class id, or `None`), `features`
+        (all others by name: a value, or a list). Raises `IndexError`, `DamageError`."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def path(self) -> Path:
+        """Path of the dataset it belongs to."""
+
+    @property
+    def classes(self) -> list[str]:
+        """Class names, by class id; empty where classes have no names."""
+
+    @property
+    def features(self) -> dict[str, Literal["int64", "float", "bytes"]]:
+        """Type of each feature, by name."""
+
+    @property
+    def label(self) -> str | None:
+        """Name of the feature that holds the class, if one does."""
+
+    @property
+    def label_offset(self) -> int:
+        """What to subtract from a stored label to get the class id."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the records: eight hex digits."""
+
+    @property
+    def columns(self) -> Columns:
+        """The scalar features as arrays `[len]`, as stored: a view of the index where there is one shard, else joined on
+        first use."""
+
+    @property
+    def shards(self) -> list[Shard]:
+        """The shards, in order."""
+
+    def __reduce__(self, /) -> tuple[Any, ...]: ...
+
+@final
+class Shard:
+    """One shard of a split."""
+
+    def __len__(self, /) -> int: ...
+    @property
+    def path(self) -> Path:
+        """Its path."""
+
+    @property
+    def bytes(self) -> int:
+        """Its length in bytes."""
+
+    @property
+    def columns(self) -> Columns:
+        """The scalar features as arrays `[len]`, as stored: views of the index, read-only."""
+
+@final
+class Loader:
+    """Workers and their queue; `shardtool.Loader` is what users see."""
+
+    def __new__(cls, splits: list[Split], options: dict[str, Any]) -> Loader: ...
+    def begin(self, /) -> int:
+        """Begins an iteration and gives its number."""
+
+    def next(self, /, iteration: int) -> dict[str, Any] | None:
+        """The next batch of an iteration, `None` at the epoch's end."""
+
+    def state(self, /) -> str:
+        """The state to resume from, as JSON."""
+
+    def load_state(self, /, json: str) -> None:
+        """Goes on from a state."""
+
+    def set_epoch(self, /, epoch: int) -> None:
+        """The next iteration is this epoch."""
+
+    def len(self, /) -> int:
+        """Steps of a whole epoch."""
+
+    def stats(self, /) -> tuple[str, str]:
+        """Statistics as JSON, and as Prometheus text."""
+
+    def bad_samples(self, /) -> list[dict[str, Any]]:
+        """The bad samples so far, as dicts."""
+
+    def close(self, /) -> None:
+        """Ends the workers; batches that were delivered stay valid."""
+
+def pack(options: dict[str, Any]) -> dict[str, Any]: ...
+def verify(path: str | PathLike[str], decode: bool) -> dict[str, Any]: ...
+def run(arguments: list[str]) -> int: ...

@@ -1,0 +1,71 @@
+"""Making datasets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from . import _shardtool
+
+__all__ = ["Packed", "pack"]
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What a pack did."""
+
+    #: Name of the split.
+    split: str
+    #: Images packed.
+    images: int
+    #: Shards written.
+    shards: int
+    #: Their bytes.
+    bytes: int
+    #: Named classes.
+    classes: int
+    #: Identifies the records: eight hex digits.
+    fingerprint: str
+    #: Inputs that could not be packed.
+    rejected: int
+    #: The file that lists them, if there are any.
+    rejected_file: str | None
+    #: Shards that an interrupted run had finished.
+    resumed_shards: int
+
+
+def pack(
+    source: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
+    *,
+    split: str = "train",
+    shard_size: int | str | None = None,
+    shards: int | None = None,
+    seed: int | None = 0,
+    jobs: int | None = None,
+    classes: str | os.PathLike[str] | None = None,
+    columns: Mapping[str, Literal["int64", "float", "bytes"]] | None = None,
+    pixels: Literal["encoded", "raw", "raw-zstd"] = "encoded",
+    zstd_level: int = 3,
+    resize_shorter: int | None = None,
+    max_side: int | None = None,
+    quality: int = 90,
+    on_error: Literal["skip", "fail"] = "skip",
+    force: bool = False,
+    jpeg_entries: bool = True,
+    progress: bool = False,
+) -> Packed:
+    """Packs images into a split of a dataset: a folder of class folders, a flat folder, or a list (CSV with a header, or
+    JSONL, whose columns `path`, `label` and `key` are used and all others become features). Image files go in untouched
+    unless `pixels`, `resize_shorter` or `max_side` say otherwise; sizes read as `"256MiB"`.
+
+    `seed` is of the order in which images are packed; `None` keeps the source's. An interrupted pack, called again, goes
+    on where it was. Raises `PackError`, `OptionError`, `FileError`.
+    """
+    options = locals().copy()
+    options["columns"] = list((columns or {}).items())
+    summary = _shardtool.pack(options)
+    file = summary.pop("rejected_file")
+    return Packed(rejected_file=None if file is None else os.fspath(file), **summary)

@@ -1,0 +1,65 @@
+"""Checking a dataset."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from . import _shardtool
+
+__all__ = ["Damage", "Report", "verify"]
+
+
+@dataclass(frozen=True)
+class Damage:
+    """One damage."""
+
+    #: The error's name in `format-spec.md`.
+    name: str
+    #: Path of the damaged file.
+    shard: str
+    #: The record, from 0 in its shard.
+    record: int | None
+    #: The record's key, where the index could tell.
+    key: str | None
+    #: Where in the file, in bytes.
+    offset: int | None
+    #: What should be there.
+    expected: str | None
+    #: What is there.
+    found: str | None
+    #: All of it in a sentence.
+    message: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was checked, and every damage found."""
+
+    #: Shards checked.
+    shards: int
+    #: Records whose CRC was right.
+    good_records: int
+    #: Bytes of shards read.
+    bytes: int
+    #: Every damage, by file and offset.
+    damages: list[Damage]
+
+    @property
+    def good(self) -> bool:
+        """Whether no damage was found."""
+        return not self.damages
+
+    def __str__(self) -> str:
+        lines = [damage.message for damage in self.damages]
+        found = "no damage" if self.good else f"{len(self.damages)} damages"
+        lines.append(f"{self.good_records} good records in {self.shards} shards, {self.bytes} bytes: {found}")
+        return "\n".join(lines)
+
+
+def verify(path: str | os.PathLike[str], *, decode: bool = False) -> Report:
+    """Checks framing and both CRCs of every record, indexes against records, whole files against the manifest; with
+    `decode` every image as well. Lists every damage. Raises only where it could not check: `DatasetError`, `FileError`."""
+    found = _shardtool.verify(path, decode)
+    damages = [Damage(**damage) for damage in found.pop("damages")]
+    return Report(damages=damages, **found)

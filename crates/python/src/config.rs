@@ -1,0 +1,159 @@
+//! Keyword arguments to a loader's configuration.
+
+use crate::array::numbers;
+use crate::error;
+use pyo3::prelude::*;
+use shardtool_decode::Pipeline;
+use shardtool_load::{ColumnSpec, Config, Content, Images, Layout, OnBad};
+use shardtool_order::{Balanced, Launch, List, Mixture, Order, Policy, Remainder, Replica, Source, Weighted};
+use shardtool_read::Split;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+/// As `shardtool.loader` passes them.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Options {
+    batch_size: u32,
+    /// JSON of a list of steps; `None` delivers images as stored.
+    transform: Option<String>,
+    columns: Option<Vec<String>>,
+    order: (String, u32, u32),
+    source: Option<SourceOption>,
+    seed: u64,
+    remainder: Option<String>,
+    policy: String,
+    on_bad: Option<String>,
+    max_bad: Option<u64>,
+    memory_budget: Option<Size>,
+    workers: Option<usize>,
+    prefetch: Option<usize>,
+    rank: Option<u32>,
+    world: Option<u32>,
+    apply_orientation: bool,
+    starve_after: f64,
+}
+
+/// Bytes, or text such as `4GiB`.
+#[derive(FromPyObject)]
+pub(crate) enum Size {
+    Bytes(u64),
+    Text(String),
+}
+
+impl Size {
+    pub(crate) fn bytes(&self, py: Python<'_>, option: &str) -> PyResult<u64> {
+        match self {
+            Size::Bytes(bytes) => Ok(*bytes),
+            Size::Text(text) => {
+                shardtool_cli::parse_size(text).map_err(|e| error::option(py, &format!("`{option}`: {e}")))
+            }
+        }
+    }
+}
+
+/// Kind, little-endian numbers of 64 bits, draws.
+#[derive(FromPyObject)]
+struct SourceOption(String, Vec<u8>, Option<u64>);
+
+impl SourceOption {
+    fn source(self, py: Python<'_>, splits: &[Split]) -> PyResult<Source> {
+        let SourceOption(kind, bytes, draws) = self;
+        let records: u64 = splits.iter().map(Split::len).sum();
+        let unsigned = || numbers(&bytes, u64::from_le_bytes);
+        let source = match kind.as_str() {
+            "list" => List::new(unsigned()?, records).map(Source::List),
+            "balanced" => {
+                let labels = numbers(&bytes, i64::from_le_bytes)?;
+                if labels.len() as u64 != records {
+                    return Err(error::option(py, &format!("{} labels for {records} records", labels.len())));
+                }
+                Ok(Source::Balanced(Balanced::new((0..).zip(labels.iter().copied()))))
+            }
+            "weighted" => Weighted::new(unsigned()?, draws).map(Source::Weighted),
+            "mixture" => {
+                let shares = unsigned()?;
+                if shares.len() != splits.len() {
+                    return Err(error::option(py, &format!("{} shares for {} splits", shares.len(), splits.len())));
+                }
+                let sizes = splits.iter().map(Split::len);
+                Mixture::new(&sizes.zip(shares).collect::<Vec<_>>(), draws).map(Source::Mixture)
+            }
+            _ => return Err(error::option(py, &format!("source: `{kind}` is not known"))),
+        };
+        source.map_err(|e| error::order(py, e))
+    }
+}
+
+impl Options {
+    pub(crate) fn config(self, py: Python<'_>, splits: Vec<Split>) -> PyResult<Config> {
+        let first = splits.first().cloned();
+        let first = first.ok_or_else(|| error::load(py, shardtool_load::Error::NoSplits))?;
+        let content = match &self.transform {
+            Some(json) => {
+                let pipeline: Pipeline = serde_json::from_str(json).map_err(|e| error::transform(py, &e))?;
+                Content::Images(Images { apply_orientation: self.apply_orientation, ..Images::new(pipeline) })
+            }
+            None => Content::Records,
+        };
+        let mut config = Config::new(first, content, self.batch_size);
+        config.columns = self.columns.map(|names| {
+            let label = splits[0].manifest().label.clone();
+            let given = names.into_iter().filter(|name| label.as_ref() != Some(name)).collect::<Vec<_>>();
+            label.iter().cloned().chain(given).map(|feature| ColumnSpec { feature, layout: Layout::Auto }).collect()
+        });
+        config.source = self.source.map(|source| source.source(py, &splits)).transpose()?;
+        config.splits = splits;
+        config.order = order(py, &self.order)?;
+        config.seed = self.seed;
+        let launch = launch(py, self.rank, self.world)?;
+        config.replica = launch.replica;
+        config.local_world = launch.local_world.unwrap_or(1);
+        config.policy = one_of(py, "policy", &self.policy, &POLICIES)?;
+        config.remainder = self.remainder.map(|name| one_of(py, "remainder", &name, &REMAINDERS)).transpose()?;
+        config.on_bad = self.on_bad.map(|name| one_of(py, "on_bad", &name, &ON_BAD)).transpose()?;
+        config.max_bad = self.max_bad;
+        config.memory_budget = self.memory_budget.map(|size| size.bytes(py, "memory_budget")).transpose()?;
+        config.workers = self.workers;
+        config.depth = self.prefetch;
+        config.starve_after = Duration::try_from_secs_f64(self.starve_after)
+            .map_err(|e| error::option(py, &format!("`starve_after`: {e}")))?;
+        Ok(config)
+    }
+}
+
+const POLICIES: [(&str, Policy); 3] = [("sample", Policy::Sample), ("shard", Policy::Shard), ("off", Policy::Off)];
+const REMAINDERS: [(&str, Remainder); 3] =
+    [("drop", Remainder::Drop), ("pad", Remainder::Pad), ("mask", Remainder::Mask)];
+const ON_BAD: [(&str, OnBad); 3] = [("error", OnBad::Error), ("mask", OnBad::Mask), ("substitute", OnBad::Substitute)];
+
+/// The value of that name.
+pub(crate) fn one_of<T: Copy>(py: Python<'_>, option: &str, name: &str, known: &[(&str, T)]) -> PyResult<T> {
+    let found = known.iter().find(|(known, _)| *known == name);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let known: Vec<_> = known.iter().map(|(name, _)| format!("{name:?}")).collect();
+        error::option(py, &format!("`{option}` is {name:?}: expected {}", known.join(", ")))
+    })
+}
+
+fn order(py: Python<'_>, (name, run, window): &(String, u32, u32)) -> PyResult<Order> {
+    let at_least_one = |option, value: u32| {
+        NonZeroU32::new(value).ok_or_else(|| error::load(py, shardtool_load::Error::Zero { option }))
+    };
+    match name.as_str() {
+        "interleaved" => {
+            Ok(Order::Interleaved { run: at_least_one("run", *run)?, window: at_least_one("window", *window)? })
+        }
+        name => one_of(py, "order", name, &[("sequential", Order::Sequential), ("shuffled", Order::Shuffled)]),
+    }
+}
+
+/// Rank and world size, given or from the environment.
+fn launch(py: Python<'_>, rank: Option<u32>, world: Option<u32>) -> PyResult<Launch> {
+    let given = match (rank, world) {
+        (Some(rank), Some(world)) => Some(Replica::new(rank, world).map_err(|e| error::order(py, e))?),
+        (None, None) => None,
+        _ => return Err(error::option(py, "give both `rank` and `world`, or neither")),
+    };
+    Launch::from_env(given, |name| std::env::var(name).ok()).map_err(|e| error::order(py, e))
+}

@@ -1,0 +1,210 @@
+//! Datasets, splits and shards.
+
+use crate::columns::Columns;
+use crate::{error, record};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use shardtool_format::manifest::Manifest;
+use std::path::PathBuf;
+
+/// A dataset: a folder with a manifest, or bare TFRecord files.
+#[pyclass(frozen, module = "shardtool._shardtool")]
+pub(crate) struct Dataset(shardtool_read::Dataset);
+
+#[pymethods]
+impl Dataset {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let opened = py.detach(|| shardtool_read::Dataset::open(&path));
+        Ok(Dataset(opened.map_err(|e| error::read(py, e))?))
+    }
+
+    /// The split of that name.
+    fn split(&self, py: Python<'_>, name: &str) -> PyResult<Split> {
+        let split = self.0.split(name).map_err(|e| error::read(py, e))?;
+        Ok(Split::new(py, self.0.path().to_owned(), split.clone()))
+    }
+
+    /// Names of the splits.
+    #[getter]
+    fn splits(&self) -> Vec<&str> {
+        self.0.splits().iter().map(|s| s.name()).collect()
+    }
+
+    /// Where it was opened.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.0.path().to_owned()
+    }
+
+    /// Class names, by class id; empty where classes have no names.
+    #[getter]
+    fn classes(&self) -> Vec<String> {
+        self.0.manifest().classes.clone()
+    }
+
+    /// Type of each feature, by name: `int64`, `float` or `bytes`.
+    #[getter]
+    fn features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        features(py, self.0.manifest())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (PathBuf,)) {
+        (slf.get_type().into_any(), (slf.get().path(),))
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("shardtool.display")?.call_method1("dataset_html", (slf,))
+    }
+
+    fn __repr__(&self) -> String {
+        let counts: Vec<_> = self.0.splits().iter().map(count).collect();
+        format!("<shardtool.Dataset {:?}: {}>", self.0.path(), counts.join("; "))
+    }
+}
+
+fn count(split: &shardtool_read::Split) -> String {
+    format!("{} {} records in {} shards", split.name(), split.len(), split.entry().shards.len())
+}
+
+fn features<'py>(py: Python<'py>, manifest: &Manifest) -> PyResult<Bound<'py, PyDict>> {
+    let features = PyDict::new(py);
+    for feature in &manifest.features {
+        features.set_item(&feature.name, feature.kind.name())?;
+    }
+    Ok(features)
+}
+
+/// A split: records numbered through all its shards, from 0.
+#[pyclass(frozen, sequence, module = "shardtool._shardtool")]
+pub(crate) struct Split {
+    dataset: PathBuf,
+    pub(crate) split: shardtool_read::Split,
+    columns: Py<Columns>,
+}
+
+impl Split {
+    fn new(py: Python<'_>, dataset: PathBuf, split: shardtool_read::Split) -> Self {
+        let shards = 0..split.entry().shards.len();
+        let columns = Py::new(py, Columns::new(py, split.clone(), shards)).expect("memory for a small object");
+        Split { dataset, split, columns }
+    }
+}
+
+#[pymethods]
+impl Split {
+    fn __len__(&self) -> usize {
+        self.split.len() as usize
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, index: i64) -> PyResult<Bound<'py, PyDict>> {
+        let len = self.split.len();
+        let id = if index < 0 { len.checked_sub(index.unsigned_abs()) } else { Some(index.unsigned_abs()) };
+        let id = id.filter(|id| *id < len);
+        let id = id.ok_or_else(|| PyIndexError::new_err(format!("record {index} of a split of {len}")))?;
+        let got = py.detach(|| self.split.get(id)).map_err(|e| error::read(py, e))?;
+        record::to_dict(py, &got, self.split.manifest())
+    }
+
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.split.name()
+    }
+
+    /// Path of the dataset it belongs to.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.dataset.clone()
+    }
+
+    /// Class names, by class id; empty where classes have no names.
+    #[getter]
+    fn classes(&self) -> Vec<String> {
+        self.split.manifest().classes.clone()
+    }
+
+    /// Type of each feature, by name: `int64`, `float` or `bytes`.
+    #[getter]
+    fn features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        features(py, self.split.manifest())
+    }
+
+    /// Name of the feature that holds the class, if one does.
+    #[getter]
+    fn label(&self) -> Option<&str> {
+        self.split.manifest().label.as_deref()
+    }
+
+    /// What to subtract from a stored label to get the class id.
+    #[getter]
+    fn label_offset(&self) -> i64 {
+        self.split.manifest().label_offset
+    }
+
+    /// Identifies the records: eight hex digits.
+    #[getter]
+    fn fingerprint(&self) -> String {
+        format!("{:08x}", self.split.entry().fingerprint())
+    }
+
+    /// The scalar features as arrays `[len]`, as stored: a view of the index where there is one shard, else joined on
+    /// first use.
+    #[getter]
+    fn columns(&self, py: Python<'_>) -> Py<Columns> {
+        self.columns.clone_ref(py)
+    }
+
+    /// The shards, in order.
+    #[getter]
+    fn shards<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let shards = (0..self.split.entry().shards.len()).map(|number| Shard { split: self.split.clone(), number });
+        PyList::new(py, shards.map(|shard| Bound::new(py, shard)).collect::<PyResult<Vec<_>>>()?)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (PathBuf, String))> {
+        let open = py.import("shardtool")?.getattr("_open_split")?;
+        Ok((open, (self.dataset.clone(), self.split.name().to_owned())))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<shardtool.Split {} of {:?}, fingerprint {}>", count(&self.split), self.dataset, self.fingerprint())
+    }
+}
+
+/// One shard of a split.
+#[pyclass(frozen, module = "shardtool._shardtool")]
+pub(crate) struct Shard {
+    split: shardtool_read::Split,
+    number: usize,
+}
+
+#[pymethods]
+impl Shard {
+    fn __len__(&self) -> usize {
+        self.split.entry().shards[self.number].records as usize
+    }
+
+    /// Its path.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.split.shard_path(self.number)
+    }
+
+    /// Its length in bytes.
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.split.entry().shards[self.number].bytes
+    }
+
+    /// The scalar features as arrays `[len]`, as stored: views of the index, read-only.
+    #[getter]
+    fn columns(&self, py: Python<'_>) -> Columns {
+        Columns::new(py, self.split.clone(), self.number..self.number + 1)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<shardtool.Shard {:?}: {} records, {} bytes>", self.path(), self.__len__(), self.bytes())
+    }
+}

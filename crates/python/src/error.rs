@@ -1,0 +1,176 @@
+//! Errors of all crates to the exceptions of `shardtool.errors`. The message is the Rust error's own.
+
+use pyo3::exceptions::{PyIndexError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use shardtool_load::{BadSample, Fault};
+use shardtool_read::verify::Damage;
+use std::path::Path;
+
+/// An exception of `shardtool.errors` with attributes.
+fn exception(py: Python<'_>, class: &str, message: &str, attributes: &Bound<'_, PyDict>) -> PyErr {
+    let make = || py.import("shardtool.errors")?.getattr(class)?.call((message,), Some(attributes));
+    make().map_or_else(|error| error, PyErr::from_value)
+}
+
+fn plain(py: Python<'_>, class: &str, error: &dyn std::error::Error) -> PyErr {
+    exception(py, class, &error.to_string(), &PyDict::new(py))
+}
+
+fn io(py: Python<'_>, message: &str, source: &std::io::Error, path: &Path) -> PyErr {
+    let attributes = PyDict::new(py);
+    let set = attributes
+        .set_item("errno", source.raw_os_error())
+        .and_then(|()| attributes.set_item("filename", path.to_string_lossy()));
+    match set {
+        Ok(()) => exception(py, "FileError", message, &attributes),
+        Err(error) => error,
+    }
+}
+
+/// A wrong argument, where no crate below has an error for it.
+pub(crate) fn option(py: Python<'_>, message: &str) -> PyErr {
+    exception(py, "OptionError", message, &PyDict::new(py))
+}
+
+/// What a forked child gets for using its parent's loader.
+pub(crate) fn forked() -> PyErr {
+    PyRuntimeError::new_err(
+        "this loader belongs to the process that made it, and this is a forked child without its threads: make the \
+         loader in the child (or start it with the method `spawn`)",
+    )
+}
+
+pub(crate) fn read(py: Python<'_>, error: shardtool_read::Error) -> PyErr {
+    use shardtool_read::Error as E;
+    let message = error.to_string();
+    match error {
+        E::Io { path, source, .. } => io(py, &message, &source, &path),
+        E::NotADataset { .. } => plain(py, "DatasetError", &error),
+        E::NoSplit { .. } => plain(py, "SplitError", &error),
+        E::OutOfRange { .. } => PyIndexError::new_err(message),
+        error => {
+            let shard = match &error {
+                E::Record { path, .. } | E::IndexMismatch { path, .. } => Some(path.clone()),
+                E::MissingShard { path } | E::ShardLength { path, .. } | E::ShardCrc { path, .. } => Some(path.clone()),
+                _ => None,
+            };
+            damage(py, "DamageError", &Damage::new(shard.unwrap_or_default(), error), |_| Ok(()))
+        }
+    }
+}
+
+/// A damage with its place; `more` adds attributes.
+fn damage(
+    py: Python<'_>,
+    class: &str,
+    damage: &Damage,
+    more: impl FnOnce(&Bound<'_, PyDict>) -> PyResult<()>,
+) -> PyErr {
+    let attributes = || {
+        let attributes = PyDict::new(py);
+        let shard = Some(damage.file.to_string_lossy()).filter(|file| !file.is_empty());
+        attributes.set_item("name", damage.name)?;
+        attributes.set_item("shard", shard)?;
+        attributes.set_item("record", damage.record)?;
+        attributes.set_item("key", &damage.key)?;
+        attributes.set_item("offset", damage.offset)?;
+        attributes.set_item("expected", &damage.expected)?;
+        attributes.set_item("found", &damage.found)?;
+        more(&attributes)?;
+        Ok(attributes)
+    };
+    match attributes() {
+        Ok(attributes) => exception(py, class, &damage.message, &attributes),
+        Err(error) => error,
+    }
+}
+
+pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
+    use shardtool_load::Error as E;
+    match error {
+        E::Read(error) => read(py, error),
+        E::Order(error) => order(py, error),
+        E::Budget(_) | E::Scratch { .. } | E::Alloc { .. } => plain(py, "BudgetError", &error),
+        E::Starved { .. } => plain(py, "StarvedError", &error),
+        E::BadSample(ref sample) | E::NoSubstitute { ref sample, .. } | E::TooManyBad { last: ref sample, .. } => {
+            bad_sample(py, sample, &error.to_string())
+        }
+        E::NoSplits
+        | E::SourceLength { .. }
+        | E::Ranks { .. }
+        | E::Zero { .. }
+        | E::NoFeature { .. }
+        | E::Layout { .. } => plain(py, "OptionError", &error),
+        error => plain(py, "ShardtoolError", &error),
+    }
+}
+
+fn bad_sample(py: Python<'_>, sample: &BadSample, message: &str) -> PyErr {
+    let found = found_in(sample);
+    let place = Damage { message: message.to_owned(), ..found };
+    damage(py, "BadSampleError", &place, |attributes| attributes.set_item("id", sample.id))
+}
+
+/// A bad sample as a damage: where it lies, and what is wrong with it.
+pub(crate) fn found_in(sample: &BadSample) -> Damage {
+    let (name, place) = match &sample.fault {
+        Fault::Read(error) => (error.name(), frame(error)),
+        _ => ("ImageDecode", None),
+    };
+    let (offset, values) = place.unzip();
+    let (expected, found) = values.unzip();
+    Damage {
+        name,
+        file: sample.shard.clone(),
+        record: Some(sample.record),
+        key: sample.key.as_ref().map(|key| String::from_utf8_lossy(key).into_owned()),
+        offset,
+        expected,
+        found,
+        message: sample.to_string(),
+    }
+}
+
+/// Where a frame is damaged, and the CRC that should be and is there.
+fn frame(error: &shardtool_read::Error) -> Option<(u64, (String, String))> {
+    let shardtool_read::Error::Record { source, .. } = error else { return None };
+    match *source {
+        shardtool_format::Error::LengthCrc { offset, expected, found }
+        | shardtool_format::Error::DataCrc { offset, expected, found } => {
+            Some((offset, (format!("{expected:08x}"), format!("{found:08x}"))))
+        }
+        _ => None,
+    }
+}
+
+pub(crate) fn order(py: Python<'_>, error: shardtool_order::Error) -> PyErr {
+    use shardtool_order::Error as E;
+    let class = match error {
+        E::StateJson(_)
+        | E::StateVersion { .. }
+        | E::StateMember { .. }
+        | E::StateFingerprint { .. }
+        | E::StateSource { .. }
+        | E::StateOrder { .. }
+        | E::StateSeed { .. }
+        | E::StateWorld { .. }
+        | E::StatePosition { .. } => "StateError",
+        _ => "OptionError",
+    };
+    plain(py, class, &error)
+}
+
+/// A transform that is no list of steps.
+pub(crate) fn transform(py: Python<'_>, error: &serde_json::Error) -> PyErr {
+    option(py, &format!("`transform`: {error}"))
+}
+
+pub(crate) fn pack(py: Python<'_>, error: shardtool_pack::Error) -> PyErr {
+    use shardtool_pack::Error as E;
+    let message = error.to_string();
+    match error {
+        E::Io { path, source, .. } => io(py, &message, &source, &path),
+        error => plain(py, "PackError", &error),
+    }
+}

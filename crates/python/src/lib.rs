@@ -1,0 +1,54 @@
+//! Beside the command line at the end of the data's way: the Python module. Only conversions between Python and the Rust
+//! crates; what users see around them (configuration as dataclasses, pickling, torch and jax) is in `python/shardtool`.
+//!
+//! | module | what it converts |
+//! |---|---|
+//! | `error` | errors of all crates to the exceptions of `shardtool.errors` |
+//! | `array` | memory of ours to numpy arrays, without a copy |
+//! | `dataset` | datasets, splits, shards |
+//! | `record` | a record to a dict |
+//! | `columns` | columns of indexes to arrays |
+//! | `config` | keyword arguments to a loader's configuration |
+//! | `loader` | the loader: iteration, state, statistics |
+//! | `batch` | a batch to a dict of arrays |
+//! | `process` | what a forked child must leave alone; Ctrl-C |
+//! | `pack`, `verify` | the two long calls, with progress |
+//! | `command` | the command line inside the wheel |
+#![deny(unsafe_code)]
+
+mod array;
+mod batch;
+mod columns;
+mod command;
+mod config;
+mod dataset;
+mod error;
+mod loader;
+mod pack;
+mod process;
+mod record;
+mod verify;
+
+use pyo3::prelude::*;
+
+/// What `shardtool` is made of; private: import `shardtool` instead.
+#[pymodule]
+mod _shardtool {
+    #[pymodule_export]
+    use crate::array::Memory;
+    #[pymodule_export]
+    use crate::columns::Columns;
+    #[pymodule_export]
+    use crate::command::run;
+    #[pymodule_export]
+    use crate::dataset::{Dataset, Shard, Split};
+    #[pymodule_export]
+    use crate::loader::Loader;
+    #[pymodule_export]
+    use crate::pack::pack;
+    #[pymodule_export]
+    use crate::verify::verify;
+
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,120 @@
+//! Packing, with progress; Ctrl-C stops it after the shards at hand, and the same call goes on from there.
+
+use crate::config::{Size, one_of};
+use crate::error;
+use crate::process::interruptible;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use shardtool_format::manifest::Kind;
+use shardtool_pack::{OnError, Options, PixelStore, Progress, Resize, Shards, Step, Summary};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// As `shardtool.pack` passes them.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct PackOptions {
+    source: PathBuf,
+    destination: PathBuf,
+    split: String,
+    shard_size: Option<Size>,
+    shards: Option<u64>,
+    seed: Option<u64>,
+    jobs: Option<std::num::NonZeroUsize>,
+    classes: Option<PathBuf>,
+    columns: Vec<(String, String)>,
+    pixels: String,
+    zstd_level: i32,
+    resize_shorter: Option<u32>,
+    max_side: Option<u32>,
+    quality: u8,
+    on_error: String,
+    force: bool,
+    jpeg_entries: bool,
+    progress: bool,
+}
+
+impl PackOptions {
+    fn options(self, py: Python<'_>) -> PyResult<Options> {
+        let mut options = Options::new(self.source, self.destination);
+        options.split = self.split;
+        options.shards = match (self.shards, self.shard_size) {
+            (Some(count), None) => Shards::Count(count),
+            (None, Some(size)) => Shards::Size(size.bytes(py, "shard_size")?),
+            (None, None) => options.shards,
+            (Some(_), Some(_)) => return Err(error::option(py, "give `shards` or `shard_size`, not both")),
+        };
+        options.seed = self.seed;
+        options.jobs = self.jobs.unwrap_or(options.jobs);
+        options.classes = self.classes;
+        let kinds = [Kind::Int64, Kind::Float, Kind::Bytes].map(|kind| (kind.name(), kind));
+        for (name, kind) in self.columns {
+            let kind = one_of(py, "columns", &kind, &kinds)?;
+            options.columns.push((name, kind));
+        }
+        let zstd = PixelStore::RawZstd { level: self.zstd_level };
+        let stores = [("encoded", PixelStore::Encoded), ("raw", PixelStore::Raw), ("raw-zstd", zstd)];
+        options.pixels = one_of(py, "pixels", &self.pixels, &stores)?;
+        options.resize = match (self.resize_shorter, self.max_side) {
+            (Some(_), Some(_)) => return Err(error::option(py, "give `resize_shorter` or `max_side`, not both")),
+            (shorter, longer) => shorter.map(Resize::Shorter).or(longer.map(Resize::MaxSide)),
+        };
+        options.quality = self.quality;
+        options.on_error = one_of(py, "on_error", &self.on_error, &[("skip", OnError::Skip), ("fail", OnError::Fail)])?;
+        options.force = self.force;
+        options.entry_points = self.jpeg_entries.then_some(shardtool_cli::entry_points);
+        Ok(options)
+    }
+}
+
+/// Shows progress if asked to, and ends the run when told to.
+struct Watch {
+    bar: Option<shardtool_cli::Images>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Progress for Watch {
+    fn total(&self, images: u64, bytes: u64) {
+        self.bar.iter().for_each(|bar| bar.total(images, bytes));
+    }
+
+    fn done(&self, images: u64, bytes: u64) {
+        self.bar.iter().for_each(|bar| bar.done(images, bytes));
+    }
+
+    fn after(&self, _step: Step) -> ControlFlow<()> {
+        if self.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// Packs images into a split of a dataset, and gives a summary as a dict.
+#[pyfunction]
+pub(crate) fn pack<'py>(py: Python<'py>, options: PackOptions) -> PyResult<Bound<'py, PyDict>> {
+    let progress = options.progress;
+    let options = options.options(py)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let watch = Watch { bar: progress.then(|| shardtool_cli::Images::new("packed")), stop: stop.clone() };
+    let work = move || {
+        let packed = shardtool_pack::pack(&options, &watch);
+        watch.bar.iter().for_each(shardtool_cli::Images::finish);
+        packed
+    };
+    let ask = || {
+        stop.store(true, Ordering::Relaxed);
+        true
+    };
+    let summary: Summary = interruptible(py, work, ask)?.map_err(|e| error::pack(py, e))?;
+    let dict = PyDict::new(py);
+    dict.set_item("split", &summary.split.name)?;
+    dict.set_item("images", summary.split.records())?;
+    dict.set_item("shards", summary.split.shards.len())?;
+    dict.set_item("bytes", summary.split.bytes())?;
+    dict.set_item("classes", summary.classes)?;
+    dict.set_item("fingerprint", format!("{:08x}", summary.split.fingerprint()))?;
+    dict.set_item("rejected", summary.rejected)?;
+    dict.set_item("rejected_file", summary.rejected_file)?;
+    dict.set_item("resumed_shards", summary.resumed_shards)?;
+    Ok(dict)
+}

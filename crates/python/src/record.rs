@@ -1,0 +1,38 @@
+//! A record to a dict.
+
+use crate::error;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use shardtool_format::example::Feature;
+use shardtool_format::manifest::Manifest;
+use shardtool_read::Record;
+
+/// `{"key", "image", "label", "features"}`: image as stored or `None`, label as class id or `None`, all other features.
+pub(crate) fn to_dict<'py>(py: Python<'py>, record: &Record, manifest: &Manifest) -> PyResult<Bound<'py, PyDict>> {
+    let read = |e| error::read(py, e);
+    let example = record.example().map_err(read)?;
+    let dict = PyDict::new(py);
+    dict.set_item("key", String::from_utf8_lossy(&record.key().map_err(read)?))?;
+    dict.set_item("image", record.image().map_err(read)?.map(|bytes| PyBytes::new(py, bytes)))?;
+    let label = manifest.label.as_deref().and_then(|name| example.int64(name));
+    dict.set_item("label", label.map(|stored| stored.wrapping_sub(manifest.label_offset)))?;
+    let features = PyDict::new(py);
+    for (name, feature) in example.features() {
+        if manifest.image.as_deref() != Some(*name) {
+            features.set_item(name, value(py, feature)?)?;
+        }
+    }
+    dict.set_item("features", features)?;
+    Ok(dict)
+}
+
+/// A feature's one value, or a list of several or none.
+fn value<'py>(py: Python<'py>, feature: &Feature<'_>) -> PyResult<Bound<'py, PyAny>> {
+    let list = match feature {
+        Feature::Empty => PyList::empty(py),
+        Feature::Int64(list) => PyList::new(py, list.iter().collect::<Vec<_>>())?,
+        Feature::Float(list) => PyList::new(py, list.iter().collect::<Vec<_>>())?,
+        Feature::Bytes(list) => PyList::new(py, list.iter().map(|b| PyBytes::new(py, b)).collect::<Vec<_>>())?,
+    };
+    if list.len() == 1 { list.get_item(0) } else { Ok(list.into_any()) }
+}

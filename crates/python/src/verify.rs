@@ -1,0 +1,43 @@
+//! Verification: a report as a dict.
+
+use crate::error;
+use crate::process::interruptible;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use shardtool_read::Dataset;
+use shardtool_read::verify::{Damage, Options, Report};
+use std::path::PathBuf;
+
+/// Checks everything about a dataset and gives `{"shards", "good_records", "bytes", "damages"}`. After Ctrl-C the check
+/// goes on unseen until its end.
+#[pyfunction]
+pub(crate) fn verify<'py>(py: Python<'py>, path: PathBuf, decode: bool) -> PyResult<Bound<'py, PyDict>> {
+    let work = move || match Dataset::open(&path) {
+        Ok(dataset) => Ok(shardtool_read::verify::verify(&dataset, &Options { decode, ..Options::default() })),
+        // Damage of the manifest itself is what verify is asked for: a finding.
+        Err(error) if error.is_damage() => Ok(Report { damages: vec![Damage::new(path, error)], ..Report::default() }),
+        Err(error) => Err(error),
+    };
+    let report = interruptible(py, work, || false)?.map_err(|e| error::read(py, e))?;
+    let dict = PyDict::new(py);
+    dict.set_item("shards", report.shards)?;
+    dict.set_item("good_records", report.good_records)?;
+    dict.set_item("bytes", report.bytes)?;
+    let damages = report.damages.iter().map(|damage| to_dict(py, damage)).collect::<PyResult<Vec<_>>>()?;
+    dict.set_item("damages", PyList::new(py, damages)?)?;
+    Ok(dict)
+}
+
+/// A damage as a dict.
+pub(crate) fn to_dict<'py>(py: Python<'py>, damage: &Damage) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("name", damage.name)?;
+    dict.set_item("shard", damage.file.to_string_lossy())?;
+    dict.set_item("record", damage.record)?;
+    dict.set_item("key", &damage.key)?;
+    dict.set_item("offset", damage.offset)?;
+    dict.set_item("expected", &damage.expected)?;
+    dict.set_item("found", &damage.found)?;
+    dict.set_item("message", &damage.message)?;
+    Ok(dict)
+}

@@ -1,0 +1,177 @@
+"""Datasets, splits, records and columns, held against the files that were packed."""
+
+import base64
+import pickle
+
+import numpy as np
+import pytest
+from conftest import CLASSES, COUNT, EACH
+
+import shardtool as st
+
+
+def test_names_and_counts(dataset):
+    opened = st.Dataset(dataset)
+    assert opened.splits == ["single", "train"]
+    assert opened.classes == CLASSES
+    assert opened.features["image/class/label"] == "int64"
+    split = opened.split("train")
+    assert (len(split), split.name, split.path) == (COUNT, "train", dataset)
+    assert sum(len(shard) for shard in split.shards) == COUNT
+    assert [shard.path.stat().st_size for shard in split.shards] == [shard.bytes for shard in split.shards]
+    assert "105 records in 3 shards" in repr(split)
+
+
+def test_in_a_notebook(dataset, train):
+    shown = st.Dataset(dataset)._repr_html_()
+    assert "<td>train</td><td>105</td><td>3</td>" in shown and train.fingerprint in shown
+    first = st.Dataset(dataset).split("single")[0]
+    assert base64.b64encode(first["image"]).decode() in shown and "data:image/jpeg" in shown
+
+
+def test_records_are_the_files(photos, train):
+    seen = set()
+    for record in (train[i] for i in range(len(train))):
+        name, _ = record["key"].split("/")
+        assert record["image"] == (photos / record["key"]).read_bytes()
+        assert CLASSES[record["label"]] == name
+        assert record["features"]["image/class/text"] == name.encode()
+        assert record["features"]["image/format"] == b"jpeg"
+        assert "image/encoded" not in record["features"]
+        seen.add(record["key"])
+    assert len(seen) == COUNT
+
+
+def test_indexes_count_from_both_ends(train):
+    assert train[-1] == train[COUNT - 1]
+    for outside in (COUNT, -COUNT - 1):
+        with pytest.raises(IndexError, match=f"{COUNT}"):
+            train[outside]
+    # The old protocol of iteration: ends at the first IndexError.
+    assert sum(1 for _ in train) == COUNT
+
+
+def test_columns_say_what_the_records_say(train):
+    labels, widths = train.columns["image/class/label"], train.columns["image/width"]
+    assert labels.dtype == np.int64 and labels.shape == (COUNT,)
+    assert labels.tolist() == [train[i]["label"] for i in range(COUNT)]
+    assert widths.tolist() == [train[i]["features"]["image/width"] for i in range(COUNT)]
+    assert np.bincount(labels).tolist() == [EACH] * 3
+    assert "image/width" in train.columns and set(train.columns) == set(train.columns.keys())
+    assert train.columns["image/class/label"] is labels
+    with pytest.raises(KeyError, match="image/class/label"):
+        train.columns["no such feature"]
+
+
+def test_columns_of_one_shard_are_views_of_its_index(dataset):
+    split = st.Dataset(dataset).split("single")
+    [shard] = split.shards
+    index = dataset / "_index" / (shard.path.name + ".index")
+    array = shard.columns["image/class/label"]
+    assert address(array) in mapped(index)
+    assert address(array) == address(split.columns["image/class/label"])
+    assert not array.flags.writeable
+    # The array keeps the mapping alive.
+    expected = array.tolist()
+    del split, shard
+    assert array.tolist() == expected
+
+
+def address(array):
+    return array.__array_interface__["data"][0]
+
+
+def mapped(index):
+    """Every address at which the index is mapped, at a multiple of 64 from its beginning."""
+    found = set()
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            if line.rstrip().endswith(str(index)):
+                start, end = (int(part, 16) for part in line.split()[0].split("-"))
+                found.update(range(start, end, 64))
+    assert found, "the index is mapped"
+    return found
+
+
+def test_bare_files(dataset):
+    split = st.Dataset(f"{dataset}/train-*").split("train")
+    assert len(split) == COUNT and len(split.columns) == 0
+    assert split[0]["key"] == st.Dataset(dataset).split("train")[0]["key"]
+
+
+def test_pickles(train):
+    again = pickle.loads(pickle.dumps(train))
+    assert again.fingerprint == train.fingerprint and again[5] == train[5]
+    opened = st.Dataset(train.path)
+    assert pickle.loads(pickle.dumps(opened)).splits == opened.splits
+
+
+def test_what_is_not_there(dataset, tmp_path):
+    with pytest.raises(st.DatasetError, match="shardtool pack"):
+        st.Dataset(tmp_path)
+    with pytest.raises(st.SplitError, match="single, train") as caught:
+        st.Dataset(dataset).split("test")
+    assert isinstance(caught.value, LookupError)
+
+
+def test_damage_says_where(dataset, photos, tmp_path):
+    st.pack(photos, tmp_path / "damaged", shards=2)
+    [shard, _] = st.Dataset(tmp_path / "damaged").split("train").shards
+    split = st.Dataset(tmp_path / "damaged").split("train")
+    image, key = split[7]["image"], split[7]["key"]
+    at = shard.path.read_bytes().index(image) + len(image) // 2
+    with open(shard.path, "r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 4]))
+    with pytest.raises(st.DamageError) as caught:
+        st.Dataset(tmp_path / "damaged").split("train")[7]
+    error = caught.value
+    assert (error.name, error.shard, error.record, error.key) == ("DataCrc", str(shard.path), 7, key)
+    assert error.offset < at and len(error.expected) == len(error.found) == 8 and error.expected != error.found
+    assert key in str(error)
+
+    report = st.verify(tmp_path / "damaged")
+    assert not report.good and report.good_records == COUNT - 1
+    damage = next(d for d in report.damages if d.name == "DataCrc")
+    assert (damage.record, damage.key, damage.offset) == (7, key, error.offset)
+    assert st.verify(dataset, decode=True).good
+
+    # The loader goes on without it, and says so; or ends, and says where.
+    loader = st.Loader(split_of(tmp_path), 5, [st.ResizeTo(8)], order=st.Sequential(), on_bad="mask")
+    ids = [i for batch in loader for i in batch["id"][batch["valid"]]]
+    assert sorted(ids) == [i for i in range(COUNT) if i != 7]
+    [bad] = loader.bad_samples()
+    assert (bad["id"], bad["record"], bad["key"], bad["offset"]) == (7, 7, key, error.offset)
+    strict = st.Loader(split_of(tmp_path), 5, [st.ResizeTo(8)], order=st.Sequential(), on_bad="error")
+    with pytest.raises(st.BadSampleError) as caught:
+        list(iter_dropping(strict))
+    assert (caught.value.id, caught.value.key, caught.value.offset) == (7, key, error.offset)
+
+
+def split_of(path):
+    return st.Dataset(path / "damaged").split("train")
+
+
+def iter_dropping(loader):
+    for batch in loader:
+        yield len(batch["id"])
+
+
+def test_pack_says_what_it_did(photos, tmp_path):
+    packed = st.pack(photos, tmp_path / "out", shard_size="64KiB", seed=None)
+    assert (packed.split, packed.images, packed.classes, packed.rejected) == ("train", COUNT, 3, 0)
+    assert packed.fingerprint == st.Dataset(tmp_path / "out").split("train").fingerprint
+    with pytest.raises(st.PackError, match="force"):
+        st.pack(photos, tmp_path / "out")
+    with pytest.raises(st.OptionError, match="not both"):
+        st.pack(photos, tmp_path / "other", shards=2, shard_size="1MiB")
+    with pytest.raises(st.OptionError, match="parsecs"):
+        st.pack(photos, tmp_path / "other", shard_size="5 parsecs")
+    (photos / "owl" / "torn.jpg").write_bytes((photos / "owl" / "000.jpg").read_bytes()[:500])
+    try:
+        packed = st.pack(photos, tmp_path / "other")
+        assert packed.rejected == 1 and "torn.jpg" in open(packed.rejected_file).read()
+    finally:
+        (photos / "owl" / "torn.jpg").unlink()

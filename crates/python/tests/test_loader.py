@@ -1,0 +1,245 @@
+"""Batches: what is in them, in which order, where their memory lies, and going on where a run stopped."""
+
+import gc
+import io
+
+import numpy as np
+import pytest
+from conftest import CLASSES, COUNT
+from PIL import Image
+
+import shardtool as st
+
+STEPS = [st.RandomResizedCrop(32), st.HorizontalFlip()]
+
+
+def ids_of(batches):
+    return [int(i) for batch in batches for i in batch["id"][batch["valid"]]]
+
+
+def one_epoch(loader):
+    """All ids and a checksum of all pixels of one epoch, holding one batch at a time."""
+    ids, sums = [], []
+    for batch in loader:
+        ids += ids_of([batch])
+        sums.append(int(batch["image"].astype(np.uint64).sum()))
+    return ids, sums
+
+
+def test_a_batch(train):
+    loader = st.Loader(train, 16, STEPS, order=st.Sequential(), columns=["image/width", "image/filename"])
+    batches = iter(loader)
+    batch = next(batches)
+    assert batch["image"].shape == (16, 32, 32, 3) and batch["image"].dtype == np.uint8
+    assert batch["id"].tolist() == list(range(16)) and batch["valid"].all()
+    assert batch["label"].tolist() == [train[i]["label"] for i in range(16)]
+    assert batch["image/width"].tolist() == [train[i]["features"]["image/width"] for i in range(16)]
+    assert batch["image/filename"] == [train[i]["features"]["image/filename"] for i in range(16)]
+    # The class shows in the colour.
+    strongest = batch["image"].reshape(16, -1, 3).mean(1).argmax(1)
+    assert strongest.tolist() == batch["label"].tolist()
+
+
+def test_pixels_are_pillows(train):
+    """As Pillow decodes and resizes; each rounds in its own way in decoding and after each pass of resizing."""
+    loader = st.Loader(train, 8, [st.ResizeTo((24, 20))], order=st.Sequential())
+    batch = next(iter(loader))
+    for row, image in enumerate(batch["image"]):
+        stored = Image.open(io.BytesIO(train[row]["image"])).convert("RGB")
+        expected = np.asarray(stored.resize((20, 24), Image.Resampling.BILINEAR)).astype(int)
+        difference = np.abs(expected - image)
+        assert difference.max() <= 2 and difference.mean() < 0.5
+
+
+def test_every_epoch_shows_everything_in_another_order(train):
+    loader = st.Loader(train, 10, STEPS, seed=7, remainder="mask")
+    assert len(loader) == 11
+    epochs = [one_epoch(loader) for _ in range(3)]
+    for ids, _ in epochs:
+        assert sorted(ids) == list(range(COUNT))
+    assert epochs[0][0] != epochs[1][0] != epochs[2][0]
+    again = st.Loader(train, 10, STEPS, seed=7, remainder="mask", workers=1, prefetch=1)
+    assert [one_epoch(again) for _ in range(3)] == epochs
+    loader.set_epoch(1)
+    assert one_epoch(loader) == epochs[1]
+
+
+def test_masked_rows(train):
+    for last in st.Loader(train, 10, STEPS, order=st.Sequential()):
+        pass
+    assert last["valid"].tolist() == [True] * 5 + [False] * 5
+    assert last["id"].tolist()[5:] == [-1] * 5 and last["label"].tolist()[5:] == [-100] * 5
+    assert not last["image"][5:].any()
+
+
+@pytest.mark.parametrize("remainder, steps, shown", [("drop", 10, 100), ("pad", 11, 110), ("mask", 11, 105)])
+def test_remainders(train, remainder, steps, shown):
+    loader = st.Loader(train, 10, STEPS, remainder=remainder)
+    ids, sums = one_epoch(loader)
+    assert (len(loader), len(sums), len(ids)) == (steps, steps, shown)
+
+
+def test_after_a_break_comes_the_next_epoch(train):
+    whole = st.Loader(train, 10, STEPS)
+    expected = [one_epoch(whole)[0] for _ in range(3)]
+    loader = st.Loader(train, 10, STEPS)
+    first = iter(loader)
+    assert ids_of([next(first)]) == expected[0][:10]
+    assert one_epoch(loader)[0] == expected[1]
+    with pytest.raises(RuntimeError, match="one at a time"):
+        next(first)
+    # zip ends without asking the loader once more: the end of its epoch is not seen.
+    for _, batch in zip(range(len(loader)), loader):
+        last = batch
+    assert ids_of([last]) == expected[2][-10:]
+    assert loader.state_dict()["epoch"] == 3
+
+
+def test_memory_of_images_is_the_loaders(train):
+    loader = st.Loader(train, 10, STEPS, memory_budget="2MiB", prefetch=2, starve_after=0.3)
+    batch = next(iter(loader))
+    image = batch["image"]
+    assert image.ctypes.data % 64 == 0 and image.flags.writeable
+    address, copy = image.ctypes.data, image.copy()
+    view = image[3:5, :, ::2]
+    del batch, image
+    gc.collect()
+    # The view keeps the batch: its memory is not used again while others come and go.
+    others = set()
+    for _ in range(2):
+        for batch in loader:
+            others.add(batch["image"].ctypes.data)
+    assert address not in others and len(others) < 2 * len(loader)
+    assert np.array_equal(view, copy[3:5, :, ::2])
+    loader.close()
+    assert np.array_equal(view, copy[3:5, :, ::2])
+
+
+def test_dlpack(train):
+    image = next(iter(st.Loader(train, 10, STEPS)))["image"]
+    again = np.from_dlpack(image)
+    assert again.ctypes.data == image.ctypes.data and again.shape == image.shape
+
+
+def test_resume_at_every_step_with_another_batch_size(train):
+    loader = st.Loader(train, 7, STEPS, seed=3, remainder="mask")
+    rows, states = [], [(0, loader.state_dict())]
+    for _ in range(2):
+        for batch in loader:
+            rows += [(int(i), p.tobytes()) for i, p, ok in zip(batch["id"], batch["image"], batch["valid"]) if ok]
+            states.append((len(rows), loader.state_dict()))
+    other = st.Loader(train, 11, STEPS, seed=3, remainder="mask", workers=1)
+    for done, state in states:
+        other.load_state_dict(state)
+        assert len(str(state)) < 300
+        # Lightning sets the epoch at which it stands after loading.
+        other.set_epoch(state["epoch"])
+        rest = []
+        while len(rows) - done > len(rest):
+            for batch in other:
+                rest += [(int(i), p.tobytes()) for i, p, ok in zip(batch["id"], batch["image"], batch["valid"]) if ok]
+        assert rest[: len(rows) - done] == rows[done:]
+
+
+def test_a_state_of_something_else_is_refused(train, dataset):
+    state = st.Loader(train, 7, STEPS).state_dict()
+    other = st.Loader(st.Dataset(dataset).split("single"), 7, STEPS)
+    if other.state_dict()["fingerprint"] == state["fingerprint"]:
+        state["fingerprint"] = "00000000"
+    for change in ({}, {"version": 9}, {"seed": 1}, {"p": 10**9}):
+        with pytest.raises(st.StateError):
+            target = other if not change else st.Loader(train, 7, STEPS)
+            target.load_state_dict({**state, **change})
+
+
+def test_replicas_share_an_epoch(train):
+    for world in (2, 3):
+        shown, steps = [], set()
+        for rank in range(world):
+            loader = st.Loader(train, 8, STEPS, remainder="mask", rank=rank, world=world, seed=5)
+            batches = [ids_of([b]) for b in loader]
+            shown += [i for ids in batches for i in ids]
+            steps.add(len(batches))
+        assert sorted(shown) == list(range(COUNT)) and len(steps) == 1
+
+
+def test_rank_from_the_environment(train, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    loader = st.Loader(train, 8, STEPS, order=st.Sequential())
+    assert next(iter(loader))["id"].tolist() == list(range(8, 16))
+    monkeypatch.setenv("RANK", "2")
+    with pytest.raises(st.OptionError, match="rank 2"):
+        st.Loader(train, 8, STEPS)
+
+
+def test_orders_and_sources(train, dataset):
+    labels = train.columns["image/class/label"]
+    owls = np.flatnonzero(labels == 1)
+    loader = st.Loader(train, 5, STEPS, source=st.Subset(owls))
+    assert sorted(one_epoch(loader)[0]) == owls.tolist()
+
+    few = st.Subset([0, 0, 4])
+    assert sorted(one_epoch(st.Loader(train, 3, STEPS, source=few))[0]) == [0, 0, 4]
+
+    skewed = np.where(np.arange(COUNT) == int(owls[0]), COUNT, 0)
+    assert set(one_epoch(st.Loader(train, 5, STEPS, source=st.Weighted(skewed)))[0]) == {int(owls[0])}
+
+    ids = one_epoch(st.Loader(train, 3, STEPS, source=st.Balanced(), remainder="mask"))[0]
+    assert np.bincount(labels[ids]).tolist() == [35, 35, 35]
+
+    single = st.Dataset(dataset).split("single")
+    mixed = st.Loader([train, single], 10, STEPS, source=st.Mixture([1, 3], draws=80))
+    ids = np.array(one_epoch(mixed)[0])
+    assert (len(ids), int((ids >= COUNT).sum())) == (80, 60)
+
+    runs = st.Loader(train, 5, STEPS, order=st.Interleaved(run=5, window=3))
+    ids = one_epoch(runs)[0]
+    assert sorted(ids) == list(range(COUNT)) and ids != list(range(COUNT))
+    assert max(ids[:15]) - min(ids[:15]) <= COUNT
+    assert len({i // 5 for i in ids[:15]}) == 3
+
+    with pytest.raises(st.OptionError, match="105"):
+        st.Loader(train, 5, STEPS, source=st.Subset([COUNT]))
+    with pytest.raises(ValueError, match="whole numbers"):
+        st.Loader(train, 5, STEPS, source=st.Subset([0.5]))
+
+
+def test_images_as_stored(train):
+    loader = st.Loader(train, 10, order=st.Sequential())
+    rows = [image for batch in loader for image in batch["image"]]
+    assert rows[:COUNT] == [train[i]["image"] for i in range(COUNT)] and rows[COUNT:] == [None] * 5
+
+
+def test_wrong_options(train):
+    for options, message in [
+        ({"batch_size": 0}, "batch"),
+        ({"transform": [st.Resize(32)]}, "size"),
+        ({"transform": [st.HorizontalFlip(2.0), st.ResizeTo(3)]}, "0 to 1"),
+        ({"columns": ["nothing"]}, "nothing"),
+        ({"on_bad": "ignore"}, '"substitute"'),
+        ({"remainder": "keep"}, '"mask"'),
+        ({"memory_budget": "4 parsecs"}, "parsecs"),
+        ({"rank": 1}, "both"),
+        ({"order": st.Interleaved(0, 1)}, "run"),
+    ]:
+        with pytest.raises(st.OptionError, match=message) as caught:
+            st.Loader(train, **{"batch_size": 4, "transform": STEPS, **options})
+        assert isinstance(caught.value, ValueError)
+    with pytest.raises(st.BudgetError, match="batches") as caught:
+        st.Loader(train, 64, [st.ResizeTo(512)], memory_budget="1MiB")
+    assert isinstance(caught.value, MemoryError)
+
+
+def test_statistics(train):
+    loader = st.Loader(train, 10, STEPS)
+    one_epoch(loader)
+    stats = loader.stats()
+    assert stats["samples"] == 100 and stats["bad_samples"] == 0
+    assert [s["stage"] for s in stats["stages"]][2] == "decode"
+    assert "bounds the rate" in stats.verdict and stats.verdict in str(stats) and stats.verdict in stats._repr_html_()
+    assert "shardtool_load_samples_total 100" in stats.prometheus
+
+
+def test_classes(train):
+    assert train.classes == CLASSES

@@ -1,0 +1,163 @@
+"""PyTorch: tensors without a copy, several processes, torchvision's pixels, and a network that learns."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from conftest import COUNT
+
+import shardtool as st
+
+torch = pytest.importorskip("torch")
+from shardtool.torch import Loader, Records  # noqa: E402
+
+STEPS = [st.RandomResizedCrop(32), st.HorizontalFlip()]
+
+
+def test_tensors_share_the_loaders_memory(train):
+    loader = Loader(train, 16, STEPS, columns=["image/width", "image/filename"], prefetch=4)
+    native = loader._native.next(loader._native.begin())
+    batch = loader._convert(native)
+    assert batch["image"].data_ptr() == native["image"].ctypes.data
+    assert batch["image"].shape == (16, 32, 32, 3) and batch["image"].dtype == torch.uint8
+    assert batch["label"].dtype == torch.int64 and batch["valid"].dtype == torch.bool
+    assert batch["label"].data_ptr() == native["label"].ctypes.data
+    through_dlpack = torch.from_dlpack(native["image"])
+    assert through_dlpack.data_ptr() == native["image"].ctypes.data
+    image, copy = batch["image"], batch["image"].clone()
+    del native, batch, through_dlpack
+    for other in loader:
+        assert other["image"].data_ptr() != image.data_ptr()
+    assert torch.equal(image, copy)
+
+
+def test_records_in_a_dataloader(train):
+    records = Records(train, transform=lambda_free)
+    for context in ("fork", "spawn"):
+        loader = torch.utils.data.DataLoader(records, batch_size=10, num_workers=2, multiprocessing_context=context)
+        labels = torch.cat(list(loader))
+        assert labels.tolist() == [train[i]["label"] for i in range(COUNT)]
+
+
+def lambda_free(record):
+    """A transform that a spawned worker can import."""
+    return record["label"]
+
+
+def test_pickle(train):
+    loader = Loader(train, 16, STEPS)
+    next(iter(loader))
+    again = pickle.loads(pickle.dumps(loader))
+    assert type(again) is Loader and again.state_dict() == loader.state_dict()
+
+
+RANK = """
+    import datetime, json, os, sys
+    import torch.distributed as dist
+    import shardtool as st
+    from shardtool.torch import Loader
+
+    path, port, rank, world, state, steps = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5], int(sys.argv[6])
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world,
+                            timeout=datetime.timedelta(seconds=60))
+    split = st.Dataset(path).split("train")
+    loader = Loader(split, 8, [st.ResizeTo(8)], seed=4, remainder="mask", workers=1)
+    loader.load_state_dict(json.loads(state)) if state else None
+    shown = []
+    for step, batch in enumerate(loader):
+        # Every rank meets here at every step: one that made fewer steps would leave the others waiting.
+        dist.barrier()
+        shown += batch["id"][batch["valid"]].tolist()
+        if step + 1 == steps:
+            break
+    print(json.dumps({"shown": shown, "state": loader.state_dict(), "ended": step + 1 != steps}))
+    dist.destroy_process_group()
+"""
+
+
+def ranks(dataset, world, state, steps, port):
+    """Runs `world` ranks for so many steps (0: to the epoch's end); gives what each printed."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
+    arguments = [[dataset, port, rank, world, state, steps] for rank in range(world)]
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(RANK), *map(str, argument)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        for argument in arguments
+    ]
+    answers = [run.communicate(timeout=300) for run in runs]
+    assert all(run.returncode == 0 for run in runs), answers
+    return [json.loads(out.splitlines()[-1]) for out, _ in answers]
+
+
+def free_port():
+    import socket
+
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def test_two_processes_then_three_show_every_sample_once(dataset):
+    """105 samples, 2 x 8 a step: stopped after three steps, gone on with by three processes, 3 x 8 a step."""
+    first = ranks(dataset, 2, "", 3, free_port())
+    assert first[0]["state"] == first[1]["state"] and first[0]["state"]["p"] == 48
+    rest = ranks(dataset, 3, json.dumps(first[0]["state"]), 0, free_port())
+    shown = [i for run in [*first, *rest] for i in run["shown"]]
+    assert sorted(shown) == list(range(COUNT))
+    assert all(run["state"]["epoch"] == 1 for run in rest)
+
+
+def test_pixels_are_torchvisions(train):
+    """Evaluation's usual steps, on the same JPEGs decoded by Pillow; both round once."""
+    transforms = pytest.importorskip("torchvision.transforms.v2")
+    import io
+
+    from PIL import Image
+
+    steps = transforms.Compose([transforms.Resize(24, antialias=True), transforms.CenterCrop(20)])
+    batch = next(iter(Loader(train, 32, [st.Resize(24), st.CenterCrop(20)], order=st.Sequential())))
+    for row, ours in enumerate(batch["image"]):
+        stored = np.array(Image.open(io.BytesIO(train[row]["image"])).convert("RGB"))
+        theirs = steps(torch.from_numpy(stored).permute(2, 0, 1)).permute(1, 2, 0)
+        assert (ours.int() - theirs.int()).abs().max() <= 1
+
+
+def test_a_network_learns(train):
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, stride=2),
+        torch.nn.ReLU(),
+        torch.nn.Conv2d(8, 16, 3, stride=2),
+        torch.nn.ReLU(),
+        torch.nn.AdaptiveAvgPool2d(1),
+        torch.nn.Flatten(),
+        torch.nn.Linear(16, 3),
+    )
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+    loader = Loader(train, 15, STEPS, seed=1)
+
+    def forward(batch):
+        return net(batch["image"].permute(0, 3, 1, 2) / 127.5 - 1)
+
+    for _ in range(12):
+        for batch in loader:
+            loss = torch.nn.functional.cross_entropy(forward(batch), batch["label"])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    right = total = 0
+    with torch.no_grad():
+        for batch in Loader(train, 15, [st.ResizeTo(32)], order=st.Sequential()):
+            right += (forward(batch).argmax(1) == batch["label"])[batch["valid"]].sum().item()
+            total += batch["valid"].sum().item()
+    assert total == COUNT and right / total > 0.9

@@ -145,8 +145,12 @@ class TensorFlow(unittest.TestCase):
             path = self.root / f"{name}.tfrecord"
             self.write(path, self.examples(), compression)
             message = shardtool("index", path, status=2)
-            self.assertIn(f"{name}-compressed", message)
-            self.assertIn("shardtool pack", message)
+            self.assertIn(f"compressed with {name}", message)
+            # The command that the message gives does convert the file.
+            command = message.split("convert it: ")[1].strip()
+            subprocess.run(["sh", "-c", command], check=True)
+            shardtool("verify", f"{path}.tfrecord")
+            self.assertIn(f"{name}-compressed", shardtool("verify", path, status=1))
 
 
 if __name__ == "__main__":

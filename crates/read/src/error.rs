@@ -130,7 +130,7 @@ pub enum Error {
         found: u64,
     },
     /// A TFRecord file compressed as a whole.
-    #[error("{} is a {kind}-compressed TFRecord file, which allows no random access; `shardtool pack {0} NEW` converts it", path.display())]
+    #[error("{} is a {kind}-compressed TFRecord file, which allows no random access; `shardtool index` names the command that converts it", path.display())]
     CompressedRecords {
         /// The file.
         path: PathBuf,

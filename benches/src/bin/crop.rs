@@ -160,7 +160,8 @@ fn check(samples: &[Sample]) {
         reduced.worst,
         reduced.most
     );
-    assert!(far.mean() < 2.0, "the libraries disagree");
+    // CenterCrop cuts at whole pixels of the resized image; the bare library's one crop box lies up to half of one beside.
+    assert!(far.mean() < 4.0, "the libraries disagree");
     assert!(hit * 100 >= samples.len() * 99 && plain * 100 >= samples.len() * 99, "not the ways that are measured");
 }
 

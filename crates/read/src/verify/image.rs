@@ -38,7 +38,7 @@ pub(super) fn check(image: &[u8], example: &Example<'_>, entries: Option<&[u8]>)
     }
     if entries.is_some_and(|entries| !decode::check_entries(image, entries)) {
         return Err(Fault {
-            name: "EntryPoints",
+            name: "IndexMismatch",
             problem: "its JPEG entry points are not those of the image".to_owned(),
         });
     }

@@ -61,7 +61,7 @@ impl End {
     fn stats(&self) -> Stats {
         match self {
             End::Host(loader) => loader.stats(),
-            End::Device(device) => device.monitor().stats(),
+            End::Device(device) => device.stats(),
         }
     }
 

@@ -3,10 +3,9 @@
 use crate::text;
 use anyhow::anyhow;
 use serde_json::json;
-use shardtool_cuda::{Config, Device, DeviceBatch, DeviceLoader, Dtype, Layout, Memory, Output, Probe};
-use shardtool_load::{Loader, Monitor};
+use shardtool_cuda::{Config, Device, DeviceBatch, Dtype, ImageLoader, Layout, Memory, Output, Probe};
+use shardtool_load::Stats;
 use std::io::Write;
-use std::sync::Arc;
 
 /// A device, and what images become on it.
 #[derive(clap::Args)]
@@ -70,10 +69,8 @@ impl DeviceArguments {
 
 /// A loader whose batches end on a device.
 pub(crate) struct OnDevice {
-    loader: DeviceLoader<Loader>,
-    monitor: Monitor,
+    loader: ImageLoader,
     output: Output,
-    ordinal: usize,
     /// Held until the next one is there, as a trainer would.
     last: Option<DeviceBatch>,
     /// Bytes of pixels that have arrived.
@@ -84,18 +81,14 @@ pub(crate) struct OnDevice {
 impl OnDevice {
     fn new(device: &Device, config: Config, load: &shardtool_load::Config) -> anyhow::Result<Self> {
         let output = config.output;
-        let loader = DeviceLoader::new(device, config, |pinned| {
-            Ok(Loader::new(&shardtool_load::Config { alloc: Arc::new(pinned.clone()), ..load.clone() })?)
-        });
-        let mut loader = loader?;
-        let monitor = loader.with_feed(|feed| feed.monitor())?;
+        let loader = ImageLoader::new(device, config, load)?;
         let most = loader.memory();
-        Ok(OnDevice { loader, monitor, output, ordinal: device.ordinal(), last: None, bytes: 0, most })
+        Ok(OnDevice { loader, output, last: None, bytes: 0, most })
     }
 
-    /// What the loader behind it does.
-    pub(crate) fn monitor(&self) -> &Monitor {
-        &self.monitor
+    /// What its host's side did.
+    pub(crate) fn stats(&self) -> Stats {
+        self.loader.stats()
     }
 
     /// Rows with a sample of the next batch; `None` at an epoch's end, when all batches have arrived.
@@ -127,7 +120,7 @@ impl OnDevice {
         writeln!(
             out,
             "cuda:{} as {dtype} {layout}: {} of pixels uploaded, {:.0} MB/s; at most {} on the device, {} pinned",
-            self.ordinal,
+            self.loader.ordinal(),
             text::bytes(bytes),
             bytes as f64 / seconds / 1e6,
             text::bytes(self.most.device),
@@ -139,7 +132,7 @@ impl OnDevice {
     /// The same as JSON.
     pub(crate) fn document(&self, bytes: u64, seconds: f64) -> serde_json::Value {
         json!({
-            "device": format!("cuda:{}", self.ordinal), "dtype": self.output.dtype().name(),
+            "device": format!("cuda:{}", self.loader.ordinal()), "dtype": self.output.dtype().name(),
             "layout": format!("{:?}", self.output.layout()).to_uppercase(), "uploaded_bytes": bytes,
             "uploaded_bytes_per_s": bytes as f64 / seconds, "most_device_bytes": self.most.device,
             "most_pinned_bytes": self.most.pinned,

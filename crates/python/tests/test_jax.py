@@ -22,7 +22,7 @@ def test_arrays(train):
 
 def test_arrays_on_the_cpu_share_the_loaders_memory(train):
     loader = Loader(train, 16, [st.ResizeTo(32)], device=jax.devices("cpu")[0])
-    native = loader._native.next(loader._native.begin())
+    (native,) = loader._native.next(loader._native.begin())
     image = loader._convert(native)["image"]
     assert image.unsafe_buffer_pointer() == native["image"].ctypes.data
 

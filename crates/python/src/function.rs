@@ -16,7 +16,7 @@ impl Raised {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
-    /// What was raised first since this was last asked.
+    /// What was raised first since this was last called.
     pub(crate) fn take(&self) -> Option<PyErr> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -73,7 +73,12 @@ impl Loader {
         }
         let result = py.detach(|| self.lock().as_mut().map(f));
         let result = result.ok_or_else(|| PyRuntimeError::new_err("the loader is closed"))?;
-        result.map_err(|e| self.raised.take().unwrap_or_else(|| error::device(py, e)))
+        result.map_err(|error| match error {
+            Error::Load(shardtool_load::Error::Panic { .. }) => {
+                self.raised.take().unwrap_or_else(|| error::device(py, error))
+            }
+            error => error::device(py, error),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Inner>> {
@@ -95,6 +100,8 @@ impl Loader {
 
     /// Begins an iteration and gives its number: goes on where a state was loaded or an epoch set, else the next epoch.
     fn begin(&self, py: Python<'_>) -> PyResult<u64> {
+        // What other workers raised in a step that was given up.
+        self.raised.take();
         self.with(py, |inner| {
             let state = inner.state();
             if state.p == 0 {

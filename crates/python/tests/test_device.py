@@ -343,3 +343,8 @@ def test_without_a_driver(dataset, tmp_path):
 def test_options(train, options, message):
     with pytest.raises(st.OptionError, match=message):
         st.Loader(train, 8, [st.ResizeTo(8)], **options)
+
+
+def test_images_as_stored_stay_on_the_host(train):
+    with pytest.raises(st.OptionError, match="`transform`"):
+        st.Loader(train, 8, device="cuda")

@@ -166,6 +166,8 @@ class Loader:
         options["source"] = None if source is None else source._native(self._splits)
         names = ("dtype", "layout", "mean", "std", "device_memory_limit", "slots")
         on_device = {name: value for name in names if (value := options.pop(name)) is not None}
+        if device is not None and transform is None:
+            raise OptionError("`device`: images as stored stay on the host; give the steps of a `transform` as well")
         options["device"], options["local_replicas"] = _device(device, local_replicas, on_device)
         self._group = local_replicas is not None or not (device is None or isinstance(device, str))
         self._native = _shardtool.Loader(self._splits, options)

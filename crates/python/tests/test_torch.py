@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import textwrap
@@ -115,6 +116,63 @@ def test_two_processes_then_three_show_every_sample_once(dataset):
     shown = [i for run in [*first, *rest] for i in run["shown"]]
     assert sorted(shown) == list(range(COUNT))
     assert all(run["state"]["epoch"] == 1 for run in rest)
+
+
+KILLED = """
+    import datetime, json, os, sys
+    import torch.distributed as dist
+    import shardtool as st
+    from shardtool.torch import Loader
+
+    path, port, rank, world, folder = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5]
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world,
+                            timeout=datetime.timedelta(seconds=60))
+    loader = Loader(st.Dataset(path).split("train"), 8, [st.ResizeTo(8)], seed=4, remainder="mask", workers=1)
+    for step, batch in enumerate(loader):
+        shown = batch["id"][batch["valid"]].tolist()
+        # A checkpoint: everything of this step, put in place at once, as soon as every rank has made it.
+        temporary = f"{folder}/rank{rank}.step{step}.tmp"
+        with open(temporary, "w") as file:
+            json.dump({"shown": shown, "state": loader.state_dict()}, file)
+        dist.barrier()
+        os.rename(temporary, f"{folder}/rank{rank}.step{step}")
+        print(step, flush=True)
+        if step == 2:
+            # In the middle of a step, while more is loaded ahead.
+            sys.stdin.read()
+"""
+
+
+def test_two_processes_killed_and_gone_on_with_by_three(dataset, tmp_path):
+    """SIGKILL in mid-epoch: what was loaded ahead is lost with the processes, and nothing of the epoch is."""
+    port = free_port()
+    environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(KILLED), *map(str, [dataset, port, rank, 2, tmp_path])],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        for rank in range(2)
+    ]
+    try:
+        for run in runs:
+            while run.stdout.readline().strip() != "2":
+                assert run.poll() is None
+    finally:
+        for run in runs:
+            run.kill()
+    assert [run.wait() for run in runs] == [-signal.SIGKILL] * 2
+    kept = [[json.loads((tmp_path / f"rank{r}.step{s}").read_text()) for s in range(3)] for r in range(2)]
+    assert not list(tmp_path.glob("*.step3*"))
+    states = [steps[-1]["state"] for steps in kept]
+    assert states[0] == states[1] and states[0]["p"] == 48
+    rest = ranks(dataset, 3, json.dumps(states[0]), 0, free_port())
+    shown = [i for steps in kept for step in steps for i in step["shown"]]
+    shown += [i for run in rest for i in run["shown"]]
+    assert sorted(shown) == list(range(COUNT))
 
 
 def test_pixels_are_torchvisions(train):

@@ -23,11 +23,11 @@ impl Raised {
 }
 
 /// The loader's step that calls `function(image, seed)`: the image a u8 array `[H, W, 3]` of its own, the seed a number in
-/// 0…2⁶³ that belongs to sample and epoch. What it returns is the image then, or, with `None`, what it made of its
+/// 0…2³² − 2 that belongs to sample and epoch. What it returns is the image then, or, with `None`, what it made of its
 /// argument.
 pub(crate) fn custom(function: Py<PyAny>, raised: Raised) -> Custom {
     Arc::new(move |mut pixels, random| {
-        let seed = random.below(1 << 63);
+        let seed = random.below(u64::from(u32::MAX));
         let done = Python::try_attach(|py| call(py, &function, &mut pixels, seed));
         let message = match done {
             Some(Ok(())) => return,

@@ -87,7 +87,7 @@ class HorizontalFlip(Transform):
 @dataclass(frozen=True)
 class Function:
     """A function of your own, the last step: `function(image, seed)` gets the finished image, u8 `[H, W, 3]`, a copy that it
-    may change and keep, and a seed that belongs to this sample in this epoch, whatever thread, batch or rank it is in.
+    may change and keep, and a seed (32 bits) that belongs to this sample in this epoch, whatever thread, batch or rank it is in.
     It returns the image, in the size and type that it got, or `None` when it changed its argument in place. Any callable
     that is no `Transform` may stand in its place.
 

@@ -77,6 +77,10 @@ pub struct Images {
     pub pipeline: Pipeline,
     /// The user's own function, called on each finished image.
     pub custom: Option<Custom>,
+    /// Feature that holds a label map beside each image (a segmentation mask: a grey or palette PNG of the image's size,
+    /// one number a pixel). It goes through the same crop, resize and flip, the nearest value taken, never a mixture;
+    /// batches have it as [`Batch::masks`](crate::Batch::masks).
+    pub mask: Option<String>,
     /// Whether the EXIF orientation is applied.
     pub apply_orientation: bool,
     /// How large a stored image may be.
@@ -89,7 +93,14 @@ pub struct Images {
 impl Images {
     /// Images by these steps, as coded (orientation not applied).
     pub fn new(pipeline: Pipeline) -> Self {
-        Images { pipeline, custom: None, apply_orientation: false, limits: Limits::default(), reducing_gap: Some(2.0) }
+        Images {
+            pipeline,
+            custom: None,
+            mask: None,
+            apply_orientation: false,
+            limits: Limits::default(),
+            reducing_gap: Some(2.0),
+        }
     }
 }
 

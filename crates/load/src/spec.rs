@@ -2,8 +2,8 @@
 
 use crate::ahead;
 use crate::bad::OnBad;
-use crate::columns::Column;
-use crate::config::{Config, Content};
+use crate::columns::{self, Column};
+use crate::config::{Config, Content, Images};
 use crate::error::{Error, Result};
 use crate::input::Input;
 use shardtool_order::{Plan, Replicas, ResumeState, Source};
@@ -60,6 +60,9 @@ impl Spec {
         let replicas = Replicas { world, batch, policy: config.policy, remainder };
         let plan = Arc::new(Plan::new(source, config.order, config.seed, replicas, &input.shard_records())?);
         let columns = Column::settle(config.columns.as_deref(), &input)?;
+        if let Content::Images(Images { mask: Some(feature), .. }) = &config.content {
+            columns::check_mask(feature, &input)?;
+        }
         let mean = input.bytes() / input.len().max(1);
         Ok(Spec {
             fingerprint: input.fingerprint(),
@@ -88,15 +91,24 @@ impl Spec {
         }
     }
 
-    /// Bytes of one row's pixels.
-    pub(crate) fn row_bytes(&self) -> usize {
+    /// Bytes of one row's image.
+    pub(crate) fn image_bytes(&self) -> usize {
         self.image_size().map_or(0, |(height, width)| height * width * 3)
+    }
+
+    /// Bytes of one row's label map.
+    pub(crate) fn mask_bytes(&self) -> usize {
+        match &self.content {
+            Content::Images(Images { mask: Some(_), .. }) => self.image_bytes() / 3,
+            _ => 0,
+        }
     }
 
     /// Bytes of a batch, ragged values and records read into memory apart.
     pub(crate) fn batch_bytes(&self) -> u64 {
         // Beside pixels and columns a row has its plan, its id, its flag and its lock: under 200 bytes.
-        let row = self.row_bytes() as u64 + self.columns.iter().map(Column::row_bytes).sum::<u64>() + 200;
+        let pixels = (self.image_bytes() + self.mask_bytes()) as u64;
+        let row = pixels + self.columns.iter().map(Column::row_bytes).sum::<u64>() + 200;
         row * self.batch as u64
     }
 

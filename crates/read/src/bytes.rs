@@ -130,7 +130,12 @@ impl FileBytes {
         if range.end > self.len || range.start > range.end {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
-        buffer.resize((range.end - range.start) as usize, 0);
+        let length = (range.end - range.start) as usize;
+        if buffer.capacity() < length {
+            // No more than is needed: who reads counts it.
+            *buffer = Vec::with_capacity(length);
+        }
+        buffer.resize(length, 0);
         match &self.source {
             Source::Map(map) => buffer.copy_from_slice(&map[range.start as usize..range.end as usize]),
             Source::File(file) => file.read_exact_at(buffer, range.start)?,

@@ -3,6 +3,7 @@
 #[path = "../dataset/mod.rs"]
 mod dataset;
 mod epochs;
+mod masks;
 mod samples;
 mod statistics;
 mod trouble;

@@ -225,6 +225,10 @@ fn own_bytes(record: &Record) -> u64 {
 impl Drop for Slot {
     fn drop(&mut self) {
         let Some(mut memory) = self.memory.take() else { return };
+        if self.engine.spec.release {
+            let records = self.table.take().into_iter().flat_map(|table| table.records).flatten();
+            records.for_each(|record| record.shard().release(record.row()));
+        }
         memory.images.iter_mut().chain(&mut memory.masks).for_each(Rows::reset);
         self.engine.give_back(self.lane, memory);
     }

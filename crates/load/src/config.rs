@@ -51,12 +51,25 @@ pub struct Config {
     pub depth: Option<usize>,
     /// Bytes of records that the system is asked to read ahead of the workers; 0 turns it off.
     pub read_ahead: u64,
+    /// What happens to a record's pages in the system's page cache once its sample is made.
+    pub page_cache: PageCache,
     /// Epochs after which [`Loader::next_batch`](crate::Loader::next_batch) gives nothing more; `None` never ends.
     pub epochs: Option<u64>,
     /// How long `next_batch` waits when the caller holds every batch, before it errs.
     pub starve_after: Duration,
     /// Where the memory of images comes from.
     pub alloc: Arc<dyn BatchAlloc>,
+}
+
+/// What happens to the pages of records in the system's page cache. They are not the process's memory, and the system gives
+/// them up when memory is short; a container's statistics may show them all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PageCache {
+    /// They stay: other ranks and the next epoch want them.
+    #[default]
+    Keep,
+    /// They are given up at once: for a dataset much larger than memory, beside programs whose own files should stay cached.
+    Release,
 }
 
 /// What of each record is delivered.
@@ -151,6 +164,7 @@ impl Config {
             workers: None,
             depth: None,
             read_ahead: 64 << 20,
+            page_cache: PageCache::Keep,
             epochs: None,
             starve_after: Duration::from_secs(10),
             alloc: Arc::new(HostAlloc),

@@ -54,7 +54,7 @@ pub use bad::{BadSample, Fault, OnBad};
 pub use batch::Batch;
 pub use budget::{Arithmetic, Limit, LimitSource};
 pub use columns::Values;
-pub use config::{ColumnSpec, Config, Content, Images, Layout};
+pub use config::{ColumnSpec, Config, Content, Images, Layout, PageCache};
 pub use error::{Error, Result};
 pub use loader::{LoadPlan, Loader};
 pub use memory::{BatchAlloc, BatchBuffer, HostAlloc};

@@ -3,7 +3,7 @@
 use crate::ahead;
 use crate::bad::OnBad;
 use crate::columns::{self, Column};
-use crate::config::{Config, Content, Images};
+use crate::config::{Config, Content, Images, PageCache};
 use crate::error::{Error, Result};
 use crate::input::Input;
 use shardtool_order::{Plan, Replicas, ResumeState, Source};
@@ -24,6 +24,8 @@ pub(crate) struct Spec {
     pub(crate) max_bad: u64,
     pub(crate) epochs: Option<u64>,
     pub(crate) starve_after: Duration,
+    /// Pages of records are given up when their samples are made.
+    pub(crate) release: bool,
     /// Samples that the system reads ahead of the workers.
     pub(crate) ahead: usize,
 }
@@ -74,6 +76,7 @@ impl Spec {
             max_bad: config.max_bad.unwrap_or((input.len() / 100).max(16)),
             epochs: config.epochs,
             starve_after: config.starve_after,
+            release: config.page_cache == PageCache::Release,
             ahead: ahead::samples(config.read_ahead, mean),
             plan,
             input,

@@ -138,6 +138,9 @@ impl Worker {
         let spec = &engine.spec;
         let at = spec.input.locate(id).map_err(Error::from)?;
         let shard = at.open().map_err(|e| trouble(id, &at, e.into()))?;
+        if spec.release {
+            shard.read_exactly();
+        }
         // Where records are read into memory, room for this one is asked for before.
         let own = match spec.content {
             Content::Images(_) if shard.bytes().mapped().is_none() => {
@@ -169,10 +172,15 @@ impl Worker {
         };
         engine.meters.bytes.fetch_add(record.data().len() as u64, Ordering::Relaxed);
         (making.out.id, making.out.valid) = (id as i64, true);
-        match spec.content {
-            Content::Records => making.out.record = Some(record),
-            Content::Images(_) if own > engine.keep => {}
-            Content::Images(_) | Content::Columns => self.buffer = record.into_buffer(),
+        if let Content::Records = spec.content {
+            making.out.record = Some(record);
+            return Ok(());
+        }
+        if own <= engine.keep {
+            self.buffer = record.into_buffer();
+        }
+        if spec.release {
+            shard.release(at.row);
         }
         Ok(())
     }

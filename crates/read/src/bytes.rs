@@ -1,12 +1,13 @@
 //! Bytes of a file, mapped or read: the same answers either way.
 
 use crate::{Error, Result};
-use memmap2::{Advice, Mmap};
+use memmap2::{Advice, Mmap, UncheckedAdvice};
 use std::borrow::Cow;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// How the bytes of shards and indexes are reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,6 +53,8 @@ impl Access {
 pub struct FileBytes {
     source: Source,
     len: u64,
+    /// The mapped file, opened again where its pages are to be given up.
+    reopened: OnceLock<Option<File>>,
 }
 
 #[derive(Debug)]
@@ -84,7 +87,7 @@ impl FileBytes {
         } else {
             Source::File(file)
         };
-        Ok(FileBytes { source, len })
+        Ok(FileBytes { source, len, reopened: OnceLock::new() })
     }
 
     /// Length of the file when it was opened, in bytes.
@@ -154,6 +157,48 @@ impl FileBytes {
                 let length = std::num::NonZeroU64::new(length);
                 let _ = rustix::fs::fadvise(file, range.start, length, rustix::fs::Advice::WillNeed);
             }
+        }
+    }
+
+    /// Prepares for giving up pages: from now on the system reads just what is touched or asked for ahead, not what lies
+    /// around it, which would bring back what was given up. `path` is the file's.
+    pub(crate) fn read_exactly(&self, path: &Path) {
+        self.reopened.get_or_init(|| match &self.source {
+            Source::Map(map) => {
+                let _ = map.advise(Advice::Random);
+                File::open(path).ok()
+            }
+            Source::File(file) => {
+                let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
+                None
+            }
+        });
+    }
+
+    /// Gives the range's pages up: out of this process, and, unless another process maps them, out of the page cache. For
+    /// data that will not be read again soon on a machine whose page cache others need. Only a hint; whole pages are given
+    /// up, those at the ends too, and come back when they are read. Does nothing for a mapped file before
+    /// [`FileBytes::read_exactly`].
+    pub(crate) fn release(&self, range: Range<u64>) {
+        const PAGE: u64 = 4096;
+        let (start, end) = (range.start / PAGE * PAGE, range.end.next_multiple_of(PAGE).min(self.len));
+        let Some(length) = end.checked_sub(start).and_then(std::num::NonZeroU64::new) else { return };
+        let file = match &self.source {
+            Source::File(file) => Some(file),
+            Source::Map(map) => {
+                // SAFETY: the mapping is shared and read-only, so that dropped pages come back with the file's bytes: what
+                // anybody reads through it stays the same.
+                let dropped = unsafe {
+                    map.unchecked_advise_range(UncheckedAdvice::DontNeed, start as usize, length.get() as usize)
+                };
+                let _ = dropped;
+                self.reopened.get().and_then(Option::as_ref)
+            }
+        };
+        if let Some(file) = file {
+            // The end is rounded up: the last page of a file is whole to the page cache.
+            let length = std::num::NonZeroU64::new(length.get().next_multiple_of(PAGE));
+            let _ = rustix::fs::fadvise(file, start, length, rustix::fs::Advice::DontNeed);
         }
     }
 }

@@ -129,6 +129,20 @@ impl Shard {
         })
     }
 
+    /// Prepares for [`Shard::release`]: from now on the system reads just what is touched or asked for ahead, not what
+    /// lies around it. Cheap when it was called before.
+    pub fn read_exactly(&self) {
+        self.bytes.read_exactly(&self.path);
+    }
+
+    /// Gives up the pages of a record in the page cache: a hint that it will not be read again soon. Takes
+    /// [`Shard::read_exactly`] before the first record is read.
+    pub fn release(&self, row: u64) {
+        if let Ok(range) = self.frame(row) {
+            self.bytes.release(range);
+        }
+    }
+
     /// A record, checked. `buffer` is memory to use where the file is not mapped; [`Record::into_buffer`] gives it back.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 mod dataset;
 mod epochs;
 mod masks;
+mod page_cache;
 mod samples;
 mod statistics;
 mod trouble;

@@ -1,5 +1,6 @@
 //! `shardtool bench`.
 
+use crate::device::{DeviceArguments, OnDevice};
 use crate::load::LoadArguments;
 use crate::status::Status;
 use crate::text;
@@ -11,11 +12,14 @@ use std::time::Instant;
 /// Measure the loader: images/s, processor time, memory, and which stage bounds the rate
 ///
 /// Runs an epoch to warm up, then the epochs that count. The work is that of training (RandomResizedCrop, flip), of
-/// evaluation (Resize, CenterCrop), or reading records alone.
+/// evaluation (Resize, CenterCrop), or reading records alone. With --device batches end there, normalised with ImageNet's
+/// mean and standard deviation.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     load: LoadArguments,
+    #[command(flatten)]
+    device: DeviceArguments,
     /// Epochs that count
     #[arg(long, default_value_t = 3, value_name = "N")]
     epochs: u64,
@@ -37,41 +41,88 @@ struct Measured {
     peak_anonymous: Option<u64>,
 }
 
+/// Where batches end.
+enum End {
+    Host(Loader),
+    Device(Box<OnDevice>),
+}
+
+impl End {
+    /// Rows with a sample of the next batch; `None` at an epoch's end.
+    fn next(&mut self) -> anyhow::Result<Option<u64>> {
+        match self {
+            End::Host(loader) => {
+                Ok(loader.next_batch()?.map(|batch| batch.valid().iter().filter(|v| **v).count() as u64))
+            }
+            End::Device(device) => device.next(),
+        }
+    }
+
+    fn stats(&self) -> Stats {
+        match self {
+            End::Host(loader) => loader.stats(),
+            End::Device(device) => device.stats(),
+        }
+    }
+
+    fn device(&self) -> Option<&OnDevice> {
+        match self {
+            End::Host(_) => None,
+            End::Device(device) => Some(device),
+        }
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
     let config = arguments.load.config()?;
     let start = Instant::now();
-    let mut loader = Loader::new(&config)?;
+    let mut end = match arguments.device.loader(&config)? {
+        Some(device) => End::Device(Box::new(device)),
+        None => End::Host(Loader::new(&config)?),
+    };
     let mut first_batch = None;
     let mut peak = anonymous();
     let mut samples = 0;
-    let mut epoch = |loader: &mut Loader| -> anyhow::Result<u64> {
+    let mut epoch = |end: &mut End| -> anyhow::Result<u64> {
         let mut valid = 0;
-        while let Some(batch) = loader.next_batch()? {
+        while let Some(rows) = end.next()? {
             first_batch.get_or_insert_with(|| start.elapsed().as_secs_f64());
-            valid += batch.valid().iter().filter(|v| **v).count() as u64;
+            valid += rows;
             peak = peak.max(anonymous());
         }
         Ok(valid)
     };
-    epoch(&mut loader)?;
-    let (before, warm, processor) = (loader.stats(), Instant::now(), processor_seconds());
+    epoch(&mut end)?;
+    let uploaded = |end: &End| end.device().map_or(0, OnDevice::uploaded);
+    let (before, warm, processor, up) = (end.stats(), Instant::now(), processor_seconds(), uploaded(&end));
     for _ in 0..arguments.epochs.max(1) {
-        samples += epoch(&mut loader)?;
+        samples += epoch(&mut end)?;
     }
     let (seconds, processor) = (warm.elapsed().as_secs_f64(), processor_seconds() - processor);
-    let stats = loader.stats().since(&before);
+    let stats = end.stats().since(&before);
     let first_batch = first_batch.unwrap_or_default();
     let measured = Measured { first_batch, samples, seconds, processor, peak_anonymous: peak };
+    let uploaded = end.device().map(|device| (device, uploaded(&end) - up));
     let mut out = std::io::stdout().lock();
     if arguments.json {
-        writeln!(out, "{:#}", document(&measured, &stats))?;
+        let mut document = document(&measured, &stats);
+        if let Some((device, bytes)) = uploaded {
+            document["device"] = device.document(bytes, seconds);
+        }
+        writeln!(out, "{document:#}")?;
     } else {
-        print(arguments, &measured, &stats, &mut out)?;
+        print(&measured, &stats, &mut out)?;
+        if let Some((device, bytes)) = uploaded {
+            device.print(bytes, seconds, &mut out)?;
+        }
+        if arguments.prometheus {
+            write!(out, "{}", stats.to_prometheus())?;
+        }
     }
     Ok(if stats.bad > 0 { Status::Finding } else { Status::Good })
 }
 
-fn print(arguments: &Arguments, m: &Measured, stats: &Stats, out: &mut impl Write) -> anyhow::Result<()> {
+fn print(m: &Measured, stats: &Stats, out: &mut impl Write) -> anyhow::Result<()> {
     let rate = m.samples as f64 / m.seconds;
     writeln!(
         out,
@@ -101,9 +152,6 @@ fn print(arguments: &Arguments, m: &Measured, stats: &Stats, out: &mut impl Writ
     writeln!(out, "{}", stats.verdict())?;
     if stats.bad > 0 {
         writeln!(out, "{}: `shardtool verify --decode` lists them", text::plural(stats.bad, "bad sample"))?;
-    }
-    if arguments.prometheus {
-        write!(out, "{}", stats.to_prometheus())?;
     }
     Ok(())
 }

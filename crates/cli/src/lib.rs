@@ -9,6 +9,7 @@
 //! | `extract` | images back into folders |
 //! | `verify` | check everything |
 //! | `plan`, `bench` | what a loader would do, and how fast it is |
+//! | `device` | what `info` and `bench` do with CUDA devices |
 //! | `demo` | all of the above on photographs of its own making |
 //! | `status` | exit statuses, errors as a person reads them |
 //! | `progress`, `text` | how things look in a terminal |
@@ -16,6 +17,7 @@
 
 mod bench;
 mod demo;
+mod device;
 mod entries;
 mod extract;
 mod index;

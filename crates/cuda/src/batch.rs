@@ -1,5 +1,5 @@
 use crate::dlpack::{self, Exported};
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::feed::Rows;
 use crate::output::Output;
 use crate::parts::{Part, Parts, Value};
@@ -45,6 +45,24 @@ impl DeviceBatch {
     /// N of `cuda:N`.
     pub fn ordinal(&self) -> usize {
         self.held.slot().ready.context().ordinal()
+    }
+
+    /// Bytes of the pixels as they travelled: u8, N·H·W·3.
+    pub fn pixel_bytes(&self) -> usize {
+        self.parts.pixel_bytes()
+    }
+
+    /// Makes the host wait until the batch is there. Who uses it on a stream has no need to: see [`DeviceBatch::view`].
+    ///
+    /// # Errors
+    /// Errors of the driver.
+    pub fn synchronize(&self) -> Result<()> {
+        self.held.slot().ready.synchronize().doing("waiting for a batch")
+    }
+
+    /// Names of the columns that have an array here.
+    pub fn columns(&self) -> impl Iterator<Item = &str> {
+        self.parts.columns()
     }
 
     /// Shape of an array.

@@ -151,6 +151,11 @@ impl Parts {
         self.ids.bytes.start..self.total
     }
 
+    /// Names of the columns that travel.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|(name, _)| name.as_str())
+    }
+
     pub(crate) fn place(&self, part: Part<'_>) -> Result<&Place> {
         match part {
             Part::Images => Ok(&self.images),

@@ -56,7 +56,7 @@ pub use budget::{Arithmetic, Limit, LimitSource};
 pub use columns::Values;
 pub use config::{ColumnSpec, Config, Content, Images, Layout, PageCache};
 pub use error::{Error, Result};
-pub use loader::{LoadPlan, Loader};
+pub use loader::{LoadPlan, Loader, Monitor};
 pub use memory::{BatchAlloc, BatchBuffer, HostAlloc};
 pub use stats::{Stage, Stats};
 pub use tune::Why;

@@ -150,6 +150,27 @@ impl Loader {
     pub fn bad_samples(&self) -> Vec<Arc<BadSample>> {
         self.engine.bad.list()
     }
+
+    /// The same two, for whoever gives the loader itself away to another thread.
+    pub fn monitor(&self) -> Monitor {
+        Monitor(self.engine.clone())
+    }
+}
+
+/// Looks at a loader from elsewhere. Keeps no worker alive; after the loader's end it says how things stood.
+#[derive(Clone)]
+pub struct Monitor(Arc<Engine>);
+
+impl Monitor {
+    /// As [`Loader::stats`].
+    pub fn stats(&self) -> Stats {
+        self.0.stats()
+    }
+
+    /// As [`Loader::bad_samples`].
+    pub fn bad_samples(&self) -> Vec<Arc<BadSample>> {
+        self.0.bad.list()
+    }
 }
 
 /// What a configuration comes to.

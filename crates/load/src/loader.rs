@@ -6,6 +6,7 @@ use crate::budget::{Arithmetic, DEPTH, Reservation};
 use crate::config::Config;
 use crate::engine::{Delivery, Engine};
 use crate::error::{Error, Result};
+use crate::share::{self, Share};
 use crate::spec::Spec;
 use crate::stats::Stats;
 use crate::tune::{Fixed, Tuning};
@@ -83,6 +84,15 @@ impl Loader {
         let (spec, memory) = settle(config, &[config.replica.rank()])?;
         let schedule = spec.plan.schedule().clone();
         Ok(LoadPlan { schedule, memory })
+    }
+
+    /// What each replica of a configuration will do in an epoch, in order of their ranks. Takes time in proportion to the
+    /// samples (some 10 million a second); opens no shard.
+    ///
+    /// # Errors
+    /// As [`Loader::new`], but for memory.
+    pub fn shares(config: &Config) -> Result<Vec<Share>> {
+        share::shares(config)
     }
 
     /// The next batch; `None` at an epoch's end, after which the next call begins the next epoch. Waits for it.

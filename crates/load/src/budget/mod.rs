@@ -147,8 +147,7 @@ impl fmt::Display for Arithmetic {
             write!(f, " - {} anonymous - {} of other loaders", mib(*anonymous), mib(*others))?;
         }
         write!(f, "; the least is {} = {lanes} replica(s) x 2 batches x {}", mib(floor), mib(*batch))?;
-        write!(f, " + {} of decode scratch + {} of ids", mib(*scratch), mib(*source))?;
-        write!(f, ": take a smaller batch or image, or allow more memory")
+        write!(f, " + {} of decode scratch + {} of ids", mib(*scratch), mib(*source))
     }
 }
 

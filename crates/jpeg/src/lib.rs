@@ -54,4 +54,4 @@ pub use decoder::{Decoder, Outcome, Path};
 pub use error::{Damage, Error, Feature, Result};
 pub use header::{Color, Component, Header, Limits, Process};
 pub use layout::{Rect, Request, Scale};
-pub use relayout::relayout;
+pub use relayout::{Relaid, relayout};

@@ -8,17 +8,27 @@ use crate::segments::{self, APP0, APP1, APP14, DHT, DQT, EOI, SOI, SOS};
 use crate::standard::ZIGZAG;
 use crate::symbols::{Symbols, table};
 
+/// An image in its new layout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Relaid {
+    /// The new image.
+    pub jpeg: Vec<u8>,
+    /// Whether the original held its coefficients in several scans (progressive, or a scan for each component), so that it
+    /// had no entry points: the new image has.
+    pub opened: bool,
+}
+
 /// Writes `jpeg` anew as one sequential scan of all components with optimal Huffman tables and no restart markers.
 /// Coefficients and quantisation tables stay as they are, so the pixels do: the result is read again and compared before
 /// it is returned. Of the metadata only what changes the picture is kept: JFIF, Adobe, and an EXIF segment with nothing
 /// but the orientation, if that is not the usual one.
 ///
-/// The result is smaller for almost all images, but not always: compare.
+/// A sequential image almost always becomes smaller, a progressive one mostly larger: compare.
 ///
 /// # Errors
 /// What is wrong with the image; [`Error::Unsupported`] for what a sequential scan of 8-bit samples cannot hold;
 /// [`Error::Relayout`] if the comparison fails.
-pub fn relayout(jpeg: &[u8], decoder: &mut Decoder) -> Result<Vec<u8>> {
+pub fn relayout(jpeg: &[u8], decoder: &mut Decoder) -> Result<Relaid> {
     let symbols = Symbols::read(jpeg, decoder)?;
     let header = &symbols.header;
     // No table of colour where there is none.
@@ -43,7 +53,7 @@ pub fn relayout(jpeg: &[u8], decoder: &mut Decoder) -> Result<Vec<u8>> {
     out.extend([0xff, EOI]);
 
     match Symbols::read(&out, decoder)? == symbols {
-        true => Ok(out),
+        true => Ok(Relaid { jpeg: out, opened: symbols.several_scans }),
         false => Err(Error::Relayout),
     }
 }
@@ -180,7 +190,7 @@ mod tests {
                     continue;
                 }
                 let jpeg = std::fs::read(&path).unwrap();
-                let Ok(again) = relayout(&jpeg, &mut decoder) else { continue };
+                let Ok(Relaid { jpeg: again, .. }) = relayout(&jpeg, &mut decoder) else { continue };
                 let (header, quant, a) = coefficients(&jpeg).unwrap();
                 let (_, quant_again, b) = coefficients(&again).unwrap();
                 let n = header.components().len();

@@ -32,6 +32,8 @@ pub(crate) struct Symbols {
     pub all: Vec<Symbol>,
     /// How often each occurs, by table.
     pub counts: [[u32; 256]; TABLES],
+    /// Whether the image holds them in several scans.
+    pub several_scans: bool,
     predictors: [i16; 3],
 }
 
@@ -68,6 +70,7 @@ impl Symbols {
             // A little more than most images need, and less than their coefficients take.
             all: Vec::with_capacity(jpeg.len() * 3 / 2),
             counts: [[0; 256]; TABLES],
+            several_scans: shape.is_none(),
             predictors: [0; 3],
         };
         match shape {

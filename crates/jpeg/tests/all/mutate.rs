@@ -77,7 +77,7 @@ fn execute(image: &[u8], hints: &[u8], state: &mut u64, decoders: &mut [Decoder;
             if random(state).is_multiple_of(8) {
                 match relayout(&jpeg, fast) {
                     Ok(again) => {
-                        let again = decode(fast, &again, None, &whole(scale));
+                        let again = decode(fast, &again.jpeg, None, &whole(scale));
                         assert!(again.as_ref() == Ok(pixels), "re-layout changes pixels");
                     }
                     Err(e) => assert!(e != Error::Relayout, "re-layout changes coefficients"),

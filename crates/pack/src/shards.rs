@@ -6,7 +6,7 @@ use crate::index_writer::{IndexWriter, Indexed, Payload};
 use crate::optimize::Optimized;
 use crate::ordered::{Window, ordered};
 use crate::pack::{Progress, Step, after};
-use crate::record::{Record, RecordWriter};
+use crate::record::{self, Record, RecordWriter};
 use crate::target::Target;
 use crate::{Error, OnError, Options, PixelStore, Plan, Reason, Rejection, reject};
 use shardtool_format::manifest::Shard;
@@ -124,11 +124,11 @@ impl Writer<'_> {
         }
         let open = self.open.as_mut().expect("opened above");
         match record {
-            Ok(record) => {
-                open.index.push(record.data(), record.data_crc)?;
-                open.file.write(&record.frame)?;
-                self.optimized.add(&record.outcome);
-                Ok(Some(record.frame))
+            Ok(Record { frame, data_crc, entries, outcome }) => {
+                open.index.push_with_entries(record::data(&frame), data_crc, entries)?;
+                open.file.write(&frame)?;
+                self.optimized.add(&outcome);
+                Ok(Some(frame))
             }
             Err(reason) => {
                 let rejection = Rejection { input: key.to_owned(), reason };

@@ -3,15 +3,24 @@
 
 use crate::commit::{self, Temporary};
 use crate::index_writer::{IndexWriter, Indexed, Payload};
+use crate::optimize::Optimized;
 use crate::ordered::{Window, ordered};
 use crate::pack::{Progress, Step, after};
-use crate::record::{Record, RecordWriter};
+use crate::record::{self, Record, RecordWriter};
 use crate::target::Target;
 use crate::{Error, OnError, Options, PixelStore, Plan, Reason, Rejection, reject};
 use shardtool_format::manifest::Shard;
 use shardtool_format::names;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// Shards that were written.
+pub(crate) struct Written {
+    /// Each shard's number and its line in the manifest.
+    pub(crate) shards: Vec<(usize, Shard)>,
+    /// What a better layout of JPEGs gained.
+    pub(crate) optimized: Optimized,
+}
 
 /// Writes the shards with these numbers. A shard is made durable while the next one is written.
 ///
@@ -23,7 +32,7 @@ pub(crate) fn write(
     target: &Target,
     progress: &dyn Progress,
     left: &[usize],
-) -> Result<Vec<(usize, Shard)>, Error> {
+) -> Result<Written, Error> {
     let positions: Vec<_> = left.iter().map(|shard| plan.positions(*shard)).collect();
     let mut end = 0;
     let ends: Vec<usize> = positions
@@ -49,7 +58,8 @@ pub(crate) fn write(
     let (finished, to_commit) = sync_channel(1);
     std::thread::scope(|scope| {
         let committer = scope.spawn(|| commit_all(target, progress, to_commit));
-        let mut writer = Writer { options, target, left, ends: &ends, next: 0, open: None, finished };
+        let optimized = Optimized::default();
+        let mut writer = Writer { options, target, left, ends: &ends, next: 0, open: None, optimized, finished };
         let written = ordered(
             options.jobs,
             end,
@@ -67,10 +77,11 @@ pub(crate) fn write(
             },
         )
         .and_then(|()| writer.close(end));
+        let optimized = std::mem::take(&mut writer.optimized);
         drop(writer);
         let committed = committer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         // The committer's error is the cause where both have one.
-        committed.and_then(|shards| written.map(|()| shards))
+        committed.and_then(|shards| written.map(|()| Written { shards, optimized }))
     })
 }
 
@@ -85,6 +96,7 @@ struct Writer<'a> {
     /// The next of them to be opened.
     next: usize,
     open: Option<Open>,
+    optimized: Optimized,
     finished: SyncSender<Finished>,
 }
 
@@ -112,10 +124,11 @@ impl Writer<'_> {
         }
         let open = self.open.as_mut().expect("opened above");
         match record {
-            Ok(record) => {
-                open.index.push(record.data(), record.data_crc)?;
-                open.file.write(&record.frame)?;
-                Ok(Some(record.frame))
+            Ok(Record { frame, data_crc, entries, outcome }) => {
+                open.index.push_with_entries(record::data(&frame), data_crc, entries)?;
+                open.file.write(&frame)?;
+                self.optimized.add(&outcome);
+                Ok(Some(frame))
             }
             Err(reason) => {
                 let rejection = Rejection { input: key.to_owned(), reason };

@@ -3,6 +3,7 @@
 mod adopt;
 mod bad_input;
 mod made;
+mod optimize;
 mod packing;
 mod repair;
 mod resume;

@@ -41,7 +41,7 @@ mod verify;
 mod guide {}
 
 pub use entries::entry_points;
-pub use progress::Images;
+pub use progress::{Images, Progress};
 pub use size::parse as parse_size;
 
 use clap::{Parser, Subcommand};

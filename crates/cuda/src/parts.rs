@@ -46,7 +46,8 @@ impl Element {
         }
     }
 
-    fn name(self) -> &'static str {
+    /// `float16`, `int64`, `bool` …
+    pub fn name(self) -> &'static str {
         match self {
             Element::Pixel(dtype) => dtype.name(),
             Element::U8 => "uint8",

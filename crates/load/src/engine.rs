@@ -278,10 +278,12 @@ impl Engine {
         }
     }
 
-    /// Ends a batch with an error: what comes before it is still delivered, nothing after it is begun.
+    /// Ends a batch with an error: what comes before it is still delivered, nothing after it is begun. A batch that was
+    /// given up, or has failed before, ends nothing: the lane may be elsewhere since.
     pub(crate) fn fail(&self, slot: &Slot, error: Error) {
+        let mut state = self.lock();
+        state.lanes[slot.lane].stopped |= !slot.is_void();
         slot.fail(error);
-        self.lock().lanes[slot.lane].stopped = true;
     }
 
     /// The lane's next batch; waits for it, and asks from time to time whether to go on waiting.
@@ -304,6 +306,7 @@ impl Engine {
                     if let Some(error) = slot.failure() {
                         // What is dropped here takes the lock.
                         let rest = std::mem::take(&mut lane.queue);
+                        rest.iter().for_each(Item::make_void);
                         drop(state);
                         drop((rest, slot));
                         return Err(error);

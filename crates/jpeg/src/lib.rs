@@ -42,6 +42,8 @@ mod plain;
 mod progression;
 mod raster;
 mod reader;
+#[cfg(target_arch = "x86_64")]
+mod reduced_avx2;
 mod relayout;
 mod segments;
 mod sequential;

@@ -1,6 +1,7 @@
 //! Packs, adopts and repairs folders made for the purpose, and reads what was written without the code under test.
 
 mod adopt;
+mod archives;
 mod bad_input;
 mod made;
 mod packing;

@@ -318,6 +318,28 @@ pub enum Error {
         path: PathBuf,
     },
 
+    // Exports.
+    /// The destination of an export is there.
+    #[error("{} is there and not empty; name a folder that does not exist yet, or put the files into it with --force",
+        .path.display())]
+    ExportInTheWay {
+        /// The destination.
+        path: PathBuf,
+    },
+    /// The dataset that is exported cannot be read.
+    #[error(transparent)]
+    Read(#[from] shardtool_read::Error),
+
+    /// A Parquet file that cannot be written.
+    #[cfg(feature = "parquet")]
+    #[error("cannot write {}: {source}", .path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: parquet::errors::ParquetError,
+    },
+
     // The rest.
     /// An input cannot be packed, and [`crate::OnError::Fail`] was asked for.
     #[error("{}: {}", .0.input, .0.reason)]

@@ -28,6 +28,7 @@
 //! | `class_names` | class names, told by the records |
 //! | [`mod@adopt`] | existing TFRecord files become a dataset |
 //! | `salvage` | the good records of a damaged shard, and what lies between them |
+//! | `export` | a dataset in other people's formats |
 //! | [`mod@repair`] | index and manifest from the records; what is left of a damaged shard |
 #![forbid(unsafe_code)]
 
@@ -37,6 +38,7 @@ mod catalogue;
 mod class_names;
 mod commit;
 mod error;
+mod export;
 mod frames;
 mod index_writer;
 mod options;
@@ -57,6 +59,7 @@ mod target;
 pub use adopt::{AdoptOptions, Conventions, adopt};
 pub use catalogue::Difference;
 pub use error::{Compression, Error, MdsProblem};
+pub use export::{ExportKind, ExportOptions, Exported, export};
 pub use index_writer::{EntryPoints, IndexWriter, Indexed, Payload};
 pub use options::{OnError, Options, PixelStore, Resize, Shards};
 pub use pack::{Progress, Step, Summary, pack};

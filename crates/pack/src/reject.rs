@@ -115,6 +115,21 @@ pub enum Reason {
     #[cfg(feature = "parquet")]
     #[error("the file is damaged: {0}; what follows in it is lost")]
     Parquet(parquet::errors::ParquetError),
+    /// A record of a dataset that cannot be read.
+    #[error(transparent)]
+    Read(#[from] shardtool_read::Error),
+    /// A record of a dataset that holds no image.
+    #[error("it holds no image")]
+    WithoutImage,
+    /// Bytes that are no text, where the other format has only text.
+    #[error("its `{field}` is a list of bytes that are no text")]
+    NoText {
+        /// The field.
+        field: String,
+    },
+    /// A name that the file system refuses.
+    #[error("its file cannot be made: {0}")]
+    Place(io::Error),
     /// An archive whose offsets go back.
     #[error("the file is damaged: a sample at byte {offset}, before byte {at}; what follows in it is lost")]
     Offset {

@@ -105,7 +105,9 @@ impl Roles {
         let mut columns: Columns =
             sample.fields.drain(..).filter(|(name, _)| !name.is_empty()).map(|(n, v)| (n.into_owned(), v)).collect();
         let own = sample.key.take().map(|key| key.into_owned()).filter(|_| !self.key_given);
-        let key = own.or_else(|| self.key.iter().find_map(|name| key(columns.get(name)?)));
+        // A field that our own exports write knows the key better than a tar's names do.
+        let ours = columns.get(names::IMAGE_KEY).and_then(key).filter(|_| !self.key_given);
+        let key = ours.or(own).or_else(|| self.key.iter().find_map(|name| key(columns.get(name)?)));
         let label = self.label.iter().find_map(|name| Some((name, label(columns.get(name)?)?)));
         let label = label.map(|(name, label)| {
             columns.remove(&name.clone());

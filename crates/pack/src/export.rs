@@ -134,7 +134,8 @@ impl<'a> Run<'a> {
     fn new(split: &'a Split, folder: &'a Path, options: &ExportOptions) -> Result<Self, Error> {
         let kind = options.kind;
         let places = match kind {
-            ExportKind::Webdataset | ExportKind::Folder => Places::new(split)?,
+            // A dot ends the key of a WebDataset sample.
+            ExportKind::Webdataset | ExportKind::Folder => Places::new(split, kind == ExportKind::Webdataset)?,
             ExportKind::Tfrecord { .. } | ExportKind::Parquet => Places::default(),
         };
         #[cfg(feature = "parquet")]

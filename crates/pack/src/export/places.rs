@@ -13,28 +13,32 @@ const EXTENSIONS: [&str; 9] = ["jpg", "jpeg", "png", "webp", "gif", "bmp", "tif"
 pub(super) struct Places {
     /// Hashes of names that more than one record has, sorted.
     repeated: Box<[u64]>,
+    /// Names have no dot in their last part.
+    dotless: bool,
 }
 
 impl Places {
+    /// The names of a split's records; `dotless` ones have no dot in their last part.
+    ///
     /// # Errors
     /// [`Error::Read`].
-    pub(super) fn new(split: &Split) -> Result<Self, Error> {
+    pub(super) fn new(split: &Split, dotless: bool) -> Result<Self, Error> {
         let mut hashes = vec![];
         for number in 0..split.entry().shards.len() {
             let shard = split.shard(number)?;
             for row in 0..shard.records() {
-                hashes.push(hash(&name(&String::from_utf8_lossy(&shard.key(row)?))));
+                hashes.push(hash(&name(&String::from_utf8_lossy(&shard.key(row)?), dotless)));
             }
         }
         hashes.sort_unstable();
         let mut repeated: Vec<_> = hashes.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
         repeated.dedup();
-        Ok(Places { repeated: repeated.into() })
+        Ok(Places { repeated: repeated.into(), dotless })
     }
 
     /// A sample's name, with `/` between its parts; one that others have too carries the record's number.
     pub(super) fn name(&self, sample: &Sample<'_>) -> String {
-        let name = name(&sample.key);
+        let name = name(&sample.key, self.dotless);
         match self.repeated.binary_search(&hash(&name)) {
             Ok(_) => format!("{name}~{}", sample.id),
             Err(_) => name,
@@ -50,11 +54,23 @@ fn hash(name: &str) -> u64 {
 }
 
 /// A key as a relative path without an image's extension: no empty part, none that leads up or is hidden.
-fn name(key: &str) -> String {
-    let bare = key.rsplit_once('.').filter(|(_, e)| EXTENSIONS.iter().any(|known| e.eq_ignore_ascii_case(known)));
-    let parts = bare.map_or(key, |(bare, _)| bare).split('/').filter(|part| !part.is_empty() && *part != ".");
-    let joined = parts.map(part).collect::<Vec<_>>().join("/");
-    if joined.is_empty() { "_".to_owned() } else { joined }
+fn name(key: &str, dotless: bool) -> String {
+    let mut parts: Vec<_> = key.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let last = parts.pop().unwrap_or_default();
+    // A folder named as an image is would be in that image's way.
+    let folder = |text: &str| match image_name(text) {
+        Some((bare, extension)) => part(&format!("{bare}_{extension}")),
+        None => part(text),
+    };
+    let mut parts: Vec<_> = parts.into_iter().map(folder).collect();
+    let bare = part(image_name(last).map_or(last, |(bare, _)| bare));
+    parts.push(if dotless { bare.replace('.', "_") } else { bare });
+    parts.join("/")
+}
+
+/// A file name of an image, without its extension, and that.
+fn image_name(name: &str) -> Option<(&str, &str)> {
+    name.rsplit_once('.').filter(|(_, e)| EXTENSIONS.iter().any(|known| e.eq_ignore_ascii_case(known)))
 }
 
 /// A part of a path as a plain name.
@@ -86,7 +102,9 @@ mod tests {
             ("..", "_."),
             ("a\0\nb\\c", "a__b_c"),
         ] {
-            assert_eq!(name(key), expected, "{key:?}");
+            assert_eq!(name(key, false), expected, "{key:?}");
         }
+        assert_eq!(name("v1.0/a.b.jpg", true), "v1.0/a_b");
+        assert_eq!(name("a.jpg/b", false), "a_jpg/b");
     }
 }

@@ -7,6 +7,7 @@ use crate::{Error, Reason};
 use serde_json::{Map, Number, Value};
 use shardtool_format::example::Feature;
 use shardtool_format::names;
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
@@ -20,11 +21,7 @@ pub(super) fn write(run: &Run<'_>, shard: usize, progress: &dyn Progress) -> Res
     let file = File::create_new(&path).map_err(Error::io("create", &path))?;
     let mut tar = tar::Builder::new(BufWriter::with_capacity(1 << 20, file));
     let done = run.each(shard, progress, |sample| {
-        // A dot ends the key of a WebDataset sample.
-        let place = run.places.name(sample);
-        let (folder, name) = place.rsplit_once('/').map_or(("", &*place), |(folder, name)| (folder, name));
-        let slash = if folder.is_empty() { "" } else { "/" };
-        let key = format!("{folder}{slash}{}", name.replace('.', "_"));
+        let key = run.places.name(sample);
         for (extension, bytes) in members(sample)? {
             append(&mut tar, &format!("{key}.{extension}"), &bytes).map_err(|e| Refused::All(io(e)))?;
         }
@@ -43,8 +40,11 @@ fn append(tar: &mut tar::Builder<impl Write>, path: &str, bytes: &[u8]) -> std::
     tar.append_data(&mut header, path, bytes)
 }
 
+/// An extension, and what its file holds.
+type Member<'a> = (String, Cow<'a, [u8]>);
+
 /// The members of a sample: extensions and contents. Bytes that are no text are members by themselves.
-fn members<'a>(sample: &'a Sample<'_>) -> Result<Vec<(String, std::borrow::Cow<'a, [u8]>)>, Refused> {
+fn members<'a>(sample: &'a Sample<'_>) -> Result<Vec<Member<'a>>, Refused> {
     let mut members = vec![(sample.extension.to_owned(), sample.image.as_ref().into())];
     if let Some(label) = sample.label {
         members.push(("cls".to_owned(), label.to_string().into_bytes().into()));

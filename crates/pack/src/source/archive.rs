@@ -135,7 +135,10 @@ impl Archives {
         if surveyed.iter().all(|file| file.shards.iter().all(|shard| shard.images == 0)) {
             return Err(Error::EmptySource { path: options.source.clone(), rejected: None });
         }
+        #[cfg(feature = "parquet")]
         let stored = kind.class_names(&files, &roles)?;
+        #[cfg(not(feature = "parquet"))]
+        let stored = None;
         let survey::Described { described, labels, repeated } = all.describe(classes, stored, options)?;
         Ok(Archives { described, files: surveyed, kind, roles, labels, repeated, limit })
     }

@@ -1,6 +1,7 @@
 //! Which files a source of archives has, and of which kind.
 
 use super::mds;
+#[cfg(feature = "parquet")]
 use super::roles::Roles;
 use crate::Error;
 use crate::source::modified;
@@ -112,9 +113,9 @@ impl ArchiveKind {
     ///
     /// # Errors
     /// [`Error::Io`].
+    #[cfg(feature = "parquet")]
     pub(super) fn class_names(self, files: &[ArchiveFile], roles: &Roles) -> Result<Option<Vec<String>>, Error> {
         match (self, files.first()) {
-            #[cfg(feature = "parquet")]
             (ArchiveKind::Parquet, Some(file)) => super::parquet::class_names(file, roles),
             _ => Ok(None),
         }

@@ -96,6 +96,7 @@ impl Roles {
     }
 
     /// Fields that may be the label, the best first.
+    #[cfg(feature = "parquet")]
     pub(super) fn labels(&self) -> impl Iterator<Item = &str> {
         self.label.iter().map(String::as_str)
     }

@@ -55,6 +55,19 @@ impl Optimized {
     }
 }
 
+impl Optimized {
+    /// Counts what another run of shards gained as well.
+    pub(crate) fn append(&mut self, other: Optimized) {
+        let Optimized { images, opened, bytes_before, bytes_after, kept, refused } = other;
+        self.images += images;
+        self.opened += opened;
+        self.bytes_before += bytes_before;
+        self.bytes_after += bytes_after;
+        self.kept += kept;
+        refused.into_iter().for_each(|(name, n)| *self.refused.entry(name).or_default() += n);
+    }
+}
+
 /// What stands against a new layout, without what differs from image to image.
 fn name(error: &jpeg::Error) -> String {
     match error {

@@ -1,6 +1,6 @@
 //! What to pack, where to, and how.
 
-use crate::{EntryPoints, Error};
+use crate::{EntryPoints, Error, SourceKind};
 use shardtool_decode::Limits;
 use shardtool_format::manifest::Kind;
 use shardtool_format::names;
@@ -10,8 +10,15 @@ use std::path::PathBuf;
 /// What to pack, where to, and how. Plain data: start from [`Options::new`] and set what differs.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// A folder of class folders, a flat folder, or a list: CSV with a header, or JSONL.
+    /// A folder of class folders, a flat folder, or a list: CSV with a header, or JSONL. Or archives of other formats:
+    /// a file, a folder of them, or a glob.
     pub source: PathBuf,
+    /// What the source is, instead of what its content tells.
+    pub from: Option<SourceKind>,
+    /// Fields of archives under other names: ours, theirs. Ours may be `image`, `label`, `key`, `class`, or any feature.
+    pub map: Vec<(String, String)>,
+    /// What to subtract from an archive's labels to get class ids. Default 0.
+    pub label_offset: i64,
     /// Folder of the dataset; made if it is not there.
     pub destination: PathBuf,
     /// Name of the split. Default `train`.
@@ -24,7 +31,7 @@ pub struct Options {
     pub jobs: NonZeroUsize,
     /// File of class names, one a line, that fixes class ids. Default: the source's own names in byte order.
     pub classes: Option<PathBuf>,
-    /// Types of a list's columns that are not to be inferred.
+    /// Types of columns that are not to be inferred.
     pub columns: Vec<(String, Kind)>,
     /// How pixels are stored. Default: image files as they are.
     pub pixels: PixelStore,
@@ -101,6 +108,9 @@ impl Options {
         Options {
             source: source.into(),
             destination: destination.into(),
+            from: None,
+            map: vec![],
+            label_offset: 0,
             split: "train".to_owned(),
             shards: Shards::Size(256 << 20),
             seed: Some(0),

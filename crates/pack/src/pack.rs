@@ -2,9 +2,10 @@
 //! index, list of rejects, manifest; then the plan file goes.
 
 use crate::optimize::Optimized;
-use crate::shards::Written;
+use crate::plan::Work;
+use crate::shard_writer::Written;
 use crate::target::{Left, Target};
-use crate::{Error, JpegLayout, OnError, Options, Plan, catalogue, plan, reject, shards};
+use crate::{Error, JpegLayout, OnError, Options, Plan, archive_shards, catalogue, plan, reject, shards};
 use shardtool_format::manifest::Split;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -127,20 +128,25 @@ fn write_shards(
     progress.total(plan.images(), plan.source_bytes());
     let mut shards = vec![];
     for shard in 0..plan.shard_count() {
-        let positions = plan.positions(shard);
-        let finished = target.finished(shard, positions.len() as u64)?;
+        let counted = plan.counted(shard);
+        let finished = target.finished(shard, counted.images)?;
         if finished.is_some() {
             if options.on_error == OnError::Fail {
                 first_reject(target, shard)?;
             }
-            let bytes = positions.clone().map(|p| plan.listing.entries[plan.entry(p)].size).sum();
-            progress.done(positions.len() as u64, bytes);
+            progress.done(counted.images, counted.bytes);
         }
         shards.push(finished);
     }
     let left: Vec<_> = (0..shards.len()).filter(|shard| shards[*shard].is_none()).collect();
     let resumed = shards.len() - left.len();
-    let written = shards::write(options, plan, target, progress, &left)?;
+    let written = match &plan.work {
+        Work::Files(plan) => shards::write(options, plan, target, progress, &left)?,
+        Work::Archives(plan) => {
+            let finished: Vec<_> = shards.iter().map(Option::is_some).collect();
+            archive_shards::write(options, plan, target, progress, &finished)?
+        }
+    };
     for (number, shard) in written.shards {
         shards[number] = Some(shard);
     }

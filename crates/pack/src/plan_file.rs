@@ -21,10 +21,10 @@ pub(crate) struct PlanFile(Map<String, Value>);
 impl PlanFile {
     /// What this plan's file says: everything that decides which bytes are written, and nothing else.
     pub(crate) fn new(options: &Options, plan: &Plan, stage: Stage) -> Self {
-        let listing = &plan.listing;
+        let described = plan.described();
         let stage = if stage == Stage::Clearing { "clearing" } else { "packing" };
         let columns: Vec<_> =
-            listing.columns.iter().map(|(name, kind)| Value::from(format!("{name}:{}", kind.name()))).collect();
+            described.columns.iter().map(|(name, kind)| Value::from(format!("{name}:{}", kind.name()))).collect();
         let members = [
             ("format", json!("shardtool-pack")),
             ("version", json!(1)),
@@ -40,10 +40,10 @@ impl PlanFile {
             ("quality", json!(options.quality)),
             ("limits", json!(limits(&options.limits))),
             ("entry_points", json!(options.entry_points.is_some())),
-            ("classes", json!(listing.classes.len())),
-            ("images", json!(listing.entries.len())),
-            ("image_bytes", json!(listing.bytes())),
-            ("listing_crc32c", json!(format!("{:08x}", listing.crc()))),
+            ("classes", json!(described.classes.len())),
+            ("images", json!(plan.images())),
+            ("image_bytes", json!(plan.source_bytes())),
+            ("listing_crc32c", json!(format!("{:08x}", plan.source_crc()))),
         ];
         PlanFile(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }

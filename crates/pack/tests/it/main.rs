@@ -1,7 +1,9 @@
 //! Packs, adopts and repairs folders made for the purpose, and reads what was written without the code under test.
 
 mod adopt;
+mod archives;
 mod bad_input;
+mod exporting;
 mod made;
 mod optimize;
 mod packing;

@@ -49,7 +49,8 @@ pub struct Config {
     /// Batches ahead of the caller, at least 1; `None` begins with 2 and grows within the budget when the caller waits
     /// for batches although workers had none to fill.
     pub depth: Option<usize>,
-    /// Bytes of records that the system is asked to read ahead of the workers; 0 turns it off.
+    /// Bytes of records that the system is asked to read ahead of the workers, at most a quarter of what the container's
+    /// limit leaves beside the budget; 0 turns it off.
     pub read_ahead: u64,
     /// What happens to a record's pages in the system's page cache once its sample is made.
     pub page_cache: PageCache,

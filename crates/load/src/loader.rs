@@ -193,9 +193,11 @@ pub struct LoadPlan {
 }
 
 fn settle(config: &Config, ranks: &[u32]) -> Result<(Spec, Arithmetic)> {
-    let spec = Spec::new(config, ranks)?;
+    let mut spec = Spec::new(config, ranks)?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = config.workers.unwrap_or((processors / config.local_world as usize).max(1));
     let arithmetic = Arithmetic::new(config, &spec, workers)?;
+    // Pages read ahead must still be there when their turn comes.
+    spec.bound_ahead(arithmetic.beside() / 4);
     Ok((spec, arithmetic))
 }

@@ -6,7 +6,7 @@ use crate::columns::{self, Column};
 use crate::config::{Config, Content, Images, PageCache};
 use crate::error::{Error, Result};
 use crate::input::Input;
-use shardtool_order::{Plan, Replicas, ResumeState, Source};
+use shardtool_order::{Order, Plan, Replicas, ResumeState, Source};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +24,8 @@ pub(crate) struct Spec {
     pub(crate) max_bad: u64,
     pub(crate) epochs: Option<u64>,
     pub(crate) starve_after: Duration,
+    /// The system reads what it is asked for and nothing around it.
+    pub(crate) exact: bool,
     /// Pages of records are given up when their samples are made.
     pub(crate) release: bool,
     /// Samples that the system reads ahead of the workers.
@@ -66,6 +68,8 @@ impl Spec {
             columns::check_mask(feature, &input)?;
         }
         let mean = input.bytes() / input.len().max(1);
+        let ahead = ahead::samples(config.read_ahead, mean);
+        let release = config.page_cache == PageCache::Release;
         Ok(Spec {
             fingerprint: input.fingerprint(),
             ranks: ranks.to_vec(),
@@ -76,8 +80,9 @@ impl Spec {
             max_bad: config.max_bad.unwrap_or((input.len() / 100).max(16)),
             epochs: config.epochs,
             starve_after: config.starve_after,
-            release: config.page_cache == PageCache::Release,
-            ahead: ahead::samples(config.read_ahead, mean),
+            release,
+            exact: ahead > 0 && config.order == Order::Shuffled || release,
+            ahead,
             plan,
             input,
         })
@@ -113,6 +118,12 @@ impl Spec {
         let pixels = (self.image_bytes() + self.mask_bytes()) as u64;
         let row = pixels + self.columns.iter().map(Column::row_bytes).sum::<u64>() + 200;
         row * self.batch as u64
+    }
+
+    /// Reads ahead no more than that many bytes.
+    pub(crate) fn bound_ahead(&mut self, bytes: u64) {
+        let mean = self.input.bytes() / self.input.len().max(1);
+        self.ahead = self.ahead.min((bytes / mean.max(1)) as usize);
     }
 
     pub(crate) fn keeps_records(&self) -> bool {

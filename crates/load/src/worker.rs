@@ -138,7 +138,7 @@ impl Worker {
         let spec = &engine.spec;
         let at = spec.input.locate(id).map_err(Error::from)?;
         let shard = at.open().map_err(|e| trouble(id, &at, e.into()))?;
-        if spec.release {
+        if spec.exact {
             shard.read_exactly();
         }
         // Where records are read into memory, room for this one is asked for before.

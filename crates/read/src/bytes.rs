@@ -7,7 +7,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 
 /// How the bytes of shards and indexes are reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,8 +53,9 @@ impl Access {
 pub struct FileBytes {
     source: Source,
     len: u64,
-    /// The mapped file, opened again where its pages are to be given up.
+    /// The mapped file, opened again when its pages are first given up.
     reopened: OnceLock<Option<File>>,
+    exact: Once,
 }
 
 #[derive(Debug)]
@@ -87,7 +88,7 @@ impl FileBytes {
         } else {
             Source::File(file)
         };
-        Ok(FileBytes { source, len, reopened: OnceLock::new() })
+        Ok(FileBytes { source, len, reopened: OnceLock::new(), exact: Once::new() })
     }
 
     /// Length of the file when it was opened, in bytes.
@@ -160,26 +161,19 @@ impl FileBytes {
         }
     }
 
-    /// Prepares for giving up pages: from now on the system reads just what is touched or asked for ahead, not what lies
-    /// around it, which would bring back what was given up. `path` is the file's.
-    pub(crate) fn read_exactly(&self, path: &Path) {
-        self.reopened.get_or_init(|| match &self.source {
-            Source::Map(map) => {
-                let _ = map.advise(Advice::Random);
-                File::open(path).ok()
-            }
-            Source::File(file) => {
-                let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
-                None
-            }
+    /// From now on the system reads just what is touched or asked for ahead, not what lies around it. Read-around may be
+    /// megabytes for each record, most of them thrown away unread where memory is short.
+    pub(crate) fn read_exactly(&self) {
+        self.exact.call_once(|| match &self.source {
+            Source::Map(map) => drop(map.advise(Advice::Random)),
+            Source::File(file) => drop(rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random)),
         });
     }
 
     /// Gives the range's pages up: out of this process, and, unless another process maps them, out of the page cache. For
     /// data that will not be read again soon on a machine whose page cache others need. Only a hint; whole pages are given
-    /// up, those at the ends too, and come back when they are read. Does nothing for a mapped file before
-    /// [`FileBytes::read_exactly`].
-    pub(crate) fn release(&self, range: Range<u64>) {
+    /// up, those at the ends too, and come back when they are read. `path` is the file's.
+    pub(crate) fn release(&self, range: Range<u64>, path: &Path) {
         const PAGE: u64 = 4096;
         let (start, end) = (range.start / PAGE * PAGE, range.end.next_multiple_of(PAGE).min(self.len));
         let Some(length) = end.checked_sub(start).and_then(std::num::NonZeroU64::new) else { return };
@@ -192,7 +186,7 @@ impl FileBytes {
                     map.unchecked_advise_range(UncheckedAdvice::DontNeed, start as usize, length.get() as usize)
                 };
                 let _ = dropped;
-                self.reopened.get().and_then(Option::as_ref)
+                self.reopened.get_or_init(|| File::open(path).ok()).as_ref()
             }
         };
         if let Some(file) = file {

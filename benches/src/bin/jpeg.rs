@@ -176,7 +176,7 @@ fn main() {
     let mut relaid = 0;
     let start = std::time::Instant::now();
     for s in &samples {
-        relaid += relayout(&s.jpeg, &mut decoder.borrow_mut()).map_or(s.jpeg.len(), |j| j.len().min(s.jpeg.len()));
+        relaid += relayout(&s.jpeg, &mut decoder.borrow_mut()).map_or(s.jpeg.len(), |j| j.jpeg.len().min(s.jpeg.len()));
     }
     let seconds = start.elapsed().as_secs_f64();
     println!("re-layout saves {:.2} % at {:.0} images/s", 100.0 - 100.0 * relaid as f64 / bytes as f64, n / seconds);

@@ -37,8 +37,12 @@ struct Measured {
     samples: u64,
     seconds: f64,
     processor: f64,
+    /// Of records read.
+    bytes: u64,
     /// Bytes; `None` where the system does not tell.
     peak_anonymous: Option<u64>,
+    /// The same of all memory, page cache that is mapped included.
+    peak_resident: Option<u64>,
 }
 
 /// Where batches end.
@@ -81,14 +85,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
         None => End::Host(Loader::new(&config)?),
     };
     let mut first_batch = None;
-    let mut peak = anonymous();
+    let mut peak = memory("RssAnon:");
     let mut samples = 0;
     let mut epoch = |end: &mut End| -> anyhow::Result<u64> {
         let mut valid = 0;
         while let Some(rows) = end.next()? {
             first_batch.get_or_insert_with(|| start.elapsed().as_secs_f64());
             valid += rows;
-            peak = peak.max(anonymous());
+            peak = peak.max(memory("RssAnon:"));
         }
         Ok(valid)
     };
@@ -101,7 +105,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
     let (seconds, processor) = (warm.elapsed().as_secs_f64(), processor_seconds() - processor);
     let stats = end.stats().since(&before);
     let first_batch = first_batch.unwrap_or_default();
-    let measured = Measured { first_batch, samples, seconds, processor, peak_anonymous: peak };
+    let measured = Measured {
+        first_batch,
+        samples,
+        seconds,
+        processor,
+        bytes: stats.bytes,
+        peak_anonymous: peak,
+        peak_resident: memory("VmHWM:"),
+    };
     let uploaded = end.device().map(|device| (device, uploaded(&end) - up));
     let mut out = std::io::stdout().lock();
     if arguments.json {
@@ -126,13 +138,15 @@ fn print(m: &Measured, stats: &Stats, out: &mut impl Write) -> anyhow::Result<()
     let rate = m.samples as f64 / m.seconds;
     writeln!(
         out,
-        "{} {}/s, {:.2} processor seconds per 1,000",
+        "{} {}/s, {:.0} MB/s, {:.2} processor seconds per 1,000",
         text::count(rate as u64),
         stats.unit,
+        m.bytes as f64 / m.seconds / 1e6,
         m.processor / m.samples as f64 * 1e3
     )?;
-    let peak = m.peak_anonymous.map_or("unknown".to_owned(), text::bytes);
-    writeln!(out, "first batch after {:.2} s; peak anonymous memory {peak}", m.first_batch)?;
+    let told = |bytes: Option<u64>| bytes.map_or("unknown".to_owned(), text::bytes);
+    let (anonymous, resident) = (told(m.peak_anonymous), told(m.peak_resident));
+    writeln!(out, "first batch after {:.2} s; peak memory {anonymous} anonymous, {resident} resident", m.first_batch)?;
     let (workers, all) = stats.workers;
     writeln!(
         out,
@@ -142,12 +156,10 @@ fn print(m: &Measured, stats: &Stats, out: &mut impl Write) -> anyhow::Result<()
     )?;
     writeln!(out, "{:<18} {:>10} {:>12}", "stage", "seconds", "a second")?;
     for (name, stage) in stats.stages() {
-        writeln!(
-            out,
-            "  {name:<16} {:>10.2} {:>12}",
-            stage.time.as_secs_f64(),
-            text::count(stage.per_second() as u64)
-        )?;
+        // A rate says nothing where hardly any time was spent.
+        let spent = stage.time.as_secs_f64();
+        let rate = if spent < 0.005 { "-".to_owned() } else { text::count(stage.per_second() as u64) };
+        writeln!(out, "  {name:<16} {spent:>10.2} {rate:>12}")?;
     }
     writeln!(out, "{}", stats.verdict())?;
     if stats.bad > 0 {
@@ -158,17 +170,18 @@ fn print(m: &Measured, stats: &Stats, out: &mut impl Write) -> anyhow::Result<()
 
 fn document(m: &Measured, stats: &Stats) -> serde_json::Value {
     json!({
-        "rate": m.samples as f64 / m.seconds, "unit": stats.unit, "samples": m.samples, "seconds": m.seconds,
-        "cpu_seconds_per_1000": m.processor / m.samples as f64 * 1e3, "first_batch_seconds": m.first_batch,
-        "peak_anonymous_bytes": m.peak_anonymous, "stats": stats.to_json(),
+        "images_per_s": m.samples as f64 / m.seconds, "mb_per_s": m.bytes as f64 / m.seconds / 1e6,
+        "samples": m.samples, "seconds": m.seconds,
+        "cpu_s_per_1000": m.processor / m.samples as f64 * 1e3, "time_to_first_batch_s": m.first_batch,
+        "peak_anon_bytes": m.peak_anonymous, "peak_resident_bytes": m.peak_resident, "stats": stats.to_json(),
     })
 }
 
-/// Anonymous memory of this process, in bytes (`RssAnon` of proc(5)).
-fn anonymous() -> Option<u64> {
+/// A figure of this process's memory, in bytes (`RssAnon:`, `VmHWM:` of proc_pid_status(5)).
+fn memory(line: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:"))?;
-    line.trim().trim_end_matches(" kB").parse::<u64>().ok().map(|kib| kib * 1024)
+    let value = status.lines().find_map(|l| l.strip_prefix(line))?;
+    value.trim().trim_end_matches(" kB").parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
 /// Processor time of this process so far, in seconds, of all threads.

@@ -7,6 +7,7 @@
 //! | `index`, `repair` | what can be made from records: indexes and manifests |
 //! | `info`, `ls`, `show` | look at a dataset |
 //! | `extract` | images back into folders |
+//! | `export` | a dataset in another format |
 //! | `verify` | check everything |
 //! | `plan`, `bench` | what a loader would do, and how fast it is |
 //! | `device` | what `info` and `bench` do with CUDA devices |
@@ -19,6 +20,7 @@ mod bench;
 mod demo;
 mod device;
 mod entries;
+mod export;
 mod extract;
 mod index;
 mod info;
@@ -65,6 +67,7 @@ enum Command {
     Ls(ls::Arguments),
     Show(show::Arguments),
     Extract(extract::Arguments),
+    Export(export::Arguments),
     Verify(verify::Arguments),
     Repair(repair::Arguments),
     Index(index::Arguments),
@@ -93,6 +96,7 @@ fn dispatch(command: Command) -> anyhow::Result<Status> {
         Command::Ls(arguments) => ls::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
         Command::Extract(arguments) => extract::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Repair(arguments) => repair::run(&arguments),
         Command::Index(arguments) => index::run(&arguments),

@@ -6,25 +6,39 @@ use crate::status::Status;
 use crate::{size, text};
 use serde_json::json;
 use shardtool_format::manifest::Kind;
-use shardtool_pack::{self as pack, OnError, Options, PixelStore, Plan, Resize, Shards, Summary};
+use shardtool_pack::{
+    self as pack, JpegLayout, OnError, Optimized, Options, PixelStore, Plan, Resize, Shards, SourceKind, Summary,
+};
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Pack images into a dataset: a folder of class folders, a flat folder, or a list
+/// Pack images into a dataset: class folders, a flat folder, a list, or TFRecord, WebDataset, Parquet, MDS
+///
+/// Archives (TFRecord, WebDataset tar, Parquet, Mosaic MDS) are told by content: one file, a folder of them, or a glob in
+/// quotes. All their fields become features; each file fills shards of its own.
 ///
 /// A list is a CSV file with a header or a JSONL file; its column `path` names the images, `label` their class, `key`
 /// their key, and all other columns become features. JPEG, PNG, WebP, GIF, BMP and TIFF files go in untouched, unless
 /// an option says otherwise. A killed pack, run again, goes on where it was.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Folder of images, or list
+    /// Folder of images, list, or archives
     source: PathBuf,
     /// Folder of the dataset; an existing one gets a further split
     destination: PathBuf,
     /// Name of the split
     #[arg(long, default_value = "train")]
     split: String,
+    /// What SOURCE is, instead of what its content tells
+    #[arg(long, value_enum, value_name = "KIND")]
+    from: Option<From>,
+    /// A field of archives under our name: image, label, key, class, or any feature's. May be repeated
+    #[arg(long, value_parser = map, value_name = "OURS=THEIRS")]
+    map: Vec<(String, String)>,
+    /// What to subtract from an archive's labels to get class ids
+    #[arg(long, default_value_t = 0, value_name = "N", allow_negative_numbers = true)]
+    label_offset: i64,
     /// Size of shards, about
     #[arg(long, value_parser = size::parse, default_value = "256MiB", value_name = "SIZE")]
     shard_size: u64,
@@ -40,7 +54,7 @@ pub(crate) struct Arguments {
     /// File of class names, one a line: fixes class ids
     #[arg(long, value_name = "FILE")]
     classes: Option<PathBuf>,
-    /// Type of a list's column, instead of the inferred one: NAME:int64, NAME:float or NAME:bytes
+    /// Type of a column, instead of the inferred one: NAME:int64, NAME:float or NAME:bytes
     #[arg(long = "column", value_parser = column, value_name = "NAME:TYPE")]
     columns: Vec<(String, Kind)>,
     /// Make larger images smaller: shorter side to N pixels, encoded again as JPEG
@@ -52,6 +66,9 @@ pub(crate) struct Arguments {
     /// Quality of images that are encoded again, 1 to 100
     #[arg(long, default_value_t = 90, value_name = "Q")]
     quality: u8,
+    /// How JPEGs are laid out; coefficients and pixels never change
+    #[arg(long, value_enum, default_value_t = Layout::Keep, conflicts_with = "pixels")]
+    jpeg: Layout,
     /// Store decoded RGB: raw, or raw-zstd[:LEVEL]
     #[arg(long, value_parser = pixels, value_name = "KIND")]
     pixels: Option<PixelStore>,
@@ -82,6 +99,37 @@ enum OnBadInput {
     Fail,
 }
 
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Layout {
+    /// Byte for byte as they are
+    Keep,
+    /// Smaller by better Huffman tables and without metadata; progressive ones as baseline, so that crops decode only
+    /// their rows
+    Optimize,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum From {
+    /// Class folders, or a flat folder
+    Folder,
+    /// CSV with a header, or JSONL
+    List,
+    /// TFRecord files of tf.train.Example, also gzip or zlib
+    Tfrecord,
+    /// WebDataset tars, also .tar.gz and .tar.zst
+    Webdataset,
+    /// Parquet with images as Hugging Face lays them out, or as bytes
+    Parquet,
+    /// Mosaic MDS shards with their index.json
+    Mds,
+}
+
+fn map(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(ours, theirs)| !ours.is_empty() && !theirs.is_empty());
+    let (ours, theirs) = pair.ok_or("expected OURS=THEIRS, for example image=photo/bytes")?;
+    Ok((ours.to_owned(), theirs.to_owned()))
+}
+
 fn column(text: &str) -> Result<(String, Kind), String> {
     let kinds = [Kind::Int64, Kind::Float, Kind::Bytes];
     let parts = text.rsplit_once(':').and_then(|(n, t)| Some((n, kinds.into_iter().find(|k| k.name() == t)?)));
@@ -106,6 +154,16 @@ impl Arguments {
     fn options(&self) -> Options {
         let mut options = Options::new(&self.source, &self.destination);
         options.split = self.split.clone();
+        options.from = self.from.map(|from| match from {
+            From::Folder => SourceKind::Folder,
+            From::List => SourceKind::List,
+            From::Tfrecord => SourceKind::Tfrecord,
+            From::Webdataset => SourceKind::Webdataset,
+            From::Parquet => SourceKind::Parquet,
+            From::Mds => SourceKind::Mds,
+        });
+        options.map = self.map.clone();
+        options.label_offset = self.label_offset;
         options.shards = self.shards.map_or(Shards::Size(self.shard_size), Shards::Count);
         options.seed = (!self.no_shuffle).then_some(self.seed);
         options.classes = self.classes.clone();
@@ -113,6 +171,10 @@ impl Arguments {
         options.resize = self.resize_shorter.map(Resize::Shorter).or(self.max_side.map(Resize::MaxSide));
         options.quality = self.quality;
         options.pixels = self.pixels.unwrap_or(PixelStore::Encoded);
+        options.jpeg = match self.jpeg {
+            Layout::Keep => JpegLayout::Keep,
+            Layout::Optimize => JpegLayout::Optimize,
+        };
         options.jobs = self.jobs.unwrap_or(options.jobs);
         options.force = self.force;
         options.entry_points = self.entries.function();
@@ -198,6 +260,7 @@ fn print_summary(arguments: &Arguments, summary: &Summary, seconds: f64) -> anyh
             "fingerprint": format!("{:08x}", split.fingerprint()), "rejected": summary.rejected,
             "rejected_file": summary.rejected_file, "resumed_shards": summary.resumed_shards,
             "source_bytes": summary.source_bytes, "seconds": seconds,
+            "jpeg": summary.optimized.as_ref().map(optimized_json),
         });
         writeln!(out, "{document:#}")?;
         return Ok(());
@@ -223,9 +286,37 @@ fn print_summary(arguments: &Arguments, summary: &Summary, seconds: f64) -> anyh
         text::count(images as u64),
         rate / 1e6
     )?;
+    if let Some(optimized) = &summary.optimized {
+        print_optimized(&mut out, optimized)?;
+    }
     if let Some(file) = &summary.rejected_file {
         let rejected = text::plural(summary.rejected, "input");
         writeln!(out, "  {rejected} rejected: {} lists each with its reason", file.display())?;
+    }
+    Ok(())
+}
+
+fn optimized_json(o: &Optimized) -> serde_json::Value {
+    json!({
+        "optimized": o.images, "opened": o.opened, "bytes_before": o.bytes_before, "bytes_after": o.bytes_after,
+        "kept": o.kept, "refused": o.refused,
+    })
+}
+
+fn print_optimized(out: &mut impl Write, o: &Optimized) -> std::io::Result<()> {
+    let share = 100.0 * o.bytes_after.abs_diff(o.bytes_before) as f64 / o.bytes_before.max(1) as f64;
+    let change = if o.bytes_after > o.bytes_before { "more" } else { "saved" };
+    let bytes = text::bytes(o.bytes_after.abs_diff(o.bytes_before));
+    writeln!(out, "  {} in a better layout, {bytes} ({share:.1} %) {change}", text::plural(o.images, "JPEG"))?;
+    if o.opened > 0 {
+        let now = "had several scans (progressive): a crop now decodes only its rows";
+        writeln!(out, "  {} of these {now}", text::count(o.opened))?;
+    }
+    if o.kept > 0 {
+        writeln!(out, "  {} kept as they were, being smallest already", text::plural(o.kept, "JPEG"))?;
+    }
+    for (name, images) in &o.refused {
+        writeln!(out, "  {} kept as they were: {name}", text::plural(*images, "JPEG"))?;
     }
     Ok(())
 }

@@ -113,7 +113,7 @@ fn bench_counts_what_travels() {
     for (dtype, layout, bytes) in [("float32", "NHWC", 4), ("float16", "NCHW", 2), ("bfloat16", "nchw", 2)] {
         let arguments = [
             &["bench", "demo/dataset", "--device", "cuda:0", "--dtype", dtype, "--layout", layout] as &[&str],
-            &["--side", "32", "--batch", "16", "--epochs", "2", "--order", "sequential", "--json"],
+            &["--size", "32", "--batch", "16", "--epochs", "2", "--order", "sequential", "--json"],
         ]
         .concat();
         let (output, report) = with_driver(folder.path(), &arguments, &[]);
@@ -131,7 +131,7 @@ fn bench_counts_what_travels() {
         assert_eq!(document["stats"]["stages"].as_array().unwrap().len(), 7);
         report.assert_clean();
     }
-    let arguments = ["bench", "demo/dataset", "--device", "cuda", "--side", "32", "--batch", "16", "--epochs", "1"];
+    let arguments = ["bench", "demo/dataset", "--device", "cuda", "--size", "32", "--batch", "16", "--epochs", "1"];
     let (output, _) = with_driver(folder.path(), &arguments, &[]);
     let shown = text(&output.stdout);
     assert!(shown.contains("\ncuda:0 as float16 NCHW: ") && shown.contains("\n  decode "), "{shown}");

@@ -127,6 +127,34 @@ class TensorFlow(unittest.TestCase):
         self.assertEqual(images, sorted(e.features.feature["jpeg"].bytes_list.value[0] for e in examples))
         print(f"{len(examples)} records of TensorFlow's adopted and read back right")
 
+    def test_packs_what_tensorflow_wrote(self):
+        """Features of any name, plain and compressed as a whole, in files of another shard size."""
+        examples = list(self.examples())
+        for compression in ["", "GZIP", "ZLIB"]:
+            folder = self.root / f"theirs{compression}"
+            folder.mkdir()
+            self.write(folder / "val-00000-of-00002", examples[:10], compression)
+            self.write(folder / "val-00001-of-00002", examples[10:], compression)
+            out = self.root / f"packed{compression}"
+            arguments = ["--map", "image=jpeg", "--map", "label=category", "--label-offset", 1, "--shard-size", "4kB"]
+            shardtool("pack", folder, out, *arguments)
+            shardtool("verify", out, "--decode")
+            found = {}
+            for record in tf.data.TFRecordDataset(sorted(map(str, out.glob("*.tfrecord")))):
+                features = tf.train.Example.FromString(record.numpy()).features.feature
+                found[features["image/key"].bytes_list.value[0].decode()] = features
+            self.assertEqual(len(found), len(examples))
+            for i, example in enumerate(examples):
+                theirs = example.features.feature
+                ours = found[f"val-0000{int(i >= 10)}-of-00002#{i - 10 * (i >= 10)}"]
+                self.assertEqual(ours["image/encoded"], theirs["jpeg"])
+                self.assertEqual(list(ours["image/class/label"].int64_list.value), [i % 4])
+                for name in ["weight", "negative"]:
+                    self.assertEqual(ours[name], theirs[name])
+                self.assertEqual(list(ours["box"].float_list.value), list(theirs["box"].float_list.value))
+                self.assertEqual(list(ours["note"].bytes_list.value), list(theirs["note"].bytes_list.value))
+        print(f"{len(examples)} records of TensorFlow's packed, plain, gzip and zlib, every feature right")
+
     def test_bare_files_are_verified_and_read(self):
         path = self.root / "bare.tfrecord"
         self.write(path, self.examples())

@@ -47,8 +47,7 @@ impl Labels {
 
     fn decode_png(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), Error> {
         let wrong = |source| Error::Png { source };
-        let mut allowed = png::Limits::default();
-        allowed.bytes = usize::try_from(limits.max_bytes).unwrap_or(usize::MAX);
+        let allowed = png::Limits { bytes: usize::try_from(limits.max_bytes).unwrap_or(usize::MAX) };
         let mut decoder = png::Decoder::new_with_limits(Cursor::new(bytes), allowed);
         decoder.set_transformations(png::Transformations::IDENTITY);
         let mut reader = decoder.read_info().map_err(wrong)?;

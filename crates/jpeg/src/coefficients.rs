@@ -26,6 +26,22 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
+    /// Those of an image's components; empty ones for those that it does not have.
+    pub(crate) fn of(header: &Header) -> [Grid; 3] {
+        let (across, down) = header.mcus();
+        let (max_h, max_v) = header.max_sampling();
+        let (mut grids, mut first) = ([Grid::default(); 3], 0);
+        for (grid, c) in grids.iter_mut().zip(header.components()) {
+            let (h, v) = (u32::from(c.h), u32::from(c.v));
+            let padded = ((across * h) as usize, (down * v) as usize);
+            let blocks = ((header.width * h).div_ceil(8 * max_h), (header.height * v).div_ceil(8 * max_v));
+            let blocks = (blocks.0 as usize, blocks.1 as usize);
+            *grid = Grid { padded, blocks, first, h: h as usize, v: v as usize };
+            first += padded.0 * padded.1;
+        }
+        grids
+    }
+
     /// Index of a block.
     pub(crate) fn index(&self, x: usize, y: usize) -> usize {
         self.first + y * self.padded.0 + x
@@ -170,19 +186,10 @@ impl Coefficients {
     }
 
     fn make_room(&mut self, header: &Header) {
-        let (across, down) = header.mcus();
-        let (max_h, max_v) = header.max_sampling();
-        let mut first = 0;
-        for (grid, c) in self.grids.iter_mut().zip(header.components()) {
-            let (h, v) = (u32::from(c.h), u32::from(c.v));
-            let padded = ((across * h) as usize, (down * v) as usize);
-            let blocks = ((header.width * h).div_ceil(8 * max_h), (header.height * v).div_ceil(8 * max_v));
-            let blocks = (blocks.0 as usize, blocks.1 as usize);
-            *grid = Grid { padded, blocks, first, h: h as usize, v: v as usize };
-            first += padded.0 * padded.1;
-        }
+        self.grids = Grid::of(header);
+        let blocks: usize = self.grids.iter().map(|g| g.padded.0 * g.padded.1).sum();
         self.values.clear();
-        self.values.resize(first * 64, 0);
+        self.values.resize(blocks * 64, 0);
     }
 
     /// Bytes of memory held.

@@ -35,7 +35,7 @@ pub struct Decoder {
     pub(crate) last: Vec<u8>,
     pub(crate) starts: Vec<Walk>,
     pub(crate) raster: Raster,
-    whole: Coefficients,
+    pub(crate) whole: Coefficients,
 }
 
 /// What the processor can do, and may.

@@ -4,7 +4,7 @@ use crate::bad::BadList;
 use crate::batch::{Memory, Slot};
 use crate::budget::{Arithmetic, Reservation, ScratchPool};
 use crate::error::{Error, Result};
-use crate::memory::BatchAlloc;
+use crate::memory::{BatchAlloc, HostAlloc, Rows};
 use crate::spec::Spec;
 use crate::squeeze::Squeeze;
 use crate::stats::{Meters, Stats};
@@ -251,16 +251,16 @@ impl Engine {
     }
 
     fn allocate(&self) -> Result<Memory> {
-        let row_bytes = self.spec.row_bytes();
-        let bytes = row_bytes * self.spec.batch;
-        let pixels = match self.spec.image_size() {
-            Some(_) => {
-                let buffer = self.alloc.alloc(bytes).map_err(|source| Error::Alloc { bytes, source })?;
-                Some((buffer, row_bytes))
-            }
-            None => None,
+        let batch = self.spec.batch;
+        let rows = |alloc: &dyn BatchAlloc, row_bytes: usize| {
+            let bytes = row_bytes * batch;
+            let buffer = (bytes > 0).then(|| alloc.alloc(bytes)).transpose();
+            let buffer = buffer.map_err(|source| Error::Alloc { bytes, source })?;
+            Result::Ok(buffer.map(|buffer| Rows::new(buffer, batch, row_bytes)))
         };
-        Ok(Memory::new(self.spec.batch, &self.spec.columns, pixels))
+        let images = rows(&*self.alloc, self.spec.image_bytes())?;
+        let masks = rows(&HostAlloc, self.spec.mask_bytes())?;
+        Ok(Memory::new(batch, &self.spec.columns, images, masks))
     }
 
     /// Batches that a lane may have in memory.

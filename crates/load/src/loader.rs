@@ -6,6 +6,7 @@ use crate::budget::{Arithmetic, DEPTH, Reservation};
 use crate::config::Config;
 use crate::engine::{Delivery, Engine};
 use crate::error::{Error, Result};
+use crate::share::{self, Share};
 use crate::spec::Spec;
 use crate::stats::Stats;
 use crate::tune::{Fixed, Tuning};
@@ -83,6 +84,15 @@ impl Loader {
         let (spec, memory) = settle(config, &[config.replica.rank()])?;
         let schedule = spec.plan.schedule().clone();
         Ok(LoadPlan { schedule, memory })
+    }
+
+    /// What each replica of a configuration will do in an epoch, in order of their ranks. Takes time in proportion to the
+    /// samples (some 10 million a second); opens no shard.
+    ///
+    /// # Errors
+    /// As [`Loader::new`], but for memory.
+    pub fn shares(config: &Config) -> Result<Vec<Share>> {
+        share::shares(config)
     }
 
     /// The next batch; `None` at an epoch's end, after which the next call begins the next epoch. Waits for it.
@@ -183,9 +193,11 @@ pub struct LoadPlan {
 }
 
 fn settle(config: &Config, ranks: &[u32]) -> Result<(Spec, Arithmetic)> {
-    let spec = Spec::new(config, ranks)?;
+    let mut spec = Spec::new(config, ranks)?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = config.workers.unwrap_or((processors / config.local_world as usize).max(1));
     let arithmetic = Arithmetic::new(config, &spec, workers)?;
+    // Pages read ahead must still be there when their turn comes.
+    spec.bound_ahead(arithmetic.beside() / 4);
     Ok((spec, arithmetic))
 }

@@ -24,7 +24,7 @@ pub(crate) fn read(folder: &Path) -> Result<Option<Manifest>, Error> {
 /// A manifest without splits, for what a plan will write.
 pub(crate) fn of_plan(plan: &Plan) -> Manifest {
     Manifest {
-        label: plan.listing.labelled.then(|| names::CLASS_LABEL.to_owned()),
+        label: plan.described().labelled.then(|| names::CLASS_LABEL.to_owned()),
         features: plan.features(),
         classes: plan.classes().to_vec(),
         ..Manifest::new(CREATED_BY)

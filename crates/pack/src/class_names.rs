@@ -30,7 +30,8 @@ impl ClassNames {
         }
     }
 
-    fn put(&mut self, id: i64, name: &str) {
+    /// Takes a class id and its name.
+    pub(crate) fn put(&mut self, id: i64, name: &str) {
         match self.names.get(&id) {
             Some(known) => self.contradiction |= known != name,
             None if (0..MOST).contains(&id) => drop(self.names.insert(id, name.to_owned())),

@@ -28,7 +28,8 @@ pub enum Error {
         path: PathBuf,
     },
     /// A file that is no list.
-    #[error("{}: neither a folder nor a list; a list is named .csv or .jsonl", .path.display())]
+    #[error("{}: not what can be packed: a folder of images, a list (.csv, .jsonl), TFRecord, WebDataset tar, Parquet or MDS; \
+        --from KIND forces one", .path.display())]
     SourceKind {
         /// The source.
         path: PathBuf,
@@ -152,6 +153,57 @@ pub enum Error {
         lines: (u64, u64),
     },
 
+    // Bad archives.
+    /// A column has values of different types.
+    #[error("`{column}` is {} in sample {} of {}, and {} in sample {} of {}; give one type: --column {column}:bytes",
+        .first.2.name(), .first.1, .first.0, .second.2.name(), .second.1, .second.0)]
+    ColumnTypes {
+        /// The column, or `label`.
+        column: String,
+        /// File, sample from 0, and the type there.
+        first: (String, u64, Kind),
+        /// The same of a sample that disagrees.
+        second: (String, u64, Kind),
+    },
+    /// A type is given for a column that no sample has.
+    #[error("the type of column `{column}` is given, but no sample has that field")]
+    UnknownColumn {
+        /// The column.
+        column: String,
+    },
+    /// Fields of so many names that they must be something else.
+    #[error("more than {most} names of fields, in sample {number} of {file}")]
+    TooManyColumns {
+        /// The limit.
+        most: usize,
+        /// A file.
+        file: String,
+        /// The sample that has one more.
+        number: u64,
+    },
+    /// Labels of so many names that they must be something else.
+    #[error("more than {most} class names, such as `{name}`; say which field is the label: --map label=FIELD")]
+    TooManyClasses {
+        /// The limit.
+        most: usize,
+        /// One of them.
+        name: String,
+    },
+    /// An MDS folder's index is not one.
+    #[error("{}: not an MDS index: {problem}", .path.display())]
+    MdsIndex {
+        /// The `index.json`.
+        path: PathBuf,
+        /// What is wrong.
+        problem: MdsProblem,
+    },
+    /// Built without Parquet.
+    #[error("{}: this shardtool was built without the feature `parquet`", .path.display())]
+    WithoutParquet {
+        /// The file.
+        path: PathBuf,
+    },
+
     // A destination in the way.
     /// The dataset has that split already.
     #[error("{} has a split `{split}` already; choose another --split, or replace it with --force",
@@ -266,6 +318,28 @@ pub enum Error {
         path: PathBuf,
     },
 
+    // Exports.
+    /// The destination of an export is there.
+    #[error("{} is there and not empty; name a folder that does not exist yet, or put the files into it with --force",
+        .path.display())]
+    ExportInTheWay {
+        /// The destination.
+        path: PathBuf,
+    },
+    /// The dataset that is exported cannot be read.
+    #[error(transparent)]
+    Read(#[from] shardtool_read::Error),
+
+    /// A Parquet file that cannot be written.
+    #[cfg(feature = "parquet")]
+    #[error("cannot write {}: {source}", .path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: parquet::errors::ParquetError,
+    },
+
     // The rest.
     /// An input cannot be packed, and [`crate::OnError::Fail`] was asked for.
     #[error("{}: {}", .0.input, .0.reason)]
@@ -321,6 +395,35 @@ impl std::fmt::Display for Compression {
             Compression::Zlib => "zlib",
         })
     }
+}
+
+/// Why an `index.json` is none of MDS.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MdsProblem {
+    /// Not JSON of the right members.
+    #[error(transparent)]
+    Json(serde_json::Error),
+    /// Shards of another format.
+    #[error("shards of format `{0}`; expected `mds`")]
+    Format(String),
+    /// Names, encodings and sizes of columns differ in number.
+    #[error("as many names of columns as encodings and sizes are needed")]
+    Columns,
+    /// A compression that is not read.
+    #[error("shards compressed with `{0}`; decompress them, or use zstd or gz")]
+    Compression(String),
+    /// An encoding that nobody knows.
+    #[error("column `{column}` has the unknown encoding `{encoding}`")]
+    Encoding {
+        /// The column.
+        column: String,
+        /// Its encoding.
+        encoding: String,
+    },
+    /// A name of a shard that leads elsewhere.
+    #[error(transparent)]
+    Name(#[from] shardtool_format::Error),
 }
 
 impl Error {

@@ -9,16 +9,19 @@
 //! | module | its one job |
 //! |---|---|
 //! | `options` | what to pack, where to, and how |
-//! | `source` | folders and lists become a listing of images |
+//! | `source` | folders and lists become a listing of images, files of other formats a survey of their samples |
 //! | `reject` | what cannot be packed, and why |
 //! | `plan` | which image goes to which shard, fixed before any is opened |
 //! | `plan_file` | `.pack-<split>.json`: what an interrupted pack was doing |
 //! | `record` | an image becomes a framed Example |
 //! | `pixels` | an image is resized, re-encoded or stored raw |
+//! | `optimize` | a JPEG gets a better layout with the same coefficients |
 //! | `ordered` | work on several threads, results in order, bounded in flight |
 //! | `index_writer` | records become the columns of an index |
 //! | `commit` | temporary names, fsync, rename, locks |
-//! | `shards` | records are made, written into shards and committed, side by side |
+//! | `shard_writer` | one shard: written, then committed with its index |
+//! | `shards` | records of image files are made, written into shards and committed, side by side |
+//! | `archive_shards` | the same for archives, each on one thread |
 //! | `target` | the dataset's folder: what is finished, what is to be cleared |
 //! | `catalogue` | the manifest: read, compared, a split put in or taken out |
 //! | [`mod@pack`] | all of the above, in the order that survives being killed |
@@ -26,16 +29,20 @@
 //! | `class_names` | class names, told by the records |
 //! | [`mod@adopt`] | existing TFRecord files become a dataset |
 //! | `salvage` | the good records of a damaged shard, and what lies between them |
+//! | `export` | a dataset in other people's formats |
 //! | [`mod@repair`] | index and manifest from the records; what is left of a damaged shard |
 #![forbid(unsafe_code)]
 
 pub mod adopt;
+mod archive_shards;
 mod catalogue;
 mod class_names;
 mod commit;
 mod error;
+mod export;
 mod frames;
 mod index_writer;
+mod optimize;
 mod options;
 mod ordered;
 pub mod pack;
@@ -46,17 +53,21 @@ mod record;
 mod reject;
 pub mod repair;
 mod salvage;
+mod shard_writer;
 mod shards;
 mod source;
 mod target;
 
 pub use adopt::{AdoptOptions, Conventions, adopt};
 pub use catalogue::Difference;
-pub use error::{Compression, Error};
+pub use error::{Compression, Error, MdsProblem};
+pub use export::{ExportKind, ExportOptions, Exported, export};
 pub use index_writer::{EntryPoints, IndexWriter, Indexed, Payload};
-pub use options::{OnError, Options, PixelStore, Resize, Shards};
+pub use optimize::Optimized;
+pub use options::{JpegLayout, OnError, Options, PixelStore, Resize, Shards};
 pub use pack::{Progress, Step, Summary, pack};
 pub use plan::{Plan, PlannedShard, plan};
 pub use reject::{Reason, Rejection};
 pub use repair::{Action, ManifestRepair, Repair, RepairOptions, ShardRepair, repair};
 pub use salvage::Lost;
+pub use source::SourceKind;

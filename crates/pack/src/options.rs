@@ -1,6 +1,6 @@
 //! What to pack, where to, and how.
 
-use crate::{EntryPoints, Error};
+use crate::{EntryPoints, Error, SourceKind};
 use shardtool_decode::Limits;
 use shardtool_format::manifest::Kind;
 use shardtool_format::names;
@@ -10,8 +10,15 @@ use std::path::PathBuf;
 /// What to pack, where to, and how. Plain data: start from [`Options::new`] and set what differs.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// A folder of class folders, a flat folder, or a list: CSV with a header, or JSONL.
+    /// A folder of class folders, a flat folder, or a list: CSV with a header, or JSONL. Or archives of other formats:
+    /// a file, a folder of them, or a glob.
     pub source: PathBuf,
+    /// What the source is, instead of what its content tells.
+    pub from: Option<SourceKind>,
+    /// Fields of archives under other names: ours, theirs. Ours may be `image`, `label`, `key`, `class`, or any feature.
+    pub map: Vec<(String, String)>,
+    /// What to subtract from an archive's labels to get class ids. Default 0.
+    pub label_offset: i64,
     /// Folder of the dataset; made if it is not there.
     pub destination: PathBuf,
     /// Name of the split. Default `train`.
@@ -24,10 +31,12 @@ pub struct Options {
     pub jobs: NonZeroUsize,
     /// File of class names, one a line, that fixes class ids. Default: the source's own names in byte order.
     pub classes: Option<PathBuf>,
-    /// Types of a list's columns that are not to be inferred.
+    /// Types of columns that are not to be inferred.
     pub columns: Vec<(String, Kind)>,
     /// How pixels are stored. Default: image files as they are.
     pub pixels: PixelStore,
+    /// How JPEGs are laid out. Default: as they are.
+    pub jpeg: JpegLayout,
     /// Make larger images smaller. Default: no.
     pub resize: Option<Resize>,
     /// Quality of images that are encoded again as JPEG, 1 to 100. Default 90.
@@ -65,6 +74,16 @@ pub enum PixelStore {
     },
 }
 
+/// How JPEGs are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JpegLayout {
+    /// Byte for byte as they are.
+    Keep,
+    /// In one sequential scan with the best Huffman tables and no metadata but JFIF, Adobe and the EXIF orientation, where
+    /// that is smaller or where the image had several scans (progressive). Coefficients, and so pixels, stay the same.
+    Optimize,
+}
+
 /// Makes larger images smaller; never a smaller one larger. The aspect ratio stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resize {
@@ -89,6 +108,9 @@ impl Options {
         Options {
             source: source.into(),
             destination: destination.into(),
+            from: None,
+            map: vec![],
+            label_offset: 0,
             split: "train".to_owned(),
             shards: Shards::Size(256 << 20),
             seed: Some(0),
@@ -96,6 +118,7 @@ impl Options {
             classes: None,
             columns: vec![],
             pixels: PixelStore::Encoded,
+            jpeg: JpegLayout::Keep,
             resize: None,
             quality: 90,
             limits: Limits::default(),
@@ -117,6 +140,9 @@ impl Options {
             (Shards::Count(0 | 1_000_001..), ..) => wrong("number of shards", "1 to 1,000,000"),
             (_, Some(Resize::Shorter(0) | Resize::MaxSide(0)), _) => wrong("size to resize to", "at least one pixel"),
             (.., PixelStore::RawZstd { level }) if !(1..=22).contains(&level) => wrong("zstd level", "1 to 22"),
+            (.., PixelStore::Raw | PixelStore::RawZstd { .. }) if self.jpeg == JpegLayout::Optimize => {
+                wrong("JPEG layout", "images stored as files, not as pixels")
+            }
             _ if !(1..=100).contains(&self.quality) => wrong("JPEG quality", "1 to 100"),
             _ => Ok(()),
         }

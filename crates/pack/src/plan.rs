@@ -1,7 +1,8 @@
 //! Which image goes to which shard: fixed from the shuffled listing and the sources' sizes before any image is opened,
 //! so that a rejected image shifts no other and an interrupted pack can go on.
 
-use crate::source::Listing;
+use crate::source::archive::{Archives, Counted, Surveyed};
+use crate::source::{Described, Listing, Source};
 use crate::{Error, OnError, Options, Rejection, Shards, record};
 use shardtool_format::manifest::FeatureType;
 use shardtool_format::names;
@@ -10,10 +11,30 @@ use std::ops::Range;
 
 /// What a pack would do.
 pub struct Plan {
+    pub(crate) work: Work,
+}
+
+/// Which samples go to which shard.
+pub(crate) enum Work {
+    Files(FilePlan),
+    Archives(ArchivePlan),
+}
+
+/// An image a file, in any order.
+pub(crate) struct FilePlan {
     pub(crate) listing: Listing,
     /// Position → entry, unless it is the source's order.
     order: Option<Permutation>,
     /// Where each shard's positions end.
+    ends: Vec<usize>,
+}
+
+/// Archives, each with shards of its own; only their order is shuffled.
+pub(crate) struct ArchivePlan {
+    pub(crate) archives: Box<Archives>,
+    pub(crate) shard_size: u64,
+    order: Option<Permutation>,
+    /// Where the shards of each file end, in packing order.
     ends: Vec<usize>,
 }
 
@@ -35,86 +56,177 @@ pub struct PlannedShard {
 /// looked at by [`crate::pack()`].
 pub fn plan(options: &Options) -> Result<Plan, Error> {
     options.check()?;
-    let mut listing = Listing::new(options)?;
-    if options.on_error == OnError::Fail && !listing.rejected.is_empty() {
-        return Err(Error::Rejected(Box::new(listing.rejected.swap_remove(0))));
-    }
-    let count = listing.entries.len();
-    let order = options.seed.map(|seed| pack_permutation(seed, count as u64).expect("fewer than 2^63 entries"));
-    let total = listing.bytes();
-    let shards = match options.shards {
-        Shards::Count(count) => count,
-        Shards::Size(size) => total.div_ceil(size).max(1),
+    let source = Source::new(options)?;
+    let order =
+        |count: usize| options.seed.map(|seed| pack_permutation(seed, count as u64).expect("fewer than 2^63 inputs"));
+    let work = match source {
+        Source::Files(mut listing) => {
+            if options.on_error == OnError::Fail && !listing.rejected.is_empty() {
+                return Err(Error::Rejected(Box::new(listing.rejected.swap_remove(0))));
+            }
+            let order = order(listing.entries.len());
+            Work::Files(FilePlan::new(listing, order, options.shards)?)
+        }
+        Source::Archives(archives) => {
+            let order = order(archives.files.len());
+            Work::Archives(ArchivePlan::new(archives, order, options.shards))
+        }
     };
-    if shards > 1_000_000 {
-        return Err(Error::Option { option: "shard size", expected: "one that makes at most 1,000,000 shards" });
-    }
-    let mut plan = Plan { listing, order, ends: vec![0; shards as usize] };
-    // An entry that begins at byte b of all sources in packing order belongs to shard ⌊b · shards ÷ total⌋.
-    let mut begin = 0u64;
-    for position in 0..count {
-        let shard = u128::from(begin) * u128::from(shards) / u128::from(total.max(1));
-        plan.ends[(shard as usize).min(shards as usize - 1)] = position + 1;
-        begin += plan.listing.entries[plan.entry(position)].size;
-    }
-    let mut end = 0;
-    for shard_end in &mut plan.ends {
-        end = end.max(*shard_end);
-        *shard_end = end;
-    }
-    Ok(plan)
+    Ok(Plan { work })
 }
 
-impl Plan {
-    /// The entry at a position of the packing order.
-    pub(crate) fn entry(&self, position: usize) -> usize {
-        self.order.as_ref().map_or(position, |order| order.forward(position as u64) as usize)
+impl FilePlan {
+    fn new(listing: Listing, order: Option<Permutation>, shards: Shards) -> Result<Self, Error> {
+        let (count, total) = (listing.entries.len(), listing.bytes());
+        let shards = match shards {
+            Shards::Count(count) => count,
+            Shards::Size(size) => total.div_ceil(size).max(1),
+        };
+        if shards > 1_000_000 {
+            return Err(Error::Option { option: "shard size", expected: "one that makes at most 1,000,000 shards" });
+        }
+        let mut plan = FilePlan { listing, order, ends: vec![0; shards as usize] };
+        // An entry that begins at byte b of all sources in packing order belongs to shard ⌊b · shards ÷ total⌋.
+        let mut begin = 0u64;
+        for position in 0..count {
+            let shard = u128::from(begin) * u128::from(shards) / u128::from(total.max(1));
+            plan.ends[(shard as usize).min(shards as usize - 1)] = position + 1;
+            begin += plan.listing.entries[plan.entry(position)].size;
+        }
+        let mut end = 0;
+        for shard_end in &mut plan.ends {
+            end = end.max(*shard_end);
+            *shard_end = end;
+        }
+        Ok(plan)
     }
 
-    pub(crate) fn shard_count(&self) -> usize {
-        self.ends.len()
+    /// The entry at a position of the packing order.
+    pub(crate) fn entry(&self, position: usize) -> usize {
+        at(&self.order, position)
     }
 
     /// Positions of a shard.
     pub(crate) fn positions(&self, shard: usize) -> Range<usize> {
-        let start = if shard == 0 { 0 } else { self.ends[shard - 1] };
-        start..self.ends[shard]
+        between(&self.ends, shard)
+    }
+}
+
+impl ArchivePlan {
+    fn new(archives: Box<Archives>, order: Option<Permutation>, shards: Shards) -> Self {
+        let shard_size = match shards {
+            Shards::Size(size) => size,
+            Shards::Count(_) => unreachable!("archives are listed for a size of shards"),
+        };
+        let mut end = 0;
+        let ends = (0..archives.files.len()).map(|position| {
+            end += archives.files[at(&order, position)].shards.len();
+            end
+        });
+        let ends = ends.collect();
+        ArchivePlan { archives, shard_size, order, ends }
+    }
+
+    /// The file at a position of the packing order.
+    pub(crate) fn file_at(&self, position: usize) -> &Surveyed {
+        &self.archives.files[at(&self.order, position)]
+    }
+
+    /// The shards of the file at a position.
+    pub(crate) fn shards_at(&self, position: usize) -> Range<usize> {
+        between(&self.ends, position)
+    }
+
+    fn counted(&self, shard: usize) -> Counted {
+        let position = self.ends.partition_point(|end| *end <= shard);
+        self.file_at(position).shards[shard - self.shards_at(position).start]
+    }
+}
+
+/// What stands at a position of the packing order.
+fn at(order: &Option<Permutation>, position: usize) -> usize {
+    order.as_ref().map_or(position, |order| order.forward(position as u64) as usize)
+}
+
+fn between(ends: &[usize], i: usize) -> Range<usize> {
+    let start = if i == 0 { 0 } else { ends[i - 1] };
+    start..ends[i]
+}
+
+impl Plan {
+    pub(crate) fn described(&self) -> &Described {
+        match &self.work {
+            Work::Files(plan) => &plan.listing.described,
+            Work::Archives(plan) => &plan.archives.described,
+        }
+    }
+
+    pub(crate) fn shard_count(&self) -> usize {
+        match &self.work {
+            Work::Files(plan) => plan.ends.len(),
+            Work::Archives(plan) => plan.ends.last().copied().unwrap_or(0),
+        }
+    }
+
+    /// Samples of a shard, and their bytes.
+    pub(crate) fn counted(&self, shard: usize) -> Counted {
+        match &self.work {
+            Work::Files(plan) => {
+                let positions = plan.positions(shard);
+                let bytes = |position| plan.listing.entries[plan.entry(position)].size;
+                Counted { images: positions.len() as u64, bytes: positions.map(bytes).sum() }
+            }
+            Work::Archives(plan) => plan.counted(shard),
+        }
     }
 
     /// Images that are to be packed.
     pub fn images(&self) -> u64 {
-        self.listing.entries.len() as u64
+        match &self.work {
+            Work::Files(plan) => plan.listing.entries.len() as u64,
+            Work::Archives(plan) => plan.archives.files.iter().flat_map(|file| &file.shards).map(|s| s.images).sum(),
+        }
     }
 
-    /// Bytes of their files.
+    /// Bytes of the source's files.
     pub fn source_bytes(&self) -> u64 {
-        self.listing.bytes()
+        match &self.work {
+            Work::Files(plan) => plan.listing.bytes(),
+            Work::Archives(plan) => plan.archives.files.iter().map(|file| file.file.size).sum(),
+        }
     }
 
     /// Class names by id; empty where there are none.
     pub fn classes(&self) -> &[String] {
-        &self.listing.classes
+        &self.described().classes
     }
 
     /// Features that every record will have, in byte order of their names.
     pub fn features(&self) -> Vec<FeatureType> {
-        record::features(&self.listing)
+        record::features(self.described())
     }
 
     /// What cannot be packed, as far as that is known without opening images.
     pub fn rejected(&self) -> &[Rejection] {
-        &self.listing.rejected
+        match &self.work {
+            Work::Files(plan) => &plan.listing.rejected,
+            Work::Archives(_) => &[],
+        }
+    }
+
+    /// CRC32C over everything that decides what is packed, so that a resumed pack knows that its source is the same.
+    pub(crate) fn source_crc(&self) -> u32 {
+        match &self.work {
+            Work::Files(plan) => plan.listing.crc(),
+            Work::Archives(plan) => plan.archives.crc(),
+        }
     }
 
     /// The shards of a split of that name.
     pub fn shards(&self, split: &str) -> impl Iterator<Item = PlannedShard> {
         (0..self.shard_count()).map(move |shard| {
-            let positions = self.positions(shard);
-            PlannedShard {
-                file: names::shard_file(split, shard),
-                images: positions.len() as u64,
-                source_bytes: positions.map(|p| self.listing.entries[self.entry(p)].size).sum(),
-            }
+            let Counted { images, bytes } = self.counted(shard);
+            PlannedShard { file: names::shard_file(split, shard), images, source_bytes: bytes }
         })
     }
 }

@@ -1,7 +1,7 @@
 //! `.pack-<split>.json`: what an interrupted pack was doing, so that the same one goes on and another is refused by the
 //! name of what differs.
 
-use crate::{Error, Options, PixelStore, Plan, Resize, Shards};
+use crate::{Error, JpegLayout, Options, PixelStore, Plan, Resize, Shards};
 use serde_json::{Map, Value, json};
 use shardtool_decode::Limits;
 use std::path::Path;
@@ -21,10 +21,10 @@ pub(crate) struct PlanFile(Map<String, Value>);
 impl PlanFile {
     /// What this plan's file says: everything that decides which bytes are written, and nothing else.
     pub(crate) fn new(options: &Options, plan: &Plan, stage: Stage) -> Self {
-        let listing = &plan.listing;
+        let described = plan.described();
         let stage = if stage == Stage::Clearing { "clearing" } else { "packing" };
         let columns: Vec<_> =
-            listing.columns.iter().map(|(name, kind)| Value::from(format!("{name}:{}", kind.name()))).collect();
+            described.columns.iter().map(|(name, kind)| Value::from(format!("{name}:{}", kind.name()))).collect();
         let members = [
             ("format", json!("shardtool-pack")),
             ("version", json!(1)),
@@ -35,14 +35,15 @@ impl PlanFile {
             ("seed", json!(options.seed)),
             ("columns", Value::Array(columns)),
             ("pixels", json!(pixels(options.pixels))),
+            ("jpeg", json!(jpeg(options.jpeg))),
             ("resize", json!(options.resize.map(resize))),
             ("quality", json!(options.quality)),
             ("limits", json!(limits(&options.limits))),
             ("entry_points", json!(options.entry_points.is_some())),
-            ("classes", json!(listing.classes.len())),
-            ("images", json!(listing.entries.len())),
-            ("image_bytes", json!(listing.bytes())),
-            ("listing_crc32c", json!(format!("{:08x}", listing.crc()))),
+            ("classes", json!(described.classes.len())),
+            ("images", json!(plan.images())),
+            ("image_bytes", json!(plan.source_bytes())),
+            ("listing_crc32c", json!(format!("{:08x}", plan.source_crc()))),
         ];
         PlanFile(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
@@ -99,6 +100,13 @@ fn pixels(pixels: PixelStore) -> String {
         PixelStore::Encoded => "encoded".to_owned(),
         PixelStore::Raw => "raw".to_owned(),
         PixelStore::RawZstd { level } => format!("raw-zstd:{level}"),
+    }
+}
+
+fn jpeg(layout: JpegLayout) -> &'static str {
+    match layout {
+        JpegLayout::Keep => "keep",
+        JpegLayout::Optimize => "optimize",
     }
 }
 

@@ -1,15 +1,13 @@
 //! Records into shards, and shards into place: records are made on several threads, written on one, and made durable on
 //! another.
 
-use crate::commit::{self, Temporary};
-use crate::index_writer::{IndexWriter, Indexed, Payload};
 use crate::ordered::{Window, ordered};
-use crate::pack::{Progress, Step, after};
+use crate::pack::Progress;
+use crate::plan::FilePlan;
 use crate::record::{Record, RecordWriter};
+use crate::shard_writer::{Finished, ShardWriter, Written};
 use crate::target::Target;
-use crate::{Error, OnError, Options, PixelStore, Plan, Reason, Rejection, reject};
-use shardtool_format::manifest::Shard;
-use shardtool_format::names;
+use crate::{Error, Options, PixelStore, Reason, Rejection};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -19,11 +17,11 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 /// [`Error::Rejected`] under [`OnError::Fail`], [`Error::Stopped`], [`Error::Io`].
 pub(crate) fn write(
     options: &Options,
-    plan: &Plan,
+    plan: &FilePlan,
     target: &Target,
     progress: &dyn Progress,
     left: &[usize],
-) -> Result<Vec<(usize, Shard)>, Error> {
+) -> Result<Written, Error> {
     let positions: Vec<_> = left.iter().map(|shard| plan.positions(*shard)).collect();
     let mut end = 0;
     let ends: Vec<usize> = positions
@@ -55,8 +53,8 @@ pub(crate) fn write(
             end,
             window,
             |i| entry(i).size,
-            || RecordWriter::new(&plan.listing, options),
-            |records, i| records.record(entry(i), buffers.take()),
+            || RecordWriter::new(&plan.listing.described, options),
+            |records, i| records.file(&plan.listing, entry(i), buffers.take()),
             |i, record| {
                 let entry = entry(i);
                 if let Some(used) = writer.take(i, &entry.key, record)? {
@@ -84,23 +82,8 @@ struct Writer<'a> {
     ends: &'a [usize],
     /// The next of them to be opened.
     next: usize,
-    open: Option<Open>,
+    open: Option<ShardWriter>,
     finished: SyncSender<Finished>,
-}
-
-/// The shard that is being written.
-struct Open {
-    file: Temporary,
-    index: IndexWriter,
-    rejected: Vec<Rejection>,
-}
-
-/// A shard that is written, but not yet durable.
-struct Finished {
-    number: usize,
-    file: Temporary,
-    indexed: Indexed,
-    rejected: Vec<Rejection>,
 }
 
 impl Writer<'_> {
@@ -108,21 +91,13 @@ impl Writer<'_> {
     fn take(&mut self, i: usize, key: &str, record: Result<Record, Reason>) -> Result<Option<Vec<u8>>, Error> {
         self.close(i)?;
         if self.open.is_none() {
-            self.open = Some(self.open()?);
+            self.open = Some(ShardWriter::new(self.options, self.target, self.left[self.next])?);
         }
         let open = self.open.as_mut().expect("opened above");
         match record {
-            Ok(record) => {
-                open.index.push(record.data(), record.data_crc)?;
-                open.file.write(&record.frame)?;
-                Ok(Some(record.frame))
-            }
+            Ok(record) => open.push(record).map(Some),
             Err(reason) => {
-                let rejection = Rejection { input: key.to_owned(), reason };
-                if self.options.on_error == OnError::Fail {
-                    return Err(Error::Rejected(Box::new(rejection)));
-                }
-                open.rejected.push(rejection);
+                open.reject(Rejection { input: key.to_owned(), reason })?;
                 Ok(None)
             }
         }
@@ -131,50 +106,23 @@ impl Writer<'_> {
     /// Hands every shard that ends at or before the i-th record to the committer, shards without records as well.
     fn close(&mut self, i: usize) -> Result<(), Error> {
         while self.next < self.left.len() && self.ends[self.next] <= i {
-            let Open { file, index, rejected } = match self.open.take() {
+            let open = match self.open.take() {
                 Some(open) => open,
-                None => self.open()?,
+                None => ShardWriter::new(self.options, self.target, self.left[self.next])?,
             };
-            let number = self.left[self.next];
             // The committer goes away only with an error of its own, which is the one reported.
-            let finished = Finished { number, file, indexed: index.finish(), rejected };
-            self.finished.send(finished).map_err(|_| Error::Stopped)?;
+            self.finished.send(open.finish()).map_err(|_| Error::Stopped)?;
             self.next += 1;
         }
         Ok(())
     }
-
-    fn open(&self) -> Result<Open, Error> {
-        let number = self.left[self.next];
-        let payload = Payload::Examples { image: Some(names::IMAGE_ENCODED.to_owned()) };
-        let name = names::shard_file(&self.options.split, number);
-        Ok(Open {
-            file: Temporary::new(self.target.shard(number))?,
-            index: IndexWriter::new(&name, payload, self.options.entry_points),
-            rejected: vec![],
-        })
-    }
 }
 
 /// Makes shards durable, each followed by its index, which says that it is.
-fn commit_all(
-    target: &Target,
-    progress: &dyn Progress,
-    finished: Receiver<Finished>,
-) -> Result<Vec<(usize, Shard)>, Error> {
-    let mut shards = vec![];
-    for Finished { number, file, indexed, rejected } in finished {
-        file.publish()?;
-        after(progress, Step::Shard)?;
-        match rejected.is_empty() {
-            true => commit::remove(&target.shard_rejects(number))?,
-            false => commit::publish(target.shard_rejects(number), &reject::to_json_lines(&rejected))?,
-        }
-        commit::publish(target.index(number), &indexed.index)?;
-        after(progress, Step::Index)?;
-        shards.push((number, indexed.shard));
-    }
-    Ok(shards)
+fn commit_all(target: &Target, progress: &dyn Progress, finished: Receiver<Finished>) -> Result<Written, Error> {
+    let mut written = Written::default();
+    finished.into_iter().try_for_each(|shard| shard.commit(target, progress, &mut written))?;
+    Ok(written)
 }
 
 /// Buffers of records that are written, to be used again.

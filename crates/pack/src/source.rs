@@ -1,12 +1,16 @@
 //! Sources: a folder of class folders, a flat folder, or a list become a listing. Nothing is opened but lists and
-//! folders; sizes and times come from one `stat` an entry.
+//! folders; sizes and times come from one `stat` an entry. Files that hold many samples each are in [`archive`].
 
+pub(crate) mod archive;
 mod classes;
 mod folder;
 mod infer;
+mod kind;
 mod list;
+mod values;
 
 use crate::{Error, Options, Rejection};
+use archive::Archives;
 use shardtool_format::checksum::Crc32c;
 use shardtool_format::manifest::Kind;
 use std::fs::Metadata;
@@ -14,17 +18,81 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 pub(crate) use classes::Classes;
+pub use kind::SourceKind;
+pub(crate) use values::Values;
+
+/// What all samples of a source have in common.
+pub(crate) struct Described {
+    /// Class names by id; empty where there are no classes, or classes have no names.
+    pub(crate) classes: Vec<String>,
+    /// Whether samples have labels.
+    pub(crate) labelled: bool,
+    /// The source's own columns, in the order of the samples' `values`.
+    pub(crate) columns: Vec<(String, Kind)>,
+}
+
+/// What is to be packed, and where it lies.
+pub(crate) enum Source {
+    /// An image a file.
+    Files(Listing),
+    /// Many samples a file.
+    Archives(Box<Archives>),
+}
+
+impl Source {
+    /// Lists the source that `options` name; archives are read once, without their images.
+    ///
+    /// # Errors
+    /// [`Error::NoSource`], [`Error::EmptySource`], [`Error::SourceKind`], those of lists and archives, and
+    /// [`Error::Io`].
+    pub(crate) fn new(options: &Options) -> Result<Self, Error> {
+        let source = &options.source;
+        let classes = options.classes.as_deref().map(Classes::read).transpose()?;
+        let found = kind::find(source, options.from)?;
+        if source.is_dir() {
+            inside(&options.destination, source)?;
+        }
+        let listing = match found {
+            kind::Found::Archives(files) => {
+                return Archives::new(files, classes, options).map(|all| Source::Archives(Box::new(all)));
+            }
+            _ if !options.map.is_empty() => {
+                return Err(Error::Option { option: "map", expected: "a source whose samples have named fields" });
+            }
+            kind::Found::Folder => folder::list(source, classes, &options.columns)?,
+            kind::Found::List => list::list(source, classes, &options.columns)?,
+        };
+        if listing.entries.is_empty() {
+            let rejected = listing.rejected.into_iter().next().map(Box::new);
+            return Err(Error::EmptySource { path: source.clone(), rejected });
+        }
+        Ok(Source::Files(listing))
+    }
+}
+
+impl Described {
+    /// CRC32C over what a source's samples have in common, and over whatever else `visit` hands on.
+    fn crc(&self, visit: impl FnOnce(&mut dyn FnMut(&[u8]))) -> u32 {
+        let mut crc = Crc32c::new();
+        let mut text = |text: &[u8]| {
+            crc.update(&(text.len() as u64).to_le_bytes());
+            crc.update(text);
+        };
+        self.classes.iter().for_each(|class| text(class.as_bytes()));
+        for (name, kind) in &self.columns {
+            text(name.as_bytes());
+            text(kind.name().as_bytes());
+        }
+        visit(&mut text);
+        crc.value()
+    }
+}
 
 /// Everything that a source offers, in the source's own order: folders by key in byte order, lists as they are.
 /// Memory is about 100 bytes an entry, besides its key and its columns.
 pub(crate) struct Listing {
     pub(crate) entries: Vec<Entry>,
-    /// Class names by id; empty where there are no classes, or classes have no names.
-    pub(crate) classes: Vec<String>,
-    /// Whether entries have labels.
-    pub(crate) labelled: bool,
-    /// The list's own columns, in the order of the entries' `values`.
-    pub(crate) columns: Vec<(String, Kind)>,
+    pub(crate) described: Described,
     /// What cannot be packed, and is known already.
     pub(crate) rejected: Vec<Rejection>,
     /// What entries' paths are relative to.
@@ -45,44 +113,7 @@ pub(crate) struct Entry {
     modified: i64,
 }
 
-/// Values of one entry in one column.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Values {
-    /// None: an empty cell, `null`, or an absent member.
-    Missing,
-    Int64(i64),
-    Float(f32),
-    Bytes(Box<[u8]>),
-    Int64s(Box<[i64]>),
-    Floats(Box<[f32]>),
-    BytesList(Box<[Box<[u8]>]>),
-}
-
 impl Listing {
-    /// Lists the source that `options` name.
-    ///
-    /// # Errors
-    /// [`Error::NoSource`], [`Error::EmptySource`], [`Error::SourceKind`], those of lists, and [`Error::Io`].
-    pub(crate) fn new(options: &Options) -> Result<Self, Error> {
-        let source = &options.source;
-        let meta = std::fs::metadata(source).map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => Error::NoSource { path: source.clone() },
-            _ => Error::io("read", source)(e),
-        })?;
-        let classes = options.classes.as_deref().map(Classes::read).transpose()?;
-        let listing = if meta.is_dir() {
-            inside(&options.destination, source)?;
-            folder::list(source, classes, &options.columns)?
-        } else {
-            list::list(source, classes, &options.columns)?
-        };
-        if listing.entries.is_empty() {
-            let rejected = listing.rejected.into_iter().next().map(Box::new);
-            return Err(Error::EmptySource { path: source.clone(), rejected });
-        }
-        Ok(listing)
-    }
-
     /// Where an entry's image lies.
     pub(crate) fn path(&self, entry: &Entry) -> PathBuf {
         self.root.join(&**entry.path.as_ref().unwrap_or(&entry.key))
@@ -95,52 +126,34 @@ impl Listing {
 
     /// CRC32C over everything that decides what is packed, so that a resumed pack knows that its source is the same.
     pub(crate) fn crc(&self) -> u32 {
-        let mut crc = Crc32c::new();
-        let mut text = |text: &[u8]| {
-            crc.update(&(text.len() as u64).to_le_bytes());
-            crc.update(text);
-        };
-        self.classes.iter().for_each(|class| text(class.as_bytes()));
-        for (name, kind) in &self.columns {
-            text(name.as_bytes());
-            text(kind.name().as_bytes());
-        }
-        for entry in &self.entries {
-            text(entry.key.as_bytes());
-            text(entry.path.as_deref().unwrap_or_default().as_bytes());
-            text(&entry.size.to_le_bytes());
-            text(&entry.modified.to_le_bytes());
-            text(&entry.label.map(i64::to_le_bytes).unwrap_or_default());
-            entry.values.iter().for_each(|values| values.each_bytes(&mut text));
-        }
-        crc.value()
+        self.described.crc(|text| {
+            for entry in &self.entries {
+                text(entry.key.as_bytes());
+                text(entry.path.as_deref().unwrap_or_default().as_bytes());
+                text(&entry.size.to_le_bytes());
+                text(&entry.modified.to_le_bytes());
+                text(&entry.label.map(i64::to_le_bytes).unwrap_or_default());
+                entry.values.iter().for_each(|values| values.each_bytes(text));
+            }
+        })
     }
+}
+
+/// Nanoseconds since 1970 of a file's last change.
+fn modified(meta: &Metadata) -> i64 {
+    let modified = meta.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+    modified.map_or(0, |t| t.as_nanos() as i64)
 }
 
 impl Entry {
     fn new(key: String, path: Option<String>, label: Option<i64>, values: Box<[Values]>, meta: &Metadata) -> Self {
-        let modified = meta.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
         Entry {
             path: path.filter(|path| *path != key).map(String::into_boxed_str),
             key: key.into_boxed_str(),
             label,
             values,
             size: meta.len(),
-            modified: modified.map_or(0, |t| t.as_nanos() as i64),
-        }
-    }
-}
-
-impl Values {
-    fn each_bytes(&self, visit: &mut impl FnMut(&[u8])) {
-        match self {
-            Values::Missing => visit(&[]),
-            Values::Int64(v) => visit(&v.to_le_bytes()),
-            Values::Float(v) => visit(&v.to_le_bytes()),
-            Values::Bytes(v) => visit(v),
-            Values::Int64s(list) => list.iter().for_each(|v| visit(&v.to_le_bytes())),
-            Values::Floats(list) => list.iter().for_each(|v| visit(&v.to_le_bytes())),
-            Values::BytesList(list) => list.iter().for_each(|v| visit(v)),
+            modified: modified(meta),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Class names and their ids.
 
-use crate::Error;
+use crate::{Error, Reason};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -65,6 +65,18 @@ impl Classes {
     fn unknown(&self, class: &str) -> Error {
         let file = self.file.clone().unwrap_or_default();
         Error::UnknownClass { class: class.to_owned(), classes: self.names.len(), file }
+    }
+
+    /// The id of a class of one sample.
+    ///
+    /// # Errors
+    /// [`Reason::Class`] if there is none of that name.
+    pub(crate) fn known(&self, name: &str) -> Result<i64, Reason> {
+        self.ids.get(name).copied().ok_or_else(|| Reason::Class { class: name.to_owned() })
+    }
+
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
     }
 
     pub(crate) fn into_names(self) -> Vec<String> {

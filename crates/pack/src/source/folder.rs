@@ -1,6 +1,6 @@
 //! Folders: of class folders, or flat.
 
-use super::{Classes, Entry, Listing};
+use super::{Classes, Described, Entry, Listing};
 use crate::{Error, Reason, Rejection};
 use shardtool_format::manifest::Kind;
 use std::fs::Metadata;
@@ -44,7 +44,8 @@ pub(super) fn list(root: &Path, classes: Option<Classes>, columns: &[(String, Ki
         }
     }
     rejected.sort_by(|a, b| a.input.cmp(&b.input));
-    Ok(Listing { entries, classes: classes.into_names(), labelled, columns: vec![], rejected, root })
+    let described = Described { classes: classes.into_names(), labelled, columns: vec![] };
+    Ok(Listing { entries, described, rejected, root })
 }
 
 struct Walk {

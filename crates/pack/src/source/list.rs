@@ -2,7 +2,7 @@
 //! entries; so that nothing but the entries is kept.
 
 use super::infer::{Cell, Inferred};
-use super::{Classes, Entry, Listing};
+use super::{Classes, Described, Entry, Listing};
 use crate::{Error, Reason, Rejection};
 use serde_json::{Map, Value};
 use shardtool_format::manifest::Kind;
@@ -73,7 +73,8 @@ pub(super) fn list(file: &Path, classes: Option<Classes>, declared: &[(String, K
         Ok(())
     })?;
     unique_keys(file, &entries, &lines)?;
-    Ok(Listing { entries, classes: classes.into_names(), labelled, columns, rejected, root })
+    let described = Described { classes: classes.into_names(), labelled, columns };
+    Ok(Listing { entries, described, rejected, root })
 }
 
 /// What the first reading finds.

@@ -224,7 +224,7 @@ fn rows_of_a_list_that_cannot_be_packed() {
     assert_eq!((summary.split.records(), summary.rejected), (1, 3));
     let found = rejected(&summary.rejected_file.unwrap());
     let reasons: Vec<_> = found.iter().map(|(input, reason)| (&**input, &reason[..12])).collect();
-    assert_eq!(reasons, [("2", "the list giv"), ("nowhere.jpg", "no such file"), (".", "not a regula")]);
+    assert_eq!(reasons, [("2", "it has no la"), ("nowhere.jpg", "no such file"), (".", "not a regula")]);
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! Packs, adopts and repairs folders made for the purpose, and reads what was written without the code under test.
 
 mod adopt;
+mod archives;
 mod bad_input;
+mod exporting;
 mod made;
+mod optimize;
 mod packing;
 mod repair;
 mod resume;

@@ -1,0 +1,94 @@
+//! `shardtool export`.
+
+use crate::open::DatasetArgument;
+use crate::progress::Images;
+use crate::status::Status;
+use crate::text;
+use serde_json::json;
+use shardtool_pack::{ExportKind, ExportOptions, Rejection, export};
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Write a dataset in another format: TFRecord, WebDataset, Parquet, or folders of classes
+///
+/// Images go out byte for byte; raw pixels as PPM. Files appear in OUT when all are complete. A record that cannot be
+/// exported is listed, and the exit status is 1.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    dataset: DatasetArgument,
+    /// A folder that does not exist yet, or is empty
+    out: PathBuf,
+    /// The format
+    #[arg(long, value_enum, value_name = "KIND")]
+    to: To,
+    /// One split [default: all]
+    #[arg(long)]
+    split: Option<String>,
+    /// With `--to tfrecord`: write DALI's index beside each file, NAME.idx
+    #[arg(long)]
+    dali_index: bool,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Put files into OUT though it is not empty, in place of those of the same names
+    #[arg(long)]
+    force: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum To {
+    /// The shards themselves, as hard links where possible
+    Tfrecord,
+    /// A tar for each shard: image, .cls, .json
+    Webdataset,
+    /// A file for each shard, as Hugging Face lays out images
+    Parquet,
+    /// Image files in folders of classes
+    Folder,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+    let kind = match arguments.to {
+        To::Tfrecord => ExportKind::Tfrecord { dali_index: arguments.dali_index },
+        _ if arguments.dali_index => {
+            anyhow::bail!("--dali-index is for --to tfrecord: DALI's index is of TFRecord files")
+        }
+        To::Webdataset => ExportKind::Webdataset,
+        To::Parquet => ExportKind::Parquet,
+        To::Folder => ExportKind::Folder,
+    };
+    let dataset = arguments.dataset.open()?;
+    let splits = match &arguments.split {
+        Some(name) => vec![dataset.split(name)?.clone()],
+        None => dataset.splits().to_vec(),
+    };
+    let jobs = arguments.jobs.or(std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    let progress = Images::new("exported");
+    let options = ExportOptions { kind, jobs, force: arguments.force };
+    let exported = export(&splits, &arguments.out, &options, &progress);
+    progress.finish();
+    let (exported, seconds) = (exported?, progress.seconds());
+    let mut out = std::io::stdout().lock();
+    if arguments.json {
+        let refused = |r: &Rejection| json!({"record": r.input, "reason": r.reason.to_string()});
+        let document = json!({
+            "out": arguments.out.to_string_lossy(), "records": exported.records, "files": exported.files,
+            "bytes": exported.bytes, "refused": exported.refused.iter().map(refused).collect::<Vec<_>>(),
+            "seconds": seconds,
+        });
+        writeln!(out, "{document:#}")?;
+    } else {
+        for Rejection { input, reason } in &exported.refused {
+            writeln!(out, "not exported: {}: {reason}", text::printable(input.as_bytes()))?;
+        }
+        let (records, files) = (text::plural(exported.records, "record"), text::plural(exported.files, "file"));
+        let (out_dir, bytes) = (arguments.out.display(), text::bytes(exported.bytes));
+        writeln!(out, "exported {records} to {files} ({bytes}) in {out_dir}, {seconds:.2} s")?;
+    }
+    Ok(if exported.refused.is_empty() { Status::Good } else { Status::Finding })
+}

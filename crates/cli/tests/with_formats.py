@@ -1,0 +1,405 @@
+"""What other people's libraries write comes in, and they read what goes out: sample for sample.
+
+Usage: python with_formats.py SHARDTOOL [PHOTOS]    (run by scripts/test, in the environment `formats`)
+PHOTOS is a folder of class folders; without it the test makes its own images.
+"""
+
+import importlib.abc
+import importlib.machinery
+import io
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+from unittest import mock
+
+os.environ["HF_HUB_OFFLINE"] = os.environ["HF_DATASETS_OFFLINE"] = "1"
+import datasets
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import webdataset as wds
+import zstandard
+from PIL import Image
+
+datasets.disable_progress_bars()
+SHARDTOOL = sys.argv[1]
+PHOTOS = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
+
+
+class Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Stands in for clients of cloud storage, which `streaming` imports and none of these tests uses."""
+
+    NAMES = {"transformers", "boto3", "botocore", "paramiko", "google", "azure", "oci", "matplotlib", "snappy", "brotli"}
+
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in self.NAMES:
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec):
+        module = mock.MagicMock(name=spec.name)
+        module.__path__, module.__spec__ = [], spec
+        return module
+
+    def exec_module(self, module):
+        pass
+
+
+sys.meta_path.append(Absent())
+try:
+    import streaming
+except ImportError as error:
+    streaming = None
+    print(f"skip: mosaicml-streaming cannot be imported: {error}")
+finally:
+    # Other libraries look for some of these modules, and are to see that they are not there.
+    sys.meta_path.pop()
+    for name in [name for name in sys.modules if name.split(".")[0] in Absent.NAMES]:
+        if isinstance(sys.modules[name], mock.MagicMock):
+            del sys.modules[name]
+
+
+def shardtool(*args, status=0):
+    """Runs shardtool, checks its exit status, gives its standard output."""
+    run = subprocess.run([SHARDTOOL, *map(str, args)], capture_output=True, text=True)
+    assert run.returncode == status, f"{args}: status {run.returncode}\n{run.stdout}\n{run.stderr}"
+    return run.stdout
+
+
+def records(dataset, split="train"):
+    """The records of a split by key, read from the shards' bytes by this script alone, features as protobuf has them."""
+    found = {}
+    manifest = json.loads((dataset / "dataset.json").read_text())
+    for shard in next(s for s in manifest["splits"] if s["name"] == split)["shards"]:
+        data, at = (dataset / shard["file"]).read_bytes(), 0
+        while at < len(data):
+            (length,) = struct.unpack_from("<Q", data, at)
+            features = example(data[at + 12 : at + 12 + length])
+            key = features["image/key"][0].decode()
+            assert key not in found, key
+            found[key] = features
+            at += length + 16
+    return found
+
+
+def fields(data):
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        tag = varint()
+        assert tag & 7 == 2, "canonical records hold only delimited fields here"
+        length = varint()
+        yield tag >> 3, data[at : at + length]
+        at += length
+
+
+def example(data):
+    """A tf.train.Example as lists of values; written from example.proto, and for canonical records only."""
+    features = {}
+    for _, all_features in fields(data):
+        for _, entry in fields(all_features):
+            entry = dict(fields(entry))
+            ((kind, values),) = fields(entry[2])
+            values = [value for _, value in fields(values)]
+            if kind == 2:
+                values = list(np.frombuffer(b"".join(values), "<f4"))
+            elif kind == 3:
+                values = list(ints(b"".join(values)))
+            features[entry[1].decode()] = values
+    return features
+
+
+def ints(data):
+    value = shift = 0
+    for byte in data:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            yield value - (1 << 64) if value >> 63 else value
+            value = shift = 0
+
+
+class Formats(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.tmp = tempfile.TemporaryDirectory()
+        cls.root = pathlib.Path(cls.tmp.name)
+        cls.samples = list(cls.make_samples())
+        cls.packed = cls.root / "packed"
+        for sample in cls.samples:
+            path = cls.root / "photos" / sample["class"] / sample["name"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(sample["image"])
+        rows = [dict(path=f"photos/{s['class']}/{s['name']}", label=s["class"], key=f"{s['class']}/{s['name']}",
+                     caption=s["caption"], score=s["score"], box=s["box"], tags=s["tags"]) for s in cls.samples]
+        (cls.root / "list.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        shardtool("pack", cls.root / "list.jsonl", cls.packed, "--shards", 3)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.tmp.cleanup()
+
+    @classmethod
+    def make_samples(cls):
+        """Images with a class and fields of every type; photographs where there are some."""
+        random = np.random.default_rng(3)
+        if PHOTOS:
+            classes = sorted(path for path in PHOTOS.iterdir() if path.is_dir())[:60]
+            files = [(c.name, f.name, f.read_bytes()) for c in classes for f in sorted(c.iterdir())[:20]]
+        else:
+            files = []
+            for c in range(4):
+                for i in range(12):
+                    coarse = Image.fromarray(random.integers(0, 256, (4, 5, 3)).astype(np.uint8))
+                    out, form = io.BytesIO(), "PNG" if i % 5 == 4 else "JPEG"
+                    coarse.resize((20 + i, 30 + c), Image.BICUBIC).save(out, form)
+                    files.append((f"class {c}", f"{i}.{form.lower().replace('jpeg', 'jpg')}", out.getvalue()))
+        names = sorted({c for c, _, _ in files})
+        for i, (c, name, image) in enumerate(files):
+            yield {"class": c, "label": names.index(c), "name": name, "image": image, "caption": f"sämple {i}",
+                   "score": i / 8, "box": [i, 2, 3], "tags": [f"t{i}", "x"]}
+
+    def folder(self, name):
+        path = self.root / self.id().rsplit(".")[-1] / name
+        path.mkdir(parents=True)
+        return path
+
+    def check(self, found, key, image="image/encoded", caption="caption", score="score", box="box", text=True):
+        """Checks that a dataset's records are the samples, and verifies its files."""
+        self.assertEqual(len(found), len(self.samples))
+        for i, sample in enumerate(self.samples):
+            features = found[key(i, sample)]
+            self.assertEqual(features[image], [sample["image"]])
+            self.assertEqual(features["image/class/label"], [sample["label"]])
+            if text:
+                self.assertEqual(features["image/class/text"], [sample["class"].encode()])
+            self.assertEqual(features[caption], [sample["caption"].encode()])
+            self.assertEqual(features[score], [np.float32(sample["score"])])
+            self.assertEqual(features[box], sample["box"])
+
+    def test_webdataset_comes_in(self):
+        """ShardWriter's tars, plain, gzipped and compressed with zstd."""
+        for suffix in ["tar", "tar.gz", "tar.zst"]:
+            folder = self.folder(suffix)
+            pattern = str(folder / f"shard-%05d.{suffix.replace('.zst', '')}")
+            with wds.ShardWriter(pattern, maxcount=len(self.samples) // 2 + 1, verbose=0) as writer:
+                for i, s in enumerate(self.samples):
+                    writer.write({"__key__": f"part/{i:06}", Image.open(io.BytesIO(s["image"])).format.lower(): s["image"],
+                                  "cls": s["label"], "txt": s["caption"],
+                                  "json": {"score": s["score"], "box": s["box"], "tags": s["tags"], "none": None}})
+            if suffix == "tar.zst":
+                for tar in list(folder.glob("*.tar")):
+                    tar.with_suffix(".tar.zst").write_bytes(zstandard.compress(tar.read_bytes()))
+                    tar.unlink()
+            out = folder.with_name(f"{suffix}-out")
+            shardtool("pack", folder, out, "--map", "caption=txt")
+            shardtool("verify", out, "--decode")
+            self.check(records(out), lambda i, s: f"part/{i:06}", text=False)
+        print(f"webdataset {wds.__version__}: {len(self.samples)} samples in, three compressions")
+
+    def test_webdataset_goes_out(self):
+        out = self.folder("x").with_name("out")
+        shardtool("export", self.packed, out, "--to", "webdataset")
+        expected = {f"{s['class']}/{s['name']}": s for s in self.samples}
+        seen = set()
+        for sample in wds.WebDataset(sorted(map(str, out.glob("*.tar"))), shardshuffle=False):
+            fields = json.loads(sample["json"])
+            key = fields["image/key"]
+            s = expected[key]
+            self.assertEqual(sample["__key__"], key.rsplit(".", 1)[0].replace(".", "_"))
+            image = [sample[e] for e in ("jpg", "png") if e in sample]
+            self.assertEqual((image, int(sample["cls"])), ([s["image"]], s["label"]))
+            self.assertEqual([fields[n] for n in ("caption", "score", "box", "tags")],
+                             [s[n] for n in ("caption", "score", "box", "tags")])
+            self.assertEqual(fields["image/class/text"], s["class"])
+            seen.add(key)
+        self.assertEqual(seen, set(expected))
+        decoded = next(iter(wds.WebDataset(str(next(out.glob("*.tar"))), shardshuffle=False).decode("pil")))
+        self.assertIsInstance(decoded.get("jpg", decoded.get("png")), Image.Image)
+        self.back("webdataset", out)
+
+    def back(self, kind, out):
+        """What went out comes in again as the same shards, byte for byte."""
+        again = out.with_name(f"{out.name}-again")
+        shardtool("pack", out, again, "--no-shuffle", "--from", kind)
+        for shard in sorted(self.packed.glob("*.tfrecord")):
+            self.assertEqual((again / shard.name).read_bytes(), shard.read_bytes(), shard.name)
+        shardtool("verify", again)
+
+    def test_hugging_face_comes_in(self):
+        """`datasets` with Image and ClassLabel features, in several files, embedded bytes."""
+        folder = self.folder("parquet")
+        names = sorted({s["class"] for s in self.samples})
+        features = datasets.Features({
+            "picture": datasets.Image(), "label": datasets.ClassLabel(names=names), "caption": datasets.Value("string"),
+            "score": datasets.Value("float64"), "box": datasets.List(datasets.Value("int32")),
+            "tags": datasets.List(datasets.Value("string")), "flag": datasets.Value("bool"),
+            "meta": {"source": datasets.Value("string"), "year": datasets.Value("int16")},
+        })
+        rows = {
+            "picture": [{"bytes": s["image"], "path": f"{s['class']}/{s['name']}"} for s in self.samples],
+            **{n: [s[n] for s in self.samples] for n in ("label", "caption", "score", "box", "tags")},
+            "flag": [i % 2 == 0 if i % 3 else None for i in range(len(self.samples))],
+            "meta": [{"source": "camera", "year": 1999} for _ in self.samples],
+        }
+        dataset = datasets.Dataset.from_dict(rows, features=features)
+        for n in range(2):
+            dataset.shard(2, n).to_parquet(folder / f"train-{n:05}-of-00002.parquet", batch_size=17)
+        out = folder.with_name("out")
+        shardtool("pack", folder, out)
+        shardtool("verify", out, "--decode")
+        found = records(out)
+        self.check(found, lambda i, s: f"{s['class']}/{s['name']}")
+        for i, s in enumerate(self.samples):
+            features = found[f"{s['class']}/{s['name']}"]
+            self.assertEqual(features["tags"], [t.encode() for t in s["tags"]])
+            self.assertEqual(features["flag"], [int(i % 2 == 0)] if i % 3 else [])
+            self.assertEqual((features["meta/source"], features["meta/year"]), ([b"camera"], [1999]))
+        print(f"datasets {datasets.__version__}: {len(self.samples)} rows in")
+
+    def test_plain_parquet_comes_in(self):
+        """pyarrow tables with a binary column, for each compression."""
+        table = pa.table({
+            "image": pa.array([s["image"] for s in self.samples], pa.binary()),
+            "label": pa.array([s["class"] for s in self.samples]).dictionary_encode(),
+            "caption": [s["caption"] for s in self.samples],
+            "score": pa.array([s["score"] for s in self.samples], pa.float32()),
+            "box": pa.array([s["box"] for s in self.samples], pa.list_(pa.int64())),
+            "id": [f"id-{i}" for i in range(len(self.samples))],
+        })
+        for compression in ["none", "snappy", "zstd", "gzip", "lz4"]:
+            path = self.folder(compression) / "file.parquet"
+            pq.write_table(table, path, compression=compression, row_group_size=31)
+            out = path.with_suffix(".out")
+            shardtool("pack", path, out, "--map", "key=id")
+            self.check(records(out), lambda i, s: f"id-{i}")
+        print(f"pyarrow {pa.__version__}: {len(self.samples)} rows in, five compressions")
+
+    def test_parquet_goes_out(self):
+        out = self.folder("x").with_name("out")
+        shardtool("export", self.packed, out, "--to", "parquet")
+        files = {"train": sorted(map(str, out.glob("*.parquet")))}
+        dataset = datasets.load_dataset("parquet", data_files=files, cache_dir=str(out.with_name("cache")))["train"]
+        names = sorted({s["class"] for s in self.samples})
+        self.assertEqual(dataset.features["label"], datasets.ClassLabel(names=names))
+        self.assertEqual(dataset.features["caption"], datasets.Value("string"))
+        expected = {f"{s['class']}/{s['name']}": s for s in self.samples}
+        self.assertEqual(dataset[0]["image"].size, dataset[0]["image"].convert("RGB").size)
+        for row in dataset.cast_column("image", datasets.Image(decode=False)):
+            s = expected.pop(row["image"]["path"])
+            self.assertEqual((row["image"]["bytes"], row["label"]), (s["image"], s["label"]))
+            for name in ("caption", "score", "box", "tags"):
+                self.assertEqual(row[name], s[name])
+        self.assertEqual(expected, {})
+        table = pq.read_table(files["train"][0])
+        self.assertEqual(table.schema.field("image").type, pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
+        self.back("parquet", out)
+
+    def test_folder_goes_out(self):
+        out = self.folder("x").with_name("out")
+        shardtool("export", self.packed, out, "--to", "folder")
+        dataset = datasets.load_dataset("imagefolder", data_dir=str(out), split="train",
+                                        cache_dir=str(out.with_name("cache")))
+        self.assertEqual(len(dataset), len(self.samples))
+        expected = {f"{s['class']}/{s['name']}": s["image"] for s in self.samples}
+        found = {str(p.relative_to(out)): p.read_bytes() for p in out.rglob("*") if p.is_file()}
+        same = {os.path.splitext(k)[0]: v for k, v in found.items()} == {os.path.splitext(k)[0]: v for k, v in expected.items()}
+        self.assertTrue(same)
+
+    @unittest.skipUnless(streaming, "mosaicml-streaming is not there")
+    def test_mds_comes_in(self):
+        """MDSWriter with each encoding, plain and compressed."""
+        columns = {"image": "jpeg" if PHOTOS else "bytes", "label": "int", "class": "str", "caption": "str",
+                   "score": "float32", "half": "float16", "box": "ndarray:int32:3", "any": "ndarray", "meta": "json",
+                   "big": "uint16", "number": "str_int", "blob": "bytes", "pickle": "pkl"}
+        for compression in [None, "zstd", "gz:3"]:
+            out = self.folder(str(compression).split(":")[0])
+            random = np.random.default_rng(5)
+            arrays = [random.normal(size=(2, 3)).astype([np.float64, np.float32][i % 2]) for i in range(len(self.samples))]
+            with streaming.MDSWriter(out=str(out), columns=columns, compression=compression, size_limit=1 << 20) as writer:
+                for i, s in enumerate(self.samples):
+                    path = self.root / "photos" / s["class"] / s["name"]
+                    writer.write({
+                        "image": Image.open(path) if PHOTOS else s["image"], "label": s["label"], "class": s["class"],
+                        "caption": s["caption"], "score": np.float32(s["score"]), "half": np.float16(0.1 * i),
+                        "box": np.array(s["box"], np.int32), "any": arrays[i], "meta": {"i": i, "tags": s["tags"]},
+                        "big": np.uint16(65535 - i), "number": -i, "blob": bytes([i % 256, 255]), "pickle": (i,)})
+            packed = out.with_name(f"{out.name}-out")
+            shardtool("pack", out, packed, "--map", "label=label", "--map", "class=class", "--map", "key=number")
+            shardtool("verify", packed, "--decode")
+            found = records(packed)
+            self.check(found, lambda i, s: str(-i))
+            for i, s in enumerate(self.samples):
+                f = found[str(-i)]
+                self.assertEqual(f["half"], [np.float32(np.float16(0.1 * i))])
+                self.assertEqual((f["big"], f["blob"]), ([65535 - i], [bytes([i % 256, 255])]))
+                self.assertEqual((f["meta/i"], f["meta/tags"]), ([i], [t.encode() for t in s["tags"]]))
+                np.testing.assert_array_equal(f["any"], arrays[i].astype(np.float32).ravel())
+                self.assertEqual(f["any/shape"], [2, 3])
+        print(f"streaming {streaming.__version__}: {len(self.samples)} samples in, three compressions")
+
+    @unittest.skipUnless(streaming, "mosaicml-streaming is not there")
+    def test_mds_pixels_come_in(self):
+        """Encodings `pil`, `png` and `ndarray` for the image: pixels are kept."""
+        random = np.random.default_rng(6)
+        pixels = [random.integers(0, 256, (5 + i, 7, 3)).astype(np.uint8) for i in range(6)]
+        for encoding in ["pil", "png", "ndarray", "ndarray:uint8"]:
+            out = self.folder(encoding.replace(":", "-"))
+            with streaming.MDSWriter(out=str(out), columns={"image": encoding, "n": "int64"}) as writer:
+                for n, array in enumerate(pixels):
+                    writer.write({"image": array if "nd" in encoding else Image.fromarray(array), "n": np.int64(n)})
+            packed = out.with_name(f"{out.name}-out")
+            shardtool("pack", out, packed, "--map", "key=n")
+            for n, features in records(packed).items():
+                image = Image.open(io.BytesIO(features["image/encoded"][0])).convert("RGB")
+                np.testing.assert_array_equal(np.asarray(image), pixels[int(n)])
+
+    def test_tfrecord_goes_out_with_dalis_index(self):
+        out = self.folder("x").with_name("out")
+        shardtool("export", self.packed, out, "--to", "tfrecord", "--dali-index")
+        for shard in sorted(self.packed.glob("*.tfrecord")):
+            data = (out / shard.name).read_bytes()
+            self.assertEqual(data, shard.read_bytes())
+            expected, at = [], 0
+            while at < len(data):
+                size = struct.unpack_from("<Q", data, at)[0] + 16
+                expected.append(f"{at} {size}")
+                at += size
+            self.assertEqual((out / f"{shard.stem}.idx").read_text().splitlines(), expected)
+
+    def test_damaged_tars_are_reported(self):
+        """A tar that Python's own library cuts: what is whole comes in, the rest is named."""
+        folder = self.folder("tars")
+        with tarfile.open(folder / "a.tar", "w") as tar:
+            for i, s in enumerate(self.samples[:10]):
+                info = tarfile.TarInfo(f"{i}.jpg")
+                info.size = len(s["image"])
+                tar.addfile(info, io.BytesIO(s["image"]))
+        data = (folder / "a.tar").read_bytes()
+        (folder / "a.tar").write_bytes(data[: len(data) // 2])
+        out = folder.with_name("out")
+        report = json.loads(shardtool("pack", folder, out, "--json", status=1))
+        self.assertEqual(report["rejected"], 1)
+        self.assertLess(report["images"], 10)
+        for key, features in records(out).items():
+            self.assertEqual(features["image/encoded"], [self.samples[int(key)]["image"]])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

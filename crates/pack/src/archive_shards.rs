@@ -1,0 +1,163 @@
+//! Samples of archives into shards: each file on one thread, into shards of its own.
+
+use crate::ordered::{Window, ordered};
+use crate::pack::Progress;
+use crate::plan::ArchivePlan;
+use crate::record::RecordWriter;
+use crate::shard_writer::{ShardWriter, Written};
+use crate::source::archive::Surveyed;
+use crate::source::archive::sample::{Item, Visit};
+use crate::target::Target;
+use crate::{Error, Options, Reason, Rejection};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Writes the shards that are not `finished`. A file is read once more, from its beginning, unless all of its shards
+/// are finished.
+///
+/// # Errors
+/// [`Error::Rejected`], [`Error::Stopped`], [`Error::Io`].
+pub(crate) fn write(
+    options: &Options,
+    plan: &ArchivePlan,
+    target: &Target,
+    progress: &dyn Progress,
+    finished: &[bool],
+) -> Result<Written, Error> {
+    let left: Vec<_> =
+        (0..plan.archives.files.len()).filter(|at| !finished[plan.shards_at(*at)].iter().all(|done| *done)).collect();
+    let failed = AtomicBool::new(false);
+    let mut written = Written::default();
+    let window = Window { pieces: usize::MAX, weight: u64::MAX };
+    let work = |records: &mut RecordWriter<'_>, i: usize| {
+        let (file, shards) = (plan.file_at(left[i]), plan.shards_at(left[i]));
+        let run = Run { options, plan, target, progress, finished, failed: &failed };
+        let shards = FileWriter::write(run, file, shards, records);
+        failed.fetch_or(shards.is_err(), Ordering::Relaxed);
+        shards
+    };
+    let records = || RecordWriter::new(&plan.archives.described, options);
+    ordered(
+        options.jobs,
+        left.len(),
+        window,
+        |_| 0,
+        records,
+        work,
+        |_, shards: Result<Written, Error>| {
+            written.append(shards?);
+            Ok::<(), Error>(())
+        },
+    )?;
+    Ok(written)
+}
+
+/// What all files have in common.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    options: &'a Options,
+    plan: &'a ArchivePlan,
+    target: &'a Target,
+    progress: &'a dyn Progress,
+    finished: &'a [bool],
+    /// Another file ended in an error: nothing further is begun.
+    failed: &'a AtomicBool,
+}
+
+/// Writes the shards of one file.
+struct FileWriter<'a, 'r, 'w> {
+    run: Run<'a>,
+    surveyed: &'a Surveyed,
+    /// Numbers of the file's shards.
+    shards: Range<usize>,
+    records: &'r mut RecordWriter<'w>,
+    /// The shard of the last sample, unless it is finished already.
+    open: Option<ShardWriter>,
+    /// The shard that the next sample goes to, or a later one.
+    next: usize,
+    written: Written,
+    buffer: Vec<u8>,
+}
+
+impl<'a, 'r, 'w> FileWriter<'a, 'r, 'w> {
+    fn write(
+        run: Run<'a>,
+        surveyed: &'a Surveyed,
+        shards: Range<usize>,
+        records: &'r mut RecordWriter<'w>,
+    ) -> Result<Written, Error> {
+        let next = shards.start;
+        let mut writer = FileWriter {
+            run,
+            surveyed,
+            shards,
+            records,
+            open: None,
+            next,
+            written: Written::default(),
+            buffer: vec![],
+        };
+        run.plan.archives.read(&surveyed.file, &mut writer)?;
+        writer.go_to(writer.shards.end)?;
+        Ok(writer.written)
+    }
+
+    fn shard_of(&self, at: u64) -> usize {
+        self.shards.start + self.surveyed.file.shard(at, self.run.plan.shard_size)
+    }
+
+    /// Commits every shard before `shard`, those without samples as well, and opens that one if it is to be written.
+    fn go_to(&mut self, shard: usize) -> Result<(), Error> {
+        while self.next < shard {
+            let open = match self.open.take() {
+                Some(open) => Some(open),
+                None if self.run.finished[self.next] => None,
+                None => Some(ShardWriter::new(self.run.options, self.run.target, self.next)?),
+            };
+            if let Some(open) = open {
+                open.finish().commit(self.run.target, self.run.progress, &mut self.written)?;
+            }
+            self.next += 1;
+        }
+        if shard < self.shards.end && self.open.is_none() && !self.run.finished[shard] {
+            self.open = Some(ShardWriter::new(self.run.options, self.run.target, shard)?);
+        }
+        Ok(())
+    }
+}
+
+impl Visit for FileWriter<'_, '_, '_> {
+    fn wants_image(&self, at: u64) -> bool {
+        !self.run.finished[self.shard_of(at)]
+    }
+
+    fn item(&mut self, item: Item<'_>) -> Result<(), Error> {
+        if self.run.failed.load(Ordering::Relaxed) {
+            return Err(Error::Stopped);
+        }
+        // Offsets of a damaged archive may go back; its shards do not.
+        self.go_to(self.shard_of(item.at).max(self.next))?;
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let file = &self.surveyed.file;
+        let mut name = None;
+        let record = item.sample.and_then(|mut sample| {
+            name = sample.key.as_deref().map(str::to_owned);
+            let fields = || sample.fields.iter().map(|(name, _)| name.to_string()).collect();
+            let image = sample.image.ok_or_else(|| Reason::NoImage { fields: fields() })?;
+            let packed = self.run.plan.archives.packed(file, item.number, &mut sample)?;
+            self.records.sample(packed, image, std::mem::take(&mut self.buffer))
+        });
+        match record {
+            Ok(record) => self.buffer = open.push(record)?,
+            Err(reason) => {
+                let input = match name {
+                    Some(name) => format!("{}:{name}", file.name),
+                    None => format!("{}#{}", file.name, item.number),
+                };
+                open.reject(Rejection { input, reason })?;
+            }
+        }
+        self.run.progress.done(1, item.bytes);
+        Ok(())
+    }
+}

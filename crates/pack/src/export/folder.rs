@@ -1,0 +1,36 @@
+//! Folders of classes: an image file for each record.
+
+use super::places::part;
+use super::{Done, Refused, Run};
+use crate::pack::Progress;
+use crate::{Error, Reason};
+use std::fs::File;
+use std::io::Write;
+
+/// Writes a shard's images: where their keys say, below a folder of their class where the key does not name it.
+///
+/// # Errors
+/// [`Error::Read`], [`Error::Io`].
+pub(super) fn write(run: &Run<'_>, shard: usize, progress: &dyn Progress) -> Result<Done, Error> {
+    let (mut files, mut bytes) = (0, 0);
+    let done = run.each(shard, progress, |sample| {
+        let class = sample.class.as_deref().map(part).or(sample.label.map(|label| label.to_string()));
+        let name = run.places.name(sample);
+        let place = match class {
+            Some(class) if name.split_once('/').is_none_or(|(first, _)| first != class) => format!("{class}/{name}"),
+            _ => name,
+        };
+        let path = run.folder.join(format!("{place}.{}", sample.extension));
+        let refused = |e| Refused::Record(Reason::Place(e));
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(refused)?;
+        }
+        let mut file = File::create_new(&path).map_err(refused)?;
+        // A full disk is no matter of one record.
+        file.write_all(&sample.image).map_err(|e| Refused::All(Error::io("write", &path)(e)))?;
+        files += 1;
+        bytes += sample.image.len() as u64;
+        Ok(())
+    })?;
+    Ok(Done { files, bytes, ..done })
+}

@@ -1,0 +1,97 @@
+//! A folder that is complete before it has its name.
+
+use crate::Error;
+use crate::commit::{self, Lock};
+use std::path::{Path, PathBuf};
+
+/// `.NAME.export` beside the destination; removed when dropped unpublished.
+pub(super) struct Staging {
+    path: PathBuf,
+    destination: PathBuf,
+    _lock: Lock,
+}
+
+impl Staging {
+    /// Begins a folder that is to become `destination`, which must not be there, or be empty; unless `force` lets it
+    /// take files in.
+    ///
+    /// # Errors
+    /// [`Error::ExportInTheWay`], [`Error::Locked`], [`Error::Io`].
+    pub(super) fn new(destination: &Path, force: bool) -> Result<Self, Error> {
+        let in_the_way = || Error::ExportInTheWay { path: destination.to_owned() };
+        let name = destination.file_name().ok_or_else(in_the_way)?.to_string_lossy().into_owned();
+        let free = match std::fs::read_dir(destination) {
+            Ok(mut entries) => force || entries.next().is_none(),
+            Err(_) => destination.symlink_metadata().is_err(),
+        };
+        if !free {
+            return Err(in_the_way());
+        }
+        let parent = match destination.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        commit::create_folder(parent)?;
+        let lock = Lock::try_new(parent.join(format!(".{name}.export.lock")), destination)?;
+        let path = parent.join(format!(".{name}.export"));
+        // What a killed export left: under the lock, nobody else's.
+        if path.exists() {
+            std::fs::remove_dir_all(&path).map_err(Error::io("remove", &path))?;
+        }
+        commit::create_folder(&path)?;
+        Ok(Staging { path, destination: destination.to_owned(), _lock: lock })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A folder inside.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn folder(&self, name: &str) -> Result<PathBuf, Error> {
+        let path = self.path.join(name);
+        commit::create_folder(&path)?;
+        Ok(path)
+    }
+
+    /// Gives the folder its name; where there is one of that name, its files are moved into it, each whole.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn publish(self) -> Result<(), Error> {
+        commit::sync_folder(&self.path)?;
+        if self.destination.is_dir() {
+            merge(&self.path, &self.destination)?;
+        } else {
+            std::fs::rename(&self.path, &self.destination).map_err(Error::io("create", &self.destination))?;
+        }
+        match self.destination.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => commit::sync_folder(parent),
+            _ => commit::sync_folder(Path::new(".")),
+        }
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // Nothing is there any more after a rename; where this fails otherwise, the next export removes it.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Moves what a folder holds into another, file by file.
+fn merge(from: &Path, to: &Path) -> Result<(), Error> {
+    for entry in std::fs::read_dir(from).map_err(Error::io("list", from))? {
+        let entry = entry.map_err(Error::io("list", from))?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type().map_err(Error::io("read", &from))?.is_dir() {
+            commit::create_folder(&to)?;
+            merge(&from, &to)?;
+        } else {
+            std::fs::rename(&from, &to).map_err(Error::io("create", &to))?;
+        }
+    }
+    commit::sync_folder(to)
+}

@@ -1,0 +1,93 @@
+//! WebDataset: a tar for each shard; of each sample the image, `.cls`, and `.json` with the other fields.
+
+use super::sample::Sample;
+use super::{Done, Refused, Run};
+use crate::pack::Progress;
+use crate::{Error, Reason};
+use serde_json::{Map, Number, Value};
+use shardtool_format::example::Feature;
+use shardtool_format::names;
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+
+/// Writes a shard's tar. The same records always give the same bytes.
+///
+/// # Errors
+/// [`Error::Read`], [`Error::Io`].
+pub(super) fn write(run: &Run<'_>, shard: usize, progress: &dyn Progress) -> Result<Done, Error> {
+    let path = run.folder.join(format!("{}.tar", run.stem(shard)));
+    let io = |e| Error::io("write", &path)(e);
+    let file = File::create_new(&path).map_err(Error::io("create", &path))?;
+    let mut tar = tar::Builder::new(BufWriter::with_capacity(1 << 20, file));
+    let done = run.each(shard, progress, |sample| {
+        let key = run.places.name(sample);
+        for (extension, bytes) in members(sample)? {
+            append(&mut tar, &format!("{key}.{extension}"), &bytes).map_err(|e| Refused::All(io(e)))?;
+        }
+        Ok(())
+    })?;
+    let mut file = tar.into_inner().map_err(io)?;
+    file.flush().and_then(|()| file.get_ref().sync_all()).map_err(io)?;
+    let bytes = file.get_ref().metadata().map_err(io)?.len();
+    Ok(Done { files: 1, bytes, ..done })
+}
+
+fn append(tar: &mut tar::Builder<impl Write>, path: &str, bytes: &[u8]) -> std::io::Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(bytes.len() as u64);
+    header.set_mode(0o644);
+    tar.append_data(&mut header, path, bytes)
+}
+
+/// An extension, and what its file holds.
+type Member<'a> = (String, Cow<'a, [u8]>);
+
+/// The members of a sample: extensions and contents. Bytes that are no text are members by themselves.
+fn members<'a>(sample: &'a Sample<'_>) -> Result<Vec<Member<'a>>, Refused> {
+    let mut members = vec![(sample.extension.to_owned(), sample.image.as_ref().into())];
+    if let Some(label) = sample.label {
+        members.push(("cls".to_owned(), label.to_string().into_bytes().into()));
+    }
+    // Names that a tar cannot hold are kept for the way back.
+    let mut json = Map::from_iter([(names::IMAGE_KEY.to_owned(), Value::from(sample.key.as_str()))]);
+    if let Some(class) = &sample.class {
+        json.insert(names::CLASS_TEXT.to_owned(), Value::from(class.as_str()));
+    }
+    for (name, feature) in &sample.fields {
+        match (value(*feature), feature) {
+            (Some(value), _) => drop(json.insert((*name).to_owned(), value)),
+            (None, Feature::Bytes(list)) if list.single().is_some() => {
+                let extension = name.to_lowercase().replace(['/', '\\', '\0'], "-");
+                let taken = extension == "json" || members.iter().any(|(known, _)| *known == extension);
+                let extension = if taken { format!("{extension}.bin") } else { extension };
+                members.push((extension, list.single().unwrap_or_default().into()));
+            }
+            _ => return Err(Refused::Record(Reason::NoText { field: (*name).to_owned() })),
+        }
+    }
+    members.push(("json".to_owned(), Value::Object(json).to_string().into_bytes().into()));
+    Ok(members)
+}
+
+/// A field as JSON: one value by itself, several as a list; `None` where bytes are no text.
+fn value(feature: Feature<'_>) -> Option<Value> {
+    let mut all = match feature {
+        Feature::Empty => vec![],
+        Feature::Int64(list) => list.iter().map(Value::from).collect(),
+        Feature::Float(list) => list.iter().map(float).collect(),
+        Feature::Bytes(list) => {
+            list.iter().map(|bytes| std::str::from_utf8(bytes).ok().map(Value::from)).collect::<Option<Vec<_>>>()?
+        }
+    };
+    Some(match all.len() {
+        0 => Value::Null,
+        1 => all.swap_remove(0),
+        _ => Value::Array(all),
+    })
+}
+
+/// The shortest decimal that is this 32-bit float; JSON has no NaN and no infinities.
+fn float(value: f32) -> Value {
+    value.to_string().parse().ok().and_then(Number::from_f64).map_or(Value::Null, Value::Number)
+}

@@ -1,0 +1,114 @@
+//! One shard on its way: records into a temporary file, then into place, followed by its index, which says that it is.
+
+use crate::commit::{self, Temporary};
+use crate::index_writer::{IndexWriter, Indexed, Payload};
+use crate::optimize::Optimized;
+use crate::pack::{Progress, Step, after};
+use crate::record::{self, Record};
+use crate::target::Target;
+use crate::{Error, OnError, Options, Rejection, reject};
+use shardtool_format::manifest::Shard;
+use shardtool_format::names;
+
+/// The shard that is being written.
+pub(crate) struct ShardWriter {
+    number: usize,
+    file: Temporary,
+    index: IndexWriter,
+    rejected: Vec<Rejection>,
+    optimized: Optimized,
+    on_error: OnError,
+}
+
+/// A shard that is written, but not yet durable.
+pub(crate) struct Finished {
+    number: usize,
+    file: Temporary,
+    indexed: Indexed,
+    rejected: Vec<Rejection>,
+    optimized: Optimized,
+}
+
+/// Shards that are in place.
+#[derive(Default)]
+pub(crate) struct Written {
+    /// Each shard's number and its line in the manifest.
+    pub(crate) shards: Vec<(usize, Shard)>,
+    /// What a better layout of JPEGs gained.
+    pub(crate) optimized: Optimized,
+}
+
+impl Written {
+    pub(crate) fn append(&mut self, mut other: Written) {
+        self.shards.append(&mut other.shards);
+        self.optimized.append(other.optimized);
+    }
+}
+
+impl ShardWriter {
+    /// Begins the shard of that number.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn new(options: &Options, target: &Target, number: usize) -> Result<Self, Error> {
+        let payload = Payload::Examples { image: Some(names::IMAGE_ENCODED.to_owned()) };
+        let name = names::shard_file(&options.split, number);
+        Ok(ShardWriter {
+            number,
+            file: Temporary::new(target.shard(number))?,
+            index: IndexWriter::new(&name, payload, options.entry_points),
+            rejected: vec![],
+            optimized: Optimized::default(),
+            on_error: options.on_error,
+        })
+    }
+
+    /// Takes the next record; hands back its buffer.
+    ///
+    /// # Errors
+    /// [`Error::Io`], and those of the index.
+    pub(crate) fn push(&mut self, record: Record) -> Result<Vec<u8>, Error> {
+        let Record { frame, data_crc, entries, outcome } = record;
+        self.index.push_with_entries(record::data(&frame), data_crc, entries)?;
+        self.file.write(&frame)?;
+        self.optimized.add(&outcome);
+        Ok(frame)
+    }
+
+    /// Takes what cannot be packed.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] under [`OnError::Fail`].
+    pub(crate) fn reject(&mut self, rejection: Rejection) -> Result<(), Error> {
+        if self.on_error == OnError::Fail {
+            return Err(Error::Rejected(Box::new(rejection)));
+        }
+        self.rejected.push(rejection);
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> Finished {
+        let ShardWriter { number, file, index, rejected, optimized, on_error: _ } = self;
+        Finished { number, file, indexed: index.finish(), rejected, optimized }
+    }
+}
+
+impl Finished {
+    /// Makes the shard durable.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`], [`Error::Io`].
+    pub(crate) fn commit(self, target: &Target, progress: &dyn Progress, written: &mut Written) -> Result<(), Error> {
+        let Finished { number, file, indexed, rejected, optimized } = self;
+        file.publish()?;
+        after(progress, Step::Shard)?;
+        match rejected.is_empty() {
+            true => commit::remove(&target.shard_rejects(number))?,
+            false => commit::publish(target.shard_rejects(number), &reject::to_json_lines(&rejected))?,
+        }
+        commit::publish(target.index(number), &indexed.index)?;
+        after(progress, Step::Index)?;
+        written.append(Written { shards: vec![(number, indexed.shard)], optimized });
+        Ok(())
+    }
+}

@@ -1,0 +1,207 @@
+//! Archives: files that hold many samples each, in the formats of others. A file is the unit of work: its samples go to
+//! shards of its own, by where they lie in it, so that files are packed side by side and an interrupted one is read
+//! again. Each is read twice: once for types, class names and counts, without images where the format allows it; then
+//! for its samples. Memory: one sample a thread, and 8 bytes a sample that keep keys unique.
+//!
+//! | module | its one job |
+//! |---|---|
+//! | `files` | which files there are, and of which kind |
+//! | `sample` | what a reader hands on: one sample, or why it cannot be had |
+//! | `roles` | which field is the image, the label, the key |
+//! | `survey` | the first reading: types of columns, names of classes, counts |
+//! | `stream` | gzip, zlib and zstd, told by content |
+//! | `json` | values of JSON objects as columns |
+//! | `tfrecord`, `webdataset`, `parquet`, `mds` | one format each |
+
+pub(super) mod files;
+mod json;
+mod mds;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod roles;
+pub(crate) mod sample;
+mod stream;
+mod survey;
+mod tfrecord;
+mod webdataset;
+
+use super::{Classes, Described};
+use crate::ordered::{Window, ordered};
+use crate::{Error, Options, Reason};
+pub(crate) use files::ArchiveFile;
+use files::{ArchiveFiles, ArchiveKind};
+use roles::{Label, Resolved, Roles};
+use sample::{Sample, Visit};
+use shardtool_format::manifest::Kind;
+use std::collections::BTreeMap;
+use survey::{Survey, Surveyor};
+
+/// Archives, surveyed.
+pub(crate) struct Archives {
+    pub(crate) described: Described,
+    /// In byte order of their names.
+    pub(crate) files: Vec<Surveyed>,
+    kind: ArchiveKind,
+    roles: Roles,
+    labels: Labels,
+    /// Hashes of keys that more than one sample has, sorted.
+    repeated: Box<[u64]>,
+    /// Bytes of one sample that are read; a larger one is rejected.
+    limit: u64,
+}
+
+/// A file, and what the survey found in it.
+pub(crate) struct Surveyed {
+    pub(crate) file: ArchiveFile,
+    /// For each of its shards.
+    pub(crate) shards: Vec<Counted>,
+}
+
+/// What belongs to one shard.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// Samples, those that cannot be packed included.
+    pub(crate) images: u64,
+    /// Bytes of the samples, uncompressed.
+    pub(crate) bytes: u64,
+}
+
+/// How labels become class ids.
+enum Labels {
+    None,
+    /// By name, among those of the source or a file.
+    Names(Classes),
+    /// As they are, less the offset; checked where a file names the classes.
+    Ids(Option<Classes>),
+}
+
+/// A sample as it is packed, but for its image.
+pub(crate) struct Packed {
+    pub(crate) key: String,
+    pub(crate) label: Option<i64>,
+    pub(crate) values: Vec<super::Values>,
+}
+
+impl ArchiveFile {
+    /// Which of the file's shards a sample at uncompressed byte `at` goes to: shards are of `shard_size` bytes, and
+    /// there are as many as the file's own size makes.
+    pub(crate) fn shard(&self, at: u64, shard_size: u64) -> usize {
+        (at / shard_size).min(self.shards(shard_size) - 1) as usize
+    }
+
+    /// How many shards the file becomes.
+    pub(crate) fn shards(&self, shard_size: u64) -> u64 {
+        self.size.div_ceil(shard_size).max(1)
+    }
+}
+
+impl Archives {
+    /// Surveys files.
+    ///
+    /// # Errors
+    /// [`Error::ColumnTypes`], [`Error::TooManyColumns`], [`Error::TooManyClasses`], [`Error::UnknownColumn`],
+    /// [`Error::UnknownClass`], [`Error::Option`], [`Error::EmptySource`], [`Error::Io`].
+    pub(super) fn new(files: ArchiveFiles, classes: Option<Classes>, options: &Options) -> Result<Self, Error> {
+        let ArchiveFiles { kind, files } = files;
+        let crate::Shards::Size(shard_size) = options.shards else {
+            let expected = "a size of shards: an archive's samples go to shards of its own";
+            return Err(Error::Option { option: "shards", expected });
+        };
+        let total: u64 = files.iter().map(|file| file.shards(shard_size)).sum();
+        if total > 1_000_000 {
+            return Err(Error::Option { option: "shard size", expected: "one that makes at most 1,000,000 shards" });
+        }
+        let (roles, limit) = (Roles::new(&options.map, options.label_offset), options.limits.max_bytes);
+        let mut all = Survey::new();
+        let mut surveyed = vec![];
+        let window = Window { pieces: 2 * options.jobs.get(), weight: u64::MAX };
+        let survey = |_: &mut (), i: usize| {
+            let mut visit = Surveyor::new(&files[i], shard_size, &roles, &options.columns);
+            read(kind, &files[i], &roles, limit, &mut visit).map(|()| visit.finish())
+        };
+        ordered(
+            options.jobs,
+            files.len(),
+            window,
+            |_| 0,
+            || (),
+            survey,
+            |i, survey| {
+                let (shards, survey) = survey?;
+                surveyed.push(Surveyed { file: files[i].clone(), shards });
+                all.join(survey)
+            },
+        )?;
+        if surveyed.iter().all(|file| file.shards.iter().all(|shard| shard.images == 0)) {
+            return Err(Error::EmptySource { path: options.source.clone(), rejected: None });
+        }
+        #[cfg(feature = "parquet")]
+        let stored = kind.class_names(&files, &roles)?;
+        #[cfg(not(feature = "parquet"))]
+        let stored = None;
+        let survey::Described { described, labels, repeated } = all.describe(classes, stored, options)?;
+        Ok(Archives { described, files: surveyed, kind, roles, labels, repeated, limit })
+    }
+
+    /// Visits the samples of a file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where it cannot be opened, and those of the visitor. Damage is visited.
+    pub(crate) fn read(&self, file: &ArchiveFile, visit: &mut dyn Visit) -> Result<(), Error> {
+        read(self.kind, file, &self.roles, self.limit, visit)
+    }
+
+    /// What is packed of the fields of a sample, the `number`-th of its file.
+    ///
+    /// # Errors
+    /// Why it cannot be packed.
+    pub(crate) fn packed(&self, file: &ArchiveFile, number: u64, sample: &mut Sample<'_>) -> Result<Packed, Reason> {
+        let Resolved { key, label, mut columns } = self.roles.resolve(sample);
+        let label = match (&self.labels, label) {
+            (Labels::None, _) => None,
+            (_, None) => return Err(Reason::NoLabel),
+            (Labels::Names(classes), Some(Label::Name(name))) => Some(classes.known(&name)?),
+            (Labels::Names(classes), Some(Label::Id(id))) => Some(classes.known(&id.to_string())?),
+            (Labels::Ids(classes), Some(label)) => Some(self.roles.class_id(label, classes.as_ref())?),
+        };
+        let value = |(name, kind): &(String, Kind)| match columns.remove(name.as_str()) {
+            Some(values) => values.fit(*kind).ok_or_else(|| Reason::Value { column: name.clone(), expected: *kind }),
+            None => Ok(super::Values::Missing),
+        };
+        let values = self.described.columns.iter().map(value).collect::<Result<_, _>>()?;
+        let key = match key {
+            Some(key) if self.repeated.binary_search(&survey::hash(&key)).is_err() => key,
+            Some(key) => format!("{key}#{}#{number}", file.name),
+            None => format!("{}#{number}", file.name),
+        };
+        Ok(Packed { key, label, values })
+    }
+
+    /// CRC32C over everything that decides what is packed, so that a resumed pack knows that its source is the same.
+    pub(crate) fn crc(&self) -> u32 {
+        self.described.crc(|text| {
+            text(self.kind.name().as_bytes());
+            self.roles.each_bytes(text);
+            for Surveyed { file, .. } in &self.files {
+                text(file.name.as_bytes());
+                text(&file.size.to_le_bytes());
+                text(&file.modified.to_le_bytes());
+            }
+        })
+    }
+}
+
+fn read(kind: ArchiveKind, file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dyn Visit) -> Result<(), Error> {
+    match kind {
+        ArchiveKind::Tfrecord => tfrecord::read(file, roles, limit, visit),
+        ArchiveKind::Webdataset => webdataset::read(file, roles, limit, visit),
+        #[cfg(feature = "parquet")]
+        ArchiveKind::Parquet => parquet::read(file, roles, limit, visit),
+        #[cfg(not(feature = "parquet"))]
+        ArchiveKind::Parquet => Err(Error::WithoutParquet { path: file.path.clone() }),
+        ArchiveKind::Mds => mds::read(file, roles, limit, visit),
+    }
+}
+
+/// Columns of a sample by name.
+type Columns = BTreeMap<String, super::Values>;

@@ -1,0 +1,129 @@
+//! Which files a source of archives has, and of which kind.
+
+use super::mds;
+#[cfg(feature = "parquet")]
+use super::roles::Roles;
+use crate::Error;
+use crate::source::modified;
+use shardtool_format::frame;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The kind of a source's archives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::source) enum ArchiveKind {
+    Tfrecord,
+    Webdataset,
+    Parquet,
+    Mds,
+}
+
+/// Files of one kind, in byte order of their paths.
+pub(in crate::source) struct ArchiveFiles {
+    pub(in crate::source) kind: ArchiveKind,
+    pub(in crate::source) files: Vec<ArchiveFile>,
+}
+
+/// One archive.
+#[derive(Debug, Clone)]
+pub(crate) struct ArchiveFile {
+    pub(crate) path: PathBuf,
+    /// Its plain file name, as far as that is UTF-8.
+    pub(crate) name: String,
+    /// Bytes when it was listed.
+    pub(crate) size: u64,
+    /// Nanoseconds since 1970 of its last change when it was listed.
+    pub(super) modified: i64,
+    /// What an MDS index tells of its shard's columns.
+    pub(super) mds: Option<Arc<mds::Layout>>,
+}
+
+impl ArchiveFile {
+    /// # Errors
+    /// [`Error::Io`].
+    pub(in crate::source) fn new(path: &Path) -> Result<Self, Error> {
+        let meta = std::fs::metadata(path).map_err(Error::io("read", path))?;
+        Ok(ArchiveFile {
+            path: path.to_owned(),
+            name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            size: meta.len(),
+            modified: modified(&meta),
+            mds: None,
+        })
+    }
+}
+
+impl ArchiveFiles {
+    /// Whether a folder holds MDS shards: its `index.json` says so.
+    pub(in crate::source) fn is_mds(folder: &Path) -> bool {
+        mds::index(folder).is_ok()
+    }
+
+    /// The shards of a folder's `index.json`.
+    ///
+    /// # Errors
+    /// [`Error::MdsIndex`], [`Error::Io`].
+    pub(in crate::source) fn mds(folder: &Path) -> Result<Self, Error> {
+        let mut files = vec![];
+        for (name, layout) in mds::index(folder)? {
+            files.push(ArchiveFile { mds: Some(Arc::new(layout)), ..ArchiveFile::new(&folder.join(name))? });
+        }
+        Ok(ArchiveFiles { kind: ArchiveKind::Mds, files })
+    }
+}
+
+impl ArchiveKind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            ArchiveKind::Tfrecord => "tfrecord",
+            ArchiveKind::Webdataset => "webdataset",
+            ArchiveKind::Parquet => "parquet",
+            ArchiveKind::Mds => "mds",
+        }
+    }
+
+    /// What a file is by its content; `None` for what is no archive, or cannot be read.
+    pub(in crate::source) fn of(path: &Path) -> Option<Self> {
+        let mut start = vec![];
+        File::open(path).ok()?.take(tar_header::END).read_to_end(&mut start).ok()?;
+        if start.starts_with(b"PAR1") {
+            return Some(ArchiveKind::Parquet);
+        }
+        if let Some(kind) = Self::of_plain(&start) {
+            return Some(kind);
+        }
+        let mut inside = vec![];
+        let stream = super::stream::open(path).ok()?;
+        // What can be decompressed of the start tells enough, whatever follows.
+        let _ = stream.take(tar_header::END).read_to_end(&mut inside);
+        Self::of_plain(&inside)
+    }
+
+    fn of_plain(start: &[u8]) -> Option<Self> {
+        if start.get(tar_header::MAGIC..).is_some_and(|rest| rest.starts_with(b"ustar")) {
+            return Some(ArchiveKind::Webdataset);
+        }
+        let header = start.first_chunk::<{ frame::HEADER_BYTES }>()?;
+        frame::data_length(header, 0).is_ok().then_some(ArchiveKind::Tfrecord)
+    }
+
+    /// Names of classes that the files themselves state: those of Hugging Face's `ClassLabel`.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    #[cfg(feature = "parquet")]
+    pub(super) fn class_names(self, files: &[ArchiveFile], roles: &Roles) -> Result<Option<Vec<String>>, Error> {
+        match (self, files.first()) {
+            (ArchiveKind::Parquet, Some(file)) => super::parquet::class_names(file, roles),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Where a tar header has its magic (POSIX.1, `pax`).
+mod tar_header {
+    pub(super) const MAGIC: usize = 257;
+    pub(super) const END: u64 = 512;
+}

@@ -1,0 +1,139 @@
+//! Mosaic MDS: a folder of shards and an `index.json` that tells their columns. A shard, little-endian:
+//!
+//! ```text
+//! u32 samples | u32 offset of each sample, and of the end | JSON | samples
+//! sample: u32 size of each column without a fixed one | the columns, in the index's order
+//! ```
+//! Source: mosaicml-streaming, `streaming/base/format/mds`. Every length is checked against what is there.
+
+mod encoding;
+mod index;
+
+use super::files::ArchiveFile;
+use super::roles::Roles;
+use super::sample::{Item, Sample, Visit};
+use super::stream::{self, append, fill, skip};
+use crate::source::Values;
+use crate::{Error, Reason};
+use encoding::Decoded;
+pub(super) use index::{Layout, index};
+use std::borrow::Cow;
+use std::io::Read;
+
+/// Visits the samples of a shard. Where an offset is damaged or the shard ends too soon, what follows is lost.
+///
+/// # Errors
+/// [`Error::Io`] where the file cannot be opened, and those of the visitor.
+pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dyn Visit) -> Result<(), Error> {
+    let mut stream = stream::open(&file.path).map_err(Error::io("read", &file.path))?;
+    let layout = file.mds.as_deref().expect("listed by its index");
+    let lost = |number, at, reason| Item { number, at, bytes: 0, sample: Err(reason) };
+    let offsets = match offsets(&mut stream) {
+        Ok(offsets) => offsets,
+        Err(reason) => return visit.item(lost(0, 0, reason)),
+    };
+    let mut position = 4 + offsets.len() as u64;
+    let offset = |i: usize| u64::from(u32::from_le_bytes(*offsets[4 * i..].first_chunk().expect("a whole offset")));
+    let (mut data, mut image) = (vec![], vec![]);
+    for number in 0..offsets.len() / 4 - 1 {
+        let (at, end) = (offset(number), offset(number + 1));
+        let bytes = match sample_bytes(&mut stream, position, at..end, limit, &mut data) {
+            Ok(bytes) => bytes,
+            Err(reason) => return visit.item(lost(number as u64, position, reason)),
+        };
+        position = end;
+        let sample = bytes.and_then(|()| sample(&data, layout, roles, &mut image));
+        visit.item(Item { number: number as u64, at, bytes: end - at, sample })?;
+    }
+    Ok(())
+}
+
+/// The bytes of a shard's offsets, at least one.
+fn offsets(stream: &mut impl Read) -> Result<Vec<u8>, Reason> {
+    let mut bytes = vec![];
+    let whole = fill(stream, 4, &mut bytes).map_err(Reason::Unreadable)?;
+    let truncated = |needed, found| Reason::Truncated { needed, found };
+    let count = bytes.first_chunk().map(|n| u64::from(u32::from_le_bytes(*n))).filter(|_| whole);
+    let needed = 4 * (count.ok_or_else(|| truncated(8, bytes.len() as u64))? + 1);
+    if !fill(stream, needed, &mut bytes).map_err(Reason::Unreadable)? {
+        return Err(truncated(4 + needed, 4 + bytes.len() as u64));
+    }
+    Ok(bytes)
+}
+
+/// Reads a sample, which lies at `range`; the stream is at `position`. The inner result is the sample's own.
+fn sample_bytes(
+    stream: &mut impl Read,
+    position: u64,
+    range: std::ops::Range<u64>,
+    limit: u64,
+    data: &mut Vec<u8>,
+) -> Result<Result<(), Reason>, Reason> {
+    let (Some(before), Some(bytes)) = (range.start.checked_sub(position), range.end.checked_sub(range.start)) else {
+        return Err(Reason::Offset { at: position, offset: range.start.min(range.end) });
+    };
+    let truncated = |found| Reason::Truncated { needed: range.end, found };
+    data.clear();
+    if !skip(stream, before).map_err(Reason::Unreadable)? {
+        return Err(truncated(position));
+    }
+    if bytes > limit {
+        return match skip(stream, bytes).map_err(Reason::Unreadable)? {
+            true => Ok(Err(Reason::SampleTooLong { bytes, limit })),
+            false => Err(truncated(range.start)),
+        };
+    }
+    match append(stream, bytes, data).map_err(Reason::Unreadable)? {
+        true => Ok(Ok(())),
+        false => Err(truncated(range.start + data.len() as u64)),
+    }
+}
+
+/// A sample's columns. `image` holds an image that has to be encoded.
+fn sample<'a>(data: &'a [u8], layout: &'a Layout, roles: &Roles, image: &'a mut Vec<u8>) -> Result<Sample<'a>, Reason> {
+    let mut heads = data;
+    let mut sizes = vec![];
+    for column in &layout.columns {
+        let size = match column.size {
+            Some(size) => size,
+            None => {
+                let (size, rest) = heads.split_first_chunk().ok_or_else(|| column.damaged())?;
+                heads = rest;
+                u32::from_le_bytes(*size).into()
+            }
+        };
+        sizes.push(size);
+    }
+    let (mut body, mut stored, mut fields) = (heads, None, vec![]);
+    let at = roles.image(layout.columns.iter().map(|column| column.name.as_str()));
+    for (i, (column, size)) in layout.columns.iter().zip(sizes).enumerate() {
+        let size = usize::try_from(size).ok().filter(|size| *size <= body.len());
+        let (value, rest) = body.split_at(size.ok_or_else(|| column.damaged())?);
+        body = rest;
+        if Some(i) == at {
+            stored = Some(value);
+            continue;
+        }
+        match column.encoding.decode(value).ok_or_else(|| column.damaged())? {
+            Decoded::Values(values) => fields.push((Cow::Borrowed(column.name.as_str()), values)),
+            Decoded::Members(members) => {
+                let name = |member| Cow::Owned(format!("{}/{member}", column.name));
+                fields.extend(members.into_iter().map(|(member, values)| (name(member), values)));
+            }
+            Decoded::Array(values, shape) => {
+                fields.push((Cow::Borrowed(column.name.as_str()), values));
+                if shape.len() > 1 {
+                    fields.push((Cow::Owned(format!("{}/shape", column.name)), Values::Int64s(shape.into())));
+                }
+            }
+        }
+    }
+    let stored = match (at, stored) {
+        (Some(i), Some(stored)) => {
+            let column = &layout.columns[i];
+            Some(column.encoding.image(stored, image).ok_or_else(|| column.damaged())?)
+        }
+        _ => None,
+    };
+    Ok(Sample { key: None, image: stored, fields })
+}

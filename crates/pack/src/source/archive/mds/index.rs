@@ -1,0 +1,91 @@
+//! `index.json`: which shards there are, and their columns.
+
+use super::encoding::Encoding;
+use crate::error::MdsProblem;
+use crate::{Error, Reason};
+use serde::Deserialize;
+use shardtool_format::names;
+use std::path::Path;
+
+/// The columns of a shard, in the order of their values.
+#[derive(Debug)]
+pub(in crate::source::archive) struct Layout {
+    pub(super) columns: Vec<Column>,
+}
+
+#[derive(Debug)]
+pub(super) struct Column {
+    pub(super) name: String,
+    pub(super) encoding: Encoding,
+    /// Bytes of each value, where all have the same.
+    pub(super) size: Option<u64>,
+    /// As the index spells it.
+    spelled: String,
+}
+
+impl Column {
+    /// That a value is not what the index says.
+    pub(super) fn damaged(&self) -> Reason {
+        Reason::Encoding { column: self.name.clone(), encoding: self.spelled.clone() }
+    }
+}
+
+#[derive(Deserialize)]
+struct Index {
+    shards: Vec<Shard>,
+}
+
+#[derive(Deserialize)]
+struct Shard {
+    format: String,
+    column_names: Vec<String>,
+    column_encodings: Vec<String>,
+    column_sizes: Vec<Option<u64>>,
+    compression: Option<String>,
+    raw_data: File,
+    zip_data: Option<File>,
+}
+
+#[derive(Deserialize)]
+struct File {
+    basename: String,
+}
+
+/// File names of a folder's shards, and their columns. Where a shard lies decompressed beside its compressed file, that
+/// one is taken.
+///
+/// # Errors
+/// [`Error::MdsIndex`], [`Error::Io`].
+pub(in crate::source::archive) fn index(folder: &Path) -> Result<Vec<(String, Layout)>, Error> {
+    let path = folder.join("index.json");
+    let json = std::fs::read(&path).map_err(Error::io("read", &path))?;
+    let wrong = |problem| Error::MdsIndex { path: path.clone(), problem };
+    let index: Index = serde_json::from_slice(&json).map_err(|e| wrong(MdsProblem::Json(e)))?;
+    index.shards.into_iter().map(|shard| shard.checked(folder).map_err(&wrong)).collect()
+}
+
+impl Shard {
+    fn checked(self, folder: &Path) -> Result<(String, Layout), MdsProblem> {
+        if self.format != "mds" {
+            return Err(MdsProblem::Format(self.format));
+        }
+        let columns = self.column_names.len();
+        if columns != self.column_encodings.len() || columns != self.column_sizes.len() {
+            return Err(MdsProblem::Columns);
+        }
+        let compression = self.compression.as_deref().map_or("", |c| c.split(':').next().unwrap_or(c));
+        let raw = folder.join(&self.raw_data.basename).is_file();
+        if !raw && !matches!(compression, "" | "zstd" | "gz") {
+            return Err(MdsProblem::Compression(compression.to_owned()));
+        }
+        let file = if raw { self.raw_data } else { self.zip_data.unwrap_or(self.raw_data) };
+        names::check_file_name("basename", &file.basename)?;
+        let parsed = self.column_names.into_iter().zip(self.column_encodings).zip(self.column_sizes);
+        let columns = parsed.map(|((name, spelled), size)| match Encoding::parse(&spelled) {
+            // The library reads a size of 0 as none.
+            Some(encoding) => Ok(Column { name, encoding, size: size.filter(|size| *size > 0), spelled }),
+            None => Err(MdsProblem::Encoding { column: name, encoding: spelled }),
+        });
+        Ok((file.basename, Layout { columns: columns.collect::<Result<_, _>>()? }))
+    }
+}

@@ -1,0 +1,246 @@
+//! Parquet files: images as Hugging Face lays them out, `struct { bytes, path }`, or as plain binary columns. A row
+//! group's rows are taken to be of equal size, so that where a row lies is known without reading its image.
+
+use super::files::ArchiveFile;
+use super::roles::Roles;
+use super::sample::{Item, Sample, Visit};
+use crate::source::Values;
+use crate::{Error, Reason};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::reader::TreeBuilder;
+use parquet::record::{Field, List, Row};
+use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Members of Hugging Face's struct of an image.
+const MEMBERS: [&str; 2] = ["bytes", "path"];
+/// Rows decoded at once; images are large.
+const ROWS: usize = 16;
+
+/// Visits the rows of a file. Where a page is damaged, what follows is lost.
+///
+/// # Errors
+/// [`Error::Io`] where the file cannot be opened, and those of the visitor.
+pub(super) fn read(file: &ArchiveFile, roles: &Roles, _limit: u64, visit: &mut dyn Visit) -> Result<(), Error> {
+    let opened = File::open(&file.path).map_err(Error::io("read", &file.path))?;
+    let mut rows = Rows { number: 0, visit };
+    match guarded(|| SerializedFileReader::new(opened)) {
+        Ok(reader) => rows.file(&reader, roles),
+        Err(damage) => rows.lost(0, damage),
+    }
+}
+
+/// The library panics on some types that it does not know; here that is damage like any other.
+fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    let caught = catch_unwind(AssertUnwindSafe(read));
+    caught.unwrap_or_else(|_| Err(ParquetError::NYI("a type that cannot be read".to_owned())))
+}
+
+struct Rows<'a> {
+    number: u64,
+    visit: &'a mut dyn Visit,
+}
+
+impl Rows<'_> {
+    fn file(&mut self, reader: &dyn FileReader, roles: &Roles) -> Result<(), Error> {
+        let schema = reader.metadata().file_metadata().schema_descr_ptr();
+        let image = image(&schema, roles);
+        let without = image.as_ref().map_or(Some(schema.clone()), |image| without(&schema, image));
+        let mut start = 0u64;
+        for (i, group) in reader.metadata().row_groups().iter().enumerate() {
+            let (count, bytes) = (group.num_rows().max(0) as u64, group.total_byte_size().max(0) as u64);
+            let at = |row: u64| start.saturating_add((u128::from(row) * u128::from(bytes) / u128::from(count)) as u64);
+            let wanted = (0..count).any(|row| self.visit.wants_image(at(row)));
+            match if wanted { Some(&schema) } else { without.as_ref() } {
+                Some(columns) => {
+                    let rows = TreeBuilder::new().with_batch_size(ROWS);
+                    let rows = guarded(|| rows.as_iter(columns.clone(), &*reader.get_row_group(i)?));
+                    let mut rows = match rows {
+                        Ok(rows) => rows,
+                        Err(damage) => return self.lost(start, damage),
+                    };
+                    for row in 0..count {
+                        match guarded(|| rows.next().transpose()).transpose() {
+                            Some(Ok(values)) => self.row(at(row)..at(row + 1), values, image.as_deref())?,
+                            Some(Err(damage)) => return self.lost(at(row), damage),
+                            None => {
+                                return self.lost(at(row), ParquetError::EOF("rows end before their count".to_owned()));
+                            }
+                        }
+                    }
+                }
+                // Nothing but images, which are not wanted.
+                None => {
+                    for row in 0..count {
+                        self.row(at(row)..at(row + 1), Row::new(vec![]), image.as_deref())?;
+                    }
+                }
+            }
+            start = start.saturating_add(bytes);
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, range: std::ops::Range<u64>, row: Row, image: Option<&str>) -> Result<(), Error> {
+        let (mut key, mut stored, mut elsewhere, mut fields) = (None, None, None, vec![]);
+        for (name, field) in row.into_columns() {
+            match field {
+                Field::Bytes(bytes) if Some(name.as_str()) == image => stored = Some(bytes),
+                Field::Group(row) if Some(name.as_str()) == image => {
+                    for (member, field) in row.into_columns() {
+                        match (member.as_str(), field) {
+                            ("bytes", Field::Bytes(bytes)) => stored = Some(bytes),
+                            ("path", Field::Str(path)) => key = Some(path).filter(|path| !path.is_empty()),
+                            ("bytes", Field::Null) => elsewhere = Some(()),
+                            (_, field) => push(format!("{name}/{member}"), field, &mut fields),
+                        }
+                    }
+                }
+                field => push(name, field, &mut fields),
+            }
+        }
+        let sample = match (elsewhere, key) {
+            (Some(()), Some(path)) => Err(Reason::Elsewhere { path }),
+            // Where the image was not read, there is one.
+            (_, key) => {
+                Ok(Sample { key: key.map(Cow::Owned), image: stored.as_ref().map(|bytes| bytes.data()), fields })
+            }
+        };
+        self.item(range, sample)
+    }
+
+    /// Rejects the row at which the file becomes unreadable.
+    fn lost(&mut self, at: u64, damage: ParquetError) -> Result<(), Error> {
+        self.item(at..at, Err(Reason::Parquet(damage)))
+    }
+
+    fn item(&mut self, range: std::ops::Range<u64>, sample: Result<Sample<'_>, Reason>) -> Result<(), Error> {
+        self.visit.item(Item { number: self.number, at: range.start, bytes: range.end - range.start, sample })?;
+        self.number += 1;
+        Ok(())
+    }
+}
+
+/// The column that holds the image: by its name, else the first of Hugging Face's struct.
+fn image(schema: &SchemaDescPtr, roles: &Roles) -> Option<String> {
+    let columns = schema.root_schema().get_fields();
+    let named = roles.image(columns.iter().map(|column| column.name()));
+    let at = named.or_else(|| columns.iter().position(|column| is_image(column)));
+    at.map(|at| columns[at].name().to_owned())
+}
+
+fn is_image(column: &Type) -> bool {
+    column.is_group()
+        && column.get_fields().len() == 2
+        && column.get_fields().iter().all(|f| MEMBERS.contains(&f.name()))
+}
+
+/// The schema without the image's bytes; `None` where nothing is left.
+fn without(schema: &SchemaDescPtr, image: &str) -> Option<SchemaDescPtr> {
+    let root = schema.root_schema();
+    let smaller = |column: &Arc<Type>| -> Option<Arc<Type>> {
+        if column.name() != image {
+            return Some(column.clone());
+        }
+        if !column.is_group() {
+            return None;
+        }
+        let left: Vec<_> = column.get_fields().iter().filter(|member| member.name() != "bytes").cloned().collect();
+        let info = column.get_basic_info();
+        let built = Type::group_type_builder(info.name()).with_repetition(info.repetition()).with_fields(left);
+        built.build().ok().filter(|group| !group.get_fields().is_empty()).map(Arc::new)
+    };
+    let left: Vec<_> = root.get_fields().iter().filter_map(smaller).collect();
+    if left.is_empty() {
+        return None;
+    }
+    let root = Type::group_type_builder(root.name()).with_fields(left).build().ok()?;
+    Some(Arc::new(SchemaDescriptor::new(Arc::new(root))))
+}
+
+/// Adds a column's value; members of a struct as `column/member`, one level deep.
+fn push(name: String, field: Field, fields: &mut Vec<(Cow<'static, str>, Values)>) {
+    match field {
+        Field::Group(row) => {
+            let image = row.len() == 2 && row.get_column_iter().all(|(member, _)| MEMBERS.contains(&member.as_str()));
+            for (member, field) in row.into_columns() {
+                let name = if image && member == "bytes" { name.clone() } else { format!("{name}/{member}") };
+                fields.push((Cow::Owned(name), values(&field)));
+            }
+        }
+        field => fields.push((Cow::Owned(name), values(&field))),
+    }
+}
+
+/// A value as a column's: numbers, texts, bytes and lists of one of them as they are, all else as text.
+fn values(field: &Field) -> Values {
+    if let Some(int) = int(field) {
+        return Values::Int64(int);
+    }
+    match field {
+        Field::Null => Values::Missing,
+        Field::Float16(value) => Values::Float(f32::from(*value)),
+        Field::Float(value) => Values::Float(*value),
+        Field::Double(value) => Values::Float(*value as f32),
+        Field::Str(text) => Values::text(text),
+        Field::Bytes(bytes) => Values::Bytes(bytes.data().into()),
+        Field::ListInternal(list) if list.len() == 0 => Values::Missing,
+        Field::ListInternal(list) => elements(list).unwrap_or_else(|| Values::text(&field.to_string())),
+        _ => Values::text(&field.to_string()),
+    }
+}
+
+fn int(field: &Field) -> Option<i64> {
+    Some(match field {
+        Field::Bool(value) => i64::from(*value),
+        Field::Byte(value) => i64::from(*value),
+        Field::Short(value) => i64::from(*value),
+        Field::Int(value) | Field::Date(value) | Field::TimeMillis(value) => i64::from(*value),
+        Field::Long(value)
+        | Field::TimeMicros(value)
+        | Field::TimestampMillis(value)
+        | Field::TimestampMicros(value) => *value,
+        Field::UByte(value) => i64::from(*value),
+        Field::UShort(value) => i64::from(*value),
+        Field::UInt(value) => i64::from(*value),
+        Field::ULong(value) => i64::try_from(*value).ok()?,
+        _ => return None,
+    })
+}
+
+fn elements(list: &List) -> Option<Values> {
+    let all = list.elements();
+    let float = |field: &Field| match values(field) {
+        Values::Float(value) => Some(value),
+        _ => None,
+    };
+    let bytes = |field: &Field| match values(field) {
+        Values::Bytes(value) if matches!(field, Field::Str(_) | Field::Bytes(_)) => Some(value),
+        _ => None,
+    };
+    let ints = all.iter().map(int).collect::<Option<_>>().map(Values::Int64s);
+    let floats = || all.iter().map(float).collect::<Option<_>>().map(Values::Floats);
+    ints.or_else(floats).or_else(|| all.iter().map(bytes).collect::<Option<_>>().map(Values::BytesList))
+}
+
+/// Names of the label's classes, where Hugging Face's metadata states them.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn class_names(file: &ArchiveFile, roles: &Roles) -> Result<Option<Vec<String>>, Error> {
+    let opened = File::open(&file.path).map_err(Error::io("read", &file.path))?;
+    let Ok(reader) = guarded(|| SerializedFileReader::new(opened)) else { return Ok(None) };
+    let metadata = reader.metadata().file_metadata().key_value_metadata();
+    let stated = metadata.and_then(|all| all.iter().find(|pair| pair.key == "huggingface")?.value.as_ref());
+    let stated = stated.and_then(|json| serde_json::from_str::<Value>(json).ok());
+    let names = |label: &str| {
+        let names = stated.as_ref()?.get("info")?.get("features")?.get(label)?.get("names")?.as_array()?;
+        names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
+    };
+    Ok(roles.labels().find_map(names))
+}

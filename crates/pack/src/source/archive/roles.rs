@@ -1,0 +1,171 @@
+//! Which field of a sample is the image, the label, the key; and under which names the others become features.
+
+use super::Columns;
+use super::sample::Sample;
+use crate::source::{Classes, Values};
+use crate::{Reason, record};
+use shardtool_format::names;
+
+/// Fields taken for the image, the best first. Extensions of WebDataset samples are field names as well.
+const IMAGES: [&str; 15] = [
+    names::IMAGE_ENCODED,
+    "image",
+    "jpg",
+    "jpeg",
+    "png",
+    "webp",
+    "gif",
+    "bmp",
+    "tif",
+    "tiff",
+    "image_raw",
+    "image_bytes",
+    "image/raw",
+    "img",
+    "pil",
+];
+/// Fields taken for the label: the first that is an integer or a text.
+const LABELS: [&str; 5] = [names::CLASS_LABEL, "label", "cls", "class", "target"];
+/// Fields taken for the key of samples without a name of their own.
+const KEYS: [&str; 5] = [names::IMAGE_KEY, names::IMAGE_FILENAME, "key", "__key__", "filename"];
+
+/// Which field is what.
+pub(super) struct Roles {
+    image: Vec<String>,
+    label: Vec<String>,
+    key: Vec<String>,
+    class: String,
+    /// Whether the key was asked for by name, and so goes before the sample's own.
+    key_given: bool,
+    /// Features under other names: theirs, ours.
+    renamed: Vec<(String, String)>,
+    offset: i64,
+}
+
+/// A label as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Label {
+    Id(i64),
+    Name(String),
+}
+
+/// The fields of a sample, told apart.
+pub(super) struct Resolved {
+    pub(super) key: Option<String>,
+    pub(super) label: Option<Label>,
+    /// The others, under our names; among them the class's name.
+    pub(super) columns: Columns,
+}
+
+impl Roles {
+    /// Our names for theirs, as `--map` gives them; `offset` is what stored labels are more than class ids.
+    pub(super) fn new(map: &[(String, String)], offset: i64) -> Self {
+        let given = |ours: &[&str]| -> Vec<String> {
+            map.iter().filter(|(name, _)| ours.contains(&name.as_str())).map(|(_, theirs)| theirs.clone()).collect()
+        };
+        let or = |given: Vec<String>, known: &[&str]| match given.is_empty() {
+            true => known.iter().map(|name| (*name).to_owned()).collect(),
+            false => given,
+        };
+        let special = ["image", "label", "key", "class", names::IMAGE_ENCODED, names::CLASS_LABEL, names::IMAGE_KEY];
+        let key = given(&["key", names::IMAGE_KEY]);
+        Roles {
+            image: or(given(&["image", names::IMAGE_ENCODED]), &IMAGES),
+            label: or(given(&["label", names::CLASS_LABEL]), &LABELS),
+            key_given: !key.is_empty(),
+            key: or(key, &KEYS),
+            class: or(given(&["class", names::CLASS_TEXT]), &[names::CLASS_TEXT]).swap_remove(0),
+            renamed: map
+                .iter()
+                .filter(|(ours, _)| !special.contains(&ours.as_str()))
+                .map(|(ours, theirs)| (theirs.clone(), ours.clone()))
+                .collect(),
+            offset,
+        }
+    }
+
+    /// How good a name is for the image: 0 is best; `None` if it is not one of an image.
+    pub(super) fn image_rank(&self, name: &str) -> Option<usize> {
+        self.image.iter().position(|image| image == name)
+    }
+
+    /// The field of these that is the image.
+    pub(super) fn image<'n>(&self, fields: impl Iterator<Item = &'n str>) -> Option<usize> {
+        let ranked = fields.enumerate().filter_map(|(i, name)| Some((self.image_rank(name)?, i)));
+        ranked.min().map(|(_, i)| i)
+    }
+
+    /// Fields that may be the label, the best first.
+    #[cfg(feature = "parquet")]
+    pub(super) fn labels(&self) -> impl Iterator<Item = &str> {
+        self.label.iter().map(String::as_str)
+    }
+
+    /// Tells a sample's fields apart; takes them out of it.
+    pub(super) fn resolve(&self, sample: &mut Sample<'_>) -> Resolved {
+        let mut columns: Columns =
+            sample.fields.drain(..).filter(|(name, _)| !name.is_empty()).map(|(n, v)| (n.into_owned(), v)).collect();
+        let own = sample.key.take().map(|key| key.into_owned()).filter(|_| !self.key_given);
+        // A field that our own exports write knows the key better than a tar's names do.
+        let ours = columns.get(names::IMAGE_KEY).and_then(key).filter(|_| !self.key_given);
+        let key = ours.or(own).or_else(|| self.key.iter().find_map(|name| key(columns.get(name)?)));
+        let label = self.label.iter().find_map(|name| Some((name, label(columns.get(name)?)?)));
+        let label = label.map(|(name, label)| {
+            columns.remove(&name.clone());
+            label
+        });
+        let class = columns.remove(&self.class);
+        for (theirs, ours) in &self.renamed {
+            if let Some(values) = columns.remove(theirs) {
+                columns.insert(ours.clone(), values);
+            }
+        }
+        // What pack writes itself, it knows from the image.
+        columns.retain(|name, _| !record::is_written(name));
+        if let Some(class @ Values::Bytes(_)) = class {
+            columns.insert(names::CLASS_TEXT.to_owned(), class);
+        }
+        Resolved { key, label, columns }
+    }
+
+    /// The class id of a stored label.
+    ///
+    /// # Errors
+    /// [`Reason::Label`].
+    pub(super) fn class_id(&self, label: Label, classes: Option<&Classes>) -> Result<i64, Reason> {
+        let wrong = |label: String| Reason::Label { label, offset: self.offset };
+        match label {
+            Label::Id(stored) => match stored.checked_sub(self.offset) {
+                Some(id) if id >= 0 && classes.is_none_or(|classes| classes.check(id).is_ok()) => Ok(id),
+                _ => Err(wrong(stored.to_string())),
+            },
+            Label::Name(name) => Err(wrong(name)),
+        }
+    }
+
+    pub(super) fn each_bytes(&self, text: &mut dyn FnMut(&[u8])) {
+        for names in [&self.image, &self.label, &self.key] {
+            names.iter().for_each(|name| text(name.as_bytes()));
+            text(&[]);
+        }
+        text(self.class.as_bytes());
+        self.renamed.iter().for_each(|(theirs, ours)| [theirs, ours].iter().for_each(|name| text(name.as_bytes())));
+        text(&self.offset.to_le_bytes());
+    }
+}
+
+fn key(values: &Values) -> Option<String> {
+    match values {
+        Values::Bytes(bytes) => std::str::from_utf8(bytes).ok().filter(|key| !key.is_empty()).map(str::to_owned),
+        Values::Int64(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn label(values: &Values) -> Option<Label> {
+    match values {
+        Values::Int64(id) => Some(Label::Id(*id)),
+        Values::Bytes(name) => std::str::from_utf8(name).ok().map(|name| Label::Name(name.trim().to_owned())),
+        _ => None,
+    }
+}

@@ -1,0 +1,76 @@
+//! A file's bytes, decompressed where it is compressed as a whole; in constant memory.
+
+use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
+use shardtool_format::frame;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+/// How a file is compressed as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Compression {
+    None,
+    Gzip,
+    Zlib,
+    Zstd,
+}
+
+/// Bytes read at once.
+const BUFFER: usize = 256 << 10;
+
+/// The compression that the first bytes of a file tell: RFC 1952, RFC 1950, RFC 8878. A TFRecord may begin as a zlib
+/// stream does; the CRC of its length tells it apart.
+pub(super) fn compression(start: &[u8]) -> Compression {
+    let framed = start.first_chunk::<{ frame::HEADER_BYTES }>().is_some_and(|h| frame::data_length(h, 0).is_ok());
+    match start {
+        _ if framed => Compression::None,
+        [0x1f, 0x8b, 8, ..] => Compression::Gzip,
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
+        [0x78, flags, ..] if (0x7800 + u16::from(*flags)).is_multiple_of(31) => Compression::Zlib,
+        _ => Compression::None,
+    }
+}
+
+/// Opens a file for reading from its beginning.
+///
+/// # Errors
+/// Those of the system.
+pub(super) fn open(path: &Path) -> io::Result<Box<dyn Read>> {
+    let mut file = BufReader::with_capacity(BUFFER, File::open(path)?);
+    Ok(match compression(file.fill_buf()?) {
+        Compression::None => Box::new(file),
+        Compression::Gzip => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file))),
+        Compression::Zlib => Box::new(BufReader::with_capacity(BUFFER, ZlibDecoder::new(file))),
+        Compression::Zstd => {
+            Box::new(BufReader::with_capacity(BUFFER, zstd::stream::read::Decoder::with_buffer(file)?))
+        }
+    })
+}
+
+/// Reads `length` bytes into `buffer`, fewer where the stream ends before; memory follows what is there, not what a
+/// header says.
+///
+/// # Errors
+/// Those of the stream.
+pub(super) fn fill(stream: &mut impl Read, length: u64, buffer: &mut Vec<u8>) -> io::Result<bool> {
+    buffer.clear();
+    append(stream, length, buffer)
+}
+
+/// The same, behind what `buffer` holds.
+///
+/// # Errors
+/// Those of the stream.
+pub(super) fn append(stream: &mut impl Read, length: u64, buffer: &mut Vec<u8>) -> io::Result<bool> {
+    buffer.reserve(length.min(1 << 20) as usize);
+    let read = stream.take(length).read_to_end(buffer)?;
+    Ok(read as u64 == length)
+}
+
+/// Passes over `length` bytes.
+///
+/// # Errors
+/// Those of the stream.
+pub(super) fn skip(stream: &mut impl Read, length: u64) -> io::Result<bool> {
+    Ok(io::copy(&mut stream.take(length), &mut io::sink())? == length)
+}

@@ -1,0 +1,255 @@
+//! The first reading of archives: types of columns, names of classes, how many samples go to each shard, and which keys
+//! are not unique.
+
+use super::files::ArchiveFile;
+use super::roles::{Label, Resolved, Roles};
+use super::sample::{Item, Visit};
+use super::{Counted, Labels};
+use crate::class_names::ClassNames;
+use crate::source::{Classes, Values};
+use crate::{Error, Options};
+use shardtool_format::manifest::Kind;
+use shardtool_format::names;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// More columns than anybody has: names of fields are not values.
+const MOST_COLUMNS: usize = 4096;
+/// More class names than anybody has: captions are not labels.
+const MOST_CLASSES: usize = 1 << 17;
+
+/// A hash of a key, by which repeated keys are found.
+pub(super) fn hash(key: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// A type, and the sample that has it.
+#[derive(Debug, Clone)]
+struct Seen {
+    kind: Kind,
+    file: String,
+    number: u64,
+}
+
+/// What samples told.
+pub(super) struct Survey {
+    columns: BTreeMap<String, Seen>,
+    /// The type of labels.
+    label: Option<Seen>,
+    names: BTreeSet<String>,
+    pairs: ClassNames,
+    keys: Vec<u64>,
+}
+
+/// What all samples have in common.
+pub(super) struct Described {
+    pub(super) described: crate::source::Described,
+    pub(super) labels: Labels,
+    pub(super) repeated: Box<[u64]>,
+}
+
+impl Survey {
+    pub(super) fn new() -> Self {
+        Survey {
+            columns: BTreeMap::new(),
+            label: None,
+            names: BTreeSet::new(),
+            pairs: ClassNames::new(names::CLASS_LABEL, 0),
+            keys: vec![],
+        }
+    }
+
+    /// Takes what another file told.
+    ///
+    /// # Errors
+    /// [`Error::ColumnTypes`], [`Error::TooManyColumns`], [`Error::TooManyClasses`].
+    pub(super) fn join(&mut self, other: Survey) -> Result<(), Error> {
+        for (name, seen) in other.columns {
+            self.column(name, seen)?;
+        }
+        if let Some(seen) = other.label {
+            self.labelled(seen)?;
+        }
+        self.names.extend(other.names);
+        self.few_classes()?;
+        self.pairs.join(other.pairs);
+        self.keys.extend(other.keys);
+        Ok(())
+    }
+
+    fn column(&mut self, name: String, seen: Seen) -> Result<(), Error> {
+        let known = self.columns.len();
+        match self.columns.get_mut(&name) {
+            Some(there) => joined(&name, there, seen),
+            None if known == MOST_COLUMNS => {
+                Err(Error::TooManyColumns { most: MOST_COLUMNS, file: seen.file, number: seen.number })
+            }
+            None => {
+                self.columns.insert(name, seen);
+                Ok(())
+            }
+        }
+    }
+
+    /// Labels are all integers, or all names.
+    fn labelled(&mut self, seen: Seen) -> Result<(), Error> {
+        match &mut self.label {
+            Some(there) => joined("label", there, seen),
+            None => {
+                self.label = Some(seen);
+                Ok(())
+            }
+        }
+    }
+
+    fn few_classes(&self) -> Result<(), Error> {
+        match self.names.len() {
+            ..=MOST_CLASSES => Ok(()),
+            _ => {
+                Err(Error::TooManyClasses { most: MOST_CLASSES, name: self.names.first().cloned().unwrap_or_default() })
+            }
+        }
+    }
+
+    /// What all samples have in common. `classes` are those of a file, `stored` those that the archives state.
+    ///
+    /// # Errors
+    /// [`Error::UnknownColumn`], [`Error::UnknownClass`].
+    pub(super) fn describe(
+        mut self,
+        classes: Option<Classes>,
+        stored: Option<Vec<String>>,
+        options: &Options,
+    ) -> Result<Described, Error> {
+        for (name, kind) in &options.columns {
+            let there = self.columns.get_mut(name).ok_or_else(|| Error::UnknownColumn { column: name.clone() })?;
+            there.kind = *kind;
+        }
+        let (labels, class_names) = match self.label.map(|seen| seen.kind) {
+            None => (Labels::None, vec![]),
+            Some(Kind::Bytes) => {
+                let classes = classes.unwrap_or_else(|| Classes::sorted(self.names.iter().cloned()));
+                self.names.iter().try_for_each(|name| classes.id(name).map(drop))?;
+                let names = classes.names().to_vec();
+                (Labels::Names(classes), names)
+            }
+            Some(_) => {
+                let names = match (&classes, stored) {
+                    (Some(classes), _) => classes.names().to_vec(),
+                    (None, Some(stored)) => stored,
+                    (None, None) => self.pairs.into_names(),
+                };
+                (Labels::Ids(classes), names)
+            }
+        };
+        let labelled = !matches!(labels, Labels::None);
+        if labelled && !class_names.is_empty() {
+            // The class's name is written from the names of classes.
+            self.columns.remove(names::CLASS_TEXT);
+        }
+        let columns = self.columns.into_iter().map(|(name, seen)| (name, seen.kind)).collect();
+        let described = crate::source::Described { classes: class_names, labelled, columns };
+        Ok(Described { described, labels, repeated: repeated(self.keys) })
+    }
+}
+
+/// Joins the types of one column: integers and floats are floats.
+fn joined(name: &str, there: &mut Seen, here: Seen) -> Result<(), Error> {
+    match (there.kind, here.kind) {
+        (a, b) if a == b => Ok(()),
+        (Kind::Int64 | Kind::Float, Kind::Int64 | Kind::Float) => {
+            there.kind = Kind::Float;
+            Ok(())
+        }
+        _ => Err(Error::ColumnTypes {
+            column: name.to_owned(),
+            first: (there.file.clone(), there.number, there.kind),
+            second: (here.file, here.number, here.kind),
+        }),
+    }
+}
+
+/// The hashes that occur more than once, sorted.
+fn repeated(mut keys: Vec<u64>) -> Box<[u64]> {
+    keys.sort_unstable();
+    let mut twice: Vec<_> = keys.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+    twice.dedup();
+    twice.into_boxed_slice()
+}
+
+/// Surveys one file.
+pub(super) struct Surveyor<'a> {
+    file: &'a ArchiveFile,
+    shard_size: u64,
+    roles: &'a Roles,
+    declared: &'a [(String, Kind)],
+    shards: Vec<Counted>,
+    survey: Survey,
+}
+
+impl<'a> Surveyor<'a> {
+    pub(super) fn new(
+        file: &'a ArchiveFile,
+        shard_size: u64,
+        roles: &'a Roles,
+        declared: &'a [(String, Kind)],
+    ) -> Self {
+        let shards = vec![Counted::default(); file.shards(shard_size) as usize];
+        Surveyor { file, shard_size, roles, declared, shards, survey: Survey::new() }
+    }
+
+    pub(super) fn finish(self) -> (Vec<Counted>, Survey) {
+        (self.shards, self.survey)
+    }
+
+    fn label(&mut self, label: Label, class: Option<&Values>, number: u64) -> Result<(), Error> {
+        let seen = |kind| Seen { kind, file: self.file.name.clone(), number };
+        match label {
+            Label::Name(name) => {
+                self.survey.labelled(seen(Kind::Bytes))?;
+                if !self.survey.names.contains(&name) {
+                    self.survey.names.insert(name);
+                    self.survey.few_classes()?;
+                }
+                Ok(())
+            }
+            Label::Id(_) => {
+                let text = match class {
+                    Some(Values::Bytes(text)) => std::str::from_utf8(text).ok(),
+                    _ => None,
+                };
+                if let (Some(text), Ok(id)) = (text, self.roles.class_id(label, None)) {
+                    self.survey.pairs.put(id, text);
+                }
+                self.survey.labelled(seen(Kind::Int64))
+            }
+        }
+    }
+}
+
+impl Visit for Surveyor<'_> {
+    fn wants_image(&self, _at: u64) -> bool {
+        false
+    }
+
+    fn item(&mut self, item: Item<'_>) -> Result<(), Error> {
+        let shard = &mut self.shards[self.file.shard(item.at, self.shard_size)];
+        shard.images += 1;
+        shard.bytes += item.bytes;
+        let Ok(mut sample) = item.sample else { return Ok(()) };
+        let Resolved { key, label, columns } = self.roles.resolve(&mut sample);
+        self.survey.keys.extend(key.as_deref().map(hash));
+        if let Some(label) = label {
+            self.label(label, columns.get(names::CLASS_TEXT), item.number)?;
+        }
+        for (name, values) in columns {
+            let declared = self.declared.iter().find(|(declared, _)| *declared == name).map(|(_, kind)| *kind);
+            if let Some(kind) = declared.or(values.kind()) {
+                self.survey.column(name, Seen { kind, file: self.file.name.clone(), number: item.number })?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! TFRecord files of `tf.train.Example`, plain or compressed as a whole.
+
+use super::files::ArchiveFile;
+use super::roles::Roles;
+use super::sample::{Item, Sample, Visit};
+use super::stream::{self, fill, skip};
+use crate::source::Values;
+use crate::{Error, Reason};
+use shardtool_format as format;
+use shardtool_format::checksum::crc32c;
+use shardtool_format::example::{Example, Feature};
+use shardtool_format::frame::{self, FOOTER_BYTES, HEADER_BYTES, OVERHEAD_BYTES};
+use std::borrow::Cow;
+use std::io::Read;
+
+/// Visits the records of a file. Where a length is damaged, what follows is lost; other damage costs its record.
+///
+/// # Errors
+/// [`Error::Io`] where the file cannot be opened, and those of the visitor.
+pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dyn Visit) -> Result<(), Error> {
+    let mut stream = stream::open(&file.path).map_err(Error::io("read", &file.path))?;
+    let (mut number, mut at, mut data) = (0, 0, vec![]);
+    loop {
+        let next = record(&mut stream, at, limit, visit.wants_image(at), &mut data);
+        let (bytes, sample, last) = match next {
+            Ok(None) => return Ok(()),
+            Ok(Some(Next::Data)) => ((data.len() + OVERHEAD_BYTES) as u64, sample(&data, roles), false),
+            Ok(Some(Next::Lost { bytes, reason })) => (bytes, Err(reason), false),
+            Err(reason) => (0, Err(reason), true),
+        };
+        visit.item(Item { number, at, bytes, sample })?;
+        if last {
+            return Ok(());
+        }
+        number += 1;
+        at += bytes;
+    }
+}
+
+enum Next {
+    /// The record's data were read.
+    Data,
+    /// The record cannot be had, but the next one begins so many bytes on.
+    Lost { bytes: u64, reason: Reason },
+}
+
+/// Reads the next record; `None` at the end.
+fn record(
+    stream: &mut impl Read,
+    offset: u64,
+    limit: u64,
+    check: bool,
+    data: &mut Vec<u8>,
+) -> Result<Option<Next>, Reason> {
+    let truncated = |needed: u64, found: usize| {
+        Reason::Record(format::Error::TruncatedFrame { offset, needed, found: found as u64 })
+    };
+    if !fill(stream, HEADER_BYTES as u64, data).map_err(Reason::Unreadable)? {
+        return if data.is_empty() { Ok(None) } else { Err(truncated(OVERHEAD_BYTES as u64, data.len())) };
+    }
+    let length = frame::data_length(data.first_chunk().expect("a header's bytes"), offset)?;
+    let whole = length.saturating_add(OVERHEAD_BYTES as u64);
+    if length > limit {
+        return match skip(stream, length.saturating_add(FOOTER_BYTES as u64)).map_err(Reason::Unreadable)? {
+            true => Ok(Some(Next::Lost { bytes: whole, reason: Reason::SampleTooLong { bytes: length, limit } })),
+            false => Err(truncated(whole, HEADER_BYTES)),
+        };
+    }
+    if !fill(stream, length + FOOTER_BYTES as u64, data).map_err(Reason::Unreadable)? {
+        return Err(truncated(whole, HEADER_BYTES + data.len()));
+    }
+    let footer = data.split_off(length as usize);
+    if check && let Err(damage) = frame::check_footer(&footer, crc32c(data), offset) {
+        return Ok(Some(Next::Lost { bytes: whole, reason: damage.into() }));
+    }
+    Ok(Some(Next::Data))
+}
+
+/// A record's data as a sample.
+fn sample<'a>(data: &'a [u8], roles: &Roles) -> Result<Sample<'a>, Reason> {
+    let example = Example::parse(data)?;
+    let features = example.features();
+    let image = roles.image(features.iter().map(|(name, _)| *name));
+    let bytes = |at: usize| match features[at].1 {
+        Feature::Bytes(list) => list.single(),
+        _ => None,
+    };
+    let others = features.iter().enumerate().filter(|(i, _)| Some(*i) != image);
+    Ok(Sample {
+        key: None,
+        image: image.and_then(bytes),
+        fields: others.map(|(_, (name, f))| (Cow::Borrowed(*name), Values::of_feature(*f))).collect(),
+    })
+}

@@ -1,0 +1,233 @@
+//! tar files of WebDataset samples: consecutive files that share their name up to the first dot of its last part are
+//! one sample; what follows the dot, in lower case, names the field. Plain tars, or compressed as a whole.
+
+use super::files::ArchiveFile;
+use super::json;
+use super::roles::Roles;
+use super::sample::{Item, Sample, Visit};
+use super::stream::{self, Compression, append, compression};
+use crate::source::Values;
+use crate::{Error, Reason};
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::Read;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+/// Members are padded to blocks of so many bytes.
+const BLOCK: u64 = 512;
+
+/// Visits the samples of a file. Where a tar header is damaged, what follows is lost.
+///
+/// # Errors
+/// [`Error::Io`] where the file cannot be opened, and those of the visitor.
+pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dyn Visit) -> Result<(), Error> {
+    let io = |e| Error::io("read", &file.path)(e);
+    let opened = File::open(&file.path).map_err(io)?;
+    let mut start = [0; 12];
+    let known = opened.read_at(&mut start, 0).map_err(io)?;
+    if compression(&start[..known]) == Compression::None {
+        // Images that are not wanted are sought over, so that a survey reads little more than headers.
+        let mut tar = tar::Archive::new(opened);
+        let entries = tar.entries_with_seek().map_err(io)?;
+        Reader::new(roles, limit, Some(file.size), visit).entries(entries)
+    } else {
+        let mut tar = tar::Archive::new(stream::open(&file.path).map_err(io)?);
+        let entries = tar.entries().map_err(io)?;
+        Reader::new(roles, limit, None, visit).entries(entries)
+    }
+}
+
+/// Gathers the members of one sample after the other.
+struct Reader<'a> {
+    roles: &'a Roles,
+    limit: u64,
+    /// Length of the file, where members are sought over.
+    length: Option<u64>,
+    visit: &'a mut dyn Visit,
+    number: u64,
+    group: Option<Group>,
+    /// Contents of the group's members, one behind the other.
+    data: Vec<u8>,
+}
+
+/// The members of one sample.
+struct Group {
+    key: String,
+    at: u64,
+    /// Field names, and where their contents lie in the data.
+    members: Vec<(String, Range<usize>)>,
+    end: u64,
+    problem: Option<Reason>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(roles: &'a Roles, limit: u64, length: Option<u64>, visit: &'a mut dyn Visit) -> Self {
+        Reader { roles, limit, length, visit, number: 0, group: None, data: vec![] }
+    }
+
+    fn entries<R: Read>(mut self, entries: tar::Entries<'_, R>) -> Result<(), Error> {
+        let mut end = 0;
+        for entry in entries {
+            let taken = match entry {
+                Ok(mut entry) => {
+                    end = entry.raw_file_position().saturating_add(entry.size());
+                    self.member(&mut entry)?
+                }
+                Err(damage) => Err(Reason::Unreadable(damage)),
+            };
+            if let Err(reason) = taken {
+                return self.lost(end, reason);
+            }
+        }
+        // Seeking over the end of a file is no error by itself.
+        let whole = end.div_ceil(BLOCK).saturating_mul(BLOCK);
+        match self.length {
+            Some(length) if length < whole => {
+                self.finish()?;
+                self.lost(end, Reason::Truncated { needed: whole, found: length })
+            }
+            _ => self.finish(),
+        }
+    }
+
+    /// Takes a member. `Err(reason)` where nothing can be read beyond it.
+    fn member<R: Read>(&mut self, entry: &mut tar::Entry<'_, R>) -> Result<Result<(), Reason>, Error> {
+        if !entry.header().entry_type().is_file() {
+            return Ok(Ok(()));
+        }
+        let path = entry.path_bytes().into_owned();
+        let Ok(path) = String::from_utf8(path) else {
+            self.finish()?;
+            let (at, bytes) = (entry.raw_header_position(), entry.size());
+            self.item(at, bytes, Err(Reason::NotUtf8))?;
+            return Ok(Ok(()));
+        };
+        let Some((key, field)) = split(&path) else { return Ok(Ok(())) };
+        if self.group.as_ref().is_none_or(|group| group.key != key) {
+            self.finish()?;
+            let at = entry.raw_header_position();
+            self.group = Some(Group { key: key.to_owned(), at, members: vec![], end: at, problem: None });
+        }
+        let group = self.group.as_mut().expect("begun above");
+        let (begin, size) = (entry.raw_file_position(), entry.size());
+        group.end = begin.saturating_add(size);
+        let field = field.to_lowercase();
+        if group.members.iter().any(|(known, _)| *known == field) {
+            group.problem = Some(Reason::RepeatedField { field });
+            return Ok(Ok(()));
+        }
+        if self.length.is_some_and(|length| length < group.end) {
+            return Ok(Err(Reason::Truncated { needed: group.end, found: self.length.unwrap_or_default() }));
+        }
+        let from = self.data.len();
+        if size.saturating_add(from as u64) > self.limit {
+            group.problem = Some(Reason::SampleTooLong { bytes: size.saturating_add(from as u64), limit: self.limit });
+        } else if is_image(&field, self.roles).is_none() || self.visit.wants_image(group.at) {
+            match append(entry, size, &mut self.data) {
+                Ok(true) => {}
+                Ok(false) => {
+                    let found = begin + (self.data.len() - from) as u64;
+                    return Ok(Err(Reason::Truncated { needed: group.end, found }));
+                }
+                Err(e) => return Ok(Err(Reason::Unreadable(e))),
+            }
+        }
+        group.members.push((field, from..self.data.len()));
+        Ok(Ok(()))
+    }
+
+    /// Hands on the gathered sample, if there is one.
+    fn finish(&mut self) -> Result<(), Error> {
+        let Some(Group { key, at, members, end, problem }) = self.group.take() else { return Ok(()) };
+        let data = std::mem::take(&mut self.data);
+        let sample = match problem {
+            Some(reason) => Err(reason),
+            None => sample(&key, &members, &data, self.roles),
+        };
+        self.visit.item(Item { number: self.number, at, bytes: end - at, sample })?;
+        self.number += 1;
+        self.data = data;
+        self.data.clear();
+        Ok(())
+    }
+
+    /// Rejects the sample at which the file becomes unreadable, and ends.
+    fn lost(mut self, end: u64, reason: Reason) -> Result<(), Error> {
+        match &mut self.group {
+            Some(group) => {
+                group.problem = Some(reason);
+                self.finish()
+            }
+            None => self.item(end, 0, Err(reason)),
+        }
+    }
+
+    fn item(&mut self, at: u64, bytes: u64, sample: Result<Sample<'_>, Reason>) -> Result<(), Error> {
+        self.visit.item(Item { number: self.number, at, bytes, sample })?;
+        self.number += 1;
+        Ok(())
+    }
+}
+
+/// Key and field of a member; `None` for one that belongs to no sample: without a dot, hidden, or WebDataset's own
+/// `__NAME__`.
+fn split(path: &str) -> Option<(&str, &str)> {
+    let own = !path.contains('/') && path.starts_with("__") && path.ends_with("__");
+    let last = path.rfind('/').map_or(0, |slash| slash + 1);
+    let dot = last + path[last..].find('.')?;
+    (dot > last && !own).then(|| (&path[..dot], &path[dot + 1..]))
+}
+
+/// How good a field is for the image: by its whole name, else by the end of it (`image.jpg`).
+fn is_image(field: &str, roles: &Roles) -> Option<(bool, usize)> {
+    let whole = roles.image_rank(field).map(|rank| (false, rank));
+    whole.or_else(|| roles.image_rank(field.rsplit('.').next()?).map(|rank| (true, rank)))
+}
+
+fn sample<'a>(
+    key: &'a str,
+    members: &[(String, Range<usize>)],
+    data: &'a [u8],
+    roles: &Roles,
+) -> Result<Sample<'a>, Reason> {
+    let ranked = members.iter().enumerate().filter_map(|(i, (field, _))| Some((is_image(field, roles)?, i)));
+    let image = ranked.min().map(|(_, i)| i);
+    let (mut fields, mut flattened) = (vec![], vec![]);
+    for (field, range) in members.iter().enumerate().filter(|(i, _)| Some(*i) != image).map(|(_, member)| member) {
+        let content = &data[range.clone()];
+        match field.rsplit('.').next() {
+            Some("json") => flattened.extend(json_fields(field, content)?),
+            Some("cls") => fields.push((Cow::Owned(field.clone()), class(content))),
+            _ => fields.push((Cow::Owned(field.clone()), Values::Bytes(content.into()))),
+        }
+    }
+    for (name, values) in flattened {
+        // A field of its own goes before a member of JSON that has its name.
+        let name = if members.iter().any(|(field, _)| *field == name) { format!("json/{name}") } else { name };
+        fields.push((Cow::Owned(name), values));
+    }
+    Ok(Sample { key: Some(Cow::Borrowed(key)), image: image.map(|i| &data[members[i].1.clone()]), fields })
+}
+
+/// The class of a `.cls` file: an integer, else a name.
+fn class(content: &[u8]) -> Values {
+    let text = std::str::from_utf8(content).ok().map(str::trim);
+    match text.and_then(|text| text.parse().ok()) {
+        Some(id) => Values::Int64(id),
+        None => Values::Bytes(content.into()),
+    }
+}
+
+/// The members of `.json` under their own names, of `NAME.json` as `NAME/member`; other JSON as it is.
+fn json_fields(field: &str, content: &[u8]) -> Result<Vec<(String, Values)>, Reason> {
+    let value = serde_json::from_slice(content).map_err(|source| Reason::Json { field: field.to_owned(), source })?;
+    let serde_json::Value::Object(members) = value else {
+        return Ok(vec![(field.to_owned(), Values::Bytes(content.into()))]);
+    };
+    let name = |member: &str| match field.strip_suffix(".json") {
+        Some(field) => format!("{field}/{member}"),
+        None => member.to_owned(),
+    };
+    Ok(members.iter().map(|(member, value)| (name(member), json::values(value))).collect())
+}

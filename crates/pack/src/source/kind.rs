@@ -1,0 +1,124 @@
+//! What a source is, told by its content.
+
+use super::archive::files::{ArchiveFile, ArchiveFiles, ArchiveKind};
+use crate::Error;
+use std::path::{Path, PathBuf};
+
+/// Kinds of sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceKind {
+    /// A folder of class folders, or of images.
+    Folder,
+    /// CSV with a header, or JSONL.
+    List,
+    /// TFRecord files of `tf.train.Example`, plain or compressed with gzip or zlib.
+    Tfrecord,
+    /// tar files of WebDataset samples, plain or compressed with gzip or zstd.
+    Webdataset,
+    /// Parquet files, as Hugging Face lays out images, or with plain binary columns.
+    Parquet,
+    /// A folder of Mosaic MDS shards with its `index.json`.
+    Mds,
+}
+
+/// What lies at a source's path.
+pub(super) enum Found {
+    Folder,
+    List,
+    Archives(ArchiveFiles),
+}
+
+/// How many files of a folder are looked into before it is taken for one of images.
+const LOOKED_INTO: usize = 32;
+
+/// Finds out what lies at `source`: what `from` says, else what the content tells.
+///
+/// # Errors
+/// [`Error::NoSource`], [`Error::SourceKind`], [`Error::EmptySource`], [`Error::Io`], and those of an MDS index.
+pub(super) fn find(source: &Path, from: Option<SourceKind>) -> Result<Found, Error> {
+    let forced = match from {
+        Some(SourceKind::Folder) if source.is_dir() => return Ok(Found::Folder),
+        Some(SourceKind::List) if source.is_file() => return Ok(Found::List),
+        Some(SourceKind::Folder | SourceKind::List) if source.exists() => {
+            return Err(Error::SourceKind { path: source.to_owned() });
+        }
+        Some(SourceKind::Folder | SourceKind::List) | None => None,
+        Some(SourceKind::Tfrecord) => Some(ArchiveKind::Tfrecord),
+        Some(SourceKind::Webdataset) => Some(ArchiveKind::Webdataset),
+        Some(SourceKind::Parquet) => Some(ArchiveKind::Parquet),
+        Some(SourceKind::Mds) => Some(ArchiveKind::Mds),
+    };
+    let meta = match std::fs::metadata(source) {
+        Ok(meta) => meta,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            let files = globbed(source);
+            if files.is_empty() {
+                return Err(Error::NoSource { path: source.to_owned() });
+            }
+            return chosen(source, files, forced)?.ok_or(Error::SourceKind { path: source.to_owned() });
+        }
+        Err(e) => return Err(Error::io("read", source)(e)),
+    };
+    if meta.is_file() {
+        let list =
+            source.extension().is_some_and(|e| ["csv", "jsonl", "ndjson"].iter().any(|l| e.eq_ignore_ascii_case(l)));
+        if list && forced.is_none() {
+            return Ok(Found::List);
+        }
+        if source.file_name().is_some_and(|name| name == "index.json") {
+            return ArchiveFiles::mds(source.parent().unwrap_or(Path::new(""))).map(Found::Archives);
+        }
+        return chosen(source, vec![source.to_owned()], forced)?.ok_or(Error::SourceKind { path: source.to_owned() });
+    }
+    if forced == Some(ArchiveKind::Mds) || (forced.is_none() && ArchiveFiles::is_mds(source)) {
+        return ArchiveFiles::mds(source).map(Found::Archives);
+    }
+    let files = children(source)?;
+    if forced.is_none() && !files.iter().take(LOOKED_INTO).any(|file| ArchiveKind::of(file).is_some()) {
+        return Ok(Found::Folder);
+    }
+    chosen(source, files, forced)?.ok_or(Error::EmptySource { path: source.to_owned(), rejected: None })
+}
+
+/// The archives among `files`: of the kind that has the most bytes, unless one is forced. A file counts by its content,
+/// or by a name that ends as one of that kind does: a damaged archive is not passed over.
+fn chosen(source: &Path, files: Vec<PathBuf>, forced: Option<ArchiveKind>) -> Result<Option<Found>, Error> {
+    let kinds: Vec<_> = files.iter().map(|file| ArchiveKind::of(file)).collect();
+    let size = |file: &PathBuf| std::fs::metadata(file).map_or(0, |meta| meta.len());
+    let bytes = |kind| files.iter().zip(&kinds).filter(|(_, k)| **k == Some(kind)).map(|(f, _)| size(f)).sum::<u64>();
+    let all = [ArchiveKind::Tfrecord, ArchiveKind::Webdataset, ArchiveKind::Parquet];
+    let Some(kind) = forced.or_else(|| all.into_iter().filter(|k| bytes(*k) > 0).max_by_key(|k| bytes(*k))) else {
+        return Ok(None);
+    };
+    let of_kind = |k: &Option<ArchiveKind>| *k == Some(kind);
+    let extensions: Vec<_> = files.iter().zip(&kinds).filter(|(_, k)| of_kind(k)).map(|(f, _)| f.extension()).collect();
+    let only = files.len() == 1;
+    let taken = files.iter().zip(&kinds).filter(|(f, k)| only || of_kind(k) || extensions.contains(&f.extension()));
+    let taken = taken.map(|(file, _)| ArchiveFile::new(file)).collect::<Result<Vec<_>, _>>()?;
+    if taken.is_empty() {
+        return Err(Error::EmptySource { path: source.to_owned(), rejected: None });
+    }
+    Ok(Some(Found::Archives(ArchiveFiles { kind, files: taken })))
+}
+
+/// The files of a folder that are not hidden, in byte order of their names.
+fn children(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut files = vec![];
+    for entry in std::fs::read_dir(folder).map_err(Error::io("list", folder))? {
+        let path = entry.map_err(Error::io("list", folder))?.path();
+        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if !hidden && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The files that a glob names.
+fn globbed(pattern: &Path) -> Vec<PathBuf> {
+    let found = pattern.to_str().and_then(|pattern| glob::glob(pattern).ok());
+    let mut files: Vec<_> = found.into_iter().flatten().filter_map(Result::ok).filter(|path| path.is_file()).collect();
+    files.sort();
+    files
+}

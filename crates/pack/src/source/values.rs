@@ -1,0 +1,98 @@
+//! Values of one sample in one column.
+
+use shardtool_format::example::{Column, Feature};
+use shardtool_format::manifest::Kind;
+
+/// Values of one sample in one column.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Values {
+    /// None: an empty cell, `null`, or an absent member.
+    Missing,
+    Int64(i64),
+    Float(f32),
+    Bytes(Box<[u8]>),
+    Int64s(Box<[i64]>),
+    Floats(Box<[f32]>),
+    BytesList(Box<[Box<[u8]>]>),
+}
+
+impl Values {
+    pub(crate) fn text(text: &str) -> Self {
+        Values::Bytes(text.as_bytes().into())
+    }
+
+    /// The values of an Example's feature.
+    pub(super) fn of_feature(feature: Feature<'_>) -> Self {
+        match feature {
+            Feature::Empty => Values::Missing,
+            Feature::Int64(list) => list.single().map_or_else(|| Values::Int64s(list.iter().collect()), Values::Int64),
+            Feature::Float(list) => list.single().map_or_else(|| Values::Floats(list.iter().collect()), Values::Float),
+            Feature::Bytes(list) => match list.single() {
+                Some(bytes) => Values::Bytes(bytes.into()),
+                None => Values::BytesList(list.iter().map(Box::from).collect()),
+            },
+        }
+    }
+
+    /// Their own type; `None` where there are no values.
+    pub(super) fn kind(&self) -> Option<Kind> {
+        match self {
+            Values::Missing => None,
+            Values::Int64(_) | Values::Int64s(_) => Some(Kind::Int64),
+            Values::Float(_) | Values::Floats(_) => Some(Kind::Float),
+            Values::Bytes(_) | Values::BytesList(_) => Some(Kind::Bytes),
+        }
+    }
+
+    /// The values as those of a column of that type: integers may become floats, numbers text, text numbers.
+    pub(super) fn fit(self, kind: Kind) -> Option<Self> {
+        let text = |bytes: &[u8]| std::str::from_utf8(bytes).ok().map(str::trim).map(str::to_owned);
+        Some(match (self, kind) {
+            (values, kind) if values.kind().is_none_or(|own| own == kind) => values,
+            (Values::Int64(value), Kind::Float) => Values::Float(value as f32),
+            (Values::Int64s(list), Kind::Float) => Values::Floats(list.iter().map(|v| *v as f32).collect()),
+            (Values::Int64(value), Kind::Bytes) => Values::text(&value.to_string()),
+            (Values::Float(value), Kind::Bytes) => Values::text(&value.to_string()),
+            (Values::Bytes(bytes), Kind::Int64) => Values::Int64(text(&bytes)?.parse().ok()?),
+            (Values::Bytes(bytes), Kind::Float) => Values::Float(text(&bytes)?.parse().ok()?),
+            _ => return None,
+        })
+    }
+
+    /// The values that are byte strings.
+    pub(crate) fn byte_strings(&self) -> Vec<&[u8]> {
+        match self {
+            Values::Bytes(bytes) => vec![bytes],
+            Values::BytesList(list) => list.iter().map(|bytes| &**bytes).collect(),
+            _ => vec![],
+        }
+    }
+
+    /// The values as a feature of the column's type; `byte_strings` are those of these values.
+    pub(crate) fn column<'a>(&'a self, kind: Kind, byte_strings: &'a [&'a [u8]]) -> Column<'a> {
+        match (self, kind) {
+            (Values::Int64(value), _) => Column::Int64(std::slice::from_ref(value)),
+            (Values::Int64s(values), _) => Column::Int64(values),
+            (Values::Float(value), _) => Column::Float(std::slice::from_ref(value)),
+            (Values::Floats(values), _) => Column::Float(values),
+            (Values::Bytes(_) | Values::BytesList(_), _) | (Values::Missing, Kind::Bytes) => {
+                Column::Bytes(byte_strings)
+            }
+            (Values::Missing, Kind::Int64) => Column::Int64(&[]),
+            (Values::Missing, Kind::Float) => Column::Float(&[]),
+        }
+    }
+
+    /// The values' bytes, for a checksum.
+    pub(super) fn each_bytes(&self, visit: &mut dyn FnMut(&[u8])) {
+        match self {
+            Values::Missing => visit(&[]),
+            Values::Int64(v) => visit(&v.to_le_bytes()),
+            Values::Float(v) => visit(&v.to_le_bytes()),
+            Values::Bytes(v) => visit(v),
+            Values::Int64s(list) => list.iter().for_each(|v| visit(&v.to_le_bytes())),
+            Values::Floats(list) => list.iter().for_each(|v| visit(&v.to_le_bytes())),
+            Values::BytesList(list) => list.iter().for_each(|v| visit(v)),
+        }
+    }
+}

@@ -1,0 +1,466 @@
+//! Archives of other formats come in: every byte, label and field; whatever the threads, after any stop, and whatever
+//! is wrong with them. What other people's libraries write is tested in `crates/cli/tests/with_formats.py`.
+
+use crate::made::{check, jpeg, manifest, put, records, rejected, snapshot};
+use flate2::Compression;
+use flate2::write::{GzEncoder, ZlibEncoder};
+use shardtool_format::checksum::crc32c;
+use shardtool_format::example::{self, Column, Example, Feature};
+use shardtool_format::frame;
+use shardtool_format::manifest::Kind;
+use shardtool_pack::{Error, OnError, Options, Progress, Shards, SourceKind, Step, pack, plan};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+/// A frame by the definition, not by the crate.
+fn framed(data: &[u8]) -> Vec<u8> {
+    let masked = |bytes: &[u8]| crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes();
+    let length = (data.len() as u64).to_le_bytes();
+    [&length[..], &masked(&length), data, &masked(data)].concat()
+}
+
+fn record(features: &mut [(&str, Column<'_>)]) -> Vec<u8> {
+    let mut data = vec![];
+    example::encode(features, &mut data);
+    framed(&data)
+}
+
+/// A TFRecord file of others: `n` images, labels from 1, class names, a float, a list, and a field now and then.
+fn theirs(first: u32, n: u32) -> Vec<u8> {
+    let one = |i: u32| {
+        let (image, name) = (jpeg(i, 20 + i % 9, 30), format!("{i:05}.jpg"));
+        let class = [["cat", "dog", "emu"][i as usize % 3].as_bytes()];
+        let (label, boxes) = ([1 + i64::from(i % 3)], [i as f32, 0.5]);
+        let (image, name, odd) = ([&image[..]], [name.as_bytes()], [b"odd".as_slice(), b"one"]);
+        let mut features = vec![
+            ("photo", Column::Bytes(&image)),
+            ("image/filename", Column::Bytes(&name)),
+            ("image/class/label", Column::Int64(&label)),
+            ("image/class/text", Column::Bytes(&class)),
+            ("image/height", Column::Int64(&[-7])),
+            ("boxes", Column::Float(&boxes)),
+        ];
+        if i % 2 == 1 {
+            features.push(("odd", Column::Bytes(&odd)));
+        }
+        record(&mut features)
+    };
+    (first..first + n).map(one).collect::<Vec<_>>().concat()
+}
+
+fn theirs_options(source: &Path, destination: &Path) -> Options {
+    Options {
+        map: vec![("image".to_owned(), "photo".to_owned())],
+        label_offset: 1,
+        ..Options::new(source, destination)
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut out = GzEncoder::new(vec![], Compression::fast());
+    out.write_all(bytes).unwrap();
+    out.finish().unwrap()
+}
+
+fn zlib(bytes: &[u8]) -> Vec<u8> {
+    let mut out = ZlibEncoder::new(vec![], Compression::fast());
+    out.write_all(bytes).unwrap();
+    out.finish().unwrap()
+}
+
+fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut out = tar::Builder::new(vec![]);
+    for (name, bytes) in members {
+        let mut header = tar::Header::new_ustar();
+        // Past the crate's own checks of names, as others' archives are.
+        header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        header.set_cksum();
+        out.append(&header, *bytes).unwrap();
+    }
+    out.into_inner().unwrap()
+}
+
+/// A WebDataset shard: `.jpg`, `.cls`, `.json`, and a field with two extensions.
+fn web(first: u32, n: u32) -> Vec<u8> {
+    let mut members = vec![];
+    for i in first..first + n {
+        members.push((format!("a.b/{i:06}.jpg"), jpeg(i, 20 + i % 9, 30)));
+        members.push((format!("a.b/{i:06}.cls"), (i % 3).to_string().into_bytes()));
+        let json =
+            format!(r#"{{"caption": "no. {i}", "score": {}, "size": [{i}, 2], "none": null}}"#, f64::from(i) / 2.0);
+        members.push((format!("a.b/{i:06}.json"), json.into_bytes()));
+        members.push((format!("a.b/{i:06}.seg.PNG"), vec![i as u8; 5]));
+    }
+    tar(&members.iter().map(|(name, bytes)| (name.as_str(), &bytes[..])).collect::<Vec<_>>())
+}
+
+struct Folder {
+    _temp: tempfile::TempDir,
+    source: PathBuf,
+    destination: PathBuf,
+}
+
+fn folder(files: &[(&str, &[u8])]) -> Folder {
+    let temp = tempfile::tempdir().unwrap();
+    let (source, destination) = (temp.path().join("theirs"), temp.path().join("set"));
+    files.iter().for_each(|(name, bytes)| put(&source.join(name), bytes));
+    Folder { _temp: temp, source, destination }
+}
+
+fn examples(folder: &Path) -> Vec<Vec<u8>> {
+    let mut all = vec![];
+    for shard in &manifest(folder).split("train").unwrap().shards {
+        let file = fs::read(folder.join(&shard.file)).unwrap();
+        all.extend(records(&file).into_iter().map(|(_, data)| data.to_vec()));
+    }
+    all
+}
+
+fn kinds(folder: &Path) -> BTreeMap<String, Kind> {
+    manifest(folder).features.into_iter().map(|f| (f.name, f.kind)).collect()
+}
+
+#[test]
+fn every_field_of_a_tfrecord_comes_back() {
+    let (plain, more) = (theirs(0, 30), theirs(30, 20));
+    for (name, file) in [("a.tfrecord", plain.clone()), ("a.tfrecord.gz", gzip(&plain)), ("a.zlib", zlib(&plain))] {
+        let extension = Path::new(name).extension().unwrap().to_str().unwrap();
+        let second = format!("b.{extension}");
+        let Folder { _temp, source, destination } =
+            folder(&[(name, &file), (&second, &more), ("README.md", b"about"), ("c.txt", b"")]);
+        let options = theirs_options(&source, &destination);
+        let summary = pack(&options, &()).unwrap();
+        assert_eq!((summary.split.records(), summary.rejected), (50, 0), "{name}");
+        assert_eq!(manifest(&destination).classes, ["cat", "dog", "emu"]);
+        let kinds = kinds(&destination);
+        assert_eq!((kinds["boxes"], kinds["odd"], kinds["image/class/label"]), (Kind::Float, Kind::Bytes, Kind::Int64));
+        assert!(!kinds.contains_key("photo"));
+        let found = check(&destination, "train");
+        for i in 0..50u32 {
+            let (image, label) = &found[&format!("{i:05}.jpg")];
+            assert!(*image == jpeg(i, 20 + i % 9, 30));
+            assert_eq!(*label, Some(i64::from(i % 3)));
+        }
+        for data in examples(&destination) {
+            let example = Example::parse(&data).unwrap();
+            let i: u32 = std::str::from_utf8(&example.bytes("image/key").unwrap()[..5]).unwrap().parse().unwrap();
+            let (Some(Feature::Float(boxes)), Some(Feature::Bytes(odd))) = (example.get("boxes"), example.get("odd"))
+            else {
+                panic!("types")
+            };
+            assert_eq!(boxes.iter().collect::<Vec<_>>(), [i as f32, 0.5]);
+            let expected: &[&[u8]] = if i % 2 == 1 { &[b"odd", b"one"] } else { &[] };
+            assert_eq!(odd.iter().collect::<Vec<_>>(), expected);
+            assert_eq!(example.int64("image/height"), Some(30), "measured, not copied");
+        }
+    }
+}
+
+#[test]
+fn every_field_of_a_webdataset_comes_back() {
+    let plain = web(0, 25);
+    let zstd = zstd::encode_all(&plain[..], 1).unwrap();
+    for (name, file) in [("a-000.tar", plain.clone()), ("a-000.tar.gz", gzip(&plain)), ("a-000.tar.zst", zstd)] {
+        let Folder { _temp, source, destination } = folder(&[(name, &file)]);
+        let one = Options::new(source.join(name), &destination);
+        let summary = pack(&one, &()).unwrap();
+        assert_eq!((summary.split.records(), summary.rejected), (25, 0), "{name}");
+        let kinds = kinds(&destination);
+        let of = |name: &str| kinds.get(name).copied();
+        assert_eq!(of("caption"), Some(Kind::Bytes));
+        assert_eq!((of("score"), of("size"), of("none")), (Some(Kind::Float), Some(Kind::Int64), None));
+        let found = check(&destination, "train");
+        for data in examples(&destination) {
+            let example = Example::parse(&data).unwrap();
+            let key = std::str::from_utf8(example.bytes("image/key").unwrap()).unwrap();
+            let i: u32 = key.strip_prefix("a.b/").unwrap().parse().unwrap();
+            let (image, label) = &found[key];
+            assert!(*image == jpeg(i, 20 + i % 9, 30));
+            assert_eq!(*label, Some(i64::from(i % 3)));
+            assert_eq!(example.bytes("caption"), Some(format!("no. {i}").as_bytes()));
+            assert_eq!(example.bytes("seg.png"), Some(&[i as u8; 5][..]));
+            let Some(Feature::Float(score)) = example.get("score") else { panic!("score is float") };
+            assert_eq!(score.single(), Some(i as f32 / 2.0));
+        }
+    }
+}
+
+#[test]
+fn samples_go_to_shards_by_where_they_lie() {
+    let files: Vec<_> = (0..5).map(|f| theirs(f * 20, 20)).collect();
+    let names: Vec<_> = (0..5).map(|f| format!("x-{f}")).collect();
+    let all: Vec<_> = names.iter().zip(&files).map(|(name, file)| (name.as_str(), &file[..])).collect();
+    let Folder { _temp, source, destination } = folder(&all);
+    let size = files[0].len() as u64 / 3;
+    let options = Options { shards: Shards::Size(size), ..theirs_options(&source, &destination) };
+    let planned = plan(&options).unwrap();
+    pack(&options, &()).unwrap();
+    let order = shardtool_order::pack_permutation(0, 5).unwrap();
+    let mut expected = vec![];
+    for position in 0..5 {
+        let (first, file) = (order.forward(position) as u32 * 20, &files[order.forward(position) as usize]);
+        let mut shards = vec![vec![]; (file.len() as u64).div_ceil(size) as usize];
+        let last = shards.len() - 1;
+        for (i, (offset, _)) in records(file).into_iter().enumerate() {
+            shards[((offset / size) as usize).min(last)].push(format!("{:05}.jpg", first + i as u32));
+        }
+        expected.extend(shards);
+    }
+    let shards = manifest(&destination).split("train").unwrap().shards.clone();
+    let found = shards.iter().map(|shard| {
+        let file = fs::read(destination.join(&shard.file)).unwrap();
+        let key = |data: &[u8]| {
+            String::from_utf8(Example::parse(data).unwrap().bytes("image/key").unwrap().to_vec()).unwrap()
+        };
+        records(&file).into_iter().map(|(_, data)| key(data)).collect::<Vec<_>>()
+    });
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+    let images: Vec<_> = planned.shards("train").map(|shard| shard.images).collect();
+    assert_eq!(images, expected.iter().map(|keys| keys.len() as u64).collect::<Vec<_>>());
+}
+
+/// Stops at the n-th step.
+struct Stopping(AtomicUsize);
+
+impl Progress for Stopping {
+    fn after(&self, _: Step) -> ControlFlow<()> {
+        let left = self.0.fetch_update(SeqCst, SeqCst, |left| Some(left.saturating_sub(1))).unwrap();
+        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+#[test]
+fn the_same_bytes_whatever_the_threads_and_wherever_it_stops() {
+    let mut cut = web(40, 20);
+    cut.truncate(cut.len() * 2 / 3);
+    let (one, two) = (web(0, 20), gzip(&web(20, 20)));
+    let Folder { _temp, source, destination } = folder(&[("0.tar", &one), ("1.tar", &cut), ("2.tar", &two)]);
+    let options = Options { shards: Shards::Size(9_000), ..Options::new(&source, &destination) };
+    let with = |jobs: usize| Options { jobs: NonZeroUsize::new(jobs).unwrap(), ..options.clone() };
+    assert_eq!(pack(&with(1), &()).unwrap().rejected, 1);
+    let expected = snapshot(&destination);
+    assert!(expected.len() > 12, "several shards");
+    for jobs in [2, 5] {
+        fs::remove_dir_all(&destination).unwrap();
+        pack(&with(jobs), &()).unwrap();
+        assert!(snapshot(&destination) == expected, "{jobs} threads");
+    }
+    let mut stopped = 0;
+    for n in 0.. {
+        fs::remove_dir_all(&destination).unwrap();
+        match pack(&with(2), &Stopping(AtomicUsize::new(n))) {
+            Err(Error::Stopped) => stopped += 1,
+            other => {
+                other.unwrap();
+                break;
+            }
+        }
+        let finished: Vec<_> = snapshot(&destination).into_keys().filter(|p| p.starts_with("_index")).collect();
+        let summary = pack(&with(3), &()).unwrap();
+        let finished = finished.iter().filter(|path| path.extension().is_some_and(|e| e == "index")).count() as u64;
+        // The last steps come when the split is complete.
+        assert!(summary.resumed_shards == finished, "stopped after {n} steps: {summary:?}, {finished}");
+        assert!(snapshot(&destination) == expected, "stopped after {n} steps");
+    }
+    assert!(stopped > 10);
+}
+
+#[test]
+fn keys_are_unique() {
+    let image = jpeg(1, 20, 20);
+    let same = tar(&[("x.jpg", &image), ("y.jpg", &image), ("x.jpg", &image)]);
+    let Folder { _temp, source, destination } = folder(&[("a.tar", &same), ("b.tar", &same)]);
+    pack(&Options::new(&source, &destination), &()).unwrap();
+    let keys: Vec<_> = check(&destination, "train").into_keys().collect();
+    let expected = ["x#a.tar#0", "x#a.tar#2", "x#b.tar#0", "x#b.tar#2", "y#a.tar#1", "y#b.tar#1"];
+    assert_eq!(keys, expected);
+}
+
+#[test]
+fn classes_by_name_and_from_a_file() {
+    let image = jpeg(1, 20, 20);
+    let by_name =
+        tar(&[("1.jpg", &image), ("1.cls", b"owl\n"), ("2.jpg", &image), ("2.cls", b"ant"), ("3.jpg", &image)]);
+    let Folder { _temp, source, destination } = folder(&[("a.tar", &by_name)]);
+    let options = Options::new(&source, &destination);
+    let summary = pack(&options, &()).unwrap();
+    assert_eq!(manifest(&destination).classes, ["ant", "owl"]);
+    let label = |folder: &Path, key: &str| check(folder, "train")[key].1;
+    assert_eq!((label(&destination, "1"), label(&destination, "2")), (Some(1), Some(0)));
+    assert_eq!(rejected(&summary.rejected_file.unwrap())[0].0, "a.tar:3");
+    let classes = source.parent().unwrap().join("classes.txt");
+    fs::write(&classes, "owl\nant\nbee\n").unwrap();
+    pack(&Options { classes: Some(classes.clone()), force: true, ..options.clone() }, &()).unwrap();
+    assert_eq!((label(&destination, "1"), label(&destination, "2")), (Some(0), Some(1)));
+    fs::write(&classes, "owl\n").unwrap();
+    let refused = pack(&Options { classes: Some(classes), force: true, ..options }, &()).unwrap_err();
+    assert!(matches!(refused, Error::UnknownClass { .. }), "{refused}");
+}
+
+#[test]
+fn types_that_differ_are_named_and_can_be_given() {
+    let image = jpeg(1, 20, 20);
+    let mixed = tar(&[("1.jpg", &image), ("1.json", br#"{"n": 3}"#), ("2.jpg", &image), ("2.json", br#"{"n": "x"}"#)]);
+    let Folder { _temp, source, destination } = folder(&[("a.tar", &mixed)]);
+    let options = Options::new(&source, &destination);
+    let message = pack(&options, &()).unwrap_err().to_string();
+    assert!(message.contains("`n` is int64 in sample 0 of a.tar, and bytes in sample 1"), "{message}");
+    assert!(message.contains("--column n:bytes"), "{message}");
+    let given = |kind| Options { columns: vec![("n".to_owned(), kind)], force: true, ..options.clone() };
+    assert_eq!(pack(&given(Kind::Bytes), &()).unwrap().split.records(), 2);
+    let summary = pack(&given(Kind::Int64), &()).unwrap();
+    assert_eq!((summary.split.records(), summary.rejected), (1, 1));
+    assert!(rejected(&summary.rejected_file.unwrap())[0].1.contains("`n` is not int64"));
+}
+
+#[test]
+fn damage_costs_its_samples_and_never_panics() {
+    let image = jpeg(1, 20, 20);
+    let mut flipped = theirs(0, 10);
+    let third = records(&flipped)[3].0 as usize;
+    flipped[third + 40] ^= 1;
+    let huge = [frame::header(1 << 60).to_vec(), vec![0; 100]].concat();
+    let opaque = [theirs(0, 2), framed(b"no example")].concat();
+    let mut no_header = theirs(0, 5);
+    let second = records(&no_header)[2].0 as usize;
+    no_header[second] ^= 1;
+    let mut gz = gzip(&theirs(0, 5));
+    gz.truncate(gz.len() - 30);
+    let mut long = tar(&[("0.jpg", &image), ("1.jpg", &image)]);
+    // The second member says that it is 8 GiB long.
+    let at = 512 + image.len().next_multiple_of(512);
+    long[at + 124..at + 136].copy_from_slice(b"77777777777\0");
+    let mut header = tar::Header::new_ustar();
+    header.as_mut_bytes().copy_from_slice(&long[at..at + 512]);
+    header.set_cksum();
+    long[at..at + 512].copy_from_slice(header.as_bytes());
+    let twice = tar(&[("0.jpg", &image), ("0.jpg", &image), ("1.jpg", &image)]);
+    let outside = tar(&[("../../x.jpg", &image), ("/etc/y.jpg", &image), ("no-image.txt", b"text")]);
+    let json = tar(&[("0.jpg", &image), ("0.json", b"{"), ("1.jpg", &image)]);
+    let bomb = gzip(&[web(0, 2), vec![0; 64 << 20]].concat());
+    for (name, file, good, bad, words) in [
+        ("flipped.tfrecord", flipped, 9, 1, "CRC"),
+        ("huge.tfrecord", [theirs(0, 2), huge].concat(), 2, 1, "1152921504606846992"),
+        ("opaque.tfrecord", opaque, 2, 1, "Example"),
+        ("header.tfrecord", no_header, 2, 1, "CRC"),
+        ("cut.tfrecord", theirs(0, 5)[..3000].to_vec(), 3, 1, "bytes"),
+        ("cut.gz", gz, 4, 1, ""),
+        ("long.tar", long, 1, 1, "ends at byte"),
+        ("twice.tar", twice, 1, 1, "`jpg` twice"),
+        ("outside.tar", outside, 2, 1, "no image among its fields (`txt`)"),
+        ("json.tar", json, 1, 1, "not JSON"),
+        ("bomb.tar.gz", bomb, 2, 0, ""),
+    ] {
+        let Folder { _temp, source, destination } = folder(&[(name, &file)]);
+        let mut options = Options::new(source.join(name), &destination);
+        options.map = if name.contains(".t") && name.ends_with("rd") || name == "cut.gz" {
+            vec![("image".to_owned(), "photo".to_owned())]
+        } else {
+            vec![]
+        };
+        let summary = pack(&options, &()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(summary.rejected, bad, "{name}");
+        assert!(summary.split.records() <= good && summary.split.records() + 1 >= good, "{name}: {summary:?}");
+        if let Some(file) = &summary.rejected_file {
+            let found = rejected(file);
+            assert!(found[0].1.contains(words), "{name}: {found:?}");
+        }
+        check(&destination, "train");
+        if bad > 0 {
+            let fail = Options { on_error: OnError::Fail, destination: destination.with_extension("f"), ..options };
+            assert!(matches!(pack(&fail, &()), Err(Error::Rejected(_))), "{name}");
+        }
+    }
+}
+
+#[test]
+fn any_cut_and_any_flip_is_survived() {
+    let files = [("t", theirs(0, 3)), ("w", web(0, 3)), ("z", gzip(&web(0, 3)))];
+    for (name, file) in files {
+        for i in 0..24 {
+            let at = file.len() * i / 24;
+            let mut flipped = file.clone();
+            flipped[at] ^= 0x55;
+            for damaged in [file[..at].to_vec(), flipped] {
+                let Folder { _temp, source, destination } = folder(&[(name, &damaged)]);
+                let from = if name == "t" { SourceKind::Tfrecord } else { SourceKind::Webdataset };
+                let options = Options { from: Some(from), ..Options::new(&source, &destination) };
+                let options = Options {
+                    map: vec![("image".to_owned(), if name == "t" { "photo" } else { "jpg" }.to_owned())],
+                    ..options
+                };
+                match pack(&options, &()) {
+                    Ok(_) => drop(check(&destination, "train")),
+                    Err(error) => assert!(!error.to_string().is_empty()),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn mds_with_hostile_indexes_and_shards() {
+    let image = jpeg(1, 20, 20);
+    let sample = |label: i64| [&(image.len() as u32).to_le_bytes()[..], &image, &label.to_le_bytes()].concat();
+    let samples = [sample(4), sample(5)];
+    let begin = 4 + 4 * 3;
+    let ends = [begin, begin + samples[0].len(), begin + samples.concat().len()].map(|n| (n as u32).to_le_bytes());
+    let shard = [&2u32.to_le_bytes()[..], &ends.concat(), &samples.concat()].concat();
+    let index = |names: &str, encodings: &str, basename: &str| {
+        format!(
+            r#"{{"version": 2, "shards": [{{"format": "mds", "compression": null, "column_names": {names},
+            "column_encodings": {encodings}, "column_sizes": [null, 8], "samples": 2,
+            "raw_data": {{"basename": "{basename}", "bytes": 1}}, "zip_data": null}}]}}"#
+        )
+    };
+    let good = index(r#"["image", "label"]"#, r#"["jpeg", "int"]"#, "s.mds");
+    let run = |index: &str, shard: &[u8]| {
+        let Folder { _temp, source, destination } = folder(&[("index.json", index.as_bytes()), ("s.mds", shard)]);
+        let summary = pack(&Options { from: Some(SourceKind::Mds), ..Options::new(&source, &destination) }, &());
+        summary.map(|summary| (summary.split.records(), summary.rejected, check(&destination, "train")))
+    };
+    let (records, bad, found) = run(&good, &shard).unwrap();
+    assert_eq!((records, bad), (2, 0));
+    assert_eq!(found["s.mds#1"], (image.clone(), Some(5)));
+    for (index, words) in [
+        (good.replace("s.mds", "../s.mds"), "separator"),
+        (good.replace("\"int\"", "\"complex\""), "unknown encoding"),
+        (good.replace("[null, 8]", "[8]"), "as many"),
+        (good.replace("\"mds\"", "\"xsv\""), "expected `mds`"),
+        ("{".to_owned(), "EOF"),
+    ] {
+        let error = run(&index, &shard).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    for cut in 0..shard.len() {
+        if cut % 37 == 0 {
+            let (records, bad, _) = run(&good, &shard[..cut]).unwrap();
+            assert!(records < 2 && bad == 1, "{cut}: {records} {bad}");
+        }
+    }
+    for at in 0..begin {
+        let mut flipped = shard.clone();
+        flipped[at] ^= 0x81;
+        run(&good, &flipped).map(drop).unwrap_or_else(|e| assert!(matches!(e, Error::EmptySource { .. }), "{e}"));
+    }
+}
+
+#[test]
+fn what_is_no_archive_is_refused_with_what_would_be() {
+    let Folder { _temp, source, destination } = folder(&[("x.bin", b"nothing known")]);
+    let refused = |options: &Options| pack(options, &()).unwrap_err().to_string();
+    assert!(refused(&Options::new(source.join("x.bin"), &destination)).contains("--from KIND"));
+    assert!(refused(&Options::new(source.join("nowhere-*"), &destination)).contains("no such file"));
+    let tars = folder(&[("a.tar", &web(0, 3)), ("b.tar", &web(3, 3))]);
+    let count = Options { shards: Shards::Count(3), ..Options::new(&tars.source, &destination) };
+    assert!(refused(&count).contains("shards of its own"));
+    let globbed = Options::new(tars.source.join("[b]*.tar"), &destination);
+    assert_eq!(pack(&globbed, &()).unwrap().split.records(), 3);
+}

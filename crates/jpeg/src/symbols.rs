@@ -1,9 +1,9 @@
 //! Coefficients to the symbols of one sequential scan: runs of zeros and magnitudes, not yet coded.
 
 use crate::coefficients::Grid;
-use crate::decoder::Decoder;
+use crate::decoder::{Decoder, room};
 use crate::error::{Error, Feature, Result};
-use crate::header::{Header, Process};
+use crate::header::Header;
 use crate::reader::{Reader, Scan};
 use crate::sequential::{Course, Shape, Walk, predict};
 use crate::standard::ZIGZAG;
@@ -60,10 +60,7 @@ impl Symbols {
     /// What is wrong with the image, and [`Feature::Range`].
     pub(crate) fn read(jpeg: &[u8], decoder: &mut Decoder) -> Result<Symbols> {
         let (reader, scan) = Reader::start(jpeg, decoder.limits())?;
-        let shape = match reader.header.process {
-            Process::Sequential => Shape::new(&reader, &scan, &mut decoder.memory)?,
-            Process::Progressive => None,
-        };
+        let shape = Shape::new(&reader, &scan, &mut decoder.memory)?;
         let mut symbols = Symbols {
             header: reader.header,
             quant: reader.quant,
@@ -83,10 +80,10 @@ impl Symbols {
     /// Takes in one sequential scan, a row of MCUs at a time.
     fn rows(&mut self, jpeg: &[u8], scan: &Scan, shape: &Shape, decoder: &mut Decoder) -> Result<()> {
         let Decoder { features, memory, plain, coefs, last, .. } = decoder;
-        plain.fill(jpeg, scan.data);
-        coefs.resize(shape.coefs(1).max(coefs.len()), 0);
-        last.resize(shape.row_blocks().max(last.len()), 0);
-        let (coefs, header, grids) = (&mut coefs[..shape.coefs(1)], self.header, Grid::of(&self.header));
+        plain.fill(jpeg, scan.data, shape.pieces());
+        room(coefs, shape.coefs(1));
+        room(last, shape.row_blocks());
+        let (header, grids) = (self.header, Grid::of(&self.header));
         shape.with_tables(memory, |tables| {
             let course = Course { shape, plain, tables, fast: features.bmi2 };
             let mut walk = Walk::at(shape, plain, 0, 0, 0, [0; 3]);

@@ -461,6 +461,9 @@ fn what_is_no_archive_is_refused_with_what_would_be() {
     let tars = folder(&[("a.tar", &web(0, 3)), ("b.tar", &web(3, 3))]);
     let count = Options { shards: Shards::Count(3), ..Options::new(&tars.source, &destination) };
     assert!(refused(&count).contains("shards of its own"));
+    put(&tars.source.join("photo.jpg"), &jpeg(1, 20, 20));
+    let beside = pack(&Options::new(&tars.source, destination.with_extension("beside")), &()).unwrap();
+    assert_eq!((beside.split.records(), beside.rejected), (1, 2), "a folder of images, with two files that are none");
     let globbed = Options::new(tars.source.join("[b]*.tar"), &destination);
     assert_eq!(pack(&globbed, &()).unwrap().split.records(), 3);
 }

@@ -4,8 +4,6 @@ Usage: python with_formats.py SHARDTOOL [PHOTOS]    (run by scripts/test, in the
 PHOTOS is a folder of class folders; without it the test makes its own images.
 """
 
-import importlib.abc
-import importlib.machinery
 import io
 import json
 import os
@@ -16,7 +14,6 @@ import sys
 import tarfile
 import tempfile
 import unittest
-from unittest import mock
 
 os.environ["HF_HUB_OFFLINE"] = os.environ["HF_DATASETS_OFFLINE"] = "1"
 import datasets
@@ -25,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import webdataset as wds
 import zstandard
+from cloudless import import_streaming
 from PIL import Image
 
 datasets.disable_progress_bars()
@@ -32,36 +30,11 @@ SHARDTOOL = sys.argv[1]
 PHOTOS = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
 
 
-class Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Stands in for clients of cloud storage, which `streaming` imports and none of these tests uses."""
-
-    NAMES = {"transformers", "boto3", "botocore", "paramiko", "google", "azure", "oci", "matplotlib", "snappy", "brotli"}
-
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in self.NAMES:
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
-
-    def create_module(self, spec):
-        module = mock.MagicMock(name=spec.name)
-        module.__path__, module.__spec__ = [], spec
-        return module
-
-    def exec_module(self, module):
-        pass
-
-
-sys.meta_path.append(Absent())
 try:
-    import streaming
+    streaming = import_streaming()
 except ImportError as error:
     streaming = None
     print(f"skip: mosaicml-streaming cannot be imported: {error}")
-finally:
-    # Other libraries look for some of these modules, and are to see that they are not there.
-    sys.meta_path.pop()
-    for name in [name for name in sys.modules if name.split(".")[0] in Absent.NAMES]:
-        if isinstance(sys.modules[name], mock.MagicMock):
-            del sys.modules[name]
 
 
 def shardtool(*args, status=0):

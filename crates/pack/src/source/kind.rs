@@ -2,6 +2,8 @@
 
 use super::archive::files::{ArchiveFile, ArchiveFiles, ArchiveKind};
 use crate::Error;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Kinds of sources.
@@ -74,10 +76,21 @@ pub(super) fn find(source: &Path, from: Option<SourceKind>) -> Result<Found, Err
         return ArchiveFiles::mds(source).map(Found::Archives);
     }
     let files = children(source)?;
-    if forced.is_none() && !files.iter().take(LOOKED_INTO).any(|file| ArchiveKind::of(file).is_some()) {
+    let looked_into = || files.iter().take(LOOKED_INTO);
+    // Archives beside images are a matter for the list of rejects, not instead of the images.
+    if forced.is_none()
+        && (looked_into().any(|file| is_image(file)) || !looked_into().any(|file| ArchiveKind::of(file).is_some()))
+    {
         return Ok(Found::Folder);
     }
     chosen(source, files, forced)?.ok_or(Error::EmptySource { path: source.to_owned(), rejected: None })
+}
+
+/// Whether a file begins as an image does.
+fn is_image(path: &Path) -> bool {
+    let mut start = vec![];
+    let read = File::open(path).and_then(|file| file.take(32).read_to_end(&mut start));
+    read.is_ok() && shardtool_decode::sniff(&start).is_some()
 }
 
 /// The archives among `files`: of the kind that has the most bytes, unless one is forced. A file counts by its content,

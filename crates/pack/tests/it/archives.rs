@@ -461,6 +461,37 @@ fn what_is_no_archive_is_refused_with_what_would_be() {
     let tars = folder(&[("a.tar", &web(0, 3)), ("b.tar", &web(3, 3))]);
     let count = Options { shards: Shards::Count(3), ..Options::new(&tars.source, &destination) };
     assert!(refused(&count).contains("shards of its own"));
+    put(&tars.source.join("photo.jpg"), &jpeg(1, 20, 20));
+    let beside = pack(&Options::new(&tars.source, destination.with_extension("beside")), &()).unwrap();
+    assert_eq!((beside.split.records(), beside.rejected), (1, 2), "a folder of images, with two files that are none");
     let globbed = Options::new(tars.source.join("[b]*.tar"), &destination);
     assert_eq!(pack(&globbed, &()).unwrap().split.records(), 3);
+}
+
+#[test]
+#[cfg(feature = "parquet")]
+fn any_cut_and_any_flip_of_a_parquet_file_is_survived() {
+    let Folder { _temp, source, destination } = folder(&[("a.tar", &web(0, 5))]);
+    pack(&Options::new(&source, &destination), &()).unwrap();
+    let out = destination.with_extension("out");
+    let jobs = NonZeroUsize::MIN;
+    let options = shardtool_pack::ExportOptions { kind: shardtool_pack::ExportKind::Parquet, jobs, force: false };
+    shardtool_pack::export(shardtool_read::Dataset::open(&destination).unwrap().splits(), &out, &options, &()).unwrap();
+    let file = fs::read(out.join("train-00000-of-00001.parquet")).unwrap();
+    let again = |damaged: &[u8]| {
+        let Folder { _temp, source, destination } = folder(&[("a.parquet", damaged)]);
+        let packed = pack(&Options { from: Some(SourceKind::Parquet), ..Options::new(&source, &destination) }, &());
+        packed.map(|summary| (summary.rejected, check(&destination, "train").len()))
+    };
+    assert_eq!(again(&file).unwrap(), (0, 5));
+    assert_eq!(again(&file[..file.len() / 2]).unwrap(), (1, 0));
+    // All of the footer, which tells lengths and types, and some of the pages.
+    let footer = file.len() - 8 - u32::from_le_bytes(*file[file.len() - 8..].first_chunk().unwrap()) as usize;
+    for at in (0..footer).step_by(footer / 20).chain((footer..file.len()).step_by(9)) {
+        let mut flipped = file.clone();
+        flipped[at] ^= 0x55;
+        if let Err(error) = again(&flipped) {
+            assert!(!error.to_string().is_empty());
+        }
+    }
 }

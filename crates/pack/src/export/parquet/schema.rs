@@ -1,0 +1,180 @@
+//! Which columns a split has, and how Parquet and Hugging Face name them.
+
+use crate::Error;
+use crate::export::sample::fields;
+use crate::ordered::{Window, ordered};
+use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type as Physical};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
+use parquet::schema::types::{ColumnPath, GroupTypeBuilder, PrimitiveTypeBuilder, Type, TypePtr};
+use serde_json::{Map, Value, json};
+use shardtool_format::example::Feature;
+use shardtool_format::manifest::Kind;
+use shardtool_read::Split;
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+const IMAGE: &str = "image";
+const LABEL: &str = "label";
+
+/// The columns of a split besides the image: what its records told.
+pub(in crate::export) struct Schema {
+    pub(super) labelled: bool,
+    pub(super) columns: Vec<Shape>,
+    pub(super) message: TypePtr,
+    pub(super) properties: WriterPropertiesPtr,
+}
+
+/// What values a column has.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Shape {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    /// Some record has more than one.
+    pub(super) list: bool,
+    /// All byte strings are UTF-8.
+    text: bool,
+}
+
+impl Schema {
+    /// Reads the fields of all records once.
+    ///
+    /// # Errors
+    /// [`Error::Read`] where a shard cannot be opened.
+    pub(in crate::export) fn new(split: &Split, jobs: NonZeroUsize) -> Result<Self, Error> {
+        let mut columns = BTreeMap::new();
+        let (shards, window) = (split.entry().shards.len(), Window { pieces: usize::MAX, weight: u64::MAX });
+        ordered(
+            jobs,
+            shards,
+            window,
+            |_| 0,
+            || (),
+            |(), shard| shapes(split, shard),
+            |_, shapes: Result<Vec<_>, Error>| {
+                for shape in shapes? {
+                    let name = shape.name.clone();
+                    let known: &mut Shape = columns.entry(name).or_insert_with(|| shape.clone());
+                    known.list |= shape.list;
+                    known.text &= shape.text;
+                }
+                Ok::<(), Error>(())
+            },
+        )?;
+        let columns: Vec<_> = columns.into_values().map(|shape| shape.renamed()).collect();
+        let manifest = split.manifest();
+        let (labelled, classes) = (manifest.label.is_some(), &manifest.classes);
+        let message =
+            message(labelled, &columns).map_err(|source| Error::Parquet { path: split.name().into(), source })?;
+        let properties = Arc::new(properties(huggingface(labelled, classes, &columns)));
+        Ok(Schema { labelled, columns, message, properties })
+    }
+}
+
+impl Shape {
+    /// Under a name that no column of ours has.
+    fn renamed(self) -> Self {
+        let taken = matches!(self.name.as_str(), IMAGE | LABEL);
+        Shape { name: if taken { format!("{}_", self.name) } else { self.name }, ..self }
+    }
+}
+
+/// The shapes of one shard's fields. Records that cannot be read are refused later.
+fn shapes(split: &Split, shard: usize) -> Result<Vec<Shape>, Error> {
+    let mut shapes = BTreeMap::<String, Shape>::new();
+    split.shard(shard)?;
+    for id in split.starts()[shard]..split.starts()[shard + 1] {
+        let Ok(record) = split.get(id) else { continue };
+        let Ok(example) = record.example() else { continue };
+        for (name, feature) in fields(split, &example) {
+            let (kind, text) = match feature {
+                Feature::Empty => continue,
+                Feature::Int64(_) => (Kind::Int64, false),
+                Feature::Float(_) => (Kind::Float, false),
+                Feature::Bytes(list) => (Kind::Bytes, list.iter().all(|bytes| std::str::from_utf8(bytes).is_ok())),
+            };
+            let list = feature.count() > 1;
+            match shapes.get_mut(name) {
+                Some(shape) => {
+                    shape.list |= list;
+                    shape.text &= text;
+                }
+                None => drop(shapes.insert(name.to_owned(), Shape { name: name.to_owned(), kind, list, text })),
+            }
+        }
+    }
+    Ok(shapes.into_values().collect())
+}
+
+fn optional(name: &str, physical: Physical) -> PrimitiveTypeBuilder<'_> {
+    Type::primitive_type_builder(name, physical).with_repetition(Repetition::OPTIONAL)
+}
+
+fn group(name: &str, repetition: Repetition, fields: Vec<TypePtr>) -> GroupTypeBuilder<'_> {
+    Type::group_type_builder(name).with_repetition(repetition).with_fields(fields)
+}
+
+fn message(labelled: bool, columns: &[Shape]) -> Result<TypePtr, ParquetError> {
+    let text = |name: &str| {
+        let text = optional(name, Physical::BYTE_ARRAY).with_logical_type(Some(LogicalType::String));
+        text.with_converted_type(ConvertedType::UTF8).build().map(Arc::new)
+    };
+    let bytes = Arc::new(optional("bytes", Physical::BYTE_ARRAY).build()?);
+    let mut all = vec![Arc::new(group(IMAGE, Repetition::OPTIONAL, vec![bytes, text("path")?]).build()?)];
+    if labelled {
+        all.push(Arc::new(optional(LABEL, Physical::INT64).build()?));
+    }
+    for Shape { name, kind, list, text: is_text } in columns {
+        let element = |name: &str| match (kind, is_text) {
+            (Kind::Bytes, true) => text(name),
+            (Kind::Bytes, false) => optional(name, Physical::BYTE_ARRAY).build().map(Arc::new),
+            (Kind::Int64, _) => optional(name, Physical::INT64).build().map(Arc::new),
+            (Kind::Float, _) => optional(name, Physical::FLOAT).build().map(Arc::new),
+        };
+        all.push(match list {
+            false => element(name)?,
+            true => {
+                let repeated = Arc::new(group("list", Repetition::REPEATED, vec![element("element")?]).build()?);
+                let list = group(name, Repetition::OPTIONAL, vec![repeated]).with_logical_type(Some(LogicalType::List));
+                Arc::new(list.with_converted_type(ConvertedType::LIST).build()?)
+            }
+        });
+    }
+    Ok(Arc::new(Type::group_type_builder("schema").with_fields(all).build()?))
+}
+
+/// The metadata by which the library `datasets` knows images, classes and types.
+fn huggingface(labelled: bool, classes: &[String], columns: &[Shape]) -> String {
+    let value = |dtype: &str| json!({"dtype": dtype, "_type": "Value"});
+    let mut features = Map::from_iter([(IMAGE.to_owned(), json!({"_type": "Image"}))]);
+    if labelled {
+        let label = if classes.is_empty() { value("int64") } else { json!({"names": classes, "_type": "ClassLabel"}) };
+        features.insert(LABEL.to_owned(), label);
+    }
+    for Shape { name, kind, list, text } in columns {
+        let element = value(match (kind, text) {
+            (Kind::Int64, _) => "int64",
+            (Kind::Float, _) => "float32",
+            (Kind::Bytes, true) => "string",
+            (Kind::Bytes, false) => "binary",
+        });
+        let feature = if *list { json!({"feature": element, "_type": "List"}) } else { element };
+        features.insert(name.clone(), feature);
+    }
+    json!({"info": {"features": Value::Object(features)}}).to_string()
+}
+
+/// Images are compressed already, and no dictionary or statistics tell anything of them.
+fn properties(huggingface: String) -> WriterProperties {
+    let image = ColumnPath::new(vec![IMAGE.to_owned(), "bytes".to_owned()]);
+    WriterProperties::builder()
+        .set_created_by(crate::catalogue::CREATED_BY.to_owned())
+        .set_compression(Compression::SNAPPY)
+        .set_column_compression(image.clone(), Compression::UNCOMPRESSED)
+        .set_column_dictionary_enabled(image.clone(), false)
+        .set_column_statistics_enabled(image, EnabledStatistics::None)
+        .set_key_value_metadata(Some(vec![KeyValue::new("huggingface".to_owned(), huggingface)]))
+        .build()
+}

@@ -50,6 +50,9 @@ pub(crate) struct LoadArguments {
     /// Bytes of records that the system is asked to read ahead of the workers; 0 turns it off
     #[arg(long, value_parser = crate::size::parse, default_value = "64MiB", value_name = "SIZE")]
     read_ahead: u64,
+    /// Feature that holds a label map beside each image (a segmentation mask), to be cropped and flipped with it
+    #[arg(long, value_name = "FEATURE")]
+    mask: Option<String>,
     /// What happens to a record's pages in the page cache once its sample is made
     #[arg(long, value_enum, default_value_t = PageCacheName::Keep)]
     page_cache: PageCacheName,
@@ -101,10 +104,11 @@ enum RemainderName {
 impl LoadArguments {
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
         let (_, split) = self.split.open()?;
+        let images = |pipeline| Content::Images(Images { mask: self.mask.clone(), ..Images::new(pipeline) });
         let content = match self.work {
-            Work::Train => Content::Images(Images::new(Pipeline::train(self.size)?)),
+            Work::Train => images(Pipeline::train(self.size)?),
             // The usual ratio: 256 to 224.
-            Work::Eval => Content::Images(Images::new(Pipeline::eval(self.size.saturating_mul(8) / 7, self.size)?)),
+            Work::Eval => images(Pipeline::eval(self.size.saturating_mul(8) / 7, self.size)?),
             Work::Read => Content::Records,
         };
         let given = self.world.map(|world| Replica::new(self.rank.unwrap_or(0), world)).transpose()?;

@@ -54,9 +54,10 @@ pub(crate) struct Arguments {
     /// File of class names, one a line: fixes class ids
     #[arg(long, value_name = "FILE")]
     classes: Option<PathBuf>,
-    /// Type of a column, instead of the inferred one: NAME:int64, NAME:float or NAME:bytes
+    /// Type of a column, instead of the inferred one: NAME:int64, NAME:float or NAME:bytes; NAME:file for a list's column
+    /// that names files, whose bytes become the feature (masks)
     #[arg(long = "column", value_parser = column, value_name = "NAME:TYPE")]
-    columns: Vec<(String, Kind)>,
+    columns: Vec<(String, ColumnType)>,
     /// Make larger images smaller: shorter side to N pixels, encoded again as JPEG
     #[arg(long, value_name = "N")]
     resize_shorter: Option<u32>,
@@ -130,11 +131,22 @@ fn map(text: &str) -> Result<(String, String), String> {
     Ok((ours.to_owned(), theirs.to_owned()))
 }
 
-fn column(text: &str) -> Result<(String, Kind), String> {
+#[derive(Clone, Copy)]
+enum ColumnType {
+    Values(Kind),
+    /// Paths of files, whose bytes are the values.
+    File,
+}
+
+fn column(text: &str) -> Result<(String, ColumnType), String> {
     let kinds = [Kind::Int64, Kind::Float, Kind::Bytes];
-    let parts = text.rsplit_once(':').and_then(|(n, t)| Some((n, kinds.into_iter().find(|k| k.name() == t)?)));
-    let (name, kind) = parts.ok_or("expected NAME:int64, NAME:float or NAME:bytes")?;
-    Ok((name.to_owned(), kind))
+    let of = |text: &str| match text {
+        "file" => Some(ColumnType::File),
+        text => kinds.into_iter().find(|kind| kind.name() == text).map(ColumnType::Values),
+    };
+    let parts = text.rsplit_once(':').and_then(|(name, text)| Some((name, of(text)?)));
+    let (name, of) = parts.ok_or("expected NAME:int64, NAME:float, NAME:bytes or NAME:file")?;
+    Ok((name.to_owned(), of))
 }
 
 fn pixels(text: &str) -> Result<PixelStore, String> {
@@ -167,7 +179,12 @@ impl Arguments {
         options.shards = self.shards.map_or(Shards::Size(self.shard_size), Shards::Count);
         options.seed = (!self.no_shuffle).then_some(self.seed);
         options.classes = self.classes.clone();
-        options.columns = self.columns.clone();
+        for (name, of) in self.columns.iter().cloned() {
+            match of {
+                ColumnType::Values(kind) => options.columns.push((name, kind)),
+                ColumnType::File => options.files.push(name),
+            }
+        }
         options.resize = self.resize_shorter.map(Resize::Shorter).or(self.max_side.map(Resize::MaxSide));
         options.quality = self.quality;
         options.pixels = self.pixels.unwrap_or(PixelStore::Encoded);

@@ -263,6 +263,11 @@ impl Batch {
         self.0.memory().images.as_ref().map(Rows::buffer)
     }
 
+    /// The memory of the label maps.
+    pub fn mask_buffer(&self) -> Option<&dyn BatchBuffer> {
+        self.0.memory().masks.as_ref().map(Rows::buffer)
+    }
+
     /// Id of each row's sample, `[N]`; −1 where a row shows none. With several splits ids count through them.
     pub fn ids(&self) -> &[i64] {
         &self.0.table().ids

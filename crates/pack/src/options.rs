@@ -33,6 +33,9 @@ pub struct Options {
     pub classes: Option<PathBuf>,
     /// Types of columns that are not to be inferred.
     pub columns: Vec<(String, Kind)>,
+    /// Columns of a list that name files, relative to the list's folder: a record's feature holds the bytes of its file
+    /// (segmentation masks, for instance).
+    pub files: Vec<String>,
     /// How pixels are stored. Default: image files as they are.
     pub pixels: PixelStore,
     /// How JPEGs are laid out. Default: as they are.
@@ -117,6 +120,7 @@ impl Options {
             jobs: default_jobs(),
             classes: None,
             columns: vec![],
+            files: vec![],
             pixels: PixelStore::Encoded,
             jpeg: JpegLayout::Keep,
             resize: None,

@@ -34,6 +34,7 @@ impl PlanFile {
             ("shards", json!(shards(options.shards))),
             ("seed", json!(options.seed)),
             ("columns", Value::Array(columns)),
+            ("files", json!(options.files)),
             ("pixels", json!(pixels(options.pixels))),
             ("jpeg", json!(jpeg(options.jpeg))),
             ("resize", json!(options.resize.map(resize))),

@@ -9,8 +9,10 @@ use shardtool_decode as decode;
 use shardtool_format::example::{self, Column};
 use shardtool_format::manifest::{FeatureType, Kind};
 use shardtool_format::{checksum, frame, names};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 
 /// Features of every record, besides the source's own columns.
 const ALWAYS: [(&str, Kind); 8] = [
@@ -88,9 +90,13 @@ impl<'a> RecordWriter<'a> {
     /// # Errors
     /// Why the entry cannot be packed.
     pub(crate) fn file(&mut self, listing: &Listing, entry: &Entry, buffer: Vec<u8>) -> Result<Record, Reason> {
-        self.read(listing, entry)?;
+        if entry.size == 0 {
+            return Err(Reason::Empty);
+        }
+        read(&listing.path(entry), entry.size, &mut self.file)?;
         let file = std::mem::take(&mut self.file);
-        let fields = Fields { key: &entry.key, label: entry.label, values: &entry.values };
+        let values = attached(listing, entry)?;
+        let fields = Fields { key: &entry.key, label: entry.label, values: &values };
         let record = self.record(&fields, &file, buffer);
         self.file = file;
         record
@@ -129,20 +135,30 @@ impl<'a> RecordWriter<'a> {
         buffer.extend_from_slice(&frame::footer(data_crc));
         Ok(Record { frame: buffer, data_crc, entries, outcome })
     }
+}
 
-    /// Reads the entry's file, which must be as long as it was when it was listed.
-    fn read(&mut self, listing: &Listing, entry: &Entry) -> Result<(), Reason> {
-        if entry.size == 0 {
-            return Err(Reason::Empty);
-        }
-        let file = File::open(listing.path(entry)).map_err(Reason::of_stat)?;
-        self.file.clear();
-        self.file.reserve(usize::try_from(entry.size).map_err(|_| Reason::TooLong { bytes: entry.size })? + 1);
-        file.take(entry.size + 1).read_to_end(&mut self.file).map_err(Reason::Unreadable)?;
-        match self.file.len() as u64 {
-            found if found != entry.size => Err(Reason::Changed { listed: entry.size, found }),
-            _ => Ok(()),
-        }
+/// An entry's values, with the bytes of the files that some of them name.
+fn attached<'a>(listing: &Listing, entry: &'a Entry) -> Result<Cow<'a, [Values]>, Reason> {
+    let mut values = Cow::Borrowed(&*entry.values);
+    for (at, (name, _)) in listing.described.columns.iter().enumerate() {
+        let Values::File(file) = &entry.values[at] else { continue };
+        let mut bytes = vec![];
+        read(&listing.root().join(&*file.path), file.size, &mut bytes)
+            .map_err(|reason| Reason::File { column: name.clone(), reason: Box::new(reason) })?;
+        values.to_mut()[at] = Values::Bytes(bytes.into());
+    }
+    Ok(values)
+}
+
+/// Reads a file, which must be as long as it was when it was listed.
+fn read(path: &Path, listed: u64, buffer: &mut Vec<u8>) -> Result<(), Reason> {
+    let file = File::open(path).map_err(Reason::of_stat)?;
+    buffer.clear();
+    buffer.reserve(usize::try_from(listed).map_err(|_| Reason::TooLong { bytes: listed })? + 1);
+    file.take(listed + 1).read_to_end(buffer).map_err(Reason::Unreadable)?;
+    match buffer.len() as u64 {
+        found if found != listed => Err(Reason::Changed { listed, found }),
+        _ => Ok(()),
     }
 }
 

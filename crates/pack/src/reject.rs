@@ -41,6 +41,14 @@ pub enum Reason {
     /// A file beside class folders.
     #[error("a file beside class folders has no class; move it into one")]
     OutsideClass,
+    /// A file that one of its columns names.
+    #[error("the file of its column `{column}`: {reason}")]
+    File {
+        /// The column.
+        column: String,
+        /// What is wrong with the file.
+        reason: Box<Reason>,
+    },
     /// A row or sample without a label, where others have one.
     #[error("it has no label, though others have one")]
     NoLabel,

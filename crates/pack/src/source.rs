@@ -60,7 +60,7 @@ impl Source {
                 return Err(Error::Option { option: "map", expected: "a source whose samples have named fields" });
             }
             kind::Found::Folder => folder::list(source, classes, &options.columns)?,
-            kind::Found::List => list::list(source, classes, &options.columns)?,
+            kind::Found::List => list::list(source, classes, &options.columns, &options.files)?,
         };
         if listing.entries.is_empty() {
             let rejected = listing.rejected.into_iter().next().map(Box::new);
@@ -114,6 +114,11 @@ pub(crate) struct Entry {
 }
 
 impl Listing {
+    /// What the listing's paths are relative to.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Where an entry's image lies.
     pub(crate) fn path(&self, entry: &Entry) -> PathBuf {
         self.root.join(&**entry.path.as_ref().unwrap_or(&entry.key))

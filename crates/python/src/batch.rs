@@ -13,6 +13,7 @@ use std::sync::Arc;
 /// Names by which users find what is not a feature.
 const IMAGE: &str = "image";
 const LABEL: &str = "label";
+const MASK: &str = "mask";
 /// Where the small arrays of a batch on a device are on the host.
 const HOST: &str = "host";
 
@@ -66,6 +67,10 @@ fn on_host<'py>(py: Python<'py>, batch: Batch, label: Option<&str>) -> PyResult<
         dict.set_item(IMAGE, memory.into_array(py)?)?;
     } else if !batch.records().is_empty() {
         dict.set_item(IMAGE, encoded(py, &batch)?)?;
+    }
+    if let (Some([rows, height, width, _]), Some(buffer)) = (batch.image_shape(), batch.mask_buffer()) {
+        let memory = Memory::new(buffer.as_ptr().as_ptr(), vec![rows, height, width], true, batch.clone());
+        dict.set_item(MASK, memory.into_array(py)?)?;
     }
     for feature in batch.columns() {
         let name = if label == Some(feature) { LABEL } else { feature };

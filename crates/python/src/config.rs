@@ -7,7 +7,7 @@ use crate::function::{self, Raised};
 use pyo3::prelude::*;
 use shardtool_cuda::Device;
 use shardtool_decode::Pipeline;
-use shardtool_load::{ColumnSpec, Config, Content, Images, Layout, OnBad};
+use shardtool_load::{ColumnSpec, Config, Content, Images, Layout, OnBad, PageCache};
 use shardtool_order::{Balanced, Launch, List, Mixture, Order, Policy, Remainder, Replica, Source, Weighted};
 use shardtool_read::Split;
 use std::num::NonZeroU32;
@@ -38,6 +38,9 @@ pub(crate) struct Options {
     local_replicas: u32,
     device: Option<DeviceOptions>,
     apply_orientation: bool,
+    mask: Option<String>,
+    page_cache: String,
+    read_ahead: Size,
     starve_after: f64,
 }
 
@@ -112,7 +115,8 @@ impl Options {
             Some(json) => {
                 let pipeline: Pipeline = serde_json::from_str(json).map_err(|e| error::transform(py, &e))?;
                 let custom = self.function.map(|function| function::custom(function, raised.clone()));
-                Content::Images(Images { apply_orientation: self.apply_orientation, custom, ..Images::new(pipeline) })
+                let (apply_orientation, mask) = (self.apply_orientation, self.mask);
+                Content::Images(Images { apply_orientation, custom, mask, ..Images::new(pipeline) })
             }
             None => Content::Records,
         };
@@ -135,6 +139,8 @@ impl Options {
         config.policy = one_of(py, "policy", &self.policy, &POLICIES)?;
         config.remainder = self.remainder.map(|name| one_of(py, "remainder", &name, &REMAINDERS)).transpose()?;
         config.on_bad = self.on_bad.map(|name| one_of(py, "on_bad", &name, &ON_BAD)).transpose()?;
+        config.page_cache = one_of(py, "page_cache", &self.page_cache, &PAGE_CACHE)?;
+        config.read_ahead = self.read_ahead.bytes(py, "read_ahead")?;
         config.max_bad = self.max_bad;
         config.memory_budget = self.memory_budget.map(|size| size.bytes(py, "memory_budget")).transpose()?;
         config.workers = self.workers;
@@ -147,6 +153,7 @@ impl Options {
 }
 
 const POLICIES: [(&str, Policy); 3] = [("sample", Policy::Sample), ("shard", Policy::Shard), ("off", Policy::Off)];
+const PAGE_CACHE: [(&str, PageCache); 2] = [("keep", PageCache::Keep), ("release", PageCache::Release)];
 const REMAINDERS: [(&str, Remainder); 3] =
     [("drop", Remainder::Drop), ("pad", Remainder::Pad), ("mask", Remainder::Mask)];
 const ON_BAD: [(&str, OnBad); 3] = [("error", OnBad::Error), ("mask", OnBad::Mask), ("substitute", OnBad::Substitute)];

@@ -51,8 +51,10 @@ impl PackOptions {
         options.classes = self.classes;
         let kinds = [Kind::Int64, Kind::Float, Kind::Bytes].map(|kind| (kind.name(), kind));
         for (name, kind) in self.columns {
-            let kind = one_of(py, "columns", &kind, &kinds)?;
-            options.columns.push((name, kind));
+            match kind.as_str() {
+                "file" => options.files.push(name),
+                kind => options.columns.push((name, one_of(py, "columns", kind, &kinds)?)),
+            }
         }
         let zstd = PixelStore::RawZstd { level: self.zstd_level };
         let stores = [("encoded", PixelStore::Encoded), ("raw", PixelStore::Raw), ("raw-zstd", zstd)];

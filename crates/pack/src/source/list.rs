@@ -23,8 +23,14 @@ const LABEL: &str = "label";
 /// # Errors
 /// [`Error::SourceKind`], [`Error::ListCsv`], [`Error::ListJson`], [`Error::ListColumn`], [`Error::ListTypes`],
 /// [`Error::ListValue`], [`Error::DuplicateKey`], [`Error::UnknownClass`], [`Error::Io`].
-pub(super) fn list(file: &Path, classes: Option<Classes>, declared: &[(String, Kind)]) -> Result<Listing, Error> {
-    let scan = Scan::new(file, declared)?;
+pub(super) fn list(
+    file: &Path,
+    classes: Option<Classes>,
+    declared: &[(String, Kind)],
+    files: &[String],
+) -> Result<Listing, Error> {
+    let paths = files.iter().map(|name| (name.clone(), Kind::Bytes));
+    let scan = Scan::new(file, &declared.iter().cloned().chain(paths).collect::<Vec<_>>())?;
     let labelled = scan.columns.get(LABEL).is_some_and(|label| label.kind.is_some());
     let by_name = labelled && scan.columns[LABEL].kind == Some(Kind::Bytes);
     let named = classes.is_some();
@@ -63,7 +69,17 @@ pub(super) fn list(file: &Path, classes: Option<Classes>, declared: &[(String, K
                     Some(cell) => cell.values(*kind).ok_or_else(|| value(name, "not of the column's type")),
                     None => Ok(super::Values::Missing),
                 });
-                let values = values.collect::<Result<_, _>>()?;
+                let mut values = values.collect::<Result<Box<_>, _>>()?;
+                let named = columns.iter().zip(&mut values).filter(|((name, _), _)| files.contains(name));
+                for ((column, _), value) in named {
+                    if let Err(reason) = name_file(&root, value) {
+                        rejected.push(Rejection {
+                            input: key,
+                            reason: Reason::File { column: column.clone(), reason: Box::new(reason) },
+                        });
+                        return Ok(());
+                    }
+                }
                 entries.push(Entry::new(key, Some(path), label, values, &meta));
                 lines.push(row.line);
             }
@@ -75,6 +91,19 @@ pub(super) fn list(file: &Path, classes: Option<Classes>, declared: &[(String, K
     unique_keys(file, &entries, &lines)?;
     let described = Described { classes: classes.into_names(), labelled, columns };
     Ok(Listing { entries, described, rejected, root })
+}
+
+/// Makes of a path the file that it names.
+fn name_file(root: &Path, value: &mut super::Values) -> Result<(), Reason> {
+    let super::Values::Bytes(path) = value else { return Ok(()) };
+    let path = std::str::from_utf8(path).map_err(|_| Reason::Missing)?;
+    let meta = std::fs::metadata(root.join(path)).map_err(Reason::of_stat)?;
+    if !meta.is_file() {
+        return Err(Reason::NotAFile);
+    }
+    let file = super::values::File { path: path.into(), size: meta.len(), modified: super::modified(&meta) };
+    *value = super::Values::File(Box::new(file));
+    Ok(())
 }
 
 /// What the first reading finds.

@@ -14,6 +14,19 @@ pub(crate) enum Values {
     Int64s(Box<[i64]>),
     Floats(Box<[f32]>),
     BytesList(Box<[Box<[u8]>]>),
+    /// The bytes of a file, read when its record is made.
+    File(Box<File>),
+}
+
+/// A file as it was when it was listed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct File {
+    /// From the listing's root.
+    pub(crate) path: Box<str>,
+    /// Bytes.
+    pub(crate) size: u64,
+    /// Nanoseconds since 1970 of its last change.
+    pub(crate) modified: i64,
 }
 
 impl Values {
@@ -40,7 +53,7 @@ impl Values {
             Values::Missing => None,
             Values::Int64(_) | Values::Int64s(_) => Some(Kind::Int64),
             Values::Float(_) | Values::Floats(_) => Some(Kind::Float),
-            Values::Bytes(_) | Values::BytesList(_) => Some(Kind::Bytes),
+            Values::Bytes(_) | Values::BytesList(_) | Values::File(_) => Some(Kind::Bytes),
         }
     }
 
@@ -75,7 +88,7 @@ impl Values {
             (Values::Int64s(values), _) => Column::Int64(values),
             (Values::Float(value), _) => Column::Float(std::slice::from_ref(value)),
             (Values::Floats(values), _) => Column::Float(values),
-            (Values::Bytes(_) | Values::BytesList(_), _) | (Values::Missing, Kind::Bytes) => {
+            (Values::Bytes(_) | Values::BytesList(_) | Values::File(_), _) | (Values::Missing, Kind::Bytes) => {
                 Column::Bytes(byte_strings)
             }
             (Values::Missing, Kind::Int64) => Column::Int64(&[]),
@@ -93,6 +106,11 @@ impl Values {
             Values::Int64s(list) => list.iter().for_each(|v| visit(&v.to_le_bytes())),
             Values::Floats(list) => list.iter().for_each(|v| visit(&v.to_le_bytes())),
             Values::BytesList(list) => list.iter().for_each(|v| visit(v)),
+            Values::File(file) => {
+                visit(file.path.as_bytes());
+                visit(&file.size.to_le_bytes());
+                visit(&file.modified.to_le_bytes());
+            }
         }
     }
 }

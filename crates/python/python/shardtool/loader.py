@@ -120,6 +120,11 @@ class Loader:
             Default: 4.
         policy: how replicas share an epoch: by `"sample"`, by `"shard"`, or `"off"`, when each sees everything.
         apply_orientation: whether images are turned as their EXIF data say.
+        mask: feature that holds a label map beside each image (a segmentation mask: a grey or palette PNG of the image's
+            size). It goes through the same crop and flip, values never mixed; batches have it as `"mask"`, `[N, H, W]` u8,
+            255 in rows without a sample. On the host only.
+        page_cache: `"keep"`, or `"release"` a record's pages once its sample is made.
+        read_ahead: bytes, or text, of records that the system is asked to read ahead; 0 turns it off.
         starve_after: seconds to wait when the caller holds every batch, before `StarvedError`.
 
     Raises `OptionError`, `BudgetError`, `DeviceError` without a device, and what opening the data raises.
@@ -153,6 +158,9 @@ class Loader:
         slots: int | None = None,
         policy: Literal["sample", "shard", "off"] = "sample",
         apply_orientation: bool = False,
+        mask: str | None = None,
+        page_cache: Literal["keep", "release"] = "keep",
+        read_ahead: int | str = "64MiB",
         starve_after: float = 10.0,
     ):
         arguments = locals()
@@ -168,6 +176,8 @@ class Loader:
         on_device = {name: value for name in names if (value := options.pop(name)) is not None}
         if device is not None and transform is None:
             raise OptionError("`device`: images as stored stay on the host; give the steps of a `transform` as well")
+        if mask is not None and (device is not None or transform is None):
+            raise OptionError("`mask`: label maps take the steps of a `transform`, and stay on the host: leave out `device`")
         options["device"], options["local_replicas"] = _device(device, local_replicas, on_device)
         self._group = local_replicas is not None or not (device is None or isinstance(device, str))
         self._native = _shardtool.Loader(self._splits, options)

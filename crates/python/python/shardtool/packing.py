@@ -46,7 +46,7 @@ def pack(
     seed: int | None = 0,
     jobs: int | None = None,
     classes: str | os.PathLike[str] | None = None,
-    columns: Mapping[str, Literal["int64", "float", "bytes"]] | None = None,
+    columns: Mapping[str, Literal["int64", "float", "bytes", "file"]] | None = None,
     pixels: Literal["encoded", "raw", "raw-zstd"] = "encoded",
     zstd_level: int = 3,
     resize_shorter: int | None = None,
@@ -58,7 +58,7 @@ def pack(
     progress: bool = False,
 ) -> Packed:
     """Packs images into a split of a dataset: a folder of class folders, a flat folder, or a list (CSV with a header, or
-    JSONL, whose columns `path`, `label` and `key` are used and all others become features). Image files go in untouched
+    JSONL, whose columns `path`, `label` and `key` are used and all others become features; a column of type `"file"` names files, whose bytes become the feature). Image files go in untouched
     unless `pixels`, `resize_shorter` or `max_side` say otherwise; sizes read as `"256MiB"`.
 
     `seed` is of the order in which images are packed; `None` keeps the source's. An interrupted pack, called again, goes

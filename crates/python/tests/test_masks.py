@@ -1,0 +1,68 @@
+"""Segmentation masks: packed from files that a list names, delivered under the geometry of their images."""
+
+import csv
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import shardtool as st
+
+COLOURS = 80
+N = 12
+
+
+@pytest.fixture(scope="module")
+def masked(tmp_path_factory):
+    """Images of four colours, a quarter each, with palette masks that number the quarters."""
+    folder = tmp_path_factory.mktemp("masked")
+    with open(folder / "list.csv", "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["path", "mask"])
+        for number in range(N):
+            height, width = 40 + 3 * number, 60 - 2 * number
+            quarter = 2 * (2 * np.arange(height)[:, None] >= height) + (2 * np.arange(width) >= width)
+            quarter = quarter.astype(np.uint8)
+            Image.fromarray(COLOURS * quarter).convert("RGB").save(folder / f"{number}.png")
+            mask = Image.fromarray(quarter, "P")
+            mask.putpalette([200, 10, 10, 10, 200, 10, 10, 10, 200, 90, 90, 90])
+            mask.save(folder / f"{number}-mask.png")
+            rows.writerow([f"{number}.png", f"{number}-mask.png"])
+    st.pack(folder / "list.csv", folder / "dataset", columns={"mask": "file"})
+    return st.Dataset(folder / "dataset").split("train")
+
+
+def test_a_mask_follows_its_image(masked):
+    steps = [st.RandomResizedCrop(24, scale=(0.3, 1.0)), st.HorizontalFlip()]
+    pure = seen = 0
+    with st.Loader(masked, 5, steps, mask="mask", remainder="mask") as loader:
+        for batch in loader:
+            image, mask = batch["image"], batch["mask"]
+            assert mask.shape == image.shape[:3] and mask.dtype == np.uint8
+            assert (mask[~batch["valid"]] == 255).all()
+            image, mask = image[batch["valid"]][..., 0], mask[batch["valid"]]
+            assert set(np.unique(mask)) <= {0, 1, 2, 3}
+            one_colour = image % COLOURS == 0
+            pure += (image[one_colour] == COLOURS * mask[one_colour]).sum()
+            seen += one_colour.sum()
+    # Where a filter's edge falls on a pixel's, colour and label may differ.
+    assert seen > N * 24 * 24 * 0.7 and pure > 0.995 * seen
+
+
+def test_a_mask_is_the_file_that_was_named(masked):
+    assert all(masked[at]["mask"][:4] == b"\x89PNG" for at in range(N))
+
+
+def test_masks_are_refused_where_they_cannot_be(masked):
+    with pytest.raises(st.OptionError, match="mask"):
+        st.Loader(masked, 5, mask="mask")
+    with pytest.raises(st.ShardtoolError, match="nothing"):
+        st.Loader(masked, 5, [st.RandomResizedCrop(8)], mask="nothing")
+
+
+def test_page_cache_and_read_ahead(masked):
+    for page_cache in ("keep", "release"):
+        with st.Loader(masked, 4, [st.RandomResizedCrop(8)], page_cache=page_cache, read_ahead=0) as loader:
+            assert sum(batch["valid"].sum() for batch in loader) == N
+    with pytest.raises(st.OptionError, match="page_cache"):
+        st.Loader(masked, 4, [st.RandomResizedCrop(8)], page_cache="drop")

@@ -4,6 +4,8 @@
 //! Each benchmark is a binary in `src/bin/`: `cargo run --release -p shardtool-benches --bin NAME`. A benchmark checks
 //! the answer of what it times: a fast wrong answer is a failed run, not a good figure.
 
+pub mod photographs;
+
 use std::time::Instant;
 
 /// One candidate of a comparison: its name, and one run of its work. A run returns how many units it did (images,
@@ -36,15 +38,29 @@ pub struct Rate {
 
 /// Runs the candidates in turn, `rounds` times after one uncounted warm-up.
 pub fn compare(rounds: usize, candidates: &mut [Candidate<'_>]) -> Vec<Rate> {
+    let start = Instant::now();
+    compare_by(move || start.elapsed().as_secs_f64(), rounds, candidates)
+}
+
+/// The same for work on this thread alone, by the CPU time that it takes: other jobs on the machine disturb that less.
+pub fn compare_cpu(rounds: usize, candidates: &mut [Candidate<'_>]) -> Vec<Rate> {
+    let clock = || {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
+    };
+    compare_by(clock, rounds, candidates)
+}
+
+fn compare_by(clock: impl Fn() -> f64, rounds: usize, candidates: &mut [Candidate<'_>]) -> Vec<Rate> {
     for c in candidates.iter_mut() {
         (c.run)();
     }
     let mut rates = vec![Vec::with_capacity(rounds); candidates.len()];
     for _ in 0..rounds {
         for (c, r) in candidates.iter_mut().zip(&mut rates) {
-            let start = Instant::now();
+            let start = clock();
             let units = (c.run)();
-            r.push(units / start.elapsed().as_secs_f64());
+            r.push(units / (clock() - start));
         }
     }
     let first = rates[0].clone();

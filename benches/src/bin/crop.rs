@@ -7,41 +7,33 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use fast_image_resize as fir;
 use fir::images::{Image, ImageRef};
-use shardtool_benches::{Candidate, compare, print};
+use shardtool_benches::photographs::{Photograph, files, photographs, random_resized_crop};
+use shardtool_benches::{Candidate, compare_cpu, print};
 use shardtool_decode::{
-    DecodeOptions, Decoder, Filter, Geometry, Limits, Orientation, Pipeline, Pixels, Random, Scratch, Transform, Way,
-    Window, WindowOptions, apply, check_entries, probe,
+    DecodeOptions, Decoder, Filter, Pipeline, Pixels, Scratch, Way, Window, WindowOptions, apply,
 };
-use shardtool_jpeg::{self as jpeg, Header, Request, Scale, entries};
-use shardtool_order::Rng;
+use shardtool_jpeg::{self as jpeg, Request, Scale};
 
 const SIDE: u32 = 224;
 const EXACT: Option<f64> = None;
 const REDUCED: Option<f64> = Some(2.0);
 
-struct Draw(Rng);
-
-impl Random for Draw {
-    fn unit(&mut self) -> f64 {
-        self.0.next_f64()
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        u64::from(self.0.below(n as u32))
-    }
+/// A photograph, and its crop as a box for the bare libraries.
+struct Sample {
+    photograph: Photograph,
+    crop_box: [f64; 4],
 }
 
-/// One image, what is made of it, and the same as a crop box for the bare libraries.
-struct Sample {
-    jpeg: Vec<u8>,
-    entries: Vec<u8>,
-    geometry: Geometry,
-    view: jpeg::Rect,
-    crop_box: [f64; 4],
+impl std::ops::Deref for Sample {
+    type Target = Photograph;
+
+    fn deref(&self) -> &Photograph {
+        &self.photograph
+    }
 }
 
 /// What one way of doing it keeps from image to image.
@@ -92,37 +84,18 @@ impl Worker {
     }
 }
 
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
-        let path = entry.path();
-        if path.is_dir() { files(&path, found) } else { found.push(path) }
-    }
-}
-
 fn load(paths: &[PathBuf], pipeline: &Pipeline, evaluation: bool) -> Vec<Sample> {
-    let mut finder = jpeg::Decoder::new();
-    let each = paths.iter().enumerate().filter_map(|(i, path)| {
-        let bytes = std::fs::read(path).expect("a file");
-        let header = Header::parse(&bytes, &jpeg::Limits::default()).ok()?;
-        let info = probe(&bytes, &Limits::default()).expect("a header");
-        let mut payload = Vec::new();
-        entries::find(&bytes, entries::default_step(&header), &mut finder, &mut payload).expect("a good image");
-        assert!(check_entries(&bytes, &payload), "{}: its own entry points do not fit", path.display());
-        let mut draw = Draw(Rng::augment(1, 0, i as u64));
-        let (w, h) = (info.width, info.height);
-        let geometry = pipeline.plan((w, h), Orientation::default(), &mut draw).expect("a pipeline for any image");
-        let view = geometry.needed();
-        let crop_box = if evaluation {
+    let crop_box = |p: &Photograph| {
+        if evaluation {
             // The middle 224 of 256 pixels along the shorter side.
+            let (w, h) = (p.header.width, p.header.height);
             let side = f64::from(w.min(h)) * f64::from(SIDE) / 256.0;
             [(f64::from(w) - side) / 2.0, (f64::from(h) - side) / 2.0, side, side]
         } else {
-            [view.left, view.top, view.width, view.height].map(f64::from)
-        };
-        let view = jpeg::Rect { x: view.left, y: view.top, width: view.width, height: view.height };
-        Some(Sample { jpeg: bytes, entries: payload, geometry, view, crop_box })
-    });
-    each.collect()
+            [p.crop.x, p.crop.y, p.crop.width, p.crop.height].map(f64::from)
+        }
+    };
+    photographs(paths, pipeline).into_iter().map(|p| Sample { crop_box: crop_box(&p), photograph: p }).collect()
 }
 
 /// The pixels are the same by every exact way, near those of bare libraries, and near when reduced; and images took the way
@@ -197,17 +170,9 @@ fn main() {
     if !folder.is_dir() {
         return println!("skipped: {} is not there", folder.display());
     }
-    let mut paths = Vec::new();
-    files(&folder, &mut paths);
-    paths.sort();
+    let paths = files(&folder);
     let paths: Vec<_> = paths.iter().step_by((paths.len() / count).max(1)).take(count).cloned().collect();
-    let crop = Transform::RandomResizedCrop { size: [SIDE; 2], scale: [0.08, 1.0], ratio: [3.0 / 4.0, 4.0 / 3.0] };
-    measure(
-        "RandomResizedCrop(224)",
-        &load(&paths, &Pipeline::new(vec![crop]).expect("a pipeline"), false),
-        2.0,
-        rounds,
-    );
+    measure("RandomResizedCrop(224)", &load(&paths, &random_resized_crop(SIDE), false), 2.0, rounds);
     let evaluation = Pipeline::eval(256, SIDE).expect("a pipeline");
     // CenterCrop cuts at whole pixels of the resized image; the bare library's one crop box lies up to half of one beside.
     measure("Resize(256), CenterCrop(224)", &load(&paths, &evaluation, true), 4.0, rounds);
@@ -224,7 +189,7 @@ fn measure(title: &str, samples: &[Sample], limit: f64, rounds: usize) {
             samples.len() as f64
         })
     };
-    let rates = compare(
+    let rates = compare_cpu(
         rounds,
         &mut [
             each("image + fast_image_resize", |w, s| w.bare(s)),
@@ -245,9 +210,9 @@ fn stages(samples: &[Sample], rounds: usize) {
     let mut pixels: Vec<u8> = Vec::new();
     let mut part = |s: &Sample, scale: Scale| {
         let n = scale.divisor();
-        let (x, y) = (s.view.x / n, s.view.y / n);
-        let width = (s.view.x + s.view.width).div_ceil(n) - x;
-        let height = (s.view.y + s.view.height).div_ceil(n) - y;
+        let (x, y) = (s.crop.x / n, s.crop.y / n);
+        let width = (s.crop.x + s.crop.width).div_ceil(n) - x;
+        let height = (s.crop.y + s.crop.height).div_ceil(n) - y;
         let request = Request { rect: Some(jpeg::Rect { x, y, width, height }), scale };
         let stride = width as usize * 3;
         pixels.resize(pixels.len().max(stride * height as usize), 0);
@@ -278,7 +243,7 @@ fn stages(samples: &[Sample], rounds: usize) {
             std::mem::swap(whole, &mut worker.whole);
         }
     }
-    let rates = compare(
+    let rates = compare_cpu(
         rounds,
         &mut [
             Candidate::new("decode the crop", decode(Scale::Full)),

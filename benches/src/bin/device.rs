@@ -4,12 +4,13 @@
 //! ```text
 //! device probe                    what is there
 //! device values DIR               uploads batches of every type, layout and shape; writes what arrived, and from what
-//! device rate [--batches N]       upload rate against a plain pinned copy, the two in turn; pinned cached, write-combined
-//! device step [--batches N]       time of a fixed workload on the GPU, with and without the loader feeding it, in turn
-//! device stress [--batches N]     a consumer that lags behind on its own stream; every batch's values checked
+//! device rate                     upload rate against a plain pinned copy, the two in turn; pinned cached, write-combined
+//! device step                     time of a fixed workload on the GPU, with and without the loader feeding it, in turn
+//! device stress                   a consumer that lags behind on its own stream; every batch's values checked
 //! device memory                   peak of device memory against the promise
 //! device unbound                  batches and loader dropped on a thread that has never seen the device
 //! ```
+//! `rate`, `step` and `stress` take `--batches N` (200), the first two `--rounds N` (5) as well.
 
 use cudarc::driver::{CudaStream, LaunchConfig, PushKernelArg, result};
 use cudarc::nvrtc::Ptx;
@@ -35,19 +36,23 @@ const USUAL: [usize; 4] = [256, 224, 224, 3];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let batches = || match arguments.iter().position(|a| a == "--batches") {
-        Some(at) => arguments.get(at + 1).and_then(|n| n.parse().ok()).unwrap_or(200),
-        None => 200,
+    let number = |name: &str, otherwise: u64| match arguments.iter().position(|a| a == name) {
+        Some(at) => arguments.get(at + 1).and_then(|n| n.parse().ok()).unwrap_or(otherwise),
+        None => otherwise,
     };
+    let (batches, rounds) = (number("--batches", 200), number("--rounds", 5));
     let outcome = match arguments.first().map(String::as_str) {
         Some("probe") => probe(),
         Some("values") if arguments.len() == 2 => values(Path::new(&arguments[1])),
-        Some("rate") => rate(batches()),
-        Some("step") => step(batches()),
-        Some("stress") => stress(batches()),
+        Some("rate") => rate(batches, rounds),
+        Some("step") => step(batches, rounds),
+        Some("stress") => stress(batches),
         Some("memory") => memory(),
         Some("unbound") => unbound(),
-        _ => Err("usage: device probe | values DIR | rate | step | stress | memory | unbound [--batches N]".into()),
+        _ => {
+            Err("usage: device probe | values DIR | rate | step | stress | memory | unbound [--batches N] [--rounds N]"
+                .into())
+        }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -246,14 +251,13 @@ fn plain_copy(device: &Device, pinned: &PinnedAlloc, batches: u64) -> Result<f64
     Ok(batches as f64 * n as f64 / seconds)
 }
 
-fn rate(batches: u64) -> Outcome {
+fn rate(batches: u64, rounds: u64) -> Outcome {
     let device = Device::open(0)?;
-    const ROUNDS: usize = 5;
     for dtype in [Dtype::F16, Dtype::F32] {
         for combined in [false, true] {
             let pinned = || if combined { PinnedAlloc::write_combined(&device) } else { PinnedAlloc::new(&device) };
             let (mut ours, mut plain, mut shares) = (vec![], vec![], vec![]);
-            for _ in 0..ROUNDS {
+            for _ in 0..rounds {
                 plain.push(plain_copy(&device, &pinned(), batches)?);
                 ours.push(upload(&device, pinned(), dtype, batches + batches / 10 + 4)?);
                 shares.push(ours[ours.len() - 1] / plain[plain.len() - 1]);
@@ -270,8 +274,7 @@ fn rate(batches: u64) -> Outcome {
 }
 
 /// A workload that fills the GPU for about 5 ms a step, fed and not fed.
-fn step(batches: u64) -> Outcome {
-    const ROUNDS: usize = 7;
+fn step(batches: u64, turns: u64) -> Outcome {
     let device = Device::open(0)?;
     let stream = device.context().new_stream()?;
     let module = device.context().load_module(Ptx::from_src(include_str!("../../device/busy.ptx")))?;
@@ -305,7 +308,7 @@ fn step(batches: u64) -> Outcome {
     };
     let (mut alone, mut fed, mut shares) = (vec![], vec![], vec![]);
     seconds(rounds, 10, &mut feed)?;
-    for _ in 0..ROUNDS {
+    for _ in 0..turns {
         alone.push(seconds(rounds, batches, &mut || Ok(()))? / batches as f64);
         // What was loaded ahead meanwhile is not counted.
         seconds(rounds, 8, &mut feed)?;

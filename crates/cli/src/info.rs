@@ -1,6 +1,6 @@
 //! `shardtool info`.
 
-use crate::open::DatasetArgument;
+use crate::device;
 use crate::status::Status;
 use crate::text;
 use serde_json::json;
@@ -8,12 +8,17 @@ use shardtool_format::{index, names};
 use shardtool_read::{Dataset, Split};
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::PathBuf;
 
 /// Show splits, shards, sizes, fingerprints, features and classes
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    dataset: DatasetArgument,
+    /// A dataset's folder, its manifest, or bare TFRecord files: a path, or a glob in quotes
+    #[arg(required_unless_present = "device", conflicts_with = "device")]
+    dataset: Option<PathBuf>,
+    /// Show CUDA's driver, devices and their memory instead, or why there are none
+    #[arg(long)]
+    device: bool,
     /// Print one JSON document, with all classes
     #[arg(long)]
     json: bool,
@@ -37,9 +42,14 @@ struct Survey {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
-    let dataset = arguments.dataset.open()?;
-    let surveys: Vec<_> = dataset.splits().iter().map(survey).collect::<anyhow::Result<_>>()?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let Some(path) = &arguments.dataset else {
+        device::show(arguments.json, &mut out)?;
+        out.flush()?;
+        return Ok(Status::Good);
+    };
+    let dataset = Dataset::open(path)?;
+    let surveys: Vec<_> = dataset.splits().iter().map(survey).collect::<anyhow::Result<_>>()?;
     if arguments.json {
         writeln!(out, "{:#}", document(&dataset, &surveys))?;
     } else {

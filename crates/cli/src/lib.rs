@@ -10,6 +10,7 @@
 //! | `export` | a dataset in another format |
 //! | `verify` | check everything |
 //! | `plan`, `bench` | what a loader would do, and how fast it is |
+//! | `device` | what `info` and `bench` do with CUDA devices |
 //! | `demo` | all of the above on photographs of its own making |
 //! | `status` | exit statuses, errors as a person reads them |
 //! | `progress`, `text` | how things look in a terminal |
@@ -17,6 +18,7 @@
 
 mod bench;
 mod demo;
+mod device;
 mod entries;
 mod export;
 mod extract;
@@ -41,7 +43,7 @@ mod verify;
 mod guide {}
 
 pub use entries::entry_points;
-pub use progress::Images;
+pub use progress::{Images, Progress};
 pub use size::parse as parse_size;
 
 use clap::{Parser, Subcommand};

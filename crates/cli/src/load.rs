@@ -2,8 +2,8 @@
 
 use crate::open::SplitArguments;
 use shardtool_decode::Pipeline;
-use shardtool_load::{Config, Content, Images};
-use shardtool_order::{Launch, Order, Remainder, Replica};
+use shardtool_load::{Config, Content, Images, PageCache};
+use shardtool_order::{Launch, Order, Policy, Remainder, Replica};
 use std::num::NonZeroU32;
 
 /// A loader's work and order, as `bench` and `plan` take them.
@@ -16,7 +16,7 @@ pub(crate) struct LoadArguments {
     work: Work,
     /// Side of the images in a batch, in pixels
     #[arg(long, default_value_t = 224, value_name = "N")]
-    side: u32,
+    size: u32,
     /// Rows of a batch
     #[arg(long, default_value_t = 256, value_name = "N")]
     batch: u32,
@@ -29,21 +29,30 @@ pub(crate) struct LoadArguments {
     /// What happens to an epoch's last, incomplete step [default: drop, but mask in sequential order]
     #[arg(long, value_enum)]
     remainder: Option<RemainderName>,
+    /// How replicas share an epoch
+    #[arg(long, value_enum, default_value_t = PolicyName::Sample)]
+    policy: PolicyName,
     /// This replica, from 0 [default: from torchrun's, Open MPI's or SLURM's variables]
-    #[arg(long, requires = "world")]
+    #[arg(long, requires = "world", value_name = "N")]
     rank: Option<u32>,
-    /// Number of replicas
-    #[arg(long, requires = "rank")]
+    /// Number of replicas; without --rank this is the first of them
+    #[arg(long, value_name = "N")]
     world: Option<u32>,
     /// Memory for batches and decoding [default: what two batches ahead need, within half of the container's limit]
     #[arg(long, value_parser = crate::size::parse, value_name = "SIZE")]
     memory_budget: Option<u64>,
     /// Worker threads [default: the processors this process may use]
     #[arg(long, value_name = "N")]
-    workers: Option<usize>,
+    threads: Option<usize>,
     /// Batches ahead of the consumer [default: adjusted]
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
+    /// Bytes of records that the system is asked to read ahead of the workers; 0 turns it off
+    #[arg(long, value_parser = crate::size::parse, default_value = "64MiB", value_name = "SIZE")]
+    read_ahead: u64,
+    /// What happens to a record's pages in the page cache once its sample is made
+    #[arg(long, value_enum, default_value_t = PageCacheName::Keep)]
+    page_cache: PageCacheName,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -65,6 +74,24 @@ enum OrderName {
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
+enum PolicyName {
+    /// All take turns in one order
+    Sample,
+    /// Each visits its own shards only
+    Shard,
+    /// Each visits everything
+    Off,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum PageCacheName {
+    /// They stay, for other ranks and the next epoch
+    Keep,
+    /// They are given up
+    Release,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
 enum RemainderName {
     Drop,
     Pad,
@@ -75,12 +102,12 @@ impl LoadArguments {
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
         let (_, split) = self.split.open()?;
         let content = match self.work {
-            Work::Train => Content::Images(Images::new(Pipeline::train(self.side)?)),
+            Work::Train => Content::Images(Images::new(Pipeline::train(self.size)?)),
             // The usual ratio: 256 to 224.
-            Work::Eval => Content::Images(Images::new(Pipeline::eval(self.side.saturating_mul(8) / 7, self.side)?)),
+            Work::Eval => Content::Images(Images::new(Pipeline::eval(self.size.saturating_mul(8) / 7, self.size)?)),
             Work::Read => Content::Records,
         };
-        let given = self.rank.zip(self.world).map(|(rank, world)| Replica::new(rank, world)).transpose()?;
+        let given = self.world.map(|world| Replica::new(self.rank.unwrap_or(0), world)).transpose()?;
         let launch = Launch::from_env(given, |name| std::env::var(name).ok())?;
         let mut config = Config::new(split, content, self.batch);
         let size = |n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
@@ -98,7 +125,17 @@ impl LoadArguments {
             RemainderName::Mask => Remainder::Mask,
         });
         config.memory_budget = self.memory_budget;
-        config.workers = self.workers;
+        config.workers = self.threads;
+        config.read_ahead = self.read_ahead;
+        config.page_cache = match self.page_cache {
+            PageCacheName::Keep => PageCache::Keep,
+            PageCacheName::Release => PageCache::Release,
+        };
+        config.policy = match self.policy {
+            PolicyName::Sample => Policy::Sample,
+            PolicyName::Shard => Policy::Shard,
+            PolicyName::Off => Policy::Off,
+        };
         config.depth = self.depth;
         Ok(config)
     }

@@ -6,7 +6,9 @@ use crate::status::Status;
 use crate::{size, text};
 use serde_json::json;
 use shardtool_format::manifest::Kind;
-use shardtool_pack::{self as pack, OnError, Options, PixelStore, Plan, Resize, Shards, SourceKind, Summary};
+use shardtool_pack::{
+    self as pack, JpegLayout, OnError, Optimized, Options, PixelStore, Plan, Resize, Shards, SourceKind, Summary,
+};
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -64,6 +66,9 @@ pub(crate) struct Arguments {
     /// Quality of images that are encoded again, 1 to 100
     #[arg(long, default_value_t = 90, value_name = "Q")]
     quality: u8,
+    /// How JPEGs are laid out; coefficients and pixels never change
+    #[arg(long, value_enum, default_value_t = Layout::Keep, conflicts_with = "pixels")]
+    jpeg: Layout,
     /// Store decoded RGB: raw, or raw-zstd[:LEVEL]
     #[arg(long, value_parser = pixels, value_name = "KIND")]
     pixels: Option<PixelStore>,
@@ -92,6 +97,15 @@ enum OnBadInput {
     Skip,
     /// Stop at the first, exit with status 1
     Fail,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Layout {
+    /// Byte for byte as they are
+    Keep,
+    /// Smaller by better Huffman tables and without metadata; progressive ones as baseline, so that crops decode only
+    /// their rows
+    Optimize,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -157,6 +171,10 @@ impl Arguments {
         options.resize = self.resize_shorter.map(Resize::Shorter).or(self.max_side.map(Resize::MaxSide));
         options.quality = self.quality;
         options.pixels = self.pixels.unwrap_or(PixelStore::Encoded);
+        options.jpeg = match self.jpeg {
+            Layout::Keep => JpegLayout::Keep,
+            Layout::Optimize => JpegLayout::Optimize,
+        };
         options.jobs = self.jobs.unwrap_or(options.jobs);
         options.force = self.force;
         options.entry_points = self.entries.function();
@@ -242,6 +260,7 @@ fn print_summary(arguments: &Arguments, summary: &Summary, seconds: f64) -> anyh
             "fingerprint": format!("{:08x}", split.fingerprint()), "rejected": summary.rejected,
             "rejected_file": summary.rejected_file, "resumed_shards": summary.resumed_shards,
             "source_bytes": summary.source_bytes, "seconds": seconds,
+            "jpeg": summary.optimized.as_ref().map(optimized_json),
         });
         writeln!(out, "{document:#}")?;
         return Ok(());
@@ -267,9 +286,37 @@ fn print_summary(arguments: &Arguments, summary: &Summary, seconds: f64) -> anyh
         text::count(images as u64),
         rate / 1e6
     )?;
+    if let Some(optimized) = &summary.optimized {
+        print_optimized(&mut out, optimized)?;
+    }
     if let Some(file) = &summary.rejected_file {
         let rejected = text::plural(summary.rejected, "input");
         writeln!(out, "  {rejected} rejected: {} lists each with its reason", file.display())?;
+    }
+    Ok(())
+}
+
+fn optimized_json(o: &Optimized) -> serde_json::Value {
+    json!({
+        "optimized": o.images, "opened": o.opened, "bytes_before": o.bytes_before, "bytes_after": o.bytes_after,
+        "kept": o.kept, "refused": o.refused,
+    })
+}
+
+fn print_optimized(out: &mut impl Write, o: &Optimized) -> std::io::Result<()> {
+    let share = 100.0 * o.bytes_after.abs_diff(o.bytes_before) as f64 / o.bytes_before.max(1) as f64;
+    let change = if o.bytes_after > o.bytes_before { "more" } else { "saved" };
+    let bytes = text::bytes(o.bytes_after.abs_diff(o.bytes_before));
+    writeln!(out, "  {} in a better layout, {bytes} ({share:.1} %) {change}", text::plural(o.images, "JPEG"))?;
+    if o.opened > 0 {
+        let now = "had several scans (progressive): a crop now decodes only its rows";
+        writeln!(out, "  {} of these {now}", text::count(o.opened))?;
+    }
+    if o.kept > 0 {
+        writeln!(out, "  {} kept as they were, being smallest already", text::plural(o.kept, "JPEG"))?;
+    }
+    for (name, images) in &o.refused {
+        writeln!(out, "  {} kept as they were: {name}", text::plural(*images, "JPEG"))?;
     }
     Ok(())
 }

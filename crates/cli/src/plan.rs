@@ -4,10 +4,10 @@ use crate::load::LoadArguments;
 use crate::status::Status;
 use crate::text;
 use serde_json::json;
-use shardtool_load::Loader;
+use shardtool_load::{Loader, Share};
 use std::io::Write;
 
-/// Show what a loader would do, from the index alone: steps, samples of each replica, memory
+/// Show what a loader would do, from the manifest alone: steps, what each replica reads, memory
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -21,20 +21,29 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
     let config = arguments.load.config()?;
     let plan = Loader::plan(&config)?;
     let (schedule, memory) = (&plan.schedule, &plan.memory);
-    let (rank, world) = (config.replica.rank(), config.replica.world());
+    let shares = Loader::shares(&config)?;
+    let world = config.replica.world();
     let mut out = std::io::stdout().lock();
     if arguments.json {
         let document = json!({
-            "rank": rank, "world": world, "batch": schedule.batch(), "steps": schedule.steps(0),
-            "samples_of_this_replica": schedule.samples(0, rank), "dropped": schedule.dropped(0),
+            "world": world, "batch": schedule.batch(), "steps": schedule.steps(0),
+            "replicas": shares.iter().map(replica).collect::<Vec<_>>(), "dropped": schedule.dropped(0),
             "batch_bytes": memory.batch, "scratch_bytes": memory.scratch, "workers": memory.workers,
             "depth": memory.depth, "budget_bytes": memory.budget, "memory": memory.to_string(),
         });
         writeln!(out, "{document:#}")?;
         return Ok(Status::Good);
     }
-    let (steps, samples) = (text::plural(schedule.steps(0), "step"), text::plural(schedule.samples(0, rank), "sample"));
-    writeln!(out, "replica {rank} of {world}: {steps} an epoch of batch {}, {samples}", schedule.batch())?;
+    let (steps, replicas) = (text::plural(schedule.steps(0), "step"), text::plural(world.into(), "replica"));
+    writeln!(out, "{replicas}, each with {steps} an epoch of batch {}", schedule.batch())?;
+    writeln!(out, "  {:>7} {:>13} {:>11} {:>9} {:>11}", "replica", "samples", "padding", "shards", "reads about")?;
+    for share in &shares {
+        let (shards, bytes) = share
+            .reads
+            .map_or(("-".to_owned(), "-".to_owned()), |reads| (text::count(reads.shards), text::bytes(reads.bytes)));
+        let (samples, padding) = (text::count(share.samples), text::count(share.padding));
+        writeln!(out, "  {:>7} {samples:>13} {padding:>11} {shards:>9} {bytes:>11}", share.rank)?;
+    }
     let dropped = schedule.dropped(0);
     if dropped > 0 {
         writeln!(
@@ -44,6 +53,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
         )?;
     }
     writeln!(out, "order {}; {} workers, depth {}", config.order, memory.workers, memory.depth)?;
-    writeln!(out, "budget {}: {memory}", text::bytes(memory.budget))?;
+    writeln!(out, "memory budget {}:\n  {}", text::bytes(memory.budget), memory.to_string().replace("; ", ";\n  "))?;
     Ok(Status::Good)
+}
+
+fn replica(share: &Share) -> serde_json::Value {
+    json!({
+        "rank": share.rank, "samples": share.samples, "padding": share.padding,
+        "shards": share.reads.map(|r| r.shards), "bytes_estimated": share.reads.map(|r| r.bytes),
+    })
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_secs(5);
 
 /// Progress over `total` units of something; may be advanced from many threads.
-pub(crate) struct Progress {
+pub struct Progress {
     /// What the command does to what: `verified`, `records`.
     verb: &'static str,
     noun: &'static str,
@@ -24,7 +24,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn new(verb: &'static str, noun: &'static str, total: u64) -> Self {
+    /// `verb` is what happens to what: `verified`, `records`.
+    pub fn new(verb: &'static str, noun: &'static str, total: u64) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(8));
             let template = "{bar:20} {human_pos}/{human_len} {msg}, {eta} left";
@@ -43,7 +44,7 @@ impl Progress {
     }
 
     /// Tells of more work done.
-    pub(crate) fn advance(&self, units: u64, bytes: u64) {
+    pub fn advance(&self, units: u64, bytes: u64) {
         let done = self.done.fetch_add(units, Ordering::Relaxed) + units;
         let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if let Some(bar) = &self.bar {
@@ -64,7 +65,7 @@ impl Progress {
     }
 
     /// Takes the bar away.
-    pub(crate) fn finish(&self) {
+    pub fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

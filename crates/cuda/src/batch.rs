@@ -1,8 +1,8 @@
 use crate::dlpack::{self, Exported};
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::feed::Rows;
 use crate::output::Output;
-use crate::parts::{Part, Parts, Value};
+use crate::parts::{Element, Part, Parts, Value};
 use crate::slot::Held;
 use cudarc::driver::{CudaStream, CudaView};
 use std::fmt;
@@ -47,12 +47,51 @@ impl DeviceBatch {
         self.held.slot().ready.context().ordinal()
     }
 
+    /// Bytes of the pixels as they travelled: u8, N·H·W·3.
+    pub fn pixel_bytes(&self) -> usize {
+        self.parts.pixel_bytes()
+    }
+
+    /// Makes the host wait until the batch is there. Who uses it on a stream has no need to: see [`DeviceBatch::view`].
+    ///
+    /// # Errors
+    /// Errors of the driver.
+    pub fn synchronize(&self) -> Result<()> {
+        self.held.slot().ready.synchronize().doing("waiting for a batch")
+    }
+
+    /// Names of the columns that have an array here.
+    pub fn columns(&self) -> impl Iterator<Item = &str> {
+        self.parts.columns()
+    }
+
     /// Shape of an array.
     ///
     /// # Errors
     /// [`Error::NoColumn`].
     pub fn shape(&self, part: Part<'_>) -> Result<&[usize]> {
         self.parts.place(part).map(|place| place.shape.as_slice())
+    }
+
+    /// Type of an array's values.
+    ///
+    /// # Errors
+    /// [`Error::NoColumn`].
+    pub fn element(&self, part: Part<'_>) -> Result<Element> {
+        self.parts.place(part).map(|place| place.element)
+    }
+
+    /// An array's address on the device, for users of the CUDA array interface: work that is queued behind the legacy
+    /// default stream from now on finds it there, as long as this batch is held. That interface does not say on which
+    /// streams it is used: before its memory is used again, the whole device is waited for.
+    ///
+    /// # Errors
+    /// [`Error::NoColumn`], and errors of the driver.
+    pub fn address(&self, part: Part<'_>) -> Result<u64> {
+        let place = self.parts.place(part)?;
+        self.held.use_on(&self.held.slot().ready.context().default_stream())?;
+        self.held.use_anywhere();
+        Ok(self.held.slot().buffer.address() + place.bytes.start as u64)
     }
 
     /// An array, for work that is queued on `stream` from now on.

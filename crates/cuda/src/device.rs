@@ -1,4 +1,4 @@
-use crate::error::{Doing, Result};
+use crate::error::{Doing, Error, Result};
 use crate::probe;
 use cudarc::driver::CudaContext;
 use std::sync::Arc;
@@ -9,6 +9,20 @@ use std::sync::Arc;
 pub struct Device(Arc<CudaContext>);
 
 impl Device {
+    /// Opens a device by its name: `cuda:N`, or `cuda` for the first.
+    ///
+    /// # Errors
+    /// [`Error::DeviceName`] for another name, and those of [`Device::open`].
+    pub fn named(name: &str) -> Result<Self> {
+        let ordinal = match name.split_once(':') {
+            None if name == "cuda" => Some(0),
+            // No sign and no space, which `parse` alone would let pass in part.
+            Some(("cuda", n)) if n.bytes().all(|b| b.is_ascii_digit()) => n.parse().ok(),
+            _ => None,
+        };
+        Self::open(ordinal.ok_or_else(|| Error::DeviceName(name.to_owned()))?)
+    }
+
     /// Opens device `ordinal` (the N of `cuda:N`).
     ///
     /// # Errors

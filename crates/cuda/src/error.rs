@@ -13,6 +13,9 @@ pub enum Error {
     /// No device can be used here: an ordinary answer, not a fault.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
+    /// A name that is no device's.
+    #[error("`{0}` names no device: expected `cuda`, or `cuda:N` with N counted from 0")]
+    DeviceName(String),
     /// A call to the driver failed. Once a device is lost, every call does.
     #[error("the CUDA driver answered {name} ({code}) while {doing}")]
     Driver {

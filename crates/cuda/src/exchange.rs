@@ -29,13 +29,21 @@ pub(crate) enum Acquired<S> {
     Stopped,
 }
 
-/// The consumer holds every slot.
-pub(crate) struct Starved<W> {
-    pub(crate) held: usize,
-    pub(crate) waited: Duration,
-    /// Why there are not more slots, when the uploader was refused one.
-    pub(crate) why: Option<W>,
+/// Why a consumer goes away with nothing.
+pub(crate) enum Empty<W> {
+    /// It holds every slot.
+    Starved {
+        held: usize,
+        waited: Duration,
+        /// Why there are not more slots, when the uploader was refused one.
+        why: Option<W>,
+    },
+    /// It was told to stop waiting.
+    Interrupted,
 }
+
+/// How often whoever waits for a batch is asked whether to go on.
+const ASK: Duration = Duration::from_millis(100);
 
 /// Slots `S`, batches `B` (each owning a slot), errors `E` of the uploader, and reasons `W` for not growing.
 pub(crate) struct Exchange<S, B, E, W> {
@@ -168,8 +176,13 @@ impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
         }
     }
 
-    /// Consumer: what comes next. When it holds every slot itself, waits no longer than `patience`.
-    pub(crate) fn take(&self, patience: Duration) -> Result<Delivery<B, E>, Starved<W>> {
+    /// Consumer: what comes next. When it holds every slot itself, waits no longer than `patience`; while it waits,
+    /// `interrupted` is asked from time to time whether to stop.
+    pub(crate) fn take(
+        &self,
+        patience: Duration,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<Delivery<B, E>, Empty<W>> {
         let mut state = self.lock();
         let mut starving: Option<Instant> = None;
         loop {
@@ -183,26 +196,40 @@ impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
                 state.wanted = true;
                 self.changed.notify_all();
             }
-            if state.short && state.free.is_empty() {
+            let waiting = if state.short && state.free.is_empty() {
                 let waited = starving.get_or_insert_with(Instant::now).elapsed();
                 if waited >= patience {
                     state.wanted = false;
-                    return Err(Starved { held: state.held, waited, why: state.why });
+                    return Err(Empty::Starved { held: state.held, waited, why: state.why });
                 }
-                state = self.wait_for(state, patience - waited);
+                ASK.min(patience - waited)
             } else {
                 starving = None;
-                state = self.wait(state);
+                ASK
+            };
+            let in_vain;
+            (state, in_vain) = self.wait_for(state, waiting);
+            if in_vain {
+                // Whoever is asked may wait for a thread that waits for the lock.
+                drop(state);
+                let stop = interrupted();
+                state = self.lock();
+                if stop {
+                    state.wanted = false;
+                    return Err(Empty::Interrupted);
+                }
             }
         }
     }
 
+    /// Waits for a change; with whether the time went by without one.
     fn wait_for<'a>(
         &self,
         state: MutexGuard<'a, State<S, B, E, W>>,
         most: Duration,
-    ) -> MutexGuard<'a, State<S, B, E, W>> {
-        self.changed.wait_timeout(state, most).unwrap_or_else(|poisoned| poisoned.into_inner()).0
+    ) -> (MutexGuard<'a, State<S, B, E, W>>, bool) {
+        let (state, waited) = self.changed.wait_timeout(state, most).unwrap_or_else(|poisoned| poisoned.into_inner());
+        (state, waited.timed_out())
     }
 
     /// Anyone, from any thread: a slot whose batch is gone. Hands it back to be freed when nobody will use it again.

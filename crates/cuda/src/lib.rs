@@ -10,6 +10,7 @@
 //! | [`Feed`] | where host batches come from: a loader, or the caller's own |
 //! | [`Config`], [`Output`] | what pixels become, how much memory that may take |
 //! | [`DeviceLoader`] | the upload thread, and `next_batch` |
+//! | [`ImageLoader`] | a dataset's loader and the above in one, with states and statistics; several devices |
 //! | [`DeviceBatch`] | a batch on the device: views for other users of cudarc, DLPack for everyone else |
 //! | `ring`, `exchange`, `slot`, `kernel` | the uploads, who has which slot, its events, the normalisation |
 //!
@@ -23,6 +24,7 @@ pub mod dlpack;
 mod error;
 mod exchange;
 mod feed;
+mod images;
 mod kernel;
 mod loader;
 mod memory;
@@ -42,6 +44,7 @@ pub use config::{Config, OnExhausted};
 pub use device::Device;
 pub use error::{Error, Result, Shortage};
 pub use feed::{Feed, HostBatch, Rows};
+pub use images::ImageLoader;
 pub use loader::{DeviceLoader, Memory};
 pub use memory::PinnedAlloc;
 pub use output::{Dtype, Layout, Output};

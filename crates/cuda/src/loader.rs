@@ -2,7 +2,7 @@ use crate::batch::DeviceBatch;
 use crate::config::Config;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::exchange::{Delivery, Exchange};
+use crate::exchange::{Delivery, Empty, Exchange};
 use crate::feed::Feed;
 use crate::memory::{Account, PinnedAlloc};
 use crate::ring::Ring;
@@ -81,9 +81,21 @@ impl<F: Feed> DeviceLoader<F> {
     /// [`Error::Held`] when the caller holds every batch that there is room for; [`Error::DeviceMemory`]; those of the feed
     /// and of the driver. The call after an error goes on where that can be done.
     pub fn next_batch(&mut self) -> Result<Option<DeviceBatch>> {
+        self.next_batch_unless(&mut || false)
+    }
+
+    /// The same; while it waits, `interrupted` is asked every tenth of a second whether to stop waiting.
+    ///
+    /// # Errors
+    /// As [`DeviceLoader::next_batch`]; [`shardtool_load::Error::Interrupted`], after which the next call waits for the
+    /// same batch.
+    pub fn next_batch_unless(&mut self, interrupted: &mut dyn FnMut() -> bool) -> Result<Option<DeviceBatch>> {
         self.start()?;
-        let held = |s: crate::exchange::Starved<_>| Error::Held { held: s.held, waited: s.waited, shortage: s.why };
-        match self.exchange.take(self.config.patience()).map_err(held)? {
+        let empty = |empty| match empty {
+            Empty::Starved { held, waited, why } => Error::Held { held, waited, shortage: why },
+            Empty::Interrupted => Error::Load(shardtool_load::Error::Interrupted),
+        };
+        match self.exchange.take(self.config.patience(), interrupted).map_err(empty)? {
             Delivery::Batch(batch) => {
                 self.delivered.clone_from(&batch.rows().state_after);
                 Ok(Some(batch))

@@ -46,7 +46,8 @@ impl Element {
         }
     }
 
-    fn name(self) -> &'static str {
+    /// `float16`, `int64`, `bool` …
+    pub fn name(self) -> &'static str {
         match self {
             Element::Pixel(dtype) => dtype.name(),
             Element::U8 => "uint8",
@@ -149,6 +150,11 @@ impl Parts {
     /// The part of a slot that is copied as it is: everything after the images.
     pub(crate) fn side(&self) -> Range<usize> {
         self.ids.bytes.start..self.total
+    }
+
+    /// Names of the columns that travel.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|(name, _)| name.as_str())
     }
 
     pub(crate) fn place(&self, part: Part<'_>) -> Result<&Place> {

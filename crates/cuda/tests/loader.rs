@@ -8,9 +8,10 @@ mod dataset;
 mod samples;
 
 use child::with_standin;
-use shardtool_cuda::{Config, Device, DeviceLoader, Dtype, Error, Layout, Output, Part};
+use shardtool_cuda::{Config, Device, DeviceLoader, Dtype, Error, ImageLoader, Layout, Output, Part};
 use shardtool_decode::{Pipeline, Transform};
 use shardtool_load::{Content, Images, Loader};
+use shardtool_order::{Remainder, Replica};
 use shardtool_read::Dataset;
 use std::sync::Arc;
 
@@ -74,6 +75,84 @@ fn the_device_gets_what_the_host_would_have_had_and_resumes_there() {
         host.load_state(&state).unwrap();
         let (ours, theirs) = (loader.next_batch().unwrap().unwrap(), host.next_batch().unwrap().unwrap());
         assert_eq!(ours.rows().ids, theirs.ids());
+    });
+    if let Some(report) = report {
+        report.assert_clean();
+    }
+}
+
+/// Two replicas, each on its device, fed by one set of workers: the batches that two host loaders of a world of two get.
+#[test]
+fn one_set_of_workers_feeds_two_devices() {
+    let environment = [("STANDIN_DEVICES", "2"), ("STANDIN_DELAY_US", "1000")];
+    let report = with_standin("one_set_of_workers_feeds_two_devices", &environment, || {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = config(folder.path());
+        config.remainder = Some(Remainder::Mask);
+        config.replica = Replica::new(0, 2).unwrap();
+        let devices = [Device::named("cuda:0").unwrap(), Device::named("cuda:1").unwrap()];
+        let mut group = ImageLoader::group(&devices, bytes(), &config, &[0, 1]).unwrap();
+        let mut hosts = Loader::group(&config, &[0, 1]).unwrap();
+        assert!(matches!(
+            ImageLoader::group(&devices, bytes(), &config, &[0]).err(),
+            Some(Error::Load(shardtool_load::Error::Ranks { .. }))
+        ));
+        let mut shown = Vec::new();
+        for _step in 0..4 {
+            for ((loader, host), device) in group.iter_mut().zip(&mut hosts).zip(&devices) {
+                let (ours, theirs) = (loader.next_batch().unwrap().unwrap(), host.next_batch().unwrap().unwrap());
+                assert_eq!((ours.ordinal(), loader.ordinal()), (device.ordinal(), device.ordinal()));
+                assert_eq!((ours.rows().ids.as_slice(), ours.rows().valid.as_slice()), (theirs.ids(), theirs.valid()));
+                let stream = device.context().new_stream().unwrap();
+                let values = stream.clone_dtoh(&ours.view::<f32>(Part::Images, &stream).unwrap()).unwrap();
+                stream.synchronize().unwrap();
+                assert!(values.iter().zip(theirs.images().unwrap()).all(|(v, b)| *v == f32::from(*b)));
+                shown.extend(theirs.ids().iter().copied().filter(|id| *id >= 0));
+            }
+        }
+        for loader in &mut group {
+            assert!(loader.next_batch().unwrap().is_none());
+            assert_eq!((loader.state().epoch, loader.state().p, loader.len()), (1, 0, 4));
+        }
+        shown.sort_unstable();
+        assert_eq!(shown, (0..50).collect::<Vec<i64>>());
+        assert!(group[0].stats().samples >= 50);
+    });
+    if let Some(report) = report {
+        report.assert_clean();
+    }
+}
+
+/// Epochs and states are the caller's, whatever was uploaded ahead; a state that is refused changes nothing.
+#[test]
+fn epochs_begin_and_go_on_where_the_caller_is() {
+    let report = with_standin("epochs_begin_and_go_on_where_the_caller_is", &[("STANDIN_DELAY_US", "500")], || {
+        let folder = tempfile::tempdir().unwrap();
+        let config = config(folder.path());
+        let device = Device::open(0).unwrap();
+        let mut loader = ImageLoader::new(&device, bytes(), &config).unwrap();
+        let mut host = Loader::new(&config).unwrap();
+        let ids = |loader: &mut ImageLoader| loader.next_batch().unwrap().unwrap().rows().ids.clone();
+        let theirs = |host: &mut Loader| host.next_batch().unwrap().unwrap().ids().to_vec();
+        // A whole epoch but for its end; then the next one.
+        let steps: Vec<_> = (0..6).map(|_| (ids(&mut loader), theirs(&mut host))).collect();
+        assert!(steps.iter().all(|(ours, theirs)| ours == theirs));
+        assert_eq!((loader.state(), loader.state().epoch), (host.state(), 1));
+        loader.start_epoch(1).unwrap();
+        host.start_epoch(1);
+        assert_eq!(ids(&mut loader), theirs(&mut host));
+        let state = host.state();
+        loader.start_epoch(5).unwrap();
+        host.start_epoch(5);
+        assert_eq!(ids(&mut loader), theirs(&mut host));
+        let other = Loader::new(&shardtool_load::Config { seed: 9, ..config.clone() }).unwrap().state();
+        let refused = loader.load_state(&other);
+        assert!(matches!(refused, Err(Error::Load(shardtool_load::Error::Order(_)))));
+        assert_eq!(ids(&mut loader), theirs(&mut host));
+        loader.load_state(&state).unwrap();
+        host.load_state(&state).unwrap();
+        assert_eq!(loader.state(), state);
+        assert_eq!(ids(&mut loader), theirs(&mut host));
     });
     if let Some(report) = report {
         report.assert_clean();

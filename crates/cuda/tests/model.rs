@@ -7,7 +7,7 @@ mod sync {
 #[path = "../src/exchange.rs"]
 mod exchange;
 
-use exchange::{Acquired, Delivery, Exchange};
+use exchange::{Acquired, Delivery, Empty, Exchange};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
@@ -62,11 +62,12 @@ fn upload(exchange: &Tested, last: u32) {
 }
 
 fn batch(exchange: &Tested) -> Option<(u32, Slot)> {
-    match exchange.take(PATIENT) {
+    match exchange.take(PATIENT, &mut || false) {
         Ok(Delivery::Batch(batch)) => Some(batch),
         Ok(Delivery::EpochEnd) => None,
         Ok(Delivery::Failed(error)) => panic!("{error}"),
-        Err(starved) => panic!("starved with {} held", starved.held),
+        Err(Empty::Starved { held, .. }) => panic!("starved with {held} held"),
+        Err(Empty::Interrupted) => panic!("nobody interrupts"),
     }
 }
 
@@ -166,13 +167,15 @@ fn who_holds_everything_is_told_so_and_may_go_on() {
             }
         });
         let (_, first) = batch(&exchange).unwrap();
-        let Err(starved) = exchange.take(Duration::ZERO) else { panic!("nothing can be ready") };
-        assert_eq!((starved.held, starved.why, starved.waited >= Duration::ZERO), (1, Some(7), true));
+        let Err(Empty::Starved { held, why, waited }) = exchange.take(Duration::ZERO, &mut || false) else {
+            panic!("nothing can be ready")
+        };
+        assert_eq!((held, why, waited >= Duration::ZERO), (1, Some(7), true));
         give_back(&exchange, first);
         let (number, second) = batch(&exchange).unwrap();
         assert_eq!(number, 1);
         give_back(&exchange, second);
-        assert!(matches!(exchange.take(PATIENT), Ok(Delivery::Failed("the end"))));
+        assert!(matches!(exchange.take(PATIENT, &mut || false), Ok(Delivery::Failed("the end"))));
         uploader.join().unwrap();
     });
 }

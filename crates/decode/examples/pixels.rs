@@ -6,7 +6,8 @@
 //! upright FILE                             the image as its EXIF orientation says
 //! resize FILE WIDTH HEIGHT                 the whole image at another size
 //! encode FILE QUALITY                      a JPEG of the image
-//! apply FILTER JSON EXIF DRAWS FILE        a pipeline, given as JSON without spaces; DRAWS are numbers in [0, 1), by commas
+//! apply FILTER JSON EXIF DRAWS FILE        a pipeline, given as JSON without spaces; DRAWS are numbers in [0, 1), by commas;
+//!                                          FILTER is bilinear, nearest, or labels: values as stored, repeated three times
 //! ```
 //!
 //! One answer each: u32 width, height and number of bytes, little-endian, then the bytes. For a request that fails: three
@@ -15,8 +16,8 @@
 use std::io::{BufRead, Write, stdin, stdout};
 
 use shardtool_decode::{
-    DecodeOptions, Decoder, Filter, Limits, Orientation, Pipeline, Pixels, Random, Scratch, WindowOptions, apply,
-    decode, encode_jpeg, probe, resize,
+    DecodeOptions, Decoder, Filter, Labels, Limits, Orientation, Pipeline, Pixels, Random, Scratch, WindowOptions,
+    apply, decode, encode_jpeg, probe, resize,
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -72,10 +73,16 @@ fn answer(request: &[&str]) -> Result<Pixels, Failure> {
             let info = probe(&bytes, &Limits::default())?;
             let orientation = Orientation::from_exif(exif.parse()?);
             let geometry = pipeline.plan((info.width, info.height), orientation, &mut Draws(draws.into_iter()))?;
+            let (width, height) = geometry.output_size();
+            if filter == "labels" {
+                let (mut labels, mut map) = (Labels::default(), vec![0; width as usize * height as usize]);
+                labels.decode(&bytes, &Limits::default())?;
+                labels.apply(&geometry, &mut map)?;
+                return Ok(Pixels { width, height, data: map.into_iter().flat_map(|value| [value; 3]).collect() });
+            }
             let mut decoder = Decoder::default();
             let exact = WindowOptions { reducing_gap: None, ..Default::default() };
             let window = decoder.decode_window(&bytes, None, &geometry, &exact)?;
-            let (width, height) = geometry.output_size();
             let mut data = vec![0; width as usize * height as usize * 3];
             let filter = if filter == "nearest" { Filter::Nearest } else { Filter::Bilinear };
             apply(&geometry, &window, filter, &mut data, &mut Scratch::default())?;

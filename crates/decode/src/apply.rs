@@ -43,7 +43,7 @@ pub fn apply(
     if orientation.swap {
         scratch.turned.resize(out.len(), 0);
         scratch.resizer.resize(source, filter, size, Mirror::default(), &mut scratch.turned)?;
-        orientation.write(size, &scratch.turned, out);
+        orientation.write::<3>(size, &scratch.turned, out);
         return Ok(());
     }
     let mirror = Mirror { across: orientation.flip_x, down: orientation.flip_y };

@@ -47,6 +47,12 @@ pub enum Error {
         /// Height in pixels.
         height: u32,
     },
+    /// Bad data: what the PNG decoder says of a label map.
+    #[error("bad PNG: {source}")]
+    Png {
+        /// Its own account.
+        source: png::DecodingError,
+    },
     /// A valid file that uses a feature which is not decoded here.
     #[error("{format} with {feature} is not supported; convert it to 8-bit baseline JPEG or PNG")]
     Unsupported {
@@ -111,6 +117,24 @@ pub enum Error {
         height: u32,
         /// `width * height * 3`.
         expected: u64,
+        /// Bytes given.
+        found: u64,
+    },
+    /// Bad data: a label map in a form that holds more than one number of at most 8 bits a pixel, or loses numbers.
+    #[error(
+        "a {format} of this kind is no label map; store one number a pixel as a grey or palette PNG of at most 8 bits"
+    )]
+    Labels {
+        /// Format of the image.
+        format: Format,
+    },
+    /// Bad argument: a buffer that does not fit a label map's result.
+    #[error("{width}x{height} labels are {} bytes, found {found}", u64::from(*.width) * u64::from(*.height))]
+    LabelBytes {
+        /// Width in pixels.
+        width: u32,
+        /// Height in pixels.
+        height: u32,
         /// Bytes given.
         found: u64,
     },

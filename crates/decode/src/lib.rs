@@ -19,7 +19,9 @@
 //! | `library` | all other formats, and rare JPEGs, through the `image` crate |
 //! | `raw` | pixels stored as they are, or as one zstd frame |
 //! | `resize` | pixels of one size from pixels of another |
+//! | `nearest` | the nearest pixel, for masks |
 //! | `taps`, `bilinear`, `bilinear_avx2` | the weights along an axis, and the two passes that use them |
+//! | `labels` | label maps (segmentation masks): one number a pixel, through the geometry of their image |
 //! | `memory` | what a sample takes of memory, told before it is decoded |
 //! | `apply` | geometry and pixels to their place in the batch |
 //! | `encode` | RGB to JPEG, for `pack` |
@@ -39,10 +41,12 @@ mod error;
 mod format;
 mod geometry;
 mod jpeg;
+mod labels;
 mod library;
 mod limits;
 mod markers;
 mod memory;
+mod nearest;
 mod orientation;
 mod pixels;
 mod probe;
@@ -61,6 +65,7 @@ pub use error::{Error, LimitKind, TransformFault};
 pub use format::{Format, sniff};
 pub use geometry::{Geometry, Rect};
 pub use jpeg::check_entries;
+pub use labels::Labels;
 pub use limits::Limits;
 pub use memory::{scratch_bound, scratch_bytes};
 pub use orientation::Orientation;

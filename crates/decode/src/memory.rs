@@ -8,6 +8,7 @@ use crate::format::{Format, sniff};
 use crate::geometry::Geometry;
 use crate::jpeg;
 use crate::pixels::rgb_len;
+use crate::probe::{Info, probe};
 use crate::window::WindowOptions;
 
 /// Bytes at most for an image of that size (width, height) and encoded length in bytes, in any format, and `output` (width,
@@ -26,13 +27,16 @@ pub fn scratch_bound((width, height): (u32, u32), encoded: u64, output: (u32, u3
 /// this image: of most JPEGs the part that the geometry needs, by the header. Much less for large photographs.
 ///
 /// # Errors
-/// A header that is broken or not of the geometry's size.
+/// A header that is broken, not of the geometry's size, or beyond the limits.
 pub fn scratch_bytes(bytes: &[u8], geometry: &Geometry, options: &WindowOptions) -> Result<u64, Error> {
     let all = || Ok(scratch_bound(geometry.stored, bytes.len() as u64, geometry.size));
     if sniff(bytes) != Some(Format::Jpeg) {
+        let Info { width, height, .. } = probe(bytes, &options.limits)?;
+        geometry.check_stored((width, height))?;
         return all();
     }
     let Some(header) = jpeg::supported(Header::parse(bytes, &jpeg::unlimited()))? else { return all() };
+    options.limits.check(Format::Jpeg, header.width, header.height, 3)?;
     geometry.check_stored((header.width, header.height))?;
     let reduction = geometry.reduction(options.reducing_gap);
     let reduced = geometry.reduced(reduction);

@@ -76,9 +76,9 @@ impl Orientation {
         a
     }
 
-    /// Mirrors rows and columns of pixels `width` wide in place, as far as this orientation asks; does not exchange them.
-    pub(crate) fn mirror_in_place(self, width: u32, data: &mut [u8]) {
-        let stride = width as usize * 3;
+    /// Mirrors rows and columns of pixels of `C` bytes, `width` wide, in place, as far as this orientation asks; does not exchange them.
+    pub(crate) fn mirror_in_place<const C: usize>(self, width: u32, data: &mut [u8]) {
+        let stride = width as usize * C;
         if stride == 0 {
             return;
         }
@@ -90,20 +90,21 @@ impl Orientation {
         }
         if self.flip_x {
             for row in data.chunks_exact_mut(stride) {
-                row.as_chunks_mut::<3>().0.reverse();
+                row.as_chunks_mut::<C>().0.reverse();
             }
         }
     }
 
-    /// Writes stored pixels of `size` into `out` as this orientation shows them. Both have the same number of bytes.
-    pub(crate) fn write(self, (width, height): (u32, u32), stored: &[u8], out: &mut [u8]) {
+    /// Writes stored pixels of `size`, `C` bytes each, into `out` as this orientation shows them. Both have the same number
+    /// of bytes.
+    pub(crate) fn write<const C: usize>(self, (width, height): (u32, u32), stored: &[u8], out: &mut [u8]) {
         if !self.swap {
             out.copy_from_slice(stored);
-            return self.mirror_in_place(width, out);
+            return self.mirror_in_place::<C>(width, out);
         }
         let (width, height) = (width as usize, height as usize);
-        let (pixels, _) = stored.as_chunks::<3>();
-        for (v, row) in out.as_chunks_mut::<3>().0.chunks_exact_mut(height).enumerate() {
+        let (pixels, _) = stored.as_chunks::<C>();
+        for (v, row) in out.as_chunks_mut::<C>().0.chunks_exact_mut(height).enumerate() {
             let x = if self.flip_x { width - 1 - v } else { v };
             let column = pixels[x..].iter().step_by(width);
             if self.flip_y {
@@ -118,11 +119,11 @@ impl Orientation {
     pub(crate) fn apply(self, pixels: &mut Pixels) {
         if self.swap {
             let mut out = vec![0; pixels.data.len()];
-            self.write((pixels.width, pixels.height), &pixels.data, &mut out);
+            self.write::<3>((pixels.width, pixels.height), &pixels.data, &mut out);
             (pixels.width, pixels.height) = (pixels.height, pixels.width);
             pixels.data = out;
         } else {
-            self.mirror_in_place(pixels.width, &mut pixels.data);
+            self.mirror_in_place::<3>(pixels.width, &mut pixels.data);
         }
     }
 }

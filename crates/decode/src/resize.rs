@@ -4,6 +4,7 @@
 use crate::bilinear::Bilinear;
 use crate::error::Error;
 use crate::geometry::{Area, Rect};
+use crate::nearest::{Nearest, Place};
 use crate::pixels::{Pixels, PixelsRef, check_len};
 
 /// How pixels between pixels are made.
@@ -79,11 +80,17 @@ pub(crate) struct Source<'a> {
     pub(crate) area: Area,
 }
 
+impl Source<'_> {
+    fn place(&self) -> Place {
+        Place { rect: self.rect, view: self.view, area: self.area }
+    }
+}
+
 /// Resizes, and keeps its buffers from one image to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Resizer {
     bilinear: Bilinear,
-    columns: Vec<usize>,
+    nearest: Nearest,
 }
 
 impl Resizer {
@@ -99,41 +106,8 @@ impl Resizer {
         check_len(size.0, size.1, out.len())?;
         match filter {
             Filter::Bilinear => self.bilinear.resize(source, size, mirror, out),
-            Filter::Nearest => self.nearest(source, size, mirror, out),
+            Filter::Nearest => self.nearest.resize::<3>(source.pixels.data(), source.place(), size, mirror, out),
         }
         Ok(())
     }
-
-    fn nearest(&mut self, source: Source<'_>, (width, height): (u32, u32), mirror: Mirror, out: &mut [u8]) {
-        let Source { pixels, rect, view, area } = source;
-        let view = view.meet(rect);
-        let stride = pixels.width() as usize * 3;
-        let (columns, rows) = (view.left..view.left + view.width, view.top..view.top + view.height);
-        self.columns.clear();
-        self.columns.extend(nearest(width, area.left, area.width, columns).map(|x| 3 * (x - rect.left) as usize));
-        if mirror.across {
-            self.columns.reverse();
-        }
-        let rows = nearest(height, area.top, area.height, rows).map(|y| (y - rect.top) as usize);
-        for (i, y) in rows.enumerate() {
-            let i = if mirror.down { height as usize - 1 - i } else { i };
-            let out_row = &mut out[i * width as usize * 3..][..width as usize * 3];
-            let row = &pixels.data()[stride * y..][..stride];
-            for (o, &x) in out_row.as_chunks_mut::<3>().0.iter_mut().zip(&self.columns) {
-                o.copy_from_slice(&row[x..x + 3]);
-            }
-        }
-    }
-}
-
-/// The source pixels under the centres of `n` target pixels. Steps are summed, not multiplied, as PIL's nearest resize does:
-/// where a centre falls between two pixels, the rounding of the sum decides, and masks come out the same as there.
-fn nearest(n: u32, start: f64, length: f64, range: std::ops::Range<u32>) -> impl Iterator<Item = u32> {
-    let step = length / f64::from(n);
-    let (whole, mut at) = (start.floor(), start.fract() + step * 0.5);
-    (0..n).map(move |_| {
-        let pixel = (whole + at.floor()) as u32;
-        at += step;
-        pixel.clamp(range.start, range.end - 1)
-    })
 }

@@ -124,6 +124,11 @@ def photographs(table, ours, files, folder):
         table.add("RandomResizedCrop, Pillow", got, want, 0.0)
         want = np.asarray(cropped.resize((200, 224), Image.NEAREST))
         table.add("RandomResizedCrop, nearest, Pillow", ours("apply", "nearest", *request), want, 0.0)
+        for name, mask, options in [("palette", rgb.quantize(200), {}), ("4 bits", rgb.quantize(16), {"bits": 4})]:
+            mask.save(folder / "mask.png", **options)
+            want = np.asarray(mask.crop(box).resize((200, 224), Image.NEAREST))
+            got_map = ours("apply", "labels", *request[:-1], folder / "mask.png")
+            table.add(f"RandomResizedCrop, labels, {name}, Pillow", got_map, np.repeat(want[..., None], 3, -1), 0.0)
         if tv:
             tensor = torch.from_numpy(np.asarray(rgb).copy()).permute(2, 0, 1)
             want = tv.resized_crop(tensor, top, left, h, w, [224, 200], InterpolationMode.BILINEAR, antialias=True)

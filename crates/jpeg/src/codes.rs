@@ -1,9 +1,10 @@
 //! Optimal Huffman codes, and writing bits with them.
 
 use crate::huffman::Spec;
+use crate::symbols::{MAGNITUDE, Symbol, TABLES};
 
 /// How often each symbol occurs.
-pub(crate) struct Counts(pub [u64; 256]);
+pub(crate) struct Counts(pub [u32; 256]);
 
 /// A code made for one image.
 pub(crate) struct Code {
@@ -56,7 +57,7 @@ fn depths(counts: &Counts) -> Vec<(usize, usize)> {
     if leaves.len() == 1 {
         leaves.push((0, 0));
     }
-    let weight = |s: usize| counts.0.get(s).copied().unwrap_or(0).max(u64::from(s < 256));
+    let weight = |s: usize| u64::from(counts.0.get(s).copied().unwrap_or(0)).max(u64::from(s < 256));
     // Each tree: weight, and its leaves. Of equal weights the one with the higher symbols is taken first, so that 256
     // is among the deepest.
     let mut trees: Vec<(u64, Vec<usize>)> =
@@ -74,40 +75,72 @@ fn depths(counts: &Counts) -> Vec<(usize, usize)> {
 
 /// Entropy-coded data being written, with byte stuffing.
 pub(crate) struct Writer {
-    pub bytes: Vec<u8>,
+    bytes: Vec<u8>,
+    /// Of each symbol of each table: its code, moved up by the magnitude bits that follow it, and above bit 32 the length of
+    /// both.
+    codes: Box<[u64; TABLES << 8]>,
     held: u64,
     count: u32,
 }
 
 impl Writer {
-    /// A writer that appends to `bytes`.
-    pub(crate) fn new(bytes: Vec<u8>) -> Writer {
-        Writer { bytes, held: 0, count: 0 }
+    /// A writer that appends to `bytes`, with the codes of each table in turn.
+    pub(crate) fn new(bytes: Vec<u8>, tables: &[Code]) -> Writer {
+        let mut codes = Box::new([0; TABLES << 8]);
+        for (table, code) in tables.iter().enumerate().take(TABLES) {
+            for (symbol, &(bits, length)) in code.codes.iter().enumerate() {
+                // The low four bits of a symbol are the number of magnitude bits, in DC and AC tables alike.
+                let size = symbol as u64 & 15;
+                codes[table << 8 | symbol] = u64::from(bits) << size | (u64::from(length) + size) << 32;
+            }
+        }
+        Writer { bytes, codes, held: 0, count: 0 }
     }
 
-    /// Writes the code of `symbol`, then the `size` low bits of `magnitude`.
-    pub(crate) fn put(&mut self, code: &Code, symbol: u8, magnitude: u32, size: u32) {
-        let (bits, length) = code.codes[usize::from(symbol)];
-        self.bits(bits.into(), length.into());
-        self.bits(magnitude & ((1 << size) - 1), size);
+    /// Writes a symbol's code and its magnitude.
+    #[inline]
+    pub(crate) fn put(&mut self, symbol: Symbol) {
+        let code = self.codes[symbol as usize & ((TABLES << 8) - 1)];
+        self.bits(code as u32 | symbol >> MAGNITUDE, (code >> 32) as u32);
     }
 
+    /// Fewer than 32 bits are held between calls, and a code with its magnitude has at most 31.
+    #[inline]
     fn bits(&mut self, bits: u32, n: u32) {
         self.held = self.held << n | u64::from(bits);
         self.count += n;
-        while self.count >= 8 {
-            self.count -= 8;
-            let byte = (self.held >> self.count) as u8;
-            self.bytes.push(byte);
-            if byte == 0xff {
-                self.bytes.push(0);
-            }
+        if self.count >= 32 {
+            self.count -= 32;
+            self.word((self.held >> self.count) as u32);
         }
     }
 
-    /// Fills the last byte with ones.
-    pub(crate) fn finish(&mut self) {
+    /// Writes four bytes.
+    #[inline]
+    fn word(&mut self, word: u32) {
+        // Whether any byte is ff, that is, 0 in the complement.
+        let stuffed = (!word).wrapping_sub(0x0101_0101) & word & 0x8080_8080 != 0;
+        match stuffed {
+            false => self.bytes.extend_from_slice(&word.to_be_bytes()),
+            true => word.to_be_bytes().into_iter().for_each(|b| self.byte(b)),
+        }
+    }
+
+    fn byte(&mut self, byte: u8) {
+        self.bytes.push(byte);
+        if byte == 0xff {
+            self.bytes.push(0);
+        }
+    }
+
+    /// Fills the last byte with ones, and gives back what was written.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
         let n = (8 - self.count % 8) % 8;
         self.bits((1 << n) - 1, n);
+        while self.count >= 8 {
+            self.count -= 8;
+            self.byte((self.held >> self.count) as u8);
+        }
+        self.bytes
     }
 }

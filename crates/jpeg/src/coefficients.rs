@@ -1,6 +1,7 @@
 //! All scans of an image, sequential or progressive, into the coefficients of the whole image. This is the general way,
 //! simple and checked at each step; `entropy` is the fast one, for the common case.
 
+use crate::decoder::room;
 use crate::error::{Damage, Error, Feature, Result};
 use crate::header::{Header, Process};
 use crate::huffman::{Codes, Spec, extend};
@@ -26,6 +27,22 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
+    /// Those of an image's components; empty ones for those that it does not have.
+    pub(crate) fn of(header: &Header) -> [Grid; 3] {
+        let (across, down) = header.mcus();
+        let (max_h, max_v) = header.max_sampling();
+        let (mut grids, mut first) = ([Grid::default(); 3], 0);
+        for (grid, c) in grids.iter_mut().zip(header.components()) {
+            let (h, v) = (u32::from(c.h), u32::from(c.v));
+            let padded = ((across * h) as usize, (down * v) as usize);
+            let blocks = ((header.width * h).div_ceil(8 * max_h), (header.height * v).div_ceil(8 * max_v));
+            let blocks = (blocks.0 as usize, blocks.1 as usize);
+            *grid = Grid { padded, blocks, first, h: h as usize, v: v as usize };
+            first += padded.0 * padded.1;
+        }
+        grids
+    }
+
     /// Index of a block.
     pub(crate) fn index(&self, x: usize, y: usize) -> usize {
         self.first + y * self.padded.0 + x
@@ -148,7 +165,7 @@ impl Coefficients {
         let mut scan = *first;
         loop {
             progress.admit(&header, &scan)?;
-            plain.fill(reader.jpeg, scan.data);
+            plain.fill(reader.jpeg, scan.data, self.pieces(&header, &scan));
             self.scan(&reader, &scan, plain)?;
             let done = header.process == Process::Sequential && progress.is_complete();
             if done {
@@ -170,19 +187,27 @@ impl Coefficients {
     }
 
     fn make_room(&mut self, header: &Header) {
-        let (across, down) = header.mcus();
-        let (max_h, max_v) = header.max_sampling();
-        let mut first = 0;
-        for (grid, c) in self.grids.iter_mut().zip(header.components()) {
-            let (h, v) = (u32::from(c.h), u32::from(c.v));
-            let padded = ((across * h) as usize, (down * v) as usize);
-            let blocks = ((header.width * h).div_ceil(8 * max_h), (header.height * v).div_ceil(8 * max_v));
-            let blocks = (blocks.0 as usize, blocks.1 as usize);
-            *grid = Grid { padded, blocks, first, h: h as usize, v: v as usize };
-            first += padded.0 * padded.1;
+        self.grids = Grid::of(header);
+        let blocks: usize = self.grids.iter().map(|g| g.padded.0 * g.padded.1).sum();
+        room(&mut self.values, blocks * 64);
+        self.values.fill(0);
+    }
+
+    /// MCUs of a scan across and down: blocks, where it is of one component.
+    fn mcus(&self, header: &Header, scan: &Scan) -> (usize, usize) {
+        match scan.components() {
+            [one] => self.grids[one.index].blocks,
+            _ => (header.mcus().0 as usize, header.mcus().1 as usize),
         }
-        self.values.clear();
-        self.values.resize(first * 64, 0);
+    }
+
+    /// Pieces of a scan between restart markers.
+    fn pieces(&self, header: &Header, scan: &Scan) -> u64 {
+        let (across, down) = self.mcus(header, scan);
+        match scan.restart_interval {
+            0 => 1,
+            n => (across as u64 * down as u64).div_ceil(n.into()),
+        }
     }
 
     /// Bytes of memory held.
@@ -216,10 +241,7 @@ impl Coefficients {
             let grid = self.grids[scan.components().get(i).map_or(0, |c| c.index)];
             (grid, if scan.components().len() == 1 { (1, 1) } else { (grid.h, grid.v) })
         });
-        let (across, down) = match scan.components() {
-            [_] => (parts[0].0.blocks.0, parts[0].0.blocks.1),
-            _ => (header.mcus().0 as usize, header.mcus().1 as usize),
-        };
+        let (across, down) = self.mcus(header, scan);
         let interval = if scan.restart_interval == 0 { usize::MAX } else { scan.restart_interval as usize };
         let data = |p: &Piece| Bits::new(&plain.bytes()[p.start..p.end]);
         let mut piece = 0;
@@ -256,17 +278,16 @@ impl Coefficients {
 
     /// Finds out of each block how much of it is 0.
     pub(crate) fn find_last(&mut self) {
-        self.last.clear();
-        self.last.extend(self.values.as_chunks::<64>().0.iter().map(|block| {
+        room(&mut self.last, self.values.len() / 64);
+        for (last, block) in self.last.iter_mut().zip(self.values.as_chunks::<64>().0) {
             let zero = |values: &[i16]| values.iter().fold(0, |a, &v| a | v) == 0;
-            let [top @ .., _, _, _, _] = block.as_chunks::<8>().0 else { return 63 };
-            let corner = top.iter().all(|row| zero(&row[4..])) && zero(&block[32..]);
-            match corner {
+            let corner = block[..32].as_chunks::<8>().0.iter().all(|row| zero(&row[4..])) && zero(&block[32..]);
+            *last = match corner {
                 true if zero(&block[1..]) => 0,
                 true => QUARTER,
                 false => 63,
-            }
-        }));
+            };
+        }
     }
 
     /// A row of a component's blocks.

@@ -3,10 +3,10 @@
 use crate::coefficients::Coefficients;
 use crate::entries;
 use crate::error::Result;
-use crate::header::{Header, Limits, Process};
+use crate::header::{Header, Limits};
 use crate::huffman::Memory;
 use crate::layout::{Layout, Request};
-use crate::plain::Plain;
+use crate::plain::{self, Plain};
 use crate::raster::{self, Raster};
 use crate::reader::{Reader, Scan};
 use crate::sequential::{Shape, Walk};
@@ -35,7 +35,7 @@ pub struct Decoder {
     pub(crate) last: Vec<u8>,
     pub(crate) starts: Vec<Walk>,
     pub(crate) raster: Raster,
-    whole: Coefficients,
+    pub(crate) whole: Coefficients,
 }
 
 /// What the processor can do, and may.
@@ -160,11 +160,7 @@ impl Decoder {
         let (width, height) = (layout.rect.width, layout.rect.height);
         let outcome = |path, entries_rejected| Outcome { width, height, path, entries_rejected };
 
-        let shape = match reader.header.process {
-            Process::Sequential => Shape::new(&reader, &scan, &mut self.memory)?,
-            Process::Progressive => None,
-        };
-        let Some(shape) = shape else {
+        let Some(shape) = Shape::new(&reader, &scan, &mut self.memory)? else {
             self.scans(reader, &scan, request, out, stride)?;
             return Ok(outcome(Path::Scans, entries.is_some()));
         };
@@ -178,7 +174,7 @@ impl Decoder {
                 return Ok(outcome(Path::Entries, false));
             }
         }
-        self.plain.fill(jpeg, scan.data);
+        self.plain.fill(jpeg, scan.data, shape.pieces());
         if let Some(step) = self.restarts(&target) {
             self.groups(&target, step, false, out, stride).map_err(|f| f.error(&reader.header, &self.plain))?;
             return Ok(outcome(Path::Restarts, entries.is_some()));
@@ -193,11 +189,20 @@ impl Decoder {
     /// As [`Decoder::decode`], for the rectangle.
     pub fn scratch_bytes(header: &Header, request: &Request, jpeg_bytes: usize) -> Result<usize> {
         let layout = Layout::new(header, &[None; 3], request)?;
-        let rows = match header.process {
-            Process::Sequential => 2 * MAX_STEP.min(layout.mcus.1) as usize,
-            Process::Progressive => layout.mcus.1 as usize + 1,
+        let (across, down) = (u64::from(layout.mcus.0), u64::from(layout.mcus.1));
+        let blocks = layout.row_blocks();
+        let (blocks, starts, pieces) = match header.one_scan {
+            true => {
+                let interval = if header.restart_interval == 0 { u64::MAX } else { header.restart_interval.into() };
+                let pieces = (across * down).div_ceil(interval);
+                (2 * MAX_STEP.min(layout.mcus.1) as usize * blocks, down, pieces)
+            }
+            // Scans may have restart intervals of their own, down to a block.
+            false => (down as usize * blocks, 0, down * blocks as u64),
         };
-        Ok(raster::bytes(&layout) + rows * layout.row_blocks() * (64 * 2 + 1) + jpeg_bytes + FIXED_SCRATCH)
+        let coefs = blocks * (64 * 2 + 1) + 2 * 64 * 2;
+        let starts = starts as usize * size_of::<Walk>();
+        Ok(raster::bytes(&layout) + coefs + starts + plain::bytes(jpeg_bytes, pieces) + Memory::BYTES)
     }
 
     /// Bytes of memory that this decoder holds now.
@@ -240,5 +245,11 @@ impl Decoder {
     }
 }
 
-/// Memory that does not depend on the image: tables, slack.
-const FIXED_SCRATCH: usize = 16 * (4 * 2048 + 2048) + 4096;
+/// Makes `buffer` that long; what is in it is unspecified. Where it has to grow, the old one goes first.
+pub(crate) fn room<T: Copy + Default>(buffer: &mut Vec<T>, len: usize) {
+    if buffer.capacity() < len {
+        *buffer = Vec::new();
+        *buffer = vec![T::default(); len];
+    }
+    buffer.resize(len, T::default());
+}

@@ -29,9 +29,9 @@
 //! ([`default_step`]): finer costs more bytes than it saves time, coarser makes a crop decode rows that it does not need,
 //! and both keep two groups in reach, which are decoded in one loop.
 
-use crate::decoder::{Decoder, MAX_STEP};
+use crate::decoder::{Decoder, MAX_STEP, room};
 use crate::error::Result;
-use crate::header::{Header, Process};
+use crate::header::Header;
 use crate::plain::Plain;
 use crate::reader::{Reader, Scan};
 use crate::sequential::{Course, Fall, Shape, Walk, predict};
@@ -58,15 +58,11 @@ pub fn default_step(header: &Header) -> u32 {
 pub fn find(jpeg: &[u8], step: u32, decoder: &mut Decoder, payload: &mut Vec<u8>) -> Result<()> {
     assert!((1..=MAX_STEP).contains(&step), "1 to {MAX_STEP} MCU rows from entry to entry");
     let (reader, scan) = Reader::start(jpeg, decoder.limits())?;
-    if reader.header.process == Process::Progressive {
-        return Ok(());
-    }
     let Some(shape) = Shape::new(&reader, &scan, &mut decoder.memory)? else { return Ok(()) };
     let Decoder { features, memory, plain, coefs, last, .. } = decoder;
-    plain.fill(jpeg, scan.data);
-    coefs.resize(shape.coefs(1).max(coefs.len()), 0);
-    last.resize(shape.row_blocks().max(last.len()), 0);
-    let coefs = &mut coefs[..shape.coefs(1)];
+    plain.fill(jpeg, scan.data, shape.pieces());
+    room(coefs, shape.coefs(1));
+    room(last, shape.row_blocks());
     let components = reader.header.components().len();
     let start = payload.len();
     let fits = plain.stored_end() < (u32::MAX / 8) as usize && shape.mcus.1 > step;
@@ -198,6 +194,7 @@ pub(crate) fn locate(
     let first = (layout.mcu_rows.start / step) as usize;
     let end = (layout.mcu_rows.end.div_ceil(step) as usize + 1).min(payload.groups);
     starts.clear();
+    starts.reserve_exact(end - first);
     let head = match first {
         0 => Entry { bit: scan.data * 8, predictors: [0; 3] },
         _ => payload.get(first),
@@ -206,7 +203,7 @@ pub(crate) fn locate(
     if byte < scan.data || byte >= jpeg.len() || (byte > scan.data && jpeg[byte - 1] == 0xff && jpeg[byte] == 0) {
         return None;
     }
-    plain.begin(byte);
+    plain.begin(jpeg, byte, shape.pieces());
     let across = u64::from(shape.mcus.0);
     // The bytes that a start's cursor holds come once all data are there.
     let walk = |group: usize, plain: &Plain, held: usize, entry: &Entry| {

@@ -55,6 +55,9 @@ pub enum Error {
         /// What was found there.
         damage: Damage,
     },
+    /// What was written anew, read again, is not the same picture.
+    #[error("the re-laid-out JPEG does not hold the same coefficients; keep the original, and report this as a fault")]
+    Relayout,
     /// The rectangle asked for is empty or not inside the image.
     #[error("rectangle {width}x{height} at ({x}, {y}) is empty or outside the {image_width}x{image_height} image")]
     Rectangle {

@@ -72,6 +72,9 @@ pub struct Header {
     pub process: Process,
     /// What the components mean.
     pub color: Color,
+    /// Whether all components come in one sequential scan, in order: only such an image has entry points, others are
+    /// decoded by way of all of their coefficients.
+    pub one_scan: bool,
     /// MCUs from a restart marker to the next one, in the first scan; 0 if there are none.
     pub restart_interval: u32,
     pub(crate) components: [Component; 3],
@@ -173,7 +176,7 @@ impl Frame {
             _ => Color::YCbCr,
         };
         let Frame { width, height, process, components, .. } = *self;
-        let header = Header { width, height, process, color, restart_interval: 0, components };
+        let header = Header { width, height, process, color, one_scan: false, restart_interval: 0, components };
         let (h, v) = header.max_sampling();
         let divides = |c: &Component| h % u32::from(c.h) == 0 && v % u32::from(c.v) == 0;
         // T.81 allows ten blocks in an MCU.

@@ -209,6 +209,9 @@ struct Slot {
 const SLOTS: usize = 16;
 
 impl Memory {
+    /// Bytes that are held at most.
+    pub(crate) const BYTES: usize = SLOTS * (size_of::<Slot>() + 256 + size_of::<[u32; 1 << LOOK]>());
+
     pub(crate) fn new() -> Memory {
         Memory { slots: Vec::new(), clock: 0 }
     }
@@ -219,6 +222,7 @@ impl Memory {
         let same = |s: &Slot| s.class == class && s.counts == *spec.counts && s.symbols == spec.symbols;
         let index = self.slots.iter().position(same).unwrap_or_else(|| {
             let index = if self.slots.len() < SLOTS {
+                self.slots.reserve_exact(SLOTS - self.slots.len());
                 let symbols = Vec::with_capacity(256);
                 self.slots.push(Slot { class, counts: [0; 16], symbols, used: 0, table: Table::new() });
                 self.slots.len() - 1

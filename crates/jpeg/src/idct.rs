@@ -86,7 +86,7 @@ pub(crate) fn row(avx2: bool, plane: &Plane, blocks: &Blocks<'_>, out: &mut [u8]
         return unsafe {
             match plane.block {
                 8 => crate::idct_avx2::row(plane, blocks, out, stride),
-                _ => crate::idct_avx2::reduced_row(plane, blocks, out, stride),
+                _ => crate::reduced_avx2::row(plane, blocks, out, stride),
             }
         };
     }

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use crate::idct::{Blocks, CONST_BITS, PASS1_BITS, QUARTER, fix::*, flat, row_portable};
+use crate::idct::{Blocks, CONST_BITS, PASS1_BITS, QUARTER, fix::*, flat};
 use crate::layout::Plane;
 
 /// As [`crate::idct::row`], for blocks of 8×8 samples.
@@ -39,12 +39,6 @@ pub(crate) fn row(plane: &Plane, blocks: &Blocks<'_>, out: &mut [u8], stride: us
     }
 }
 
-/// As [`crate::idct::row`], for smaller blocks.
-#[target_feature(enable = "avx2")]
-pub(crate) fn reduced_row(plane: &Plane, blocks: &Blocks<'_>, out: &mut [u8], stride: usize) {
-    row_portable(plane, blocks, out, stride);
-}
-
 /// Two rows of 16 samples in each register.
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -76,29 +70,29 @@ fn factors(a: i32, b: i32) -> __m256i {
 }
 
 /// 32-bit sums for the lower and the upper four of eight columns.
-type Wide = [__m256i; 2];
+pub(crate) type Wide = [__m256i; 2];
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn zip(a: __m256i, b: __m256i) -> Wide {
+pub(crate) fn zip(a: __m256i, b: __m256i) -> Wide {
     [_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b)]
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn dot(pairs: Wide, a: i32, b: i32) -> Wide {
+pub(crate) fn dot(pairs: Wide, a: i32, b: i32) -> Wide {
     pairs.map(|p| _mm256_madd_epi16(p, factors(a, b)))
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn add(a: Wide, b: Wide) -> Wide {
+pub(crate) fn add(a: Wide, b: Wide) -> Wide {
     [_mm256_add_epi32(a[0], b[0]), _mm256_add_epi32(a[1], b[1])]
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn sub(a: Wide, b: Wide) -> Wide {
+pub(crate) fn sub(a: Wide, b: Wide) -> Wide {
     [_mm256_sub_epi32(a[0], b[0]), _mm256_sub_epi32(a[1], b[1])]
 }
 

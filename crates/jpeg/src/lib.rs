@@ -19,7 +19,7 @@
 //! | `raster` | rows of blocks to rows of pixels |
 //! | `strips` | images of one sequential scan, a few rows at a time |
 //! | `decoder` | all of these, in reused memory |
-//! | `relayout`, `codes` | the same coefficients in the best layout |
+//! | `relayout`, `symbols`, `codes` | the same coefficients in the best layout |
 //!
 //! `unsafe` is confined to `entropy`, where the loop's bounds are checked once a block, and to `*_avx2`.
 
@@ -42,15 +42,18 @@ mod plain;
 mod progression;
 mod raster;
 mod reader;
+#[cfg(target_arch = "x86_64")]
+mod reduced_avx2;
 mod relayout;
 mod segments;
 mod sequential;
 mod standard;
 mod strips;
+mod symbols;
 mod upsample;
 
 pub use decoder::{Decoder, Outcome, Path};
 pub use error::{Damage, Error, Feature, Result};
 pub use header::{Color, Component, Header, Limits, Process};
 pub use layout::{Rect, Request, Scale};
-pub use relayout::relayout;
+pub use relayout::{Relaid, relayout};

@@ -23,14 +23,34 @@ pub(crate) struct Piece {
 pub(crate) struct Plain {
     bytes: Vec<u8>,
     pieces: Vec<Piece>,
+    most: usize,
     next: usize,
 }
 
+/// Empties `buffer`, which then has room for `len`.
+fn clear<T>(buffer: &mut Vec<T>, len: usize) {
+    buffer.clear();
+    if buffer.capacity() < len {
+        // The old one goes first.
+        *buffer = Vec::new();
+        buffer.reserve_exact(len);
+    }
+}
+
+/// Bytes that data of that many stored bytes in so many pieces take at most.
+pub(crate) fn bytes(stored: usize, pieces: u64) -> usize {
+    stored + SLACK + pieces.clamp(1, stored as u64 / 2 + 1) as usize * size_of::<Piece>()
+}
+
 impl Plain {
-    /// Starts anew, with data stored from byte `from` of the image.
-    pub(crate) fn begin(&mut self, from: usize) {
-        self.bytes.clear();
-        self.pieces.clear();
+    /// Starts anew, with data stored from byte `from` of the image, in `pieces` pieces at most: at one restart marker more
+    /// they end. Room is made for all that can come, so that it need not grow.
+    pub(crate) fn begin(&mut self, jpeg: &[u8], from: usize, pieces: u64) {
+        let stored = jpeg.len().saturating_sub(from);
+        // A piece has a marker of two bytes before it.
+        self.most = pieces.clamp(1, stored as u64 / 2 + 1) as usize;
+        clear(&mut self.bytes, stored + SLACK);
+        clear(&mut self.pieces, self.most);
         self.pieces.push(Piece { start: 0, end: 0, stored: from, restart: None });
         self.next = from;
     }
@@ -54,7 +74,7 @@ impl Plain {
                     self.bytes.push(0xff);
                     at = run + 2;
                 }
-                Some(&m @ 0xd0..=0xd7) => {
+                Some(&m @ 0xd0..=0xd7) if self.pieces.len() < self.most => {
                     self.close();
                     let start = self.bytes.len();
                     self.pieces.push(Piece { start, end: start, stored: run + 2, restart: Some(m & 7) });
@@ -84,9 +104,9 @@ impl Plain {
         }
     }
 
-    /// All of a scan whose data start at byte `from`.
-    pub(crate) fn fill(&mut self, jpeg: &[u8], from: usize) {
-        self.begin(from);
+    /// All of a scan whose data start at byte `from`, in `pieces` pieces at most.
+    pub(crate) fn fill(&mut self, jpeg: &[u8], from: usize, pieces: u64) {
+        self.begin(jpeg, from, pieces);
         self.extend(jpeg, jpeg.len());
         self.finish();
     }
@@ -108,6 +128,6 @@ impl Plain {
 
     /// Bytes of memory held.
     pub(crate) fn capacity(&self) -> usize {
-        self.bytes.capacity()
+        self.bytes.capacity() + self.pieces.capacity() * size_of::<Piece>()
     }
 }

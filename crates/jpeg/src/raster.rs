@@ -1,6 +1,7 @@
 //! Rows of blocks in, rows of pixels out, through a window of samples a few rows high.
 
 use crate::color;
+use crate::decoder::room;
 use crate::header::Color;
 use crate::idct::{self, Blocks};
 use crate::layout::{Layout, Plane, Upsample};
@@ -64,8 +65,8 @@ impl Raster {
             window.start = layout.mcu_rows.start * plane.rows_per_mcu();
             window.end = window.start;
             window.column = plane.block_columns().start * plane.block;
-            window.samples.resize(window_rows(plane, layout) * window.stride, 0);
-            window.row.resize(row_length(plane), 0);
+            room(&mut window.samples, window_rows(plane, layout) * window.stride);
+            room(&mut window.row, row_length(plane));
         }
     }
 

@@ -66,6 +66,7 @@ impl<'a> Reader<'a> {
                 height: 0,
                 process: Process::Sequential,
                 color: Color::Grey,
+                one_scan: false,
                 restart_interval: 0,
                 components: [Component::default(); 3],
             },
@@ -94,6 +95,8 @@ impl<'a> Reader<'a> {
                     reader.header = frame.header(jfif, adobe)?;
                     reader.header.restart_interval = reader.restart_interval;
                     let scan = reader.scan(&s)?;
+                    let in_order = scan.components().iter().map(|c| c.index).eq(0..reader.header.components().len());
+                    reader.header.one_scan = in_order && reader.header.process == Process::Sequential;
                     return Ok((reader, scan));
                 }
                 _ => reader.tables(&s)?,

@@ -1,111 +1,61 @@
 //! Lossless re-layout: the same coefficients in one sequential scan, with the best codes and without metadata.
 
 use crate::codes::{Code, Counts, Writer};
-use crate::coefficients::Coefficients;
 use crate::decoder::Decoder;
-use crate::error::{Error, Feature, Result};
+use crate::error::{Error, Result};
 use crate::header::Header;
-use crate::reader::Reader;
 use crate::segments::{self, APP0, APP1, APP14, DHT, DQT, EOI, SOI, SOS};
 use crate::standard::ZIGZAG;
+use crate::symbols::{Symbols, table};
+
+/// An image in its new layout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Relaid {
+    /// The new image.
+    pub jpeg: Vec<u8>,
+    /// Whether the original held its coefficients in several scans (progressive, or a scan for each component), so that it
+    /// had no entry points: the new image has.
+    pub opened: bool,
+}
 
 /// Writes `jpeg` anew as one sequential scan of all components with optimal Huffman tables and no restart markers.
-/// Coefficients and quantisation tables stay as they are, so the pixels do. Of the metadata only what changes the picture
-/// is kept: JFIF, Adobe, and an EXIF segment with nothing but the orientation, if that is not the usual one.
+/// Coefficients and quantisation tables stay as they are, so the pixels do: the result is read again and compared before
+/// it is returned. Of the metadata only what changes the picture is kept: JFIF, Adobe, and an EXIF segment with nothing
+/// but the orientation, if that is not the usual one.
 ///
-/// The result is smaller for almost all images, but not always: compare.
+/// A sequential image almost always becomes smaller, a progressive one mostly larger: compare.
 ///
 /// # Errors
-/// What is wrong with the image, and [`Error::Unsupported`] for what a sequential scan of 8-bit samples cannot hold.
-pub fn relayout(jpeg: &[u8], decoder: &mut Decoder) -> Result<Vec<u8>> {
-    let (reader, scan) = Reader::start(jpeg, decoder.limits())?;
-    let header = reader.header;
-    let mut coefficients = Coefficients::default();
-    let quant = coefficients.read(reader, &scan, &mut decoder.plain)?;
+/// What is wrong with the image; [`Error::Unsupported`] for what a sequential scan of 8-bit samples cannot hold;
+/// [`Error::Relayout`] if the comparison fails.
+pub fn relayout(jpeg: &[u8], decoder: &mut Decoder) -> Result<Relaid> {
+    let symbols = Symbols::read(jpeg, decoder)?;
+    let header = &symbols.header;
+    // No table of colour where there is none.
+    let tables = 2 * header.components().len().min(2);
+    let codes: Vec<Code> = symbols.counts[..tables].iter().map(|c| Code::new(&Counts(*c))).collect();
 
-    let mut counts = [[Counts([0; 256]), Counts([0; 256])], [Counts([0; 256]), Counts([0; 256])]];
-    symbols(&header, &coefficients, |table, class, symbol, _, _| {
-        counts[table][class].0[usize::from(symbol)] += 1;
-    })?;
-    let codes = counts.map(|classes| classes.map(|c| Code::new(&c)));
-
-    let mut out = vec![0xff, SOI];
+    let mut out = Vec::with_capacity(jpeg.len() + 1024);
+    out.extend([0xff, SOI]);
     metadata(jpeg, &mut out)?;
-    frame(&header, &quant, &mut out);
-    let tables = header.components().len().min(2);
-    for (table, classes) in codes.iter().enumerate().take(tables) {
-        for (class, code) in classes.iter().enumerate() {
-            let head = [(class << 4 | table) as u8];
-            segment(&mut out, DHT, &[&head, &code.lengths, &code.symbols]);
-        }
+    frame(header, &symbols.quant, &mut out);
+    for (i, code) in codes.iter().enumerate() {
+        let (class, number) = (i & 1, i >> 1);
+        segment(&mut out, DHT, &[&[(class << 4 | number) as u8], &code.lengths, &code.symbols]);
     }
     let n = header.components().len();
     let parts: Vec<u8> =
         header.components().iter().enumerate().flat_map(|(i, c)| [c.id, 0x11 * table(i) as u8]).collect();
     segment(&mut out, SOS, &[&[n as u8], &parts, &[0, 63, 0]]);
-    let mut writer = Writer::new(out);
-    symbols(&header, &coefficients, |table, class, symbol, magnitude, size| {
-        writer.put(&codes[table][class], symbol, magnitude, size);
-    })?;
-    writer.finish();
-    writer.bytes.extend([0xff, EOI]);
-    Ok(writer.bytes)
-}
+    let mut writer = Writer::new(out, &codes);
+    symbols.all.iter().for_each(|&symbol| writer.put(symbol));
+    let mut out = writer.finish();
+    out.extend([0xff, EOI]);
 
-/// Number of the tables of a component: the first has its own.
-fn table(component: usize) -> usize {
-    usize::from(component > 0)
-}
-
-/// Calls `put` with table, class (0 DC, 1 AC), symbol, magnitude and its size in bits, for all that the scan holds.
-fn symbols(
-    header: &Header,
-    coefficients: &Coefficients,
-    mut put: impl FnMut(usize, usize, u8, u32, u32),
-) -> Result<()> {
-    let (across, down) = header.mcus();
-    let (mut predictors, blocks) = ([0i16; 3], coefficients.values.as_chunks::<64>().0);
-    let fits = |size: u32, most: u32| if size > most { Err(Error::Unsupported(Feature::Range)) } else { Ok(()) };
-    for (y, x) in (0..down as usize).flat_map(|y| (0..across as usize).map(move |x| (y, x))) {
-        for (i, grid) in coefficients.grids.iter().enumerate().take(header.components().len()) {
-            for (v, h) in (0..grid.v).flat_map(|v| (0..grid.h).map(move |h| (v, h))) {
-                let (x, y) = (x * grid.h + h, y * grid.v + v);
-                // A block that only fills the MCU costs least as a repetition of the one before.
-                let shown = x < grid.blocks.0 && y < grid.blocks.1;
-                let block = if shown { &blocks[grid.index(x, y)] } else { &[0; 64] };
-                let dc = if shown { block[0] } else { predictors[i] };
-                let (magnitude, size) = coded(i32::from(dc) - i32::from(predictors[i]));
-                fits(size, 11)?;
-                put(table(i), 0, size as u8, magnitude, size);
-                predictors[i] = dc;
-                let mut run = 0;
-                for &natural in &ZIGZAG[1..] {
-                    let value = block[usize::from(natural)];
-                    if value == 0 {
-                        run += 1;
-                        continue;
-                    }
-                    for _ in 0..run / 16 {
-                        put(table(i), 1, 0xf0, 0, 0);
-                    }
-                    let (magnitude, size) = coded(value.into());
-                    fits(size, 10)?;
-                    put(table(i), 1, (run % 16) << 4 | size as u8, magnitude, size);
-                    run = 0;
-                }
-                if run > 0 {
-                    put(table(i), 1, 0, 0, 0);
-                }
-            }
-        }
+    match Symbols::read(&out, decoder)? == symbols {
+        true => Ok(Relaid { jpeg: out, opened: symbols.several_scans }),
+        false => Err(Error::Relayout),
     }
-    Ok(())
-}
-
-/// Magnitude bits of a value, and how many there are (T.81, F.1.2.1).
-fn coded(value: i32) -> (u32, u32) {
-    let size = 32 - value.unsigned_abs().leading_zeros();
-    ((if value < 0 { value - 1 } else { value }) as u32, size)
 }
 
 fn segment(out: &mut Vec<u8>, marker: u8, parts: &[&[u8]]) {
@@ -197,7 +147,9 @@ fn exif_orientation(body: &[u8]) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coefficients::Coefficients;
     use crate::plain::Plain;
+    use crate::reader::Reader;
 
     type Image = (Header, [Option<[u16; 64]>; 3], Coefficients);
 
@@ -238,7 +190,7 @@ mod tests {
                     continue;
                 }
                 let jpeg = std::fs::read(&path).unwrap();
-                let Ok(again) = relayout(&jpeg, &mut decoder) else { continue };
+                let Ok(Relaid { jpeg: again, .. }) = relayout(&jpeg, &mut decoder) else { continue };
                 let (header, quant, a) = coefficients(&jpeg).unwrap();
                 let (_, quant_again, b) = coefficients(&again).unwrap();
                 let n = header.components().len();

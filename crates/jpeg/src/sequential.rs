@@ -24,12 +24,10 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The shape of `scan`, which must hold all components of the frame. Components that the scan names in another order
-    /// than the frame are refused as `None`: the planes would be mixed up.
+    /// The shape of an image's first scan; `None` if there are more.
     pub(crate) fn new(reader: &Reader<'_>, scan: &Scan, memory: &mut Memory) -> Result<Option<Shape>> {
         let components = reader.header.components();
-        let in_order = scan.components().iter().map(|c| c.index).eq(0..components.len());
-        if !in_order {
+        if !reader.header.one_scan {
             return Ok(None);
         }
         let mut shape = Shape {
@@ -57,6 +55,11 @@ impl Shape {
     /// Blocks in a row of MCUs.
     pub(crate) fn row_blocks(&self) -> usize {
         self.mcus.0 as usize * self.count
+    }
+
+    /// Pieces between restart markers.
+    pub(crate) fn pieces(&self) -> u64 {
+        (u64::from(self.mcus.0) * u64::from(self.mcus.1)).div_ceil(self.interval)
     }
 
     /// Coefficients to hold `rows` rows of MCUs, and what the entropy decoder needs beside.

@@ -1,6 +1,6 @@
 //! Images of one sequential scan: rows of MCUs from wherever they can be entered, and on to pixels, a few rows at a time.
 
-use crate::decoder::{Decoder, Features, MAX_STEP};
+use crate::decoder::{Decoder, Features, MAX_STEP, room};
 use crate::error::Damage;
 use crate::header::Header;
 use crate::idct::Blocks;
@@ -33,6 +33,7 @@ impl Decoder {
             return None;
         }
         self.starts.clear();
+        self.starts.reserve_exact(groups);
         self.starts.extend(
             (0..)
                 .zip(self.plain.pieces())
@@ -53,9 +54,10 @@ impl Decoder {
     ) -> Result<(), Fall> {
         let Target { header, layout, shape } = *target;
         let across = u64::from(shape.mcus.0);
-        let (half, half_blocks) = (shape.coefs(step as usize), step as usize * shape.row_blocks());
-        self.coefs.resize(2 * half, 0);
-        self.last.resize(2 * half_blocks, 0);
+        let most = step.min(shape.mcus.1) as usize;
+        let (half, half_blocks) = (shape.coefs(most), most * shape.row_blocks());
+        room(&mut self.coefs, 2 * half);
+        room(&mut self.last, 2 * half_blocks);
         self.raster.begin(layout);
         let Decoder { features, memory, plain, coefs, last, starts, raster, .. } = self;
         shape.with_tables(memory, |tables| {
@@ -117,11 +119,10 @@ impl Decoder {
     /// Decodes from the scan's start up to the last row of MCUs needed.
     pub(crate) fn rows(&mut self, target: &Target<'_>, out: &mut [u8], stride: usize) -> Result<(), Fall> {
         let Target { header, layout, shape } = *target;
-        self.coefs.resize(shape.coefs(1).max(self.coefs.len()), 0);
-        self.last.resize(shape.row_blocks().max(self.last.len()), 0);
+        room(&mut self.coefs, shape.coefs(1));
+        room(&mut self.last, shape.row_blocks());
         self.raster.begin(layout);
         let Decoder { features, memory, plain, coefs, last, raster, .. } = self;
-        let coefs = &mut coefs[..shape.coefs(1)];
         shape.with_tables(memory, |tables| {
             let course = Course { shape, plain, tables, fast: features.bmi2 };
             let mut walk = Walk::at(shape, plain, 0, 0, 0, [0; 3]);

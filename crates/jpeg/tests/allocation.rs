@@ -61,8 +61,4 @@ fn decoding_allocates_nothing_in_steady_state() {
     assert!(before > 0);
     round(&mut decoder);
     assert_eq!(COUNT.load(Ordering::Relaxed) - before, 0, "allocations");
-    for (_, header, _) in &images {
-        let bytes = Decoder::scratch_bytes(header, &Request::default(), 20_000).unwrap();
-        assert!(bytes > 0);
-    }
 }

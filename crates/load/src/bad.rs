@@ -55,6 +55,20 @@ pub enum Fault {
     /// The record has no image.
     #[error("it has no image")]
     NoImage,
+    /// The record has no label map.
+    #[error("`{feature}` holds no label map")]
+    NoMask {
+        /// The feature.
+        feature: String,
+    },
+    /// Its label map.
+    #[error("`{feature}`: {source}")]
+    Mask {
+        /// The feature.
+        feature: String,
+        /// What is wrong with it.
+        source: shardtool_decode::Error,
+    },
     /// Raw pixels without their size.
     #[error("its pixels are stored raw, but `{feature}` does not say how many")]
     RawSize {

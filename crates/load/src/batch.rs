@@ -35,24 +35,35 @@ pub(crate) struct RowOut {
     pub(crate) record: Option<Record>,
 }
 
+/// Where the pixels of one row are written; empty where the batch has none of the kind.
+#[derive(Default)]
+pub(crate) struct RowPixels<'a> {
+    /// `[H, W, 3]`.
+    pub(crate) image: Option<RowMut<'a>>,
+    /// `[H, W]`.
+    pub(crate) mask: Option<RowMut<'a>>,
+}
+
 /// Memory of a batch, used again and again.
 pub(crate) struct Memory {
-    rows: Option<Rows>,
+    images: Option<Rows>,
+    masks: Option<Rows>,
     outs: Box<[Mutex<RowOut>]>,
     plan: Vec<Row>,
     _live: Live,
 }
 
 impl Memory {
-    /// Memory for `n` rows; `pixels` and the bytes of a row where the batch has images.
-    pub(crate) fn new(n: usize, columns: &[Column], pixels: Option<(Box<dyn BatchBuffer>, usize)>) -> Self {
-        let live = Live::new(pixels.as_ref().map_or(0, |(buffer, _)| buffer.len() as u64));
+    /// Memory for `n` rows; images and masks where the batch has any.
+    pub(crate) fn new(n: usize, columns: &[Column], images: Option<Rows>, masks: Option<Rows>) -> Self {
+        let bytes = images.iter().chain(&masks).map(|rows| rows.buffer().len() as u64).sum();
         let out = || RowOut { id: -1, valid: false, cells: columns.iter().map(Column::cell).collect(), record: None };
         Memory {
-            rows: pixels.map(|(buffer, row_bytes)| Rows::new(buffer, n, row_bytes)),
+            images,
+            masks,
             outs: (0..n).map(|_| Mutex::new(out())).collect(),
             plan: Vec::with_capacity(n),
-            _live: live,
+            _live: Live::new(bytes),
         }
     }
 }
@@ -130,9 +141,10 @@ impl Slot {
         self.memory().plan[row]
     }
 
-    /// The row's pixels; `None` where the batch has no images.
-    pub(crate) fn pixels(&self, row: usize) -> Option<RowMut<'_>> {
-        self.memory().rows.as_ref().map(|rows| rows.take(row))
+    /// The row's pixels.
+    pub(crate) fn pixels(&self, row: usize) -> RowPixels<'_> {
+        let Memory { images, masks, .. } = self.memory();
+        RowPixels { image: images.as_ref().map(|r| r.take(row)), mask: masks.as_ref().map(|r| r.take(row)) }
     }
 
     /// The rest of the row.
@@ -213,9 +225,11 @@ fn own_bytes(record: &Record) -> u64 {
 impl Drop for Slot {
     fn drop(&mut self) {
         let Some(mut memory) = self.memory.take() else { return };
-        if let Some(rows) = &mut memory.rows {
-            rows.reset();
+        if self.engine.spec.release {
+            let records = self.table.take().into_iter().flat_map(|table| table.records).flatten();
+            records.for_each(|record| record.shard().release(record.row()));
         }
+        memory.images.iter_mut().chain(&mut memory.masks).for_each(Rows::reset);
         self.engine.give_back(self.lane, memory);
     }
 }
@@ -229,7 +243,13 @@ impl Batch {
 
     /// Pixels, `[N, H, W, 3]` u8 RGB, at a multiple of 64 bytes; `None` where the loader makes no images.
     pub fn images(&self) -> Option<&[u8]> {
-        self.0.memory().rows.as_ref().and_then(Rows::bytes)
+        self.0.memory().images.as_ref().and_then(Rows::bytes)
+    }
+
+    /// Label maps, `[N, H, W]` u8, at a multiple of 64 bytes; 255 in rows that show no sample, what loss functions are told
+    /// to ignore. `None` where the loader was not asked for them ([`Images::mask`](crate::Images::mask)).
+    pub fn masks(&self) -> Option<&[u8]> {
+        self.0.memory().masks.as_ref().and_then(Rows::bytes)
     }
 
     /// `[N, H, W, 3]`; `None` where the loader makes no images.
@@ -240,7 +260,7 @@ impl Batch {
 
     /// The memory of the pixels, as its allocator made it.
     pub fn buffer(&self) -> Option<&dyn BatchBuffer> {
-        self.0.memory().rows.as_ref().map(Rows::buffer)
+        self.0.memory().images.as_ref().map(Rows::buffer)
     }
 
     /// Id of each row's sample, `[N]`; −1 where a row shows none. With several splits ids count through them.

@@ -272,6 +272,16 @@ fn append<T: Copy>(offsets: &mut Vec<i64>, values: &mut Vec<T>, cell: &[T]) {
     offsets.push(values.len() as i64);
 }
 
+/// Refuses a feature for masks that the dataset does not have, or not as byte strings.
+pub(crate) fn check_mask(feature: &str, input: &Input) -> Result<()> {
+    let known = Known::new(&input.splits()[0]);
+    match known.kind(feature) {
+        Some((Kind::Bytes, _)) => Ok(()),
+        Some((kind, _)) => Err(wrong(feature, kind, "label maps")),
+        None => Err(Error::NoFeature { feature: feature.to_owned(), known: known.names() }),
+    }
+}
+
 fn wrong(feature: &str, kind: Kind, layout: &'static str) -> Error {
     Error::Layout { feature: feature.to_owned(), kind: kind.name(), layout }
 }

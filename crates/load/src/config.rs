@@ -49,14 +49,28 @@ pub struct Config {
     /// Batches ahead of the caller, at least 1; `None` begins with 2 and grows within the budget when the caller waits
     /// for batches although workers had none to fill.
     pub depth: Option<usize>,
-    /// Bytes of records that the system is asked to read ahead of the workers; 0 turns it off.
+    /// Bytes of records that the system is asked to read ahead of the workers, at most a quarter of what the container's
+    /// limit leaves beside the budget; 0 turns it off.
     pub read_ahead: u64,
+    /// What happens to a record's pages in the system's page cache once its sample is made.
+    pub page_cache: PageCache,
     /// Epochs after which [`Loader::next_batch`](crate::Loader::next_batch) gives nothing more; `None` never ends.
     pub epochs: Option<u64>,
     /// How long `next_batch` waits when the caller holds every batch, before it errs.
     pub starve_after: Duration,
     /// Where the memory of images comes from.
     pub alloc: Arc<dyn BatchAlloc>,
+}
+
+/// What happens to the pages of records in the system's page cache. They are not the process's memory, and the system gives
+/// them up when memory is short; a container's statistics may show them all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PageCache {
+    /// They stay: other ranks and the next epoch want them.
+    #[default]
+    Keep,
+    /// They are given up at once: for a dataset much larger than memory, beside programs whose own files should stay cached.
+    Release,
 }
 
 /// What of each record is delivered.
@@ -77,6 +91,10 @@ pub struct Images {
     pub pipeline: Pipeline,
     /// The user's own function, called on each finished image.
     pub custom: Option<Custom>,
+    /// Feature that holds a label map beside each image (a segmentation mask: a grey or palette PNG of the image's size,
+    /// one number a pixel). It goes through the same crop, resize and flip, the nearest value taken, never a mixture;
+    /// batches have it as [`Batch::masks`](crate::Batch::masks).
+    pub mask: Option<String>,
     /// Whether the EXIF orientation is applied.
     pub apply_orientation: bool,
     /// How large a stored image may be.
@@ -89,7 +107,14 @@ pub struct Images {
 impl Images {
     /// Images by these steps, as coded (orientation not applied).
     pub fn new(pipeline: Pipeline) -> Self {
-        Images { pipeline, custom: None, apply_orientation: false, limits: Limits::default(), reducing_gap: Some(2.0) }
+        Images {
+            pipeline,
+            custom: None,
+            mask: None,
+            apply_orientation: false,
+            limits: Limits::default(),
+            reducing_gap: Some(2.0),
+        }
     }
 }
 
@@ -140,6 +165,7 @@ impl Config {
             workers: None,
             depth: None,
             read_ahead: 64 << 20,
+            page_cache: PageCache::Keep,
             epochs: None,
             starve_after: Duration::from_secs(10),
             alloc: Arc::new(HostAlloc),

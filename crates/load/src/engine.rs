@@ -4,7 +4,7 @@ use crate::bad::BadList;
 use crate::batch::{Memory, Slot};
 use crate::budget::{Arithmetic, Reservation, ScratchPool};
 use crate::error::{Error, Result};
-use crate::memory::BatchAlloc;
+use crate::memory::{BatchAlloc, HostAlloc, Rows};
 use crate::spec::Spec;
 use crate::squeeze::Squeeze;
 use crate::stats::{Meters, Stats};
@@ -251,16 +251,16 @@ impl Engine {
     }
 
     fn allocate(&self) -> Result<Memory> {
-        let row_bytes = self.spec.row_bytes();
-        let bytes = row_bytes * self.spec.batch;
-        let pixels = match self.spec.image_size() {
-            Some(_) => {
-                let buffer = self.alloc.alloc(bytes).map_err(|source| Error::Alloc { bytes, source })?;
-                Some((buffer, row_bytes))
-            }
-            None => None,
+        let batch = self.spec.batch;
+        let rows = |alloc: &dyn BatchAlloc, row_bytes: usize| {
+            let bytes = row_bytes * batch;
+            let buffer = (bytes > 0).then(|| alloc.alloc(bytes)).transpose();
+            let buffer = buffer.map_err(|source| Error::Alloc { bytes, source })?;
+            Result::Ok(buffer.map(|buffer| Rows::new(buffer, batch, row_bytes)))
         };
-        Ok(Memory::new(self.spec.batch, &self.spec.columns, pixels))
+        let images = rows(&*self.alloc, self.spec.image_bytes())?;
+        let masks = rows(&HostAlloc, self.spec.mask_bytes())?;
+        Ok(Memory::new(batch, &self.spec.columns, images, masks))
     }
 
     /// Batches that a lane may have in memory.
@@ -278,10 +278,12 @@ impl Engine {
         }
     }
 
-    /// Ends a batch with an error: what comes before it is still delivered, nothing after it is begun.
+    /// Ends a batch with an error: what comes before it is still delivered, nothing after it is begun. A batch that was
+    /// given up, or has failed before, ends nothing: the lane may be elsewhere since.
     pub(crate) fn fail(&self, slot: &Slot, error: Error) {
+        let mut state = self.lock();
+        state.lanes[slot.lane].stopped |= !slot.is_void();
         slot.fail(error);
-        self.lock().lanes[slot.lane].stopped = true;
     }
 
     /// The lane's next batch; waits for it, and asks from time to time whether to go on waiting.
@@ -304,6 +306,7 @@ impl Engine {
                     if let Some(error) = slot.failure() {
                         // What is dropped here takes the lock.
                         let rest = std::mem::take(&mut lane.queue);
+                        rest.iter().for_each(Item::make_void);
                         drop(state);
                         drop((rest, slot));
                         return Err(error);

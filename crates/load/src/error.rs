@@ -61,7 +61,7 @@ pub enum Error {
         layout: &'static str,
     },
     /// The configuration does not fit into its memory.
-    #[error("{0}")]
+    #[error("{0}: take a smaller batch or image, or allow more memory")]
     Budget(Box<Arithmetic>),
     /// An image needs more scratch than the budget leaves beside the batches.
     #[error(

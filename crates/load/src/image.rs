@@ -1,15 +1,17 @@
 //! One record's image, to its place in the batch.
 
 use crate::bad::Fault;
+use crate::batch::RowPixels;
 use crate::config::Images;
 use crate::input::Input;
 use crate::stats::Meters;
 use shardtool_decode::{
-    Decoder, Error, Filter, Format, Geometry, Info, Orientation, PixelsMut, Random, Window, WindowOptions,
+    Decoder, Error, Filter, Format, Geometry, Info, Labels, Orientation, PixelsMut, Random, Window, WindowOptions,
 };
 use shardtool_format::{index, names};
 use shardtool_order::Rng;
 use shardtool_read::{Record, Shard};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What decoding keeps from one image to the next: one for each worker.
@@ -18,22 +20,27 @@ pub(crate) struct Scratch {
     decoder: Decoder,
     apply: shardtool_decode::Scratch,
     unpacked: Vec<u8>,
+    labels: Labels,
 }
 
 /// A stored image: its bytes, and what is known of it without decoding.
-pub(crate) struct Stored<'r> {
-    pub(crate) bytes: &'r [u8],
-    pub(crate) format: Option<Format>,
-    pub(crate) size: (u32, u32),
+#[derive(Clone)]
+struct Stored<'r> {
+    bytes: &'r [u8],
+    format: Option<Format>,
+    size: (u32, u32),
     orientation: u8,
     /// JPEG entry points, where the index has any: hints, which the decoder checks.
     entries: Option<&'r [u8]>,
+    /// The label map that goes with it, where one was asked for.
+    mask: Option<&'r [u8]>,
 }
 
 impl<'r> Stored<'r> {
     /// What the index says of a record's image, else its own header.
-    pub(crate) fn of(record: &'r Record, images: &Images) -> Result<Self, Fault> {
+    fn of(record: &'r Record, images: &Images) -> Result<Self, Fault> {
         let bytes = record.image()?.ok_or(Fault::NoImage)?;
+        let mask = images.mask.as_deref().map(|feature| mask_of(record, feature)).transpose()?;
         let (shard, row) = (record.shard(), record.row());
         let indexed = indexed_size(shard, row)?;
         if maybe_raw(bytes, indexed)
@@ -43,7 +50,7 @@ impl<'r> Stored<'r> {
                 Some(size) => size,
                 None => raw_size(record)?,
             };
-            return Ok(Stored { bytes, format: Some(format), size, orientation: 1, entries: None });
+            return Ok(Stored { bytes, format: Some(format), size, orientation: 1, entries: None, mask });
         }
         let orientation = match images.apply_orientation {
             true => shard.feature::<i64>(names::IMAGE_ORIENTATION)?.and_then(|c| c.get(row)),
@@ -51,8 +58,8 @@ impl<'r> Stored<'r> {
         };
         let entries = shard.variable(index::JPEG_ENTRIES)?.and_then(|c| c.get(row)).filter(|e| !e.is_empty());
         match (indexed, orientation.and_then(|o| u8::try_from(o).ok())) {
-            (Some(size), Some(orientation)) => Ok(Stored { bytes, format: None, size, orientation, entries }),
-            _ => Stored { bytes, format: None, size: (0, 0), orientation: 1, entries }.probed(images),
+            (Some(size), Some(orientation)) => Ok(Stored { bytes, format: None, size, orientation, entries, mask }),
+            _ => Stored { bytes, format: None, size: (0, 0), orientation: 1, entries, mask }.probed(images),
         }
     }
 
@@ -63,62 +70,75 @@ impl<'r> Stored<'r> {
         Ok(Stored { size: (width, height), orientation, ..self })
     }
 
-    fn plan(&self, images: &Images, draw: &mut Draw) -> Result<Geometry, Error> {
-        images.pipeline.plan(self.size, Orientation::from_exif(self.orientation), draw)
-    }
-
-    /// Bytes of memory that decoding takes at most: what the decoders of all formats stay below, since the format is known
-    /// only when the bytes are at hand.
-    pub(crate) fn scratch(&self) -> u64 {
-        match self.format {
+    /// What is to be shown of it, as the pipeline draws it, and what that takes of memory.
+    fn planned(self, images: &Images, rng: &Rng) -> Result<Planned<'r>, Error> {
+        let mut draw = Draw(rng.clone());
+        let geometry = images.pipeline.plan(self.size, Orientation::from_exif(self.orientation), &mut draw)?;
+        let image = match self.format {
             Some(Format::Raw) => FIXED,
             Some(_) => FIXED + 3 * pixels(self.size),
-            None => decode_scratch(self.size, self.bytes.len() as u64),
-        }
+            None => shardtool_decode::scratch_bytes(self.bytes, &geometry, &options(images))?,
+        };
+        let mask = self.mask.map_or(0, |_| mask_scratch(self.size));
+        Ok(Planned { stored: self, geometry, draw, scratch: image + mask })
     }
 }
 
-/// Decodes an image and writes what the pipeline makes of it into `out`, `[H, W, 3]`.
+/// A stored image, and what is to be shown of it.
+pub(crate) struct Planned<'r> {
+    stored: Stored<'r>,
+    geometry: Geometry,
+    /// What the pipeline's steps left of the sample's randomness.
+    draw: Draw,
+    /// Bytes of memory that decoding and showing take at most.
+    pub(crate) scratch: u64,
+}
+
+impl<'r> Planned<'r> {
+    /// The image of a record, and how it is shown under this randomness.
+    pub(crate) fn of(record: &'r Record, images: &Images, rng: &Rng) -> Result<Self, Fault> {
+        let stored = Stored::of(record, images)?;
+        match stored.clone().planned(images, rng) {
+            // The index is wrong about the size (an adopted file may say anything there): the image knows better.
+            Err(Error::SizeMismatch { .. }) if stored.format.is_none() => {
+                Ok(stored.probed(images)?.planned(images, rng)?)
+            }
+            result => Ok(result?),
+        }
+    }
+
+    /// Width and height of the stored image.
+    pub(crate) fn size(&self) -> (u32, u32) {
+        self.stored.size
+    }
+}
+
+/// Decodes an image, and its label map if there is one, and writes what is to be shown of them into `out`.
 pub(crate) fn place(
-    stored: Stored<'_>,
+    planned: Planned<'_>,
     images: &Images,
-    rng: &Rng,
-    out: &mut [u8],
+    out: &mut RowPixels<'_>,
     scratch: &mut Scratch,
     meters: &Meters,
 ) -> Result<(), Fault> {
-    match attempt(&stored, images, rng, out, scratch, meters) {
-        // The index is wrong about the size (an adopted file may say anything there): the image knows better. Nothing
-        // was decoded yet.
-        Err(Error::SizeMismatch { .. }) if stored.format.is_none() => {
-            Ok(attempt(&stored.probed(images)?, images, rng, out, scratch, meters)?)
-        }
-        result => Ok(result?),
-    }
-}
-
-fn attempt(
-    stored: &Stored<'_>,
-    images: &Images,
-    rng: &Rng,
-    out: &mut [u8],
-    scratch: &mut Scratch,
-    meters: &Meters,
-) -> Result<(), Error> {
+    let Planned { stored, geometry, mut draw, .. } = planned;
     let start = Instant::now();
-    let mut draw = Draw(rng.clone());
-    let geometry = stored.plan(images, &mut draw)?;
-    let Scratch { decoder, apply, unpacked } = scratch;
-    let window = decode(stored, &geometry, images, decoder, unpacked)?;
+    let image = out.image.as_deref_mut().unwrap_or_default();
+    let window = decode(&stored, &geometry, images, &mut scratch.decoder, &mut scratch.unpacked)?;
     let decoded = Instant::now();
     meters.decode.add(decoded - start, 1);
-    shardtool_decode::apply(&geometry, &window, Filter::Bilinear, out, apply)?;
+    shardtool_decode::apply(&geometry, &window, Filter::Bilinear, image, &mut scratch.apply)?;
     if let Some(custom) = &images.custom {
         let (width, height) = geometry.output_size();
-        custom(PixelsMut::new(width, height, out)?, &mut draw);
+        custom(PixelsMut::new(width, height, image)?, &mut draw);
     }
-    meters.resize.add(decoded.elapsed(), 1);
-    Ok(())
+    let resized = Instant::now();
+    meters.resize.add(resized - decoded, 1);
+    let Some((stored, out)) = stored.mask.zip(out.mask.as_deref_mut()) else { return Ok(()) };
+    let labels = &mut scratch.labels;
+    let shown = labels.decode(stored, &images.limits).and_then(|()| labels.apply(&geometry, out));
+    meters.decode.add(resized.elapsed(), 0);
+    shown.map_err(|source| Fault::Mask { feature: images.mask.clone().unwrap_or_default(), source })
 }
 
 /// The one place where a record's stored bytes become pixels: at least those that the geometry needs.
@@ -134,11 +154,12 @@ fn decode<'a>(
         Some(raw) => {
             Ok(Window::whole(shardtool_decode::decode_raw(raw, stored.bytes, width, height, limits, unpacked)?))
         }
-        None => {
-            let options = WindowOptions { limits: images.limits, reducing_gap: images.reducing_gap };
-            decoder.decode_window(stored.bytes, stored.entries, geometry, &options)
-        }
+        None => decoder.decode_window(stored.bytes, stored.entries, geometry, &options(images)),
     }
+}
+
+fn options(images: &Images) -> WindowOptions {
+    WindowOptions { limits: images.limits, reducing_gap: images.reducing_gap }
 }
 
 /// The order's generator, as transforms draw from it.
@@ -154,35 +175,51 @@ impl Random for Draw {
     }
 }
 
-/// Scratch for the largest image of each split's first, middle and last shard, as far as they can be opened. A larger one
-/// met later takes the place of batches.
+/// Scratch for the largest images of each split's first, middle and last shard, as far as they can be opened: the most that
+/// some crops of each take, and a quarter more. What takes still more, met later, takes the place of batches.
 pub(crate) fn typical_scratch(input: &Input, images: &Images) -> u64 {
     let largest = input.splits().iter().flat_map(|split| {
         let shards = split.entry().shards.len();
         let looked_at = [0, shards / 2, shards.saturating_sub(1)];
-        looked_at.into_iter().filter(move |at| *at < shards).filter_map(|at| largest_scratch(&*split.shard(at).ok()?))
+        let looked_at = looked_at.into_iter().filter(move |at| *at < shards);
+        looked_at.filter_map(|at| largest_scratch(&split.shard(at).ok()?, images))
     });
-    // Without an index that tells sizes: a photograph of two megapixels.
-    let scratch = largest.max().unwrap_or(decode_scratch((1600, 1200), 1 << 20));
     let (width, height) = images.pipeline.output_size();
-    scratch + 3 * pixels((width, height))
+    // Without an index that tells sizes: a photograph of two megapixels.
+    let photograph = || shardtool_decode::scratch_bound((1600, 1200), 1 << 20, (width, height));
+    largest.max().unwrap_or_else(photograph)
 }
 
-fn largest_scratch(shard: &Shard) -> Option<u64> {
+/// Images of a shard, the largest, and crops of each, that are looked at.
+const LOOKED_AT: (usize, u64) = (8, 32);
+
+fn largest_scratch(shard: &Arc<Shard>, images: &Images) -> Option<u64> {
     let widths = shard.feature::<i64>(names::IMAGE_WIDTH).ok()??;
     let heights = shard.feature::<i64>(names::IMAGE_HEIGHT).ok()??;
-    let lengths = shard.column::<u32>(index::IMAGE_LENGTH).ok()??;
-    let sizes = widths.iter().zip(heights.iter()).zip(lengths.iter());
-    sizes.filter_map(|((w, h), n)| Some(decode_scratch(size(w, h)?, n.into()))).max()
+    let sizes = widths.iter().zip(heights.iter()).zip(0u64..);
+    let mut sizes: Vec<_> = sizes.filter_map(|((w, h), row)| Some((pixels(size(w, h)?), row))).collect();
+    let (largest, crops) = LOOKED_AT;
+    if sizes.len() > largest {
+        sizes.select_nth_unstable_by(largest, |a, b| b.cmp(a));
+    }
+    let scratch = sizes.into_iter().take(largest).flat_map(|(_, row)| {
+        let record = shard.record(row, vec![]).ok();
+        // What a record is read into is counted too.
+        let own = record.as_ref().map_or(0, |r| if shard.bytes().mapped().is_some() { 0 } else { r.data().len() });
+        (0..crops).filter_map(move |crop| {
+            let planned = Planned::of(record.as_ref()?, images, &Rng::augment(0, 0, crop)).ok()?;
+            Some(planned.scratch + own as u64)
+        })
+    });
+    scratch.max().map(|most| most + most / 4)
 }
 
-/// What the `image` crate's decoders take at most for a file of `encoded` bytes: a progressive JPEG holds coefficients
-/// (2 bytes a sample) beside the pixels, a 16-bit PNG 8 bytes a pixel and its unpacked rows; JPEG and WebP copy the file.
-fn decode_scratch(size: (u32, u32), encoded: u64) -> u64 {
-    FIXED + 12 * pixels(size) + 2 * encoded
+/// What decoding a label map takes beside its file: its values, and what a TIFF decoder may add.
+fn mask_scratch(size: (u32, u32)) -> u64 {
+    3 * pixels(size)
 }
 
-/// Tables, rows, the resizer's coefficients.
+/// What raw pixels take beside themselves: rows, the resizer's coefficients.
 const FIXED: u64 = 512 << 10;
 
 fn pixels((width, height): (u32, u32)) -> u64 {
@@ -212,6 +249,11 @@ fn raw_format(record: &Record) -> Result<Option<Format>, Fault> {
     let example = record.example()?;
     let name = example.bytes(names::IMAGE_FORMAT).and_then(|name| std::str::from_utf8(name).ok());
     Ok(name.and_then(Format::from_name).filter(|f| matches!(f, Format::Raw | Format::RawZstd)))
+}
+
+fn mask_of<'r>(record: &'r Record, feature: &str) -> Result<&'r [u8], Fault> {
+    let mask = record.example()?.bytes(feature).filter(|mask| !mask.is_empty());
+    mask.ok_or_else(|| Fault::NoMask { feature: feature.to_owned() })
 }
 
 fn raw_size(record: &Record) -> Result<(u32, u32), Fault> {

@@ -60,6 +60,13 @@ impl Input {
         }
     }
 
+    /// Number of the split, and of its shard, that hold the id.
+    pub(crate) fn shard_of(&self, id: u64) -> shardtool_read::Result<(usize, usize)> {
+        let number = self.number(id);
+        let (shard, _) = self.splits[number].locate(id - self.starts[number])?;
+        Ok((number, shard))
+    }
+
     pub(crate) fn locate(&self, id: u64) -> shardtool_read::Result<Place<'_>> {
         let number = self.number(id);
         let split = &self.splits[number];

@@ -26,6 +26,7 @@
 //! | `stats` | where the time goes |
 //! | `verdict` | the same in words |
 //! | `export` | the same as JSON and for Prometheus |
+//! | `share` | what each replica will do, without doing it |
 //! | `loader` | the loader itself |
 #![deny(unsafe_code)]
 
@@ -43,6 +44,7 @@ mod input;
 mod loader;
 #[expect(unsafe_code, reason = "rows of one buffer, written by several threads")]
 mod memory;
+mod share;
 mod spec;
 mod squeeze;
 mod stats;
@@ -54,9 +56,10 @@ pub use bad::{BadSample, Fault, OnBad};
 pub use batch::Batch;
 pub use budget::{Arithmetic, Limit, LimitSource};
 pub use columns::Values;
-pub use config::{ColumnSpec, Config, Content, Images, Layout};
+pub use config::{ColumnSpec, Config, Content, Images, Layout, PageCache};
 pub use error::{Error, Result};
-pub use loader::{LoadPlan, Loader};
+pub use loader::{LoadPlan, Loader, Monitor};
 pub use memory::{BatchAlloc, BatchBuffer, HostAlloc};
+pub use share::{MOST, Reads, Share};
 pub use stats::{Stage, Stats};
 pub use tune::Why;

@@ -6,6 +6,7 @@ use crate::budget::{Arithmetic, DEPTH, Reservation};
 use crate::config::Config;
 use crate::engine::{Delivery, Engine};
 use crate::error::{Error, Result};
+use crate::share::{self, Share};
 use crate::spec::Spec;
 use crate::stats::Stats;
 use crate::tune::{Fixed, Tuning};
@@ -85,6 +86,15 @@ impl Loader {
         Ok(LoadPlan { schedule, memory })
     }
 
+    /// What each replica of a configuration will do in an epoch, in order of their ranks. Takes time in proportion to the
+    /// samples (some 10 million a second); opens no shard.
+    ///
+    /// # Errors
+    /// As [`Loader::new`], but for memory.
+    pub fn shares(config: &Config) -> Result<Vec<Share>> {
+        share::shares(config)
+    }
+
     /// The next batch; `None` at an epoch's end, after which the next call begins the next epoch. Waits for it.
     ///
     /// # Errors
@@ -150,6 +160,27 @@ impl Loader {
     pub fn bad_samples(&self) -> Vec<Arc<BadSample>> {
         self.engine.bad.list()
     }
+
+    /// The same two, for whoever gives the loader itself away to another thread.
+    pub fn monitor(&self) -> Monitor {
+        Monitor(self.engine.clone())
+    }
+}
+
+/// Looks at a loader from elsewhere. Keeps no worker alive; after the loader's end it says how things stood.
+#[derive(Clone)]
+pub struct Monitor(Arc<Engine>);
+
+impl Monitor {
+    /// As [`Loader::stats`].
+    pub fn stats(&self) -> Stats {
+        self.0.stats()
+    }
+
+    /// As [`Loader::bad_samples`].
+    pub fn bad_samples(&self) -> Vec<Arc<BadSample>> {
+        self.0.bad.list()
+    }
 }
 
 /// What a configuration comes to.
@@ -162,9 +193,11 @@ pub struct LoadPlan {
 }
 
 fn settle(config: &Config, ranks: &[u32]) -> Result<(Spec, Arithmetic)> {
-    let spec = Spec::new(config, ranks)?;
+    let mut spec = Spec::new(config, ranks)?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = config.workers.unwrap_or((processors / config.local_world as usize).max(1));
     let arithmetic = Arithmetic::new(config, &spec, workers)?;
+    // Pages read ahead must still be there when their turn comes.
+    spec.bound_ahead(arithmetic.beside() / 4);
     Ok((spec, arithmetic))
 }

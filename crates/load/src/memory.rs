@@ -1,6 +1,7 @@
 //! Memory of batches: where it comes from, and how several threads write one batch at once. The only unsafe code of this
 //! crate.
 
+use rustix::mm::{Advice, madvise};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::any::Any;
 use std::ops::{Deref, DerefMut};
@@ -38,20 +39,38 @@ pub struct HostAlloc;
 
 impl BatchAlloc for HostAlloc {
     fn alloc(&self, bytes: usize) -> Result<Box<dyn BatchBuffer>, Box<dyn std::error::Error + Send + Sync>> {
-        let layout = Layout::from_size_align(bytes.max(1), ALIGNMENT)?;
-        // SAFETY: the layout's size is at least 1.
-        let start = NonNull::new(unsafe { alloc_zeroed(layout) });
-        let start = start.ok_or(std::io::Error::from(std::io::ErrorKind::OutOfMemory))?;
-        Ok(Box::new(HostBuffer { start, len: bytes, layout }))
+        // Asked for without alignment, memory of this size comes zeroed from the system, page by page as it is written;
+        // asked for with it, the standard library writes zeros over all of it first.
+        let layout = Layout::from_size_align(bytes.saturating_add(ALIGNMENT), 1)?;
+        // SAFETY: the layout's size is at least `ALIGNMENT`.
+        let allocated = NonNull::new(unsafe { alloc_zeroed(layout) });
+        let allocated = allocated.ok_or(std::io::Error::from(std::io::ErrorKind::OutOfMemory))?;
+        let gap = allocated.as_ptr().align_offset(ALIGNMENT);
+        // SAFETY: the gap is less than `ALIGNMENT`, so that start and `bytes` bytes from it lie in what was allocated.
+        let start = unsafe { allocated.add(gap) };
+        prefer_huge_pages(start, bytes);
+        Ok(Box::new(HostBuffer { start, len: bytes, allocated, layout }))
     }
 }
 
 /// What DLPack consumers and SIMD want.
 const ALIGNMENT: usize = 64;
 
+/// Asks for huge pages: a batch is tens of megabytes, whose small pages would be faulted in one by one. Only a wish.
+fn prefer_huge_pages(start: NonNull<u8>, bytes: usize) {
+    const PAGE: usize = 4096;
+    let gap = start.as_ptr().align_offset(PAGE);
+    let Some(bytes) = bytes.checked_sub(gap).map(|n| n / PAGE * PAGE).filter(|n| *n >= 2 << 20) else { return };
+    // SAFETY: the range is whole pages of memory that this allocator just made and nobody else knows; the advice changes
+    // how it is backed, never what is in it.
+    let _ = unsafe { madvise(start.as_ptr().add(gap).cast(), bytes, Advice::LinuxHugepage) };
+}
+
 struct HostBuffer {
     start: NonNull<u8>,
     len: usize,
+    /// What the allocator gave, at or before the start.
+    allocated: NonNull<u8>,
     layout: Layout,
 }
 
@@ -60,7 +79,7 @@ unsafe impl Send for HostBuffer {}
 // SAFETY: through a shared reference only the pointer and the length can be had.
 unsafe impl Sync for HostBuffer {}
 
-// SAFETY: the memory is zeroed, aligned by its layout, owned by this value alone and freed when it is dropped.
+// SAFETY: the memory is zeroed, its start aligned above, owned by this value alone and freed when it is dropped.
 unsafe impl BatchBuffer for HostBuffer {
     fn as_ptr(&self) -> NonNull<u8> {
         self.start
@@ -74,7 +93,7 @@ unsafe impl BatchBuffer for HostBuffer {
 impl Drop for HostBuffer {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout in `alloc`, and freed only here.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+        unsafe { dealloc(self.allocated.as_ptr(), self.layout) }
     }
 }
 

@@ -2,11 +2,11 @@
 
 use crate::ahead;
 use crate::bad::OnBad;
-use crate::columns::Column;
-use crate::config::{Config, Content};
+use crate::columns::{self, Column};
+use crate::config::{Config, Content, Images, PageCache};
 use crate::error::{Error, Result};
 use crate::input::Input;
-use shardtool_order::{Plan, Replicas, ResumeState, Source};
+use shardtool_order::{Order, Plan, Replicas, ResumeState, Source};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +24,10 @@ pub(crate) struct Spec {
     pub(crate) max_bad: u64,
     pub(crate) epochs: Option<u64>,
     pub(crate) starve_after: Duration,
+    /// The system reads what it is asked for and nothing around it.
+    pub(crate) exact: bool,
+    /// Pages of records are given up when their samples are made.
+    pub(crate) release: bool,
     /// Samples that the system reads ahead of the workers.
     pub(crate) ahead: usize,
 }
@@ -60,7 +64,12 @@ impl Spec {
         let replicas = Replicas { world, batch, policy: config.policy, remainder };
         let plan = Arc::new(Plan::new(source, config.order, config.seed, replicas, &input.shard_records())?);
         let columns = Column::settle(config.columns.as_deref(), &input)?;
+        if let Content::Images(Images { mask: Some(feature), .. }) = &config.content {
+            columns::check_mask(feature, &input)?;
+        }
         let mean = input.bytes() / input.len().max(1);
+        let ahead = ahead::samples(config.read_ahead, mean);
+        let release = config.page_cache == PageCache::Release;
         Ok(Spec {
             fingerprint: input.fingerprint(),
             ranks: ranks.to_vec(),
@@ -71,7 +80,9 @@ impl Spec {
             max_bad: config.max_bad.unwrap_or((input.len() / 100).max(16)),
             epochs: config.epochs,
             starve_after: config.starve_after,
-            ahead: ahead::samples(config.read_ahead, mean),
+            release,
+            exact: ahead > 0 && config.order == Order::Shuffled || release,
+            ahead,
             plan,
             input,
         })
@@ -88,16 +99,31 @@ impl Spec {
         }
     }
 
-    /// Bytes of one row's pixels.
-    pub(crate) fn row_bytes(&self) -> usize {
+    /// Bytes of one row's image.
+    pub(crate) fn image_bytes(&self) -> usize {
         self.image_size().map_or(0, |(height, width)| height * width * 3)
+    }
+
+    /// Bytes of one row's label map.
+    pub(crate) fn mask_bytes(&self) -> usize {
+        match &self.content {
+            Content::Images(Images { mask: Some(_), .. }) => self.image_bytes() / 3,
+            _ => 0,
+        }
     }
 
     /// Bytes of a batch, ragged values and records read into memory apart.
     pub(crate) fn batch_bytes(&self) -> u64 {
         // Beside pixels and columns a row has its plan, its id, its flag and its lock: under 200 bytes.
-        let row = self.row_bytes() as u64 + self.columns.iter().map(Column::row_bytes).sum::<u64>() + 200;
+        let pixels = (self.image_bytes() + self.mask_bytes()) as u64;
+        let row = pixels + self.columns.iter().map(Column::row_bytes).sum::<u64>() + 200;
         row * self.batch as u64
+    }
+
+    /// Reads ahead no more than that many bytes.
+    pub(crate) fn bound_ahead(&mut self, bytes: u64) {
+        let mean = self.input.bytes() / self.input.len().max(1);
+        self.ahead = self.ahead.min((bytes / mean.max(1)) as usize);
     }
 
     pub(crate) fn keeps_records(&self) -> bool {

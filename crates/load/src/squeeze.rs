@@ -30,7 +30,21 @@ impl Squeeze {
 pub(crate) struct Admission<'a> {
     engine: &'a Engine,
     squeezed: bool,
-    _held: Admitted<'a>,
+    needed: u64,
+    held: Admitted<'a>,
+}
+
+impl Admission<'_> {
+    /// Makes it one of `needed` bytes in all, if that takes no waiting.
+    pub(crate) fn extend(&mut self, needed: u64) -> bool {
+        let beyond = |needed: u64| needed.saturating_sub(self.engine.keep);
+        let more = beyond(needed).saturating_sub(beyond(self.needed));
+        let extended = self.held.extend(more);
+        if extended {
+            self.needed = self.needed.max(needed);
+        }
+        extended
+    }
 }
 
 /// Why there is no scratch.
@@ -46,13 +60,13 @@ impl Engine {
     pub(crate) fn admit(&self, slot: &Slot, needed: u64) -> Result<Admission<'_>, Refused> {
         let beyond = needed.saturating_sub(self.keep);
         let squeezed = match self.scratch.admit(beyond) {
-            Ok(held) => return Ok(Admission { engine: self, squeezed: false, _held: held }),
+            Ok(held) => return Ok(Admission { engine: self, squeezed: false, needed, held }),
             Err(most) => self.make_room(slot, beyond, most)?,
         };
         // All there is beside the batches, in turn; what is still lacking was just taken from the batches.
         let held = self.scratch.admit(beyond).or_else(|most| self.scratch.admit(most));
         match held {
-            Ok(held) => Ok(Admission { engine: self, squeezed, _held: held }),
+            Ok(held) => Ok(Admission { engine: self, squeezed, needed, held }),
             Err(most) => Err(Refused::TooLarge(self.keep + most)),
         }
     }

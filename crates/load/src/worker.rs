@@ -2,13 +2,13 @@
 
 use crate::ahead;
 use crate::bad::{BadSample, Fault, OnBad};
-use crate::batch::{RowOut, Slot};
+use crate::batch::{RowOut, RowPixels, Slot};
 use crate::config::Content;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::image::{self, Scratch, Stored};
+use crate::image::{self, Planned, Scratch};
 use crate::input::Place;
-use crate::squeeze::Refused;
+use crate::squeeze::{Admission, Refused};
 use crate::stats::Reading;
 use shardtool_order::{Sample, Walk};
 use shardtool_read::Record;
@@ -29,6 +29,12 @@ pub(crate) struct Worker {
     reads: u64,
     /// The sample at hand, for when it panics.
     at: Option<u64>,
+}
+
+/// A row in the making.
+struct Making<'a> {
+    pixels: RowPixels<'a>,
+    out: &'a mut RowOut,
 }
 
 /// Why a sample is not there.
@@ -82,16 +88,16 @@ impl Worker {
 
     fn row(&mut self, slot: &Slot, row: usize) -> Result<()> {
         let engine = self.engine.clone();
-        let mut pixels = slot.pixels(row);
-        let pixels = pixels.as_deref_mut().unwrap_or_default();
+        let pixels = slot.pixels(row);
         slot.with_out(row, |out| {
+            let making = &mut Making { pixels, out };
             let Some(q) = slot.planned(row).position() else {
-                mask(&engine, pixels, out);
+                mask(&engine, making);
                 return Ok(());
             };
             ahead::read(&engine.spec, slot, row, self.walk(slot));
             let sample = self.walk(slot).sample(q);
-            let bad = match self.sample(slot, sample, pixels, out) {
+            let bad = match self.sample(slot, sample, making) {
                 Ok(()) => return Ok(()),
                 Err(Trouble::Run(error)) => return Err(error),
                 Err(Trouble::Bad(bad)) => *bad,
@@ -100,7 +106,7 @@ impl Worker {
             match engine.spec.on_bad {
                 OnBad::Error => Err(Error::BadSample(bad)),
                 OnBad::Mask => {
-                    mask(&engine, pixels, out);
+                    mask(&engine, making);
                     Ok(())
                 }
                 OnBad::Substitute => {
@@ -108,7 +114,7 @@ impl Worker {
                     for q in self.walk(slot).substitutes(q) {
                         let sample = self.walk(slot).sample(q);
                         tried += 1;
-                        match self.sample(slot, sample, pixels, out) {
+                        match self.sample(slot, sample, making) {
                             Ok(()) => return Ok(()),
                             Err(Trouble::Run(error)) => return Err(error),
                             Err(Trouble::Bad(bad)) => drop(engine.bad.add(*bad)?),
@@ -125,29 +131,56 @@ impl Worker {
         &mut self,
         slot: &Slot,
         Sample { place, id }: Sample,
-        pixels: &mut [u8],
-        out: &mut RowOut,
+        making: &mut Making<'_>,
     ) -> std::result::Result<(), Trouble> {
         self.at = Some(id);
         let engine = self.engine.clone();
         let spec = &engine.spec;
         let at = spec.input.locate(id).map_err(Error::from)?;
-        self.reads += 1;
-        let reading = Reading::begin(self.reads);
-        let record = at.open().and_then(|shard| shard.record(at.row, std::mem::take(&mut self.buffer)));
-        reading.end(&engine.meters);
-        let record = record.map_err(|e| trouble(id, &at, e.into()))?;
+        let shard = at.open().map_err(|e| trouble(id, &at, e.into()))?;
+        if spec.exact {
+            shard.read_exactly();
+        }
+        // Where records are read into memory, room for this one is asked for before.
+        let own = match spec.content {
+            Content::Images(_) if shard.bytes().mapped().is_none() => {
+                let frame = shard.frame(at.row).map_err(|e| trouble(id, &at, e.into()))?;
+                frame.end - frame.start
+            }
+            _ => 0,
+        };
+        let mut room = own;
+        let record = loop {
+            let held = match engine.admit(slot, room) {
+                Ok(held) => Some(held),
+                Err(Refused::Void) => return Err(Trouble::Run(Error::Stopped)),
+                // What is wrong is told with the image's size, when that is known.
+                Err(Refused::TooLarge(_)) => None,
+            };
+            self.reads += 1;
+            let reading = Reading::begin(self.reads);
+            let record = shard.record(at.row, std::mem::take(&mut self.buffer));
+            reading.end(&engine.meters);
+            let record = record.map_err(|e| trouble(id, &at, e.into()))?;
+            match self.make(slot, place, &record, (own, held), &at, making) {
+                Ok(()) => break record,
+                Err(Made::Room(needed)) => room = needed,
+                Err(Made::Fault(fault)) => return Err(trouble(id, &at, fault)),
+                Err(Made::Run(error)) => return Err(Trouble::Run(error)),
+                Err(Made::Void) => return Err(Trouble::Run(Error::Stopped)),
+            }
+        };
         engine.meters.bytes.fetch_add(record.data().len() as u64, Ordering::Relaxed);
-        let made = self.make(slot, place, &record, &at, pixels, out);
-        made.map_err(|t| match t {
-            Made::Fault(fault) => trouble(id, &at, fault),
-            Made::Run(error) => Trouble::Run(error),
-            Made::Void => Trouble::Run(Error::Stopped),
-        })?;
-        (out.id, out.valid) = (id as i64, true);
-        match spec.content {
-            Content::Records => out.record = Some(record),
-            Content::Images(_) | Content::Columns => self.buffer = record.into_buffer(),
+        (making.out.id, making.out.valid) = (id as i64, true);
+        if let Content::Records = spec.content {
+            making.out.record = Some(record);
+            return Ok(());
+        }
+        if own <= engine.keep {
+            self.buffer = record.into_buffer();
+        }
+        if spec.release {
+            shard.release(at.row);
         }
         Ok(())
     }
@@ -157,27 +190,33 @@ impl Worker {
         slot: &Slot,
         place: u64,
         record: &Record,
+        (own, held): (u64, Option<Admission<'_>>),
         at: &Place<'_>,
-        pixels: &mut [u8],
-        out: &mut RowOut,
+        making: &mut Making<'_>,
     ) -> std::result::Result<(), Made> {
         let spec = &self.engine.spec;
         let mut example = None;
-        for (column, cell) in spec.columns.iter().zip(&mut out.cells) {
+        for (column, cell) in spec.columns.iter().zip(&mut making.out.cells) {
             column.read(record, &mut example, cell)?;
         }
         let Content::Images(images) = &spec.content else { return Ok(()) };
-        let stored = Stored::of(record, images)?;
-        let needed = stored.scratch();
-        let (width, height) = stored.size;
-        let _held = self.engine.admit(slot, needed).map_err(|refused| match refused {
-            Refused::Void => Made::Void,
-            Refused::TooLarge(allowed) => {
-                Made::Run(Error::Scratch { shard: at.path(), record: at.row, width, height, needed, allowed })
-            }
-        })?;
         let rng = shardtool_order::Rng::augment(spec.plan.seed(), slot.epoch, place);
-        let placed = image::place(stored, images, &rng, pixels, &mut self.scratch, &self.engine.meters);
+        let planned = Planned::of(record, images, &rng)?;
+        let (needed, (width, height)) = (own + planned.scratch, planned.size());
+        let _held = match held {
+            Some(mut held) if own > 0 => match held.extend(needed) {
+                true => held,
+                // Who holds some must not wait for more: all of it is given back, and asked for at once.
+                false => return Err(Made::Room(needed)),
+            },
+            _ => self.engine.admit(slot, needed).map_err(|refused| match refused {
+                Refused::Void => Made::Void,
+                Refused::TooLarge(allowed) => {
+                    Made::Run(Error::Scratch { shard: at.path(), record: at.row, width, height, needed, allowed })
+                }
+            })?,
+        };
+        let placed = image::place(planned, images, &mut making.pixels, &mut self.scratch, &self.engine.meters);
         if needed > self.engine.keep {
             self.scratch = Scratch::default();
         }
@@ -215,6 +254,8 @@ enum Made {
     Run(Error),
     /// Its batch is not wanted any more.
     Void,
+    /// So many bytes are needed in all, and are not free.
+    Room(u64),
 }
 
 impl<E: Into<Fault>> From<E> for Made {
@@ -245,9 +286,13 @@ fn is_damage(error: &shardtool_read::Error) -> bool {
     }
 }
 
+/// What a label map holds where there is no sample: what loss functions are told to ignore.
+const MASKED_LABEL: u8 = 255;
+
 /// Makes a row that shows no sample.
-fn mask(engine: &Engine, pixels: &mut [u8], out: &mut RowOut) {
-    pixels.fill(0);
+fn mask(engine: &Engine, Making { pixels, out }: &mut Making<'_>) {
+    pixels.image.iter_mut().for_each(|image| image.fill(0));
+    pixels.mask.iter_mut().for_each(|mask| mask.fill(MASKED_LABEL));
     (out.id, out.valid, out.record) = (-1, false, None);
     engine.spec.columns.iter().zip(&mut out.cells).for_each(|(column, cell)| column.mask(cell));
 }

@@ -14,6 +14,14 @@ use std::sync::atomic::Ordering;
 
 const SLACK: usize = 16 << 20;
 
+/// A label map.
+fn grey(width: u32, height: u32) -> Vec<u8> {
+    let mut bytes = vec![];
+    let encoder = image::codecs::png::PngEncoder::new(&mut bytes);
+    image::GrayImage::new(width, height).write_with_encoder(encoder).unwrap();
+    bytes
+}
+
 /// Photographs of several megapixels, so that scratch is most of the memory, in two shards.
 fn large(folder: &Path, access: Access) -> Split {
     let samples: Vec<_> = (0..24)
@@ -25,6 +33,7 @@ fn large(folder: &Path, access: Access) -> Split {
                 image: Some((dataset::jpeg(i, size.0, size.1), size)),
                 label: 0,
                 boxes,
+                mask: grey(size.0, size.1),
             }
         })
         .collect();
@@ -38,16 +47,19 @@ fn live_memory_stays_below_the_budget() {
     let folder = tempfile::tempdir().unwrap();
     for access in [Access::Mmap, Access::Pread] {
         let split = large(folder.path(), access);
-        for (side, batch, workers, depth, ranks, times_floor) in [
-            (64, 8, 2, None, &[0][..], 1.0),
-            (224, 16, 4, None, &[0], 1.0),
-            (224, 16, 4, Some(6), &[0], 2.0),
-            (224, 64, 2, None, &[0], 1.5),
-            (448, 8, 8, None, &[0], 1.2),
-            (224, 4, 3, None, &[0, 1, 2], 1.1),
-            (64, 4, 8, None, &[0], 3.0),
+        for (side, batch, workers, depth, ranks, times_floor, masks) in [
+            (64, 8, 2, None, &[0][..], 1.0, false),
+            (224, 16, 4, None, &[0], 1.0, false),
+            (224, 16, 4, Some(6), &[0], 2.0, false),
+            (224, 64, 2, None, &[0], 1.5, false),
+            (448, 8, 8, None, &[0], 1.2, false),
+            (224, 4, 3, None, &[0, 1, 2], 1.3, false),
+            (64, 4, 8, None, &[0], 3.0, false),
+            (64, 8, 2, None, &[0], 1.0, true),
+            (224, 16, 4, Some(6), &[0], 2.0, true),
         ] {
-            let content = Content::Images(Images::new(Pipeline::train(side).unwrap()));
+            let mask = masks.then(|| dataset::MASK.to_owned());
+            let content = Content::Images(Images { mask, ..Images::new(Pipeline::train(side).unwrap()) });
             let mut config = Config::new(split.clone(), content, batch);
             config.replica = Replica::new(0, ranks.len() as u32).unwrap();
             (config.workers, config.depth) = (Some(workers), depth);

@@ -4,12 +4,11 @@ use crate::ordered::{Window, ordered};
 use crate::pack::Progress;
 use crate::plan::ArchivePlan;
 use crate::record::RecordWriter;
-use crate::shard_writer::ShardWriter;
+use crate::shard_writer::{ShardWriter, Written};
 use crate::source::archive::Surveyed;
 use crate::source::archive::sample::{Item, Visit};
 use crate::target::Target;
 use crate::{Error, Options, Reason, Rejection};
-use shardtool_format::manifest::Shard;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,11 +23,11 @@ pub(crate) fn write(
     target: &Target,
     progress: &dyn Progress,
     finished: &[bool],
-) -> Result<Vec<(usize, Shard)>, Error> {
+) -> Result<Written, Error> {
     let left: Vec<_> =
         (0..plan.archives.files.len()).filter(|at| !finished[plan.shards_at(*at)].iter().all(|done| *done)).collect();
     let failed = AtomicBool::new(false);
-    let mut written = vec![];
+    let mut written = Written::default();
     let window = Window { pieces: usize::MAX, weight: u64::MAX };
     let work = |records: &mut RecordWriter<'_>, i: usize| {
         let (file, shards) = (plan.file_at(left[i]), plan.shards_at(left[i]));
@@ -45,8 +44,8 @@ pub(crate) fn write(
         |_| 0,
         records,
         work,
-        |_, shards: Result<Vec<_>, Error>| {
-            written.extend(shards?);
+        |_, shards: Result<Written, Error>| {
+            written.append(shards?);
             Ok::<(), Error>(())
         },
     )?;
@@ -76,7 +75,7 @@ struct FileWriter<'a, 'r, 'w> {
     open: Option<ShardWriter>,
     /// The shard that the next sample goes to, or a later one.
     next: usize,
-    written: Vec<(usize, Shard)>,
+    written: Written,
     buffer: Vec<u8>,
 }
 
@@ -86,10 +85,18 @@ impl<'a, 'r, 'w> FileWriter<'a, 'r, 'w> {
         surveyed: &'a Surveyed,
         shards: Range<usize>,
         records: &'r mut RecordWriter<'w>,
-    ) -> Result<Vec<(usize, Shard)>, Error> {
+    ) -> Result<Written, Error> {
         let next = shards.start;
-        let mut writer =
-            FileWriter { run, surveyed, shards, records, open: None, next, written: vec![], buffer: vec![] };
+        let mut writer = FileWriter {
+            run,
+            surveyed,
+            shards,
+            records,
+            open: None,
+            next,
+            written: Written::default(),
+            buffer: vec![],
+        };
         run.plan.archives.read(&surveyed.file, &mut writer)?;
         writer.go_to(writer.shards.end)?;
         Ok(writer.written)
@@ -108,7 +115,7 @@ impl<'a, 'r, 'w> FileWriter<'a, 'r, 'w> {
                 None => Some(ShardWriter::new(self.run.options, self.run.target, self.next)?),
             };
             if let Some(open) = open {
-                self.written.push(open.finish().commit(self.run.target, self.run.progress)?);
+                open.finish().commit(self.run.target, self.run.progress, &mut self.written)?;
             }
             self.next += 1;
         }
@@ -141,10 +148,7 @@ impl Visit for FileWriter<'_, '_, '_> {
             self.records.sample(packed, image, std::mem::take(&mut self.buffer))
         });
         match record {
-            Ok(record) => {
-                open.push(&record)?;
-                self.buffer = record.frame;
-            }
+            Ok(record) => self.buffer = open.push(record)?,
             Err(reason) => {
                 let input = match name {
                     Some(name) => format!("{}:{name}", file.name),

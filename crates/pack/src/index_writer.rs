@@ -106,6 +106,21 @@ impl IndexWriter {
     /// # Errors
     /// [`Error::Record`] if it is not an Example, [`Error::RecordTooLong`], [`Error::FeatureType`].
     pub fn push<'a>(&mut self, data: &'a [u8], data_crc: u32) -> Result<Option<Example<'a>>, Error> {
+        let entry_points = self.entry_points.as_ref().map(|(find, _)| *find);
+        self.take(data, data_crc, |image| entry_points.map(|find| find(image)).unwrap_or_default())
+    }
+
+    /// Takes the next record, whose image's entry points were found elsewhere, where there is more than one thread.
+    pub(crate) fn push_with_entries(&mut self, data: &[u8], data_crc: u32, entries: Vec<u8>) -> Result<(), Error> {
+        self.take(data, data_crc, |_| entries).map(drop)
+    }
+
+    fn take<'a>(
+        &mut self,
+        data: &'a [u8],
+        data_crc: u32,
+        entry_points: impl FnOnce(&[u8]) -> Vec<u8>,
+    ) -> Result<Option<Example<'a>>, Error> {
         let record = self.records();
         let example = match &self.payload {
             Payload::Opaque => None,
@@ -127,7 +142,7 @@ impl IndexWriter {
             Some(key) => self.keys.push(key),
             None => self.keys.push(format!("{}#{record}", self.file).as_bytes()),
         }
-        if let Some((entry_points, column)) = &mut self.entry_points {
+        if let Some((_, column)) = &mut self.entry_points {
             column.push(&image.map(entry_points).unwrap_or_default());
         }
         if let Some(example) = &example {

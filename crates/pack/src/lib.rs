@@ -15,6 +15,7 @@
 //! | `plan_file` | `.pack-<split>.json`: what an interrupted pack was doing |
 //! | `record` | an image becomes a framed Example |
 //! | `pixels` | an image is resized, re-encoded or stored raw |
+//! | `optimize` | a JPEG gets a better layout with the same coefficients |
 //! | `ordered` | work on several threads, results in order, bounded in flight |
 //! | `index_writer` | records become the columns of an index |
 //! | `commit` | temporary names, fsync, rename, locks |
@@ -41,6 +42,7 @@ mod error;
 mod export;
 mod frames;
 mod index_writer;
+mod optimize;
 mod options;
 mod ordered;
 pub mod pack;
@@ -61,7 +63,8 @@ pub use catalogue::Difference;
 pub use error::{Compression, Error, MdsProblem};
 pub use export::{ExportKind, ExportOptions, Exported, export};
 pub use index_writer::{EntryPoints, IndexWriter, Indexed, Payload};
-pub use options::{OnError, Options, PixelStore, Resize, Shards};
+pub use optimize::Optimized;
+pub use options::{JpegLayout, OnError, Options, PixelStore, Resize, Shards};
 pub use pack::{Progress, Step, Summary, pack};
 pub use plan::{Plan, PlannedShard, plan};
 pub use reject::{Reason, Rejection};

@@ -35,6 +35,8 @@ pub struct Options {
     pub columns: Vec<(String, Kind)>,
     /// How pixels are stored. Default: image files as they are.
     pub pixels: PixelStore,
+    /// How JPEGs are laid out. Default: as they are.
+    pub jpeg: JpegLayout,
     /// Make larger images smaller. Default: no.
     pub resize: Option<Resize>,
     /// Quality of images that are encoded again as JPEG, 1 to 100. Default 90.
@@ -72,6 +74,16 @@ pub enum PixelStore {
     },
 }
 
+/// How JPEGs are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JpegLayout {
+    /// Byte for byte as they are.
+    Keep,
+    /// In one sequential scan with the best Huffman tables and no metadata but JFIF, Adobe and the EXIF orientation, where
+    /// that is smaller or where the image had several scans (progressive). Coefficients, and so pixels, stay the same.
+    Optimize,
+}
+
 /// Makes larger images smaller; never a smaller one larger. The aspect ratio stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resize {
@@ -106,6 +118,7 @@ impl Options {
             classes: None,
             columns: vec![],
             pixels: PixelStore::Encoded,
+            jpeg: JpegLayout::Keep,
             resize: None,
             quality: 90,
             limits: Limits::default(),
@@ -127,6 +140,9 @@ impl Options {
             (Shards::Count(0 | 1_000_001..), ..) => wrong("number of shards", "1 to 1,000,000"),
             (_, Some(Resize::Shorter(0) | Resize::MaxSide(0)), _) => wrong("size to resize to", "at least one pixel"),
             (.., PixelStore::RawZstd { level }) if !(1..=22).contains(&level) => wrong("zstd level", "1 to 22"),
+            (.., PixelStore::Raw | PixelStore::RawZstd { .. }) if self.jpeg == JpegLayout::Optimize => {
+                wrong("JPEG layout", "images stored as files, not as pixels")
+            }
             _ if !(1..=100).contains(&self.quality) => wrong("JPEG quality", "1 to 100"),
             _ => Ok(()),
         }

@@ -1,10 +1,12 @@
 //! A pack from beginning to end, in the order that survives being killed at any point: plan file, shards each with its
 //! index, list of rejects, manifest; then the plan file goes.
 
+use crate::optimize::Optimized;
 use crate::plan::Work;
+use crate::shard_writer::Written;
 use crate::target::{Left, Target};
-use crate::{Error, OnError, Options, Plan, archive_shards, catalogue, plan, reject, shards};
-use shardtool_format::manifest::{Shard, Split};
+use crate::{Error, JpegLayout, OnError, Options, Plan, archive_shards, catalogue, plan, reject, shards};
+use shardtool_format::manifest::Split;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -62,6 +64,8 @@ pub struct Summary {
     pub classes: u64,
     /// Shards that an interrupted run had finished.
     pub resumed_shards: u64,
+    /// What a better layout of JPEGs gained, if one was asked for. Images of the shards in `resumed_shards` are not counted.
+    pub optimized: Option<Optimized>,
 }
 
 /// Packs a source into a split of a dataset. A run that was killed or stopped goes on where it was when called again
@@ -74,20 +78,21 @@ pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error
     let plan = plan(options)?;
     let target = Target::new(options)?;
     let rejected_file = target.rejected_file();
-    let (split, resumed, rejected) = match target.prepare(options, &plan, progress)? {
+    let (split, resumed, rejected, optimized) = match target.prepare(options, &plan, progress)? {
         Left::PlanFile(split) => {
             let resumed = split.shards.len();
-            (split, resumed, reject::count(&rejected_file)?)
+            (split, resumed, reject::count(&rejected_file)?, Optimized::default())
         }
         Left::Shards => {
-            let (shards, resumed) = write_shards(options, &plan, &target, progress)?;
+            let (Written { shards, optimized }, resumed) = write_shards(options, &plan, &target, progress)?;
+            let shards = shards.into_iter().map(|(_, shard)| shard).collect();
             let split = Split { name: options.split.clone(), shards };
             target.sync()?;
             let rejected = target.publish_rejected(&plan)?;
             after(progress, Step::Rejected)?;
             catalogue::add_split(target.folder(), &catalogue::of_plan(&plan), split.clone())?;
             after(progress, Step::Manifest)?;
-            (split, resumed, rejected)
+            (split, resumed, rejected, optimized)
         }
     };
     target.remove_plan(&plan)?;
@@ -98,6 +103,7 @@ pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error
         source_bytes: plan.source_bytes(),
         classes: plan.classes().len() as u64,
         resumed_shards: resumed as u64,
+        optimized: (options.jpeg == JpegLayout::Optimize).then_some(optimized),
     })
 }
 
@@ -112,13 +118,13 @@ pub(crate) fn after(progress: &dyn Progress, step: Step) -> Result<(), Error> {
     }
 }
 
-/// Writes the shards that are not finished. Returns all of them, and how many were finished.
+/// Writes the shards that are not finished. Returns all of them in order, and how many were finished.
 fn write_shards(
     options: &Options,
     plan: &Plan,
     target: &Target,
     progress: &dyn Progress,
-) -> Result<(Vec<Shard>, usize), Error> {
+) -> Result<(Written, usize), Error> {
     progress.total(plan.images(), plan.source_bytes());
     let mut shards = vec![];
     for shard in 0..plan.shard_count() {
@@ -141,10 +147,11 @@ fn write_shards(
             archive_shards::write(options, plan, target, progress, &finished)?
         }
     };
-    for (number, shard) in written {
+    for (number, shard) in written.shards {
         shards[number] = Some(shard);
     }
-    Ok((shards.into_iter().flatten().collect(), resumed))
+    let shards = shards.into_iter().enumerate().filter_map(|(number, shard)| Some((number, shard?))).collect();
+    Ok((Written { shards, optimized: written.optimized }, resumed))
 }
 
 /// The first reject of a finished shard, as the error that `--on-error fail` makes of it.

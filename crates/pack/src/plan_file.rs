@@ -1,7 +1,7 @@
 //! `.pack-<split>.json`: what an interrupted pack was doing, so that the same one goes on and another is refused by the
 //! name of what differs.
 
-use crate::{Error, Options, PixelStore, Plan, Resize, Shards};
+use crate::{Error, JpegLayout, Options, PixelStore, Plan, Resize, Shards};
 use serde_json::{Map, Value, json};
 use shardtool_decode::Limits;
 use std::path::Path;
@@ -35,6 +35,7 @@ impl PlanFile {
             ("seed", json!(options.seed)),
             ("columns", Value::Array(columns)),
             ("pixels", json!(pixels(options.pixels))),
+            ("jpeg", json!(jpeg(options.jpeg))),
             ("resize", json!(options.resize.map(resize))),
             ("quality", json!(options.quality)),
             ("limits", json!(limits(&options.limits))),
@@ -99,6 +100,13 @@ fn pixels(pixels: PixelStore) -> String {
         PixelStore::Encoded => "encoded".to_owned(),
         PixelStore::Raw => "raw".to_owned(),
         PixelStore::RawZstd { level } => format!("raw-zstd:{level}"),
+    }
+}
+
+fn jpeg(layout: JpegLayout) -> &'static str {
+    match layout {
+        JpegLayout::Keep => "keep",
+        JpegLayout::Optimize => "optimize",
     }
 }
 

@@ -1,9 +1,10 @@
 //! An image becomes a record: read once, looked at, and framed as an Example.
 
+use crate::optimize::{Optimizer, Outcome};
 use crate::pixels::{Stored, Storing};
 use crate::source::archive::Packed;
 use crate::source::{Described, Entry, Listing, Values};
-use crate::{Options, Reason};
+use crate::{JpegLayout, Options, Reason};
 use shardtool_decode as decode;
 use shardtool_format::example::{self, Column};
 use shardtool_format::manifest::{FeatureType, Kind};
@@ -49,13 +50,15 @@ pub(crate) struct Record {
     pub(crate) frame: Vec<u8>,
     /// CRC32C of the data.
     pub(crate) data_crc: u32,
+    /// Entry points of its image, if they are asked for.
+    pub(crate) entries: Vec<u8>,
+    /// What a better layout did to its image.
+    pub(crate) outcome: Outcome,
 }
 
-impl Record {
-    /// The record's data, without the frame.
-    pub(crate) fn data(&self) -> &[u8] {
-        &self.frame[frame::HEADER_BYTES..self.frame.len() - frame::FOOTER_BYTES]
-    }
+/// A record's data, without the frame.
+pub(crate) fn data(frame: &[u8]) -> &[u8] {
+    &frame[frame::HEADER_BYTES..frame.len() - frame::FOOTER_BYTES]
 }
 
 /// Makes records on one thread; its buffers are used again for every image.
@@ -64,6 +67,7 @@ pub(crate) struct RecordWriter<'a> {
     options: &'a Options,
     file: Vec<u8>,
     storing: Storing,
+    optimizer: Option<Optimizer>,
 }
 
 /// A sample, but for its image.
@@ -75,7 +79,8 @@ struct Fields<'a> {
 
 impl<'a> RecordWriter<'a> {
     pub(crate) fn new(described: &'a Described, options: &'a Options) -> Self {
-        RecordWriter { described, options, file: vec![], storing: Storing::default() }
+        let optimizer = (options.jpeg == JpegLayout::Optimize).then(Optimizer::new);
+        RecordWriter { described, options, file: vec![], storing: Storing::default(), optimizer }
     }
 
     /// The record of a listing's entry, framed into `buffer`.
@@ -107,6 +112,11 @@ impl<'a> RecordWriter<'a> {
         let info = decode::probe(image, &self.options.limits)?;
         decode::check_complete(image)?;
         let stored = self.storing.store(image, &info, self.options)?;
+        let (stored, outcome) = match &mut self.optimizer {
+            Some(optimizer) => optimizer.optimize(stored),
+            None => (stored, Outcome::Other),
+        };
+        let entries = self.options.entry_points.map(|find| find(stored.bytes)).unwrap_or_default();
         buffer.clear();
         buffer.resize(frame::HEADER_BYTES, 0);
         encode(self.described, fields, &stored, &mut buffer);
@@ -117,7 +127,7 @@ impl<'a> RecordWriter<'a> {
         header.copy_from_slice(&frame::header(data.len() as u64));
         let data_crc = checksum::crc32c(data);
         buffer.extend_from_slice(&frame::footer(data_crc));
-        Ok(Record { frame: buffer, data_crc })
+        Ok(Record { frame: buffer, data_crc, entries, outcome })
     }
 
     /// Reads the entry's file, which must be as long as it was when it was listed.

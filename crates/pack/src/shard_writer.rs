@@ -2,8 +2,9 @@
 
 use crate::commit::{self, Temporary};
 use crate::index_writer::{IndexWriter, Indexed, Payload};
+use crate::optimize::Optimized;
 use crate::pack::{Progress, Step, after};
-use crate::record::Record;
+use crate::record::{self, Record};
 use crate::target::Target;
 use crate::{Error, OnError, Options, Rejection, reject};
 use shardtool_format::manifest::Shard;
@@ -15,6 +16,7 @@ pub(crate) struct ShardWriter {
     file: Temporary,
     index: IndexWriter,
     rejected: Vec<Rejection>,
+    optimized: Optimized,
     on_error: OnError,
 }
 
@@ -24,6 +26,23 @@ pub(crate) struct Finished {
     file: Temporary,
     indexed: Indexed,
     rejected: Vec<Rejection>,
+    optimized: Optimized,
+}
+
+/// Shards that are in place.
+#[derive(Default)]
+pub(crate) struct Written {
+    /// Each shard's number and its line in the manifest.
+    pub(crate) shards: Vec<(usize, Shard)>,
+    /// What a better layout of JPEGs gained.
+    pub(crate) optimized: Optimized,
+}
+
+impl Written {
+    pub(crate) fn append(&mut self, mut other: Written) {
+        self.shards.append(&mut other.shards);
+        self.optimized.append(other.optimized);
+    }
 }
 
 impl ShardWriter {
@@ -39,15 +58,21 @@ impl ShardWriter {
             file: Temporary::new(target.shard(number))?,
             index: IndexWriter::new(&name, payload, options.entry_points),
             rejected: vec![],
+            optimized: Optimized::default(),
             on_error: options.on_error,
         })
     }
 
+    /// Takes the next record; hands back its buffer.
+    ///
     /// # Errors
     /// [`Error::Io`], and those of the index.
-    pub(crate) fn push(&mut self, record: &Record) -> Result<(), Error> {
-        self.index.push(record.data(), record.data_crc)?;
-        self.file.write(&record.frame)
+    pub(crate) fn push(&mut self, record: Record) -> Result<Vec<u8>, Error> {
+        let Record { frame, data_crc, entries, outcome } = record;
+        self.index.push_with_entries(record::data(&frame), data_crc, entries)?;
+        self.file.write(&frame)?;
+        self.optimized.add(&outcome);
+        Ok(frame)
     }
 
     /// Takes what cannot be packed.
@@ -63,18 +88,18 @@ impl ShardWriter {
     }
 
     pub(crate) fn finish(self) -> Finished {
-        let ShardWriter { number, file, index, rejected, .. } = self;
-        Finished { number, file, indexed: index.finish(), rejected }
+        let ShardWriter { number, file, index, rejected, optimized, on_error: _ } = self;
+        Finished { number, file, indexed: index.finish(), rejected, optimized }
     }
 }
 
 impl Finished {
-    /// Makes the shard durable. Returns its number and its line in the manifest.
+    /// Makes the shard durable.
     ///
     /// # Errors
     /// [`Error::Stopped`], [`Error::Io`].
-    pub(crate) fn commit(self, target: &Target, progress: &dyn Progress) -> Result<(usize, Shard), Error> {
-        let Finished { number, file, indexed, rejected } = self;
+    pub(crate) fn commit(self, target: &Target, progress: &dyn Progress, written: &mut Written) -> Result<(), Error> {
+        let Finished { number, file, indexed, rejected, optimized } = self;
         file.publish()?;
         after(progress, Step::Shard)?;
         match rejected.is_empty() {
@@ -83,6 +108,7 @@ impl Finished {
         }
         commit::publish(target.index(number), &indexed.index)?;
         after(progress, Step::Index)?;
-        Ok((number, indexed.shard))
+        written.append(Written { shards: vec![(number, indexed.shard)], optimized });
+        Ok(())
     }
 }

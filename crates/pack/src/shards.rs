@@ -5,10 +5,9 @@ use crate::ordered::{Window, ordered};
 use crate::pack::Progress;
 use crate::plan::FilePlan;
 use crate::record::{Record, RecordWriter};
-use crate::shard_writer::{Finished, ShardWriter};
+use crate::shard_writer::{Finished, ShardWriter, Written};
 use crate::target::Target;
 use crate::{Error, Options, PixelStore, Reason, Rejection};
-use shardtool_format::manifest::Shard;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -22,7 +21,7 @@ pub(crate) fn write(
     target: &Target,
     progress: &dyn Progress,
     left: &[usize],
-) -> Result<Vec<(usize, Shard)>, Error> {
+) -> Result<Written, Error> {
     let positions: Vec<_> = left.iter().map(|shard| plan.positions(*shard)).collect();
     let mut end = 0;
     let ends: Vec<usize> = positions
@@ -96,10 +95,7 @@ impl Writer<'_> {
         }
         let open = self.open.as_mut().expect("opened above");
         match record {
-            Ok(record) => {
-                open.push(&record)?;
-                Ok(Some(record.frame))
-            }
+            Ok(record) => open.push(record).map(Some),
             Err(reason) => {
                 open.reject(Rejection { input: key.to_owned(), reason })?;
                 Ok(None)
@@ -123,12 +119,10 @@ impl Writer<'_> {
 }
 
 /// Makes shards durable, each followed by its index, which says that it is.
-fn commit_all(
-    target: &Target,
-    progress: &dyn Progress,
-    finished: Receiver<Finished>,
-) -> Result<Vec<(usize, Shard)>, Error> {
-    finished.into_iter().map(|shard| shard.commit(target, progress)).collect()
+fn commit_all(target: &Target, progress: &dyn Progress, finished: Receiver<Finished>) -> Result<Written, Error> {
+    let mut written = Written::default();
+    finished.into_iter().try_for_each(|shard| shard.commit(target, progress, &mut written))?;
+    Ok(written)
 }
 
 /// Buffers of records that are written, to be used again.

@@ -1,19 +1,62 @@
-//! A batch to a dict of arrays: the images without a copy, everything else (some bytes a row) copied.
+//! A batch to a dict of arrays: the images without a copy; on the host everything else (some bytes a row) is copied.
 
 use crate::array::Memory;
+use crate::device::DeviceArray;
 use crate::error;
 use crate::process::Local;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
+use shardtool_cuda::DeviceBatch;
 use shardtool_load::{Batch, Values};
 use std::sync::Arc;
 
 /// Names by which users find what is not a feature.
 const IMAGE: &str = "image";
 const LABEL: &str = "label";
+/// Where the small arrays of a batch on a device are on the host.
+const HOST: &str = "host";
 
-/// `{"image", "label", "id", "valid", …}`, the features of further columns by their names.
-pub(crate) fn to_dict<'py>(py: Python<'py>, batch: Batch, label: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
+/// A batch, wherever it is.
+pub(crate) enum Delivered {
+    Host(Batch),
+    Device(DeviceBatch),
+}
+
+impl Delivered {
+    /// `{"image", "label", "id", "valid", …}`, the features of further columns by their names.
+    pub(crate) fn into_dict<'py>(self, py: Python<'py>, label: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
+        match self {
+            Delivered::Host(batch) => on_host(py, batch, label),
+            Delivered::Device(batch) => on_device(py, batch, label),
+        }
+    }
+}
+
+/// Arrays on the device; ragged columns and bytes, and under "host" all the small ones once more, on the host.
+fn on_device<'py>(py: Python<'py>, batch: DeviceBatch, label: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
+    let (dict, host) = (PyDict::new(py), PyDict::new(py));
+    let batch = Arc::new(Local::new(batch));
+    let rows = batch.rows();
+    let named = |feature: &str| if label == Some(feature) { LABEL.to_owned() } else { feature.to_owned() };
+    for (feature, values, width) in &rows.columns {
+        let array = column(py, values, batch.len(), width.unwrap_or(1))?;
+        let dict = if width.is_some() { &host } else { &dict };
+        dict.set_item(named(feature), array)?;
+    }
+    host.set_item("id", Memory::from_vec(rows.ids.clone(), vec![batch.len()]).into_array(py)?)?;
+    host.set_item("valid", Memory::from_vec(rows.valid.clone(), vec![batch.len()]).into_array(py)?)?;
+    let (images, ids, valid, columns) = DeviceArray::all(&batch);
+    dict.set_item(IMAGE, Bound::new(py, images)?)?;
+    dict.set_item("id", Bound::new(py, ids)?)?;
+    dict.set_item("valid", Bound::new(py, valid)?)?;
+    for array in columns {
+        dict.set_item(named(array.column()), Bound::new(py, array)?)?;
+    }
+    dict.set_item(HOST, host)?;
+    Ok(dict)
+}
+
+fn on_host<'py>(py: Python<'py>, batch: Batch, label: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     let rows = batch.len();
     let batch = Arc::new(Local::new(batch));

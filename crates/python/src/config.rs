@@ -1,8 +1,11 @@
 //! Keyword arguments to a loader's configuration.
 
 use crate::array::numbers;
+use crate::device::DeviceOptions;
 use crate::error;
+use crate::function::{self, Raised};
 use pyo3::prelude::*;
+use shardtool_cuda::Device;
 use shardtool_decode::Pipeline;
 use shardtool_load::{ColumnSpec, Config, Content, Images, Layout, OnBad};
 use shardtool_order::{Balanced, Launch, List, Mixture, Order, Policy, Remainder, Replica, Source, Weighted};
@@ -17,6 +20,8 @@ pub(crate) struct Options {
     batch_size: u32,
     /// JSON of a list of steps; `None` delivers images as stored.
     transform: Option<String>,
+    /// Called on each finished image.
+    function: Option<Py<PyAny>>,
     columns: Option<Vec<String>>,
     order: (String, u32, u32),
     source: Option<SourceOption>,
@@ -30,6 +35,8 @@ pub(crate) struct Options {
     prefetch: Option<usize>,
     rank: Option<u32>,
     world: Option<u32>,
+    local_replicas: u32,
+    device: Option<DeviceOptions>,
     apply_orientation: bool,
     starve_after: f64,
 }
@@ -85,14 +92,27 @@ impl SourceOption {
     }
 }
 
+/// A loader's configuration, with what only this module knows.
+pub(crate) struct Settled {
+    pub(crate) config: Config,
+    /// The replicas of this process.
+    pub(crate) ranks: Vec<u32>,
+    /// One device for each, and what batches become there.
+    pub(crate) devices: Option<(Vec<Device>, shardtool_cuda::Config)>,
+    /// What the user's function raised.
+    pub(crate) raised: Raised,
+}
+
 impl Options {
-    pub(crate) fn config(self, py: Python<'_>, splits: Vec<Split>) -> PyResult<Config> {
+    pub(crate) fn settle(self, py: Python<'_>, splits: Vec<Split>) -> PyResult<Settled> {
         let first = splits.first().cloned();
         let first = first.ok_or_else(|| error::load(py, shardtool_load::Error::NoSplits))?;
+        let raised = Raised::default();
         let content = match &self.transform {
             Some(json) => {
                 let pipeline: Pipeline = serde_json::from_str(json).map_err(|e| error::transform(py, &e))?;
-                Content::Images(Images { apply_orientation: self.apply_orientation, ..Images::new(pipeline) })
+                let custom = self.function.map(|function| function::custom(function, raised.clone()));
+                Content::Images(Images { apply_orientation: self.apply_orientation, custom, ..Images::new(pipeline) })
             }
             None => Content::Records,
         };
@@ -107,7 +127,10 @@ impl Options {
         config.order = order(py, &self.order)?;
         config.seed = self.seed;
         let launch = launch(py, self.rank, self.world)?;
-        config.replica = launch.replica;
+        let (rank, world, local) = (launch.replica.rank(), launch.replica.world(), self.local_replicas);
+        let first = rank.checked_mul(local).zip(world.checked_mul(local));
+        let (first, all) = first.ok_or_else(|| error::option(py, "`local_replicas`: too many replicas"))?;
+        config.replica = Replica::new(first, all).map_err(|e| error::order(py, e))?;
         config.local_world = launch.local_world.unwrap_or(1);
         config.policy = one_of(py, "policy", &self.policy, &POLICIES)?;
         config.remainder = self.remainder.map(|name| one_of(py, "remainder", &name, &REMAINDERS)).transpose()?;
@@ -118,7 +141,8 @@ impl Options {
         config.depth = self.prefetch;
         config.starve_after = Duration::try_from_secs_f64(self.starve_after)
             .map_err(|e| error::option(py, &format!("`starve_after`: {e}")))?;
-        Ok(config)
+        let devices = self.device.map(|options| options.open(py, config.starve_after)).transpose()?;
+        Ok(Settled { config, ranks: (first..first + local).collect(), devices, raised })
     }
 }
 

@@ -106,6 +106,17 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
     }
 }
 
+pub(crate) fn device(py: Python<'_>, error: shardtool_cuda::Error) -> PyErr {
+    use shardtool_cuda::Error as E;
+    match error {
+        E::Load(error) => load(py, error),
+        E::DeviceMemory(_) => plain(py, "BudgetError", &error),
+        E::Held { .. } => plain(py, "StarvedError", &error),
+        E::DeviceName(_) | E::Option { .. } | E::Stream(_) | E::NoImages => plain(py, "OptionError", &error),
+        error => plain(py, "DeviceError", &error),
+    }
+}
+
 fn bad_sample(py: Python<'_>, sample: &BadSample, message: &str) -> PyErr {
     let found = found_in(sample);
     let place = Damage { message: message.to_owned(), ..found };

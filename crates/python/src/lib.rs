@@ -9,6 +9,9 @@
 //! | `record` | a record to a dict |
 //! | `columns` | columns of indexes to arrays |
 //! | `config` | keyword arguments to a loader's configuration |
+//! | `function` | a Python function to a step of a loader |
+//! | `device` | options of devices; arrays that lie on one |
+//! | `lane` | one replica's batches, in host memory or on a device |
 //! | `loader` | the loader: iteration, state, statistics |
 //! | `batch` | a batch to a dict of arrays |
 //! | `process` | what a forked child must leave alone; Ctrl-C |
@@ -22,7 +25,10 @@ mod columns;
 mod command;
 mod config;
 mod dataset;
+mod device;
 mod error;
+mod function;
+mod lane;
 mod loader;
 mod pack;
 mod process;
@@ -42,6 +48,8 @@ mod _shardtool {
     use crate::command::run;
     #[pymodule_export]
     use crate::dataset::{Dataset, Shard, Split};
+    #[pymodule_export]
+    use crate::device::DeviceArray;
     #[pymodule_export]
     use crate::loader::Loader;
     #[pymodule_export]

@@ -101,11 +101,8 @@ pub(crate) fn pack<'py>(py: Python<'py>, options: PackOptions) -> PyResult<Bound
         watch.bar.iter().for_each(shardtool_cli::Images::finish);
         packed
     };
-    let ask = || {
-        stop.store(true, Ordering::Relaxed);
-        true
-    };
-    let summary: Summary = interruptible(py, work, ask)?.map_err(|e| error::pack(py, e))?;
+    let summary: Summary =
+        interruptible(py, work, || stop.store(true, Ordering::Relaxed))?.map_err(|e| error::pack(py, e))?;
     let dict = PyDict::new(py);
     dict.set_item("split", &summary.split.name)?;
     dict.set_item("images", summary.split.records())?;

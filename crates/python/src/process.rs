@@ -43,11 +43,11 @@ impl<T> Drop for Local<T> {
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Does long work on a thread of its own while this one, which has let go of Python, looks for Ctrl-C; calls `stop` then,
-/// and waits no longer than the work takes to end if `stop` says that it will.
+/// and waits for the work to end, which it does soon.
 pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
-    stop: impl Fn() -> bool + Sync,
+    stop: impl Fn(),
 ) -> PyResult<T> {
     let (sender, mut receiver) = channel();
     let thread = std::thread::Builder::new().name("shardtool-work".to_owned()).spawn(move || {
@@ -61,9 +61,8 @@ pub(crate) fn interruptible<T: Send + 'static>(
             Ok(value) => return Ok(value),
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(interrupt) = py.check_signals() {
-                    if stop() {
-                        py.detach(|| drop(thread.join()));
-                    }
+                    stop();
+                    py.detach(|| drop(thread.join()));
                     return Err(interrupt);
                 }
             }

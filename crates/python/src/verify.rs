@@ -4,21 +4,30 @@ use crate::error;
 use crate::process::interruptible;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use shardtool_read::Dataset;
 use shardtool_read::verify::{Damage, Options, Report};
+use shardtool_read::{Dataset, Split};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Checks everything about a dataset and gives `{"shards", "good_records", "bytes", "damages"}`. After Ctrl-C the check
-/// goes on unseen until its end.
+/// Checks everything about a dataset and gives `{"shards", "good_records", "bytes", "damages"}`. Ctrl-C ends it within some
+/// records.
 #[pyfunction]
-pub(crate) fn verify<'py>(py: Python<'py>, path: PathBuf, decode: bool) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn verify<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    decode: bool,
+    progress: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
     let work = move || match Dataset::open(&path) {
-        Ok(dataset) => Ok(shardtool_read::verify::verify(&dataset, &Options { decode, ..Options::default() })),
+        Ok(dataset) => Ok(check(&dataset, decode, progress, &stopped)),
         // Damage of the manifest itself is what verify is asked for: a finding.
         Err(error) if error.is_damage() => Ok(Report { damages: vec![Damage::new(path, error)], ..Report::default() }),
         Err(error) => Err(error),
     };
-    let report = interruptible(py, work, || false)?.map_err(|e| error::read(py, e))?;
+    let report = interruptible(py, work, || stop.store(true, Ordering::Relaxed))?.map_err(|e| error::read(py, e))?;
     let dict = PyDict::new(py);
     dict.set_item("shards", report.shards)?;
     dict.set_item("good_records", report.good_records)?;
@@ -26,6 +35,16 @@ pub(crate) fn verify<'py>(py: Python<'py>, path: PathBuf, decode: bool) -> PyRes
     let damages = report.damages.iter().map(|damage| to_dict(py, damage)).collect::<PyResult<Vec<_>>>()?;
     dict.set_item("damages", PyList::new(py, damages)?)?;
     Ok(dict)
+}
+
+fn check(dataset: &Dataset, decode: bool, progress: bool, stop: &AtomicBool) -> Report {
+    let records = dataset.splits().iter().map(Split::len).sum();
+    let bar = progress.then(|| shardtool_cli::Progress::new("verified", "records", records));
+    let advance = |records, bytes| bar.iter().for_each(|bar| bar.advance(records, bytes));
+    let options = Options { decode, progress: Some(&advance), stop: Some(stop), ..Options::default() };
+    let report = shardtool_read::verify::verify(dataset, &options);
+    bar.iter().for_each(shardtool_cli::Progress::finish);
+    report
 }
 
 /// A damage as a dict.

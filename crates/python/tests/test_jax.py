@@ -1,6 +1,10 @@
 """JAX: arrays with the pixels of the batch, without a copy where the device is the processor."""
 
+import os
 import pickle
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -22,7 +26,7 @@ def test_arrays(train):
 
 def test_arrays_on_the_cpu_share_the_loaders_memory(train):
     loader = Loader(train, 16, [st.ResizeTo(32)], device=jax.devices("cpu")[0])
-    native = loader._native.next(loader._native.begin())
+    (native,) = loader._native.next(loader._native.begin())
     image = loader._convert(native)["image"]
     assert image.unsafe_buffer_pointer() == native["image"].ctypes.data
 
@@ -32,3 +36,54 @@ def test_pickle(train):
     next(iter(loader))
     again = pickle.loads(pickle.dumps(loader))
     assert type(again) is Loader and again.state_dict() == loader.state_dict()
+
+
+FOUR = """
+    import pickle, sys
+    import jax, numpy as np
+    import shardtool as st
+    from shardtool.jax import Loader
+
+    split = st.Dataset(sys.argv[1]).split("train")
+    devices = jax.local_devices()
+    assert len(devices) == 4
+    options = dict(seed=3, remainder="mask", columns=["image/filename"], prefetch=4)
+    steps = [st.RandomResizedCrop(16)]
+    ranks = [st.Loader(split, 8, steps, rank=r, world=4, **options) for r in range(4)]
+    loader = Loader(split, 8, steps, devices=devices, **options)
+    brightness = jax.jit(lambda image: image.astype("float32").mean((1, 2, 3)))
+    shown = []
+    number = 0
+    for number, (batch, *theirs) in enumerate(zip(loader, *ranks, strict=True), 1):
+        image = batch["image"]
+        assert image.shape == (32, 16, 16, 3) and image.dtype == np.uint8
+        assert len(image.sharding.device_set) == 4
+        # Each device has the rows of its replica, and the whole is those one after the other.
+        for shard, device, host in zip(image.addressable_shards, devices, theirs, strict=True):
+            assert shard.device == device and np.array_equal(shard.data, host["image"])
+        for name in ("image", "label", "valid", "id"):
+            assert np.array_equal(batch[name], np.concatenate([host[name] for host in theirs])), name
+        assert batch["image/filename"] == [host["image/filename"] for host in theirs]
+        result = brightness(image)
+        assert len(result.sharding.device_set) == 4
+        assert np.allclose(result, np.concatenate([h["image"].mean((1, 2, 3)) for h in theirs]), atol=1e-2)
+        assert loader.state_dict() == ranks[0].state_dict()
+        shown += [int(i) for host in theirs for i in host["id"][host["valid"]]]
+        if number == 2:
+            again = pickle.loads(pickle.dumps(loader.state_dict()))
+    assert sorted(shown) == list(range(len(split))) and number == len(loader) == 4
+    loader.load_state_dict(again)
+    assert sum(int(b["valid"].sum()) for b in loader) == len(split) - 2 * 32
+"""
+
+
+def test_one_loader_feeds_several_devices(dataset):
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-c", textwrap.dedent(FOUR), str(dataset)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    assert run.returncode == 0, run.stderr
+
+
+def test_devices_or_device(train):
+    with pytest.raises(st.OptionError, match="not both"):
+        Loader(train, 8, [st.ResizeTo(8)], device="cuda", devices=jax.local_devices())

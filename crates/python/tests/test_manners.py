@@ -10,7 +10,9 @@ import textwrap
 import threading
 import time
 
+import numpy as np
 import pytest
+from PIL import Image
 from test_loader import STEPS, ids_of, one_epoch
 
 import shardtool as st
@@ -81,6 +83,48 @@ def test_ctrl_c_while_packing_and_going_on(photos, tmp_path):
     packed = st.pack(tmp_path / "list.csv", tmp_path / "out", **options)
     assert packed.images == 4000 and 3 <= packed.resumed_shards < 200
     assert st.verify(tmp_path / "out").good_records == 4000
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """200 noisy images of 1200 x 900 pixels: some 15 seconds of decoding."""
+    folder = tmp_path_factory.mktemp("large")
+    noise = np.random.default_rng(0).integers(0, 255, (900, 1200, 3), np.uint8)
+    Image.fromarray(noise).save(folder / "noise.jpg", quality=95)
+    rows = [f"{folder / 'noise.jpg'},key {i}" for i in range(200)]
+    (folder / "list.csv").write_text("\n".join(["path,key", *rows]))
+    st.pack(folder / "list.csv", folder / "out", shards=2)
+    return folder / "out"
+
+
+def test_ctrl_c_while_verifying(large):
+    """In a process of its own, so that what it uses until its end can be measured: nothing goes on unseen."""
+    run = python(
+        """
+        import os, signal, sys, threading, time
+        import shardtool as st
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        began = time.monotonic()
+        try:
+            st.verify(sys.argv[1], decode=True)
+        except KeyboardInterrupt:
+            used = time.process_time()
+            time.sleep(0.5)
+            print(time.monotonic() - began, time.process_time() - used, st.verify(sys.argv[1]).good)
+        """,
+        large,
+    )
+    assert run.returncode == 0, run.stderr
+    seconds, after, good = run.stdout.split()
+    assert good == "True"
+    # The thread was joined: whole images are at most finished, none is begun.
+    assert float(after) < 0.3 and float(seconds) < 30
+
+
+def test_progress_of_a_check(dataset, capfd):
+    report = st.verify(dataset, decode=True, progress=True)
+    assert report.good and report == st.verify(dataset)
+    assert capfd.readouterr().out == ""
 
 
 def test_other_threads_run_while_the_loader_waits(train):
@@ -166,6 +210,67 @@ def test_fork_after_use(dataset):
     )
     assert run.returncode == 0, run.stderr
     assert "forked child" in run.stdout and "own 8 True" in run.stdout and "status 0 8" in run.stdout
+
+
+def test_a_forked_child_hears_of_everything(dataset):
+    """Whatever a child does with its parent's loader: an error and no hang, also while the parent's threads work, and an
+    end of the child that leaves the parent's alone."""
+    run = python(
+        """
+        import os, signal, sys, warnings
+        warnings.simplefilter("ignore")
+        import shardtool as st
+        split = st.Dataset(sys.argv[1]).split("train")
+        loader = st.Loader(split, 8, [st.RandomResizedCrop(64)], workers=2)
+        batches = iter(loader)
+        batch = next(batches)
+        uses = {
+            "next": lambda: next(batches), "iter": lambda: next(iter(loader)), "len": lambda: len(loader),
+            "state": loader.state_dict, "load": lambda: loader.load_state_dict({"version": 1}),
+            "epoch": lambda: loader.set_epoch(1), "stats": loader.stats, "bad": loader.bad_samples,
+        }
+        for round in range(12):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                for name, use in uses.items():
+                    try:
+                        use()
+                    except (RuntimeError, st.StateError):
+                        continue
+                    os._exit(1)
+                loader.close()
+                copy = batch["image"].copy()
+                # Half of them end as a program does, with everything torn down.
+                sys.exit(0) if round % 2 else os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0, round
+            batch = next(batches)
+        print(len(list(b["id"].sum() for b in loader)))
+        """,
+        dataset,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == ["13"]
+
+
+def test_a_function_and_the_interpreters_end(dataset):
+    """Workers that are about to call a Python function when the interpreter ends, or that a drop joins."""
+    for end in ("pass", "del loader", "loader.close()", "loader = None; import gc; gc.collect()", "sys.exit(0)"):
+        run = python(
+            f"""
+            import sys
+            import shardtool as st
+            def slow(image, seed):
+                for i in range(2000):
+                    image[0, 0, 0] = i % 256
+            split = st.Dataset(sys.argv[1]).split("train")
+            loader = st.Loader(split, 8, [st.ResizeTo(8), slow], workers=3)
+            next(iter(loader))
+            {end}
+            """,
+            dataset,
+        )
+        assert (run.returncode, run.stderr) == (0, ""), end
 
 
 @pytest.mark.parametrize("end", ["pass", "raise SystemExit(0)", "batches = iter(loader); next(batches)"])

@@ -1,12 +1,13 @@
 //! Bytes of a file, mapped or read: the same answers either way.
 
 use crate::{Error, Result};
-use memmap2::{Advice, Mmap};
+use memmap2::{Advice, Mmap, UncheckedAdvice};
 use std::borrow::Cow;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::{Once, OnceLock};
 
 /// How the bytes of shards and indexes are reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,6 +53,9 @@ impl Access {
 pub struct FileBytes {
     source: Source,
     len: u64,
+    /// The mapped file, opened again when its pages are first given up.
+    reopened: OnceLock<Option<File>>,
+    exact: Once,
 }
 
 #[derive(Debug)]
@@ -84,7 +88,7 @@ impl FileBytes {
         } else {
             Source::File(file)
         };
-        Ok(FileBytes { source, len })
+        Ok(FileBytes { source, len, reopened: OnceLock::new(), exact: Once::new() })
     }
 
     /// Length of the file when it was opened, in bytes.
@@ -130,7 +134,12 @@ impl FileBytes {
         if range.end > self.len || range.start > range.end {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
-        buffer.resize((range.end - range.start) as usize, 0);
+        let length = (range.end - range.start) as usize;
+        if buffer.capacity() < length {
+            // No more than is needed: who reads counts it.
+            *buffer = Vec::with_capacity(length);
+        }
+        buffer.resize(length, 0);
         match &self.source {
             Source::Map(map) => buffer.copy_from_slice(&map[range.start as usize..range.end as usize]),
             Source::File(file) => file.read_exact_at(buffer, range.start)?,
@@ -149,6 +158,41 @@ impl FileBytes {
                 let length = std::num::NonZeroU64::new(length);
                 let _ = rustix::fs::fadvise(file, range.start, length, rustix::fs::Advice::WillNeed);
             }
+        }
+    }
+
+    /// From now on the system reads just what is touched or asked for ahead, not what lies around it. Read-around may be
+    /// megabytes for each record, most of them thrown away unread where memory is short.
+    pub(crate) fn read_exactly(&self) {
+        self.exact.call_once(|| match &self.source {
+            Source::Map(map) => drop(map.advise(Advice::Random)),
+            Source::File(file) => drop(rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random)),
+        });
+    }
+
+    /// Gives the range's pages up: out of this process, and, unless another process maps them, out of the page cache. For
+    /// data that will not be read again soon on a machine whose page cache others need. Only a hint; whole pages are given
+    /// up, those at the ends too, and come back when they are read. `path` is the file's.
+    pub(crate) fn release(&self, range: Range<u64>, path: &Path) {
+        const PAGE: u64 = 4096;
+        let (start, end) = (range.start / PAGE * PAGE, range.end.next_multiple_of(PAGE).min(self.len));
+        let Some(length) = end.checked_sub(start).and_then(std::num::NonZeroU64::new) else { return };
+        let file = match &self.source {
+            Source::File(file) => Some(file),
+            Source::Map(map) => {
+                // SAFETY: the mapping is shared and read-only, so that dropped pages come back with the file's bytes: what
+                // anybody reads through it stays the same.
+                let dropped = unsafe {
+                    map.unchecked_advise_range(UncheckedAdvice::DontNeed, start as usize, length.get() as usize)
+                };
+                let _ = dropped;
+                self.reopened.get_or_init(|| File::open(path).ok()).as_ref()
+            }
+        };
+        if let Some(file) = file {
+            // The end is rounded up: the last page of a file is whole to the page cache.
+            let length = std::num::NonZeroU64::new(length.get().next_multiple_of(PAGE));
+            let _ = rustix::fs::fadvise(file, start, length, rustix::fs::Advice::DontNeed);
         }
     }
 }

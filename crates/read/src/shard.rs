@@ -129,6 +129,20 @@ impl Shard {
         })
     }
 
+    /// From now on the system reads just what is touched or asked for ahead, not what lies around it: for orders that jump.
+    /// Cheap when it was called before.
+    pub fn read_exactly(&self) {
+        self.bytes.read_exactly();
+    }
+
+    /// Gives up the pages of a record in the page cache: a hint that it will not be read again soon. Takes
+    /// [`Shard::read_exactly`], or what lies around other records is read again.
+    pub fn release(&self, row: u64) {
+        if let Ok(range) = self.frame(row) {
+            self.bytes.release(range, &self.path);
+        }
+    }
+
     /// A record, checked. `buffer` is memory to use where the file is not mapped; [`Record::into_buffer`] gives it back.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ fn verified(folder: &Path, access: Access) -> Report {
     let bare = !folder.join("dataset.json").exists();
     let path = if bare { folder.join("*.tfrecord") } else { folder.to_owned() };
     match Dataset::open_with(&path, Options { access, ..Options::default() }) {
-        Ok(dataset) => verify::verify(&dataset, &verify::Options { access, decode: true, progress: None }),
+        Ok(dataset) => verify::verify(&dataset, &verify::Options { access, decode: true, ..Default::default() }),
         Err(error) => Report { damages: vec![Damage::new(path, error)], ..Report::default() },
     }
 }

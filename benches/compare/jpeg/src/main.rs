@@ -1,165 +1,176 @@
-//! This project's JPEG decoder beside libjpeg-turbo, on one core, same images, same run. Every image's pixels are compared
-//! first; a difference fails the run.
+//! This project's JPEG decoder beside libjpeg-turbo, zune-jpeg and the `image` crate: one core, same images, same run, by
+//! CPU time. Every image's pixels are compared with libjpeg-turbo's first; a difference fails the run.
 //!
 //! `cargo run --release --manifest-path benches/compare/jpeg/Cargo.toml -- FOLDER [ROUNDS]`
 
-use std::path::{Path, PathBuf};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
 
-use shardtool_benches::{Candidate, compare, print};
-use shardtool_jpeg::{Decoder, Header, Limits, Rect, Request, Scale, entries};
+use shardtool_benches::photographs::{Photograph, files, photographs, random_resized_crop};
+use shardtool_benches::{Candidate, compare_cpu, print};
+use shardtool_decode::{Filter, PixelsRef, Scratch, Window, WindowOptions, apply};
+use shardtool_jpeg::{Decoder, Outcome, Request, Scale};
 use turbojpeg::{Decompressor, Image, PixelFormat, ScalingFactor};
+use zune_jpeg::JpegDecoder;
+use zune_jpeg::zune_core::bytestream::ZCursor;
+use zune_jpeg::zune_core::colorspace::ColorSpace;
+use zune_jpeg::zune_core::options::DecoderOptions;
 
-/// One image, and the crop that RandomResizedCrop asks of it.
-struct Sample {
-    jpeg: Vec<u8>,
-    header: Header,
-    entries: Vec<u8>,
-    crop: Rect,
-}
+const SIDE: u32 = 224;
 
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
-        let path = entry.path();
-        if path.is_dir() { files(&path, found) } else { found.push(path) }
-    }
-}
-
-/// splitmix64, for crops that are the same in every run.
-fn random(state: &mut u64) -> f64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-}
-
-/// torchvision's RandomResizedCrop: area 0.08 to 1, aspect 3/4 to 4/3, ten tries, then the middle.
-fn crop(width: u32, height: u32, state: &mut u64) -> Rect {
-    let area = f64::from(width) * f64::from(height);
-    for _ in 0..10 {
-        let target = area * (0.08 + 0.92 * random(state));
-        let ratio = ((0.75f64).ln() + random(state) * ((4.0f64 / 3.0).ln() - (0.75f64).ln())).exp();
-        let (w, h) = ((target * ratio).sqrt().round() as u32, (target / ratio).sqrt().round() as u32);
-        if (1..=width).contains(&w) && (1..=height).contains(&h) {
-            let at = |free: u32, state: &mut u64| (random(state) * f64::from(free + 1)) as u32;
-            return Rect { x: at(width - w, state), y: at(height - h, state), width: w, height: h };
-        }
-    }
-    let (w, h) = (width.min(height * 4 / 3).max(1), height.min(width * 4 / 3).max(1));
-    Rect { x: (width - w) / 2, y: (height - h) / 2, width: w, height: h }
-}
-
-fn turbo(decoder: &mut Decompressor, sample: &Sample, scale: Scale, out: &mut Vec<u8>) -> usize {
+/// Decodes into `out`; the number of bytes.
+fn turbo(decoder: &mut Decompressor, p: &Photograph, scale: Scale, out: &mut Vec<u8>) -> usize {
     decoder.set_scaling_factor(ScalingFactor::new(1, scale.divisor() as usize)).expect("a scale");
-    decoder.read_header(&sample.jpeg).expect("a JPEG");
-    let (width, height) = sample.header.size(scale);
+    decoder.read_header(&p.jpeg).expect("a JPEG");
+    let (width, height) = p.header.size(scale);
     let (width, height) = (width as usize, height as usize);
     out.resize(out.len().max(width * height * 3), 0);
     let image = Image { pixels: &mut out[..], width, pitch: width * 3, height, format: PixelFormat::RGB };
-    decoder.decompress(&sample.jpeg, image).expect("pixels");
+    decoder.decompress(&p.jpeg, image).expect("pixels");
     width * height * 3
 }
 
-#[derive(Clone, Copy)]
+fn zune(p: &Photograph, out: &mut Vec<u8>) -> usize {
+    let options = DecoderOptions::default().jpeg_set_out_colorspace(ColorSpace::RGB);
+    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(&p.jpeg[..]), options);
+    decoder.decode_headers().expect("a JPEG");
+    let size = decoder.output_buffer_size().expect("a size");
+    out.resize(out.len().max(size), 0);
+    decoder.decode_into(&mut out[..size]).expect("pixels");
+    size
+}
+
+#[derive(Clone, Copy, Default)]
 struct How {
     entries: bool,
     crop: bool,
     scale: Scale,
 }
 
-fn ours(decoder: &mut Decoder, sample: &Sample, how: How, out: &mut Vec<u8>) -> usize {
-    let rect = how.crop.then_some(sample.crop);
-    let (width, height) = rect.map_or(sample.header.size(how.scale), |r| (r.width, r.height));
+fn ours(decoder: &mut Decoder, p: &Photograph, how: How, out: &mut Vec<u8>) -> (usize, Outcome) {
+    let rect = how.crop.then_some(p.crop);
+    let (width, height) = rect.map_or(p.header.size(how.scale), |r| (r.width, r.height));
     let stride = width as usize * 3;
     out.resize(out.len().max(stride * height as usize), 0);
     let request = Request { rect, scale: how.scale };
-    let entries = how.entries.then_some(&sample.entries[..]);
-    let outcome = decoder.decode(&sample.jpeg, entries, &request, out, stride).expect("pixels");
-    assert!(!outcome.entries_rejected || sample.entries.is_empty(), "entry points were not used");
-    stride * height as usize
+    let outcome = decoder.decode(&p.jpeg, how.entries.then_some(&p.entries[..]), &request, out, stride);
+    (stride * height as usize, outcome.expect("pixels"))
+}
+
+/// Pixels are those of libjpeg-turbo at every scale, with entry points and without; and images go the way that is measured.
+fn check(samples: &[Photograph], files: usize) {
+    let (mut theirs, mut decoder) = (Decompressor::new().expect("libjpeg-turbo"), Decoder::new());
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    let mut ways: BTreeMap<String, usize> = BTreeMap::new();
+    let mut entered = 0;
+    for p in samples {
+        for scale in Scale::ALL {
+            let size = turbo(&mut theirs, p, scale, &mut a);
+            for entries in [false, true] {
+                let (_, outcome) = ours(&mut decoder, p, How { entries, scale, crop: false }, &mut b);
+                assert!(a[..size] == b[..size], "pixels differ at 1/{}", scale.divisor());
+                if scale == Scale::Full {
+                    let with = if entries { "with" } else { "without" };
+                    *ways.entry(format!("{with} entry points: {:?}", outcome.path)).or_default() += 1;
+                    entered += usize::from(outcome.path == shardtool_jpeg::Path::Entries);
+                }
+            }
+        }
+    }
+    for (way, count) in ways {
+        println!("  {way}: {count} images");
+    }
+    println!("  left to the fallback, and not measured: {} of {files} files", files - samples.len());
+    assert!(entered * 100 >= samples.len() * 99 && samples.len() * 100 >= files * 99, "not the ways that are measured");
+}
+
+/// A candidate that does the same to each photograph.
+fn each<'a>(name: &'a str, samples: &'a [Photograph], mut one: impl FnMut(&Photograph) + 'a) -> Candidate<'a> {
+    Candidate::new(name, move || {
+        samples.iter().for_each(&mut one);
+        samples.len() as f64
+    })
 }
 
 fn main() {
     let mut args = std::env::args().skip(1);
     let folder = args.next().expect("FOLDER [ROUNDS]");
     let rounds = args.next().map_or(5, |r| r.parse().expect("a number of rounds"));
-    let mut paths = Vec::new();
-    files(Path::new(&folder), &mut paths);
-    paths.sort();
-    let (mut decoder, mut state) = (Decoder::new(), 1);
-    let samples: Vec<Sample> = paths
-        .iter()
-        .filter_map(|path| {
-            let jpeg = std::fs::read(path).expect("a file");
-            let header = Header::parse(&jpeg, &Limits::default()).ok()?;
-            let mut found = Vec::new();
-            entries::find(&jpeg, entries::default_step(&header), &mut decoder, &mut found).ok()?;
-            Some(Sample { crop: crop(header.width, header.height, &mut state), jpeg, header, entries: found })
-        })
-        .collect();
+    let paths = files(Path::new(&folder));
+    let samples = photographs(&paths, &random_resized_crop(SIDE));
     let n = samples.len() as f64;
     let bytes: usize = samples.iter().map(|s| s.jpeg.len()).sum();
     let hints: usize = samples.iter().map(|s| s.entries.len()).sum();
     let rows: f64 = samples.iter().map(|s| f64::from(s.crop.height) / f64::from(s.header.height)).sum();
-    println!(
-        "{n} of {} images, {:.0} bytes each, entry points {:.2} %",
-        paths.len(),
-        bytes as f64 / n,
-        100.0 * hints as f64 / bytes as f64
-    );
-    println!("random crops take {:.2} of the rows\n", rows / n);
+    let (size, share) = (bytes as f64 / n, 100.0 * hints as f64 / bytes as f64);
+    println!("{n} images, {size:.0} bytes each, entry points {share:.2} %; crops take {:.2} of the rows", rows / n);
+    check(&samples, paths.len());
 
-    let mut theirs = Decompressor::new().expect("libjpeg-turbo");
-    let (mut a, mut b) = (Vec::new(), Vec::new());
-    for sample in &samples {
-        for scale in Scale::ALL {
-            let size = turbo(&mut theirs, sample, scale, &mut a);
-            for entries in [false, true] {
-                ours(&mut decoder, sample, How { entries, crop: false, scale }, &mut b);
-                assert!(a[..size] == b[..size], "pixels differ at 1/{}", scale.divisor());
-            }
-        }
-    }
-
-    let whole = How { entries: false, crop: false, scale: Scale::Full };
-    let mut portable = Decoder::new().with_simd(false);
-    let runs: [(&str, How, bool); 9] = [
-        ("ours, whole", whole, false),
-        ("ours, whole, entry points", How { entries: true, ..whole }, false),
-        ("ours, whole, portable", whole, true),
-        ("ours, crop", How { crop: true, ..whole }, false),
-        ("ours, crop, entry points", How { crop: true, entries: true, ..whole }, false),
-        ("ours, 1/2", How { scale: Scale::Half, ..whole }, false),
-        ("ours, 1/2, entry points", How { scale: Scale::Half, entries: true, ..whole }, false),
-        ("ours, 1/8", How { scale: Scale::Eighth, ..whole }, false),
-        ("ours, 1/8, entry points", How { scale: Scale::Eighth, entries: true, ..whole }, false),
-    ];
-    let (decoder, portable) = (std::cell::RefCell::new(decoder), std::cell::RefCell::new(&mut portable));
-    let theirs = std::cell::RefCell::new(theirs);
+    let theirs = RefCell::new(Decompressor::new().expect("libjpeg-turbo"));
+    let decoder = RefCell::new(Decoder::new());
+    let portable = RefCell::new(Decoder::new().with_simd(false));
+    let samples = &samples;
     let mut candidates = Vec::new();
-    for (name, scale) in [
-        ("libjpeg-turbo, whole", Scale::Full),
-        ("libjpeg-turbo, 1/2", Scale::Half),
-        ("libjpeg-turbo, 1/8", Scale::Eighth),
+    let scales = [("libjpeg-turbo, whole", Scale::Full), ("libjpeg-turbo, 1/2", Scale::Half)];
+    for (name, scale) in
+        scales.into_iter().chain([("libjpeg-turbo, 1/4", Scale::Quarter), ("libjpeg-turbo, 1/8", Scale::Eighth)])
+    {
+        let (theirs, mut out) = (&theirs, Vec::new());
+        candidates.push(each(name, samples, move |p| {
+            turbo(&mut theirs.borrow_mut(), p, scale, &mut out);
+        }));
+    }
+    let mut out = Vec::new();
+    candidates.push(each("zune-jpeg, whole", samples, move |p| {
+        zune(p, &mut out);
+    }));
+    candidates.push(each("image, whole", samples, |p| {
+        let image = image::load_from_memory_with_format(&p.jpeg, image::ImageFormat::Jpeg).expect("pixels");
+        std::hint::black_box(image.into_rgb8());
+    }));
+    let whole = How::default();
+    let scaled = |scale| How { scale, ..whole };
+    for (name, how, decoder) in [
+        ("ours, whole", whole, &decoder),
+        ("ours, whole, portable", whole, &portable),
+        ("ours, whole, entry points", How { entries: true, ..whole }, &decoder),
+        ("ours, crop", How { crop: true, ..whole }, &decoder),
+        ("ours, crop, entry points", How { crop: true, entries: true, ..whole }, &decoder),
+        ("ours, 1/2", scaled(Scale::Half), &decoder),
+        ("ours, 1/2, entry points", How { entries: true, ..scaled(Scale::Half) }, &decoder),
+        ("ours, 1/4", scaled(Scale::Quarter), &decoder),
+        ("ours, 1/4, entry points", How { entries: true, ..scaled(Scale::Quarter) }, &decoder),
+        ("ours, 1/8", scaled(Scale::Eighth), &decoder),
+        ("ours, 1/8, entry points", How { entries: true, ..scaled(Scale::Eighth) }, &decoder),
     ] {
-        let (samples, theirs, mut out) = (&samples, &theirs, Vec::new());
-        candidates.push(Candidate::new(name, move || {
-            samples.iter().for_each(|s| {
-                turbo(&mut theirs.borrow_mut(), s, scale, &mut out);
-            });
-            n
+        let mut out = Vec::new();
+        candidates.push(each(name, samples, move |p| {
+            ours(&mut decoder.borrow_mut(), p, how, &mut out);
         }));
     }
-    for (name, how, slow) in runs {
-        let (samples, decoder, portable, mut out) = (&samples, &decoder, &portable, Vec::new());
-        candidates.push(Candidate::new(name, move || {
-            let (mut fast, mut slow_one) = (decoder.borrow_mut(), portable.borrow_mut());
-            let decoder: &mut Decoder = if slow { &mut slow_one } else { &mut fast };
-            samples.iter().for_each(|s| {
-                ours(decoder, s, how, &mut out);
-            });
-            n
+    print("bytes to RGB, one core", "images/s", 1.0, &compare_cpu(rounds, &mut candidates));
+
+    let place = || (Scratch::default(), vec![0; (SIDE * SIDE * 3) as usize]);
+    let (mut pixels, (mut scratch, mut result)) = (Vec::new(), place());
+    let mut candidates = vec![each("libjpeg-turbo, whole, our resize", samples, |p| {
+        let size = turbo(&mut theirs.borrow_mut(), p, Scale::Full, &mut pixels);
+        let view = PixelsRef::new(p.header.width, p.header.height, &pixels[..size]).expect("pixels");
+        apply(&p.geometry, &Window::whole(view), Filter::Bilinear, &mut result, &mut scratch).expect("a window");
+    })];
+    for (name, entries, reducing_gap) in [
+        ("ours, exact", false, None),
+        ("ours, entry points, exact", true, None),
+        ("ours, reducing gap 2", false, Some(2.0)),
+        ("ours, entry points, reducing gap 2", true, Some(2.0)),
+    ] {
+        let (mut decoder, (mut scratch, mut result)) = (shardtool_decode::Decoder::default(), place());
+        let options = WindowOptions { reducing_gap, ..Default::default() };
+        candidates.push(each(name, samples, move |p| {
+            let hints = entries.then_some(&p.entries[..]);
+            let window = decoder.decode_window(&p.jpeg, hints, &p.geometry, &options).expect("a good image");
+            apply(&p.geometry, &window, Filter::Bilinear, &mut result, &mut scratch).expect("a window");
         }));
     }
-    print("bytes to RGB, one core", "images/s", 1.0, &compare(rounds, &mut candidates));
+    print("bytes to RandomResizedCrop(224), one core", "images/s", 1.0, &compare_cpu(rounds, &mut candidates));
 }

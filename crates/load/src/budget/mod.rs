@@ -105,6 +105,11 @@ impl Arithmetic {
         (limit / self.local_world).saturating_sub(self.anonymous).saturating_sub(self.others)
     }
 
+    /// Bytes of this process's memory beside its anonymous memory and all budgets: what the page cache may take.
+    pub(crate) fn beside(&self) -> u64 {
+        self.there_is().saturating_sub(self.budget)
+    }
+
     /// Bytes for decode scratch: what [`slots`](Arithmetic::slots) batches leave. A part is the workers' to keep from one
     /// image to the next, the rest is admitted to larger images one by one; an image that needs more than that waits until
     /// fewer batches are in memory.
@@ -147,8 +152,7 @@ impl fmt::Display for Arithmetic {
             write!(f, " - {} anonymous - {} of other loaders", mib(*anonymous), mib(*others))?;
         }
         write!(f, "; the least is {} = {lanes} replica(s) x 2 batches x {}", mib(floor), mib(*batch))?;
-        write!(f, " + {} of decode scratch + {} of ids", mib(*scratch), mib(*source))?;
-        write!(f, ": take a smaller batch or image, or allow more memory")
+        write!(f, " + {} of decode scratch + {} of ids", mib(*scratch), mib(*source))
     }
 }
 

@@ -58,6 +58,22 @@ impl ScratchPool {
     }
 }
 
+impl<'a> Admitted<'a> {
+    /// Takes so many bytes more if they are free, without waiting.
+    pub(crate) fn extend(&mut self, bytes: u64) -> bool {
+        if bytes == 0 {
+            return true;
+        }
+        let mut pool = self.pool.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = pool.tickets.0 == pool.tickets.1 && pool.used + bytes <= pool.most;
+        if free {
+            pool.used += bytes;
+            self.bytes += bytes;
+        }
+        free
+    }
+}
+
 impl Drop for Admitted<'_> {
     fn drop(&mut self) {
         if self.bytes == 0 {

@@ -13,7 +13,12 @@ pub(crate) struct Sample {
     pub(crate) label: i64,
     /// A ragged column: label + 1 numbers.
     pub(crate) boxes: Vec<f32>,
+    /// A label map; empty for none.
+    pub(crate) mask: Vec<u8>,
 }
+
+/// Feature of label maps.
+pub(crate) const MASK: &str = "mask";
 
 /// A JPEG whose pixels tell which sample it is.
 pub(crate) fn jpeg(number: u64, width: u32, height: u32) -> Vec<u8> {
@@ -41,6 +46,7 @@ pub(crate) fn write(folder: &Path, split: &str, samples: &[Sample], per_shard: u
         (names::IMAGE_HEIGHT, Kind::Int64),
         (names::IMAGE_KEY, Kind::Bytes),
         (names::IMAGE_WIDTH, Kind::Int64),
+        (MASK, Kind::Bytes),
     ] {
         manifest.features.push(FeatureType { name: name.to_owned(), kind });
     }
@@ -65,6 +71,10 @@ pub(crate) fn write_shard(folder: &Path, file: &str, samples: &[Sample]) -> Shar
             (names::CLASS_LABEL, Column::Int64(&label)),
             ("boxes", Column::Float(&sample.boxes)),
         ];
+        let masks = [&sample.mask[..]];
+        if !sample.mask.is_empty() {
+            features.push((MASK, Column::Bytes(&masks)));
+        }
         let (w, h) = ([width], [height]);
         if sample.image.is_some() {
             features.push((names::IMAGE_ENCODED, Column::Bytes(&images)));

@@ -6,7 +6,7 @@ use shardtool_decode::Pipeline;
 use shardtool_load::{ColumnSpec, Config, Content, Images, Layout, Loader, Values};
 use shardtool_order::{Order, Policy, Remainder, Replica};
 use shardtool_read::{Dataset, Split};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroU32;
 
 fn split(folder: &tempfile::TempDir, samples: &[dataset::Sample], per_shard: usize) -> Split {
@@ -29,6 +29,45 @@ fn epoch(loader: &mut Loader) -> (Vec<i64>, u64) {
         steps += 1;
     }
     (ids, steps)
+}
+
+#[test]
+fn a_share_is_what_its_replica_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let split = split(&folder, &samples::numbers(101), 12);
+    for policy in [Policy::Sample, Policy::Shard, Policy::Off] {
+        for (remainder, order) in [
+            (Remainder::Mask, Order::Sequential),
+            (Remainder::Pad, Order::Shuffled),
+            (Remainder::Drop, Order::Shuffled),
+        ] {
+            let mut config = Config::new(split.clone(), Content::Records, 4);
+            (config.order, config.policy, config.epochs) = (order, policy, Some(1));
+            (config.remainder, config.replica) = (Some(remainder), Replica::new(0, 3).unwrap());
+            for share in Loader::shares(&config).unwrap() {
+                config.replica = Replica::new(share.rank, 3).unwrap();
+                let mut loader = Loader::new(&config).unwrap();
+                let (mut rows, mut shards, mut ids, mut bytes) = (0, HashSet::new(), HashSet::<i64>::new(), 0);
+                while let Some(batch) = loader.next_batch().unwrap() {
+                    rows += batch.len() as u64;
+                    ids.extend(batch.ids().iter().filter(|id| **id >= 0));
+                    for record in batch.records().iter().flatten() {
+                        shards.insert(record.shard().path().to_owned());
+                        bytes += record.data().len() + 16;
+                    }
+                }
+                let what = format!("{policy:?}, {remainder:?}, {order:?}: {share:?}");
+                assert_eq!(share.samples + share.padding, rows, "{what}");
+                // What fills up a padded step are samples of other replicas, as far as there are any.
+                let filled =
+                    if remainder == Remainder::Pad { share.samples..=rows } else { share.samples..=share.samples };
+                assert!(filled.contains(&(ids.len() as u64)), "{what}: {} ids", ids.len());
+                let reads = share.reads.unwrap();
+                assert_eq!(reads.shards, shards.len() as u64, "{what}");
+                assert!((reads.bytes as f64 / bytes as f64 - 1.0).abs() < 0.05, "{what}: {bytes}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -3,6 +3,8 @@
 #[path = "../dataset/mod.rs"]
 mod dataset;
 mod epochs;
+mod masks;
+mod page_cache;
 mod samples;
 mod statistics;
 mod trouble;

@@ -8,6 +8,7 @@ use shardtool_read::{Dataset, Split};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 const SIDE: u32 = 16;
@@ -140,12 +141,8 @@ fn a_panic_in_the_users_function_names_the_sample_and_hangs_nothing() {
     let mut images = images();
     images.custom = Some(Arc::new(|pixels, _| {
         // Sample 13, told by nothing but its place in the order: the 14th made by the only worker.
-        static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-        assert!(
-            COUNT.fetch_add(1, std::sync::atomic::Ordering::SeqCst) != 13,
-            "too dark for {} pixels",
-            pixels.width()
-        );
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        assert!(COUNT.fetch_add(1, Ordering::SeqCst) != 13, "too dark for {} pixels", pixels.width());
     }));
     let mut config = Config::new(split, Content::Images(images), 4);
     (config.order, config.workers) = (Order::Sequential, Some(1));
@@ -334,4 +331,39 @@ fn waiting_can_be_interrupted_and_taken_up_again() {
     assert_eq!(state.p, held.len() as u64 * 4);
     held.clear();
     assert_eq!(loader.next_batch().unwrap().unwrap().position(), state.p);
+}
+
+/// Both workers fail late, in a batch that was given up: that does not end the run that began since.
+#[test]
+fn an_epoch_begun_after_an_error_is_not_ended_by_the_one_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let split = split(folder.path(), 20, 8);
+    let (calls, released) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let wait = |done: &dyn Fn() -> bool| {
+        while !done() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    let mut images = images();
+    images.custom = Some(Arc::new({
+        let (calls, released) = (calls.clone(), released.clone());
+        move |_, _| {
+            match calls.fetch_add(1, Ordering::SeqCst) {
+                // One row of the first batch, which fails once the other worker is at the second batch.
+                0 => wait(&|| calls.load(Ordering::SeqCst) > 2),
+                // The rows of the second batch.
+                2 | 3 => wait(&|| released.load(Ordering::SeqCst)),
+                _ => return,
+            }
+            std::panic::resume_unwind(Box::new("no good"));
+        }
+    }));
+    let mut config = Config::new(split, Content::Images(images), 2);
+    (config.workers, config.depth) = (Some(2), Some(2));
+    let mut loader = Loader::new(&config).unwrap();
+    wait(&|| calls.load(Ordering::SeqCst) == 4);
+    assert!(matches!(loader.next_batch(), Err(Error::Panic { .. })));
+    loader.start_epoch(0);
+    released.store(true, Ordering::SeqCst);
+    assert_eq!(loader.next_batch().unwrap().unwrap().valid(), [true, true]);
 }

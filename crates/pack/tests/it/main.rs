@@ -5,6 +5,7 @@ mod archives;
 mod bad_input;
 mod exporting;
 mod made;
+mod optimize;
 mod packing;
 mod repair;
 mod resume;

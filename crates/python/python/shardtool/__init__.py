@@ -13,12 +13,12 @@
 
 from . import errors
 from ._shardtool import VERSION as __version__
-from ._shardtool import Columns, Dataset, Shard, Split
+from ._shardtool import Columns, Dataset, DeviceArray, Shard, Split
 from .errors import *  # noqa: F403
 from .loader import Loader, Ragged, Stats
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
 from .packing import Packed, pack
-from .transforms import CenterCrop, HorizontalFlip, RandomResizedCrop, Resize, ResizeTo
+from .transforms import CenterCrop, Function, HorizontalFlip, RandomResizedCrop, Resize, ResizeTo
 from .verification import Damage, Report, verify
 
 __all__ = [
@@ -27,6 +27,8 @@ __all__ = [
     "Columns",
     "Damage",
     "Dataset",
+    "DeviceArray",
+    "Function",
     "HorizontalFlip",
     "Interleaved",
     "Loader",

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Literal, final
+from typing import Any, Final, Literal, NoReturn, final
 
 import numpy as np
 
-__all__ = ["VERSION", "Columns", "Dataset", "Loader", "Memory", "Shard", "Split", "pack", "run", "verify"]
+__all__ = ["VERSION", "Columns", "Dataset", "DeviceArray", "Loader", "Memory", "Shard", "Split", "pack", "run", "verify"]
 
 VERSION: Final[str]
 
@@ -125,6 +125,48 @@ class Shard:
         """The scalar features as arrays `[len]`, as stored: views of the index, read-only."""
 
 @final
+class DeviceArray:
+    """An array on a device. Keeps its batch, as does everything that is made from it."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape."""
+
+    @property
+    def dtype(self) -> Literal["float32", "float16", "bfloat16", "int64", "bool"]:
+        """Type of its values."""
+
+    @property
+    def device(self) -> str:
+        """Where it lies: `cuda:N`."""
+
+    def __dlpack_device__(self, /) -> tuple[int, int]:
+        """`kDLCUDA`, and N of `cuda:N`."""
+
+    def __dlpack__(
+        self,
+        /,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A capsule of DLPack. `stream` waits for the array, and what is queued there until it is let go of is waited
+        for before its memory is used again: `None` and 1 are the legacy default stream, 2 the one of each thread, larger
+        ones are handles; −1 asks for no waiting. Raises `BufferError`, `OptionError`, `DeviceError`."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """For users of the CUDA array interface: they wait for the stream that it names. Not for bfloat16, which it cannot
+        describe."""
+
+    def __array__(self, /, *_arguments: Any, **_options: Any) -> NoReturn:
+        """Raises `TypeError`: numpy would make an array of one object of it."""
+
+    def __len__(self, /) -> int: ...
+
+@final
 class Loader:
     """Workers and their queue; `shardtool.Loader` is what users see."""
 
@@ -132,8 +174,8 @@ class Loader:
     def begin(self, /) -> int:
         """Begins an iteration and gives its number."""
 
-    def next(self, /, iteration: int) -> dict[str, Any] | None:
-        """The next batch of an iteration, `None` at the epoch's end."""
+    def next(self, /, iteration: int) -> list[dict[str, Any]]:
+        """The next batches of an iteration, one for each replica; none at the epoch's end."""
 
     def state(self, /) -> str:
         """The state to resume from, as JSON."""
@@ -157,5 +199,5 @@ class Loader:
         """Ends the workers; batches that were delivered stay valid."""
 
 def pack(options: dict[str, Any]) -> dict[str, Any]: ...
-def verify(path: str | PathLike[str], decode: bool) -> dict[str, Any]: ...
+def verify(path: str | PathLike[str], decode: bool, progress: bool) -> dict[str, Any]: ...
 def run(arguments: list[str]) -> int: ...

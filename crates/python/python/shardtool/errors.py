@@ -7,6 +7,7 @@ __all__ = [
     "BudgetError",
     "DamageError",
     "DatasetError",
+    "DeviceError",
     "FileError",
     "OptionError",
     "PackError",
@@ -31,6 +32,10 @@ class DatasetError(ShardtoolError):
 
 class SplitError(ShardtoolError, LookupError):
     """The dataset has no such split."""
+
+
+class DeviceError(ShardtoolError, RuntimeError):
+    """No CUDA device can be used, or it failed; the message says why."""
 
 
 class FileError(ShardtoolError, OSError):

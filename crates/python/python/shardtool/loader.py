@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from . import _shardtool
+from .errors import OptionError
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
-from .transforms import Transform, to_json
+from .transforms import Step, split_function
 
 __all__ = ["Loader", "Ragged", "Stats"]
+
+
+#: Loaders that may have threads. They end before the interpreter does: one of them might wait for it.
+_open: weakref.WeakSet[Loader] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for loader in list(_open):
+        loader.close()
 
 
 class Ragged(NamedTuple):
@@ -71,10 +84,17 @@ class Loader:
 
     Rows without a sample (see `remainder` and `on_bad`) are zero, their label is −100.
 
+    With `device` the images become `(x / 255 - mean) / std` there, uploaded ahead and without the host's waiting. They and
+    all numbers are then `DeviceArray`s, which frameworks take through DLPack or the CUDA array interface; byte strings and
+    ragged columns stay on the host, and `"host"` is a dict of the numbers as numpy arrays.
+
+    With `local_replicas` above 1, or several devices, a list of one such batch for each replica.
+
     Args:
         data: a split, or several, whose ids then count through them.
         batch_size: rows of a batch on each replica.
-        transform: steps that give every image the same size; `None` delivers images as stored.
+        transform: steps that give every image the same size, and perhaps a function of your own as the last one; `None`
+            delivers images as stored.
         columns: features to deliver beside image and label.
         order: `Shuffled()`, `Sequential()` or `Interleaved(run, window)`.
         source: which samples an epoch shows: `Subset`, `Balanced`, `Weighted` or `Mixture`; each once by default.
@@ -89,18 +109,27 @@ class Loader:
         workers: threads. Default: the processors this process may use, shared with the other local ranks.
         prefetch: batches built ahead. Default: 2, more when that helps.
         rank, world: this process's replica. Default: from the launcher's environment (torchrun, SLURM, Open MPI).
+        local_replicas: replicas that this process serves, all from one set of workers and one budget; of `world` processes
+            with as many each, process `rank` then is replicas `rank * local_replicas` and following.
+        device: `"cuda:0"`, or several, each a replica of its own.
+        dtype: type of the images there, default `"float32"`.
+        layout: order of their dimensions there, default `"NCHW"`.
+        mean, std: of each channel (red, green, blue), for pixels from 0 to 1. Default: 0 and 1.
+        device_memory_limit: bytes, or text, that batches may take on each device. Default: what it has.
+        slots: batches that each device has room for: those that the caller holds, one being uploaded, the rest ready.
+            Default: 4.
         policy: how replicas share an epoch: by `"sample"`, by `"shard"`, or `"off"`, when each sees everything.
         apply_orientation: whether images are turned as their EXIF data say.
         starve_after: seconds to wait when the caller holds every batch, before `StarvedError`.
 
-    Raises `OptionError`, `BudgetError`, and what opening the data raises.
+    Raises `OptionError`, `BudgetError`, `DeviceError` without a device, and what opening the data raises.
     """
 
     def __init__(
         self,
         data: _shardtool.Split | Sequence[_shardtool.Split],
         batch_size: int,
-        transform: Sequence[Transform] | None = None,
+        transform: Sequence[Step] | None = None,
         *,
         columns: Sequence[str] | None = None,
         order: Shuffled | Sequential | Interleaved = Shuffled(),
@@ -114,6 +143,14 @@ class Loader:
         prefetch: int | None = None,
         rank: int | None = None,
         world: int | None = None,
+        local_replicas: int | None = None,
+        device: str | Sequence[str] | None = None,
+        dtype: Literal["float32", "float16", "bfloat16"] | None = None,
+        layout: Literal["NCHW", "NHWC"] | None = None,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+        device_memory_limit: int | str | None = None,
+        slots: int | None = None,
         policy: Literal["sample", "shard", "off"] = "sample",
         apply_orientation: bool = False,
         starve_after: float = 10.0,
@@ -123,22 +160,35 @@ class Loader:
         self._splits = [data] if isinstance(data, _shardtool.Split) else list(data)
         options = dict(self._arguments)
         del options["data"]
-        options["transform"] = None if transform is None else to_json(transform)
+        options["transform"], options["function"] = (None, None) if transform is None else split_function(transform)
         options["columns"] = None if columns is None else list(columns)
         options["order"] = order._native()
         options["source"] = None if source is None else source._native(self._splits)
+        names = ("dtype", "layout", "mean", "std", "device_memory_limit", "slots")
+        on_device = {name: value for name in names if (value := options.pop(name)) is not None}
+        if device is not None and transform is None:
+            raise OptionError("`device`: images as stored stay on the host; give the steps of a `transform` as well")
+        options["device"], options["local_replicas"] = _device(device, local_replicas, on_device)
+        self._group = local_replicas is not None or not (device is None or isinstance(device, str))
         self._native = _shardtool.Loader(self._splits, options)
+        _open.add(self)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Any]:
         iteration = self._native.begin()
-        while (batch := self._native.next(iteration)) is not None:
-            yield self._convert(batch)
+        while batches := self._native.next(iteration):
+            converted = [self._convert(batch) for batch in batches]
+            del batches
+            yield self._gather(converted) if self._group else converted.pop()
             # Not held while the next one is waited for.
-            del batch
+            del converted
 
     def _convert(self, batch: dict[str, Any]) -> Any:
         """What a framework makes of a batch."""
         return batch
+
+    def _gather(self, batches: list[Any]) -> Any:
+        """What a framework makes of the batches of several replicas."""
+        return batches
 
     def __len__(self) -> int:
         """Batches of a whole epoch, the same on every replica."""
@@ -192,3 +242,23 @@ class Loader:
         shown = {n: v for n, v in self._arguments.items() if n not in ("data", "source") and v is not None}
         options = ", ".join(f"{name}={value!r}" for name, value in shown.items())
         return f"<{type(self).__module__}.{type(self).__name__} {names}: {options}>"
+
+
+def _device(
+    device: str | Sequence[str] | None, local_replicas: int | None, options: dict[str, Any]
+) -> tuple[dict[str, Any] | None, int]:
+    """Options of devices with their defaults, and the number of replicas."""
+    if device is None:
+        if options:
+            raise OptionError(f"`{next(iter(options))}` says what batches are on a device: give `device` as well")
+        return None, 1 if local_replicas is None else local_replicas
+    devices = [device] if isinstance(device, str) else list(device)
+    if local_replicas not in (None, len(devices)):
+        raise OptionError(f"`local_replicas` is {local_replicas} for {len(devices)} devices: each is one replica")
+    defaults = {"dtype": "float32", "layout": "NCHW", "mean": (0.0,) * 3, "std": (1.0,) * 3, "slots": 4}
+    settled = {**defaults, "device_memory_limit": None, **options, "devices": devices}
+    for name in ("mean", "std"):
+        settled[name] = [float(value) for value in settled[name]]
+        if len(settled[name]) != 3:
+            raise OptionError(f"`{name}` has {len(settled[name])} numbers: expected one for each of red, green, blue")
+    return settled, len(devices)

@@ -16,13 +16,13 @@ import torch
 import torch.utils.data
 
 from . import loader as _loader
-from ._shardtool import Split
+from ._shardtool import DeviceArray, Split
 
 __all__ = ["Loader", "Records"]
 
 
 class Loader(_loader.Loader):
-    """`shardtool.Loader` whose batches hold tensors that share its memory. Takes the place of a `DataLoader`: do not wrap
+    """`shardtool.Loader` whose batches hold tensors that share its memory, on the host or, with `device`, there. Takes the place of a `DataLoader`: do not wrap
     it in one. Each process of a distributed run makes its own; `rank` and `world` are those of the process group, if there
     is one, else the launcher's."""
 
@@ -40,6 +40,10 @@ def _tensor(value: Any) -> Any:
     match value:
         case np.ndarray():
             return torch.from_numpy(value)
+        case DeviceArray():
+            return torch.from_dlpack(value)
+        case dict():
+            return {name: _tensor(part) for name, part in value.items()}
         case _loader.Ragged():
             return _loader.Ragged(*map(torch.from_numpy, value))
         case _:

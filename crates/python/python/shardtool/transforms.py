@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import ClassVar
+from typing import ClassVar, Union
 
-__all__ = ["CenterCrop", "HorizontalFlip", "RandomResizedCrop", "Resize", "ResizeTo", "Transform"]
+import numpy as np
+
+from .errors import OptionError
+
+__all__ = ["CenterCrop", "Function", "HorizontalFlip", "RandomResizedCrop", "Resize", "ResizeTo", "Transform"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,36 @@ class HorizontalFlip(Transform):
     _name: ClassVar[str] = "horizontal_flip"
 
 
-def to_json(steps: Sequence[Transform]) -> str:
-    """The steps as the loader reads them."""
-    return json.dumps([{step._name: asdict(step)} for step in steps])
+@dataclass(frozen=True)
+class Function:
+    """A function of your own, the last step: `function(image, seed)` gets the finished image, u8 `[H, W, 3]`, a copy that it
+    may change and keep, and a seed (32 bits) that belongs to this sample in this epoch, whatever thread, batch or rank it is in.
+    It returns the image, in the size and type that it got, or `None` when it changed its argument in place. Any callable
+    that is no `Transform` may stand in its place.
+
+    The loader's threads call it, one at a time, since Python lets only one of them run: where it does much, it bounds the
+    rate. What it raises ends the epoch, and is raised where the batch would have been.
+    """
+
+    function: Callable[[np.ndarray, int], np.ndarray | None]
+
+
+#: A step, or a function of your own as the last one.
+Step = Union[Transform, Function, Callable[[np.ndarray, int], "np.ndarray | None"]]
+
+
+def split_function(steps: Sequence[Step]) -> tuple[str, Callable[..., object] | None]:
+    """The steps as the loader reads them, and the function at their end."""
+    steps = list(steps)
+    function = None
+    if steps and not isinstance(steps[-1], Transform):
+        last = steps.pop()
+        function = last.function if isinstance(last, Function) else last
+        if not callable(function):
+            raise OptionError(f"`transform`: {last!r} is neither a step nor a function")
+    named = []
+    for step in steps:
+        if not isinstance(step, Transform):
+            raise OptionError(f"`transform`: {step!r} stands before other steps: a function can only be the last one")
+        named.append({step._name: asdict(step)})
+    return json.dumps(named), function

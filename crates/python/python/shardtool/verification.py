@@ -57,9 +57,9 @@ class Report:
         return "\n".join(lines)
 
 
-def verify(path: str | os.PathLike[str], *, decode: bool = False) -> Report:
+def verify(path: str | os.PathLike[str], *, decode: bool = False, progress: bool = False) -> Report:
     """Checks framing and both CRCs of every record, indexes against records, whole files against the manifest; with
-    `decode` every image as well. Lists every damage. Raises only where it could not check: `DatasetError`, `FileError`."""
-    found = _shardtool.verify(path, decode)
+    `decode` every image as well. Lists every damage. `progress` shows a bar on stderr. Raises only where it could not check: `DatasetError`, `FileError`."""
+    found = _shardtool.verify(path, decode, progress)
     damages = [Damage(**damage) for damage in found.pop("damages")]
     return Report(damages=damages, **found)

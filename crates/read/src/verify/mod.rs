@@ -11,6 +11,7 @@ pub use report::{Damage, Report};
 
 use crate::{Access, Dataset};
 use rayon::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What to verify, besides everything.
 #[derive(Default)]
@@ -21,6 +22,15 @@ pub struct Options<'a> {
     pub decode: bool,
     /// Called as work gets done, from several threads.
     pub progress: Option<&'a Progress<'a>>,
+    /// Set by somebody else to end the work soon. The report then is of no use: it lacks what was not looked at, and names
+    /// what was looked at in part.
+    pub stop: Option<&'a AtomicBool>,
+}
+
+impl Options<'_> {
+    fn stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
 }
 
 /// Told of records and bytes that are done.
@@ -29,7 +39,8 @@ pub type Progress<'a> = dyn Fn(u64, u64) + Sync + 'a;
 /// Verifies every shard of a dataset on all cores of the current rayon pool. Never stops at damage: the report lists all.
 pub fn verify(dataset: &Dataset, options: &Options<'_>) -> Report {
     let work: Vec<_> = dataset.splits().iter().flat_map(|s| (0..s.entry().shards.len()).map(move |n| (s, n))).collect();
-    let reports = work.par_iter().map(|(split, number)| shard::verify(split, *number, options));
+    let left = work.par_iter().filter(|_| !options.stopped());
+    let reports = left.map(|(split, number)| shard::verify(split, *number, options));
     let mut report = reports.reduce(Report::default, Report::join);
     report.damages.sort_by(|a, b| (&a.file, a.offset, a.name).cmp(&(&b.file, b.offset, b.name)));
     report

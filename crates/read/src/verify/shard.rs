@@ -206,6 +206,9 @@ impl Checker<'_> {
         let length = run.bytes.end - run.bytes.start;
         let (mut crc, mut at) = (0, run.bytes.start);
         for (i, frame) in frames.iter().enumerate() {
+            if self.options.stopped() {
+                return (report, crc, length);
+            }
             let bytes = match self.bytes.range(at..frame.end) {
                 Ok(bytes) => bytes,
                 Err(source) => {

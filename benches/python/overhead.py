@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""What Python costs: CPU seconds an image of `shardtool bench`, and of a Python loop over the same loader, in turn.
+
+    python benches/python/overhead.py DATASET [--rounds N] [--epochs N] [--side N] [--batch N]
+
+Run it with an interpreter that has the wheel (`pip install ./crates/python`): the command in the wheel is the same build.
+Both sides run in processes of their own, an epoch to warm up and then the epochs that count, with the work of training
+(RandomResizedCrop, flip) and everything else by default; each has all its threads' CPU time counted. The loop looks at
+every batch's arrays as a training step would before it copies them to its device. It also checks what it measures: the
+loop has to see as many samples as the command, and each in its epoch once.
+
+Prints one JSON object a round, then the ratios' median; exit status 1 where the answers differ.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+
+
+def loop(arguments: argparse.Namespace) -> None:
+    """The Python side, in its own process."""
+    import numpy as np
+
+    import shardtool as st
+
+    split = st.Dataset(arguments.dataset).split("train")
+    steps = [st.RandomResizedCrop(arguments.side), st.HorizontalFlip()]
+    loader = st.Loader(split, arguments.batch, steps)
+    samples, seen, cpu = 0, set(), 0.0
+    for epoch in range(1 + arguments.epochs):
+        if epoch == 1:
+            cpu = time.process_time()
+        ids = []
+        for batch in loader:
+            image, label = batch["image"], batch["label"]
+            assert image.shape[0] == len(label) and image.flags.c_contiguous
+            ids.append(batch["id"])
+        # What is not work of a loop is done after the clock was read.
+        samples += epoch > 0 and sum(map(len, ids))
+        seen.add(epoch)
+        if epoch == arguments.epochs:
+            cpu = time.process_time() - cpu
+        assert len(np.unique(np.concatenate(ids))) == sum(map(len, ids)), "an epoch shows each sample once"
+    print(json.dumps({"samples": samples, "cpu_seconds_per_1000": cpu / samples * 1e3}))
+
+
+def command(arguments: argparse.Namespace) -> list[str]:
+    options = {"epochs": arguments.epochs, "side": arguments.side, "batch": arguments.batch}
+    flags = [text for name, value in options.items() for text in (f"--{name}", str(value))]
+    return [sys.executable, "-m", "shardtool", "bench", arguments.dataset, "--split", "train", "--json", *flags]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dataset")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--side", type=int, default=224)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--loop", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.loop:
+        loop(arguments)
+        return 0
+    sides = {"command": command(arguments), "loop": [sys.executable, __file__, *sys.argv[1:], "--loop"]}
+    ratios = []
+    for number in range(arguments.rounds):
+        found = {}
+        # The first of a pair changes from round to round.
+        for name in sorted(sides, reverse=number % 2 == 1):
+            found[name] = json.loads(subprocess.run(sides[name], check=True, capture_output=True, text=True).stdout)
+        if found["command"]["samples"] != found["loop"]["samples"]:
+            print(f"the command saw {found['command']['samples']} samples, the loop {found['loop']['samples']}")
+            return 1
+        seconds = {name: answer["cpu_seconds_per_1000"] for name, answer in found.items()}
+        ratios.append(seconds["loop"] / seconds["command"])
+        print(json.dumps({"cpu_seconds_per_1000": seconds, "ratio": ratios[-1]}), flush=True)
+    print(json.dumps({"rounds": len(ratios), "ratio": statistics.median(ratios), "from": min(ratios), "to": max(ratios)}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

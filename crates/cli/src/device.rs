@@ -1,0 +1,155 @@
+//! Devices: what is there, and a loader's batches on one.
+
+use crate::text;
+use anyhow::anyhow;
+use serde_json::json;
+use shardtool_cuda::{Config, Device, DeviceBatch, Dtype, ImageLoader, Layout, Memory, Output, Probe};
+use shardtool_load::Stats;
+use std::io::Write;
+
+/// A device, and what images become on it.
+#[derive(clap::Args)]
+pub(crate) struct DeviceArguments {
+    /// Deliver batches on a device: `cuda`, or `cuda:N` with N counted from 0
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+    /// Type of the images on the device
+    #[arg(long, value_enum, default_value_t = DtypeName::Float16, requires = "device")]
+    dtype: DtypeName,
+    /// Order of their dimensions
+    #[arg(long, value_enum, ignore_case = true, default_value_t = LayoutName::Nchw, requires = "device")]
+    layout: LayoutName,
+    /// Device memory for batches, a hard limit [default: what the device has]
+    #[arg(long, value_parser = crate::size::parse, value_name = "SIZE", requires = "device")]
+    device_memory_limit: Option<u64>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum DtypeName {
+    Float32,
+    Float16,
+    Bfloat16,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum LayoutName {
+    #[value(name = "NCHW")]
+    Nchw,
+    #[value(name = "NHWC")]
+    Nhwc,
+}
+
+/// What trainers of photographs subtract and divide by, red, green, blue: ImageNet's.
+const MEAN: [f64; 3] = [0.485, 0.456, 0.406];
+const STD: [f64; 3] = [0.229, 0.224, 0.225];
+
+impl DeviceArguments {
+    /// A loader whose batches end on the device, where one was asked for.
+    pub(crate) fn loader(&self, config: &shardtool_load::Config) -> anyhow::Result<Option<OnDevice>> {
+        let Some(name) = &self.device else { return Ok(None) };
+        let device = Device::named(name).map_err(|error| {
+            anyhow!(
+                "{error}; `shardtool info --device` shows what there is, without --device only the host is measured"
+            )
+        })?;
+        let dtype = match self.dtype {
+            DtypeName::Float32 => Dtype::F32,
+            DtypeName::Float16 => Dtype::F16,
+            DtypeName::Bfloat16 => Dtype::Bf16,
+        };
+        let layout = match self.layout {
+            LayoutName::Nchw => Layout::Nchw,
+            LayoutName::Nhwc => Layout::Nhwc,
+        };
+        let output = Output::new(dtype, layout, MEAN, STD)?;
+        let on_device = Config { output, device_memory_limit: self.device_memory_limit, ..Config::default() };
+        OnDevice::new(&device, on_device, config).map(Some)
+    }
+}
+
+/// A loader whose batches end on a device.
+pub(crate) struct OnDevice {
+    loader: ImageLoader,
+    output: Output,
+    /// Held until the next one is there, as a trainer would.
+    last: Option<DeviceBatch>,
+    /// Bytes of pixels that have arrived.
+    bytes: u64,
+    most: Memory,
+}
+
+impl OnDevice {
+    fn new(device: &Device, config: Config, load: &shardtool_load::Config) -> anyhow::Result<Self> {
+        let output = config.output;
+        let loader = ImageLoader::new(device, config, load)?;
+        let most = loader.memory();
+        Ok(OnDevice { loader, output, last: None, bytes: 0, most })
+    }
+
+    /// What its host's side did.
+    pub(crate) fn stats(&self) -> Stats {
+        self.loader.stats()
+    }
+
+    /// Rows with a sample of the next batch; `None` at an epoch's end, when all batches have arrived.
+    pub(crate) fn next(&mut self) -> anyhow::Result<Option<u64>> {
+        let batch = self.loader.next_batch()?;
+        let memory = self.loader.memory();
+        self.most.device = self.most.device.max(memory.device);
+        self.most.pinned = self.most.pinned.max(memory.pinned);
+        let Some(batch) = batch else {
+            if let Some(last) = self.last.take() {
+                last.synchronize()?;
+            }
+            return Ok(None);
+        };
+        self.bytes += batch.pixel_bytes() as u64;
+        let valid = batch.rows().valid.iter().filter(|v| **v).count() as u64;
+        self.last = Some(batch);
+        Ok(Some(valid))
+    }
+
+    /// What was done so far.
+    pub(crate) fn uploaded(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What was uploaded in so many seconds, for a person.
+    pub(crate) fn print(&self, bytes: u64, seconds: f64, out: &mut impl Write) -> anyhow::Result<()> {
+        let (dtype, layout) = (self.output.dtype().name(), format!("{:?}", self.output.layout()).to_uppercase());
+        writeln!(
+            out,
+            "cuda:{} as {dtype} {layout}: {} of pixels uploaded, {:.0} MB/s; at most {} on the device, {} pinned",
+            self.loader.ordinal(),
+            text::bytes(bytes),
+            bytes as f64 / seconds / 1e6,
+            text::bytes(self.most.device),
+            text::bytes(self.most.pinned)
+        )?;
+        Ok(())
+    }
+
+    /// The same as JSON.
+    pub(crate) fn document(&self, bytes: u64, seconds: f64) -> serde_json::Value {
+        json!({
+            "device": format!("cuda:{}", self.loader.ordinal()), "dtype": self.output.dtype().name(),
+            "layout": format!("{:?}", self.output.layout()).to_uppercase(), "uploaded_bytes": bytes,
+            "uploaded_bytes_per_s": bytes as f64 / seconds, "most_device_bytes": self.most.device,
+            "most_pinned_bytes": self.most.pinned,
+        })
+    }
+}
+
+/// Prints what there is: driver, devices, memory, or why there is nothing to use.
+pub(crate) fn show(as_json: bool, out: &mut impl Write) -> anyhow::Result<()> {
+    let probe = Probe::new();
+    if as_json {
+        let usable = probe.devices.iter().any(|device| device.refused.is_none());
+        let reason = probe.unavailable.as_ref().map(ToString::to_string);
+        let document = json!({ "usable": usable, "reason": reason, "probe": probe });
+        writeln!(out, "{document:#}")?;
+    } else {
+        writeln!(out, "{probe}")?;
+    }
+    Ok(())
+}

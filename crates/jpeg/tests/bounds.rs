@@ -1,0 +1,119 @@
+//! What decoding takes of memory, beside what was said before: counted by the allocator.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
+use shardtool_jpeg::{Decoder, Header, Limits, Rect, Request, Scale, entries};
+
+struct Counting;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: hands everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        MOST.fetch_max(held, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Runs `work`; tells by how much the memory held rose at most, and by how much it is higher now.
+fn measured<R>(work: impl FnOnce() -> R) -> (R, usize, usize) {
+    let before = HELD.load(Ordering::Relaxed);
+    MOST.store(before, Ordering::Relaxed);
+    let result = work();
+    (result, MOST.load(Ordering::Relaxed) - before, HELD.load(Ordering::Relaxed) - before)
+}
+
+/// Large, long and high images of every way of decoding.
+fn images() -> Vec<(String, Vec<u8>)> {
+    let mut made = Vec::new();
+    for (width, height) in [(640u16, 480u16), (1, 20_000), (20_000, 1), (33, 6001), (6001, 33), (7, 5)] {
+        for (kind, restarts, progressive, sampling) in [
+            ("444", 0, false, SamplingFactor::F_1_1),
+            ("420", 0, false, SamplingFactor::F_2_2),
+            ("411", 0, false, SamplingFactor::F_4_1),
+            ("420, many restarts", 1, false, SamplingFactor::F_2_2),
+            ("420, restarts", width.div_ceil(16), false, SamplingFactor::F_2_2),
+            ("progressive", 0, true, SamplingFactor::F_2_2),
+        ] {
+            let noise = |i: u32| ((i.wrapping_mul(2_654_435_761) >> 27) + i / 64) as u8;
+            let pixels: Vec<u8> = (0..u32::from(width) * u32::from(height) * 3).map(noise).collect();
+            let mut jpeg = Vec::new();
+            let mut encoder = Encoder::new(&mut jpeg, 90);
+            encoder.set_sampling_factor(sampling);
+            encoder.set_progressive(progressive);
+            if restarts > 0 {
+                encoder.set_restart_interval(restarts);
+            }
+            encoder.encode(&pixels, width, height, ColorType::Rgb).unwrap();
+            made.push((format!("{width}x{height} {kind}"), jpeg));
+        }
+    }
+    made
+}
+
+/// An image with restart markers where it says that there are none, as many as fit.
+fn full_of_markers(jpeg: &[u8]) -> Vec<u8> {
+    let scan = jpeg.windows(2).position(|w| w == [0xff, 0xda]).unwrap() + 14;
+    let markers = (0..200_000).flat_map(|i| [0xff, 0xd0 + (i & 7) as u8]);
+    jpeg[..scan].iter().copied().chain(markers).chain([0xff, 0xd9]).collect()
+}
+
+/// Code tables: what a decoder holds whatever the image, and does not count.
+const FIXED: usize = 180_000;
+
+/// The only test of its program: others would be counted with it.
+#[test]
+fn decoding_takes_no_more_memory_than_was_said() {
+    let mut finder = Decoder::new();
+    let mut tightest = 0.0f64;
+    for (name, jpeg) in images() {
+        let header = Header::parse(&jpeg, &Limits::default()).unwrap();
+        let mut payload = Vec::new();
+        entries::find(&jpeg, 1, &mut finder, &mut payload).unwrap();
+        for scale in Scale::ALL {
+            let (width, height) = header.size(scale);
+            let part = Rect { x: width / 3, y: height / 3, width: width.div_ceil(2), height: height.div_ceil(2) };
+            for (rect, hints) in [(None, None), (None, Some(&payload[..])), (Some(part), Some(&payload[..]))] {
+                let request = Request { rect, scale };
+                let said = Decoder::scratch_bytes(&header, &request, jpeg.len()).unwrap();
+                let stride = width as usize * 3;
+                let mut out = vec![0; stride * height as usize];
+                let (decoder, most, held) = measured(|| {
+                    let mut decoder = Decoder::new();
+                    decoder.decode(&jpeg, hints, &request, &mut out, stride).unwrap();
+                    decoder
+                });
+                assert!(most <= said, "{name} {request:?}: took {most} bytes, said {said}");
+                let counted = decoder.held_bytes();
+                assert!(counted <= held, "{name}: holds {held} bytes, says {counted}");
+                assert!(held - counted <= FIXED, "{name}: holds {held} bytes, says {counted}");
+                tightest = tightest.max(most as f64 / said as f64);
+            }
+        }
+        let hostile = full_of_markers(&jpeg);
+        let mut out = vec![0; header.width as usize * header.height as usize * 3];
+        let said = Decoder::scratch_bytes(&header, &Request::default(), hostile.len()).unwrap();
+        let (result, most, _) = measured(|| {
+            let mut decoder = Decoder::new();
+            decoder.decode(&hostile, None, &Request::default(), &mut out, header.width as usize * 3)
+        });
+        assert!(result.is_err() && most <= said, "{name}, hostile: took {most} bytes, said {said}");
+    }
+    // A bound that is never nearly reached would keep loaders from admitting what fits.
+    assert!(tightest > 0.7, "{tightest}");
+}

@@ -1,0 +1,103 @@
+//! Label maps go where their image goes.
+
+use crate::dataset::{self, MASK, Sample};
+use crate::samples::photographs;
+use shardtool_decode::{Pipeline, Transform};
+use shardtool_load::{Config, Content, Error, Fault, Images, Loader, OnBad};
+use shardtool_order::Remainder;
+use shardtool_read::{Dataset, Split};
+
+const SIDE: u32 = 32;
+
+/// An image of four colours, a quarter each, and a label map that numbers them.
+fn quarters(number: u32) -> Sample {
+    let size = (60 + number * 7 % 40, 50 + number * 11 % 60);
+    let quarter = |x: u32, y: u32| (u32::from(2 * x >= size.0) + 2 * u32::from(2 * y >= size.1)) as u8;
+    let image = image::RgbImage::from_fn(size.0, size.1, |x, y| image::Rgb([80 * quarter(x, y); 3]));
+    let map = image::GrayImage::from_fn(size.0, size.1, |x, y| image::Luma([quarter(x, y)]));
+    let (mut encoded, mut mask) = (vec![], vec![]);
+    image.write_with_encoder(image::codecs::png::PngEncoder::new(&mut encoded)).unwrap();
+    map.write_with_encoder(image::codecs::png::PngEncoder::new(&mut mask)).unwrap();
+    Sample { key: format!("{number}"), image: Some((encoded, size)), label: 0, boxes: vec![0.0], mask }
+}
+
+fn split(folder: &std::path::Path, samples: &[Sample]) -> Split {
+    dataset::write(folder, "train", samples, 7);
+    Dataset::open(folder).unwrap().split("train").unwrap().clone()
+}
+
+fn config(split: Split, feature: &str) -> Config {
+    let crop = Transform::RandomResizedCrop { size: [SIDE; 2], scale: [0.3, 1.0], ratio: [0.7, 1.4] };
+    let pipeline = Pipeline::new(vec![crop, Transform::HorizontalFlip { p: 0.5 }]).unwrap();
+    let images = Images { mask: Some(feature.to_owned()), ..Images::new(pipeline) };
+    let mut config = Config::new(split, Content::Images(images), 8);
+    (config.epochs, config.remainder) = (Some(3), Some(Remainder::Mask));
+    config
+}
+
+#[test]
+fn a_mask_is_cropped_and_flipped_as_its_image() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples: Vec<_> = (0..21).map(quarters).collect();
+    let mut loader = Loader::new(&config(split(folder.path(), &samples), MASK)).unwrap();
+    let pixels = (SIDE * SIDE) as usize;
+    let (mut pure, mut all, mut masked) = (0, 0, 0);
+    for _ in 0..3 {
+        while let Some(batch) = loader.next_batch().unwrap() {
+            let rows = batch.images().unwrap().chunks(3 * pixels).zip(batch.masks().unwrap().chunks(pixels));
+            for ((image, mask), valid) in rows.zip(batch.valid()) {
+                if !valid {
+                    masked += 1;
+                    assert!(mask.iter().all(|v| *v == 255) && image.iter().all(|v| *v == 0));
+                    continue;
+                }
+                all += pixels;
+                for (rgb, label) in image.chunks(3).zip(mask) {
+                    // Between quarters the filter mixes colours; labels never mix.
+                    assert!(*label < 4);
+                    if rgb[0] % 80 == 0 {
+                        pure += usize::from(rgb[0] / 80 == *label);
+                    } else {
+                        all -= 1;
+                    }
+                }
+            }
+        }
+    }
+    // At the very edge of a quarter the filter may give the pure colour of one side to a pixel whose centre is on the other.
+    assert!(pure as f64 > 0.995 * all as f64, "{pure} of {all} pixels show the quarter that their label says");
+    assert_eq!(masked, 3 * 3, "the last batch of each epoch");
+}
+
+#[test]
+fn a_bad_mask_is_a_bad_sample() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut samples: Vec<_> = (0..21).map(quarters).collect();
+    samples[3].mask.truncate(40);
+    samples[8].mask = vec![];
+    samples[14].mask = samples[15].mask.clone();
+    let mut config = config(split(folder.path(), &samples), MASK);
+    (config.on_bad, config.epochs) = (Some(OnBad::Mask), Some(1));
+    let mut loader = Loader::new(&config).unwrap();
+    let mut valid = 0;
+    while let Some(batch) = loader.next_batch().unwrap() {
+        valid += batch.valid().iter().filter(|v| **v).count();
+    }
+    assert_eq!(valid, 18);
+    let mut bad = loader.bad_samples();
+    bad.sort_by_key(|b| b.id);
+    assert_eq!(bad.iter().map(|b| b.id).collect::<Vec<_>>(), [3, 8, 14]);
+    assert!(matches!(bad[0].fault, Fault::Mask { source: shardtool_decode::Error::Png { .. }, .. }));
+    assert!(matches!(bad[1].fault, Fault::NoMask { .. }));
+    assert!(matches!(bad[2].fault, Fault::Mask { source: shardtool_decode::Error::SizeMismatch { .. }, .. }));
+}
+
+#[test]
+fn a_feature_that_is_no_mask_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let split = split(folder.path(), &photographs(9));
+    let refused = |feature| Loader::new(&config(split.clone(), feature)).map(drop).unwrap_err();
+    assert!(matches!(refused("masks"), Error::NoFeature { .. }));
+    assert!(matches!(refused("boxes"), Error::Layout { .. }));
+    assert!(Loader::new(&config(split.clone(), MASK)).is_ok(), "in the manifest, though no record has it");
+}

@@ -1,0 +1,71 @@
+//! Pages of records stay in the page cache, or are given up, as was asked.
+
+use crate::dataset::{self, Sample, jpeg};
+use shardtool_decode::Pipeline;
+use shardtool_load::{Config, Content, Images, Loader, PageCache};
+use shardtool_read::{Access, Dataset, Options};
+use std::fs::File;
+use std::path::Path;
+
+/// The part of a file's pages that the page cache holds (mincore(2)).
+fn resident(path: &Path) -> f64 {
+    let file = File::open(path).unwrap();
+    // SAFETY: nobody writes the test's own file.
+    let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
+    let mut pages = vec![0u8; map.len().div_ceil(4096)];
+    // SAFETY: the range is the mapping, and there is a byte for each of its pages.
+    let rc = unsafe { libc::mincore(map.as_ptr() as *mut _, map.len(), pages.as_mut_ptr()) };
+    assert_eq!(rc, 0);
+    pages.iter().filter(|page| *page & 1 == 1).count() as f64 / pages.len() as f64
+}
+
+/// Leaves nothing of a file in the page cache.
+fn evict(path: &Path) {
+    use std::os::fd::AsRawFd;
+    let file = File::open(path).unwrap();
+    // Pages that are still to be written cannot be given up.
+    file.sync_all().unwrap();
+    // SAFETY: a hint about an open file.
+    let rc = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    assert_eq!(rc, 0);
+}
+
+#[test]
+fn pages_are_kept_or_given_up() {
+    // Beside the build: a temporary folder may lie in memory, whose pages are its files.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let samples: Vec<_> = (0..60)
+        .map(|i| Sample {
+            key: format!("{i}"),
+            image: Some((jpeg(i, 400, 300), (400, 300))),
+            label: 0,
+            boxes: vec![0.0],
+            mask: vec![],
+        })
+        .collect();
+    dataset::write(folder.path(), "train", &samples, 60);
+    let shard = folder.path().join("train-00000.tfrecord");
+    for content in [Content::Images(Images::new(Pipeline::train(64).unwrap())), Content::Records] {
+        for access in [Access::Mmap, Access::Pread] {
+            for (page_cache, least, most) in [(PageCache::Keep, 0.95, 1.0), (PageCache::Release, 0.0, 0.1)] {
+                evict(&shard);
+                assert!(resident(&shard) < 0.05);
+                let options = Options { access, ..Options::default() };
+                let split = Dataset::open_with(folder.path(), options).unwrap().split("train").unwrap().clone();
+                let mut config = Config::new(split, content.clone(), 10);
+                (config.page_cache, config.epochs) = (page_cache, Some(1));
+                let mut loader = Loader::new(&config).unwrap();
+                let mut bytes = 0;
+                while let Some(batch) = loader.next_batch().unwrap() {
+                    bytes += batch.records().iter().flatten().map(|r| r.data().len()).sum::<usize>();
+                    assert!(batch.valid().iter().all(|v| *v));
+                }
+                drop(loader);
+                let records = matches!(content, Content::Records);
+                assert_eq!(bytes > 0, records);
+                let found = resident(&shard);
+                assert!((least..=most).contains(&found), "{content:?}, {access:?}, {page_cache:?}: {found} resident");
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Options of devices, and arrays that lie on one: for DLPack and for the CUDA array interface (version 3).
+
+use crate::config::{Size, one_of};
+use crate::error;
+use crate::process::Local;
+use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
+use pyo3::ffi::c_str;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyTuple};
+use shardtool_cuda::dlpack::{CUDA, Managed, Versioned};
+use shardtool_cuda::{Config, Device, DeviceBatch, Dtype, Element, Layout, OnExhausted, Output, Part};
+use std::ffi::CStr;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// As `shardtool.loader` passes them.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct DeviceOptions {
+    devices: Vec<String>,
+    dtype: String,
+    layout: String,
+    mean: [f64; 3],
+    std: [f64; 3],
+    device_memory_limit: Option<Size>,
+    slots: usize,
+}
+
+const DTYPES: [(&str, Dtype); 3] = [("float32", Dtype::F32), ("float16", Dtype::F16), ("bfloat16", Dtype::Bf16)];
+const LAYOUTS: [(&str, Layout); 2] = [("NCHW", Layout::Nchw), ("NHWC", Layout::Nhwc)];
+
+impl DeviceOptions {
+    pub(crate) fn open(&self, py: Python<'_>, patience: Duration) -> PyResult<(Vec<Device>, Config)> {
+        let dtype = one_of(py, "dtype", &self.dtype, &DTYPES)?;
+        let layout = one_of(py, "layout", &self.layout, &LAYOUTS)?;
+        let output = Output::new(dtype, layout, self.mean, self.std).map_err(|e| error::device(py, e))?;
+        let limit = self.device_memory_limit.as_ref();
+        let device_memory_limit = limit.map(|size| size.bytes(py, "device_memory_limit")).transpose()?;
+        let on_exhausted = OnExhausted::Block(patience);
+        let config = Config { output, slots: self.slots, device_memory_limit, on_exhausted, ..Config::default() };
+        let open = |name: &String| py.detach(|| Device::named(name)).map_err(|e| error::device(py, e));
+        Ok((self.devices.iter().map(open).collect::<PyResult<_>>()?, config))
+    }
+}
+
+/// Which array of a batch.
+enum Which {
+    Images,
+    Ids,
+    Valid,
+    Column(String),
+}
+
+impl Which {
+    fn part(&self) -> Part<'_> {
+        match self {
+            Which::Images => Part::Images,
+            Which::Ids => Part::Ids,
+            Which::Valid => Part::Valid,
+            Which::Column(name) => Part::Column(name),
+        }
+    }
+}
+
+/// An array on a device. Keeps its batch, as does everything that is made from it.
+#[pyclass(frozen, module = "shardtool._shardtool")]
+pub(crate) struct DeviceArray {
+    batch: Arc<Local<DeviceBatch>>,
+    which: Which,
+}
+
+impl DeviceArray {
+    /// All arrays of a batch, by the names of their parts: images, ids, valid, columns.
+    pub(crate) fn all(batch: &Arc<Local<DeviceBatch>>) -> (DeviceArray, DeviceArray, DeviceArray, Vec<DeviceArray>) {
+        let array = |which| DeviceArray { batch: batch.clone(), which };
+        let columns = batch.columns().map(|name| array(Which::Column(name.to_owned()))).collect();
+        (array(Which::Images), array(Which::Ids), array(Which::Valid), columns)
+    }
+
+    /// The name of a column's array.
+    pub(crate) fn column(&self) -> &str {
+        match &self.which {
+            Which::Column(name) => name,
+            _ => "",
+        }
+    }
+
+    fn batch(&self) -> PyResult<&DeviceBatch> {
+        if self.batch.is_ours() { Ok(&self.batch) } else { Err(error::forked()) }
+    }
+
+    fn extents(&self, py: Python<'_>) -> PyResult<&[usize]> {
+        self.batch()?.shape(self.which.part()).map_err(|e| error::device(py, e))
+    }
+
+    fn element(&self, py: Python<'_>) -> PyResult<Element> {
+        self.batch()?.element(self.which.part()).map_err(|e| error::device(py, e))
+    }
+
+    fn place(&self) -> PyResult<String> {
+        Ok(format!("cuda:{}", self.batch()?.ordinal()))
+    }
+}
+
+#[pymethods]
+impl DeviceArray {
+    /// Its shape.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.extents(py)?)
+    }
+
+    /// Type of its values: `float16`, `int64` ...
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<&'static str> {
+        Ok(self.element(py)?.name())
+    }
+
+    /// Where it lies: `cuda:N`.
+    #[getter]
+    fn device(&self) -> PyResult<String> {
+        self.place()
+    }
+
+    /// `kDLCUDA`, and N of `cuda:N`.
+    fn __dlpack_device__(&self) -> PyResult<(i32, usize)> {
+        Ok((CUDA, self.batch()?.ordinal()))
+    }
+
+    /// A capsule of DLPack. `stream` waits for the array, and what is queued there until it is let go of is waited for
+    /// before its memory is used again: `None` and 1 are the legacy default stream, 2 the one of each thread, larger ones
+    /// are handles; −1 asks for no waiting.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<i64>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let batch = self.batch()?;
+        if copy == Some(true) {
+            return Err(PyBufferError::new_err("arrays of a batch are exported without a copy: copy the result"));
+        }
+        if let Some(device) = dl_device.filter(|device| *device != (CUDA, batch.ordinal() as i32)) {
+            let place = self.place()?;
+            return Err(PyBufferError::new_err(format!("the array lies on {place}, and was asked for on {device:?}")));
+        }
+        // SAFETY: DLPack has callers give handles of streams of this device that live as long as the array; the driver has
+        // one primary context for all of a process.
+        #[expect(unsafe_code, reason = "a stream's handle comes as a number")]
+        let exported = unsafe { batch.export(self.which.part(), stream.unwrap_or(1)) };
+        let exported = exported.map_err(|e| error::device(py, e))?;
+        if max_version.is_some_and(|version| version >= (1, 0)) {
+            capsule(py, exported.into_versioned(), VERSIONED, release_versioned)
+        } else {
+            capsule(py, exported.into_managed(), MANAGED, release_managed)
+        }
+    }
+
+    /// For users of the CUDA array interface: they wait for the stream that it names. Not for bfloat16, which it cannot
+    /// describe.
+    #[getter]
+    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let typestr = match self.element(py)? {
+            Element::Pixel(Dtype::F32) | Element::F32 => "<f4",
+            Element::Pixel(Dtype::F16) => "<f2",
+            Element::I64 => "<i8",
+            Element::Bool => "|b1",
+            Element::U8 => "|u1",
+            Element::Pixel(Dtype::Bf16) => {
+                return Err(PyAttributeError::new_err("the CUDA array interface has no bfloat16: use DLPack"));
+            }
+        };
+        let address = self.batch()?.address(self.which.part()).map_err(|e| error::device(py, e))?;
+        let interface = PyDict::new(py);
+        interface.set_item("version", 3)?;
+        interface.set_item("typestr", typestr)?;
+        interface.set_item("shape", PyTuple::new(py, self.extents(py)?)?)?;
+        interface.set_item("strides", py.None())?;
+        interface.set_item("data", (address, false))?;
+        // The legacy default stream, which was made to wait for the array.
+        interface.set_item("stream", 1)?;
+        Ok(interface)
+    }
+
+    /// numpy would make an array of one object of it.
+    #[pyo3(signature = (*_arguments, **_options))]
+    fn __array__(&self, _arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let place = self.place()?;
+        Err(PyTypeError::new_err(format!("the array lies on {place}: hand it to a framework through DLPack")))
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.extents(py)?[0])
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<{} {:?} on {}>", self.dtype(py)?, self.extents(py)?, self.place()?))
+    }
+}
+
+const MANAGED: &CStr = c_str!("dltensor");
+const VERSIONED: &CStr = c_str!("dltensor_versioned");
+
+/// A capsule that lets go of its tensor if nobody took it.
+fn capsule<'py, T>(
+    py: Python<'py>,
+    tensor: *mut T,
+    name: &'static CStr,
+    release: pyo3::ffi::PyCapsule_Destructor,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let tensor = NonNull::new(tensor).expect("made from a box").cast();
+    // SAFETY: the tensor lives until its deleter is called: by whoever takes it, who renames the capsule as DLPack has it,
+    // or else by `release`. The name is static.
+    #[expect(unsafe_code, reason = "capsules hold pointers")]
+    unsafe {
+        PyCapsule::new_with_pointer_and_destructor(py, tensor, name, Some(release))
+    }
+}
+
+#[expect(unsafe_code, reason = "capsules hold pointers")]
+unsafe extern "C" fn release_managed(capsule: *mut pyo3::ffi::PyObject) {
+    // SAFETY: Python calls this with the capsule, which has its name still when nobody took the tensor; the tensor is then
+    // as `into_managed` made it.
+    unsafe {
+        if pyo3::ffi::PyCapsule_IsValid(capsule, MANAGED.as_ptr()) == 1 {
+            let tensor = pyo3::ffi::PyCapsule_GetPointer(capsule, MANAGED.as_ptr()).cast::<Managed>();
+            if let Some(deleter) = (*tensor).deleter {
+                deleter(tensor);
+            }
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "capsules hold pointers")]
+unsafe extern "C" fn release_versioned(capsule: *mut pyo3::ffi::PyObject) {
+    // SAFETY: as above, of `into_versioned`.
+    unsafe {
+        if pyo3::ffi::PyCapsule_IsValid(capsule, VERSIONED.as_ptr()) == 1 {
+            let tensor = pyo3::ffi::PyCapsule_GetPointer(capsule, VERSIONED.as_ptr()).cast::<Versioned>();
+            if let Some(deleter) = (*tensor).deleter {
+                deleter(tensor);
+            }
+        }
+    }
+}

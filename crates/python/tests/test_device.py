@@ -1,0 +1,350 @@
+"""Batches on a device: under a stand-in driver, whose memory a consumer written in ctypes reads back, and without one."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import shardtool as st
+
+HERE = pathlib.Path(__file__).parent
+#: What each program begins with.
+BEGIN = """
+import gc, sys
+import numpy as np
+import shardtool as st
+from consumer import Context, Taken, read
+split = st.Dataset(sys.argv[1]).split("train")
+STEPS = [st.RandomResizedCrop(24), st.HorizontalFlip()]
+"""
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory) -> pathlib.Path:
+    """The folder of the stand-in `libcuda.so.1`, built from crates/cuda's tests."""
+    folder = tmp_path_factory.mktemp("driver")
+    source = HERE.parents[1] / "cuda" / "tests" / "standin" / "cuda.c"
+    command = [os.environ.get("CC", "cc"), "-std=gnu11", "-O1", "-shared", "-fPIC", "-o", folder / "libcuda.so.1"]
+    subprocess.run([*command, source, "-lpthread", "-lm"], check=True)
+    return folder
+
+
+@pytest.fixture
+def on_device(driver, dataset, tmp_path):
+    """Runs a program under the stand-in, and holds what that saw against what a device lets pass."""
+
+    def run(code, *arguments, clean=True, **environment):
+        report = tmp_path / "report.json"
+        path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+        environment = {"LD_LIBRARY_PATH": str(driver), "STANDIN_REPORT": str(report), **environment}
+        done = subprocess.run(
+            [sys.executable, "-c", BEGIN + textwrap.dedent(code), str(dataset), *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env={**os.environ, "PYTHONPATH": path, **environment},
+        )
+        assert done.returncode == 0, done.stderr
+        seen = json.loads(report.read_text())
+        assert seen["violations"] == 0, seen
+        if clean:
+            left = {n: seen[n] for n in ("device_memory", "pinned_memory", "events", "streams", "modules", "contexts")}
+            assert not any(left.values()), left
+        return done.stdout
+
+    return run
+
+
+@pytest.mark.parametrize("dtype, element, step", [("float32", "<f4", 2e-7), ("float16", "<f2", 4.9e-4)])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_the_device_has_the_hosts_pixels_normalised(on_device, dtype, element, step, layout):
+    code = """
+        dtype, element, step, layout = sys.argv[2:]
+        mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+        options = dict(seed=5, remainder="mask", columns=["image/width", "image/filename"])
+        host = st.Loader(split, 16, STEPS, **options)
+        device = st.Loader(split, 16, STEPS, device="cuda:0", dtype=dtype, layout=layout, mean=mean, std=std, **options)
+        context = Context()
+        stream = context.stream()
+        steps = 0
+        for theirs, ours in zip(host, device, strict=True):
+            image = ours["image"]
+            shape = (16, 3, 24, 24) if layout == "NCHW" else (16, 24, 24, 3)
+            assert (image.shape, image.dtype, image.device, len(image)) == (shape, dtype, "cuda:0", 16), image
+            values = read(image, context, stream).astype(np.float64)
+            assert values.shape == shape
+            values = values if layout == "NHWC" else values.transpose(0, 2, 3, 1)
+            exact = (theirs["image"] / 255 - mean) / std
+            assert (abs(values - exact) <= abs(exact) * float(step) + 4e-7).all()
+            for name in ("label", "id", "valid", "image/width"):
+                assert read(ours[name], context).tolist() == theirs[name].tolist() == ours["host"][name].tolist()
+                assert ours["host"][name].dtype == theirs[name].dtype
+            assert ours["image/filename"] == theirs["image/filename"]
+            assert device.state_dict() == host.state_dict()
+            steps += 1
+        assert steps == len(device) == len(host) == 7
+        stats = device.stats()["devices"]
+        assert [s["device"] for s in stats] == ["cuda:0"] and stats[0]["device_bytes"] > 2 * 16 * 24 * 24 * 3, stats
+        del image, ours, theirs
+        # Once more, and on from a state.
+        ids = lambda batch: np.asarray(batch["id"] if "host" not in batch else batch["host"]["id"]).tolist()
+        assert [ids(b) for b in device] == [ids(b) for b in host]
+        for loader in (host, device):
+            for number, batch in enumerate(loader):
+                if number == 2:
+                    break
+        del batch
+        state = device.state_dict()
+        assert state == host.state_dict() and state["p"] == 48
+        rest = [ids(b) for _, b in zip(range(2), device)]
+        device.load_state_dict(state)
+        host.load_state_dict(state)
+        assert [ids(b) for b in device] == [ids(b) for b in host]
+        device.close()
+        context.close(stream)
+    """
+    on_device(code, dtype, element, step, layout, STANDIN_DELAY_US="500")
+
+
+def test_dlpack_as_the_standard_has_it(on_device):
+    code = """
+        loader = st.Loader(split, 8, STEPS, device="cuda", dtype="bfloat16")
+        batch = next(iter(loader))
+        image = batch["image"]
+        assert image.__dlpack_device__() == (2, 0)
+        for arguments, versioned in [({}, False), ({"max_version": (0, 8)}, False), ({"max_version": (1, 0)}, True),
+                                     ({"max_version": (1, 2), "stream": -1, "dl_device": (2, 0), "copy": False}, True)]:
+            taken = Taken(image, **arguments)
+            assert taken.versioned == versioned and taken.device == (2, 0)
+            assert taken.shape == image.shape == (8, 3, 24, 24) and taken.strides == (1728, 576, 24, 1)
+            assert taken.data % 256 == 0 and taken.type == "<u2"
+            taken.let_go()
+        # A capsule that nobody takes lets go by itself.
+        for version in (None, (1, 0)):
+            image.__dlpack__(max_version=version)
+        for arguments, error in [({"stream": 0}, st.OptionError), ({"stream": -2}, st.OptionError),
+                                 ({"copy": True}, BufferError), ({"dl_device": (1, 0)}, BufferError)]:
+            try:
+                image.__dlpack__(**arguments)
+            except error:
+                continue
+            raise AssertionError(arguments)
+        # The other interface, which has no bfloat16.
+        assert not hasattr(image, "__cuda_array_interface__")
+        context = Context()
+        label = batch["label"].__cuda_array_interface__
+        assert (label["version"], label["typestr"], label["shape"], label["stream"]) == (3, "<i8", (8,), 1)
+        values = context.fetch(label["data"][0], label["shape"], label["typestr"], 1)
+        assert values.tolist() == batch["host"]["label"].tolist()
+        try:
+            np.asarray(image)
+        except TypeError as error:
+            assert "DLPack" in str(error)
+        assert repr(image) == "<bfloat16 [8, 3, 24, 24] on cuda:0>"
+        context.close()
+    """
+    on_device(code)
+
+
+def test_memory_is_not_used_again_while_a_consumer_has_it(on_device):
+    """A consumer takes the images, drops the batch, and reads late: on a stream of its own, behind a slow copy."""
+    code = """
+        options = dict(seed=1, remainder="drop")
+        expected = [b["image"].copy() for _, b in zip(range(8), st.Loader(split, 8, STEPS, prefetch=4, **options))]
+        loader = st.Loader(split, 8, STEPS, device="cuda:0", layout="NHWC", std=(1 / 255,) * 3, slots=3, **options)
+        context = Context()
+        stream = context.stream()
+        held = []
+        def check():
+            taken, number = held.pop(0)
+            values = context.fetch(taken.data, taken.shape, taken.type, stream)
+            taken.let_go()
+            assert (values == expected[number]).all(), number
+        for number, batch in zip(range(8), loader):
+            held.append((Taken(batch["image"], stream=stream), number))
+            del batch
+            if len(held) == 2:
+                check()
+        while held:
+            check()
+        loader.close()
+        context.close(stream)
+    """
+    on_device(code, STANDIN_DELAY_US="3000")
+
+
+def test_several_devices(on_device):
+    code = """
+        options = dict(seed=3, order=st.Sequential())
+        ranks = [st.Loader(split, 8, STEPS, rank=rank, world=2, **options) for rank in range(2)]
+        loader = st.Loader(split, 8, STEPS, device=["cuda:0", "cuda:1"], **options)
+        contexts = [Context(0), Context(1)]
+        shown, steps = [], 0
+        for batches, *theirs in zip(loader, *ranks, strict=True):
+            assert [b["image"].device for b in batches] == ["cuda:0", "cuda:1"]
+            for ours, host in zip(batches, theirs, strict=True):
+                assert ours["host"]["id"].tolist() == host["id"].tolist()
+                shown += host["id"][host["valid"]].tolist()
+            steps += 1
+            assert loader.state_dict() == ranks[0].state_dict()
+        assert sorted(shown) == list(range(len(split))) and steps == len(loader) == 7
+        assert [s["device"] for s in loader.stats()["devices"]] == ["cuda:0", "cuda:1"]
+        del batches, ours, theirs, host
+        loader.close()
+        for context in contexts:
+            context.close()
+    """
+    on_device(code, STANDIN_DEVICES="2")
+
+
+def test_who_holds_everything_is_told_and_goes_on(on_device):
+    code = """
+        import time
+        loader = st.Loader(split, 8, STEPS, device="cuda", slots=2, starve_after=0.2)
+        try:
+            list(loader)
+        except st.StarvedError as error:
+            assert "holds all 2 batches" in str(error)
+        else:
+            raise AssertionError
+        assert len(next(iter(loader))["image"]) == 8
+        small = st.Loader(split, 8, STEPS, device="cuda", device_memory_limit="10KiB")
+        try:
+            next(iter(small))
+        except st.BudgetError as error:
+            assert "of a limit of 10240" in str(error)
+        else:
+            raise AssertionError
+    """
+    on_device(code)
+
+
+def test_ctrl_c_while_waiting(on_device):
+    code = """
+        import os, signal, threading, time
+        loader = st.Loader(split, 8, STEPS, device="cuda", slots=2, starve_after=60)
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        held, began = [], time.monotonic()
+        try:
+            for batch in loader:
+                held.append(batch)
+        except KeyboardInterrupt:
+            assert len(held) == 2 and time.monotonic() - began < 30
+            assert loader.state_dict()["p"] == 16
+        else:
+            raise AssertionError
+    """
+    on_device(code)
+
+
+@pytest.mark.parametrize("end", ["pass", "raise SystemExit(0)", "batch = next(iter(loader))", "del loader"])
+def test_the_interpreter_ends(on_device, end):
+    code = f"""
+        loader = st.Loader(split, 8, STEPS, device="cuda:0")
+        taken = []
+        for batch in loader:
+            taken.append(batch["image"].__dlpack__())
+            break
+        {end}
+    """
+    # What the interpreter itself still holds at its end it never lets go of.
+    on_device(code, clean=False)
+
+
+def test_a_forked_child(on_device):
+    code = """
+        import os, warnings
+        warnings.simplefilter("ignore")
+        loader = st.Loader(split, 8, STEPS, device="cuda:0")
+        batch = next(iter(loader))
+        child = os.fork()
+        if child == 0:
+            heard = 0
+            for use in (lambda: next(iter(loader)), lambda: batch["image"].__dlpack__(), lambda: loader.state_dict()):
+                try:
+                    use()
+                except RuntimeError as error:
+                    heard += "forked child" in str(error)
+            del batch, loader
+            os._exit(0 if heard == 3 else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert len(next(iter(loader))["image"]) == 8
+    """
+    on_device(code)
+
+
+def test_pickle(on_device):
+    code = """
+        import pickle
+        loader = st.Loader(split, 8, STEPS, device="cuda:0", dtype="float16")
+        batches = iter(loader)
+        next(batches), next(batches)
+        again = pickle.loads(pickle.dumps(loader))
+        assert again.state_dict() == loader.state_dict() and "float16" in repr(again)
+        assert next(iter(again))["host"]["id"].tolist() == next(batches)["host"]["id"].tolist()
+    """
+    on_device(code)
+
+
+@pytest.mark.parametrize(
+    "environment, message",
+    [
+        ({"STANDIN_DEVICES": "0"}, "finds no device"),
+        ({"STANDIN_VERSION": "11080"}, "install driver 525 or newer"),
+        ({"STANDIN_BUSY": "1"}, "another process has it"),
+    ],
+)
+def test_a_device_that_cannot_be_used(on_device, environment, message):
+    code = """
+        try:
+            st.Loader(split, 8, STEPS, device="cuda:0")
+        except st.DeviceError as error:
+            assert sys.argv[2] in str(error), error
+        else:
+            raise AssertionError
+    """
+    on_device(code, message, clean=False, **environment)
+
+
+def test_without_a_driver(dataset, tmp_path):
+    (tmp_path / "libcuda.so.1").write_text("no library")
+    code = """
+        try:
+            st.Loader(split, 8, STEPS, device="cuda:0")
+        except st.DeviceError as error:
+            assert isinstance(error, RuntimeError) and str(error).startswith("no CUDA driver: "), error
+        else:
+            raise AssertionError
+    """
+    code = BEGIN.replace("from consumer import Context, Taken, read", "") + textwrap.dedent(code)
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+    run = subprocess.run([sys.executable, "-c", code, str(dataset)], capture_output=True, text=True, env=environment)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"device": "gpu"}, "names no device"),
+        ({"device": "cuda:-1"}, "names no device"),
+        ({"dtype": "float16"}, "give `device` as well"),
+        ({"device": "cuda", "dtype": "int8"}, "`dtype`"),
+        ({"device": "cuda", "layout": "CHWN"}, "`layout`"),
+        ({"device": "cuda", "std": (1, 0, 1)}, "`std`"),
+        ({"device": "cuda", "mean": (1, 0)}, "`mean` has 2 numbers"),
+        ({"device": ["cuda:0", "cuda:1"], "local_replicas": 3}, "each is one replica"),
+        ({"device": [], "local_replicas": None}, "0"),
+    ],
+)
+def test_options(train, options, message):
+    with pytest.raises(st.OptionError, match=message):
+        st.Loader(train, 8, [st.ResizeTo(8)], **options)
+
+
+def test_images_as_stored_stay_on_the_host(train):
+    with pytest.raises(st.OptionError, match="`transform`"):
+        st.Loader(train, 8, device="cuda")

@@ -321,6 +321,23 @@ fn types_that_differ_are_named_and_can_be_given() {
 }
 
 #[test]
+fn labels_of_two_types_are_named_and_the_type_can_be_given() {
+    let image = jpeg(1, 20, 20);
+    let mixed = tar(&[("1.jpg", &image), ("1.cls", b"7"), ("2.jpg", &image), ("2.cls", b"owl")]);
+    let Folder { _temp, source, destination } = folder(&[("a.tar", &mixed)]);
+    let options = Options::new(&source, &destination);
+    let message = pack(&options, &()).unwrap_err().to_string();
+    assert!(message.contains("`label` is int64") && message.contains("--column label:bytes"), "{message}");
+    let given = |kind| Options { columns: vec![("label".to_owned(), kind)], force: true, ..options.clone() };
+    pack(&given(Kind::Bytes), &()).unwrap();
+    assert_eq!(manifest(&destination).classes, ["7", "owl"]);
+    let summary = pack(&given(Kind::Int64), &()).unwrap();
+    assert_eq!((summary.split.records(), summary.rejected), (1, 1));
+    assert!(rejected(&summary.rejected_file.unwrap())[0].1.contains("`owl` is not the id of a class"));
+    assert_eq!(check(&destination, "train")["1"].1, Some(7));
+}
+
+#[test]
 fn damage_costs_its_samples_and_never_panics() {
     let image = jpeg(1, 20, 20);
     let mut flipped = theirs(0, 10);

@@ -13,6 +13,8 @@ use shardtool_format::names;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+/// How the label is named where its type is given, whatever field it is.
+const LABEL: &str = "label";
 /// More columns than anybody has: names of fields are not values.
 const MOST_COLUMNS: usize = 4096;
 /// More class names than anybody has: captions are not labels.
@@ -96,7 +98,7 @@ impl Survey {
     /// Labels are all integers, or all names.
     fn labelled(&mut self, seen: Seen) -> Result<(), Error> {
         match &mut self.label {
-            Some(there) => joined("label", there, seen),
+            Some(there) => joined(LABEL, there, seen),
             None => {
                 self.label = Some(seen);
                 Ok(())
@@ -124,8 +126,11 @@ impl Survey {
         options: &Options,
     ) -> Result<Described, Error> {
         for (name, kind) in &options.columns {
-            let there = self.columns.get_mut(name).ok_or_else(|| Error::UnknownColumn { column: name.clone() })?;
-            there.kind = *kind;
+            match self.columns.get_mut(name) {
+                Some(there) => there.kind = *kind,
+                None if name == LABEL && self.label.is_some() => {}
+                None => return Err(Error::UnknownColumn { column: name.clone() }),
+            }
         }
         let (labels, class_names) = match self.label.map(|seen| seen.kind) {
             None => (Labels::None, vec![]),
@@ -206,6 +211,13 @@ impl<'a> Surveyor<'a> {
 
     fn label(&mut self, label: Label, class: Option<&Values>, number: u64) -> Result<(), Error> {
         let seen = |kind| Seen { kind, file: self.file.name.clone(), number };
+        let given = self.declared.iter().find(|(name, _)| name == LABEL).map(|(_, kind)| *kind);
+        let label = match (label, given) {
+            (Label::Id(id), Some(Kind::Bytes)) => Label::Name(id.to_string()),
+            // Rejected when it is packed.
+            (Label::Name(_), Some(Kind::Int64)) => return Ok(()),
+            (label, _) => label,
+        };
         match label {
             Label::Name(name) => {
                 self.survey.labelled(seen(Kind::Bytes))?;

@@ -196,6 +196,8 @@ impl Slot {
             });
         }
         table.unforeseen += table.values.iter().zip(columns).map(|(v, c)| c.unforeseen(v.held())).sum::<u64>();
+        let expected = self.engine.spec.expected * self.engine.spec.batch as u64;
+        table.unforeseen = table.unforeseen.saturating_sub(expected);
         let _ = self.table.set(table);
     }
 

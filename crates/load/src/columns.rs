@@ -272,6 +272,36 @@ fn append<T: Copy>(offsets: &mut Vec<i64>, values: &mut Vec<T>, cell: &[T]) {
     offsets.push(values.len() as i64);
 }
 
+/// Records of each split that are looked at for how long their ragged values are.
+const LOOKED_AT: u64 = 16;
+
+/// Bytes that a row's ragged values and byte strings, and its record where that is read into memory, may be expected to take:
+/// the most of a few records.
+pub(crate) fn expected(columns: &[Column], input: &Input, keeps_records: bool) -> u64 {
+    let ragged: Vec<_> = columns.iter().filter(|c| c.width().is_none()).collect();
+    if ragged.is_empty() && !keeps_records {
+        return 0;
+    }
+    let rows = input.splits().iter().flat_map(|split| {
+        let step = (split.len() / LOOKED_AT).max(1) as usize;
+        (0..split.len()).step_by(step).take(LOOKED_AT as usize).filter_map(|id| split.get(id).ok())
+    });
+    let bytes = rows.filter_map(|record| {
+        let mut example = None;
+        let cells = ragged.iter().map(|column| {
+            let mut cell = column.cell();
+            column.read(&record, &mut example, &mut cell).ok()?;
+            // Once in its row, which may be twice as long as what is in it, and once among all, which grew by doubling.
+            Some(4 * cell.held())
+        });
+        let cells: u64 = cells.collect::<Option<Vec<_>>>()?.into_iter().sum();
+        let own =
+            if keeps_records && record.shard().bytes().mapped().is_none() { record.data().len() as u64 } else { 0 };
+        Some(cells + own)
+    });
+    bytes.max().unwrap_or(0)
+}
+
 /// Refuses a feature for masks that the dataset does not have, or not as byte strings.
 pub(crate) fn check_mask(feature: &str, input: &Input) -> Result<()> {
     let known = Known::new(&input.splits()[0]);

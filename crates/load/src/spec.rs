@@ -20,6 +20,8 @@ pub(crate) struct Spec {
     pub(crate) batch: usize,
     pub(crate) content: Content,
     pub(crate) columns: Vec<Column>,
+    /// Bytes of ragged values, byte strings and records read into memory that a row is expected to take.
+    pub(crate) expected: u64,
     pub(crate) on_bad: OnBad,
     pub(crate) max_bad: u64,
     pub(crate) epochs: Option<u64>,
@@ -75,6 +77,7 @@ impl Spec {
             ranks: ranks.to_vec(),
             batch: batch.get() as usize,
             content: config.content.clone(),
+            expected: columns::expected(&columns, &input, matches!(config.content, Content::Records)),
             columns,
             on_bad: config.on_bad(),
             max_bad: config.max_bad.unwrap_or((input.len() / 100).max(16)),
@@ -112,11 +115,11 @@ impl Spec {
         }
     }
 
-    /// Bytes of a batch, ragged values and records read into memory apart.
+    /// Bytes of a batch, its ragged values and records read into memory as expected.
     pub(crate) fn batch_bytes(&self) -> u64 {
         // Beside pixels and columns a row has its plan, its id, its flag and its lock: under 200 bytes.
         let pixels = (self.image_bytes() + self.mask_bytes()) as u64;
-        let row = pixels + self.columns.iter().map(Column::row_bytes).sum::<u64>() + 200;
+        let row = pixels + self.columns.iter().map(Column::row_bytes).sum::<u64>() + self.expected + 200;
         row * self.batch as u64
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{dataset, samples};
 use shardtool_decode::Pipeline;
-use shardtool_load::{Config, Content, Images, Loader};
+use shardtool_load::{ColumnSpec, Config, Content, Images, Layout, Loader};
 use shardtool_read::Dataset;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,4 +60,18 @@ fn counts_add_up_in_every_form() {
     assert!(text.contains("shardtool_load_samples_total 40\n"), "{text}");
     assert!(text.contains("shardtool_load_stage_count_total{stage=\"decode\"} 40\n"), "{text}");
     assert!(text.contains("{stage=\"read_CRC\"}"), "{text}");
+}
+
+#[test]
+fn byte_strings_and_ragged_columns_do_not_cost_a_batch() {
+    let folder = tempfile::tempdir().unwrap();
+    dataset::write(folder.path(), "train", &samples::photographs(64), 64);
+    let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
+    let mut config = Config::new(split, Content::Images(Images::new(Pipeline::train(16).unwrap())), 8);
+    let column = |feature: &str| ColumnSpec { feature: feature.to_owned(), layout: Layout::Auto };
+    config.columns = Some(vec![column("boxes"), column("image/key")]);
+    (config.epochs, config.depth) = (Some(1), Some(2));
+    let mut loader = Loader::new(&config).unwrap();
+    while loader.next_batch().unwrap().is_some() {}
+    assert_eq!(loader.stats().slots, 3, "one that the caller holds, two ahead");
 }

@@ -13,9 +13,7 @@ use fast_image_resize as fir;
 use fir::images::{Image, ImageRef};
 use shardtool_benches::photographs::{Photograph, files, photographs, random_resized_crop};
 use shardtool_benches::{Candidate, compare_cpu, print};
-use shardtool_decode::{
-    DecodeOptions, Decoder, Filter, Pipeline, Pixels, Scratch, Way, Window, WindowOptions, apply,
-};
+use shardtool_decode::{DecodeOptions, Decoder, Filter, Pipeline, Pixels, Scratch, Way, Window, WindowOptions, apply};
 use shardtool_jpeg::{self as jpeg, Request, Scale};
 
 const SIDE: u32 = 224;

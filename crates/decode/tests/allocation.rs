@@ -63,7 +63,8 @@ fn images() -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut encoder = jpeg_encoder::Encoder::new(&mut jpeg, 90);
         encoder.set_progressive(progressive);
         encoder.set_sampling_factor(jpeg_encoder::SamplingFactor::F_4_1);
-        let pixels: Vec<u8> = (0..u32::from(width) * u32::from(height) * 3).map(|i: u32| (i / 7).wrapping_mul(i) as u8).collect();
+        let pixels: Vec<u8> =
+            (0..u32::from(width) * u32::from(height) * 3).map(|i: u32| (i / 7).wrapping_mul(i) as u8).collect();
         encoder.encode(&pixels, width, height, jpeg_encoder::ColorType::Rgb).unwrap();
         jpeg
     });

@@ -43,19 +43,22 @@ pub struct Decoder {
 pub(crate) struct Features {
     /// AVX2, for transforms and pixels.
     pub avx2: bool,
+    /// AVX-512 (F and BW), for the transform of whole blocks.
+    pub avx512: bool,
     /// BMI1, BMI2, LZCNT and MOVBE, for the entropy decoder.
     pub bmi2: bool,
 }
 
 impl Features {
-    const PORTABLE: Features = Features { avx2: false, bmi2: false };
+    pub(crate) const PORTABLE: Features = Features { avx2: false, avx512: false, bmi2: false };
 
-    fn detect() -> Features {
+    pub(crate) fn detect() -> Features {
         #[cfg(target_arch = "x86_64")]
         if std::env::var_os("SHARDTOOL_JPEG_PORTABLE").is_none_or(|v| v != "1") {
             let bmi2 = is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2");
             return Features {
                 avx2: is_x86_feature_detected!("avx2"),
+                avx512: is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw"),
                 bmi2: bmi2 && is_x86_feature_detected!("lzcnt") && is_x86_feature_detected!("movbe"),
             };
         }
@@ -237,7 +240,7 @@ impl Decoder {
         self.raster.begin(&layout);
         for row in layout.mcu_rows.clone() {
             for (i, plane) in layout.planes().iter().enumerate() {
-                self.raster.push(self.features.avx2, plane, i, |v| self.whole.row(i, row * plane.v + v));
+                self.raster.push(self.features, plane, i, |v| self.whole.row(i, row * plane.v + v));
             }
             self.raster.drain(self.features.avx2, &layout, header.color, out, stride);
         }

@@ -5,6 +5,7 @@
 //! Multiplications", ICASSP 1989, with constants of 13 bits. Intermediate values have 16 bits, as in libjpeg-turbo's SIMD
 //! code: sums wrap, the results of a pass saturate. No image whose coefficients come from samples gets there.
 
+use crate::decoder::Features;
 use crate::layout::Plane;
 
 /// Constants of 13 bits: x · 2¹³, rounded.
@@ -77,20 +78,21 @@ impl<'a> Blocks<'a> {
 }
 
 /// Transforms the blocks that `plane` needs of a row, into `out`, whose first sample is the first needed block's, with
-/// `stride` bytes from row to row. Samples to the right of the last block may be overwritten, up to an even number of
-/// blocks.
-pub(crate) fn row(avx2: bool, plane: &Plane, blocks: &Blocks<'_>, out: &mut [u8], stride: usize) {
+/// `stride` bytes from row to row. Samples to the right of the last block may be overwritten, up to a number of blocks
+/// divisible by 4.
+pub(crate) fn row(features: Features, plane: &Plane, blocks: &Blocks<'_>, out: &mut [u8], stride: usize) {
     #[cfg(target_arch = "x86_64")]
-    if avx2 {
-        // SAFETY: `avx2` is only true where the processor was found to have AVX2.
+    if features.avx2 {
+        // SAFETY: features are only true where the processor was found to have them.
         return unsafe {
             match plane.block {
+                8 if features.avx512 => crate::idct_avx512::row(plane, blocks, out, stride),
                 8 => crate::idct_avx2::row(plane, blocks, out, stride),
                 _ => crate::reduced_avx2::row(plane, blocks, out, stride),
             }
         };
     }
-    let _ = avx2;
+    let _ = features;
     row_portable(plane, blocks, out, stride);
 }
 
@@ -246,5 +248,59 @@ fn quarter(block: &[i16; 64], quant: &[u16; 64], out: &mut [u8], stride: usize) 
     for (y, row) in rows.into_iter().enumerate() {
         let samples = two(row[0], [row[1], row[3], row[5], row[7]], CONST_BITS + PASS1_BITS + 3);
         out[y * stride..][..2].copy_from_slice(&samples.map(|v| sample(v.into())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Upsample;
+
+    /// Every way of computing gives what the portable one gives, for any number of blocks and any sparsity.
+    #[test]
+    fn vector_instructions_change_no_sample() {
+        let all = Features::detect();
+        let ways = [all, Features { avx512: false, ..all }, Features { avx512: false, bmi2: false, ..all }];
+        let mut state = 7u64;
+        let mut random = move |n: u64| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (state >> 33) % n
+        };
+        for round in 0..2000 {
+            let (count, run) = (1 + random(9) as usize, 1 + random(3) as usize);
+            let mut coefs = vec![0i16; count.next_multiple_of(run) * 64];
+            let last: Vec<u8> = (0..coefs.len() / 64).map(|_| [0, 1, QUARTER, 63][random(4) as usize]).collect();
+            for (block, &last) in coefs.as_chunks_mut::<64>().0.iter_mut().zip(&last) {
+                for &natural in &crate::standard::ZIGZAG[..=usize::from(last)] {
+                    block[usize::from(natural)] = random(401) as i16 - 200;
+                }
+            }
+            let block = [8, 4, 2, 1][round % 4];
+            let first = random(count as u64) as u32;
+            let plane = Plane {
+                h: 1,
+                v: 1,
+                block,
+                expand: (1, 1),
+                upsample: Upsample::None,
+                height: block,
+                columns: first * block..count as u32 * block,
+                rows: 0..block,
+                first: 0,
+                quant: std::array::from_fn(|_| 1 + random(60) as u16),
+            };
+            let blocks = Blocks { coefs: &coefs, last: &last, first: 0, run, step: run };
+            let width = (count - first as usize) * block as usize;
+            let stride = width + 64;
+            let samples = |features| {
+                let mut out = vec![0; stride * block as usize];
+                row(features, &plane, &blocks, &mut out, stride);
+                out.chunks(stride).flat_map(|line| line[..width].to_vec()).collect::<Vec<u8>>()
+            };
+            let expected = samples(Features::PORTABLE);
+            for way in ways {
+                assert!(samples(way) == expected, "{count} blocks of {block} from {first}");
+            }
+        }
     }
 }

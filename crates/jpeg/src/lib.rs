@@ -15,13 +15,13 @@
 //! | [`entries`] | entry points: finding them, their bytes, entering by them |
 //! | `coefficients`, `progression` | images of several scans |
 //! | `layout` | what a rectangle and a scale need |
-//! | `idct`, `upsample`, `color` | transforms, with `*_avx2` beside them |
+//! | `idct`, `upsample`, `color` | transforms, with `*_avx2` and `idct_avx512` beside them |
 //! | `raster` | rows of blocks to rows of pixels |
 //! | `strips` | images of one sequential scan, a few rows at a time |
 //! | `decoder` | all of these, in reused memory |
 //! | `relayout`, `symbols`, `codes` | the same coefficients in the best layout |
 //!
-//! `unsafe` is confined to `entropy`, where the loop's bounds are checked once a block, and to `*_avx2`.
+//! `unsafe` is confined to `entropy`, where the loop's bounds are checked once a block, and to `*_avx2` and `*_avx512`.
 
 mod codes;
 mod coefficients;
@@ -35,6 +35,8 @@ mod huffman;
 mod idct;
 #[cfg(target_arch = "x86_64")]
 mod idct_avx2;
+#[cfg(target_arch = "x86_64")]
+mod idct_avx512;
 mod layout;
 #[cfg(target_arch = "x86_64")]
 mod pixels_avx2;

@@ -1,7 +1,7 @@
 //! Rows of blocks in, rows of pixels out, through a window of samples a few rows high.
 
 use crate::color;
-use crate::decoder::room;
+use crate::decoder::{Features, room};
 use crate::header::Color;
 use crate::idct::{self, Blocks};
 use crate::layout::{Layout, Plane, Upsample};
@@ -76,13 +76,19 @@ impl Raster {
     }
 
     /// Takes in the blocks of component `index` in the next row of MCUs; `blocks` gives those of a row of blocks.
-    pub(crate) fn push<'b>(&mut self, avx2: bool, plane: &Plane, index: usize, blocks: impl Fn(u32) -> Blocks<'b>) {
+    pub(crate) fn push<'b>(
+        &mut self,
+        features: Features,
+        plane: &Plane,
+        index: usize,
+        blocks: impl Fn(u32) -> Blocks<'b>,
+    ) {
         let window = &mut self.windows[index];
         for v in 0..plane.v {
             let rows = window.end..window.end + plane.block;
             if rows.start < plane.rows.end && rows.end > plane.rows.start {
                 let at = (window.end - window.start) as usize * window.stride;
-                idct::row(avx2, plane, &blocks(v), &mut window.samples[at..], window.stride);
+                idct::row(features, plane, &blocks(v), &mut window.samples[at..], window.stride);
             }
             window.end = rows.end;
         }

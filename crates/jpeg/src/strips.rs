@@ -155,7 +155,7 @@ struct Strip<'a> {
 impl Strip<'_> {
     fn push(&self, features: Features, layout: &Layout, shape: &Shape, raster: &mut Raster) {
         for (i, plane) in layout.planes().iter().enumerate() {
-            raster.push(features.avx2, plane, i, |v| Blocks {
+            raster.push(features, plane, i, |v| Blocks {
                 coefs: self.coefs,
                 last: self.last,
                 first: self.first + (plane.first + v * plane.h) as usize,

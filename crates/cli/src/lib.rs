@@ -8,6 +8,8 @@
 //! | `info`, `ls`, `show` | look at a dataset |
 //! | `extract` | images back into folders |
 //! | `export` | a dataset in another format |
+//! | `reshard` | `reshard`, `merge`: the same records in other shards |
+//! | `diff` | whether two datasets hold the same samples |
 //! | `verify` | check everything |
 //! | `plan`, `bench` | what a loader would do, and how fast it is |
 //! | `device` | what `info` and `bench` do with CUDA devices |
@@ -19,6 +21,7 @@
 mod bench;
 mod demo;
 mod device;
+mod diff;
 mod entries;
 mod export;
 mod extract;
@@ -31,6 +34,7 @@ mod pack;
 mod plan;
 mod progress;
 mod repair;
+mod reshard;
 mod show;
 mod size;
 mod status;
@@ -68,6 +72,9 @@ enum Command {
     Show(show::Arguments),
     Extract(extract::Arguments),
     Export(export::Arguments),
+    Reshard(reshard::Arguments),
+    Merge(reshard::MergeArguments),
+    Diff(diff::Arguments),
     Verify(verify::Arguments),
     Repair(repair::Arguments),
     Index(index::Arguments),
@@ -97,6 +104,9 @@ fn dispatch(command: Command) -> anyhow::Result<Status> {
         Command::Show(arguments) => show::run(&arguments),
         Command::Extract(arguments) => extract::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
+        Command::Reshard(arguments) => reshard::run(&arguments),
+        Command::Merge(arguments) => reshard::merge(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Repair(arguments) => repair::run(&arguments),
         Command::Index(arguments) => index::run(&arguments),

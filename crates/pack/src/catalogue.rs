@@ -130,7 +130,7 @@ pub enum Difference {
 }
 
 impl Difference {
-    fn between(there: &Manifest, here: &Manifest) -> Option<Self> {
+    pub(crate) fn between(there: &Manifest, here: &Manifest) -> Option<Self> {
         let only = |a: &[String], b: &[String]| {
             let b: std::collections::HashSet<_> = b.iter().collect();
             a.iter().filter(|class| !b.contains(class)).cloned().collect::<Vec<_>>()

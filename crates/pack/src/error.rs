@@ -326,6 +326,25 @@ pub enum Error {
         /// The destination.
         path: PathBuf,
     },
+    /// Files without a manifest, where one is needed.
+    #[error("{} has no manifest: make one with `shardtool index`", .path.display())]
+    Bare {
+        /// The files.
+        path: PathBuf,
+    },
+    /// Two datasets that are merged have a key in common.
+    #[error("both {} and {} have the key `{key}` in split `{split}`; keys are unique in a split: pack one of them under others",
+        .first.display(), .second.display())]
+    MergedKey {
+        /// The key.
+        key: String,
+        /// The split.
+        split: String,
+        /// A shard of the one.
+        first: PathBuf,
+        /// A shard of the other.
+        second: PathBuf,
+    },
     /// The dataset that is exported cannot be read.
     #[error(transparent)]
     Read(#[from] shardtool_read::Error),

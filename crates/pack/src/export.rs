@@ -3,7 +3,6 @@
 //!
 //! | module | its one job |
 //! |---|---|
-//! | `staging` | a folder that is complete before it has its name |
 //! | `sample` | a record taken apart: image file, class, other fields |
 //! | `places` | names made of keys: unique, and never outside the destination |
 //! | `tfrecord`, `webdataset`, `parquet`, `folder` | one format each |
@@ -13,17 +12,16 @@ mod folder;
 mod parquet;
 mod places;
 mod sample;
-mod staging;
 mod tfrecord;
 mod webdataset;
 
 use crate::ordered::{Window, ordered};
 use crate::pack::Progress;
+use crate::staging::Staging;
 use crate::{Error, Reason, Rejection};
 use places::Places;
 use sample::Sample;
 use shardtool_read::Split;
-use staging::Staging;
 use std::num::NonZeroUsize;
 use std::path::Path;
 

@@ -29,7 +29,9 @@
 //! | `class_names` | class names, told by the records |
 //! | [`mod@adopt`] | existing TFRecord files become a dataset |
 //! | `salvage` | the good records of a damaged shard, and what lies between them |
+//! | `staging` | a folder that is complete before it has its name |
 //! | `export` | a dataset in other people's formats |
+//! | [`mod@reshard`] | records into other shards, of one dataset or of several |
 //! | [`mod@repair`] | index and manifest from the records; what is left of a damaged shard |
 #![forbid(unsafe_code)]
 
@@ -52,10 +54,12 @@ mod plan_file;
 mod record;
 mod reject;
 pub mod repair;
+pub mod reshard;
 mod salvage;
 mod shard_writer;
 mod shards;
 mod source;
+mod staging;
 mod target;
 
 pub use adopt::{AdoptOptions, Conventions, adopt};
@@ -69,5 +73,6 @@ pub use pack::{Progress, Step, Summary, pack};
 pub use plan::{Plan, PlannedShard, plan};
 pub use reject::{Reason, Rejection};
 pub use repair::{Action, ManifestRepair, Repair, RepairOptions, ShardRepair, repair};
+pub use reshard::{ReshardOptions, Resharded, reshard};
 pub use salvage::Lost;
 pub use source::SourceKind;

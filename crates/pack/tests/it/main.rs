@@ -8,4 +8,5 @@ mod made;
 mod optimize;
 mod packing;
 mod repair;
+mod resharding;
 mod resume;

@@ -5,7 +5,7 @@ use crate::commit::{self, Lock};
 use std::path::{Path, PathBuf};
 
 /// `.NAME.export` beside the destination; removed when dropped unpublished.
-pub(super) struct Staging {
+pub(crate) struct Staging {
     path: PathBuf,
     destination: PathBuf,
     _lock: Lock,
@@ -17,7 +17,7 @@ impl Staging {
     ///
     /// # Errors
     /// [`Error::ExportInTheWay`], [`Error::Locked`], [`Error::Io`].
-    pub(super) fn new(destination: &Path, force: bool) -> Result<Self, Error> {
+    pub(crate) fn new(destination: &Path, force: bool) -> Result<Self, Error> {
         let in_the_way = || Error::ExportInTheWay { path: destination.to_owned() };
         let name = destination.file_name().ok_or_else(in_the_way)?.to_string_lossy().into_owned();
         let free = match std::fs::read_dir(destination) {
@@ -42,7 +42,7 @@ impl Staging {
         Ok(Staging { path, destination: destination.to_owned(), _lock: lock })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -50,7 +50,7 @@ impl Staging {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn folder(&self, name: &str) -> Result<PathBuf, Error> {
+    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, Error> {
         let path = self.path.join(name);
         commit::create_folder(&path)?;
         Ok(path)
@@ -60,7 +60,7 @@ impl Staging {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn publish(self) -> Result<(), Error> {
+    pub(crate) fn publish(self) -> Result<(), Error> {
         commit::sync_folder(&self.path)?;
         if self.destination.is_dir() {
             merge(&self.path, &self.destination)?;

@@ -1,0 +1,232 @@
+//! Records into other shards: larger, smaller, mixed anew, or those of several datasets together. Records are copied byte
+//! for byte, checked on the way.
+
+use crate::catalogue::{self, Difference};
+use crate::commit::{self, Temporary};
+use crate::index_writer::{EntryPoints, IndexWriter, Payload};
+use crate::ordered::{Window, ordered};
+use crate::pack::Progress;
+use crate::staging::Staging;
+use crate::{Error, Shards};
+use shardtool_format::manifest::{Manifest, Shard, Split as SplitEntry};
+use shardtool_format::{checksum, frame, index, names};
+use shardtool_order::{Permutation, pack_permutation};
+use shardtool_read::Split;
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+/// How to shard anew.
+#[derive(Debug, Clone)]
+pub struct ReshardOptions {
+    /// How large shards are, or how many for each split.
+    pub shards: Shards,
+    /// Seed of the order in which records are written, or `None` for the order they have, one source after the other.
+    pub seed: Option<u64>,
+    /// Threads; each writes one shard. Never changes a byte of what is written.
+    pub jobs: NonZeroUsize,
+    /// Finds the entry points of JPEGs whose source has none.
+    pub entry_points: Option<EntryPoints>,
+}
+
+/// What was written.
+#[derive(Debug)]
+pub struct Resharded {
+    /// The new dataset's manifest.
+    pub manifest: Manifest,
+}
+
+/// Writes splits anew into a folder that is not there yet, or is empty. Each split is the records of all splits of its
+/// name among `sources`, which agree on classes and features.
+///
+/// # Errors
+/// [`Error::Bare`], [`Error::Incompatible`], [`Error::MergedKey`], [`Error::ExportInTheWay`]; [`Error::Read`] for a record
+/// that is damaged: `repair` the source first. Nothing is left at the destination then.
+pub fn reshard(
+    sources: &[Split],
+    destination: &Path,
+    options: &ReshardOptions,
+    progress: &dyn Progress,
+) -> Result<Resharded, Error> {
+    let first = sources.first().ok_or(Error::Option { option: "sources", expected: "at least one split" })?;
+    let mut manifest =
+        Manifest { splits: vec![], created_by: catalogue::CREATED_BY.to_owned(), ..first.manifest().clone() };
+    for source in sources {
+        if source.is_bare() {
+            return Err(Error::Bare { path: source.shard_path(0) });
+        }
+        if let Some(difference) = Difference::between(&manifest, source.manifest()) {
+            let (destination, split) = (destination.to_owned(), source.name().to_owned());
+            return Err(Error::Incompatible { destination, split, difference });
+        }
+    }
+    let staging = Staging::new(destination, false)?;
+    let indexes = staging.folder(names::INDEX_FOLDER)?;
+    progress.total(sources.iter().map(Split::len).sum(), sources.iter().map(|s| s.entry().bytes()).sum());
+    let mut split_names: Vec<_> = sources.iter().map(Split::name).collect();
+    split_names.sort_unstable();
+    split_names.dedup();
+    for name in split_names {
+        let parts: Vec<_> = sources.iter().filter(|source| source.name() == name).collect();
+        let plan = Resharding::new(name, parts, options)?;
+        let shards = plan.write(&manifest, staging.path(), options, progress)?;
+        manifest.splits.push(SplitEntry { name: name.to_owned(), shards });
+    }
+    commit::sync_folder(&indexes)?;
+    commit::publish(staging.path().join(names::MANIFEST), manifest.to_json().as_bytes())?;
+    staging.publish()?;
+    Ok(Resharded { manifest })
+}
+
+/// One split on its way.
+struct Resharding<'a> {
+    name: &'a str,
+    parts: Vec<&'a Split>,
+    /// The first id of each part, then the number of all.
+    starts: Vec<u64>,
+    order: Option<Permutation>,
+    /// Where each shard's positions end.
+    ends: Vec<u64>,
+}
+
+impl<'a> Resharding<'a> {
+    fn new(name: &'a str, parts: Vec<&'a Split>, options: &ReshardOptions) -> Result<Self, Error> {
+        if parts.len() > 1 {
+            unique_keys(name, &parts)?;
+        }
+        let mut starts = vec![0];
+        for part in &parts {
+            starts.push(starts[starts.len() - 1] + part.len());
+        }
+        let count = starts[parts.len()];
+        let order = options.seed.map(|seed| pack_permutation(seed, count).expect("fewer than 2^63 records"));
+        let total: u64 = parts.iter().map(|part| part.entry().bytes()).sum();
+        let shards = match options.shards {
+            Shards::Count(count) => count,
+            Shards::Size(size) => total.div_ceil(size).max(1),
+        };
+        if shards == 0 || shards > 1_000_000 {
+            return Err(Error::Option { option: "shard size", expected: "one that makes 1 to 1,000,000 shards" });
+        }
+        let mut plan = Resharding { name, parts, starts, order, ends: vec![0; shards as usize] };
+        // As in `pack`: a record that begins at byte b of all in their new order belongs to shard ⌊b · shards ÷ total⌋.
+        let mut begin = 0u64;
+        for position in 0..count {
+            let shard = u128::from(begin) * u128::from(shards) / u128::from(total.max(1));
+            plan.ends[(shard as usize).min(shards as usize - 1)] = position + 1;
+            let (part, id) = plan.locate(position);
+            let (shard, row) = part.locate(id)?;
+            let place = part.shard(shard)?.frame(row)?;
+            begin += place.end - place.start;
+        }
+        let mut end = 0;
+        for shard_end in &mut plan.ends {
+            end = end.max(*shard_end);
+            *shard_end = end;
+        }
+        Ok(plan)
+    }
+
+    /// Which source's record stands at a position of the new order, and its id there.
+    fn locate(&self, position: u64) -> (&'a Split, u64) {
+        let id = self.order.as_ref().map_or(position, |order| order.forward(position));
+        let part = self.starts.partition_point(|start| *start <= id) - 1;
+        (self.parts[part], id - self.starts[part])
+    }
+
+    fn write(
+        &self,
+        manifest: &Manifest,
+        folder: &Path,
+        options: &ReshardOptions,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Shard>, Error> {
+        let window = Window { pieces: 2 * options.jobs.get(), weight: u64::MAX };
+        let mut shards = vec![];
+        ordered(
+            options.jobs,
+            self.ends.len(),
+            window,
+            |_| 0,
+            || (),
+            |(), number| self.shard(number, manifest, folder, options, progress),
+            |_, shard: Result<Shard, Error>| {
+                shards.push(shard?);
+                Ok::<(), Error>(())
+            },
+        )?;
+        Ok(shards)
+    }
+
+    fn shard(
+        &self,
+        number: usize,
+        manifest: &Manifest,
+        folder: &Path,
+        options: &ReshardOptions,
+        progress: &dyn Progress,
+    ) -> Result<Shard, Error> {
+        let name = names::shard_file(self.name, number);
+        let payload = match (&manifest.image, manifest.features.is_empty()) {
+            (None, true) => Payload::Opaque,
+            (image, _) => Payload::Examples { image: image.clone() },
+        };
+        let mut file = Temporary::new(folder.join(&name))?;
+        let mut writer = IndexWriter::new(&name, payload, options.entry_points);
+        let mut buffer = vec![];
+        let start = if number == 0 { 0 } else { self.ends[number - 1] };
+        for position in start..self.ends[number] {
+            let (part, id) = self.locate(position);
+            let record = part.get_with(id, std::mem::take(&mut buffer))?;
+            let data = record.data();
+            let crc = checksum::crc32c(data);
+            let known = record.shard().variable(index::JPEG_ENTRIES)?.and_then(|column| column.get(record.row()));
+            match known {
+                Some(entries) if options.entry_points.is_some() => {
+                    writer.push_with_entries(data, crc, entries.to_vec())?;
+                }
+                _ => {
+                    writer.push(data, crc)?;
+                }
+            }
+            file.write(&frame::header(data.len() as u64))?;
+            file.write(data)?;
+            file.write(&frame::footer(crc))?;
+            progress.done(1, data.len() as u64);
+            buffer = record.into_buffer();
+        }
+        file.publish()?;
+        let indexed = writer.finish();
+        commit::publish(folder.join(names::INDEX_FOLDER).join(names::index_file(&name)), &indexed.index)?;
+        Ok(indexed.shard)
+    }
+}
+
+/// Refuses a key that two of the splits have. Keys that one split repeats are its own matter.
+fn unique_keys(name: &str, parts: &[&Split]) -> Result<(), Error> {
+    let mut seen: HashMap<Vec<u8>, (usize, PathBuf)> = HashMap::new();
+    for (number, part) in parts.iter().enumerate() {
+        for at in 0..part.entry().shards.len() {
+            let shard = part.shard(at)?;
+            for row in 0..shard.records() {
+                let key = shard.key(row)?.into_owned();
+                if key.is_empty() {
+                    continue;
+                }
+                match seen.get(&key) {
+                    Some((other, first)) if *other != number => {
+                        return Err(Error::MergedKey {
+                            key: String::from_utf8_lossy(&key).into_owned(),
+                            split: name.to_owned(),
+                            first: first.clone(),
+                            second: part.shard_path(at),
+                        });
+                    }
+                    Some(_) => {}
+                    None => drop(seen.insert(key, (number, part.shard_path(at)))),
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -6,7 +6,7 @@ use crate::process::interruptible;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shardtool_format::manifest::Kind;
-use shardtool_pack::{OnError, Options, PixelStore, Progress, Resize, Shards, Step, Summary};
+use shardtool_pack::{JpegLayout, OnError, Options, PixelStore, Progress, Resize, Shards, SourceKind, Step, Summary};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +24,10 @@ pub(crate) struct PackOptions {
     seed: Option<u64>,
     jobs: Option<std::num::NonZeroUsize>,
     classes: Option<PathBuf>,
+    kind: Option<String>,
+    map: Vec<(String, String)>,
+    label_offset: i64,
+    jpeg: String,
     columns: Vec<(String, String)>,
     pixels: String,
     zstd_level: i32,
@@ -36,6 +40,15 @@ pub(crate) struct PackOptions {
     progress: bool,
 }
 
+const KINDS: [(&str, SourceKind); 6] = [
+    ("folder", SourceKind::Folder),
+    ("list", SourceKind::List),
+    ("tfrecord", SourceKind::Tfrecord),
+    ("webdataset", SourceKind::Webdataset),
+    ("parquet", SourceKind::Parquet),
+    ("mds", SourceKind::Mds),
+];
+
 impl PackOptions {
     fn options(self, py: Python<'_>) -> PyResult<Options> {
         let mut options = Options::new(self.source, self.destination);
@@ -46,6 +59,11 @@ impl PackOptions {
             (None, None) => options.shards,
             (Some(_), Some(_)) => return Err(error::option(py, "give `shards` or `shard_size`, not both")),
         };
+        options.from = self.kind.map(|kind| one_of(py, "kind", &kind, &KINDS)).transpose()?;
+        options.map = self.map;
+        options.label_offset = self.label_offset;
+        let layouts = [("keep", JpegLayout::Keep), ("optimize", JpegLayout::Optimize)];
+        options.jpeg = one_of(py, "jpeg", &self.jpeg, &layouts)?;
         options.seed = self.seed;
         options.jobs = self.jobs.unwrap_or(options.jobs);
         options.classes = self.classes;

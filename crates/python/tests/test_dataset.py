@@ -1,10 +1,13 @@
 """Datasets, splits, records and columns, held against the files that were packed."""
 
 import base64
+import io
 import pickle
+import tarfile
 
 import numpy as np
 import pytest
+from PIL import Image
 from conftest import CLASSES, COUNT, EACH
 
 import shardtool as st
@@ -175,3 +178,22 @@ def test_pack_says_what_it_did(photos, tmp_path):
         assert packed.rejected == 1 and "torn.jpg" in open(packed.rejected_file).read()
     finally:
         (photos / "owl" / "torn.jpg").unlink()
+
+
+def test_an_archive_is_packed_under_other_names(tmp_path):
+    encoded = io.BytesIO()
+    Image.new("RGB", (20, 10), (9, 200, 30)).save(encoded, "PNG")
+    with tarfile.open(tmp_path / "shard.tar", "w") as tar:
+        for key, label in [("a", b"3"), ("b", b"4")]:
+            for extension, data in [("picture", encoded.getvalue()), ("number", label)]:
+                info = tarfile.TarInfo(f"{key}.{extension}")
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+    names = {"image": "picture", "label": "number"}
+    packed = st.pack(tmp_path / "shard.tar", tmp_path / "set", kind="webdataset", map=names, label_offset=3)
+    assert packed.images == 2 and packed.rejected == 0
+    split = st.Dataset(tmp_path / "set").split("train")
+    found = {sample["key"]: (sample["image"], sample["label"]) for sample in (split[0], split[1])}
+    assert found == {"a": (encoded.getvalue(), 0), "b": (encoded.getvalue(), 1)}
+    with pytest.raises(st.OptionError, match="kind"):
+        st.pack(tmp_path / "shard.tar", tmp_path / "other", kind="zip")

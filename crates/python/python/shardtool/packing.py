@@ -46,6 +46,10 @@ def pack(
     seed: int | None = 0,
     jobs: int | None = None,
     classes: str | os.PathLike[str] | None = None,
+    kind: Literal["folder", "list", "tfrecord", "webdataset", "parquet", "mds"] | None = None,
+    map: Mapping[str, str] | None = None,
+    label_offset: int = 0,
+    jpeg: Literal["keep", "optimize"] = "keep",
     columns: Mapping[str, Literal["int64", "float", "bytes", "file"]] | None = None,
     pixels: Literal["encoded", "raw", "raw-zstd"] = "encoded",
     zstd_level: int = 3,
@@ -57,14 +61,20 @@ def pack(
     jpeg_entries: bool = True,
     progress: bool = False,
 ) -> Packed:
-    """Packs images into a split of a dataset: a folder of class folders, a flat folder, or a list (CSV with a header, or
-    JSONL, whose columns `path`, `label` and `key` are used and all others become features; a column of type `"file"` names files, whose bytes become the feature). Image files go in untouched
-    unless `pixels`, `resize_shorter` or `max_side` say otherwise; sizes read as `"256MiB"`.
+    """Packs images into a split of a dataset: a folder of class folders, a flat folder, a list (CSV with a header, or
+    JSONL, whose columns `path`, `label` and `key` are used and all others become features; a column of type `"file"` names
+    files, whose bytes become the feature), or archives: TFRecord, WebDataset, Parquet, MDS, told by content unless `kind`
+    says which. Image files go in untouched unless `pixels`, `jpeg`, `resize_shorter` or `max_side` say otherwise; sizes
+    read as `"256MiB"`.
+
+    `map` gives an archive's fields under other names, ours to theirs: `{"image": "photo/bytes"}`. `label_offset` is
+    subtracted from its labels to get class ids.
 
     `seed` is of the order in which images are packed; `None` keeps the source's. An interrupted pack, called again, goes
     on where it was. Raises `PackError`, `OptionError`, `FileError`.
     """
     options = locals().copy()
+    options["map"] = list((map or {}).items())
     options["columns"] = list((columns or {}).items())
     summary = _shardtool.pack(options)
     file = summary.pop("rejected_file")

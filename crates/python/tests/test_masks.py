@@ -45,12 +45,12 @@ def test_a_mask_follows_its_image(masked):
             one_colour = image % COLOURS == 0
             pure += (image[one_colour] == COLOURS * mask[one_colour]).sum()
             seen += one_colour.sum()
-    # Where a filter's edge falls on a pixel's, colour and label may differ.
-    assert seen > N * 24 * 24 * 0.7 and pure > 0.995 * seen
+    # Between two quarters their colours are mixed, now and then to that of a third.
+    assert seen > N * 24 * 24 * 0.7 and pure > 0.97 * seen
 
 
 def test_a_mask_is_the_file_that_was_named(masked):
-    assert all(masked[at]["mask"][:4] == b"\x89PNG" for at in range(N))
+    assert all(masked[at]["features"]["mask"][:4] == b"\x89PNG" for at in range(N))
 
 
 def test_masks_are_refused_where_they_cannot_be(masked):

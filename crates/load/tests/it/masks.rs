@@ -64,8 +64,8 @@ fn a_mask_is_cropped_and_flipped_as_its_image() {
             }
         }
     }
-    // At the very edge of a quarter the filter may give the pure colour of one side to a pixel whose centre is on the other.
-    assert!(pure as f64 > 0.995 * all as f64, "{pure} of {all} pixels show the quarter that their label says");
+    // Between two quarters their colours are mixed, now and then to that of a third.
+    assert!(pure as f64 > 0.97 * all as f64, "{pure} of {all} pixels show the quarter that their label says");
     assert_eq!(masked, 3 * 3, "the last batch of each epoch");
 }
 

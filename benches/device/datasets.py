@@ -35,7 +35,7 @@ def shardtool(binary, *arguments):
 
 def bench(options, dataset, on_device):
     device = ["--device", "cuda:0", "--dtype", "float16"] if on_device else []
-    sizes = ["--batch", options.batch, "--side", 224, "--epochs", options.epochs]
+    sizes = ["--batch", options.batch, "--size", 224, "--epochs", options.epochs]
     return shardtool(options.shardtool, "bench", dataset, "--json", *sizes, *device)
 
 
@@ -55,10 +55,10 @@ def prepare(options):
 
 def raw_rate(options, raw, gpu):
     host = bench(options, raw, False)
-    line = {"check": "raw", "host_images_per_s": host["rate"], "batch": options.batch, "on": gpu or "CPU"}
+    line = {"check": "raw", "host_images_per_s": host["images_per_s"], "batch": options.batch, "on": gpu or "CPU"}
     if gpu:
         device = bench(options, raw, True)
-        line |= {"device_images_per_s": device["rate"], "share": device["rate"] / host["rate"], **device["device"]}
+        line |= {"device_images_per_s": device["images_per_s"], "share": device["images_per_s"] / host["images_per_s"], **device["device"]}
     print(json.dumps(line), flush=True)
 
 
@@ -102,7 +102,7 @@ def compare(options, jpeg, gpu):
     theirs, ours, ratios = [], [], []
     for _ in range(options.rounds):
         theirs.append(dataloader(options, gpu))
-        ours.append(bench(options, jpeg, bool(gpu))["rate"])
+        ours.append(bench(options, jpeg, bool(gpu))["images_per_s"])
         ratios.append(ours[-1] / theirs[-1])
     line = {"dataloader_images_per_s": statistics.median(theirs), "shardtool_images_per_s": statistics.median(ours)}
     line |= {"ratio": statistics.median(ratios), "ratios": ratios, "workers": options.workers, "batch": options.batch}

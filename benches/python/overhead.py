@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What Python costs: CPU seconds an image of `shardtool bench`, and of a Python loop over the same loader, in turn.
 
-    python benches/python/overhead.py DATASET [--rounds N] [--epochs N] [--side N] [--batch N]
+    python benches/python/overhead.py DATASET [--rounds N] [--epochs N] [--size N] [--batch N]
 
 Run it with an interpreter that has the wheel (`pip install ./crates/python`): the command in the wheel is the same build.
 Both sides run in processes of their own, an epoch to warm up and then the epochs that count, with the work of training
@@ -27,7 +27,7 @@ def loop(arguments: argparse.Namespace) -> None:
     import shardtool as st
 
     split = st.Dataset(arguments.dataset).split("train")
-    steps = [st.RandomResizedCrop(arguments.side), st.HorizontalFlip()]
+    steps = [st.RandomResizedCrop(arguments.size), st.HorizontalFlip()]
     loader = st.Loader(split, arguments.batch, steps)
     samples, seen, cpu = 0, set(), 0.0
     for epoch in range(1 + arguments.epochs):
@@ -44,11 +44,11 @@ def loop(arguments: argparse.Namespace) -> None:
         if epoch == arguments.epochs:
             cpu = time.process_time() - cpu
         assert len(np.unique(np.concatenate(ids))) == sum(map(len, ids)), "an epoch shows each sample once"
-    print(json.dumps({"samples": samples, "cpu_seconds_per_1000": cpu / samples * 1e3}))
+    print(json.dumps({"samples": samples, "cpu_s_per_1000": cpu / samples * 1e3}))
 
 
 def command(arguments: argparse.Namespace) -> list[str]:
-    options = {"epochs": arguments.epochs, "side": arguments.side, "batch": arguments.batch}
+    options = {"epochs": arguments.epochs, "size": arguments.size, "batch": arguments.batch}
     flags = [text for name, value in options.items() for text in (f"--{name}", str(value))]
     return [sys.executable, "-m", "shardtool", "bench", arguments.dataset, "--split", "train", "--json", *flags]
 
@@ -58,7 +58,7 @@ def main() -> int:
     parser.add_argument("dataset")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--epochs", type=int, default=4)
-    parser.add_argument("--side", type=int, default=224)
+    parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--loop", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -75,9 +75,9 @@ def main() -> int:
         if found["command"]["samples"] != found["loop"]["samples"]:
             print(f"the command saw {found['command']['samples']} samples, the loop {found['loop']['samples']}")
             return 1
-        seconds = {name: answer["cpu_seconds_per_1000"] for name, answer in found.items()}
+        seconds = {name: answer["cpu_s_per_1000"] for name, answer in found.items()}
         ratios.append(seconds["loop"] / seconds["command"])
-        print(json.dumps({"cpu_seconds_per_1000": seconds, "ratio": ratios[-1]}), flush=True)
+        print(json.dumps({"cpu_s_per_1000": seconds, "ratio": ratios[-1]}), flush=True)
     print(json.dumps({"rounds": len(ratios), "ratio": statistics.median(ratios), "from": min(ratios), "to": max(ratios)}))
     return 0
 

@@ -70,7 +70,8 @@ pub fn photographs(paths: &[PathBuf], pipeline: &Pipeline) -> Vec<Photograph> {
     each.collect()
 }
 
-struct Draw(Rng);
+/// The order's generator, as transforms draw from it.
+pub struct Draw(pub Rng);
 
 impl Random for Draw {
     fn unit(&mut self) -> f64 {

@@ -3,8 +3,9 @@
 //!
 //! `cargo run --release -p shardtool-benches --bin load -- FOLDER [ROUNDS]`: a folder of photographs.
 
+use shardtool_benches::photographs::Draw;
 use shardtool_benches::{Candidate, compare, print};
-use shardtool_decode::{Decoder, Filter, Limits, Orientation, Pipeline, Random, Scratch, WindowOptions, apply, probe};
+use shardtool_decode::{Decoder, Filter, Limits, Orientation, Pipeline, Scratch, WindowOptions, apply, probe};
 use shardtool_load::{Config, Content, Images, Loader};
 use shardtool_order::{List, Order, Plan, Policy, Remainder, Replicas, Rng, Source};
 use shardtool_read::{Dataset, Split};
@@ -115,18 +116,6 @@ fn run_bare(split: &Split, pipeline: &Pipeline, note: Note<'_>) -> u64 {
         }
     });
     n
-}
-
-struct Draw(Rng);
-
-impl Random for Draw {
-    fn unit(&mut self) -> f64 {
-        self.0.next_f64()
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        u64::from(self.0.below(n as u32))
-    }
 }
 
 fn config(split: &Split, content: Content) -> Config {

@@ -94,7 +94,7 @@ fn write(splits: &[Split], out: &Path, how: &How) -> anyhow::Result<Status> {
     let progress = Images::new("written");
     let written = reshard(splits, out, &options, &progress);
     progress.finish();
-    let (manifest, seconds) = (written?.manifest, progress.seconds());
+    let (manifest, seconds) = (written?, progress.seconds());
     let mut stdout = std::io::stdout().lock();
     if how.json {
         let split = |s: &shardtool_format::manifest::Split| {

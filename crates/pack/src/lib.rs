@@ -73,6 +73,6 @@ pub use pack::{Progress, Step, Summary, pack};
 pub use plan::{Plan, PlannedShard, plan};
 pub use reject::{Reason, Rejection};
 pub use repair::{Action, ManifestRepair, Repair, RepairOptions, ShardRepair, repair};
-pub use reshard::{ReshardOptions, Resharded, reshard};
+pub use reshard::{ReshardOptions, reshard};
 pub use salvage::Lost;
 pub use source::SourceKind;

@@ -33,7 +33,7 @@ pub(crate) const FLOOR: u64 = 2;
 /// Page cache counts as free: the system gives it up when memory is short.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arithmetic {
-    /// One batch: pixels, fixed-width columns, ids, flags.
+    /// One batch: pixels, masks, columns (ragged ones as long as those of a few records), ids, flags.
     pub batch: u64,
     /// Replicas that this loader serves.
     pub lanes: u64,

@@ -15,7 +15,7 @@ const SIDE: u32 = 8;
 const INPUTS: usize = (SIDE * SIDE * 3) as usize;
 const HIDDEN: usize = 32;
 const BATCH: u32 = 32;
-const EPOCHS: u64 = 12;
+const EPOCHS: u64 = 60;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;

@@ -10,7 +10,7 @@ use crate::plain::{self, Plain};
 use crate::raster::{self, Raster};
 use crate::reader::{Reader, Scan};
 use crate::sequential::{Shape, Walk};
-use crate::strips::Target;
+use crate::strips::{Target, batch_rows};
 
 /// Decodes JPEGs, one after the other, in memory that it keeps: once it has seen images as large as any to come, it
 /// allocates nothing.
@@ -33,6 +33,7 @@ pub struct Decoder {
     pub(crate) plain: Plain,
     pub(crate) coefs: Vec<i16>,
     pub(crate) last: Vec<u8>,
+    pub(crate) marks: Vec<u32>,
     pub(crate) starts: Vec<Walk>,
     pub(crate) raster: Raster,
     pub(crate) whole: Coefficients,
@@ -114,6 +115,7 @@ impl Decoder {
             plain: Plain::default(),
             coefs: Vec::new(),
             last: Vec::new(),
+            marks: Vec::new(),
             starts: Vec::new(),
             raster: Raster::default(),
             whole: Coefficients::default(),
@@ -163,7 +165,7 @@ impl Decoder {
         let (width, height) = (layout.rect.width, layout.rect.height);
         let outcome = |path, entries_rejected| Outcome { width, height, path, entries_rejected };
 
-        let Some(shape) = Shape::new(&reader, &scan, &mut self.memory)? else {
+        let Some(mut shape) = Shape::new(&reader, &scan, &mut self.memory)? else {
             self.scans(reader, &scan, request, out, stride)?;
             return Ok(outcome(Path::Scans, entries.is_some()));
         };
@@ -182,6 +184,10 @@ impl Decoder {
             self.groups(&target, step, false, out, stride).map_err(|f| f.error(&reader.header, &self.plain))?;
             return Ok(outcome(Path::Restarts, entries.is_some()));
         }
+        if layout.mcu_rows.start > 0 {
+            shape.prepare_skips(&reader, &scan, &mut self.memory)?;
+        }
+        let target = Target { header: &reader.header, layout: &layout, shape: &shape };
         self.rows(&target, out, stride).map_err(|f| f.error(&reader.header, &self.plain))?;
         Ok(outcome(Path::Start, entries.is_some()))
     }
@@ -198,7 +204,7 @@ impl Decoder {
             true => {
                 let interval = if header.restart_interval == 0 { u64::MAX } else { header.restart_interval.into() };
                 let pieces = (across * down).div_ceil(interval);
-                (2 * MAX_STEP.min(layout.mcus.1) as usize * blocks, down, pieces)
+                (batch_rows(blocks, 1, layout.mcus.1).max(batch_rows(blocks, MAX_STEP, layout.mcus.1)) as usize * blocks, down, pieces)
             }
             // Scans may have restart intervals of their own, down to a block.
             false => (down as usize * blocks, 0, down * blocks as u64),
@@ -212,7 +218,7 @@ impl Decoder {
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         let starts = self.starts.capacity() * size_of::<Walk>();
-        let coefs = self.coefs.capacity() * 2 + self.last.capacity() + self.whole.capacity();
+        let coefs = self.coefs.capacity() * 2 + self.last.capacity() + self.marks.capacity() * 4 + self.whole.capacity();
         coefs + starts + self.plain.capacity() + self.raster.capacity()
     }
 
@@ -220,6 +226,7 @@ impl Decoder {
     pub fn shrink_to(&mut self, bytes: usize) {
         if self.held_bytes() > bytes {
             (self.coefs, self.last, self.starts) = (Vec::new(), Vec::new(), Vec::new());
+            self.marks = Vec::new();
             (self.plain, self.raster, self.whole) = (Plain::default(), Raster::default(), Coefficients::default());
         }
     }

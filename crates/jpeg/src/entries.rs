@@ -29,6 +29,7 @@
 //! ([`default_step`]): finer costs more bytes than it saves time, coarser makes a crop decode rows that it does not need,
 //! and both keep two groups in reach, which are decoded in one loop.
 
+use crate::ahead::{self, Space};
 use crate::decoder::{Decoder, MAX_STEP, room};
 use crate::error::Result;
 use crate::header::Header;
@@ -58,62 +59,130 @@ pub fn default_step(header: &Header) -> u32 {
 pub fn find(jpeg: &[u8], step: u32, decoder: &mut Decoder, payload: &mut Vec<u8>) -> Result<()> {
     assert!((1..=MAX_STEP).contains(&step), "1 to {MAX_STEP} MCU rows from entry to entry");
     let (reader, scan) = Reader::start(jpeg, decoder.limits())?;
-    let Some(shape) = Shape::new(&reader, &scan, &mut decoder.memory)? else { return Ok(()) };
-    let Decoder { features, memory, plain, coefs, last, .. } = decoder;
-    plain.fill(jpeg, scan.data, shape.pieces());
-    room(coefs, shape.coefs(1));
-    room(last, shape.row_blocks());
-    let components = reader.header.components().len();
+    let Some(mut shape) = Shape::new(&reader, &scan, &mut decoder.memory)? else { return Ok(()) };
+    shape.prepare_skips(&reader, &scan, &mut decoder.memory)?;
+    decoder.plain.fill(jpeg, scan.data, shape.pieces());
     let start = payload.len();
-    let fits = plain.stored_end() < (u32::MAX / 8) as usize && shape.mcus.1 > step;
+    let components = reader.header.components().len();
+    let fits = decoder.plain.stored_end() < (u32::MAX / 8) as usize && shape.mcus.1 > step;
     if fits {
         payload.extend([step as u8, components as u8]);
     }
-    let result = shape.with_tables(memory, |tables| {
-        let course = Course { shape: &shape, plain, tables, fast: features.bmi2 };
-        let mut walk = Walk::at(&shape, plain, 0, 0, 0, [0; 3]);
-        let mut stored = Stored::new(jpeg, plain);
-        for row in 0..shape.mcus.1 {
-            if row > 0 && row % step == 0 && fits {
-                if walk.is_unbroken(1) {
-                    payload.extend(stored.bit(walk.cursor.bit(), walk.piece).to_le_bytes());
-                } else {
-                    walk.restart(&course)?;
-                    walk.predictors = [0; 3];
-                    payload.extend(stored.bit(walk.cursor.bit(), walk.piece).to_le_bytes());
-                }
-                payload.extend(walk.predictors[..components].iter().flat_map(|p| p.to_le_bytes()));
-            }
-            let mcu = walk.mcu;
-            walk.step(&course, shape.mcus.0.into(), coefs, last)?;
-            predict(&shape, mcu, &mut walk.predictors, &mut coefs[..shape.row_blocks() * 64]);
+    let mut stored = Stored::new(jpeg, &decoder.plain);
+    let note = |row: u64, plain: &Plain, bit: usize, piece: usize, predictors: &[i16; 3]| {
+        if fits && row > 0 && row.is_multiple_of(step.into()) {
+            payload.extend(stored.bit(plain, bit, piece).to_le_bytes());
+            payload.extend(predictors[..components].iter().flat_map(|p| p.to_le_bytes()));
         }
-        Ok(())
-    });
+    };
+    let result = match shape.interval {
+        u64::MAX => decoder.row_starts(&shape, note),
+        _ => decoder.row_starts_by_restarts(&shape, note),
+    };
     result.map_err(|fall: Fall| {
         payload.truncate(start);
-        fall.error(&reader.header, plain)
+        fall.error(&reader.header, &decoder.plain)
     })
+}
+
+/// MCUs passed over in a round, about.
+const ROUND: usize = 1 << 14;
+
+impl Decoder {
+    /// Passes over all MCUs of a scan without restarts. Calls `note` with the number of each row of MCUs, its first bit and
+    /// piece, and the predictors there.
+    fn row_starts(
+        &mut self,
+        shape: &Shape,
+        mut note: impl FnMut(u64, &Plain, usize, usize, &[i16; 3]),
+    ) -> std::result::Result<(), Fall> {
+        let (across, end) = (u64::from(shape.mcus.0), u64::from(shape.mcus.0) * u64::from(shape.mcus.1));
+        let (count, most) = (shape.count, end.min(ROUND as u64) as usize);
+        room(&mut self.coefs, 2 * most * count);
+        room(&mut self.marks, 2 * most + 3);
+        let Decoder { features, memory, plain, coefs, marks, .. } = self;
+        let (coefs_a, coefs_b) = coefs.split_at_mut(most * count);
+        let (marks_a, marks_b) = marks.split_at_mut(most + 1);
+        shape.with_tables(memory, |lanes| {
+            let course = Course { shape, plain, lanes, fast: features.bmi2 };
+            let mut walk = Walk::at(shape, plain, 0, 0, 0, [0; 3]);
+            while walk.mcu < end {
+                let (mut first, mut predictors) = (walk.mcu, walk.predictors);
+                let space = Space {
+                    coefs: (&mut *coefs_a, &mut *coefs_b),
+                    last: (&mut [], &mut []),
+                    marks: (&mut *marks_a, &mut *marks_b),
+                    mcus: (most, most),
+                };
+                let round = ahead::round::<true>(&course, &mut walk, (most, end), space)?;
+                let second = round.from..round.from + round.second;
+                for (coefs, marks, part) in [(&*coefs_a, &*marks_a, 0..round.first), (&*coefs_b, &*marks_b, second)] {
+                    let last = first + part.len() as u64;
+                    let after = |mcu: usize| {
+                        let mut values = [0; 3];
+                        for (&component, &value) in shape.blocks.iter().zip(&coefs[(mcu - 1) * count..mcu * count]) {
+                            values[usize::from(component)] = value;
+                        }
+                        values
+                    };
+                    for row in first.div_ceil(across)..last.div_ceil(across) {
+                        let mcu = part.start + (row * across - first) as usize;
+                        let here = if mcu == part.start { predictors } else { after(mcu) };
+                        note(row, plain, marks[mcu] as usize, 0, &here);
+                    }
+                    if !part.is_empty() {
+                        predictors = after(part.end);
+                    }
+                    first = last;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The same for a scan with restarts.
+    fn row_starts_by_restarts(
+        &mut self,
+        shape: &Shape,
+        mut note: impl FnMut(u64, &Plain, usize, usize, &[i16; 3]),
+    ) -> std::result::Result<(), Fall> {
+        room(&mut self.coefs, shape.row_blocks());
+        let Decoder { features, memory, plain, coefs, .. } = self;
+        shape.with_tables(memory, |lanes| {
+            let course = Course { shape, plain, lanes, fast: features.bmi2 };
+            let mut walk = Walk::at(shape, plain, 0, 0, 0, [0; 3]);
+            for row in 0..shape.mcus.1 {
+                if !walk.is_unbroken(1) {
+                    walk.restart(&course)?;
+                    walk.predictors = [0; 3];
+                }
+                note(row.into(), plain, walk.cursor.bit(), walk.piece, &walk.predictors);
+                let mcu = walk.mcu;
+                walk.step::<true>(&course, shape.mcus.0.into(), coefs, &mut [])?;
+                predict(shape, mcu, &mut walk.predictors, &mut coefs[..shape.row_blocks()], 1);
+            }
+            Ok(())
+        })
+    }
 }
 
 /// Where bits of the unstuffed data are in the image.
 struct Stored<'a> {
     jpeg: &'a [u8],
-    plain: &'a Plain,
     piece: usize,
     /// A byte of the unstuffed data, and where it is stored.
     at: (usize, usize),
 }
 
 impl<'a> Stored<'a> {
-    fn new(jpeg: &'a [u8], plain: &'a Plain) -> Stored<'a> {
-        Stored { jpeg, plain, piece: 0, at: (0, plain.pieces()[0].stored) }
+    fn new(jpeg: &'a [u8], plain: &Plain) -> Stored<'a> {
+        Stored { jpeg, piece: 0, at: (0, plain.pieces()[0].stored) }
     }
 
     /// The stored number of unstuffed bit `bit` in piece `piece`; both never go back from call to call.
-    fn bit(&mut self, bit: usize, piece: usize) -> u32 {
+    fn bit(&mut self, plain: &Plain, bit: usize, piece: usize) -> u32 {
         if piece > self.piece {
-            let piece = self.plain.pieces()[piece];
+            let piece = plain.pieces()[piece];
             self.at = (piece.start, piece.stored);
         }
         self.piece = piece;

@@ -23,6 +23,7 @@
 //!
 //! `unsafe` is confined to `entropy`, where the loop's bounds are checked once a block, and to `*_avx2` and `*_avx512`.
 
+mod ahead;
 mod codes;
 mod coefficients;
 mod color;
@@ -50,6 +51,7 @@ mod relayout;
 mod segments;
 mod sequential;
 mod standard;
+mod stream;
 mod strips;
 mod symbols;
 mod upsample;

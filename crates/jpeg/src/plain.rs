@@ -116,6 +116,11 @@ impl Plain {
         &self.bytes
     }
 
+    /// Number of bits held.
+    pub(crate) fn bits(&self) -> usize {
+        (self.bytes.len() - SLACK) * 8
+    }
+
     /// The pieces between restart markers; at least one.
     pub(crate) fn pieces(&self) -> &[Piece] {
         &self.pieces

@@ -1,26 +1,24 @@
 //! Walking a sequential scan: MCU after MCU over restart markers, from its start or from anywhere the state is known.
 
-use crate::entropy::{self, Cursor, Job, Tables};
+use crate::entropy::{self, Cursor, Job, Lane, Lanes, MAX_LANES};
 use crate::error::{Damage, Error, Result};
 use crate::header::Header;
-use crate::huffman::{Class, Memory};
+use crate::huffman::Memory;
 use crate::plain::Plain;
 use crate::reader::{Reader, Scan};
-
-/// More blocks than an MCU can have.
-const MAX_BLOCKS: usize = 10;
 
 /// What a scan's MCUs consist of, and where its tables are remembered.
 pub(crate) struct Shape {
     /// MCUs across and down.
     pub mcus: (u32, u32),
     /// For each block of an MCU: its component's place in the scan.
-    pub blocks: [u8; MAX_BLOCKS],
+    pub blocks: [u8; MAX_LANES],
     /// Blocks in an MCU.
     pub count: usize,
     /// MCUs between restarts; `u64::MAX` without.
     pub interval: u64,
-    tables: [(usize, usize); MAX_BLOCKS],
+    /// DC and AC table of each block of an MCU, and the one for passing over.
+    tables: [(usize, usize, Option<usize>); MAX_LANES],
 }
 
 impl Shape {
@@ -32,24 +30,43 @@ impl Shape {
         }
         let mut shape = Shape {
             mcus: reader.header.mcus(),
-            blocks: [0; MAX_BLOCKS],
+            blocks: [0; MAX_LANES],
             count: 0,
             interval: match scan.restart_interval {
                 0 => u64::MAX,
                 n => n.into(),
             },
-            tables: [(0, 0); MAX_BLOCKS],
+            tables: [(0, 0, None); MAX_LANES],
         };
         for (i, part) in scan.components().iter().enumerate() {
-            let dc = memory.prepare(&reader.spec(scan, true, part.tables.0)?, Class::Dc);
-            let ac = memory.prepare(&reader.spec(scan, false, part.tables.1)?, Class::Ac);
+            let dc = memory.dc.prepare(&reader.spec(scan, true, part.tables.0)?);
+            let ac = memory.ac.prepare(&reader.spec(scan, false, part.tables.1)?);
             for _ in 0..components[i].h * components[i].v {
                 shape.blocks[shape.count] = i as u8;
-                shape.tables[shape.count] = (dc, ac);
+                shape.tables[shape.count] = (dc, ac, None);
                 shape.count += 1;
             }
         }
         Ok(Some(shape))
+    }
+
+    /// Gets ready to pass over blocks of that scan.
+    pub(crate) fn prepare_skips(&mut self, reader: &Reader<'_>, scan: &Scan, memory: &mut Memory) -> Result<()> {
+        for (tables, &component) in self.tables[..self.count].iter_mut().zip(&self.blocks) {
+            let number = scan.components()[usize::from(component)].tables.1;
+            tables.2 = Some(memory.skips.prepare(&reader.spec(scan, false, number)?));
+        }
+        Ok(())
+    }
+
+    /// Whether decoding from a wrong block of an MCU goes wrong, so that it is noticed.
+    pub(crate) fn has_phase(&self) -> bool {
+        self.count == 1 || self.tables[..self.count].iter().any(|t| (t.0, t.1) != (self.tables[0].0, self.tables[0].1))
+    }
+
+    /// MCUs in a row.
+    pub(crate) fn across(&self) -> usize {
+        self.mcus.0 as usize
     }
 
     /// Blocks in a row of MCUs.
@@ -62,15 +79,19 @@ impl Shape {
         (u64::from(self.mcus.0) * u64::from(self.mcus.1)).div_ceil(self.interval)
     }
 
-    /// Coefficients to hold `rows` rows of MCUs, and what the entropy decoder needs beside.
-    pub(crate) fn coefs(&self, rows: usize) -> usize {
-        rows * self.row_blocks() * 64 + 64
+    /// Coefficients to hold so many MCUs, and what the entropy decoder needs beside.
+    pub(crate) fn coefs(&self, mcus: usize) -> usize {
+        mcus * self.count * 64 + 64
     }
 
     /// Calls `f` with the tables of the MCU's blocks.
-    pub(crate) fn with_tables<R>(&self, memory: &Memory, f: impl FnOnce(&Tables<'_>) -> R) -> R {
-        let tables: [_; MAX_BLOCKS] = self.tables.map(|(dc, ac)| (memory.get(dc), memory.get(ac)));
-        f(&tables[..self.count])
+    pub(crate) fn with_tables<R>(&self, memory: &Memory, f: impl FnOnce(&Lanes<'_>) -> R) -> R {
+        let lanes = self.tables.map(|(dc, ac, skips)| Lane {
+            dc: memory.dc.get(dc),
+            ac: memory.ac.get(ac),
+            skips: skips.map(|s| memory.skips.get(s)),
+        });
+        f(&lanes[..self.count])
     }
 }
 
@@ -78,7 +99,7 @@ impl Shape {
 pub(crate) struct Course<'a> {
     pub shape: &'a Shape,
     pub plain: &'a Plain,
-    pub tables: &'a Tables<'a>,
+    pub lanes: &'a Lanes<'a>,
     /// Whether the processor has BMI2.
     pub fast: bool,
 }
@@ -139,8 +160,8 @@ impl Walk {
         self.left >= mcus
     }
 
-    /// Decodes `mcus` MCUs into `coefs`, which is 0, with DC still as differences.
-    pub(crate) fn step(
+    /// Decodes `mcus` MCUs, with DC still as differences, or passes over them, all but these differences.
+    pub(crate) fn step<const SKIP: bool>(
         &mut self,
         course: &Course<'_>,
         mcus: u64,
@@ -149,41 +170,56 @@ impl Walk {
     ) -> std::result::Result<(), Fall> {
         let mut done = 0;
         while done < mcus {
-            if self.left == 0 {
-                self.restart(course)?;
-            }
-            let now = (mcus - done).min(self.left);
+            let now = self.unbroken(course, mcus - done)?;
             let block = done as usize * course.shape.count;
             let blocks = now as usize * course.shape.count;
-            let (coefs, last) = (&mut coefs[block * 64..], &mut last[block..]);
-            // The coefficient beyond the last block takes what belongs nowhere; it is the next piece's first.
-            let job = Job { cursor: &mut self.cursor, coefs, last, blocks };
-            let result = entropy::decode(course.fast, course.plain.bytes(), course.tables, job);
+            let (coefs, last) = if SKIP { (&mut coefs[block..], &mut *last) } else { (&mut coefs[block * 64..], &mut last[block..]) };
+            let job = Job { cursor: &mut self.cursor, coefs, last, blocks, marks: &mut [] };
+            let result = entropy::decode::<SKIP>(course.fast, course.plain.bytes(), course.lanes, job);
             self.settle(course, now, result)?;
-            coefs[blocks * 64] = 0;
             done += now;
         }
         Ok(())
     }
 
-    /// Decodes unbroken MCUs of two walks at once, each into its own buffers.
+    /// Decodes MCUs of two walks at once, each into its own buffers.
     pub(crate) fn step_two(
         course: &Course<'_>,
-        walks: (&mut Walk, &mut Walk),
+        (a, b): (&mut Walk, &mut Walk),
         mcus: (u64, u64),
         coefs: (&mut [i16], &mut [i16]),
         last: (&mut [u8], &mut [u8]),
     ) -> std::result::Result<(), Fall> {
-        let blocks = |mcus: u64| mcus as usize * course.shape.count;
-        let a = Job { cursor: &mut walks.0.cursor, coefs: coefs.0, last: last.0, blocks: blocks(mcus.0) };
-        let b = Job { cursor: &mut walks.1.cursor, coefs: coefs.1, last: last.1, blocks: blocks(mcus.1) };
-        let (a, b) = entropy::decode_two(course.fast, course.plain.bytes(), course.tables, (a, b));
-        walks.0.settle(course, mcus.0, a)?;
-        walks.1.settle(course, mcus.1, b)
+        let count = course.shape.count;
+        let mut done = (0, 0);
+        while done.0 < mcus.0 && done.1 < mcus.1 {
+            let now = (a.unbroken(course, mcus.0 - done.0)?, b.unbroken(course, mcus.1 - done.1)?);
+            let (blocks_a, blocks_b) = (now.0 as usize * count, now.1 as usize * count);
+            let (from_a, from_b) = (done.0 as usize * count, done.1 as usize * count);
+            let coefs = (&mut coefs.0[from_a * 64..], &mut coefs.1[from_b * 64..]);
+            let last = (&mut last.0[from_a..], &mut last.1[from_b..]);
+            let job_a = Job { cursor: &mut a.cursor, coefs: coefs.0, last: last.0, blocks: blocks_a, marks: &mut [] };
+            let job_b = Job { cursor: &mut b.cursor, coefs: coefs.1, last: last.1, blocks: blocks_b, marks: &mut [] };
+            let (end_a, end_b) = entropy::decode_two(course.fast, course.plain.bytes(), course.lanes, (job_a, job_b));
+            a.settle(course, now.0, end_a)?;
+            b.settle(course, now.1, end_b)?;
+            done = (done.0 + now.0, done.1 + now.1);
+        }
+        let at = (done.0 as usize * count, done.1 as usize * count);
+        a.step::<false>(course, mcus.0 - done.0, &mut coefs.0[at.0 * 64..], &mut last.0[at.0..])?;
+        b.step::<false>(course, mcus.1 - done.1, &mut coefs.1[at.1 * 64..], &mut last.1[at.1..])
+    }
+
+    /// How many of the next `mcus` MCUs come without a restart marker between them, after any that is due now.
+    fn unbroken(&mut self, course: &Course<'_>, mcus: u64) -> std::result::Result<u64, Fall> {
+        if self.left == 0 {
+            self.restart(course)?;
+        }
+        Ok(mcus.min(self.left))
     }
 
     /// Accounts for decoded MCUs and checks that their data were there.
-    fn settle(
+    pub(crate) fn settle(
         &mut self,
         course: &Course<'_>,
         mcus: u64,
@@ -240,21 +276,21 @@ impl Walk {
     }
 }
 
-/// Turns the DC differences of the MCUs from number `mcu` on into values, from `predictors`, which end as those after the
-/// last MCU.
-pub(crate) fn predict(shape: &Shape, mcu: u64, predictors: &mut [i16; 3], coefs: &mut [i16]) {
+/// Turns the DC differences of the MCUs from number `mcu` on, `unit` coefficients a block, into values, from `predictors`,
+/// which end as those after the last MCU.
+pub(crate) fn predict(shape: &Shape, mcu: u64, predictors: &mut [i16; 3], coefs: &mut [i16], unit: usize) {
     let blocks = &shape.blocks[..shape.count];
     let mut left = match mcu % shape.interval {
         0 => 0,
         n => shape.interval - n,
     };
-    for mcu in coefs.chunks_exact_mut(64 * shape.count) {
+    for mcu in coefs.chunks_exact_mut(unit * shape.count) {
         if left == 0 {
             *predictors = [0; 3];
             left = shape.interval;
         }
         left -= 1;
-        for (block, &component) in mcu.chunks_exact_mut(64).zip(blocks) {
+        for (block, &component) in mcu.chunks_exact_mut(unit).zip(blocks) {
             let predictor = &mut predictors[usize::from(component)];
             *predictor = predictor.wrapping_add(block[0]);
             block[0] = *predictor;

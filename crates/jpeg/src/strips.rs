@@ -1,5 +1,6 @@
 //! Images of one sequential scan: rows of MCUs from wherever they can be entered, and on to pixels, a few rows at a time.
 
+use crate::ahead::{self, Space};
 use crate::decoder::{Decoder, Features, MAX_STEP, room};
 use crate::error::Damage;
 use crate::header::Header;
@@ -15,6 +16,17 @@ pub(crate) struct Target<'a> {
     pub header: &'a Header,
     pub layout: &'a Layout,
     pub shape: &'a Shape,
+}
+
+/// Bytes of coefficients that are decoded before they become pixels: few enough for the second-level cache, many enough
+/// that the halves end at about the same time.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// Rows of MCUs, of that many blocks each, that are decoded before they become pixels, where starts are `step` rows
+/// apart: two groups at least.
+pub(crate) fn batch_rows(row_blocks: usize, step: u32, rows: u32) -> u32 {
+    let fit = (BATCH_BYTES / (row_blocks * 128)).min(rows as usize) as u32 / step * step;
+    fit.max(2 * step).min(rows.next_multiple_of(step))
 }
 
 impl Decoder {
@@ -42,8 +54,8 @@ impl Decoder {
         Some(step)
     }
 
-    /// Decodes from known starts, one every `step` rows of MCUs, two segments at a time. Each segment must end where the
-    /// next one begins; if the starts are but hints, the last one where the data end.
+    /// Decodes from known starts, one every `step` rows of MCUs: a batch of rows at a time, its halves in one loop. Each
+    /// half must end where the next one begins; if the starts are but hints, the last one where the data end.
     pub(crate) fn groups(
         &mut self,
         target: &Target<'_>,
@@ -54,56 +66,53 @@ impl Decoder {
     ) -> Result<(), Fall> {
         let Target { header, layout, shape } = *target;
         let across = u64::from(shape.mcus.0);
-        let most = step.min(shape.mcus.1) as usize;
-        let (half, half_blocks) = (shape.coefs(most), most * shape.row_blocks());
-        room(&mut self.coefs, 2 * half);
-        room(&mut self.last, 2 * half_blocks);
+        let batch = (batch_rows(shape.row_blocks(), step, shape.mcus.1) / step).max(1);
+        let most = (batch * step).min(shape.mcus.1) as usize;
+        room(&mut self.coefs, shape.coefs(most * shape.across()) + 64);
+        room(&mut self.last, most * shape.row_blocks());
         self.raster.begin(layout);
         let Decoder { features, memory, plain, coefs, last, starts, raster, .. } = self;
-        shape.with_tables(memory, |tables| {
-            let course = Course { shape, plain, tables, fast: features.bmi2 };
-            let rows = |group: u32| group * step..((group + 1) * step).min(shape.mcus.1);
+        shape.with_tables(memory, |lanes| {
+            let course = Course { shape, plain, lanes, fast: features.bmi2 };
+            let row = |group: u32| (group * step).min(shape.mcus.1);
             let needed = layout.mcu_rows.start / step..layout.mcu_rows.end.div_ceil(step);
             // `starts` begins with group 0 or with the first one needed.
             let first = starts.first().map_or(0, |w| (w.mcu / across) as u32 / step);
             let start = |group: u32| starts.get((group - first) as usize).copied();
-            for group in needed.clone().step_by(2) {
-                coefs.fill(0);
-                let (coefs_a, coefs_b) = coefs.split_at_mut(half);
-                let (last_a, last_b) = last.split_at_mut(half_blocks);
-                let pair = [group, group + 1].map(|g| needed.contains(&g).then(|| (g, start(g))));
-                let mut walks = pair.map(|p| p.and_then(|(_, w)| w));
-                let mcus = [group, group + 1].map(|g| rows(g).len() as u64 * across);
+            let bit = |group: u32| start(group).map_or(plain.bits(), |w| w.cursor.bit());
+            for from in needed.clone().step_by(batch as usize) {
+                let to = (from + batch).min(needed.end);
+                let middle = bit(from).midpoint(bit(to));
+                let split = (from + 1..to).min_by_key(|&g| bit(g).abs_diff(middle)).unwrap_or(to);
+                let blocks = (row(split) - row(from)) as usize * shape.row_blocks();
+                let (coefs_a, coefs_b) = coefs.split_at_mut(blocks * 64 + 64);
+                let (last_a, last_b) = last.split_at_mut(blocks);
+                let halves = [from..split, split..to];
+                let mut walks = halves.clone().map(|h| start(h.start).filter(|_| !h.is_empty()));
+                let mcus = halves.clone().map(|h| u64::from(row(h.end) - row(h.start)) * across);
                 match &mut walks {
-                    [Some(a), Some(b)] if a.is_unbroken(mcus[0]) && b.is_unbroken(mcus[1]) => {
+                    [Some(a), Some(b)] => {
                         let (coefs, last) = ((&mut *coefs_a, &mut *coefs_b), (&mut *last_a, &mut *last_b));
                         Walk::step_two(&course, (a, b), (mcus[0], mcus[1]), coefs, last)?;
                     }
-                    [a, b] => {
-                        if let Some(a) = a {
-                            a.step(&course, mcus[0], coefs_a, last_a)?;
-                        }
-                        if let Some(b) = b {
-                            b.step(&course, mcus[1], coefs_b, last_b)?;
-                        }
-                    }
+                    [Some(a), None] => a.step::<false>(&course, mcus[0], coefs_a, last_a)?,
+                    [None, _] => {}
                 }
-                for (walk, group, coefs, last) in
-                    [(walks[0], group, coefs_a, last_a), (walks[1], group + 1, coefs_b, last_b)]
+                for (walk, half, coefs, last) in
+                    [(walks[0], &halves[0], coefs_a, last_a), (walks[1], &halves[1], coefs_b, last_b)]
                 {
                     let Some(mut walk) = walk else { continue };
-                    let blocks = rows(group).len() * shape.row_blocks();
-                    let before = u64::from(group * step) * across;
-                    predict(shape, before, &mut walk.predictors, &mut coefs[..blocks * 64]);
-                    let next = start(group + 1);
-                    let ends = match next {
+                    let rows = row(half.start)..row(half.end);
+                    let blocks = rows.len() * shape.row_blocks();
+                    predict(shape, u64::from(rows.start) * across, &mut walk.predictors, &mut coefs[..blocks * 64], 64);
+                    let ends = match start(half.end) {
                         Some(next) => walk.meets(&course, &next),
                         None => !hinted || walk.is_at_end(&course),
                     };
                     if !ends {
                         return Err(walk.fall(Damage::LeftOver));
                     }
-                    for (i, row) in rows(group).enumerate() {
+                    for (i, row) in rows.enumerate() {
                         if layout.mcu_rows.contains(&row) {
                             let strip = Strip { coefs, last, first: i * shape.row_blocks() };
                             strip.push(*features, layout, shape, raster);
@@ -116,28 +125,71 @@ impl Decoder {
         })
     }
 
-    /// Decodes from the scan's start up to the last row of MCUs needed.
+    /// Decodes from the scan's start up to the last row of MCUs needed, passing over those above the rectangle.
     pub(crate) fn rows(&mut self, target: &Target<'_>, out: &mut [u8], stride: usize) -> Result<(), Fall> {
         let Target { header, layout, shape } = *target;
-        room(&mut self.coefs, shape.coefs(1));
-        room(&mut self.last, shape.row_blocks());
+        let (across, count) = (shape.across(), shape.count);
+        // Before the guess's part there is room for what the first part has of the row in which they meet.
+        let batch = batch_rows(shape.row_blocks(), 1, shape.mcus.1) as usize * across;
+        let first = shape.coefs(batch);
+        room(&mut self.coefs, first + shape.coefs(across + batch));
+        room(&mut self.last, (2 * batch + across) * count);
+        room(&mut self.marks, 2 * batch + 3);
         self.raster.begin(layout);
-        let Decoder { features, memory, plain, coefs, last, raster, .. } = self;
-        shape.with_tables(memory, |tables| {
-            let course = Course { shape, plain, tables, fast: features.bmi2 };
+        let Decoder { features, memory, plain, coefs, last, marks, raster, .. } = self;
+        let (coefs_a, coefs_b) = coefs.split_at_mut(first);
+        let (last_a, last_b) = last.split_at_mut(batch * count);
+        let (marks_a, marks_b) = marks.split_at_mut(batch + 1);
+        shape.with_tables(memory, |lanes| {
+            let course = Course { shape, plain, lanes, fast: features.bmi2 };
             let mut walk = Walk::at(shape, plain, 0, 0, 0, [0; 3]);
-            for row in 0..layout.mcu_rows.end {
-                // Rows above the rectangle leave nothing but their DC behind, so they may overwrite each other.
-                if row == 0 || row >= layout.mcu_rows.start {
-                    coefs.fill(0);
-                }
-                let mcu = walk.mcu;
-                walk.step(&course, shape.mcus.0.into(), coefs, last)?;
-                predict(shape, mcu, &mut walk.predictors, &mut coefs[..shape.row_blocks() * 64]);
-                if row >= layout.mcu_rows.start {
-                    Strip { coefs, last, first: 0 }.push(*features, layout, shape, raster);
+            let top = layout.mcu_rows.start as u64 * across as u64;
+            while walk.mcu < top {
+                let space = Space {
+                    coefs: (&mut *coefs_a, &mut *coefs_b),
+                    last: (&mut *last_a, &mut *last_b),
+                    marks: (&mut *marks_a, &mut *marks_b),
+                    mcus: (batch, batch),
+                };
+                ahead::round::<true>(&course, &mut walk, (batch, top), space)?;
+            }
+            let mut push = |coefs: &[i16], last: &[u8], rows: usize| {
+                for row in 0..rows {
+                    let strip = Strip { coefs, last, first: row * shape.row_blocks() };
+                    strip.push(*features, layout, shape, raster);
                     raster.drain(features.avx2, layout, header.color, out, stride);
                 }
+            };
+            // MCUs of a row that is not complete, at the beginning of the first part.
+            let mut kept = 0;
+            let end = u64::from(layout.mcu_rows.end) * across as u64;
+            while walk.mcu < end {
+                let space = Space {
+                    coefs: (&mut coefs_a[kept * count * 64..], &mut coefs_b[across * count * 64..]),
+                    last: (&mut last_a[kept * count..], &mut last_b[across * count..]),
+                    marks: (&mut *marks_a, &mut *marks_b),
+                    mcus: (batch - kept, batch),
+                };
+                let round = ahead::round::<false>(&course, &mut walk, (batch, end), space)?;
+                let have = kept + round.first;
+                push(coefs_a, last_a, have / across);
+                kept = have % across;
+                let begun = (have - kept) * count..have * count;
+                if round.second == 0 {
+                    coefs_a.copy_within(begun.start * 64..begun.end * 64, 0);
+                    last_a.copy_within(begun, 0);
+                    continue;
+                }
+                let from = across + round.from - kept;
+                let here = from * count..(from + kept) * count;
+                coefs_b[here.start * 64..here.end * 64].copy_from_slice(&coefs_a[begun.start * 64..begun.end * 64]);
+                last_b[here].copy_from_slice(&last_a[begun]);
+                let have = kept + round.second;
+                push(&coefs_b[from * count * 64..], &last_b[from * count..], have / across);
+                kept = have % across;
+                let begun = (from + have - kept) * count..(from + have) * count;
+                coefs_a[..kept * count * 64].copy_from_slice(&coefs_b[begun.start * 64..begun.end * 64]);
+                last_a[..kept * count].copy_from_slice(&last_b[begun]);
             }
             Ok(())
         })

@@ -81,18 +81,17 @@ impl Symbols {
     fn rows(&mut self, jpeg: &[u8], scan: &Scan, shape: &Shape, decoder: &mut Decoder) -> Result<()> {
         let Decoder { features, memory, plain, coefs, last, .. } = decoder;
         plain.fill(jpeg, scan.data, shape.pieces());
-        room(coefs, shape.coefs(1));
+        room(coefs, shape.coefs(shape.across()));
         room(last, shape.row_blocks());
         let (header, grids) = (self.header, Grid::of(&self.header));
-        shape.with_tables(memory, |tables| {
-            let course = Course { shape, plain, tables, fast: features.bmi2 };
+        shape.with_tables(memory, |lanes| {
+            let course = Course { shape, plain, lanes, fast: features.bmi2 };
             let mut walk = Walk::at(shape, plain, 0, 0, 0, [0; 3]);
             for row in 0..shape.mcus.1 as usize {
-                coefs.fill(0);
                 let mcu = walk.mcu;
-                let step = walk.step(&course, shape.mcus.0.into(), coefs, last);
+                let step = walk.step::<false>(&course, shape.mcus.0.into(), coefs, last);
                 step.map_err(|fall| fall.error(&header, plain))?;
-                predict(shape, mcu, &mut walk.predictors, &mut coefs[..shape.row_blocks() * 64]);
+                predict(shape, mcu, &mut walk.predictors, &mut coefs[..shape.row_blocks() * 64], 64);
                 let mut blocks = coefs.as_chunks::<64>().0.iter().zip(last.iter());
                 for_each_block(&grids, row, shape.mcus.0 as usize, |component, shown, _| match blocks.next() {
                     Some((block, &last)) => self.block(component, shown.then_some(block), last),

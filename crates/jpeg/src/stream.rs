@@ -1,0 +1,521 @@
+//! One segment of Huffman codes being decoded: the state, what a symbol does to it, and what happens between blocks.
+//!
+//! Memory safety rests on three things, checked in [`Stream::new`] and at the start of each block: the output has room for
+//! its blocks and one more coefficient, the input is followed by [`SLACK`] bytes, and no block reads more than that.
+
+use crate::entropy::{Cursor, Job, Lanes, MAX_LANES, Stop};
+use crate::error::Damage;
+use crate::huffman::{BAD, END, LOOK, SKIP_LOOK, extend};
+use crate::plain::SLACK;
+use crate::standard::ZIGZAG;
+
+/// Bytes that one block may take: 64 codes with their magnitudes of at most 31 bits, and what a refill looks ahead. A
+/// block starts no nearer to the end of the slack.
+const BLOCK_BYTES: usize = 64 * 31 / 8 + 16;
+const _: () = assert!(BLOCK_BYTES + 16 < SLACK);
+
+/// Coefficients that may follow the DC of a block, less one: below 0, a block is over.
+const ALL: u8 = 62;
+
+/// Where the coefficient goes after which so many may follow, less one, of those in zigzag order. What is none (a run past
+/// the block's end, an end of block, a miss) goes beyond the block.
+static PLACE: [u8; 256] = {
+    let mut place = [64; 256];
+    let mut k = 1;
+    while k < 64 {
+        place[(ALL.wrapping_sub(k as u8)) as usize] = ZIGZAG[k];
+        k += 1;
+    }
+    place
+};
+
+/// Nothing to meet.
+static NOWHERE: [u32; 1] = [u32::MAX];
+
+/// What each symbol of a segment changes: to be kept in registers.
+#[derive(Clone, Copy)]
+pub(crate) struct Hot<const SKIP: bool> {
+    bits: u64,
+    /// The low six bits say how many bits of `bits` are good; the second byte, how many coefficients may follow in the
+    /// block, less one; above that are remains. So one subtraction accounts for bits and run of an entry.
+    state: u32,
+    input: *const u8,
+    block: *mut i16,
+    /// Entries of a [`crate::huffman::Table`], or of [`crate::huffman::Skips`].
+    table: *const u32,
+}
+
+impl<const SKIP: bool> Hot<SKIP> {
+    /// Symbols, or look-ups of several, that a refill is enough for.
+    pub(crate) const SYMBOLS: u32 = 56 / if SKIP { SKIP_LOOK } else { LOOK };
+
+    /// Tops up to at least 56 bits.
+    ///
+    /// # Safety
+    /// At least 8 bytes must follow `input` in its buffer.
+    #[inline(always)]
+    pub(crate) unsafe fn refill(&mut self) {
+        let n = self.state & 63;
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.bits |= u64::from_be_bytes(self.input.cast::<[u8; 8]>().read()) >> n;
+            self.input = self.input.add(((63 - n) >> 3) as usize);
+        }
+        self.state |= 56;
+    }
+
+    /// Drops the bits of an entry, and what it says of the block.
+    #[inline(always)]
+    fn take(&mut self, entry: u32) {
+        self.bits <<= entry & 63;
+        self.state = self.state.wrapping_sub(entry);
+    }
+
+    /// Coefficients that may follow, less one; what is no such number is beyond [`ALL`].
+    #[inline(always)]
+    fn follow(self) -> u8 {
+        (self.state >> 8) as u8
+    }
+
+    /// Whether the block is over, or something came that is dealt with elsewhere.
+    #[inline(always)]
+    fn turns(self) -> bool {
+        self.follow() & 0x80 != 0
+    }
+
+    /// Puts an entry's value where it belongs.
+    ///
+    /// # Safety
+    /// `block` must have room for 65 coefficients.
+    #[inline(always)]
+    unsafe fn put(self, entry: u32) {
+        // SAFETY: PLACE is at most 64.
+        unsafe { *self.block.add(usize::from(PLACE[usize::from(self.follow())])) = (entry >> 16) as i16 }
+    }
+
+    /// Decodes one symbol, or skips several. Returns the entry if it ends the block, or cannot be dealt with here.
+    ///
+    /// # Safety
+    /// The block must have been begun, and at least as many bits be there as a look-up takes.
+    #[inline(always)]
+    pub(crate) unsafe fn symbol(&mut self) -> Option<u32> {
+        // SAFETY: that many bits index a table of that size; `block` has room if it is used.
+        unsafe {
+            let entry = if SKIP {
+                u32::from(*self.table.cast::<u16>().add((self.bits >> (64 - SKIP_LOOK)) as usize))
+            } else {
+                *self.table.add((self.bits >> (64 - LOOK)) as usize)
+            };
+            self.take(entry);
+            if !SKIP {
+                self.put(entry);
+            }
+            if self.turns() { Some(entry) } else { None }
+        }
+    }
+}
+
+/// A segment, or what is taken for one.
+pub(crate) struct Stream<'a, const SKIP: bool> {
+    pub hot: Hot<SKIP>,
+    /// First byte of the data.
+    start: *const u8,
+    /// No block may start beyond this: it might read past the slack.
+    guard: *const u8,
+    /// No MCU starts beyond this bit.
+    until: usize,
+    last: *mut u8,
+    /// Blocks left, of how many.
+    left: usize,
+    blocks: usize,
+    /// The block's number in its MCU.
+    lane: usize,
+    lanes: &'a Lanes<'a>,
+    tables: [*const u32; MAX_LANES],
+    /// Where the MCU's first bit is noted; null if it is not.
+    mark: *mut u32,
+    /// The first one that counts.
+    fresh: *mut u32,
+    /// First bits of MCUs, rising, of another stream: this one ends where it meets one of them.
+    meet: *const u32,
+    met: bool,
+    /// The start is a guess: where codes lead astray, go on with the next MCU.
+    guess: bool,
+    over: bool,
+    damage: Option<Damage>,
+}
+
+impl<'a, const SKIP: bool> Stream<'a, SKIP> {
+    /// The job as pointers; `None` if it has no blocks.
+    ///
+    /// # Panics
+    /// If the buffers are too small for what the job says: that is a mistake of this crate, and what follows trusts it.
+    #[inline(always)]
+    pub(crate) fn new(bytes: &'a [u8], lanes: &'a Lanes<'a>, job: Job<'a>) -> Option<(Self, &'a mut Cursor)> {
+        let (coefs, last) = if SKIP { (job.blocks, 0) } else { (job.blocks * 64 + 1, job.blocks) };
+        assert!(job.coefs.len() >= coefs && job.last.len() >= last && !lanes.is_empty() && lanes.len() <= MAX_LANES);
+        assert!(job.marks.is_empty() || job.marks.len() > job.blocks / lanes.len());
+        assert!(bytes.len() >= SLACK && job.cursor.byte <= bytes.len());
+        if job.blocks == 0 {
+            return None;
+        }
+        let mut tables = [std::ptr::null(); MAX_LANES];
+        for (table, lane) in tables.iter_mut().zip(lanes) {
+            *table = if SKIP { lane.skips.expect("tables for passing over").entries().as_ptr().cast() } else { lane.ac.entries().as_ptr() };
+        }
+        let input = bytes.as_ptr_range();
+        let mark = if job.marks.is_empty() {
+            std::ptr::null_mut()
+        } else {
+            job.marks[0] = job.cursor.bit() as u32;
+            job.marks.as_mut_ptr()
+        };
+        let stream = Stream {
+            hot: Hot {
+                bits: job.cursor.bits,
+                state: job.cursor.count,
+                // SAFETY: the assertion above keeps it inside `bytes`.
+                input: unsafe { input.start.add(job.cursor.byte) },
+                block: job.coefs.as_mut_ptr(),
+                table: tables[0],
+            },
+            start: input.start,
+            // SAFETY: `bytes` has at least SLACK bytes.
+            guard: unsafe { input.end.sub(BLOCK_BYTES) },
+            until: usize::MAX,
+            last: job.last.as_mut_ptr(),
+            left: job.blocks,
+            blocks: job.blocks,
+            lane: 0,
+            lanes,
+            tables,
+            mark,
+            fresh: mark,
+            meet: NOWHERE.as_ptr(),
+            met: false,
+            guess: false,
+            over: false,
+            damage: None,
+        };
+        Some((stream, job.cursor))
+    }
+
+    /// Makes the start a guess: where codes lead astray, the stream goes on with the next MCU, until bit `until`.
+    pub(crate) fn guess(&mut self, until: usize) {
+        assert!(!self.mark.is_null(), "a guess notes where its MCUs are");
+        (self.guess, self.until) = (true, until);
+    }
+
+    /// Makes this stream end where an MCU begins at the same bit as one of `other`'s.
+    pub(crate) fn meet(&mut self, other: &Self) {
+        self.meet = other.mark;
+    }
+
+    /// Takes the other stream's guess for true from where this one met it; whether it did.
+    pub(crate) fn confirm(&self, other: &mut Self) -> bool {
+        other.guess &= !self.met;
+        self.met
+    }
+
+    /// Blocks decoded.
+    pub(crate) fn done(&self) -> usize {
+        self.blocks - self.left
+    }
+
+    /// Number of the other stream's mark that was met.
+    pub(crate) fn met(&self, marks: *const u32) -> Option<usize> {
+        self.met.then(|| (self.meet.addr() - marks.addr()) / size_of::<u32>())
+    }
+
+    /// The next bit's number.
+    #[inline(always)]
+    fn bit(&self, hot: &Hot<SKIP>) -> usize {
+        (hot.input.addr() - self.start.addr()) * 8 - (hot.state & 63) as usize
+    }
+
+    /// Starts a block with its DC difference; what is wrong with it.
+    ///
+    /// # Safety
+    /// A block must be left.
+    #[inline(always)]
+    unsafe fn begin(&mut self, hot: &mut Hot<SKIP>) -> Option<Damage> {
+        if hot.input > self.guard {
+            return Some(Damage::Ends);
+        }
+        // SAFETY: from the guard on there are BLOCK_BYTES, which no block can exceed. `block` is one of those for which
+        // the job has room.
+        unsafe {
+            hot.refill();
+            let Some((length, size)) = self.lanes[self.lane].dc.find(hot.bits) else {
+                return Some(Damage::Code);
+            };
+            let size = u32::from(size);
+            if !SKIP {
+                hot.block.write_bytes(0, 64);
+            }
+            *hot.block = extend((hot.bits << length >> 1 >> (63 - size)) as i32, size) as i16;
+            hot.take(length + size);
+            hot.state = hot.state & 63 | u32::from(ALL) << 8;
+            hot.refill();
+        }
+        hot.table = self.tables[self.lane];
+        None
+    }
+
+    /// What to do where a symbol led past the block's last coefficient but one. False if the stream is over.
+    ///
+    /// # Safety
+    /// `hot` must be this stream's, and `entry` come from its [`Hot::symbol`].
+    #[inline(always)]
+    pub(crate) unsafe fn turn(&mut self, hot: &mut Hot<SKIP>, mut entry: u32) -> bool {
+        // SAFETY: see the single steps: a block was begun, and `finish` gives runs as a table does.
+        unsafe {
+            let (mut last, mut several) = (63, SKIP);
+            if entry & 255 == 0 {
+                // Missed: take back what was said of the block.
+                hot.state = hot.state.wrapping_add(entry);
+                entry = self.single(hot);
+                if !hot.turns() {
+                    return true;
+                }
+                several = false;
+            }
+            if !several || self.goes_beyond(hot, entry) {
+                while !hot.turns() {
+                    entry = self.single(hot);
+                }
+                last = match entry >> 8 & 255 {
+                    // The end came where the next coefficient would have been.
+                    END => ALL - hot.follow().wrapping_add(END as u8),
+                    BAD => return self.astray(hot, Damage::Code),
+                    _ if hot.follow() == 255 => 63,
+                    _ => return self.astray(hot, Damage::Block),
+                };
+            }
+            self.left -= 1;
+            if SKIP {
+                hot.block = hot.block.add(1);
+            } else {
+                *self.last = last;
+                self.last = self.last.add(1);
+                hot.block = hot.block.add(64);
+            }
+            self.lane += 1;
+            if self.lane == self.lanes.len() {
+                self.lane = 0;
+                self.note(hot);
+            }
+            if self.over || self.left == 0 {
+                return self.stop(hot);
+            }
+            match self.begin(hot) {
+                None => true,
+                Some(damage) => self.astray(hot, damage),
+            }
+        }
+    }
+
+    /// Whether several symbols passed over at once led beyond the block. If so, they are taken back, all of them.
+    ///
+    /// # Safety
+    /// `hot` must be this stream's, and `entry` what it took last.
+    #[inline(always)]
+    unsafe fn goes_beyond(&self, hot: &mut Hot<SKIP>, entry: u32) -> bool {
+        let coefs = entry >> 8 & 255;
+        let before = hot.follow().wrapping_add(coefs as u8);
+        let fits = if coefs >= END { coefs - END <= u32::from(before) } else { hot.follow() == 255 };
+        if !fits {
+            let bit = self.bit(hot) - (entry & 63) as usize;
+            // SAFETY: the bit was there before.
+            unsafe {
+                (hot.bits, hot.state, hot.input) = (0, 0, self.start.add(bit / 8));
+                hot.refill();
+            }
+            hot.take((bit % 8) as u32);
+            hot.state = hot.state & 63 | u32::from(before) << 8;
+        }
+        !fits
+    }
+
+    /// Decodes one symbol, however long it is.
+    ///
+    /// # Safety
+    /// A block must have been begun.
+    #[inline(always)]
+    unsafe fn single(&self, hot: &mut Hot<SKIP>) -> u32 {
+        let table = self.lanes[self.lane].ac;
+        // SAFETY: BLOCK_BYTES follow the block's start.
+        unsafe {
+            hot.refill();
+            let mut entry = table.entries()[(hot.bits >> (64 - LOOK)) as usize];
+            if entry & 255 == 0 {
+                entry = table.finish(entry, hot.bits);
+            }
+            hot.take(entry);
+            if !SKIP {
+                hot.put(entry);
+            }
+            hot.refill();
+            entry
+        }
+    }
+
+    /// An MCU is over: notes where the next one begins, and looks whether the stream is to go on.
+    #[inline(always)]
+    unsafe fn note(&mut self, hot: &Hot<SKIP>) {
+        let bit = self.bit(hot);
+        // SAFETY: `new` checked that there is a mark for each MCU and one more, and what is met ends with u32::MAX.
+        unsafe {
+            if !self.mark.is_null() {
+                self.mark = self.mark.add(1);
+                *self.mark = bit as u32;
+            }
+            while (*self.meet as usize) < bit {
+                self.meet = self.meet.add(1);
+            }
+            self.met = *self.meet as usize == bit;
+        }
+        self.over = self.met || bit > self.until;
+    }
+
+    /// The stream is over.
+    #[inline(always)]
+    fn stop(&mut self, hot: &Hot<SKIP>) -> bool {
+        self.hot = *hot;
+        self.over = true;
+        false
+    }
+
+    /// Codes led astray: damage, or a wrong guess of where an MCU begins. False if the stream is over.
+    ///
+    /// # Safety
+    /// As for [`Stream::turn`].
+    #[inline(always)]
+    unsafe fn astray(&mut self, hot: &mut Hot<SKIP>, damage: Damage) -> bool {
+        self.hot = *hot;
+        // SAFETY: the caller's promise.
+        let goes_on = unsafe { self.recover(damage) };
+        *hot = self.hot;
+        goes_on
+    }
+
+    /// As [`Stream::astray`]; apart, and without a reference to what the loops keep in registers.
+    #[cold]
+    #[inline(never)]
+    unsafe fn recover(&mut self, mut damage: Damage) -> bool {
+        let (mut hot, count) = (self.hot, self.lanes.len());
+        loop {
+            let next = (self.done() / count + 1) * count;
+            if !self.guess || hot.input > self.guard || next >= self.blocks {
+                self.damage = Some(damage);
+                return self.stop(&hot);
+            }
+            let passed = next - self.done();
+            // SAFETY: fewer blocks are passed over than are left, and there is a mark for each MCU.
+            unsafe {
+                hot.block = hot.block.add(if SKIP { passed } else { passed * 64 });
+                if !SKIP {
+                    self.last = self.last.add(passed);
+                }
+                hot.refill();
+                hot.take(1);
+                // What was noted is not to be met: 0 is passed over.
+                self.fresh.write_bytes(0, self.mark.offset_from(self.fresh) as usize + 1);
+                self.mark = self.mark.add(1);
+                *self.mark = self.bit(&hot) as u32;
+            }
+            self.fresh = self.mark;
+            self.left -= passed;
+            self.lane = 0;
+            // SAFETY: a block is left.
+            match unsafe { self.begin(&mut hot) } {
+                None => {
+                    self.hot = hot;
+                    return true;
+                }
+                Some(other) => damage = other,
+            }
+        }
+    }
+
+    /// Begins with the first block. False if the stream is over.
+    ///
+    /// # Safety
+    /// The stream must not have begun.
+    #[inline(always)]
+    pub(crate) unsafe fn start(&mut self) -> bool {
+        let mut hot = self.hot;
+        // SAFETY: there is a block.
+        let goes_on = unsafe {
+            match self.begin(&mut hot) {
+                None => true,
+                Some(damage) => self.astray(&mut hot, damage),
+            }
+        };
+        self.hot = hot;
+        goes_on
+    }
+
+    /// Decodes the blocks that are left.
+    ///
+    /// # Safety
+    /// The stream must have begun, unless it is over.
+    #[inline(always)]
+    pub(crate) unsafe fn rest(&mut self) {
+        if self.over {
+            return;
+        }
+        let mut hot = self.hot;
+        // SAFETY: SYMBOLS look-ups follow each refill; what missed refills by itself.
+        unsafe {
+            loop {
+                hot.refill();
+                for _ in 0..Hot::<SKIP>::SYMBOLS {
+                    if let Some(entry) = hot.symbol()
+                        && !self.turn(&mut hot, entry)
+                    {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where the stream stands, and what stopped it.
+    #[inline(always)]
+    pub(crate) fn close(&self, cursor: &mut Cursor) -> Result<(), Stop> {
+        let Hot { bits, state, input, .. } = self.hot;
+        *cursor = Cursor { bits, count: state & 63, byte: input.addr() - self.start.addr() };
+        self.damage.map_or(Ok(()), |damage| Err((self.done(), damage)))
+    }
+}
+
+/// Decodes until one of the two is over.
+///
+/// # Safety
+/// Both must have begun.
+#[inline(always)]
+pub(crate) unsafe fn both<const SKIP: bool>(a: &mut Stream<'_, SKIP>, b: &mut Stream<'_, SKIP>) {
+    let (mut hot_a, mut hot_b) = (a.hot, b.hot);
+    // SAFETY: SYMBOLS look-ups follow each refill; what missed refills by itself.
+    unsafe {
+        loop {
+            hot_a.refill();
+            hot_b.refill();
+            for _ in 0..Hot::<SKIP>::SYMBOLS {
+                if let Some(entry) = hot_a.symbol()
+                    && !a.turn(&mut hot_a, entry)
+                {
+                    b.hot = hot_b;
+                    return;
+                }
+                if let Some(entry) = hot_b.symbol()
+                    && !b.turn(&mut hot_b, entry)
+                {
+                    a.hot = hot_a;
+                    return;
+                }
+            }
+        }
+    }
+}

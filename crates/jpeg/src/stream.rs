@@ -325,7 +325,7 @@ impl<'a, const SKIP: bool> Stream<'a, SKIP> {
         let before = hot.follow().wrapping_add(coefs as u8);
         let fits = if coefs >= END { coefs - END <= u32::from(before) } else { hot.follow() == 255 };
         if !fits {
-            let bit = self.bit(hot) - (entry & 63) as usize;
+            let bit = self.bit(hot) - (entry & 255) as usize;
             // SAFETY: the bit was there before.
             unsafe {
                 (hot.bits, hot.state, hot.input) = (0, 0, self.start.add(bit / 8));

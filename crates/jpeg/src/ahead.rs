@@ -2,10 +2,32 @@
 //! and true from where the first one meets it.
 
 use crate::entropy::{self, Cursor, Job};
-use crate::sequential::{Course, Fall, Shape, Walk, predict};
+use crate::sequential::{Course, Fall, Walk, predict};
 
-/// MCUs, and bytes of data, in a round that is worth a guess.
-const WORTH: (usize, usize) = (48, 1 << 10);
+/// How much is decoded before it becomes pixels, and when to guess.
+#[derive(Clone, Copy)]
+pub(crate) struct Pace {
+    /// Bytes of coefficients in a round, about.
+    pub coefs: usize,
+    /// MCUs in a round of which nothing is kept but DC.
+    pub mcus: usize,
+    /// MCUs, and bytes of data, in a round that is worth a guess.
+    worth: (usize, usize),
+}
+
+impl Pace {
+    /// Coefficients few enough for the second-level cache, and many enough that what is decoded twice, until the guess is
+    /// met, is little; a guess where there is something to gain.
+    pub(crate) const BEST: Pace = Pace { coefs: 384 << 10, mcus: 1 << 14, worth: (64, 1 << 10) };
+    /// As many rounds and guesses as there can be, for tests: small images see all that large ones do.
+    pub(crate) const EAGER: Pace = Pace { coefs: 0, mcus: 37, worth: (2, 0) };
+
+    /// Rows of MCUs, of that many blocks each, in a round, where starts are `step` rows apart: two groups at least.
+    pub(crate) fn rows(&self, row_blocks: usize, step: u32, rows: u32) -> u32 {
+        let fit = (self.coefs / (row_blocks * 128)).min(rows as usize) as u32 / step * step;
+        fit.max(2 * step).min(rows.next_multiple_of(step))
+    }
+}
 
 /// Memory of a round, for MCUs: those decoded from where the walk is, from `coefs` and `last` 0 on; and those decoded from
 /// the guess.
@@ -26,11 +48,6 @@ pub(crate) struct Round {
     pub second: usize,
 }
 
-/// Whether a guess is of use for such scans.
-fn serves(shape: &Shape, bits: usize) -> bool {
-    shape.has_phase() && bits < u32::MAX as usize
-}
-
 /// Decodes on from `walk`, about `aim` MCUs in all but none from number `end` on, or passes over them. DC are values
 /// afterwards.
 pub(crate) fn round<const SKIP: bool>(
@@ -46,45 +63,39 @@ pub(crate) fn round<const SKIP: bool>(
     let (from, bit) = (walk.mcu, walk.cursor.bit());
     let left = (u64::from(shape.mcus.0) * u64::from(shape.mcus.1) - from).max(1);
     let span = (plain.bits().saturating_sub(bit) as u64 * aim.min(wanted) as u64 / left) as usize;
-    let mut predictors = walk.predictors;
     let mut done = Round { first: mcus.0.min(wanted), from: 0, second: 0 };
-    if shape.interval != u64::MAX {
-        walk.step::<SKIP>(course, done.first as u64, coefs.0, last.0)?;
-        predict(shape, from, &mut predictors, &mut coefs.0[..done.first * count * unit], unit);
-        walk.predictors = predictors;
-        return Ok(done);
-    }
-    let job = Job {
-        cursor: &mut walk.cursor,
-        coefs: coefs.0,
-        last: last.0,
-        blocks: done.first * count,
-        marks: &mut marks.0[..=done.first],
-    };
-    if aim.min(wanted) < WORTH.0 || span / 8 < WORTH.1 || !serves(shape, plain.bits()) {
-        let result = entropy::decode::<SKIP>(course.fast, plain.bytes(), course.lanes, job);
-        walk.settle(course, done.first as u64, result)?;
-    } else {
-        let mut cursor = Cursor::at(plain.bytes(), (bit + span / 2) / 8 * 8);
-        let marks_b = &mut marks.1[..mcus.1 + 2];
-        marks_b.fill(u32::MAX);
-        let guess = Job { cursor: &mut cursor, coefs: coefs.1, last: last.1, blocks: mcus.1 * count, marks: marks_b };
-        let ahead = entropy::decode_ahead::<SKIP>(course.fast, plain.bytes(), course.lanes, job, guess, bit + span);
-        done.first = ahead.blocks / count;
-        walk.settle(course, done.first as u64, ahead.result)?;
-        if let Some(met) = ahead.met {
-            let second = (ahead.guessed - met).min(wanted - done.first);
-            (done.from, done.second) = (met, second);
-            predict(shape, from, &mut predictors, &mut coefs.0[..done.first * count * unit], unit);
-            let values = &mut coefs.1[met * count * unit..(met + second) * count * unit];
-            predict(shape, walk.mcu, &mut predictors, values, unit);
-            walk.cursor = Cursor::at(plain.bytes(), marks.1[met + second] as usize);
-            walk.predictors = predictors;
-            walk.settle(course, second as u64, Ok(()))?;
-            return Ok(done);
+    if shape.interval == u64::MAX {
+        let job = Job {
+            cursor: &mut walk.cursor,
+            coefs: coefs.0,
+            last: last.0,
+            blocks: done.first * count,
+            marks: &mut marks.0[..=done.first],
+        };
+        let worth = aim.min(wanted) >= course.pace.worth.0 && span / 8 >= course.pace.worth.1;
+        if worth && shape.has_phase() && plain.bits() < u32::MAX as usize {
+            let mut cursor = Cursor::at(plain.bytes(), (bit + span / 2) / 8 * 8);
+            let noted = &mut marks.1[..mcus.1 + 2];
+            noted.fill(u32::MAX);
+            let guess = Job { cursor: &mut cursor, coefs: coefs.1, last: last.1, blocks: mcus.1 * count, marks: noted };
+            let ahead = entropy::decode_ahead::<SKIP>(course.fast, plain.bytes(), course.lanes, job, guess, bit + span);
+            done.first = ahead.blocks / count;
+            walk.settle(course, done.first as u64, ahead.result)?;
+            if let Some(met) = ahead.met {
+                (done.from, done.second) = (met, (ahead.guessed - met).min(wanted - done.first));
+                walk.cursor = Cursor::at(plain.bytes(), marks.1[met + done.second] as usize);
+                walk.settle(course, done.second as u64, Ok(()))?;
+            }
+        } else {
+            let result = entropy::decode::<SKIP>(course.fast, plain.bytes(), course.lanes, job);
+            walk.settle(course, done.first as u64, result)?;
         }
+    } else {
+        walk.step::<SKIP>(course, done.first as u64, coefs.0, last.0)?;
     }
-    predict(shape, from, &mut predictors, &mut coefs.0[..done.first * count * unit], unit);
-    walk.predictors = predictors;
+    let size = count * unit;
+    let second = done.from * size..(done.from + done.second) * size;
+    predict(shape, from, &mut walk.predictors, &mut coefs.0[..done.first * size], unit);
+    predict(shape, from + done.first as u64, &mut walk.predictors, &mut coefs.1[second], unit);
     Ok(done)
 }

@@ -1,5 +1,6 @@
 //! The decoder: from a request to pixels, by the shortest way that the file allows.
 
+use crate::ahead::Pace;
 use crate::coefficients::Coefficients;
 use crate::entries;
 use crate::error::Result;
@@ -10,7 +11,7 @@ use crate::plain::{self, Plain};
 use crate::raster::{self, Raster};
 use crate::reader::{Reader, Scan};
 use crate::sequential::{Shape, Walk};
-use crate::strips::{Target, batch_rows};
+use crate::strips::Target;
 
 /// Decodes JPEGs, one after the other, in memory that it keeps: once it has seen images as large as any to come, it
 /// allocates nothing.
@@ -29,6 +30,9 @@ use crate::strips::{Target, batch_rows};
 pub struct Decoder {
     limits: Limits,
     pub(crate) features: Features,
+    pub(crate) pace: Pace,
+    /// MCUs that came from guesses.
+    pub(crate) guessed: u64,
     pub(crate) memory: Memory,
     pub(crate) plain: Plain,
     pub(crate) coefs: Vec<i16>,
@@ -111,6 +115,8 @@ impl Decoder {
         Decoder {
             limits: Limits::default(),
             features: Features::detect(),
+            pace: Pace::BEST,
+            guessed: 0,
             memory: Memory::new(),
             plain: Plain::default(),
             coefs: Vec::new(),
@@ -134,6 +140,21 @@ impl Decoder {
     pub fn with_simd(mut self, simd: bool) -> Decoder {
         self.features = if simd { Features::detect() } else { Features::PORTABLE };
         self
+    }
+
+    /// The same decoder, for tests: it guesses wherever it can, not only where that is faster.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_eager_guesses(mut self) -> Decoder {
+        self.pace = Pace::EAGER;
+        self
+    }
+
+    /// MCUs that came from guesses that were met, for tests: of all images so far.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn guessed_mcus(&self) -> u64 {
+        self.guessed
     }
 
     /// Limits in force.
@@ -200,16 +221,21 @@ impl Decoder {
         let layout = Layout::new(header, &[None; 3], request)?;
         let (across, down) = (u64::from(layout.mcus.0), u64::from(layout.mcus.1));
         let blocks = layout.row_blocks();
-        let (blocks, starts, pieces) = match header.one_scan {
+        let (blocks, marks, starts, pieces) = match header.one_scan {
             true => {
                 let interval = if header.restart_interval == 0 { u64::MAX } else { header.restart_interval.into() };
                 let pieces = (across * down).div_ceil(interval);
-                (batch_rows(blocks, 1, layout.mcus.1).max(batch_rows(blocks, MAX_STEP, layout.mcus.1)) as usize * blocks, down, pieces)
+                let rows = |step| u64::from(Pace::BEST.rows(blocks, step, layout.mcus.1).min(layout.mcus.1));
+                // Two halves by starts; or a first part, and a guess with part of a row before it.
+                let halves = (1..=MAX_STEP).map(rows).max().unwrap_or(0);
+                let guessed = 2 * rows(1);
+                let marks = 2 * rows(1) * across + 3;
+                (halves.max(guessed + 1) as usize * blocks, marks as usize, down, pieces)
             }
             // Scans may have restart intervals of their own, down to a block.
-            false => (down as usize * blocks, 0, down * blocks as u64),
+            false => (down as usize * blocks, 0, 0, down * blocks as u64),
         };
-        let coefs = blocks * (64 * 2 + 1) + 2 * 64 * 2;
+        let coefs = blocks * (64 * 2 + 1) + 2 * 64 * 2 + marks * 4;
         let starts = starts as usize * size_of::<Walk>();
         Ok(raster::bytes(&layout) + coefs + starts + plain::bytes(jpeg_bytes, pieces) + Memory::BYTES)
     }
@@ -218,7 +244,8 @@ impl Decoder {
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         let starts = self.starts.capacity() * size_of::<Walk>();
-        let coefs = self.coefs.capacity() * 2 + self.last.capacity() + self.marks.capacity() * 4 + self.whole.capacity();
+        let coefs =
+            self.coefs.capacity() * 2 + self.last.capacity() + self.marks.capacity() * 4 + self.whole.capacity();
         coefs + starts + self.plain.capacity() + self.raster.capacity()
     }
 

@@ -85,9 +85,6 @@ pub fn find(jpeg: &[u8], step: u32, decoder: &mut Decoder, payload: &mut Vec<u8>
     })
 }
 
-/// MCUs passed over in a round, about.
-const ROUND: usize = 1 << 14;
-
 impl Decoder {
     /// Passes over all MCUs of a scan without restarts. Calls `note` with the number of each row of MCUs, its first bit and
     /// piece, and the predictors there.
@@ -97,14 +94,14 @@ impl Decoder {
         mut note: impl FnMut(u64, &Plain, usize, usize, &[i16; 3]),
     ) -> std::result::Result<(), Fall> {
         let (across, end) = (u64::from(shape.mcus.0), u64::from(shape.mcus.0) * u64::from(shape.mcus.1));
-        let (count, most) = (shape.count, end.min(ROUND as u64) as usize);
+        let (count, most) = (shape.count, end.min(self.pace.mcus as u64) as usize);
         room(&mut self.coefs, 2 * most * count);
         room(&mut self.marks, 2 * most + 3);
-        let Decoder { features, memory, plain, coefs, marks, .. } = self;
+        let Decoder { features, pace, guessed, memory, plain, coefs, marks, .. } = self;
         let (coefs_a, coefs_b) = coefs.split_at_mut(most * count);
         let (marks_a, marks_b) = marks.split_at_mut(most + 1);
         shape.with_tables(memory, |lanes| {
-            let course = Course { shape, plain, lanes, fast: features.bmi2 };
+            let course = Course { shape, plain, lanes, fast: features.bmi2, pace: *pace };
             let mut walk = Walk::at(shape, plain, 0, 0, 0, [0; 3]);
             while walk.mcu < end {
                 let (mut first, mut predictors) = (walk.mcu, walk.predictors);
@@ -115,6 +112,7 @@ impl Decoder {
                     mcus: (most, most),
                 };
                 let round = ahead::round::<true>(&course, &mut walk, (most, end), space)?;
+                *guessed += round.second as u64;
                 let second = round.from..round.from + round.second;
                 for (coefs, marks, part) in [(&*coefs_a, &*marks_a, 0..round.first), (&*coefs_b, &*marks_b, second)] {
                     let last = first + part.len() as u64;
@@ -147,9 +145,9 @@ impl Decoder {
         mut note: impl FnMut(u64, &Plain, usize, usize, &[i16; 3]),
     ) -> std::result::Result<(), Fall> {
         room(&mut self.coefs, shape.row_blocks());
-        let Decoder { features, memory, plain, coefs, .. } = self;
+        let Decoder { features, pace, memory, plain, coefs, .. } = self;
         shape.with_tables(memory, |lanes| {
-            let course = Course { shape, plain, lanes, fast: features.bmi2 };
+            let course = Course { shape, plain, lanes, fast: features.bmi2, pace: *pace };
             let mut walk = Walk::at(shape, plain, 0, 0, 0, [0; 3]);
             for row in 0..shape.mcus.1 {
                 if !walk.is_unbroken(1) {

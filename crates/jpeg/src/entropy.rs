@@ -1,7 +1,7 @@
 //! The inner loop: Huffman codes to coefficients, one segment or two at a time.
 //!
 //! Decoding is a chain of dependent loads: shift, look up, shift. One look-up therefore yields all there is to know of a
-//! coefficient (bits, run, value), a refill serves five of them, everything rare shares one branch with the end of the
+//! coefficient (bits, run, value), a refill serves four of them, everything rare shares one branch with the end of the
 //! block, and a second segment fills the time in which the first one waits.
 //!
 //! Where no second segment is known, one is guessed: from almost anywhere, Huffman codes find their step by themselves
@@ -82,12 +82,7 @@ pub(crate) struct Ahead {
 
 /// Decodes one job, or passes over it. `bytes` are data from [`crate::plain::Plain::bytes`]. The first block is the first
 /// of an MCU.
-pub(crate) fn decode<const SKIP: bool>(
-    fast: bool,
-    bytes: &[u8],
-    lanes: &Lanes<'_>,
-    job: Job<'_>,
-) -> Result<(), Stop> {
+pub(crate) fn decode<const SKIP: bool>(fast: bool, bytes: &[u8], lanes: &Lanes<'_>, job: Job<'_>) -> Result<(), Stop> {
     #[cfg(target_arch = "x86_64")]
     if fast {
         // SAFETY: `fast` is only true where the processor was found to have these features.
@@ -147,13 +142,7 @@ fn two_bmi2(bytes: &[u8], lanes: &Lanes<'_>, jobs: (Job<'_>, Job<'_>)) -> (Resul
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi1,bmi2,lzcnt,movbe")]
-fn ahead_bmi2<const SKIP: bool>(
-    bytes: &[u8],
-    lanes: &Lanes<'_>,
-    job: Job<'_>,
-    guess: Job<'_>,
-    until: usize,
-) -> Ahead {
+fn ahead_bmi2<const SKIP: bool>(bytes: &[u8], lanes: &Lanes<'_>, job: Job<'_>, guess: Job<'_>, until: usize) -> Ahead {
     ahead::<SKIP>(bytes, lanes, job, guess, until)
 }
 
@@ -188,13 +177,7 @@ fn two(bytes: &[u8], lanes: &Lanes<'_>, (a, b): (Job<'_>, Job<'_>)) -> (Result<(
 }
 
 #[inline(always)]
-fn ahead<const SKIP: bool>(
-    bytes: &[u8],
-    lanes: &Lanes<'_>,
-    job: Job<'_>,
-    guess: Job<'_>,
-    until: usize,
-) -> Ahead {
+fn ahead<const SKIP: bool>(bytes: &[u8], lanes: &Lanes<'_>, job: Job<'_>, guess: Job<'_>, until: usize) -> Ahead {
     assert!(guess.marks.len() >= guess.blocks / lanes.len() + 2 && guess.marks.last() == Some(&u32::MAX));
     let none = Ahead { blocks: 0, result: Ok(()), met: None, guessed: 0 };
     let marks = guess.marks.as_ptr();

@@ -10,8 +10,9 @@
 //! | `segments`, `header`, `reader`, `standard` | markers, and what they say; limits |
 //! | `huffman` | code tables, and a memory of them |
 //! | `plain` | entropy-coded data without byte stuffing |
-//! | `entropy` | the inner loop: one or two segments at a time |
+//! | `entropy`, `stream`, `hot` | the inner loop: one or two segments at a time, known or guessed |
 //! | `sequential` | a scan's MCUs over restart markers, from any known state |
+//! | `ahead` | a scan whose only known state is its start: rounds with a guess ahead |
 //! | [`entries`] | entry points: finding them, their bytes, entering by them |
 //! | `coefficients`, `progression` | images of several scans |
 //! | `layout` | what a rectangle and a scale need |
@@ -21,7 +22,7 @@
 //! | `decoder` | all of these, in reused memory |
 //! | `relayout`, `symbols`, `codes` | the same coefficients in the best layout |
 //!
-//! `unsafe` is confined to `entropy`, where the loop's bounds are checked once a block, and to `*_avx2` and `*_avx512`.
+//! `unsafe` is confined to `entropy` and its parts, where the loop's bounds are checked once a block, and to `*_avx2` and `*_avx512`.
 
 mod ahead;
 mod codes;
@@ -32,6 +33,7 @@ pub mod entries;
 mod entropy;
 mod error;
 mod header;
+mod hot;
 mod huffman;
 mod idct;
 #[cfg(target_arch = "x86_64")]

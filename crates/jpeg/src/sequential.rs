@@ -1,5 +1,6 @@
 //! Walking a sequential scan: MCU after MCU over restart markers, from its start or from anywhere the state is known.
 
+use crate::ahead::Pace;
 use crate::entropy::{self, Cursor, Job, Lane, Lanes, MAX_LANES};
 use crate::error::{Damage, Error, Result};
 use crate::header::Header;
@@ -102,6 +103,7 @@ pub(crate) struct Course<'a> {
     pub lanes: &'a Lanes<'a>,
     /// Whether the processor has BMI2.
     pub fast: bool,
+    pub pace: Pace,
 }
 
 /// State before an MCU.
@@ -173,7 +175,8 @@ impl Walk {
             let now = self.unbroken(course, mcus - done)?;
             let block = done as usize * course.shape.count;
             let blocks = now as usize * course.shape.count;
-            let (coefs, last) = if SKIP { (&mut coefs[block..], &mut *last) } else { (&mut coefs[block * 64..], &mut last[block..]) };
+            let (coefs, last) =
+                if SKIP { (&mut coefs[block..], &mut *last) } else { (&mut coefs[block * 64..], &mut last[block..]) };
             let job = Job { cursor: &mut self.cursor, coefs, last, blocks, marks: &mut [] };
             let result = entropy::decode::<SKIP>(course.fast, course.plain.bytes(), course.lanes, job);
             self.settle(course, now, result)?;

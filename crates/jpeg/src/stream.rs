@@ -5,115 +5,17 @@
 
 use crate::entropy::{Cursor, Job, Lanes, MAX_LANES, Stop};
 use crate::error::Damage;
-use crate::huffman::{BAD, END, LOOK, SKIP_LOOK, extend};
+use crate::hot::{ALL, Hot};
+use crate::huffman::{BAD, END, LOOK, extend};
 use crate::plain::SLACK;
-use crate::standard::ZIGZAG;
 
 /// Bytes that one block may take: 64 codes with their magnitudes of at most 31 bits, and what a refill looks ahead. A
 /// block starts no nearer to the end of the slack.
 const BLOCK_BYTES: usize = 64 * 31 / 8 + 16;
 const _: () = assert!(BLOCK_BYTES + 16 < SLACK);
 
-/// Coefficients that may follow the DC of a block, less one: below 0, a block is over.
-const ALL: u8 = 62;
-
-/// Where the coefficient goes after which so many may follow, less one, of those in zigzag order. What is none (a run past
-/// the block's end, an end of block, a miss) goes beyond the block.
-static PLACE: [u8; 256] = {
-    let mut place = [64; 256];
-    let mut k = 1;
-    while k < 64 {
-        place[(ALL.wrapping_sub(k as u8)) as usize] = ZIGZAG[k];
-        k += 1;
-    }
-    place
-};
-
 /// Nothing to meet.
 static NOWHERE: [u32; 1] = [u32::MAX];
-
-/// What each symbol of a segment changes: to be kept in registers.
-#[derive(Clone, Copy)]
-pub(crate) struct Hot<const SKIP: bool> {
-    bits: u64,
-    /// The low six bits say how many bits of `bits` are good; the second byte, how many coefficients may follow in the
-    /// block, less one; above that are remains. So one subtraction accounts for bits and run of an entry.
-    state: u32,
-    input: *const u8,
-    block: *mut i16,
-    /// Entries of a [`crate::huffman::Table`], or of [`crate::huffman::Skips`].
-    table: *const u32,
-}
-
-impl<const SKIP: bool> Hot<SKIP> {
-    /// Symbols, or look-ups of several, that a refill is enough for.
-    pub(crate) const SYMBOLS: u32 = 56 / if SKIP { SKIP_LOOK } else { LOOK };
-
-    /// Tops up to at least 56 bits.
-    ///
-    /// # Safety
-    /// At least 8 bytes must follow `input` in its buffer.
-    #[inline(always)]
-    pub(crate) unsafe fn refill(&mut self) {
-        let n = self.state & 63;
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.bits |= u64::from_be_bytes(self.input.cast::<[u8; 8]>().read()) >> n;
-            self.input = self.input.add(((63 - n) >> 3) as usize);
-        }
-        self.state |= 56;
-    }
-
-    /// Drops the bits of an entry, and what it says of the block.
-    #[inline(always)]
-    fn take(&mut self, entry: u32) {
-        self.bits <<= entry & 63;
-        self.state = self.state.wrapping_sub(entry);
-    }
-
-    /// Coefficients that may follow, less one; what is no such number is beyond [`ALL`].
-    #[inline(always)]
-    fn follow(self) -> u8 {
-        (self.state >> 8) as u8
-    }
-
-    /// Whether the block is over, or something came that is dealt with elsewhere.
-    #[inline(always)]
-    fn turns(self) -> bool {
-        self.follow() & 0x80 != 0
-    }
-
-    /// Puts an entry's value where it belongs.
-    ///
-    /// # Safety
-    /// `block` must have room for 65 coefficients.
-    #[inline(always)]
-    unsafe fn put(self, entry: u32) {
-        // SAFETY: PLACE is at most 64.
-        unsafe { *self.block.add(usize::from(PLACE[usize::from(self.follow())])) = (entry >> 16) as i16 }
-    }
-
-    /// Decodes one symbol, or skips several. Returns the entry if it ends the block, or cannot be dealt with here.
-    ///
-    /// # Safety
-    /// The block must have been begun, and at least as many bits be there as a look-up takes.
-    #[inline(always)]
-    pub(crate) unsafe fn symbol(&mut self) -> Option<u32> {
-        // SAFETY: that many bits index a table of that size; `block` has room if it is used.
-        unsafe {
-            let entry = if SKIP {
-                u32::from(*self.table.cast::<u16>().add((self.bits >> (64 - SKIP_LOOK)) as usize))
-            } else {
-                *self.table.add((self.bits >> (64 - LOOK)) as usize)
-            };
-            self.take(entry);
-            if !SKIP {
-                self.put(entry);
-            }
-            if self.turns() { Some(entry) } else { None }
-        }
-    }
-}
 
 /// A segment, or what is taken for one.
 pub(crate) struct Stream<'a, const SKIP: bool> {
@@ -161,7 +63,11 @@ impl<'a, const SKIP: bool> Stream<'a, SKIP> {
         }
         let mut tables = [std::ptr::null(); MAX_LANES];
         for (table, lane) in tables.iter_mut().zip(lanes) {
-            *table = if SKIP { lane.skips.expect("tables for passing over").entries().as_ptr().cast() } else { lane.ac.entries().as_ptr() };
+            *table = if SKIP {
+                lane.skips.expect("tables for passing over").entries().as_ptr().cast()
+            } else {
+                lane.ac.entries().as_ptr()
+            };
         }
         let input = bytes.as_ptr_range();
         let mark = if job.marks.is_empty() {
@@ -364,16 +270,17 @@ impl<'a, const SKIP: bool> Stream<'a, SKIP> {
     #[inline(always)]
     unsafe fn note(&mut self, hot: &Hot<SKIP>) {
         let bit = self.bit(hot);
+        let mark = bit.min(u32::MAX as usize - 1) as u32;
         // SAFETY: `new` checked that there is a mark for each MCU and one more, and what is met ends with u32::MAX.
         unsafe {
             if !self.mark.is_null() {
                 self.mark = self.mark.add(1);
-                *self.mark = bit as u32;
+                *self.mark = mark;
             }
-            while (*self.meet as usize) < bit {
+            while *self.meet < mark {
                 self.meet = self.meet.add(1);
             }
-            self.met = *self.meet as usize == bit;
+            self.met = *self.meet == mark;
         }
         self.over = self.met || bit > self.until;
     }

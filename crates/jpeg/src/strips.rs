@@ -18,17 +18,6 @@ pub(crate) struct Target<'a> {
     pub shape: &'a Shape,
 }
 
-/// Bytes of coefficients that are decoded before they become pixels: few enough for the second-level cache, many enough
-/// that the halves end at about the same time.
-const BATCH_BYTES: usize = 256 << 10;
-
-/// Rows of MCUs, of that many blocks each, that are decoded before they become pixels, where starts are `step` rows
-/// apart: two groups at least.
-pub(crate) fn batch_rows(row_blocks: usize, step: u32, rows: u32) -> u32 {
-    let fit = (BATCH_BYTES / (row_blocks * 128)).min(rows as usize) as u32 / step * step;
-    fit.max(2 * step).min(rows.next_multiple_of(step))
-}
-
 impl Decoder {
     /// Starts at restart markers, if they come every few whole rows of MCUs and are all there. Returns the number of rows.
     pub(crate) fn restarts(&mut self, target: &Target<'_>) -> Option<u32> {
@@ -66,14 +55,14 @@ impl Decoder {
     ) -> Result<(), Fall> {
         let Target { header, layout, shape } = *target;
         let across = u64::from(shape.mcus.0);
-        let batch = (batch_rows(shape.row_blocks(), step, shape.mcus.1) / step).max(1);
+        let batch = (self.pace.rows(shape.row_blocks(), step, shape.mcus.1) / step).max(1);
         let most = (batch * step).min(shape.mcus.1) as usize;
         room(&mut self.coefs, shape.coefs(most * shape.across()) + 64);
         room(&mut self.last, most * shape.row_blocks());
         self.raster.begin(layout);
-        let Decoder { features, memory, plain, coefs, last, starts, raster, .. } = self;
+        let Decoder { features, pace, memory, plain, coefs, last, starts, raster, .. } = self;
         shape.with_tables(memory, |lanes| {
-            let course = Course { shape, plain, lanes, fast: features.bmi2 };
+            let course = Course { shape, plain, lanes, fast: features.bmi2, pace: *pace };
             let row = |group: u32| (group * step).min(shape.mcus.1);
             let needed = layout.mcu_rows.start / step..layout.mcu_rows.end.div_ceil(step);
             // `starts` begins with group 0 or with the first one needed.
@@ -130,18 +119,18 @@ impl Decoder {
         let Target { header, layout, shape } = *target;
         let (across, count) = (shape.across(), shape.count);
         // Before the guess's part there is room for what the first part has of the row in which they meet.
-        let batch = batch_rows(shape.row_blocks(), 1, shape.mcus.1) as usize * across;
+        let batch = self.pace.rows(shape.row_blocks(), 1, shape.mcus.1) as usize * across;
         let first = shape.coefs(batch);
         room(&mut self.coefs, first + shape.coefs(across + batch));
         room(&mut self.last, (2 * batch + across) * count);
         room(&mut self.marks, 2 * batch + 3);
         self.raster.begin(layout);
-        let Decoder { features, memory, plain, coefs, last, marks, raster, .. } = self;
+        let Decoder { features, pace, guessed, memory, plain, coefs, last, marks, raster, .. } = self;
         let (coefs_a, coefs_b) = coefs.split_at_mut(first);
         let (last_a, last_b) = last.split_at_mut(batch * count);
         let (marks_a, marks_b) = marks.split_at_mut(batch + 1);
         shape.with_tables(memory, |lanes| {
-            let course = Course { shape, plain, lanes, fast: features.bmi2 };
+            let course = Course { shape, plain, lanes, fast: features.bmi2, pace: *pace };
             let mut walk = Walk::at(shape, plain, 0, 0, 0, [0; 3]);
             let top = layout.mcu_rows.start as u64 * across as u64;
             while walk.mcu < top {
@@ -151,7 +140,8 @@ impl Decoder {
                     marks: (&mut *marks_a, &mut *marks_b),
                     mcus: (batch, batch),
                 };
-                ahead::round::<true>(&course, &mut walk, (batch, top), space)?;
+                let round = ahead::round::<true>(&course, &mut walk, (batch, top), space)?;
+                *guessed += round.second as u64;
             }
             let mut push = |coefs: &[i16], last: &[u8], rows: usize| {
                 for row in 0..rows {
@@ -171,6 +161,7 @@ impl Decoder {
                     mcus: (batch - kept, batch),
                 };
                 let round = ahead::round::<false>(&course, &mut walk, (batch, end), space)?;
+                *guessed += round.second as u64;
                 let have = kept + round.first;
                 push(coefs_a, last_a, have / across);
                 kept = have % across;

@@ -79,13 +79,13 @@ impl Symbols {
 
     /// Takes in one sequential scan, a row of MCUs at a time.
     fn rows(&mut self, jpeg: &[u8], scan: &Scan, shape: &Shape, decoder: &mut Decoder) -> Result<()> {
-        let Decoder { features, memory, plain, coefs, last, .. } = decoder;
+        let Decoder { features, pace, memory, plain, coefs, last, .. } = decoder;
         plain.fill(jpeg, scan.data, shape.pieces());
         room(coefs, shape.coefs(shape.across()));
         room(last, shape.row_blocks());
         let (header, grids) = (self.header, Grid::of(&self.header));
         shape.with_tables(memory, |lanes| {
-            let course = Course { shape, plain, lanes, fast: features.bmi2 };
+            let course = Course { shape, plain, lanes, fast: features.bmi2, pace: *pace };
             let mut walk = Walk::at(shape, plain, 0, 0, 0, [0; 3]);
             for row in 0..shape.mcus.1 as usize {
                 let mcu = walk.mcu;

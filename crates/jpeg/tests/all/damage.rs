@@ -11,7 +11,7 @@ use shardtool_jpeg::{Decoder, Limits, Scale, relayout};
 #[test]
 fn damaged_images_decode_alike_by_every_way_and_never_panic() {
     let tally = mutate::run(&images(), 1, 20_000);
-    assert!(tally.decoded > 1000 && tally.refused > 1000 && tally.hinted > 1000, "{tally:?}");
+    assert!(tally.decoded > 1000 && tally.refused > 1000 && tally.hinted > 1000 && tally.guessed > 1000, "{tally:?}");
 }
 
 #[test]

@@ -15,6 +15,8 @@ pub(crate) struct Tally {
     pub(crate) refused: u64,
     /// Decodes entered by entry points, good or damaged.
     pub(crate) hinted: u64,
+    /// MCUs that came from guesses.
+    pub(crate) guessed: u64,
 }
 
 /// Bytes of `image` with a few changes.
@@ -50,9 +52,9 @@ fn mutate(image: &[u8], state: &mut u64) -> Vec<u8> {
 }
 
 /// One image, damaged by `state`, decoded in several ways.
-fn execute(image: &[u8], hints: &[u8], state: &mut u64, decoders: &mut [Decoder; 2], tally: &mut Tally) {
+fn execute(image: &[u8], hints: &[u8], state: &mut u64, decoders: &mut [Decoder; 3], tally: &mut Tally) {
     let jpeg = mutate(image, state);
-    let [fast, portable] = decoders;
+    let [fast, portable, eager] = decoders;
     let Ok(header) = Header::parse(&jpeg, fast.limits()) else {
         tally.refused += 1;
         return;
@@ -65,13 +67,24 @@ fn execute(image: &[u8], hints: &[u8], state: &mut u64, decoders: &mut [Decoder;
         assert_eq!(all.is_ok(), plain.is_ok(), "vector instructions decide over damage");
         assert!(all.is_err() || all == plain, "vector instructions change pixels");
     }
+    if random(state).is_multiple_of(2) {
+        let guessed = decode(eager, &jpeg, None, &whole(scale));
+        assert_eq!(all.is_ok(), guessed.is_ok(), "guesses decide over damage");
+        assert!(all.is_err() || all == guessed, "guesses change pixels");
+    }
     match &all {
         Ok(pixels) => {
             tally.decoded += 1;
             let rect: Rect = rect(size, state);
             let mut payload = Vec::new();
-            let found = entries::find(&jpeg, 1 + (random(state) % 8) as u32, fast, &mut payload);
+            let step = 1 + (random(state) % 8) as u32;
+            let found = entries::find(&jpeg, step, fast, &mut payload);
             assert!(found.is_ok(), "an image that decodes has its entry points searched: {found:?}");
+            let mut again = Vec::new();
+            let found = entries::find(&jpeg, step, eager, &mut again);
+            assert!(found.is_ok() && again == payload, "guesses change entry points: {found:?}");
+            let guessed = decode(eager, &jpeg, None, &Request { rect: Some(rect), scale }).unwrap();
+            assert!(guessed == part(pixels, size.0, rect), "guesses change pixels of a rectangle");
             let cut = decode(fast, &jpeg, Some(&payload), &Request { rect: Some(rect), scale }).unwrap();
             assert!(cut == part(pixels, size.0, rect), "entry points change pixels");
             if random(state).is_multiple_of(8) {
@@ -102,8 +115,9 @@ fn execute(image: &[u8], hints: &[u8], state: &mut u64, decoders: &mut [Decoder;
 /// repeated alone.
 pub(crate) fn run(images: &[(String, Vec<u8>)], seed: u64, executions: u64) -> Tally {
     let limits = Limits::default().with_pixels(1 << 14);
-    let new = || [Decoder::new().with_limits(limits), Decoder::new().with_limits(limits).with_simd(false)];
-    let (mut decoders, mut tally) = (new(), Tally::default());
+    let new = || Decoder::new().with_limits(limits);
+    let mut decoders = [new(), new().with_simd(false), new().with_eager_guesses()];
+    let mut tally = Tally::default();
     let hints: Vec<Vec<u8>> = images
         .iter()
         .map(|(_, jpeg)| {
@@ -121,5 +135,6 @@ pub(crate) fn run(images: &[(String, Vec<u8>)], seed: u64, executions: u64) -> T
         }));
         assert!(result.is_ok(), "execution {i} failed, on {name}: repeat it with --seed {i} --executions 1");
     }
+    tally.guessed = decoders[2].guessed_mcus();
     tally
 }

@@ -35,6 +35,41 @@ fn whole_images_at_every_scale_are_libjpeg_turbos() {
     assert!(checked > 100, "{checked}");
 }
 
+/// Images this small are decoded without guesses, unless they are asked for.
+#[test]
+fn guesses_change_neither_pixels_nor_entry_points() {
+    let mut state = 7;
+    for simd in [true, false] {
+        let mut eager = Decoder::new().with_simd(simd).with_eager_guesses();
+        for (name, jpeg) in images() {
+            let mut plain = Decoder::new();
+            let before = eager.guessed_mcus();
+            for scale in Scale::ALL {
+                let all = decode(&mut plain, &jpeg, None, &whole(scale)).unwrap();
+                assert!(decode(&mut eager, &jpeg, None, &whole(scale)).unwrap() == all, "{name} {scale:?}");
+                let size = Header::parse(&jpeg, &Limits::default()).unwrap().size(scale);
+                for _ in 0..20 {
+                    let rect = rect(size, &mut state);
+                    let request = Request { rect: Some(rect), scale };
+                    let pixels = decode(&mut eager, &jpeg, None, &request).unwrap();
+                    assert!(pixels == part(&all, size.0, rect), "{name} {request:?}");
+                }
+            }
+            for step in 1..=8 {
+                assert!(found(&jpeg, step, &mut eager) == found(&jpeg, step, &mut plain), "{name}, every {step} rows");
+            }
+            assert_eq!(plain.guessed_mcus(), 0, "{name}");
+            match &name[..] {
+                // Where a scan is long enough to find the step, and not interrupted, most guesses are met.
+                "420" | "422" | "best-quality" => assert!(eager.guessed_mcus() > before, "{name}: none was met"),
+                // One table for all components: a guess would not notice that it takes one for another.
+                "rgb" => assert_eq!(eager.guessed_mcus(), before, "{name}"),
+                _ => {}
+            }
+        }
+    }
+}
+
 #[test]
 fn rectangles_are_parts_of_the_whole_by_every_way() {
     let (mut state, mut ways) = (1, Vec::new());

@@ -9,7 +9,7 @@ use crate::sequential::{Course, Fall, Walk, predict};
 pub(crate) struct Pace {
     /// Bytes of coefficients in a round, about.
     pub coefs: usize,
-    /// MCUs in a round of which nothing is kept but DC.
+    /// MCUs in a round of looking for entry points, which keeps nothing but DC.
     pub mcus: usize,
     /// MCUs, and bytes of data, in a round that is worth a guess.
     worth: (usize, usize),
@@ -22,7 +22,8 @@ impl Pace {
     /// As many rounds and guesses as there can be, for tests: small images see all that large ones do.
     pub(crate) const EAGER: Pace = Pace { coefs: 0, mcus: 37, worth: (2, 0) };
 
-    /// Rows of MCUs, of that many blocks each, in a round, where starts are `step` rows apart: two groups at least.
+    /// Rows of MCUs, of that many blocks each, in a round, where starts are `step` rows apart: two groups at
+    /// least, if there are so many.
     pub(crate) fn rows(&self, row_blocks: usize, step: u32, rows: u32) -> u32 {
         let fit = (self.coefs / (row_blocks * 128)).min(rows as usize) as u32 / step * step;
         fit.max(2 * step).min(rows.next_multiple_of(step))

@@ -35,7 +35,7 @@ impl Cursor {
     }
 }
 
-/// More blocks than an MCU can have.
+/// The most blocks that an MCU can have.
 pub(crate) const MAX_LANES: usize = 10;
 
 /// The tables of one block of an MCU.

@@ -22,7 +22,8 @@
 //! | `decoder` | all of these, in reused memory |
 //! | `relayout`, `symbols`, `codes` | the same coefficients in the best layout |
 //!
-//! `unsafe` is confined to `entropy` and its parts, where the loop's bounds are checked once a block, and to `*_avx2` and `*_avx512`.
+//! `unsafe` is confined to `entropy` and its parts, where the loop's bounds are checked once a block, to `*_avx2` and
+//! `*_avx512`, and to the calls of these.
 
 mod ahead;
 mod codes;

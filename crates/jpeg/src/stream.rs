@@ -1,7 +1,8 @@
-//! One segment of Huffman codes being decoded: the state, what a symbol does to it, and what happens between blocks.
+//! One segment of Huffman codes being decoded: what happens between its blocks, and where it ends.
 //!
-//! Memory safety rests on three things, checked in [`Stream::new`] and at the start of each block: the output has room for
-//! its blocks and one more coefficient, the input is followed by [`SLACK`] bytes, and no block reads more than that.
+//! Memory safety rests on four things, checked in [`Stream::new`], in [`Stream::guess`] and at the start of each block: the
+//! output has room for its blocks and one more coefficient, the input is followed by [`SLACK`] bytes, no block reads more
+//! than that, and marks have room for all MCUs, those of a guess ending with one that is never reached.
 
 use crate::entropy::{Cursor, Job, Lanes, MAX_LANES, Stop};
 use crate::error::Damage;
@@ -24,7 +25,7 @@ pub(crate) struct Stream<'a, const SKIP: bool> {
     start: *const u8,
     /// No block may start beyond this: it might read past the slack.
     guard: *const u8,
-    /// No MCU starts beyond this bit.
+    /// No MCU follows one that ends beyond this bit.
     until: usize,
     last: *mut u8,
     /// Blocks left, of how many.
@@ -114,6 +115,7 @@ impl<'a, const SKIP: bool> Stream<'a, SKIP> {
 
     /// Makes this stream end where an MCU begins at the same bit as one of `other`'s.
     pub(crate) fn meet(&mut self, other: &Self) {
+        assert!(other.guess, "a guess to meet");
         self.meet = other.mark;
     }
 
@@ -329,7 +331,7 @@ impl<'a, const SKIP: bool> Stream<'a, SKIP> {
                 // What was noted is not to be met: 0 is passed over.
                 self.fresh.write_bytes(0, self.mark.offset_from(self.fresh) as usize + 1);
                 self.mark = self.mark.add(1);
-                *self.mark = self.bit(&hot) as u32;
+                *self.mark = self.bit(&hot).min(u32::MAX as usize - 1) as u32;
             }
             self.fresh = self.mark;
             self.left -= passed;

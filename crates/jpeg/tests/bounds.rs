@@ -88,7 +88,8 @@ fn decoding_takes_no_more_memory_than_was_said() {
         for scale in Scale::ALL {
             let (width, height) = header.size(scale);
             let part = Rect { x: width / 3, y: height / 3, width: width.div_ceil(2), height: height.div_ceil(2) };
-            for (rect, hints) in [(None, None), (None, Some(&payload[..])), (Some(part), Some(&payload[..]))] {
+            let hints = Some(&payload[..]);
+            for (rect, hints) in [(None, None), (None, hints), (Some(part), None), (Some(part), hints)] {
                 let request = Request { rect, scale };
                 let said = Decoder::scratch_bytes(&header, &request, jpeg.len()).unwrap();
                 let stride = width as usize * 3;

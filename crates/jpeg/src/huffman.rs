@@ -133,8 +133,6 @@ fn split(symbol: u8) -> (u32, u32) {
 pub(crate) trait FromSpec {
     /// Bytes on the heap.
     const BYTES: usize;
-    /// How many are remembered: more than one scan can name, so that what an image uses never displaces itself.
-    const SLOTS: usize = 8;
     /// Of no code; to be filled by [`FromSpec::build`].
     fn empty() -> Self;
     /// Makes this that of `spec`.
@@ -216,26 +214,24 @@ const SKIP_MOST: u16 = 47;
 /// Where there is none, no bits are consumed.
 pub(crate) struct Skips {
     entries: Box<[u16; 1 << SKIP_LOOK]>,
-    /// The same for each number of bits up to that, one after the other; 0 where there is no whole symbol, and [`SKIP_END`]
-    /// instead of [`END`].
-    sums: Box<[u16; 2 << SKIP_LOOK]>,
 }
 
 /// Stands for [`END`] while sums are formed.
 const SKIP_END: u16 = 1 << 15;
 
 impl FromSpec for Skips {
-    const BYTES: usize = size_of::<[u16; 3 << SKIP_LOOK]>();
-    const SLOTS: usize = 4;
+    const BYTES: usize = size_of::<[u16; 1 << SKIP_LOOK]>();
 
     fn empty() -> Skips {
-        Skips { entries: Box::new([0; 1 << SKIP_LOOK]), sums: Box::new([0; 2 << SKIP_LOOK]) }
+        Skips { entries: Box::new([0; 1 << SKIP_LOOK]) }
     }
 
     fn build(&mut self, spec: &Spec<'_>) {
-        self.sums.fill(0);
+        // The sums for each number of bits up to a look-up's, one after the other; 0 where there is no whole symbol, and
+        // SKIP_END instead of END.
+        let mut sums = [0; 2 << SKIP_LOOK];
         for look in 1..=SKIP_LOOK {
-            let (smaller, here) = self.sums.split_at_mut(1 << look);
+            let (smaller, here) = sums.split_at_mut(1 << look);
             let here = &mut here[..1 << look];
             spec.each(|code, length, symbol| {
                 let (coefs, size) = split(symbol);
@@ -254,7 +250,7 @@ impl FromSpec for Skips {
                 }
             });
         }
-        for (entry, &sum) in self.entries.iter_mut().zip(&self.sums[1 << SKIP_LOOK..]) {
+        for (entry, &sum) in self.entries.iter_mut().zip(&sums[1 << SKIP_LOOK..]) {
             *entry = match sum {
                 0 => MISS as u16,
                 _ if sum >= SKIP_END => sum - SKIP_END + ((END as u16) << 8),
@@ -284,26 +280,29 @@ struct Slot<T> {
     made: T,
 }
 
+/// More than the three tables of a class that one scan can name, so that what one image uses never displaces itself.
+const SLOTS: usize = 4;
+
 impl<T: FromSpec> Recent<T> {
     /// Bytes that are held at most.
-    const BYTES: usize = T::SLOTS * (size_of::<Slot<T>>() + 256 + T::BYTES);
+    const BYTES: usize = SLOTS * (size_of::<Slot<T>>() + 256 + T::BYTES);
 
     fn new() -> Recent<T> {
         Recent { slots: Vec::new(), clock: 0 }
     }
 
-    /// Index of what is made of `spec`, now unless remembered. It stays good for the next `T::SLOTS - 1` calls.
+    /// Index of what is made of `spec`, now unless remembered. It stays good for the next `SLOTS - 1` calls.
     pub(crate) fn prepare(&mut self, spec: &Spec<'_>) -> usize {
         self.clock += 1;
         let same = |s: &Slot<T>| s.counts == *spec.counts && s.symbols == spec.symbols;
         let index = self.slots.iter().position(same).unwrap_or_else(|| {
-            let index = if self.slots.len() < T::SLOTS {
-                self.slots.reserve_exact(T::SLOTS - self.slots.len());
+            let index = if self.slots.len() < SLOTS {
+                self.slots.reserve_exact(SLOTS - self.slots.len());
                 let symbols = Vec::with_capacity(256);
                 self.slots.push(Slot { counts: [0; 16], symbols, used: 0, made: T::empty() });
                 self.slots.len() - 1
             } else {
-                (0..T::SLOTS).min_by_key(|&i| self.slots[i].used).unwrap_or(0)
+                (0..SLOTS).min_by_key(|&i| self.slots[i].used).unwrap_or(0)
             };
             let slot = &mut self.slots[index];
             slot.counts = *spec.counts;

@@ -21,13 +21,14 @@
 //! A first bit is never inside the 00 that follows an ff byte of data. Where a restart interval begins, it is the first
 //! one after the marker, and the predictors are 0; elsewhere the restart state follows from the MCU's number.
 //!
-//! Entries are hints. A decoder checks each group that it decodes: after padding and any restart marker that is due, it
-//! must end where the next entry says, with its predictors, and the last group where the data end. If it does not, the image is decoded from its start. An image
-//! of one group has an empty payload too.
+//! Entries are hints. A decoder checks each run of groups that it decodes from one: after padding and any restart marker
+//! that is due, the run must end where the next entry says, with its predictors, and the last one where the data end. If it
+//! does not, the image is decoded from its start. Entries inside a run are not used, so not checked. An image of one group
+//! has an empty payload too.
 //!
 //! *Rationale.* 10 bytes an entry (three components) is 0.2 % of a photograph at a group every 16 pixel rows, the default
 //! ([`default_step`]): finer costs more bytes than it saves time, coarser makes a crop decode rows that it does not need,
-//! and both keep two groups in reach, which are decoded in one loop.
+//! and with both a batch can be halved well: its halves are decoded in one loop.
 
 use crate::ahead::{self, Space};
 use crate::decoder::{Decoder, MAX_STEP, room};

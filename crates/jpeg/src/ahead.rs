@@ -2,25 +2,32 @@
 //! and true from where the first one meets it.
 
 use crate::entropy::{self, Cursor, Job};
+use crate::pass;
 use crate::sequential::{Course, Fall, Walk, predict};
+use crate::skip;
 
 /// How much is decoded before it becomes pixels, and when to guess.
 #[derive(Clone, Copy)]
 pub(crate) struct Pace {
     /// Bytes of coefficients in a round, about.
     pub coefs: usize,
-    /// MCUs in a round of looking for entry points, which keeps nothing but DC.
-    pub mcus: usize,
+    /// Blocks of each track in a round of passing over them.
+    blocks: usize,
     /// MCUs, and bytes of data, in a round that is worth a guess.
-    worth: (usize, usize),
+    pub worth: (usize, usize),
 }
 
 impl Pace {
     /// Coefficients few enough for the second-level cache, and many enough that what is decoded twice, until the guess is
     /// met, is little; a guess where there is something to gain.
-    pub(crate) const BEST: Pace = Pace { coefs: 384 << 10, mcus: 1 << 14, worth: (64, 1 << 10) };
+    pub(crate) const BEST: Pace = Pace { coefs: 384 << 10, blocks: 1 << 13, worth: (64, 1 << 10) };
     /// As many rounds and guesses as there can be, for tests: small images see all that large ones do.
-    pub(crate) const EAGER: Pace = Pace { coefs: 0, mcus: 37, worth: (2, 0) };
+    pub(crate) const EAGER: Pace = Pace { coefs: 0, blocks: 170, worth: (2, 0) };
+
+    /// Notes for passing over MCUs of an image of so many blocks.
+    pub(crate) fn notes(&self, blocks: u64) -> usize {
+        pass::TRACKS * skip::notes(blocks.min(self.blocks as u64) as usize)
+    }
 
     /// Rows of MCUs, of that many blocks each, in a round, where starts are `step` rows apart: two groups at
     /// least, if there are so many.
@@ -49,9 +56,8 @@ pub(crate) struct Round {
     pub second: usize,
 }
 
-/// Decodes on from `walk`, about `aim` MCUs in all but none from number `end` on, or passes over them. DC are values
-/// afterwards.
-pub(crate) fn round<const SKIP: bool>(
+/// Decodes on from `walk`, about `aim` MCUs in all but none from number `end` on. DC are values afterwards.
+pub(crate) fn round(
     course: &Course<'_>,
     walk: &mut Walk,
     (aim, end): (usize, u64),
@@ -59,7 +65,7 @@ pub(crate) fn round<const SKIP: bool>(
 ) -> Result<Round, Fall> {
     let Course { shape, plain, .. } = *course;
     let Space { coefs, last, marks, mcus } = space;
-    let (unit, count) = (if SKIP { 1 } else { 64 }, shape.count);
+    let count = shape.count;
     let wanted = (end - walk.mcu) as usize;
     let (from, bit) = (walk.mcu, walk.cursor.bit());
     let left = (u64::from(shape.mcus.0) * u64::from(shape.mcus.1) - from).max(1);
@@ -74,12 +80,12 @@ pub(crate) fn round<const SKIP: bool>(
             marks: &mut marks.0[..=done.first],
         };
         let worth = aim.min(wanted) >= course.pace.worth.0 && span / 8 >= course.pace.worth.1;
-        if worth && shape.has_phase() && plain.bits() < u32::MAX as usize {
+        if worth && shape.phased && plain.bits() < u32::MAX as usize {
             let mut cursor = Cursor::at(plain.bytes(), (bit + span / 2) / 8 * 8);
             let noted = &mut marks.1[..mcus.1 + 2];
             noted.fill(u32::MAX);
             let guess = Job { cursor: &mut cursor, coefs: coefs.1, last: last.1, blocks: mcus.1 * count, marks: noted };
-            let ahead = entropy::decode_ahead::<SKIP>(course.fast, plain.bytes(), course.lanes, job, guess, bit + span);
+            let ahead = entropy::decode_ahead(course.fast, plain.bytes(), course.lanes, job, guess, bit + span);
             done.first = ahead.blocks / count;
             walk.settle(course, done.first as u64, ahead.result)?;
             if let Some(met) = ahead.met {
@@ -88,15 +94,15 @@ pub(crate) fn round<const SKIP: bool>(
                 walk.settle(course, done.second as u64, Ok(()))?;
             }
         } else {
-            let result = entropy::decode::<SKIP>(course.fast, plain.bytes(), course.lanes, job);
+            let result = entropy::decode(course.fast, plain.bytes(), course.lanes, job);
             walk.settle(course, done.first as u64, result)?;
         }
     } else {
-        walk.step::<SKIP>(course, done.first as u64, coefs.0, last.0)?;
+        walk.step(course, done.first as u64, coefs.0, last.0)?;
     }
-    let size = count * unit;
+    let size = count * 64;
     let second = done.from * size..(done.from + done.second) * size;
-    predict(shape, from, &mut walk.predictors, &mut coefs.0[..done.first * size], unit);
-    predict(shape, from + done.first as u64, &mut walk.predictors, &mut coefs.1[second], unit);
+    predict(shape, from, &mut walk.predictors, &mut coefs.0[..done.first * size]);
+    predict(shape, from + done.first as u64, &mut walk.predictors, &mut coefs.1[second]);
     Ok(done)
 }

@@ -186,10 +186,11 @@ impl Decoder {
         let (width, height) = (layout.rect.width, layout.rect.height);
         let outcome = |path, entries_rejected| Outcome { width, height, path, entries_rejected };
 
-        let Some(mut shape) = Shape::new(&reader, &scan, &mut self.memory)? else {
+        let Some(mut shape) = Shape::new(&reader, &scan)? else {
             self.scans(reader, &scan, request, out, stride)?;
             return Ok(outcome(Path::Scans, entries.is_some()));
         };
+        shape.prepare(&reader, &scan, &mut self.memory)?;
         let target = Target { header: &reader.header, layout: &layout, shape: &shape };
         let entries = entries.filter(|e| !e.is_empty());
         if let Some(entries) = entries {
@@ -229,8 +230,12 @@ impl Decoder {
                 // Two halves by starts; or a first part, and a guess with part of a row before it.
                 let halves = (1..=MAX_STEP).map(rows).max().unwrap_or(0);
                 let guessed = 2 * rows(1);
-                let marks = 2 * rows(1) * across + 3;
-                (halves.max(guessed + 1) as usize * blocks, marks as usize, down, pieces)
+                let marks = (2 * rows(1) * across + 3) as usize;
+                let notes = match layout.mcu_rows.start {
+                    0 => 0,
+                    _ => Pace::BEST.notes(down * blocks as u64),
+                };
+                (halves.max(guessed + 1) as usize * blocks, marks.max(notes), down, pieces)
             }
             // Scans may have restart intervals of their own, down to a block.
             false => (down as usize * blocks, 0, 0, down * blocks as u64),

@@ -30,13 +30,12 @@
 //! ([`default_step`]): finer costs more bytes than it saves time, coarser makes a crop decode rows that it does not need,
 //! and with both a batch can be halved well: its halves are decoded in one loop.
 
-use crate::ahead::{self, Space};
 use crate::decoder::{Decoder, MAX_STEP, room};
 use crate::error::Result;
 use crate::header::Header;
 use crate::plain::Plain;
 use crate::reader::{Reader, Scan};
-use crate::sequential::{Course, Fall, Shape, Walk, predict};
+use crate::sequential::{Course, Fall, Shape, Walk};
 use crate::strips::Target;
 
 /// Bytes before the entries.
@@ -60,7 +59,7 @@ pub fn default_step(header: &Header) -> u32 {
 pub fn find(jpeg: &[u8], step: u32, decoder: &mut Decoder, payload: &mut Vec<u8>) -> Result<()> {
     assert!((1..=MAX_STEP).contains(&step), "1 to {MAX_STEP} MCU rows from entry to entry");
     let (reader, scan) = Reader::start(jpeg, decoder.limits())?;
-    let Some(mut shape) = Shape::new(&reader, &scan, &mut decoder.memory)? else { return Ok(()) };
+    let Some(mut shape) = Shape::new(&reader, &scan)? else { return Ok(()) };
     shape.prepare_skips(&reader, &scan, &mut decoder.memory)?;
     decoder.plain.fill(jpeg, scan.data, shape.pieces());
     let start = payload.len();
@@ -70,98 +69,41 @@ pub fn find(jpeg: &[u8], step: u32, decoder: &mut Decoder, payload: &mut Vec<u8>
         payload.extend([step as u8, components as u8]);
     }
     let mut stored = Stored::new(jpeg, &decoder.plain);
-    let note = |row: u64, plain: &Plain, bit: usize, piece: usize, predictors: &[i16; 3]| {
-        if fits && row > 0 && row.is_multiple_of(step.into()) {
-            payload.extend(stored.bit(plain, bit, piece).to_le_bytes());
-            payload.extend(predictors[..components].iter().flat_map(|p| p.to_le_bytes()));
-        }
-    };
-    let result = match shape.interval {
-        u64::MAX => decoder.row_starts(&shape, note),
-        _ => decoder.row_starts_by_restarts(&shape, note),
-    };
-    result.map_err(|fall: Fall| {
-        payload.truncate(start);
-        fall.error(&reader.header, &decoder.plain)
-    })
+    decoder
+        .row_starts(&shape, |row, plain, walk, bit| {
+            if fits && row > 0 && row.is_multiple_of(step) {
+                payload.extend(stored.bit(plain, bit, walk.piece).to_le_bytes());
+                payload.extend(walk.predictors[..components].iter().flat_map(|p| p.to_le_bytes()));
+            }
+        })
+        .map_err(|fall: Fall| {
+            payload.truncate(start);
+            fall.error(&reader.header, &decoder.plain)
+        })
 }
 
 impl Decoder {
-    /// Passes over all MCUs of a scan without restarts. Calls `note` with the number of each row of MCUs, its first bit and
-    /// piece, and the predictors there.
+    /// Passes over all MCUs of a scan. Calls `note` with the number of each row of MCUs, the state there and its first bit.
     fn row_starts(
         &mut self,
         shape: &Shape,
-        mut note: impl FnMut(u64, &Plain, usize, usize, &[i16; 3]),
+        mut note: impl FnMut(u32, &Plain, &Walk, usize),
     ) -> std::result::Result<(), Fall> {
-        let (across, end) = (u64::from(shape.mcus.0), u64::from(shape.mcus.0) * u64::from(shape.mcus.1));
-        let (count, most) = (shape.count, end.min(self.pace.mcus as u64) as usize);
-        room(&mut self.coefs, 2 * most * count);
-        room(&mut self.marks, 2 * most + 3);
-        let Decoder { features, pace, guessed, memory, plain, coefs, marks, .. } = self;
-        let (coefs_a, coefs_b) = coefs.split_at_mut(most * count);
-        let (marks_a, marks_b) = marks.split_at_mut(most + 1);
-        shape.with_tables(memory, |lanes| {
-            let course = Course { shape, plain, lanes, fast: features.bmi2, pace: *pace };
-            let mut walk = Walk::at(shape, plain, 0, 0, 0, [0; 3]);
-            while walk.mcu < end {
-                let (mut first, mut predictors) = (walk.mcu, walk.predictors);
-                let space = Space {
-                    coefs: (&mut *coefs_a, &mut *coefs_b),
-                    last: (&mut [], &mut []),
-                    marks: (&mut *marks_a, &mut *marks_b),
-                    mcus: (most, most),
-                };
-                let round = ahead::round::<true>(&course, &mut walk, (most, end), space)?;
-                *guessed += round.second as u64;
-                let second = round.from..round.from + round.second;
-                for (coefs, marks, part) in [(&*coefs_a, &*marks_a, 0..round.first), (&*coefs_b, &*marks_b, second)] {
-                    let last = first + part.len() as u64;
-                    let after = |mcu: usize| {
-                        let mut values = [0; 3];
-                        for (&component, &value) in shape.blocks.iter().zip(&coefs[(mcu - 1) * count..mcu * count]) {
-                            values[usize::from(component)] = value;
-                        }
-                        values
-                    };
-                    for row in first.div_ceil(across)..last.div_ceil(across) {
-                        let mcu = part.start + (row * across - first) as usize;
-                        let here = if mcu == part.start { predictors } else { after(mcu) };
-                        note(row, plain, marks[mcu] as usize, 0, &here);
-                    }
-                    if !part.is_empty() {
-                        predictors = after(part.end);
-                    }
-                    first = last;
+        room(&mut self.marks, self.pace.notes(shape.all_blocks()));
+        let Decoder { features, pace, guessed, memory, plain, marks, .. } = self;
+        let course = Course { shape, plain, lanes: &[], fast: features.bmi2, pace: *pace };
+        let (across, mut row) = (u64::from(shape.mcus.0), 0);
+        let end = across * u64::from(shape.mcus.1);
+        let mut walk = Walk::at(shape, plain, 0, 0, 0, [0; 3]);
+        *guessed += shape.with_skips(memory, |lanes| {
+            walk.pass(&course, lanes, end, marks, |walk, bit| {
+                if walk.mcu == u64::from(row) * across {
+                    note(row, plain, walk, bit);
+                    row += 1;
                 }
-            }
-            Ok(())
-        })
-    }
-
-    /// The same for a scan with restarts.
-    fn row_starts_by_restarts(
-        &mut self,
-        shape: &Shape,
-        mut note: impl FnMut(u64, &Plain, usize, usize, &[i16; 3]),
-    ) -> std::result::Result<(), Fall> {
-        room(&mut self.coefs, shape.row_blocks());
-        let Decoder { features, pace, memory, plain, coefs, .. } = self;
-        shape.with_tables(memory, |lanes| {
-            let course = Course { shape, plain, lanes, fast: features.bmi2, pace: *pace };
-            let mut walk = Walk::at(shape, plain, 0, 0, 0, [0; 3]);
-            for row in 0..shape.mcus.1 {
-                if !walk.is_unbroken(1) {
-                    walk.restart(&course)?;
-                    walk.predictors = [0; 3];
-                }
-                note(row.into(), plain, walk.cursor.bit(), walk.piece, &walk.predictors);
-                let mcu = walk.mcu;
-                walk.step::<true>(&course, shape.mcus.0.into(), coefs, &mut [])?;
-                predict(shape, mcu, &mut walk.predictors, &mut coefs[..shape.row_blocks()], 1);
-            }
-            Ok(())
-        })
+            })
+        })?;
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@
 //! after a few hundred bytes, and from the first bit at which both streams begin an MCU, they are the same.
 
 use crate::error::Damage;
-use crate::huffman::{Codes, Skips, Table};
+use crate::huffman::{Codes, Table};
 use crate::stream::{Stream, both};
 
 /// Where a segment's decoding stands.
@@ -43,22 +43,19 @@ pub(crate) const MAX_LANES: usize = 10;
 pub(crate) struct Lane<'a> {
     pub dc: &'a Codes,
     pub ac: &'a Table,
-    /// For passing over coefficients.
-    pub skips: Option<&'a Skips>,
 }
 
 /// The tables of the blocks of an MCU, in order.
 pub(crate) type Lanes<'a> = [Lane<'a>];
 
-/// Blocks to decode, or to pass over, from a cursor on.
+/// Blocks to decode, from a cursor on.
 pub(crate) struct Job<'a> {
     /// Where to start; afterwards, where it ended.
     pub cursor: &'a mut Cursor,
     /// Room for `blocks` blocks of 64 coefficients in natural order and one coefficient more, DC being left as the
-    /// difference that was coded; where blocks are passed over, for one such difference each.
+    /// difference that was coded.
     pub coefs: &'a mut [i16],
-    /// For each block the index, in zigzag order, of the last coefficient that may differ from 0. Unused where blocks are
-    /// passed over.
+    /// For each block the index, in zigzag order, of the last coefficient that may differ from 0.
     pub last: &'a mut [u8],
     /// Number of blocks.
     pub blocks: usize,
@@ -80,16 +77,16 @@ pub(crate) struct Ahead {
     pub guessed: usize,
 }
 
-/// Decodes one job, or passes over it. `bytes` are data from [`crate::plain::Plain::bytes`]. The first block is the first
+/// Decodes one job. `bytes` are data from [`crate::plain::Plain::bytes`]. The first block is the first
 /// of an MCU.
-pub(crate) fn decode<const SKIP: bool>(fast: bool, bytes: &[u8], lanes: &Lanes<'_>, job: Job<'_>) -> Result<(), Stop> {
+pub(crate) fn decode(fast: bool, bytes: &[u8], lanes: &Lanes<'_>, job: Job<'_>) -> Result<(), Stop> {
     #[cfg(target_arch = "x86_64")]
     if fast {
         // SAFETY: `fast` is only true where the processor was found to have these features.
-        return unsafe { one_bmi2::<SKIP>(bytes, lanes, job) };
+        return unsafe { one_bmi2(bytes, lanes, job) };
     }
     let _ = fast;
-    one::<SKIP>(bytes, lanes, job)
+    one(bytes, lanes, job)
 }
 
 /// Decodes two jobs at once; what stopped each of them.
@@ -111,7 +108,7 @@ pub(crate) fn decode_two(
 /// Decodes a job, and at once another one that is taken to begin where its cursor is, up to bit `until`. The guess is
 /// wrong at first; but codes find their step by themselves. Its marks must be [`u32::MAX`], and one more than other jobs
 /// need.
-pub(crate) fn decode_ahead<const SKIP: bool>(
+pub(crate) fn decode_ahead(
     fast: bool,
     bytes: &[u8],
     lanes: &Lanes<'_>,
@@ -122,16 +119,16 @@ pub(crate) fn decode_ahead<const SKIP: bool>(
     #[cfg(target_arch = "x86_64")]
     if fast {
         // SAFETY: `fast` is only true where the processor was found to have these features.
-        return unsafe { ahead_bmi2::<SKIP>(bytes, lanes, job, guess, until) };
+        return unsafe { ahead_bmi2(bytes, lanes, job, guess, until) };
     }
     let _ = fast;
-    ahead::<SKIP>(bytes, lanes, job, guess, until)
+    ahead(bytes, lanes, job, guess, until)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi1,bmi2,lzcnt,movbe")]
-fn one_bmi2<const SKIP: bool>(bytes: &[u8], lanes: &Lanes<'_>, job: Job<'_>) -> Result<(), Stop> {
-    one::<SKIP>(bytes, lanes, job)
+fn one_bmi2(bytes: &[u8], lanes: &Lanes<'_>, job: Job<'_>) -> Result<(), Stop> {
+    one(bytes, lanes, job)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -142,13 +139,13 @@ fn two_bmi2(bytes: &[u8], lanes: &Lanes<'_>, jobs: (Job<'_>, Job<'_>)) -> (Resul
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi1,bmi2,lzcnt,movbe")]
-fn ahead_bmi2<const SKIP: bool>(bytes: &[u8], lanes: &Lanes<'_>, job: Job<'_>, guess: Job<'_>, until: usize) -> Ahead {
-    ahead::<SKIP>(bytes, lanes, job, guess, until)
+fn ahead_bmi2(bytes: &[u8], lanes: &Lanes<'_>, job: Job<'_>, guess: Job<'_>, until: usize) -> Ahead {
+    ahead(bytes, lanes, job, guess, until)
 }
 
 #[inline(always)]
-fn one<const SKIP: bool>(bytes: &[u8], lanes: &Lanes<'_>, job: Job<'_>) -> Result<(), Stop> {
-    let Some((mut a, cursor)) = Stream::<SKIP>::new(bytes, lanes, job) else { return Ok(()) };
+fn one(bytes: &[u8], lanes: &Lanes<'_>, job: Job<'_>) -> Result<(), Stop> {
+    let Some((mut a, cursor)) = Stream::new(bytes, lanes, job) else { return Ok(()) };
     // SAFETY: `a` is new, and has begun before it goes on.
     unsafe {
         a.start();
@@ -161,7 +158,7 @@ fn one<const SKIP: bool>(bytes: &[u8], lanes: &Lanes<'_>, job: Job<'_>) -> Resul
 fn two(bytes: &[u8], lanes: &Lanes<'_>, (a, b): (Job<'_>, Job<'_>)) -> (Result<(), Stop>, Result<(), Stop>) {
     assert!(a.blocks > 0 && b.blocks > 0, "two jobs with something to do");
     let (Some((mut a, cursor_a)), Some((mut b, cursor_b))) =
-        (Stream::<false>::new(bytes, lanes, a), Stream::<false>::new(bytes, lanes, b))
+        (Stream::new(bytes, lanes, a), Stream::new(bytes, lanes, b))
     else {
         return (Ok(()), Ok(()));
     };
@@ -177,12 +174,12 @@ fn two(bytes: &[u8], lanes: &Lanes<'_>, (a, b): (Job<'_>, Job<'_>)) -> (Result<(
 }
 
 #[inline(always)]
-fn ahead<const SKIP: bool>(bytes: &[u8], lanes: &Lanes<'_>, job: Job<'_>, guess: Job<'_>, until: usize) -> Ahead {
+fn ahead(bytes: &[u8], lanes: &Lanes<'_>, job: Job<'_>, guess: Job<'_>, until: usize) -> Ahead {
     assert!(guess.marks.len() >= guess.blocks / lanes.len() + 2 && guess.marks.last() == Some(&u32::MAX));
     let none = Ahead { blocks: 0, result: Ok(()), met: None, guessed: 0 };
     let marks = guess.marks.as_ptr();
-    let Some((mut a, cursor_a)) = Stream::<SKIP>::new(bytes, lanes, job) else { return none };
-    let Some((mut b, cursor_b)) = Stream::<SKIP>::new(bytes, lanes, guess) else { return none };
+    let Some((mut a, cursor_a)) = Stream::new(bytes, lanes, job) else { return none };
+    let Some((mut b, cursor_b)) = Stream::new(bytes, lanes, guess) else { return none };
     b.guess(until);
     a.meet(&b);
     // SAFETY: both are new, and have begun before they go on.

@@ -1,6 +1,6 @@
 //! What each symbol of a segment changes, small enough to be kept in registers, for two segments at once.
 
-use crate::huffman::{LOOK, SKIP_LOOK};
+use crate::huffman::LOOK;
 use crate::standard::ZIGZAG;
 
 /// Coefficients that may follow the DC of a block, less one: below 0, a block is over.
@@ -20,20 +20,20 @@ static PLACE: [u8; 256] = {
 
 /// What each symbol of a segment changes: to be kept in registers.
 #[derive(Clone, Copy)]
-pub(crate) struct Hot<const SKIP: bool> {
+pub(crate) struct Hot {
     pub bits: u64,
     /// The low six bits say how many bits of `bits` are good; the second byte, how many coefficients may follow in the
     /// block, less one; above that are remains. So one subtraction accounts for bits and run of an entry.
     pub state: u32,
     pub input: *const u8,
     pub block: *mut i16,
-    /// Entries of a [`crate::huffman::Table`], or of [`crate::huffman::Skips`].
+    /// Entries of a [`crate::huffman::Table`].
     pub table: *const u32,
 }
 
-impl<const SKIP: bool> Hot<SKIP> {
-    /// Symbols, or look-ups of several, that a refill is enough for.
-    pub(crate) const SYMBOLS: u32 = 56 / if SKIP { SKIP_LOOK } else { LOOK };
+impl Hot {
+    /// Symbols that a refill is enough for.
+    pub(crate) const SYMBOLS: u32 = 56 / LOOK;
 
     /// Tops up to at least 56 bits.
     ///
@@ -79,23 +79,17 @@ impl<const SKIP: bool> Hot<SKIP> {
         unsafe { *self.block.add(usize::from(PLACE[usize::from(self.follow())])) = (entry >> 16) as i16 }
     }
 
-    /// Decodes one symbol, or skips several. Returns the entry if it ends the block, or cannot be dealt with here.
+    /// Decodes one symbol. Returns the entry if it ends the block, or cannot be dealt with here.
     ///
     /// # Safety
     /// The block must have been begun, and at least as many bits be there as a look-up takes.
     #[inline(always)]
     pub(crate) unsafe fn symbol(&mut self) -> Option<u32> {
-        // SAFETY: that many bits index a table of that size; `block` has room if it is used.
+        // SAFETY: that many bits index a table of that size; `block` has room.
         unsafe {
-            let entry = if SKIP {
-                u32::from(*self.table.cast::<u16>().add((self.bits >> (64 - SKIP_LOOK)) as usize))
-            } else {
-                *self.table.add((self.bits >> (64 - LOOK)) as usize)
-            };
+            let entry = *self.table.add((self.bits >> (64 - LOOK)) as usize);
             self.take(entry);
-            if !SKIP {
-                self.put(entry);
-            }
+            self.put(entry);
             if self.turns() { Some(entry) } else { None }
         }
     }

@@ -121,10 +121,10 @@ pub(crate) fn extend(v: i32, size: u32) -> i32 {
     v + (negative & (1 - (1 << size)))
 }
 
-/// Coefficients and magnitude bits of an AC symbol.
-fn split(symbol: u8) -> (u32, u32) {
+/// Coefficients and magnitude bits of an AC symbol; `end` stands for the end of the block.
+pub(crate) fn split(symbol: u8, end: u32) -> (u32, u32) {
     match (u32::from(symbol >> 4), u32::from(symbol & 15)) {
-        (run, 0) if run != 15 => (END, 0),
+        (run, 0) if run != 15 => (end, 0),
         (run, size) => (run + 1, size),
     }
 }
@@ -165,7 +165,7 @@ impl FromSpec for Table {
             if length > LOOK {
                 return;
             }
-            let (coefs, size) = split(symbol);
+            let (coefs, size) = split(symbol, END);
             let first = (code << (LOOK - length)) as usize;
             let here = &mut self.entries[first..first + (1 << (LOOK - length))];
             if length + size > LOOK {
@@ -197,73 +197,94 @@ impl Table {
             },
             _ => (known >> 8, known as u8),
         };
-        let (coefs, size) = split(symbol);
+        let (coefs, size) = split(symbol, END);
         let v = (bits << length >> 1 >> (63 - size)) as i32;
         (length + size) | coefs << 8 | (extend(v, size) as u32) << 16
     }
 }
 
-/// Bits of a look-up in [`Skips`]: half as many bytes an entry as in [`Table`], and more symbols in each.
-pub(crate) const SKIP_LOOK: u32 = 13;
+/// Bits of a look-up in the [`Skips`] of AC codes: more of them than in [`Table`], in entries of half the size.
+pub(crate) const SKIP_LOOK: u32 = 12;
+/// The same for DC codes.
+const SKIP_DC_LOOK: u32 = 8;
 
-/// Coefficients that the symbols of an entry pass at most: what [`END`] adds to them stays a negative i8 in the count of
-/// those that may follow.
-const SKIP_MOST: u16 = 47;
+/// Bits that a look-up passes over at most.
+pub(crate) const SKIP_BITS: u16 = 19;
+/// Where the coefficients are in an entry: above the bits.
+pub(crate) const SKIP_COEFS: u32 = 8;
+/// What stands for the end of a block in an entry of [`Skips`], and for that of a DC: more than a block has coefficients,
+/// twice.
+pub(crate) const SKIP_END: u32 = 128;
+/// The same for a code that the look-up does not finish: more than a block has coefficients.
+const SKIP_MISS: u16 = 64 << SKIP_COEFS;
+/// Coefficients in an entry at most.
+const SKIP_MOST: u16 = 63;
 
-/// For passing over coefficients: an entry is the sum of all whole symbols in the next bits, `bits | coefficients << 8`.
-/// Where there is none, no bits are consumed.
-pub(crate) struct Skips {
-    entries: Box<[u16; 1 << SKIP_LOOK]>,
+/// For passing over codes with their magnitudes, of DC or of AC: an entry is the sum of all symbols whose codes are
+/// within the next bits, up to the end of a block: `bits | coefficients << 8`. The last magnitude may go beyond.
+pub(crate) struct Skips<const DC: bool> {
+    lines: Box<[Line]>,
+    pub codes: Codes,
 }
 
-/// Stands for [`END`] while sums are formed.
-const SKIP_END: u16 = 1 << 15;
+/// Entries that share a line of the cache.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line([u16; 32]);
 
-impl FromSpec for Skips {
-    const BYTES: usize = size_of::<[u16; 1 << SKIP_LOOK]>();
+impl<const DC: bool> Skips<DC> {
+    const LOOK: u32 = if DC { SKIP_DC_LOOK } else { SKIP_LOOK };
+    /// Index of the first entry in the lines: see [`Skips::key`].
+    const FIRST: usize = (SKIP_LOOK - Self::LOOK) as usize / 2;
+    const LINES: usize = (Self::FIRST + (1 << Self::LOOK)).div_ceil(32);
 
-    fn empty() -> Skips {
-        Skips { entries: Box::new([0; 1 << SKIP_LOOK]) }
+    /// A pointer that says where the entries are and how long a look-up is, so that both need but one register: its low
+    /// six bits are the bits of 64 that are not looked up, and the entries begin [`SKIP_LOOK`] bytes after it.
+    pub(crate) fn key(&self) -> *const u8 {
+        self.lines.as_ptr().cast::<u8>().wrapping_sub(Self::LOOK as usize)
+    }
+}
+
+impl<const DC: bool> FromSpec for Skips<DC> {
+    const BYTES: usize = Self::LINES * size_of::<Line>();
+
+    fn empty() -> Skips<DC> {
+        Skips { lines: vec![Line([SKIP_MISS; 32]); Self::LINES].into(), codes: Codes::empty() }
     }
 
     fn build(&mut self, spec: &Spec<'_>) {
-        // The sums for each number of bits up to a look-up's, one after the other; 0 where there is no whole symbol, and
-        // SKIP_END instead of END.
+        self.codes.build(spec);
+        // The sums for each number of bits up to a look-up's, one after the other; 0 where there is no whole code.
         let mut sums = [0; 2 << SKIP_LOOK];
-        for look in 1..=SKIP_LOOK {
+        let shortest = spec.counts.iter().position(|&n| n > 0).unwrap_or(0) as u32 + 1;
+        for look in shortest..=Self::LOOK {
             let (smaller, here) = sums.split_at_mut(1 << look);
             let here = &mut here[..1 << look];
             spec.each(|code, length, symbol| {
-                let (coefs, size) = split(symbol);
-                let Some(left) = look.checked_sub(length + size) else { return };
-                let symbol = match coefs {
-                    END => (length as u16) | SKIP_END,
-                    _ => (length + size) as u16 | (coefs as u16) << 8,
+                let Some(left) = look.checked_sub(length) else { return };
+                let (coefs, size) = if DC { (SKIP_END, u32::from(symbol)) } else { split(symbol, SKIP_END) };
+                let bits = (length + size) as u16;
+                let entry = bits | (coefs << SKIP_COEFS) as u16;
+                let here = &mut here[(code << left) as usize..][..1 << left];
+                let after = left.checked_sub(size).filter(|&after| coefs != SKIP_END && after >= shortest);
+                let Some(after) = after else {
+                    here.fill(if bits <= SKIP_BITS { entry } else { 0 });
+                    return;
                 };
-                let after = &smaller[1 << left..2 << left];
-                let first = (code << (look - length)) as usize;
-                for values in here[first..first + (1 << (look - length))].chunks_exact_mut(1 << left) {
+                let after = &smaller[1 << after..2 << after];
+                for values in here.chunks_exact_mut(after.len()) {
                     for (sum, &after) in values.iter_mut().zip(after) {
-                        let fits = symbol < SKIP_END && (after >> 8 & 127) + (symbol >> 8) <= SKIP_MOST;
-                        *sum = if fits { after + symbol } else { symbol };
+                        let fits = (after & 255) + bits <= SKIP_BITS
+                            && (after >> SKIP_COEFS & 127) + coefs as u16 <= SKIP_MOST;
+                        *sum = if fits { entry + after } else { entry };
                     }
                 }
             });
         }
-        for (entry, &sum) in self.entries.iter_mut().zip(&sums[1 << SKIP_LOOK..]) {
-            *entry = match sum {
-                0 => MISS as u16,
-                _ if sum >= SKIP_END => sum - SKIP_END + ((END as u16) << 8),
-                _ => sum,
-            };
+        let entries = self.lines.iter_mut().flat_map(|line| &mut line.0).skip(Self::FIRST);
+        for (entry, &sum) in entries.zip(&sums[1 << Self::LOOK..2 << Self::LOOK]) {
+            *entry = if sum == 0 { SKIP_MISS } else { sum };
         }
-    }
-}
-
-impl Skips {
-    /// The entries, indexed by the next [`SKIP_LOOK`] bits.
-    pub(crate) fn entries(&self) -> &[u16; 1 << SKIP_LOOK] {
-        &self.entries
     }
 }
 
@@ -324,14 +345,16 @@ impl<T: FromSpec> Recent<T> {
 pub(crate) struct Memory {
     pub dc: Recent<Codes>,
     pub ac: Recent<Table>,
-    pub skips: Recent<Skips>,
+    pub dc_skips: Recent<Skips<true>>,
+    pub ac_skips: Recent<Skips<false>>,
 }
 
 impl Memory {
     /// Bytes that are held at most.
-    pub(crate) const BYTES: usize = Recent::<Codes>::BYTES + Recent::<Table>::BYTES + Recent::<Skips>::BYTES;
+    pub(crate) const BYTES: usize =
+        Recent::<Codes>::BYTES + Recent::<Table>::BYTES + Recent::<Skips<true>>::BYTES + Recent::<Skips<false>>::BYTES;
 
     pub(crate) fn new() -> Memory {
-        Memory { dc: Recent::new(), ac: Recent::new(), skips: Recent::new() }
+        Memory { dc: Recent::new(), ac: Recent::new(), dc_skips: Recent::new(), ac_skips: Recent::new() }
     }
 }

@@ -11,7 +11,9 @@
 //! | `huffman` | code tables, and a memory of them |
 //! | `plain` | entropy-coded data without byte stuffing |
 //! | `entropy`, `stream`, `hot` | the inner loop: one or two segments at a time, known or guessed |
+//! | `skip` | passing over blocks: the loop for which only their places count |
 //! | `sequential` | a scan's MCUs over restart markers, from any known state |
+//! | `pass` | passing over MCUs: where each begins, in three places at once |
 //! | `ahead` | a scan whose only known state is its start: rounds with a guess ahead |
 //! | [`entries`] | entry points: finding them, their bytes, entering by them |
 //! | `coefficients`, `progression` | images of several scans |
@@ -22,8 +24,8 @@
 //! | `decoder` | all of these, in reused memory |
 //! | `relayout`, `symbols`, `codes` | the same coefficients in the best layout |
 //!
-//! `unsafe` is confined to `entropy` and its parts, where the loop's bounds are checked once a block, to `*_avx2` and
-//! `*_avx512`, and to the calls of these.
+//! `unsafe` is confined to `entropy` and its parts, where the loop's bounds are checked once a block, to `skip`, where they
+//! are checked before a number of rounds, to `*_avx2` and `*_avx512`, and to the calls of these.
 
 mod ahead;
 mod codes;
@@ -42,6 +44,7 @@ mod idct_avx2;
 #[cfg(target_arch = "x86_64")]
 mod idct_avx512;
 mod layout;
+mod pass;
 #[cfg(target_arch = "x86_64")]
 mod pixels_avx2;
 mod plain;
@@ -53,6 +56,7 @@ mod reduced_avx2;
 mod relayout;
 mod segments;
 mod sequential;
+mod skip;
 mod standard;
 mod stream;
 mod strips;

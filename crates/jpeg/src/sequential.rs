@@ -6,7 +6,8 @@ use crate::error::{Damage, Error, Result};
 use crate::header::Header;
 use crate::huffman::Memory;
 use crate::plain::Plain;
-use crate::reader::{Reader, Scan};
+use crate::reader::{Reader, Scan, ScanComponent};
+use crate::skip::{SkipLane, SkipLanes};
 
 /// What a scan's MCUs consist of, and where its tables are remembered.
 pub(crate) struct Shape {
@@ -18,13 +19,17 @@ pub(crate) struct Shape {
     pub count: usize,
     /// MCUs between restarts; `u64::MAX` without.
     pub interval: u64,
-    /// DC and AC table of each block of an MCU, and the one for passing over.
-    tables: [(usize, usize, Option<usize>); MAX_LANES],
+    /// Whether decoding from a wrong block of an MCU goes wrong, so that it is noticed.
+    pub phased: bool,
+    /// DC and AC table of each block of an MCU.
+    tables: [(usize, usize); MAX_LANES],
+    /// The same for passing over.
+    skips: [(usize, usize); MAX_LANES],
 }
 
 impl Shape {
     /// The shape of an image's first scan; `None` if there are more.
-    pub(crate) fn new(reader: &Reader<'_>, scan: &Scan, memory: &mut Memory) -> Result<Option<Shape>> {
+    pub(crate) fn new(reader: &Reader<'_>, scan: &Scan) -> Result<Option<Shape>> {
         let components = reader.header.components();
         if !reader.header.one_scan {
             return Ok(None);
@@ -37,32 +42,43 @@ impl Shape {
                 0 => u64::MAX,
                 n => n.into(),
             },
-            tables: [(0, 0, None); MAX_LANES],
+            phased: false,
+            tables: [(0, 0); MAX_LANES],
+            skips: [(0, 0); MAX_LANES],
         };
+        let specs = |part: &ScanComponent| -> Result<_> {
+            Ok((reader.spec(scan, true, part.tables.0)?, reader.spec(scan, false, part.tables.1)?))
+        };
+        let first = specs(&scan.components()[0])?;
         for (i, part) in scan.components().iter().enumerate() {
-            let dc = memory.dc.prepare(&reader.spec(scan, true, part.tables.0)?);
-            let ac = memory.ac.prepare(&reader.spec(scan, false, part.tables.1)?);
+            shape.phased |= specs(part)? != first;
             for _ in 0..components[i].h * components[i].v {
                 shape.blocks[shape.count] = i as u8;
-                shape.tables[shape.count] = (dc, ac, None);
                 shape.count += 1;
             }
         }
+        shape.phased |= shape.count == 1;
         Ok(Some(shape))
     }
 
-    /// Gets ready to pass over blocks of that scan.
-    pub(crate) fn prepare_skips(&mut self, reader: &Reader<'_>, scan: &Scan, memory: &mut Memory) -> Result<()> {
+    /// Gets the tables ready for decoding that scan.
+    pub(crate) fn prepare(&mut self, reader: &Reader<'_>, scan: &Scan, memory: &mut Memory) -> Result<()> {
         for (tables, &component) in self.tables[..self.count].iter_mut().zip(&self.blocks) {
-            let number = scan.components()[usize::from(component)].tables.1;
-            tables.2 = Some(memory.skips.prepare(&reader.spec(scan, false, number)?));
+            let (dc, ac) = scan.components()[usize::from(component)].tables;
+            let dc = memory.dc.prepare(&reader.spec(scan, true, dc)?);
+            *tables = (dc, memory.ac.prepare(&reader.spec(scan, false, ac)?));
         }
         Ok(())
     }
 
-    /// Whether decoding from a wrong block of an MCU goes wrong, so that it is noticed.
-    pub(crate) fn has_phase(&self) -> bool {
-        self.count == 1 || self.tables[..self.count].iter().any(|t| (t.0, t.1) != (self.tables[0].0, self.tables[0].1))
+    /// Gets the tables ready for passing over blocks of that scan.
+    pub(crate) fn prepare_skips(&mut self, reader: &Reader<'_>, scan: &Scan, memory: &mut Memory) -> Result<()> {
+        for (tables, &component) in self.skips[..self.count].iter_mut().zip(&self.blocks) {
+            let (dc, ac) = scan.components()[usize::from(component)].tables;
+            let dc = memory.dc_skips.prepare(&reader.spec(scan, true, dc)?);
+            *tables = (dc, memory.ac_skips.prepare(&reader.spec(scan, false, ac)?));
+        }
+        Ok(())
     }
 
     /// MCUs in a row.
@@ -73,6 +89,11 @@ impl Shape {
     /// Blocks in a row of MCUs.
     pub(crate) fn row_blocks(&self) -> usize {
         self.mcus.0 as usize * self.count
+    }
+
+    /// Blocks in all.
+    pub(crate) fn all_blocks(&self) -> u64 {
+        self.row_blocks() as u64 * u64::from(self.mcus.1)
     }
 
     /// Pieces between restart markers.
@@ -87,11 +108,13 @@ impl Shape {
 
     /// Calls `f` with the tables of the MCU's blocks.
     pub(crate) fn with_tables<R>(&self, memory: &Memory, f: impl FnOnce(&Lanes<'_>) -> R) -> R {
-        let lanes = self.tables.map(|(dc, ac, skips)| Lane {
-            dc: memory.dc.get(dc),
-            ac: memory.ac.get(ac),
-            skips: skips.map(|s| memory.skips.get(s)),
-        });
+        let lanes = self.tables.map(|(dc, ac)| Lane { dc: memory.dc.get(dc), ac: memory.ac.get(ac) });
+        f(&lanes[..self.count])
+    }
+
+    /// Calls `f` with the tables for passing over the MCU's blocks.
+    pub(crate) fn with_skips<R>(&self, memory: &Memory, f: impl FnOnce(&SkipLanes<'_>) -> R) -> R {
+        let lanes = self.skips.map(|(dc, ac)| SkipLane { dc: memory.dc_skips.get(dc), ac: memory.ac_skips.get(ac) });
         f(&lanes[..self.count])
     }
 }
@@ -162,8 +185,8 @@ impl Walk {
         self.left >= mcus
     }
 
-    /// Decodes `mcus` MCUs, with DC still as differences, or passes over them, all but these differences.
-    pub(crate) fn step<const SKIP: bool>(
+    /// Decodes `mcus` MCUs, with DC still as differences.
+    pub(crate) fn step(
         &mut self,
         course: &Course<'_>,
         mcus: u64,
@@ -175,10 +198,9 @@ impl Walk {
             let now = self.unbroken(course, mcus - done)?;
             let block = done as usize * course.shape.count;
             let blocks = now as usize * course.shape.count;
-            let (coefs, last) =
-                if SKIP { (&mut coefs[block..], &mut *last) } else { (&mut coefs[block * 64..], &mut last[block..]) };
+            let (coefs, last) = (&mut coefs[block * 64..], &mut last[block..]);
             let job = Job { cursor: &mut self.cursor, coefs, last, blocks, marks: &mut [] };
-            let result = entropy::decode::<SKIP>(course.fast, course.plain.bytes(), course.lanes, job);
+            let result = entropy::decode(course.fast, course.plain.bytes(), course.lanes, job);
             self.settle(course, now, result)?;
             done += now;
         }
@@ -209,16 +231,22 @@ impl Walk {
             done = (done.0 + now.0, done.1 + now.1);
         }
         let at = (done.0 as usize * count, done.1 as usize * count);
-        a.step::<false>(course, mcus.0 - done.0, &mut coefs.0[at.0 * 64..], &mut last.0[at.0..])?;
-        b.step::<false>(course, mcus.1 - done.1, &mut coefs.1[at.1 * 64..], &mut last.1[at.1..])
+        a.step(course, mcus.0 - done.0, &mut coefs.0[at.0 * 64..], &mut last.0[at.0..])?;
+        b.step(course, mcus.1 - done.1, &mut coefs.1[at.1 * 64..], &mut last.1[at.1..])
     }
 
     /// How many of the next `mcus` MCUs come without a restart marker between them, after any that is due now.
-    fn unbroken(&mut self, course: &Course<'_>, mcus: u64) -> std::result::Result<u64, Fall> {
+    pub(crate) fn unbroken(&mut self, course: &Course<'_>, mcus: u64) -> std::result::Result<u64, Fall> {
         if self.left == 0 {
             self.restart(course)?;
         }
         Ok(mcus.min(self.left))
+    }
+
+    /// Goes on by so many MCUs, which come without a restart between them.
+    pub(crate) fn advance(&mut self, mcus: u64) {
+        self.mcu += mcus;
+        self.left -= mcus;
     }
 
     /// Accounts for decoded MCUs and checks that their data were there.
@@ -232,8 +260,7 @@ impl Walk {
             self.mcu += (block / course.shape.count) as u64;
             return Err(self.fall(damage));
         }
-        self.mcu += mcus;
-        self.left -= mcus;
+        self.advance(mcus);
         match self.cursor.bit() <= course.plain.pieces()[self.piece].end * 8 {
             true => Ok(()),
             false => Err(self.fall(Damage::Ends)),
@@ -279,21 +306,21 @@ impl Walk {
     }
 }
 
-/// Turns the DC differences of the MCUs from number `mcu` on, `unit` coefficients a block, into values, from `predictors`,
-/// which end as those after the last MCU.
-pub(crate) fn predict(shape: &Shape, mcu: u64, predictors: &mut [i16; 3], coefs: &mut [i16], unit: usize) {
+/// Turns the DC differences of the MCUs from number `mcu` on into values, from `predictors`, which end as those after the
+/// last MCU.
+pub(crate) fn predict(shape: &Shape, mcu: u64, predictors: &mut [i16; 3], coefs: &mut [i16]) {
     let blocks = &shape.blocks[..shape.count];
     let mut left = match mcu % shape.interval {
         0 => 0,
         n => shape.interval - n,
     };
-    for mcu in coefs.chunks_exact_mut(unit * shape.count) {
+    for mcu in coefs.chunks_exact_mut(64 * shape.count) {
         if left == 0 {
             *predictors = [0; 3];
             left = shape.interval;
         }
         left -= 1;
-        for (block, &component) in mcu.chunks_exact_mut(unit).zip(blocks) {
+        for (block, &component) in mcu.chunks_exact_mut(64).zip(blocks) {
             let predictor = &mut predictors[usize::from(component)];
             *predictor = predictor.wrapping_add(block[0]);
             block[0] = *predictor;

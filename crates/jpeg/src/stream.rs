@@ -19,8 +19,8 @@ const _: () = assert!(BLOCK_BYTES + 16 < SLACK);
 static NOWHERE: [u32; 1] = [u32::MAX];
 
 /// A segment, or what is taken for one.
-pub(crate) struct Stream<'a, const SKIP: bool> {
-    pub hot: Hot<SKIP>,
+pub(crate) struct Stream<'a> {
+    pub hot: Hot,
     /// First byte of the data.
     start: *const u8,
     /// No block may start beyond this: it might read past the slack.
@@ -48,15 +48,15 @@ pub(crate) struct Stream<'a, const SKIP: bool> {
     damage: Option<Damage>,
 }
 
-impl<'a, const SKIP: bool> Stream<'a, SKIP> {
+impl<'a> Stream<'a> {
     /// The job as pointers; `None` if it has no blocks.
     ///
     /// # Panics
     /// If the buffers are too small for what the job says: that is a mistake of this crate, and what follows trusts it.
     #[inline(always)]
     pub(crate) fn new(bytes: &'a [u8], lanes: &'a Lanes<'a>, job: Job<'a>) -> Option<(Self, &'a mut Cursor)> {
-        let (coefs, last) = if SKIP { (job.blocks, 0) } else { (job.blocks * 64 + 1, job.blocks) };
-        assert!(job.coefs.len() >= coefs && job.last.len() >= last && !lanes.is_empty() && lanes.len() <= MAX_LANES);
+        assert!(job.coefs.len() > job.blocks * 64 && job.last.len() >= job.blocks);
+        assert!(!lanes.is_empty() && lanes.len() <= MAX_LANES);
         assert!(job.marks.is_empty() || job.marks.len() > job.blocks / lanes.len());
         assert!(bytes.len() >= SLACK && job.cursor.byte <= bytes.len());
         if job.blocks == 0 {
@@ -64,11 +64,7 @@ impl<'a, const SKIP: bool> Stream<'a, SKIP> {
         }
         let mut tables = [std::ptr::null(); MAX_LANES];
         for (table, lane) in tables.iter_mut().zip(lanes) {
-            *table = if SKIP {
-                lane.skips.expect("tables for passing over").entries().as_ptr().cast()
-            } else {
-                lane.ac.entries().as_ptr()
-            };
+            *table = lane.ac.entries().as_ptr();
         }
         let input = bytes.as_ptr_range();
         let mark = if job.marks.is_empty() {
@@ -137,7 +133,7 @@ impl<'a, const SKIP: bool> Stream<'a, SKIP> {
 
     /// The next bit's number.
     #[inline(always)]
-    fn bit(&self, hot: &Hot<SKIP>) -> usize {
+    fn bit(&self, hot: &Hot) -> usize {
         (hot.input.addr() - self.start.addr()) * 8 - (hot.state & 63) as usize
     }
 
@@ -146,7 +142,7 @@ impl<'a, const SKIP: bool> Stream<'a, SKIP> {
     /// # Safety
     /// A block must be left.
     #[inline(always)]
-    unsafe fn begin(&mut self, hot: &mut Hot<SKIP>) -> Option<Damage> {
+    unsafe fn begin(&mut self, hot: &mut Hot) -> Option<Damage> {
         if hot.input > self.guard {
             return Some(Damage::Ends);
         }
@@ -158,9 +154,7 @@ impl<'a, const SKIP: bool> Stream<'a, SKIP> {
                 return Some(Damage::Code);
             };
             let size = u32::from(size);
-            if !SKIP {
-                hot.block.write_bytes(0, 64);
-            }
+            hot.block.write_bytes(0, 64);
             *hot.block = extend((hot.bits << length >> 1 >> (63 - size)) as i32, size) as i16;
             hot.take(length + size);
             hot.state = hot.state & 63 | u32::from(ALL) << 8;
@@ -175,10 +169,9 @@ impl<'a, const SKIP: bool> Stream<'a, SKIP> {
     /// # Safety
     /// `hot` must be this stream's, and `entry` come from its [`Hot::symbol`].
     #[inline(always)]
-    pub(crate) unsafe fn turn(&mut self, hot: &mut Hot<SKIP>, mut entry: u32) -> bool {
+    pub(crate) unsafe fn turn(&mut self, hot: &mut Hot, mut entry: u32) -> bool {
         // SAFETY: see the single steps: a block was begun, and `finish` gives runs as a table does.
         unsafe {
-            let (mut last, mut several) = (63, SKIP);
             if entry & 255 == 0 {
                 // Missed: take back what was said of the block.
                 hot.state = hot.state.wrapping_add(entry);
@@ -186,28 +179,18 @@ impl<'a, const SKIP: bool> Stream<'a, SKIP> {
                 if !hot.turns() {
                     return true;
                 }
-                several = false;
             }
-            if !several || self.goes_beyond(hot, entry) {
-                while !hot.turns() {
-                    entry = self.single(hot);
-                }
-                last = match entry >> 8 & 255 {
-                    // The end came where the next coefficient would have been.
-                    END => ALL - hot.follow().wrapping_add(END as u8),
-                    BAD => return self.astray(hot, Damage::Code),
-                    _ if hot.follow() == 255 => 63,
-                    _ => return self.astray(hot, Damage::Block),
-                };
-            }
+            let last = match entry >> 8 & 255 {
+                // The end came where the next coefficient would have been.
+                END => ALL - hot.follow().wrapping_add(END as u8),
+                BAD => return self.astray(hot, Damage::Code),
+                _ if hot.follow() == 255 => 63,
+                _ => return self.astray(hot, Damage::Block),
+            };
             self.left -= 1;
-            if SKIP {
-                hot.block = hot.block.add(1);
-            } else {
-                *self.last = last;
-                self.last = self.last.add(1);
-                hot.block = hot.block.add(64);
-            }
+            *self.last = last;
+            self.last = self.last.add(1);
+            hot.block = hot.block.add(64);
             self.lane += 1;
             if self.lane == self.lanes.len() {
                 self.lane = 0;
@@ -223,34 +206,12 @@ impl<'a, const SKIP: bool> Stream<'a, SKIP> {
         }
     }
 
-    /// Whether several symbols passed over at once led beyond the block. If so, they are taken back, all of them.
-    ///
-    /// # Safety
-    /// `hot` must be this stream's, and `entry` what it took last.
-    #[inline(always)]
-    unsafe fn goes_beyond(&self, hot: &mut Hot<SKIP>, entry: u32) -> bool {
-        let coefs = entry >> 8 & 255;
-        let before = hot.follow().wrapping_add(coefs as u8);
-        let fits = if coefs >= END { coefs - END <= u32::from(before) } else { hot.follow() == 255 };
-        if !fits {
-            let bit = self.bit(hot) - (entry & 255) as usize;
-            // SAFETY: the bit was there before.
-            unsafe {
-                (hot.bits, hot.state, hot.input) = (0, 0, self.start.add(bit / 8));
-                hot.refill();
-            }
-            hot.take((bit % 8) as u32);
-            hot.state = hot.state & 63 | u32::from(before) << 8;
-        }
-        !fits
-    }
-
     /// Decodes one symbol, however long it is.
     ///
     /// # Safety
     /// A block must have been begun.
     #[inline(always)]
-    unsafe fn single(&self, hot: &mut Hot<SKIP>) -> u32 {
+    unsafe fn single(&self, hot: &mut Hot) -> u32 {
         let table = self.lanes[self.lane].ac;
         // SAFETY: BLOCK_BYTES follow the block's start.
         unsafe {
@@ -260,9 +221,7 @@ impl<'a, const SKIP: bool> Stream<'a, SKIP> {
                 entry = table.finish(entry, hot.bits);
             }
             hot.take(entry);
-            if !SKIP {
-                hot.put(entry);
-            }
+            hot.put(entry);
             hot.refill();
             entry
         }
@@ -270,7 +229,7 @@ impl<'a, const SKIP: bool> Stream<'a, SKIP> {
 
     /// An MCU is over: notes where the next one begins, and looks whether the stream is to go on.
     #[inline(always)]
-    unsafe fn note(&mut self, hot: &Hot<SKIP>) {
+    unsafe fn note(&mut self, hot: &Hot) {
         let bit = self.bit(hot);
         let mark = bit.min(u32::MAX as usize - 1) as u32;
         // SAFETY: `new` checked that there is a mark for each MCU and one more, and what is met ends with u32::MAX.
@@ -289,7 +248,7 @@ impl<'a, const SKIP: bool> Stream<'a, SKIP> {
 
     /// The stream is over.
     #[inline(always)]
-    fn stop(&mut self, hot: &Hot<SKIP>) -> bool {
+    fn stop(&mut self, hot: &Hot) -> bool {
         self.hot = *hot;
         self.over = true;
         false
@@ -300,7 +259,7 @@ impl<'a, const SKIP: bool> Stream<'a, SKIP> {
     /// # Safety
     /// As for [`Stream::turn`].
     #[inline(always)]
-    unsafe fn astray(&mut self, hot: &mut Hot<SKIP>, damage: Damage) -> bool {
+    unsafe fn astray(&mut self, hot: &mut Hot, damage: Damage) -> bool {
         self.hot = *hot;
         // SAFETY: the caller's promise.
         let goes_on = unsafe { self.recover(damage) };
@@ -322,10 +281,8 @@ impl<'a, const SKIP: bool> Stream<'a, SKIP> {
             let passed = next - self.done();
             // SAFETY: fewer blocks are passed over than are left, and there is a mark for each MCU.
             unsafe {
-                hot.block = hot.block.add(if SKIP { passed } else { passed * 64 });
-                if !SKIP {
-                    self.last = self.last.add(passed);
-                }
+                hot.block = hot.block.add(passed * 64);
+                self.last = self.last.add(passed);
                 hot.refill();
                 hot.take(1);
                 // What was noted is not to be met: 0 is passed over.
@@ -379,7 +336,7 @@ impl<'a, const SKIP: bool> Stream<'a, SKIP> {
         unsafe {
             loop {
                 hot.refill();
-                for _ in 0..Hot::<SKIP>::SYMBOLS {
+                for _ in 0..Hot::SYMBOLS {
                     if let Some(entry) = hot.symbol()
                         && !self.turn(&mut hot, entry)
                     {
@@ -404,14 +361,14 @@ impl<'a, const SKIP: bool> Stream<'a, SKIP> {
 /// # Safety
 /// Both must have begun.
 #[inline(always)]
-pub(crate) unsafe fn both<const SKIP: bool>(a: &mut Stream<'_, SKIP>, b: &mut Stream<'_, SKIP>) {
+pub(crate) unsafe fn both(a: &mut Stream<'_>, b: &mut Stream<'_>) {
     let (mut hot_a, mut hot_b) = (a.hot, b.hot);
     // SAFETY: SYMBOLS look-ups follow each refill; what missed refills by itself.
     unsafe {
         loop {
             hot_a.refill();
             hot_b.refill();
-            for _ in 0..Hot::<SKIP>::SYMBOLS {
+            for _ in 0..Hot::SYMBOLS {
                 if let Some(entry) = hot_a.symbol()
                     && !a.turn(&mut hot_a, entry)
                 {

@@ -84,7 +84,7 @@ impl Decoder {
                         let (coefs, last) = ((&mut *coefs_a, &mut *coefs_b), (&mut *last_a, &mut *last_b));
                         Walk::step_two(&course, (a, b), (mcus[0], mcus[1]), coefs, last)?;
                     }
-                    [Some(a), None] => a.step::<false>(&course, mcus[0], coefs_a, last_a)?,
+                    [Some(a), None] => a.step(&course, mcus[0], coefs_a, last_a)?,
                     [None, _] => {}
                 }
                 for (walk, half, coefs, last) in
@@ -93,7 +93,7 @@ impl Decoder {
                     let Some(mut walk) = walk else { continue };
                     let rows = row(half.start)..row(half.end);
                     let blocks = rows.len() * shape.row_blocks();
-                    predict(shape, u64::from(rows.start) * across, &mut walk.predictors, &mut coefs[..blocks * 64], 64);
+                    predict(shape, u64::from(rows.start) * across, &mut walk.predictors, &mut coefs[..blocks * 64]);
                     let ends = match start(half.end) {
                         Some(next) => walk.meets(&course, &next),
                         None => !hinted || walk.is_at_end(&course),
@@ -123,26 +123,20 @@ impl Decoder {
         let first = shape.coefs(batch);
         room(&mut self.coefs, first + shape.coefs(across + batch));
         room(&mut self.last, (2 * batch + across) * count);
-        room(&mut self.marks, 2 * batch + 3);
+        let notes = if layout.mcu_rows.start > 0 { self.pace.notes(shape.all_blocks()) } else { 0 };
+        room(&mut self.marks, notes.max(2 * batch + 3));
         self.raster.begin(layout);
         let Decoder { features, pace, guessed, memory, plain, coefs, last, marks, raster, .. } = self;
         let (coefs_a, coefs_b) = coefs.split_at_mut(first);
         let (last_a, last_b) = last.split_at_mut(batch * count);
-        let (marks_a, marks_b) = marks.split_at_mut(batch + 1);
         shape.with_tables(memory, |lanes| {
             let course = Course { shape, plain, lanes, fast: features.bmi2, pace: *pace };
             let mut walk = Walk::at(shape, plain, 0, 0, 0, [0; 3]);
             let top = layout.mcu_rows.start as u64 * across as u64;
-            while walk.mcu < top {
-                let space = Space {
-                    coefs: (&mut *coefs_a, &mut *coefs_b),
-                    last: (&mut *last_a, &mut *last_b),
-                    marks: (&mut *marks_a, &mut *marks_b),
-                    mcus: (batch, batch),
-                };
-                let round = ahead::round::<true>(&course, &mut walk, (batch, top), space)?;
-                *guessed += round.second as u64;
+            if top > 0 {
+                *guessed += shape.with_skips(memory, |lanes| walk.pass(&course, lanes, top, marks, |_, _| {}))?;
             }
+            let (marks_a, marks_b) = marks.split_at_mut(batch + 1);
             let mut push = |coefs: &[i16], last: &[u8], rows: usize| {
                 for row in 0..rows {
                     let strip = Strip { coefs, last, first: row * shape.row_blocks() };
@@ -160,7 +154,7 @@ impl Decoder {
                     marks: (&mut *marks_a, &mut *marks_b),
                     mcus: (batch - kept, batch),
                 };
-                let round = ahead::round::<false>(&course, &mut walk, (batch, end), space)?;
+                let round = ahead::round(&course, &mut walk, (batch, end), space)?;
                 *guessed += round.second as u64;
                 let have = kept + round.first;
                 push(coefs_a, last_a, have / across);

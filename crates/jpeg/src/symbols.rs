@@ -60,7 +60,7 @@ impl Symbols {
     /// What is wrong with the image, and [`Feature::Range`].
     pub(crate) fn read(jpeg: &[u8], decoder: &mut Decoder) -> Result<Symbols> {
         let (reader, scan) = Reader::start(jpeg, decoder.limits())?;
-        let shape = Shape::new(&reader, &scan, &mut decoder.memory)?;
+        let mut shape = Shape::new(&reader, &scan)?;
         let mut symbols = Symbols {
             header: reader.header,
             quant: reader.quant,
@@ -70,8 +70,11 @@ impl Symbols {
             several_scans: shape.is_none(),
             predictors: [0; 3],
         };
-        match shape {
-            Some(shape) => symbols.rows(jpeg, &scan, &shape, decoder)?,
+        match &mut shape {
+            Some(shape) => {
+                shape.prepare(&reader, &scan, &mut decoder.memory)?;
+                symbols.rows(jpeg, &scan, shape, decoder)?;
+            }
             None => symbols.scans(reader, &scan, decoder)?,
         }
         Ok(symbols)
@@ -89,9 +92,9 @@ impl Symbols {
             let mut walk = Walk::at(shape, plain, 0, 0, 0, [0; 3]);
             for row in 0..shape.mcus.1 as usize {
                 let mcu = walk.mcu;
-                let step = walk.step::<false>(&course, shape.mcus.0.into(), coefs, last);
+                let step = walk.step(&course, shape.mcus.0.into(), coefs, last);
                 step.map_err(|fall| fall.error(&header, plain))?;
-                predict(shape, mcu, &mut walk.predictors, &mut coefs[..shape.row_blocks() * 64], 64);
+                predict(shape, mcu, &mut walk.predictors, &mut coefs[..shape.row_blocks() * 64]);
                 let mut blocks = coefs.as_chunks::<64>().0.iter().zip(last.iter());
                 for_each_block(&grids, row, shape.mcus.0 as usize, |component, shown, _| match blocks.next() {
                     Some((block, &last)) => self.block(component, shown.then_some(block), last),

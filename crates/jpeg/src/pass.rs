@@ -1,0 +1,171 @@
+//! Passing over MCUs: where each of them begins, and the DC predictors there. Without restarts, in several places at once:
+//! all but the first one are guessed, and true from where the one before meets it.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use crate::entropy::Cursor;
+use crate::error::Damage;
+use crate::huffman::{Codes, extend};
+use crate::sequential::{Course, Fall, Walk};
+use crate::skip::{self, Keys, SkipLanes, Track};
+
+/// Tracks at once: enough to fill the time in which a look-up waits for the one before.
+pub(crate) const TRACKS: usize = 3;
+
+/// Bits that a track goes on for beyond the start of the next one, before it is asked where they met.
+const MARGIN: usize = 8 << 10;
+
+impl Walk {
+    /// Passes over the MCUs up to number `end`, which the scan must have. Calls `each` with the state before each of them,
+    /// in which the cursor is an earlier one, and its first bit. Returns how many came from guesses.
+    pub(crate) fn pass(
+        &mut self,
+        course: &Course<'_>,
+        lanes: &SkipLanes<'_>,
+        end: u64,
+        notes: &mut [u32],
+        mut each: impl FnMut(&Walk, usize),
+    ) -> Result<u64, Fall> {
+        let Course { shape, plain, .. } = *course;
+        let keys = Keys::new(lanes);
+        let room = notes.len() / TRACKS;
+        let most = skip::blocks(room) / shape.count;
+        let mut guessed = 0;
+        while self.mcu < end {
+            if !self.is_unbroken(1) {
+                self.restart(course)?;
+                self.predictors = [0; 3];
+            }
+            let wanted = self.unbroken(course, end - self.mcu)? as usize;
+            let bit = self.cursor.bit();
+            let left = u64::from(shape.mcus.0) * u64::from(shape.mcus.1) - self.mcu;
+            // A track needs some of its notes beyond the start of the next one.
+            let aim = wanted.min(most * TRACKS * 7 / 8);
+            let span = (plain.bits().saturating_sub(bit) as u64 * aim as u64 / left) as usize;
+            let worth = shape.interval == u64::MAX
+                && shape.phased
+                && plain.bits() < u32::MAX as usize
+                && aim >= course.pace.worth.0
+                && span / 8 >= course.pace.worth.1;
+
+            let mut rooms = notes.chunks_exact_mut(room);
+            let first = wanted.min(most);
+            let mut tracks: [Track<'_>; TRACKS] = std::array::from_fn(|i| {
+                let notes = rooms.next().unwrap_or_default();
+                match i {
+                    0 => Track::new(plain.bytes(), &keys, bit, first * shape.count, notes),
+                    _ => Track::new(plain.bytes(), &keys, bit + span / TRACKS * i, most * shape.count, notes).guess(),
+                }
+            });
+            let met = if worth { together(course, &mut tracks, bit + span) } else { [None; TRACKS - 1] };
+            if met[0].is_none() {
+                tracks[0].until(usize::MAX);
+                skip::run(course.fast, [&mut tracks[0]]);
+            }
+
+            let (mut from, mut left) = (0, wanted);
+            for (i, track) in tracks.iter().enumerate() {
+                let next = met.get(i).copied().flatten();
+                let to = next.map_or((track.known() - 1) / shape.count, |(here, _)| here);
+                let mcus = to.saturating_sub(from).min(left);
+                self.tell(course, lanes, track, from..from + mcus, &mut each)?;
+                left -= mcus;
+                guessed += if i > 0 { mcus as u64 } else { 0 };
+                match next {
+                    Some((_, there)) if left > 0 => from = there,
+                    _ => break,
+                }
+            }
+            if met[0].is_none() && left > wanted - first {
+                self.cursor = Cursor::at(plain.bytes(), tracks[0].bit());
+                return Err(self.fall(tracks[0].damage().unwrap_or(Damage::Ends)));
+            }
+        }
+        Ok(guessed)
+    }
+
+    /// Goes on by these MCUs of a track.
+    fn tell(
+        &mut self,
+        course: &Course<'_>,
+        lanes: &SkipLanes<'_>,
+        track: &Track<'_>,
+        mcus: Range<usize>,
+        each: &mut impl FnMut(&Walk, usize),
+    ) -> Result<(), Fall> {
+        let bytes = course.plain.bytes();
+        let mut components: [(usize, &Codes); 3] = [(0, &lanes[0].dc.codes); 3];
+        for (lane, &component) in lanes.iter().zip(&course.shape.blocks) {
+            let (blocks, codes) = &mut components[usize::from(component)];
+            (*blocks, *codes) = (*blocks + 1, &lane.dc.codes);
+        }
+        let mut block = mcus.start * lanes.len();
+        for _ in mcus {
+            each(self, track.place(block));
+            for (predictor, (blocks, codes)) in self.predictors.iter_mut().zip(components) {
+                for _ in 0..blocks {
+                    let bit = track.place(block);
+                    let head = bytes[bit / 8..].first_chunk().map_or(0, |&b| u64::from_be_bytes(b)) << (bit % 8);
+                    let (length, size) = codes.find(head).unwrap_or((0, 0));
+                    let size = u32::from(size);
+                    let difference = extend((head << length >> 1 >> (63 - size)) as i32, size);
+                    *predictor = predictor.wrapping_add(difference as i16);
+                    block += 1;
+                }
+            }
+            self.advance(1);
+        }
+        self.cursor = Cursor::at(bytes, track.place(block));
+        self.settle(course, 0, Ok(()))
+    }
+}
+
+/// Goes on with all tracks, each until it met the next one, the last one until bit `end`. Returns where they met, in MCUs
+/// of the one and of the other.
+fn together(course: &Course<'_>, tracks: &mut [Track<'_>; TRACKS], end: usize) -> [Option<(usize, usize)>; TRACKS - 1] {
+    let mut next = end;
+    for track in tracks.iter_mut().rev() {
+        track.until(next);
+        next = track.bit() + MARGIN;
+    }
+    let [a, b, c] = tracks;
+    skip::run(course.fast, [a, b, c]);
+    skip::run(course.fast, [a, b]);
+    skip::run(course.fast, [a, c]);
+    skip::run(course.fast, [b, c]);
+    let mut met = [None; TRACKS - 1];
+    let mut rest = &mut tracks[..];
+    let mut from = 0;
+    while let Some((here, others)) = rest.split_first_mut() {
+        skip::run(course.fast, [here]);
+        let Some(there) = others.first_mut() else { break };
+        let found = loop {
+            let found = meeting(here, from, there, course.shape.count);
+            if found.is_some() || here.is_over() || here.bit() >= there.bit() {
+                break found;
+            }
+            here.until(here.bit() + MARGIN);
+            skip::run(course.fast, [here]);
+        };
+        let Some((_, place)) = found else { break };
+        there.confirm();
+        from = place;
+        met[TRACKS - 1 - others.len()] = found;
+        rest = others;
+    }
+    met
+}
+
+/// The first MCU of the one, from number `from` on, that begins where one of the other does, and which.
+fn meeting(a: &Track<'_>, from: usize, b: &Track<'_>, count: usize) -> Option<(usize, usize)> {
+    let place = |track: &Track<'_>, mcu: usize| (mcu * count < track.known()).then(|| track.place(mcu * count));
+    let (mut i, mut j) = (from, 0);
+    loop {
+        match place(a, i)?.cmp(&place(b, j)?) {
+            Ordering::Less => i += 1,
+            Ordering::Equal => return Some((i, j)),
+            Ordering::Greater => j += 1,
+        }
+    }
+}

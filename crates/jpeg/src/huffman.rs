@@ -210,18 +210,28 @@ const SKIP_DC_LOOK: u32 = 8;
 
 /// Bits that a look-up passes over at most.
 pub(crate) const SKIP_BITS: u16 = 19;
-/// Where the coefficients are in an entry: above the bits.
-pub(crate) const SKIP_COEFS: u32 = 8;
-/// What stands for the end of a block in an entry of [`Skips`], and for that of a DC: more than a block has coefficients,
-/// twice.
-pub(crate) const SKIP_END: u32 = 128;
-/// The same for a code that the look-up does not finish: more than a block has coefficients.
+/// In an entry of [`Skips`], the bit that stands for the end of a block, or of a DC.
+pub(crate) const SKIP_END: u16 = 1;
+/// Where the coefficients are in an entry, above that.
+pub(crate) const SKIP_COEFS: u32 = 1;
+/// Where the bits are, above those.
+pub(crate) const SKIP_SHIFT: u32 = 8;
+/// An entry for a code that the look-up does not finish: more coefficients than a block has, and no bits.
 const SKIP_MISS: u16 = 64 << SKIP_COEFS;
-/// Coefficients in an entry at most.
-const SKIP_MOST: u16 = 63;
+/// Coefficients in an entry at most, and what a full block has.
+pub(crate) const SKIP_MOST: u16 = 63;
+
+/// An entry of [`Skips`] for one symbol, whose code has that length. The end of a block counts as a coefficient, so that it
+/// is one too many where a block is full.
+pub(crate) fn skip(dc: bool, length: u32, symbol: u8) -> u16 {
+    let (coefs, size) = if dc { (0, symbol.into()) } else { split(symbol, 0) };
+    let end = if coefs == 0 { SKIP_END } else { 0 };
+    ((length + size) as u16) << SKIP_SHIFT | (coefs.max(1) as u16) << SKIP_COEFS | end
+}
 
 /// For passing over codes with their magnitudes, of DC or of AC: an entry is the sum of all symbols whose codes are
-/// within the next bits, up to the end of a block: `bits | coefficients << 8`. The last magnitude may go beyond.
+/// within the next bits, up to the end of a block: `end | coefficients << 1 | bits << 8`. The last magnitude may go
+/// beyond.
 pub(crate) struct Skips<const DC: bool> {
     lines: Box<[Line]>,
     pub codes: Codes,
@@ -262,20 +272,20 @@ impl<const DC: bool> FromSpec for Skips<DC> {
             let here = &mut here[..1 << look];
             spec.each(|code, length, symbol| {
                 let Some(left) = look.checked_sub(length) else { return };
-                let (coefs, size) = if DC { (SKIP_END, u32::from(symbol)) } else { split(symbol, SKIP_END) };
-                let bits = (length + size) as u16;
-                let entry = bits | (coefs << SKIP_COEFS) as u16;
+                let entry = skip(DC, length, symbol);
+                let bits = entry >> SKIP_SHIFT;
                 let here = &mut here[(code << left) as usize..][..1 << left];
-                let after = left.checked_sub(size).filter(|&after| coefs != SKIP_END && after >= shortest);
+                let after = look.checked_sub(bits.into()).filter(|&after| entry & SKIP_END == 0 && after >= shortest);
                 let Some(after) = after else {
                     here.fill(if bits <= SKIP_BITS { entry } else { 0 });
                     return;
                 };
                 let after = &smaller[1 << after..2 << after];
+                let coefs = |entry| (entry & 255) >> SKIP_COEFS;
                 for values in here.chunks_exact_mut(after.len()) {
                     for (sum, &after) in values.iter_mut().zip(after) {
-                        let fits = (after & 255) + bits <= SKIP_BITS
-                            && (after >> SKIP_COEFS & 127) + coefs as u16 <= SKIP_MOST;
+                        let fits =
+                            (after >> SKIP_SHIFT) + bits <= SKIP_BITS && coefs(after) + coefs(entry) <= SKIP_MOST;
                         *sum = if fits { entry + after } else { entry };
                     }
                 }

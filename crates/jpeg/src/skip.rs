@@ -9,21 +9,14 @@ use std::hint::select_unpredictable;
 
 use crate::entropy::MAX_LANES;
 use crate::error::Damage;
-use crate::huffman::{SKIP_BITS, SKIP_COEFS, SKIP_END, SKIP_LOOK, Skips, split};
+use crate::huffman::{SKIP_BITS, SKIP_COEFS, SKIP_END, SKIP_LOOK, SKIP_MOST, SKIP_SHIFT, Skips, skip};
 use crate::plain::SLACK;
 
 /// Look-ups that a refill is enough for: at least 57 bits.
 const LOOKUPS: usize = 57 / SKIP_BITS as usize;
-const _: () = assert!(LOOKUPS == 3, "as many as `run_here` makes");
+const _: () = assert!(LOOKUPS == 3, "as many as `go` makes");
 /// Bits that they pass over at most.
 const ROUND: usize = LOOKUPS * SKIP_BITS as usize;
-
-/// The bit of an entry that says that it ends a block, or a DC.
-const LAST: u32 = SKIP_COEFS + SKIP_END.ilog2();
-
-/// What [`Hot::coefs`] begins with, so that in a full block it is [`FULL`].
-const FIRST: u32 = 1;
-const FULL: u32 = 64;
 
 /// Keys laid out one after the other.
 const RING: usize = 192;
@@ -58,6 +51,11 @@ impl<'a> Keys<'a> {
         }
         Keys { keys, lanes }
     }
+
+    /// Turns of an MCU: a DC and an AC for each block.
+    fn turns(&self) -> usize {
+        2 * self.lanes.len()
+    }
 }
 
 /// Notes that a track needs for so many blocks: where each of them begins and where its DC ends, and where the one after
@@ -71,34 +69,85 @@ pub(crate) const fn blocks(notes: usize) -> usize {
     notes.saturating_sub(1 + LOOKUPS) / 2
 }
 
-/// What each look-up changes: to be kept in registers.
-#[derive(Clone, Copy)]
+/// Where the coefficients are in [`Hot::state`].
+const COEFS: u32 = 64 - SKIP_SHIFT + SKIP_COEFS;
+const _: () = assert!(COEFS == 57, "more than a block has are its highest bit");
+
+/// A track while look-ups follow each other: to be kept in registers.
 struct Hot {
     /// The next bits.
     bits: u64,
-    /// The next bit's number, from the track's start.
-    at: usize,
-    /// Coefficients of the block so far, and [`FIRST`]; with [`SKIP_END`] at its end.
-    coefs: u32,
+    /// See [`Track::state`].
+    state: u64,
     /// Says which table comes next.
     key: *const u8,
-    /// Notes that are kept: one for the start, and one for each end of a DC or a block.
+    /// See [`Track::turns`].
     turns: usize,
     /// Where the keys would begin if `turns` had never been 0: the next one is that of number `turns`.
     keys: *const *const u8,
-    /// For each turn, the bit at which it begins: a block or, every second one, a block's AC.
     notes: *mut u32,
+    /// The byte from which bits are counted.
+    data: *const u8,
+}
+
+impl Hot {
+    /// Gets at least 57 bits.
+    ///
+    /// # Safety
+    /// The track must be before its end by [`Track::rounds`].
+    #[inline(always)]
+    unsafe fn refill(&mut self) {
+        let bit = self.state as u32;
+        // SAFETY: what stops a track keeps AHEAD bytes before the end of the data.
+        let bytes = unsafe { self.data.add(bit as usize / 8).cast::<[u8; 8]>().read() };
+        self.bits = u64::from_be_bytes(bytes) << (bit % 8);
+    }
+
+    /// One look-up; [`LOOKUPS`] of them can follow a refill. What it added, if that is more than a block has.
+    ///
+    /// # Safety
+    /// The track must be before its end by [`Track::rounds`].
+    #[inline(always)]
+    unsafe fn step(&mut self) -> Option<u64> {
+        let index = (self.bits >> (self.key.addr() & 63)) as usize;
+        // SAFETY: `key` is that of a table with an entry for each value of so many bits.
+        let entry = unsafe { u64::from(*self.key.wrapping_add(SKIP_LOOK as usize).cast::<u16>().add(index)) };
+        // Bits are lowest in it.
+        let sum = entry.rotate_right(SKIP_SHIFT);
+        self.bits <<= sum & 63;
+        self.state = self.state.wrapping_add(sum);
+        if self.state >> 63 != 0 {
+            return Some(sum);
+        }
+        // SAFETY: there are notes and keys for all look-ups that may follow each other.
+        let next = unsafe {
+            *self.notes.add(self.turns) = self.state as u32;
+            *self.keys.wrapping_add(self.turns)
+        };
+        let ends = entry & u64::from(SKIP_END) != 0;
+        self.key = select_unpredictable(ends, next, self.key);
+        self.state = select_unpredictable(ends, u64::from(self.state as u32), self.state);
+        self.turns += usize::from(ends);
+        None
+    }
 }
 
 /// A run of blocks that is passed over, or what is taken for one.
 pub(crate) struct Track<'a> {
-    hot: Hot,
     keys: &'a Keys<'a>,
     bytes: &'a [u8],
     /// The byte from which bits are counted.
     start: usize,
     /// Where to stop, soon after, from there.
     stop: usize,
+    /// The sum of all entries ([`skip`]), rotated: the next bit's number is lowest, and the coefficients that were passed of
+    /// its block are highest.
+    state: u64,
+    /// Blocks and DCs that were begun.
+    turns: usize,
+    /// The turn for which the keys begin.
+    first: usize,
+    /// For each turn, the bit at which it begins: a block's DC or, every second one, its AC.
     notes: &'a mut [u32],
     /// Notes that are enough.
     enough: usize,
@@ -120,18 +169,10 @@ impl<'a> Track<'a> {
     ) -> Track<'a> {
         assert!(bytes.len() >= SLACK && bit / 8 <= bytes.len() - AHEAD);
         assert!(notes.len() >= self::notes(blocks) && blocks < u32::MAX as usize >> 12);
-        let hot = Hot {
-            bits: 0,
-            at: 0,
-            coefs: 0,
-            key: std::ptr::null(),
-            turns: 0,
-            keys: std::ptr::null(),
-            notes: notes.as_mut_ptr(),
-        };
         let (start, enough) = (bit / 8, 2 * blocks + 1);
+        let (guess, over, damage) = (false, false, None);
         let mut track =
-            Track { hot, keys, bytes, start, stop: 0, notes, enough, guess: false, over: false, damage: None };
+            Track { keys, bytes, start, stop: 0, state: 0, turns: 0, first: 0, notes, enough, guess, over, damage };
         track.begin(bit % 8);
         track
     }
@@ -154,12 +195,12 @@ impl<'a> Track<'a> {
 
     /// The next bit's number.
     pub(crate) fn bit(&self) -> usize {
-        self.start * 8 + self.hot.at
+        self.start * 8 + self.at()
     }
 
     /// Blocks whose first bits are known.
     pub(crate) fn known(&self) -> usize {
-        self.hot.turns.div_ceil(2)
+        self.turns.div_ceil(2)
     }
 
     /// First bit of a block, which must be known.
@@ -170,7 +211,7 @@ impl<'a> Track<'a> {
 
     /// Whether all blocks are passed over that there was room for.
     pub(crate) fn is_full(&self) -> bool {
-        self.hot.turns >= self.enough
+        self.turns >= self.enough
     }
 
     /// Whether the track cannot go on.
@@ -183,119 +224,92 @@ impl<'a> Track<'a> {
         self.damage
     }
 
-    /// Goes on with the first block of an MCU at bit `at` from the start.
-    fn begin(&mut self, at: usize) {
-        let keys = self.keys.keys.as_ptr();
-        self.hot =
-            Hot { bits: 0, at, coefs: FIRST, key: self.keys.keys[0], turns: 1, keys, notes: self.notes.as_mut_ptr() };
-        self.notes[0] = at as u32;
-        self.hot.bits = self.head();
+    /// The next bit's number, from the start.
+    fn at(&self) -> usize {
+        self.state as u32 as usize
     }
 
-    /// The next bits, at least 57 of them.
-    fn head(&self) -> u64 {
-        let bytes = self.bytes[self.start + self.hot.at / 8..].first_chunk();
-        bytes.map_or(0, |&b| u64::from_be_bytes(b)) << (self.hot.at % 8)
+    /// Goes on with the first block of an MCU at bit `at` from the start.
+    fn begin(&mut self, at: usize) {
+        (self.state, self.turns, self.first) = (at as u64, 0, 0);
+        self.turn();
+    }
+
+    /// Goes on with the next turn.
+    fn turn(&mut self) {
+        self.state = self.at() as u64;
+        self.notes[self.turns] = self.state as u32;
+        self.turns += 1;
     }
 
     /// Rounds of look-ups that can go on without a look at where they are.
     #[inline(always)]
-    fn rounds(&self, hot: &mut Hot) -> usize {
-        let first = hot.turns - hot.turns % (2 * self.keys.lanes.len());
-        hot.keys = self.keys.keys.as_ptr().wrapping_sub(first);
-        let notes = self.enough.saturating_sub(hot.turns).min(first + RING - LOOKUPS - hot.turns);
-        self.stop.saturating_sub(hot.at).div_ceil(ROUND).min(notes.div_ceil(LOOKUPS))
-    }
-
-    /// Gets at least 57 bits.
-    ///
-    /// # Safety
-    /// The track must be before its end by [`Track::rounds`].
-    #[inline(always)]
-    unsafe fn refill(&self, hot: &mut Hot) {
-        // SAFETY: what stops a track keeps AHEAD bytes before the end of the data.
-        let bytes = unsafe { self.bytes.as_ptr().add(self.start + hot.at / 8).cast::<[u8; 8]>().read() };
-        hot.bits = u64::from_be_bytes(bytes) << (hot.at % 8);
-    }
-
-    /// One look-up; the next [`LOOKUPS`] can do without a refill. False if the track is over.
-    ///
-    /// # Safety
-    /// As many rounds as [`Track::rounds`] says may follow it, or as `rounds` says then.
-    #[inline(always)]
-    unsafe fn step(&mut self, hot: &mut Hot, rounds: &mut usize) -> bool {
-        let index = (hot.bits >> (hot.key.addr() & 63)) as usize;
-        // SAFETY: `key` is one of a table with an entry for each value of so many bits.
-        let mut entry = unsafe { u32::from(*hot.key.wrapping_add(SKIP_LOOK as usize).cast::<u16>().add(index)) };
-        hot.bits <<= entry & 63;
-        hot.at += (entry & 255) as usize;
-        hot.coefs += entry >> SKIP_COEFS;
-        if hot.coefs & FULL != 0 {
-            if hot.coefs != FULL {
-                self.hot = *hot;
-                let goes_on = self.single(entry);
-                *hot = self.hot;
-                *rounds = 0;
-                if !goes_on {
-                    return false;
-                }
-            }
-            entry = u32::from(hot.coefs >= FULL) << LAST;
+    fn rounds(&mut self) -> usize {
+        if self.over {
+            return 0;
         }
-        // SAFETY: a round adds LOOKUPS notes at most, and `rounds` is so that there is room for them, and as many keys.
-        let next = unsafe {
-            *hot.notes.add(hot.turns) = hot.at as u32;
-            *hot.keys.wrapping_add(hot.turns)
-        };
-        let last = entry >> LAST;
-        hot.key = select_unpredictable(last != 0, next, hot.key);
-        // In these, `last` is FIRST.
-        hot.coefs = select_unpredictable(last != 0, last, hot.coefs);
-        hot.turns += last as usize;
-        true
+        if self.turns - self.first > RING / 2 {
+            self.first = (self.turns - 1) / self.keys.turns() * self.keys.turns();
+        }
+        let data = self.stop.saturating_sub(self.at()).div_ceil(ROUND);
+        let notes = self.enough.saturating_sub(self.turns).div_ceil(LOOKUPS);
+        data.min(notes).min((RING - (self.turns - self.first)) / LOOKUPS)
     }
 
-    /// Takes back a look-up and passes over one symbol; over all to the end of the block, if it was the end that was missed.
-    /// False if the track is over.
+    #[inline(always)]
+    fn hot(&mut self) -> Hot {
+        Hot {
+            bits: 0,
+            state: self.state,
+            key: self.keys.keys[self.turns - 1 - self.first],
+            turns: self.turns,
+            keys: self.keys.keys.as_ptr().wrapping_sub(self.first),
+            notes: self.notes.as_mut_ptr(),
+            data: self.bytes[self.start..].as_ptr(),
+        }
+    }
+
+    /// Takes back a look-up that led beyond the block. Passes over one symbol if that was missed, and over all to the end of
+    /// the block if that was missed.
     #[cold]
     #[inline(never)]
-    fn single(&mut self, entry: u32) -> bool {
-        let (bits, turn) = (entry & 255, self.hot.turns - 1);
-        self.hot.at -= bits as usize;
-        self.hot.coefs -= entry >> SKIP_COEFS;
-        let (lane, dc) = (&self.keys.lanes[turn / 2 % self.keys.lanes.len()], turn % 2 == 0);
+    fn single(&mut self, sum: u64) {
+        self.state = self.state.wrapping_sub(sum);
+        let missed = sum as u8 == 0;
+        let (lane, dc) = (&self.keys.lanes[(self.turns - 1) % self.keys.turns() / 2], self.turns % 2 == 1);
         let codes = if dc { &lane.dc.codes } else { &lane.ac.codes };
-        loop {
-            if self.start + self.hot.at / 8 > self.bytes.len() - AHEAD {
+        while self.state >> COEFS != SKIP_MOST.into() {
+            let byte = self.start + self.at() / 8;
+            let Some(&bytes) = self.bytes[byte..].first_chunk().filter(|_| byte <= self.bytes.len() - AHEAD) else {
                 return self.astray(Damage::Ends);
-            }
-            let Some((length, symbol)) = codes.find(self.head()) else {
+            };
+            let Some((length, symbol)) = codes.find(u64::from_be_bytes(bytes) << (self.at() % 8)) else {
                 return self.astray(Damage::Code);
             };
-            let (coefs, size) = if dc { (SKIP_END, symbol.into()) } else { split(symbol, SKIP_END) };
-            self.hot.at += (length + size) as usize;
-            self.hot.coefs += coefs;
-            if self.hot.coefs & FULL != 0 && self.hot.coefs != FULL {
+            let entry = skip(dc, length, symbol);
+            self.state = self.state.wrapping_add(u64::from(entry).rotate_right(SKIP_SHIFT));
+            if self.state >> 63 != 0 {
                 return self.astray(Damage::Block);
             }
-            if bits == 0 || self.hot.coefs >= FULL {
-                self.hot.bits = self.head();
-                return true;
+            if entry & SKIP_END != 0 {
+                break;
+            }
+            if missed {
+                return;
             }
         }
+        self.turn();
     }
 
-    /// Codes led astray: damage, or a wrong guess of where an MCU begins. False if the track is over.
-    fn astray(&mut self, damage: Damage) -> bool {
+    /// Codes led astray: damage, or a wrong guess of where an MCU begins.
+    fn astray(&mut self, damage: Damage) {
         // What follows the data leads astray too.
         let data = self.bit() + 64 < (self.bytes.len() - SLACK) * 8;
         if self.guess && data {
-            self.begin(self.hot.at + 1);
-            return true;
+            return self.begin(self.at() + 1);
         }
         self.damage = Some(damage).filter(|_| !self.guess);
         self.over = true;
-        false
     }
 }
 
@@ -318,33 +332,40 @@ fn run_bmi2<const N: usize>(tracks: [&mut Track<'_>; N]) {
 
 #[inline(always)]
 fn run_here<const N: usize>(mut tracks: [&mut Track<'_>; N]) {
-    if tracks.iter().any(|track| track.over) {
-        return;
-    }
-    let mut hot: [Hot; N] = std::array::from_fn(|i| tracks[i].hot);
-    'all: loop {
-        let mut rounds = usize::MAX;
-        for i in 0..N {
-            rounds = rounds.min(tracks[i].rounds(&mut hot[i]));
-        }
+    loop {
+        let rounds = tracks.iter_mut().map(|track| track.rounds()).min().unwrap_or(0);
         if rounds == 0 {
             break;
         }
-        while rounds > 0 {
-            rounds -= 1;
-            // SAFETY: so many rounds may follow; after anything unusual, `step` makes this the last one.
-            unsafe {
-                for i in 0..N {
-                    tracks[i].refill(&mut hot[i]);
-                }
-                let mut all = || (0..N).all(|i| tracks[i].step(&mut hot[i], &mut rounds));
-                if !(all() && all() && all()) {
-                    break 'all;
-                }
-            }
+        // SAFETY: so many can follow.
+        if let Some((i, sum)) = unsafe { go(&mut tracks, rounds) } {
+            tracks[i].single(sum);
         }
     }
-    for i in 0..N {
-        tracks[i].hot = hot[i];
+}
+
+/// Goes on with all tracks by so many rounds. Stops where a look-up led beyond its block: tells in which track, and what it
+/// added.
+///
+/// # Safety
+/// All tracks must be before their ends by so many [`Track::rounds`].
+#[inline(always)]
+unsafe fn go<const N: usize>(tracks: &mut [&mut Track<'_>; N], rounds: usize) -> Option<(usize, u64)> {
+    let mut hot: [Hot; N] = std::array::from_fn(|i| tracks[i].hot());
+    let mut beyond = None;
+    for _ in 0..rounds {
+        // SAFETY: the caller's promise; LOOKUPS look-ups follow each refill.
+        unsafe {
+            hot.iter_mut().for_each(|hot| hot.refill());
+            let mut all = || (0..N).find_map(|i| hot[i].step().map(|sum| (i, sum)));
+            beyond = all().or_else(&mut all).or_else(&mut all);
+        }
+        if beyond.is_some() {
+            break;
+        }
     }
+    for (track, hot) in tracks.iter_mut().zip(hot) {
+        (track.state, track.turns) = (hot.state, hot.turns);
+    }
+    beyond
 }

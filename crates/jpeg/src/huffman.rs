@@ -207,6 +207,8 @@ impl Table {
 pub(crate) const SKIP_LOOK: u32 = 12;
 /// The same for DC codes.
 const SKIP_DC_LOOK: u32 = 8;
+const _: () =
+    assert!((SKIP_LOOK - SKIP_DC_LOOK).is_multiple_of(2), "`Skips::key` counts in bytes, and entries have two");
 
 /// Bits that a look-up passes over at most.
 pub(crate) const SKIP_BITS: u16 = 19;

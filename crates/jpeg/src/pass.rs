@@ -39,15 +39,15 @@ impl Walk {
             }
             let wanted = self.unbroken(course, end - self.mcu)? as usize;
             let bit = self.cursor.bit();
-            let left = u64::from(shape.mcus.0) * u64::from(shape.mcus.1) - self.mcu;
+            let rest = u64::from(shape.mcus.0) * u64::from(shape.mcus.1) - self.mcu;
             // A track needs some of its notes beyond the start of the next one.
             let aim = wanted.min(most * TRACKS * 7 / 8);
-            let span = (plain.bits().saturating_sub(bit) as u64 * aim as u64 / left) as usize;
+            let span = (plain.bits().saturating_sub(bit) as u64 * aim as u64 / rest) as usize;
             let worth = shape.interval == u64::MAX
                 && shape.phased
                 && plain.bits() < u32::MAX as usize
                 && aim >= course.pace.worth.0
-                && span / 8 >= course.pace.worth.1;
+                && span / 8 >= course.pace.worth.1.max(1);
 
             let mut rooms = notes.chunks_exact_mut(room);
             let first = wanted.min(most);
@@ -59,33 +59,35 @@ impl Walk {
                 }
             });
             let met = if worth { together(course, &mut tracks, bit + span) } else { [None; TRACKS - 1] };
-            if met[0].is_none() {
+            let alone = met[0].is_none();
+            if alone {
                 tracks[0].until(usize::MAX);
                 skip::run(course.fast, [&mut tracks[0]]);
             }
 
-            let (mut from, mut left) = (0, wanted);
+            let (mut from, mut told) = (0, 0);
             for (i, track) in tracks.iter().enumerate() {
                 let next = met.get(i).copied().flatten();
                 let to = next.map_or((track.known() - 1) / shape.count, |(here, _)| here);
-                let mcus = to.saturating_sub(from).min(left);
+                let mcus = to.saturating_sub(from).min(wanted - told);
                 self.tell(course, lanes, track, from..from + mcus, &mut each)?;
-                left -= mcus;
+                told += mcus;
                 guessed += if i > 0 { mcus as u64 } else { 0 };
                 match next {
-                    Some((_, there)) if left > 0 => from = there,
+                    Some((_, there)) if told < wanted => from = there,
                     _ => break,
                 }
             }
-            if met[0].is_none() && left > wanted - first {
+            if alone && told < first {
                 self.cursor = Cursor::at(plain.bytes(), tracks[0].bit());
                 return Err(self.fall(tracks[0].damage().unwrap_or(Damage::Ends)));
             }
+            debug_assert!(told > 0, "a guess starts after the place that is known, so that they meet after an MCU");
         }
         Ok(guessed)
     }
 
-    /// Goes on by these MCUs of a track.
+    /// Goes on by these MCUs of a track, as far as there are data.
     fn tell(
         &mut self,
         course: &Course<'_>,
@@ -100,8 +102,13 @@ impl Walk {
             let (blocks, codes) = &mut components[usize::from(component)];
             (*blocks, *codes) = (*blocks + 1, &lane.dc.codes);
         }
+        let end = course.plain.pieces()[self.piece].end * 8;
         let mut block = mcus.start * lanes.len();
         for _ in mcus {
+            if track.place(block) > end {
+                // `settle` says so.
+                break;
+            }
             each(self, track.place(block));
             for (predictor, (blocks, codes)) in self.predictors.iter_mut().zip(components) {
                 for _ in 0..blocks {

@@ -123,6 +123,7 @@ impl Shape {
 pub(crate) struct Course<'a> {
     pub shape: &'a Shape,
     pub plain: &'a Plain,
+    /// The tables for decoding; none where blocks are only passed over.
     pub lanes: &'a Lanes<'a>,
     /// Whether the processor has BMI2.
     pub fast: bool,

@@ -188,9 +188,14 @@ impl<'a> Track<'a> {
         self.guess = false;
     }
 
-    /// Makes the track stop soon after bit `bit`, at the end of the data at the latest.
+    /// Makes the track stop soon after bit `bit`, or towards the end of the slack, which it takes for data.
     pub(crate) fn until(&mut self, bit: usize) {
-        self.stop = bit.min((self.bytes.len() - AHEAD) * 8).saturating_sub(self.start * 8);
+        self.stop = bit.min(self.end()).saturating_sub(self.start * 8);
+    }
+
+    /// The bit from which on there are no look-ups.
+    fn end(&self) -> usize {
+        (self.bytes.len() - AHEAD) * 8
     }
 
     /// The next bit's number.
@@ -198,7 +203,7 @@ impl<'a> Track<'a> {
         self.start * 8 + self.at()
     }
 
-    /// Blocks whose first bits are known.
+    /// Blocks whose first bits are known; they may be beyond the data.
     pub(crate) fn known(&self) -> usize {
         self.turns.div_ceil(2)
     }
@@ -210,13 +215,13 @@ impl<'a> Track<'a> {
     }
 
     /// Whether all blocks are passed over that there was room for.
-    pub(crate) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.turns >= self.enough
     }
 
     /// Whether the track cannot go on.
     pub(crate) fn is_over(&self) -> bool {
-        self.over || self.is_full()
+        self.over || self.is_full() || self.bit() >= self.end()
     }
 
     /// What ended the track, if it was no guess.

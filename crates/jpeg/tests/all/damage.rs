@@ -6,12 +6,36 @@ use crate::corpora::{crc32, shared};
 use crate::decoding::{decode, whole};
 use crate::images::{files, images};
 use crate::mutate;
-use shardtool_jpeg::{Decoder, Limits, Scale, relayout};
+use shardtool_jpeg::{Decoder, Header, Limits, Rect, Request, Scale, entries, relayout};
 
 #[test]
 fn damaged_images_decode_alike_by_every_way_and_never_panic() {
     let tally = mutate::run(&images(), 1, 20_000);
     assert!(tally.decoded > 1000 && tally.refused > 1000 && tally.hinted > 1000 && tally.guessed > 1000, "{tally:?}");
+}
+
+/// Of an image that ends too early there are no entry points, and no part that is below its end; wherever it ends, and
+/// whatever was guessed beyond that.
+#[test]
+fn images_cut_short_are_refused_by_every_way() {
+    let mut seen = 0;
+    for (name, jpeg) in images() {
+        let header = Header::parse(&jpeg, &Limits::default()).unwrap();
+        let scan = jpeg.windows(2).rposition(|w| w == [0xff, 0xda]).unwrap() + 14;
+        for mut decoder in [Decoder::new(), Decoder::new().with_simd(false), Decoder::new().with_eager_guesses()] {
+            for end in (scan..jpeg.len() - 8).step_by(1 + jpeg.len() / 400) {
+                let cut = &jpeg[..end];
+                let all = decode(&mut decoder, cut, None, &whole(Scale::Full));
+                let found = entries::find(cut, 1, &mut decoder, &mut Vec::new());
+                assert_eq!(found.is_ok(), all.is_ok() || !header.one_scan, "{name}, the first {end} bytes");
+                let last = Rect { x: 0, y: header.height - 1, width: 1, height: 1 };
+                let last = decode(&mut decoder, cut, None, &Request { rect: Some(last), scale: Scale::Full });
+                assert_eq!(last.is_ok(), all.is_ok(), "{name}, the first {end} bytes");
+                seen += usize::from(all.is_err());
+            }
+        }
+    }
+    assert!(seen > 5000, "{seen}");
 }
 
 #[test]

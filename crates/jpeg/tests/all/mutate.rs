@@ -1,6 +1,9 @@
 //! Damaged images, made from good ones: every way of decoding one must agree with every other, and none may panic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use shardtool_jpeg::{Decoder, Error, Header, Limits, Rect, Request, Scale, entries, relayout};
 
@@ -72,21 +75,25 @@ fn execute(image: &[u8], hints: &[u8], state: &mut u64, decoders: &mut [Decoder;
         assert_eq!(all.is_ok(), guessed.is_ok(), "guesses decide over damage");
         assert!(all.is_err() || all == guessed, "guesses change pixels");
     }
+    let step = 1 + (random(state) % 8) as u32;
+    let (mut payload, mut again) = (Vec::new(), Vec::new());
+    let found = entries::find(&jpeg, step, fast, &mut payload);
+    // Of an image of several scans there is nothing to find, damaged or not.
+    assert_eq!(found.is_ok(), all.is_ok() || !header.one_scan, "passing over decides over damage: {found:?}");
+    let guessed = entries::find(&jpeg, step, eager, &mut again);
+    assert!(found.is_ok() == guessed.is_ok() && again == payload, "guesses change entry points: {guessed:?}");
+    let area: Rect = rect(size, state);
+    let request = Request { rect: Some(area), scale };
+    let cut = decode(fast, &jpeg, None, &request);
+    let guessed = decode(eager, &jpeg, None, &request);
+    assert_eq!(cut.is_ok(), guessed.is_ok(), "guesses decide over damage above a rectangle");
+    assert!(cut.is_err() || cut == guessed, "guesses change pixels of a rectangle");
     match &all {
         Ok(pixels) => {
             tally.decoded += 1;
-            let rect: Rect = rect(size, state);
-            let mut payload = Vec::new();
-            let step = 1 + (random(state) % 8) as u32;
-            let found = entries::find(&jpeg, step, fast, &mut payload);
-            assert!(found.is_ok(), "an image that decodes has its entry points searched: {found:?}");
-            let mut again = Vec::new();
-            let found = entries::find(&jpeg, step, eager, &mut again);
-            assert!(found.is_ok() && again == payload, "guesses change entry points: {found:?}");
-            let guessed = decode(eager, &jpeg, None, &Request { rect: Some(rect), scale }).unwrap();
-            assert!(guessed == part(pixels, size.0, rect), "guesses change pixels of a rectangle");
-            let cut = decode(fast, &jpeg, Some(&payload), &Request { rect: Some(rect), scale }).unwrap();
-            assert!(cut == part(pixels, size.0, rect), "entry points change pixels");
+            assert!(cut.is_ok_and(|cut| cut == part(pixels, size.0, area)), "a rectangle is no part of the image");
+            let cut = decode(fast, &jpeg, Some(&payload), &request).unwrap();
+            assert!(cut == part(pixels, size.0, area), "entry points change pixels");
             if random(state).is_multiple_of(8) {
                 match relayout(&jpeg, fast) {
                     Ok(again) => {
@@ -111,6 +118,27 @@ fn execute(image: &[u8], hints: &[u8], state: &mut u64, decoders: &mut [Decoder;
     }
 }
 
+/// Ends the program where one execution takes longer than a minute: nothing else would tell which one never ends.
+fn watch(running: &Arc<AtomicU64>) {
+    let running = Arc::downgrade(running);
+    std::thread::spawn(move || {
+        let mut last = None;
+        while let Some(now) = running.upgrade().map(|running| running.load(Ordering::Relaxed)) {
+            if last == Some(now) {
+                eprintln!("execution {now} does not end: repeat it with --seed {now} --executions 1");
+                std::process::abort();
+            }
+            last = Some(now);
+            for _ in 0..60 {
+                std::thread::sleep(Duration::from_secs(1));
+                if running.strong_count() == 0 {
+                    return;
+                }
+            }
+        }
+    });
+}
+
 /// Damages `images` in turn, `executions` times from `seed`. A failure names the execution's seed, with which it can be
 /// repeated alone.
 pub(crate) fn run(images: &[(String, Vec<u8>)], seed: u64, executions: u64) -> Tally {
@@ -126,7 +154,10 @@ pub(crate) fn run(images: &[(String, Vec<u8>)], seed: u64, executions: u64) -> T
             payload
         })
         .collect();
+    let running = Arc::new(AtomicU64::new(seed));
+    watch(&running);
     for i in seed..seed + executions {
+        running.store(i, Ordering::Relaxed);
         let mut state = i.wrapping_mul(0x2545_f491_4f6c_dd1d);
         let which = (random(&mut state) % images.len() as u64) as usize;
         let (name, jpeg) = &images[which];

@@ -269,7 +269,15 @@ impl<const DC: bool> FromSpec for Skips<DC> {
         // The sums for each number of bits up to a look-up's, one after the other; 0 where there is no whole code.
         let mut sums = [0; 2 << SKIP_LOOK];
         let shortest = spec.counts.iter().position(|&n| n > 0).unwrap_or(0) as u32 + 1;
-        for look in shortest..=Self::LOOK {
+        // The most bits that are left after a symbol other than the end.
+        let mut left = 0;
+        spec.each(|_, length, symbol| {
+            let entry = skip(DC, length, symbol);
+            if entry & SKIP_END == 0 {
+                left = left.max(Self::LOOK.saturating_sub((entry >> SKIP_SHIFT).into()));
+            }
+        });
+        for look in (shortest..=left).chain([Self::LOOK]) {
             let (smaller, here) = sums.split_at_mut(1 << look);
             let here = &mut here[..1 << look];
             spec.each(|code, length, symbol| {
@@ -293,9 +301,12 @@ impl<const DC: bool> FromSpec for Skips<DC> {
                 }
             });
         }
-        let entries = self.lines.iter_mut().flat_map(|line| &mut line.0).skip(Self::FIRST);
-        for (entry, &sum) in entries.zip(&sums[1 << Self::LOOK..2 << Self::LOOK]) {
-            *entry = if sum == 0 { SKIP_MISS } else { sum };
+        let entries = &mut sums[1 << Self::LOOK..2 << Self::LOOK];
+        entries.iter_mut().filter(|entry| **entry == 0).for_each(|entry| *entry = SKIP_MISS);
+        let (first, others) = entries.split_at(32 - Self::FIRST);
+        self.lines[0].0[Self::FIRST..].copy_from_slice(first);
+        for (line, entries) in self.lines[1..].iter_mut().zip(others.chunks(32)) {
+            line.0[..entries.len()].copy_from_slice(entries);
         }
     }
 }

@@ -274,6 +274,13 @@ impl<'a> Track<'a> {
         }
     }
 
+    /// Whether there are data, notes and keys for another round: what [`Track::rounds`] promises.
+    fn has_room(&self, hot: &Hot) -> bool {
+        self.start + hot.state as u32 as usize / 8 + 8 <= self.bytes.len()
+            && hot.turns + LOOKUPS <= self.notes.len()
+            && hot.turns - self.first + LOOKUPS <= RING
+    }
+
     /// Takes back a look-up that led beyond the block. Passes over one symbol if that was missed, and over all to the end of
     /// the block if that was missed.
     #[cold]
@@ -359,6 +366,7 @@ unsafe fn go<const N: usize>(tracks: &mut [&mut Track<'_>; N], rounds: usize) ->
     let mut hot: [Hot; N] = std::array::from_fn(|i| tracks[i].hot());
     let mut beyond = None;
     for _ in 0..rounds {
+        debug_assert!(tracks.iter().zip(&hot).all(|(track, hot)| track.has_room(hot)));
         // SAFETY: the caller's promise; LOOKUPS look-ups follow each refill.
         unsafe {
             hot.iter_mut().for_each(|hot| hot.refill());

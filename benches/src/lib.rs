@@ -15,12 +15,20 @@ pub struct Candidate<'a> {
     pub name: &'a str,
     /// One run; returns the number of units done.
     pub run: Box<dyn FnMut() -> f64 + 'a>,
+    /// What is to be done after a run, while no clock goes.
+    pub after: Box<dyn FnMut() + 'a>,
 }
 
 impl<'a> Candidate<'a> {
     /// A candidate from its name and one run of its work.
     pub fn new(name: &'a str, run: impl FnMut() -> f64 + 'a) -> Self {
-        Candidate { name, run: Box::new(run) }
+        Candidate { name, run: Box::new(run), after: Box::new(|| {}) }
+    }
+
+    /// The same, with something to be done after each run.
+    #[must_use]
+    pub fn after(self, after: impl FnMut() + 'a) -> Self {
+        Candidate { after: Box::new(after), ..self }
     }
 }
 
@@ -54,6 +62,7 @@ pub fn compare_cpu(rounds: usize, candidates: &mut [Candidate<'_>]) -> Vec<Rate>
 fn compare_by(clock: impl Fn() -> f64, rounds: usize, candidates: &mut [Candidate<'_>]) -> Vec<Rate> {
     for c in candidates.iter_mut() {
         (c.run)();
+        (c.after)();
     }
     let mut rates = vec![Vec::with_capacity(rounds); candidates.len()];
     for _ in 0..rounds {
@@ -61,6 +70,7 @@ fn compare_by(clock: impl Fn() -> f64, rounds: usize, candidates: &mut [Candidat
             let start = clock();
             let units = (c.run)();
             r.push(units / (clock() - start));
+            (c.after)();
         }
     }
     let first = rates[0].clone();

@@ -5,7 +5,7 @@
 //! anew and waits until its bytes are durable.
 
 use shardtool_benches::{Candidate, compare, print};
-use shardtool_cli::entry_points;
+use shardtool_decode::entry_points;
 use shardtool_format::index;
 use shardtool_pack::{EntryPoints, Options, Shards, pack, plan};
 use shardtool_read::Dataset;

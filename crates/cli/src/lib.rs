@@ -46,7 +46,6 @@ mod verify;
 #[doc = include_str!("../../../docs/rust.md")]
 mod guide {}
 
-pub use entries::entry_points;
 pub use progress::{Images, Progress};
 pub use size::parse as parse_size;
 

@@ -89,7 +89,7 @@ fn write(splits: &[Split], out: &Path, how: &How) -> anyhow::Result<Status> {
         shards: how.shards.map_or(Shards::Size(how.shard_size), Shards::Count),
         seed: (!how.no_shuffle).then_some(how.seed),
         jobs: how.jobs.or(std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN),
-        entry_points: (!how.no_jpeg_entries).then_some(crate::entry_points),
+        entry_points: (!how.no_jpeg_entries).then_some(shardtool_decode::entry_points),
     };
     let progress = Images::new("written");
     let written = reshard(splits, out, &options, &progress);

@@ -107,17 +107,6 @@ impl Jpeg {
     }
 }
 
-/// Whether these are the entry points of a JPEG: those that looking for them again finds, byte for byte. `verify` asks this
-/// of an index. Empty entry points say nothing that could be wrong.
-pub fn check_entries(image: &[u8], entries: &[u8]) -> bool {
-    let Some(step) = entries.first() else { return true };
-    let mut found = vec![];
-    let looked = (1..=8).contains(step).then(|| {
-        jpeg::entries::find(image, u32::from(*step), &mut jpeg::Decoder::new().with_limits(unlimited()), &mut found)
-    });
-    matches!(looked, Some(Ok(()))) && found == entries
-}
-
 /// The decoder's own limits do not bind: [`Limits::check`] does, which names the option to raise.
 pub(crate) fn unlimited() -> jpeg::Limits {
     jpeg::Limits::default().with_pixels(u64::MAX)

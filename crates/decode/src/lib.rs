@@ -16,6 +16,7 @@
 //! | `window` | what was decoded of an image, at which size and by which way |
 //! | `decode` | bytes of any format to RGB, all of it or what a geometry needs |
 //! | `jpeg` | the one place where JPEG bytes become pixels |
+//! | `entries` | JPEG entry points of an index: found, and checked |
 //! | `library` | all other formats, and rare JPEGs, through the `image` crate |
 //! | `raw` | pixels stored as they are, or as one zstd frame |
 //! | `resize` | pixels of one size from pixels of another |
@@ -37,6 +38,7 @@ mod bilinear_avx2;
 mod complete;
 mod decode;
 mod encode;
+mod entries;
 mod error;
 mod format;
 mod geometry;
@@ -61,10 +63,10 @@ pub use apply::{Scratch, apply};
 pub use complete::check_complete;
 pub use decode::{DecodeOptions, Decoder, decode, decode_into};
 pub use encode::encode_jpeg;
+pub use entries::{check_entries, entry_points};
 pub use error::{Error, LimitKind, TransformFault};
 pub use format::{Format, sniff};
 pub use geometry::{Geometry, Rect};
-pub use jpeg::check_entries;
 pub use labels::Labels;
 pub use limits::Limits;
 pub use memory::{scratch_bound, scratch_bytes};

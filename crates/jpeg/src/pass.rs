@@ -47,6 +47,7 @@ impl Walk {
                 && shape.phased
                 && plain.bits() < u32::MAX as usize
                 && aim >= course.pace.worth.0
+                // At least a byte: every guess starts after what is known.
                 && span / 8 >= course.pace.worth.1.max(1);
 
             let mut rooms = notes.chunks_exact_mut(room);
@@ -82,7 +83,7 @@ impl Walk {
                 self.cursor = Cursor::at(plain.bytes(), tracks[0].bit());
                 return Err(self.fall(tracks[0].damage().unwrap_or(Damage::Ends)));
             }
-            debug_assert!(told > 0, "a guess starts after the place that is known, so that they meet after an MCU");
+            debug_assert!(told > 0, "tracks meet after an MCU of the first one");
         }
         Ok(guessed)
     }

@@ -11,6 +11,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent.parent / "python"))
+import shardtool_order as ordering  # noqa: E402
 import shardtool_reader as reader  # noqa: E402
 
 
@@ -72,19 +73,19 @@ def order():
     for question in sys.stdin:
         kind, *words = question.split()
         if kind == "key":
-            key = reader.derive_key(words[0], *map(int, words[1:]))
-            draws = [reader.draw(key, i) for i in range(4)]
-            print(f"{key:016x}", *(f"{w:016x} {w >> 11} {reader.scale(w, 1000)}" for w in draws))
+            key = ordering.derive_key(words[0], *map(int, words[1:]))
+            draws = [ordering.draw(key, i) for i in range(4)]
+            print(f"{key:016x}", *(f"{w:016x} {w >> 11} {ordering.scale(w, 1000)}" for w in draws))
         elif kind == "augment":
             seed, epoch, place = map(int, words)
-            draws = reader.draws(seed, epoch, place)
+            draws = ordering.draws(seed, epoch, place)
             print(*(f"{next(draws):016x}" for _ in range(4)))
         elif kind == "permutation":
-            permutation = reader.Permutation(int(words[0]), int(words[1], 16))
+            permutation = ordering.Permutation(int(words[0]), int(words[1], 16))
             print(*(permutation(int(x)) for x in words[2:]))
         else:
             n, seed, epoch, run, window = map(int, words[:5])
-            places = reader.Order(kind, n, seed, epoch, run, window)
+            places = ordering.Order(kind, n, seed, epoch, run, window)
             print(*(places[int(q)] for q in words[5:]))
 
 

@@ -6,6 +6,14 @@ use crate::pass;
 use crate::sequential::{Course, Fall, Walk, predict};
 use crate::skip;
 
+impl Course<'_> {
+    /// Whether to guess in the next so many MCUs, which have about `span` bits.
+    pub(crate) fn is_worth_a_guess(&self, mcus: usize, span: usize) -> bool {
+        let (least, bytes) = self.pace.worth;
+        self.shape.phased && self.plain.bits() < u32::MAX as usize && mcus >= least && span / 8 >= bytes
+    }
+}
+
 /// How much is decoded before it becomes pixels, and when to guess.
 #[derive(Clone, Copy)]
 pub(crate) struct Pace {
@@ -13,8 +21,8 @@ pub(crate) struct Pace {
     pub coefs: usize,
     /// Blocks of each track in a round of passing over them.
     blocks: usize,
-    /// MCUs, and bytes of data, in a round that is worth a guess.
-    pub worth: (usize, usize),
+    /// MCUs, and bytes of data, in a round that is worth a guess; at least one each, so that it starts after what is known.
+    worth: (usize, usize),
 }
 
 impl Pace {
@@ -22,7 +30,7 @@ impl Pace {
     /// met, is little; a guess where there is something to gain.
     pub(crate) const BEST: Pace = Pace { coefs: 384 << 10, blocks: 1 << 13, worth: (64, 1 << 10) };
     /// As many rounds and guesses as there can be, for tests: small images see all that large ones do.
-    pub(crate) const EAGER: Pace = Pace { coefs: 0, blocks: 170, worth: (2, 0) };
+    pub(crate) const EAGER: Pace = Pace { coefs: 0, blocks: 170, worth: (2, 1) };
 
     /// Notes for passing over MCUs of an image of so many blocks.
     pub(crate) fn notes(&self, blocks: u64) -> usize {
@@ -79,8 +87,7 @@ pub(crate) fn round(
             blocks: done.first * count,
             marks: &mut marks.0[..=done.first],
         };
-        let worth = aim.min(wanted) >= course.pace.worth.0 && span / 8 >= course.pace.worth.1;
-        if worth && shape.phased && plain.bits() < u32::MAX as usize {
+        if course.is_worth_a_guess(aim.min(wanted), span) {
             let mut cursor = Cursor::at(plain.bytes(), (bit + span / 2) / 8 * 8);
             let noted = &mut marks.1[..mcus.1 + 2];
             noted.fill(u32::MAX);

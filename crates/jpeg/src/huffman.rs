@@ -122,7 +122,7 @@ pub(crate) fn extend(v: i32, size: u32) -> i32 {
 }
 
 /// Coefficients and magnitude bits of an AC symbol; `end` stands for the end of the block.
-pub(crate) fn split(symbol: u8, end: u32) -> (u32, u32) {
+fn split(symbol: u8, end: u32) -> (u32, u32) {
     match (u32::from(symbol >> 4), u32::from(symbol & 15)) {
         (run, 0) if run != 15 => (end, 0),
         (run, size) => (run + 1, size),

@@ -43,12 +43,7 @@ impl Walk {
             // A track needs some of its notes beyond the start of the next one.
             let aim = wanted.min(most * TRACKS * 7 / 8);
             let span = (plain.bits().saturating_sub(bit) as u64 * aim as u64 / rest) as usize;
-            let worth = shape.interval == u64::MAX
-                && shape.phased
-                && plain.bits() < u32::MAX as usize
-                && aim >= course.pace.worth.0
-                // At least a byte: every guess starts after what is known.
-                && span / 8 >= course.pace.worth.1.max(1);
+            let worth = shape.interval == u64::MAX && course.is_worth_a_guess(aim, span);
 
             let mut rooms = notes.chunks_exact_mut(room);
             let first = wanted.min(most);

@@ -261,6 +261,7 @@ impl<'a> Track<'a> {
         data.min(notes).min((RING - (self.turns - self.first)) / LOOKUPS)
     }
 
+    /// The track's state, to go on from.
     #[inline(always)]
     fn hot(&mut self) -> Hot {
         Hot {
@@ -281,8 +282,8 @@ impl<'a> Track<'a> {
             && hot.turns - self.first + LOOKUPS <= RING
     }
 
-    /// Takes back a look-up that led beyond the block. Passes over one symbol if that was missed, and over all to the end of
-    /// the block if that was missed.
+    /// Takes back a look-up that led beyond the block, and goes on symbol by symbol: over the one whose code was too long for
+    /// the look-up, or to the end of the block, where it saw more than that.
     #[cold]
     #[inline(never)]
     fn single(&mut self, sum: u64) {

@@ -114,18 +114,22 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
         peak_anonymous: peak,
         peak_resident: memory("VmHWM:"),
     };
-    let uploaded = end.device().map(|device| (device, uploaded(&end) - up));
+    let uploaded = uploaded(&end) - up;
+    let uploads = match end {
+        End::Host(_) => None,
+        End::Device(device) => Some(device.finish(uploaded, seconds)),
+    };
     let mut out = std::io::stdout().lock();
     if arguments.json {
         let mut document = document(&measured, &stats);
-        if let Some((device, bytes)) = uploaded {
-            document["device"] = device.document(bytes, seconds);
+        if let Some(uploads) = uploads {
+            document["device"] = uploads.document();
         }
         writeln!(out, "{document:#}")?;
     } else {
         print(&measured, &stats, &mut out)?;
-        if let Some((device, bytes)) = uploaded {
-            device.print(bytes, seconds, &mut out)?;
+        if let Some(uploads) = uploads {
+            uploads.print(&mut out)?;
         }
         if arguments.prometheus {
             write!(out, "{}", stats.to_prometheus())?;

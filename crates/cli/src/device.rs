@@ -3,7 +3,7 @@
 use crate::text;
 use anyhow::anyhow;
 use serde_json::json;
-use shardtool_cuda::{Config, Device, DeviceBatch, Dtype, ImageLoader, Layout, Memory, Output, Probe};
+use shardtool_cuda::{Config, Device, DeviceBatch, Dtype, ImageLoader, Layout, Output, Probe};
 use shardtool_load::Stats;
 use std::io::Write;
 
@@ -75,15 +75,26 @@ pub(crate) struct OnDevice {
     last: Option<DeviceBatch>,
     /// Bytes of pixels that have arrived.
     bytes: u64,
-    most: Memory,
+    /// The most bytes that were pinned whenever a batch arrived.
+    pinned: u64,
+}
+
+/// What a benchmark tells of a device at its end.
+pub(crate) struct Uploads {
+    ordinal: usize,
+    output: Output,
+    bytes: u64,
+    seconds: f64,
+    most_device: u64,
+    most_pinned: u64,
 }
 
 impl OnDevice {
     fn new(device: &Device, config: Config, load: &shardtool_load::Config) -> anyhow::Result<Self> {
         let output = config.output;
         let loader = ImageLoader::new(device, config, load)?;
-        let most = loader.memory();
-        Ok(OnDevice { loader, output, last: None, bytes: 0, most })
+        let pinned = loader.memory().pinned;
+        Ok(OnDevice { loader, output, last: None, bytes: 0, pinned })
     }
 
     /// What its host's side did.
@@ -94,9 +105,7 @@ impl OnDevice {
     /// Rows with a sample of the next batch; `None` at an epoch's end, when all batches have arrived.
     pub(crate) fn next(&mut self) -> anyhow::Result<Option<u64>> {
         let batch = self.loader.next_batch()?;
-        let memory = self.loader.memory();
-        self.most.device = self.most.device.max(memory.device);
-        self.most.pinned = self.most.pinned.max(memory.pinned);
+        self.pinned = self.pinned.max(self.loader.memory().pinned);
         let Some(batch) = batch else {
             if let Some(last) = self.last.take() {
                 last.synchronize()?;
@@ -114,28 +123,37 @@ impl OnDevice {
         self.bytes
     }
 
-    /// What was uploaded in so many seconds, for a person.
-    pub(crate) fn print(&self, bytes: u64, seconds: f64, out: &mut impl Write) -> anyhow::Result<()> {
+    /// Ends uploading, which ran ahead, of which `bytes` were measured in so many seconds.
+    pub(crate) fn finish(self, bytes: u64, seconds: f64) -> Uploads {
+        let (ordinal, output, most_pinned) = (self.loader.ordinal(), self.output, self.pinned);
+        drop(self.last);
+        Uploads { ordinal, output, bytes, seconds, most_device: self.loader.finish(), most_pinned }
+    }
+}
+
+impl Uploads {
+    /// For a person.
+    pub(crate) fn print(&self, out: &mut impl Write) -> anyhow::Result<()> {
         let (dtype, layout) = (self.output.dtype().name(), format!("{:?}", self.output.layout()).to_uppercase());
         writeln!(
             out,
             "cuda:{} as {dtype} {layout}: {} of pixels uploaded, {:.0} MB/s; at most {} on the device, {} pinned",
-            self.loader.ordinal(),
-            text::bytes(bytes),
-            bytes as f64 / seconds / 1e6,
-            text::bytes(self.most.device),
-            text::bytes(self.most.pinned)
+            self.ordinal,
+            text::bytes(self.bytes),
+            self.bytes as f64 / self.seconds / 1e6,
+            text::bytes(self.most_device),
+            text::bytes(self.most_pinned)
         )?;
         Ok(())
     }
 
     /// The same as JSON.
-    pub(crate) fn document(&self, bytes: u64, seconds: f64) -> serde_json::Value {
+    pub(crate) fn document(&self) -> serde_json::Value {
         json!({
-            "device": format!("cuda:{}", self.loader.ordinal()), "dtype": self.output.dtype().name(),
-            "layout": format!("{:?}", self.output.layout()).to_uppercase(), "uploaded_bytes": bytes,
-            "uploaded_bytes_per_s": bytes as f64 / seconds, "most_device_bytes": self.most.device,
-            "most_pinned_bytes": self.most.pinned,
+            "device": format!("cuda:{}", self.ordinal), "dtype": self.output.dtype().name(),
+            "layout": format!("{:?}", self.output.layout()).to_uppercase(), "uploaded_bytes": self.bytes,
+            "uploaded_bytes_per_s": self.bytes as f64 / self.seconds, "most_device_bytes": self.most_device,
+            "most_pinned_bytes": self.most_pinned,
         })
     }
 }

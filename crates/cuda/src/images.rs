@@ -142,6 +142,11 @@ impl ImageLoader {
         self.inner.memory()
     }
 
+    /// Ends the uploads that run ahead of the caller, and tells the most bytes that were held on the device at once.
+    pub fn finish(self) -> u64 {
+        self.inner.finish()
+    }
+
     /// Batches that are uploaded ahead, and batches that the caller holds.
     pub fn batches(&self) -> (usize, usize) {
         self.inner.batches()

@@ -4,12 +4,11 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::exchange::{Delivery, Empty, Exchange};
 use crate::feed::Feed;
-use crate::memory::{Account, PinnedAlloc};
+use crate::memory::{Account, Held, PinnedAlloc};
 use crate::ring::Ring;
 use crate::slot::SlotExchange;
 use shardtool_order::ResumeState;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 /// Batches on a device. A thread of its own takes batches from the feed, uploads and normalises them ahead of the caller,
@@ -18,7 +17,7 @@ pub struct DeviceLoader<F: Feed> {
     exchange: Arc<SlotExchange>,
     config: Config,
     pinned: PinnedAlloc,
-    device_bytes: Arc<AtomicU64>,
+    device_bytes: Arc<Held>,
     uploads: Uploads<F>,
     delivered: Option<ResumeState>,
 }
@@ -126,7 +125,13 @@ impl<F: Feed> DeviceLoader<F> {
 
     /// Bytes held now.
     pub fn memory(&self) -> Memory {
-        Memory { device: self.device_bytes.load(Ordering::Relaxed), pinned: self.pinned.bytes() }
+        Memory { device: self.device_bytes.now(), pinned: self.pinned.bytes() }
+    }
+
+    /// Ends the uploads that run ahead of the caller, and tells the most bytes that were held on the device at once.
+    pub fn finish(mut self) -> u64 {
+        self.halt();
+        self.device_bytes.most()
     }
 
     /// Batches that are uploaded ahead, and batches that the caller holds.

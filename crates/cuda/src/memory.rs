@@ -150,13 +150,31 @@ impl Drop for DeviceBuffer {
 pub(crate) struct Account {
     device: Device,
     limit: Option<u64>,
-    held: Arc<AtomicU64>,
+    held: Arc<Held>,
+}
+
+/// Bytes of an account, to watch from elsewhere.
+#[derive(Default)]
+pub(crate) struct Held {
+    now: AtomicU64,
+    most: AtomicU64,
+}
+
+impl Held {
+    pub(crate) fn now(&self) -> u64 {
+        self.now.load(Ordering::Relaxed)
+    }
+
+    /// The most that were held at once so far.
+    pub(crate) fn most(&self) -> u64 {
+        self.most.load(Ordering::Relaxed)
+    }
 }
 
 /// Counts its bytes while it lives.
 pub(crate) struct Counted {
     bytes: u64,
-    held: Arc<AtomicU64>,
+    held: Arc<Held>,
 }
 
 impl Account {
@@ -165,7 +183,7 @@ impl Account {
     }
 
     /// Bytes that are held, to watch from elsewhere.
-    pub(crate) fn held(&self) -> Arc<AtomicU64> {
+    pub(crate) fn held(&self) -> Arc<Held> {
         self.held.clone()
     }
 
@@ -175,14 +193,15 @@ impl Account {
     /// # Errors
     /// [`Error::DeviceMemory`] when they are not to be had; errors of the driver.
     pub(crate) fn take<T>(&self, needed: u64, make: impl FnOnce() -> Result<Option<T>>) -> Result<(T, Counted)> {
-        let held = self.held.load(Ordering::Relaxed);
+        let held = self.held.now();
         let (free, _) = self.device.memory()?;
         let fits = needed <= free && self.limit.is_none_or(|limit| held + needed <= limit);
         let made = if fits { make()? } else { None };
         let Some(made) = made else {
             return Err(Error::DeviceMemory(crate::error::Shortage { needed, free, held, limit: self.limit }));
         };
-        self.held.fetch_add(needed, Ordering::Relaxed);
+        let now = self.held.now.fetch_add(needed, Ordering::Relaxed) + needed;
+        self.held.most.fetch_max(now, Ordering::Relaxed);
         Ok((made, Counted { bytes: needed, held: self.held.clone() }))
     }
 }
@@ -195,6 +214,6 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.held.now.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }

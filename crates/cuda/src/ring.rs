@@ -210,7 +210,7 @@ impl<B: HostBatch> Ring<B> {
     pub(crate) fn rest(&mut self) {
         let Some(retain) = self.config.retain_bytes else { return };
         let held = self.account.held();
-        let above = || held.load(std::sync::atomic::Ordering::Relaxed) > retain;
+        let above = || held.now() > retain;
         let stage_bytes: u64 = self.stages.iter().map(|stage| stage.counted.bytes()).sum();
         if stage_bytes > retain {
             self.wait();

@@ -111,18 +111,19 @@ impl BadList {
         BadList { allowed, found: Mutex::default() }
     }
 
-    /// Adds a sample; errs where it is one too many.
-    pub(crate) fn add(&self, sample: BadSample) -> Result<Arc<BadSample>> {
+    /// Adds a sample, and returns whether it is the first one; errs where it is one too many.
+    pub(crate) fn add(&self, sample: BadSample) -> Result<(Arc<BadSample>, bool)> {
         let sample = Arc::new(sample);
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        if found.ids.insert(sample.id) {
-            found.samples.push(sample.clone());
-            let count = found.samples.len() as u64;
-            if count > self.allowed {
-                return Err(Error::TooManyBad { found: count, allowed: self.allowed, last: sample });
-            }
+        if !found.ids.insert(sample.id) {
+            return Ok((sample, false));
         }
-        Ok(sample)
+        found.samples.push(sample.clone());
+        let count = found.samples.len() as u64;
+        if count > self.allowed {
+            return Err(Error::TooManyBad { found: count, allowed: self.allowed, last: sample });
+        }
+        Ok((sample, count == 1))
     }
 
     pub(crate) fn count(&self) -> u64 {

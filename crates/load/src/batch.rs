@@ -12,8 +12,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// A batch of N rows. Its memory goes back to the loader when it is dropped; it may be held as long as the caller likes,
-/// outlives the loader, and may be read from any thread, but counts against the memory budget.
+/// A batch of N rows. Its memory goes back to the loader when it is dropped. It may be held as long as the consumer likes,
+/// outlives the loader, and may be read from any thread, but counts against a given memory budget.
 pub struct Batch(pub(crate) Arc<Slot>);
 
 /// The rows of a batch as they are gathered once all are done.
@@ -50,20 +50,24 @@ pub(crate) struct Memory {
     masks: Option<Rows>,
     outs: Box<[Mutex<RowOut>]>,
     plan: Vec<Row>,
+    /// Allocated beyond the budget, for a consumer that keeps batches: freed when it returns.
+    pub(crate) extra: bool,
     _live: Live,
 }
 
 impl Memory {
     /// Memory for `n` rows; images and masks where the batch has any.
-    pub(crate) fn new(n: usize, columns: &[Column], images: Option<Rows>, masks: Option<Rows>) -> Self {
-        let bytes = images.iter().chain(&masks).map(|rows| rows.buffer().len() as u64).sum();
+    pub(crate) fn new(n: usize, columns: &[Column], images: Option<Rows>, masks: Option<Rows>, extra: bool) -> Self {
+        let bytes: u64 = images.iter().chain(&masks).map(|rows| rows.buffer().len() as u64).sum();
         let out = || RowOut { id: -1, valid: false, cells: columns.iter().map(Column::cell).collect(), record: None };
         Memory {
             images,
             masks,
             outs: (0..n).map(|_| Mutex::new(out())).collect(),
             plan: Vec::with_capacity(n),
-            _live: Live::new(bytes),
+            extra,
+            // Extra batches count as the consumer's memory, not as part of a budget.
+            _live: Live::new(if extra { 0 } else { bytes }),
         }
     }
 }

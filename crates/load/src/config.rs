@@ -6,6 +6,7 @@ use shardtool_decode::{Custom, Limits, Pipeline};
 use shardtool_order::{Order, Policy, Remainder, Replica, Source};
 use shardtool_read::Split;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,8 +41,8 @@ pub struct Config {
     pub on_bad: Option<OnBad>,
     /// Bad samples, each counted once, beyond which the run ends; `None` is one in a hundred, at least 16.
     pub max_bad: Option<u64>,
-    /// Bytes for batches, those that the caller holds included, and decode scratch; `None` is the default rule (see
-    /// [`Arithmetic`](crate::Arithmetic)).
+    /// Bytes for batches, those that the consumer holds included, and decode scratch. A given budget is kept exactly;
+    /// `None` is the default rule (see [`Arithmetic`](crate::Arithmetic)), which grows for a consumer that keeps batches.
     pub memory_budget: Option<u64>,
     /// Worker threads, at least 1; `None` is the processors this process may use ÷ `local_world`, fewer while the caller
     /// is slower than they are.
@@ -56,10 +57,13 @@ pub struct Config {
     pub page_cache: PageCache,
     /// Epochs after which [`Loader::next_batch`](crate::Loader::next_batch) gives nothing more; `None` never ends.
     pub epochs: Option<u64>,
-    /// How long `next_batch` waits when the caller holds every batch, before it errs.
+    /// How long `next_batch` waits when the consumer holds every batch that there may be, before it errs.
     pub starve_after: Duration,
-    /// Where the memory of images comes from.
+    /// Where the memory of images comes from. Batches beyond the plan (see `memory_budget`) are [`HostAlloc`]'s.
     pub alloc: Arc<dyn BatchAlloc>,
+    /// The folder below which `/proc` and `/sys` are read for memory limits; tests put their own there.
+    #[doc(hidden)]
+    pub system_root: PathBuf,
 }
 
 /// What happens to the pages of records in the system's page cache. They are not the process's memory, and the system gives
@@ -169,6 +173,7 @@ impl Config {
             epochs: None,
             starve_after: Duration::from_secs(10),
             alloc: Arc::new(HostAlloc),
+            system_root: PathBuf::from("/"),
         }
     }
 

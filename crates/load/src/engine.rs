@@ -1,10 +1,11 @@
 //! What workers and callers share: which batch is next, which is being built, which is ready.
 
-use crate::bad::BadList;
+use crate::bad::{BadList, BadSample};
 use crate::batch::{Memory, Slot};
-use crate::budget::{Arithmetic, Reservation, ScratchPool};
+use crate::budget::{Arithmetic, Limits, Reservation, ScratchPool, Usage};
 use crate::error::{Error, Result};
 use crate::memory::{BatchAlloc, HostAlloc, Rows};
+use crate::notice::{Notice, Notices};
 use crate::spec::Spec;
 use crate::squeeze::Squeeze;
 use crate::stats::{Meters, Stats};
@@ -26,6 +27,8 @@ pub(crate) struct Engine {
     pub(crate) scratch: ScratchPool,
     pub(crate) meters: Meters,
     pub(crate) bad: BadList,
+    pub(crate) notices: Notices,
+    limits: Limits,
     start: Instant,
     alloc: Arc<dyn BatchAlloc>,
     pub(crate) state: Mutex<State>,
@@ -40,12 +43,28 @@ pub(crate) struct State {
     pub(crate) tuning: Tuning,
     stop: bool,
     free: Vec<Memory>,
+    /// Batches of the budget whose memory exists, free or in use.
+    planned: usize,
+    /// Batches beyond the budget that are in memory.
+    extra: usize,
+    /// The limit that refused the last batch beyond the budget.
+    refused: Option<Usage>,
+    /// Bad samples at the last notice.
+    noticed: u64,
     /// The most that a batch took beyond its plan so far, in bytes.
     unforeseen: u64,
     pub(crate) squeeze: Squeeze,
     pub(crate) reservation: Reservation,
     /// Bytes by which the budget has grown for images larger than foreseen.
     pub(crate) grown: u64,
+}
+
+impl State {
+    /// Batches of the budget that are being built, ready, or held by the consumer.
+    pub(crate) fn planned_live(&self) -> usize {
+        let live: usize = self.lanes.iter().map(|lane| lane.live).sum();
+        live - self.extra
+    }
 }
 
 /// One replica's batches, in order.
@@ -61,6 +80,8 @@ pub(crate) struct Lane {
     pub(crate) live: usize,
     /// The caller is waiting for a batch.
     pub(crate) awaited: bool,
+    /// Batches that the consumer held when it last asked for one.
+    kept: usize,
     /// No batch is begun any more, until the caller goes elsewhere.
     stopped: bool,
 }
@@ -88,6 +109,7 @@ impl Lane {
             queue: VecDeque::new(),
             live: 0,
             awaited: false,
+            kept: 0,
             stopped: false,
         }
     }
@@ -133,7 +155,7 @@ impl Engine {
     pub(crate) fn new(
         spec: Spec,
         arithmetic: Arithmetic,
-        reservation: Reservation,
+        (limits, reservation): (Limits, Reservation),
         tuning: Tuning,
         alloc: Arc<dyn BatchAlloc>,
     ) -> Self {
@@ -143,6 +165,8 @@ impl Engine {
             scratch: ScratchPool::new(arithmetic.scratch_bytes() - arithmetic.workers * arithmetic.kept_scratch()),
             meters: Meters::default(),
             bad: BadList::new(spec.max_bad),
+            notices: Notices::default(),
+            limits,
             start: Instant::now(),
             alloc,
             state: Mutex::new(State {
@@ -150,6 +174,10 @@ impl Engine {
                 tuning,
                 stop: false,
                 free: vec![],
+                planned: 0,
+                extra: 0,
+                refused: None,
+                noticed: 0,
                 unforeseen: 0,
                 squeeze: Squeeze::default(),
                 reservation,
@@ -221,21 +249,24 @@ impl Engine {
         if lane.stopped || self.spec.epochs.is_some_and(|n| epoch >= n) {
             return None;
         }
-        if lane.live >= slots || lane.queued() >= state.tuning.depth {
+        // What the consumer keeps beyond the one batch at hand is its own, unless the budget was given.
+        let kept = if self.arithmetic.given { 0 } else { lane.kept.saturating_sub(1) };
+        if lane.live >= slots + kept || lane.queued() >= state.tuning.depth {
             return None;
         }
         let memory = match state.free.pop() {
             Some(memory) => memory,
-            None => match self.allocate() {
-                Ok(memory) => memory,
+            None => match self.allocate(state) {
+                Ok(memory) => memory?,
                 Err(error) => {
                     state.tuning.refused = Some(error);
-                    lane.stopped = true;
+                    state.lanes[number].stopped = true;
                     self.ready.notify_all();
                     return None;
                 }
             },
         };
+        let lane = &mut state.lanes[number];
         let after = self.spec.plan.schedule().after(epoch, p);
         let slot = Arc::new(Slot::new(self, number, (epoch, p), after, lane.fresh, memory));
         lane.live += 1;
@@ -250,7 +281,28 @@ impl Engine {
         Some(slot)
     }
 
-    fn allocate(&self) -> Result<Memory> {
+    /// Memory for another batch: of the budget as long as it has room, else beyond it; `None` where that would pass a limit.
+    fn allocate(&self, state: &mut State) -> Result<Option<Memory>> {
+        if state.planned < self.slots(state) * state.lanes.len() {
+            let memory = self.new_memory(&*self.alloc, false)?;
+            state.planned += 1;
+            return Ok(Some(memory));
+        }
+        // Pages of batches that are being built are not in use yet.
+        let building: usize = state.lanes.iter().map(|lane| lane.queued() - lane.ready()).sum();
+        state.refused = self.limits.exceeded_by((building as u64 + 1) * self.spec.batch_bytes());
+        if state.refused.is_some() {
+            return Ok(None);
+        }
+        let memory = self.new_memory(&HostAlloc, true)?;
+        state.extra += 1;
+        let held = state.lanes.iter().map(Lane::held).sum();
+        let planned = self.slots(state) * state.lanes.len();
+        self.notices.add(Notice::Growth { held, planned, batch: self.spec.batch_bytes() });
+        Ok(Some(memory))
+    }
+
+    fn new_memory(&self, alloc: &dyn BatchAlloc, extra: bool) -> Result<Memory> {
         let batch = self.spec.batch;
         let rows = |alloc: &dyn BatchAlloc, row_bytes: usize| {
             let bytes = row_bytes * batch;
@@ -258,12 +310,12 @@ impl Engine {
             let buffer = buffer.map_err(|source| Error::Alloc { bytes, source })?;
             Result::Ok(buffer.map(|buffer| Rows::new(buffer, batch, row_bytes)))
         };
-        let images = rows(&*self.alloc, self.spec.image_bytes())?;
+        let images = rows(alloc, self.spec.image_bytes())?;
         let masks = rows(&HostAlloc, self.spec.mask_bytes())?;
-        Ok(Memory::new(batch, &self.spec.columns, images, masks))
+        Ok(Memory::new(batch, &self.spec.columns, images, masks, extra))
     }
 
-    /// Batches that a lane may have in memory.
+    /// Batches that a lane may have in memory by the budget.
     pub(crate) fn slots(&self, state: &State) -> usize {
         self.arithmetic.slots(state.unforeseen)
     }
@@ -295,9 +347,16 @@ impl Engine {
         loop {
             let slots = self.slots(&state);
             let lane = &mut state.lanes[number];
+            let held = lane.held();
+            let kept = std::mem::replace(&mut lane.kept, held);
+            if held > kept.max(1) && !self.arithmetic.given {
+                self.work.notify_all();
+            }
             match lane.queue.front() {
                 Some(Item::EpochEnd) => {
                     lane.queue.pop_front();
+                    let epoch = lane.delivered.0.saturating_sub(1);
+                    self.count_bad(&mut state, epoch);
                     return Ok(Delivery::EpochEnd);
                 }
                 Some(Item::Batch(slot)) if slot.is_complete() => {
@@ -327,7 +386,13 @@ impl Engine {
                     let since = *starving.get_or_insert_with(Instant::now);
                     let waited = since.elapsed();
                     if waited >= self.spec.starve_after {
-                        return Err(Error::Starved { held: lane.held(), slots, waited });
+                        let held = lane.held();
+                        let usage = state.refused.clone().map(Box::new);
+                        return Err(Error::Starved { held, slots, waited, usage });
+                    }
+                    if state.refused.is_some() {
+                        // There may be memory again.
+                        self.work.notify_all();
                     }
                 }
                 None => starving = None,
@@ -347,6 +412,24 @@ impl Engine {
                 state = self.lock();
             }
         }
+    }
+
+    /// Reports bad samples that were met since the last notice.
+    fn count_bad(&self, state: &mut State, epoch: u64) {
+        let count = self.bad.count();
+        if count > state.noticed.max(1) {
+            state.noticed = count;
+            self.notices.add(Notice::BadSamples { epoch, count });
+        }
+    }
+
+    /// Adds a bad sample; the first one of the run is reported.
+    pub(crate) fn add_bad(&self, sample: BadSample) -> Result<Arc<BadSample>> {
+        let (sample, first) = self.bad.add(sample)?;
+        if first {
+            self.notices.add(Notice::BadSample(sample.clone()));
+        }
+        Ok(sample)
     }
 
     /// Sends a lane elsewhere: what was built ahead is given up.
@@ -396,6 +479,7 @@ impl Engine {
             workers: (tuning.workers, self.arithmetic.workers as usize),
             depth: tuning.depth,
             slots: self.slots(&state),
+            extra: state.extra,
             why: tuning.why,
             memory: Arithmetic { budget: self.arithmetic.budget + state.grown, ..self.arithmetic.clone() },
             unit: if self.spec.image_size().is_some() { "images" } else { "records" },
@@ -410,14 +494,16 @@ impl Engine {
     pub(crate) fn give_back(&self, lane: usize, memory: Memory) {
         let mut state = self.lock();
         state.lanes[lane].live -= 1;
-        let live: usize = state.lanes.iter().map(|l| l.live).sum();
         let most = self.slots(&state) * state.lanes.len();
-        let surplus = match state.stop || live + state.free.len() >= most {
-            true => Some(memory),
-            false => {
-                state.free.push(memory);
-                None
-            }
+        let surplus = if memory.extra {
+            state.extra -= 1;
+            Some(memory)
+        } else if state.stop || state.planned > most {
+            state.planned -= 1;
+            Some(memory)
+        } else {
+            state.free.push(memory);
+            None
         };
         drop(state);
         drop(surplus);

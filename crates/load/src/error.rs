@@ -1,7 +1,7 @@
 //! Why a loader could not be made, or cannot go on.
 
 use crate::bad::BadSample;
-use crate::budget::Arithmetic;
+use crate::budget::{Arithmetic, Usage};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,18 +124,17 @@ pub enum Error {
         /// What the panic said.
         message: String,
     },
-    /// The consumer holds all batches there may be.
-    #[error(
-        "no batch came in {waited:?}: the caller holds {held} of {slots} batches that the memory budget allows, and none \
-         is being built; drop batches sooner, or raise the budget"
-    )]
+    /// The consumer holds all batches that a given memory budget allows, or the memory limit was reached.
+    #[error("no batch in {waited:.1?}: {}", starved(*held, *slots, usage.as_deref()))]
     Starved {
         /// Batches held.
         held: usize,
-        /// Batches that there may be at once.
+        /// Batches that the budget allows at once.
         slots: usize,
-        /// How long was waited.
+        /// How long the consumer waited.
         waited: Duration,
+        /// The limit that stopped a default budget from growing; `None` where the budget was given.
+        usage: Option<Box<Usage>>,
     },
     /// Whoever waited for a batch was told to stop waiting; nothing is lost, the next call waits for the same batch.
     #[error("waiting for a batch was interrupted")]
@@ -146,4 +145,21 @@ pub enum Error {
     /// A thread could not be started.
     #[error("cannot start a worker thread: {0}")]
     Thread(std::io::Error),
+}
+
+fn starved(held: usize, slots: usize, usage: Option<&Usage>) -> String {
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    match usage {
+        None => format!(
+            "the consumer holds {held} of {slots} batches that the given memory budget allows; release batches sooner, or \
+             raise the budget"
+        ),
+        Some(Usage { limit, used }) => format!(
+            "the consumer holds {held} batches, and another one would pass 90 % of the memory limit ({:.1} of {:.1} MiB in \
+             use, {}); release batches sooner, or take smaller ones",
+            mib(*used),
+            mib(limit.bytes),
+            limit.from
+        ),
+    }
 }

@@ -25,6 +25,7 @@ impl Stats {
             "most_workers": self.workers.1,
             "depth": self.depth,
             "slots": self.slots,
+            "extra_batches": self.extra,
             "tuning": self.why.to_string(),
             "stages": stages,
             "memory": self.memory.to_json(),

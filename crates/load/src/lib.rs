@@ -25,6 +25,7 @@
 //! | `tune` | depth and workers, adjusted to the caller |
 //! | `stats` | where the time goes |
 //! | `verdict` | the same in words |
+//! | `notice` | what a person should hear of |
 //! | `export` | the same as JSON and for Prometheus |
 //! | `share` | what each replica will do, without doing it |
 //! | `loader` | the loader itself |
@@ -44,6 +45,7 @@ mod input;
 mod loader;
 #[expect(unsafe_code, reason = "rows of one buffer, written by several threads")]
 mod memory;
+mod notice;
 mod share;
 mod spec;
 mod squeeze;
@@ -54,11 +56,12 @@ mod worker;
 
 pub use bad::{BadSample, Fault, OnBad};
 pub use batch::Batch;
-pub use budget::{Arithmetic, Limit, LimitSource};
+pub use budget::{Arithmetic, Limit, LimitSource, Usage};
 pub use columns::Values;
 pub use config::{ColumnSpec, Config, Content, Images, Layout, PageCache};
 pub use error::{Error, Result};
 pub use loader::{LoadPlan, Loader, Monitor};
+pub use notice::Notice;
 pub use memory::{BatchAlloc, BatchBuffer, HostAlloc};
 pub use share::{MOST, Reads, Share};
 pub use stats::{Stage, Stats};

@@ -2,10 +2,11 @@
 
 use crate::bad::BadSample;
 use crate::batch::Batch;
-use crate::budget::{Arithmetic, DEPTH, Reservation};
+use crate::budget::{Arithmetic, DEPTH, Limits, Reservation};
 use crate::config::Config;
 use crate::engine::{Delivery, Engine};
 use crate::error::{Error, Result};
+use crate::notice::Notice;
 use crate::share::{self, Share};
 use crate::spec::Spec;
 use crate::stats::Stats;
@@ -59,12 +60,13 @@ impl Loader {
     /// # Errors
     /// As [`Loader::new`]; [`Error::Ranks`].
     pub fn group(config: &Config, ranks: &[u32]) -> Result<Vec<Self>> {
-        let (spec, arithmetic) = settle(config, ranks)?;
+        let limits = Limits::find(&config.system_root);
+        let (spec, arithmetic) = settle(config, ranks, &limits)?;
         let workers = arithmetic.workers as usize;
         let fixed = Fixed { workers: config.workers.is_some(), depth: config.depth.is_some() };
         let tuning = Tuning::new(workers, config.depth.unwrap_or(DEPTH), fixed);
         let reservation = Reservation::new(arithmetic.budget);
-        let engine = Arc::new(Engine::new(spec, arithmetic, reservation, tuning, config.alloc.clone()));
+        let engine = Arc::new(Engine::new(spec, arithmetic, (limits, reservation), tuning, config.alloc.clone()));
         let mut crew = Crew { engine: engine.clone(), threads: Vec::with_capacity(workers) };
         for number in 0..workers {
             let worker = Worker::new(engine.clone(), number);
@@ -81,7 +83,8 @@ impl Loader {
     /// # Errors
     /// As [`Loader::new`].
     pub fn plan(config: &Config) -> Result<LoadPlan> {
-        let (spec, memory) = settle(config, &[config.replica.rank()])?;
+        let limits = Limits::find(&config.system_root);
+        let (spec, memory) = settle(config, &[config.replica.rank()], &limits)?;
         let schedule = spec.plan.schedule().clone();
         Ok(LoadPlan { schedule, memory })
     }
@@ -98,8 +101,8 @@ impl Loader {
     /// The next batch; `None` at an epoch's end, after which the next call begins the next epoch. Waits for it.
     ///
     /// # Errors
-    /// Whatever ended the run, once everything before it was delivered; [`Error::Starved`] when the caller holds every
-    /// batch that the budget allows, after which it may drop some and call again.
+    /// Whatever ended the run, once everything before it was delivered; [`Error::Starved`] when the consumer holds every
+    /// batch that a given budget or the memory limit allows, after which it may drop some and call again.
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
         self.next_batch_unless(&mut || false)
     }
@@ -161,7 +164,12 @@ impl Loader {
         self.engine.bad.list()
     }
 
-    /// The same two, for whoever gives the loader itself away to another thread.
+    /// Takes what happened since the last call and a person should hear of. It is logged as well (crate `log`).
+    pub fn notices(&self) -> Vec<Notice> {
+        self.engine.notices.take()
+    }
+
+    /// The same three, for whoever gives the loader itself away to another thread.
     pub fn monitor(&self) -> Monitor {
         Monitor(self.engine.clone())
     }
@@ -181,6 +189,11 @@ impl Monitor {
     pub fn bad_samples(&self) -> Vec<Arc<BadSample>> {
         self.0.bad.list()
     }
+
+    /// As [`Loader::notices`].
+    pub fn notices(&self) -> Vec<Notice> {
+        self.0.notices.take()
+    }
 }
 
 /// What a configuration comes to.
@@ -192,11 +205,11 @@ pub struct LoadPlan {
     pub memory: Arithmetic,
 }
 
-fn settle(config: &Config, ranks: &[u32]) -> Result<(Spec, Arithmetic)> {
+fn settle(config: &Config, ranks: &[u32], limits: &Limits) -> Result<(Spec, Arithmetic)> {
     let mut spec = Spec::new(config, ranks)?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = config.workers.unwrap_or((processors / config.local_world as usize).max(1));
-    let arithmetic = Arithmetic::new(config, &spec, workers)?;
+    let arithmetic = Arithmetic::new(config, &spec, workers, limits)?;
     // Pages read ahead must still be there when their turn comes.
     spec.bound_ahead(arithmetic.beside() / 4);
     Ok((spec, arithmetic))

@@ -2,7 +2,7 @@
 
 use crate::batch::Slot;
 use crate::budget::{Admitted, FLOOR};
-use crate::engine::Engine;
+use crate::engine::{Engine, State};
 use std::sync::PoisonError;
 use std::time::Instant;
 
@@ -81,14 +81,10 @@ impl Engine {
         let most_fewer = total.saturating_sub(FLOOR as usize * lanes);
         let fewer = (beyond - most).div_ceil(self.spec.batch_bytes()) as usize;
         if fewer > most_fewer {
-            let lacking = beyond - most;
-            if lacking > self.arithmetic.may_grow().saturating_sub(state.grown) {
-                return Err(Refused::TooLarge(self.keep + most + most_fewer as u64 * self.spec.batch_bytes()));
-            }
-            state.grown += lacking;
-            state.reservation.grow(lacking);
-            self.scratch.grow(lacking);
-            return Ok(false);
+            return match self.grow_scratch(&mut state, beyond - most) {
+                true => Ok(false),
+                false => Err(Refused::TooLarge(self.keep + most + most_fewer as u64 * self.spec.batch_bytes())),
+            };
         }
         state.squeeze.waiting += 1;
         let mut hopeless: Option<Instant> = None;
@@ -96,7 +92,7 @@ impl Engine {
             if slot.is_void() || Engine::is_stopping(&state) {
                 break Err(Refused::Void);
             }
-            let live: usize = state.lanes.iter().map(|l| l.live).sum();
+            let live = state.planned_live();
             if state.squeeze.fewer == 0 && live + fewer <= total {
                 state.squeeze.fewer = fewer;
                 break Ok(true);
@@ -112,6 +108,10 @@ impl Engine {
             }
             // The caller waits for this very batch and holds too many others: only it can make room, and will not.
             let lane = &state.lanes[slot.lane];
+            if lane.awaited && lane.is_front(slot) && self.grow_scratch(&mut state, beyond - most) {
+                break Ok(false);
+            }
+            let lane = &state.lanes[slot.lane];
             hopeless = (lane.awaited && lane.is_front(slot)).then(|| hopeless.unwrap_or_else(Instant::now));
             let left = hopeless.map_or(self.spec.starve_after, |h| self.spec.starve_after.saturating_sub(h.elapsed()));
             if left.is_zero() {
@@ -123,6 +123,17 @@ impl Engine {
         drop(state);
         self.work.notify_all();
         outcome
+    }
+
+    /// Lets a default budget grow by `bytes` of scratch, if memory allows it.
+    fn grow_scratch(&self, state: &mut State, bytes: u64) -> bool {
+        let grows = bytes <= self.arithmetic.may_grow().saturating_sub(state.grown);
+        if grows {
+            state.grown += bytes;
+            state.reservation.grow(bytes);
+            self.scratch.grow(bytes);
+        }
+        grows
     }
 }
 

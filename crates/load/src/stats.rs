@@ -122,8 +122,10 @@ pub struct Stats {
     pub workers: (usize, usize),
     /// Batches built ahead of the caller.
     pub depth: usize,
-    /// Batches of each replica that may be in memory.
+    /// Batches of each replica that the budget allows in memory.
     pub slots: usize,
+    /// Batches in memory beyond the budget, for a consumer that keeps them.
+    pub extra: usize,
     /// The last reason to change workers or depth.
     pub why: Why,
     /// The memory.

@@ -102,7 +102,7 @@ impl Worker {
                 Err(Trouble::Run(error)) => return Err(error),
                 Err(Trouble::Bad(bad)) => *bad,
             };
-            let bad = engine.bad.add(bad)?;
+            let bad = engine.add_bad(bad)?;
             match engine.spec.on_bad {
                 OnBad::Error => Err(Error::BadSample(bad)),
                 OnBad::Mask => {
@@ -117,7 +117,7 @@ impl Worker {
                         match self.sample(slot, sample, making) {
                             Ok(()) => return Ok(()),
                             Err(Trouble::Run(error)) => return Err(error),
-                            Err(Trouble::Bad(bad)) => drop(engine.bad.add(*bad)?),
+                            Err(Trouble::Bad(bad)) => drop(engine.add_bad(*bad)?),
                         }
                     }
                     Err(Error::NoSubstitute { sample: bad, tried })

@@ -92,3 +92,33 @@ fn live_memory_stays_below_the_budget() {
         }
     }
 }
+
+/// What a default budget grows by is what the consumer keeps: no byte more, and all of it comes back.
+#[test]
+fn growth_is_as_large_as_what_the_consumer_keeps() {
+    let folder = tempfile::tempdir().unwrap();
+    let split = large(folder.path(), Access::Mmap);
+    let content = Content::Images(Images::new(Pipeline::train(224).unwrap()));
+    let mut config = Config::new(split, content, 8);
+    (config.workers, config.remainder) = (Some(2), Some(shardtool_order::Remainder::Pad));
+    let memory = Loader::plan(&config).unwrap().memory;
+    for window in [1, 4, 16, 64] {
+        let before = LIVE.load(Ordering::Relaxed);
+        PEAK.store(before, Ordering::Relaxed);
+        let mut loader = Loader::new(&config).unwrap();
+        for _ in 0..2 {
+            let mut held = vec![];
+            while held.len() < window {
+                held.extend(loader.next_batch().unwrap());
+            }
+        }
+        let (peak, kept) = (PEAK.load(Ordering::Relaxed) - before, (window - 1) * memory.batch as usize);
+        let budget = memory.budget as usize + kept;
+        println!("window of {window}: planned {}, kept {kept}, peak {peak}", memory.budget);
+        assert!(peak <= budget + SLACK, "window of {window}: {peak} of {budget} bytes");
+        assert!(peak >= kept, "window of {window}: what is kept is counted");
+        drop(loader);
+        let left = LIVE.load(Ordering::Relaxed).saturating_sub(before);
+        assert!(left < 1 << 20, "{left} bytes left behind");
+    }
+}

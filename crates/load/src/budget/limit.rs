@@ -1,7 +1,8 @@
-//! How much memory this process may have: the smallest of the host's and those of its cgroup and its ancestors.
+//! How much memory this process may have, and how much is in use: the host's memory, and the limits of this process's
+//! cgroup and its ancestors.
 //!
-//! Sources: Linux, `Documentation/admin-guide/cgroup-v2.rst` (`memory.max`) and `cgroup-v1/memory.rst`
-//! (`memory.limit_in_bytes`); `proc_pid_cgroup(5)`, `proc_pid_mountinfo(5)`.
+//! Sources: Linux, `Documentation/admin-guide/cgroup-v2.rst` (`memory.max`, `memory.current`, `memory.stat`) and
+//! `cgroup-v1/memory.rst` (`memory.limit_in_bytes`, `memory.usage_in_bytes`, `memory.stat`); `proc_pid_cgroup(5)`, `proc_pid_mountinfo(5)`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -33,23 +34,87 @@ impl fmt::Display for LimitSource {
     }
 }
 
-/// The smallest limit on this process, read below `root` (`/` but in tests); `None` where the system does not tell.
-pub(crate) fn limit(root: &Path) -> Option<Limit> {
-    let read = |path: &Path| std::fs::read_to_string(path).ok();
-    let host = read(&root.join("proc/meminfo")).and_then(|info| kib(&info, "MemTotal:"));
-    let host = host.map(|bytes| Limit { bytes, from: LimitSource::Host });
-    let cgroups = read(&root.join("proc/self/cgroup")).unwrap_or_default();
-    let mounts = read(&root.join("proc/self/mountinfo")).unwrap_or_default();
-    let folders = mounts.lines().filter_map(Mount::parse).filter_map(|mount| mount.folders(&cgroups));
-    let set = folders.flat_map(|(file, folders)| {
-        folders.into_iter().filter_map(move |folder| {
-            let path = folder.join(file);
-            let bytes = read(&root.join(path.strip_prefix("/").unwrap_or(&path)))?.trim().parse().ok()?;
-            Some(Limit { bytes, from: LimitSource::Cgroup(path) })
-        })
-    });
-    // Version 1 says "no limit" by a number near 2⁶³, which is never the smallest.
-    host.into_iter().chain(set).min_by_key(|limit| limit.bytes)
+/// The limits on this process's memory and how much of each is in use: the host's, and those of its cgroup and that
+/// cgroup's ancestors. Paths are found once; numbers are read at each call, below `root` (`/` except in tests).
+#[derive(Debug, Clone)]
+pub(crate) struct Limits {
+    root: PathBuf,
+    cgroups: Vec<Cgroup>,
+}
+
+/// A cgroup folder, as this process sees it.
+#[derive(Debug, Clone)]
+struct Cgroup {
+    folder: PathBuf,
+    version: u8,
+}
+
+/// How much of a limit is in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Usage {
+    /// The limit.
+    pub limit: Limit,
+    /// Bytes in use by all processes under the limit, without the file cache that the system can reclaim.
+    pub used: u64,
+}
+
+impl Limits {
+    pub(crate) fn find(root: &Path) -> Self {
+        let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
+        let (groups, mounts) = (read("proc/self/cgroup"), read("proc/self/mountinfo"));
+        let cgroups = mounts.lines().filter_map(Mount::parse).flat_map(|mount| mount.cgroups(&groups)).collect();
+        Limits { root: root.to_owned(), cgroups }
+    }
+
+    /// Returns the smallest limit; `None` where the system does not say.
+    pub(crate) fn smallest(&self) -> Option<Limit> {
+        let host = self.host().map(|(bytes, _)| Limit { bytes, from: LimitSource::Host });
+        let cgroups = self.cgroups.iter().filter_map(|group| group.limit(&self.root));
+        // Version 1 says "no limit" by a number near 2⁶³, which is never the smallest.
+        host.into_iter().chain(cgroups).min_by_key(|limit| limit.bytes)
+    }
+
+    /// Returns the first limit of which more than 90 % would be in use after another `bytes` bytes.
+    pub(crate) fn exceeded_by(&self, bytes: u64) -> Option<Usage> {
+        let host = self.host().map(|(bytes, used)| Usage { limit: Limit { bytes, from: LimitSource::Host }, used });
+        let cgroups = self.cgroups.iter().filter_map(|group| {
+            Some(Usage { limit: group.limit(&self.root)?, used: group.used(&self.root)? })
+        });
+        let most = |limit: u64| limit / 10 * 9;
+        host.into_iter().chain(cgroups).find(|usage| usage.used.saturating_add(bytes) > most(usage.limit.bytes))
+    }
+
+    /// Bytes that the host has, and bytes in use.
+    fn host(&self) -> Option<(u64, u64)> {
+        let info = std::fs::read_to_string(self.root.join("proc/meminfo")).ok()?;
+        let total = kib(&info, "MemTotal:")?;
+        Some((total, total.saturating_sub(kib(&info, "MemAvailable:").unwrap_or(total))))
+    }
+}
+
+impl Cgroup {
+    fn read(&self, root: &Path, file: &str) -> Option<String> {
+        let path = self.folder.join(file);
+        std::fs::read_to_string(root.join(path.strip_prefix("/").unwrap_or(&path))).ok()
+    }
+
+    fn limit(&self, root: &Path) -> Option<Limit> {
+        let file = if self.version == 2 { "memory.max" } else { "memory.limit_in_bytes" };
+        let bytes = self.read(root, file)?.trim().parse().ok()?;
+        Some(Limit { bytes, from: LimitSource::Cgroup(self.folder.join(file)) })
+    }
+
+    /// Bytes in use, its descendants' included, without file cache: the system reclaims that before it kills a process.
+    fn used(&self, root: &Path) -> Option<u64> {
+        let (file, prefix) = if self.version == 2 { ("memory.current", "") } else { ("memory.usage_in_bytes", "total_") };
+        let current: u64 = self.read(root, file)?.trim().parse().ok()?;
+        let statistics = self.read(root, "memory.stat").unwrap_or_default();
+        let value = |name: &str| {
+            let line = statistics.lines().find_map(|l| l.strip_prefix(prefix)?.strip_prefix(name)?.strip_prefix(' '));
+            line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
+        };
+        Some(current.saturating_sub(value("active_file")).saturating_sub(value("inactive_file")))
+    }
 }
 
 /// Anonymous memory of this process in bytes; 0 where the system does not tell.
@@ -88,8 +153,13 @@ impl Mount {
         Some(Mount { root, at: at.into(), version })
     }
 
-    /// The file that says the limit, and the folders of this process's cgroup and its ancestors, as far as mounted.
-    fn folders(&self, cgroups: &str) -> Option<(&'static str, Vec<PathBuf>)> {
+    /// This process's cgroup and its ancestors, as far as mounted.
+    fn cgroups(&self, cgroups: &str) -> Vec<Cgroup> {
+        let folder = |folder| Cgroup { folder, version: self.version };
+        self.folders(cgroups).unwrap_or_default().into_iter().map(folder).collect()
+    }
+
+    fn folders(&self, cgroups: &str) -> Option<Vec<PathBuf>> {
         // `hierarchy:controllers:path`; version 2 is hierarchy 0 without controllers.
         let path = cgroups.lines().find_map(|line| {
             let mut fields = line.splitn(3, ':');
@@ -104,8 +174,7 @@ impl Mount {
         // then the mount's root is the nearest ancestor there is.
         let inside = Path::new(path).strip_prefix(&self.root).unwrap_or(Path::new(""));
         let inside: PathBuf = inside.components().filter(|c| matches!(c, std::path::Component::Normal(_))).collect();
-        let file = if self.version == 2 { "memory.max" } else { "memory.limit_in_bytes" };
-        Some((file, inside.ancestors().map(|part| self.at.join(part)).collect()))
+        Some(inside.ancestors().map(|part| self.at.join(part)).collect())
     }
 }
 
@@ -138,7 +207,7 @@ mod tests {
 
     fn found(files: &[(&str, &str)]) -> (u64, String) {
         let dir = tree(&[files, &[MEMINFO]].concat());
-        let limit = limit(dir.path()).unwrap();
+        let limit = Limits::find(dir.path()).smallest().unwrap();
         (limit.bytes, limit.from.to_string())
     }
 
@@ -189,6 +258,51 @@ mod tests {
         let mount = "31 23 0:27 / /my\\040groups rw - cgroup2 cgroup2 rw\n";
         let limit = ("my groups/a/memory.max", "99");
         assert_eq!(found(&[("proc/self/cgroup", "0::/a\n"), ("proc/self/mountinfo", mount), limit]).0, 99);
+    }
+
+    fn exceeded(files: &[(&str, &str)], bytes: u64) -> Option<(u64, u64, String)> {
+        let usage = Limits::find(tree(files).path()).exceeded_by(bytes)?;
+        Some((usage.used, usage.limit.bytes, usage.limit.from.to_string()))
+    }
+
+    #[test]
+    fn growth_stops_at_nine_tenths_of_the_host() {
+        let info = ("proc/meminfo", "MemTotal: 1000 kB\nMemFree: 1 kB\nMemAvailable: 400 kB\n");
+        assert_eq!(exceeded(&[info], 299 << 10), None);
+        assert_eq!(exceeded(&[info], 301 << 10), Some((600 << 10, 1000 << 10, "the host's memory".to_owned())));
+    }
+
+    #[test]
+    fn growth_counts_what_an_ancestor_uses_without_its_file_cache() {
+        let host = ("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 1000000 kB\n");
+        let base = [host, ("proc/self/cgroup", "0::/a/b\n"), ("proc/self/mountinfo", V2)];
+        let own = [("sys/fs/cgroup/a/b/memory.max", "max\n"), ("sys/fs/cgroup/a/b/memory.current", "10\n")];
+        let parent = [
+            ("sys/fs/cgroup/a/memory.max", "1000\n"),
+            ("sys/fs/cgroup/a/memory.current", "850\n"),
+            ("sys/fs/cgroup/a/memory.stat", "anon 350\nfile 500\ninactive_file 300\nactive_file 200\nshmem 0\n"),
+        ];
+        let files = [&base[..], &own, &parent].concat();
+        assert_eq!(exceeded(&files, 550), None);
+        assert_eq!(exceeded(&files, 551), Some((350, 1000, "/sys/fs/cgroup/a/memory.max".to_owned())));
+    }
+
+    #[test]
+    fn growth_reads_version_1_totals_of_the_hierarchy() {
+        let host = ("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 1000000 kB\n");
+        let files = [
+            host,
+            ("proc/self/cgroup", "4:memory:/docker/c\n"),
+            ("proc/self/mountinfo", V1),
+            ("sys/fs/cgroup/memory/docker/c/memory.limit_in_bytes", "1000\n"),
+            ("sys/fs/cgroup/memory/docker/c/memory.usage_in_bytes", "800\n"),
+            (
+                "sys/fs/cgroup/memory/docker/c/memory.stat",
+                "active_file 1\ninactive_file 1\ntotal_inactive_file 100\ntotal_active_file 50\n",
+            ),
+        ];
+        assert_eq!(exceeded(&files, 250), None);
+        assert_eq!(exceeded(&files, 251).map(|e| e.0), Some(650));
     }
 
     #[test]

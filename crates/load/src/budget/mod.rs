@@ -3,7 +3,8 @@
 mod limit;
 mod scratch;
 
-pub use limit::{Limit, LimitSource};
+pub(crate) use limit::Limits;
+pub use limit::{Limit, LimitSource, Usage};
 pub(crate) use scratch::{Admitted, ScratchPool};
 
 use crate::config::{Config, Content};
@@ -31,6 +32,9 @@ pub(crate) const FLOOR: u64 = 2;
 /// - there is: limit ÷ local world − anonymous memory of this process − what its other loaders may still take
 ///
 /// Page cache counts as free: the system gives it up when memory is short.
+///
+/// A given budget is hard. The default one is soft: batches that the consumer keeps beyond the plan are the consumer's, and
+/// the loader allocates others in their place, one at a time, until 90 % of a limit is in use ([`Usage`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arithmetic {
     /// One batch: pixels, masks, columns (ragged ones as long as those of a few records), ids, flags.
@@ -60,7 +64,7 @@ pub struct Arithmetic {
 }
 
 impl Arithmetic {
-    pub(crate) fn new(config: &Config, spec: &Spec, workers: usize) -> Result<Self> {
+    pub(crate) fn new(config: &Config, spec: &Spec, workers: usize, limits: &Limits) -> Result<Self> {
         let mut a = Arithmetic {
             batch: spec.batch_bytes(),
             lanes: spec.ranks.len() as u64,
@@ -71,7 +75,7 @@ impl Arithmetic {
                 Content::Images(images) => image::typical_scratch(&spec.input, images),
                 Content::Records | Content::Columns => 0,
             },
-            limit: limit::limit(Path::new("/")),
+            limit: limits.smallest(),
             local_world: config.local_world.into(),
             anonymous: limit::anonymous(Path::new("/")).saturating_sub(LIVE.load(Ordering::Relaxed)),
             others: reserved(),
@@ -148,7 +152,7 @@ impl fmt::Display for Arithmetic {
             write!(f, "the memory budget is {}", mib(self.budget))?;
         } else if let Some(limit) = &self.limit {
             let (there_is, all) = (mib(self.there_is()), mib(limit.bytes));
-            write!(f, "there is memory for {there_is}: {all} ({}) / {local_world} local processes", limit.from)?;
+            write!(f, "available: {there_is} = {all} ({}) / {local_world} local processes", limit.from)?;
             write!(f, " - {} anonymous - {} of other loaders", mib(*anonymous), mib(*others))?;
         }
         write!(f, "; the least is {} = {lanes} replica(s) x 2 batches x {}", mib(floor), mib(*batch))?;

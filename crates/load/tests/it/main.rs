@@ -3,6 +3,7 @@
 #[path = "../dataset/mod.rs"]
 mod dataset;
 mod epochs;
+mod growth;
 mod masks;
 mod page_cache;
 mod samples;

@@ -312,8 +312,9 @@ fn waiting_can_be_interrupted_and_taken_up_again() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = Config::new(split(folder.path(), 64, 64), Content::Images(images()), 4);
     config.starve_after = Duration::from_secs(60);
+    config.memory_budget = Some(Loader::plan(&config).unwrap().memory.wish());
     let mut loader = Loader::new(&config).unwrap();
-    // Every batch there may be is held, so that the loader waits.
+    // Every batch that the given budget allows is held, so that the loader waits.
     let (mut held, mut asked) = (vec![], 0);
     let error = loop {
         let mut second_time = || {

@@ -1,0 +1,148 @@
+//! A default budget grows for a consumer that keeps batches, and stops at the container's limit; a given one is hard.
+
+use crate::{dataset, samples};
+use shardtool_decode::Pipeline;
+use shardtool_load::{Batch, Config, Content, Error, Images, LimitSource, Loader, Notice, Usage};
+use shardtool_order::{Remainder, Replica};
+use shardtool_read::Dataset;
+use std::path::Path;
+use std::time::Duration;
+
+fn config(folder: &Path) -> Config {
+    dataset::write(folder, "train", &samples::photographs(40), 8);
+    let split = Dataset::open(folder).unwrap().split("train").unwrap().clone();
+    let mut config = Config::new(split, Content::Images(Images::new(Pipeline::train(32).unwrap())), 2);
+    config.workers = Some(2);
+    config
+}
+
+/// Ids and pixels of the next `steps` batches, each released before the next one is asked for.
+fn expected(config: &Config, steps: usize) -> Vec<(Vec<i64>, Vec<u8>)> {
+    let mut loader = Loader::new(config).unwrap();
+    (0..steps).map(|_| content(&next(&mut loader))).collect()
+}
+
+fn content(batch: &Batch) -> (Vec<i64>, Vec<u8>) {
+    (batch.ids().to_vec(), batch.images().unwrap().to_vec())
+}
+
+/// The next batch, of the next epoch at an epoch's end.
+fn next(loader: &mut Loader) -> Batch {
+    loop {
+        if let Some(batch) = loader.next_batch().unwrap() {
+            return batch;
+        }
+    }
+}
+
+/// A system whose host has `total` KiB of memory, of which `available` KiB are available.
+fn host(config: &mut Config, folder: &Path, total: u64, available: u64) {
+    std::fs::create_dir_all(folder.join("proc")).unwrap();
+    let info = format!("MemTotal: {total} kB\nMemAvailable: {available} kB\n");
+    std::fs::write(folder.join("proc/meminfo"), info).unwrap();
+    config.system_root = folder.to_owned();
+}
+
+#[test]
+fn default_budget_grows_for_a_consumer_that_keeps_batches() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path());
+    let mut loader = Loader::new(&config).unwrap();
+    for window in [2, 4, 64] {
+        loader.start_epoch(0);
+        let held: Vec<_> = (0..window).map(|_| next(&mut loader)).collect();
+        assert_eq!(held.iter().map(content).collect::<Vec<_>>(), expected(&config, window));
+        let stats = loader.stats();
+        assert_eq!(stats.held, window);
+        assert!(stats.extra + stats.slots >= window, "{} extra batches, window {window}", stats.extra);
+        drop(held);
+        assert_eq!(loader.stats().extra.saturating_sub(loader.stats().depth), 0, "the surplus is freed when it returns");
+    }
+    let notices = loader.notices();
+    assert!(matches!(notices[..], [Notice::Growth { planned: 3, .. }]), "reported once: {notices:?}");
+    assert!(notices[0].to_string().contains("3 were planned"), "{}", notices[0]);
+}
+
+#[test]
+fn consumer_that_keeps_one_batch_gets_no_extra_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path());
+    let mut loader = Loader::new(&config).unwrap();
+    let mut kept = None;
+    for _ in 0..100 {
+        // The last batch is released when the next one is there, as a `for` loop in Python does.
+        drop(kept.replace(next(&mut loader)));
+        assert_eq!(loader.stats().extra, 0);
+    }
+    assert!(loader.notices().is_empty());
+}
+
+#[test]
+fn growth_stops_at_nine_tenths_of_the_limit_and_goes_on_when_memory_returns() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(&folder.path().join("dataset"));
+    // Enough for the plan; no batch more.
+    host(&mut config, folder.path(), 1 << 20, 110_000);
+    config.starve_after = Duration::from_millis(300);
+    let mut loader = Loader::new(&config).unwrap();
+    let mut held = vec![];
+    for _ in 0..3 {
+        held.push(next(&mut loader));
+    }
+    host(&mut config, folder.path(), 1 << 20, 1000);
+    let error = loop {
+        match loader.next_batch() {
+            Ok(batch) => held.extend(batch),
+            Err(error) => break error,
+        }
+    };
+    let Error::Starved { held: found, usage: Some(usage), .. } = &error else { panic!("{error}") };
+    assert_eq!(*found, held.len());
+    let Usage { limit, used } = &**usage;
+    assert_eq!((limit.bytes, limit.from.clone(), *used), (1 << 30, LimitSource::Host, ((1 << 20) - 1000) << 10));
+    assert!(error.to_string().contains("90 % of the memory limit (1023.0 of 1024.0 MiB in use"), "{error}");
+    // Other processes end: the same call succeeds.
+    host(&mut config, folder.path(), 1 << 20, 500_000);
+    let before = held.len();
+    held.extend((0..5).map(|_| next(&mut loader)));
+    assert_eq!(held.len(), before + 5);
+    assert_eq!(held.iter().map(content).collect::<Vec<_>>(), expected(&config, held.len()));
+}
+
+#[test]
+fn replicas_of_one_process_grow_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path());
+    config.replica = Replica::new(0, 2).unwrap();
+    config.remainder = Some(Remainder::Pad);
+    let mut group = Loader::group(&config, &[0, 1]).unwrap();
+    // One keeps everything, the other one nothing: neither waits for the other.
+    let held: Vec<_> = (0..12).map(|_| next(&mut group[0])).collect();
+    let ids: Vec<_> = (0..10).flat_map(|_| next(&mut group[1]).ids().to_vec()).collect();
+    let all: std::collections::BTreeSet<i64> = held[..10].iter().flat_map(|b| b.ids().to_vec()).chain(ids).collect();
+    assert_eq!(all.len(), 40, "every sample of the epoch once");
+}
+
+#[test]
+fn first_bad_sample_is_reported_by_name_and_the_others_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path());
+    for record in [1, 5] {
+        let frame = config.splits[0].shard(0).unwrap().frame(record).unwrap();
+        let path = folder.path().join("train-00000.tfrecord");
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[(frame.start + frame.end) as usize / 2] ^= 1;
+        std::fs::write(path, bytes).unwrap();
+    }
+    config.splits = vec![Dataset::open(folder.path()).unwrap().split("train").unwrap().clone()];
+    let mut loader = Loader::new(&config).unwrap();
+    let mut notices = vec![];
+    for _ in 0..2 {
+        while loader.next_batch().unwrap().is_some() {}
+        notices.push(loader.notices());
+    }
+    let [first, second] = &notices[..] else { panic!("{notices:?}") };
+    assert!(matches!(first[..], [Notice::BadSample(_), Notice::BadSamples { epoch: 0, count: 2 }]), "{first:?}");
+    assert!(first[0].to_string().contains("train-00000.tfrecord"), "{}", first[0]);
+    assert!(second.is_empty(), "nothing new in the second epoch: {second:?}");
+}

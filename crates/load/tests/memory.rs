@@ -11,8 +11,12 @@ use shardtool_order::Replica;
 use shardtool_read::{Access, Dataset, Options, Split};
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 
 const SLACK: usize = 16 << 20;
+
+/// The allocator counts the whole process: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// A label map.
 fn grey(width: u32, height: u32) -> Vec<u8> {
@@ -44,6 +48,7 @@ fn large(folder: &Path, access: Access) -> Split {
 
 #[test]
 fn live_memory_stays_below_the_budget() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     for access in [Access::Mmap, Access::Pread] {
         let split = large(folder.path(), access);
@@ -96,6 +101,7 @@ fn live_memory_stays_below_the_budget() {
 /// What a default budget grows by is what the consumer keeps: no byte more, and all of it comes back.
 #[test]
 fn growth_is_as_large_as_what_the_consumer_keeps() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let split = large(folder.path(), Access::Mmap);
     let content = Content::Images(Images::new(Pipeline::train(224).unwrap()));

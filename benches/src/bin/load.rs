@@ -5,7 +5,10 @@
 
 use shardtool_benches::photographs::Draw;
 use shardtool_benches::{Candidate, compare, print};
-use shardtool_decode::{Decoder, Filter, Limits, Orientation, Pipeline, Scratch, WindowOptions, apply, probe};
+use shardtool_decode::{
+    Decoder, Dtype, Filter, Layout, Limits, Normalizer, Orientation, Output, Pipeline, Scratch, WindowOptions, apply,
+    probe,
+};
 use shardtool_load::{Config, Content, Images, Loader};
 use shardtool_order::{List, Order, Plan, Policy, Remainder, Replicas, Rng, Source};
 use shardtool_read::{Dataset, Split};
@@ -47,7 +50,52 @@ fn main() {
         print(&format!("{name}, {} photographs", split.len() * REPEAT), "images/s", 1.0, &rates);
         first_batch(&split, &pipeline, rates[0].median);
     }
+    outputs(&split, rounds);
     read(&split, rounds);
+}
+
+/// Normalised numbers made by the workers, against the same loader with u8 pixels.
+fn outputs(split: &Split, rounds: usize) {
+    let content = |output| {
+        let pipeline = Pipeline::train(SIDE).expect("a pipeline");
+        Content::Images(Images { output, ..Images::new(pipeline) })
+    };
+    let output = |dtype, layout| {
+        let (mean, std) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
+        Some(Output::new(dtype, layout, mean, std).expect("an output"))
+    };
+    let run = |output: Option<Output>| {
+        let mut loader = Loader::new(&config(split, content(output))).expect("a loader");
+        let mut n = 0;
+        while let Some(batch) = loader.next_batch().expect("a batch") {
+            let value = output.map_or(1, |output| output.dtype().bytes());
+            assert_eq!(batch.images().expect("images").len(), ROW * BATCH as usize * value);
+            n += batch.valid().iter().filter(|v| **v).count() as u64;
+        }
+        assert_eq!(n, split.len() * REPEAT);
+        n as f64
+    };
+    // The first batch of each is the formula of the u8 batch.
+    let first = |output| {
+        let mut loader = Loader::new(&config(split, content(output))).expect("a loader");
+        loader.next_batch().expect("a batch").expect("a batch")
+    };
+    let plain = first(None);
+    let cases = [
+        ("float32 NCHW", output(Dtype::F32, Layout::Nchw)),
+        ("float32 NHWC", output(Dtype::F32, Layout::Nhwc)),
+        ("float16 NCHW", output(Dtype::F16, Layout::Nchw)),
+        ("bfloat16 NCHW", output(Dtype::Bf16, Layout::Nchw)),
+    ];
+    for (name, output) in cases {
+        let normalizer = Normalizer::new(output.expect("an output"));
+        let mut expected = vec![0; ROW * normalizer.output().dtype().bytes()];
+        normalizer.write(&plain.images().expect("images")[..ROW], &mut expected);
+        assert!(first(output).images().expect("images").starts_with(&expected), "{name}: the formula");
+    }
+    let mut candidates = vec![Candidate::new("u8 NHWC", || run(None))];
+    candidates.extend(cases.map(|(name, output)| Candidate::new(name, move || run(output))));
+    print("train, normalised by the workers", "images/s", 1.0, &compare(rounds, &mut candidates));
 }
 
 enum Way {

@@ -1,10 +1,10 @@
 use crate::dlpack::{self, Exported};
 use crate::error::{Doing, Error, Result};
 use crate::feed::Rows;
-use crate::output::Output;
 use crate::parts::{Element, Part, Parts, Value};
 use crate::slot::Held;
 use cudarc::driver::{CudaStream, CudaView};
+use shardtool_decode::Output;
 use std::fmt;
 use std::sync::Arc;
 

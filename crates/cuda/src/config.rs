@@ -1,5 +1,5 @@
 use crate::error::{Error, Result};
-use crate::output::Output;
+use shardtool_decode::Output;
 use std::time::Duration;
 
 /// How batches are kept on the device.

@@ -1,7 +1,7 @@
 //! Arrays for other frameworks, as DLPack lays them out: <https://dmlc.github.io/dlpack/latest/c_api.html>.
 
-use crate::output::Dtype;
 use crate::parts::Element;
+use shardtool_decode::Dtype;
 use shardtool_load::Batch;
 use std::any::Any;
 use std::ffi::c_void;

@@ -95,6 +95,13 @@ pub enum Error {
     Load(#[from] shardtool_load::Error),
 }
 
+impl From<shardtool_decode::OutputError> for Error {
+    fn from(error: shardtool_decode::OutputError) -> Self {
+        let shardtool_decode::OutputError { option, value, expected } = error;
+        Error::Option { option, value, expected }
+    }
+}
+
 /// Device memory that was asked for and not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(

@@ -4,7 +4,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::loader::{DeviceLoader, Memory};
 use crate::memory::PinnedAlloc;
-use shardtool_load::{BadSample, Loader, Monitor, Stats};
+use shardtool_load::{BadSample, Content, Loader, Monitor, Stats};
 use shardtool_order::ResumeState;
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ pub struct ImageLoader {
 }
 
 impl ImageLoader {
-    /// A loader of `load`'s replica on `device`; its batches' memory is pinned, whatever [`shardtool_load::Config::alloc`]
-    /// says.
+    /// A loader of `load`'s replica on `device`. Batches travel as u8 in pinned memory, whatever
+    /// [`shardtool_load::Config::alloc`] and [`shardtool_load::Images::output`] say.
     ///
     /// # Errors
     /// Those of [`Loader::new`] and [`DeviceLoader::new`].
@@ -48,7 +48,10 @@ impl ImageLoader {
         };
         // Every context of the process sees it as pinned.
         let pinned = PinnedAlloc::new(first);
-        let load = shardtool_load::Config { alloc: Arc::new(pinned.clone()), ..load.clone() };
+        let mut load = shardtool_load::Config { alloc: Arc::new(pinned.clone()), ..load.clone() };
+        if let Content::Images(images) = &mut load.content {
+            images.output = None;
+        }
         let loaders = Loader::group(&load, ranks)?;
         let on_device = |(loader, device): (Loader, &Device)| {
             let (monitor, steps, state) = (loader.monitor(), loader.len(), loader.state());

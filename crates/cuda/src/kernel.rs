@@ -1,8 +1,8 @@
 use crate::device::Device;
 use crate::error::{Doing, Result};
-use crate::output::{Dtype, Layout, Output};
 use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
+use shardtool_decode::{Dtype, Layout, Output};
 use std::sync::Arc;
 
 /// Made from `kernel.cu` by `regenerate`; the driver compiles it for its device, so that users need no CUDA toolkit.
@@ -21,12 +21,12 @@ pub(crate) struct Kernel {
 impl Kernel {
     pub(crate) fn load(device: &Device, output: Output) -> Result<Self> {
         let module = device.context().load_module(Ptx::from_src(PTX)).doing("loading the kernels")?;
-        let dtype = match output.dtype {
+        let dtype = match output.dtype() {
             Dtype::F32 => "f32",
             Dtype::F16 => "f16",
             Dtype::Bf16 => "bf16",
         };
-        let layout = match output.layout {
+        let layout = match output.layout() {
             Layout::Nhwc => "nhwc",
             Layout::Nchw => "nchw",
         };
@@ -51,7 +51,7 @@ impl Kernel {
             block_dim: (THREADS, 1, 1),
             shared_mem_bytes: 0,
         };
-        let Output { a, b, .. } = &self.output;
+        let (a, b) = self.output.coefficients();
         let mut launch = stream.launch_builder(function);
         launch.arg(&from).arg(&to).arg(&n).arg(&hw);
         launch.arg(&a[0]).arg(&a[1]).arg(&a[2]).arg(&b[0]).arg(&b[1]).arg(&b[2]);

@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::feed::Rows;
-use crate::output::{Dtype, Output};
 use cudarc::driver::DeviceRepr;
+use shardtool_decode::{Dtype, Output};
 use shardtool_load::Values;
 use std::ops::Range;
 
@@ -118,7 +118,7 @@ impl Parts {
             Place { bytes: start..end, element, shape }
         };
         let n = pixels[0];
-        let images = place(Element::Pixel(output.dtype), output.layout.shape(pixels).to_vec());
+        let images = place(Element::Pixel(output.dtype()), output.layout().shape(pixels).to_vec());
         let ids = place(Element::I64, vec![n]);
         let valid = place(Element::Bool, vec![n]);
         let columns = rows.columns.iter().filter_map(|(name, values, width)| {
@@ -194,7 +194,7 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Layout;
+    use shardtool_decode::Layout;
 
     #[test]
     fn parts_are_aligned_do_not_overlap_and_hold_what_was_written() {

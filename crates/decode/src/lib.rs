@@ -24,11 +24,12 @@
 //! | `taps`, `bilinear`, `bilinear_avx2` | the weights along an axis, and the two passes that use them |
 //! | `labels` | label maps (segmentation masks): one number a pixel, through the geometry of their image |
 //! | `memory` | what a sample takes of memory, told before it is decoded |
+//! | `output`, `normalize`, `normalize_avx2` | pixels to normalised numbers of a type and layout |
 //! | `apply` | geometry and pixels to their place in the batch |
 //! | `encode` | RGB to JPEG, for `pack` |
 //! | `error` | everything that can be wrong with an image or a request |
 //!
-//! `unsafe` is confined to `bilinear_avx2`.
+//! `unsafe` is confined to `bilinear_avx2` and `normalize_avx2`.
 #![deny(unsafe_code)]
 
 mod apply;
@@ -49,7 +50,11 @@ mod limits;
 mod markers;
 mod memory;
 mod nearest;
+mod normalize;
+#[cfg(target_arch = "x86_64")]
+mod normalize_avx2;
 mod orientation;
+mod output;
 mod pixels;
 mod probe;
 mod random_crop;
@@ -70,7 +75,9 @@ pub use geometry::{Geometry, Rect};
 pub use labels::Labels;
 pub use limits::Limits;
 pub use memory::{scratch_bound, scratch_bytes};
+pub use normalize::Normalizer;
 pub use orientation::Orientation;
+pub use output::{Dtype, Layout, Output, OutputError};
 pub use pixels::{Pixels, PixelsMut, PixelsRef};
 pub use probe::{Info, probe};
 pub use raw::{decode_raw, encode_raw_zstd};

@@ -5,6 +5,7 @@ use crate::columns::{Cell, Column, Values};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::memory::{BatchBuffer, RowMut, Rows};
+use shardtool_decode::{Normalizer, Output};
 use shardtool_order::{ResumeState, Row};
 use shardtool_read::Record;
 use std::fmt;
@@ -247,7 +248,8 @@ impl Batch {
         self.0.table().ids.len()
     }
 
-    /// Pixels, `[N, H, W, 3]` u8 RGB, at a multiple of 64 bytes; `None` where the loader makes no images.
+    /// Pixels at a multiple of 64 bytes: u8 RGB, or the values of [`Batch::output`] in this processor's byte order, in the
+    /// order of [`Batch::image_shape`]. `None` where the loader makes no images.
     pub fn images(&self) -> Option<&[u8]> {
         self.0.memory().images.as_ref().and_then(Rows::bytes)
     }
@@ -258,10 +260,22 @@ impl Batch {
         self.0.memory().masks.as_ref().and_then(Rows::bytes)
     }
 
-    /// `[N, H, W, 3]`; `None` where the loader makes no images.
+    /// What the pixels became; `None` for u8.
+    pub fn output(&self) -> Option<&Output> {
+        self.0.engine.spec.normalizer.as_ref().map(Normalizer::output)
+    }
+
+    /// `[N, H, W, 3]`, or `[N, 3, H, W]` where [`Batch::output`] says so; `None` where the loader makes no images.
     pub fn image_shape(&self) -> Option<[usize; 4]> {
         let (height, width) = self.0.engine.spec.image_size()?;
-        Some([self.len(), height, width, 3])
+        let shape = [self.len(), height, width, 3];
+        Some(self.output().map_or(shape, |output| output.layout().shape(shape)))
+    }
+
+    /// `[N, H, W]`; `None` where the loader makes no label maps.
+    pub fn mask_shape(&self) -> Option<[usize; 3]> {
+        let (height, width) = self.0.engine.spec.image_size()?;
+        self.0.memory().masks.as_ref().map(|_| [self.len(), height, width])
     }
 
     /// The memory of the pixels, as its allocator made it.

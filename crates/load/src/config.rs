@@ -2,7 +2,7 @@
 
 use crate::bad::OnBad;
 use crate::memory::{BatchAlloc, HostAlloc};
-use shardtool_decode::{Custom, Limits, Pipeline};
+use shardtool_decode::{Custom, Limits, Output, Pipeline};
 use shardtool_order::{Order, Policy, Remainder, Replica, Source};
 use shardtool_read::Split;
 use std::fmt;
@@ -99,6 +99,8 @@ pub struct Images {
     /// one number a pixel). It goes through the same crop, resize and flip, the nearest value taken, never a mixture;
     /// batches have it as [`Batch::masks`](crate::Batch::masks).
     pub mask: Option<String>,
+    /// What pixels become in the batch, made by the workers; `None` leaves them u8 `[N, H, W, 3]`.
+    pub output: Option<Output>,
     /// Whether the EXIF orientation is applied.
     pub apply_orientation: bool,
     /// How large a stored image may be.
@@ -115,6 +117,7 @@ impl Images {
             pipeline,
             custom: None,
             mask: None,
+            output: None,
             apply_orientation: false,
             limits: Limits::default(),
             reducing_gap: Some(2.0),

@@ -6,7 +6,8 @@ use crate::config::Images;
 use crate::input::Input;
 use crate::stats::Meters;
 use shardtool_decode::{
-    Decoder, Error, Filter, Format, Geometry, Info, Labels, Orientation, PixelsMut, Random, Window, WindowOptions,
+    Decoder, Error, Filter, Format, Geometry, Info, Labels, Normalizer, Orientation, PixelsMut, Random, Window,
+    WindowOptions,
 };
 use shardtool_format::{index, names};
 use shardtool_order::Rng;
@@ -20,6 +21,8 @@ pub(crate) struct Scratch {
     decoder: Decoder,
     apply: shardtool_decode::Scratch,
     unpacked: Vec<u8>,
+    /// The finished image as u8, where the batch holds other numbers.
+    pixels: Vec<u8>,
     labels: Labels,
 }
 
@@ -80,7 +83,8 @@ impl<'r> Stored<'r> {
             None => shardtool_decode::scratch_bytes(self.bytes, &geometry, &options(images))?,
         };
         let mask = self.mask.map_or(0, |_| mask_scratch(self.size));
-        Ok(Planned { stored: self, geometry, draw, scratch: image + mask })
+        let output = images.output.map_or(0, |_| 3 * pixels(geometry.output_size()));
+        Ok(Planned { stored: self, geometry, draw, scratch: image + mask + output })
     }
 }
 
@@ -117,20 +121,31 @@ impl<'r> Planned<'r> {
 pub(crate) fn place(
     planned: Planned<'_>,
     images: &Images,
+    normalizer: Option<&Normalizer>,
     out: &mut RowPixels<'_>,
     scratch: &mut Scratch,
     meters: &Meters,
 ) -> Result<(), Fault> {
     let Planned { stored, geometry, mut draw, .. } = planned;
     let start = Instant::now();
-    let image = out.image.as_deref_mut().unwrap_or_default();
+    let (width, height) = geometry.output_size();
+    let row = out.image.as_deref_mut().unwrap_or_default();
+    let (image, normalized) = match normalizer {
+        None => (row, None),
+        Some(normalizer) => {
+            scratch.pixels.resize(3 * width as usize * height as usize, 0);
+            (&mut scratch.pixels[..], Some((normalizer, row)))
+        }
+    };
     let window = decode(&stored, &geometry, images, &mut scratch.decoder, &mut scratch.unpacked)?;
     let decoded = Instant::now();
     meters.decode.add(decoded - start, 1);
     shardtool_decode::apply(&geometry, &window, Filter::Bilinear, image, &mut scratch.apply)?;
     if let Some(custom) = &images.custom {
-        let (width, height) = geometry.output_size();
         custom(PixelsMut::new(width, height, image)?, &mut draw);
+    }
+    if let Some((normalizer, row)) = normalized {
+        normalizer.write(image, row);
     }
     let resized = Instant::now();
     meters.resize.add(resized - decoded, 1);

@@ -40,7 +40,9 @@ impl fmt::Display for Notice {
                 *batch as f64 / f64::from(1 << 20)
             ),
             Notice::BadSample(sample) => write!(f, "bad sample: {sample}; further ones are counted"),
-            Notice::BadSamples { epoch, count } => write!(f, "{count} bad samples in this run by the end of epoch {epoch}"),
+            Notice::BadSamples { epoch, count } => {
+                write!(f, "{count} bad samples in this run by the end of epoch {epoch}")
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::columns::{self, Column};
 use crate::config::{Config, Content, Images, PageCache};
 use crate::error::{Error, Result};
 use crate::input::Input;
+use shardtool_decode::Normalizer;
 use shardtool_order::{Order, Plan, Replicas, ResumeState, Source};
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ pub(crate) struct Spec {
     pub(crate) ranks: Vec<u32>,
     pub(crate) batch: usize,
     pub(crate) content: Content,
+    /// Makes the batch's numbers of u8 pixels, where other ones are asked for.
+    pub(crate) normalizer: Option<Normalizer>,
     pub(crate) columns: Vec<Column>,
     /// Bytes of ragged values, byte strings and records read into memory that a row is expected to take.
     pub(crate) expected: u64,
@@ -77,6 +80,10 @@ impl Spec {
             ranks: ranks.to_vec(),
             batch: batch.get() as usize,
             content: config.content.clone(),
+            normalizer: match &config.content {
+                Content::Images(images) => images.output.map(Normalizer::new),
+                Content::Records | Content::Columns => None,
+            },
             expected: columns::expected(&columns, &input, matches!(config.content, Content::Records)),
             columns,
             on_bad: config.on_bad(),
@@ -104,13 +111,16 @@ impl Spec {
 
     /// Bytes of one row's image.
     pub(crate) fn image_bytes(&self) -> usize {
-        self.image_size().map_or(0, |(height, width)| height * width * 3)
+        let value = self.normalizer.as_ref().map_or(1, |normalizer| normalizer.output().dtype().bytes());
+        self.image_size().map_or(0, |(height, width)| height * width * 3 * value)
     }
 
     /// Bytes of one row's label map.
     pub(crate) fn mask_bytes(&self) -> usize {
         match &self.content {
-            Content::Images(Images { mask: Some(_), .. }) => self.image_bytes() / 3,
+            Content::Images(Images { mask: Some(_), .. }) => {
+                self.image_size().map_or(0, |(height, width)| height * width)
+            }
             _ => 0,
         }
     }

@@ -216,7 +216,8 @@ impl Worker {
                 }
             })?,
         };
-        let placed = image::place(planned, images, &mut making.pixels, &mut self.scratch, &self.engine.meters);
+        let (normalizer, meters) = (spec.normalizer.as_ref(), &self.engine.meters);
+        let placed = image::place(planned, images, normalizer, &mut making.pixels, &mut self.scratch, meters);
         if needed > self.engine.keep {
             self.scratch = Scratch::default();
         }
@@ -291,7 +292,10 @@ const MASKED_LABEL: u8 = 255;
 
 /// Makes a row that shows no sample.
 fn mask(engine: &Engine, Making { pixels, out }: &mut Making<'_>) {
-    pixels.image.iter_mut().for_each(|image| image.fill(0));
+    pixels.image.iter_mut().for_each(|image| match &engine.spec.normalizer {
+        None => image.fill(0),
+        Some(normalizer) => normalizer.write_black(image),
+    });
     pixels.mask.iter_mut().for_each(|mask| mask.fill(MASKED_LABEL));
     (out.id, out.valid, out.record) = (-1, false, None);
     engine.spec.columns.iter().zip(&mut out.cells).for_each(|(column, cell)| column.mask(cell));

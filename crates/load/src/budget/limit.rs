@@ -77,9 +77,10 @@ impl Limits {
     /// Returns the first limit of which more than 90 % would be in use after another `bytes` bytes.
     pub(crate) fn exceeded_by(&self, bytes: u64) -> Option<Usage> {
         let host = self.host().map(|(bytes, used)| Usage { limit: Limit { bytes, from: LimitSource::Host }, used });
-        let cgroups = self.cgroups.iter().filter_map(|group| {
-            Some(Usage { limit: group.limit(&self.root)?, used: group.used(&self.root)? })
-        });
+        let cgroups = self
+            .cgroups
+            .iter()
+            .filter_map(|group| Some(Usage { limit: group.limit(&self.root)?, used: group.used(&self.root)? }));
         let most = |limit: u64| limit / 10 * 9;
         host.into_iter().chain(cgroups).find(|usage| usage.used.saturating_add(bytes) > most(usage.limit.bytes))
     }
@@ -106,7 +107,8 @@ impl Cgroup {
 
     /// Bytes in use, its descendants' included, without file cache: the system reclaims that before it kills a process.
     fn used(&self, root: &Path) -> Option<u64> {
-        let (file, prefix) = if self.version == 2 { ("memory.current", "") } else { ("memory.usage_in_bytes", "total_") };
+        let (file, prefix) =
+            if self.version == 2 { ("memory.current", "") } else { ("memory.usage_in_bytes", "total_") };
         let current: u64 = self.read(root, file)?.trim().parse().ok()?;
         let statistics = self.read(root, "memory.stat").unwrap_or_default();
         let value = |name: &str| {

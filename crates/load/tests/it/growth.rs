@@ -56,7 +56,11 @@ fn default_budget_grows_for_a_consumer_that_keeps_batches() {
         assert_eq!(stats.held, window);
         assert!(stats.extra + stats.slots >= window, "{} extra batches, window {window}", stats.extra);
         drop(held);
-        assert_eq!(loader.stats().extra.saturating_sub(loader.stats().depth), 0, "the surplus is freed when it returns");
+        assert_eq!(
+            loader.stats().extra.saturating_sub(loader.stats().depth),
+            0,
+            "the surplus is freed when it returns"
+        );
     }
     let notices = loader.notices();
     assert!(matches!(notices[..], [Notice::Growth { planned: 3, .. }]), "reported once: {notices:?}");

@@ -5,6 +5,7 @@ mod dataset;
 mod epochs;
 mod growth;
 mod masks;
+mod output;
 mod page_cache;
 mod samples;
 mod statistics;

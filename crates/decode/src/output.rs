@@ -1,6 +1,7 @@
-use crate::error::{Error, Result};
+//! What pixels become before a network sees them: normalised, as a type and in a layout. `normalize` makes it on the host,
+//! the kernel of `cuda` on a device, bit for bit the same.
 
-/// Type of the values on the device.
+/// Type of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dtype {
     /// IEEE single precision, 4 bytes.
@@ -30,7 +31,7 @@ impl Dtype {
     }
 }
 
-/// Order of the dimensions on the device.
+/// Order of the dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Layout {
     /// `[N, H, W, 3]`, channels last.
@@ -40,7 +41,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The shape on the device of images `[N, H, W, 3]`.
+    /// Returns the shape that images `[N, H, W, 3]` have in this layout.
     pub fn shape(self, [n, h, w, c]: [usize; 4]) -> [usize; 4] {
         match self {
             Layout::Nhwc => [n, h, w, c],
@@ -49,23 +50,23 @@ impl Layout {
     }
 }
 
-/// What pixels become on the device: `(x / 255 − mean) / std` per channel, as a type and in a layout.
+/// What pixels become: `(x / 255 − mean) / std` per channel, as a type and in a layout.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Output {
-    pub(crate) dtype: Dtype,
-    pub(crate) layout: Layout,
-    pub(crate) a: [f32; 3],
-    pub(crate) b: [f32; 3],
+    dtype: Dtype,
+    layout: Layout,
+    a: [f32; 3],
+    b: [f32; 3],
 }
 
 impl Output {
-    /// `mean` and `std` are those of pixels scaled to 0…1, in the order red, green, blue. The device computes `x·a + b` in
-    /// single precision with one rounding, a = 1/(255·std), b = −mean/std, then rounds to `dtype`, to nearest even.
+    /// `mean` and `std` are those of pixels scaled to 0…1, in the order red, green, blue. A value is `x·a + b` in single
+    /// precision with one rounding, a = 1/(255·std), b = −mean/std, then rounded to `dtype`, to nearest even.
     ///
     /// # Errors
-    /// [`Error::Option`] where a mean is not finite, or a standard deviation not finite and above 0.
-    pub fn new(dtype: Dtype, layout: Layout, mean: [f64; 3], std: [f64; 3]) -> Result<Self> {
-        let refuse = |option, value, expected| Err(Error::Option { option, value, expected });
+    /// A mean that is not finite, or a standard deviation that is not finite and above 0.
+    pub fn new(dtype: Dtype, layout: Layout, mean: [f64; 3], std: [f64; 3]) -> Result<Self, OutputError> {
+        let refuse = |option, value, expected| Err(OutputError { option, value, expected });
         if let Some(&value) = mean.iter().find(|m| !m.is_finite()) {
             return refuse("mean", value, "finite numbers");
         }
@@ -89,6 +90,23 @@ impl Output {
     pub fn layout(&self) -> Layout {
         self.layout
     }
+
+    /// The factor and the summand of each channel.
+    pub fn coefficients(&self) -> ([f32; 3], [f32; 3]) {
+        (self.a, self.b)
+    }
+}
+
+/// A number that cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[error("`{option}` is {value}: expected {expected}")]
+pub struct OutputError {
+    /// Name of the option.
+    pub option: &'static str,
+    /// The number given.
+    pub value: f64,
+    /// What can be used.
+    pub expected: &'static str,
 }
 
 impl Default for Output {
@@ -109,7 +127,7 @@ mod tests {
         for (mean, std) in
             [(f64::NAN, 0.3), (f64::INFINITY, 0.3), (0.4, 0.0), (0.4, -1.0), (0.4, f64::NAN), (0.4, 1e-40)]
         {
-            assert!(matches!(make(mean, std), Err(Error::Option { .. })), "{mean} {std}");
+            assert!(make(mean, std).is_err(), "{mean} {std}");
         }
     }
 

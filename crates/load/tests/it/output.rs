@@ -1,0 +1,77 @@
+//! Normalised numbers made by the workers: the u8 batch's pixels by the formula, in every type and layout.
+
+use crate::{dataset, samples};
+use shardtool_decode::{Dtype, Layout, Normalizer, Output, Pipeline};
+use shardtool_load::{Config, Content, Images, Loader, OnBad};
+use shardtool_order::{Order, Remainder};
+use shardtool_read::{Dataset, Split};
+use std::path::Path;
+use std::sync::Arc;
+
+const SIDE: usize = 19;
+const BATCH: usize = 4;
+
+/// 18 samples, of which record 7 is damaged.
+fn damaged(folder: &Path) -> Split {
+    dataset::write(folder, "train", &samples::photographs(18), 6);
+    let open = || Dataset::open(folder).unwrap().split("train").unwrap().clone();
+    let frame = open().shard(1).unwrap().frame(1).unwrap();
+    let path = folder.join("train-00001.tfrecord");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[(frame.start + frame.end) as usize / 2] ^= 1;
+    std::fs::write(path, bytes).unwrap();
+    open()
+}
+
+fn config(split: &Split, output: Option<Output>) -> Config {
+    let mut images = Images::new(Pipeline::train(SIDE as u32).unwrap());
+    images.output = output;
+    images.custom = Some(Arc::new(|pixels, _| pixels.data.iter_mut().for_each(|x| *x = x.saturating_add(9))));
+    let mut config = Config::new(split.clone(), Content::Images(images), BATCH as u32);
+    (config.order, config.remainder, config.on_bad) = (Order::Shuffled, Some(Remainder::Mask), Some(OnBad::Mask));
+    config
+}
+
+#[test]
+fn host_output_is_the_formula_of_the_u8_batch_in_every_type_and_layout() {
+    let folder = tempfile::tempdir().unwrap();
+    let split = damaged(folder.path());
+    for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16] {
+        for layout in [Layout::Nchw, Layout::Nhwc] {
+            let output = Output::new(dtype, layout, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]).unwrap();
+            let normalizer = Normalizer::new(output);
+            let mut plain = Loader::new(&config(&split, None)).unwrap();
+            let mut loader = Loader::new(&config(&split, Some(output))).unwrap();
+            let mut masked = 0;
+            while let Some(batch) = loader.next_batch().unwrap() {
+                let expected = plain.next_batch().unwrap().unwrap();
+                assert_eq!(batch.ids(), expected.ids());
+                masked += batch.valid().iter().filter(|valid| !**valid).count();
+                let (c, h, w) = (3, SIDE, SIDE);
+                let shape = if layout == Layout::Nchw { [BATCH, c, h, w] } else { [BATCH, h, w, c] };
+                assert_eq!(batch.image_shape(), Some(shape));
+                let row = 3 * SIDE * SIDE;
+                let mut values = vec![0; row * dtype.bytes()];
+                let found = batch.images().unwrap().chunks_exact(row * dtype.bytes());
+                assert_eq!(found.len(), BATCH);
+                for (found, pixels) in found.zip(expected.images().unwrap().chunks_exact(row)) {
+                    normalizer.write(pixels, &mut values);
+                    assert!(found == values, "{output:?}");
+                }
+            }
+            assert!(plain.next_batch().unwrap().is_none());
+            assert_eq!(masked, 3, "the damaged one and two of the last batch");
+        }
+    }
+}
+
+#[test]
+fn plan_counts_the_bytes_of_the_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let split = damaged(folder.path());
+    let batch = |output| Loader::plan(&config(&split, output)).unwrap().memory.batch;
+    let output = |dtype| Some(Output::new(dtype, Layout::Nchw, [0.0; 3], [1.0; 3]).unwrap());
+    let values = (3 * SIDE * SIDE * BATCH) as u64;
+    assert_eq!(batch(output(Dtype::F32)) - batch(None), 3 * values);
+    assert_eq!(batch(output(Dtype::F16)) - batch(None), values);
+}

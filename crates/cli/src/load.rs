@@ -113,6 +113,7 @@ impl LoadArguments {
         };
         let given = self.world.map(|world| Replica::new(self.rank.unwrap_or(0), world)).transpose()?;
         let launch = Launch::from_env(given, |name| std::env::var(name).ok())?;
+        launch.ignored.iter().for_each(|ignored| eprintln!("warning: {ignored}"));
         let mut config = Config::new(split, content, self.batch);
         let size = |n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
         config.order = match self.order {

@@ -28,10 +28,6 @@ pub enum Error {
     #[error("environment variable {name} is {value:?}: expected {expected}")]
     Variable { name: &'static str, value: String, expected: &'static str },
     #[error(
-        "environment variable {present} is set but {missing} is not: set both or neither, or give rank and world size"
-    )]
-    MissingVariable { present: &'static str, missing: &'static str },
-    #[error(
         "{first} is {first_value} but {second} is {second_value}: unset the wrong one, or give rank and world size"
     )]
     Contradiction { first: &'static str, first_value: u32, second: &'static str, second_value: u32 },

@@ -41,7 +41,7 @@ pub use order::{Cursor, EpochOrder, Order};
 pub use permutation::{Permutation, pack_permutation};
 pub use plan::{Plan, Replicas, Sample, Walk};
 pub use prf::{Domain, key};
-pub use replica::{Launch, Launcher, Replica};
+pub use replica::{Ignored, Launch, Launcher, Replica};
 pub use rng::Rng;
 pub use schedule::{Policy, Remainder, Row, Schedule};
 pub use shares::ShardShares;

@@ -34,18 +34,18 @@ impl Replica {
     }
 }
 
-/// Who said which replica this is.
+/// Where rank and world size came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Launcher {
     /// The caller.
     Given,
-    /// torchrun, or whoever else set RANK and WORLD_SIZE.
+    /// torchrun, or another launcher that sets RANK and WORLD_SIZE.
     Torch,
     /// Open MPI's mpirun.
     OpenMpi,
     /// SLURM's srun.
     Slurm,
-    /// Nobody: the only replica.
+    /// No launcher: the only replica.
     None,
 }
 
@@ -55,43 +55,83 @@ impl fmt::Display for Launcher {
             Launcher::Given => "as given",
             Launcher::Torch => "from RANK and WORLD_SIZE",
             Launcher::OpenMpi => "from OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE",
-            Launcher::Slurm => "from SLURM_PROCID and SLURM_NTASKS",
+            Launcher::Slurm => "from SLURM_PROCID and SLURM_STEP_NUM_TASKS",
             Launcher::None => "no launcher",
         })
     }
 }
 
+/// Variables that look like a launcher's and were not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ignored {
+    /// One variable of a pair without the other.
+    Half {
+        /// Name and value of the variable that is set.
+        present: (&'static str, String),
+        /// The variable that is not set.
+        missing: &'static str,
+    },
+    /// SLURM allocated several tasks, and this process is not one that srun started.
+    SlurmOutsideStep {
+        /// Value of SLURM_NTASKS.
+        tasks: String,
+    },
+}
+
+impl fmt::Display for Ignored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ignored::Half { present: (name, value), missing } => write!(
+                f,
+                "{name}={value} is ignored because {missing} is not set: set both, or give rank and world size"
+            ),
+            Ignored::SlurmOutsideStep { tasks } => write!(
+                f,
+                "SLURM_NTASKS={tasks} is ignored because this process is not part of a SLURM step (no SLURM_STEP_ID): start \
+                 it with srun, or give rank and world size"
+            ),
+        }
+    }
+}
+
 /// What is known of how this process was started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
     /// This process's replica.
     pub replica: Replica,
-    /// Replicas on this machine, which share its memory and processors, 1 to world size; `None` where the launcher
-    /// does not tell.
+    /// Replicas on this machine, which share its memory and processors, 1 to world size; `None` where the environment
+    /// does not say.
     pub local_world: Option<u32>,
     /// Where `replica` came from.
     pub launcher: Launcher,
+    /// Variables that were not used although they look like a launcher's.
+    pub ignored: Vec<Ignored>,
 }
 
 impl Launch {
-    /// Reads the environment through `lookup`, which returns a variable's value; `given` wins over it.
+    /// Reads the environment through `lookup`, which returns a variable's value.
     ///
-    /// Of several launchers the innermost counts: RANK and WORLD_SIZE, then Open MPI's variables, then SLURM's. An outer
-    /// one may differ only where it started the inner one: it is a single task, or one task for each machine (its world
-    /// size × the local world size = the world size), or torchrun says that it ran (TORCHELASTIC_RUN_ID). SLURM
-    /// without both SLURM_PROCID and SLURM_NTASKS started no tasks and is ignored. A SLURM batch script has both even
-    /// where it starts its tasks by mpirun instead of srun: then give rank and world size, or unset SLURM_PROCID.
+    /// If `given` is there, it wins: the environment says no more than how many replicas are on this machine, and is never
+    /// an error. Otherwise, of several launchers the innermost counts: RANK and WORLD_SIZE, then Open MPI's variables, then
+    /// SLURM's. An outer one may differ only where it started the inner one: it is a single task, or one task for each
+    /// machine (its world size × the local world size = the world size), or torchrun says that it ran
+    /// (TORCHELASTIC_RUN_ID). SLURM counts only in a process that srun started (SLURM_STEP_ID), with the step's number of
+    /// tasks: a batch script and an interactive shell have SLURM_PROCID and SLURM_NTASKS as well. Half of a pair is
+    /// ignored, and listed in [`Launch::ignored`].
     ///
     /// # Errors
-    /// A value that is no number or out of range, half of a pair, or launchers that contradict each other.
+    /// A value that is not a number or out of range, or launchers that contradict each other.
     pub fn from_env(given: Option<Replica>, lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
-        let claims = claims(&lookup)?;
         if let Some(replica) = given {
-            let local_world = claims.iter().find_map(|c| c.local_world).filter(|&local| local <= replica.world);
-            return Ok(Launch { replica, local_world, launcher: Launcher::Given });
+            let local_world = local_world_beside(replica, &lookup);
+            return Ok(Launch { replica, local_world, launcher: Launcher::Given, ignored: vec![] });
         }
+        let mut ignored = vec![];
+        let claims = claims(&lookup, &mut ignored)?;
         let Some((inner, outer)) = claims.split_first() else {
-            return Ok(Launch { replica: Replica::SINGLE, local_world: Some(1), launcher: Launcher::None });
+            let (replica, launcher) = (Replica::SINGLE, Launcher::None);
+            return Ok(Launch { replica, local_world: Some(1), launcher, ignored });
         };
         let torchrun = inner.launcher == Launcher::Torch && lookup("TORCHELASTIC_RUN_ID").is_some();
         for claim in outer {
@@ -101,8 +141,31 @@ impl Launch {
         }
         let agreeing = outer.iter().filter(|c| c.replica == inner.replica);
         let local_world = std::iter::once(inner).chain(agreeing).find_map(|c| c.local_world);
-        Ok(Launch { replica: inner.replica, local_world, launcher: inner.launcher })
+        let local_world = local_world.or_else(|| all_local(inner.replica, &lookup));
+        Ok(Launch { replica: inner.replica, local_world, launcher: inner.launcher, ignored })
     }
+}
+
+/// Replicas on this machine where the caller gave rank and world size: the first launcher's number that fits.
+fn local_world_beside(replica: Replica, lookup: &impl Fn(&str) -> Option<String>) -> Option<u32> {
+    let torch = number("LOCAL_WORLD_SIZE", lookup).ok().flatten();
+    let open_mpi = || number("OMPI_COMM_WORLD_LOCAL_SIZE", lookup).ok().flatten();
+    let slurm = || in_slurm_step(lookup).then(|| slurm_local_world(lookup).ok().flatten()).flatten();
+    let local = torch.or_else(open_mpi).or_else(slurm).filter(|local| (1..=replica.world).contains(local));
+    local.or_else(|| all_local(replica, lookup))
+}
+
+/// All replicas, where their meeting point is this machine's loopback address.
+fn all_local(replica: Replica, lookup: &impl Fn(&str) -> Option<String>) -> Option<u32> {
+    let address = lookup("MASTER_ADDR")?;
+    ["127.0.0.1", "localhost", "::1"].contains(&address.as_str()).then_some(replica.world)
+}
+
+/// Whether srun started this process. Batch scripts and interactive shells have no step's number, or one of the reserved
+/// ones at the upper end (SLURM's `slurm.h`: SLURM_BATCH_SCRIPT, SLURM_INTERACTIVE_STEP and others).
+fn in_slurm_step(lookup: &impl Fn(&str) -> Option<String>) -> bool {
+    const RESERVED: u32 = 0xffff_fff0;
+    number("SLURM_STEP_ID", lookup).ok().flatten().is_some_and(|step| step < RESERVED)
 }
 
 /// What one launcher says.
@@ -122,7 +185,7 @@ struct Names {
 
 const TORCH: Names = Names { rank: "RANK", world: "WORLD_SIZE" };
 const OPEN_MPI: Names = Names { rank: "OMPI_COMM_WORLD_RANK", world: "OMPI_COMM_WORLD_SIZE" };
-const SLURM: Names = Names { rank: "SLURM_PROCID", world: "SLURM_NTASKS" };
+const SLURM: Names = Names { rank: "SLURM_PROCID", world: "SLURM_STEP_NUM_TASKS" };
 
 impl Claim {
     fn may_run_inside(&self, outer: &Claim) -> bool {
@@ -145,22 +208,25 @@ impl Claim {
 }
 
 /// What the launchers say, the innermost first.
-fn claims(lookup: &impl Fn(&str) -> Option<String>) -> Result<Vec<Claim>, Error> {
+fn claims(lookup: &impl Fn(&str) -> Option<String>, ignored: &mut Vec<Ignored>) -> Result<Vec<Claim>, Error> {
     let mut claims = Vec::new();
-    if let Some(replica) = pair(TORCH, lookup)? {
+    if let Some(replica) = pair(TORCH, lookup, ignored)? {
         let local = number("LOCAL_WORLD_SIZE", lookup)?;
         claims.push(Claim { launcher: Launcher::Torch, names: TORCH, replica, local_world: local });
     }
-    if let Some(replica) = pair(OPEN_MPI, lookup)? {
+    if let Some(replica) = pair(OPEN_MPI, lookup, ignored)? {
         let local = number("OMPI_COMM_WORLD_LOCAL_SIZE", lookup)?;
         claims.push(Claim { launcher: Launcher::OpenMpi, names: OPEN_MPI, replica, local_world: local });
     }
-    if lookup(SLURM.rank).is_some()
-        && lookup(SLURM.world).is_some()
-        && let Some(replica) = pair(SLURM, lookup)?
+    if in_slurm_step(lookup) {
+        if let Some(replica) = pair(SLURM, lookup, ignored)? {
+            let local = slurm_local_world(lookup)?;
+            claims.push(Claim { launcher: Launcher::Slurm, names: SLURM, replica, local_world: local });
+        }
+    } else if claims.is_empty()
+        && let Some(tasks) = lookup("SLURM_NTASKS").filter(|tasks| tasks.trim() != "1")
     {
-        let local = slurm_local_world(lookup)?;
-        claims.push(Claim { launcher: Launcher::Slurm, names: SLURM, replica, local_world: local });
+        ignored.push(Ignored::SlurmOutsideStep { tasks });
     }
     for Claim { local_world, replica, .. } in &claims {
         if let Some(local) = *local_world
@@ -172,12 +238,22 @@ fn claims(lookup: &impl Fn(&str) -> Option<String>) -> Result<Vec<Claim>, Error>
     Ok(claims)
 }
 
-fn pair(names: Names, lookup: &impl Fn(&str) -> Option<String>) -> Result<Option<Replica>, Error> {
-    match (number(names.rank, lookup)?, number(names.world, lookup)?) {
-        (Some(rank), Some(world)) => Replica::new(rank, world).map(Some),
-        (Some(_), None) => Err(Error::MissingVariable { present: names.rank, missing: names.world }),
-        (None, Some(_)) => Err(Error::MissingVariable { present: names.world, missing: names.rank }),
-        (None, None) => Ok(None),
+fn pair(
+    names: Names,
+    lookup: &impl Fn(&str) -> Option<String>,
+    ignored: &mut Vec<Ignored>,
+) -> Result<Option<Replica>, Error> {
+    let mut half = |present: &'static str, missing| {
+        ignored.push(Ignored::Half { present: (present, lookup(present).unwrap_or_default()), missing });
+        Ok(None)
+    };
+    match (lookup(names.rank).is_some(), lookup(names.world).is_some()) {
+        (true, false) => half(names.rank, names.world),
+        (false, true) => half(names.world, names.rank),
+        _ => {
+            let (rank, world) = (number(names.rank, lookup)?, number(names.world, lookup)?);
+            rank.zip(world).map(|(rank, world)| Replica::new(rank, world)).transpose()
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::loader::{DeviceLoader, Memory};
 use crate::memory::PinnedAlloc;
-use shardtool_load::{BadSample, Content, Loader, Monitor, Stats};
+use shardtool_load::{BadSample, Content, Loader, Monitor, Notice, Stats};
 use shardtool_order::ResumeState;
 use std::sync::Arc;
 
@@ -138,6 +138,11 @@ impl ImageLoader {
     /// The bad samples of this run so far, each once.
     pub fn bad_samples(&self) -> Vec<Arc<BadSample>> {
         self.monitor.bad_samples()
+    }
+
+    /// Takes what happened on the host's side since the last call and a person should hear of.
+    pub fn notices(&self) -> Vec<Notice> {
+        self.monitor.notices()
     }
 
     /// Bytes held now; pinned ones are those of all replicas of its group.

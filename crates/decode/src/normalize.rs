@@ -37,8 +37,8 @@ impl Normalizer {
         &self.output
     }
 
-    /// Writes one image: `pixels` is `[H, W, 3]`, `out` as many values, `[H, W, 3]` or `[3, H, W]` by the layout, in the
-    /// byte order of this processor.
+    /// Writes one image: `pixels` is `[H, W, 3]`, `out` as many values, `[H, W, 3]` or `[3, H, W]` by the layout,
+    /// little-endian.
     ///
     /// # Panics
     /// If `pixels` is not a whole number of pixels, or `out` does not hold exactly their values.
@@ -61,15 +61,15 @@ impl Normalizer {
                 Layout::Nhwc => i % 3,
                 Layout::Nchw => 3 * i / values,
             };
-            out.copy_from_slice(&self.table[channel][0].to_ne_bytes()[..bytes]);
+            out.copy_from_slice(&self.table[channel][0].to_le_bytes()[..bytes]);
         }
     }
 
     /// Writes the pixels from number `first` on by the tables.
     fn look_up(&self, pixels: &[u8], first: usize, out: &mut [u8]) {
         match self.output.dtype() {
-            Dtype::F32 => self.look_up_as(pixels, first, out, u32::to_ne_bytes),
-            Dtype::F16 | Dtype::Bf16 => self.look_up_as(pixels, first, out, |bits| (bits as u16).to_ne_bytes()),
+            Dtype::F32 => self.look_up_as(pixels, first, out, u32::to_le_bytes),
+            Dtype::F16 | Dtype::Bf16 => self.look_up_as(pixels, first, out, |bits| (bits as u16).to_le_bytes()),
         }
     }
 
@@ -141,9 +141,9 @@ mod tests {
             let mut out = vec![0; pixels.len() * output.dtype().bytes()];
             normalizer.write(&pixels, &mut out);
             let values: Vec<f64> = match output.dtype() {
-                Dtype::F32 => out.as_chunks().0.iter().map(|b| f32::from_ne_bytes(*b).into()).collect(),
-                Dtype::F16 => out.as_chunks().0.iter().map(|b| f16::from_ne_bytes(*b).into()).collect(),
-                Dtype::Bf16 => out.as_chunks().0.iter().map(|b| half::bf16::from_ne_bytes(*b).into()).collect(),
+                Dtype::F32 => out.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b).into()).collect(),
+                Dtype::F16 => out.as_chunks().0.iter().map(|b| f16::from_le_bytes(*b).into()).collect(),
+                Dtype::Bf16 => out.as_chunks().0.iter().map(|b| half::bf16::from_le_bytes(*b).into()).collect(),
             };
             let (a, b) = output.coefficients();
             for (i, &x) in pixels.iter().enumerate() {

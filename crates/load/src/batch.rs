@@ -248,8 +248,8 @@ impl Batch {
         self.0.table().ids.len()
     }
 
-    /// Pixels at a multiple of 64 bytes: u8 RGB, or the values of [`Batch::output`] in this processor's byte order, in the
-    /// order of [`Batch::image_shape`]. `None` where the loader makes no images.
+    /// Pixels at a multiple of 64 bytes: u8 RGB, or the little-endian values of [`Batch::output`], in the order of
+    /// [`Batch::image_shape`]. `None` where the loader makes no images.
     pub fn images(&self) -> Option<&[u8]> {
         self.0.memory().images.as_ref().and_then(Rows::bytes)
     }

@@ -60,7 +60,7 @@ pub use budget::{Arithmetic, Limit, LimitSource, Usage};
 pub use columns::Values;
 pub use config::{ColumnSpec, Config, Content, Images, Layout, PageCache};
 pub use error::{Error, Result};
-pub use loader::{LoadPlan, Loader, Monitor};
+pub use loader::{Checked, LoadPlan, Loader, Monitor};
 pub use memory::{BatchAlloc, BatchBuffer, HostAlloc};
 pub use notice::Notice;
 pub use share::{MOST, Reads, Share};

@@ -78,6 +78,14 @@ impl Loader {
         Ok(lanes.map(|lane| Loader { _crew: crew.clone(), engine: engine.clone(), lane, returned: None }).collect())
     }
 
+    /// Checks a configuration against its dataset: neither memory is reserved nor a thread started.
+    ///
+    /// # Errors
+    /// As [`Loader::new`], except for memory.
+    pub fn check(config: &Config, ranks: &[u32]) -> Result<Checked> {
+        Spec::new(config, ranks).map(Checked)
+    }
+
     /// What a configuration comes to, without starting anything.
     ///
     /// # Errors
@@ -172,6 +180,35 @@ impl Loader {
     /// The same three, for whoever gives the loader itself away to another thread.
     pub fn monitor(&self) -> Monitor {
         Monitor(self.engine.clone())
+    }
+}
+
+/// A configuration that fits its dataset, before a loader is made of it.
+pub struct Checked(Spec);
+
+impl Checked {
+    /// Steps of an epoch, the same for every replica.
+    #[expect(clippy::len_without_is_empty, reason = "an epoch without a step is refused")]
+    pub fn len(&self) -> u64 {
+        self.steps_left(0)
+    }
+
+    /// Steps of an epoch from position `p` on.
+    pub fn steps_left(&self, p: u64) -> u64 {
+        self.0.plan.schedule().steps(p)
+    }
+
+    /// The state of a run that has delivered everything before position `p` of an epoch.
+    pub fn state(&self, epoch: u64, p: u64) -> ResumeState {
+        self.0.state((epoch, p))
+    }
+
+    /// Returns the epoch and position at which a state resumes.
+    ///
+    /// # Errors
+    /// A state of another dataset, source, order or seed.
+    pub fn resume(&self, state: &ResumeState) -> Result<(u64, u64)> {
+        Ok(self.0.plan.resume(state, self.0.fingerprint)?)
     }
 }
 

@@ -26,7 +26,12 @@ pub(crate) trait Number: Copy + Send + Sync + 'static {
 macro_rules! numbers {
     ($($rust:ty: $numpy:literal),*) => { $(impl Number for $rust { const ELEMENT: &'static str = $numpy; })* };
 }
-numbers!(u8: "|u1", bool: "|b1", u32: "<u4", u64: "<u8", i64: "<i8", f32: "<f4");
+numbers!(u8: "|u1", bool: "|b1", u16: "<u2", u32: "<u4", u64: "<u8", i64: "<i8", f32: "<f4", Half: "<f2");
+
+/// An IEEE half-precision number, as its bits.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Half(u16);
 
 impl Memory {
     /// Looks at memory that `owner` keeps where it is.

@@ -1,12 +1,12 @@
 //! A batch to a dict of arrays: the images without a copy; on the host everything else (some bytes a row) is copied.
 
-use crate::array::Memory;
+use crate::array::{Half, Memory};
 use crate::device::DeviceArray;
 use crate::error;
 use crate::process::Local;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use shardtool_cuda::DeviceBatch;
+use shardtool_cuda::{DeviceBatch, Dtype, Output};
 use shardtool_load::{Batch, Values};
 use std::sync::Arc;
 
@@ -63,13 +63,20 @@ fn on_host<'py>(py: Python<'py>, batch: Batch, label: Option<&str>) -> PyResult<
     let batch = Arc::new(Local::new(batch));
     if let (Some(shape), Some(buffer)) = (batch.image_shape(), batch.buffer()) {
         // The batch is ours alone, and nobody looks at its pixels any more except through this array.
-        let memory = Memory::new(buffer.as_ptr().as_ptr(), shape.to_vec(), true, batch.clone());
+        let (first, shape) = (buffer.as_ptr().as_ptr(), shape.to_vec());
+        let memory = match batch.output().map(Output::dtype) {
+            None => Memory::new(first, shape, true, batch.clone()),
+            Some(Dtype::F32) => Memory::new(first.cast::<f32>(), shape, true, batch.clone()),
+            Some(Dtype::F16) => Memory::new(first.cast::<Half>(), shape, true, batch.clone()),
+            // numpy has no bfloat16: the frameworks' loaders take these bits for what they are.
+            Some(Dtype::Bf16) => Memory::new(first.cast::<u16>(), shape, true, batch.clone()),
+        };
         dict.set_item(IMAGE, memory.into_array(py)?)?;
     } else if !batch.records().is_empty() {
         dict.set_item(IMAGE, encoded(py, &batch)?)?;
     }
-    if let (Some([rows, height, width, _]), Some(buffer)) = (batch.image_shape(), batch.mask_buffer()) {
-        let memory = Memory::new(buffer.as_ptr().as_ptr(), vec![rows, height, width], true, batch.clone());
+    if let (Some(shape), Some(buffer)) = (batch.mask_shape(), batch.mask_buffer()) {
+        let memory = Memory::new(buffer.as_ptr().as_ptr(), shape.to_vec(), true, batch.clone());
         dict.set_item(MASK, memory.into_array(py)?)?;
     }
     for feature in batch.columns() {

@@ -2,7 +2,6 @@
 
 use crate::array::{Memory, Number};
 use crate::error;
-use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shardtool_format::index::{Element, FEATURE_PREFIX, Fixed, Scalar};
@@ -72,17 +71,16 @@ impl Columns {
         let unknown = |shard: usize| {
             let file = self.split.shard_path(shard);
             let known = self.names(py).unwrap_or_default().join(", ");
-            PyKeyError::new_err(format!(
-                "`{name}` is not one number in every record of {}; the index has: {known}",
-                file.display()
-            ))
+            let message =
+                format!("`{name}` is not one number in every record of {}; the index has: {known}", file.display());
+            error::column(py, &message)
         };
         let mut views = vec![];
         for shard in self.shards.clone() {
             views.push(self.view(py, shard, name)?.ok_or_else(|| unknown(shard))?);
         }
         let array = match &views[..] {
-            [] => return Err(PyKeyError::new_err(name.to_owned())),
+            [] => return Err(error::column(py, &format!("the split has no shards, and so no column `{name}`"))),
             [one] => one.clone(),
             _ => py.import("numpy")?.call_method1("concatenate", (views,))?,
         };

@@ -1,13 +1,13 @@
 //! Keyword arguments to a loader's configuration.
 
 use crate::array::numbers;
-use crate::device::DeviceOptions;
+use crate::device::{DeviceOptions, OutputOptions};
 use crate::error;
 use crate::function::{self, Raised};
 use pyo3::prelude::*;
 use shardtool_cuda::Device;
 use shardtool_decode::Pipeline;
-use shardtool_load::{ColumnSpec, Config, Content, Images, Layout, OnBad, PageCache};
+use shardtool_load::{ColumnSpec, Config, Content, Images, Layout, Loader, OnBad, PageCache};
 use shardtool_order::{Balanced, Launch, List, Mixture, Order, Policy, Remainder, Replica, Source, Weighted};
 use shardtool_read::Split;
 use std::num::NonZeroU32;
@@ -34,9 +34,11 @@ pub(crate) struct Options {
     workers: Option<usize>,
     prefetch: Option<usize>,
     rank: Option<u32>,
-    world: Option<u32>,
+    world_size: Option<u32>,
     local_replicas: u32,
     device: Option<DeviceOptions>,
+    /// What images become on the host; `None` leaves them u8.
+    output: Option<OutputOptions>,
     apply_orientation: bool,
     mask: Option<String>,
     page_cache: String,
@@ -76,15 +78,24 @@ impl SourceOption {
             "balanced" => {
                 let labels = numbers(&bytes, i64::from_le_bytes)?;
                 if labels.len() as u64 != records {
-                    return Err(error::option(py, &format!("{} labels for {records} records", labels.len())));
+                    let message = format!("`source`: {} labels for {records} records", labels.len());
+                    return Err(error::option(py, &message));
                 }
                 Ok(Source::Balanced(Balanced::new((0..).zip(labels.iter().copied()))))
             }
-            "weighted" => Weighted::new(unsigned()?, draws).map(Source::Weighted),
+            "weighted" => {
+                let weights = unsigned()?;
+                if weights.len() as u64 != records {
+                    let message = format!("`source`: {} weights for {records} records", weights.len());
+                    return Err(error::option(py, &message));
+                }
+                Weighted::new(weights, draws).map(Source::Weighted)
+            }
             "mixture" => {
                 let shares = unsigned()?;
                 if shares.len() != splits.len() {
-                    return Err(error::option(py, &format!("{} shares for {} splits", shares.len(), splits.len())));
+                    let message = format!("`source`: {} shares for {} splits", shares.len(), splits.len());
+                    return Err(error::option(py, &message));
                 }
                 let sizes = splits.iter().map(Split::len);
                 Mixture::new(&sizes.zip(shares).collect::<Vec<_>>(), draws).map(Source::Mixture)
@@ -95,15 +106,43 @@ impl SourceOption {
     }
 }
 
-/// A loader's configuration, with what only this module knows.
+/// A loader's configuration before it is bound to a replica, with what only this module knows.
 pub(crate) struct Settled {
-    pub(crate) config: Config,
-    /// The replicas of this process.
-    pub(crate) ranks: Vec<u32>,
-    /// One device for each, and what batches become there.
+    /// Of the only replica.
+    config: Config,
+    local_replicas: u32,
+    /// One device for each replica of this process, and what batches become there.
     pub(crate) devices: Option<(Vec<Device>, shardtool_cuda::Config)>,
     /// What the user's function raised.
     pub(crate) raised: Raised,
+}
+
+impl Settled {
+    /// Checks what can be checked before the replica is known: with the one given, else as the only one.
+    fn check(&self, py: Python<'_>, given: Option<(u32, u32)>) -> PyResult<()> {
+        let (rank, world) = given.unwrap_or((0, 1));
+        let (config, ranks) = self.bind(py, (rank, world, None))?;
+        let check = || match config.memory_budget {
+            Some(_) => Loader::plan(&config).map(drop),
+            None => Loader::check(&config, &ranks).map(drop),
+        };
+        py.detach(check).map_err(|e| error::load(py, e))
+    }
+}
+
+/// Rank, world size and local world size of this process.
+pub(crate) type Place = (u32, u32, Option<u32>);
+
+impl Settled {
+    /// The configuration of a process's first replica, and the ranks of all of them.
+    pub(crate) fn bind(&self, py: Python<'_>, (rank, world, local_world): Place) -> PyResult<(Config, Vec<u32>)> {
+        let local = self.local_replicas;
+        let first = rank.checked_mul(local).zip(world.checked_mul(local));
+        let (first, all) = first.ok_or_else(|| error::option(py, "`local_replicas`: too many replicas"))?;
+        let replica = Replica::new(first, all).map_err(|e| error::order(py, e))?;
+        let config = Config { replica, local_world: local_world.unwrap_or(1), ..self.config.clone() };
+        Ok((config, (first..first + local).collect()))
+    }
 }
 
 impl Options {
@@ -116,7 +155,8 @@ impl Options {
                 let pipeline: Pipeline = serde_json::from_str(json).map_err(|e| error::transform(py, &e))?;
                 let custom = self.function.map(|function| function::custom(function, raised.clone()));
                 let (apply_orientation, mask) = (self.apply_orientation, self.mask);
-                Content::Images(Images { apply_orientation, custom, mask, ..Images::new(pipeline) })
+                let output = self.output.as_ref().map(|output| output.output(py)).transpose()?;
+                Content::Images(Images { apply_orientation, custom, mask, output, ..Images::new(pipeline) })
             }
             None => Content::Records,
         };
@@ -130,12 +170,6 @@ impl Options {
         config.splits = splits;
         config.order = order(py, &self.order)?;
         config.seed = self.seed;
-        let launch = launch(py, self.rank, self.world)?;
-        let (rank, world, local) = (launch.replica.rank(), launch.replica.world(), self.local_replicas);
-        let first = rank.checked_mul(local).zip(world.checked_mul(local));
-        let (first, all) = first.ok_or_else(|| error::option(py, "`local_replicas`: too many replicas"))?;
-        config.replica = Replica::new(first, all).map_err(|e| error::order(py, e))?;
-        config.local_world = launch.local_world.unwrap_or(1);
         config.policy = one_of(py, "policy", &self.policy, &POLICIES)?;
         config.remainder = self.remainder.map(|name| one_of(py, "remainder", &name, &REMAINDERS)).transpose()?;
         config.on_bad = self.on_bad.map(|name| one_of(py, "on_bad", &name, &ON_BAD)).transpose()?;
@@ -148,7 +182,9 @@ impl Options {
         config.starve_after = Duration::try_from_secs_f64(self.starve_after)
             .map_err(|e| error::option(py, &format!("`starve_after`: {e}")))?;
         let devices = self.device.map(|options| options.open(py, config.starve_after)).transpose()?;
-        Ok(Settled { config, ranks: (first..first + local).collect(), devices, raised })
+        let settled = Settled { config, local_replicas: self.local_replicas, devices, raised };
+        settled.check(py, self.rank.zip(self.world_size))?;
+        Ok(settled)
     }
 }
 
@@ -179,12 +215,16 @@ fn order(py: Python<'_>, (name, run, window): &(String, u32, u32)) -> PyResult<O
     }
 }
 
-/// Rank and world size, given or from the environment.
-fn launch(py: Python<'_>, rank: Option<u32>, world: Option<u32>) -> PyResult<Launch> {
-    let given = match (rank, world) {
-        (Some(rank), Some(world)) => Some(Replica::new(rank, world).map_err(|e| error::order(py, e))?),
-        (None, None) => None,
-        _ => return Err(error::option(py, "give both `rank` and `world`, or neither")),
-    };
-    Launch::from_env(given, |name| std::env::var(name).ok()).map_err(|e| error::order(py, e))
+/// Rank, world size, local world size, where they came from, and what was ignored.
+type Found = (u32, u32, Option<u32>, String, Vec<String>);
+
+/// Resolves the replica of this process: as given, or from the environment.
+#[pyfunction]
+pub(crate) fn launch(py: Python<'_>, rank: Option<u32>, world_size: Option<u32>) -> PyResult<Found> {
+    let given = rank.zip(world_size).map(|(rank, world)| Replica::new(rank, world)).transpose();
+    let given = given.map_err(|e| error::order(py, e))?;
+    let launch = Launch::from_env(given, |name| std::env::var(name).ok()).map_err(|e| error::order(py, e))?;
+    let ignored = launch.ignored.iter().map(ToString::to_string).collect();
+    let (rank, world) = (launch.replica.rank(), launch.replica.world());
+    Ok((rank, world, launch.local_world, launch.launcher.to_string(), ignored))
 }

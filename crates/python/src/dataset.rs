@@ -2,14 +2,13 @@
 
 use crate::columns::Columns;
 use crate::{error, record};
-use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PySlice};
 use shardtool_format::manifest::Manifest;
 use std::path::PathBuf;
 
 /// A dataset: a folder with a manifest, or bare TFRecord files.
-#[pyclass(frozen, module = "shardtool._shardtool")]
+#[pyclass(frozen, mapping, module = "shardtool._shardtool")]
 pub(crate) struct Dataset(shardtool_read::Dataset);
 
 #[pymethods]
@@ -24,6 +23,28 @@ impl Dataset {
     fn split(&self, py: Python<'_>, name: &str) -> PyResult<Split> {
         let split = self.0.split(name).map_err(|e| error::read(py, e))?;
         Ok(Split::new(py, self.0.path().to_owned(), split.clone()))
+    }
+
+    /// The split of that name, as [`Dataset::split`].
+    fn __getitem__(&self, py: Python<'_>, name: &str) -> PyResult<Split> {
+        self.split(py, name)
+    }
+
+    fn __contains__(&self, name: &str) -> bool {
+        self.0.splits().iter().any(|split| split.name() == name)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.splits().len()
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.splits().into_pyobject(py)?.try_iter()?.into_any())
+    }
+
+    /// Names of the splits.
+    fn keys(&self) -> Vec<&str> {
+        self.splits()
     }
 
     /// Names of the splits.
@@ -90,6 +111,11 @@ impl Split {
         let columns = Py::new(py, Columns::new(py, split.clone(), shards)).expect("memory for a small object");
         Split { dataset, split, columns }
     }
+
+    fn record<'py>(&self, py: Python<'py>, id: u64) -> PyResult<Bound<'py, PyDict>> {
+        let got = py.detach(|| self.split.get(id)).map_err(|e| error::read(py, e))?;
+        record::to_dict(py, &got, self.split.manifest())
+    }
 }
 
 #[pymethods]
@@ -98,13 +124,22 @@ impl Split {
         self.split.len() as usize
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, index: i64) -> PyResult<Bound<'py, PyDict>> {
+    fn __getitem__<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(slice) = index.cast::<PySlice>() {
+            let found = slice.indices(self.split.len() as isize)?;
+            let ids = (0..found.slicelength).map(|i| found.start + i as isize * found.step);
+            let records = ids.map(|id| self.record(py, id as u64)).collect::<PyResult<Vec<_>>>()?;
+            return Ok(PyList::new(py, records)?.into_any());
+        }
+        let Ok(index) = index.extract::<i64>() else {
+            let message = format!("a split has records by number, found {}", index.repr()?);
+            return Err(error::option_type(py, &message));
+        };
         let len = self.split.len();
         let id = if index < 0 { len.checked_sub(index.unsigned_abs()) } else { Some(index.unsigned_abs()) };
         let id = id.filter(|id| *id < len);
-        let id = id.ok_or_else(|| PyIndexError::new_err(format!("record {index} of a split of {len}")))?;
-        let got = py.detach(|| self.split.get(id)).map_err(|e| error::read(py, e))?;
-        record::to_dict(py, &got, self.split.manifest())
+        let id = id.ok_or_else(|| error::out_of_range(py, &format!("record {index} of a split of {len}")))?;
+        Ok(self.record(py, id)?.into_any())
     }
 
     /// Its name.

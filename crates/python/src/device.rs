@@ -14,15 +14,30 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What images become, as `shardtool.loader` passes it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct OutputOptions {
+    dtype: String,
+    layout: String,
+    mean: [f64; 3],
+    std: [f64; 3],
+}
+
+impl OutputOptions {
+    pub(crate) fn output(&self, py: Python<'_>) -> PyResult<Output> {
+        let dtype = one_of(py, "dtype", &self.dtype, &DTYPES)?;
+        let layout = one_of(py, "layout", &self.layout, &LAYOUTS)?;
+        Output::new(dtype, layout, self.mean, self.std).map_err(|e| error::device(py, e.into()))
+    }
+}
+
 /// As `shardtool.loader` passes them.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct DeviceOptions {
     devices: Vec<String>,
-    dtype: String,
-    layout: String,
-    mean: [f64; 3],
-    std: [f64; 3],
+    output: OutputOptions,
     device_memory_limit: Option<Size>,
     slots: usize,
 }
@@ -32,9 +47,7 @@ const LAYOUTS: [(&str, Layout); 2] = [("NCHW", Layout::Nchw), ("NHWC", Layout::N
 
 impl DeviceOptions {
     pub(crate) fn open(&self, py: Python<'_>, patience: Duration) -> PyResult<(Vec<Device>, Config)> {
-        let dtype = one_of(py, "dtype", &self.dtype, &DTYPES)?;
-        let layout = one_of(py, "layout", &self.layout, &LAYOUTS)?;
-        let output = Output::new(dtype, layout, self.mean, self.std).map_err(|e| error::device(py, e))?;
+        let output = self.output.output(py)?;
         let limit = self.device_memory_limit.as_ref();
         let device_memory_limit = limit.map(|size| size.bytes(py, "device_memory_limit")).transpose()?;
         let on_exhausted = OnExhausted::Block(patience);
@@ -87,7 +100,7 @@ impl DeviceArray {
     }
 
     fn batch(&self) -> PyResult<&DeviceBatch> {
-        if self.batch.is_ours() { Ok(&self.batch) } else { Err(error::forked()) }
+        if self.batch.is_ours() { Ok(&self.batch) } else { Err(Python::attach(error::forked)) }
     }
 
     fn extents(&self, py: Python<'_>) -> PyResult<&[usize]> {

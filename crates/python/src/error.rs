@@ -1,6 +1,5 @@
 //! Errors of all crates to the exceptions of `shardtool.errors`. The message is the Rust error's own.
 
-use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shardtool_load::{BadSample, Fault};
@@ -33,12 +32,40 @@ pub(crate) fn option(py: Python<'_>, message: &str) -> PyErr {
     exception(py, "OptionError", message, &PyDict::new(py))
 }
 
+/// An argument of the wrong type.
+pub(crate) fn option_type(py: Python<'_>, message: &str) -> PyErr {
+    exception(py, "OptionTypeError", message, &PyDict::new(py))
+}
+
+/// A column that the index does not have.
+pub(crate) fn column(py: Python<'_>, message: &str) -> PyErr {
+    exception(py, "ColumnError", message, &PyDict::new(py))
+}
+
+/// A record number outside the split.
+pub(crate) fn out_of_range(py: Python<'_>, message: &str) -> PyErr {
+    exception(py, "OutOfRangeError", message, &PyDict::new(py))
+}
+
+/// A call that the object's state does not allow.
+pub(crate) fn usage(py: Python<'_>, message: &str) -> PyErr {
+    exception(py, "UsageError", message, &PyDict::new(py))
+}
+
 /// What a forked child gets for using its parent's loader.
-pub(crate) fn forked() -> PyErr {
-    PyRuntimeError::new_err(
+pub(crate) fn forked(py: Python<'_>) -> PyErr {
+    usage(
+        py,
         "this loader belongs to the process that made it, and this is a forked child without its threads: make the \
          loader in the child (or start it with the method `spawn`)",
     )
+}
+
+/// The exception with a note (`BaseException.add_note`, Python 3.11).
+pub(crate) fn with_note(py: Python<'_>, error: PyErr, note: &str) -> PyErr {
+    // Before 3.11 exceptions have no notes; nothing else may stand in the way of the exception itself.
+    let _ = error.value(py).call_method1("add_note", (note,));
+    error
 }
 
 pub(crate) fn read(py: Python<'_>, error: shardtool_read::Error) -> PyErr {
@@ -48,7 +75,7 @@ pub(crate) fn read(py: Python<'_>, error: shardtool_read::Error) -> PyErr {
         E::Io { path, source, .. } => io(py, &message, &source, &path),
         E::NotADataset { .. } => plain(py, "DatasetError", &error),
         E::NoSplit { .. } => plain(py, "SplitError", &error),
-        E::OutOfRange { .. } => PyIndexError::new_err(message),
+        E::OutOfRange { .. } => plain(py, "OutOfRangeError", &error),
         error => {
             let shard = match &error {
                 E::Record { path, .. } | E::IndexMismatch { path, .. } => Some(path.clone()),

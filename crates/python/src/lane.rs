@@ -2,7 +2,7 @@
 
 use crate::batch::Delivered;
 use shardtool_cuda::{Error, ImageLoader, Result};
-use shardtool_load::{BadSample, Loader, Stats};
+use shardtool_load::{BadSample, Loader, Notice, Stats};
 use shardtool_order::ResumeState;
 use std::sync::Arc;
 
@@ -62,6 +62,14 @@ impl Lane {
         match self {
             Lane::Host(loader) => loader.bad_samples(),
             Lane::Device(loader) => loader.bad_samples(),
+        }
+    }
+
+    /// What happened since the last call and a person should hear of.
+    pub(crate) fn notices(&self) -> Vec<Notice> {
+        match self {
+            Lane::Host(loader) => loader.notices(),
+            Lane::Device(loader) => loader.notices(),
         }
     }
 

@@ -47,6 +47,8 @@ mod _shardtool {
     #[pymodule_export]
     use crate::command::run;
     #[pymodule_export]
+    use crate::config::launch;
+    #[pymodule_export]
     use crate::dataset::{Dataset, Shard, Split};
     #[pymodule_export]
     use crate::device::DeviceArray;

@@ -1,27 +1,35 @@
 //! The loader: iteration, state, statistics. Waiting happens without Python's lock.
 
 use crate::batch::Delivered;
-use crate::config::{Options, Settled};
+use crate::config::{Options, Place, Settled};
 use crate::dataset::Split;
 use crate::error;
-use crate::function::Raised;
 use crate::lane::Lane;
-use crate::process::Local;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use shardtool_cuda::{Error, ImageLoader};
+use shardtool_load::{Checked, Config, Notice};
 use shardtool_order::ResumeState;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-/// Workers and their queue; `shardtool.Loader` is what users see.
+/// Workers and their queue; `shardtool.Loader` is what users see. It has neither before it is bound to a replica, which
+/// happens when the first iteration begins.
 #[pyclass(frozen, module = "shardtool._shardtool")]
 pub(crate) struct Loader {
-    /// `None` once closed. Locked only while this thread has let go of Python's lock, since its holder takes that lock to
-    /// look for Ctrl-C.
-    inner: Local<Mutex<Option<Inner>>>,
+    settled: Settled,
+    /// The process that bound the loader; 0 before that.
+    process: AtomicU32,
+    /// Locked only while this thread has released Python's lock, since its holder takes that lock to look for Ctrl-C.
+    state: Mutex<State>,
     label: Option<String>,
-    raised: Raised,
+}
+
+enum State {
+    /// Where the first iteration begins.
+    Unbound(Option<ResumeState>),
+    Bound(Inner),
+    Closed,
 }
 
 struct Inner {
@@ -55,9 +63,8 @@ impl Inner {
     }
 }
 
-fn lanes(settled: &Settled) -> Result<Vec<Lane>, Error> {
-    let Settled { config, ranks, devices, .. } = settled;
-    match devices {
+fn lanes(settled: &Settled, config: &Config, ranks: &[u32]) -> Result<Vec<Lane>, Error> {
+    match &settled.devices {
         None => Ok(shardtool_load::Loader::group(config, ranks)?.into_iter().map(Lane::Host).collect()),
         Some((devices, on_device)) => {
             let group = ImageLoader::group(devices, on_device.clone(), config, ranks)?;
@@ -66,23 +73,71 @@ fn lanes(settled: &Settled) -> Result<Vec<Lane>, Error> {
     }
 }
 
-impl Loader {
-    fn with<T: Send>(&self, py: Python<'_>, f: impl FnOnce(&mut Inner) -> Result<T, Error> + Send) -> PyResult<T> {
-        if !self.inner.is_ours() {
-            return Err(error::forked());
+impl Inner {
+    fn new(settled: &Settled, config: &Config, ranks: &[u32], at: Option<&ResumeState>) -> Result<Self, Error> {
+        let mut lanes = lanes(settled, config, ranks)?;
+        if let Some(state) = at {
+            lanes.iter_mut().try_for_each(|lane| lane.load_state(state))?;
         }
-        let result = py.detach(|| self.lock().as_mut().map(f));
-        let result = result.ok_or_else(|| PyRuntimeError::new_err("the loader is closed"))?;
+        Ok(Inner { part: Vec::with_capacity(lanes.len()), lanes, iteration: 0, fresh: true })
+    }
+}
+
+impl Loader {
+    /// Calls `f` with the state, without Python's lock.
+    fn with_state<T: Send>(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&mut State) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        let process = self.process.load(Ordering::Acquire);
+        if process != 0 && process != std::process::id() {
+            return Err(error::forked(py));
+        }
+        let result = py.detach(|| {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            if matches!(*state, State::Closed) { None } else { Some(f(&mut state)) }
+        });
+        let result = result.ok_or_else(|| error::usage(py, "the loader is closed"))?;
         result.map_err(|error| match error {
-            Error::Load(shardtool_load::Error::Panic { .. }) => {
-                self.raised.take().unwrap_or_else(|| error::device(py, error))
-            }
+            Error::Load(shardtool_load::Error::Panic { id, ref shard, record, .. }) => match self.settled.raised.take()
+            {
+                Some(raised) => {
+                    let place = format!("record {record} of {} (id {id})", shard.display());
+                    error::with_note(py, raised, &format!("raised by the function of `transform` for {place}"))
+                }
+                None => error::device(py, error),
+            },
             error => error::device(py, error),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Inner>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Calls `f` with the bound loader; `None` where it is not bound.
+    fn with_bound<T: Send>(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&mut Inner) -> Result<T, Error> + Send,
+    ) -> PyResult<Option<T>> {
+        self.with_state(py, |state| match state {
+            State::Bound(inner) => f(inner).map(Some),
+            State::Unbound(_) | State::Closed => Ok(None),
+        })
+    }
+
+    /// Calls `checked` with what is known of a loader that is not bound, at this place and position, else `bound`.
+    fn at<T: Send>(
+        &self,
+        py: Python<'_>,
+        place: Place,
+        checked: impl FnOnce(&Checked, &mut Option<ResumeState>) -> Result<T, Error> + Send,
+        bound: impl FnOnce(&mut Inner) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        let (config, ranks) = self.settled.bind(py, place)?;
+        self.with_state(py, |state| match state {
+            State::Unbound(at) => checked(&shardtool_load::Loader::check(&config, &ranks)?, at),
+            State::Bound(inner) => bound(inner),
+            State::Closed => Err(Error::Load(shardtool_load::Error::Stopped)),
+        })
     }
 }
 
@@ -93,21 +148,26 @@ impl Loader {
         let splits: Vec<_> = splits.iter().map(|split| split.get().split.clone()).collect();
         let label = splits.first().and_then(|split| split.manifest().label.clone());
         let settled = options.settle(py, splits)?;
-        let lanes = py.detach(|| lanes(&settled)).map_err(|e| error::device(py, e))?;
-        let inner = Inner { part: Vec::with_capacity(lanes.len()), lanes, iteration: 0, fresh: true };
-        Ok(Loader { inner: Local::new(Mutex::new(Some(inner))), label, raised: settled.raised })
+        Ok(Loader { settled, process: AtomicU32::new(0), state: Mutex::new(State::Unbound(None)), label })
     }
 
-    /// Begins an iteration and gives its number: goes on where a state was loaded or an epoch set, else the next epoch.
-    fn begin(&self, py: Python<'_>) -> PyResult<u64> {
+    /// Begins an iteration and returns its number: where a state was loaded or an epoch set, else the next epoch. The first
+    /// one binds the loader to a replica, and starts its workers.
+    fn begin(&self, py: Python<'_>, place: Place) -> PyResult<u64> {
         // What other workers raised in a step that was given up.
-        self.raised.take();
-        self.with(py, |inner| {
-            let state = inner.state();
-            if state.p == 0 {
-                inner.start_epoch(state.epoch)?;
+        self.settled.raised.take();
+        let (config, ranks) = self.settled.bind(py, place)?;
+        self.with_state(py, |state| {
+            if let State::Unbound(at) = state {
+                *state = State::Bound(Inner::new(&self.settled, &config, &ranks, at.as_ref())?);
+                self.process.store(std::process::id(), Ordering::Release);
+            }
+            let State::Bound(inner) = state else { return Err(Error::Load(shardtool_load::Error::Stopped)) };
+            let at = inner.state();
+            if at.p == 0 {
+                inner.start_epoch(at.epoch)?;
             } else if !inner.fresh {
-                inner.start_epoch(state.epoch + 1)?;
+                inner.start_epoch(at.epoch + 1)?;
             }
             inner.fresh = false;
             inner.iteration += 1;
@@ -115,10 +175,21 @@ impl Loader {
         })
     }
 
+    /// Whether the loader is bound to a replica.
+    fn is_bound(&self) -> bool {
+        self.process.load(Ordering::Acquire) != 0
+    }
+
+    /// What happened since the last call and a person should hear of: whether it is a bad sample, and the text.
+    fn notices(&self, py: Python<'_>) -> PyResult<Vec<(bool, String)>> {
+        let notices = self.with_bound(py, |inner| Ok(inner.lanes[0].notices()))?.unwrap_or_default();
+        Ok(notices.iter().map(|notice| (!matches!(notice, Notice::Growth { .. }), notice.to_string())).collect())
+    }
+
     /// The next batches of an iteration, one for each replica; none at the epoch's end.
     fn next<'py>(&self, py: Python<'py>, iteration: u64) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let mut signal = None;
-        let next = self.with(py, |inner| {
+        let next = self.with_bound(py, |inner| {
             if inner.iteration != iteration {
                 return Ok(None);
             }
@@ -128,12 +199,13 @@ impl Loader {
             };
             inner.next(interrupted).map(Some)
         });
-        match (next, signal) {
+        match (next.map(Option::flatten), signal) {
             (_, Some(interrupt)) => Err(interrupt),
             (Ok(Some(batches)), None) => {
                 batches.into_iter().map(|batch| batch.into_dict(py, self.label.as_deref())).collect()
             }
-            (Ok(None), None) => Err(PyRuntimeError::new_err(
+            (Ok(None), None) => Err(error::usage(
+                py,
                 "this iteration ended when a new one began, a state was loaded or an epoch set: a loader has one at a time",
             )),
             (Err(error), None) => Err(error),
@@ -141,14 +213,20 @@ impl Loader {
     }
 
     /// The state to resume from, as JSON.
-    fn state(&self, py: Python<'_>) -> PyResult<String> {
-        self.with(py, |inner| Ok(inner.state().to_string()))
+    fn state(&self, py: Python<'_>, place: Place) -> PyResult<String> {
+        let checked = |checked: &Checked, at: &mut Option<ResumeState>| Ok(at.unwrap_or(checked.state(0, 0)));
+        Ok(self.at(py, place, checked, |inner| Ok(inner.state()))?.to_string())
     }
 
     /// Goes on from a state.
-    fn load_state(&self, py: Python<'_>, json: &str) -> PyResult<()> {
+    fn load_state(&self, py: Python<'_>, place: Place, json: &str) -> PyResult<()> {
         let state = ResumeState::parse(json).map_err(|e| error::order(py, e))?;
-        self.with(py, |inner| {
+        let checked = |checked: &Checked, at: &mut Option<ResumeState>| {
+            checked.resume(&state)?;
+            *at = Some(state);
+            Ok(())
+        };
+        self.at(py, place, checked, |inner| {
             inner.part.clear();
             inner.lanes.iter_mut().try_for_each(|lane| lane.load_state(&state))?;
             (inner.fresh, inner.iteration) = (true, inner.iteration + 1);
@@ -157,8 +235,14 @@ impl Loader {
     }
 
     /// The next iteration is this epoch: from where a state was loaded inside it, else from its beginning.
-    fn set_epoch(&self, py: Python<'_>, epoch: u64) -> PyResult<()> {
-        self.with(py, |inner| {
+    fn set_epoch(&self, py: Python<'_>, place: Place, epoch: u64) -> PyResult<()> {
+        let checked = |checked: &Checked, at: &mut Option<ResumeState>| {
+            if at.is_none_or(|state| state.epoch != epoch) {
+                *at = Some(checked.state(epoch, 0));
+            }
+            Ok(())
+        };
+        self.at(py, place, checked, |inner| {
             if !(inner.fresh && inner.state().epoch == epoch) {
                 inner.start_epoch(epoch)?;
                 (inner.fresh, inner.iteration) = (true, inner.iteration + 1);
@@ -168,13 +252,21 @@ impl Loader {
     }
 
     /// Steps of a whole epoch.
-    fn len(&self, py: Python<'_>) -> PyResult<usize> {
-        self.with(py, |inner| Ok(inner.lanes[0].len() as usize))
+    fn len(&self, py: Python<'_>, place: Place) -> PyResult<usize> {
+        self.at(py, place, |checked, _| Ok(checked.len() as usize), |inner| Ok(inner.lanes[0].len() as usize))
+    }
+
+    /// Steps of the epoch that were delivered.
+    fn steps_done(&self, py: Python<'_>, place: Place) -> PyResult<usize> {
+        let (config, ranks) = self.settled.bind(py, place)?;
+        let checked = shardtool_load::Loader::check(&config, &ranks).map_err(|e| error::load(py, e))?;
+        let p = |state: ResumeState| (checked.len() - checked.steps_left(state.p)) as usize;
+        self.at(py, place, |_, at| Ok(at.map_or(0, p)), |inner| Ok(p(inner.state())))
     }
 
     /// Statistics as JSON, and as Prometheus text.
     fn stats(&self, py: Python<'_>) -> PyResult<(String, String)> {
-        self.with(py, |inner| {
+        let stats = self.with_bound(py, |inner| {
             let stats = inner.lanes[0].stats();
             let mut json = stats.to_json();
             let devices: Vec<_> = inner.lanes.iter().filter_map(Lane::device).collect();
@@ -182,12 +274,13 @@ impl Loader {
                 json["devices"] = devices.into();
             }
             Ok((json.to_string(), stats.to_prometheus()))
-        })
+        })?;
+        stats.ok_or_else(|| error::usage(py, "no iteration has begun: there are no statistics yet"))
     }
 
     /// The bad samples so far, as dicts.
     fn bad_samples<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let samples = self.with(py, |inner| Ok(inner.lanes[0].bad_samples()))?;
+        let samples = self.with_bound(py, |inner| Ok(inner.lanes[0].bad_samples()))?.unwrap_or_default();
         let dicts = samples.iter().map(|sample| {
             let dict = crate::verify::to_dict(py, &error::found_in(sample))?;
             dict.set_item("id", sample.id)?;
@@ -198,17 +291,34 @@ impl Loader {
 
     /// Ends the workers; batches that were delivered stay valid.
     fn close(&self, py: Python<'_>) {
-        if self.inner.is_ours() {
-            py.detach(|| drop(self.lock().take()));
+        if self.is_ours() {
+            py.detach(|| {
+                let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                let ended = std::mem::replace(&mut *state, State::Closed);
+                drop(state);
+                drop(ended);
+            });
         }
+    }
+}
+
+impl Loader {
+    /// Whether this process may use, and drop, what the loader is bound to. In a forked child its threads do not exist, and
+    /// locks may be held for ever.
+    fn is_ours(&self) -> bool {
+        let process = self.process.load(Ordering::Acquire);
+        process == 0 || process == std::process::id()
     }
 }
 
 impl Drop for Loader {
     /// Joins the workers without Python's lock, which one of them may be waiting for to call the user's function.
     fn drop(&mut self) {
-        if self.inner.is_ours() {
+        if self.is_ours() {
             Python::attach(|py| self.close(py));
+        } else {
+            let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(std::mem::replace(state, State::Closed));
         }
     }
 }

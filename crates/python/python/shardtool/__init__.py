@@ -12,10 +12,11 @@
 """
 
 from . import errors
+from .batches import Batch, Ragged, image_label
 from ._shardtool import VERSION as __version__
 from ._shardtool import Columns, Dataset, DeviceArray, Shard, Split
 from .errors import *  # noqa: F403
-from .loader import Loader, Ragged, Stats
+from .loader import Loader, Stats
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
 from .packing import Packed, pack
 from .transforms import CenterCrop, Function, HorizontalFlip, RandomResizedCrop, Resize, ResizeTo
@@ -23,6 +24,7 @@ from .verification import Damage, Report, verify
 
 __all__ = [
     "Balanced",
+    "Batch",
     "CenterCrop",
     "Columns",
     "Damage",
@@ -46,6 +48,7 @@ __all__ = [
     "Stats",
     "Subset",
     "Weighted",
+    "image_label",
     "pack",
     "verify",
     *errors.__all__,

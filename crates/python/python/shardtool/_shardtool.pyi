@@ -3,13 +3,29 @@
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Literal, NoReturn, final
+from typing import Any, Final, Literal, NoReturn, final, overload
 
 import numpy as np
 
-__all__ = ["VERSION", "Columns", "Dataset", "DeviceArray", "Loader", "Memory", "Shard", "Split", "pack", "run", "verify"]
+__all__ = [
+    "VERSION",
+    "Columns",
+    "Dataset",
+    "DeviceArray",
+    "Loader",
+    "Memory",
+    "Shard",
+    "Split",
+    "launch",
+    "pack",
+    "run",
+    "verify",
+]
 
 VERSION: Final[str]
+
+#: Rank, world size, local world size.
+_Place = tuple[int, int, int | None]
 
 @final
 class Memory:
@@ -40,6 +56,15 @@ class Dataset:
     def split(self, /, name: str) -> Split:
         """The split of that name. Raises `SplitError`."""
 
+    def __getitem__(self, name: str, /) -> Split:
+        """The split of that name. Raises `SplitError`."""
+
+    def __contains__(self, name: str, /) -> bool: ...
+    def __len__(self, /) -> int: ...
+    def __iter__(self, /) -> Iterator[str]: ...
+    def keys(self, /) -> list[str]:
+        """Names of the splits."""
+
     @property
     def splits(self) -> list[str]:
         """Names of the splits."""
@@ -64,9 +89,13 @@ class Split:
     """A split: records numbered through all its shards, from 0."""
 
     def __len__(self, /) -> int: ...
+    @overload
     def __getitem__(self, index: int, /) -> dict[str, Any]:
         """A record, checked: `key`, `image` (bytes as stored, or `None`), `label` (class id, or `None`), `features`
-        (all others by name: a value, or a list). Raises `IndexError`, `DamageError`."""
+        (all others by name: a value, or a list); a list of them for a slice. Raises `OutOfRangeError`, `DamageError`."""
+
+    @overload
+    def __getitem__(self, index: slice, /) -> list[dict[str, Any]]: ...
 
     @property
     def name(self) -> str:
@@ -168,26 +197,36 @@ class DeviceArray:
 
 @final
 class Loader:
-    """Workers and their queue; `shardtool.Loader` is what users see."""
+    """Workers and their queue; `shardtool.Loader` is what users see. It has neither before the first iteration begins. A
+    `place` is rank, world size and local world size."""
 
     def __new__(cls, splits: list[Split], options: dict[str, Any]) -> Loader: ...
-    def begin(self, /) -> int:
-        """Begins an iteration and gives its number."""
+    def begin(self, /, place: _Place) -> int:
+        """Begins an iteration and returns its number."""
+
+    def is_bound(self, /) -> bool:
+        """Whether an iteration has begun."""
+
+    def notices(self, /) -> list[tuple[bool, str]]:
+        """What happened since the last call: whether it is a bad sample, and the text."""
 
     def next(self, /, iteration: int) -> list[dict[str, Any]]:
         """The next batches of an iteration, one for each replica; none at the epoch's end."""
 
-    def state(self, /) -> str:
+    def state(self, /, place: _Place) -> str:
         """The state to resume from, as JSON."""
 
-    def load_state(self, /, json: str) -> None:
+    def load_state(self, /, place: _Place, json: str) -> None:
         """Goes on from a state."""
 
-    def set_epoch(self, /, epoch: int) -> None:
+    def set_epoch(self, /, place: _Place, epoch: int) -> None:
         """The next iteration is this epoch."""
 
-    def len(self, /) -> int:
+    def len(self, /, place: _Place) -> int:
         """Steps of a whole epoch."""
+
+    def steps_done(self, /, place: _Place) -> int:
+        """Steps of the epoch that were delivered."""
 
     def stats(self, /) -> tuple[str, str]:
         """Statistics as JSON, and as Prometheus text."""
@@ -198,6 +237,7 @@ class Loader:
     def close(self, /) -> None:
         """Ends the workers; batches that were delivered stay valid."""
 
+def launch(rank: int | None, world_size: int | None) -> tuple[int, int, int | None, str, list[str]]: ...
 def pack(options: dict[str, Any]) -> dict[str, Any]: ...
 def verify(path: str | PathLike[str], decode: bool, progress: bool) -> dict[str, Any]: ...
 def run(arguments: list[str]) -> int: ...

@@ -1,37 +1,68 @@
-"""Exceptions. Every one is a `ShardtoolError`, and also the built-in exception that says the same where there is one."""
+"""Exceptions and warnings. Every exception that the module raises is a `ShardtoolError`, and also the built-in exception
+that says the same. What a function of yours raises is raised as it is, with a note that names the sample."""
 
 from __future__ import annotations
+
+import errno as _errno
+from typing import Any
 
 __all__ = [
     "BadSampleError",
     "BudgetError",
+    "ColumnError",
     "DamageError",
     "DatasetError",
     "DeviceError",
     "FileError",
     "OptionError",
+    "OptionTypeError",
+    "OutOfRangeError",
     "PackError",
     "ShardtoolError",
+    "ShardtoolWarning",
     "SplitError",
     "StarvedError",
     "StateError",
+    "UsageError",
 ]
 
 
+class ShardtoolWarning(UserWarning):
+    """Something happened that does not end the run: a bad sample, a rejected input, memory beyond the plan, environment
+    variables that were ignored."""
+
+
 class ShardtoolError(Exception):
-    """Whatever shardtool raises."""
+    """Base of all exceptions of this module."""
 
 
 class OptionError(ShardtoolError, ValueError):
-    """An argument, or a combination of them, that cannot be; the message says what is expected."""
+    """An argument, or a combination of arguments, that cannot be used; the message says what is expected."""
 
 
-class DatasetError(ShardtoolError):
-    """Neither a dataset nor TFRecord files."""
+class OptionTypeError(OptionError, TypeError):
+    """An argument of the wrong type."""
 
 
-class SplitError(ShardtoolError, LookupError):
+class UsageError(ShardtoolError, RuntimeError):
+    """A call that the object's state does not allow: the loader is closed, belongs to another process, or its iteration was
+    ended by a new one."""
+
+
+class SplitError(ShardtoolError, KeyError):
     """The dataset has no such split."""
+
+    __str__ = Exception.__str__
+
+
+class ColumnError(ShardtoolError, KeyError):
+    """The index has no such column."""
+
+    __str__ = Exception.__str__
+
+
+class OutOfRangeError(ShardtoolError, IndexError):
+    """A record number outside the split."""
 
 
 class DeviceError(ShardtoolError, RuntimeError):
@@ -39,30 +70,88 @@ class DeviceError(ShardtoolError, RuntimeError):
 
 
 class FileError(ShardtoolError, OSError):
-    """The operating system refused."""
+    """The operating system refused an operation on a file. By its error number it is also a `FileNotFoundError`,
+    `PermissionError`, `FileExistsError`, `IsADirectoryError` or `NotADirectoryError`."""
+
+    def __new__(cls, message: str, *, errno: int | None = None, filename: str | None = None) -> FileError:
+        kind = _FILE_ERRORS.get(errno, cls) if cls is FileError and errno is not None else cls
+        return OSError.__new__(kind, message)
 
     def __init__(self, message: str, *, errno: int | None = None, filename: str | None = None):
         super().__init__(message)
         self.errno = errno
+        self.strerror = message
         self.filename = filename
 
+    def __str__(self) -> str:
+        return str(self.args[0])
 
-class DamageError(ShardtoolError):
-    """Data that is not as it was written."""
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _file_error, (self.args[0], self.errno, self.filename)
 
-    #: The error's name in `format-spec.md`.
+
+def _file_error(message: str, errno: int | None, filename: str | None) -> FileError:
+    return FileError(message, errno=errno, filename=filename)
+
+
+class _NotFound(FileError, FileNotFoundError):
+    pass
+
+
+class _Permission(FileError, PermissionError):
+    pass
+
+
+class _Exists(FileError, FileExistsError):
+    pass
+
+
+class _IsADirectory(FileError, IsADirectoryError):
+    pass
+
+
+class _NotADirectory(FileError, NotADirectoryError):
+    pass
+
+
+_FILE_ERRORS: dict[int, type[FileError]] = {
+    _errno.ENOENT: _NotFound,
+    _errno.EACCES: _Permission,
+    _errno.EPERM: _Permission,
+    _errno.EEXIST: _Exists,
+    _errno.EISDIR: _IsADirectory,
+    _errno.ENOTDIR: _NotADirectory,
+}
+for _kind in set(_FILE_ERRORS.values()):
+    # Tracebacks show the name that the documentation has.
+    _kind.__name__ = _kind.__qualname__ = "FileError"
+
+
+class DatasetError(ShardtoolError, FileNotFoundError, ValueError):
+    """The path is neither a dataset nor TFRecord files."""
+
+    __str__ = Exception.__str__
+
+
+class DamageError(ShardtoolError, ValueError):
+    """Data that is not as it was written.
+
+    Attributes:
+        name: the error's name in `format-spec.md`.
+        shard: path of the shard, or `None` where the damage is in another file.
+        record: number of the record, from 0 in its shard, or `None`.
+        key: the record's key, where the index has it.
+        offset: position in the file, in bytes, or `None`.
+        expected: the value that should be there, as text, or `None`.
+        found: the value that is there, as text, or `None`.
+    """
+
     name: str
-    #: Path of the shard, where it is about one.
     shard: str | None
-    #: The record, from 0 in its shard.
     record: int | None
-    #: The record's key, where the index could tell.
     key: str | None
-    #: Where in the file, in bytes.
     offset: int | None
-    #: What should be there.
     expected: str | None
-    #: What is there.
     found: str | None
 
     def __init__(
@@ -88,27 +177,30 @@ class DamageError(ShardtoolError):
 
 
 class BadSampleError(DamageError):
-    """A sample that cannot be read or decoded, where that ends the run."""
+    """A sample that cannot be read or decoded, where that ends the run.
 
-    #: The sample's id in the loader's splits, counted through them.
+    Attributes:
+        id: the sample's id in the loader's splits, counted through them.
+    """
+
     id: int
 
-    def __init__(self, message: str, *, id: int = -1, **place):
+    def __init__(self, message: str, *, id: int = -1, **place: Any):
         super().__init__(message, **place)
         self.id = id
 
 
 class BudgetError(ShardtoolError, MemoryError):
-    """The configuration does not fit into its memory; the message does the sum."""
+    """The configuration does not fit into its memory; the message shows the sum."""
 
 
-class StarvedError(ShardtoolError):
-    """The caller holds every batch that the memory budget allows: drop some, or raise the budget."""
+class StarvedError(ShardtoolError, RuntimeError):
+    """The consumer holds every batch that a given memory budget, or the memory limit, allows."""
 
 
 class StateError(ShardtoolError, ValueError):
-    """A resume state that is none, or belongs to another dataset, source, order or seed."""
+    """A resume state that cannot be read, or belongs to another dataset, source, order or seed."""
 
 
-class PackError(ShardtoolError):
-    """What is wrong with a source, its images, or the destination."""
+class PackError(ShardtoolError, ValueError, RuntimeError):
+    """A source, its images, or a destination that cannot be packed."""

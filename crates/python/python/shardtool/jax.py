@@ -8,87 +8,137 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, Literal
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from . import launch
 from . import loader as _loader
 from ._shardtool import DeviceArray
+from .batches import Ragged
 from .errors import OptionError
 
-__all__ = ["Loader"]
+__all__ = ["Batch", "Loader"]
+
+if TYPE_CHECKING:
+    from typing import overload
+
+    from typing_extensions import TypeVar
+
+    class Batch(dict[str, Any]):
+        """A batch as JAX arrays. At run time it is a plain `dict`, so that `jax.jit` takes it as an argument."""
+
+        @overload
+        def __getitem__(self, key: Literal["image", "label", "id", "valid", "mask"], /) -> jax.Array: ...
+        @overload
+        def __getitem__(self, key: Literal["host"], /) -> dict[str, jax.Array]: ...
+        @overload
+        def __getitem__(self, key: str, /) -> Any: ...
+        def __getitem__(self, key: str, /) -> Any: ...
+
+    T = TypeVar("T", default=Batch)
+else:
+    from typing import TypeVar
+
+    #: A batch as JAX arrays, by name.
+    Batch = dict
+    T = TypeVar("T")
 
 
-class Loader(_loader.Loader):
-    """`shardtool.Loader` whose batches hold JAX arrays. `rank` and `world` are JAX's process index and count, unless given.
-    64-bit integers become 32-bit ones, unless `jax_enable_x64` is set.
+class Loader(_loader.Loader[T, Batch], Generic[T]):
+    """`shardtool.Loader` whose batches hold JAX arrays.
+
+    `rank` and `world_size` are JAX's process index and count where there are several processes, unless given. 64-bit
+    integers become 32-bit ones, unless `jax_enable_x64` is set.
+
+    JAX releases memory of the host during its own calls, not when Python drops an array. With the default memory budget the
+    loader allocates what that delays; with a given `memory_budget` it copies arrays for CPU devices, so that the budget
+    holds.
 
     Args:
         device: where arrays are: a JAX device, by default JAX's own default; on the CPU they share the loader's memory. Or
-            `"cuda:0"`, as in `shardtool.Loader`: uploaded and normalised by the loader itself.
-        devices: local devices, each of which is a replica with `batch_size` rows, all fed by one set of workers. A batch
-            then holds arrays of `batch_size` times all devices of all processes, sharded over them in the order of
-            processes and devices, as a `jax.jit` of the whole step wants them; columns that are no numbers are lists of
-            one for each local device.
+            `"cuda:0"`, as in `shardtool.Loader`: uploaded and normalised by the loader. Or several local JAX devices, each
+            of which is a replica with `batch_size` rows, all fed by one set of workers: a batch then holds arrays of
+            `batch_size` times all devices of all processes, sharded over them in the order of processes and devices, as a
+            `jax.jit` of the whole step wants them; columns that are not numbers are lists with one entry for each local
+            device.
 
     Everything else is as in `shardtool.Loader`.
     """
 
-    def __init__(self, *args: Any, device: Any = None, devices: Sequence[jax.Device] | None = None, **options: Any):
-        if options.get("rank") is None and jax.process_count() > 1:
-            options["rank"], options["world"] = jax.process_index(), jax.process_count()
-        if devices is not None:
-            if device is not None:
-                raise OptionError("give `device` or `devices`, not both")
-            options["local_replicas"] = len(devices)
-        by_name = device is None or isinstance(device, (str, list, tuple))
-        super().__init__(*args, device=device if by_name else None, **options)
-        self._place(None if by_name else device, devices)
+    if not TYPE_CHECKING:
+        # The old name of a `device` that is a list. Type checkers and `help` see the signature of `shardtool.Loader`.
+        def __init__(self, *args: Any, devices: Sequence[jax.Device] | None = None, **options: Any) -> None:
+            if devices is not None:
+                if options.get("device") is not None:
+                    raise OptionError("`devices` is the old name of a `device` that is a list: give one of them")
+                options["device"] = list(devices)
+            super().__init__(*args, **options)
 
-    def _place(self, device: Any, devices: Sequence[jax.Device] | None) -> None:
-        self._device, self._devices = device, devices
-        self._sharding = None if devices is None else _sharding(devices)
+        __init__.__signature__ = inspect.signature(_loader.Loader.__init__)
+
+    def _place(self, device: Any, local_replicas: int | None) -> tuple[Any, int | None]:
+        self._device: jax.Device | None = None
+        self._devices: list[jax.Device] | None = None
+        if isinstance(device, jax.Device):
+            self._device = device
+            return None, local_replicas
+        if isinstance(device, Sequence) and device and all(isinstance(one, jax.Device) for one in device):
+            self._devices = list(device)
+            self._sharding = _sharding(self._devices)
+            return None, len(self._devices)
+        return device, local_replicas
+
+    def _resolve(self) -> launch.Launch:
+        if self._rank is None and jax.process_count() > 1:
+            found = launch.resolve(jax.process_index(), jax.process_count())
+            return found._replace(source="from jax.distributed")
+        return super()._resolve()
 
     def _convert(self, batch: dict[str, Any]) -> Any:
         # Batches of several devices are put where they belong in `_gather`.
+        if self._output is not None and self._output["dtype"] == "bfloat16" and isinstance(batch["image"], np.ndarray):
+            # numpy has no such type of its own, and carried its bits.
+            batch["image"] = batch["image"].view(jax.numpy.bfloat16)
         return batch if self._devices is not None else _each(batch, self._array)
 
     def _array(self, value: Any) -> Any:
         match value:
             case np.ndarray():
-                return jax.device_put(value, self._device)
+                return self._put(value, self._device)
             case DeviceArray():
                 return jax.dlpack.from_dlpack(value)
             case _:
                 return value
 
+    def _put(self, value: np.ndarray, device: Any) -> jax.Array:
+        """Puts an array on a device. On a CPU it would share the loader's memory until JAX releases it, which a given budget
+        has no room for: there it is copied."""
+        platform = jax.default_backend() if device is None else device.platform
+        copies = self._arguments["memory_budget"] is not None and platform == "cpu"
+        return jax.device_put(value.copy() if copies else value, device)
+
     def _gather(self, batches: list[Any]) -> Any:
-        if self._devices is None or self._sharding is None:
+        if self._devices is None:
             return batches
         whole = {}
         for name in batches[0]:
             parts = [batch[name] for batch in batches]
             if isinstance(parts[0], np.ndarray):
-                placed = [jax.device_put(part, device) for part, device in zip(parts, self._devices, strict=True)]
+                placed = [self._put(part, device) for part, device in zip(parts, self._devices, strict=True)]
                 shape = (len(parts[0]) * self._sharding.num_devices, *parts[0].shape[1:])
                 whole[name] = jax.make_array_from_single_device_arrays(shape, self._sharding, placed)
             else:
                 whole[name] = parts
         return whole
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "placed": (self._device, self._devices)}
-
-    def __setstate__(self, pickled: dict[str, Any]) -> None:
-        super().__setstate__(pickled)
-        self._place(*pickled["placed"])
-
 
 def _sharding(devices: Sequence[jax.Device]) -> NamedSharding:
-    """Of rows over these devices, and over those of the other processes where there are any."""
+    """Returns the sharding of rows over these devices, and over those of the other processes where there are any."""
     every = list(devices)
     if jax.process_count() > 1:
         if every != jax.local_devices():
@@ -98,11 +148,11 @@ def _sharding(devices: Sequence[jax.Device]) -> NamedSharding:
 
 
 def _each(value: Any, convert: Callable[[Any], Any]) -> Any:
-    """A batch with all its arrays converted."""
+    """Converts all arrays of a batch."""
     match value:
         case dict():
             return {name: _each(part, convert) for name, part in value.items()}
-        case _loader.Ragged():
-            return _loader.Ragged(*map(convert, value))
+        case Ragged():
+            return Ragged(*map(convert, value))
         case _:
             return convert(value)

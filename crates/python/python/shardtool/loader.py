@@ -5,21 +5,32 @@ from __future__ import annotations
 import atexit
 import json
 import weakref
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Literal
 
-import numpy as np
-
-from . import _shardtool
-from .errors import OptionError
+from . import _shardtool, launch
+from .batches import Batch
+from .checks import instance, real, whole
+from .errors import OptionError, OptionTypeError
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
 from .transforms import Step, split_function
 
-__all__ = ["Loader", "Ragged", "Stats"]
+if TYPE_CHECKING:
+    from typing_extensions import Self, TypeVar
+
+    #: What the loop receives, and what a `collate_fn` makes it of.
+    T = TypeVar("T", default=Batch)
+    B = TypeVar("B", bound="dict[str, Any]", default=Batch)
+else:
+    from typing import TypeVar
+
+    T, B = TypeVar("T"), TypeVar("B")
+
+__all__ = ["Loader", "Stats"]
 
 
 #: Loaders that may have threads. They end before the interpreter does: one of them might wait for it.
-_open: weakref.WeakSet[Loader] = weakref.WeakSet()
+_open: weakref.WeakSet[Loader[Any, Any]] = weakref.WeakSet()
 
 
 @atexit.register
@@ -28,23 +39,10 @@ def _close_all() -> None:
         loader.close()
 
 
-class Ragged(NamedTuple):
-    """A column with any number of values a row: row i is `values[offsets[i]:offsets[i + 1]]`."""
-
-    #: `[N + 1]`, from 0.
-    offsets: np.ndarray
-    #: Of all rows, one after the other.
-    values: np.ndarray
-
-    def row(self, i: int) -> np.ndarray:
-        """The values of row i."""
-        return self.values[self.offsets[i] : self.offsets[i + 1]]
-
-
 class Stats(dict[str, Any]):
-    """Where the time goes: a dict, and as text with a verdict. Times of workers are summed over them."""
+    """Where the time went: a dict, and as text with a verdict. Times of workers are summed over them."""
 
-    #: The same in the text format of Prometheus.
+    #: The same values in the text format of Prometheus.
     prometheus: str
 
     def __init__(self, values: dict[str, Any], prometheus: str):
@@ -71,63 +69,75 @@ class Stats(dict[str, Any]):
         return f"<p>{self['verdict']}</p><table><tr><th>stage</th><th>time</th><th>times</th></tr>{rows}</table>"
 
 
-class Loader:
-    """Delivers a dataset's samples in batches, while threads build the next ones.
+class Loader(Generic[T, B]):
+    """Delivers the samples of a dataset in batches, while threads build the next ones.
 
-    Iterating it is one epoch; iterating again is the next one, also after a `break`. A batch is a dict:
-
-    - `"image"`: `[N, H, W, 3]` u8 RGB, the loader's own memory, no copy; without `transform` a list of N byte strings.
-      The memory goes back to the loader when the array and all views of it are gone.
-    - `"label"`: `[N]` int64, where the dataset has labels; `"id"`: `[N]` int64, which sample each row shows, −1 for none;
-      `"valid"`: `[N]` bool, whether it shows one.
-    - each of `columns` by its feature's name: an array `[N]`, a list of N byte strings, or a `Ragged`.
-
-    Rows without a sample (see `remainder` and `on_bad`) are zero, their label is −100.
-
-    With `device` the images become `(x / 255 - mean) / std` there, uploaded ahead and without the host's waiting. They and
-    all numbers are then `DeviceArray`s, which frameworks take through DLPack or the CUDA array interface; byte strings and
-    ragged columns stay on the host, and `"host"` is a dict of the numbers as numpy arrays.
-
-    With `local_replicas` above 1, or several devices, a list of one such batch for each replica.
+    Iterating it is one epoch; iterating again is the next one, also after a `break`. Rank, world size, workers and memory
+    are bound when the first iteration begins, so that a loader made before the launcher is right.
 
     Args:
         data: a split, or several, whose ids then count through them.
-        batch_size: rows of a batch on each replica.
-        transform: steps that give every image the same size, and perhaps a function of your own as the last one; `None`
+        batch_size: rows of a batch on each replica, at least 1.
+        transform: steps that give every image the same size, and perhaps a function of your own as the last one. `None`
             delivers images as stored.
-        columns: features to deliver beside image and label.
+        columns: features to deliver in addition to image and label.
         order: `Shuffled()`, `Sequential()` or `Interleaved(run, window)`.
-        source: which samples an epoch shows: `Subset`, `Balanced`, `Weighted` or `Mixture`; each once by default.
-        seed: of order and augmentation.
-        remainder: what happens to the last step of an epoch, if samples do not fill it: `"drop"` it, `"pad"` it with the
+        source: the samples of an epoch: `Subset`, `Balanced`, `Weighted` or `Mixture`. Default: each sample once.
+        seed: seed of order and augmentation, 0 to 2⁶⁴ − 1.
+        remainder: what happens to the last step of an epoch if samples do not fill it: `"drop"` it, `"pad"` it with the
             first samples, or `"mask"` its last rows. Default: `"mask"` in sequential order, else `"drop"`.
         on_bad: what happens to a sample that cannot be read or decoded: `"error"`, `"mask"` its row, or `"substitute"`
             another one. Default: `"mask"` where the remainder is masked, else `"substitute"`.
         max_bad: bad samples, each counted once, beyond which the run ends. Default: one in a hundred, at least 16.
-        memory_budget: bytes, or text such as `"4GiB"`, for batches (also those that the caller holds) and decoding.
-            Default: what two batches ahead need, at most half of what the container leaves this process.
-        workers: threads. Default: the processors this process may use, shared with the other local ranks.
+        memory_budget: bytes, or text such as `"4GiB"`, for batches (also those that the consumer holds) and decoding; kept
+            exactly. Default: memory for two batches ahead, at most half of what the container leaves this process; if the
+            consumer holds more batches than that, the loader warns once and allocates more, until 90 % of the container's
+            memory limit is in use.
+        workers: threads. Default: the CPUs that this process may use, divided by the ranks on this machine.
         prefetch: batches built ahead. Default: 2, more when that helps.
-        rank, world: this process's replica. Default: from the launcher's environment (torchrun, SLURM, Open MPI).
-        local_replicas: replicas that this process serves, all from one set of workers and one budget; of `world` processes
-            with as many each, process `rank` then is replicas `rank * local_replicas` and following.
-        device: `"cuda:0"`, or several, each a replica of its own.
-        dtype: type of the images there, default `"float32"`.
-        layout: order of their dimensions there, default `"NCHW"`.
-        mean, std: of each channel (red, green, blue), for pixels from 0 to 1. Default: 0 and 1.
+        rank, world_size: this process's replica. Default: from `torch.distributed` where it is initialised, else from the
+            environment (torchrun, Open MPI, SLURM steps).
+        local_replicas: replicas that this process serves, all with one set of workers and one budget; of `world_size`
+            processes with as many each, process `rank` is then replicas `rank * local_replicas` and following.
+        device: `"cuda:0"`, or several devices, each a replica of its own. `"cpu"` is the same as `None`.
+        dtype: type of the images: `"float32"`, `"float16"` or `"bfloat16"`.
+        layout: order of their dimensions: `"NCHW"` or `"NHWC"`.
+        mean, std: of each channel (red, green, blue), for pixels from 0 to 1.
+            Any of `dtype`, `layout`, `mean` and `std` makes images `(x / 255 - mean) / std`, float32 NCHW with mean 0 and
+            standard deviation 1 unless given; so does a CUDA `device`. Without them images are u8 NHWC.
         device_memory_limit: bytes, or text, that batches may take on each device. Default: what it has.
-        slots: batches that each device has room for: those that the caller holds, one being uploaded, the rest ready.
+        slots: batches that each device has memory for: those that the consumer holds, one being uploaded, the others ready.
             Default: 4.
-        policy: how replicas share an epoch: by `"sample"`, by `"shard"`, or `"off"`, when each sees everything.
+        policy: how replicas share an epoch: by `"sample"`, by `"shard"`, or `"off"`, where each replica sees everything.
         apply_orientation: whether images are turned as their EXIF data say.
-        mask: feature that holds a label map beside each image (a segmentation mask: a grey or palette PNG of the image's
-            size). It goes through the same crop and flip, values never mixed; batches have it as `"mask"`, `[N, H, W]` u8,
-            255 in rows without a sample. On the host only.
+        mask: feature that holds a label map for each image (a segmentation mask: a grey or palette PNG of the image's
+            size). It goes through the same crop and flip with nearest-neighbour sampling; batches have it as `"mask"`,
+            `[N, H, W]` u8, 255 in rows without a sample. On the host only.
         page_cache: `"keep"`, or `"release"` a record's pages once its sample is made.
         read_ahead: bytes, or text, of records that the system is asked to read ahead; 0 turns it off.
-        starve_after: seconds to wait when the caller holds every batch, before `StarvedError`.
+        starve_after: seconds to wait when the consumer holds every batch, before `StarvedError`.
+        collate_fn: called with each batch; the loop receives what it returns. `image_label` returns the pair
+            `(image, label)`.
+        world: old name of `world_size`.
 
-    Raises `OptionError`, `BudgetError`, `DeviceError` without a device, and what opening the data raises.
+    A batch is a dict:
+
+    - `"image"`: `[N, H, W, 3]` u8 RGB, or as `dtype` and `layout` say: the loader's own memory, no copy. Without
+      `transform` a list of N byte strings.
+    - `"label"`: `[N]` int64, where the dataset has labels; `"id"`: `[N]` int64, the id of each row's sample, −1 for none;
+      `"valid"`: `[N]` bool, whether the row has a sample.
+    - each of `columns` by its feature's name: an array `[N]`, a list of N byte strings, or a `Ragged`.
+
+    Rows without a sample (see `remainder` and `on_bad`) have pixels of 0 and label −100.
+
+    With a CUDA `device` images and numbers are `DeviceArray`s, which frameworks take through DLPack or the CUDA array
+    interface; byte strings and ragged columns stay on the host, and `"host"` is a dict of the numbers as numpy arrays. With
+    `local_replicas` or several devices a batch is a list of such dicts, one for each replica.
+
+    Raises:
+        OptionError: an argument that cannot be used.
+        BudgetError: a configuration that does not fit its memory: at once with a given budget, else when it is bound.
+        DeviceError: no such device.
     """
 
     def __init__(
@@ -147,9 +157,9 @@ class Loader:
         workers: int | None = None,
         prefetch: int | None = None,
         rank: int | None = None,
-        world: int | None = None,
+        world_size: int | None = None,
         local_replicas: int | None = None,
-        device: str | Sequence[str] | None = None,
+        device: Any = None,
         dtype: Literal["float32", "float16", "bfloat16"] | None = None,
         layout: Literal["NCHW", "NHWC"] | None = None,
         mean: Sequence[float] | None = None,
@@ -162,70 +172,165 @@ class Loader:
         page_cache: Literal["keep", "release"] = "keep",
         read_ahead: int | str = "64MiB",
         starve_after: float = 10.0,
+        collate_fn: Callable[[B], T] | None = None,
+        world: int | None = None,
     ):
         arguments = locals()
         self._arguments = {name: value for name, value in arguments.items() if name not in ("self", "__class__")}
-        self._splits = [data] if isinstance(data, _shardtool.Split) else list(data)
-        options = dict(self._arguments)
-        del options["data"]
+        self._splits = _splits(data)
+        self._rank, self._world_size = _replica(rank, world_size, world)
+        self._collate = collate_fn
+        self._reported: set[str] = set()
+        #: The replica, once an iteration has begun.
+        self._bound: launch.Launch | None = None
+        if collate_fn is not None and not callable(collate_fn):
+            raise OptionTypeError(f"`collate_fn` is {collate_fn!r}: expected a function of the batch")
+        device, local_replicas = self._place(device, local_replicas)
+        devices = _devices(device)
+        options = {**self._arguments, "local_replicas": local_replicas}
+        for name in ("data", "world", "collate_fn", "dtype", "layout", "mean", "std", "device_memory_limit", "slots"):
+            del options[name]
+        options["batch_size"] = whole("batch_size", batch_size, 1, 2**32 - 1)
         options["transform"], options["function"] = (None, None) if transform is None else split_function(transform)
-        options["columns"] = None if columns is None else list(columns)
-        options["order"] = order._native()
-        options["source"] = None if source is None else source._native(self._splits)
-        names = ("dtype", "layout", "mean", "std", "device_memory_limit", "slots")
-        on_device = {name: value for name in names if (value := options.pop(name)) is not None}
-        if device is not None and transform is None:
+        options["columns"] = None if columns is None else _names("columns", columns)
+        options["order"] = instance("order", order, _ORDERS, "`Shuffled()`, `Sequential()` or `Interleaved(...)`")._native()
+        options["source"] = None
+        if source is not None:
+            instance("source", source, _SOURCES, "`Subset(...)`, `Balanced(...)`, `Weighted(...)` or `Mixture(...)`")
+            options["source"] = source._native(self._splits)
+        options["seed"] = whole("seed", seed)
+        for name, least in (("max_bad", 0), ("workers", 1), ("prefetch", 1), ("local_replicas", 1)):
+            if options[name] is not None:
+                options[name] = whole(name, options[name], least, 2**32 - 1)
+        for name in ("memory_budget", "read_ahead"):
+            options[name] = _size(name, options[name])
+        for name in ("remainder", "on_bad", "policy", "page_cache", "mask"):
+            if options[name] is not None:
+                instance(name, options[name], (str,), "text")
+        options["starve_after"] = real("starve_after", starve_after)
+        options["rank"], options["world_size"] = self._rank, self._world_size
+        images = {"dtype": dtype, "layout": layout, "mean": mean, "std": std}
+        asked = [name for name, value in images.items() if value is not None]
+        if asked and transform is None:
+            raise OptionError(f"`{asked[0]}`: images as stored stay as they are; give the steps of a `transform` as well")
+        if devices and transform is None:
             raise OptionError("`device`: images as stored stay on the host; give the steps of a `transform` as well")
-        if mask is not None and (device is not None or transform is None):
+        if mask is not None and (devices or transform is None):
             raise OptionError("`mask`: label maps take the steps of a `transform`, and stay on the host: leave out `device`")
-        options["device"], options["local_replicas"] = _device(device, local_replicas, on_device)
-        self._group = local_replicas is not None or not (device is None or isinstance(device, str))
+        output = _output(**images) if asked or devices else None
+        options["output"] = None if devices else output
+        options["device"], options["local_replicas"] = None, local_replicas or 1
+        if devices:
+            if local_replicas not in (None, len(devices)):
+                raise OptionError(f"`local_replicas` is {local_replicas} for {len(devices)} devices: each is one replica")
+            limit = _size("device_memory_limit", device_memory_limit)
+            room = 4 if slots is None else whole("slots", slots, 2, 2**16)
+            options["device"] = {"devices": devices, "output": output, "device_memory_limit": limit, "slots": room}
+            options["local_replicas"] = len(devices)
+        elif device_memory_limit is not None or slots is not None:
+            name = "slots" if device_memory_limit is None else "device_memory_limit"
+            raise OptionError(f"`{name}` is about batches on a device: give `device` as well")
+        self._output = output
+        self._group = local_replicas is not None or (devices is not None and not _is_one(device))
         self._native = _shardtool.Loader(self._splits, options)
         _open.add(self)
 
-    def __iter__(self) -> Iterator[Any]:
-        iteration = self._native.begin()
+    def __iter__(self) -> Iterator[T]:
+        bound = self._native.is_bound()
+        found = self._launch() if bound else self._resolve()
+        iteration = self._native.begin(found.place)
+        if not bound:
+            self._bound = found
+            launch.log.info("rank %d of %d, %s", found.rank, found.world_size, found.source)
+            for message in found.ignored:
+                self._report(message)
         while batches := self._native.next(iteration):
+            self._hear()
             converted = [self._convert(batch) for batch in batches]
             del batches
-            yield self._gather(converted) if self._group else converted.pop()
-            # Not held while the next one is waited for.
+            batch: Any = self._gather(converted) if self._group else converted.pop()
             del converted
+            yield batch if self._collate is None else self._collate(batch)
+            # Not held while the next one is waited for.
+            del batch
+        self._hear()
+
+    def _launch(self) -> launch.Launch:
+        """Which replica this process is: as bound, else as it is now."""
+        return self._bound or self._resolve()
+
+    def _resolve(self) -> launch.Launch:
+        return launch.resolve(self._rank, self._world_size)
+
+    def _place(self, device: Any, local_replicas: int | None) -> tuple[Any, int | None]:
+        """Takes a framework's devices out of `device`; returns what is left, and the number of local replicas."""
+        return device, local_replicas
+
+    def _hear(self) -> None:
+        """Reports what the native loader noticed: bad samples at each epoch's end, other things once."""
+        for _, message in self._native.notices():
+            self._report(message)
+
+    def _report(self, message: str) -> None:
+        if message not in self._reported:
+            self._reported.add(message)
+            launch.warn(message)
 
     def _convert(self, batch: dict[str, Any]) -> Any:
-        """What a framework makes of a batch."""
+        """Converts a batch to a framework's arrays."""
         return batch
 
     def _gather(self, batches: list[Any]) -> Any:
-        """What a framework makes of the batches of several replicas."""
+        """Joins the batches of several replicas."""
         return batches
 
+    @property
+    def dataset(self) -> Any:
+        """The split, or a sequence over all splits: `len(loader.dataset)` samples, each a record."""
+        return self._splits[0] if len(self._splits) == 1 else _Records(self._splits)
+
+    @property
+    def batch_size(self) -> int:
+        """Rows of a batch on each replica."""
+        return int(self._arguments["batch_size"])
+
     def __len__(self) -> int:
-        """Batches of a whole epoch, the same on every replica."""
-        return self._native.len()
+        """Returns the batches of a whole epoch, the same on every replica."""
+        return self._native.len(self._launch().place)
+
+    @property
+    def steps_done(self) -> int:
+        """Batches of the current epoch that were delivered: `tqdm(loader, initial=loader.steps_done, total=len(loader))`
+        shows a resumed epoch from where it stands."""
+        return self._native.steps_done(self._launch().place)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the run stands, as a few numbers: counts the batches that were delivered. The same on every replica after
-        the same number of batches."""
-        return json.loads(self._native.state())
+        """Returns the position of the run as a few numbers: it counts batches delivered, and is the same on every replica
+        after the same number of batches."""
+        state: dict[str, Any] = json.loads(self._native.state(self._launch().place))
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from a state: the next iteration delivers the rest of its epoch. Batch size, number of replicas and
-        threads may differ from those of the run that saved it. Raises `StateError`."""
-        self._native.load_state(json.dumps(state))
+        """Resumes from a state: the next iteration delivers the rest of its epoch. Batch size, number of replicas and
+        workers may differ from those of the run that saved it.
+
+        Raises:
+            StateError: a state of another dataset, source, order or seed.
+        """
+        instance("state", state, (dict,), "what `state_dict()` returned")
+        self._native.load_state(self._launch().place, json.dumps(state))
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration is this epoch, whatever was iterated before; from its beginning, unless a state inside it was
-        just loaded."""
-        self._native.set_epoch(epoch)
+        """Makes the next iteration this epoch, from its beginning, unless a state inside it was just loaded."""
+        self._native.set_epoch(self._launch().place, whole("epoch", epoch))
 
     def stats(self) -> Stats:
-        """Where the time went so far."""
+        """Returns where the time went so far. Raises `UsageError` before the first iteration."""
         values, prometheus = self._native.stats()
         return Stats(json.loads(values), prometheus)
 
     def bad_samples(self) -> list[dict[str, Any]]:
-        """The samples of this run that could not be read or decoded, each once: `id`, `shard`, `record`, `key`,
+        """Returns the samples of this run that could not be read or decoded, each once: `id`, `shard`, `record`, `key`,
         `message` ..."""
         return self._native.bad_samples()
 
@@ -233,7 +338,7 @@ class Loader:
         """Ends the threads. Batches that were delivered stay valid."""
         self._native.close()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -249,26 +354,100 @@ class Loader:
 
     def __repr__(self) -> str:
         names = ", ".join(f"{split.name} of {split.path}" for split in self._splits)
-        shown = {n: v for n, v in self._arguments.items() if n not in ("data", "source") and v is not None}
+        hidden = ("data", "source", "rank", "world_size", "world")
+        shown = {n: v for n, v in self._arguments.items() if n not in hidden and v is not None}
         options = ", ".join(f"{name}={value!r}" for name, value in shown.items())
-        return f"<{type(self).__module__}.{type(self).__name__} {names}: {options}>"
+        place = self._launch()
+        where = f"rank {place.rank} of {place.world_size}, {place.source}"
+        for message in place.ignored:
+            where += f"; {message}"
+        return f"<{type(self).__module__}.{type(self).__name__} {names}: {options}; {where}>"
 
 
-def _device(
-    device: str | Sequence[str] | None, local_replicas: int | None, options: dict[str, Any]
-) -> tuple[dict[str, Any] | None, int]:
-    """Options of devices with their defaults, and the number of replicas."""
+class _Records:
+    """The records of several splits, counted through them."""
+
+    def __init__(self, splits: list[_shardtool.Split]):
+        self._splits = splits
+
+    def __len__(self) -> int:
+        return sum(len(split) for split in self._splits)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        index = index + len(self) if index < 0 else index
+        for split in self._splits:
+            if 0 <= index < len(split):
+                return split[index]
+            index -= len(split)
+        raise IndexError(index)
+
+
+_ORDERS = (Shuffled, Sequential, Interleaved)
+_SOURCES = (Subset, Balanced, Weighted, Mixture)
+
+
+def _splits(data: Any) -> list[_shardtool.Split]:
+    if isinstance(data, _shardtool.Split):
+        return [data]
+    if isinstance(data, _shardtool.Dataset):
+        raise OptionTypeError(f"`data` is a dataset: give one of its splits, `dataset[{data.splits[0]!r}]`")
+    if isinstance(data, (list, tuple)) and data and all(isinstance(split, _shardtool.Split) for split in data):
+        return list(data)
+    raise OptionTypeError(f"`data` is {data!r}: expected a split, or a list of splits")
+
+
+def _replica(rank: int | None, world_size: int | None, world: int | None) -> tuple[int | None, int | None]:
+    if world is not None:
+        if world_size is not None:
+            raise OptionError("`world` is the old name of `world_size`: give one of them")
+        world_size = world
+    if (rank is None) != (world_size is None):
+        raise OptionError("give both `rank` and `world_size`, or neither")
+    if rank is None or world_size is None:
+        return None, None
+    return whole("rank", rank, 0, 2**32 - 1), whole("world_size", world_size, 1, 2**32 - 1)
+
+
+def _is_one(device: Any) -> bool:
+    """Whether it is one device: text, or an object such as `torch.device`, whose text names it."""
+    return isinstance(device, str) or not isinstance(device, Sequence)
+
+
+def _devices(device: Any) -> list[str] | None:
+    """Names of devices; `None` for the host."""
     if device is None:
-        if options:
-            raise OptionError(f"`{next(iter(options))}` says what batches are on a device: give `device` as well")
-        return None, 1 if local_replicas is None else local_replicas
-    devices = [device] if isinstance(device, str) else list(device)
-    if local_replicas not in (None, len(devices)):
-        raise OptionError(f"`local_replicas` is {local_replicas} for {len(devices)} devices: each is one replica")
-    defaults = {"dtype": "float32", "layout": "NCHW", "mean": (0.0,) * 3, "std": (1.0,) * 3, "slots": 4}
-    settled = {**defaults, "device_memory_limit": None, **options, "devices": devices}
-    for name in ("mean", "std"):
-        settled[name] = [float(value) for value in settled[name]]
-        if len(settled[name]) != 3:
-            raise OptionError(f"`{name}` has {len(settled[name])} numbers: expected one for each of red, green, blue")
-    return settled, len(devices)
+        return None
+    names = [str(one) for one in ([device] if _is_one(device) else device)]
+    if not names:
+        raise OptionError("`device` is an empty list: expected at least one device")
+    if "cpu" in names:
+        if len(names) > 1:
+            raise OptionError(f"`device` is {names}: give CUDA devices, or `cpu` alone")
+        return None
+    return names
+
+
+def _output(
+    dtype: str | None, layout: str | None, mean: Sequence[float] | None, std: Sequence[float] | None
+) -> dict[str, Any]:
+    """What images become, with defaults."""
+    output: dict[str, Any] = {"dtype": dtype or "float32", "layout": layout or "NCHW"}
+    # What a framework calls the type: `torch.float16`.
+    output["dtype"] = str(output["dtype"]).removeprefix("torch.")
+    for name, values, default in (("mean", mean, 0.0), ("std", std, 1.0)):
+        numbers = [default] * 3 if values is None else [real(name, value) for value in values]
+        if len(numbers) != 3:
+            raise OptionError(f"`{name}` has {len(numbers)} numbers: expected one for each of red, green, blue")
+        output[name] = numbers
+    return output
+
+
+def _size(name: str, value: Any) -> Any:
+    """Bytes, or text that the native module reads."""
+    return value if value is None or isinstance(value, str) else whole(name, value)
+
+
+def _names(name: str, values: Any) -> list[str]:
+    if isinstance(values, str) or not all(isinstance(value, str) for value in values):
+        raise OptionTypeError(f"`{name}` is {values!r}: expected a list of feature names")
+    return list(values)

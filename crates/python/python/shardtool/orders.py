@@ -1,5 +1,5 @@
-"""In which order an epoch visits its samples, and which samples those are. Both are pure functions of dataset, seed and
-epoch: never of the machine, the number of threads or the batch size."""
+"""The order in which an epoch visits its samples, and the source of those samples. Both are pure functions of dataset, seed
+and epoch: never of the machine, the number of threads or the batch size."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._shardtool import Split
+from .checks import whole
+from .errors import OptionError, OptionTypeError
 
 __all__ = ["Balanced", "Interleaved", "Mixture", "Sequential", "Shuffled", "Subset", "Weighted"]
 
@@ -19,7 +21,7 @@ _Native = tuple[str, bytes, "int | None"]
 
 @dataclass(frozen=True)
 class Sequential:
-    """0, 1, 2, ..."""
+    """The samples as they are stored: 0, 1, 2, ..."""
 
     def _native(self) -> tuple[str, int, int]:
         return ("sequential", 0, 0)
@@ -27,7 +29,7 @@ class Sequential:
 
 @dataclass(frozen=True)
 class Shuffled:
-    """One permutation of all samples, another one each epoch."""
+    """A permutation of all samples, a different one each epoch."""
 
     def _native(self) -> tuple[str, int, int]:
         return ("shuffled", 0, 0)
@@ -35,11 +37,15 @@ class Shuffled:
 
 @dataclass(frozen=True)
 class Interleaved:
-    """Runs of `run` consecutive samples are shuffled, then each `window` of them together: for disks and networks that
-    like long runs. At most `run * window` samples are in play at once."""
+    """Shuffles runs of `run` consecutive samples, then the samples within each `window` of runs: for disks and networks that
+    prefer long reads. At most `run * window` samples are mixed at once."""
 
     run: int
     window: int
+
+    def __post_init__(self) -> None:
+        whole("run", self.run, 1, 2**32 - 1)
+        whole("window", self.window, 1, 2**32 - 1)
 
     def _native(self) -> tuple[str, int, int]:
         return ("interleaved", self.run, self.window)
@@ -47,55 +53,88 @@ class Interleaved:
 
 @dataclass(frozen=True, eq=False)
 class Subset:
-    """The samples of these ids, in any number and order. A filter is a subset: `Subset(np.flatnonzero(mask))`."""
+    """The samples of these ids, in any number and order, or those where a boolean mask `[len]` is true:
+    `Subset(split.columns["image/width"] > 500)`."""
 
     ids: ArrayLike
 
     def _native(self, splits: Sequence[Split]) -> _Native:
-        return ("list", _numbers(self.ids, "<u8"), None)
+        ids = np.asarray(self.ids)
+        if ids.dtype == np.bool_:
+            _expect(ids, splits, "mask")
+            ids = np.flatnonzero(ids)
+        return ("list", _numbers("ids", ids, "<u8"), None)
 
 
 @dataclass(frozen=True, eq=False)
 class Balanced:
-    """Every class equally often. `labels` is one for each sample; by default those of the dataset."""
+    """Every class equally often. `labels` has one whole number for each sample; the dataset's by default."""
 
     labels: ArrayLike | None = None
 
     def _native(self, splits: Sequence[Split]) -> _Native:
         labels = self.labels
         if labels is None:
+            if any(split.label is None for split in splits):
+                raise OptionError("`Balanced`: the dataset has no labels; give `labels`, one for each sample")
             labels = np.concatenate([split.columns[str(split.label)] for split in splits])
-        return ("balanced", _numbers(labels, "<i8"), None)
+        _expect(np.asarray(labels), splits, "labels")
+        return ("balanced", _numbers("labels", labels, "<i8"), None)
 
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Every sample in proportion to its weight, a whole number; `draws` samples an epoch, by default as many as there
-    are."""
+    """Every sample in proportion to its weight; `draws` samples an epoch, by default as many as the splits have.
+
+    Whole numbers are used as they are; other numbers are scaled to whole ones whose sum is about 2⁶², the same on every
+    machine."""
 
     weights: ArrayLike
     draws: int | None = None
 
     def _native(self, splits: Sequence[Split]) -> _Native:
-        return ("weighted", _numbers(self.weights, "<u8"), self.draws)
+        weights = np.asarray(self.weights)
+        _expect(weights, splits, "weights")
+        if weights.dtype.kind == "f":
+            weights = _scaled(weights.astype(np.float64))
+        return ("weighted", _numbers("weights", weights, "<u8"), _draws(self.draws))
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Several splits, each with its share (whole numbers in any unit) of the epoch; `draws` samples an epoch, by default
-    as many as the splits have."""
+    """Several splits, each with its share of the epoch (whole numbers in any unit); `draws` samples an epoch, by default as
+    many as the splits have."""
 
     shares: Sequence[int]
     draws: int | None = None
 
     def _native(self, splits: Sequence[Split]) -> _Native:
-        return ("mixture", _numbers(self.shares, "<u8"), self.draws)
+        return ("mixture", _numbers("shares", self.shares, "<u8"), _draws(self.draws))
 
 
-def _numbers(values: ArrayLike, element: str) -> bytes:
+def _expect(values: np.ndarray, splits: Sequence[Split], name: str) -> None:
+    """Checks that there is one value for each sample."""
+    samples = sum(len(split) for split in splits)
+    if values.shape != (samples,):
+        raise OptionError(f"`source`: `{name}` has the shape {values.shape}: expected ({samples},), one for each sample")
+
+
+def _scaled(weights: np.ndarray) -> np.ndarray:
+    """Whole numbers in proportion to the weights; a weight above 0 stays above 0."""
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+        raise OptionError("`source`: `weights` must be finite, at least 0, and not all 0")
+    scaled = np.floor(weights * (2.0**62 / weights.sum())).astype(np.uint64)
+    return np.where(weights > 0, np.maximum(scaled, 1), 0)
+
+
+def _draws(draws: int | None) -> int | None:
+    return None if draws is None else whole("draws", draws, 1)
+
+
+def _numbers(name: str, values: ArrayLike, element: str) -> bytes:
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise ValueError(f"expected a list of whole numbers, found {array.dtype} {array.shape}")
+        raise OptionTypeError(f"`source`: `{name}` is {array.dtype} {array.shape}: expected a list of whole numbers")
     if element == "<u8" and array.size and array.min() < 0:
-        raise ValueError("expected numbers of at least 0")
+        raise OptionError(f"`source`: `{name}` has {array.min()}: expected numbers of at least 0")
     return array.astype(element).tobytes()

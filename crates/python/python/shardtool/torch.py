@@ -2,14 +2,14 @@
 
     from shardtool.torch import Loader
 
-    for batch in Loader(split, batch_size=256, transform=[...]):
-        x = batch["image"].to(device, non_blocking=True).permute(0, 3, 1, 2)
+    for batch in Loader(split, batch_size=256, transform=[...], mean=mean, std=std):
+        loss = criterion(net(batch["image"]), batch["label"])       # [N, 3, H, W] float32
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, Literal
 
 import numpy as np
 import torch
@@ -17,23 +17,48 @@ import torch.utils.data
 
 from . import loader as _loader
 from ._shardtool import DeviceArray, Split
+from .batches import Ragged
 
-__all__ = ["Loader", "Records"]
+__all__ = ["Batch", "Loader", "Records"]
+
+if TYPE_CHECKING:
+    from typing import overload
+
+    from typing_extensions import TypeVar
+
+    class Batch(dict[str, Any]):
+        """A batch as tensors. At run time it is a plain `dict`."""
+
+        @overload
+        def __getitem__(self, key: Literal["image", "label", "id", "valid", "mask"], /) -> torch.Tensor: ...
+        @overload
+        def __getitem__(self, key: Literal["host"], /) -> dict[str, torch.Tensor]: ...
+        @overload
+        def __getitem__(self, key: str, /) -> Any: ...
+        def __getitem__(self, key: str, /) -> Any: ...
+
+    T = TypeVar("T", default=Batch)
+else:
+    from typing import TypeVar
+
+    #: A batch as tensors, by name.
+    Batch = dict
+    T = TypeVar("T")
 
 
-class Loader(_loader.Loader):
-    """`shardtool.Loader` whose batches hold tensors that share its memory, on the host or, with `device`, there. Takes the place of a `DataLoader`: do not wrap
-    it in one. Each process of a distributed run makes its own; `rank` and `world` are those of the process group, if there
-    is one, else the launcher's."""
+class Loader(_loader.Loader[T, Batch], Generic[T]):
+    """`shardtool.Loader` whose batches hold tensors that share its memory, on the host or, with `device`, there.
 
-    def __init__(self, *args: Any, **options: Any):
-        distributed = torch.distributed
-        if distributed.is_available() and distributed.is_initialized() and options.get("rank") is None:
-            options["rank"], options["world"] = distributed.get_rank(), distributed.get_world_size()
-        super().__init__(*args, **options)
+    It takes the place of a `DataLoader`: do not wrap it in one. Each process of a distributed run makes its own. Arguments
+    are those of `shardtool.Loader`; `device` and `dtype` may also be a `torch.device` and a `torch.dtype`.
+    """
 
     def _convert(self, batch: dict[str, Any]) -> Any:
-        return {name: _tensor(value) for name, value in batch.items()}
+        tensors = {name: _tensor(value) for name, value in batch.items()}
+        if self._output is not None and self._output["dtype"] == "bfloat16" and tensors["image"].dtype == torch.uint16:
+            # numpy has no such type, and carried its bits.
+            tensors["image"] = tensors["image"].view(torch.bfloat16)
+        return tensors
 
 
 def _tensor(value: Any) -> Any:
@@ -44,15 +69,17 @@ def _tensor(value: Any) -> Any:
             return torch.from_dlpack(value)
         case dict():
             return {name: _tensor(part) for name, part in value.items()}
-        case _loader.Ragged():
-            return _loader.Ragged(*map(torch.from_numpy, value))
+        case Ragged():
+            return Ragged(*map(torch.from_numpy, value))
         case _:
             return value
 
 
-class Records(torch.utils.data.Dataset):
-    """A split's records for people who keep their own decoding and transforms: `records[i]` is `transform(split[i])`.
-    Works in forked and spawned workers of a `DataLoader`."""
+class Records(torch.utils.data.Dataset[Any]):
+    """The records of a split for your own decoding and transforms: `records[i]` is `transform(split[i])`.
+
+    Works in forked and spawned workers of a `DataLoader`.
+    """
 
     def __init__(self, split: Split, transform: Callable[[dict[str, Any]], Any] | None = None):
         self.split = split

@@ -1,15 +1,17 @@
-"""What is done to each image, as data. Each step does what torchvision's of that name does (v2, antialiased bilinear)."""
+"""Transforms: what is done to each image, as plain data. Each does what torchvision's of that name does (v2, antialiased
+bilinear). Each sample has its own random numbers, which depend on seed, epoch and sample alone."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import ClassVar, Union
 
 import numpy as np
 
-from .errors import OptionError
+from .checks import pair, real, whole
+from .errors import OptionError, OptionTypeError
 
 __all__ = ["CenterCrop", "Function", "HorizontalFlip", "RandomResizedCrop", "Resize", "ResizeTo", "Transform"]
 
@@ -23,76 +25,106 @@ class Transform:
 
 
 def _size(size: int | Sequence[int]) -> tuple[int, int]:
-    return (size, size) if isinstance(size, int) else (size[0], size[1])
+    """Height and width of a side, or of (height, width)."""
+    if isinstance(size, Sequence):
+        if len(size) != 2:
+            raise OptionError(f"`size` is {size!r}: expected a side, or (height, width)")
+        return (_side("size", size[0]), _side("size", size[1]))
+    return (_side("size", size),) * 2
+
+
+def _side(name: str, value: int) -> int:
+    return whole(name, value, 1, 2**32 - 1)
+
+
+def _probability(p: float) -> float:
+    if not 0 <= real("p", p) <= 1:
+        raise OptionError(f"`p` is {p}: expected 0 to 1")
+    return float(p)
 
 
 @dataclass(frozen=True)
 class RandomResizedCrop(Transform):
-    """A random part of the image, resized to `size` pixels: a side, or (height, width)."""
+    """Crops a random part of the image and resizes it to `size`.
+
+    Args:
+        size: of the result, in pixels: a side, or (height, width).
+        scale: smallest and largest area of the part, as a fraction of the image's.
+        ratio: smallest and largest width / height of the part.
+    """
 
     size: int | tuple[int, int]
-    #: Smallest and largest part of the image's pixels.
     scale: tuple[float, float] = (0.08, 1.0)
-    #: Smallest and largest width / height of the part.
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
 
     _name: ClassVar[str] = "random_resized_crop"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "size", _size(self.size))
+        object.__setattr__(self, "scale", pair("scale", self.scale))
+        object.__setattr__(self, "ratio", pair("ratio", self.ratio))
 
 
 @dataclass(frozen=True)
 class Resize(Transform):
-    """The shorter side becomes `shorter` pixels long, the other follows."""
+    """Resizes the shorter side to `shorter` pixels, keeping the aspect ratio."""
 
     shorter: int
 
     _name: ClassVar[str] = "resize"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shorter", _side("shorter", self.shorter))
+
 
 @dataclass(frozen=True)
 class ResizeTo(Transform):
-    """The image becomes `size` pixels large (a side, or height and width), its proportions as may be."""
+    """Resizes to exactly `size` (a side, or (height, width), in pixels), ignoring the aspect ratio."""
 
     size: int | tuple[int, int]
 
     _name: ClassVar[str] = "resize_to"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "size", _size(self.size))
 
 
 @dataclass(frozen=True)
 class CenterCrop(Transform):
-    """The middle of the image, `size` pixels large: a side, or (height, width)."""
+    """Crops the middle of the image to `size` (a side, or (height, width), in pixels)."""
 
     size: int | tuple[int, int]
 
     _name: ClassVar[str] = "center_crop"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "size", _size(self.size))
 
 
 @dataclass(frozen=True)
 class HorizontalFlip(Transform):
-    """Mirrored left to right with probability `p`."""
+    """Flips the image left to right with probability `p`, 0 to 1."""
 
     p: float = 0.5
 
     _name: ClassVar[str] = "horizontal_flip"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", _probability(self.p))
+
 
 @dataclass(frozen=True)
 class Function:
-    """A function of your own, the last step: `function(image, seed)` gets the finished image, u8 `[H, W, 3]`, a copy that it
-    may change and keep, and a seed (32 bits) that belongs to this sample in this epoch, whatever thread, batch or rank it is in.
-    It returns the image, in the size and type that it got, or `None` when it changed its argument in place. Any callable
-    that is no `Transform` may stand in its place.
+    """A function of your own, as the last step. A callable that is not a `Transform` may stand in its place.
 
-    The loader's threads call it, one at a time, since Python lets only one of them run: where it does much, it bounds the
-    rate. What it raises ends the epoch, and is raised where the batch would have been.
+    The loader's threads call it one at a time, because Python lets only one thread run: where it takes long, it bounds the
+    rate, and `stats()` shows it as *resize*. If it raises, the epoch ends: the exception is raised by the `for` loop, with a
+    note that names the sample.
+
+    Args:
+        function: `function(image, seed)` gets the finished image, u8 `[H, W, 3]`, a copy that it may change and keep, and a
+            seed from 0 to 2³² − 2 that depends on seed, epoch and sample alone. It returns the image in the size and type
+            that it got, or `None` if it changed its argument in place.
     """
 
     function: Callable[[np.ndarray, int], np.ndarray | None]
@@ -103,17 +135,21 @@ Step = Union[Transform, Function, Callable[[np.ndarray, int], "np.ndarray | None
 
 
 def split_function(steps: Sequence[Step]) -> tuple[str, Callable[..., object] | None]:
-    """The steps as the loader reads them, and the function at their end."""
+    """Returns the steps as JSON, and the function at their end."""
+    if isinstance(steps, (Transform, str)) or not isinstance(steps, Iterable):
+        raise OptionTypeError(f"`transform` is {steps!r}: expected a list of steps")
     steps = list(steps)
     function = None
     if steps and not isinstance(steps[-1], Transform):
         last = steps.pop()
         function = last.function if isinstance(last, Function) else last
         if not callable(function):
-            raise OptionError(f"`transform`: {last!r} is neither a step nor a function")
+            raise OptionTypeError(f"`transform`: {last!r} is neither a step nor a function")
     named = []
     for step in steps:
         if not isinstance(step, Transform):
-            raise OptionError(f"`transform`: {step!r} stands before other steps: a function can only be the last one")
+            if not callable(step) and not isinstance(step, Function):
+                raise OptionTypeError(f"`transform`: {step!r} is neither a step nor a function")
+            raise OptionError(f"`transform`: {step!r} is followed by other steps: a function can only be the last one")
         named.append({step._name: asdict(step)})
     return json.dumps(named), function

@@ -1,0 +1,52 @@
+"""Which replica this process is, resolved when it is needed: as given, from torch.distributed, or from the environment."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from typing import NamedTuple
+
+from . import _shardtool
+from .errors import ShardtoolWarning
+
+__all__ = ["Launch", "log", "resolve", "warn"]
+
+#: Applications configure it as any other logger; without a configuration it prints nothing.
+log = logging.getLogger("shardtool")
+log.addHandler(logging.NullHandler())
+
+
+class Launch(NamedTuple):
+    """The place of this process among those of a distributed run."""
+
+    rank: int
+    world_size: int
+    #: Processes on this machine; `None` where nothing says.
+    local_world_size: int | None
+    #: Where the numbers came from, in words.
+    source: str
+    #: Environment variables that look like a launcher's and were not used, in words.
+    ignored: list[str]
+
+    @property
+    def place(self) -> tuple[int, int, int | None]:
+        """Rank, world size and local world size."""
+        return self.rank, self.world_size, self.local_world_size
+
+
+def resolve(rank: int | None, world_size: int | None) -> Launch:
+    """Returns the given rank and world size, else those of torch.distributed where it is initialised, else those of the
+    environment (torchrun, Open MPI, SLURM)."""
+    if rank is None:
+        distributed = getattr(sys.modules.get("torch"), "distributed", None)
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            found = Launch(*_shardtool.launch(distributed.get_rank(), distributed.get_world_size()))
+            return found._replace(source="from torch.distributed")
+    return Launch(*_shardtool.launch(rank, world_size))
+
+
+def warn(message: str) -> None:
+    """Warns the user, and logs the same."""
+    log.warning(message)
+    warnings.warn(message, ShardtoolWarning, stacklevel=3)

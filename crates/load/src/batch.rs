@@ -91,6 +91,8 @@ pub(crate) struct Slot {
     left: AtomicUsize,
     /// Rows no longer wanted, after an error or when the loader went elsewhere.
     void: AtomicBool,
+    /// The consumer has it, or had it.
+    delivered: AtomicBool,
     failure: Mutex<Option<Error>>,
     table: OnceLock<Table>,
 }
@@ -118,6 +120,7 @@ impl Slot {
             next: AtomicUsize::new(0),
             left: AtomicUsize::new(n),
             void: AtomicBool::new(false),
+            delivered: AtomicBool::new(false),
             failure: Mutex::new(None),
             table: OnceLock::new(),
         }
@@ -163,6 +166,11 @@ impl Slot {
 
     pub(crate) fn make_void(&self) {
         self.void.store(true, Ordering::Relaxed);
+    }
+
+    /// Hands the batch to the consumer. Under the engine's lock.
+    pub(crate) fn deliver(&self) {
+        self.delivered.store(true, Ordering::Relaxed);
     }
 
     /// Ends the batch with an error; the first one counts.
@@ -237,7 +245,7 @@ impl Drop for Slot {
             records.for_each(|record| record.shard().release(record.row()));
         }
         memory.images.iter_mut().chain(&mut memory.masks).for_each(Rows::reset);
-        self.engine.give_back(self.lane, memory);
+        self.engine.give_back(self.lane, memory, *self.delivered.get_mut());
     }
 }
 

@@ -76,8 +76,10 @@ pub(crate) struct Lane {
     /// Where the caller stands.
     delivered: (u64, u64),
     queue: VecDeque<Item>,
-    /// Batches in memory: being built, ready, or held by the caller.
+    /// Batches in memory: being built, ready, or held by the consumer.
     pub(crate) live: usize,
+    /// Batches that the consumer holds.
+    held: usize,
     /// The caller is waiting for a batch.
     pub(crate) awaited: bool,
     /// Batches that the consumer held when it last asked for one.
@@ -108,6 +110,7 @@ impl Lane {
             delivered: (0, 0),
             queue: VecDeque::new(),
             live: 0,
+            held: 0,
             awaited: false,
             kept: 0,
             stopped: false,
@@ -120,10 +123,6 @@ impl Lane {
 
     pub(crate) fn ready(&self) -> usize {
         self.queue.iter().filter(|i| matches!(i, Item::Batch(b) if b.is_complete())).count()
-    }
-
-    pub(crate) fn held(&self) -> usize {
-        self.live - self.queued()
     }
 
     pub(crate) fn is_front(&self, slot: &Slot) -> bool {
@@ -296,9 +295,8 @@ impl Engine {
         }
         let memory = self.new_memory(&HostAlloc, true)?;
         state.extra += 1;
-        let held = state.lanes.iter().map(Lane::held).sum();
-        let planned = self.slots(state) * state.lanes.len();
-        self.notices.add(Notice::Growth { held, planned, batch: self.spec.batch_bytes() });
+        let held = state.lanes.iter().map(|lane| lane.held).sum();
+        self.notices.add(Notice::Growth { held, batch: self.spec.batch_bytes() });
         Ok(Some(memory))
     }
 
@@ -347,9 +345,8 @@ impl Engine {
         loop {
             let slots = self.slots(&state);
             let lane = &mut state.lanes[number];
-            let held = lane.held();
-            let kept = std::mem::replace(&mut lane.kept, held);
-            if held > kept.max(1) && !self.arithmetic.given {
+            let kept = std::mem::replace(&mut lane.kept, lane.held);
+            if lane.kept > kept.max(1) && !self.arithmetic.given {
                 self.work.notify_all();
             }
             match lane.queue.front() {
@@ -371,6 +368,8 @@ impl Engine {
                         return Err(error);
                     }
                     lane.delivered = slot.after;
+                    lane.held += 1;
+                    slot.deliver();
                     let (ready, waited) = (lane.ready(), if waited { called.elapsed() } else { Duration::ZERO });
                     state.tuning.delivered(waited, ready, slots);
                     drop(state);
@@ -386,7 +385,7 @@ impl Engine {
                     let since = *starving.get_or_insert_with(Instant::now);
                     let waited = since.elapsed();
                     if waited >= self.spec.starve_after {
-                        let held = lane.held();
+                        let held = lane.held;
                         let usage = state.refused.clone().map(Box::new);
                         return Err(Error::Starved { held, slots, waited, usage });
                     }
@@ -475,7 +474,7 @@ impl Engine {
             samples: meters.samples.load(Ordering::Relaxed),
             bad: self.bad.count(),
             ready: state.lanes.iter().map(Lane::ready).sum(),
-            held: state.lanes.iter().map(Lane::held).sum(),
+            held: state.lanes.iter().map(|lane| lane.held).sum(),
             workers: (tuning.workers, self.arithmetic.workers as usize),
             depth: tuning.depth,
             slots: self.slots(&state),
@@ -490,10 +489,11 @@ impl Engine {
         self.lock().lanes[number].delivered
     }
 
-    /// Takes back the memory of a batch that nobody needs any more.
-    pub(crate) fn give_back(&self, lane: usize, memory: Memory) {
+    /// Takes back the memory of a batch that nobody needs any more, whether or not the consumer had it.
+    pub(crate) fn give_back(&self, lane: usize, memory: Memory, delivered: bool) {
         let mut state = self.lock();
         state.lanes[lane].live -= 1;
+        state.lanes[lane].held -= usize::from(delivered);
         let most = self.slots(&state) * state.lanes.len();
         let surplus = if memory.extra {
             state.extra -= 1;

@@ -9,13 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Notice {
-    /// The consumer keeps more batches than the default budget planned for, and the loader allocated another one. Reported
+    /// The consumer keeps batches while it asks for more, and the loader allocated one beyond the default budget. Reported
     /// once a loader.
     Growth {
         /// Batches that the consumer holds.
         held: usize,
-        /// Batches that were planned, those being built included.
-        planned: usize,
         /// Bytes of a batch.
         batch: u64,
     },
@@ -33,10 +31,11 @@ pub enum Notice {
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Notice::Growth { held, planned, batch } => write!(
+            Notice::Growth { held, batch } => write!(
                 f,
-                "the consumer holds {held} batches, {planned} were planned: allocating more, {:.1} MiB each, up to 90 % of \
-                 the memory limit; release batches sooner, or set a memory budget to get an error instead",
+                "the consumer keeps {held} batches while it asks for more, one was planned: allocating others, {:.1} MiB \
+                 each, up to 90 % of the memory limit; release batches sooner, or set a memory budget to get an error \
+                 instead",
                 *batch as f64 / f64::from(1 << 20)
             ),
             Notice::BadSample(sample) => write!(f, "bad sample: {sample}; further ones are counted"),

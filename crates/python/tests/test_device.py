@@ -331,13 +331,15 @@ def test_without_a_driver(dataset, tmp_path):
     [
         ({"device": "gpu"}, "names no device"),
         ({"device": "cuda:-1"}, "names no device"),
-        ({"dtype": "float16"}, "give `device` as well"),
+        ({"slots": 3}, "give `device` as well"),
+        ({"dtype": "int8"}, "`dtype`"),
         ({"device": "cuda", "dtype": "int8"}, "`dtype`"),
         ({"device": "cuda", "layout": "CHWN"}, "`layout`"),
         ({"device": "cuda", "std": (1, 0, 1)}, "`std`"),
         ({"device": "cuda", "mean": (1, 0)}, "`mean` has 2 numbers"),
         ({"device": ["cuda:0", "cuda:1"], "local_replicas": 3}, "each is one replica"),
-        ({"device": [], "local_replicas": None}, "0"),
+        ({"device": [], "local_replicas": None}, "at least one device"),
+        ({"device": ["cpu", "cuda:0"]}, "or `cpu` alone"),
     ],
 )
 def test_options(train, options, message):

@@ -169,16 +169,6 @@ def test_replicas_share_an_epoch(train):
         assert sorted(shown) == list(range(COUNT)) and len(steps) == 1
 
 
-def test_rank_from_the_environment(train, monkeypatch):
-    monkeypatch.setenv("RANK", "1")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    loader = st.Loader(train, 8, STEPS, order=st.Sequential())
-    assert next(iter(loader))["id"].tolist() == list(range(8, 16))
-    monkeypatch.setenv("RANK", "2")
-    with pytest.raises(st.OptionError, match="rank 2"):
-        st.Loader(train, 8, STEPS)
-
-
 def test_orders_and_sources(train, dataset):
     labels = train.columns["image/class/label"]
     owls = np.flatnonzero(labels == 1)
@@ -221,13 +211,11 @@ def test_wrong_options(train):
     for options, message in [
         ({"batch_size": 0}, "batch"),
         ({"transform": [st.Resize(32)]}, "size"),
-        ({"transform": [st.HorizontalFlip(2.0), st.ResizeTo(3)]}, "0 to 1"),
         ({"columns": ["nothing"]}, "nothing"),
         ({"on_bad": "ignore"}, '"substitute"'),
         ({"remainder": "keep"}, '"mask"'),
         ({"memory_budget": "4 parsecs"}, "parsecs"),
         ({"rank": 1}, "both"),
-        ({"order": st.Interleaved(0, 1)}, "run"),
     ]:
         with pytest.raises(st.OptionError, match=message) as caught:
             st.Loader(train, **{"batch_size": 4, "transform": STEPS, **options})

@@ -29,16 +29,16 @@ def threads():
 
 
 def test_holding_every_batch_is_an_error_that_says_so(train):
-    loader = st.Loader(train, 32, [st.ResizeTo(64)], prefetch=1, starve_after=0.2)
-    with pytest.raises(st.StarvedError, match="holds 2 of 2 batches"):
+    loader = st.Loader(train, 32, [st.ResizeTo(64)], memory_budget="1750KiB", workers=1, starve_after=0.2)
+    with pytest.raises(st.StarvedError, match="holds 2 of 2 batches that the given memory budget allows"):
         list(loader)
     # What was held is gone with the list: it goes on.
     assert next(iter(loader))["image"].shape[0] == 32
 
 
 def test_ctrl_c_while_waiting(train):
-    """The caller holds every batch, so that the loader waits; the signal arrives in the middle of that."""
-    loader = st.Loader(train, 32, [st.ResizeTo(64)], prefetch=1, starve_after=60)
+    """The consumer holds every batch, so that the loader waits; the signal arrives in the middle of that."""
+    loader = st.Loader(train, 32, [st.ResizeTo(64)], memory_budget="1750KiB", workers=1, starve_after=60)
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     held = []
     timer.start()
@@ -128,7 +128,7 @@ def test_progress_of_a_check(dataset, capfd):
 
 
 def test_other_threads_run_while_the_loader_waits(train):
-    loader = st.Loader(train, 32, [st.ResizeTo(64)], prefetch=1, starve_after=1.0)
+    loader = st.Loader(train, 32, [st.ResizeTo(64)], memory_budget="1750KiB", workers=1, starve_after=1.0)
     turns = 0
 
     def count():

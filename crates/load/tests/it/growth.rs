@@ -63,8 +63,8 @@ fn default_budget_grows_for_a_consumer_that_keeps_batches() {
         );
     }
     let notices = loader.notices();
-    assert!(matches!(notices[..], [Notice::Growth { planned: 3, .. }]), "reported once: {notices:?}");
-    assert!(notices[0].to_string().contains("3 were planned"), "{}", notices[0]);
+    assert!(matches!(notices[..], [Notice::Growth { held: 2, .. }]), "reported once: {notices:?}");
+    assert!(notices[0].to_string().contains("keeps 2 batches"), "{}", notices[0]);
 }
 
 #[test]
@@ -77,6 +77,12 @@ fn consumer_that_keeps_one_batch_gets_no_extra_memory() {
         // The last batch is released when the next one is there, as a `for` loop in Python does.
         drop(kept.replace(next(&mut loader)));
         assert_eq!(loader.stats().extra, 0);
+    }
+    // Batches that are given up in the middle of being built are not the consumer's.
+    for epoch in 0..50 {
+        loader.start_epoch(epoch);
+        drop(kept.replace(next(&mut loader)));
+        assert_eq!((loader.stats().extra, loader.stats().held), (0, 1));
     }
     assert!(loader.notices().is_empty());
 }

@@ -55,6 +55,6 @@ __all__ = [
 ]
 
 
-def _open_split(path, name):
+def _open_split(path: str, name: str) -> Split:
     """A split by path and name: what pickles of splits hold."""
     return Dataset(path).split(name)

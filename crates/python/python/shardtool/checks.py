@@ -15,9 +15,10 @@ def whole(name: str, value: Any, least: int = 0, most: int = 2**64 - 1) -> int:
     """Returns a whole number from `least` to `most`; numpy's integers count, `bool` does not."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise OptionTypeError(f"`{name}` is {value!r}: expected a whole number")
-    if not least <= value <= most:
-        raise OptionError(f"`{name}` is {value}: expected {least} to {most}")
-    return int(value)
+    number = int(value)
+    if not least <= number <= most:
+        raise OptionError(f"`{name}` is {number}: expected {least} to {most}")
+    return number
 
 
 def real(name: str, value: Any) -> float:

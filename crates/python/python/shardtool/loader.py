@@ -52,7 +52,7 @@ class Stats(dict[str, Any]):
     @property
     def verdict(self) -> str:
         """What bounds the rate, in a sentence."""
-        return self["verdict"]
+        return str(self["verdict"])
 
     def __str__(self) -> str:
         lines = [f"{self['samples']} {self['unit']} in {self['elapsed_s']:.1f} s: {self['verdict']}"]
@@ -209,7 +209,7 @@ class Loader(Generic[T, B]):
                 instance(name, options[name], (str,), "text")
         options["starve_after"] = real("starve_after", starve_after)
         options["rank"], options["world_size"] = self._rank, self._world_size
-        images = {"dtype": dtype, "layout": layout, "mean": mean, "std": std}
+        images: dict[str, Any] = {"dtype": dtype, "layout": layout, "mean": mean, "std": std}
         asked = [name for name, value in images.items() if value is not None]
         if asked and transform is None:
             raise OptionError(f"`{asked[0]}`: images as stored stay as they are; give the steps of a `transform` as well")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import ClassVar, Union
+from typing import Any, ClassVar, Union
 
 import numpy as np
 
@@ -134,12 +134,12 @@ class Function:
 Step = Union[Transform, Function, Callable[[np.ndarray, int], "np.ndarray | None"]]
 
 
-def split_function(steps: Sequence[Step]) -> tuple[str, Callable[..., object] | None]:
+def split_function(steps: Sequence[Step]) -> tuple[str, Callable[..., Any] | None]:
     """Returns the steps as JSON, and the function at their end."""
     if isinstance(steps, (Transform, str)) or not isinstance(steps, Iterable):
         raise OptionTypeError(f"`transform` is {steps!r}: expected a list of steps")
     steps = list(steps)
-    function = None
+    function: Any = None
     if steps and not isinstance(steps[-1], Transform):
         last = steps.pop()
         function = last.function if isinstance(last, Function) else last

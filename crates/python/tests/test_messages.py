@@ -1,0 +1,143 @@
+"""Errors are interface: one tree, which derives from the built-in exceptions, and messages that say what to do."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from test_loader import STEPS, one_epoch
+
+import shardtool as st
+
+
+@pytest.mark.parametrize(
+    "options, error, message",
+    [
+        ({"seed": "one"}, TypeError, "`seed` is 'one': expected a whole number"),
+        ({"seed": -1}, ValueError, "`seed` is -1: expected 0 to"),
+        ({"batch_size": 2.5}, TypeError, "`batch_size` is 2.5: expected a whole number"),
+        ({"order": "shuffled"}, TypeError, r"`order` is 'shuffled': expected `Shuffled\(\)`"),
+        ({"source": [1, 2]}, TypeError, r"`source` is \[1, 2\]: expected `Subset"),
+        ({"workers": 0}, ValueError, "`workers` is 0"),
+        ({"transform": st.ResizeTo(8)}, TypeError, "expected a list of steps"),
+        ({"transform": ["resize"]}, TypeError, "neither a step nor a function"),
+        ({"transform": [lambda image, seed: None, st.ResizeTo(8)]}, ValueError, "a function can only be the last one"),
+        ({"columns": "image/width"}, TypeError, "expected a list of feature names"),
+        ({"columns": ["nothing"]}, ValueError, "no feature `nothing`; it has: "),
+        ({"collate_fn": 3}, TypeError, "`collate_fn` is 3"),
+        ({"memory_budget": "4 parsecs"}, ValueError, "parsecs"),
+        ({"memory_budget": "1KiB"}, MemoryError, "x 2 batches x"),
+        ({"device": "gpu"}, ValueError, "names no device"),
+        ({"source": st.Weighted([1, 2])}, ValueError, r"`weights` has the shape \(2,\): expected \(105,\)"),
+        ({"source": st.Subset([True])}, ValueError, r"`mask` has the shape \(1,\)"),
+        ({"source": st.Weighted([-1.0] * 105)}, ValueError, "finite, at least 0"),
+        ({"starve_after": "long"}, TypeError, "`starve_after` is 'long': expected a number"),
+    ],
+)
+def test_options_are_named_with_what_is_expected(train, options, error, message):
+    with pytest.raises(error, match=message) as raised:
+        st.Loader(**{"data": train, "batch_size": 8, "transform": STEPS, **options})
+    assert isinstance(raised.value, st.ShardtoolError)
+
+
+@pytest.mark.parametrize(
+    "make, error, message",
+    [
+        (lambda: st.RandomResizedCrop((32, 32, 3)), ValueError, "expected a side, or"),
+        (lambda: st.RandomResizedCrop(0), ValueError, "`size` is 0"),
+        (lambda: st.RandomResizedCrop(32, scale=0.5), ValueError, "`scale` is 0.5: expected two numbers"),
+        (lambda: st.RandomResizedCrop(32, ratio=(2, 1)), ValueError, "smaller number first"),
+        (lambda: st.Resize("large"), TypeError, "`shorter` is 'large'"),
+        (lambda: st.HorizontalFlip(2.0), ValueError, "`p` is 2.0: expected 0 to 1"),
+        (lambda: st.Interleaved(0, 4), ValueError, "`run` is 0"),
+    ],
+)
+def test_steps_check_themselves(make, error, message):
+    with pytest.raises(error, match=message) as raised:
+        make()
+    assert isinstance(raised.value, st.OptionError)
+
+
+def test_data(train, dataset):
+    with pytest.raises(TypeError, match=r"give one of its splits, `dataset\['"):
+        st.Loader(st.Dataset(dataset), 8, STEPS)
+    with pytest.raises(st.OptionError, match="expected a split"):
+        st.Loader([], 8, STEPS)
+
+
+def test_files_are_the_built_in_errors(tmp_path, train):
+    with pytest.raises(FileNotFoundError) as raised:
+        st.Dataset(tmp_path / "nowhere")
+    assert isinstance(raised.value, (st.DatasetError, st.FileError)) and "nowhere" in str(raised.value)
+    with pytest.raises(KeyError, match="has no split `x`") as raised:
+        st.Dataset(train.path)["x"]
+    assert isinstance(raised.value, st.SplitError) and not str(raised.value).startswith("'")
+    with pytest.raises(IndexError, match="record 105 of a split of 105"):
+        train[105]
+    with pytest.raises(KeyError, match="the index has"):
+        train.columns["nothing"]
+    with pytest.raises(TypeError, match="records by number"):
+        train["a"]
+    error = st.FileError("cannot read it", errno=2, filename="/x")
+    assert isinstance(error, FileNotFoundError) and str(error) == "cannot read it" and error.filename == "/x"
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.errno) == (type(error), "cannot read it", 2)
+
+
+def test_every_exception_is_a_shardtool_error():
+    for name in st.errors.__all__:
+        kind = getattr(st, name)
+        assert issubclass(kind, Warning if name == "ShardtoolWarning" else st.ShardtoolError)
+        if name not in ("ShardtoolError", "ShardtoolWarning"):
+            assert len(set(kind.__mro__) - {kind, st.ShardtoolError, Exception, BaseException, object}) > 0, name
+
+
+def test_what_a_function_raises_names_the_sample(train):
+    def fails(image, seed):
+        raise ZeroDivisionError("mine")
+
+    loader = st.Loader(train, 8, [*STEPS, fails], order=st.Sequential(), workers=1)
+    with pytest.raises(ZeroDivisionError, match="mine") as raised:
+        next(iter(loader))
+    if hasattr(raised.value, "__notes__"):
+        assert "record 0 of " in raised.value.__notes__[0] and "(id 0)" in raised.value.__notes__[0]
+
+
+def test_bad_samples_are_warned_of(photos, tmp_path):
+    st.pack(photos, tmp_path / "out", shards=1)
+    shard = next((tmp_path / "out").glob("*.tfrecord"))
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 1
+    data[len(data) // 3] ^= 1
+    shard.write_bytes(data)
+    loader = st.Loader(st.Dataset(tmp_path / "out")["train"], 5, STEPS)
+    with pytest.warns(st.ShardtoolWarning) as caught:
+        one_epoch(loader)
+    texts = [str(warning.message) for warning in caught]
+    assert len(texts) == 2 and "bad sample: record" in texts[0] and "2 bad samples in this run" in texts[1], texts
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one_epoch(loader)
+    assert len(loader.bad_samples()) == 2
+
+
+def test_slices_masks_and_splits_by_name(train, dataset):
+    opened = st.Dataset(dataset)
+    assert list(opened) == opened.keys() == opened.splits == ["single", "train"] and "single" in opened and "x" not in opened
+    assert [r["key"] for r in opened["train"][10:20:5]] == [train[10]["key"], train[15]["key"]]
+    assert train[-2:][1]["key"] == train[104]["key"] and train[50:50] == [] and train[np.int64(3)]["key"] == train[3]["key"]
+    wide = train.columns["image/width"] > 50
+    masked = st.Loader(train, 1, STEPS, source=st.Subset(wide))
+    assert sorted(one_epoch(masked)[0]) == np.flatnonzero(wide).tolist()
+    weights = np.where(np.arange(105) < 3, [0.1, 0.2, 0.7] * 35, 0.0)
+    counts = np.bincount(one_epoch(st.Loader(train, 1, STEPS, source=st.Weighted(weights, draws=1000)))[0])
+    assert abs(counts - [100, 200, 700]).max() <= 1
+
+
+def test_pairs_and_what_a_data_loader_has(train):
+    loader = st.Loader(train, 8, STEPS, collate_fn=st.image_label)
+    x, y = next(iter(loader))
+    assert x.shape == (8, 32, 32, 3) and y.shape == (8,)
+    assert loader.batch_size == 8 and len(loader.dataset) == 105 and loader.dataset[0]["key"] == train[0]["key"]
+    both = st.Loader([train, train], 8, STEPS)
+    assert len(both.dataset) == 210 and both.dataset[105]["key"] == train[0]["key"] == both.dataset[-105]["key"]

@@ -1,0 +1,91 @@
+"""What type checkers and completion see."""
+
+import importlib
+import importlib.util
+import inspect
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import shardtool as st
+
+PROGRAM = '''
+import numpy as np
+import shardtool as st
+
+split = st.Dataset("x")["train"]
+loader = st.Loader(split, 8, [st.RandomResizedCrop(32)], mean=(0.5, 0.5, 0.5))
+for batch in loader:
+    reveal_type(batch["image"])
+    reveal_type(batch["image/width"])
+for pair in st.Loader(split, batch_size=8, collate_fn=st.image_label):
+    reveal_type(pair)
+st.Loader(split, 8, order="x")  # E: arg-type
+st.Loader(split, 8, wrokers=2)  # E: call-arg
+st.Loader(split, 8, dtype="int8")  # E: arg-type
+reveal_type(split[0])
+reveal_type(split[:3])
+'''
+TORCH = '''
+import shardtool as st
+from shardtool.torch import Loader
+
+for batch in Loader(st.Dataset("x")["train"], 8, [st.ResizeTo(8)]):
+    reveal_type(batch["image"])
+def f(batch: dict[str, object]) -> int: return 3
+for number in Loader(st.Dataset("x")["train"], 8, [st.ResizeTo(8)], collate_fn=f):
+    reveal_type(number)
+Loader(st.Dataset("x")["train"], 8, wrokers=2)  # E: call-arg
+'''
+
+
+def check(tmp_path, *arguments):
+    """Runs `mypy --strict` for this interpreter; mypy itself may be another one's (SHARDTOOL_MYPY)."""
+    python = os.environ.get("SHARDTOOL_MYPY", sys.executable)
+    if subprocess.run([python, "-c", "import mypy"], capture_output=True).returncode:
+        pytest.skip("mypy is not installed")
+    command = [python, "-m", "mypy", "--strict", "--python-executable", sys.executable, *map(str, arguments)]
+    environment = {**os.environ, "MYPYPATH": str(pathlib.Path(st.__file__).parents[1])}
+    environment.pop("PYTHONPATH", None)
+    return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+
+
+def mypy(program, tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(program)
+    run = check(tmp_path, "--no-error-summary", "--show-error-codes", file)
+    lines = run.stdout.splitlines()
+    errors = {int(line.split(":")[1]): line.rsplit("[", 1)[1].rstrip("]") for line in lines if ": error: " in line}
+    expected = {n: line.split("# E: ")[1] for n, line in enumerate(program.splitlines(), 1) if "# E: " in line}
+    assert errors == expected, run.stdout
+    return [line.split('"')[1] for line in lines if "Revealed type is" in line]
+
+
+def test_numpy_batches_and_options(tmp_path):
+    image, column, pair, record, records = mypy(PROGRAM, tmp_path)
+    assert image.startswith("numpy.ndarray") and column == "Any" and pair.startswith("tuple[Any, Any")
+    assert record.startswith("builtins.dict[") and records.startswith("builtins.list[builtins.dict[")
+
+
+def test_torch_batches(tmp_path):
+    pytest.importorskip("torch")
+    assert mypy(TORCH, tmp_path) == ["torch._tensor.Tensor", "builtins.int"]
+
+
+def test_the_module_itself_is_strict(tmp_path):
+    folder = pathlib.Path(st.__file__).parent
+    files = [str(f) for f in folder.glob("*.py") if f.name not in ("torch.py", "jax.py")]
+    run = check(tmp_path, *files)
+    assert run.returncode == 0, run.stdout
+
+
+def test_every_loader_has_a_signature():
+    from_numpy = inspect.signature(st.Loader)
+    assert {"batch_size", "seed", "world_size", "collate_fn"} <= set(from_numpy.parameters)
+    for name in ("torch", "jax"):
+        if importlib.util.find_spec(name) is not None:
+            module = importlib.import_module(f"shardtool.{name}")
+            assert set(inspect.signature(module.Loader).parameters) == set(from_numpy.parameters), name

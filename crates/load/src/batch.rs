@@ -91,8 +91,6 @@ pub(crate) struct Slot {
     left: AtomicUsize,
     /// Rows no longer wanted, after an error or when the loader went elsewhere.
     void: AtomicBool,
-    /// The consumer has it, or had it.
-    delivered: AtomicBool,
     failure: Mutex<Option<Error>>,
     table: OnceLock<Table>,
 }
@@ -120,7 +118,6 @@ impl Slot {
             next: AtomicUsize::new(0),
             left: AtomicUsize::new(n),
             void: AtomicBool::new(false),
-            delivered: AtomicBool::new(false),
             failure: Mutex::new(None),
             table: OnceLock::new(),
         }
@@ -166,11 +163,6 @@ impl Slot {
 
     pub(crate) fn make_void(&self) {
         self.void.store(true, Ordering::Relaxed);
-    }
-
-    /// Hands the batch to the consumer. Under the engine's lock.
-    pub(crate) fn deliver(&self) {
-        self.delivered.store(true, Ordering::Relaxed);
     }
 
     /// Ends the batch with an error; the first one counts.
@@ -245,7 +237,13 @@ impl Drop for Slot {
             records.for_each(|record| record.shard().release(record.row()));
         }
         memory.images.iter_mut().chain(&mut memory.masks).for_each(Rows::reset);
-        self.engine.give_back(self.lane, memory, *self.delivered.get_mut());
+        self.engine.give_back(self.lane, memory);
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.0.engine.release(self.0.lane);
     }
 }
 

@@ -369,7 +369,6 @@ impl Engine {
                     }
                     lane.delivered = slot.after;
                     lane.held += 1;
-                    slot.deliver();
                     let (ready, waited) = (lane.ready(), if waited { called.elapsed() } else { Duration::ZERO });
                     state.tuning.delivered(waited, ready, slots);
                     drop(state);
@@ -489,11 +488,15 @@ impl Engine {
         self.lock().lanes[number].delivered
     }
 
-    /// Takes back the memory of a batch that nobody needs any more, whether or not the consumer had it.
-    pub(crate) fn give_back(&self, lane: usize, memory: Memory, delivered: bool) {
+    /// The consumer released a batch. A worker that has just finished it may hold its memory a moment longer.
+    pub(crate) fn release(&self, lane: usize) {
+        self.lock().lanes[lane].held -= 1;
+    }
+
+    /// Takes back the memory of a batch that nobody needs any more.
+    pub(crate) fn give_back(&self, lane: usize, memory: Memory) {
         let mut state = self.lock();
         state.lanes[lane].live -= 1;
-        state.lanes[lane].held -= usize::from(delivered);
         let most = self.slots(&state) * state.lanes.len();
         let surplus = if memory.extra {
             state.extra -= 1;

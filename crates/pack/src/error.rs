@@ -1,6 +1,6 @@
 //! What can go wrong with a whole run. What is wrong with one input is a [`crate::Reason`].
 
-use crate::{Difference, Rejection};
+use crate::{Difference, PlanDifference, Rejection};
 use shardtool_format::manifest::Kind;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -205,7 +205,7 @@ pub enum Error {
     },
 
     // A destination in the way.
-    /// The dataset has that split already.
+    /// The dataset has that split already, and no plan file says how it was packed.
     #[error("{} has a split `{split}` already; choose another --split, or replace it with --force",
         .destination.display())]
     SplitExists {
@@ -215,17 +215,33 @@ pub enum Error {
         split: String,
     },
     /// An interrupted pack was doing something else.
-    #[error("{} was left by an interrupted pack with another {member}: {before} there, {now} now; run that one again \
-        to finish it, or start anew with --force", .plan.display())]
+    #[error("{} was left by an interrupted pack with {difference}; run that one again to finish it, or start anew \
+        with --force", .plan.display())]
     OtherPlan {
         /// The plan file.
         plan: PathBuf,
-        /// The first member that differs.
-        member: String,
-        /// Its value in the plan file.
-        before: String,
-        /// Its value now.
-        now: String,
+        /// What differs.
+        difference: PlanDifference,
+    },
+    /// The dataset has that split already, packed from another source or with other options.
+    #[error("split `{split}` of {} is complete, but was packed with {difference}; choose another --split, or replace \
+        it with --force", .destination.display())]
+    PackedOtherwise {
+        /// Folder of the dataset.
+        destination: PathBuf,
+        /// The split.
+        split: String,
+        /// What differs.
+        difference: PlanDifference,
+    },
+    /// The dataset has that split already, but its records are not those that its pack wrote.
+    #[error("split `{split}` of {} is complete, but its records changed since it was packed (`shardtool repair`?); \
+        choose another --split, or replace it with --force", .destination.display())]
+    ChangedSince {
+        /// Folder of the dataset.
+        destination: PathBuf,
+        /// The split.
+        split: String,
     },
     /// A file that would be overwritten and belongs to no known dataset.
     #[error("{} is in the way, and no manifest or plan names it; move it elsewhere, or choose another destination or \

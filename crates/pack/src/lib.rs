@@ -12,7 +12,7 @@
 //! | `source` | folders and lists become a listing of images, files of other formats a survey of their samples |
 //! | `reject` | what cannot be packed, and why |
 //! | `plan` | which image goes to which shard, fixed before any is opened |
-//! | `plan_file` | `.pack-<split>.json`: what an interrupted pack was doing |
+//! | `plan_file` | `.pack-<split>.json`, `.packed-<split>.json`: what an unfinished or complete pack was to do |
 //! | `record` | an image becomes a framed Example |
 //! | `pixels` | an image is resized, re-encoded or stored raw |
 //! | `optimize` | a JPEG gets a better layout with the same coefficients |
@@ -71,6 +71,7 @@ pub use optimize::Optimized;
 pub use options::{JpegLayout, OnError, Options, PixelStore, Resize, Shards};
 pub use pack::{Progress, Step, Summary, pack};
 pub use plan::{Plan, PlannedShard, plan};
+pub use plan_file::PlanDifference;
 pub use reject::{Reason, Rejection};
 pub use repair::{Action, ManifestRepair, Repair, RepairOptions, ShardRepair, repair};
 pub use reshard::{ReshardOptions, reshard};

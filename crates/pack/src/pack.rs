@@ -1,11 +1,11 @@
 //! A pack from beginning to end, in the order that survives being killed at any point: plan file, shards each with its
-//! index, list of rejects, manifest; then the plan file goes.
+//! index, list of rejects, manifest; then the plan is kept as that of a complete split.
 
 use crate::optimize::Optimized;
 use crate::plan::Work;
 use crate::shard_writer::Written;
 use crate::target::{Left, Target};
-use crate::{Error, JpegLayout, OnError, Options, Plan, archive_shards, catalogue, plan, reject, shards};
+use crate::{Error, JpegLayout, OnError, Options, Plan, archive_shards, catalogue, plan, reject, shards, target};
 use shardtool_format::manifest::Split;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -47,6 +47,8 @@ pub enum Step {
     Rejected,
     /// The manifest names the split: it exists.
     Manifest,
+    /// The plan is kept under its name for complete splits, and not yet removed under its own.
+    Kept,
 }
 
 /// What a pack did.
@@ -64,21 +66,28 @@ pub struct Summary {
     pub classes: u64,
     /// Shards that an interrupted run had finished.
     pub resumed_shards: u64,
-    /// What a better layout of JPEGs gained, if one was asked for. Images of the shards in `resumed_shards` are not counted.
+    /// The split was complete before: nothing was written.
+    pub already_complete: bool,
+    /// What a better layout of JPEGs gained, if one was asked for and something was written. Images of the shards in `resumed_shards` are not counted.
     pub optimized: Option<Optimized>,
 }
 
 /// Packs a source into a split of a dataset. A run that was killed or stopped goes on where it was when called again
-/// with the same source and options, and ends with the same bytes.
+/// with the same source and options, and ends with the same bytes. If the split is complete, writes nothing and returns
+/// it.
 ///
 /// # Errors
 /// What is wrong with options, source or destination, and [`Error::Io`]. Nothing half-written is left under its own
 /// name; finished shards stay for the next run.
 pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error> {
     let plan = plan(options)?;
+    if let Some(split) = target::complete(options, &plan)? {
+        return already_complete(options, &plan, split);
+    }
     let target = Target::new(options)?;
     let rejected_file = target.rejected_file();
     let (split, resumed, rejected, optimized) = match target.prepare(options, &plan, progress)? {
+        Left::Nothing(split) => return already_complete(options, &plan, split),
         Left::PlanFile(split) => {
             let resumed = split.shards.len();
             (split, resumed, reject::count(&rejected_file)?, Optimized::default())
@@ -95,7 +104,7 @@ pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error
             (split, resumed, rejected, optimized)
         }
     };
-    target.remove_plan(&plan)?;
+    target.keep_plan(options, &plan, &split, progress)?;
     Ok(Summary {
         split,
         rejected,
@@ -103,7 +112,27 @@ pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error
         source_bytes: plan.source_bytes(),
         classes: plan.classes().len() as u64,
         resumed_shards: resumed as u64,
+        already_complete: false,
         optimized: (options.jpeg == JpegLayout::Optimize).then_some(optimized),
+    })
+}
+
+/// The summary of a split that was complete before.
+fn already_complete(options: &Options, plan: &Plan, split: Split) -> Result<Summary, Error> {
+    let path = target::rejected_path(&options.destination, &options.split);
+    let rejected = reject::count(&path)?;
+    if rejected > 0 && options.on_error == OnError::Fail {
+        return Err(Error::RejectedBefore { path });
+    }
+    Ok(Summary {
+        split,
+        rejected,
+        rejected_file: (rejected > 0).then_some(path),
+        source_bytes: plan.source_bytes(),
+        classes: plan.classes().len() as u64,
+        resumed_shards: 0,
+        already_complete: true,
+        optimized: None,
     })
 }
 

@@ -1,10 +1,11 @@
-//! `.pack-<split>.json`: what an interrupted pack was doing, so that the same one goes on and another is refused by the
-//! name of what differs.
+//! The plan of a pack, on disk: `.pack-<split>.json` while the pack is unfinished, `.packed-<split>.json` once the
+//! manifest names the split. The same pack continues or is complete; another one is refused by naming what differs.
 
-use crate::{Error, JpegLayout, Options, PixelStore, Plan, Resize, Shards};
+use crate::{JpegLayout, Options, PixelStore, Plan, Resize, Shards};
 use serde_json::{Map, Value, json};
 use shardtool_decode::Limits;
-use std::path::Path;
+use shardtool_format::checksum::crc32c;
+use shardtool_format::manifest::Split;
 
 /// Whether the plan is under way, or its split's old files are still to be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,8 @@ impl PlanFile {
     pub(crate) fn new(options: &Options, plan: &Plan, stage: Stage) -> Self {
         let described = plan.described();
         let stage = if stage == Stage::Clearing { "clearing" } else { "packing" };
+        let map: Map<_, _> = options.map.iter().map(|(ours, theirs)| (ours.clone(), json!(theirs))).collect();
+        let names = crc32c(described.classes.join("\n").as_bytes());
         let columns: Vec<_> =
             described.columns.iter().map(|(name, kind)| Value::from(format!("{name}:{}", kind.name()))).collect();
         let members = [
@@ -33,6 +36,8 @@ impl PlanFile {
             ("split", json!(options.split)),
             ("shards", json!(shards(options.shards))),
             ("seed", json!(options.seed)),
+            ("map", Value::Object(map)),
+            ("label_offset", json!(options.label_offset)),
             ("columns", Value::Array(columns)),
             ("files", json!(options.files)),
             ("pixels", json!(pixels(options.pixels))),
@@ -42,6 +47,7 @@ impl PlanFile {
             ("limits", json!(limits(&options.limits))),
             ("entry_points", json!(options.entry_points.is_some())),
             ("classes", json!(described.classes.len())),
+            ("classes_crc32c", json!(format!("{names:08x}"))),
             ("images", json!(plan.images())),
             ("image_bytes", json!(plan.source_bytes())),
             ("listing_crc32c", json!(format!("{:08x}", plan.source_crc()))),
@@ -49,7 +55,7 @@ impl PlanFile {
         PlanFile(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
-    /// Reads a plan file. One that is not as this program writes it is one whose every member differs.
+    /// Reads a plan file. An unparsable one matches no plan.
     pub(crate) fn parse(bytes: &[u8]) -> Self {
         PlanFile(serde_json::from_slice(bytes).unwrap_or_default())
     }
@@ -58,31 +64,65 @@ impl PlanFile {
         if self.0.get("stage") == Some(&json!("clearing")) { Stage::Clearing } else { Stage::Packing }
     }
 
+    /// The same plan, carried out: with the fingerprint of the split that it gave.
+    pub(crate) fn carried_out(&self, split: &Split) -> Self {
+        let mut members = self.0.clone();
+        members.insert("stage".to_owned(), json!("complete"));
+        members.insert("fingerprint".to_owned(), json!(fingerprint(split)));
+        PlanFile(members)
+    }
+
+    /// Whether this plan, once carried out, gave `split` as it is now.
+    pub(crate) fn gave(&self, split: &Split) -> bool {
+        self.0.get("fingerprint") == Some(&json!(fingerprint(split)))
+    }
+
     pub(crate) fn to_json(&self) -> Vec<u8> {
         let mut json = serde_json::to_vec_pretty(&self.0).expect("a map of JSON values");
         json.push(b'\n');
         json
     }
 
-    /// Checks that the plan file at `path`, read as `self`, says what `now` says.
-    ///
-    /// # Errors
-    /// [`Error::OtherPlan`].
-    pub(crate) fn check(&self, now: &PlanFile, path: &Path) -> Result<(), Error> {
-        // The options first: where they differ, the listing may differ because of them.
+    /// Returns the first member in which the plan file `now` differs from this one, options before listings: other
+    /// options may have given the other listing.
+    pub(crate) fn difference(&self, now: &PlanFile) -> Option<PlanDifference> {
         let options_first = |name: &&String| (name.as_str() == "listing_crc32c", name.starts_with("image"));
-        let mut members: Vec<_> = now.0.keys().chain(self.0.keys()).filter(|name| *name != "stage").collect();
+        // The program's version decides bytes only while shards are being written.
+        let complete = self.0.contains_key("fingerprint");
+        let ignored =
+            |name: &str| matches!(name, "stage" | "fingerprint") || (complete && matches!(name, "created_by"));
+        let mut members: Vec<_> = now.0.keys().chain(self.0.keys()).filter(|name| !ignored(name)).collect();
         members.sort_by_key(options_first);
-        match members.into_iter().find(|name| self.0.get(*name) != now.0.get(*name)) {
-            Some(name) => {
-                let show = |plan: &PlanFile| plan.0.get(name).map_or("nothing".to_owned(), Value::to_string);
-                let (plan, member) =
-                    (path.to_owned(), name.replace("listing_crc32c", "listing (names, sizes or times)"));
-                Err(Error::OtherPlan { plan, member, before: show(self), now: show(now) })
-            }
-            None => Ok(()),
-        }
+        let name = members.into_iter().find(|name| self.0.get(*name) != now.0.get(*name))?;
+        let show = |plan: &PlanFile| plan.0.get(name).map_or("nothing".to_owned(), Value::to_string);
+        let member = match name.as_str() {
+            "listing_crc32c" => "listing (names, sizes or times)",
+            "classes_crc32c" => "list of class names (CRC32C)",
+            name => name,
+        };
+        Some(PlanDifference { member: member.to_owned(), before: show(self), now: show(now) })
     }
+}
+
+/// How a pack differs from the one that a plan file describes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanDifference {
+    /// The first member that differs.
+    pub member: String,
+    /// Its value in the plan file.
+    pub before: String,
+    /// Its value now.
+    pub now: String,
+}
+
+impl std::fmt::Display for PlanDifference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "another {}: {} there, {} now", self.member, self.before, self.now)
+    }
+}
+
+fn fingerprint(split: &Split) -> String {
+    format!("{:08x}", split.fingerprint())
 }
 
 fn shards(shards: Shards) -> String {

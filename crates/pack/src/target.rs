@@ -22,8 +22,60 @@ pub(crate) struct Target {
 pub(crate) enum Left {
     /// Its shards that are not finished, and its manifest.
     Shards,
-    /// Nothing but to remove its plan file: the manifest names the split, and it is this one.
+    /// Nothing but to keep its plan as that of a complete split: the manifest names the split, and it is this one.
     PlanFile(Split),
+    /// Nothing.
+    Nothing(Split),
+}
+
+/// Returns the split that a plan would give, if it is complete already. Takes no lock and writes nothing, so that a
+/// complete dataset may be read-only, and any number of processes may ask at once.
+///
+/// # Errors
+/// [`Error::PackedOtherwise`], [`Error::ChangedSince`], [`Error::Read`] if a shard is missing, [`Error::Manifest`],
+/// [`Error::Io`].
+pub(crate) fn complete(options: &Options, plan: &Plan) -> Result<Option<Split>, Error> {
+    let Options { destination, split, force, .. } = options;
+    // An unfinished pack decides: it may be replacing the split.
+    if *force || commit::read(&plan_path(destination, split))?.is_some() {
+        return Ok(None);
+    }
+    let Some(kept) = commit::read(&packed_path(destination, split))? else { return Ok(None) };
+    let Some(there) = catalogue::read(destination)?.and_then(|manifest| manifest.split(split).cloned()) else {
+        return Ok(None);
+    };
+    let kept = PlanFile::parse(&kept);
+    let (destination, split) = (destination.clone(), split.clone());
+    if let Some(difference) = kept.difference(&PlanFile::new(options, plan, Stage::Packing)) {
+        return Err(Error::PackedOtherwise { destination, split, difference });
+    }
+    if !kept.gave(&there) {
+        return Err(Error::ChangedSince { destination, split });
+    }
+    let indexes = destination.join(names::INDEX_FOLDER);
+    for shard in &there.shards {
+        for path in [destination.join(&shard.file), indexes.join(names::index_file(&shard.file))] {
+            if let Err(error) = std::fs::metadata(&path) {
+                return Err(Error::io("read", &path)(error));
+            }
+        }
+    }
+    Ok(Some(there))
+}
+
+/// The plan of an unfinished pack.
+fn plan_path(folder: &Path, split: &str) -> PathBuf {
+    folder.join(format!(".pack-{split}.json"))
+}
+
+/// The plan of a complete split.
+fn packed_path(folder: &Path, split: &str) -> PathBuf {
+    folder.join(format!(".packed-{split}.json"))
+}
+
+/// The report of inputs that a pack rejected.
+pub(crate) fn rejected_path(folder: &Path, split: &str) -> PathBuf {
+    folder.join(format!("rejected-{split}.jsonl"))
 }
 
 impl Target {
@@ -43,15 +95,22 @@ impl Target {
     /// plan file says meanwhile that they are being removed, so that a killed run is continued by any later one.
     ///
     /// # Errors
-    /// [`Error::SplitExists`], [`Error::OtherPlan`], [`Error::InTheWay`], [`Error::Incompatible`],
+    /// Those of [`complete`], [`Error::SplitExists`], [`Error::OtherPlan`], [`Error::InTheWay`], [`Error::Incompatible`],
     /// [`Error::Manifest`], [`Error::Stopped`], [`Error::Io`].
     pub(crate) fn prepare(&self, options: &Options, plan: &Plan, progress: &dyn Progress) -> Result<Left, Error> {
         let described = catalogue::of_plan(plan);
         let now = PlanFile::new(options, plan, Stage::Packing);
         let there = commit::read(&self.plan_file())?.map(|bytes| PlanFile::parse(&bytes));
         let named = catalogue::read(&self.folder)?.and_then(|manifest| manifest.split(&self.split).cloned());
-        let same = there.as_ref().map(|there| there.check(&now, &self.plan_file()));
+        let same = there.as_ref().map(|there| match there.difference(&now) {
+            Some(difference) => Err(Error::OtherPlan { plan: self.plan_file(), difference }),
+            None => Ok(()),
+        });
         let clearing = there.as_ref().is_some_and(|there| there.stage() == Stage::Clearing);
+        // Another process may have completed the split before this one took the lock.
+        if let Some(split) = complete(options, plan)? {
+            return Ok(Left::Nothing(split));
+        }
         match (same, named) {
             (Some(Ok(())), Some(split)) if !clearing && !options.force => return Ok(Left::PlanFile(split)),
             (_, Some(_)) if !options.force => {
@@ -84,6 +143,7 @@ impl Target {
         catalogue::remove_split(&self.folder, &self.split)?;
         after(progress, Step::Cleared)?;
         commit::remove(&self.rejected_file())?;
+        commit::remove(&packed_path(&self.folder, &self.split))?;
         self.ours()?.iter().try_for_each(|path| commit::remove(path))?;
         self.sync()
     }
@@ -171,14 +231,25 @@ impl Target {
         Ok(count)
     }
 
-    /// Removes what only an interrupted pack needs.
+    /// Removes what only an interrupted pack needs, and keeps the plan as that of a complete split.
     ///
     /// # Errors
-    /// [`Error::Io`].
-    pub(crate) fn remove_plan(&self, plan: &Plan) -> Result<(), Error> {
+    /// [`Error::Stopped`], [`Error::Io`].
+    pub(crate) fn keep_plan(
+        &self,
+        options: &Options,
+        plan: &Plan,
+        split: &Split,
+        progress: &dyn Progress,
+    ) -> Result<(), Error> {
         for shard in 0..plan.shard_count() {
             commit::remove(&self.shard_rejects(shard))?;
         }
+        let kept = PlanFile::new(options, plan, Stage::Packing).carried_out(split);
+        commit::publish(packed_path(&self.folder, &self.split), &kept.to_json())?;
+        // Durable before the plan's own name goes, so that at least one of the two is always there.
+        commit::sync_folder(&self.folder)?;
+        after(progress, Step::Kept)?;
         commit::remove(&self.plan_file())?;
         commit::sync_folder(&self.folder)
     }
@@ -213,10 +284,10 @@ impl Target {
     }
 
     pub(crate) fn rejected_file(&self) -> PathBuf {
-        self.folder.join(format!("rejected-{}.jsonl", self.split))
+        rejected_path(&self.folder, &self.split)
     }
 
     fn plan_file(&self) -> PathBuf {
-        self.folder.join(format!(".pack-{}.json", self.split))
+        plan_path(&self.folder, &self.split)
     }
 }

@@ -1,5 +1,6 @@
 //! Errors of all crates to the exceptions of `shardtool.errors`. The message is the Rust error's own.
 
+use crate::spelling::in_python;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shardtool_load::{BadSample, Fault};
@@ -206,9 +207,9 @@ pub(crate) fn transform(py: Python<'_>, error: &serde_json::Error) -> PyErr {
 
 pub(crate) fn pack(py: Python<'_>, error: shardtool_pack::Error) -> PyErr {
     use shardtool_pack::Error as E;
-    let message = error.to_string();
+    let message = in_python(&error.to_string());
     match error {
         E::Io { path, source, .. } => io(py, &message, &source, &path),
-        error => plain(py, "PackError", &error),
+        _ => exception(py, "PackError", &message, &PyDict::new(py)),
     }
 }

@@ -4,6 +4,7 @@
 //! | module | what it converts |
 //! |---|---|
 //! | `error` | errors of all crates to the exceptions of `shardtool.errors` |
+//! | `spelling` | options in messages, as Python spells them |
 //! | `array` | memory of ours to numpy arrays, without a copy |
 //! | `dataset` | datasets, splits, shards |
 //! | `record` | a record to a dict |
@@ -33,6 +34,7 @@ mod loader;
 mod pack;
 mod process;
 mod record;
+mod spelling;
 mod verify;
 
 use pyo3::prelude::*;

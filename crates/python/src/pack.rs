@@ -133,5 +133,6 @@ pub(crate) fn pack<'py>(py: Python<'py>, options: PackOptions) -> PyResult<Bound
     dict.set_item("rejected", summary.rejected)?;
     dict.set_item("rejected_file", summary.rejected_file)?;
     dict.set_item("resumed_shards", summary.resumed_shards)?;
+    dict.set_item("already_complete", summary.already_complete)?;
     Ok(dict)
 }

@@ -166,8 +166,12 @@ def test_pack_says_what_it_did(photos, tmp_path):
     packed = st.pack(photos, tmp_path / "out", shard_size="64KiB", seed=None)
     assert (packed.split, packed.images, packed.classes, packed.rejected) == ("train", COUNT, 3, 0)
     assert packed.fingerprint == st.Dataset(tmp_path / "out").split("train").fingerprint
-    with pytest.raises(st.PackError, match="force"):
+    assert not packed.already_complete
+    again = st.pack(photos, tmp_path / "out", shard_size="64KiB", seed=None)
+    assert again == packed and again.already_complete
+    with pytest.raises(st.PackError, match="another (seed|shards): .* there, .* now") as error:
         st.pack(photos, tmp_path / "out")
+    assert "`force=True`" in str(error.value) and "--" not in str(error.value)
     with pytest.raises(st.OptionError, match="not both"):
         st.pack(photos, tmp_path / "other", shards=2, shard_size="1MiB")
     with pytest.raises(st.OptionError, match="parsecs"):

@@ -3,6 +3,7 @@
 mod adopt;
 mod archives;
 mod bad_input;
+mod complete;
 mod exporting;
 mod made;
 mod optimize;

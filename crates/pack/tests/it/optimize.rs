@@ -2,7 +2,7 @@
 
 use crate::made::{check, jpeg, put};
 use shardtool_format::index::{self, Index};
-use shardtool_pack::{Error, JpegLayout, Optimized, Options, PixelStore, Resize, Shards, pack};
+use shardtool_pack::{Error, JpegLayout, Optimized, Options, PixelStore, PlanDifference, Resize, Shards, pack};
 use std::fs;
 use std::path::Path;
 
@@ -121,7 +121,8 @@ fn the_layout_is_part_of_the_plan_and_of_nothing_else() {
     let optimize = Options { jpeg: JpegLayout::Optimize, ..options.clone() };
     assert!(matches!(pack(&optimize, &Stop), Err(Error::Stopped)));
     match pack(&options, &()) {
-        Err(Error::OtherPlan { member, before, now, .. }) => {
+        Err(Error::OtherPlan { difference, .. }) => {
+            let PlanDifference { member, before, now } = difference;
             assert_eq!((&*member, &*before, &*now), ("jpeg", "\"optimize\"", "\"keep\""));
         }
         other => panic!("{other:?}"),

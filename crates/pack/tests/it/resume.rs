@@ -147,7 +147,7 @@ fn killed_at_any_step() {
     pack(&options, &()).unwrap();
     let expected = snapshot(&options.destination);
     assert_eq!(rejected(&options.destination.join("rejected-train.jsonl")).len(), 4);
-    assert!(kill_everywhere(&options, &expected, |_| ()) >= 9 + 6);
+    assert!(kill_everywhere(&options, &expected, |_| ()) >= 10 + 6);
 }
 
 #[test]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from . import _shardtool
@@ -34,6 +34,8 @@ class Packed:
     rejected_file: str | None
     #: Shards that an interrupted run had finished.
     resumed_shards: int
+    #: Whether the split was complete before, so that nothing was written. Not compared.
+    already_complete: bool = field(default=False, compare=False)
 
 
 def pack(
@@ -71,7 +73,8 @@ def pack(
     subtracted from its labels to get class ids.
 
     `seed` is of the order in which images are packed; `None` keeps the source's. An interrupted pack, called again, goes
-    on where it was. Raises `PackError`, `OptionError`, `FileError`.
+    on where it was. If the split is complete and was packed from the same source with the same options, writes nothing and
+    returns it; if one of them differs, raises a `PackError` that names it. Raises `PackError`, `OptionError`, `FileError`.
     """
     options = locals().copy()
     options["map"] = list((map or {}).items())

@@ -1,0 +1,101 @@
+//! Packing into a complete split: the same pack returns it, another one is refused by naming the difference.
+
+use crate::made::{class_folders, names, put, snapshot};
+use shardtool_pack::{Action, Error, OnError, Options, RepairOptions, Resize, Shards, Summary, pack, repair};
+use std::fs;
+use std::path::PathBuf;
+
+const KEPT: &str = ".packed-train.json";
+
+fn packed(rejects: bool) -> (tempfile::TempDir, Options, Summary) {
+    let temp = tempfile::tempdir().unwrap();
+    let source = temp.path().join("photos");
+    class_folders(&source, 4);
+    if rejects {
+        put(&source.join("cat/text.jpg"), b"text");
+    }
+    let options = Options { shards: Shards::Count(2), ..Options::new(&source, temp.path().join("set")) };
+    let summary = pack(&options, &()).unwrap();
+    assert!(!summary.already_complete);
+    (temp, options, summary)
+}
+
+fn refused(options: Options, expected: &str) {
+    let error = pack(&options, &()).unwrap_err();
+    assert!(error.to_string().contains(expected), "{expected} in {error}");
+    assert!(matches!(error, Error::PackedOtherwise { .. }), "{error}");
+}
+
+#[test]
+fn returns_a_complete_split_and_writes_nothing() {
+    for rejects in [false, true] {
+        let (_temp, options, first) = packed(rejects);
+        let before = snapshot(&options.destination);
+        assert!(before.contains_key(&PathBuf::from(KEPT)), "{:?}", names(&options.destination));
+        assert!(!before.contains_key(&PathBuf::from(".pack-train.json")));
+        // The number of threads decides no byte, and whether a replaced split is complete is the same question.
+        let again = Options { jobs: 1.try_into().unwrap(), ..options.clone() };
+        let second = pack(&again, &()).unwrap();
+        assert_eq!(second, Summary { already_complete: true, ..first });
+        assert!(snapshot(&options.destination) == before);
+    }
+}
+
+#[test]
+fn refuses_other_options_and_sources_by_name() {
+    let (_temp, options, _) = packed(false);
+    let before = snapshot(&options.destination);
+    refused(Options { seed: Some(3), ..options.clone() }, "another seed: 0 there, 3 now");
+    refused(Options { shards: Shards::Count(3), ..options.clone() }, "another shards: \"2\" there, \"3\" now");
+    refused(Options { resize: Some(Resize::Shorter(9)), ..options.clone() }, "another resize");
+    refused(Options { quality: 50, ..options.clone() }, "another quality: 90 there, 50 now");
+    let file = options.source.join("cat/0000.jpg");
+    let bytes = fs::read(&file).unwrap();
+    fs::File::options().write(true).open(&file).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    refused(options.clone(), "listing (names, sizes or times)");
+    put(&options.source.join("cat/more.jpg"), &bytes);
+    refused(options.clone(), "another image");
+    assert!(snapshot(&options.destination) == before, "nothing is written");
+}
+
+#[test]
+fn refuses_a_split_without_a_kept_plan() {
+    let (_temp, options, _) = packed(false);
+    fs::remove_file(options.destination.join(KEPT)).unwrap();
+    assert!(matches!(pack(&options, &()).unwrap_err(), Error::SplitExists { .. }));
+}
+
+#[test]
+fn fails_if_rejects_are_to_fail() {
+    let (_temp, options, _) = packed(true);
+    let error = pack(&Options { on_error: OnError::Fail, ..options }, &()).unwrap_err();
+    assert!(matches!(error, Error::RejectedBefore { .. }), "{error}");
+}
+
+#[test]
+fn refuses_a_split_that_lost_records_or_shards() {
+    let (_temp, options, _) = packed(false);
+    let shard = options.destination.join("train-00000.tfrecord");
+    let whole = fs::read(&shard).unwrap();
+    fs::remove_file(&shard).unwrap();
+    assert!(matches!(pack(&options, &()).unwrap_err(), Error::Io { path, .. } if path == shard));
+    let mut damaged = whole;
+    damaged[40] ^= 1;
+    fs::write(&shard, damaged).unwrap();
+    let repaired = repair(&options.destination, &RepairOptions::default(), &()).unwrap();
+    assert!(matches!(repaired.shards[0].action, Action::Salvaged { .. }), "{repaired:?}");
+    assert!(matches!(pack(&options, &()).unwrap_err(), Error::ChangedSince { .. }));
+}
+
+#[test]
+fn asks_without_writing_to_the_folder() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_temp, options, _) = packed(false);
+    // A lock of another process that packs this split: only writers wait for it.
+    let lock = fs::File::create(options.destination.join(".pack-train.lock")).unwrap();
+    lock.lock().unwrap();
+    fs::set_permissions(&options.destination, PermissionsExt::from_mode(0o555)).unwrap();
+    let again = pack(&options, &());
+    fs::set_permissions(&options.destination, PermissionsExt::from_mode(0o755)).unwrap();
+    assert!(again.unwrap().already_complete);
+}

@@ -1,0 +1,33 @@
+//! Messages of the Rust crates name options as the command line spells them; Python's callers read keyword arguments.
+
+/// Command line → Python. Longer spellings come before the shorter ones that they contain.
+const SPELLINGS: [(&str, &str); 12] = [
+    ("--from KIND", "`kind=`"),
+    ("--map image=FIELD", "`map={\"image\": FIELD}`"),
+    ("--map label=FIELD", "`map={\"label\": FIELD}`"),
+    ("--on-error skip", "`on_error=\"skip\"`"),
+    ("--shard-size", "`shard_size=`"),
+    ("--classes", "`classes=`"),
+    ("--force", "`force=True`"),
+    ("--split", "`split=`"),
+    ("--images FOLDER", "`images=FOLDER`"),
+    ("--images", "`images=`"),
+    ("run the same command again", "make the same call again"),
+    ("the same command goes on", "the same call goes on"),
+];
+
+/// A message with keyword arguments in place of flags.
+pub(crate) fn in_python(message: &str) -> String {
+    let mut message = message.to_owned();
+    for (flag, keyword) in SPELLINGS {
+        message = message.replace(flag, keyword);
+    }
+    // --column NAME:TYPE
+    while let Some((before, rest)) = message.split_once("--column ") {
+        let end = rest.find(|c: char| c.is_whitespace() || c == ';').unwrap_or(rest.len());
+        let (argument, after) = rest.split_at(end);
+        let (name, kind) = argument.rsplit_once(':').unwrap_or((argument, "TYPE"));
+        message = format!("{before}`columns={{\"{name}\": \"{kind}\"}}`{after}");
+    }
+    message
+}

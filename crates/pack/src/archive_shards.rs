@@ -3,7 +3,7 @@
 use crate::ordered::{Window, ordered};
 use crate::pack::Progress;
 use crate::plan::ArchivePlan;
-use crate::record::RecordWriter;
+use crate::record::{Image, RecordWriter};
 use crate::shard_writer::{ShardWriter, Written};
 use crate::source::archive::Surveyed;
 use crate::source::archive::sample::{Item, Visit};
@@ -64,6 +64,12 @@ struct Run<'a> {
     failed: &'a AtomicBool,
 }
 
+impl Run<'_> {
+    fn shard_writer(&self, shard: usize) -> Result<ShardWriter, Error> {
+        ShardWriter::new(self.options, &self.plan.archives.described, self.target.files(), shard)
+    }
+}
+
 /// Writes the shards of one file.
 struct FileWriter<'a, 'r, 'w> {
     run: Run<'a>,
@@ -112,15 +118,15 @@ impl<'a, 'r, 'w> FileWriter<'a, 'r, 'w> {
             let open = match self.open.take() {
                 Some(open) => Some(open),
                 None if self.run.finished[self.next] => None,
-                None => Some(ShardWriter::new(self.run.options, self.run.target, self.next)?),
+                None => Some(self.run.shard_writer(self.next)?),
             };
             if let Some(open) = open {
-                open.finish().commit(self.run.target, self.run.progress, &mut self.written)?;
+                open.finish().commit(self.run.target.files(), self.run.progress, &mut self.written)?;
             }
             self.next += 1;
         }
         if shard < self.shards.end && self.open.is_none() && !self.run.finished[shard] {
-            self.open = Some(ShardWriter::new(self.run.options, self.run.target, shard)?);
+            self.open = Some(self.run.shard_writer(shard)?);
         }
         Ok(())
     }
@@ -145,7 +151,7 @@ impl Visit for FileWriter<'_, '_, '_> {
             let fields = || sample.fields.iter().map(|(name, _)| name.to_string()).collect();
             let image = sample.image.ok_or_else(|| Reason::NoImage { fields: fields() })?;
             let packed = self.run.plan.archives.packed(file, item.number, &mut sample)?;
-            self.records.sample(packed, image, std::mem::take(&mut self.buffer))
+            self.records.sample(&packed, Image::File(image), std::mem::take(&mut self.buffer))
         });
         match record {
             Ok(record) => self.buffer = open.push(record)?,

@@ -1,7 +1,8 @@
 //! The manifest as the writer sees it: read, compared with a new split, and replaced with a split put in or taken out.
 
 use crate::commit::{self, Lock};
-use crate::{Error, Plan};
+use crate::source::Described;
+use crate::{Error, Plan, record};
 use shardtool_format::manifest::{FeatureType, Manifest, Split};
 use shardtool_format::names;
 use std::path::Path;
@@ -23,10 +24,16 @@ pub(crate) fn read(folder: &Path) -> Result<Option<Manifest>, Error> {
 
 /// A manifest without splits, for what a plan will write.
 pub(crate) fn of_plan(plan: &Plan) -> Manifest {
+    of_described(plan.described())
+}
+
+/// A manifest without splits, for samples of which `described` is true.
+pub(crate) fn of_described(described: &Described) -> Manifest {
     Manifest {
-        label: plan.described().labelled.then(|| names::CLASS_LABEL.to_owned()),
-        features: plan.features(),
-        classes: plan.classes().to_vec(),
+        image: described.images.then(|| names::IMAGE_ENCODED.to_owned()),
+        label: described.labelled.then(|| names::CLASS_LABEL.to_owned()),
+        features: record::features(described),
+        classes: described.classes.clone(),
         ..Manifest::new(CREATED_BY)
     }
 }

@@ -278,6 +278,15 @@ pub enum Error {
         source: shardtool_format::Error,
     },
 
+    /// The index of a finished shard is damaged.
+    #[error("{}: {source}; `shardtool repair` rebuilds it from the records", .path.display())]
+    Index {
+        /// The index.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: shardtool_format::Error,
+    },
+
     // Bad records of existing shards.
     /// A frame or an Example of an existing shard is damaged.
     #[error("{}, record {record}: {source}", .shard)]
@@ -332,6 +341,71 @@ pub enum Error {
     NoDataset {
         /// The folder.
         path: PathBuf,
+    },
+
+    // Writers.
+    /// A sample cannot be written; the writer can take the next one.
+    #[error("sample `{key}`: {problem}")]
+    Sample {
+        /// Its key.
+        key: String,
+        /// What is wrong with it.
+        problem: SampleProblem,
+    },
+    /// The writer was closed, or an earlier write failed in a way that it cannot continue from.
+    #[error("the writer is closed; open it again to continue: finished shards are kept")]
+    WriterClosed,
+    /// An unfinished writer had other options.
+    #[error("{} was left by an unfinished writer with {difference}; write with the same options to finish it, or start \
+        anew with --force", .plan.display())]
+    OtherWriter {
+        /// The writer's plan file.
+        plan: PathBuf,
+        /// What differs.
+        difference: PlanDifference,
+    },
+    /// A split is committed that nobody wrote.
+    #[error("{}: nothing to commit: no part of split `{split}` was written", .destination.display())]
+    NothingToCommit {
+        /// Folder of the dataset.
+        destination: PathBuf,
+        /// The split.
+        split: String,
+    },
+    /// A split is committed before all its parts are finished.
+    #[error("{}: split `{split}` has {parts} parts, and these are not finished: {}", .destination.display(),
+        .missing.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))]
+    PartsMissing {
+        /// Folder of the dataset.
+        destination: PathBuf,
+        /// The split.
+        split: String,
+        /// How many parts there are.
+        parts: u32,
+        /// Parts that are absent or unfinished, from 0.
+        missing: Vec<u32>,
+    },
+    /// Parts of one split were written with different options.
+    #[error("{} and {} are parts of one split with {difference}; write one of them again", .first.display(),
+        .second.display())]
+    OtherPart {
+        /// Plan file of a part.
+        first: PathBuf,
+        /// Plan file of the other.
+        second: PathBuf,
+        /// What differs.
+        difference: PlanDifference,
+    },
+    /// Two parts have a key in common.
+    #[error("the key `{key}` occurs twice in split `{split}`, in parts {} and {}; keys are unique in a split: remove the \
+        folder of one part and write it again", .parts.0, .parts.1)]
+    PartsKey {
+        /// The key.
+        key: String,
+        /// The split.
+        split: String,
+        /// The two parts.
+        parts: (u32, u32),
     },
 
     // Exports.
@@ -398,6 +472,61 @@ pub enum Error {
         path: PathBuf,
         /// Why not.
         source: io::Error,
+    },
+}
+
+/// Why a sample cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SampleProblem {
+    /// The image, or the record as a whole, cannot be packed.
+    #[error(transparent)]
+    Reason(#[from] crate::Reason),
+    /// The writer has written that key already.
+    #[error("its key was written before; keys are unique in a split")]
+    DuplicateKey,
+    /// The split is complete, and has no such key.
+    #[error("the split is complete without it; choose another --split, or replace it with --force")]
+    Complete,
+    /// A value for a feature that the writer does not have.
+    #[error("`{feature}` is not among the writer's features; name it in `features` with its type")]
+    UnknownFeature {
+        /// The feature.
+        feature: String,
+    },
+    /// A value that is not of its feature's type.
+    #[error("`{feature}` is not {}, the feature's type", .expected.name())]
+    Type {
+        /// The feature.
+        feature: String,
+        /// Its type.
+        expected: Kind,
+    },
+    /// A feature that is given twice.
+    #[error("`{feature}` is given twice")]
+    Twice {
+        /// The feature.
+        feature: String,
+    },
+    /// A label although the writer has none, or none although it has them.
+    #[error("{}", if *.given { "it has a label, but the writer has neither classes nor labels" } else { "it has no label" })]
+    Label {
+        /// Whether the sample has one.
+        given: bool,
+    },
+    /// A label that is no class.
+    #[error("its label `{label}` is not among the {classes} classes; give all names in advance, in `classes`")]
+    Class {
+        /// The label.
+        label: String,
+        /// How many classes there are.
+        classes: usize,
+    },
+    /// An image although the writer has none, or none although it has them.
+    #[error("{}", if *.given { "it has an image, but the writer was opened without images" } else { "it has no image" })]
+    Image {
+        /// Whether the sample has one.
+        given: bool,
     },
 }
 

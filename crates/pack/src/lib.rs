@@ -22,9 +22,11 @@
 //! | `shard_writer` | one shard: written, then committed with its index |
 //! | `shards` | records of image files are made, written into shards and committed, side by side |
 //! | `archive_shards` | the same for archives, each on one thread |
-//! | `target` | the dataset's folder: what is finished, what is to be cleared |
+//! | `split_files` | the files of one split: their names, which shards are finished, whether it is complete |
+//! | `target` | the dataset's folder as a pack finds it: what is left to do, what is to be cleared |
 //! | `catalogue` | the manifest: read, compared, a split put in or taken out |
 //! | [`mod@pack`] | all of the above, in the order that survives being killed |
+//! | `writer` | samples of a program become a split, in parts and by key |
 //! | `frames` | records of an existing shard, in constant memory |
 //! | `class_names` | class names, told by the records |
 //! | [`mod@adopt`] | existing TFRecord files become a dataset |
@@ -59,17 +61,20 @@ mod salvage;
 mod shard_writer;
 mod shards;
 mod source;
+mod split_files;
 mod staging;
 mod target;
+mod writer;
 
 pub use adopt::{AdoptOptions, Conventions, adopt};
 pub use catalogue::Difference;
-pub use error::{Compression, Error, MdsProblem};
+pub use error::{Compression, Error, MdsProblem, SampleProblem};
 pub use export::{ExportKind, ExportOptions, Exported, export};
 pub use index_writer::{EntryPoints, IndexWriter, Indexed, Payload};
 pub use optimize::Optimized;
 pub use options::{JpegLayout, OnError, Options, PixelStore, Resize, Shards};
 pub use pack::{Progress, Step, Summary, pack};
+pub use pixels::PixelArray;
 pub use plan::{Plan, PlannedShard, plan};
 pub use plan_file::PlanDifference;
 pub use reject::{Reason, Rejection};
@@ -77,3 +82,4 @@ pub use repair::{Action, ManifestRepair, Repair, RepairOptions, ShardRepair, rep
 pub use reshard::{ReshardOptions, reshard};
 pub use salvage::Lost;
 pub use source::SourceKind;
+pub use writer::{Committed, Image, Label, Sample, Value, Writer, WriterOptions, commit as commit_parts};

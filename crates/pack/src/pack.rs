@@ -4,6 +4,7 @@
 use crate::optimize::Optimized;
 use crate::plan::Work;
 use crate::shard_writer::Written;
+use crate::split_files::SplitFiles;
 use crate::target::{Left, Target};
 use crate::{Error, JpegLayout, OnError, Options, Plan, archive_shards, catalogue, plan, reject, shards, target};
 use shardtool_format::manifest::Split;
@@ -85,7 +86,7 @@ pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error
         return already_complete(options, &plan, split);
     }
     let target = Target::new(options)?;
-    let rejected_file = target.rejected_file();
+    let rejected_file = target.files().rejected();
     let (split, resumed, rejected, optimized) = match target.prepare(options, &plan, progress)? {
         Left::Nothing(split) => return already_complete(options, &plan, split),
         Left::PlanFile(split) => {
@@ -96,10 +97,10 @@ pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error
             let (Written { shards, optimized }, resumed) = write_shards(options, &plan, &target, progress)?;
             let shards = shards.into_iter().map(|(_, shard)| shard).collect();
             let split = Split { name: options.split.clone(), shards };
-            target.sync()?;
+            target.files().sync()?;
             let rejected = target.publish_rejected(&plan)?;
             after(progress, Step::Rejected)?;
-            catalogue::add_split(target.folder(), &catalogue::of_plan(&plan), split.clone())?;
+            catalogue::add_split(target.files().folder(), &catalogue::of_plan(&plan), split.clone())?;
             after(progress, Step::Manifest)?;
             (split, resumed, rejected, optimized)
         }
@@ -119,7 +120,7 @@ pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error
 
 /// The summary of a split that was complete before.
 fn already_complete(options: &Options, plan: &Plan, split: Split) -> Result<Summary, Error> {
-    let path = target::rejected_path(&options.destination, &options.split);
+    let path = SplitFiles::new(&options.destination, &options.split).rejected();
     let rejected = reject::count(&path)?;
     if rejected > 0 && options.on_error == OnError::Fail {
         return Err(Error::RejectedBefore { path });
@@ -185,7 +186,7 @@ fn write_shards(
 
 /// The first reject of a finished shard, as the error that `--on-error fail` makes of it.
 fn first_reject(target: &Target, shard: usize) -> Result<(), Error> {
-    let path = target.shard_rejects(shard);
+    let path = target.files().shard_rejects(shard);
     match reject::count(&path)? {
         0 => Ok(()),
         _ => Err(Error::RejectedBefore { path }),

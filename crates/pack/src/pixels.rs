@@ -16,6 +16,42 @@ pub(crate) struct Stored<'a> {
     pub(crate) orientation: u32,
 }
 
+/// Decoded pixels, as a program has them: `[height, width, channels]` u8, rows from the top, upright.
+#[derive(Debug, Clone, Copy)]
+pub struct PixelArray<'a> {
+    data: &'a [u8],
+    width: u32,
+    height: u32,
+    channels: u8,
+    jpeg: bool,
+}
+
+impl<'a> PixelArray<'a> {
+    /// Pixels of 1 (grey), 2 (grey, alpha), 3 (RGB) or 4 (RGBA) channels; with `jpeg`, stored as a JPEG file of the
+    /// writer's quality instead of a PNG file. `None` if `data` is not `height * width * channels` bytes.
+    pub fn new(data: &'a [u8], width: u32, height: u32, channels: u8, jpeg: bool) -> Option<Self> {
+        let bytes = u64::from(width) * u64::from(height) * u64::from(channels);
+        let good = (1..=4).contains(&channels) && data.len() as u64 == bytes;
+        good.then_some(PixelArray { data, width, height, channels, jpeg })
+    }
+}
+
+/// The array as a PNG file.
+fn encode_png(array: &PixelArray<'_>) -> Vec<u8> {
+    let mut file = vec![];
+    let mut encoder = png::Encoder::new(&mut file, array.width, array.height);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.set_color(match array.channels {
+        1 => png::ColorType::Grayscale,
+        2 => png::ColorType::GrayscaleAlpha,
+        3 => png::ColorType::Rgb,
+        _ => png::ColorType::Rgba,
+    });
+    let written = encoder.write_header().and_then(|mut writer| writer.write_image_data(array.data));
+    written.expect("into a Vec, as many bytes as the header says");
+    file
+}
+
 /// Buffers that are used again for every image.
 #[derive(Default)]
 pub(crate) struct Storing {
@@ -53,7 +89,48 @@ impl Storing {
         }
         let decoding = DecodeOptions { limits: options.limits, apply_orientation: true };
         decode::decode_into(file, &decoding, &mut self.pixels)?;
-        if size != upright {
+        self.store_decoded(size, options)
+    }
+
+    /// What is stored of an array: a PNG file, which keeps every value, or a JPEG file if the array asks for one; or
+    /// what [`Storing::store`] stores of that PNG file if pixels are resized or stored raw.
+    ///
+    /// # Errors
+    /// What is wrong with the array's size.
+    pub(crate) fn store_pixels<'a>(
+        &'a mut self,
+        array: &PixelArray<'_>,
+        options: &Options,
+    ) -> Result<Stored<'a>, Reason> {
+        let PixelArray { width, height, channels, .. } = *array;
+        if !(1..=65535).contains(&width) || !(1..=65535).contains(&height) {
+            return Err(decode::Error::Side { width, height }.into());
+        }
+        let size = match options.resize {
+            Some(Resize::Shorter(shorter)) => reduce_shorter((width, height), shorter),
+            Some(Resize::MaxSide(longer)) => reduce_longer((width, height), longer),
+            None => (width, height),
+        };
+        let keep = options.pixels == PixelStore::Encoded && size == (width, height);
+        if keep && !array.jpeg {
+            self.encoded = encode_png(array);
+            let channels = channels.into();
+            return Ok(Stored { bytes: &self.encoded, format: Format::Png, width, height, channels, orientation: 1 });
+        }
+        if channels == 3 {
+            (self.pixels.width, self.pixels.height) = (width, height);
+            self.pixels.data.clear();
+            self.pixels.data.extend_from_slice(array.data);
+        } else {
+            let decoding = DecodeOptions { limits: options.limits, apply_orientation: false };
+            decode::decode_into(&encode_png(array), &decoding, &mut self.pixels)?;
+        }
+        self.store_decoded(size, options)
+    }
+
+    /// Stores the decoded pixels at that size.
+    fn store_decoded(&mut self, size: (u32, u32), options: &Options) -> Result<Stored<'_>, Reason> {
+        if size != (self.pixels.width, self.pixels.height) {
             self.pixels = resize(self.pixels.view()?, size)?;
         }
         let (bytes, format) = match options.pixels {

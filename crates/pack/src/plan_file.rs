@@ -1,11 +1,12 @@
 //! The plan of a pack, on disk: `.pack-<split>.json` while the pack is unfinished, `.packed-<split>.json` once the
 //! manifest names the split. The same pack continues or is complete; another one is refused by naming what differs.
 
+use crate::source::Described;
 use crate::{JpegLayout, Options, PixelStore, Plan, Resize, Shards};
 use serde_json::{Map, Value, json};
 use shardtool_decode::Limits;
 use shardtool_format::checksum::crc32c;
-use shardtool_format::manifest::Split;
+use shardtool_format::manifest::{Shard, Split};
 
 /// Whether the plan is under way, or its split's old files are still to be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub(crate) enum Stage {
 }
 
 /// The contents of a plan file.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PlanFile(Map<String, Value>);
 
 impl PlanFile {
@@ -55,6 +56,63 @@ impl PlanFile {
         PlanFile(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
+    /// What the plan file of a writer says.
+    pub(crate) fn of_writer(options: &Options, described: &Described, part: (u32, u32)) -> Self {
+        let features: Map<_, _> =
+            described.columns.iter().map(|(name, kind)| (name.clone(), json!(kind.name()))).collect();
+        let names = crc32c(described.classes.join("\n").as_bytes());
+        let members = [
+            ("format", json!("shardtool-writer")),
+            ("version", json!(1)),
+            ("stage", json!("writing")),
+            ("part", json!(part.0)),
+            ("parts", json!(part.1)),
+            ("created_by", json!(crate::catalogue::CREATED_BY)),
+            ("split", json!(options.split)),
+            ("shards", json!(shards(options.shards))),
+            ("features", Value::Object(features)),
+            ("with_images", json!(described.images)),
+            ("labels", json!(described.labelled)),
+            ("pixels", json!(pixels(options.pixels))),
+            ("jpeg", json!(jpeg(options.jpeg))),
+            ("resize", json!(options.resize.map(resize))),
+            ("quality", json!(options.quality)),
+            ("limits", json!(limits(&options.limits))),
+            ("entry_points", json!(options.entry_points.is_some())),
+            ("classes", json!(described.classes.len())),
+            ("class_names", json!(described.classes)),
+            ("classes_crc32c", json!(format!("{names:08x}"))),
+        ];
+        PlanFile(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    /// A member as text or a number; `None` if it is absent or of another type.
+    pub(crate) fn member<T: serde::de::DeserializeOwned>(&self, name: &str) -> Option<T> {
+        serde_json::from_value(self.0.get(name)?.clone()).ok()
+    }
+
+    /// The plan of a writer's part that is finished, with the lines of its shards.
+    pub(crate) fn finished(mut self, shards: &[Shard]) -> Self {
+        let line = |s: &Shard| json!([s.records, s.bytes, s.crc32c, s.index_bytes, s.index_crc32c]);
+        self.0.insert("stage".to_owned(), json!("finished"));
+        self.0.insert("shard_lines".to_owned(), shards.iter().map(line).collect());
+        self
+    }
+
+    /// The lines of the shards of a writer's part, without names; `None` if the part is not finished.
+    pub(crate) fn shard_lines(&self) -> Option<Vec<Shard>> {
+        let lines: Vec<(u64, u64, u32, u64, u32)> = self.member("shard_lines")?;
+        let line = |(records, bytes, crc32c, index_bytes, index_crc32c)| Shard {
+            file: String::new(),
+            records,
+            bytes,
+            crc32c,
+            index_bytes,
+            index_crc32c,
+        };
+        Some(lines.into_iter().map(line).collect())
+    }
+
     /// Reads a plan file. An unparsable one matches no plan.
     pub(crate) fn parse(bytes: &[u8]) -> Self {
         PlanFile(serde_json::from_slice(bytes).unwrap_or_default())
@@ -67,6 +125,7 @@ impl PlanFile {
     /// The same plan, carried out: with the fingerprint of the split that it gave.
     pub(crate) fn carried_out(&self, split: &Split) -> Self {
         let mut members = self.0.clone();
+        members.remove("shard_lines");
         members.insert("stage".to_owned(), json!("complete"));
         members.insert("fingerprint".to_owned(), json!(fingerprint(split)));
         PlanFile(members)
@@ -86,11 +145,14 @@ impl PlanFile {
     /// Returns the first member in which the plan file `now` differs from this one, options before listings: other
     /// options may have given the other listing.
     pub(crate) fn difference(&self, now: &PlanFile) -> Option<PlanDifference> {
-        let options_first = |name: &&String| (name.as_str() == "listing_crc32c", name.starts_with("image"));
+        let options_first =
+            |name: &&String| (name.as_str() != "format", name.as_str() == "listing_crc32c", name.starts_with("image"));
         // The program's version decides bytes only while shards are being written.
         let complete = self.0.contains_key("fingerprint");
-        let ignored =
-            |name: &str| matches!(name, "stage" | "fingerprint") || (complete && matches!(name, "created_by"));
+        let ignored = |name: &str| {
+            matches!(name, "stage" | "part" | "class_names" | "shard_lines" | "fingerprint")
+                || (complete && matches!(name, "created_by" | "parts"))
+        };
         let mut members: Vec<_> = now.0.keys().chain(self.0.keys()).filter(|name| !ignored(name)).collect();
         members.sort_by_key(options_first);
         let name = members.into_iter().find(|name| self.0.get(*name) != now.0.get(*name))?;

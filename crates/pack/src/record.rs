@@ -1,7 +1,7 @@
 //! An image becomes a record: read once, looked at, and framed as an Example.
 
 use crate::optimize::{Optimizer, Outcome};
-use crate::pixels::{Stored, Storing};
+use crate::pixels::{PixelArray, Stored, Storing};
 use crate::source::archive::Packed;
 use crate::source::{Described, Entry, Listing, Values};
 use crate::{JpegLayout, Options, Reason};
@@ -39,7 +39,8 @@ pub(crate) fn features(described: &Described) -> Vec<FeatureType> {
         names::CLASS_TEXT => described.labelled && !described.classes.is_empty(),
         _ => described.labelled,
     });
-    let fixed = ALWAYS.iter().chain(labelled).map(|(name, kind)| ((*name).to_owned(), *kind));
+    let always = ALWAYS.iter().filter(|(name, _)| described.images || *name == names::IMAGE_KEY);
+    let fixed = always.chain(labelled).map(|(name, kind)| ((*name).to_owned(), *kind));
     let all = fixed.chain(described.columns.iter().cloned());
     let mut features: Vec<_> = all.map(|(name, kind)| FeatureType { name, kind }).collect();
     features.sort_by(|a, b| a.name.cmp(&b.name));
@@ -72,6 +73,17 @@ pub(crate) struct RecordWriter<'a> {
     optimizer: Option<Optimizer>,
 }
 
+/// What becomes the image of a record.
+#[derive(Clone, Copy)]
+pub(crate) enum Image<'a> {
+    /// The source has none.
+    None,
+    /// The bytes of an image file.
+    File(&'a [u8]),
+    /// Decoded pixels.
+    Pixels(PixelArray<'a>),
+}
+
 /// A sample, but for its image.
 struct Fields<'a> {
     key: &'a str,
@@ -90,6 +102,11 @@ impl<'a> RecordWriter<'a> {
     /// # Errors
     /// Why the entry cannot be packed.
     pub(crate) fn file(&mut self, listing: &Listing, entry: &Entry, buffer: Vec<u8>) -> Result<Record, Reason> {
+        if !listing.described.images {
+            let values = attached(listing, entry)?;
+            let fields = Fields { key: &entry.key, label: entry.label, values: &values };
+            return self.record(&fields, Image::None, buffer);
+        }
         if entry.size == 0 {
             return Err(Reason::Empty);
         }
@@ -97,44 +114,60 @@ impl<'a> RecordWriter<'a> {
         let file = std::mem::take(&mut self.file);
         let values = attached(listing, entry)?;
         let fields = Fields { key: &entry.key, label: entry.label, values: &values };
-        let record = self.record(&fields, &file, buffer);
+        let record = self.record(&fields, Image::File(&file), buffer);
         self.file = file;
         record
     }
 
-    /// The record of an archive's sample and its image's file, framed into `buffer`.
+    /// The record of a sample of an archive or of a program, and its image, framed into `buffer`.
     ///
     /// # Errors
     /// Why the sample cannot be packed.
-    pub(crate) fn sample(&mut self, sample: Packed, image: &[u8], buffer: Vec<u8>) -> Result<Record, Reason> {
+    pub(crate) fn sample(&mut self, sample: &Packed, image: Image<'_>, buffer: Vec<u8>) -> Result<Record, Reason> {
         let fields = Fields { key: &sample.key, label: sample.label, values: &sample.values };
         self.record(&fields, image, buffer)
     }
 
-    fn record(&mut self, fields: &Fields<'_>, image: &[u8], mut buffer: Vec<u8>) -> Result<Record, Reason> {
-        if image.is_empty() {
-            return Err(Reason::Empty);
-        }
-        let info = decode::probe(image, &self.options.limits)?;
-        decode::check_complete(image)?;
-        let stored = self.storing.store(image, &info, self.options)?;
+    fn record(&mut self, fields: &Fields<'_>, image: Image<'_>, buffer: Vec<u8>) -> Result<Record, Reason> {
+        let stored = match image {
+            Image::None => return frame(self.described, fields, None, vec![], Outcome::Other, buffer),
+            Image::File([]) => return Err(Reason::Empty),
+            Image::File(file) => {
+                let info = decode::probe(file, &self.options.limits)?;
+                decode::check_complete(file)?;
+                self.storing.store(file, &info, self.options)?
+            }
+            Image::Pixels(pixels) => self.storing.store_pixels(&pixels, self.options)?,
+        };
         let (stored, outcome) = match &mut self.optimizer {
             Some(optimizer) => optimizer.optimize(stored),
             None => (stored, Outcome::Other),
         };
         let entries = self.options.entry_points.map(|find| find(stored.bytes)).unwrap_or_default();
-        buffer.clear();
-        buffer.resize(frame::HEADER_BYTES, 0);
-        encode(self.described, fields, &stored, &mut buffer);
-        let (header, data) = buffer.split_at_mut(frame::HEADER_BYTES);
-        if u32::try_from(data.len()).is_err() {
-            return Err(Reason::TooLong { bytes: stored.bytes.len() as u64 });
-        }
-        header.copy_from_slice(&frame::header(data.len() as u64));
-        let data_crc = checksum::crc32c(data);
-        buffer.extend_from_slice(&frame::footer(data_crc));
-        Ok(Record { frame: buffer, data_crc, entries, outcome })
+        frame(self.described, fields, Some(&stored), entries, outcome, buffer)
     }
+}
+
+/// Encodes a sample's Example and frames it into `buffer`.
+fn frame(
+    described: &Described,
+    fields: &Fields<'_>,
+    stored: Option<&Stored<'_>>,
+    entries: Vec<u8>,
+    outcome: Outcome,
+    mut buffer: Vec<u8>,
+) -> Result<Record, Reason> {
+    buffer.clear();
+    buffer.resize(frame::HEADER_BYTES, 0);
+    encode(described, fields, stored, &mut buffer);
+    let (header, data) = buffer.split_at_mut(frame::HEADER_BYTES);
+    if u32::try_from(data.len()).is_err() {
+        return Err(Reason::TooLong { bytes: stored.map_or(data.len(), |stored| stored.bytes.len()) as u64 });
+    }
+    header.copy_from_slice(&frame::header(data.len() as u64));
+    let data_crc = checksum::crc32c(data);
+    buffer.extend_from_slice(&frame::footer(data_crc));
+    Ok(Record { frame: buffer, data_crc, entries, outcome })
 }
 
 /// An entry's values, with the bytes of the files that some of them name.
@@ -163,26 +196,26 @@ fn read(path: &Path, listed: u64, buffer: &mut Vec<u8>) -> Result<(), Reason> {
 }
 
 /// Appends the sample's Example.
-fn encode(described: &Described, fields: &Fields<'_>, stored: &Stored<'_>, out: &mut Vec<u8>) {
-    let key = fields.key.as_bytes();
+fn encode(described: &Described, fields: &Fields<'_>, stored: Option<&Stored<'_>>, out: &mut Vec<u8>) {
     let filename = fields.key.rsplit('/').next().unwrap_or_default().as_bytes();
-    let numbers = [stored.channels, stored.height, stored.orientation, stored.width].map(i64::from);
     let label = fields.label.unwrap_or_default();
     let class = usize::try_from(label).ok().and_then(|id| described.classes.get(id)).map_or("", String::as_str);
     let lists: Vec<Vec<&[u8]>> = fields.values.iter().map(Values::byte_strings).collect();
-    let (encoded, format) = ([stored.bytes], [stored.format.name().as_bytes()]);
-    let (text, filename, key) = ([class.as_bytes()], [filename], [key]);
-    let mut features = vec![
-        (names::IMAGE_CHANNELS, Column::Int64(&numbers[0..1])),
-        (names::IMAGE_ENCODED, Column::Bytes(&encoded)),
-        (names::IMAGE_FILENAME, Column::Bytes(&filename)),
-        (names::IMAGE_FORMAT, Column::Bytes(&format)),
-        (names::IMAGE_HEIGHT, Column::Int64(&numbers[1..2])),
-        (names::IMAGE_KEY, Column::Bytes(&key)),
-        (names::IMAGE_ORIENTATION, Column::Int64(&numbers[2..3])),
-        (names::IMAGE_WIDTH, Column::Int64(&numbers[3..4])),
-    ];
-    let label = [label];
+    let (key, label, text, filename) = ([fields.key.as_bytes()], [label], [class.as_bytes()], [filename]);
+    let numbers = stored.map(|s| [s.channels, s.height, s.orientation, s.width].map(i64::from));
+    let bytes = stored.map(|s| ([s.bytes], [s.format.name().as_bytes()]));
+    let mut features = vec![(names::IMAGE_KEY, Column::Bytes(&key))];
+    if let (Some(numbers), Some((encoded, format))) = (&numbers, &bytes) {
+        features.extend([
+            (names::IMAGE_CHANNELS, Column::Int64(&numbers[0..1])),
+            (names::IMAGE_ENCODED, Column::Bytes(encoded)),
+            (names::IMAGE_FILENAME, Column::Bytes(&filename)),
+            (names::IMAGE_FORMAT, Column::Bytes(format)),
+            (names::IMAGE_HEIGHT, Column::Int64(&numbers[1..2])),
+            (names::IMAGE_ORIENTATION, Column::Int64(&numbers[2..3])),
+            (names::IMAGE_WIDTH, Column::Int64(&numbers[3..4])),
+        ]);
+    }
     if fields.label.is_some() {
         features.push((names::CLASS_LABEL, Column::Int64(&label)));
     }

@@ -5,7 +5,8 @@ use crate::index_writer::{IndexWriter, Indexed, Payload};
 use crate::optimize::Optimized;
 use crate::pack::{Progress, Step, after};
 use crate::record::{self, Record};
-use crate::target::Target;
+use crate::source::Described;
+use crate::split_files::SplitFiles;
 use crate::{Error, OnError, Options, Rejection, reject};
 use shardtool_format::manifest::Shard;
 use shardtool_format::names;
@@ -50,12 +51,17 @@ impl ShardWriter {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn new(options: &Options, target: &Target, number: usize) -> Result<Self, Error> {
-        let payload = Payload::Examples { image: Some(names::IMAGE_ENCODED.to_owned()) };
+    pub(crate) fn new(
+        options: &Options,
+        described: &Described,
+        files: &SplitFiles,
+        number: usize,
+    ) -> Result<Self, Error> {
+        let payload = Payload::Examples { image: described.images.then(|| names::IMAGE_ENCODED.to_owned()) };
         let name = names::shard_file(&options.split, number);
         Ok(ShardWriter {
             number,
-            file: Temporary::new(target.shard(number))?,
+            file: Temporary::new(files.shard(number))?,
             index: IndexWriter::new(&name, payload, options.entry_points),
             rejected: vec![],
             optimized: Optimized::default(),
@@ -98,15 +104,20 @@ impl Finished {
     ///
     /// # Errors
     /// [`Error::Stopped`], [`Error::Io`].
-    pub(crate) fn commit(self, target: &Target, progress: &dyn Progress, written: &mut Written) -> Result<(), Error> {
+    pub(crate) fn commit(
+        self,
+        files: &SplitFiles,
+        progress: &dyn Progress,
+        written: &mut Written,
+    ) -> Result<(), Error> {
         let Finished { number, file, indexed, rejected, optimized } = self;
         file.publish()?;
         after(progress, Step::Shard)?;
         match rejected.is_empty() {
-            true => commit::remove(&target.shard_rejects(number))?,
-            false => commit::publish(target.shard_rejects(number), &reject::to_json_lines(&rejected))?,
+            true => commit::remove(&files.shard_rejects(number))?,
+            false => commit::publish(files.shard_rejects(number), &reject::to_json_lines(&rejected))?,
         }
-        commit::publish(target.index(number), &indexed.index)?;
+        commit::publish(files.index(number), &indexed.index)?;
         after(progress, Step::Index)?;
         written.append(Written { shards: vec![(number, indexed.shard)], optimized });
         Ok(())

@@ -6,6 +6,7 @@ use crate::pack::Progress;
 use crate::plan::FilePlan;
 use crate::record::{Record, RecordWriter};
 use crate::shard_writer::{Finished, ShardWriter, Written};
+use crate::source::Described;
 use crate::target::Target;
 use crate::{Error, Options, PixelStore, Reason, Rejection};
 use std::sync::Mutex;
@@ -47,7 +48,16 @@ pub(crate) fn write(
     let (finished, to_commit) = sync_channel(1);
     std::thread::scope(|scope| {
         let committer = scope.spawn(|| commit_all(target, progress, to_commit));
-        let mut writer = Writer { options, target, left, ends: &ends, next: 0, open: None, finished };
+        let mut writer = Writer {
+            options,
+            described: &plan.listing.described,
+            target,
+            left,
+            ends: &ends,
+            next: 0,
+            open: None,
+            finished,
+        };
         let written = ordered(
             options.jobs,
             end,
@@ -75,6 +85,7 @@ pub(crate) fn write(
 /// Writes records into shards, one shard after the other.
 struct Writer<'a> {
     options: &'a Options,
+    described: &'a Described,
     target: &'a Target,
     /// Numbers of the shards to write.
     left: &'a [usize],
@@ -91,7 +102,8 @@ impl Writer<'_> {
     fn take(&mut self, i: usize, key: &str, record: Result<Record, Reason>) -> Result<Option<Vec<u8>>, Error> {
         self.close(i)?;
         if self.open.is_none() {
-            self.open = Some(ShardWriter::new(self.options, self.target, self.left[self.next])?);
+            self.open =
+                Some(ShardWriter::new(self.options, self.described, self.target.files(), self.left[self.next])?);
         }
         let open = self.open.as_mut().expect("opened above");
         match record {
@@ -108,7 +120,7 @@ impl Writer<'_> {
         while self.next < self.left.len() && self.ends[self.next] <= i {
             let open = match self.open.take() {
                 Some(open) => open,
-                None => ShardWriter::new(self.options, self.target, self.left[self.next])?,
+                None => ShardWriter::new(self.options, self.described, self.target.files(), self.left[self.next])?,
             };
             // The committer goes away only with an error of its own, which is the one reported.
             self.finished.send(open.finish()).map_err(|_| Error::Stopped)?;
@@ -121,7 +133,7 @@ impl Writer<'_> {
 /// Makes shards durable, each followed by its index, which says that it is.
 fn commit_all(target: &Target, progress: &dyn Progress, finished: Receiver<Finished>) -> Result<Written, Error> {
     let mut written = Written::default();
-    finished.into_iter().try_for_each(|shard| shard.commit(target, progress, &mut written))?;
+    finished.into_iter().try_for_each(|shard| shard.commit(target.files(), progress, &mut written))?;
     Ok(written)
 }
 

@@ -25,6 +25,8 @@ pub(crate) use values::Values;
 pub(crate) struct Described {
     /// Class names by id; empty where there are no classes, or classes have no names.
     pub(crate) classes: Vec<String>,
+    /// Whether samples have images.
+    pub(crate) images: bool,
     /// Whether samples have labels.
     pub(crate) labelled: bool,
     /// The source's own columns, in the order of the samples' `values`.

@@ -44,7 +44,7 @@ pub(super) fn list(root: &Path, classes: Option<Classes>, columns: &[(String, Ki
         }
     }
     rejected.sort_by(|a, b| a.input.cmp(&b.input));
-    let described = Described { classes: classes.into_names(), labelled, columns: vec![] };
+    let described = Described { classes: classes.into_names(), images: true, labelled, columns: vec![] };
     Ok(Listing { entries, described, rejected, root })
 }
 

@@ -89,7 +89,7 @@ pub(super) fn list(
         Ok(())
     })?;
     unique_keys(file, &entries, &lines)?;
-    let described = Described { classes: classes.into_names(), labelled, columns };
+    let described = Described { classes: classes.into_names(), images: true, labelled, columns };
     Ok(Listing { entries, described, rejected, root })
 }
 

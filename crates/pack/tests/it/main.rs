@@ -11,3 +11,4 @@ mod packing;
 mod repair;
 mod resharding;
 mod resume;
+mod writing;

@@ -155,7 +155,7 @@ impl Survey {
             self.columns.remove(names::CLASS_TEXT);
         }
         let columns = self.columns.into_iter().map(|(name, seen)| (name, seen.kind)).collect();
-        let described = crate::source::Described { classes: class_names, labelled, columns };
+        let described = crate::source::Described { classes: class_names, images: true, labelled, columns };
         Ok(Described { described, labels, repeated: repeated(self.keys) })
     }
 }

@@ -1,0 +1,176 @@
+//! The files of one split in a folder: their names, and what can be told from them.
+
+use crate::commit;
+use crate::plan_file::PlanFile;
+use crate::{Error, catalogue};
+use shardtool_format::checksum::crc32c;
+use shardtool_format::index::Index;
+use shardtool_format::manifest::{Shard, Split};
+use shardtool_format::names;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The files of one split in a folder.
+#[derive(Debug, Clone)]
+pub(crate) struct SplitFiles {
+    folder: PathBuf,
+    split: String,
+}
+
+impl SplitFiles {
+    pub(crate) fn new(folder: &Path, split: &str) -> Self {
+        SplitFiles { folder: folder.to_owned(), split: split.to_owned() }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(crate) fn split(&self) -> &str {
+        &self.split
+    }
+
+    pub(crate) fn shard(&self, shard: usize) -> PathBuf {
+        self.folder.join(names::shard_file(&self.split, shard))
+    }
+
+    pub(crate) fn index(&self, shard: usize) -> PathBuf {
+        let index = names::index_file(&names::shard_file(&self.split, shard));
+        self.folder.join(names::INDEX_FOLDER).join(index)
+    }
+
+    /// Rejects of one shard, until the manifest is in place.
+    pub(crate) fn shard_rejects(&self, shard: usize) -> PathBuf {
+        let shard = names::shard_file(&self.split, shard);
+        let name = format!(".{}.rejected.jsonl", shard.trim_end_matches(".tfrecord"));
+        self.folder.join(names::INDEX_FOLDER).join(name)
+    }
+
+    /// The report of inputs that a pack rejected.
+    pub(crate) fn rejected(&self) -> PathBuf {
+        self.folder.join(format!("rejected-{}.jsonl", self.split))
+    }
+
+    /// The plan of an unfinished pack.
+    pub(crate) fn plan(&self) -> PathBuf {
+        self.folder.join(format!(".pack-{}.json", self.split))
+    }
+
+    /// The plan of a complete split.
+    pub(crate) fn packed(&self) -> PathBuf {
+        self.folder.join(format!(".packed-{}.json", self.split))
+    }
+
+    /// Locked while the split is being packed or committed.
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.folder.join(format!(".pack-{}.lock", self.split))
+    }
+
+    /// Makes the names of shards and indexes durable.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        commit::sync_folder(&self.folder.join(names::INDEX_FOLDER))?;
+        commit::sync_folder(&self.folder)
+    }
+
+    /// Returns the split that a plan would give, if it is complete already.
+    ///
+    /// # Errors
+    /// [`Error::PackedOtherwise`], [`Error::ChangedSince`], [`Error::Manifest`], [`Error::Io`], also if a shard is
+    /// missing.
+    pub(crate) fn complete(&self, now: &PlanFile) -> Result<Option<Split>, Error> {
+        // An unfinished pack decides: it may be replacing the split.
+        if commit::read(&self.plan())?.is_some() {
+            return Ok(None);
+        }
+        let Some(kept) = commit::read(&self.packed())? else { return Ok(None) };
+        let Some(there) = catalogue::read(&self.folder)?.and_then(|manifest| manifest.split(&self.split).cloned())
+        else {
+            return Ok(None);
+        };
+        let kept = PlanFile::parse(&kept);
+        let (destination, split) = (self.folder.clone(), self.split.clone());
+        if let Some(difference) = kept.difference(now) {
+            return Err(Error::PackedOtherwise { destination, split, difference });
+        }
+        if !kept.gave(&there) {
+            return Err(Error::ChangedSince { destination, split });
+        }
+        let indexes = destination.join(names::INDEX_FOLDER);
+        for shard in &there.shards {
+            for path in [destination.join(&shard.file), indexes.join(names::index_file(&shard.file))] {
+                if let Err(error) = std::fs::metadata(&path) {
+                    return Err(Error::io("read", &path)(error));
+                }
+            }
+        }
+        Ok(Some(there))
+    }
+
+    /// Files that packs of this split wrote, or seem to have written. Indexes first: an index commits its shard, so a
+    /// shard must not outlive its removal and look finished.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn ours(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut found = vec![];
+        for folder in [self.folder.join(names::INDEX_FOLDER), self.folder.clone()] {
+            let entries = match std::fs::read_dir(&folder) {
+                Err(e) if e.kind() == ErrorKind::NotFound => continue,
+                entries => entries.map_err(Error::io("list", &folder))?,
+            };
+            for entry in entries {
+                let entry = entry.map_err(Error::io("list", &folder))?;
+                if entry.file_name().to_str().is_some_and(|name| self.is_ours(name)) {
+                    found.push(entry.path());
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether a pack of this split writes a file of this name, whatever its plan: a shard, its index, the list of its
+    /// rejects, or one of these under its temporary name.
+    fn is_ours(&self, name: &str) -> bool {
+        let name = name.strip_prefix('.').map_or(name, |name| name.strip_suffix(".tmp").unwrap_or(name));
+        let name = name.strip_prefix('.').unwrap_or(name);
+        let Some(rest) = name.strip_prefix(&self.split).and_then(|name| name.strip_prefix('-')) else { return false };
+        let suffix = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        let digits = rest.len() - suffix.len();
+        digits >= 5 && matches!(suffix, ".tfrecord" | ".tfrecord.index" | ".rejected.jsonl")
+    }
+
+    /// Checks that no file has a name that a pack of this split would write.
+    ///
+    /// # Errors
+    /// [`Error::InTheWay`], [`Error::Io`].
+    pub(crate) fn nothing_in_the_way(&self) -> Result<(), Error> {
+        let hidden = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        match self.ours()?.into_iter().find(|path| !hidden(path)) {
+            Some(path) => Err(Error::InTheWay { path }),
+            None => Ok(()),
+        }
+    }
+
+    /// A shard's line in the manifest, if it is finished: its index is in place and whole, and says how long the shard
+    /// is.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn finished(&self, shard: usize) -> Result<Option<Shard>, Error> {
+        let Some(file) = commit::read(&self.index(shard))? else { return Ok(None) };
+        let Ok(index) = Index::parse(&file) else { return Ok(None) };
+        let whole = (0..index.columns().len()).all(|column| index.check(&file, column).is_ok());
+        let long = std::fs::metadata(self.shard(shard)).is_ok_and(|meta| meta.len() == index.shard_bytes());
+        Ok((whole && long).then(|| Shard {
+            file: names::shard_file(&self.split, shard),
+            records: index.records(),
+            bytes: index.shard_bytes(),
+            crc32c: index.shard_crc(),
+            index_bytes: file.len() as u64,
+            index_crc32c: crc32c(&file),
+        }))
+    }
+}

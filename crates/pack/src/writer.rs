@@ -1,0 +1,315 @@
+//! Writes a split sample by sample, from a program instead of a source. Records, shards and indexes are made as
+//! [`crate::pack()`] makes them. A writer's shards lie in a folder of its own until all parts of the split are finished;
+//! [`commit`] then moves them to their names in the dataset and puts the split into the manifest.
+//!
+//! ```text
+//! DATASET/.write-train/part-00000-of-00002/   plan.json, train-00000.tfrecord …, _index/…
+//! ```
+//!
+//! | module | its one job |
+//! |---|---|
+//! | `sample` | what a program writes: an image, a label, values |
+//! | `part` | the folder of a part, and its plan file |
+//! | `keys` | which keys have been written |
+//! | `join` | parts into the dataset |
+
+mod join;
+mod keys;
+mod part;
+mod sample;
+
+use crate::error::SampleProblem;
+use crate::options::{JpegLayout, PixelStore, Resize};
+use crate::pack::Progress;
+use crate::plan_file::PlanFile;
+use crate::record::RecordWriter;
+use crate::shard_writer::{ShardWriter, Written};
+use crate::source::Described;
+use crate::split_files::SplitFiles;
+use crate::{EntryPoints, Error, Options, Shards, catalogue, commit as files, record};
+use keys::Keys;
+use part::{Opened, Part};
+use shardtool_decode::Limits;
+use shardtool_format::manifest::{Kind, Shard};
+use shardtool_format::names;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard};
+
+pub use join::{Committed, commit};
+pub use sample::{Image, Label, Sample, Value};
+
+/// How a [`Writer`] writes. Plain data: start from [`WriterOptions::new`] and set what differs.
+#[derive(Debug, Clone)]
+pub struct WriterOptions {
+    /// Folder of the dataset; made if it does not exist.
+    pub destination: PathBuf,
+    /// Name of the split. Default `train`.
+    pub split: String,
+    /// The samples' own features and their types.
+    pub features: Vec<(String, Kind)>,
+    /// Class names by id. Default: none, so that labels are ids without names.
+    pub classes: Vec<String>,
+    /// Whether samples have labels; implied by `classes`. Default: no.
+    pub labels: bool,
+    /// Whether samples have images. Default: yes.
+    pub images: bool,
+    /// A shard ends after the record with which it has at least this many bytes. Default 256 MiB.
+    pub shard_size: u64,
+    /// Which part of the split this writer writes, from 0, and of how many. Default: the whole split, committed by
+    /// [`Writer::finish`]; parts are committed by [`commit`].
+    pub part: Option<(u32, u32)>,
+    /// How pixels are stored. Default: image files as they are, arrays as PNG.
+    pub pixels: PixelStore,
+    /// How JPEGs are laid out. Default: as they are.
+    pub jpeg: JpegLayout,
+    /// Make larger images smaller. Default: no.
+    pub resize: Option<Resize>,
+    /// Quality of images that are encoded as JPEG, 1 to 100. Default 90.
+    pub quality: u8,
+    /// How large an image may be.
+    pub limits: Limits,
+    /// Fills the column `jpeg_entries` of indexes. Default: no such column.
+    pub entry_points: Option<EntryPoints>,
+    /// Replace the split, and what an unfinished writer with other options left.
+    pub force: bool,
+}
+
+impl WriterOptions {
+    /// The defaults, for the folder of a dataset and a split.
+    pub fn new(destination: impl Into<PathBuf>, split: &str) -> Self {
+        let defaults = Options::new("", destination);
+        WriterOptions {
+            destination: defaults.destination,
+            split: split.to_owned(),
+            features: vec![],
+            classes: vec![],
+            labels: false,
+            images: true,
+            shard_size: 256 << 20,
+            part: None,
+            pixels: defaults.pixels,
+            jpeg: defaults.jpeg,
+            resize: defaults.resize,
+            quality: defaults.quality,
+            limits: defaults.limits,
+            entry_points: None,
+            force: false,
+        }
+    }
+
+    /// Checks ranges and names.
+    fn check(&self) -> Result<(Options, Described), Error> {
+        let options = Options {
+            split: self.split.clone(),
+            shards: Shards::Size(self.shard_size),
+            pixels: self.pixels,
+            jpeg: self.jpeg,
+            resize: self.resize,
+            quality: self.quality,
+            limits: self.limits,
+            entry_points: self.entry_points,
+            force: self.force,
+            ..Options::new("", &self.destination)
+        };
+        options.check()?;
+        if self.part.is_some_and(|(part, parts)| part >= parts || parts > 1_000_000) {
+            return Err(Error::Option { option: "part", expected: "(I, N) with I < N, and N at most 1,000,000" });
+        }
+        let mut columns = self.features.clone();
+        columns.sort_by(|a, b| a.0.cmp(&b.0));
+        if columns.iter().any(|(name, _)| name.is_empty() || record::is_written(name))
+            || columns.windows(2).any(|pair| pair[0].0 == pair[1].0)
+        {
+            let expected = "names that differ, none of them empty or of a feature that is written in any case";
+            return Err(Error::Option { option: "features", expected });
+        }
+        let mut classes: Vec<_> = self.classes.iter().collect();
+        classes.sort();
+        if classes.windows(2).any(|pair| pair[0] == pair[1]) || classes.first().is_some_and(|name| name.is_empty()) {
+            return Err(Error::Option { option: "classes", expected: "names that differ, none of them empty" });
+        }
+        let labelled = self.labels || !self.classes.is_empty();
+        let described = Described { classes: self.classes.clone(), images: self.images, labelled, columns };
+        Ok((options, described))
+    }
+}
+
+/// Writes a split, or a part of one. Any number of threads may write: records are made side by side, and stored in the
+/// order in which they are ready.
+///
+/// A writer that is dropped, or killed, before [`Writer::finish`] leaves its finished shards. Opened again with the same
+/// options, it keeps them, and [`Writer::write`] does nothing for the keys in them; so the same program, run again, ends
+/// with the same bytes.
+pub struct Writer {
+    options: Options,
+    described: Described,
+    plan: PlanFile,
+    part: Part,
+    /// Whether finishing this part commits the split.
+    commits: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    closed: bool,
+    /// Nothing is left to write: the part or the whole split was finished before.
+    complete: bool,
+    open: Option<ShardWriter>,
+    /// Bytes of the open shard.
+    bytes: u64,
+    /// Lines of the finished shards.
+    shards: Vec<Shard>,
+    /// How many of them an earlier writer finished.
+    resumed: usize,
+    /// Keys in shards of an earlier writer.
+    before: Keys,
+    /// Keys that this writer wrote.
+    written: Keys,
+}
+
+impl Writer {
+    /// Opens a writer: a new one, or one that continues what an earlier one with the same options left.
+    ///
+    /// # Errors
+    /// [`Error::Option`], [`Error::Name`], [`Error::Incompatible`], [`Error::SplitExists`], [`Error::PackedOtherwise`],
+    /// [`Error::ChangedSince`], [`Error::OtherWriter`], [`Error::Locked`], [`Error::Manifest`], [`Error::Io`].
+    pub fn open(options: &WriterOptions) -> Result<Self, Error> {
+        let (commits, part) = (options.part.is_none(), options.part.unwrap_or((0, 1)));
+        let (options, described) = options.check()?;
+        let split = SplitFiles::new(&options.destination, &options.split);
+        let plan = PlanFile::of_writer(&options, &described, part);
+        if !options.force
+            && let Some(there) = split.complete(&plan)?
+        {
+            let mut before = Keys::default();
+            for shard in &there.shards {
+                let index = split.folder().join(names::INDEX_FOLDER).join(names::index_file(&shard.file));
+                before.read(&index)?;
+            }
+            let part = Part::new(split, part);
+            let state = State { resumed: there.shards.len(), shards: there.shards, ..State::new(before, true) };
+            return Ok(Writer { options, described, plan, part, commits, state: Mutex::new(state) });
+        }
+        catalogue::joined(split.folder(), &catalogue::of_described(&described), split.split(), options.force)?;
+        files::create_folder(split.folder())?;
+        let mut part = Part::new(split, part);
+        let Opened { shards, finished } = part.open(&plan, options.force, commits)?;
+        let mut before = Keys::default();
+        for number in 0..shards.len() {
+            before.read(&part.files().index(number))?;
+        }
+        let state = State { resumed: shards.len(), shards, ..State::new(before, finished) };
+        Ok(Writer { options, described, plan, part, commits, state: Mutex::new(state) })
+    }
+
+    /// Writes a sample. Returns `false`, and does nothing, if an earlier writer stored its key in a finished shard.
+    ///
+    /// # Errors
+    /// [`Error::Sample`], after which the writer can take the next sample; [`Error::WriterClosed`]; [`Error::Io`], which
+    /// closes the writer.
+    pub fn write(&self, sample: &Sample<'_>) -> Result<bool, Error> {
+        let key = sample.key;
+        let problem = |problem: SampleProblem| Error::Sample { key: key.to_owned(), problem };
+        if !self.state().wants(key)? {
+            return Ok(false);
+        }
+        let packed = sample::resolve(sample, &self.described).map_err(problem)?;
+        let image = sample::image(sample, &self.described).map_err(problem)?;
+        let mut records = RecordWriter::new(&self.described, &self.options);
+        let record = records.sample(&packed, image, vec![]).map_err(|reason| problem(reason.into()))?;
+        let mut state = self.state();
+        // Another thread may have written the key meanwhile.
+        if !state.wants(key)? {
+            return Ok(false);
+        }
+        state.closed = true;
+        let bytes = record.frame.len() as u64;
+        let mut open = match state.open.take() {
+            Some(open) => open,
+            None => ShardWriter::new(&self.options, &self.described, self.part.files(), state.shards.len())?,
+        };
+        open.push(record)?;
+        state.written.insert(key.as_bytes());
+        state.open = Some(open);
+        state.bytes += bytes;
+        let Shards::Size(shard_size) = self.options.shards else { unreachable!("a writer's shards have a size") };
+        if state.bytes >= shard_size {
+            self.close_shard(&mut state, &())?;
+        }
+        // Every error above leaves the writer closed.
+        state.closed = false;
+        Ok(true)
+    }
+
+    /// Makes the last shard durable, and finishes the part. Commits the split if it has no other parts.
+    ///
+    /// # Errors
+    /// [`Error::WriterClosed`], [`Error::Io`], and those of [`commit`].
+    pub fn finish(&self, progress: &dyn Progress) -> Result<Option<Committed>, Error> {
+        let mut state = self.state();
+        if std::mem::replace(&mut state.closed, true) {
+            return Err(Error::WriterClosed);
+        }
+        if !state.complete {
+            self.close_shard(&mut state, progress)?;
+            self.part.finish(self.plan.clone(), &state.shards)?;
+        }
+        let resumed = state.resumed as u64;
+        drop(state);
+        if !self.commits {
+            return Ok(None);
+        }
+        let (destination, split) = (&self.options.destination, &self.options.split);
+        let committed = commit(destination, split, self.options.force, progress)?;
+        let resumed_shards = if committed.already_complete { 0 } else { resumed };
+        Ok(Some(Committed { resumed_shards, ..committed }))
+    }
+
+    /// Closes the writer without finishing it: the open shard is dropped, finished ones stay for the next writer.
+    pub fn abandon(&self) {
+        let mut state = self.state();
+        state.closed = true;
+        state.open = None;
+    }
+
+    /// Samples written so far, those that an earlier writer stored included.
+    pub fn records(&self) -> u64 {
+        let state = self.state();
+        (state.before.len() + state.written.len()) as u64
+    }
+
+    fn close_shard(&self, state: &mut State, progress: &dyn Progress) -> Result<(), Error> {
+        let Some(open) = state.open.take() else { return Ok(()) };
+        let mut written = Written::default();
+        open.finish().commit(self.part.files(), progress, &mut written)?;
+        state.shards.extend(written.shards.into_iter().map(|(_, shard)| shard));
+        state.bytes = 0;
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl State {
+    fn new(before: Keys, complete: bool) -> Self {
+        let (shards, written) = (vec![], Keys::default());
+        State { closed: false, complete, open: None, bytes: 0, shards, resumed: 0, before, written }
+    }
+
+    /// Whether a key is still to be written.
+    ///
+    /// # Errors
+    /// [`Error::WriterClosed`], [`Error::Sample`].
+    fn wants(&self, key: &str) -> Result<bool, Error> {
+        let problem = |problem| Err(Error::Sample { key: key.to_owned(), problem });
+        match () {
+            () if self.closed => Err(Error::WriterClosed),
+            () if self.before.contains(key.as_bytes()) => Ok(false),
+            () if self.complete => problem(SampleProblem::Complete),
+            () if self.written.contains(key.as_bytes()) => problem(SampleProblem::DuplicateKey),
+            () => Ok(true),
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! The parts of a split into the dataset: shards and indexes get their names there, in the order of parts, then the
+//! manifest names the split. Every step can be repeated, so that a killed commit is continued by the next one.
+
+use super::keys;
+use super::part::{self, PLAN};
+use crate::Error;
+use crate::catalogue;
+use crate::commit::{self as files, Lock};
+use crate::pack::{Progress, Step, after};
+use crate::plan_file::PlanFile;
+use crate::source::Described;
+use crate::split_files::SplitFiles;
+use shardtool_format::manifest::{Kind, Manifest, Shard, Split};
+use shardtool_format::names;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What a commit put into the manifest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Committed {
+    /// The split, as the manifest names it.
+    pub split: Split,
+    /// Number of named classes.
+    pub classes: u64,
+    /// Shards that earlier writers had finished.
+    pub resumed_shards: u64,
+    /// The split was complete before: nothing was written.
+    pub already_complete: bool,
+}
+
+/// One finished part.
+struct Finished {
+    files: SplitFiles,
+    plan: PlanFile,
+    shards: Vec<Shard>,
+}
+
+/// Commits a split whose parts are finished: their records in the order of parts. With `force`, replaces a split of that
+/// name. If the split is complete already and there are no parts, returns it.
+///
+/// # Errors
+/// [`Error::NothingToCommit`], [`Error::PartsMissing`], [`Error::OtherPart`], [`Error::PartsKey`], [`Error::SplitExists`],
+/// [`Error::Incompatible`], [`Error::InTheWay`], [`Error::Locked`], [`Error::Manifest`], [`Error::Stopped`],
+/// [`Error::Io`].
+pub fn commit(destination: &Path, split: &str, force: bool, progress: &dyn Progress) -> Result<Committed, Error> {
+    names::check_split_name(split)?;
+    let target = SplitFiles::new(destination, split);
+    let nothing = || Error::NothingToCommit { destination: destination.to_owned(), split: split.to_owned() };
+    if !destination.is_dir() {
+        return Err(nothing());
+    }
+    let staging = part::staging(&target);
+    if !staging.is_dir() {
+        return complete(&target)?.ok_or_else(nothing);
+    }
+    let _lock = Lock::try_new(target.lock(), destination)?;
+    let parts = read(&target, &staging)?;
+    let described = described(&parts[0].plan);
+    let new = catalogue::of_described(&described);
+    let mut moves = vec![];
+    let mut entry = Split { name: split.to_owned(), shards: vec![] };
+    for part in &parts {
+        for (number, line) in part.shards.iter().enumerate() {
+            let at = entry.shards.len();
+            moves.push((part.files.shard(number), target.shard(at)));
+            moves.push((part.files.index(number), target.index(at)));
+            entry.shards.push(Shard { file: names::shard_file(split, at), ..line.clone() });
+        }
+    }
+    let journal = Journal { path: staging.join("commit.json") };
+    let stage = journal.read()?;
+    let there = catalogue::read(destination)?.and_then(|manifest| manifest.split(split).cloned());
+    let in_manifest = stage == Some(Stage::Moving) && there.as_ref() == Some(&entry);
+    if !in_manifest {
+        if stage.is_none() {
+            unique_keys(&parts, split)?;
+        }
+        match (&there, stage) {
+            (Some(_), _) if !force && stage != Some(Stage::Clearing) => {
+                return Err(Error::SplitExists { destination: destination.to_owned(), split: split.to_owned() });
+            }
+            (Some(_), _) | (None, Some(Stage::Clearing)) => clear(&target, &new, &journal, progress)?,
+            (None, None) => {
+                if target.plan().exists() {
+                    return Err(Error::InTheWay { path: target.plan() });
+                }
+                target.nothing_in_the_way()?;
+            }
+            (None, Some(Stage::Moving)) => {}
+        }
+        catalogue::joined(destination, &new, split, false)?;
+        files::create_folder(&destination.join(names::INDEX_FOLDER))?;
+        journal.write(Stage::Moving)?;
+        after(progress, Step::Plan)?;
+        for (from, to) in &moves {
+            put(from, to)?;
+            after(progress, Step::Shard)?;
+        }
+        target.sync()?;
+        catalogue::add_split(destination, &new, entry.clone())?;
+        after(progress, Step::Manifest)?;
+    }
+    files::publish(target.packed(), &parts[0].plan.carried_out(&entry).to_json())?;
+    files::sync_folder(destination)?;
+    after(progress, Step::Kept)?;
+    remove(&staging, destination)?;
+    let (classes, resumed_shards) = (described.classes.len() as u64, 0);
+    Ok(Committed { split: entry, classes, resumed_shards, already_complete: false })
+}
+
+/// A split that a commit completed before.
+fn complete(target: &SplitFiles) -> Result<Option<Committed>, Error> {
+    let Some(kept) = files::read(&target.packed())?.map(|bytes| PlanFile::parse(&bytes)) else { return Ok(None) };
+    let Some(manifest) = catalogue::read(target.folder())? else { return Ok(None) };
+    let split = manifest.split(target.split()).filter(|split| kept.gave(split));
+    let classes = manifest.classes.len() as u64;
+    Ok(split.cloned().map(|split| Committed { split, classes, resumed_shards: 0, already_complete: true }))
+}
+
+/// Reads the plans of all parts, which must be finished and agree.
+fn read(target: &SplitFiles, staging: &Path) -> Result<Vec<Finished>, Error> {
+    let (mut found, mut first): (BTreeMap<u32, Finished>, Option<(PathBuf, PlanFile, u32)>) = (BTreeMap::new(), None);
+    for folder in part::folders(staging)? {
+        let path = folder.join(PLAN);
+        let Some(plan) = files::read(&path)?.map(|bytes| PlanFile::parse(&bytes)) else { continue };
+        let (Some(part), Some(parts)) = (plan.member("part"), plan.member("parts")) else { continue };
+        let (first, other, _) = first.get_or_insert_with(|| (path.clone(), plan.clone(), parts));
+        if let Some(difference) = other.difference(&plan) {
+            return Err(Error::OtherPart { first: first.clone(), second: path, difference });
+        }
+        if let Some(shards) = plan.shard_lines() {
+            found.insert(part, Finished { files: SplitFiles::new(&folder, target.split()), plan, shards });
+        }
+    }
+    let (destination, split) = (target.folder().to_owned(), target.split().to_owned());
+    let Some((.., parts)) = first else { return Err(Error::NothingToCommit { destination, split }) };
+    let missing: Vec<_> = (0..parts).filter(|part| !found.contains_key(part)).collect();
+    match missing.is_empty() {
+        true => Ok(found.into_values().collect()),
+        false => Err(Error::PartsMissing { destination, split, parts, missing }),
+    }
+}
+
+/// What a writer's plan says of its samples.
+fn described(plan: &PlanFile) -> Described {
+    let features: BTreeMap<String, String> = plan.member("features").unwrap_or_default();
+    let kind = |text: &str| [Kind::Int64, Kind::Float, Kind::Bytes].into_iter().find(|kind| kind.name() == text);
+    Described {
+        classes: plan.member("class_names").unwrap_or_default(),
+        images: plan.member("with_images").unwrap_or(true),
+        labelled: plan.member("labels").unwrap_or(false),
+        columns: features.into_iter().filter_map(|(name, text)| Some((name, kind(&text)?))).collect(),
+    }
+}
+
+/// Refuses a key that two parts have.
+fn unique_keys(parts: &[Finished], split: &str) -> Result<(), Error> {
+    if parts.len() < 2 {
+        // A writer refuses a key that it has written.
+        return Ok(());
+    }
+    let mut all = keys::Keys::default();
+    for (at, part) in parts.iter().enumerate() {
+        for number in 0..part.shards.len() {
+            keys::each(&part.files.index(number), |key| {
+                if all.insert(key) {
+                    return Ok(());
+                }
+                let first = first_with(&parts[..at], key)?.unwrap_or(at);
+                let key = String::from_utf8_lossy(key).into_owned();
+                Err(Error::PartsKey { key, split: split.to_owned(), parts: (first as u32, at as u32) })
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// The first of the parts that has a key.
+fn first_with(parts: &[Finished], wanted: &[u8]) -> Result<Option<usize>, Error> {
+    for (at, part) in parts.iter().enumerate() {
+        for number in 0..part.shards.len() {
+            let mut found = false;
+            keys::each(&part.files.index(number), |key| {
+                found |= key == wanted;
+                Ok(())
+            })?;
+            if found {
+                return Ok(Some(at));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Removes the split that is replaced: from the manifest first, then its files. No part has been moved yet.
+fn clear(target: &SplitFiles, new: &Manifest, journal: &Journal, progress: &dyn Progress) -> Result<(), Error> {
+    catalogue::joined(target.folder(), new, target.split(), true)?;
+    journal.write(Stage::Clearing)?;
+    after(progress, Step::Clearing)?;
+    catalogue::remove_split(target.folder(), target.split())?;
+    after(progress, Step::Cleared)?;
+    for path in [target.rejected(), target.packed(), target.plan()] {
+        files::remove(&path)?;
+    }
+    target.ours()?.iter().try_for_each(|path| files::remove(path))?;
+    files::create_folder(&target.folder().join(names::INDEX_FOLDER))?;
+    target.sync()
+}
+
+/// Moves a file, unless an interrupted commit has moved it.
+fn put(from: &Path, to: &Path) -> Result<(), Error> {
+    match std::fs::rename(from, to) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound && to.exists() => Ok(()),
+        moved => moved.map_err(Error::io("create", to)),
+    }
+}
+
+/// Removes the parts' folder: under another name first, so that one that is half removed is no split's.
+fn remove(staging: &Path, destination: &Path) -> Result<(), Error> {
+    let name = staging.file_name().expect("a folder in the dataset's").to_string_lossy();
+    let gone = staging.with_file_name(name.replacen(".write-", ".written-", 1));
+    if gone.exists() {
+        std::fs::remove_dir_all(&gone).map_err(Error::io("remove", &gone))?;
+    }
+    std::fs::rename(staging, &gone).map_err(Error::io("remove", staging))?;
+    std::fs::remove_dir_all(&gone).map_err(Error::io("remove", &gone))?;
+    files::sync_folder(destination)
+}
+
+/// How far a commit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Files of the split that is replaced are being removed.
+    Clearing,
+    /// Parts are being moved.
+    Moving,
+}
+
+/// The file that records how far a commit is.
+struct Journal {
+    path: PathBuf,
+}
+
+impl Journal {
+    fn read(&self) -> Result<Option<Stage>, Error> {
+        Ok(files::read(&self.path)?.map(|bytes| match &bytes[..] {
+            b"{\"stage\": \"clearing\"}\n" => Stage::Clearing,
+            _ => Stage::Moving,
+        }))
+    }
+
+    fn write(&self, stage: Stage) -> Result<(), Error> {
+        let name = if stage == Stage::Clearing { "clearing" } else { "moving" };
+        files::publish(self.path.clone(), format!("{{\"stage\": \"{name}\"}}\n").as_bytes())?;
+        files::sync_folder(self.path.parent().expect("a file in a folder"))
+    }
+}

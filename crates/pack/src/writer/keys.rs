@@ -1,0 +1,64 @@
+//! Which keys have been written, in 16 bytes a key.
+
+use crate::Error;
+use shardtool_format::index::{self, Index};
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hasher};
+use std::path::Path;
+
+/// A set of keys, by 128 bits of SipHash: two of 10⁹ keys share them with a probability of 10⁻²¹.
+#[derive(Default)]
+pub(super) struct Keys(HashSet<u128>);
+
+impl Keys {
+    pub(super) fn contains(&self, key: &[u8]) -> bool {
+        self.0.contains(&hash(key))
+    }
+
+    /// Adds a key. Returns whether it is new.
+    pub(super) fn insert(&mut self, key: &[u8]) -> bool {
+        self.0.insert(hash(key))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Adds the keys of an index.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Index`].
+    pub(super) fn read(&mut self, path: &Path) -> Result<(), Error> {
+        each(path, |key| {
+            self.insert(key);
+            Ok(())
+        })
+    }
+}
+
+/// Visits the keys of an index, in order.
+///
+/// # Errors
+/// [`Error::Io`], [`Error::Index`], and those of the visitor.
+pub(super) fn each(path: &Path, mut visit: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+    let file = std::fs::read(path).map_err(Error::io("read", path))?;
+    let bad = |source| Error::Index { path: path.to_owned(), source };
+    let index = Index::parse(&file).map_err(bad)?;
+    let column =
+        index.position(index::KEY).ok_or(shardtool_format::Error::IndexColumn { column: index::KEY.to_owned() });
+    let column = column.map_err(bad)?;
+    index.check(&file, column).map_err(bad)?;
+    let Some(keys) = index.variable(&file, column) else { return Ok(()) };
+    (0..index.records()).try_for_each(|row| keys.get(row).map_or(Ok(()), &mut visit))
+}
+
+fn hash(key: &[u8]) -> u128 {
+    let half = |seed: u8| {
+        // `DefaultHasher::new` has fixed keys: a set is the same in every run.
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u8(seed);
+        hasher.write(key);
+        u128::from(hasher.finish())
+    };
+    half(0) << 64 | half(1)
+}

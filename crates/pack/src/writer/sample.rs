@@ -1,0 +1,110 @@
+//! What a program writes: an image, a label and values, by name.
+
+use crate::error::SampleProblem;
+use crate::pixels::PixelArray;
+use crate::record;
+use crate::source::archive::Packed;
+use crate::source::{Described, Values};
+use shardtool_format::manifest::Kind;
+
+/// A sample that a program writes.
+#[derive(Debug, Clone)]
+pub struct Sample<'a> {
+    /// Names the sample; unique in its split.
+    pub key: &'a str,
+    /// Its image, if the writer has images.
+    pub image: Option<Image<'a>>,
+    /// Its label, if the writer has labels.
+    pub label: Option<Label<'a>>,
+    /// Values of the writer's features. A feature that is not among them has no value.
+    pub values: Vec<(&'a str, Value)>,
+}
+
+/// An image.
+#[derive(Debug, Clone, Copy)]
+pub enum Image<'a> {
+    /// The bytes of an image file.
+    File(&'a [u8]),
+    /// Decoded pixels.
+    Pixels(PixelArray<'a>),
+}
+
+/// A class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Label<'a> {
+    /// Its id, from 0.
+    Id(i64),
+    /// Its name, one of the writer's classes.
+    Name(&'a str),
+}
+
+/// The values of one feature.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Integers.
+    Int64(Vec<i64>),
+    /// Floats.
+    Float(Vec<f32>),
+    /// Byte strings.
+    Bytes(Vec<Vec<u8>>),
+}
+
+impl Value {
+    fn into_values(self, kind: Kind) -> Option<Values> {
+        Some(match (self, kind) {
+            (Value::Int64(list), Kind::Int64) => Values::Int64s(list.into()),
+            (Value::Float(list), Kind::Float) => Values::Floats(list.into()),
+            // As in lists: integers are floats in a column of floats.
+            (Value::Int64(list), Kind::Float) => Values::Floats(list.into_iter().map(|value| value as f32).collect()),
+            (Value::Bytes(list), Kind::Bytes) => {
+                Values::BytesList(list.into_iter().map(Vec::into_boxed_slice).collect())
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// What is packed of a sample, but for its image.
+pub(super) fn resolve(sample: &Sample<'_>, described: &Described) -> Result<Packed, SampleProblem> {
+    let label = match (sample.label, described.labelled) {
+        (None, false) => None,
+        (None, true) => return Err(SampleProblem::Label { given: false }),
+        (Some(_), false) => return Err(SampleProblem::Label { given: true }),
+        (Some(label), true) => Some(class_id(label, &described.classes)?),
+    };
+    let mut values = vec![Values::Missing; described.columns.len()];
+    for (name, value) in &sample.values {
+        let feature = || (*name).to_owned();
+        let at = described.columns.iter().position(|(column, _)| column == name);
+        let at = at.ok_or_else(|| SampleProblem::UnknownFeature { feature: feature() })?;
+        if values[at] != Values::Missing {
+            return Err(SampleProblem::Twice { feature: feature() });
+        }
+        let expected = described.columns[at].1;
+        let value = value.clone().into_values(expected);
+        values[at] = value.ok_or_else(|| SampleProblem::Type { feature: feature(), expected })?;
+    }
+    Ok(Packed { key: sample.key.to_owned(), label, values })
+}
+
+fn class_id(label: Label<'_>, classes: &[String]) -> Result<i64, SampleProblem> {
+    let id = match label {
+        Label::Id(id) => usize::try_from(id).ok().filter(|id| classes.is_empty() || *id < classes.len()),
+        Label::Name(name) => classes.iter().position(|class| class == name),
+    };
+    let label = || match label {
+        Label::Id(id) => id.to_string(),
+        Label::Name(name) => name.to_owned(),
+    };
+    id.map(|id| id as i64).ok_or_else(|| SampleProblem::Class { label: label(), classes: classes.len() })
+}
+
+/// What becomes the image of a sample's record.
+pub(super) fn image<'a>(sample: &Sample<'a>, described: &Described) -> Result<record::Image<'a>, SampleProblem> {
+    match (sample.image, described.images) {
+        (None, false) => Ok(record::Image::None),
+        (Some(Image::File(file)), true) => Ok(record::Image::File(file)),
+        (Some(Image::Pixels(pixels)), true) => Ok(record::Image::Pixels(pixels)),
+        (given, _) => Err(SampleProblem::Image { given: given.is_some() }),
+    }
+}

@@ -1,0 +1,385 @@
+//! A writer gives the bytes of a pack, whatever interrupts it, in however many parts and threads.
+
+use crate::made::{check, class_folders, names, picture, records, snapshot};
+use shardtool_format::example::Example;
+use shardtool_format::manifest::Kind;
+use shardtool_pack::{
+    Committed, Error, Image, Label, Options, PixelArray, PixelStore, Progress, Sample, SampleProblem, Shards, Step,
+    Value, Writer, WriterOptions, commit_parts, pack,
+};
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::{ControlFlow, Range};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+const CLASSES: [&str; 3] = ["cat", "dog", "emu"];
+
+/// Photographs in class folders with a list that gives each a weight and tags, in the list's order.
+struct Photos {
+    _temp: tempfile::TempDir,
+    root: PathBuf,
+    samples: Vec<(String, Vec<u8>)>,
+}
+
+impl Photos {
+    fn new(each: u32) -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().to_owned();
+        class_folders(&root.join("photos"), each);
+        let mut samples = vec![];
+        let mut list = String::new();
+        for i in 0..each {
+            for class in CLASSES {
+                let key = format!("photos/{class}/{i:04}.jpg");
+                let row = serde_json::json!({
+                    "path": key, "label": class, "weight": i as f32 / 4.0, "tags": ["a", class], "boxes": [i, i + 1],
+                });
+                list += &format!("{row}\n");
+                samples.push((key.clone(), fs::read(root.join(&key)).unwrap()));
+            }
+        }
+        fs::write(root.join("list.jsonl"), list).unwrap();
+        Photos { _temp: temp, root, samples }
+    }
+
+    fn options(&self, name: &str) -> WriterOptions {
+        WriterOptions {
+            features: vec![
+                ("weight".to_owned(), Kind::Float),
+                ("tags".to_owned(), Kind::Bytes),
+                ("boxes".to_owned(), Kind::Int64),
+            ],
+            classes: CLASSES.map(str::to_owned).to_vec(),
+            ..WriterOptions::new(self.root.join(name), "train")
+        }
+    }
+
+    fn write(&self, writer: &Writer, i: usize) -> Result<bool, Error> {
+        let (key, image) = &self.samples[i];
+        let class = key.split('/').nth(1).unwrap();
+        let number = (i / 3) as i64;
+        writer.write(&Sample {
+            key,
+            image: Some(Image::File(image)),
+            label: Some(Label::Name(class)),
+            values: vec![
+                ("weight", Value::Float(vec![number as f32 / 4.0])),
+                ("tags", Value::Bytes(vec![b"a".to_vec(), class.into()])),
+                ("boxes", Value::Int64(vec![number, number + 1])),
+            ],
+        })
+    }
+
+    /// Writes samples; returns how many were not written before.
+    fn write_all(&self, writer: &Writer, samples: Range<usize>) -> usize {
+        samples.filter(|i| self.write(writer, *i).unwrap()).count()
+    }
+
+    fn written(&self, options: &WriterOptions) -> Committed {
+        let writer = Writer::open(options).unwrap();
+        self.write_all(&writer, 0..self.samples.len());
+        writer.finish(&()).unwrap().unwrap()
+    }
+}
+
+/// The data of all records of a split, in order.
+fn data(folder: &Path) -> Vec<Vec<u8>> {
+    let mut found = vec![];
+    for shard in &crate::made::manifest(folder).split("train").unwrap().shards {
+        let file = fs::read(folder.join(&shard.file)).unwrap();
+        found.extend(records(&file).into_iter().map(|(_, data)| data.to_vec()));
+    }
+    found
+}
+
+/// All files but the plan, which says how they came to be.
+fn shown(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = snapshot(folder);
+    all.remove(Path::new(".packed-train.json")).expect("a kept plan");
+    assert!(all.keys().all(|path| !path.to_str().unwrap().starts_with('.')), "{:?}", all.keys());
+    all
+}
+
+#[test]
+fn writes_the_files_of_a_pack() {
+    let photos = Photos::new(8);
+    let packed = photos.root.join("packed");
+    let entry_points = Some(shardtool_decode::entry_points as fn(&[u8]) -> Vec<u8>);
+    let list = photos.root.join("list.jsonl");
+    pack(&Options { seed: None, entry_points, shards: Shards::Count(1), ..Options::new(list, &packed) }, &()).unwrap();
+    let one = WriterOptions { entry_points, ..photos.options("one") };
+    let committed = photos.written(&one);
+    assert_eq!((committed.split.records(), committed.classes, committed.already_complete), (24, 3, false));
+    // Shards, indexes and manifest, byte for byte.
+    assert!(shown(&one.destination) == shown(&packed));
+    // In small shards, the records.
+    let many = WriterOptions { shard_size: 4000, ..photos.options("many") };
+    assert!(photos.written(&many).split.shards.len() > 3);
+    assert!(data(&many.destination) == data(&packed));
+    assert_eq!(check(&many.destination, "train").len(), 24);
+}
+
+#[test]
+fn continues_by_key_after_any_interruption() {
+    let photos = Photos::new(6);
+    let options = WriterOptions { shard_size: 3000, ..photos.options("whole") };
+    photos.written(&options);
+    let expected = snapshot(&options.destination);
+    let mut kept = 0;
+    for stop in 0..photos.samples.len() {
+        let options = WriterOptions { destination: photos.root.join(format!("stopped-{stop}")), ..options.clone() };
+        let writer = Writer::open(&options).unwrap();
+        (0..stop).for_each(|i| assert!(photos.write(&writer, i).unwrap()));
+        // As a killed process does: nothing is finished, and an unfinished shard is left under its temporary name.
+        drop(writer);
+        assert!(!options.destination.join("dataset.json").exists());
+        let writer = Writer::open(&options).unwrap();
+        let written = photos.write_all(&writer, 0..photos.samples.len());
+        kept += photos.samples.len() - written;
+        let committed = writer.finish(&()).unwrap().unwrap();
+        assert_eq!(committed.resumed_shards > 0, written < photos.samples.len(), "{stop}");
+        assert!(snapshot(&options.destination) == expected, "stopped at {stop}");
+    }
+    assert!(kept > 50, "finished shards are kept: {kept}");
+}
+
+#[test]
+fn a_complete_split_takes_its_keys_and_no_others() {
+    let photos = Photos::new(3);
+    let options = photos.options("set");
+    let first = photos.written(&options);
+    let before = snapshot(&options.destination);
+    assert_eq!(photos.written(&options), Committed { already_complete: true, ..first });
+    let writer = Writer::open(&options).unwrap();
+    let other = Sample { key: "other", image: None, label: None, values: vec![] };
+    let error = writer.write(&other).unwrap_err();
+    assert!(matches!(error, Error::Sample { problem: SampleProblem::Complete, .. }), "{error}");
+    let refused = |options: WriterOptions, expected: &str| {
+        let error = Writer::open(&options).err().expect("other options").to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    refused(WriterOptions { quality: 70, ..options.clone() }, "another quality: 90 there, 70 now");
+    refused(WriterOptions { classes: vec![], labels: true, ..options.clone() }, "another classes: 3 there, 0 now");
+    let error = pack(&Options::new(photos.root.join("list.jsonl"), &options.destination), &()).unwrap_err();
+    assert!(error.to_string().contains("another format: \"shardtool-writer\" there"), "{error}");
+    assert!(snapshot(&options.destination) == before);
+    // Replaced by force.
+    let forced = WriterOptions { force: true, shard_size: 2000, quality: 70, ..options.clone() };
+    assert!(photos.written(&forced).split.shards.len() > 1);
+    assert_eq!(check(&options.destination, "train").len(), 9);
+}
+
+#[test]
+fn parts_are_joined_in_order() {
+    let photos = Photos::new(8);
+    let whole = photos.options("whole");
+    photos.written(&whole);
+    let options = |part| WriterOptions { part: Some((part, 3)), shard_size: 3000, ..photos.options("parts") };
+    let destination = options(0).destination;
+    let missing = |expected: &[u32]| match commit_parts(&destination, "train", false, &()).unwrap_err() {
+        Error::PartsMissing { missing, parts: 3, .. } => assert_eq!(missing, expected),
+        other => panic!("{other}"),
+    };
+    assert!(matches!(commit_parts(&destination, "train", false, &()), Err(Error::NothingToCommit { .. })));
+    for part in [2, 0, 1] {
+        let writer = Writer::open(&options(part)).unwrap();
+        assert!(matches!(Writer::open(&options(part)), Err(Error::Locked { .. })));
+        let third = part as usize * 8..part as usize * 8 + 8;
+        third.for_each(|i| assert!(photos.write(&writer, i).unwrap()));
+        if part == 0 {
+            missing(&[0, 1]);
+        }
+        assert_eq!(writer.finish(&()).unwrap(), None);
+        assert!(matches!(writer.finish(&()), Err(Error::WriterClosed)));
+    }
+    let committed = commit_parts(&destination, "train", false, &()).unwrap();
+    assert!(committed.split.shards.len() > 3);
+    assert!(data(&destination) == data(&whole.destination));
+    assert_eq!(check(&destination, "train").len(), 24);
+    let again = commit_parts(&destination, "train", false, &()).unwrap();
+    assert_eq!(again, Committed { already_complete: true, ..committed });
+}
+
+#[test]
+fn parts_of_other_options_or_with_common_keys_are_refused() {
+    let photos = Photos::new(3);
+    let options = |part, n| WriterOptions { part: Some((part, n)), ..photos.options("parts") };
+    let write = |options: &WriterOptions, range: Range<usize>| {
+        let writer = Writer::open(options).unwrap();
+        photos.write_all(&writer, range);
+        writer.finish(&()).unwrap();
+    };
+    let destination = options(0, 2).destination;
+    let commit = || commit_parts(&destination, "train", false, &()).unwrap_err();
+    write(&options(0, 2), 0..5);
+    write(&options(1, 2), 4..9);
+    let error = commit();
+    assert!(matches!(&error, Error::PartsKey { key, parts: (0, 1), .. } if *key == photos.samples[4].0), "{error}");
+    let staged = destination.join(".write-train/part-00001-of-00002");
+    fs::remove_dir_all(&staged).unwrap();
+    write(&WriterOptions { quality: 80, ..options(1, 2) }, 5..9);
+    assert!(commit().to_string().contains("another quality: 90 there, 80 now"));
+    write(&WriterOptions { force: true, ..options(1, 2) }, 5..9);
+    write(&options(2, 3), 0..0);
+    assert!(commit().to_string().contains("another parts: 2 there, 3 now"));
+    fs::remove_dir_all(destination.join(".write-train/part-00002-of-00003")).unwrap();
+    assert_eq!(commit_parts(&destination, "train", false, &()).unwrap().split.records(), 9);
+}
+
+#[test]
+fn a_commit_that_stops_anywhere_is_continued() {
+    struct Stop(AtomicUsize);
+    impl Progress for Stop {
+        fn after(&self, _: Step) -> ControlFlow<()> {
+            if self.0.fetch_sub(1, SeqCst) == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    }
+    let photos = Photos::new(3);
+    let parts = |name: &str, force| {
+        for part in 0..2 {
+            let options = WriterOptions { part: Some((part, 2)), shard_size: 2500, force, ..photos.options(name) };
+            let writer = Writer::open(&options).unwrap();
+            let samples = part as usize * 5..(part as usize * 5 + 5).min(9);
+            photos.write_all(&writer, samples);
+            writer.finish(&()).unwrap();
+        }
+    };
+    parts("whole", false);
+    commit_parts(&photos.root.join("whole"), "train", false, &()).unwrap();
+    let expected = snapshot(&photos.root.join("whole"));
+    for force in [false, true] {
+        let mut stops = 0;
+        for at in 0.. {
+            let name = format!("set-{force}-{at}");
+            let destination = photos.root.join(&name);
+            if force {
+                let old = WriterOptions { shard_size: 900, ..photos.options(&name) };
+                photos.written(&old);
+            }
+            parts(&name, force);
+            match commit_parts(&destination, "train", force, &Stop(AtomicUsize::new(at))) {
+                Ok(_) => break,
+                Err(error) => assert!(matches!(error, Error::Stopped), "{error}"),
+            }
+            stops += 1;
+            commit_parts(&destination, "train", force, &()).unwrap();
+            assert!(snapshot(&destination) == expected, "{force} {at}: {:?}", names(&destination));
+        }
+        assert!(stops >= 7, "{stops}");
+    }
+}
+
+#[test]
+fn threads_write_every_sample_once() {
+    let photos = Photos::new(16);
+    let options = WriterOptions { shard_size: 4000, ..photos.options("set") };
+    let writer = Writer::open(&options).unwrap();
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let i = next.fetch_add(1, SeqCst);
+                    if i >= photos.samples.len() {
+                        return;
+                    }
+                    assert!(photos.write(&writer, i).unwrap());
+                }
+            });
+        }
+    });
+    writer.finish(&()).unwrap();
+    let found = check(&options.destination, "train");
+    assert_eq!(found.len(), 48);
+    photos.samples.iter().for_each(|(key, image)| assert!(found[key].0 == *image, "{key}"));
+}
+
+#[test]
+fn refuses_a_bad_sample_and_takes_the_next() {
+    let photos = Photos::new(2);
+    let writer = Writer::open(&photos.options("set")).unwrap();
+    let good = &photos.samples[0].1;
+    let sample = Sample { key: "k", image: Some(Image::File(good)), label: Some(Label::Id(1)), values: vec![] };
+    let refused = |sample: Sample<'_>, expected: &str| {
+        let error = writer.write(&sample).unwrap_err().to_string();
+        assert!(error.starts_with("sample `k`: ") && error.contains(expected), "{error}");
+    };
+    refused(Sample { image: None, ..sample.clone() }, "it has no image");
+    refused(Sample { image: Some(Image::File(b"text")), ..sample.clone() }, "not an image");
+    refused(Sample { image: Some(Image::File(&good[..200])), ..sample.clone() }, "");
+    refused(Sample { label: None, ..sample.clone() }, "no label");
+    refused(Sample { label: Some(Label::Id(3)), ..sample.clone() }, "`3` is not among the 3 classes");
+    refused(Sample { label: Some(Label::Name("yak")), ..sample.clone() }, "`yak` is not among the 3 classes");
+    let with = |name, value| Sample { values: vec![(name, value)], ..sample.clone() };
+    refused(with("wieght", Value::Float(vec![1.0])), "`wieght` is not among the writer's features");
+    refused(with("weight", Value::Bytes(vec![])), "`weight` is not float");
+    assert!(writer.write(&with("weight", Value::Int64(vec![2]))).unwrap());
+    refused(sample.clone(), "written before");
+    assert_eq!(writer.finish(&()).unwrap().unwrap().split.records(), 1);
+    let destination = photos.root.join("set");
+    let stored = data(&destination);
+    assert_eq!(Example::parse(&stored[0]).unwrap().get("weight").unwrap().count(), 1);
+}
+
+#[test]
+fn arrays_are_stored_without_loss() {
+    let temp = tempfile::tempdir().unwrap();
+    let pixels = picture(5, 31, 17).into_raw();
+    let stored = |name: &str, store: PixelStore, jpeg: bool, array: &[u8], channels: u8| {
+        let options = WriterOptions { pixels: store, ..WriterOptions::new(temp.path().join(name), "train") };
+        let writer = Writer::open(&options).unwrap();
+        let image = PixelArray::new(array, 31, 17, channels, jpeg).map(Image::Pixels);
+        writer.write(&Sample { key: "a", image, label: None, values: vec![] }).unwrap();
+        writer.finish(&()).unwrap();
+        let record = data(&options.destination).remove(0);
+        let example = Example::parse(&record).unwrap();
+        let number = |name| example.int64(name).unwrap();
+        assert_eq!((number("image/width"), number("image/height")), (31, 17));
+        let format = String::from_utf8(example.bytes("image/format").unwrap().to_vec()).unwrap();
+        (format, number("image/channels"), example.bytes("image/encoded").unwrap().to_vec())
+    };
+    let (format, channels, png) = stored("png", PixelStore::Encoded, false, &pixels, 3);
+    assert_eq!((&*format, channels), ("png", 3));
+    assert!(image::load_from_memory(&png).unwrap().into_rgb8().into_raw() == pixels);
+    let (format, channels, raw) = stored("raw", PixelStore::Raw, false, &pixels, 3);
+    assert!((&*format, channels) == ("raw", 3) && raw == pixels);
+    let (format, ..) = stored("zstd", PixelStore::RawZstd { level: 3 }, false, &pixels, 3);
+    assert_eq!(format, "raw-zstd");
+    let (format, ..) = stored("jpeg", PixelStore::Encoded, true, &pixels, 3);
+    assert_eq!(format, "jpeg");
+    let grey = &pixels[..31 * 17];
+    let (format, channels, png) = stored("grey", PixelStore::Encoded, false, grey, 1);
+    assert!(
+        (&*format, channels) == ("png", 1) && image::load_from_memory(&png).unwrap().into_luma8().into_raw() == grey
+    );
+    let (.., raw) = stored("grey raw", PixelStore::Raw, false, grey, 1);
+    assert!(raw.chunks(3).zip(grey).all(|(rgb, value)| rgb == [*value; 3]));
+    assert!(
+        PixelArray::new(&pixels, 31, 16, 3, false).is_none() && PixelArray::new(&pixels, 31, 17, 5, false).is_none()
+    );
+}
+
+#[test]
+fn samples_need_no_image() {
+    let temp = tempfile::tempdir().unwrap();
+    let options = WriterOptions {
+        images: false,
+        features: vec![("text".to_owned(), Kind::Bytes), ("score".to_owned(), Kind::Float)],
+        ..WriterOptions::new(temp.path().join("set"), "train")
+    };
+    let writer = Writer::open(&options).unwrap();
+    for i in 0..5 {
+        let values = vec![
+            ("text", Value::Bytes(vec![format!("line {i}").into_bytes()])),
+            ("score", Value::Float(vec![i as f32])),
+        ];
+        writer.write(&Sample { key: &i.to_string(), image: None, label: None, values }).unwrap();
+    }
+    writer.finish(&()).unwrap();
+    let manifest = crate::made::manifest(&options.destination);
+    assert_eq!(manifest.image, None);
+    let features: Vec<_> = manifest.features.iter().map(|f| f.name.as_str()).collect();
+    assert_eq!(features, ["image/key", "score", "text"]);
+    assert_eq!(check(&options.destination, "train").len(), 5);
+}

@@ -17,6 +17,7 @@
 //! | `batch` | a batch to a dict of arrays |
 //! | `process` | what a forked child must leave alone; Ctrl-C |
 //! | `pack`, `verify` | the two long calls, with progress |
+//! | `writer` | samples of a program to a split |
 //! | `command` | the command line inside the wheel |
 #![deny(unsafe_code)]
 
@@ -36,6 +37,7 @@ mod process;
 mod record;
 mod spelling;
 mod verify;
+mod writer;
 
 use pyo3::prelude::*;
 
@@ -60,6 +62,8 @@ mod _shardtool {
     use crate::pack::pack;
     #[pymodule_export]
     use crate::verify::verify;
+    #[pymodule_export]
+    use crate::writer::{Writer, commit};
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -21,6 +21,7 @@ from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset
 from .packing import Packed, pack
 from .transforms import CenterCrop, Function, HorizontalFlip, RandomResizedCrop, Resize, ResizeTo
 from .verification import Damage, Report, verify
+from .writer import Writer, commit
 
 __all__ = [
     "Balanced",
@@ -48,6 +49,8 @@ __all__ = [
     "Stats",
     "Subset",
     "Weighted",
+    "Writer",
+    "commit",
     "image_label",
     "pack",
     "verify",

@@ -1,6 +1,6 @@
 """What `shardtool` is made of; private but for the classes that `shardtool` exports."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn, final, overload
@@ -16,6 +16,8 @@ __all__ = [
     "Memory",
     "Shard",
     "Split",
+    "Writer",
+    "commit",
     "launch",
     "pack",
     "run",
@@ -238,6 +240,28 @@ class Loader:
         """Ends the workers; batches that were delivered stay valid."""
 
 def launch(rank: int | None, world_size: int | None) -> tuple[int, int, int | None, str, list[str]]: ...
+@final
+class Writer:
+    """A writer; `shardtool.Writer` is what users see."""
+
+    def __new__(cls, options: dict[str, Any]) -> Writer: ...
+    def write(
+        self,
+        /,
+        key: str,
+        image: bytes | tuple[bytes, int, int, int] | None,
+        label: int | str | None,
+        values: Sequence[tuple[str, str, bytes | list[bytes]]],
+    ) -> bool:
+        """Writes a sample, and tells whether its key was new. Values: name, type, and bytes of numbers or a list of bytes."""
+
+    def finish(self, /) -> dict[str, Any] | None:
+        """Finishes the part. Commits the split, and gives a summary as a dict, if there are no other parts."""
+
+    def abandon(self, /) -> None:
+        """Closes the writer; the next one continues after its finished shards."""
+
+def commit(destination: str | PathLike[str], split: str, force: bool) -> dict[str, Any]: ...
 def pack(options: dict[str, Any]) -> dict[str, Any]: ...
 def verify(path: str | PathLike[str], decode: bool, progress: bool) -> dict[str, Any]: ...
 def run(arguments: list[str]) -> int: ...

@@ -1,0 +1,163 @@
+"""Values that a program has, as features and images of a record."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from .errors import OptionError
+
+__all__ = ["Kind", "convert_features", "infer_features", "to_image"]
+
+Kind: TypeAlias = Literal["int64", "float", "bytes"]
+#: A feature's name, type, and values: numbers as bytes, or a list of byte strings.
+Converted: TypeAlias = "tuple[str, Kind, bytes | list[bytes]]"
+
+
+def infer_features(sample: Mapping[str, Any], skip: tuple[str, ...]) -> dict[str, Kind]:
+    """Returns the features of a sample with their types, members in `skip` left out."""
+    features: dict[str, Kind] = {}
+    for name, value in sample.items():
+        if name not in skip:
+            for part, kind, _ in _flat(name, value, None):
+                features[part] = kind
+    return features
+
+
+def convert_features(sample: Mapping[str, Any], skip: tuple[str, ...], features: Mapping[str, Kind]) -> list[Converted]:
+    """Converts a sample's values to the types of `features`."""
+    converted = []
+    for name, value in sample.items():
+        if name in skip or value is None:
+            continue
+        if name not in features:
+            raise OptionError(
+                f"feature `{name}` is not among the writer's features {sorted(features)}; "
+                "name it with its type in `features` when the writer is made"
+            )
+        try:
+            parts = _flat(name, value, features)
+        except Exception as error:
+            error.add_note(f"while converting the feature {name!r}")
+            raise
+        for part, kind, values in parts:
+            if part not in features:
+                raise OptionError(
+                    f"feature `{name}` has a list of lists or an array of several dimensions; "
+                    f'add "{part}": "int64" to `features`, beside "{name}"'
+                )
+            converted.append((part, kind, values))
+    return converted
+
+
+def _flat(name: str, value: Any, features: Mapping[str, Kind] | None) -> list[Converted]:
+    """A value as one feature, or as two if it is nested: its values, and their shape or lengths."""
+    kind = None if features is None else features[name]
+    if isinstance(value, (str, bytes, bytearray, memoryview)):
+        return [(name, *_leaves([value], kind, name))]
+    if hasattr(value, "__array__") and not isinstance(value, np.ndarray):
+        value = np.asarray(value)
+    if isinstance(value, np.ndarray):
+        leaves = _leaves(value.ravel(), kind, name)
+        nested = value.ndim > 1 or (features is not None and f"{name}/shape" in features)
+        return [(name, *leaves), *([_numbers(f"{name}/shape", value.shape)] if nested else [])]
+    if not isinstance(value, (list, tuple)):
+        return [(name, *_leaves([value], kind, name))]
+    ragged = features is not None and f"{name}/lengths" in features
+    shape = _shape(value)
+    if ragged or (shape is None and features is None):
+        if not all(isinstance(row, (list, tuple, np.ndarray)) for row in value):
+            raise OptionError(f"feature `{name}` mixes lists and values")
+        leaves = _leaves([leaf for row in value for leaf in row], kind, name)
+        return [(name, *leaves), _numbers(f"{name}/lengths", [len(row) for row in value])]
+    if shape is None:
+        raise OptionError(
+            f'feature `{name}` has lists of different lengths; declare "{name}/lengths": "int64" in `features`'
+        )
+    leaves = _leaves(_ravel(value, len(shape)), kind, name)
+    nested = len(shape) > 1 or (features is not None and f"{name}/shape" in features)
+    return [(name, *leaves), *([_numbers(f"{name}/shape", shape)] if nested else [])]
+
+
+def _shape(value: Any) -> tuple[int, ...] | None:
+    """The shape of nested lists; `None` if they are ragged."""
+    if not isinstance(value, (list, tuple, np.ndarray)):
+        return ()
+    shapes = {_shape(item) for item in value}
+    if len(shapes) > 1 or None in shapes:
+        return None
+    return (len(value), *(shapes.pop() or ())) if shapes else (0,)
+
+
+def _ravel(value: Any, depth: int) -> list[Any]:
+    return list(value) if depth <= 1 else [leaf for item in value for leaf in _ravel(item, depth - 1)]
+
+
+def _numbers(name: str, values: Any) -> Converted:
+    return name, "int64", np.asarray(list(values), np.int64).tobytes()
+
+
+def _leaves(values: Any, kind: Kind | None, name: str) -> tuple[Kind, bytes | list[bytes]]:
+    """Values of one type: the declared one, or their own."""
+    texts = [isinstance(value, (str, bytes, bytearray, memoryview)) for value in values]
+    if kind == "bytes" or (kind is None and texts and all(texts)):
+        if not all(texts):
+            raise OptionError(f"feature `{name}` is of type bytes: expected text or bytes, found {values!r:.80}")
+        return "bytes", [value.encode() if isinstance(value, str) else bytes(value) for value in values]
+    if any(texts):
+        raise OptionError(f"feature `{name}`: expected {'numbers' if kind is None else kind}, found {values!r:.80}")
+    array = np.asarray(values)
+    if array.size == 0:
+        return kind or "float", b""
+    whole = array.dtype.kind in "bui"
+    if array.dtype.kind not in "buif":
+        raise OptionError(f"feature `{name}`: expected numbers, text or bytes, found {values!r:.80}")
+    if kind == "int64" and not whole:
+        raise OptionError(f"feature `{name}` is of type int64: expected integers, found {values!r:.80}")
+    if array.dtype.kind == "u" and array.dtype.itemsize == 8 and (array > np.iinfo(np.int64).max).any():
+        raise OptionError(f"feature `{name}`: {array.max()} does not fit into int64")
+    if kind == "int64" or (kind is None and whole):
+        return "int64", array.astype(np.int64).tobytes()
+    return "float", array.astype(np.float32).tobytes()
+
+
+def to_image(image: Any) -> bytes | tuple[bytes, int, int, int] | None:
+    """An image as the bytes of its file, or as pixels, height, width and channels."""
+    if image is None or isinstance(image, bytes):
+        return image
+    if isinstance(image, (bytearray, memoryview)):
+        return bytes(image)
+    if isinstance(image, (str, os.PathLike)):
+        with open(image, "rb") as file:
+            return file.read()
+    if hasattr(image, "getbands") and hasattr(image, "convert"):
+        image = _of_pil(image)
+    if not hasattr(image, "__array__"):
+        raise OptionError(
+            f"`image`: expected bytes of an image file, a path, a uint8 array or a PIL image, found {type(image).__name__}"
+        )
+    array = np.asarray(image)
+    if array.dtype != np.uint8 or array.ndim not in (2, 3):
+        raise OptionError(
+            f"`image`: expected uint8 [height, width] or [height, width, channels], "
+            f"found {array.dtype} {list(array.shape)}"
+        )
+    height, width = array.shape[:2]
+    channels = array.shape[2] if array.ndim == 3 else 1
+    if channels not in (1, 2, 3, 4):
+        raise OptionError(f"`image`: expected 1 to 4 channels in the last dimension, found {list(array.shape)}")
+    return np.ascontiguousarray(array).tobytes(), height, width, channels
+
+
+def _of_pil(image: Any) -> Any:
+    """A PIL image in a mode whose array is uint8."""
+    if image.mode in ("L", "LA", "RGB", "RGBA"):
+        return image
+    if image.mode in ("I", "F") or image.mode.startswith("I;"):
+        raise OptionError(
+            f"`image`: a PIL image of mode {image.mode} has more than 8 bits a channel; convert it, for example to `L`"
+        )
+    return image.convert("RGBA" if "transparency" in image.info else "RGB")

@@ -1,0 +1,233 @@
+"""Writing a split from a program, sample by sample."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Literal
+
+from . import _shardtool
+from .packing import Packed
+from .values import Kind, convert_features, infer_features, to_image
+
+__all__ = ["Writer", "commit"]
+
+#: Members of a sample that are not features.
+_OWN = ("key", "image", "label")
+
+
+class Writer:
+    """Writes one split of a dataset, sample by sample, from arrays, bytes, images or anything else a program has.
+
+    Records, shards and indexes are those of `pack`: the same samples give the same bytes. Use it as a context manager: at
+    the end of the block the split is complete and the dataset's manifest names it. If the block raises, or the process is
+    killed, finished shards stay, and the same program, run again, continues: `write` does nothing for a key that is stored
+    already. If the split is complete, every key is.
+
+    Any number of threads may write; samples are stored in the order in which they arrive. Several processes each open
+    a writer with its own `part`, and one calls `commit` when all are done.
+
+    Parameters
+    ----------
+    destination
+        Folder of the dataset. It is made if it does not exist; an existing dataset gets a further split, which must have
+        the same classes and features.
+    split
+        Name of the split.
+    features
+        Types of the samples' own features: `"int64"`, `"float"` or `"bytes"`. Default: those of the first sample. A
+        feature may have any number of values in a sample. For a rectangular array of two or more dimensions, `"NAME"`
+        holds the values and `"NAME/shape"` (int64) the shape; for a list of lists of different lengths, `"NAME/lengths"`
+        (int64) holds the lengths.
+    classes
+        Class names by id. Needed if labels are text.
+    labels, images
+        Whether every sample has a label, or an image. Default: as the first sample has.
+    shard_size
+        A shard ends after the record with which it has at least this many bytes: an int, or text such as `"256MiB"`
+        (the default).
+    part
+        `(i, n)`: this writer writes part i of n, from 0. The split consists of the parts in order, once `commit` joins
+        them.
+    pixels
+        `"encoded"` stores image files as they are and arrays as PNG, without loss; `"raw"` and `"raw-zstd"` store RGB.
+    quality
+        1 to 100: arrays and PIL images are stored as JPEG of this quality instead of PNG. It is also the quality of
+        images that are made smaller (default 90).
+    zstd_level, jpeg, resize_shorter, max_side, jpeg_entries
+        As for `pack`.
+    force
+        Replace the split, and what an unfinished writer with other options left.
+
+    Raises
+    ------
+    PackError
+        The split exists and was written otherwise, another process writes it, or a sample cannot be stored; the message
+        names its key. After an error of one sample the writer can take the next.
+    OptionError
+        An argument, or a value of a sample, is of the wrong type or out of range.
+    FileError
+        The operating system refused.
+
+    Examples
+    --------
+    >>> with st.Writer("dataset", "train", classes=["cat", "dog"]) as writer:
+    ...     for i, (array, name) in enumerate(samples):           # array: uint8 [height, width, 3]
+    ...         writer.write({"key": f"{i:06}", "image": array, "label": name, "weight": 0.5})
+    """
+
+    #: What was written, once the split is committed; `None` for a part.
+    result: Packed | None
+
+    def __init__(
+        self,
+        destination: str | os.PathLike[str],
+        split: str = "train",
+        *,
+        features: Mapping[str, Kind] | None = None,
+        classes: Iterable[str] = (),
+        labels: bool | None = None,
+        images: bool | None = None,
+        shard_size: int | str | None = None,
+        part: tuple[int, int] | None = None,
+        pixels: Literal["encoded", "raw", "raw-zstd"] = "encoded",
+        quality: int | None = None,
+        zstd_level: int = 3,
+        jpeg: Literal["keep", "optimize"] = "keep",
+        resize_shorter: int | None = None,
+        max_side: int | None = None,
+        jpeg_entries: bool = True,
+        force: bool = False,
+    ):
+        options = {name: value for name, value in locals().items() if name not in ("self", "features")}
+        self._options = {**options, "classes": list(classes)}
+        self._features = None if features is None else dict(features)
+        self._native: _shardtool.Writer | None = None
+        self._opening = threading.Lock()
+        self._closed = False
+        self.result = None
+        if self._options["classes"]:
+            self._options["labels"] = True
+        if self._features is not None and None not in (self._options["labels"], images):
+            self._open({})
+
+    def write(self, sample: Mapping[str, Any]) -> bool:
+        """Writes a sample.
+
+        Parameters
+        ----------
+        sample
+            `key`: text, unique in the split. `image`: bytes of an image file, a path of one, a uint8 array
+            `[height, width]` or `[height, width, channels]` (1 grey, 2 grey and alpha, 3 RGB, 4 RGBA), or a PIL image; if
+            it is a path and there is no `key`, the path is the key. `label`: a class id from 0, or a name among
+            `classes`. Everything else is a feature: a number, text, bytes, or a list or array of them; `None` is no
+            value.
+
+        Returns
+        -------
+        bool
+            Whether the sample was written; `False` if its key is stored already.
+        """
+        image = sample.get("image")
+        key = sample.get("key")
+        if key is None and isinstance(image, (str, os.PathLike)):
+            key = os.fspath(image)
+        if not isinstance(key, str) or not key:
+            raise _shardtool_error(f"a sample needs a `key` that is text and not empty, found {key!r}")
+        try:
+            native = self._native or self._open(sample)
+            assert self._features is not None
+            values = convert_features(sample, _OWN, self._features)
+            return native.write(key, to_image(image), _to_label(sample.get("label")), values)
+        except Exception as error:
+            # The message of our own errors names the key.
+            if f"`{key}`" not in str(error):
+                error.add_note(f"while writing the sample with the key {key!r}")
+            raise
+
+    def write_many(self, samples: Iterable[Mapping[str, Any]]) -> int:
+        """Writes all samples of an iterable, such as a generator. Returns how many were written; the others' keys are
+        stored already."""
+        return sum(self.write(sample) for sample in samples)
+
+    def close(self) -> None:
+        """Finishes the split, or the part, and makes it durable. Does nothing if the writer is closed."""
+        if not self._closed:
+            native = self._native or self._open({})
+            self._closed = True
+            summary = native.finish()
+            self.result = None if summary is None else Packed(rejected_file=None, **summary)
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._closed = True
+            if self._native is not None:
+                self._native.abandon()
+
+    def __repr__(self) -> str:
+        part = "" if self._options["part"] is None else f", part={self._options['part']}"
+        return f"Writer({os.fspath(self._options['destination'])!r}, {self._options['split']!r}{part})"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Writer belongs to its process: open one in each process, with part=(i, n), then call commit")
+
+    def _open(self, sample: Mapping[str, Any]) -> _shardtool.Writer:
+        """Opens the writer, as the first sample says where options do not."""
+        with self._opening:
+            if self._native is None:
+                if self._closed:
+                    raise _shardtool_error("the writer is closed")
+                if self._features is None:
+                    self._features = infer_features(sample, _OWN)
+                for name, member in (("labels", "label"), ("images", "image")):
+                    if self._options[name] is None:
+                        self._options[name] = sample.get(member) is not None
+                features = list(self._features.items())
+                self._native = _shardtool.Writer({**self._options, "features": features})
+            return self._native
+
+
+def commit(destination: str | os.PathLike[str], split: str = "train", *, force: bool = False) -> Packed:
+    """Joins the parts of a split, in order, once every part's writer is closed; the dataset's manifest then names it.
+
+    A commit that is killed is continued by the next one; one of a split that is complete returns it.
+
+    Parameters
+    ----------
+    destination
+        Folder of the dataset.
+    split
+        Name of the split.
+    force
+        Replace a split of that name.
+
+    Raises
+    ------
+    PackError
+        A part is not finished, parts were written with different options, or two have a key in common.
+    """
+    return Packed(rejected_file=None, **_shardtool.commit(os.fspath(destination), split, force))
+
+
+def _to_label(label: Any) -> int | str | None:
+    if label is None or isinstance(label, str):
+        return label
+    try:
+        return label.__index__()
+    except AttributeError:
+        raise _shardtool_error(f"`label`: expected a class id or a class name, found {label!r}") from None
+
+
+def _shardtool_error(message: str) -> Exception:
+    from .errors import OptionError
+
+    return OptionError(message)

@@ -1,0 +1,200 @@
+//! Writing a split from Python: samples whose values `python/shardtool/writer.py` has converted to bytes.
+
+use crate::config::{Size, one_of};
+use crate::error;
+use crate::process::Local;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyDict;
+use shardtool_format::manifest::Kind;
+use shardtool_pack::{
+    Committed, Image, JpegLayout, Label, PixelArray, PixelStore, Resize, Sample, Value, WriterOptions,
+};
+use std::path::PathBuf;
+
+/// As `shardtool.Writer` passes them.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Options {
+    destination: PathBuf,
+    split: String,
+    features: Vec<(String, String)>,
+    classes: Vec<String>,
+    labels: bool,
+    images: bool,
+    shard_size: Option<Size>,
+    part: Option<(u32, u32)>,
+    pixels: String,
+    zstd_level: i32,
+    jpeg: String,
+    resize_shorter: Option<u32>,
+    max_side: Option<u32>,
+    quality: Option<u8>,
+    force: bool,
+    jpeg_entries: bool,
+}
+
+impl Options {
+    fn options(self, py: Python<'_>) -> PyResult<WriterOptions> {
+        let mut options = WriterOptions::new(self.destination, &self.split);
+        let kinds = [Kind::Int64, Kind::Float, Kind::Bytes].map(|kind| (kind.name(), kind));
+        for (name, kind) in self.features {
+            options.features.push((name, one_of(py, "features", &kind, &kinds)?));
+        }
+        options.classes = self.classes;
+        options.labels = self.labels;
+        options.images = self.images;
+        if let Some(size) = self.shard_size {
+            options.shard_size = size.bytes(py, "shard_size")?;
+        }
+        options.part = self.part;
+        let zstd = PixelStore::RawZstd { level: self.zstd_level };
+        let stores = [("encoded", PixelStore::Encoded), ("raw", PixelStore::Raw), ("raw-zstd", zstd)];
+        options.pixels = one_of(py, "pixels", &self.pixels, &stores)?;
+        let layouts = [("keep", JpegLayout::Keep), ("optimize", JpegLayout::Optimize)];
+        options.jpeg = one_of(py, "jpeg", &self.jpeg, &layouts)?;
+        options.resize = match (self.resize_shorter, self.max_side) {
+            (Some(_), Some(_)) => return Err(error::option(py, "give `resize_shorter` or `max_side`, not both")),
+            (shorter, longer) => shorter.map(Resize::Shorter).or(longer.map(Resize::MaxSide)),
+        };
+        options.quality = self.quality.unwrap_or(options.quality);
+        options.force = self.force;
+        options.entry_points = self.jpeg_entries.then_some(shardtool_decode::entry_points);
+        Ok(options)
+    }
+}
+
+/// An image: the bytes of a file, or pixels with their height, width and channels.
+#[derive(FromPyObject)]
+pub(crate) enum ImageArgument {
+    File(PyBackedBytes),
+    Pixels(PyBackedBytes, u32, u32, u8),
+}
+
+/// A class: its id, or its name.
+#[derive(FromPyObject)]
+pub(crate) enum LabelArgument {
+    Id(i64),
+    Name(String),
+}
+
+/// Values of a feature: numbers as bytes in this machine's order, or byte strings.
+#[derive(FromPyObject)]
+pub(crate) enum ValuesArgument {
+    Numbers(PyBackedBytes),
+    Bytes(Vec<PyBackedBytes>),
+}
+
+fn value(kind: &str, values: &ValuesArgument) -> Option<Value> {
+    Some(match (kind, values) {
+        ("int64", ValuesArgument::Numbers(bytes)) => {
+            Value::Int64(bytes.as_chunks().0.iter().map(|chunk| i64::from_ne_bytes(*chunk)).collect())
+        }
+        ("float", ValuesArgument::Numbers(bytes)) => {
+            Value::Float(bytes.as_chunks().0.iter().map(|chunk| f32::from_ne_bytes(*chunk)).collect())
+        }
+        ("bytes", ValuesArgument::Bytes(list)) => Value::Bytes(list.iter().map(|bytes| bytes.to_vec()).collect()),
+        _ => return None,
+    })
+}
+
+/// A writer; `shardtool.Writer` is what users see.
+#[pyclass(frozen, module = "shardtool._shardtool")]
+pub(crate) struct Writer {
+    writer: Local<shardtool_pack::Writer>,
+    /// Whether arrays are stored as JPEG.
+    array_jpeg: bool,
+}
+
+impl Writer {
+    fn writer(&self) -> PyResult<&shardtool_pack::Writer> {
+        match self.writer.is_ours() {
+            true => Ok(&self.writer),
+            false => Err(PyRuntimeError::new_err(
+                "this writer belongs to the process that opened it: open one in each process, with part=(i, n), and call \
+                 shardtool.commit at the end",
+            )),
+        }
+    }
+}
+
+#[pymethods]
+impl Writer {
+    #[new]
+    fn new(py: Python<'_>, options: Options) -> PyResult<Self> {
+        let array_jpeg = options.quality.is_some();
+        let options = options.options(py)?;
+        let writer = py.detach(|| shardtool_pack::Writer::open(&options)).map_err(|e| error::pack(py, e))?;
+        Ok(Writer { writer: Local::new(writer), array_jpeg })
+    }
+
+    /// Writes a sample, and tells whether its key was new. Values: name, type, and bytes of numbers or a list of bytes.
+    fn write(
+        &self,
+        py: Python<'_>,
+        key: &str,
+        image: Option<ImageArgument>,
+        label: Option<LabelArgument>,
+        values: Vec<(String, String, ValuesArgument)>,
+    ) -> PyResult<bool> {
+        let writer = self.writer()?;
+        let wrong = |message: &str| error::option(py, &format!("sample `{key}`: {message}"));
+        let image = match &image {
+            None => None,
+            Some(ImageArgument::File(file)) => Some(Image::File(file)),
+            Some(ImageArgument::Pixels(data, height, width, channels)) => {
+                let array = PixelArray::new(data, *width, *height, *channels, self.array_jpeg);
+                Some(Image::Pixels(array.ok_or_else(|| wrong("`image`: expected 1 to 4 channels of uint8"))?))
+            }
+        };
+        let label = label.as_ref().map(|label| match label {
+            LabelArgument::Id(id) => Label::Id(*id),
+            LabelArgument::Name(name) => Label::Name(name),
+        });
+        let values = values.iter().map(|(name, kind, values)| Some((name.as_str(), value(kind, values)?)));
+        let values = values.collect::<Option<Vec<_>>>().ok_or_else(|| wrong("values of another type than said"))?;
+        let sample = Sample { key, image, label, values };
+        py.detach(|| writer.write(&sample)).map_err(|e| error::pack(py, e))
+    }
+
+    /// Finishes the part. Commits the split, and gives a summary as a dict, if there are no other parts.
+    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let writer = self.writer()?;
+        let committed = py.detach(|| writer.finish(&())).map_err(|e| error::pack(py, e))?;
+        committed.map(|committed| to_dict(py, &committed)).transpose()
+    }
+
+    /// Closes the writer; the next one continues after its finished shards.
+    fn abandon(&self, py: Python<'_>) {
+        if let Ok(writer) = self.writer() {
+            py.detach(|| writer.abandon());
+        }
+    }
+}
+
+/// Commits a split whose parts are finished, and gives a summary as a dict.
+#[pyfunction]
+pub(crate) fn commit<'py>(
+    py: Python<'py>,
+    destination: PathBuf,
+    split: &str,
+    force: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let committed = py.detach(|| shardtool_pack::commit_parts(&destination, split, force, &()));
+    to_dict(py, &committed.map_err(|e| error::pack(py, e))?)
+}
+
+fn to_dict<'py>(py: Python<'py>, committed: &Committed) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("split", &committed.split.name)?;
+    dict.set_item("images", committed.split.records())?;
+    dict.set_item("shards", committed.split.shards.len())?;
+    dict.set_item("bytes", committed.split.bytes())?;
+    dict.set_item("classes", committed.classes)?;
+    dict.set_item("fingerprint", format!("{:08x}", committed.split.fingerprint()))?;
+    dict.set_item("rejected", 0)?;
+    dict.set_item("resumed_shards", committed.resumed_shards)?;
+    dict.set_item("already_complete", committed.already_complete)?;
+    Ok(dict)
+}

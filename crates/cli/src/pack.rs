@@ -7,13 +7,14 @@ use crate::{size, text};
 use serde_json::json;
 use shardtool_format::manifest::Kind;
 use shardtool_pack::{
-    self as pack, JpegLayout, OnError, Optimized, Options, PixelStore, Plan, Resize, Shards, SourceKind, Summary,
+    self as pack, BoxFormat, JpegLayout, OnError, Optimized, Options, PixelStore, Plan, Resize, Shards, SourceKind,
+    Summary,
 };
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Pack images into a dataset: class folders, a flat folder, a list, or TFRecord, WebDataset, Parquet, MDS
+/// Pack images into a dataset: class folders, a flat folder, a list, TFRecord, WebDataset, Parquet, MDS, or COCO
 ///
 /// Archives (TFRecord, WebDataset tar, Parquet, Mosaic MDS) are told by content: one file, a folder of them, or a glob in
 /// quotes. All their fields become features; each file fills shards of its own.
@@ -58,6 +59,12 @@ pub(crate) struct Arguments {
     /// that names files, whose bytes become the feature (masks)
     #[arg(long = "column", value_parser = column, value_name = "NAME:TYPE")]
     columns: Vec<(String, ColumnType)>,
+    /// How boxes of `objects` are written
+    #[arg(long, value_enum, default_value_t = Boxes::Xywh)]
+    boxes: Boxes,
+    /// Folder of the images of a COCO file [default: the file's own]
+    #[arg(long, value_name = "FOLDER")]
+    images: Option<PathBuf>,
     /// Make larger images smaller: shorter side to N pixels, encoded again as JPEG
     #[arg(long, value_name = "N")]
     resize_shorter: Option<u32>,
@@ -101,6 +108,14 @@ enum OnBadInput {
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
+enum Boxes {
+    /// Left, top, width, height in pixels, as in COCO
+    Xywh,
+    /// Left, top, right, bottom in pixels, as in Pascal VOC
+    Xyxy,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
 enum Layout {
     /// Byte for byte as they are
     Keep,
@@ -123,6 +138,8 @@ enum From {
     Parquet,
     /// Mosaic MDS shards with their index.json
     Mds,
+    /// A COCO annotation file
+    Coco,
 }
 
 fn map(text: &str) -> Result<(String, String), String> {
@@ -173,6 +190,7 @@ impl Arguments {
             From::Webdataset => SourceKind::Webdataset,
             From::Parquet => SourceKind::Parquet,
             From::Mds => SourceKind::Mds,
+            From::Coco => SourceKind::Coco,
         });
         options.map = self.map.clone();
         options.label_offset = self.label_offset;
@@ -185,6 +203,11 @@ impl Arguments {
                 ColumnType::File => options.files.push(name),
             }
         }
+        options.boxes = match self.boxes {
+            Boxes::Xywh => BoxFormat::Xywh,
+            Boxes::Xyxy => BoxFormat::Xyxy,
+        };
+        options.images = self.images.clone();
         options.resize = self.resize_shorter.map(Resize::Shorter).or(self.max_side.map(Resize::MaxSide));
         options.quality = self.quality;
         options.pixels = self.pixels.unwrap_or(PixelStore::Encoded);

@@ -28,7 +28,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A file that is no list.
-    #[error("{}: not what can be packed: a folder of images, a list (.csv, .jsonl), TFRecord, WebDataset tar, Parquet or MDS; \
+    #[error("{}: not what can be packed: a folder of images, a list (.csv, .jsonl), TFRecord, WebDataset tar, Parquet, MDS or COCO; \
         --from KIND forces one", .path.display())]
     SourceKind {
         /// The source.
@@ -140,6 +140,24 @@ pub enum Error {
         column: String,
         /// What is wrong.
         problem: &'static str,
+    },
+    /// Not a COCO annotation file.
+    #[error("{}: not a COCO annotation file: {problem}", .path.display())]
+    Coco {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The objects of a row cannot become boxes.
+    #[error("{}, line {line}: {reason}", .path.display())]
+    ListObjects {
+        /// The list.
+        path: PathBuf,
+        /// Line, from 1.
+        line: u64,
+        /// What is wrong.
+        reason: Box<crate::Reason>,
     },
     /// Two rows have the same key.
     #[error("{}: lines {} and {} have the same key `{key}`; give each a value of its own in a column `key`",

@@ -81,5 +81,5 @@ pub use reject::{Reason, Rejection};
 pub use repair::{Action, ManifestRepair, Repair, RepairOptions, ShardRepair, repair};
 pub use reshard::{ReshardOptions, reshard};
 pub use salvage::Lost;
-pub use source::SourceKind;
+pub use source::{BoxFormat, SourceKind};
 pub use writer::{Committed, Image, Label, Sample, Value, Writer, WriterOptions, commit as commit_parts};

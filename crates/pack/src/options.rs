@@ -1,6 +1,6 @@
 //! What to pack, where to, and how.
 
-use crate::{EntryPoints, Error, SourceKind};
+use crate::{BoxFormat, EntryPoints, Error, SourceKind};
 use shardtool_decode::Limits;
 use shardtool_format::manifest::Kind;
 use shardtool_format::names;
@@ -36,6 +36,10 @@ pub struct Options {
     /// Columns of a list that name files, relative to the list's folder: a record's feature holds the bytes of its file
     /// (segmentation masks, for instance).
     pub files: Vec<String>,
+    /// How boxes of `objects` are written in the source. Default: left, top, width, height in pixels.
+    pub boxes: BoxFormat,
+    /// The folder that a COCO file's images lie in. Default: the file's own.
+    pub images: Option<PathBuf>,
     /// How pixels are stored. Default: image files as they are.
     pub pixels: PixelStore,
     /// How JPEGs are laid out. Default: as they are.
@@ -121,6 +125,8 @@ impl Options {
             classes: None,
             columns: vec![],
             files: vec![],
+            boxes: BoxFormat::default(),
+            images: None,
             pixels: PixelStore::Encoded,
             jpeg: JpegLayout::Keep,
             resize: None,

@@ -41,6 +41,7 @@ impl PlanFile {
             ("label_offset", json!(options.label_offset)),
             ("columns", Value::Array(columns)),
             ("files", json!(options.files)),
+            ("boxes", json!(options.boxes.name())),
             ("pixels", json!(pixels(options.pixels))),
             ("jpeg", json!(jpeg(options.jpeg))),
             ("resize", json!(options.resize.map(resize))),

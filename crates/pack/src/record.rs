@@ -3,7 +3,7 @@
 use crate::optimize::{Optimizer, Outcome};
 use crate::pixels::{PixelArray, Stored, Storing};
 use crate::source::archive::Packed;
-use crate::source::{Described, Entry, Listing, Values};
+use crate::source::{Described, Entry, Listing, Values, objects};
 use crate::{JpegLayout, Options, Reason};
 use shardtool_decode as decode;
 use shardtool_format::example::{self, Column};
@@ -129,13 +129,18 @@ impl<'a> RecordWriter<'a> {
     }
 
     fn record(&mut self, fields: &Fields<'_>, image: Image<'_>, buffer: Vec<u8>) -> Result<Record, Reason> {
+        let mut probed = None;
         let stored = match image {
-            Image::None => return frame(self.described, fields, None, vec![], Outcome::Other, buffer),
+            Image::None => {
+                let values = coordinates(self.described, fields.values, None, false)?;
+                let fields = Fields { values: &values, ..*fields };
+                return frame(self.described, &fields, None, vec![], Outcome::Other, buffer);
+            }
             Image::File([]) => return Err(Reason::Empty),
             Image::File(file) => {
-                let info = decode::probe(file, &self.options.limits)?;
+                let info = probed.insert(decode::probe(file, &self.options.limits)?);
                 decode::check_complete(file)?;
-                self.storing.store(file, &info, self.options)?
+                self.storing.store(file, info, self.options)?
             }
             Image::Pixels(pixels) => self.storing.store_pixels(&pixels, self.options)?,
         };
@@ -144,8 +149,26 @@ impl<'a> RecordWriter<'a> {
             None => (stored, Outcome::Other),
         };
         let entries = self.options.entry_points.map(|find| find(stored.bytes)).unwrap_or_default();
-        frame(self.described, fields, Some(&stored), entries, outcome, buffer)
+        let turned = probed.as_ref().is_some_and(|info| u32::from(info.orientation) != stored.orientation);
+        let values = coordinates(self.described, fields.values, probed.as_ref(), turned)?;
+        frame(self.described, &Fields { values: &values, ..*fields }, Some(&stored), entries, outcome, buffer)
     }
+}
+
+/// The values with coordinates as fractions of the image as it is stored.
+fn coordinates<'v>(
+    described: &Described,
+    values: &'v [Values],
+    info: Option<&decode::Info>,
+    turned: bool,
+) -> Result<Cow<'v, [Values]>, Reason> {
+    let mut out = Cow::Borrowed(values);
+    for (at, (name, _)) in described.columns.iter().enumerate() {
+        if let Some(stored) = objects::stored(name, &values[at], info, turned) {
+            out.to_mut()[at] = stored?;
+        }
+    }
+    Ok(out)
 }
 
 /// Encodes a sample's Example and frames it into `buffer`.

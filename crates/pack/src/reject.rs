@@ -80,6 +80,14 @@ pub enum Reason {
         /// Its type.
         expected: Kind,
     },
+    /// Objects of an image that cannot become boxes.
+    #[error("its `{member}` of objects: expected {expected}")]
+    Objects {
+        /// The member.
+        member: String,
+        /// What is expected.
+        expected: &'static str,
+    },
     /// A field that one sample has twice.
     #[error("it has the field `{field}` twice")]
     RepeatedField {

@@ -3,10 +3,13 @@
 
 pub(crate) mod archive;
 mod classes;
+mod coco;
 mod folder;
 mod infer;
 mod kind;
 mod list;
+pub(crate) mod nested;
+pub(crate) mod objects;
 mod values;
 
 use crate::{Error, Options, Rejection};
@@ -19,6 +22,7 @@ use std::time::UNIX_EPOCH;
 
 pub(crate) use classes::Classes;
 pub use kind::SourceKind;
+pub use objects::BoxFormat;
 pub(crate) use values::Values;
 
 /// What all samples of a source have in common.
@@ -61,8 +65,12 @@ impl Source {
             _ if !options.map.is_empty() => {
                 return Err(Error::Option { option: "map", expected: "a source whose samples have named fields" });
             }
+            _ if options.images.is_some() && !matches!(found, kind::Found::Coco) => {
+                return Err(Error::Option { option: "images", expected: "a COCO annotation file as the source" });
+            }
+            kind::Found::Coco => coco::list(source, options)?,
             kind::Found::Folder => folder::list(source, classes, &options.columns)?,
-            kind::Found::List => list::list(source, classes, &options.columns, &options.files)?,
+            kind::Found::List => list::list(source, classes, options)?,
         };
         if listing.entries.is_empty() {
             let rejected = listing.rejected.into_iter().next().map(Box::new);
@@ -162,6 +170,15 @@ impl Entry {
             size: meta.len(),
             modified: modified(meta),
         }
+    }
+}
+
+impl Entry {
+    /// An entry without an image: its size is that of its values.
+    fn of_row(key: String, label: Option<i64>, values: Box<[Values]>) -> Self {
+        let mut size = key.len() as u64;
+        values.iter().for_each(|values| values.each_bytes(&mut |bytes| size += bytes.len() as u64));
+        Entry { key: key.into_boxed_str(), path: None, label, values, size, modified: 0 }
     }
 }
 

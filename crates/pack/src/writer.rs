@@ -18,6 +18,7 @@ mod keys;
 mod part;
 mod sample;
 
+use crate::commit::Lock;
 use crate::error::SampleProblem;
 use crate::options::{JpegLayout, PixelStore, Resize};
 use crate::pack::Progress;
@@ -151,6 +152,8 @@ pub struct Writer {
 }
 
 struct State {
+    /// Held until the writer is closed.
+    lock: Option<Lock>,
     closed: bool,
     /// Nothing is left to write: the part or the whole split was finished before.
     complete: bool,
@@ -192,13 +195,13 @@ impl Writer {
         }
         catalogue::joined(split.folder(), &catalogue::of_described(&described), split.split(), options.force)?;
         files::create_folder(split.folder())?;
-        let mut part = Part::new(split, part);
-        let Opened { shards, finished } = part.open(&plan, options.force, commits)?;
+        let part = Part::new(split, part);
+        let Opened { shards, finished, lock } = part.open(&plan, options.force, commits)?;
         let mut before = Keys::default();
         for number in 0..shards.len() {
             before.read(&part.files().index(number))?;
         }
-        let state = State { resumed: shards.len(), shards, ..State::new(before, finished) };
+        let state = State { lock: Some(lock), resumed: shards.len(), shards, ..State::new(before, finished) };
         Ok(Writer { options, described, plan, part, commits, state: Mutex::new(state) })
     }
 
@@ -255,6 +258,7 @@ impl Writer {
             self.part.finish(self.plan.clone(), &state.shards)?;
         }
         let resumed = state.resumed as u64;
+        state.lock = None;
         drop(state);
         if !self.commits {
             return Ok(None);
@@ -270,6 +274,7 @@ impl Writer {
         let mut state = self.state();
         state.closed = true;
         state.open = None;
+        state.lock = None;
     }
 
     /// Samples written so far, those that an earlier writer stored included.
@@ -295,7 +300,7 @@ impl Writer {
 impl State {
     fn new(before: Keys, complete: bool) -> Self {
         let (shards, written) = (vec![], Keys::default());
-        State { closed: false, complete, open: None, bytes: 0, shards, resumed: 0, before, written }
+        State { lock: None, closed: false, complete, open: None, bytes: 0, shards, resumed: 0, before, written }
     }
 
     /// Whether a key is still to be written.

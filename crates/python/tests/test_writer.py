@@ -239,8 +239,6 @@ def test_errors_name_the_sample_and_the_feature(tmp_path):
             assert "k1" in "\n".join([str(found.value), *notes])
             return found.value
 
-        for options in ({"force": False},):
-            assert options is not None
         assert isinstance(refused("`wieght` is not among", wieght=1.0), st.OptionError)
         assert isinstance(refused("`count` is of type int64", count=1.5), st.OptionError)
         refused("`name` is of type bytes", name=3)

@@ -111,7 +111,8 @@ impl Archives {
         if total > 1_000_000 {
             return Err(Error::Option { option: "shard size", expected: "one that makes at most 1,000,000 shards" });
         }
-        let (roles, limit) = (Roles::new(&options.map, options.label_offset), options.limits.max_bytes);
+        let roles = Roles::new(&options.map, options.label_offset, options.boxes);
+        let limit = options.limits.max_bytes;
         let mut all = Survey::new();
         let mut surveyed = vec![];
         let window = Window { pieces: 2 * options.jobs.get(), weight: u64::MAX };
@@ -139,7 +140,10 @@ impl Archives {
         let stored = kind.class_names(&files, &roles)?;
         #[cfg(not(feature = "parquet"))]
         let stored = None;
-        let survey::Described { described, labels, repeated } = all.describe(classes, stored, options)?;
+        let survey::Described { mut described, labels, repeated } = all.describe(classes, stored, options)?;
+        let mut roles = roles;
+        roles.nesting.learn(described.columns.iter().map(|(name, _)| name));
+        described.columns.retain(|(name, _)| !roles.nesting.is_replaced(name));
         Ok(Archives { described, files: surveyed, kind, roles, labels, repeated, limit })
     }
 

@@ -21,12 +21,15 @@ pub enum SourceKind {
     Parquet,
     /// A folder of Mosaic MDS shards with its `index.json`.
     Mds,
+    /// A COCO annotation file.
+    Coco,
 }
 
 /// What lies at a source's path.
 pub(super) enum Found {
     Folder,
     List,
+    Coco,
     Archives(ArchiveFiles),
 }
 
@@ -41,10 +44,11 @@ pub(super) fn find(source: &Path, from: Option<SourceKind>) -> Result<Found, Err
     let forced = match from {
         Some(SourceKind::Folder) if source.is_dir() => return Ok(Found::Folder),
         Some(SourceKind::List) if source.is_file() => return Ok(Found::List),
-        Some(SourceKind::Folder | SourceKind::List) if source.exists() => {
+        Some(SourceKind::Coco) if source.is_file() => return Ok(Found::Coco),
+        Some(SourceKind::Folder | SourceKind::List | SourceKind::Coco) if source.exists() => {
             return Err(Error::SourceKind { path: source.to_owned() });
         }
-        Some(SourceKind::Folder | SourceKind::List) | None => None,
+        Some(SourceKind::Folder | SourceKind::List | SourceKind::Coco) | None => None,
         Some(SourceKind::Tfrecord) => Some(ArchiveKind::Tfrecord),
         Some(SourceKind::Webdataset) => Some(ArchiveKind::Webdataset),
         Some(SourceKind::Parquet) => Some(ArchiveKind::Parquet),
@@ -66,6 +70,9 @@ pub(super) fn find(source: &Path, from: Option<SourceKind>) -> Result<Found, Err
             source.extension().is_some_and(|e| ["csv", "jsonl", "ndjson"].iter().any(|l| e.eq_ignore_ascii_case(l)));
         if list && forced.is_none() {
             return Ok(Found::List);
+        }
+        if forced.is_none() && super::coco::is(source) {
+            return Ok(Found::Coco);
         }
         if source.file_name().is_some_and(|name| name == "index.json") {
             return ArchiveFiles::mds(source.parent().unwrap_or(Path::new(""))).map(Found::Archives);

@@ -2,8 +2,9 @@
 //! entries; so that nothing but the entries is kept.
 
 use super::infer::{Cell, Inferred};
-use super::{Classes, Described, Entry, Listing};
-use crate::{Error, Reason, Rejection};
+use super::nested::Nesting;
+use super::{Classes, Described, Entry, Listing, Values, objects};
+use crate::{Error, Options, Reason, Rejection};
 use serde_json::{Map, Value};
 use shardtool_format::manifest::Kind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +14,9 @@ use std::path::Path;
 
 /// Column that names the image, relative to the list's folder.
 const PATH: &str = "path";
+/// Names of columns that other people give to what [`PATH`] is here.
+const IMAGE_NAMES: [&str; 10] =
+    ["file", "filename", "file_name", "filepath", "file_path", "image", "image_file", "image_path", "img", "img_path"];
 /// Column that replaces the path as key.
 const KEY: &str = "key";
 /// Column that gives the class, by name or by id.
@@ -23,14 +27,14 @@ const LABEL: &str = "label";
 /// # Errors
 /// [`Error::SourceKind`], [`Error::ListCsv`], [`Error::ListJson`], [`Error::ListColumn`], [`Error::ListTypes`],
 /// [`Error::ListValue`], [`Error::DuplicateKey`], [`Error::UnknownClass`], [`Error::Io`].
-pub(super) fn list(
-    file: &Path,
-    classes: Option<Classes>,
-    declared: &[(String, Kind)],
-    files: &[String],
-) -> Result<Listing, Error> {
+pub(super) fn list(file: &Path, classes: Option<Classes>, options: &Options) -> Result<Listing, Error> {
+    let Options { columns: declared, files, boxes, .. } = options;
     let paths = files.iter().map(|name| (name.clone(), Kind::Bytes));
-    let scan = Scan::new(file, &declared.iter().cloned().chain(paths).collect::<Vec<_>>())?;
+    let mut nesting = Nesting { boxes: *boxes, ..Nesting::default() };
+    let scan = Scan::new(file, &declared.iter().cloned().chain(paths).collect::<Vec<_>>(), &nesting)?;
+    nesting.learn(scan.columns.keys());
+    // Without paths, the samples are the rows themselves.
+    let images = scan.columns.contains_key(PATH);
     let labelled = scan.columns.get(LABEL).is_some_and(|label| label.kind.is_some());
     let by_name = labelled && scan.columns[LABEL].kind == Some(Kind::Bytes);
     let named = classes.is_some();
@@ -38,22 +42,27 @@ pub(super) fn list(
     let columns: Vec<_> = scan
         .columns
         .iter()
-        .filter(|(name, _)| !matches!(name.as_str(), PATH | KEY | LABEL))
+        .filter(|(name, _)| !matches!(name.as_str(), PATH | KEY | LABEL) && !nesting.is_replaced(name))
         .filter_map(|(name, inferred)| Some((name.clone(), inferred.kind?)))
         .collect();
     let root = file.parent().unwrap_or(Path::new("")).to_owned();
     let (mut entries, mut lines, mut rejected) = (vec![], vec![], vec![]);
-    rows(file, |row| {
+    let mut number = 0u64;
+    let list_name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    rows(file, &nesting, |row| {
         let value = |column: &str, problem| row.wrong_value(file, column, problem);
-        let path = row.text(PATH).filter(|path| !path.is_empty()).ok_or_else(|| value(PATH, "no path"))?;
-        let key = row.text(KEY).filter(|key| !key.is_empty()).unwrap_or_else(|| path.clone());
+        let path = row.text(PATH).filter(|path| !path.is_empty());
+        let path = if images { Some(path.ok_or_else(|| value(PATH, "no path"))?) } else { None };
+        let key = row.text(KEY).filter(|key| !key.is_empty()).or_else(|| path.clone());
+        let key = key.unwrap_or_else(|| format!("{list_name}#{number}"));
+        number += 1;
         let label = match row.cell(LABEL) {
             Some(cell) if labelled && !cell.is_missing() => {
                 let kind = if by_name { Kind::Bytes } else { Kind::Int64 };
                 match cell.values(kind) {
-                    Some(super::Values::Int64(id)) if named => classes.check(id).map(|()| Some(id))?,
-                    Some(super::Values::Int64(id)) if id >= 0 => Some(id),
-                    Some(super::Values::Bytes(name)) => Some(classes.id(&String::from_utf8_lossy(&name))?),
+                    Some(Values::Int64(id)) if named => classes.check(id).map(|()| Some(id))?,
+                    Some(Values::Int64(id)) if id >= 0 => Some(id),
+                    Some(Values::Bytes(name)) => Some(classes.id(&String::from_utf8_lossy(&name))?),
                     _ => return Err(value(LABEL, "a label is a class name, or a class id from 0")),
                 }
             }
@@ -63,46 +72,55 @@ pub(super) fn list(
             rejected.push(Rejection { input: key, reason: Reason::NoLabel });
             return Ok(());
         }
-        match std::fs::metadata(root.join(&path)) {
-            Ok(meta) if meta.is_file() => {
-                let values = columns.iter().map(|(name, kind)| match row.cell(name) {
-                    Some(cell) => cell.values(*kind).ok_or_else(|| value(name, "not of the column's type")),
-                    None => Ok(super::Values::Missing),
-                });
-                let mut values = values.collect::<Result<Box<_>, _>>()?;
-                let named = columns.iter().zip(&mut values).filter(|((name, _), _)| files.contains(name));
-                for ((column, _), value) in named {
-                    if let Err(reason) = name_file(&root, value) {
-                        rejected.push(Rejection {
-                            input: key,
-                            reason: Reason::File { column: column.clone(), reason: Box::new(reason) },
-                        });
-                        return Ok(());
-                    }
-                }
-                entries.push(Entry::new(key, Some(path), label, values, &meta));
-                lines.push(row.line);
+        let meta = match path.as_ref().map(|path| std::fs::metadata(root.join(path))).transpose() {
+            Ok(meta) if meta.as_ref().is_none_or(|meta| meta.is_file()) => meta,
+            Ok(_) => {
+                rejected.push(Rejection { input: path.unwrap_or(key), reason: Reason::NotAFile });
+                return Ok(());
             }
-            Ok(_) => rejected.push(Rejection { input: path, reason: Reason::NotAFile }),
-            Err(e) => rejected.push(Rejection { input: path, reason: Reason::of_stat(e) }),
+            Err(e) => {
+                rejected.push(Rejection { input: path.unwrap_or(key), reason: Reason::of_stat(e) });
+                return Ok(());
+            }
+        };
+        let values = columns.iter().map(|(name, kind)| {
+            let Some(cell) = row.cell(name) else { return Ok(Values::Missing) };
+            let values = cell.values(*kind).ok_or_else(|| value(name, "not of the column's type"))?;
+            Ok::<_, Error>(if row.has_objects() { objects::in_pixels(name, values) } else { values })
+        });
+        let mut values = values.collect::<Result<Box<_>, _>>()?;
+        let named = columns.iter().zip(&mut values).filter(|((name, _), _)| files.contains(name));
+        for ((column, _), value) in named {
+            if let Err(reason) = name_file(&root, value) {
+                rejected.push(Rejection {
+                    input: key,
+                    reason: Reason::File { column: column.clone(), reason: Box::new(reason) },
+                });
+                return Ok(());
+            }
         }
+        entries.push(match meta {
+            Some(meta) => Entry::new(key, path, label, values, &meta),
+            None => Entry::of_row(key, label, values),
+        });
+        lines.push(row.line);
         Ok(())
     })?;
     unique_keys(file, &entries, &lines)?;
-    let described = Described { classes: classes.into_names(), images: true, labelled, columns };
+    let described = Described { classes: classes.into_names(), images, labelled, columns };
     Ok(Listing { entries, described, rejected, root })
 }
 
 /// Makes of a path the file that it names.
-fn name_file(root: &Path, value: &mut super::Values) -> Result<(), Reason> {
-    let super::Values::Bytes(path) = value else { return Ok(()) };
+fn name_file(root: &Path, value: &mut Values) -> Result<(), Reason> {
+    let Values::Bytes(path) = value else { return Ok(()) };
     let path = std::str::from_utf8(path).map_err(|_| Reason::Missing)?;
     let meta = std::fs::metadata(root.join(path)).map_err(Reason::of_stat)?;
     if !meta.is_file() {
         return Err(Reason::NotAFile);
     }
     let file = super::values::File { path: path.into(), size: meta.len(), modified: super::modified(&meta) };
-    *value = super::Values::File(Box::new(file));
+    *value = Values::File(Box::new(file));
     Ok(())
 }
 
@@ -115,11 +133,11 @@ struct Scan {
 }
 
 impl Scan {
-    fn new(file: &Path, declared: &[(String, Kind)]) -> Result<Self, Error> {
+    fn new(file: &Path, declared: &[(String, Kind)], nesting: &Nesting) -> Result<Self, Error> {
         let column =
             |name: &str, problem| Error::ListColumn { path: file.to_owned(), column: name.to_owned(), problem };
         let (mut columns, mut labels, mut empty) = (BTreeMap::new(), BTreeSet::new(), true);
-        rows(file, |row| {
+        rows(file, nesting, |row| {
             empty = false;
             for (name, cell) in row.cells() {
                 if !columns.contains_key(name) {
@@ -157,8 +175,12 @@ impl Scan {
         if float_label {
             return Err(column(LABEL, "labels are class names or integers, not floats; declare `label:bytes`"));
         }
-        if !columns.contains_key(PATH) {
-            return Err(column(PATH, "the list has no such column; it must name the images"));
+        // A list without images has no such column either, but a misspelt one must not lose the images in silence.
+        if !columns.contains_key(PATH)
+            && let Some(name) = columns.keys().find(|name| IMAGE_NAMES.contains(&name.as_str()))
+        {
+            let problem = "the list has no column `path`, which names images; rename this one, if it does";
+            return Err(column(name, problem));
         }
         match declared.iter().find(|(name, _)| !columns.contains_key(name)) {
             Some((name, _)) => Err(column(name, "its type is given, but the list has no such column")),
@@ -174,8 +196,12 @@ struct Row<'a> {
 }
 
 enum RowValues<'a> {
-    Csv { header: &'a csv::StringRecord, record: &'a csv::StringRecord },
-    Json(&'a Map<String, Value>),
+    Csv {
+        header: &'a csv::StringRecord,
+        record: &'a csv::StringRecord,
+    },
+    /// Members as flat columns, and whether there were `objects` among them.
+    Json(&'a Map<String, Value>, bool),
 }
 
 impl Row<'_> {
@@ -184,7 +210,7 @@ impl Row<'_> {
             RowValues::Csv { header, record } => {
                 header.iter().zip(record.iter()).map(|(name, text)| (name, Cell::Text(text))).collect()
             }
-            RowValues::Json(members) => members.iter().map(|(name, v)| (name.as_str(), Cell::Json(v))).collect(),
+            RowValues::Json(members, _) => members.iter().map(|(name, v)| (name.as_str(), Cell::Json(v))).collect(),
         }
     }
 
@@ -193,8 +219,13 @@ impl Row<'_> {
             RowValues::Csv { header, record } => {
                 record.get(header.iter().position(|name| name == column)?).map(Cell::Text)
             }
-            RowValues::Json(members) => members.get(column).map(Cell::Json),
+            RowValues::Json(members, _) => members.get(column).map(Cell::Json),
         }
+    }
+
+    /// Whether columns of objects are in pixels.
+    fn has_objects(&self) -> bool {
+        matches!(self.values, RowValues::Json(_, true))
     }
 
     /// The value of a column as text, numbers as they are spelled.
@@ -213,11 +244,11 @@ impl Row<'_> {
 }
 
 /// Visits the rows of a list.
-fn rows(file: &Path, visit: impl FnMut(Row<'_>) -> Result<(), Error>) -> Result<(), Error> {
+fn rows(file: &Path, nesting: &Nesting, visit: impl FnMut(Row<'_>) -> Result<(), Error>) -> Result<(), Error> {
     let extension = file.extension().map(|e| e.to_ascii_lowercase());
     match extension.as_deref().and_then(|e| e.to_str()) {
         Some("csv") => csv_rows(file, visit),
-        Some("jsonl" | "ndjson") => json_rows(file, visit),
+        Some("jsonl" | "ndjson") => json_rows(file, nesting, visit),
         _ => Err(Error::SourceKind { path: file.to_owned() }),
     }
 }
@@ -240,7 +271,7 @@ fn csv_rows(file: &Path, mut visit: impl FnMut(Row<'_>) -> Result<(), Error>) ->
     Ok(())
 }
 
-fn json_rows(file: &Path, mut visit: impl FnMut(Row<'_>) -> Result<(), Error>) -> Result<(), Error> {
+fn json_rows(file: &Path, nesting: &Nesting, mut visit: impl FnMut(Row<'_>) -> Result<(), Error>) -> Result<(), Error> {
     let mut reader = BufReader::new(File::open(file).map_err(Error::io("read", file))?);
     let (mut text, mut line) = (vec![], 0);
     loop {
@@ -254,7 +285,13 @@ fn json_rows(file: &Path, mut visit: impl FnMut(Row<'_>) -> Result<(), Error>) -
         }
         let members: Map<String, Value> =
             serde_json::from_slice(&text).map_err(|source| Error::ListJson { path: file.to_owned(), line, source })?;
-        visit(Row { line, values: RowValues::Json(&members) })?;
+        let objects = members.contains_key("objects");
+        let members = nesting.flat(members).map_err(|reason| Error::ListObjects {
+            path: file.to_owned(),
+            line,
+            reason: Box::new(reason),
+        })?;
+        visit(Row { line, values: RowValues::Json(&members, objects) })?;
     }
 }
 

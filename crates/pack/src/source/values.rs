@@ -14,6 +14,8 @@ pub(crate) enum Values {
     Int64s(Box<[i64]>),
     Floats(Box<[f32]>),
     BytesList(Box<[Box<[u8]>]>),
+    /// Floats that are coordinates in pixels, until the size of the image is known.
+    Pixels(Box<[f32]>),
     /// The bytes of a file, read when its record is made.
     File(Box<File>),
 }
@@ -52,7 +54,7 @@ impl Values {
         match self {
             Values::Missing => None,
             Values::Int64(_) | Values::Int64s(_) => Some(Kind::Int64),
-            Values::Float(_) | Values::Floats(_) => Some(Kind::Float),
+            Values::Float(_) | Values::Floats(_) | Values::Pixels(_) => Some(Kind::Float),
             Values::Bytes(_) | Values::BytesList(_) | Values::File(_) => Some(Kind::Bytes),
         }
     }
@@ -87,7 +89,7 @@ impl Values {
             (Values::Int64(value), _) => Column::Int64(std::slice::from_ref(value)),
             (Values::Int64s(values), _) => Column::Int64(values),
             (Values::Float(value), _) => Column::Float(std::slice::from_ref(value)),
-            (Values::Floats(values), _) => Column::Float(values),
+            (Values::Floats(values) | Values::Pixels(values), _) => Column::Float(values),
             (Values::Bytes(_) | Values::BytesList(_) | Values::File(_), _) | (Values::Missing, Kind::Bytes) => {
                 Column::Bytes(byte_strings)
             }
@@ -104,7 +106,7 @@ impl Values {
             Values::Float(v) => visit(&v.to_le_bytes()),
             Values::Bytes(v) => visit(v),
             Values::Int64s(list) => list.iter().for_each(|v| visit(&v.to_le_bytes())),
-            Values::Floats(list) => list.iter().for_each(|v| visit(&v.to_le_bytes())),
+            Values::Floats(list) | Values::Pixels(list) => list.iter().for_each(|v| visit(&v.to_le_bytes())),
             Values::BytesList(list) => list.iter().for_each(|v| visit(v)),
             Values::File(file) => {
                 visit(file.path.as_bytes());

@@ -22,7 +22,6 @@ pub(super) struct Part {
     folder: PathBuf,
     /// The part's own shards.
     files: SplitFiles,
-    lock: Option<Lock>,
 }
 
 /// What an earlier writer of a part left.
@@ -31,6 +30,8 @@ pub(super) struct Opened {
     pub(super) shards: Vec<Shard>,
     /// Whether it finished the part.
     pub(super) finished: bool,
+    /// Held while the part is being written.
+    pub(super) lock: Lock,
 }
 
 impl Part {
@@ -38,7 +39,7 @@ impl Part {
         let staging = staging(&split);
         let folder = staging.join(format!("part-{part:05}-of-{parts:05}"));
         let files = SplitFiles::new(&folder, split.split());
-        Part { staging, folder, files, lock: None }
+        Part { staging, folder, files }
     }
 
     pub(super) fn files(&self) -> &SplitFiles {
@@ -50,14 +51,14 @@ impl Part {
     ///
     /// # Errors
     /// [`Error::Locked`], [`Error::OtherWriter`], [`Error::Io`].
-    pub(super) fn open(&mut self, plan: &PlanFile, force: bool, alone: bool) -> Result<Opened, Error> {
+    pub(super) fn open(&self, plan: &PlanFile, force: bool, alone: bool) -> Result<Opened, Error> {
         commit::create_folder(&self.staging)?;
         let name = self.folder.file_name().expect("the folder of a part").to_string_lossy();
-        self.lock = Some(Lock::try_new(self.staging.join(format!(".{name}.lock")), &self.folder)?);
+        let lock = Lock::try_new(self.staging.join(format!(".{name}.lock")), &self.folder)?;
         let path = self.folder.join(PLAN);
         let left = commit::read(&path)?.map(|bytes| PlanFile::parse(&bytes));
         match left.as_ref().map(|left| (left, left.difference(plan))) {
-            Some((left, None)) => return self.resume(left),
+            Some((left, None)) => return self.resume(left, lock),
             Some((_, Some(difference))) if !force => return Err(Error::OtherWriter { plan: path, difference }),
             _ => {}
         }
@@ -77,19 +78,19 @@ impl Part {
         commit::create_folder(&self.folder.join(names::INDEX_FOLDER))?;
         commit::publish(path, &plan.to_json())?;
         commit::sync_folder(&self.folder)?;
-        Ok(Opened { shards: vec![], finished: false })
+        Ok(Opened { shards: vec![], finished: false, lock })
     }
 
-    fn resume(&self, left: &PlanFile) -> Result<Opened, Error> {
+    fn resume(&self, left: &PlanFile, lock: Lock) -> Result<Opened, Error> {
         let finished = left.shard_lines();
         if let Some(lines) = finished {
-            return Ok(Opened { shards: lines, finished: true });
+            return Ok(Opened { shards: lines, finished: true, lock });
         }
         let mut shards = vec![];
         while let Some(line) = self.files.finished(shards.len())? {
             shards.push(line);
         }
-        Ok(Opened { shards, finished: false })
+        Ok(Opened { shards, finished: false, lock })
     }
 
     /// Makes the part's shards durable, and its plan say that it is finished.

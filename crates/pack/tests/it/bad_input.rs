@@ -198,7 +198,7 @@ fn lists_with_problems() {
         &of("list.jsonl", b"{\"path\":\"a.jpg\",\"n\":\"x\"}\n{\"path\":\"b.jpg\",\"n\":1}\n", &[]),
         &["line 2", "int64"],
     );
-    says(&of("list.jsonl", b"{\"path\":\"a.jpg\",\"n\":{}}\n", &[]), &["line 1", "neither a number"]);
+    says(&of("list.jsonl", b"{\"path\":\"a.jpg\",\"n\":[1,{}]}\n", &[]), &["line 1", "neither a number"]);
     says(&of("list.jsonl", b"{\"path\":\"a.jpg\"}\nnot json\n", &[]), &["line 2", "not a JSON object"]);
     let declared = [("n".to_owned(), Kind::Int64)];
     says(&of("list.csv", b"path,n\na.jpg,1.5\n", &declared), &["line 2", "`1.5` is not int64"]);

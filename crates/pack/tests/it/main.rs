@@ -6,6 +6,7 @@ mod bad_input;
 mod complete;
 mod exporting;
 mod made;
+mod nested;
 mod optimize;
 mod packing;
 mod repair;

@@ -135,7 +135,7 @@ def to_image(image: Any) -> bytes | tuple[bytes, int, int, int] | None:
             return file.read()
     if hasattr(image, "getbands") and hasattr(image, "convert"):
         image = _of_pil(image)
-    if not hasattr(image, "__array__"):
+    if not (hasattr(image, "__array__") or hasattr(image, "__array_interface__")):
         raise OptionError(
             f"`image`: expected bytes of an image file, a path, a uint8 array or a PIL image, found {type(image).__name__}"
         )

@@ -1,7 +1,23 @@
 //! Values of JSON objects as columns.
 
-use crate::source::Values;
-use serde_json::Value;
+use crate::Reason;
+use crate::source::nested::Nesting;
+use crate::source::{Values, objects};
+use serde_json::{Map, Value};
+
+/// The members of a JSON object as columns.
+///
+/// # Errors
+/// [`Reason::Objects`].
+pub(super) fn columns(members: Map<String, Value>, nesting: &Nesting) -> Result<Vec<(String, Values)>, Reason> {
+    let in_pixels = members.get("objects").is_some();
+    let column = |(name, value): (String, Value)| {
+        let values = values(&value);
+        let values = if in_pixels { objects::in_pixels(&name, values) } else { values };
+        (name, values)
+    };
+    Ok(nesting.flat(members)?.into_iter().map(column).collect())
+}
 
 /// A JSON value as a column's: numbers, texts and lists of one of them as they are, `null` and `[]` as no value, all
 /// else as JSON text.

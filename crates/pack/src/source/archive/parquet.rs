@@ -2,16 +2,18 @@
 //! group's rows are taken to be of equal size, so that where a row lies is known without reading its image.
 
 use super::files::ArchiveFile;
+use super::json;
 use super::roles::Roles;
 use super::sample::{Item, Sample, Visit};
 use crate::source::Values;
+use crate::source::nested::Nesting;
 use crate::{Error, Reason};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::reader::TreeBuilder;
 use parquet::record::{Field, List, Row};
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type};
-use serde_json::Value;
+use serde_json::Value as JsonValue;
 use std::borrow::Cow;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -66,7 +68,7 @@ impl Rows<'_> {
                     };
                     for row in 0..count {
                         match guarded(|| rows.next().transpose()).transpose() {
-                            Some(Ok(values)) => self.row(at(row)..at(row + 1), values, image.as_deref())?,
+                            Some(Ok(values)) => self.row(at(row)..at(row + 1), values, image.as_deref(), roles)?,
                             Some(Err(damage)) => return self.lost(at(row), damage),
                             None => {
                                 return self.lost(at(row), ParquetError::EOF("rows end before their count".to_owned()));
@@ -77,7 +79,7 @@ impl Rows<'_> {
                 // Nothing but images, which are not wanted.
                 None => {
                     for row in 0..count {
-                        self.row(at(row)..at(row + 1), Row::new(vec![]), image.as_deref())?;
+                        self.row(at(row)..at(row + 1), Row::new(vec![]), image.as_deref(), roles)?;
                     }
                 }
             }
@@ -86,8 +88,13 @@ impl Rows<'_> {
         Ok(())
     }
 
-    fn row(&mut self, range: std::ops::Range<u64>, row: Row, image: Option<&str>) -> Result<(), Error> {
-        let (mut key, mut stored, mut elsewhere, mut fields) = (None, None, None, vec![]);
+    fn row(&mut self, range: std::ops::Range<u64>, row: Row, image: Option<&str>, roles: &Roles) -> Result<(), Error> {
+        let (mut key, mut stored, mut elsewhere, mut fields, mut wrong) = (None, None, None, vec![], None);
+        let mut push = |name, field| {
+            if let Err(reason) = push(name, field, &roles.nesting, &mut fields) {
+                wrong.get_or_insert(reason);
+            }
+        };
         for (name, field) in row.into_columns() {
             match field {
                 Field::Bytes(bytes) if Some(name.as_str()) == image => stored = Some(bytes),
@@ -97,14 +104,15 @@ impl Rows<'_> {
                             ("bytes", Field::Bytes(bytes)) => stored = Some(bytes),
                             ("path", Field::Str(path)) => key = Some(path).filter(|path| !path.is_empty()),
                             ("bytes", Field::Null) => elsewhere = Some(()),
-                            (_, field) => push(format!("{name}/{member}"), field, &mut fields),
+                            (_, field) => push(format!("{name}/{member}"), field),
                         }
                     }
                 }
-                field => push(name, field, &mut fields),
+                field => push(name, field),
             }
         }
         let sample = match (elsewhere, key) {
+            _ if wrong.is_some() => Err(wrong.expect("some")),
             (Some(()), Some(path)) => Err(Reason::Elsewhere { path }),
             // Where the image was not read, there is one.
             (_, key) => {
@@ -163,17 +171,53 @@ fn without(schema: &SchemaDescPtr, image: &str) -> Option<SchemaDescPtr> {
     Some(Arc::new(SchemaDescriptor::new(Arc::new(root))))
 }
 
-/// Adds a column's value; members of a struct as `column/member`, one level deep.
-fn push(name: String, field: Field, fields: &mut Vec<(Cow<'static, str>, Values)>) {
+/// Adds a column's value; members of a struct as `column/member`, nested lists as flat columns.
+fn push(
+    name: String,
+    field: Field,
+    nesting: &Nesting,
+    fields: &mut Vec<(Cow<'static, str>, Values)>,
+) -> Result<(), Reason> {
     match field {
+        field if is_nested(&field) || matches!((&*name, &field), ("objects", Field::Group(_))) => {
+            let columns = json::columns([(name, to_json(&field))].into_iter().collect(), nesting)?;
+            fields.extend(columns.into_iter().map(|(name, values)| (Cow::Owned(name), values)));
+        }
         Field::Group(row) => {
             let image = row.len() == 2 && row.get_column_iter().all(|(member, _)| MEMBERS.contains(&member.as_str()));
             for (member, field) in row.into_columns() {
                 let name = if image && member == "bytes" { name.clone() } else { format!("{name}/{member}") };
-                fields.push((Cow::Owned(name), values(&field)));
+                push(name, field, nesting, fields)?;
             }
         }
+        // Only where other samples have nested values does an empty list mean more than no value.
+        Field::ListInternal(list) if list.len() == 0 => {
+            let columns = json::columns([(name, JsonValue::Array(vec![]))].into_iter().collect(), nesting)?;
+            fields.extend(columns.into_iter().map(|(name, values)| (Cow::Owned(name), values)));
+        }
         field => fields.push((Cow::Owned(name), values(&field))),
+    }
+    Ok(())
+}
+
+/// Whether a value is a list of lists or of structs.
+fn is_nested(field: &Field) -> bool {
+    let inner = |field: &Field| matches!(field, Field::ListInternal(_) | Field::Group(_));
+    matches!(field, Field::ListInternal(list) if list.elements().iter().any(inner))
+}
+
+/// A nested value as JSON.
+fn to_json(field: &Field) -> JsonValue {
+    match field {
+        Field::Group(row) => row.get_column_iter().map(|(name, field)| (name.clone(), to_json(field))).collect(),
+        Field::ListInternal(list) => list.elements().iter().map(to_json).collect(),
+        Field::Null => JsonValue::Null,
+        field => match values(field) {
+            Values::Int64(value) => value.into(),
+            Values::Float(value) => value.into(),
+            Values::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned().into(),
+            _ => field.to_string().into(),
+        },
     }
 }
 
@@ -237,10 +281,26 @@ pub(super) fn class_names(file: &ArchiveFile, roles: &Roles) -> Result<Option<Ve
     let Ok(reader) = guarded(|| SerializedFileReader::new(opened)) else { return Ok(None) };
     let metadata = reader.metadata().file_metadata().key_value_metadata();
     let stated = metadata.and_then(|all| all.iter().find(|pair| pair.key == "huggingface")?.value.as_ref());
-    let stated = stated.and_then(|json| serde_json::from_str::<Value>(json).ok());
+    let stated = stated.and_then(|json| serde_json::from_str::<JsonValue>(json).ok());
     let names = |label: &str| {
         let names = stated.as_ref()?.get("info")?.get("features")?.get(label)?.get("names")?.as_array()?;
         names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
     };
-    Ok(roles.labels().find_map(names))
+    // Without a label of the image, the classes are those of its objects.
+    let objects = || {
+        let objects = stated.as_ref()?.get("info")?.get("features")?.get("objects")?;
+        let class = ["category", "category_id", "label", "labels", "class"].into_iter();
+        let names = class.filter_map(|class| find(objects, class)?.get("names")?.as_array()).next()?;
+        names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
+    };
+    Ok(roles.labels().find_map(names).or_else(objects))
+}
+
+/// The first member of that name, at any depth.
+fn find<'v>(value: &'v JsonValue, name: &str) -> Option<&'v JsonValue> {
+    match value {
+        JsonValue::Object(members) => members.get(name).or_else(|| members.values().find_map(|v| find(v, name))),
+        JsonValue::Array(list) => list.iter().find_map(|v| find(v, name)),
+        _ => None,
+    }
 }

@@ -2,8 +2,9 @@
 
 use super::Columns;
 use super::sample::Sample;
-use crate::source::{Classes, Values};
-use crate::{Reason, record};
+use crate::source::nested::Nesting;
+use crate::source::{Classes, Values, objects};
+use crate::{BoxFormat, Reason, record};
 use shardtool_format::names;
 
 /// Fields taken for the image, the best first. Extensions of WebDataset samples are field names as well.
@@ -40,6 +41,8 @@ pub(super) struct Roles {
     /// Features under other names: theirs, ours.
     renamed: Vec<(String, String)>,
     offset: i64,
+    /// How nested values become columns.
+    pub(super) nesting: Nesting,
 }
 
 /// A label as it is stored.
@@ -59,7 +62,7 @@ pub(super) struct Resolved {
 
 impl Roles {
     /// Our names for theirs, as `--map` gives them; `offset` is what stored labels are more than class ids.
-    pub(super) fn new(map: &[(String, String)], offset: i64) -> Self {
+    pub(super) fn new(map: &[(String, String)], offset: i64, boxes: BoxFormat) -> Self {
         let given = |ours: &[&str]| -> Vec<String> {
             map.iter().filter(|(name, _)| ours.contains(&name.as_str())).map(|(_, theirs)| theirs.clone()).collect()
         };
@@ -81,6 +84,7 @@ impl Roles {
                 .map(|(ours, theirs)| (theirs.clone(), ours.clone()))
                 .collect(),
             offset,
+            nesting: Nesting { boxes, ..Nesting::default() },
         }
     }
 
@@ -120,6 +124,7 @@ impl Roles {
                 columns.insert(ours.clone(), values);
             }
         }
+        objects::join_tensorflow(&mut columns);
         // What pack writes itself, it knows from the image.
         columns.retain(|name, _| !record::is_written(name));
         if let Some(class @ Values::Bytes(_)) = class {

@@ -6,7 +6,7 @@ use super::roles::{Label, Resolved, Roles};
 use super::sample::{Item, Visit};
 use super::{Counted, Labels};
 use crate::class_names::ClassNames;
-use crate::source::{Classes, Values};
+use crate::source::{Classes, Values, objects};
 use crate::{Error, Options};
 use shardtool_format::manifest::Kind;
 use shardtool_format::names;
@@ -133,7 +133,12 @@ impl Survey {
             }
         }
         let (labels, class_names) = match self.label.map(|seen| seen.kind) {
-            None => (Labels::None, vec![]),
+            None => {
+                // Classes of objects, not of images.
+                let objects = self.columns.contains_key(objects::CLASS);
+                let names = classes.map(Classes::into_names).or(stored).filter(|_| objects);
+                (Labels::None, names.unwrap_or_default())
+            }
             Some(Kind::Bytes) => {
                 let classes = classes.unwrap_or_else(|| Classes::sorted(self.names.iter().cloned()));
                 self.names.iter().try_for_each(|name| classes.id(name).map(drop))?;

@@ -197,7 +197,7 @@ fn sample<'a>(
     for (field, range) in members.iter().enumerate().filter(|(i, _)| Some(*i) != image).map(|(_, member)| member) {
         let content = &data[range.clone()];
         match field.rsplit('.').next() {
-            Some("json") => flattened.extend(json_fields(field, content)?),
+            Some("json") => flattened.extend(json_fields(field, content, roles)?),
             Some("cls") => fields.push((Cow::Owned(field.clone()), class(content))),
             _ => fields.push((Cow::Owned(field.clone()), Values::Bytes(content.into()))),
         }
@@ -220,14 +220,14 @@ fn class(content: &[u8]) -> Values {
 }
 
 /// The members of `.json` under their own names, of `NAME.json` as `NAME/member`; other JSON as it is.
-fn json_fields(field: &str, content: &[u8]) -> Result<Vec<(String, Values)>, Reason> {
+fn json_fields(field: &str, content: &[u8], roles: &Roles) -> Result<Vec<(String, Values)>, Reason> {
     let value = serde_json::from_slice(content).map_err(|source| Reason::Json { field: field.to_owned(), source })?;
     let serde_json::Value::Object(members) = value else {
         return Ok(vec![(field.to_owned(), Values::Bytes(content.into()))]);
     };
-    let name = |member: &str| match field.strip_suffix(".json") {
-        Some(field) => format!("{field}/{member}"),
-        None => member.to_owned(),
+    let members = match field.strip_suffix(".json") {
+        Some(field) => members.into_iter().map(|(member, value)| (format!("{field}/{member}"), value)).collect(),
+        None => members,
     };
-    Ok(members.iter().map(|(member, value)| (name(member), json::values(value))).collect())
+    json::columns(members, &roles.nesting)
 }

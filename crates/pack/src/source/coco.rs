@@ -1,0 +1,192 @@
+//! A COCO annotation file: images, and the objects in each. Detected from its content.
+
+use super::nested::Nesting;
+use super::{Described, Entry, Listing, Values, objects};
+use crate::{Error, Options, Reason, Rejection};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use shardtool_format::manifest::Kind;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+/// Bytes in which a COCO file names one of its members, where whether it is one is decided.
+const LOOKED_AT: u64 = 1 << 20;
+
+#[derive(Deserialize)]
+struct Document {
+    images: Vec<Image>,
+    #[serde(default)]
+    annotations: Vec<Annotation>,
+    #[serde(default)]
+    categories: Vec<Category>,
+}
+
+#[derive(Deserialize)]
+struct Image {
+    id: i64,
+    file_name: String,
+}
+
+#[derive(Deserialize)]
+struct Category {
+    id: i64,
+    name: String,
+}
+
+/// One object. Members that are not named here are left out.
+#[derive(Deserialize)]
+struct Annotation {
+    image_id: i64,
+    #[serde(default)]
+    id: i64,
+    category_id: i64,
+    bbox: Vec<f64>,
+    #[serde(default)]
+    area: f64,
+    #[serde(default)]
+    iscrowd: i64,
+    /// Polygons or a mask, as JSON text: their nesting differs from object to object.
+    #[serde(default, deserialize_with = "text")]
+    segmentation: Option<String>,
+    #[serde(default)]
+    keypoints: Option<Vec<f64>>,
+}
+
+fn text<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Value::deserialize(from).map(|value| (!value.is_null()).then(|| value.to_string()))
+}
+
+/// Whether a file of JSON is a COCO annotation file: an object that has images among its first members.
+pub(super) fn is(path: &Path) -> bool {
+    let json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    let mut start = vec![];
+    let read = json && File::open(path).is_ok_and(|file| file.take(LOOKED_AT).read_to_end(&mut start).is_ok());
+    let has = |name: &[u8]| start.windows(name.len()).any(|window| window == name);
+    let members: [&[u8]; 3] = [b"\"images\"", b"\"annotations\"", b"\"file_name\""];
+    read && start.trim_ascii_start().starts_with(b"{") && members.into_iter().any(has)
+}
+
+/// Lists the images of a COCO file with their objects. Images lie in `options.images`, by default in the file's folder.
+/// Class ids are the ranks of category ids, whose names become those of the classes; the ids themselves are kept.
+///
+/// # Errors
+/// [`Error::Coco`], [`Error::Io`].
+pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
+    let wrong = |problem: String| Error::Coco { path: file.to_owned(), problem };
+    let opened = File::open(file).map_err(Error::io("read", file))?;
+    let Document { mut images, annotations, mut categories } =
+        serde_json::from_reader(BufReader::new(opened)).map_err(|e| wrong(e.to_string()))?;
+    categories.sort_by_key(|category| category.id);
+    let classes: HashMap<_, _> = categories.iter().enumerate().map(|(class, c)| (c.id, class as i64)).collect();
+    let names: Vec<_> = categories.iter().map(|category| category.name.clone()).collect();
+    let mut sorted: Vec<_> = names.iter().collect();
+    sorted.sort();
+    if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(wrong(format!("two categories have the name `{}`", twice[0])));
+    }
+    let keypoints = annotations.iter().any(|annotation| annotation.keypoints.is_some());
+    let mut by_image: HashMap<i64, Vec<Annotation>> = HashMap::new();
+    for annotation in annotations {
+        if !classes.contains_key(&annotation.category_id) {
+            let Annotation { id, category_id, .. } = annotation;
+            return Err(wrong(format!(
+                "annotation {id} has category {category_id}, which is not among the categories"
+            )));
+        }
+        by_image.entry(annotation.image_id).or_default().push(annotation);
+    }
+    let nesting = Nesting::default();
+    let columns = columns(keypoints);
+    let root = options.images.clone().unwrap_or_else(|| file.parent().unwrap_or(Path::new("")).to_owned());
+    let (mut entries, mut rejected) = (vec![], vec![]);
+    images.sort_by(|a, b| a.file_name.cmp(&b.file_name));
+    if let Some(twice) = images.windows(2).find(|pair| pair[0].file_name == pair[1].file_name) {
+        return Err(wrong(format!("two images have the file name `{}`", twice[0].file_name)));
+    }
+    for Image { id, file_name } in images {
+        let annotations = by_image.remove(&id).unwrap_or_default();
+        let meta = match std::fs::metadata(root.join(&file_name)) {
+            Ok(meta) if meta.is_file() => meta,
+            Ok(_) => {
+                rejected.push(Rejection { input: file_name, reason: Reason::NotAFile });
+                continue;
+            }
+            Err(e) => {
+                rejected.push(Rejection { input: file_name, reason: Reason::of_stat(e) });
+                continue;
+            }
+        };
+        match values(id, annotations, &classes, &columns, &nesting) {
+            Ok(values) => entries.push(Entry::new(file_name, None, None, values, &meta)),
+            Err(reason) => rejected.push(Rejection { input: file_name, reason }),
+        }
+    }
+    if let Some(id) = by_image.keys().min() {
+        return Err(wrong(format!("annotations of image {id}, which is not among the images")));
+    }
+    let described = Described { classes: names, images: true, labelled: false, columns };
+    Ok(Listing { entries, described, rejected, root })
+}
+
+/// Columns of a COCO file, in byte order of their names.
+fn columns(keypoints: bool) -> Vec<(String, Kind)> {
+    let mut columns = vec![
+        ("image/id", Kind::Int64),
+        ("image/object/area", Kind::Float),
+        (objects::BBOX, Kind::Float),
+        ("image/object/category_id", Kind::Int64),
+        (objects::CLASS, Kind::Int64),
+        ("image/object/id", Kind::Int64),
+        ("image/object/iscrowd", Kind::Int64),
+        ("image/object/segmentation", Kind::Bytes),
+    ];
+    if keypoints {
+        columns.extend([(objects::KEYPOINTS, Kind::Float), ("image/object/keypoints/shape", Kind::Int64)]);
+    }
+    columns.sort_by_key(|(name, _)| *name);
+    columns.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect()
+}
+
+/// The values of an image, in the order of `columns`.
+fn values(
+    id: i64,
+    annotations: Vec<Annotation>,
+    classes: &HashMap<i64, i64>,
+    columns: &[(String, Kind)],
+    nesting: &Nesting,
+) -> Result<Box<[Values]>, Reason> {
+    let ints = |of: &dyn Fn(&Annotation) -> i64| Values::Int64s(annotations.iter().map(of).collect());
+    let mut found = BTreeMap::from([
+        ("image/id", Values::Int64(id)),
+        ("image/object/area", Values::Floats(annotations.iter().map(|a| a.area as f32).collect())),
+        ("image/object/category_id", ints(&|a| a.category_id)),
+        (objects::CLASS, ints(&|a| classes[&a.category_id])),
+        ("image/object/id", ints(&|a| a.id)),
+        ("image/object/iscrowd", ints(&|a| a.iscrowd)),
+    ]);
+    let texts = annotations.iter().map(|a| a.segmentation.as_deref().unwrap_or("null").as_bytes().into());
+    found.insert("image/object/segmentation", Values::BytesList(texts.collect()));
+    // Boxes and keypoints take the way of every other source's.
+    let mut members = Map::new();
+    members.insert("bbox".to_owned(), annotations.iter().map(|a| Value::from(a.bbox.clone())).collect());
+    if columns.iter().any(|(name, _)| name == objects::KEYPOINTS) {
+        let most = annotations.iter().filter_map(|a| a.keypoints.as_ref()).map(Vec::len).max().unwrap_or(0);
+        // An object without keypoints has as many as the others, none of them labelled.
+        let points = |a: &Annotation| Value::from(a.keypoints.clone().unwrap_or_else(|| vec![0.0; most]));
+        members.insert("keypoints".to_owned(), annotations.iter().map(points).collect());
+    }
+    let mut flat = Map::new();
+    objects::flat(Value::Object(members), nesting, &mut flat)?;
+    let numbers = |value: &Value| value.as_array().map(|l| l.iter().filter_map(Value::as_f64).collect::<Vec<_>>());
+    for (name, _) in columns {
+        let Some(list) = flat.get(name).and_then(numbers) else { continue };
+        let value = match objects::PIXELS.contains(&name.as_str()) {
+            true => Values::Pixels(list.iter().map(|v| *v as f32).collect()),
+            false => Values::Int64s(list.iter().map(|v| *v as i64).collect()),
+        };
+        found.insert(name, value);
+    }
+    Ok(columns.iter().map(|(name, _)| found.remove(name.as_str()).unwrap_or(Values::Missing)).collect())
+}

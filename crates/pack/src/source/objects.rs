@@ -1,0 +1,283 @@
+//! The objects in an image: boxes, classes, keypoints, as other people write them, under one set of names.
+//!
+//! Boxes arrive in pixels and leave as fractions of the coded image. The image's size is known when its record is made:
+//! until then boxes are [`Values::Pixels`].
+
+use super::Values;
+use super::nested::Nesting;
+use crate::Reason;
+use serde_json::{Map, Value};
+use shardtool_decode::Info;
+use std::collections::BTreeMap;
+
+/// Boxes: float, n × 4: left, top, right, bottom, as fractions of the coded image.
+pub(crate) const BBOX: &str = "image/object/bbox";
+/// Classes: int64, n.
+pub(crate) const CLASS: &str = "image/object/class/label";
+/// Keypoints: float, n × k × 3: x, y as fractions of the coded image, and visibility.
+pub(crate) const KEYPOINTS: &str = "image/object/keypoints";
+/// Columns that are in pixels until their record is made.
+pub(crate) const PIXELS: [&str; 2] = [BBOX, KEYPOINTS];
+/// Members that hold classes, the best first.
+const CLASSES: [&str; 5] = ["category", "category_id", "label", "labels", "class"];
+/// TensorFlow Object Detection's columns of boxes, as fractions.
+const TENSORFLOW: [&str; 4] =
+    ["image/object/bbox/xmin", "image/object/bbox/ymin", "image/object/bbox/xmax", "image/object/bbox/ymax"];
+
+/// How the boxes of a source are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BoxFormat {
+    /// Left, top, width, height in pixels, as in COCO.
+    #[default]
+    Xywh,
+    /// Left, top, right, bottom in pixels, as in Pascal VOC.
+    Xyxy,
+}
+
+impl BoxFormat {
+    /// Its name in options.
+    pub fn name(self) -> &'static str {
+        match self {
+            BoxFormat::Xywh => "xywh",
+            BoxFormat::Xyxy => "xyxy",
+        }
+    }
+}
+
+/// Whether a value describes objects: an object whose members are lists, or a list of objects.
+pub(super) fn are(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.contains_key("bbox") && members.values().all(Value::is_array),
+        Value::Array(list) => !list.is_empty() && list.iter().all(|o| o.get("bbox").is_some()),
+        _ => false,
+    }
+}
+
+/// Adds the columns of objects.
+///
+/// # Errors
+/// [`Reason::Objects`].
+pub(super) fn flat(value: Value, nesting: &Nesting, out: &mut Map<String, Value>) -> Result<(), Reason> {
+    let members = members(value);
+    let count = members.get("bbox").map_or(0, Vec::len);
+    let wrong = |member: &str, expected| Reason::Objects { member: member.to_owned(), expected };
+    let class = CLASSES.into_iter().find(|name| members.contains_key(*name));
+    for (name, list) in members {
+        if list.len() != count {
+            return Err(wrong(&name, "a value for each box"));
+        }
+        match name.as_str() {
+            "bbox" => {
+                let boxes = list.iter().map(|value| numbers(value, 4)).collect::<Option<Vec<_>>>();
+                let boxes = boxes.ok_or_else(|| wrong("bbox", "four numbers for each object"))?;
+                let corners = boxes.into_iter().flat_map(|b| match nesting.boxes {
+                    BoxFormat::Xywh => [b[0], b[1], b[0] + b[2], b[1] + b[3]],
+                    BoxFormat::Xyxy => [b[0], b[1], b[2], b[3]],
+                });
+                out.insert(BBOX.to_owned(), corners.map(Value::from).collect());
+            }
+            "keypoints" => {
+                let points = list.first().and_then(Value::as_array).map_or(0, Vec::len);
+                let points = if points > 0 && list[0][0].is_array() { points } else { points / 3 };
+                let all = list.iter().map(|value| numbers(value, points * 3)).collect::<Option<Vec<_>>>();
+                let all =
+                    all.ok_or_else(|| wrong("keypoints", "x, y and visibility of the same points for each object"))?;
+                out.insert(format!("{KEYPOINTS}/shape"), vec![count, points, 3].into());
+                out.insert(KEYPOINTS.to_owned(), all.into_iter().flatten().map(Value::from).collect());
+            }
+            name if Some(name) == class => {
+                let text = list.iter().any(Value::is_string);
+                out.insert(if text { "image/object/class/text" } else { CLASS }.to_owned(), Value::Array(list));
+            }
+            name => {
+                let name = format!("image/object/{name}");
+                // Polygons, masks and the like: one JSON text for each object.
+                let deep = |v: &Value| {
+                    v.is_object() || v.as_array().is_some_and(|l| l.iter().any(|v| v.is_array() || v.is_object()))
+                };
+                match list.iter().any(deep) {
+                    true => drop(out.insert(name, list.iter().map(|value| Value::from(value.to_string())).collect())),
+                    false => nesting.list(name, list, out),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The members of objects, each a list with a value for each object.
+fn members(value: Value) -> BTreeMap<String, Vec<Value>> {
+    match value {
+        Value::Object(members) => {
+            let list = |(name, value)| match value {
+                Value::Array(list) => Some((name, list)),
+                _ => None,
+            };
+            members.into_iter().filter_map(list).collect()
+        }
+        Value::Array(objects) => {
+            let mut members: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+            for (at, object) in objects.iter().enumerate() {
+                for (name, value) in object.as_object().into_iter().flatten() {
+                    let list = members.entry(name.clone()).or_default();
+                    list.resize(at, Value::Null);
+                    list.push(value.clone());
+                }
+            }
+            members.values_mut().for_each(|list| list.resize(objects.len(), Value::Null));
+            members
+        }
+        _ => BTreeMap::new(),
+    }
+}
+
+/// The numbers of a list, in groups or not, if there are so many.
+fn numbers(value: &Value, count: usize) -> Option<Vec<f64>> {
+    let mut found = vec![];
+    for value in value.as_array()? {
+        match value {
+            Value::Array(group) => found.extend(group.iter().map(Value::as_f64).collect::<Option<Vec<_>>>()?),
+            value => found.push(value.as_f64()?),
+        }
+    }
+    (found.len() == count).then_some(found)
+}
+
+/// Marks the columns that are in pixels.
+pub(crate) fn in_pixels(column: &str, values: Values) -> Values {
+    match (PIXELS.contains(&column), values) {
+        (true, Values::Floats(numbers)) => Values::Pixels(numbers),
+        (true, Values::Int64s(numbers)) => Values::Pixels(numbers.iter().map(|v| *v as f32).collect()),
+        (_, values) => values,
+    }
+}
+
+/// Replaces TensorFlow Object Detection's four columns by one of boxes.
+pub(crate) fn join_tensorflow(columns: &mut BTreeMap<String, Values>) {
+    let list = |values: &Values| match values {
+        Values::Floats(list) => Some(list.to_vec()),
+        Values::Float(value) => Some(vec![*value]),
+        Values::Missing => Some(vec![]),
+        _ => None,
+    };
+    let four: Option<Vec<_>> = TENSORFLOW.iter().map(|name| columns.get(*name).and_then(list)).collect();
+    let Some(four) = four.filter(|four| four.iter().all(|list| list.len() == four[0].len())) else { return };
+    let boxes = (0..four[0].len()).flat_map(|at| four.iter().map(move |list| list[at]));
+    let boxes = Values::Floats(boxes.collect());
+    TENSORFLOW.iter().for_each(|name| drop(columns.remove(*name)));
+    columns.insert(BBOX.to_owned(), boxes);
+}
+
+/// Coordinates of a column for the image as it is stored: pixels become fractions of the coded image; where the stored
+/// image is upright and the file's was not, they turn with it. `None` if the column has none.
+pub(crate) fn stored(
+    column: &str,
+    values: &Values,
+    info: Option<&Info>,
+    turned: bool,
+) -> Option<Result<Values, Reason>> {
+    let group = match column {
+        BBOX => 4,
+        KEYPOINTS => 3,
+        _ => return None,
+    };
+    let (numbers, pixels) = match values {
+        Values::Pixels(numbers) => (numbers, true),
+        Values::Floats(numbers) if turned && numbers.len() % group == 0 => (numbers, false),
+        _ => return None,
+    };
+    let Some(info) = info else {
+        let (member, expected) = (column.to_owned(), "an image, whose size makes fractions of pixels");
+        return Some(Err(Reason::Objects { member, expected }));
+    };
+    let size = if pixels { (info.width as f32, info.height as f32) } else { (1.0, 1.0) };
+    let orientation = if turned { info.orientation } else { 1 };
+    let turn = |x: f32, y: f32| upright(orientation.into(), x / size.0, y / size.1);
+    let mut out = Vec::with_capacity(numbers.len());
+    for group in numbers.chunks_exact(group) {
+        match *group {
+            [left, top, right, bottom] => {
+                let ((a, b), (c, d)) = (turn(left, top), turn(right, bottom));
+                out.extend([a.min(c), b.min(d), a.max(c), b.max(d)]);
+            }
+            [x, y, visibility] => {
+                let (x, y) = turn(x, y);
+                out.extend([x, y, visibility]);
+            }
+            _ => {}
+        }
+    }
+    Some(Ok(Values::Floats(out.into())))
+}
+
+/// Where a point of the coded image, in fractions, lies in the upright one.
+fn upright(orientation: u32, x: f32, y: f32) -> (f32, f32) {
+    match orientation {
+        2 => (1.0 - x, y),
+        3 => (1.0 - x, 1.0 - y),
+        4 => (x, 1.0 - y),
+        5 => (y, x),
+        6 => (1.0 - y, x),
+        7 => (1.0 - y, 1.0 - x),
+        8 => (y, 1.0 - x),
+        _ => (x, y),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use shardtool_decode::Orientation;
+
+    fn columns(value: Value) -> Result<Value, Reason> {
+        let mut out = Map::new();
+        flat(value, &Nesting::default(), &mut out).map(|()| Value::Object(out))
+    }
+
+    #[test]
+    fn objects_of_lists_and_lists_of_objects_are_the_same() {
+        let lists = json!({"bbox": [[1, 2, 3, 4], [5.5, 6, 7, 8]], "category": [3, 0], "area": [12, 56],
+            "segmentation": [[[1, 2, 3]], [[4]]], "keypoints": [[1, 2, 0, 3, 4, 2], [0, 0, 0, 9, 9, 1]]});
+        let list = json!([
+            {"bbox": [1, 2, 3, 4], "category": 3, "area": 12, "segmentation": [[1, 2, 3]], "keypoints": [[1, 2, 0], [3, 4, 2]]},
+            {"bbox": [5.5, 6, 7, 8], "category": 0, "area": 56, "segmentation": [[4]], "keypoints": [[0, 0, 0], [9, 9, 1]]},
+        ]);
+        let expected = json!({"image/object/bbox": [1.0, 2.0, 4.0, 6.0, 5.5, 6.0, 12.5, 14.0],
+            "image/object/class/label": [3, 0], "image/object/area": [12, 56],
+            "image/object/segmentation": ["[[1,2,3]]", "[[4]]"], "image/object/keypoints/shape": [2, 2, 3],
+            "image/object/keypoints": [1.0, 2.0, 0.0, 3.0, 4.0, 2.0, 0.0, 0.0, 0.0, 9.0, 9.0, 1.0]});
+        assert!(are(&lists) && are(&list));
+        assert_eq!(columns(lists).unwrap(), expected);
+        assert_eq!(columns(list).unwrap(), expected);
+        assert!(columns(json!({"bbox": [[1, 2, 3]]})).is_err());
+        assert!(columns(json!({"bbox": [[1, 2, 3, 4]], "category": []})).is_err());
+    }
+
+    #[test]
+    fn boxes_turn_with_their_image() {
+        // A pixel of a 4 × 2 image, by where `Orientation` puts it.
+        for orientation in 1..=8 {
+            let info = Info { orientation, ..info(4, 2) };
+            let values = Values::Pixels([1.0, 0.0, 2.0, 1.0].into());
+            let Some(Ok(Values::Floats(b))) = stored(BBOX, &values, Some(&info), true) else { panic!() };
+            let (w, h) = Orientation::from_exif(orientation).size((4, 2));
+            let found = ((b[0] * w as f32).round() as u32, (b[1] * h as f32).round() as u32);
+            let expected =
+                [(1, 0), (2, 0), (2, 1), (1, 1), (0, 1), (1, 1), (1, 2), (0, 2)][usize::from(orientation) - 1];
+            assert_eq!(found, expected, "{orientation}");
+        }
+    }
+
+    fn info(width: u32, height: u32) -> Info {
+        let png = {
+            let mut file = vec![];
+            let mut encoder = png::Encoder::new(&mut file, width, height);
+            encoder.set_color(png::ColorType::Grayscale);
+            let data = vec![0; (width * height) as usize];
+            encoder.write_header().unwrap().write_image_data(&data).unwrap();
+            file
+        };
+        shardtool_decode::probe(&png, &shardtool_decode::Limits::default()).unwrap()
+    }
+}

@@ -1,0 +1,228 @@
+//! Nested lists, objects in images, COCO files and lists without images, held against plain sums.
+
+use crate::made::{check, jpeg, manifest, put, records, rejected};
+use shardtool_format::example::{Example, Feature};
+use shardtool_pack::{BoxFormat, Error, Options, PixelStore, pack};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The values of a feature.
+#[derive(Debug, Clone, PartialEq)]
+enum Found {
+    Int(Vec<i64>),
+    Float(Vec<f32>),
+    Bytes(Vec<String>),
+}
+
+/// Key → feature → values, of all records of a split.
+fn features(folder: &Path) -> BTreeMap<String, BTreeMap<String, Found>> {
+    let mut all = BTreeMap::new();
+    for shard in &manifest(folder).split("train").unwrap().shards {
+        let file = fs::read(folder.join(&shard.file)).unwrap();
+        for (_, data) in records(&file) {
+            let example = Example::parse(data).unwrap();
+            let found =
+                example.features().iter().filter(|(name, _)| *name != "image/encoded").map(|(name, feature)| {
+                    let values = match feature {
+                        Feature::Int64(list) => Found::Int(list.iter().collect()),
+                        Feature::Float(list) => Found::Float(list.iter().collect()),
+                        Feature::Bytes(list) => {
+                            Found::Bytes(list.iter().map(|b| String::from_utf8_lossy(b).into_owned()).collect())
+                        }
+                        Feature::Empty => Found::Bytes(vec![]),
+                    };
+                    ((*name).to_owned(), values)
+                });
+            let key = String::from_utf8(example.bytes("image/key").unwrap().to_vec()).unwrap();
+            all.insert(key, found.collect());
+        }
+    }
+    all
+}
+
+struct Made {
+    temp: tempfile::TempDir,
+}
+
+impl Made {
+    /// Four photographs of 40 × 20 pixels.
+    fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        (0..4).for_each(|i| put(&temp.path().join(format!("photos/{i}.jpg")), &jpeg(i, 40, 20)));
+        Made { temp }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.temp.path().join(name)
+    }
+
+    fn packed(&self, list: &str, text: &str) -> BTreeMap<String, BTreeMap<String, Found>> {
+        put(&self.path(list), text.as_bytes());
+        self.pack(Options::new(self.path(list), self.path(&format!("{list}.set"))))
+    }
+
+    fn pack(&self, options: Options) -> BTreeMap<String, BTreeMap<String, Found>> {
+        pack(&options, &()).unwrap();
+        check(&options.destination, "train");
+        features(&options.destination)
+    }
+}
+
+#[test]
+fn nested_lists_become_columns() {
+    let made = Made::new();
+    let found = made.packed(
+        "list.jsonl",
+        r#"{"path":"photos/0.jpg","boxes":[[1,2,3,4],[5,6,7,8.5]],"rows":[[1],[2,3]],"meta":{"a":1,"b":{"c":"x"}}}
+{"path":"photos/1.jpg","boxes":[],"rows":[[4,5],[6,7]]}
+{"path":"photos/2.jpg","rows":[]}
+"#,
+    );
+    let of = |key: usize, name: &str| found[&format!("photos/{key}.jpg")].get(name).cloned();
+    assert_eq!(of(0, "boxes"), Some(Found::Float(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.5])));
+    assert_eq!([of(0, "boxes/shape"), of(1, "boxes/shape")], [vec![2, 4], vec![0]].map(|v| Some(Found::Int(v))));
+    assert_eq!([of(0, "rows"), of(1, "rows")], [vec![1, 2, 3], vec![4, 5, 6, 7]].map(|v| Some(Found::Int(v))));
+    // Ragged in one row: lengths in all.
+    let lengths = [vec![1, 2], vec![2, 2], vec![]].map(|v| Some(Found::Int(v)));
+    assert_eq!([of(0, "rows/lengths"), of(1, "rows/lengths"), of(2, "rows/lengths")], lengths);
+    assert_eq!(of(1, "rows/shape"), None);
+    assert_eq!((of(0, "meta/a"), of(0, "meta/b/c")), (Some(Found::Int(vec![1])), Some(Found::Bytes(vec!["x".into()]))));
+}
+
+#[test]
+fn objects_become_boxes() {
+    let made = Made::new();
+    let list = |boxes: [[f32; 4]; 2]| {
+        format!(
+            r#"{{"path":"photos/0.jpg","objects":{{"bbox":{boxes:?},"category":[3,0],"area":[1,2],"id":[7,8]}}}}
+{{"path":"photos/1.jpg","objects":{{"bbox":[],"category":[],"area":[],"id":[]}}}}
+"#
+        )
+    };
+    let expected = Found::Float(vec![0.25, 0.1, 0.5, 0.6, 0.0, 0.0, 1.0, 1.0]);
+    let found = made.packed("xywh.jsonl", &list([[10.0, 2.0, 10.0, 10.0], [0.0, 0.0, 40.0, 20.0]]));
+    assert_eq!(found["photos/0.jpg"]["image/object/bbox"], expected);
+    assert_eq!(found["photos/0.jpg"]["image/object/class/label"], Found::Int(vec![3, 0]));
+    assert_eq!(found["photos/0.jpg"]["image/object/id"], Found::Int(vec![7, 8]));
+    assert_eq!(found["photos/1.jpg"]["image/object/bbox"], Found::Float(vec![]));
+    let list = list([[10.0, 2.0, 20.0, 12.0], [0.0, 0.0, 40.0, 20.0]]);
+    put(&made.path("xyxy.jsonl"), list.as_bytes());
+    let options = Options { boxes: BoxFormat::Xyxy, ..Options::new(made.path("xyxy.jsonl"), made.path("xyxy")) };
+    assert_eq!(made.pack(options.clone())["photos/0.jpg"]["image/object/bbox"], expected);
+    // Smaller images, stored as pixels: the same fractions.
+    let resize = Some(shardtool_pack::Resize::Shorter(10));
+    let small = Options { resize, pixels: PixelStore::Raw, destination: made.path("small"), ..options };
+    let found = &made.pack(small)["photos/0.jpg"];
+    assert_eq!((&found["image/width"], &found["image/object/bbox"]), (&Found::Int(vec![20]), &expected));
+    let bad = r#"{"path":"photos/0.jpg","objects":{"bbox":[[1,2,3]],"category":[1]}}"#;
+    put(&made.path("bad.jsonl"), bad.as_bytes());
+    let error = pack(&Options::new(made.path("bad.jsonl"), made.path("bad")), &()).unwrap_err();
+    assert!(error.to_string().contains("line 1: its `bbox` of objects: expected four numbers"), "{error}");
+}
+
+/// A document of COCO, and what must come of it, by plain sums.
+fn coco() -> (serde_json::Value, BTreeMap<String, Vec<(Vec<f32>, i64, i64)>>) {
+    let categories = [(90, "toothbrush"), (1, "person"), (18, "dog")];
+    let (mut images, mut annotations, mut expected) = (vec![], vec![], BTreeMap::new());
+    for i in 0..4i64 {
+        images.push(serde_json::json!({"id": 1000 - i, "file_name": format!("{i}.jpg"), "width": 40, "height": 20}));
+        let mut objects = vec![];
+        for o in 0..i {
+            let (x, y, w, h) = (2 * o, o, 4 + i, 3 + o);
+            let category = categories[((i + o) % 3) as usize].0;
+            annotations.push(serde_json::json!({"id": i * 10 + o, "image_id": 1000 - i, "category_id": category,
+                "bbox": [x, y, w, h], "area": w * h, "iscrowd": 0, "segmentation": [[x, y, x + w, y + h, x, y + h]]}));
+            let [x, y, w, h] = [x, y, w, h].map(|v| v as f32);
+            let class = [1, 18, 90].iter().position(|id| *id == category).unwrap() as i64;
+            objects.push((vec![x / 40.0, y / 20.0, (x + w) / 40.0, (y + h) / 20.0], class, category));
+        }
+        expected.insert(format!("{i}.jpg"), objects);
+    }
+    let categories = categories.map(|(id, name)| serde_json::json!({"id": id, "name": name, "supercategory": "s"}));
+    (serde_json::json!({"info": {}, "images": images, "annotations": annotations, "categories": categories}), expected)
+}
+
+#[test]
+fn a_coco_file_is_packed_with_its_boxes() {
+    let made = Made::new();
+    let (document, expected) = coco();
+    put(&made.path("instances.json"), document.to_string().as_bytes());
+    let source = made.path("instances.json");
+    let missing = pack(&Options::new(&source, made.path("missing")), &()).unwrap_err();
+    assert!(matches!(missing, Error::EmptySource { rejected: Some(_), .. }), "{missing}");
+    let options = Options { images: Some(made.path("photos")), ..Options::new(&source, made.path("set")) };
+    let found = made.pack(options.clone());
+    assert_eq!(manifest(&options.destination).classes, ["person", "dog", "toothbrush"]);
+    assert_eq!(manifest(&options.destination).label, None);
+    assert_eq!(found.len(), 4);
+    for (key, objects) in expected {
+        let of = |name: &str| found[&key][name].clone();
+        let boxes: Vec<_> = objects.iter().flat_map(|(b, ..)| b.clone()).collect();
+        assert_eq!(of("image/object/bbox"), Found::Float(boxes), "{key}");
+        assert_eq!(of("image/object/class/label"), Found::Int(objects.iter().map(|o| o.1).collect()));
+        assert_eq!(of("image/object/category_id"), Found::Int(objects.iter().map(|o| o.2).collect()));
+        let Found::Bytes(polygons) = of("image/object/segmentation") else { panic!() };
+        assert_eq!(polygons.len(), objects.len());
+    }
+    assert_eq!(found["2.jpg"]["image/id"], Found::Int(vec![998]));
+    // The same again is complete; another folder of images is another source.
+    assert!(pack(&options, &()).unwrap().already_complete);
+}
+
+#[test]
+fn a_coco_file_that_contradicts_itself_is_refused() {
+    let made = Made::new();
+    let refused = |change: &dyn Fn(&mut serde_json::Value), expected: &str| {
+        let (mut document, _) = coco();
+        change(&mut document);
+        put(&made.path("photos/bad.json"), document.to_string().as_bytes());
+        let options = Options { ..Options::new(made.path("photos/bad.json"), made.path("bad")) };
+        let error = pack(&options, &()).unwrap_err();
+        assert!(matches!(error, Error::Coco { .. }) && error.to_string().contains(expected), "{error}");
+    };
+    refused(&|d| d["annotations"][0]["category_id"] = 7.into(), "category 7, which is not among");
+    refused(&|d| d["annotations"][0]["image_id"] = 7.into(), "image 7, which is not among");
+    refused(&|d| d["categories"][0]["name"] = "dog".into(), "two categories have the name `dog`");
+    refused(&|d| d["images"] = 3.into(), "invalid type");
+}
+
+#[test]
+fn keypoints_of_coco_have_their_shape() {
+    let made = Made::new();
+    let (mut document, _) = coco();
+    let count = document["annotations"].as_array().unwrap().len();
+    for at in 0..count {
+        document["annotations"][at]["keypoints"] = serde_json::json!([10, 5, 2, 40, 20, 1]);
+    }
+    put(&made.path("photos/keypoints.json"), document.to_string().as_bytes());
+    let found = made.pack(Options::new(made.path("photos/keypoints.json"), made.path("set")));
+    assert_eq!(found["2.jpg"]["image/object/keypoints/shape"], Found::Int(vec![2, 2, 3]));
+    let one = [0.25, 0.25, 2.0, 1.0, 1.0, 1.0];
+    assert_eq!(found["2.jpg"]["image/object/keypoints"], Found::Float([one, one].concat()));
+}
+
+#[test]
+fn rows_without_images_are_samples() {
+    let made = Made::new();
+    let options = Options::new(made.path("text.csv"), made.path("text"));
+    put(&options.source, b"text,score,label\nhello,0.5,good\nbye,1,bad\n");
+    let found = made.pack(options.clone());
+    let manifest = manifest(&options.destination);
+    assert_eq!((manifest.image, &manifest.classes[..]), (None, &["bad".to_owned(), "good".to_owned()][..]));
+    assert_eq!(found.keys().collect::<Vec<_>>(), ["text.csv#0", "text.csv#1"]);
+    let of = |key: &str, name: &str| found[key][name].clone();
+    assert_eq!(
+        (of("text.csv#0", "score"), of("text.csv#1", "text")),
+        (Found::Float(vec![0.5]), Found::Bytes(vec!["bye".into()]))
+    );
+    assert_eq!(of("text.csv#0", "image/class/label"), Found::Int(vec![1]));
+    assert!(!found["text.csv#0"].contains_key("image/width"));
+    let numbers = made.packed("numbers.jsonl", "{\"key\":\"a\",\"x\":[1,2]}\n{\"key\":\"b\",\"x\":[]}\n");
+    assert_eq!(numbers["a"]["x"], Found::Int(vec![1, 2]));
+    // Boxes in pixels mean nothing without an image.
+    put(&made.path("boxes.jsonl"), b"{\"objects\":{\"bbox\":[[1,2,3,4]]}}\n{\"objects\":{\"bbox\":[]}}\n");
+    let summary = pack(&Options::new(made.path("boxes.jsonl"), made.path("boxes")), &()).unwrap();
+    assert_eq!(summary.rejected, 2);
+    assert!(rejected(&summary.rejected_file.unwrap())[0].1.contains("whose size makes fractions"));
+}

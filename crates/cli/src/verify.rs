@@ -43,6 +43,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
             Err(error) => return Err(error),
         },
     };
+    if arguments.decode && !dataset.manifest().has_images() {
+        anyhow::bail!(
+            "cannot decode {}: its records have no images; verify without --decode",
+            dataset.path().display()
+        );
+    }
     let records = dataset.splits().iter().map(|s| s.len()).sum();
     let progress = Progress::new("verified", "records", records);
     let advance = |records, bytes| progress.advance(records, bytes);

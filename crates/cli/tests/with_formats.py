@@ -246,6 +246,52 @@ class Formats(unittest.TestCase):
             self.assertEqual((features["meta/source"], features["meta/year"]), ([b"camera"], [1999]))
         print(f"datasets {datasets.__version__}: {len(self.samples)} rows in")
 
+    def test_objects_of_hugging_face_arrive_as_boxes(self):
+        """`objects` as `datasets` writes them: a struct of lists, and a list of structs; boxes as COCO has them."""
+        names = ["cup", "fork"]
+        members = {
+            "id": datasets.Value("int64"), "area": datasets.Value("int64"),
+            "bbox": datasets.List(datasets.Value("float32"), length=4), "category": datasets.ClassLabel(names=names),
+        }
+        structs = {name: datasets.List(feature) for name, feature in members.items()}
+        for layout, feature in [("struct", structs), ("list", datasets.List(members))]:
+            rows, expected = {"image": [], "objects": [], "polygons": []}, {}
+            for i, sample in enumerate(self.samples[:20]):
+                width, height = Image.open(io.BytesIO(sample["image"])).size
+                objects = [
+                    {"id": 10 * i + o, "area": 6, "bbox": [o, 1, 2 + i, 3], "category": (i + o) % 2} for o in range(i % 4)
+                ]
+                transposed = {name: [o[name] for o in objects] for name in members}
+                key = f"{i}.jpg"
+                rows["image"].append({"bytes": sample["image"], "path": key})
+                rows["objects"].append(transposed if layout == "struct" else objects)
+                rows["polygons"].append([[1.0, 2.0], [3.0] * i] if i % 2 else [])
+                boxes = [
+                    v for x, y, w, h in transposed["bbox"]
+                    for v in (x / width, y / height, (x + w) / width, (y + h) / height)
+                ]
+                expected[key] = (boxes, transposed["category"], transposed["id"], [2, i] if i % 2 else [])
+            features = datasets.Features({
+                "image": datasets.Image(), "objects": feature,
+                "polygons": datasets.List(datasets.List(datasets.Value("float32"))),
+            })
+            folder = self.folder(f"objects-{layout}")
+            datasets.Dataset.from_dict(rows, features=features).to_parquet(folder / "train.parquet")
+            out = folder.with_suffix(".out")
+            shardtool("pack", folder / "train.parquet", out)
+            shardtool("verify", out, "--decode")
+            found = records(out)
+            self.assertEqual(len(found), 20)
+            for key, (boxes, classes, ids, lengths) in expected.items():
+                features = found[key]
+                self.assertEqual(len(features["image/object/bbox"]), len(boxes))
+                for ours, theirs in zip(features["image/object/bbox"], boxes):
+                    self.assertAlmostEqual(ours, theirs, places=5)
+                self.assertEqual(features["image/object/class/label"], classes)
+                self.assertEqual(features["image/object/id"], ids)
+                self.assertEqual(features["polygons/lengths"], lengths)
+            self.assertEqual(json.loads((out / "dataset.json").read_text())["classes"], names)
+
     def test_plain_parquet_comes_in(self):
         """pyarrow tables with a binary column, for each compression."""
         table = pa.table({

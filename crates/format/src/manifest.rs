@@ -166,6 +166,11 @@ impl Manifest {
         }
     }
 
+    /// Whether records have images: a feature that holds one or, where no features are listed, the records themselves.
+    pub fn has_images(&self) -> bool {
+        self.image.is_some() || self.features.is_empty()
+    }
+
     /// The split of that name.
     pub fn split(&self, name: &str) -> Option<&Split> {
         self.splits.iter().find(|s| s.name == name)

@@ -302,6 +302,14 @@ pub(crate) fn expected(columns: &[Column], input: &Input, keeps_records: bool) -
     bytes.max().unwrap_or(0)
 }
 
+/// Refuses images of a dataset whose records are Examples without one. Opaque records are images themselves.
+pub(crate) fn check_images(input: &Input) -> Result<()> {
+    match input.splits().iter().find(|split| !split.manifest().has_images()) {
+        Some(split) => Err(Error::NoFeature { feature: "image/encoded".to_owned(), known: Known::new(split).names() }),
+        None => Ok(()),
+    }
+}
+
 /// Refuses a feature for masks that the dataset does not have, or not as byte strings.
 pub(crate) fn check_mask(feature: &str, input: &Input) -> Result<()> {
     let known = Known::new(&input.splits()[0]);

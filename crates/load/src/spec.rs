@@ -69,6 +69,9 @@ impl Spec {
         let replicas = Replicas { world, batch, policy: config.policy, remainder };
         let plan = Arc::new(Plan::new(source, config.order, config.seed, replicas, &input.shard_records())?);
         let columns = Column::settle(config.columns.as_deref(), &input)?;
+        if let Content::Images(_) = &config.content {
+            columns::check_images(&input)?;
+        }
         if let Content::Images(Images { mask: Some(feature), .. }) = &config.content {
             columns::check_mask(feature, &input)?;
         }

@@ -1,9 +1,19 @@
 //! What can go wrong with a whole run. What is wrong with one input is a [`crate::Reason`].
 
+mod compression;
+mod mds;
+mod sample;
+mod text;
+
+pub use compression::Compression;
+pub use mds::MdsProblem;
+pub use sample::SampleProblem;
+
 use crate::{Difference, PlanDifference, Rejection};
 use shardtool_format::manifest::Kind;
 use std::io;
 use std::path::{Path, PathBuf};
+use text::{first, remedy, types};
 
 /// Why nothing was packed, adopted or repaired, or why it stopped half-way.
 #[derive(Debug, thiserror::Error)]
@@ -239,7 +249,7 @@ pub enum Error {
         /// The plan file.
         plan: PathBuf,
         /// What differs.
-        difference: PlanDifference,
+        difference: Box<PlanDifference>,
     },
     /// The dataset has that split already, packed from another source or with other options.
     #[error("split `{split}` of {} is complete, but was packed with {difference}; choose another --split, or replace \
@@ -250,7 +260,7 @@ pub enum Error {
         /// The split.
         split: String,
         /// What differs.
-        difference: PlanDifference,
+        difference: Box<PlanDifference>,
     },
     /// The dataset has that split already, but its records are not those that its pack wrote.
     #[error("split `{split}` of {} is complete, but its records changed since it was packed (`shardtool repair`?); \
@@ -368,7 +378,7 @@ pub enum Error {
         /// Its key.
         key: String,
         /// What is wrong with it.
-        problem: SampleProblem,
+        problem: Box<SampleProblem>,
     },
     /// The writer was closed, or an earlier write failed in a way that it cannot continue from.
     #[error("the writer is closed; open it again to continue: finished shards are kept")]
@@ -380,7 +390,7 @@ pub enum Error {
         /// The writer's plan file.
         plan: PathBuf,
         /// What differs.
-        difference: PlanDifference,
+        difference: Box<PlanDifference>,
     },
     /// A split is committed that nobody wrote.
     #[error("{}: nothing to commit: no part of split `{split}` was written", .destination.display())]
@@ -412,7 +422,7 @@ pub enum Error {
         /// Plan file of the other.
         second: PathBuf,
         /// What differs.
-        difference: PlanDifference,
+        difference: Box<PlanDifference>,
     },
     /// Two parts have a key in common.
     #[error("the key `{key}` occurs twice in split `{split}`, in parts {} and {}; keys are unique in a split: remove the \
@@ -493,156 +503,9 @@ pub enum Error {
     },
 }
 
-/// Why a sample cannot be written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SampleProblem {
-    /// The image, or the record as a whole, cannot be packed.
-    #[error(transparent)]
-    Reason(#[from] crate::Reason),
-    /// The writer has written that key already.
-    #[error("its key was written before; keys are unique in a split")]
-    DuplicateKey,
-    /// The split is complete, and has no such key.
-    #[error("the split is complete without it; choose another --split, or replace it with --force")]
-    Complete,
-    /// A value for a feature that the writer does not have.
-    #[error("`{feature}` is not among the writer's features; name it in `features` with its type")]
-    UnknownFeature {
-        /// The feature.
-        feature: String,
-    },
-    /// A value that is not of its feature's type.
-    #[error("`{feature}` is not {}, the feature's type", .expected.name())]
-    Type {
-        /// The feature.
-        feature: String,
-        /// Its type.
-        expected: Kind,
-    },
-    /// A feature that is given twice.
-    #[error("`{feature}` is given twice")]
-    Twice {
-        /// The feature.
-        feature: String,
-    },
-    /// A label although the writer has none, or none although it has them.
-    #[error("{}", if *.given { "it has a label, but the writer has neither classes nor labels" } else { "it has no label" })]
-    Label {
-        /// Whether the sample has one.
-        given: bool,
-    },
-    /// A label that is no class.
-    #[error("its label `{label}` is not among the {classes} classes; give all names in advance, in `classes`")]
-    Class {
-        /// The label.
-        label: String,
-        /// How many classes there are.
-        classes: usize,
-    },
-    /// An image although the writer has none, or none although it has them.
-    #[error("{}", if *.given { "it has an image, but the writer was opened without images" } else { "it has no image" })]
-    Image {
-        /// Whether the sample has one.
-        given: bool,
-    },
-}
-
-/// How a TFRecord file is compressed as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compression {
-    /// TensorFlow's `GZIP`.
-    Gzip,
-    /// TensorFlow's `ZLIB`.
-    Zlib,
-}
-
-impl Compression {
-    fn command(self, path: &Path) -> String {
-        let path = path.display();
-        match self {
-            Compression::Gzip => format!("gzip -dc '{path}' > '{path}.tfrecord'"),
-            Compression::Zlib => format!(
-                "python3 -c 'import sys, zlib; sys.stdout.buffer.write(zlib.decompress(sys.stdin.buffer.read()))' \
-                 < '{path}' > '{path}.tfrecord'"
-            ),
-        }
-    }
-}
-
-impl std::fmt::Display for Compression {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Compression::Gzip => "gzip",
-            Compression::Zlib => "zlib",
-        })
-    }
-}
-
-/// Why an `index.json` is none of MDS.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MdsProblem {
-    /// Not JSON of the right members.
-    #[error(transparent)]
-    Json(serde_json::Error),
-    /// Shards of another format.
-    #[error("shards of format `{0}`; expected `mds`")]
-    Format(String),
-    /// Names, encodings and sizes of columns differ in number.
-    #[error("as many names of columns as encodings and sizes are needed")]
-    Columns,
-    /// A compression that is not read.
-    #[error("shards compressed with `{0}`; decompress them, or use zstd or gz")]
-    Compression(String),
-    /// An encoding that nobody knows.
-    #[error("column `{column}` has the unknown encoding `{encoding}`")]
-    Encoding {
-        /// The column.
-        column: String,
-        /// Its encoding.
-        encoding: String,
-    },
-    /// A name of a shard that leads elsewhere.
-    #[error(transparent)]
-    Name(#[from] shardtool_format::Error),
-}
-
 impl Error {
     /// An I/O error, for `map_err`.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Io { action, path: path.to_owned(), source }
-    }
-}
-
-fn first(rejected: &Option<Box<Rejection>>) -> String {
-    match rejected {
-        Some(r) => format!("; the first input that cannot be packed is {}: {}", r.input, r.reason),
-        None => "; it holds no images, and hidden files do not count".to_owned(),
-    }
-}
-
-fn types(column: &str, value: &str, found: Option<Kind>, expected: Option<Kind>, line: u64, declared: bool) -> String {
-    let value: String = value.chars().take(60).collect();
-    let expected = expected.map_or("a value", Kind::name);
-    match (declared, found) {
-        (true, _) => format!("`{value}` is not {expected}, the type given for the column"),
-        (false, Some(found)) => format!(
-            "`{value}` is {found}, but line {line} made the column {expected}; mend the value, or give the type: \
-             {column}:bytes",
-            found = found.name()
-        ),
-        (false, None) => format!("`{value}` is neither a number, a text nor a list of them"),
-    }
-}
-
-/// What to do about errors that users meet.
-fn remedy(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            "; make room, and run the same command again: finished shards are kept"
-        }
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => "; choose a folder that you may write",
-        _ => "",
     }
 }

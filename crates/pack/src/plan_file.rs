@@ -145,7 +145,7 @@ impl PlanFile {
 
     /// Returns the first member in which the plan file `now` differs from this one, options before listings: other
     /// options may have given the other listing.
-    pub(crate) fn difference(&self, now: &PlanFile) -> Option<PlanDifference> {
+    pub(crate) fn difference(&self, now: &PlanFile) -> Option<Box<PlanDifference>> {
         let options_first =
             |name: &&String| (name.as_str() != "format", name.as_str() == "listing_crc32c", name.starts_with("image"));
         // The program's version decides bytes only while shards are being written.
@@ -163,7 +163,7 @@ impl PlanFile {
             "classes_crc32c" => "list of class names (CRC32C)",
             name => name,
         };
-        Some(PlanDifference { member: member.to_owned(), before: show(self), now: show(now) })
+        Some(Box::new(PlanDifference { member: member.to_owned(), before: show(self), now: show(now) }))
     }
 }
 

@@ -6,7 +6,9 @@ use crate::process::interruptible;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shardtool_format::manifest::Kind;
-use shardtool_pack::{JpegLayout, OnError, Options, PixelStore, Progress, Resize, Shards, SourceKind, Step, Summary};
+use shardtool_pack::{
+    BoxFormat, JpegLayout, OnError, Options, PixelStore, Progress, Resize, Shards, SourceKind, Step, Summary,
+};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,6 +31,8 @@ pub(crate) struct PackOptions {
     label_offset: i64,
     jpeg: String,
     columns: Vec<(String, String)>,
+    boxes: String,
+    images: Option<PathBuf>,
     pixels: String,
     zstd_level: i32,
     resize_shorter: Option<u32>,
@@ -40,13 +44,14 @@ pub(crate) struct PackOptions {
     progress: bool,
 }
 
-const KINDS: [(&str, SourceKind); 6] = [
+const KINDS: [(&str, SourceKind); 7] = [
     ("folder", SourceKind::Folder),
     ("list", SourceKind::List),
     ("tfrecord", SourceKind::Tfrecord),
     ("webdataset", SourceKind::Webdataset),
     ("parquet", SourceKind::Parquet),
     ("mds", SourceKind::Mds),
+    ("coco", SourceKind::Coco),
 ];
 
 impl PackOptions {
@@ -74,6 +79,8 @@ impl PackOptions {
                 kind => options.columns.push((name, one_of(py, "columns", kind, &kinds)?)),
             }
         }
+        options.boxes = one_of(py, "boxes", &self.boxes, &[("xywh", BoxFormat::Xywh), ("xyxy", BoxFormat::Xyxy)])?;
+        options.images = self.images;
         let zstd = PixelStore::RawZstd { level: self.zstd_level };
         let stores = [("encoded", PixelStore::Encoded), ("raw", PixelStore::Raw), ("raw-zstd", zstd)];
         options.pixels = one_of(py, "pixels", &self.pixels, &stores)?;

@@ -218,6 +218,9 @@ def test_features_of_every_kind(tmp_path):
     assert as_list(features["polygons"]) == [1, 2, 3, 4, 5] and as_list(features["polygons/lengths"]) == [2, 3]
     types = split.features
     assert (types["flag"], types["real"], types["boxes"], types["bytes"]) == ("int64", "float", "int64", "bytes")
+    boxed = [{"key": "a", "image/object/bbox": [[0, 0, 0.5, 1]]}, {"key": "b", "image/object/bbox": []}]
+    written(tmp_path / "boxed", boxed)
+    assert set(st.Dataset(tmp_path / "boxed").features) == {"image/key", "image/object/bbox"}
     # Declared: no boxes at all, lists that happen to be of one length, integers as floats.
     declared = {"boxes": "float", "boxes/shape": "int64", "rows": "int64", "rows/lengths": "int64"}
     two = [{"key": "a", "boxes": [], "rows": [[1, 2], [3, 4]]}, {"key": "b", "boxes": np.zeros((0, 4)), "rows": []}]
@@ -264,4 +267,11 @@ def test_errors_name_the_sample_and_the_feature(tmp_path):
 def test_samples_without_images(tmp_path):
     written(tmp_path / "out", ({"key": str(i), "text": f"line {i}", "score": i / 2} for i in range(10)))
     split = st.Dataset(tmp_path / "out").split("train")
+    loader = st.Loader(split, 5, columns=["score"], order=st.Sequential())
+    assert next(iter(loader))["score"].tolist() == [0, 0.5, 1, 1.5, 2]
+    with pytest.raises(st.OptionError, match="no feature `image/encoded`"):
+        st.Loader(split, 5, [st.Resize(8)])
+    assert st.verify(tmp_path / "out").good
+    with pytest.raises(st.OptionError, match="no images; verify without `decode`"):
+        st.verify(tmp_path / "out", decode=True)
     assert split[3]["image"] is None and split.columns["score"].tolist() == [i / 2 for i in range(10)]

@@ -142,7 +142,10 @@ impl Archives {
         let stored = None;
         let survey::Described { mut described, labels, repeated } = all.describe(classes, stored, options)?;
         let mut roles = roles;
-        roles.nesting.learn(described.columns.iter().map(|(name, _)| name));
+        // Only these formats have nested values; elsewhere such names are the user's own.
+        if matches!(kind, ArchiveKind::Webdataset | ArchiveKind::Parquet) {
+            roles.nesting.learn(described.columns.iter().map(|(name, _)| name));
+        }
         described.columns.retain(|(name, _)| !roles.nesting.is_replaced(name));
         Ok(Archives { described, files: surveyed, kind, roles, labels, repeated, limit })
     }

@@ -119,12 +119,15 @@ fn complete(target: &SplitFiles) -> Result<Option<Committed>, Error> {
 
 /// Reads the plans of all parts, which must be finished and agree.
 fn read(target: &SplitFiles, staging: &Path) -> Result<Vec<Finished>, Error> {
-    let (mut found, mut first): (BTreeMap<u32, Finished>, Option<(PathBuf, PlanFile, u32)>) = (BTreeMap::new(), None);
+    let mut found: BTreeMap<u32, Finished> = BTreeMap::new();
+    let mut first: Option<(PathBuf, PlanFile)> = None;
+    let mut count = 0u32;
     for folder in part::folders(staging)? {
         let path = folder.join(PLAN);
         let Some(plan) = files::read(&path)?.map(|bytes| PlanFile::parse(&bytes)) else { continue };
         let (Some(part), Some(parts)) = (plan.member("part"), plan.member("parts")) else { continue };
-        let (first, other, _) = first.get_or_insert_with(|| (path.clone(), plan.clone(), parts));
+        let (first, other) = first.get_or_insert_with(|| (path.clone(), plan.clone()));
+        count = parts;
         if let Some(difference) = other.difference(&plan) {
             return Err(Error::OtherPart { first: first.clone(), second: path, difference });
         }
@@ -133,11 +136,13 @@ fn read(target: &SplitFiles, staging: &Path) -> Result<Vec<Finished>, Error> {
         }
     }
     let (destination, split) = (target.folder().to_owned(), target.split().to_owned());
-    let Some((.., parts)) = first else { return Err(Error::NothingToCommit { destination, split }) };
-    let missing: Vec<_> = (0..parts).filter(|part| !found.contains_key(part)).collect();
+    if first.is_none() {
+        return Err(Error::NothingToCommit { destination, split });
+    }
+    let missing: Vec<_> = (0..count).filter(|part| !found.contains_key(part)).collect();
     match missing.is_empty() {
         true => Ok(found.into_values().collect()),
-        false => Err(Error::PartsMissing { destination, split, parts, missing }),
+        false => Err(Error::PartsMissing { destination, split, parts: count, missing }),
     }
 }
 

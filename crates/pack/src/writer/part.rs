@@ -68,7 +68,7 @@ impl Part {
                 let parts =
                     |plan: &PlanFile| plan.member::<u32>("parts").map_or("nothing".to_owned(), |n| n.to_string());
                 let before = theirs.as_ref().map_or("nothing".to_owned(), parts);
-                let difference = PlanDifference { member: "parts".to_owned(), before, now: parts(plan) };
+                let difference = Box::new(PlanDifference { member: "parts".to_owned(), before, now: parts(plan) });
                 return Err(Error::OtherWriter { plan: folder.join(PLAN), difference });
             }
             if folder.exists() {

@@ -121,8 +121,11 @@ fn objects_become_boxes() {
     assert!(error.to_string().contains("line 1: its `bbox` of objects: expected four numbers"), "{error}");
 }
 
+/// An object: its box, its class, and the id of its category.
+type Object = (Vec<f32>, i64, i64);
+
 /// A document of COCO, and what must come of it, by plain sums.
-fn coco() -> (serde_json::Value, BTreeMap<String, Vec<(Vec<f32>, i64, i64)>>) {
+fn coco() -> (serde_json::Value, BTreeMap<String, Vec<Object>>) {
     let categories = [(90, "toothbrush"), (1, "person"), (18, "dog")];
     let (mut images, mut annotations, mut expected) = (vec![], vec![], BTreeMap::new());
     for i in 0..4i64 {

@@ -122,7 +122,7 @@ fn the_layout_is_part_of_the_plan_and_of_nothing_else() {
     assert!(matches!(pack(&optimize, &Stop), Err(Error::Stopped)));
     match pack(&options, &()) {
         Err(Error::OtherPlan { difference, .. }) => {
-            let PlanDifference { member, before, now } = difference;
+            let PlanDifference { member, before, now } = *difference;
             assert_eq!((&*member, &*before, &*now), ("jpeg", "\"optimize\"", "\"keep\""));
         }
         other => panic!("{other:?}"),

@@ -48,11 +48,13 @@ def pack(
     seed: int | None = 0,
     jobs: int | None = None,
     classes: str | os.PathLike[str] | None = None,
-    kind: Literal["folder", "list", "tfrecord", "webdataset", "parquet", "mds"] | None = None,
+    kind: Literal["folder", "list", "tfrecord", "webdataset", "parquet", "mds", "coco"] | None = None,
     map: Mapping[str, str] | None = None,
     label_offset: int = 0,
     jpeg: Literal["keep", "optimize"] = "keep",
     columns: Mapping[str, Literal["int64", "float", "bytes", "file"]] | None = None,
+    boxes: Literal["xywh", "xyxy"] = "xywh",
+    images: str | os.PathLike[str] | None = None,
     pixels: Literal["encoded", "raw", "raw-zstd"] = "encoded",
     zstd_level: int = 3,
     resize_shorter: int | None = None,
@@ -65,12 +67,16 @@ def pack(
 ) -> Packed:
     """Packs images into a split of a dataset: a folder of class folders, a flat folder, a list (CSV with a header, or
     JSONL, whose columns `path`, `label` and `key` are used and all others become features; a column of type `"file"` names
-    files, whose bytes become the feature), or archives: TFRecord, WebDataset, Parquet, MDS, told by content unless `kind`
+    files, whose bytes become the feature), or archives: TFRecord, WebDataset, Parquet, MDS, detected from content unless `kind`
     says which. Image files go in untouched unless `pixels`, `jpeg`, `resize_shorter` or `max_side` say otherwise; sizes
     read as `"256MiB"`.
 
     `map` gives an archive's fields under other names, ours to theirs: `{"image": "photo/bytes"}`. `label_offset` is
     subtracted from its labels to get class ids.
+
+    `boxes` says how the boxes of a source's `objects` are written, in pixels: left, top, width, height, or left, top, right,
+    bottom. A COCO annotation file (`instances.json`) is a source, too; `images` is the folder of its images, by default
+    the file's own.
 
     `seed` is of the order in which images are packed; `None` keeps the source's. An interrupted pack, called again, goes
     on where it was. If the split is complete and was packed from the same source with the same options, writes nothing and

@@ -12,6 +12,9 @@ from .errors import OptionError
 
 __all__ = ["Kind", "convert_features", "infer_features", "to_image"]
 
+#: Features whose shape is known from the number of their values.
+_FIXED = ("image/object/bbox",)
+
 Kind: TypeAlias = Literal["int64", "float", "bytes"]
 #: A feature's name, type, and values: numbers as bytes, or a list of byte strings.
 Converted: TypeAlias = "tuple[str, Kind, bytes | list[bytes]]"
@@ -55,6 +58,8 @@ def convert_features(sample: Mapping[str, Any], skip: tuple[str, ...], features:
 
 def _flat(name: str, value: Any, features: Mapping[str, Kind] | None) -> list[Converted]:
     """A value as one feature, or as two if it is nested: its values, and their shape or lengths."""
+    if name in _FIXED and isinstance(value, (list, tuple, np.ndarray)):
+        value = np.asarray(value, np.float32).ravel()
     kind = None if features is None else features[name]
     if isinstance(value, (str, bytes, bytearray, memoryview)):
         return [(name, *_leaves([value], kind, name))]

@@ -1,0 +1,58 @@
+//! What is wrong with one sample that a program writes.
+
+use shardtool_format::manifest::Kind;
+
+/// Why a sample cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SampleProblem {
+    /// The image, or the record as a whole, cannot be packed.
+    #[error(transparent)]
+    Reason(#[from] crate::Reason),
+    /// The writer has written that key already.
+    #[error("its key was written before; keys are unique in a split")]
+    DuplicateKey,
+    /// The split is complete, and has no such key.
+    #[error("the split is complete without it; choose another --split, or replace it with --force")]
+    Complete,
+    /// A value for a feature that the writer does not have.
+    #[error("`{feature}` is not among the writer's features; name it in `features` with its type")]
+    UnknownFeature {
+        /// The feature.
+        feature: String,
+    },
+    /// A value that is not of its feature's type.
+    #[error("`{feature}` is not {}, the feature's type", .expected.name())]
+    Type {
+        /// The feature.
+        feature: String,
+        /// Its type.
+        expected: Kind,
+    },
+    /// A feature that is given twice.
+    #[error("`{feature}` is given twice")]
+    Twice {
+        /// The feature.
+        feature: String,
+    },
+    /// A label although the writer has none, or none although it has them.
+    #[error("{}", if *.given { "it has a label, but the writer has neither classes nor labels" } else { "it has no label" })]
+    Label {
+        /// Whether the sample has one.
+        given: bool,
+    },
+    /// A label that is no class.
+    #[error("its label `{label}` is not among the {classes} classes; give all names in advance, in `classes`")]
+    Class {
+        /// The label.
+        label: String,
+        /// How many classes there are.
+        classes: usize,
+    },
+    /// An image although the writer has none, or none although it has them.
+    #[error("{}", if *.given { "it has an image, but the writer was opened without images" } else { "it has no image" })]
+    Image {
+        /// Whether the sample has one.
+        given: bool,
+    },
+}

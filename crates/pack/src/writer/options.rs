@@ -1,0 +1,107 @@
+//! How a writer writes.
+
+use crate::options::{JpegLayout, PixelStore, Resize};
+use crate::source::Described;
+use crate::{EntryPoints, Error, Options, Shards, record};
+use shardtool_decode::Limits;
+use shardtool_format::manifest::Kind;
+use std::path::PathBuf;
+
+/// How a [`super::Writer`] writes. Plain data: start from [`WriterOptions::new`] and set what differs.
+#[derive(Debug, Clone)]
+pub struct WriterOptions {
+    /// Folder of the dataset; made if it does not exist.
+    pub destination: PathBuf,
+    /// Name of the split. Default `train`.
+    pub split: String,
+    /// The samples' own features and their types.
+    pub features: Vec<(String, Kind)>,
+    /// Class names by id. Default: none, so that labels are ids without names.
+    pub classes: Vec<String>,
+    /// Whether samples have labels; implied by `classes`. Default: no.
+    pub labels: bool,
+    /// Whether samples have images. Default: yes.
+    pub images: bool,
+    /// A shard ends after the record with which it has at least this many bytes. Default 256 MiB.
+    pub shard_size: u64,
+    /// Which part of the split this writer writes, from 0, and of how many. Default: the whole split, committed by
+    /// [`super::Writer::finish`]; parts are committed by [`super::commit`].
+    pub part: Option<(u32, u32)>,
+    /// How pixels are stored. Default: image files as they are, arrays as PNG.
+    pub pixels: PixelStore,
+    /// How JPEGs are laid out. Default: as they are.
+    pub jpeg: JpegLayout,
+    /// Make larger images smaller. Default: no.
+    pub resize: Option<Resize>,
+    /// Quality of images that are encoded as JPEG, 1 to 100. Default 90.
+    pub quality: u8,
+    /// How large an image may be.
+    pub limits: Limits,
+    /// Fills the column `jpeg_entries` of indexes. Default: no such column.
+    pub entry_points: Option<EntryPoints>,
+    /// Replace the split, and what an unfinished writer with other options left.
+    pub force: bool,
+}
+
+impl WriterOptions {
+    /// The defaults, for the folder of a dataset and a split.
+    pub fn new(destination: impl Into<PathBuf>, split: &str) -> Self {
+        let defaults = Options::new("", destination);
+        WriterOptions {
+            destination: defaults.destination,
+            split: split.to_owned(),
+            features: vec![],
+            classes: vec![],
+            labels: false,
+            images: true,
+            shard_size: 256 << 20,
+            part: None,
+            pixels: defaults.pixels,
+            jpeg: defaults.jpeg,
+            resize: defaults.resize,
+            quality: defaults.quality,
+            limits: defaults.limits,
+            entry_points: None,
+            force: false,
+        }
+    }
+
+    /// Checks ranges and names; returns what records and shards are made by.
+    ///
+    /// # Errors
+    /// [`Error::Option`], [`Error::Name`].
+    pub(super) fn check(&self) -> Result<(Options, Described), Error> {
+        let options = Options {
+            split: self.split.clone(),
+            shards: Shards::Size(self.shard_size),
+            pixels: self.pixels,
+            jpeg: self.jpeg,
+            resize: self.resize,
+            quality: self.quality,
+            limits: self.limits,
+            entry_points: self.entry_points,
+            force: self.force,
+            ..Options::new("", &self.destination)
+        };
+        options.check()?;
+        if self.part.is_some_and(|(part, parts)| part >= parts || parts > 1_000_000) {
+            return Err(Error::Option { option: "part", expected: "(I, N) with I < N, and N at most 1,000,000" });
+        }
+        let mut columns = self.features.clone();
+        columns.sort_by(|a, b| a.0.cmp(&b.0));
+        if columns.iter().any(|(name, _)| name.is_empty() || record::is_written(name))
+            || columns.windows(2).any(|pair| pair[0].0 == pair[1].0)
+        {
+            let expected = "names that differ, none of them empty or of a feature that is written in any case";
+            return Err(Error::Option { option: "features", expected });
+        }
+        let mut classes: Vec<_> = self.classes.iter().collect();
+        classes.sort();
+        if classes.windows(2).any(|pair| pair[0] == pair[1]) || classes.first().is_some_and(|name| name.is_empty()) {
+            return Err(Error::Option { option: "classes", expected: "names that differ, none of them empty" });
+        }
+        let labelled = self.labels || !self.classes.is_empty();
+        let described = Described { classes: self.classes.clone(), images: self.images, labelled, columns };
+        Ok((options, described))
+    }
+}

@@ -85,6 +85,15 @@ pub enum Error {
         /// The decoder's own account.
         source: image::ImageError,
     },
+    /// Bad data, or a decoder at fault: the decoder of that format panicked. Its memory is discarded, and the next image is
+    /// not affected.
+    #[error("the {format} decoder panicked: {message}; convert the image to another format, or leave it out")]
+    Panic {
+        /// Format of the image.
+        format: Format,
+        /// The panic's message.
+        message: String,
+    },
     /// Bad data, found by our JPEG decoder.
     #[error("bad jpeg: {source}")]
     Jpeg {

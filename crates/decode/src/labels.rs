@@ -5,6 +5,7 @@ use image::{ColorType, ImageDecoder};
 use std::io::Cursor;
 
 use crate::error::Error;
+use crate::foreign::isolate;
 use crate::format::{Format, sniff};
 use crate::geometry::{Geometry, Rect};
 use crate::limits::Limits;
@@ -30,9 +31,18 @@ impl Labels {
     /// Bad or truncated data, a limit that the image exceeds; [`Error::Labels`] for more than one value a pixel, values
     /// above 8 bits, and formats that lose values.
     pub fn decode(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), Error> {
-        match sniff(bytes).ok_or_else(|| Error::unknown(bytes))? {
+        let format = sniff(bytes).ok_or_else(|| Error::unknown(bytes))?;
+        let result = isolate(format, || self.read(format, bytes, limits));
+        if matches!(result, Err(Error::Panic { .. })) {
+            *self = Labels::default();
+        }
+        result
+    }
+
+    fn read(&mut self, format: Format, bytes: &[u8], limits: &Limits) -> Result<(), Error> {
+        match format {
             Format::Png => self.decode_png(bytes, limits),
-            format @ (Format::Jpeg | Format::WebP) => Err(Error::Labels { format }),
+            Format::Jpeg | Format::WebP => Err(Error::Labels { format }),
             format => {
                 let decoder = open(format, bytes, limits)?;
                 if decoder.color_type() != ColorType::L8 {

@@ -17,6 +17,7 @@
 //! | `decode` | bytes of any format to RGB, all of it or what a geometry needs |
 //! | `jpeg` | the one place where JPEG bytes become pixels |
 //! | `entries` | JPEG entry points of an index: found, and checked |
+//! | `foreign` | isolates decoders not written here: a panic inside one is an error of that image |
 //! | `library` | all other formats, and rare JPEGs, through the `image` crate |
 //! | `raw` | pixels stored as they are, or as one zstd frame |
 //! | `resize` | pixels of one size from pixels of another |
@@ -41,6 +42,7 @@ mod decode;
 mod encode;
 mod entries;
 mod error;
+mod foreign;
 mod format;
 mod geometry;
 mod jpeg;
@@ -70,6 +72,7 @@ pub use decode::{DecodeOptions, Decoder, decode, decode_into};
 pub use encode::encode_jpeg;
 pub use entries::{check_entries, entry_points};
 pub use error::{Error, LimitKind, TransformFault};
+pub use foreign::silence_decoder_panics;
 pub use format::{Format, sniff};
 pub use geometry::{Geometry, Rect};
 pub use labels::Labels;

@@ -7,13 +7,23 @@
 use image::{ColorType, ImageDecoder};
 
 use crate::error::Error;
+use crate::foreign::isolate;
 use crate::format::Format;
 use crate::limits::Limits;
 use crate::pixels::Pixels;
 use crate::probe::open;
 
-/// Decodes through the `image` crate. The samples of the file are read into the buffer of `pixels` and converted there.
+/// Decodes through the `image` crate. The samples of the file are read into the buffer of `pixels` and converted there, and
+/// discarded if the decoder panics.
 pub(crate) fn decode(format: Format, bytes: &[u8], limits: &Limits, pixels: &mut Pixels) -> Result<(), Error> {
+    let result = isolate(format, || read(format, bytes, limits, pixels));
+    if matches!(result, Err(Error::Panic { .. })) {
+        *pixels = Pixels::default();
+    }
+    result
+}
+
+fn read(format: Format, bytes: &[u8], limits: &Limits, pixels: &mut Pixels) -> Result<(), Error> {
     let decoder = open(format, bytes, limits)?;
     let (width, height) = decoder.dimensions();
     let color = decoder.color_type();

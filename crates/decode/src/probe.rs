@@ -5,6 +5,7 @@ use std::io::Cursor;
 use image::{ImageDecoder, ImageFormat, ImageReader};
 
 use crate::error::Error;
+use crate::foreign::isolate;
 use crate::format::{Format, sniff};
 use crate::limits::Limits;
 use crate::markers;
@@ -37,14 +38,17 @@ pub fn probe(bytes: &[u8], limits: &Limits) -> Result<Info, Error> {
         limits.check(format, width, height, 3)?;
         return Ok(Info { format, width, height, channels: h.components, orientation: h.orientation });
     }
-    let mut decoder = open(format, bytes, limits)?;
-    let (width, height) = decoder.dimensions();
-    let orientation = decoder.orientation().map_err(|source| Error::Decoder { format, source })?.to_exif();
-    let channels = decoder.color_type().channel_count();
-    Ok(Info { format, width, height, channels, orientation })
+    isolate(format, || {
+        let mut decoder = open(format, bytes, limits)?;
+        let (width, height) = decoder.dimensions();
+        let orientation = decoder.orientation().map_err(|source| Error::Decoder { format, source })?.to_exif();
+        let channels = decoder.color_type().channel_count();
+        Ok(Info { format, width, height, channels, orientation })
+    })
 }
 
-/// The `image` crate's decoder of a sniffed format, its header read and within the limits.
+/// The `image` crate's decoder of a sniffed format, its header read and within the limits. Foreign code:
+/// to be called inside [`isolate`].
 pub(crate) fn open<'a>(format: Format, bytes: &'a [u8], limits: &Limits) -> Result<impl ImageDecoder + use<'a>, Error> {
     let library = match format {
         Format::Jpeg => ImageFormat::Jpeg,

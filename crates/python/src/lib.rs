@@ -67,4 +67,11 @@ mod _shardtool {
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+    /// Silences the panic message of image decoders: the exception or the bad sample that names the image is enough.
+    #[pymodule_init]
+    fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        shardtool_decode::silence_decoder_panics();
+        Ok(())
+    }
 }

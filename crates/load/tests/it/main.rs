@@ -2,6 +2,7 @@
 
 #[path = "../dataset/mod.rs"]
 mod dataset;
+mod decoder_panics;
 mod epochs;
 mod growth;
 mod masks;

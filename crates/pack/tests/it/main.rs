@@ -4,6 +4,7 @@ mod adopt;
 mod archives;
 mod bad_input;
 mod complete;
+mod decoder_panics;
 mod exporting;
 mod made;
 mod nested;

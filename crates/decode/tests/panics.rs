@@ -1,0 +1,80 @@
+//! A panic inside a foreign decoder is an error of that image: its memory is discarded, and nothing else is affected.
+
+#[path = "made/panicking_tiff.rs"]
+mod panicking_tiff;
+
+use std::panic::{catch_unwind, set_hook, take_hook};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use panicking_tiff::panicking_tiff;
+use shardtool_decode::{
+    DecodeOptions, Decoder, Error, Format, Labels, Limits, Orientation, Pipeline, Pixels, PixelsRef, Random,
+    WindowOptions, decode, encode_jpeg, probe, silence_decoder_panics,
+};
+
+struct Middle;
+
+impl Random for Middle {
+    fn unit(&mut self) -> f64 {
+        0.5
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        n / 2
+    }
+}
+
+static PRINTED: AtomicUsize = AtomicUsize::new(0);
+
+fn is_panic<T: std::fmt::Debug>(result: Result<T, Error>) {
+    match result {
+        Err(error @ Error::Panic { format: Format::Tiff, .. }) => {
+            let text = error.to_string();
+            assert!(text.starts_with("the tiff decoder panicked: assertion failed"), "{text}");
+        }
+        other => panic!("expected a decoder's panic, found {other:?}"),
+    }
+}
+
+/// One test, because the panic hook is the process's.
+#[test]
+fn a_panic_costs_one_image_and_programs_can_silence_it() {
+    let tiff = panicking_tiff();
+    let size = (40, 20);
+    let geometry = Pipeline::eval(16, 16).unwrap().plan(size, Orientation::default(), &mut Middle).unwrap();
+    let good = encode_jpeg(PixelsRef::new(40, 20, &[90; 2400]).unwrap(), 90).unwrap();
+    set_hook(Box::new(|_| {
+        PRINTED.fetch_add(1, Ordering::SeqCst);
+    }));
+
+    assert_eq!(probe(&tiff, &Limits::default()).unwrap().width, 40);
+    let mut decoder = Decoder::default();
+    let expected = decode(&good, &DecodeOptions::default()).unwrap();
+    let mut pixels = Pixels::default();
+    for _ in 0..3 {
+        is_panic(decoder.decode_into(&tiff, &DecodeOptions::default(), &mut pixels));
+        assert_eq!(pixels, Pixels::default(), "what the decoder wrote is discarded");
+        is_panic(decoder.decode_window(&tiff, None, &geometry, &WindowOptions::default()));
+        assert_eq!(decoder.held_bytes(), 0);
+        decoder.decode_into(&good, &DecodeOptions::default(), &mut pixels).unwrap();
+        assert_eq!(pixels, expected, "the next image is not affected");
+        decoder.shrink_to(0);
+    }
+    assert!(Labels::default().decode(&tiff, &Limits::default()).is_err());
+    assert_eq!(PRINTED.swap(0, Ordering::SeqCst), 6, "a library leaves the hook alone");
+
+    silence_decoder_panics();
+    silence_decoder_panics();
+    is_panic(decode(&tiff, &DecodeOptions::default()));
+    assert_eq!(PRINTED.load(Ordering::SeqCst), 0, "a program's hook is silent inside a decoder");
+    assert!(catch_unwind(|| panic!("elsewhere")).is_err());
+    assert_eq!(PRINTED.load(Ordering::SeqCst), 1, "and prints every other panic, once");
+    drop(take_hook());
+}
+
+#[test]
+fn a_limit_is_checked_before_the_decoder_is_entered() {
+    let limits = Limits { max_pixels: 799, ..Limits::default() };
+    let error = decode(&panicking_tiff(), &DecodeOptions { limits, ..DecodeOptions::default() }).unwrap_err();
+    assert!(matches!(error, Error::Limit { .. }), "{error}");
+}

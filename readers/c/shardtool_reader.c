@@ -1115,7 +1115,7 @@ int shardtool_class_id(const shardtool_record *record, int64_t *class_id, shardt
 
 int shardtool_pixels(const shardtool_record *record, shardtool_raw_pixels *pixels, shardtool_error *error)
 {
-    static const char *const known[] = {"jpeg", "png", "webp", "gif", "bmp", "tiff", "raw-zstd"};
+    static const char *const known[] = {"jpeg", "png", "webp", "gif", "bmp", "tiff", "avif", "jxl", "jp2", "heif", "raw-zstd"};
     const char *file = record->shard->file;
     int64_t row = (int64_t)record->row, height = 0, width = 0;
     shardtool_bytes format = {NULL, 0}, image;

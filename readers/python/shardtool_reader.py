@@ -637,7 +637,7 @@ def pixels(features: dict, image_name: Optional[str], file: str, row: int):
     if image is None:
         return None
     kind = one(features, "image/format", "bytes")
-    if kind not in (None, b"raw", b"jpeg", b"png", b"webp", b"gif", b"bmp", b"tiff", b"raw-zstd"):
+    if kind not in (None, *b"raw jpeg png webp gif bmp tiff avif jxl jp2 heif raw-zstd".split()):
         raise Damage("ImageDecode", file, f"image/format {kind!r} is not known", row)
     if kind != b"raw":
         raise NotDecoded(f"image/format {kind!r}")

@@ -8,7 +8,7 @@ use crate::geometry::Rect;
 #[non_exhaustive]
 pub enum Error {
     /// Bad data: the first bytes belong to no format that is read here.
-    #[error("not an image: {} bytes beginning [{}]; expected JPEG, PNG, WebP, GIF, BMP or TIFF", .len, hex(.start))]
+    #[error("not an image: {} bytes beginning [{}]; expected JPEG, PNG, WebP, GIF, BMP, TIFF, AVIF, HEIF, JPEG XL or JPEG 2000", .len, hex(.start))]
     UnknownFormat {
         /// Length of the data in bytes.
         len: usize,
@@ -84,6 +84,22 @@ pub enum Error {
         format: Format,
         /// The decoder's own account.
         source: image::ImageError,
+    },
+    /// A format whose header is read, but whose images this build does not decode.
+    #[error("{format} images are not decoded: {reason}")]
+    NotDecoded {
+        /// Format of the image.
+        format: Format,
+        /// Why, and what to do.
+        reason: &'static str,
+    },
+    /// Bad data, found by the decoder of a format that a feature of this crate adds.
+    #[error("bad {format}: {source}")]
+    Foreign {
+        /// Format of the image.
+        format: Format,
+        /// The decoder's own account.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Bad data, or a decoder at fault: the decoder of that format panicked. Its memory is discarded, and the next image is
     /// not affected.

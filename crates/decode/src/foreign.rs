@@ -52,15 +52,14 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_an_error_with_its_message() {
-        for (panic, expected) in [
-            (Box::new(|| panic!("index {} is out of range", 7)) as Box<dyn Fn()>, "index 7 is out of range"),
-            (Box::new(|| panic!("fixed text")), "fixed text"),
-            (Box::new(|| std::panic::panic_any(7)), "no message"),
-        ] {
-            let result = isolate(Format::Tiff, || {
-                panic();
-                Ok(())
-            });
+        type Fails = fn() -> Result<(), Error>;
+        let cases: [(Fails, &str); 3] = [
+            (|| panic!("index {} is out of range", 7), "index 7 is out of range"),
+            (|| panic!("fixed text"), "fixed text"),
+            (|| std::panic::panic_any(7), "no message"),
+        ];
+        for (fails, expected) in cases {
+            let result = isolate(Format::Tiff, fails);
             assert!(matches!(&result, Err(Error::Panic { format: Format::Tiff, message }) if message == expected));
             assert!(!INSIDE.get());
         }

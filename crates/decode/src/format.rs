@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::header;
+
 /// How the pixels of an image are stored: what `image/format` of a record says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
@@ -17,6 +19,14 @@ pub enum Format {
     Bmp,
     /// TIFF or BigTIFF; the first image counts.
     Tiff,
+    /// AVIF.
+    Avif,
+    /// JPEG XL, bare or in a container; the first frame counts.
+    Jxl,
+    /// JPEG 2000, bare or in a container.
+    Jp2,
+    /// HEIF with any coding but AV1, such as HEIC.
+    Heif,
     /// Pixels as they are: height × width × 3 bytes, RGB. Never sniffed, since it has no header.
     Raw,
     /// One zstd frame of [`Format::Raw`]. Never sniffed.
@@ -25,10 +35,23 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 8] =
-        [Format::Jpeg, Format::Png, Format::WebP, Format::Gif, Format::Bmp, Format::Tiff, Format::Raw, Format::RawZstd];
+    pub const ALL: [Format; 12] = [
+        Format::Jpeg,
+        Format::Png,
+        Format::WebP,
+        Format::Gif,
+        Format::Bmp,
+        Format::Tiff,
+        Format::Avif,
+        Format::Jxl,
+        Format::Jp2,
+        Format::Heif,
+        Format::Raw,
+        Format::RawZstd,
+    ];
 
-    /// The name in `image/format`: `jpeg`, `png`, `webp`, `gif`, `bmp`, `tiff`, `raw` or `raw-zstd`.
+    /// The name in `image/format`: `jpeg`, `png`, `webp`, `gif`, `bmp`, `tiff`, `avif`, `jxl`, `jp2`, `heif`, `raw` or
+    /// `raw-zstd`.
     pub fn name(self) -> &'static str {
         match self {
             Format::Jpeg => "jpeg",
@@ -37,6 +60,10 @@ impl Format {
             Format::Gif => "gif",
             Format::Bmp => "bmp",
             Format::Tiff => "tiff",
+            Format::Avif => "avif",
+            Format::Jxl => "jxl",
+            Format::Jp2 => "jp2",
+            Format::Heif => "heif",
             Format::Raw => "raw",
             Format::RawZstd => "raw-zstd",
         }
@@ -54,7 +81,8 @@ impl fmt::Display for Format {
     }
 }
 
-/// The format of `bytes`, told by their first 18 at most; none if they begin like none of them.
+/// The format of `bytes`, detected from their first 18 (of AVIF and HEIF, from the brands that follow as well); none if they
+/// begin like none of them.
 pub fn sniff(bytes: &[u8]) -> Option<Format> {
     match bytes {
         [0xFF, 0xD8, 0xFF, ..] => Some(Format::Jpeg),
@@ -66,7 +94,11 @@ pub fn sniff(bytes: &[u8]) -> Option<Format> {
         [b'B', b'M', _, _, _, _, _, _, _, _, _, _, _, _, 12 | 16 | 40 | 52 | 56 | 64 | 108 | 124, 0, 0, 0, ..] => {
             Some(Format::Bmp)
         }
-        _ => None,
+        [0xFF, 0x0A, ..] | [0, 0, 0, 12, b'J', b'X', b'L', b' ', b'\r', b'\n', 0x87, b'\n', ..] => Some(Format::Jxl),
+        [0xFF, 0x4F, 0xFF, 0x51, ..] | [0, 0, 0, 12, b'j', b'P', b' ', b' ', b'\r', b'\n', 0x87, b'\n', ..] => {
+            Some(Format::Jp2)
+        }
+        _ => header::brand(bytes),
     }
 }
 

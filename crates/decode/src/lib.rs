@@ -18,7 +18,10 @@
 //! | `jpeg` | the one place where JPEG bytes become pixels |
 //! | `entries` | JPEG entry points of an index: found, and checked |
 //! | `foreign` | isolates decoders not written here: a panic inside one is an error of that image |
+//! | `header` | headers of AVIF, HEIF, JPEG XL and JPEG 2000, in every build |
+//! | `jxl`, `jp2` | JPEG XL and JPEG 2000, where built with the features of these names |
 //! | `library` | all other formats, and rare JPEGs, through the `image` crate |
+//! | `tiff` | TIFF, as Pillow reads it |
 //! | `raw` | pixels stored as they are, or as one zstd frame |
 //! | `resize` | pixels of one size from pixels of another |
 //! | `nearest` | the nearest pixel, for masks |
@@ -45,7 +48,12 @@ mod error;
 mod foreign;
 mod format;
 mod geometry;
+mod header;
+#[cfg(feature = "jp2")]
+mod jp2;
 mod jpeg;
+#[cfg(feature = "jxl")]
+mod jxl;
 mod labels;
 mod library;
 mod limits;
@@ -63,6 +71,7 @@ mod random_crop;
 mod raw;
 mod resize;
 mod taps;
+mod tiff;
 mod transform;
 mod window;
 

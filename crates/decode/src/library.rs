@@ -9,18 +9,43 @@ use image::{ColorType, ImageDecoder};
 use crate::error::Error;
 use crate::foreign::isolate;
 use crate::format::Format;
+use crate::header;
 use crate::limits::Limits;
 use crate::pixels::Pixels;
 use crate::probe::open;
+use crate::tiff;
 
 /// Decodes through the `image` crate. The samples of the file are read into the buffer of `pixels` and converted there, and
 /// discarded if the decoder panics.
 pub(crate) fn decode(format: Format, bytes: &[u8], limits: &Limits, pixels: &mut Pixels) -> Result<(), Error> {
-    let result = isolate(format, || read(format, bytes, limits, pixels));
+    // Refuses an image beyond the limits before its decoder is entered.
+    if let Some(info) = header::probe(format, bytes, limits) {
+        info?;
+    }
+    let result = isolate(format, || match format {
+        #[cfg(feature = "jxl")]
+        Format::Jxl => crate::jxl::decode(bytes, limits, pixels),
+        #[cfg(feature = "jp2")]
+        Format::Jp2 => crate::jp2::decode(bytes, limits, pixels),
+        #[allow(unreachable_patterns, reason = "features decide which formats have a decoder")]
+        Format::Avif | Format::Heif | Format::Jxl | Format::Jp2 => Err(not_decoded(format)),
+        Format::Tiff if tiff::decode(bytes, limits, pixels)? => Ok(()),
+        _ => read(format, bytes, limits, pixels),
+    });
     if matches!(result, Err(Error::Panic { .. })) {
         *pixels = Pixels::default();
     }
     result
+}
+
+fn not_decoded(format: Format) -> Error {
+    let reason = match format {
+        Format::Jxl => "this build is without the feature `jxl`",
+        Format::Jp2 => "this build is without the feature `jp2`",
+        Format::Avif => "no AVIF decoder in Rust is fit to use; convert it to JPEG, PNG, WebP or JPEG XL",
+        _ => "no HEIF decoder in Rust is fit to use; convert it to JPEG, PNG, WebP or JPEG XL",
+    };
+    Error::NotDecoded { format, reason }
 }
 
 fn read(format: Format, bytes: &[u8], limits: &Limits, pixels: &mut Pixels) -> Result<(), Error> {
@@ -60,7 +85,7 @@ fn conversion(color: ColorType) -> Option<fn(&mut [u8], usize)> {
 
 /// Pixels of `N` < 3 bytes grow to three copies of byte `at`; from the last to the first, so that none is overwritten
 /// before it is read.
-fn spread<const N: usize>(data: &mut [u8], count: usize, at: usize) {
+pub(crate) fn spread<const N: usize>(data: &mut [u8], count: usize, at: usize) {
     for i in (0..count).rev() {
         let v = data[i * N + at];
         data[i * 3..i * 3 + 3].fill(v);
@@ -68,7 +93,7 @@ fn spread<const N: usize>(data: &mut [u8], count: usize, at: usize) {
 }
 
 /// Pixels of `N` > 3 bytes shrink to the three bytes `at`, from the first to the last.
-fn pick<const N: usize>(data: &mut [u8], count: usize, at: [usize; 3]) {
+pub(crate) fn pick<const N: usize>(data: &mut [u8], count: usize, at: [usize; 3]) {
     for i in 0..count {
         let rgb = at.map(|k| data[i * N + k]);
         data[i * 3..i * 3 + 3].copy_from_slice(&rgb);

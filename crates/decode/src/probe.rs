@@ -7,8 +7,10 @@ use image::{ImageDecoder, ImageFormat, ImageReader};
 use crate::error::Error;
 use crate::foreign::isolate;
 use crate::format::{Format, sniff};
+use crate::header;
 use crate::limits::Limits;
 use crate::markers;
+use crate::tiff;
 
 /// What the header of an image says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,12 @@ pub fn probe(bytes: &[u8], limits: &Limits) -> Result<Info, Error> {
         limits.check(format, width, height, 3)?;
         return Ok(Info { format, width, height, channels: h.components, orientation: h.orientation });
     }
+    if let Some(info) = header::probe(format, bytes, limits) {
+        return info;
+    }
+    if format == Format::Tiff {
+        return tiff::probe(bytes, limits);
+    }
     isolate(format, || {
         let mut decoder = open(format, bytes, limits)?;
         let (width, height) = decoder.dimensions();
@@ -57,7 +65,7 @@ pub(crate) fn open<'a>(format: Format, bytes: &'a [u8], limits: &Limits) -> Resu
         Format::Gif => ImageFormat::Gif,
         Format::Bmp => ImageFormat::Bmp,
         Format::Tiff => ImageFormat::Tiff,
-        Format::Raw | Format::RawZstd => return Err(Error::unknown(bytes)),
+        _ => return Err(Error::unknown(bytes)),
     };
     let mut reader = ImageReader::with_format(Cursor::new(bytes), library);
     // Sizes are checked below, by name; this one bounds what the decoder allocates beside the pixels.

@@ -4,6 +4,7 @@ use hayro_jpeg2000::{ColorSpace, DecodeSettings, Image};
 
 use crate::error::Error;
 use crate::format::Format;
+use crate::header::is_cmyk;
 use crate::library::{pick, spread};
 use crate::limits::Limits;
 use crate::pixels::Pixels;
@@ -18,6 +19,8 @@ pub(crate) fn decode(bytes: &[u8], limits: &Limits, pixels: &mut Pixels) -> Resu
     limits.check(Format::Jp2, width, height, channels.saturating_mul(5))?;
     let color = match (image.color_space(), channels) {
         (ColorSpace::Gray, 1 | 2) | (ColorSpace::RGB, 3 | 4) => channels,
+        // Four channels whose colours nothing specifies: alpha is the last, as in OpenJPEG and Pillow.
+        (ColorSpace::CMYK, 4) if !is_cmyk(bytes) => channels,
         (ColorSpace::CMYK, _) => return Err(Error::Unsupported { format: Format::Jp2, feature: "CMYK" }),
         // A profile that is not applied: the channels count as they are.
         (ColorSpace::Icc { .. }, 1..=4) => channels,

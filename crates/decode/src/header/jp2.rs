@@ -1,15 +1,22 @@
 //! JPEG 2000 (ITU-T T.800): size and channels of the codestream's SIZ segment; a palette (pclr box) counts as its colours.
 
-use super::boxes::{boxes, find};
+use super::boxes::find;
 use super::number;
 use crate::format::Format;
 use crate::probe::Info;
+
+/// Whether the colour specification of a container says CMYK (T.800, I.5.3.3: method 1, enumerated colour space 12).
+#[cfg(feature = "jp2")]
+pub(crate) fn is_cmyk(bytes: &[u8]) -> bool {
+    let colr = find(bytes, b"jp2h").and_then(|header| find(header, b"colr"));
+    colr.is_some_and(|colr| colr.first() == Some(&1) && number::<4>(colr, 3) == Some(12))
+}
 
 pub(super) fn read(bytes: &[u8]) -> Option<Info> {
     let (codestream, palette) = match bytes {
         [0xFF, 0x4F, ..] => (bytes, None),
         _ => {
-            let pclr = boxes(bytes).find(|(kind, _)| kind == b"jp2h").and_then(|(_, header)| find(header, b"pclr"));
+            let pclr = find(bytes, b"jp2h").and_then(|header| find(header, b"pclr"));
             // u16 entries, u8 columns.
             (find(bytes, b"jp2c")?, pclr.and_then(|pclr| pclr.get(2).copied()))
         }

@@ -13,6 +13,8 @@ mod jp2;
 mod jxl;
 
 pub(crate) use heif::brand;
+#[cfg(feature = "jp2")]
+pub(crate) use jp2::is_cmyk;
 
 use crate::error::Error;
 use crate::format::Format;

@@ -96,7 +96,9 @@ impl<'a> Layout<'a> {
         if chunk.0 == 0 || chunk.1 == 0 {
             return Err(Error::Empty { format: Format::Tiff, width: chunk.0, height: chunk.1 });
         }
-        let layout = Layout {
+        // Some writers give tiles the tags of strips.
+        let (offsets, lengths) = if tags.raw(324)?.is_some() { (324, 325) } else { (273, 279) };
+        Ok(Layout {
             big_endian: tags.big_endian,
             width,
             height,
@@ -114,10 +116,9 @@ impl<'a> Layout<'a> {
             palette: if photometric == photometric::PALETTE { tags.list(320)? } else { vec![] },
             jpeg_tables: tags.raw(347)?,
             chunk,
-            offsets: tags.list(if tiled { 324 } else { 273 })?,
-            lengths: tags.list(if tiled { 325 } else { 279 })?,
-        };
-        Ok(layout)
+            offsets: tags.list(offsets)?,
+            lengths: tags.list(lengths)?,
+        })
     }
 
     /// Channels before conversion to RGB: 1 grey, 2 grey and alpha, 3 colour, 4 colour and alpha or CMYK.

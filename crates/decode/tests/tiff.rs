@@ -1,0 +1,248 @@
+//! TIFF files made here, of the kinds that other people's writers make, against pixels computed from their samples.
+
+use shardtool_decode::{DecodeOptions, Error, Limits, decode, probe};
+
+const WIDTH: u32 = 21;
+const HEIGHT: u32 = 13;
+
+/// A file with one directory; offsets and byte counts of its chunks are added.
+struct Tiff {
+    big_endian: bool,
+    tags: Vec<(u16, Vec<u32>)>,
+    chunks: Vec<Vec<u8>>,
+}
+
+impl Tiff {
+    fn new(photometric: u32, bits: u32, samples: u32) -> Self {
+        let tags = [(256, WIDTH), (257, HEIGHT), (258, bits), (259, 1), (262, photometric), (277, samples)];
+        Tiff { big_endian: false, tags: tags.map(|(tag, value)| (tag, vec![value])).into(), chunks: vec![] }
+    }
+
+    fn tag(mut self, tag: u16, values: impl Into<Vec<u32>>) -> Self {
+        self.tags.retain(|(other, _)| *other != tag);
+        self.tags.push((tag, values.into()));
+        self
+    }
+
+    fn u16(&self, value: u16) -> [u8; 2] {
+        if self.big_endian { value.to_be_bytes() } else { value.to_le_bytes() }
+    }
+
+    fn u32(&self, value: u32) -> [u8; 4] {
+        if self.big_endian { value.to_be_bytes() } else { value.to_le_bytes() }
+    }
+
+    /// Splits packed rows into strips of 5 rows.
+    fn strips(mut self, rows: &[Vec<u8>]) -> Vec<u8> {
+        self.chunks.extend(rows.chunks(5).map(<[_]>::concat));
+        let (offsets, lengths) = (273, 279);
+        self.tag(278, [5]).bytes(offsets, lengths)
+    }
+
+    fn bytes(self, offsets: u16, lengths: u16) -> Vec<u8> {
+        let mut file = if self.big_endian { b"MM\0*".to_vec() } else { b"II*\0".to_vec() };
+        let mut places = vec![];
+        let mut data = vec![];
+        for chunk in &self.chunks {
+            places.push(8 + data.len() as u32);
+            data.extend(chunk);
+        }
+        data.resize(data.len().next_multiple_of(2), 0);
+        file.extend(self.u32(8 + data.len() as u32));
+        file.extend(data);
+        let counts = self.chunks.iter().map(|chunk| chunk.len() as u32).collect::<Vec<_>>();
+        let mut tags = [self.tags.clone(), vec![(offsets, places), (lengths, counts)]].concat();
+        tags.sort();
+        let mut beyond = file.len() as u32 + 2 + 12 * tags.len() as u32 + 4;
+        let mut values = vec![];
+        file.extend(self.u16(tags.len() as u16));
+        for (tag, list) in &tags {
+            file.extend(self.u16(*tag));
+            file.extend(self.u16(4));
+            file.extend(self.u32(list.len() as u32));
+            if let [value] = list[..] {
+                file.extend(self.u32(value));
+            } else {
+                file.extend(self.u32(beyond));
+                values.extend(list.iter().flat_map(|value| self.u32(*value)));
+                beyond += 4 * list.len() as u32;
+            }
+        }
+        file.extend([0; 4]);
+        file.extend(values);
+        file
+    }
+}
+
+fn sample(x: u32, y: u32, channel: u32) -> u8 {
+    (x * 11 + y * 7 + channel * 60 + x * y) as u8
+}
+
+/// Rows of values of `bits` bits, packed from the highest bit.
+fn packed(bits: u32, value: impl Fn(u32, u32) -> u8) -> Vec<Vec<u8>> {
+    let per_byte = 8 / bits;
+    let byte = |y: u32, first: u32| {
+        (first..first + per_byte).fold(0u8, |byte, x| {
+            let value = if x < WIDTH { value(x, y) } else { 0 };
+            ((u32::from(byte) << bits) as u8) | value
+        })
+    };
+    (0..HEIGHT).map(|y| (0..WIDTH).step_by(per_byte as usize).map(|x| byte(y, x)).collect()).collect()
+}
+
+fn pixels(rgb: impl Fn(u32, u32) -> [u8; 3]) -> Vec<u8> {
+    (0..HEIGHT).flat_map(|y| (0..WIDTH).map(move |x| (x, y))).flat_map(|(x, y)| rgb(x, y)).collect()
+}
+
+fn decoded(file: &[u8]) -> Vec<u8> {
+    let pixels = decode(file, &DecodeOptions::default()).unwrap();
+    assert_eq!((pixels.width, pixels.height), (WIDTH, HEIGHT));
+    pixels.data
+}
+
+#[test]
+fn grey_of_every_depth() {
+    for big_endian in [false, true] {
+        for (bits, highest) in [(1, 1), (2, 3), (4, 15), (8, 255)] {
+            let value = |x, y| sample(x, y, 0) & highest;
+            for white_is_zero in [true, false] {
+                for low_bits_first in [true, false] {
+                    let mut rows = packed(bits, value);
+                    if low_bits_first {
+                        rows.iter_mut().flatten().for_each(|byte| *byte = byte.reverse_bits());
+                    }
+                    let tiff = Tiff { big_endian, ..Tiff::new(u32::from(!white_is_zero), bits, 1) };
+                    let file = tiff.tag(266, [if low_bits_first { 2 } else { 1 }]).strips(&rows);
+                    assert_eq!(probe(&file, &Limits::default()).unwrap().channels, 1);
+                    let scaled = |x, y| (u32::from(value(x, y)) * 255 / u32::from(highest)) as u8;
+                    let expected = pixels(|x, y| [if white_is_zero { 255 - scaled(x, y) } else { scaled(x, y) }; 3]);
+                    assert_eq!(decoded(&file), expected, "{bits} bits, white is zero: {white_is_zero}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn palettes_of_every_depth() {
+    for bits in [1, 2, 4, 8] {
+        let colors = 1u32 << bits;
+        // The high byte counts.
+        let map: Vec<u32> = (0..3 * colors).map(|i| (i * 37 % 256) << 8 | 0x5A).collect();
+        let value = |x, y| (u32::from(sample(x, y, 0)) % colors) as u8;
+        let file = Tiff::new(3, bits, 1).tag(320, map).strips(&packed(bits, value));
+        let color = |i: u32, channel: u32| ((channel * colors + i) * 37 % 256) as u8;
+        let expected = pixels(|x, y| [0, 1, 2].map(|channel| color(value(x, y).into(), channel)));
+        assert_eq!(decoded(&file), expected, "{bits} bits");
+    }
+}
+
+#[test]
+fn twelve_and_sixteen_bits_keep_the_upper_eight() {
+    for big_endian in [false, true] {
+        let deep = |x: u32, y: u32| (x * 3001 + y * 177) as u16;
+        let tiff = Tiff { big_endian, ..Tiff::new(1, 16, 1) };
+        let row = |y| (0..WIDTH).flat_map(|x| tiff.u16(deep(x, y))).collect();
+        let rows: Vec<Vec<u8>> = (0..HEIGHT).map(row).collect();
+        let expected = pixels(|x, y| [(deep(x, y) >> 8) as u8; 3]);
+        assert_eq!(decoded(&tiff.strips(&rows)), expected);
+        let rows: Vec<Vec<u8>> = (0..HEIGHT)
+            .map(|y| {
+                let value = |x: u32| if x < WIDTH { deep(x, y) >> 4 } else { 0 };
+                let pair = |x| [(value(x) >> 4) as u8, (value(x) << 4 | value(x + 1) >> 8) as u8, value(x + 1) as u8];
+                (0..WIDTH).step_by(2).flat_map(pair).take((WIDTH as usize * 12).div_ceil(8)).collect()
+            })
+            .collect();
+        assert_eq!(decoded(&Tiff { big_endian, ..Tiff::new(1, 12, 1) }.strips(&rows)), expected);
+    }
+}
+
+/// The kind that makes the `tiff` crate panic: tiles that reach past the image, in planes.
+#[test]
+fn planar_tiles_past_the_edge() {
+    for (bits, samples) in [(8, 3), (16, 3), (8, 4)] {
+        let mut tiff = Tiff::new(2, bits, samples).tag(284, [2]).tag(322, [16]).tag(323, [16]);
+        for channel in 0..samples {
+            for (left, top) in [(0, 0), (16, 0)] {
+                let tile = (0..256).map(|i| sample(left + i % 16, top + i / 16, channel));
+                tiff.chunks.push(match bits {
+                    8 => tile.collect(),
+                    _ => tile.flat_map(|value| [0x77, value]).collect(),
+                });
+            }
+        }
+        let file = tiff.bytes(324, 325);
+        assert_eq!(decoded(&file), pixels(|x, y| [0, 1, 2].map(|channel| sample(x, y, channel))), "{bits} x {samples}");
+    }
+}
+
+#[test]
+fn packed_bits_and_predictors() {
+    let rgb = |x, y| [0, 1, 2].map(|channel| sample(x, y, channel));
+    let differences = |y: u32| -> Vec<u8> {
+        let before = |x: u32| if x == 0 { [0; 3] } else { rgb(x - 1, y) };
+        (0..WIDTH).flat_map(|x| [0, 1, 2].map(|i| rgb(x, y)[i].wrapping_sub(before(x)[i]))).collect()
+    };
+    let rows: Vec<Vec<u8>> = (0..HEIGHT).map(differences).collect();
+    assert_eq!(decoded(&Tiff::new(2, 8, 3).tag(317, [2]).strips(&rows)), pixels(rgb));
+
+    let grey = |x: u32, y: u32| if x < 9 { 77 } else { sample(x, y, 0) };
+    let run = |y: u32| {
+        let literal = (9..WIDTH).map(|x| grey(x, y));
+        [vec![257u16.wrapping_sub(9) as u8, 77, (WIDTH - 10) as u8], literal.collect()].concat()
+    };
+    let rows: Vec<Vec<u8>> = (0..HEIGHT).map(run).collect();
+    assert_eq!(decoded(&Tiff::new(1, 8, 1).tag(259, [32773]).strips(&rows)), pixels(|x, y| [grey(x, y); 3]));
+}
+
+#[test]
+fn premultiplied_alpha_is_divided_out_and_other_alpha_dropped() {
+    let rgba = |x, y| [sample(x, y, 0), sample(x, y, 1), sample(x, y, 2), sample(x, y, 3)];
+    let rows: Vec<Vec<u8>> = (0..HEIGHT).map(|y| (0..WIDTH).flat_map(|x| rgba(x, y)).collect()).collect();
+    let kept = pixels(|x, y| [0, 1, 2].map(|i| rgba(x, y)[i]));
+    assert_eq!(decoded(&Tiff::new(2, 8, 4).tag(338, [2]).strips(&rows)), kept);
+    let divided = pixels(|x, y| {
+        let [rgb @ .., alpha] = rgba(x, y).map(u32::from);
+        rgb.map(|v| if alpha == 0 { 0 } else { (v * 255 / alpha).min(255) as u8 })
+    });
+    let file = Tiff::new(2, 8, 4).tag(338, [1]).strips(&rows);
+    assert_eq!(decoded(&file), divided);
+    assert_eq!(probe(&file, &Limits::default()).unwrap().channels, 4);
+}
+
+#[test]
+fn unsupported_kinds_are_refused_by_name_and_their_headers_are_read() {
+    let rows = vec![vec![0; WIDTH as usize * 12]; HEIGHT as usize];
+    for (tiff, name) in [
+        (Tiff::new(1, 32, 1).tag(339, [3]), "floating-point samples"),
+        (Tiff::new(8, 8, 3), "CIELab"),
+        (Tiff::new(6, 8, 3), "YCbCr"),
+        (Tiff::new(6, 8, 3).tag(259, [6]), "old-style JPEG"),
+        (Tiff::new(2, 8, 3).tag(259, [34925]), "LZMA"),
+        (Tiff::new(1, 3, 1), "samples of other than 1, 2, 4"),
+        (Tiff::new(1, 8, 1).tag(258, [8, 4]).tag(277, [2]), "samples of different"),
+    ] {
+        let different = name.starts_with("samples of different");
+        let file = tiff.strips(&rows);
+        let error = decode(&file, &DecodeOptions::default()).unwrap_err();
+        assert!(matches!(error, Error::Unsupported { .. }) && error.to_string().contains(name), "{error}");
+        assert_eq!(probe(&file, &Limits::default()).is_err(), different, "{name}");
+    }
+}
+
+#[test]
+fn a_file_cut_short_is_an_error() {
+    let file = Tiff::new(1, 8, 1).strips(&packed(8, |x, y| sample(x, y, 0)));
+    for end in 4..file.len() {
+        let error = decode(&file[..end], &DecodeOptions::default());
+        assert!(!matches!(error, Ok(_) | Err(Error::Panic { .. })), "cut at {end}");
+    }
+}
+
+#[test]
+fn a_tile_beyond_the_limits_is_refused_before_it_is_allocated() {
+    let mut tiff = Tiff::new(1, 8, 1).tag(322, [1 << 30]).tag(323, [1 << 30]);
+    tiff.chunks.push(vec![0; 16]);
+    let error = decode(&tiff.bytes(324, 325), &DecodeOptions::default()).unwrap_err();
+    assert!(matches!(error, Error::Limit { .. }), "{error}");
+}

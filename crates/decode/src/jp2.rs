@@ -15,8 +15,8 @@ pub(crate) fn decode(bytes: &[u8], limits: &Limits, pixels: &mut Pixels) -> Resu
     let image = Image::new(bytes, &settings).map_err(bad)?;
     let (width, height) = (image.width(), image.height());
     let channels = image.color_space().num_channels() + u8::from(image.has_alpha());
-    // Coefficients are 32-bit floating point.
-    limits.check(Format::Jp2, width, height, channels.saturating_mul(5))?;
+    // 32-bit coefficients and samples, and copies of them: measured.
+    limits.check(Format::Jp2, width, height, channels.saturating_mul(11))?;
     let color = match (image.color_space(), channels) {
         (ColorSpace::Gray, 1 | 2) | (ColorSpace::RGB, 3 | 4) => channels,
         // Four channels whose colours nothing specifies: alpha is the last, as in OpenJPEG and Pillow.

@@ -203,7 +203,7 @@ fn premultiplied_alpha_is_divided_out_and_other_alpha_dropped() {
     assert_eq!(decoded(&Tiff::new(2, 8, 4).tag(338, [2]).strips(&rows)), kept);
     let divided = pixels(|x, y| {
         let [rgb @ .., alpha] = rgba(x, y).map(u32::from);
-        rgb.map(|v| if alpha == 0 { 0 } else { (v * 255 / alpha).min(255) as u8 })
+        rgb.map(|v| (v * 255).checked_div(alpha).unwrap_or(0).min(255) as u8)
     });
     let file = Tiff::new(2, 8, 4).tag(338, [1]).strips(&rows);
     assert_eq!(decoded(&file), divided);

@@ -13,6 +13,10 @@ EACH = 35
 COUNT = len(CLASSES) * EACH
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "campaign: run by scripts/campaign only")
+
+
 def photograph(kind: int, number: int) -> Image.Image:
     """A JPEG-like picture: its class shows in the colours, its number in the pattern. Sizes vary."""
     random = np.random.default_rng((kind, number))

@@ -1,0 +1,140 @@
+"""The frameworks of the matrix, how each is started, and what a loader of its own says they have to deliver."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import shardtool as st
+
+PROGRAMS = pathlib.Path(__file__).parent / "programs"
+sys.path.insert(0, str(PROGRAMS))
+from job import EVALUATION, SEED, TRAINING, Job, Run, execute  # noqa: E402
+
+#: Nothing is fetched, everything stays on this machine, and sums have one order.
+ENVIRONMENT = {
+    "HF_HUB_OFFLINE": "1",
+    "GLOO_SOCKET_IFNAME": "lo",
+    "JAX_PLATFORMS": "cpu",
+    "OMP_NUM_THREADS": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+@dataclass(frozen=True)
+class Framework:
+    """A column of the matrix."""
+
+    name: str
+    program: str
+    #: The packages that it needs.
+    needs: tuple[str, ...]
+    ranks: int = 1
+    #: Devices that one loader feeds.
+    devices: int = 1
+    #: `"here"`: in the process of the test. `"own"`: one process is started, the framework launches the other ranks.
+    #: `"torchrun"`: PyTorch launches all ranks.
+    launcher: str = "here"
+    #: Options of the loader that change pixels.
+    output: tuple[tuple[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def missing(self) -> str | None:
+        """The first package that is not installed."""
+        return next((name for name in self.needs if importlib.util.find_spec(name) is None), None)
+
+    @property
+    def batch_size(self) -> int:
+        """Rows on each rank or device. One rank's batches fill the 105 samples exactly; several ranks drop a remainder."""
+        # Mixup wants an even number.
+        return {1: 14 if self.program == "timm_loop" else 15, 2: 8, 4: 4}[self.ranks * self.devices]
+
+    @property
+    def rows(self) -> int:
+        """Rows of a step over all ranks and devices."""
+        return self.batch_size * self.ranks * self.devices
+
+    def launch(self, folder: pathlib.Path, job: Job) -> list[Run]:
+        """Runs the program and returns the report of each rank."""
+        folder.mkdir()
+        job = dataclasses.replace(job, reports=str(folder), ranks=self.ranks, batch_size=self.batch_size)
+        if self.launcher == "here":
+            return [execute(self.program, job)]
+        path = folder / "job.json"
+        path.write_text(json.dumps(dataclasses.asdict(job)))
+        environment = {**os.environ, **ENVIRONMENT}
+        for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT", "MASTER_ADDR"):
+            environment.pop(name, None)
+        command = [sys.executable]
+        if self.devices > 1:
+            environment["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={self.devices}"
+        if self.launcher == "torchrun":
+            with socket.socket() as listener:
+                listener.bind(("127.0.0.1", 0))
+                port = listener.getsockname()[1]
+            command += ["-m", "torch.distributed.run", "--nproc-per-node", str(self.ranks)]
+            command += ["--master-addr", "127.0.0.1", "--master-port", str(port)]
+        command += [str(PROGRAMS / "job.py"), self.program, str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
+        return reports(folder, self.ranks)
+
+    def expected(self, dataset: str, epochs: int) -> list[Run]:
+        """Ids and pixels of each rank, from loaders that are told their rank: they make no use of a framework."""
+        split = st.Dataset(dataset).split("train")
+        world, found = self.ranks * self.devices, []
+        for rank in range(world):
+            options = {"seed": SEED, "rank": rank, "world_size": world, "workers": 1, **dict(self.output)}
+            loader = st.Loader(split, self.batch_size, TRAINING, **options)
+            found.append([(b["id"].copy(), b["image"].copy()) for _ in range(epochs) for b in loader])
+        if self.devices > 1:
+            # One array over all devices: the rows of each, one after the other.
+            found = [[tuple(map(np.concatenate, zip(*parts, strict=True))) for parts in zip(*found, strict=True)]]
+        runs = []
+        for rank, batches in enumerate(found):
+            run = Run(rank=rank, ids=[ids.tolist() for ids, _ in batches])
+            if self.program == "plain_jax":
+                from plain_jax import checksums
+
+                run.pixels = [checksums(image) for _, image in batches]
+            else:
+                run.pixels = [zlib.crc32(image) for _, image in batches]
+            runs.append(run)
+        return runs
+
+
+def reports(folder: pathlib.Path, ranks: int) -> list[Run]:
+    return [Run(**json.loads((folder / f"rank{rank}.json").read_text())) for rank in range(ranks)]
+
+
+_FLOAT = (("dtype", "float32"),)
+_NORMALISED = (*_FLOAT, ("mean", (0.485, 0.456, 0.406)), ("std", (0.229, 0.224, 0.225)))
+
+FRAMEWORKS = [
+    Framework("torch", "plain_torch", ("torch",)),
+    Framework("torch DDP, torchrun", "plain_torch", ("torch",), ranks=2, launcher="torchrun"),
+    Framework("JAX", "plain_jax", ("jax",)),
+    Framework("JAX, 4 devices", "plain_jax", ("jax",), devices=4, launcher="own"),
+    Framework("Lightning", "lightning_fit", ("lightning",)),
+    Framework("Lightning DDP, own launcher", "lightning_fit", ("lightning",), ranks=2, launcher="own"),
+    Framework("Lightning DDP, torchrun", "lightning_fit", ("lightning",), ranks=2, launcher="torchrun"),
+    Framework("HF Trainer", "hf_trainer", ("transformers", "accelerate"), output=_FLOAT),
+    Framework("HF Trainer, torchrun", "hf_trainer", ("transformers", "accelerate"), 2, launcher="torchrun", output=_FLOAT),
+    Framework("Accelerate", "accelerate_loop", ("accelerate",)),
+    Framework("Accelerate, torchrun", "accelerate_loop", ("accelerate",), ranks=2, launcher="torchrun"),
+    Framework("timm", "timm_loop", ("timm",), output=_NORMALISED),
+]

@@ -1,0 +1,106 @@
+"""Hugging Face's Trainer: a subclass returns the loaders, and a callback keeps the loader's state in the checkpoints.
+
+    python examples/hf_trainer.py DATASET --output run
+    torchrun --nproc-per-node 8 examples/hf_trainer.py DATASET --output run --resume run/checkpoint-500
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+from transformers import EvalPrediction, ResNetConfig, ResNetForImageClassification, Trainer, TrainerCallback
+from transformers import TrainingArguments
+
+import shardtool as st
+from shardtool.torch import Loader
+
+
+class LoaderTrainer(Trainer):
+    """A Trainer that takes ready loaders."""
+
+    def __init__(self, *args: Any, train_loader: Loader, eval_loader: Loader, **options: Any):
+        super().__init__(*args, **options)
+        self.train_loader, self.eval_loader = train_loader, eval_loader
+
+    def get_train_dataloader(self) -> Any:
+        return self.train_loader
+
+    def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
+        return self.eval_loader
+
+
+class LoaderState(TrainerCallback):
+    """Writes the loader's state into each checkpoint, and loads it from the one that training resumes from."""
+
+    def __init__(self, loader: Loader, resume: str | None):
+        self.loader, self.resume = loader, resume
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if state.is_world_process_zero:
+            folder = pathlib.Path(args.output_dir) / f"checkpoint-{state.global_step}"
+            (folder / "loader.json").write_text(json.dumps(self.loader.state_dict()))
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self.resume:
+            self.loader.load_state_dict(json.loads((pathlib.Path(self.resume) / "loader.json").read_text()))
+
+
+def accuracy(prediction: EvalPrediction) -> dict[str, float]:
+    """Rows without a sample have label −100."""
+    shown = prediction.label_ids != -100
+    right = np.asarray(prediction.predictions).argmax(1) == prediction.label_ids
+    return {"accuracy": float(right[shown].mean()), "samples": int(shown.sum())}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("dataset")
+    parser.add_argument("--eval-split", default="val")
+    parser.add_argument("--size", type=int, default=224)
+    parser.add_argument("--batch-size", type=int, default=64, help="rows on each rank")
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--accumulate", type=int, default=1)
+    parser.add_argument("--save-steps", type=int, default=500)
+    parser.add_argument("--output", default="run")
+    parser.add_argument("--resume")
+    args = parser.parse_args()
+
+    split = st.Dataset(args.dataset).split("train")
+    shared = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
+    options = {**shared, "collate_fn": lambda batch: {"pixel_values": batch["image"], "labels": batch["label"]}}
+    steps = [st.RandomResizedCrop(args.size), st.HorizontalFlip()]
+    train_loader = Loader(split, args.batch_size, steps, **options)
+    evaluation = st.Dataset(args.dataset).split(args.eval_split)
+    steps = [st.Resize(args.size), st.CenterCrop(args.size)]
+    eval_loader = Loader(evaluation, args.batch_size, steps, order=st.Sequential(), **options)
+
+    arguments = TrainingArguments(
+        output_dir=args.output,
+        num_train_epochs=args.epochs,
+        per_device_train_batch_size=args.batch_size,
+        per_device_eval_batch_size=args.batch_size,
+        gradient_accumulation_steps=args.accumulate,
+        save_steps=args.save_steps,
+        ignore_data_skip=True,  # the loader resumes by its own state: no batches are read and dropped
+        report_to="none",
+    )
+    model = ResNetForImageClassification(ResNetConfig(num_labels=len(split.classes)))
+    trainer = LoaderTrainer(
+        model,
+        arguments,
+        train_loader=train_loader,
+        eval_loader=eval_loader,
+        eval_dataset=evaluation,
+        compute_metrics=accuracy,
+        callbacks=[LoaderState(train_loader, args.resume)],
+    )
+    trainer.train(resume_from_checkpoint=args.resume)
+    print(trainer.evaluate(), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from conftest import COUNT
 
 import shardtool as st
 
+EPOCHS = 2
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 sys.path.insert(0, str(PROGRAMS))
-from job import EVALUATION, SEED, TRAINING, Job, Run, execute  # noqa: E402
+from job import SEED, TRAINING, Job, Run, execute  # noqa: E402
 
 #: Nothing is fetched, everything stays on this machine, and sums have one order.
 ENVIRONMENT = {
@@ -68,14 +70,30 @@ class Framework:
         """Rows of a step over all ranks and devices."""
         return self.batch_size * self.ranks * self.devices
 
-    def launch(self, folder: pathlib.Path, job: Job) -> list[Run]:
-        """Runs the program and returns the report of each rank."""
-        folder.mkdir()
-        job = dataclasses.replace(job, reports=str(folder), ranks=self.ranks, batch_size=self.batch_size)
+    def jobs(self, dataset: str, folder: pathlib.Path) -> dict[str, Job]:
+        """What the cells are made of, by name."""
+        # Inside the second epoch. The checkpoint of Hugging Face's Trainer is in a folder that it names itself.
+        stop = COUNT // self.rows + 2
+        saved = str(folder / f"checkpoint-{stop}")
+        options = {"reports": str(folder), "batch_size": self.batch_size, "ranks": self.ranks, "epochs": EPOCHS}
+        changes: dict[str, dict[str, Any]] = {
+            "whole": {},
+            "first": {"stop_after": stop, "save": saved},
+            "rest": {"resume": saved},
+            "accumulate": {"accumulate": 4},
+            "early stop": {"stop_after": 3},
+            "evaluate": {"evaluate": True},
+        }
+        return {name: Job(dataset, name=name, **options, **each) for name, each in changes.items()}
+
+    def launch(self, folder: pathlib.Path, jobs: list[Job]) -> None:
+        """Runs the program once, with these jobs one after the other; each rank writes a report of each."""
         if self.launcher == "here":
-            return [execute(self.program, job)]
-        path = folder / "job.json"
-        path.write_text(json.dumps(dataclasses.asdict(job)))
+            for job in jobs:
+                execute(self.program, job)
+            return
+        path = folder / "jobs.json"
+        path.write_text(json.dumps(list(map(dataclasses.asdict, jobs))))
         environment = {**os.environ, **ENVIRONMENT}
         for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT", "MASTER_ADDR"):
             environment.pop(name, None)
@@ -91,16 +109,20 @@ class Framework:
         command += [str(PROGRAMS / "job.py"), self.program, str(path)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
-        return reports(folder, self.ranks)
 
-    def expected(self, dataset: str, epochs: int) -> list[Run]:
-        """Ids and pixels of each rank, from loaders that are told their rank: they make no use of a framework."""
+    def reports(self, folder: pathlib.Path, name: str) -> list[Run]:
+        """The reports of a job, by rank."""
+        paths = [folder / f"{name}-{rank}.json" for rank in range(self.ranks)]
+        return [Run(**json.loads(path.read_text())) for path in paths]
+
+    def expected(self, dataset: str) -> list[Run]:
+        """Ids and pixels of two epochs on each rank, from loaders that are told their rank: they make no use of a framework."""
         split = st.Dataset(dataset).split("train")
         world, found = self.ranks * self.devices, []
         for rank in range(world):
             options = {"seed": SEED, "rank": rank, "world_size": world, "workers": 1, **dict(self.output)}
             loader = st.Loader(split, self.batch_size, TRAINING, **options)
-            found.append([(b["id"].copy(), b["image"].copy()) for _ in range(epochs) for b in loader])
+            found.append([(b["id"].copy(), b["image"].copy()) for _ in range(EPOCHS) for b in loader])
         if self.devices > 1:
             # One array over all devices: the rows of each, one after the other.
             found = [[tuple(map(np.concatenate, zip(*parts, strict=True))) for parts in zip(*found, strict=True)]]
@@ -115,10 +137,6 @@ class Framework:
                 run.pixels = [zlib.crc32(image) for _, image in batches]
             runs.append(run)
         return runs
-
-
-def reports(folder: pathlib.Path, ranks: int) -> list[Run]:
-    return [Run(**json.loads((folder / f"rank{rank}.json").read_text())) for rank in range(ranks)]
 
 
 _FLOAT = (("dtype", "float32"),)

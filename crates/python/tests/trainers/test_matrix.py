@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import replace
+import pathlib
 
 import pytest
 from conftest import COUNT
-from frameworks import ENVIRONMENT, FRAMEWORKS, Framework, Job, Run
-
-EPOCHS = 2
+from frameworks import ENVIRONMENT, EPOCHS, FRAMEWORKS, Framework, Run
 
 
 @pytest.fixture(params=FRAMEWORKS, ids=str)
@@ -29,22 +27,27 @@ def framework(request, monkeypatch):
         del os.environ[name]
 
 
-@pytest.fixture
-def job(dataset):
-    """The job that a test changes; `Framework.launch` fills in the rest."""
-    return Job(str(dataset), reports="", batch_size=0, epochs=EPOCHS)
-
-
 @pytest.fixture(scope="session")
-def whole(dataset, tmp_path_factory):
-    """The uninterrupted run of a framework, made once."""
-    runs: dict[str, list[Run]] = {}
+def runs(dataset, tmp_path_factory):
+    """`runs(framework, name)` is each rank's report of a job, which is run when it is first asked for.
 
-    def find(framework: Framework) -> list[Run]:
-        if framework.name not in runs:
-            folder = tmp_path_factory.mktemp("whole") / "run"
-            runs[framework.name] = framework.launch(folder, Job(str(dataset), "", 0, epochs=EPOCHS))
-        return runs[framework.name]
+    In the campaign every job is run by processes of its own. Otherwise the jobs of the two cells without the mark share
+    the processes: starting them takes longer than all of their work.
+    """
+    together = () if os.environ.get("SHARDTOOL_CAMPAIGN") else ("whole", "first", "rest", "accumulate")
+    folders: dict[str, pathlib.Path] = {}
+    ran: set[tuple[str, str]] = set()
+
+    def find(framework: Framework, name: str) -> list[Run]:
+        if framework.name not in folders:
+            folders[framework.name] = tmp_path_factory.mktemp("runs")
+        folder = folders[framework.name]
+        if (framework.name, name) not in ran:
+            jobs = framework.jobs(str(dataset), folder)
+            names = together if name in together and framework.launcher != "here" else (name,)
+            ran.update((framework.name, each) for each in names)
+            framework.launch(folder, [jobs[each] for each in names])
+        return framework.reports(folder, name)
 
     return find
 
@@ -63,64 +66,58 @@ def check(runs: list[Run]) -> None:
 
 
 @pytest.mark.campaign
-def test_two_epochs(framework, dataset, whole):
-    runs = whole(framework)
-    check(runs)
-    for run, told in zip(runs, framework.expected(str(dataset), EPOCHS), strict=True):
+def test_two_epochs(framework, dataset, runs):
+    whole = runs(framework, "whole")
+    check(whole)
+    for run, told in zip(whole, framework.expected(str(dataset)), strict=True):
         assert run.ids == told.ids
         assert run.pixels == told.pixels
         assert len(run.losses) == EPOCHS * steps(framework)
     for epoch in range(EPOCHS):
         first = epoch * steps(framework)
-        shown = [i for run in runs for ids in run.ids[first : first + steps(framework)] for i in ids]
+        shown = [i for run in whole for ids in run.ids[first : first + steps(framework)] for i in ids]
         assert len(shown) == len(set(shown)) == steps(framework) * framework.rows
         assert set(shown) <= set(range(COUNT)) and COUNT - len(shown) < framework.rows
 
 
-def test_resume_in_mid_epoch(framework, job, whole, tmp_path):
+def test_resume_in_mid_epoch(framework, runs):
     """The checkpoint is the framework's own; what follows it is what an uninterrupted run does, bit for bit."""
-    saved = str(tmp_path / "saved")
-    stop = steps(framework) + 2
-    if framework.program == "hf_trainer":
-        # Trainer names its folders.
-        saved = str(tmp_path / f"checkpoint-{stop}")
-    first = framework.launch(tmp_path / "first", replace(job, stop_after=stop, save=saved))
-    rest = framework.launch(tmp_path / "rest", replace(job, resume=saved))
+    whole, first, rest = (runs(framework, name) for name in ("whole", "first", "rest"))
     check(first)
     check(rest)
-    for one, two, all_ in zip(first, rest, whole(framework), strict=True):
-        assert len(one.ids) == stop
+    for one, two, all_ in zip(first, rest, whole, strict=True):
+        assert len(one.ids) == steps(framework) + 2
         assert one.ids + two.ids == all_.ids
         assert one.pixels + two.pixels == all_.pixels
         assert one.losses + two.losses == all_.losses
         assert two.weights == all_.weights
 
 
-def test_accumulation(framework, job, whole, tmp_path):
+def test_accumulation(framework, runs):
     """Four batches for each optimiser step, all alive at once, with the default memory budget."""
-    runs = framework.launch(tmp_path / "run", replace(job, accumulate=4))
-    check(runs)
-    for run, all_ in zip(runs, whole(framework), strict=True):
+    accumulated = runs(framework, "accumulate")
+    check(accumulated)
+    for run, all_ in zip(accumulated, runs(framework, "whole"), strict=True):
         assert run.ids == all_.ids and run.pixels == all_.pixels
         assert run.updates == EPOCHS * math.ceil(steps(framework) / 4)
         assert run.weights != all_.weights
 
 
 @pytest.mark.campaign
-def test_early_stop(framework, job, whole, tmp_path):
-    runs = framework.launch(tmp_path / "run", replace(job, stop_after=3))
-    check(runs)
-    for run, all_ in zip(runs, whole(framework), strict=True):
+def test_early_stop(framework, runs):
+    stopped = runs(framework, "early stop")
+    check(stopped)
+    for run, all_ in zip(stopped, runs(framework, "whole"), strict=True):
         assert run.ids == all_.ids[:3] and run.pixels == all_.pixels[:3]
         assert run.again == all_.ids[steps(framework)], "iterating again is the next epoch"
 
 
 @pytest.mark.campaign
-def test_evaluation(framework, job, tmp_path):
-    runs = framework.launch(tmp_path / "run", replace(job, evaluate=True))
-    check(runs)
-    shown = [i for run in runs for ids in run.ids for i in ids if i >= 0]
+def test_evaluation(framework, runs):
+    evaluated = runs(framework, "evaluate")
+    check(evaluated)
+    shown = [i for run in evaluated for ids in run.ids for i in ids if i >= 0]
     assert sorted(shown) == list(range(COUNT))
-    assert [run.counted for run in runs] == [COUNT] * framework.ranks
-    for run in runs:
+    assert [run.counted for run in evaluated] == [COUNT] * framework.ranks
+    for run in evaluated:
         assert 0 < run.correct == run.correct_one_by_one

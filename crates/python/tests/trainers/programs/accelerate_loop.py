@@ -19,7 +19,6 @@ def main(job: Job, run: Run) -> None:
         state._reset_state()
     accelerator = Accelerator(cpu=True, gradient_accumulation_steps=job.accumulate)
     evaluate(job, run, accelerator) if job.evaluate else train(job, run, accelerator)
-    accelerator.end_training()
 
 
 def train(job: Job, run: Run, accelerator: Accelerator) -> None:

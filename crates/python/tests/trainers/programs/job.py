@@ -1,7 +1,7 @@
 """What a training program of the matrix is asked to do, and what it reports: shared by the programs and the tests.
 
 Every program is a module with `main(job, run)`. A test calls it in its own process, or starts one process per rank:
-`python programs/job.py PROGRAM JOB.json`, directly or through a launcher. Each rank writes its report to a file.
+`python programs/job.py PROGRAM JOBS.json`, directly or through a launcher. Each rank writes a report of each job to a file.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ class Job:
     reports: str
     batch_size: int
     ranks: int = 1
+    #: The job's name in the reports.
+    name: str = "run"
     epochs: int = 2
     #: Batches for each optimiser step.
     accumulate: int = 1
@@ -132,10 +134,11 @@ def execute(program: str, job: Job) -> Run:
     while loader_threads() and time.monotonic() < deadline:
         time.sleep(0.01)
     run.threads = loader_threads()
-    path = pathlib.Path(job.reports) / f"rank{run.rank}.json"
+    path = pathlib.Path(job.reports) / f"{job.name}-{run.rank}.json"
     path.write_text(json.dumps(asdict(run)))
     return run
 
 
 if __name__ == "__main__":
-    execute(sys.argv[1], Job(**json.loads(pathlib.Path(sys.argv[2]).read_text())))
+    for one in json.loads(pathlib.Path(sys.argv[2]).read_text()):
+        execute(sys.argv[1], Job(**one))

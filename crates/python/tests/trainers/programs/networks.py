@@ -35,7 +35,8 @@ def loss_of(net: torch.nn.Module, batch: dict[str, torch.Tensor]) -> torch.Tenso
 
 
 def weigh(run: Run, net: torch.nn.Module) -> None:
-    run.weigh(value.detach().numpy() for value in net.state_dict().values())
+    # Not the running statistics of batch normalisation, which are each rank's own.
+    run.weigh(value.detach().numpy() for value in net.parameters())
 
 
 @torch.no_grad()

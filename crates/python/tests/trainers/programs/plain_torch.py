@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 
@@ -16,13 +17,10 @@ from shardtool.torch import Loader
 
 def main(job: Job, run: Run) -> None:
     distributed = "TORCHELASTIC_RUN_ID" in os.environ
-    if distributed:
+    if distributed and not dist.is_initialized():
         dist.init_process_group("gloo")
-    try:
-        evaluate(job, run, distributed) if job.evaluate else train(job, run, distributed)
-    finally:
-        if distributed:
-            dist.destroy_process_group()
+        atexit.register(dist.destroy_process_group)
+    evaluate(job, run, distributed) if job.evaluate else train(job, run, distributed)
 
 
 def train(job: Job, run: Run, distributed: bool) -> None:

@@ -50,4 +50,4 @@ def worker(config: dict) -> None:
         torch.save(saved, pathlib.Path(folder) / "state.pt")
         checkpoint = ray.train.Checkpoint.from_directory(folder) if run.rank == 0 else None
         ray.train.report({"loss": run.losses[-1]}, checkpoint=checkpoint)
-    (pathlib.Path(job.reports) / f"rank{run.rank}.json").write_text(json.dumps(asdict(run)))
+    (pathlib.Path(job.reports) / f"{job.name}-{run.rank}.json").write_text(json.dumps(asdict(run)))

@@ -1,17 +1,28 @@
-"""Runs every Python snippet of docs/python.md, from top to bottom."""
+"""Runs every Python snippet of the documentation pages, from top to bottom."""
 
 import importlib.util
 import pathlib
 import re
 
-DOCUMENT = pathlib.Path(__file__).parents[3] / "docs" / "python.md"
+import pytest
+
+import shardtool as st
+
+DOCS = pathlib.Path(__file__).parents[3] / "docs"
 SNIPPET = re.compile(r"(?:<!-- needs (\w+) -->\n)?```python\n(.*?)```", re.DOTALL)
+#: Pages, and how many of their snippets need no framework.
+PAGES = {"python.md": 12, "frameworks.md": 1, "troubleshooting.md": 3, "faq.md": 4}
 
 
-def test_snippets(photos, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("page", PAGES)
+def test_snippets(page, photos, tmp_path, monkeypatch, capsys):
     (tmp_path / "photos").symlink_to(photos)
     monkeypatch.chdir(tmp_path)
-    text = DOCUMENT.read_text()
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    path = DOCS / page
+    text = path.read_text()
     names = {}
     ran = 0
     for found in SNIPPET.finditer(text):
@@ -20,7 +31,19 @@ def test_snippets(photos, tmp_path, monkeypatch, capsys):
             continue
         # Line numbers of tracebacks are the document's.
         line = text[: found.start(2)].count("\n")
-        exec(compile("\n" * line + code, str(DOCUMENT), "exec"), names)
+        exec(compile("\n" * line + code, str(path), "exec"), names)
         ran += 1
-    assert ran >= 9
-    assert "bounds the rate" in capsys.readouterr().out
+    assert ran >= PAGES[page]
+    if page == "python.md":
+        assert "bounds the rate" in capsys.readouterr().out
+
+
+def test_troubleshooting_explains_every_exception():
+    text = (DOCS / "troubleshooting.md").read_text()
+    assert [name for name in st.errors.__all__ if f"`{name}`" not in text and f"st.{name}`" not in text] == []
+
+
+def test_links_of_the_pages_lead_somewhere():
+    for path in [*DOCS.glob("*.md"), DOCS.parent / "README.md"]:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"

@@ -5,8 +5,6 @@
 Started again, it resumes from the state.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

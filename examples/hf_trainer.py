@@ -1,25 +1,21 @@
 """Hugging Face's Trainer: a subclass returns the loaders, and a callback keeps the loader's state in the checkpoints.
 
-    python examples/hf_trainer.py DATASET --output run
-    torchrun --nproc-per-node 8 examples/hf_trainer.py DATASET --output run --resume run/checkpoint-500
+    torchrun --nproc-per-node 8 examples/hf_trainer.py DATASET --output run [--resume run/checkpoint-500]
 """
-
-from __future__ import annotations
 
 import argparse
 import json
 import pathlib
 from typing import Any
 
-import numpy as np
-from transformers import EvalPrediction, ResNetConfig, ResNetForImageClassification, Trainer, TrainerCallback
-from transformers import TrainingArguments
+import transformers
+from transformers import ResNetConfig, ResNetForImageClassification, TrainingArguments
 
 import shardtool as st
 from shardtool.torch import Loader
 
 
-class LoaderTrainer(Trainer):
+class LoaderTrainer(transformers.Trainer):
     """A Trainer that takes ready loaders."""
 
     def __init__(self, *args: Any, train_loader: Loader, eval_loader: Loader, **options: Any):
@@ -33,7 +29,7 @@ class LoaderTrainer(Trainer):
         return self.eval_loader
 
 
-class LoaderState(TrainerCallback):
+class LoaderState(transformers.TrainerCallback):
     """Writes the loader's state into each checkpoint, and loads it from the one that training resumes from."""
 
     def __init__(self, loader: Loader, resume: str | None):
@@ -49,10 +45,9 @@ class LoaderState(TrainerCallback):
             self.loader.load_state_dict(json.loads((pathlib.Path(self.resume) / "loader.json").read_text()))
 
 
-def accuracy(prediction: EvalPrediction) -> dict[str, float]:
-    """Rows without a sample have label −100."""
-    shown = prediction.label_ids != -100
-    right = np.asarray(prediction.predictions).argmax(1) == prediction.label_ids
+def accuracy(prediction: transformers.EvalPrediction) -> dict[str, float]:
+    shown = prediction.label_ids != -100  # rows without a sample have label −100
+    right = prediction.predictions.argmax(1) == prediction.label_ids
     return {"accuracy": float(right[shown].mean()), "samples": int(shown.sum())}
 
 
@@ -68,36 +63,25 @@ def main() -> None:
     parser.add_argument("--output", default="run")
     parser.add_argument("--resume")
     args = parser.parse_args()
-
-    split = st.Dataset(args.dataset).split("train")
-    shared = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
-    options = {**shared, "collate_fn": lambda batch: {"pixel_values": batch["image"], "labels": batch["label"]}}
-    steps = [st.RandomResizedCrop(args.size), st.HorizontalFlip()]
-    train_loader = Loader(split, args.batch_size, steps, **options)
-    evaluation = st.Dataset(args.dataset).split(args.eval_split)
+    train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
+    options: dict[str, Any] = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
+    options["collate_fn"] = lambda batch: {"pixel_values": batch["image"], "labels": batch["label"]}
+    train_loader = Loader(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()], **options)
     steps = [st.Resize(args.size), st.CenterCrop(args.size)]
-    eval_loader = Loader(evaluation, args.batch_size, steps, order=st.Sequential(), **options)
-
+    eval_loader = Loader(val, args.batch_size, steps, order=st.Sequential(), **options)
     arguments = TrainingArguments(
         output_dir=args.output,
         num_train_epochs=args.epochs,
-        per_device_train_batch_size=args.batch_size,
-        per_device_eval_batch_size=args.batch_size,
         gradient_accumulation_steps=args.accumulate,
         save_steps=args.save_steps,
-        ignore_data_skip=True,  # the loader resumes by its own state: no batches are read and dropped
+        ignore_data_skip=True,  # the loader resumes by its own state
         report_to="none",
     )
-    model = ResNetForImageClassification(ResNetConfig(num_labels=len(split.classes)))
-    trainer = LoaderTrainer(
-        model,
-        arguments,
-        train_loader=train_loader,
-        eval_loader=eval_loader,
-        eval_dataset=evaluation,
-        compute_metrics=accuracy,
-        callbacks=[LoaderState(train_loader, args.resume)],
-    )
+    sizes = {"hidden_sizes": [64, 128, 256, 512], "depths": [2] * 4}
+    config = ResNetConfig(layer_type="basic", num_labels=len(train.classes), **sizes)
+    model, callbacks = ResNetForImageClassification(config), [LoaderState(train_loader, args.resume)]
+    loaders = {"train_loader": train_loader, "eval_loader": eval_loader}
+    trainer = LoaderTrainer(model, arguments, eval_dataset=val, compute_metrics=accuracy, callbacks=callbacks, **loaders)
     trainer.train(resume_from_checkpoint=args.resume)
     print(trainer.evaluate(), flush=True)
 

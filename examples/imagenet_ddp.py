@@ -1,13 +1,10 @@
 """ImageNet classification with DistributedDataParallel: evaluation over all ranks, checkpoints inside an epoch.
 
-    shardtool pack train imagenet
-    shardtool pack val imagenet --split val
+    shardtool pack train imagenet && shardtool pack val imagenet --split val
     torchrun --nproc-per-node 8 examples/imagenet_ddp.py imagenet --checkpoint run.pt
 
-Started again, it resumes from the checkpoint, on any number of ranks. Without torchrun it trains in one process.
+Started again, it resumes from the checkpoint, on any number of ranks.
 """
-
-from __future__ import annotations
 
 import argparse
 import os
@@ -27,8 +24,8 @@ def evaluate(model: torch.nn.Module, loader: Loader, device: str) -> float:
     model.eval()
     totals = torch.zeros(2, device=device)
     for batch in loader:
-        predicted = model(batch["image"]).argmax(1)
-        totals += torch.stack([(predicted == batch["label"]).sum(), (batch["label"] >= 0).sum()])
+        right = model(batch["image"]).argmax(1) == batch["label"]
+        totals += torch.stack([right.sum(), (batch["label"] >= 0).sum()])
     if dist.is_initialized():
         dist.all_reduce(totals)
     model.train()
@@ -39,55 +36,51 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("dataset")
     parser.add_argument("--eval-split", default="val")
-    parser.add_argument("--model", default="resnet50")
+    parser.add_argument("--model", default="resnet50", help="of torchvision")
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--epochs", type=int, default=90)
-    parser.add_argument("--lr", type=float, default=0.1)
     parser.add_argument("--checkpoint", default="checkpoint.pt")
     parser.add_argument("--save-every", type=int, default=500, help="steps between checkpoints")
     args = parser.parse_args()
-
     cuda = torch.cuda.is_available()
     device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if cuda else "cpu"
     if "RANK" in os.environ:
         dist.init_process_group("nccl" if cuda else "gloo")
-
-    dataset = st.Dataset(args.dataset)
-    # Images arrive on the device as normalised float32 [N, 3, H, W], labels as int64 [N].
+    # Images arrive on the device as normalised float32 [N, 3, H, W].
     options = {"device": device, "mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
-    steps = [st.RandomResizedCrop(args.size), st.HorizontalFlip()]
-    loader = Loader(dataset.split("train"), args.batch_size, steps, **options)
+    train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
+    loader = Loader(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()], **options)
     steps = [st.Resize(args.size * 256 // 224), st.CenterCrop(args.size)]
-    evaluation = Loader(dataset.split(args.eval_split), args.batch_size, steps, order=st.Sequential(), **options)
+    evaluation = Loader(val, args.batch_size, steps, order=st.Sequential(), **options)
 
-    net = torchvision.models.get_model(args.model, num_classes=len(dataset.split("train").classes)).to(device)
+    net = torchvision.models.get_model(args.model, num_classes=len(train.classes)).to(device)
     model = DistributedDataParallel(net) if dist.is_initialized() else net
-    optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9, weight_decay=1e-4)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, args.epochs * len(loader))
     parts = {"net": net, "optimizer": optimizer, "schedule": schedule, "loader": loader}
     if os.path.exists(args.checkpoint):
         for name, state in torch.load(args.checkpoint, map_location=device).items():
             parts[name].load_state_dict(state)
+    first = not dist.is_initialized() or dist.get_rank() == 0
 
     def save() -> None:
-        """The loader's state is the same on every rank after the same step."""
-        if not dist.is_initialized() or dist.get_rank() == 0:
+        """On one rank: the loader's state is the same on every rank after the same step."""
+        if first:
             torch.save({name: part.state_dict() for name, part in parts.items()}, f"{args.checkpoint}.tmp")
             os.replace(f"{args.checkpoint}.tmp", args.checkpoint)
 
     for epoch in range(loader.state_dict()["epoch"], args.epochs):
         for step, batch in enumerate(loader, 1):
-            loss = torch.nn.functional.cross_entropy(model(batch["image"]), batch["label"], label_smoothing=0.1)
             optimizer.zero_grad()
-            loss.backward()
+            torch.nn.functional.cross_entropy(model(batch["image"]), batch["label"], label_smoothing=0.1).backward()
             optimizer.step()
             schedule.step()
             if step % args.save_every == 0:
                 save()
         save()
         accuracy = evaluate(model, evaluation, device)
-        if not dist.is_initialized() or dist.get_rank() == 0:
+        if first:
             print(f"epoch {epoch}: accuracy {accuracy:.4f}", flush=True)
     if dist.is_initialized():
         dist.destroy_process_group()

@@ -5,8 +5,6 @@
 Started again, it resumes from the checkpoint.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import pickle
@@ -22,12 +20,9 @@ Weights = dict[str, jax.Array]
 
 def make(key: jax.Array, classes: int) -> Weights:
     """A small convolutional network."""
-    first, second, third = jax.random.split(key, 3)
-    return {
-        "first": jax.random.normal(first, (3, 3, 3, 16)) * 0.2,
-        "second": jax.random.normal(second, (3, 3, 16, 32)) * 0.1,
-        "last": jax.random.normal(third, (32, classes)) * 0.1,
-    }
+    shapes = {"first": (3, 3, 3, 16), "second": (3, 3, 16, 32), "last": (32, classes)}
+    keys = jax.random.split(key, len(shapes))
+    return {name: 0.1 * jax.random.normal(each, shape) for each, (name, shape) in zip(keys, shapes.items(), strict=True)}
 
 
 def logits_of(weights: Weights, image: jax.Array) -> jax.Array:
@@ -64,14 +59,12 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--checkpoint", default="checkpoint.pkl")
     args = parser.parse_args()
-
     dataset = st.Dataset(args.dataset)
     devices = jax.local_devices()
     steps = [st.RandomResizedCrop(args.size), st.HorizontalFlip()]
     loader = Loader(dataset.split("train"), args.batch_size, steps, devices=devices)
-    steps = [st.ResizeTo(args.size)]
-    split = dataset.split(args.eval_split)
-    evaluation = Loader(split, args.batch_size, steps, order=st.Sequential(), devices=devices)
+    split, order = dataset.split(args.eval_split), st.Sequential()
+    evaluation = Loader(split, args.batch_size, [st.ResizeTo(args.size)], order=order, devices=devices)
     weights = make(jax.random.key(0), len(dataset.split("train").classes))
     if os.path.exists(args.checkpoint):
         with open(args.checkpoint, "rb") as file:

@@ -4,8 +4,6 @@
     python examples/lightning_train.py DATASET --devices 2 --resume checkpoints/last.ckpt
 """
 
-from __future__ import annotations
-
 import argparse
 
 import lightning

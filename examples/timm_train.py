@@ -5,8 +5,6 @@
 Started again, it resumes from the checkpoint.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 

@@ -1,0 +1,96 @@
+"""Every program in `examples` trains an epoch on a tiny dataset, and resumes from its checkpoint for another."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pathlib
+import re
+import runpy
+import socket
+import subprocess
+import sys
+
+import pytest
+from conftest import COUNT
+from frameworks import ENVIRONMENT
+
+EXAMPLES = pathlib.Path(__file__).parents[4] / "examples"
+#: Packages that each needs, its arguments, and those that resume in addition.
+PROGRAMS = {
+    "imagenet_ddp": (("torchvision",), ["--model", "resnet18", "--checkpoint", "run.pt", "--save-every", "3"], []),
+    "jax_train": (("jax",), ["--checkpoint", "run.pkl"], []),
+    "lightning_train": (
+        ("lightning", "torchvision"),
+        ["--accelerator", "cpu", "--save-every", "3", "--checkpoints", "kept"],
+        ["--resume", "kept/last.ckpt"],
+    ),
+    "hf_trainer": (("transformers",), ["--save-steps", "3", "--accumulate", "2", "--output", "run"], None),
+    "timm_train": (("timm",), ["--model", "test_resnet", "--checkpoint", "run.pt"], []),
+    "accelerate_train": (("accelerate", "torchvision"), ["--accumulate", "4", "--state", "run"], []),
+}
+
+
+@pytest.fixture
+def prepared(monkeypatch, tmp_path):
+    """A folder to run in, and an environment without a launcher."""
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    before = dict(os.environ)
+    monkeypatch.chdir(tmp_path)
+    yield
+    for name in set(os.environ) - set(before):
+        del os.environ[name]
+
+
+def arguments(dataset, *more):
+    return [str(dataset), "--eval-split", "single", "--size", "32", "--batch-size", "14", *more]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_example_trains_and_resumes(name, dataset, prepared, monkeypatch, capsys):
+    needs, options, resume = PROGRAMS[name]
+    if missing := next((each for each in needs if importlib.util.find_spec(each) is None), None):
+        pytest.skip(f"{missing} is not installed")
+    path = EXAMPLES / f"{name}.py"
+    monkeypatch.setattr(sys, "argv", [str(path), *arguments(dataset, *options, "--epochs", "1")])
+    runpy.run_path(str(path), run_name="__main__")
+    first = capsys.readouterr().out
+    if resume is None:
+        # The last checkpoint of 7 steps in windows of 2.
+        resume = ["--resume", "run/checkpoint-3"]
+    monkeypatch.setattr(sys, "argv", [str(path), *arguments(dataset, *options, *resume, "--epochs", "2")])
+    runpy.run_path(str(path), run_name="__main__")
+    second = capsys.readouterr().out
+    assert "accuracy" in first and "accuracy" in second
+    if "epoch 0" in first:
+        assert "epoch 0" not in second and "epoch 1" in second, "it resumed"
+    if name == "hf_trainer":
+        assert f"'eval_samples': {COUNT}" in second or f"'eval_samples': '{COUNT}'" in second
+
+
+@pytest.mark.campaign
+def test_example_on_two_ranks(dataset, prepared):
+    """torchrun: two ranks resume what they saved, and evaluate every sample once."""
+    if importlib.util.find_spec("torchvision") is None:
+        pytest.skip("torchvision is not installed")
+    _, options, _ = PROGRAMS["imagenet_ddp"]
+    for epochs, expected in (("1", ["0"]), ("2", ["1"])):
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            port = listener.getsockname()[1]
+        launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
+        program = [str(EXAMPLES / "imagenet_ddp.py"), *arguments(dataset, *options, "--epochs", epochs)]
+        command = [sys.executable, *launcher, "--master-port", str(port), *program]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr[-6000:]
+        assert re.findall(r"epoch (\d+): accuracy", done.stdout) == expected
+
+
+def test_examples_are_short():
+    paths = sorted(EXAMPLES.glob("*.py"))
+    assert {path.stem for path in paths} == set(PROGRAMS)
+    for path in paths:
+        assert len(path.read_text().splitlines()) <= 90, path.name

@@ -16,8 +16,20 @@ from job import Job, Run
 from shardtool.torch import Loader
 
 
+def train(job: Job, storage: pathlib.Path, checkpoint: str | None = None) -> str:
+    """Trains on two workers, from a checkpoint if given; returns the path of the last checkpoint."""
+    trainer = ray.train.torch.TorchTrainer(
+        worker,
+        train_loop_config={"job": asdict(job), "checkpoint": checkpoint},
+        scaling_config=ray.train.ScalingConfig(num_workers=job.ranks, resources_per_worker={"CPU": 1}),
+        run_config=ray.train.RunConfig(name=job.name, storage_path=str(storage)),
+        torch_config=ray.train.torch.TorchConfig(backend="gloo"),
+    )
+    return trainer.fit().checkpoint.path
+
+
 def worker(config: dict) -> None:
-    job = Job(**config)
+    job, checkpoint = Job(**config["job"]), config["checkpoint"]
     context = ray.train.get_context()
     run = Run(rank=context.get_world_rank())
     net = networks.make()
@@ -25,8 +37,8 @@ def worker(config: dict) -> None:
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
     loader = job.loader(Loader)
     first_epoch = 0
-    if checkpoint := ray.train.get_checkpoint():
-        with checkpoint.as_directory() as folder:
+    if checkpoint:
+        with ray.train.Checkpoint(checkpoint).as_directory() as folder:
             saved = torch.load(pathlib.Path(folder) / "state.pt")
         net.load_state_dict(saved["net"])
         optimizer.load_state_dict(saved["optimizer"])

@@ -59,7 +59,7 @@ def main() -> None:
         accelerator.load_state(args.state)
 
     for epoch in range(loader.state_dict()["epoch"], args.epochs):
-        for number, batch in enumerate(loader, 1):
+        for number, batch in enumerate(loader, loader.steps_done + 1):
             # A window ends with the epoch, which Accelerate can see of a DataLoader only.
             accelerator.sync_gradients = number % args.accumulate == 0 or number == len(loader)
             with contextlib.nullcontext() if accelerator.sync_gradients else accelerator.no_sync(model):

@@ -71,7 +71,7 @@ def main() -> None:
             os.replace(f"{args.checkpoint}.tmp", args.checkpoint)
 
     for epoch in range(loader.state_dict()["epoch"], args.epochs):
-        for step, batch in enumerate(loader, 1):
+        for step, batch in enumerate(loader, loader.steps_done + 1):
             optimizer.zero_grad()
             torch.nn.functional.cross_entropy(model(batch["image"]), batch["label"], label_smoothing=0.1).backward()
             optimizer.step()

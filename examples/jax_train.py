@@ -62,9 +62,9 @@ def main() -> None:
     dataset = st.Dataset(args.dataset)
     devices = jax.local_devices()
     steps = [st.RandomResizedCrop(args.size), st.HorizontalFlip()]
-    loader = Loader(dataset.split("train"), args.batch_size, steps, devices=devices)
+    loader = Loader(dataset.split("train"), args.batch_size, steps, device=devices)
     split, order = dataset.split(args.eval_split), st.Sequential()
-    evaluation = Loader(split, args.batch_size, [st.ResizeTo(args.size)], order=order, devices=devices)
+    evaluation = Loader(split, args.batch_size, [st.ResizeTo(args.size)], order=order, device=devices)
     weights = make(jax.random.key(0), len(dataset.split("train").classes))
     if os.path.exists(args.checkpoint):
         with open(args.checkpoint, "rb") as file:

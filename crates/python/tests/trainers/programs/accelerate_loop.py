@@ -34,8 +34,7 @@ def train(job: Job, run: Run, accelerator: Accelerator) -> None:
         first_epoch = loader.state_dict()["epoch"]
     steps, window = len(loader), []
     for _ in range(first_epoch, job.epochs):
-        done = loader.state_dict()["p"] // (job.batch_size * job.ranks)
-        for number, batch in enumerate(loader, done + 1):
+        for number, batch in enumerate(loader, loader.steps_done + 1):
             run.saw(batch["id"], batch["image"])
             window = [*window, batch][-job.accumulate :]
             # `accelerator.accumulate` cannot see the end of an epoch of a loader that is no DataLoader, so windows are

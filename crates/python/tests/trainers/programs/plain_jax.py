@@ -44,7 +44,7 @@ def update(weights, gradients):
 
 def main(job: Job, run: Run) -> None:
     devices = jax.local_devices()
-    placed = {"devices": devices} if len(devices) > 1 else {}
+    placed = {"device": devices} if len(devices) > 1 else {}
     evaluate(job, run, placed) if job.evaluate else train(job, run, placed)
 
 

@@ -55,8 +55,7 @@ def train(job: Job, run: Run, model, loader) -> None:
     for epoch in range(first_epoch, job.epochs):
         losses = timm.utils.AverageMeter()
         window = []
-        done = loader.state_dict()["p"] // (job.batch_size * job.ranks)
-        for number, (image, target) in enumerate(loader, done + 1):
+        for number, (image, target) in enumerate(loader, loader.steps_done + 1):
             window = [*window, image][-job.accumulate :]
             image, target = mixup(image, target)
             loss = criterion(model(image), target) / job.accumulate

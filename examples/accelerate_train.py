@@ -8,6 +8,7 @@ Started again, it resumes from the state.
 import argparse
 import contextlib
 import os
+from functools import partial
 
 import torch
 import torchvision
@@ -46,12 +47,12 @@ def main() -> None:
 
     accelerator = Accelerator()
     dataset = st.Dataset(args.dataset)
-    options = {"dtype": "float32", "mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
-    steps = [st.RandomResizedCrop(args.size), st.HorizontalFlip()]
-    loader = Loader(dataset.split("train"), args.batch_size, steps, **options)
+    train, val = dataset.split("train"), dataset.split(args.eval_split)
+    make = partial(Loader, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+    loader = make(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()])
     steps = [st.Resize(args.size), st.CenterCrop(args.size)]
-    evaluation = Loader(dataset.split(args.eval_split), args.batch_size, steps, order=st.Sequential(), **options)
-    net = torchvision.models.get_model(args.model, num_classes=len(dataset.split("train").classes))
+    evaluation = make(val, args.batch_size, steps, order=st.Sequential())
+    net = torchvision.models.get_model(args.model, num_classes=len(train.classes))
     # The loaders need no `prepare`: they share an epoch between the ranks themselves.
     model, optimizer = accelerator.prepare(net, torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9))
     accelerator.register_for_checkpointing(loader)

@@ -6,19 +6,22 @@
 import argparse
 import json
 import pathlib
+from functools import partial
 from typing import Any
 
+import numpy as np
+import torch
 import transformers
 from transformers import ResNetConfig, ResNetForImageClassification, TrainingArguments
 
 import shardtool as st
-from shardtool.torch import Loader
+from shardtool.torch import Batch, Loader
 
 
 class LoaderTrainer(transformers.Trainer):
     """A Trainer that takes ready loaders."""
 
-    def __init__(self, *args: Any, train_loader: Loader, eval_loader: Loader, **options: Any):
+    def __init__(self, *args: Any, train_loader: Any, eval_loader: Any, **options: Any):
         super().__init__(*args, **options)
         self.train_loader, self.eval_loader = train_loader, eval_loader
 
@@ -30,9 +33,9 @@ class LoaderTrainer(transformers.Trainer):
 
 
 class LoaderState(transformers.TrainerCallback):
-    """Writes the loader's state into each checkpoint, and loads it from the one that training resumes from."""
+    """Writes the loader's state into each checkpoint, and loads it when training resumes."""
 
-    def __init__(self, loader: Loader, resume: str | None):
+    def __init__(self, loader: Loader[Any], resume: str | None):
         self.loader, self.resume = loader, resume
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -45,9 +48,14 @@ class LoaderState(transformers.TrainerCallback):
             self.loader.load_state_dict(json.loads((pathlib.Path(self.resume) / "loader.json").read_text()))
 
 
+def inputs(batch: Batch) -> dict[str, torch.Tensor]:
+    return {"pixel_values": batch["image"], "labels": batch["label"]}
+
+
 def accuracy(prediction: transformers.EvalPrediction) -> dict[str, float]:
-    shown = prediction.label_ids != -100  # rows without a sample have label −100
-    right = prediction.predictions.argmax(1) == prediction.label_ids
+    label = np.asarray(prediction.label_ids)
+    right = np.asarray(prediction.predictions).argmax(1) == label
+    shown = label != -100  # rows without a sample have label −100
     return {"accuracy": float(right[shown].mean()), "samples": int(shown.sum())}
 
 
@@ -64,11 +72,9 @@ def main() -> None:
     parser.add_argument("--resume")
     args = parser.parse_args()
     train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
-    options: dict[str, Any] = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
-    options["collate_fn"] = lambda batch: {"pixel_values": batch["image"], "labels": batch["label"]}
-    train_loader = Loader(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()], **options)
-    steps = [st.Resize(args.size), st.CenterCrop(args.size)]
-    eval_loader = Loader(val, args.batch_size, steps, order=st.Sequential(), **options)
+    make = partial(Loader, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225), collate_fn=inputs)
+    train_loader = make(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()])
+    eval_loader = make(val, args.batch_size, [st.Resize(args.size), st.CenterCrop(args.size)], order=st.Sequential())
     arguments = TrainingArguments(
         output_dir=args.output,
         num_train_epochs=args.epochs,
@@ -77,8 +83,8 @@ def main() -> None:
         ignore_data_skip=True,  # the loader resumes by its own state
         report_to="none",
     )
-    sizes = {"hidden_sizes": [64, 128, 256, 512], "depths": [2] * 4}
-    config = ResNetConfig(layer_type="basic", num_labels=len(train.classes), **sizes)
+    config = ResNetConfig(layer_type="basic", hidden_sizes=[64, 128, 256, 512], depths=[2] * 4)
+    config.num_labels = len(train.classes)
     model, callbacks = ResNetForImageClassification(config), [LoaderState(train_loader, args.resume)]
     loaders = {"train_loader": train_loader, "eval_loader": eval_loader}
     trainer = LoaderTrainer(model, arguments, eval_dataset=val, compute_metrics=accuracy, callbacks=callbacks, **loaders)

@@ -8,6 +8,8 @@ Started again, it resumes from the checkpoint, on any number of ranks.
 
 import argparse
 import os
+from functools import partial
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -47,18 +49,18 @@ def main() -> None:
     device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if cuda else "cpu"
     if "RANK" in os.environ:
         dist.init_process_group("nccl" if cuda else "gloo")
-    # Images arrive on the device as normalised float32 [N, 3, H, W].
-    options = {"device": device, "mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
     train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
-    loader = Loader(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()], **options)
+    # Images arrive on the device as normalised float32 [N, 3, H, W].
+    make = partial(Loader, device=device, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+    loader = make(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()])
     steps = [st.Resize(args.size * 256 // 224), st.CenterCrop(args.size)]
-    evaluation = Loader(val, args.batch_size, steps, order=st.Sequential(), **options)
+    evaluation = make(val, args.batch_size, steps, order=st.Sequential())
 
     net = torchvision.models.get_model(args.model, num_classes=len(train.classes)).to(device)
     model = DistributedDataParallel(net) if dist.is_initialized() else net
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, args.epochs * len(loader))
-    parts = {"net": net, "optimizer": optimizer, "schedule": schedule, "loader": loader}
+    parts: dict[str, Any] = {"net": net, "optimizer": optimizer, "schedule": schedule, "loader": loader}
     if os.path.exists(args.checkpoint):
         for name, state in torch.load(args.checkpoint, map_location=device).items():
             parts[name].load_state_dict(state)
@@ -72,8 +74,9 @@ def main() -> None:
 
     for epoch in range(loader.state_dict()["epoch"], args.epochs):
         for step, batch in enumerate(loader, loader.steps_done + 1):
+            loss = torch.nn.functional.cross_entropy(model(batch["image"]), batch["label"], label_smoothing=0.1)
             optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(model(batch["image"]), batch["label"], label_smoothing=0.1).backward()
+            loss.backward()
             optimizer.step()
             schedule.step()
             if step % args.save_every == 0:

@@ -5,6 +5,7 @@
 """
 
 import argparse
+from functools import partial
 
 import lightning
 import torch
@@ -56,12 +57,12 @@ def main() -> None:
     args = parser.parse_args()
 
     dataset = st.Dataset(args.dataset)
-    # Lightning moves batches to its devices; the loader's threads normalise them on the host.
-    options = {"dtype": "float32", "mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
-    steps = [st.RandomResizedCrop(args.size), st.HorizontalFlip()]
-    loader = Loader(dataset.split("train"), args.batch_size, steps, **options)
+    train, val = dataset.split("train"), dataset.split(args.eval_split)
+    # The loader's threads normalise on the host; Lightning moves batches to its devices.
+    make = partial(Loader, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+    loader = make(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()])
     steps = [st.Resize(args.size * 256 // 224), st.CenterCrop(args.size)]
-    evaluation = Loader(dataset.split(args.eval_split), args.batch_size, steps, order=st.Sequential(), **options)
+    evaluation = make(val, args.batch_size, steps, order=st.Sequential())
 
     trainer = lightning.Trainer(
         max_epochs=args.epochs,
@@ -73,7 +74,7 @@ def main() -> None:
         callbacks=[ModelCheckpoint(args.checkpoints, save_last=True, every_n_train_steps=args.save_every)],
         logger=False,
     )
-    model = Classifier(args.model, len(dataset.split("train").classes), lr=0.1)
+    model = Classifier(args.model, len(train.classes), lr=0.1)
     trainer.fit(model, loader, evaluation, ckpt_path=args.resume)
     print(f"accuracy {trainer.callback_metrics['accuracy']:.4f}", flush=True)
 

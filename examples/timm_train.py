@@ -7,6 +7,8 @@ Started again, it resumes from the checkpoint.
 
 import argparse
 import os
+from functools import partial
+from typing import Any
 
 import timm
 import timm.data
@@ -21,7 +23,7 @@ from shardtool.torch import Loader
 
 
 @torch.no_grad()
-def validate(model: torch.nn.Module, loader: Loader) -> float:
+def validate(model: torch.nn.Module, loader: Loader[tuple[Any, Any]]) -> float:
     model.eval()
     top1 = timm.utils.AverageMeter()
     for image, target in loader:
@@ -44,22 +46,20 @@ def main() -> None:
     args = parser.parse_args()
 
     device = "cuda:0" if torch.cuda.is_available() else "cpu"
-    dataset = st.Dataset(args.dataset)
-    classes = len(dataset.split("train").classes)
+    train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
+    classes = len(train.classes)
     model = timm.create_model(args.model, pretrained=False, num_classes=classes).to(device)
     config = timm.data.resolve_data_config({}, model=model)
-    options = {"device": device, "mean": config["mean"], "std": config["std"], "collate_fn": st.image_label}
-    steps = [st.RandomResizedCrop(args.size), st.HorizontalFlip()]
-    loader = Loader(dataset.split("train"), args.batch_size, steps, **options)
-    steps = [st.Resize(args.size), st.CenterCrop(args.size)]
-    evaluation = Loader(dataset.split(args.eval_split), args.batch_size, steps, order=st.Sequential(), **options)
+    make = partial(Loader, device=device, mean=config["mean"], std=config["std"], collate_fn=st.image_label)
+    loader = make(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()])
+    evaluation = make(val, args.batch_size, [st.Resize(args.size), st.CenterCrop(args.size)], order=st.Sequential())
 
     optimizer = timm.optim.create_optimizer_v2(model, opt="sgd", lr=args.lr, momentum=0.9)
     schedule, _ = timm.scheduler.create_scheduler_v2(optimizer, num_epochs=args.epochs, warmup_epochs=0)
     average = timm.utils.ModelEmaV3(model, decay=0.999)
     mixup = timm.data.Mixup(mixup_alpha=0.2, cutmix_alpha=1.0, label_smoothing=0.1, num_classes=classes)
     criterion = timm.loss.SoftTargetCrossEntropy()
-    parts = {"model": model, "optimizer": optimizer, "average": average.module, "loader": loader}
+    parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "average": average.module, "loader": loader}
     if os.path.exists(args.checkpoint):
         for name, state in torch.load(args.checkpoint, map_location=device).items():
             parts[name].load_state_dict(state)

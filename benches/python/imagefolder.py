@@ -149,7 +149,7 @@ def accuracy(photos: list[pathlib.Path], seeds: int, epochs: int, size: int = 64
                 samples = totals[0]
                 worst = max(worst, max(counts) - min(counts))
                 found[name].append(by_loader[name][0] / samples)
-                print(json.dumps({"seed": seed, "trained with": name, "correct of": samples, "by loader": by_loader}), flush=True)
+                print(json.dumps({"seed": seed, "trained with": name, "by loader": by_loader}), flush=True)
         means = {name: statistics.mean(values) for name, values in found.items()}
         # Of a difference of two means of `seeds` runs over the same photographs, each treated as independent.
         mean = statistics.mean(means.values())

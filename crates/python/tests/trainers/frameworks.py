@@ -125,7 +125,8 @@ class Framework:
             found.append([(b["id"].copy(), b["image"].copy()) for _ in range(EPOCHS) for b in loader])
         if self.devices > 1:
             # One array over all devices: the rows of each, one after the other.
-            found = [[tuple(map(np.concatenate, zip(*parts, strict=True))) for parts in zip(*found, strict=True)]]
+            steps = zip(*found, strict=True)
+            found = [[tuple(map(np.concatenate, zip(*parts, strict=True))) for parts in steps]]
         runs = []
         for rank, batches in enumerate(found):
             run = Run(rank=rank, ids=[ids.tolist() for ids, _ in batches])

@@ -302,6 +302,23 @@ pub(crate) fn expected(columns: &[Column], input: &Input, keeps_records: bool) -
     bytes.max().unwrap_or(0)
 }
 
+/// Refuses columns that the first record of a split has another number of values for: each sample would be bad.
+pub(crate) fn check_counts(columns: &[Column], input: &Input) -> Result<()> {
+    for split in input.splits() {
+        // What is wrong with the record itself shows when it is loaded.
+        let Ok(record) = split.get(0) else { continue };
+        let mut example = None;
+        for column in columns {
+            if let Err(Fault::Values { feature, expected, found }) =
+                column.read(&record, &mut example, &mut column.cell())
+            {
+                return Err(Error::Values { feature, expected, found, split: split.name().to_owned() });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Refuses images of a dataset whose records are Examples without one. Opaque records are images themselves.
 pub(crate) fn check_images(input: &Input) -> Result<()> {
     match input.splits().iter().find(|split| !split.manifest().has_images()) {

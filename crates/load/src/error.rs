@@ -60,6 +60,21 @@ pub enum Error {
         /// What was asked for.
         layout: &'static str,
     },
+    /// The first record of a split has another number of values than the column takes.
+    #[error(
+        "feature `{feature}` holds {found} values in the first record of split `{split}`, and a column of this layout takes \
+         {expected}: leave it out of the columns, and read it from the records"
+    )]
+    Values {
+        /// The feature.
+        feature: String,
+        /// Values that the column takes.
+        expected: usize,
+        /// Values there.
+        found: usize,
+        /// The split.
+        split: String,
+    },
     /// The configuration does not fit into its memory.
     #[error("{0}: take a smaller batch or image, or allow more memory")]
     Budget(Box<Arithmetic>),

@@ -72,6 +72,7 @@ impl Spec {
         if let Content::Images(_) = &config.content {
             columns::check_images(&input)?;
         }
+        columns::check_counts(&columns, &input)?;
         if let Content::Images(Images { mask: Some(feature), .. }) = &config.content {
             columns::check_mask(feature, &input)?;
         }

@@ -129,7 +129,8 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
         | E::Ranks { .. }
         | E::Zero { .. }
         | E::NoFeature { .. }
-        | E::Layout { .. } => plain(py, "OptionError", &error),
+        | E::Layout { .. }
+        | E::Values { .. } => plain(py, "OptionError", &error),
         error => plain(py, "ShardtoolError", &error),
     }
 }

@@ -89,10 +89,10 @@ pub(crate) enum ValuesArgument {
 fn value(kind: &str, values: &ValuesArgument) -> Option<Value> {
     Some(match (kind, values) {
         ("int64", ValuesArgument::Numbers(bytes)) => {
-            Value::Int64(bytes.as_chunks().0.iter().map(|chunk| i64::from_ne_bytes(*chunk)).collect())
+            Value::Int64(bytes.as_chunks().0.iter().map(|chunk| i64::from_le_bytes(*chunk)).collect())
         }
         ("float", ValuesArgument::Numbers(bytes)) => {
-            Value::Float(bytes.as_chunks().0.iter().map(|chunk| f32::from_ne_bytes(*chunk)).collect())
+            Value::Float(bytes.as_chunks().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect())
         }
         ("bytes", ValuesArgument::Bytes(list)) => Value::Bytes(list.iter().map(|bytes| bytes.to_vec()).collect()),
         _ => return None,

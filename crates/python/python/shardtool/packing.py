@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from . import _shardtool
+from .checks import whole
+from .launch import warn
 
 __all__ = ["Packed", "pack"]
 
@@ -83,8 +85,16 @@ def pack(
     returns it; if one of them differs, raises a `PackError` that names it. Raises `PackError`, `OptionError`, `FileError`.
     """
     options = locals().copy()
+    for name, least in (("seed", 0), ("shards", 1), ("jobs", 1), ("resize_shorter", 1), ("max_side", 1), ("quality", 1)):
+        if options[name] is not None:
+            options[name] = whole(name, options[name], least)
+    options["label_offset"] = whole("label_offset", label_offset, -(2**63), 2**63 - 1)
+    if shard_size is not None and not isinstance(shard_size, str):
+        options["shard_size"] = whole("shard_size", shard_size, 1)
     options["map"] = list((map or {}).items())
     options["columns"] = list((columns or {}).items())
     summary = _shardtool.pack(options)
     file = summary.pop("rejected_file")
+    if summary["rejected"]:
+        warn(f"pack rejected {summary['rejected']} inputs; {file} lists them with the reasons")
     return Packed(rejected_file=None if file is None else os.fspath(file), **summary)

@@ -5,7 +5,7 @@ use crate::load::LoadArguments;
 use crate::status::Status;
 use crate::text;
 use serde_json::json;
-use shardtool_load::{Loader, Stats};
+use shardtool_load::{Content, Loader, Stats};
 use std::io::Write;
 use std::time::Instant;
 
@@ -78,7 +78,10 @@ impl End {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
-    let config = arguments.load.config()?;
+    let mut config = arguments.load.config()?;
+    if let Content::Images(images) = &mut config.content {
+        images.output = arguments.device.host_output()?;
+    }
     let start = Instant::now();
     let mut end = match arguments.device.loader(&config)? {
         Some(device) => End::Device(Box::new(device)),

@@ -13,12 +13,12 @@ pub(crate) struct DeviceArguments {
     /// Deliver batches on a device: `cuda`, or `cuda:N` with N counted from 0
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
-    /// Type of the images on the device
-    #[arg(long, value_enum, default_value_t = DtypeName::Float16, requires = "device")]
-    dtype: DtypeName,
-    /// Order of their dimensions
-    #[arg(long, value_enum, ignore_case = true, default_value_t = LayoutName::Nchw, requires = "device")]
-    layout: LayoutName,
+    /// Normalise the images to this type [default: float16 on a device; u8 on the host]
+    #[arg(long, value_enum)]
+    dtype: Option<DtypeName>,
+    /// Order of the dimensions of normalised images [default: NCHW]
+    #[arg(long, value_enum, ignore_case = true)]
+    layout: Option<LayoutName>,
     /// Device memory for batches, a hard limit [default: what the device has]
     #[arg(long, value_parser = crate::size::parse, value_name = "SIZE", requires = "device")]
     device_memory_limit: Option<u64>,
@@ -52,18 +52,28 @@ impl DeviceArguments {
                 "{error}; `shardtool info --device` shows what there is, without --device only the host is measured"
             )
         })?;
-        let dtype = match self.dtype {
+        let output = self.output(DtypeName::Float16)?;
+        let on_device = Config { output, device_memory_limit: self.device_memory_limit, ..Config::default() };
+        OnDevice::new(&device, on_device, config).map(Some)
+    }
+
+    /// What images become on the host; `None` for u8.
+    pub(crate) fn host_output(&self) -> anyhow::Result<Option<Output>> {
+        let asked = self.device.is_none() && (self.dtype.is_some() || self.layout.is_some());
+        asked.then(|| self.output(DtypeName::Float32)).transpose()
+    }
+
+    fn output(&self, default: DtypeName) -> anyhow::Result<Output> {
+        let dtype = match self.dtype.unwrap_or(default) {
             DtypeName::Float32 => Dtype::F32,
             DtypeName::Float16 => Dtype::F16,
             DtypeName::Bfloat16 => Dtype::Bf16,
         };
-        let layout = match self.layout {
+        let layout = match self.layout.unwrap_or(LayoutName::Nchw) {
             LayoutName::Nchw => Layout::Nchw,
             LayoutName::Nhwc => Layout::Nhwc,
         };
-        let output = Output::new(dtype, layout, MEAN, STD)?;
-        let on_device = Config { output, device_memory_limit: self.device_memory_limit, ..Config::default() };
-        OnDevice::new(&device, on_device, config).map(Some)
+        Ok(Output::new(dtype, layout, MEAN, STD)?)
     }
 }
 

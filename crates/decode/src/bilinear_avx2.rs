@@ -3,13 +3,14 @@
 //! A weight has 22 bits after the point, too many for the instruction that multiplies 16-bit numbers and adds neighbours;
 //! so it is taken in two parts, whose sums are joined at the end.
 
-// For loads and stores of vectors, and for calling functions that need AVX2.
+// For calling functions that need AVX2.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
 
 use crate::bilinear::SLACK;
 use crate::taps::{LOW_BITS, PRECISION, Pair, Taps};
+use crate::vectors::{load_16, load_32, store_16, store_32};
 
 /// The knowledge that the processor has AVX2.
 #[derive(Clone, Copy, Debug)]
@@ -54,8 +55,8 @@ fn across_pairs<const PAIRS: usize>(rows: [&[u8]; 2], taps: &Taps, [out_a, out_b
         let sums: [__m256i; 4] = std::array::from_fn(|k| pixel::<PAIRS>(rows, taps, (i + k).min(last)));
         let four = _mm256_packus_epi16(_mm256_packs_epi32(sums[0], sums[1]), _mm256_packs_epi32(sums[2], sums[3]));
         let four = _mm256_shuffle_epi8(four, close);
-        store(_mm256_castsi256_si128(four), &mut out_a[3 * i..]);
-        store(_mm256_extracti128_si256::<1>(four), &mut out_b[3 * i..]);
+        store_16(_mm256_castsi256_si128(four), &mut out_a[3 * i..]);
+        store_16(_mm256_extracti128_si256::<1>(four), &mut out_b[3 * i..]);
     }
 }
 
@@ -72,7 +73,7 @@ fn pixel<const PAIRS: usize>(rows: [&[u8]; 2], taps: &Taps, i: usize) -> __m256i
     let start = 3 * taps.start(i);
     let (mut high, mut low) = (_mm256_setzero_si256(), _mm256_set1_epi32(1 << (PRECISION - 1)));
     for (q, pairs) in weights.chunks(2).enumerate() {
-        let [a, b] = rows.map(|row| load(&row[start + 12 * q..]));
+        let [a, b] = rows.map(|row| load_16(&row[start + 12 * q..]));
         let both = _mm256_set_m128i(b, a);
         add(&mut high, &mut low, _mm256_shuffle_epi8(both, first), pairs[0]);
         if let Some(pair) = pairs.get(1) {
@@ -104,7 +105,7 @@ fn down(ring: &[u8], places: &[usize], weights: &[Pair], out: &mut [u8]) {
         }
         let [a, b] = [0, 2].map(|k| _mm256_packs_epi32(joined(high[k], low[k]), joined(high[k + 1], low[k + 1])));
         let bytes = _mm256_packus_epi16(a, b);
-        match out[x..].first_chunk_mut() {
+        match out[x..].first_chunk_mut::<32>() {
             Some(out) => store_32(bytes, out),
             None => {
                 let mut whole = [0; SLACK];
@@ -128,38 +129,4 @@ fn add(high: &mut __m256i, low: &mut __m256i, pixels: __m256i, pair: Pair) {
 fn joined(high: __m256i, low: __m256i) -> __m256i {
     let sum = _mm256_add_epi32(_mm256_slli_epi32::<{ LOW_BITS as i32 }>(high), low);
     _mm256_srai_epi32::<{ PRECISION as i32 }>(sum)
-}
-
-/// The first 16 bytes.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn load(bytes: &[u8]) -> __m128i {
-    let bytes: &[u8; 16] = &bytes[..16].as_chunks().0[0];
-    // SAFETY: `bytes` is 16 bytes.
-    unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
-}
-
-/// The first 32 bytes.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn load_32(bytes: &[u8]) -> __m256i {
-    let bytes: &[u8; 32] = &bytes[..32].as_chunks().0[0];
-    // SAFETY: `bytes` is 32 bytes.
-    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
-}
-
-/// Into the first 16 bytes.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn store(four: __m128i, out: &mut [u8]) {
-    let out: &mut [u8; 16] = &mut out[..16].as_chunks_mut().0[0];
-    // SAFETY: `out` is 16 bytes.
-    unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), four) }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn store_32(bytes: __m256i, out: &mut [u8; 32]) {
-    // SAFETY: `out` is 32 bytes.
-    unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), bytes) }
 }

@@ -26,6 +26,7 @@
 //! | `resize` | pixels of one size from pixels of another |
 //! | `nearest` | the nearest pixel, for masks |
 //! | `taps`, `bilinear`, `bilinear_avx2` | the weights along an axis, and the two passes that use them |
+//! | `vectors` | loads and stores of AVX2 vectors |
 //! | `labels` | label maps (segmentation masks): one number a pixel, through the geometry of their image |
 //! | `memory` | what a sample takes of memory, told before it is decoded |
 //! | `output`, `normalize`, `normalize_avx2` | pixels to normalised numbers of a type and layout |
@@ -33,7 +34,7 @@
 //! | `encode` | RGB to JPEG, for `pack` |
 //! | `error` | everything that can be wrong with an image or a request |
 //!
-//! `unsafe` is confined to `bilinear_avx2` and `normalize_avx2`.
+//! `unsafe` is confined to `bilinear_avx2`, `normalize_avx2` and `vectors`.
 #![deny(unsafe_code)]
 
 mod apply;
@@ -73,6 +74,8 @@ mod resize;
 mod taps;
 mod tiff;
 mod transform;
+#[cfg(target_arch = "x86_64")]
+mod vectors;
 mod window;
 
 pub use apply::{Scratch, apply};

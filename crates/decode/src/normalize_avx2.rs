@@ -1,9 +1,10 @@
 //! [`crate::normalize`] with AVX2, FMA and F16C: eight pixels at a time, the same bits.
 
-// For loads and stores of vectors, and for calling functions that need these instructions.
+// For calling functions that need these instructions.
 #![allow(unsafe_code)]
 
 use crate::output::{Dtype, Layout, Output};
+use crate::vectors::{load_16, store_16, store_32};
 use std::arch::x86_64::*;
 
 /// The knowledge that the processor has AVX2, FMA and F16C.
@@ -82,7 +83,7 @@ fn planar<const DTYPE: u8, const VALUE: usize>(pixels: &[u8], output: &Output, o
             if k < 8 && here { (at - from) as i8 } else { -1 }
         };
         let [low, high]: [[i8; 16]; 2] = [0, 8].map(|from| std::array::from_fn(|k| place(k, from)));
-        (load(&low.map(|i| i as u8)), load(&high.map(|i| i as u8)))
+        (load_16(&low.map(|i| i as u8)), load_16(&high.map(|i| i as u8)))
     });
     let (steps, _) = pixels.as_chunks::<STEP>();
     let plane = pixels.len() / 3 * VALUE;
@@ -91,7 +92,7 @@ fn planar<const DTYPE: u8, const VALUE: usize>(pixels: &[u8], output: &Output, o
     let planes = [red, green, blue].map(|plane| plane.chunks_exact_mut(8 * VALUE));
     let [red, green, blue] = planes;
     for (((bytes, red), green), blue) in steps.iter().zip(red).zip(green).zip(blue) {
-        let (low, high) = (load(&bytes[..16]), load(&bytes[8..]));
+        let (low, high) = (load_16(&bytes[..16]), load_16(&bytes[8..]));
         for (out, (masks, (a, b))) in [red, green, blue].into_iter().zip(masks.iter().zip(&coefficients)) {
             let channel = _mm_or_si128(_mm_shuffle_epi8(low, masks.0), _mm_shuffle_epi8(high, masks.1));
             store::<DTYPE>(affine(channel, *a, *b), out);
@@ -124,28 +125,4 @@ fn store<const DTYPE: u8>(values: __m256, out: &mut [u8]) {
             store_16(_mm_packus_epi32(low, high), out);
         }
     }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn load(bytes: &[u8]) -> __m128i {
-    let bytes: &[u8; 16] = &bytes[..16].as_chunks().0[0];
-    // SAFETY: `bytes` is 16 bytes.
-    unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn store_16(vector: __m128i, out: &mut [u8]) {
-    let out: &mut [u8; 16] = &mut out[..16].as_chunks_mut().0[0];
-    // SAFETY: `out` is 16 bytes.
-    unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), vector) }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn store_32(vector: __m256i, out: &mut [u8]) {
-    let out: &mut [u8; 32] = &mut out[..32].as_chunks_mut().0[0];
-    // SAFETY: `out` is 32 bytes.
-    unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), vector) }
 }

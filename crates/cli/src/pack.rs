@@ -310,7 +310,7 @@ fn print_summary(arguments: &Arguments, summary: &Summary, seconds: f64) -> anyh
     writeln!(
         out,
         "{done} {} of {} {} {} ({}) of {}, split {}",
-        text::plural(split.records(), "image"),
+        text::plural(split.records(), if summary.with_images { "image" } else { "record" }),
         text::plural_irregular(summary.classes, "class", "classes"),
         if summary.already_complete { "in" } else { "into" },
         text::plural(split.shards.len() as u64, "shard"),
@@ -318,6 +318,9 @@ fn print_summary(arguments: &Arguments, summary: &Summary, seconds: f64) -> anyh
         arguments.destination.display(),
         split.name
     )?;
+    if !summary.with_images {
+        writeln!(out, "  the source names no images: records hold its other values")?;
+    }
     if summary.resumed_shards > 0 {
         let shards = text::plural(summary.resumed_shards, "shard");
         writeln!(out, "  {shards} were finished by an interrupted run already")?;

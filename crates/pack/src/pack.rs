@@ -63,6 +63,8 @@ pub struct Summary {
     pub rejected_file: Option<PathBuf>,
     /// Bytes of the sources' files, rejected ones included.
     pub source_bytes: u64,
+    /// Whether records have images.
+    pub with_images: bool,
     /// Number of named classes.
     pub classes: u64,
     /// Shards that an interrupted run had finished.
@@ -111,6 +113,7 @@ pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error
         rejected,
         rejected_file: (rejected > 0).then_some(rejected_file),
         source_bytes: plan.source_bytes(),
+        with_images: plan.described().images,
         classes: plan.classes().len() as u64,
         resumed_shards: resumed as u64,
         already_complete: false,
@@ -130,6 +133,7 @@ fn already_complete(options: &Options, plan: &Plan, split: Split) -> Result<Summ
         rejected,
         rejected_file: (rejected > 0).then_some(path),
         source_bytes: plan.source_bytes(),
+        with_images: plan.described().images,
         classes: plan.classes().len() as u64,
         resumed_shards: 0,
         already_complete: true,

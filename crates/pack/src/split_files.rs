@@ -1,4 +1,4 @@
-//! The files of one split in a folder: their names, and what can be told from them.
+//! The files of one split in a folder: their names, which shards are finished, and whether the split is complete.
 
 use crate::commit;
 use crate::plan_file::PlanFile;

@@ -1,5 +1,5 @@
 //! Writes a split sample by sample, from a program instead of a source. Records, shards and indexes are made as
-//! [`crate::pack()`] makes them. A writer's shards lie in a folder of its own until all parts of the split are finished;
+//! [`crate::pack()`] makes them. A writer's shards lie in its own folder until all parts of the split are finished;
 //! [`commit`] then moves them to their names in the dataset and puts the split into the manifest.
 //!
 //! ```text

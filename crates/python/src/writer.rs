@@ -129,7 +129,7 @@ impl Writer {
         Ok(Writer { writer: Local::new(writer), array_jpeg })
     }
 
-    /// Writes a sample, and tells whether its key was new. Values: name, type, and bytes of numbers or a list of bytes.
+    /// Writes a sample. Returns whether its key was new. Values: name, type, and bytes of numbers or a list of bytes.
     fn write(
         &self,
         py: Python<'_>,

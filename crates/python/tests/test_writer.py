@@ -270,7 +270,7 @@ def test_samples_without_images(tmp_path):
     loader = st.Loader(split, 5, columns=["score"], order=st.Sequential())
     assert next(iter(loader))["score"].tolist() == [0, 0.5, 1, 1.5, 2]
     with pytest.raises(st.OptionError, match="no feature `image/encoded`"):
-        st.Loader(split, 5, [st.Resize(8)])
+        st.Loader(split, 5, [st.ResizeTo(8)])
     assert st.verify(tmp_path / "out").good
     with pytest.raises(st.OptionError, match="no images; verify without `decode`"):
         st.verify(tmp_path / "out", decode=True)

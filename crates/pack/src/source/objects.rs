@@ -131,7 +131,7 @@ fn members(value: Value) -> BTreeMap<String, Vec<Value>> {
     }
 }
 
-/// The numbers of a list, in groups or not, if there are so many.
+/// The numbers of a list, in groups or not, if there are exactly `count`.
 fn numbers(value: &Value, count: usize) -> Option<Vec<f64>> {
     let mut found = vec![];
     for value in value.as_array()? {

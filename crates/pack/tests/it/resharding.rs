@@ -57,7 +57,7 @@ fn the_same_shards_in_the_same_order_are_the_same_files() {
     let set = packed(temp.path(), "set", 1);
     let out = temp.path().join("out");
     reshard(&splits(&set), &out, &options(1, None, 2), &()).unwrap();
-    // Indexes and their entry points too; how the shards were packed is not known of the copy.
+    // Indexes and their entry points too; the copy has no plan.
     fs::remove_file(set.join(".packed-train.json")).unwrap();
     fs::remove_file(set.join(".packed-validation.json")).unwrap();
     assert!(snapshot(&out) == snapshot(&set));

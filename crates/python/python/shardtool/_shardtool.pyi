@@ -253,7 +253,7 @@ class Writer:
         label: int | str | None,
         values: Sequence[tuple[str, str, bytes | list[bytes]]],
     ) -> bool:
-        """Writes a sample, and tells whether its key was new. Values: name, type, and bytes of numbers or a list of bytes."""
+        """Writes a sample. Returns whether its key was new. Values: name, type, and bytes of numbers or a list of bytes."""
 
     def finish(self, /) -> dict[str, Any] | None:
         """Finishes the part. Commits the split, and gives a summary as a dict, if there are no other parts."""

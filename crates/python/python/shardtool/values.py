@@ -24,7 +24,7 @@ def infer_features(sample: Mapping[str, Any], skip: tuple[str, ...]) -> dict[str
     """Returns the features of a sample with their types, members in `skip` left out."""
     features: dict[str, Kind] = {}
     for name, value in sample.items():
-        if name not in skip:
+        if name not in skip and value is not None:
             for part, kind, _ in _flat(name, value, None):
                 features[part] = kind
     return features
@@ -50,7 +50,7 @@ def convert_features(sample: Mapping[str, Any], skip: tuple[str, ...], features:
             if part not in features:
                 raise OptionError(
                     f"feature `{name}` has a list of lists or an array of several dimensions; "
-                    f'add "{part}": "int64" to `features`, beside "{name}"'
+                    f'add "{part}": "int64" to `features`'
                 )
             converted.append((part, kind, values))
     return converted

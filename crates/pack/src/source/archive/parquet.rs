@@ -290,7 +290,7 @@ pub(super) fn class_names(file: &ArchiveFile, roles: &Roles) -> Result<Option<Ve
     let objects = || {
         let objects = stated.as_ref()?.get("info")?.get("features")?.get("objects")?;
         let class = ["category", "category_id", "label", "labels", "class"].into_iter();
-        let names = class.filter_map(|class| find(objects, class)?.get("names")?.as_array()).next()?;
+        let names = class.filter_map(|class| find(find(objects, class)?, "names")?.as_array()).next()?;
         names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
     };
     Ok(roles.labels().find_map(names).or_else(objects))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from frameworks import ENVIRONMENT, PROGRAMS, Framework, Run
+from frameworks import ENVIRONMENT, PROGRAMS, Framework
 
-ray = pytest.importorskip("ray")
 RAY = Framework("Ray Train", "ray_train", ("ray", "torch"), ranks=2)
 
 
 @pytest.mark.campaign
 def test_ray_train(dataset, tmp_path, monkeypatch):
-    import ray.train.torch
+    ray = pytest.importorskip("ray")
     from ray_train import train
 
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
@@ -33,4 +32,4 @@ def test_ray_train(dataset, tmp_path, monkeypatch):
         assert one.ids + two.ids == all_.ids and one.pixels + two.pixels == all_.pixels
         assert one.losses + two.losses == all_.losses
         assert two.weights == all_.weights
-        assert isinstance(all_, Run) and len(one.ids) == jobs["first"].stop_after
+        assert len(one.ids) == jobs["first"].stop_after

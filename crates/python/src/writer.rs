@@ -79,7 +79,7 @@ pub(crate) enum LabelArgument {
     Name(String),
 }
 
-/// Values of a feature: numbers as bytes in this machine's order, or byte strings.
+/// Values of a feature: numbers as little-endian bytes, or byte strings.
 #[derive(FromPyObject)]
 pub(crate) enum ValuesArgument {
     Numbers(PyBackedBytes),

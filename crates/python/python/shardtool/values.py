@@ -16,7 +16,7 @@ __all__ = ["Kind", "convert_features", "infer_features", "to_image"]
 _FIXED = ("image/object/bbox",)
 
 Kind: TypeAlias = Literal["int64", "float", "bytes"]
-#: A feature's name, type, and values: numbers as bytes, or a list of byte strings.
+#: A feature's name, type, and values: numbers as little-endian bytes, or a list of byte strings.
 Converted: TypeAlias = "tuple[str, Kind, bytes | list[bytes]]"
 
 
@@ -102,7 +102,7 @@ def _ravel(value: Any, depth: int) -> list[Any]:
 
 
 def _numbers(name: str, values: Any) -> Converted:
-    return name, "int64", np.asarray(list(values), np.int64).tobytes()
+    return name, "int64", np.asarray(list(values), "<i8").tobytes()
 
 
 def _leaves(values: Any, kind: Kind | None, name: str) -> tuple[Kind, bytes | list[bytes]]:
@@ -125,8 +125,8 @@ def _leaves(values: Any, kind: Kind | None, name: str) -> tuple[Kind, bytes | li
     if array.dtype.kind == "u" and array.dtype.itemsize == 8 and (array > np.iinfo(np.int64).max).any():
         raise OptionError(f"feature `{name}`: {array.max()} does not fit into int64")
     if kind == "int64" or (kind is None and whole):
-        return "int64", array.astype(np.int64).tobytes()
-    return "float", array.astype(np.float32).tobytes()
+        return "int64", array.astype("<i8").tobytes()
+    return "float", array.astype("<f4").tobytes()
 
 
 def to_image(image: Any) -> bytes | tuple[bytes, int, int, int] | None:

@@ -19,7 +19,7 @@ from .errors import *  # noqa: F403
 from .loader import Loader, Stats
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
 from .packing import Packed, pack
-from .transforms import CenterCrop, Function, HorizontalFlip, RandomResizedCrop, Resize, ResizeTo
+from .transforms import CenterCrop, Function, HorizontalFlip, RandomResizedCrop, Resize, ResizeTo, Transform
 from .verification import Damage, Report, verify
 from .writer import Writer, commit
 
@@ -48,6 +48,7 @@ __all__ = [
     "Split",
     "Stats",
     "Subset",
+    "Transform",
     "Weighted",
     "Writer",
     "commit",

@@ -56,7 +56,7 @@ class Loader(_loader.Loader[T, Batch], Generic[T]):
     integers become 32-bit ones, unless `jax_enable_x64` is set.
 
     JAX releases memory of the host during its own calls, not when Python drops an array. With the default memory budget the
-    loader allocates what that delays; with a given `memory_budget` it copies arrays for CPU devices, so that the budget
+    loader allocates other batches in the meantime, and only logs it; with a given `memory_budget` it copies arrays for CPU devices, so that the budget
     holds.
 
     Args:
@@ -69,6 +69,9 @@ class Loader(_loader.Loader[T, Batch], Generic[T]):
 
     Everything else is as in `shardtool.Loader`.
     """
+
+    # What JAX has not released yet looks kept, in a loop that keeps nothing.
+    _warns_of_growth = False
 
     if not TYPE_CHECKING:
         # The old name of a `device` that is a list. Type checkers and `help` see the signature of `shardtool.Loader`.
@@ -120,12 +123,13 @@ class Loader(_loader.Loader[T, Batch], Generic[T]):
         has no room for: there it is copied."""
         platform = jax.default_backend() if device is None else device.platform
         copies = self._arguments["memory_budget"] is not None and platform == "cpu"
-        return jax.device_put(value.copy() if copies else value, device)
+        array: jax.Array = jax.device_put(value.copy() if copies else value, device)
+        return array
 
     def _gather(self, batches: list[Any]) -> Any:
         if self._devices is None:
             return batches
-        whole = {}
+        whole: dict[str, Any] = {}
         for name in batches[0]:
             parts = [batch[name] for batch in batches]
             if isinstance(parts[0], np.ndarray):
@@ -144,7 +148,7 @@ def _sharding(devices: Sequence[jax.Device]) -> NamedSharding:
         if every != jax.local_devices():
             raise OptionError("`devices`: with several processes, each has to use all of its `jax.local_devices()`")
         every = sorted(jax.devices(), key=lambda device: device.process_index)
-    return NamedSharding(Mesh(np.array(every), ("data",)), PartitionSpec("data"))
+    return NamedSharding(Mesh(np.array(every), ("data",)), PartitionSpec("data"))  # type: ignore[no-untyped-call]
 
 
 def _each(value: Any, convert: Callable[[Any], Any]) -> Any:

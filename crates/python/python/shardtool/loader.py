@@ -266,10 +266,16 @@ class Loader(Generic[T, B]):
         """Takes a framework's devices out of `device`; returns what is left, and the number of local replicas."""
         return device, local_replicas
 
+    #: Whether growth beyond the default memory budget is a warning, or only logged.
+    _warns_of_growth = True
+
     def _hear(self) -> None:
-        """Reports what the native loader noticed: bad samples at each epoch's end, other things once."""
-        for _, message in self._native.notices():
-            self._report(message)
+        """Reports what the native loader noticed."""
+        for bad_sample, message in self._native.notices():
+            if bad_sample or self._warns_of_growth:
+                self._report(message)
+            else:
+                launch.log.info(message)
 
     def _report(self, message: str) -> None:
         if message not in self._reported:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import threading
 from collections.abc import Iterable, Mapping
@@ -9,6 +10,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from . import _shardtool
+from .errors import OptionError, OptionTypeError, UsageError
 from .packing import Packed
 from .values import Kind, convert_features, infer_features, to_image
 
@@ -135,7 +137,7 @@ class Writer:
         if key is None and isinstance(image, (str, os.PathLike)):
             key = os.fspath(image)
         if not isinstance(key, str) or not key:
-            raise _shardtool_error(f"a sample needs a `key` that is text and not empty, found {key!r}")
+            raise OptionError(f"a sample needs a `key` that is text and not empty, found {key!r}")
         try:
             native = self._native or self._open(sample)
             assert self._features is not None
@@ -185,7 +187,7 @@ class Writer:
         with self._opening:
             if self._native is None:
                 if self._closed:
-                    raise _shardtool_error("the writer is closed")
+                    raise UsageError("the writer is closed")
                 if self._features is None:
                     self._features = infer_features(sample, _OWN)
                 for name, member in (("labels", "label"), ("images", "image")):
@@ -221,13 +223,6 @@ def commit(destination: str | os.PathLike[str], split: str = "train", *, force: 
 def _to_label(label: Any) -> int | str | None:
     if label is None or isinstance(label, str):
         return label
-    try:
-        return label.__index__()
-    except AttributeError:
-        raise _shardtool_error(f"`label`: expected a class id or a class name, found {label!r}") from None
-
-
-def _shardtool_error(message: str) -> Exception:
-    from .errors import OptionError
-
-    return OptionError(message)
+    if not isinstance(label, numbers.Integral):
+        raise OptionTypeError(f"`label` is {label!r}: expected a class id or a class name")
+    return int(label)

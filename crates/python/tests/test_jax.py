@@ -26,7 +26,7 @@ def test_arrays(train):
 
 def test_arrays_on_the_cpu_share_the_loaders_memory(train):
     loader = Loader(train, 16, [st.ResizeTo(32)], device=jax.devices("cpu")[0])
-    (native,) = loader._native.next(loader._native.begin())
+    (native,) = loader._native.next(loader._native.begin(loader._launch().place))
     image = loader._convert(native)["image"]
     assert image.unsafe_buffer_pointer() == native["image"].ctypes.data
 
@@ -85,5 +85,5 @@ def test_one_loader_feeds_several_devices(dataset):
 
 
 def test_devices_or_device(train):
-    with pytest.raises(st.OptionError, match="not both"):
+    with pytest.raises(st.OptionError, match="the old name of a `device`"):
         Loader(train, 8, [st.ResizeTo(8)], device="cuda", devices=jax.local_devices())

@@ -2,6 +2,9 @@
 //!
 //! A weight has 22 bits after the point, too many for the instruction that multiplies 16-bit numbers and adds neighbours;
 //! so it is taken in two parts, whose sums are joined at the end.
+//!
+//! The loops have no closures, and one call of each function: a closure that needs AVX2 is inlined into a function such as
+//! `array::map`, which does not, only by chance, and a large function that is called in several places is not inlined.
 
 // For calling functions that need AVX2.
 #![allow(unsafe_code)]
@@ -52,7 +55,10 @@ fn across_pairs<const PAIRS: usize>(rows: [&[u8]; 2], taps: &Taps, [out_a, out_b
     let close = _mm256_broadcastsi128_si256(close);
     let last = taps.len() - 1;
     for i in (0..taps.len()).step_by(4) {
-        let sums: [__m256i; 4] = std::array::from_fn(|k| pixel::<PAIRS>(rows, taps, (i + k).min(last)));
+        let mut sums = [_mm256_setzero_si256(); 4];
+        for (k, sum) in sums.iter_mut().enumerate() {
+            *sum = pixel::<PAIRS>(rows, taps, (i + k).min(last));
+        }
         let four = _mm256_packus_epi16(_mm256_packs_epi32(sums[0], sums[1]), _mm256_packs_epi32(sums[2], sums[3]));
         let four = _mm256_shuffle_epi8(four, close);
         store_16(_mm256_castsi256_si128(four), &mut out_a[3 * i..]);
@@ -73,7 +79,7 @@ fn pixel<const PAIRS: usize>(rows: [&[u8]; 2], taps: &Taps, i: usize) -> __m256i
     let start = 3 * taps.start(i);
     let (mut high, mut low) = (_mm256_setzero_si256(), _mm256_set1_epi32(1 << (PRECISION - 1)));
     for (q, pairs) in weights.chunks(2).enumerate() {
-        let [a, b] = rows.map(|row| load_16(&row[start + 12 * q..]));
+        let (a, b) = (load_16(&rows[0][start + 12 * q..]), load_16(&rows[1][start + 12 * q..]));
         let both = _mm256_set_m128i(b, a);
         add(&mut high, &mut low, _mm256_shuffle_epi8(both, first), pairs[0]);
         if let Some(pair) = pairs.get(1) {
@@ -90,7 +96,7 @@ fn down(ring: &[u8], places: &[usize], weights: &[Pair], out: &mut [u8]) {
         let mut high = [_mm256_setzero_si256(); 4];
         let mut low = [_mm256_set1_epi32(1 << (PRECISION - 1)); 4];
         for (pair, places) in weights.iter().zip(places.as_chunks::<2>().0) {
-            let [a, b] = places.map(|place| load_32(&ring[place + x..]));
+            let (a, b) = (load_32(&ring[places[0] + x..]), load_32(&ring[places[1] + x..]));
             let (near, far) = (_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b));
             let zero = _mm256_setzero_si256();
             let pixels = [
@@ -103,7 +109,8 @@ fn down(ring: &[u8], places: &[usize], weights: &[Pair], out: &mut [u8]) {
                 add(high, low, pixels, *pair);
             }
         }
-        let [a, b] = [0, 2].map(|k| _mm256_packs_epi32(joined(high[k], low[k]), joined(high[k + 1], low[k + 1])));
+        let a = _mm256_packs_epi32(joined(high[0], low[0]), joined(high[1], low[1]));
+        let b = _mm256_packs_epi32(joined(high[2], low[2]), joined(high[3], low[3]));
         let bytes = _mm256_packus_epi16(a, b);
         match out[x..].first_chunk_mut::<32>() {
             Some(out) => store_32(bytes, out),

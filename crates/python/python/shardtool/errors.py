@@ -136,14 +136,22 @@ class DatasetError(ShardtoolError, FileNotFoundError, ValueError):
 class DamageError(ShardtoolError, ValueError):
     """Data that is not as it was written.
 
-    Attributes:
-        name: the error's name in `format-spec.md`.
-        shard: path of the shard, or `None` where the damage is in another file.
-        record: number of the record, from 0 in its shard, or `None`.
-        key: the record's key, where the index has it.
-        offset: position in the file, in bytes, or `None`.
-        expected: the value that should be there, as text, or `None`.
-        found: the value that is there, as text, or `None`.
+    Attributes
+    ----------
+    name
+        The error's name in `format-spec.md`.
+    shard
+        Path of the shard, or `None` where the damage is in another file.
+    record
+        Number of the record, from 0 in its shard, or `None`.
+    key
+        The record's key, where the index has it.
+    offset
+        Position in the file, in bytes, or `None`.
+    expected
+        The value that should be there, as text, or `None`.
+    found
+        The value that is there, as text, or `None`.
     """
 
     name: str
@@ -179,8 +187,10 @@ class DamageError(ShardtoolError, ValueError):
 class BadSampleError(DamageError):
     """A sample that cannot be read or decoded, where that ends the run.
 
-    Attributes:
-        id: the sample's id in the loader's splits, counted through them.
+    Attributes
+    ----------
+    id
+        The sample's id in the loader's splits, counted through them.
     """
 
     id: int

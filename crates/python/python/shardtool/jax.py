@@ -56,16 +56,18 @@ class Loader(_loader.Loader[T, Batch], Generic[T]):
     integers become 32-bit ones, unless `jax_enable_x64` is set.
 
     JAX releases memory of the host during its own calls, not when Python drops an array. With the default memory budget the
-    loader allocates other batches in the meantime, and only logs it; with a given `memory_budget` it copies arrays for CPU devices, so that the budget
-    holds.
+    loader allocates other batches in the meantime, and only logs it; with a given `memory_budget` it copies arrays for CPU
+    devices, so that the budget holds.
 
-    Args:
-        device: where arrays are: a JAX device, by default JAX's own default; on the CPU they share the loader's memory. Or
-            `"cuda:0"`, as in `shardtool.Loader`: uploaded and normalised by the loader. Or several local JAX devices, each
-            of which is a replica with `batch_size` rows, all fed by one set of workers: a batch then holds arrays of
-            `batch_size` times all devices of all processes, sharded over them in the order of processes and devices, as a
-            `jax.jit` of the whole step wants them; columns that are not numbers are lists with one entry for each local
-            device.
+    Parameters
+    ----------
+    device
+        Where arrays are: a JAX device, by default JAX's own default; on the CPU they share the loader's memory. Or
+        `"cuda:0"`, as in `shardtool.Loader`: uploaded and normalised by the loader. Or several local JAX devices, each
+        of which is a replica with `batch_size` rows, all fed by one set of workers: a batch then holds arrays of
+        `batch_size` times all devices of all processes, sharded over them in the order of processes and devices, as a
+        `jax.jit` of the whole step wants them; columns that are not numbers are lists with one entry for each local
+        device.
 
     Everything else is as in `shardtool.Loader`.
     """

@@ -75,50 +75,80 @@ class Loader(Generic[T, B]):
     Iterating it is one epoch; iterating again is the next one, also after a `break`. Rank, world size, workers and memory
     are bound when the first iteration begins, so that a loader made before the launcher is right.
 
-    Args:
-        data: a split, or several, whose ids then count through them.
-        batch_size: rows of a batch on each replica, at least 1.
-        transform: steps that give every image the same size, and perhaps a function of your own as the last one. `None`
-            delivers images as stored.
-        columns: features to deliver in addition to image and label.
-        order: `Shuffled()`, `Sequential()` or `Interleaved(run, window)`.
-        source: the samples of an epoch: `Subset`, `Balanced`, `Weighted` or `Mixture`. Default: each sample once.
-        seed: seed of order and augmentation, 0 to 2⁶⁴ − 1.
-        remainder: what happens to the last step of an epoch if samples do not fill it: `"drop"` it, `"pad"` it with the
-            first samples, or `"mask"` its last rows. Default: `"mask"` in sequential order, else `"drop"`.
-        on_bad: what happens to a sample that cannot be read or decoded: `"error"`, `"mask"` its row, or `"substitute"`
-            another one. Default: `"mask"` where the remainder is masked, else `"substitute"`.
-        max_bad: bad samples, each counted once, beyond which the run ends. Default: one in a hundred, at least 16.
-        memory_budget: bytes, or text such as `"4GiB"`, for batches (also those that the consumer holds) and decoding; kept
-            exactly. Default: memory for two batches ahead, at most half of what the container leaves this process; if the
-            consumer holds more batches than that, the loader warns once and allocates more, until 90 % of the container's
-            memory limit is in use.
-        workers: threads. Default: the CPUs that this process may use, divided by the ranks on this machine.
-        prefetch: batches built ahead. Default: 2, more when that helps.
-        rank, world_size: this process's replica. Default: from `torch.distributed` where it is initialised, else from the
-            environment (torchrun, Open MPI, SLURM steps).
-        local_replicas: replicas that this process serves, all with one set of workers and one budget; of `world_size`
-            processes with as many each, process `rank` is then replicas `rank * local_replicas` and following.
-        device: `"cuda:0"`, or several devices, each a replica of its own. `"cpu"` is the same as `None`.
-        dtype: type of the images: `"float32"`, `"float16"` or `"bfloat16"`.
-        layout: order of their dimensions: `"NCHW"` or `"NHWC"`.
-        mean, std: of each channel (red, green, blue), for pixels from 0 to 1.
-            Any of `dtype`, `layout`, `mean` and `std` makes images `(x / 255 - mean) / std`, float32 NCHW with mean 0 and
-            standard deviation 1 unless given; so does a CUDA `device`. Without them images are u8 NHWC.
-        device_memory_limit: bytes, or text, that batches may take on each device. Default: what it has.
-        slots: batches that each device has memory for: those that the consumer holds, one being uploaded, the others ready.
-            Default: 4.
-        policy: how replicas share an epoch: by `"sample"`, by `"shard"`, or `"off"`, where each replica sees everything.
-        apply_orientation: whether images are turned as their EXIF data say.
-        mask: feature that holds a label map for each image (a segmentation mask: a grey or palette PNG of the image's
-            size). It goes through the same crop and flip with nearest-neighbour sampling; batches have it as `"mask"`,
-            `[N, H, W]` u8, 255 in rows without a sample. On the host only.
-        page_cache: `"keep"`, or `"release"` a record's pages once its sample is made.
-        read_ahead: bytes, or text, of records that the system is asked to read ahead; 0 turns it off.
-        starve_after: seconds to wait when the consumer holds every batch, before `StarvedError`.
-        collate_fn: called with each batch; the loop receives what it returns. `image_label` returns the pair
-            `(image, label)`.
-        world: old name of `world_size`.
+    Parameters
+    ----------
+    data
+        A split, or several, whose ids then count through them.
+    batch_size
+        Rows of a batch on each replica, at least 1.
+    transform
+        Steps that give every image the same size, and perhaps a function of your own as the last one. `None`
+        delivers images as stored.
+    columns
+        Features to deliver in addition to image and label.
+    order
+        `Shuffled()`, `Sequential()` or `Interleaved(run, window)`.
+    source
+        The samples of an epoch: `Subset`, `Balanced`, `Weighted` or `Mixture`. Default: each sample once.
+    seed
+        Seed of order and augmentation, 0 to 2⁶⁴ − 1.
+    remainder
+        What happens to the last step of an epoch if samples do not fill it: `"drop"` it, `"pad"` it with the
+        first samples, or `"mask"` its last rows. Default: `"mask"` in sequential order, else `"drop"`.
+    on_bad
+        What happens to a sample that cannot be read or decoded: `"error"`, `"mask"` its row, or `"substitute"`
+        another one. Default: `"mask"` where the remainder is masked, else `"substitute"`.
+    max_bad
+        Bad samples, each counted once, beyond which the run ends. Default: one in a hundred, at least 16.
+    memory_budget
+        Bytes, or text such as `"4GiB"`, for batches (also those that the consumer holds) and decoding; kept
+        exactly. Default: memory for two batches ahead, at most half of what the container leaves this process; if the
+        consumer holds more batches than that, the loader warns once and allocates more, until 90 % of the container's
+        memory limit is in use.
+    workers
+        Threads. Default: the CPUs that this process may use, divided by the ranks on this machine.
+    prefetch
+        Batches built ahead. Default: 2, more when that helps.
+    rank, world_size
+        This process's replica. Default: from `torch.distributed` where it is initialised, else from the
+        environment (torchrun, Open MPI, SLURM steps).
+    local_replicas
+        Replicas that this process serves, all with one set of workers and one budget; of `world_size`
+        processes with as many each, process `rank` is then replicas `rank * local_replicas` and following.
+    device
+        `"cuda:0"`, or several devices, each a replica of its own. `"cpu"` is the same as `None`.
+    dtype
+        Type of the images: `"float32"`, `"float16"` or `"bfloat16"`.
+    layout
+        Order of their dimensions: `"NCHW"` or `"NHWC"`.
+    mean, std
+        Of each channel (red, green, blue), for pixels from 0 to 1.
+        Any of `dtype`, `layout`, `mean` and `std` makes images `(x / 255 - mean) / std`, float32 NCHW with mean 0 and
+        standard deviation 1 unless given; so does a CUDA `device`. Without them images are u8 NHWC.
+    device_memory_limit
+        Bytes, or text, that batches may take on each device. Default: what it has.
+    slots
+        Batches that each device has memory for: those that the consumer holds, one being uploaded, the others ready.
+        Default: 4.
+    policy
+        How replicas share an epoch: by `"sample"`, by `"shard"`, or `"off"`, where each replica sees everything.
+    apply_orientation
+        Whether images are turned as their EXIF data say.
+    mask
+        Feature that holds a label map for each image (a segmentation mask: a grey or palette PNG of the image's
+        size). It goes through the same crop and flip with nearest-neighbour sampling; batches have it as `"mask"`,
+        `[N, H, W]` u8, 255 in rows without a sample. On the host only.
+    page_cache
+        `"keep"`, or `"release"` a record's pages once its sample is made.
+    read_ahead
+        Bytes, or text, of records that the system is asked to read ahead; 0 turns it off.
+    starve_after
+        Seconds to wait when the consumer holds every batch, before `StarvedError`.
+    collate_fn
+        Called with each batch; the loop receives what it returns. `image_label` returns the pair
+        `(image, label)`.
+    world
+        Old name of `world_size`.
 
     A batch is a dict:
 
@@ -134,10 +164,14 @@ class Loader(Generic[T, B]):
     interface; byte strings and ragged columns stay on the host, and `"host"` is a dict of the numbers as numpy arrays. With
     `local_replicas` or several devices a batch is a list of such dicts, one for each replica.
 
-    Raises:
-        OptionError: an argument that cannot be used.
-        BudgetError: a configuration that does not fit its memory: at once with a given budget, else when it is bound.
-        DeviceError: no such device.
+    Raises
+    ------
+    OptionError
+        An argument that cannot be used.
+    BudgetError
+        A configuration that does not fit its memory: at once with a given budget, else when it is bound.
+    DeviceError
+        No such device.
     """
 
     def __init__(
@@ -320,8 +354,10 @@ class Loader(Generic[T, B]):
         """Resumes from a state: the next iteration delivers the rest of its epoch. Batch size, number of replicas and
         workers may differ from those of the run that saved it.
 
-        Raises:
-            StateError: a state of another dataset, source, order or seed.
+        Raises
+        ------
+        StateError
+            A state of another dataset, source, order or seed.
         """
         instance("state", state, (dict,), "what `state_dict()` returned")
         self._native.load_state(self._launch().place, json.dumps(state))

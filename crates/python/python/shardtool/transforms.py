@@ -47,10 +47,14 @@ def _probability(p: float) -> float:
 class RandomResizedCrop(Transform):
     """Crops a random part of the image and resizes it to `size`.
 
-    Args:
-        size: of the result, in pixels: a side, or (height, width).
-        scale: smallest and largest area of the part, as a fraction of the image's.
-        ratio: smallest and largest width / height of the part.
+    Parameters
+    ----------
+    size
+        Of the result, in pixels: a side, or (height, width).
+    scale
+        Smallest and largest area of the part, as a fraction of the image's.
+    ratio
+        Smallest and largest width / height of the part.
     """
 
     size: int | tuple[int, int]
@@ -121,10 +125,12 @@ class Function:
     rate, and `stats()` shows it as *resize*. If it raises, the epoch ends: the exception is raised by the `for` loop, with a
     note that names the sample.
 
-    Args:
-        function: `function(image, seed)` gets the finished image, u8 `[H, W, 3]`, a copy that it may change and keep, and a
-            seed from 0 to 2³² − 2 that depends on seed, epoch and sample alone. It returns the image in the size and type
-            that it got, or `None` if it changed its argument in place.
+    Parameters
+    ----------
+    function
+        `function(image, seed)` gets the finished image, u8 `[H, W, 3]`, a copy that it may change and keep, and a
+        seed from 0 to 2³² − 2 that depends on seed, epoch and sample alone. It returns the image in the size and type
+        that it got, or `None` if it changed its argument in place.
     """
 
     function: Callable[[np.ndarray, int], np.ndarray | None]

@@ -30,7 +30,7 @@ pub(crate) struct Engine {
     pub(crate) meters: Meters,
     pub(crate) bad: BadList,
     pub(crate) notices: Notices,
-    limits: Limits,
+    pub(crate) limits: Limits,
     start: Instant,
     alloc: Arc<dyn BatchAlloc>,
     pub(crate) state: Mutex<State>,
@@ -49,8 +49,6 @@ pub(crate) struct State {
     planned: usize,
     /// Batches beyond the budget that are in memory.
     extra: usize,
-    /// The limit that refused the last batch beyond the budget.
-    refused: Option<Usage>,
     /// Bad samples at the last notice.
     noticed: u64,
     /// The most that a batch took beyond its plan so far, in bytes.
@@ -78,6 +76,8 @@ pub(crate) struct Lane {
     pub(crate) awaited: bool,
     /// Batches that the consumer held when it last asked for one.
     kept: usize,
+    /// The limit that refused the lane's next batch.
+    refused: Option<Usage>,
     /// No batch is begun any more, until the caller goes elsewhere.
     stopped: bool,
 }
@@ -107,6 +107,7 @@ impl Lane {
             held: 0,
             awaited: false,
             kept: 0,
+            refused: None,
             stopped: false,
         }
     }
@@ -169,7 +170,6 @@ impl Engine {
                 free: vec![],
                 planned: 0,
                 extra: 0,
-                refused: None,
                 noticed: 0,
                 unforeseen: 0,
                 squeeze: Squeeze::default(),
@@ -247,19 +247,21 @@ impl Engine {
         if lane.live >= slots + kept || lane.queued() >= state.tuning.depth {
             return None;
         }
-        let memory = match state.free.pop() {
-            Some(memory) => memory,
-            None => match self.allocate(state) {
-                Ok(memory) => memory?,
-                Err(error) => {
-                    state.tuning.refused = Some(error);
-                    state.lanes[number].stopped = true;
-                    self.ready.notify_all();
-                    return None;
-                }
-            },
+        let memory = match self.take_memory(state, number, slots) {
+            Ok(Ok(memory)) => memory,
+            Ok(Err(usage)) => {
+                state.lanes[number].refused = Some(usage);
+                return None;
+            }
+            Err(error) => {
+                state.tuning.refused = Some(error);
+                state.lanes[number].stopped = true;
+                self.ready.notify_all();
+                return None;
+            }
         };
         let lane = &mut state.lanes[number];
+        lane.refused = None;
         let after = self.spec.plan.schedule().after(epoch, p);
         let slot = Arc::new(Slot::new(self, number, (epoch, p), after, lane.fresh, memory));
         lane.live += 1;
@@ -336,18 +338,15 @@ impl Engine {
                 Some(Item::Batch(_)) => starving = None,
                 None if lane.stopped => return Err(state.tuning.refused.take().unwrap_or(Error::Stopped)),
                 None if self.spec.epochs.is_some_and(|n| lane.next.0 >= n) => return Ok(Delivery::EpochEnd),
-                None if lane.live >= slots => {
+                None if lane.refused.is_some() || (self.arithmetic.given && lane.live >= slots) => {
                     let since = *starving.get_or_insert_with(Instant::now);
                     let waited = since.elapsed();
                     if waited >= self.spec.starve_after {
-                        let held = lane.held;
-                        let usage = state.refused.clone().map(Box::new);
+                        let (held, usage) = (lane.held, lane.refused.clone().map(Box::new));
                         return Err(Error::Starved { held, slots, waited, usage });
                     }
-                    if state.refused.is_some() {
-                        // There may be memory again.
-                        self.work.notify_all();
-                    }
+                    // Memory may have been released elsewhere.
+                    self.work.notify_all();
                 }
                 None => starving = None,
             }

@@ -91,8 +91,16 @@ impl Loader {
     /// # Errors
     /// As [`Loader::new`].
     pub fn plan(config: &Config) -> Result<LoadPlan> {
+        Self::plan_group(config, &[config.replica.rank()])
+    }
+
+    /// The same for several replicas of one process, as [`Loader::group`] makes them.
+    ///
+    /// # Errors
+    /// As [`Loader::group`].
+    pub fn plan_group(config: &Config, ranks: &[u32]) -> Result<LoadPlan> {
         let limits = Limits::find(&config.system_root);
-        let (spec, memory) = settle(config, &[config.replica.rank()], &limits)?;
+        let (spec, memory) = settle(config, ranks, &limits)?;
         let schedule = spec.plan.schedule().clone();
         Ok(LoadPlan { schedule, memory })
     }

@@ -125,9 +125,10 @@ impl Engine {
         outcome
     }
 
-    /// Lets a default budget grow by `bytes` of scratch, if memory allows it.
+    /// Lets a default budget grow by `bytes` of scratch, if the system's limits allow it.
     fn grow_scratch(&self, state: &mut State, bytes: u64) -> bool {
-        let grows = bytes <= self.arithmetic.may_grow().saturating_sub(state.grown);
+        let planned = bytes <= self.arithmetic.may_grow().saturating_sub(state.grown);
+        let grows = planned || (!self.arithmetic.given && self.limits.exceeded_by(bytes).is_none());
         if grows {
             state.grown += bytes;
             state.reservation.grow(bytes);

@@ -115,8 +115,8 @@ impl Launch {
     /// If `given` is there, it wins: the environment says no more than how many replicas are on this machine, and is never
     /// an error. Otherwise, of several launchers the innermost counts: RANK and WORLD_SIZE, then Open MPI's variables, then
     /// SLURM's. An outer one may differ only where it started the inner one: it is a single task, or one task for each
-    /// machine (its world size × the local world size = the world size), or torchrun says that it ran
-    /// (TORCHELASTIC_RUN_ID). SLURM counts only in a process that srun started (SLURM_STEP_ID), with the step's number of
+    /// machine (its world size × the local world size = the world size), or fewer tasks of SLURM than processes of Open MPI,
+    /// which starts its daemons by srun; or torchrun says that it ran (TORCHELASTIC_RUN_ID). SLURM counts only in a process that srun started (SLURM_STEP_ID), with the step's number of
     /// tasks: a batch script and an interactive shell have SLURM_PROCID and SLURM_NTASKS as well. Half of a pair is
     /// ignored, and listed in [`Launch::ignored`].
     ///
@@ -193,7 +193,10 @@ impl Claim {
         let one_a_machine = self.local_world.is_some_and(|local| {
             tasks < self.replica.world && u64::from(tasks) * u64::from(local) == u64::from(self.replica.world)
         });
-        self.replica == outer.replica || tasks == 1 || one_a_machine
+        // Open MPI starts its daemons by srun, on the machines other than the first.
+        let daemons =
+            self.launcher == Launcher::OpenMpi && outer.launcher == Launcher::Slurm && tasks < self.replica.world;
+        self.replica == outer.replica || tasks == 1 || one_a_machine || daemons
     }
 
     fn contradiction(&self, outer: &Claim) -> Error {

@@ -95,6 +95,10 @@ fn launchers_inside_launchers() {
     let one_a_node = [("SLURM_PROCID", "1"), ("SLURM_STEP_NUM_TASKS", "4"), ("SLURM_STEP_ID", "0")];
     assert_eq!(found(&[&TORCH[..], &one_task].concat()).3, Launcher::Torch);
     assert_eq!(found(&[&TORCH[..], &one_a_node].concat()), (11, 32, Some(8), Launcher::Torch));
+    // mpirun in a batch job of three machines: srun started the daemons on the other two.
+    let mpi = [("OMPI_COMM_WORLD_RANK", "11"), ("OMPI_COMM_WORLD_SIZE", "24"), ("OMPI_COMM_WORLD_LOCAL_SIZE", "8")];
+    let daemon = [("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "2"), ("SLURM_STEP_ID", "0")];
+    assert_eq!(found(&[&mpi[..], &daemon].concat()), (11, 24, Some(8), Launcher::OpenMpi));
     let elastic = [&TORCH[..], &SLURM, &[("TORCHELASTIC_RUN_ID", "none")]].concat();
     assert_eq!(found(&elastic), (11, 32, Some(8), Launcher::Torch));
     let agreeing = [&MPI[..], &[("RANK", "3"), ("WORLD_SIZE", "4")]].concat();

@@ -104,7 +104,7 @@ fn column<'py>(py: Python<'py>, values: &Values, rows: usize, width: usize) -> P
     let shape = || if width == 1 { vec![rows] } else { vec![rows, width] };
     let ragged = |offsets: &Vec<i64>, values: Memory| {
         let offsets = Memory::from_vec(offsets.clone(), vec![offsets.len()]).into_array(py)?;
-        py.import("shardtool.loader")?.getattr("Ragged")?.call1((offsets, values.into_array(py)?))
+        py.import("shardtool.batches")?.getattr("Ragged")?.call1((offsets, values.into_array(py)?))
     };
     match values {
         Values::Int64(values) => Memory::from_vec(values.clone(), shape()).into_array(py),

@@ -123,7 +123,7 @@ impl Settled {
         let (rank, world) = given.unwrap_or((0, 1));
         let (config, ranks) = self.bind(py, (rank, world, None))?;
         let check = || match config.memory_budget {
-            Some(_) => Loader::plan(&config).map(drop),
+            Some(_) => Loader::plan_group(&config, &ranks).map(drop),
             None => Loader::check(&config, &ranks).map(drop),
         };
         py.detach(check).map_err(|e| error::load(py, e))

@@ -131,7 +131,8 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
         | E::NoFeature { .. }
         | E::Layout { .. }
         | E::Values { .. } => plain(py, "OptionError", &error),
-        error => plain(py, "ShardtoolError", &error),
+        E::Stopped => plain(py, "UsageError", &error),
+        error => plain(py, "WorkerError", &error),
     }
 }
 

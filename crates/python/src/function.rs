@@ -1,24 +1,31 @@
 //! A Python function to a step of a loader. Workers call it one at a time, holding Python's lock.
 
 use crate::array::Memory;
-use pyo3::exceptions::PyValueError;
+use crate::error;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use shardtool_decode::{Custom, PixelsMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the function raised: the loader itself knows only that it did.
+/// What the function raised, by the text that the loader has of it: the loader itself knows only that a call failed, and
+/// several workers may fail at once.
 #[derive(Clone, Default)]
-pub(crate) struct Raised(Arc<Mutex<Option<PyErr>>>);
+pub(crate) struct Raised(Arc<Mutex<Vec<(String, PyErr)>>>);
 
 impl Raised {
-    fn set(&self, error: PyErr) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    fn set(&self, message: String, error: PyErr) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((message, error));
     }
 
-    /// What was raised first since this was last called.
-    pub(crate) fn take(&self) -> Option<PyErr> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Takes what was raised with this text, and forgets everything else.
+    pub(crate) fn take(&self, message: &str) -> Option<PyErr> {
+        let raised = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        raised.into_iter().find(|(text, _)| text == message).map(|(_, error)| error)
+    }
+
+    /// Forgets what was raised by calls for batches that were given up.
+    pub(crate) fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
@@ -32,8 +39,9 @@ pub(crate) fn custom(function: Py<PyAny>, raised: Raised) -> Custom {
         let message = match done {
             Some(Ok(())) => return,
             Some(Err(error)) => {
-                let message = format!("the function of `transform` raised {error}");
-                raised.set(error);
+                // The seed belongs to sample and epoch, and tells this call from others.
+                let message = format!("the function of `transform` raised {error} (seed {seed})");
+                raised.set(message.clone(), error);
                 message
             }
             None => "the interpreter ends".to_owned(),
@@ -54,10 +62,11 @@ fn call(py: Python<'_>, function: &Py<PyAny>, pixels: &mut PixelsMut<'_>, seed: 
     let array = numpy.call_method1("asarray", (&returned,))?;
     let found = (array.getattr("shape")?.extract::<Vec<usize>>()?, array.getattr("dtype")?.str()?.to_string());
     if found != (shape.clone(), "uint8".to_owned()) {
-        return Err(PyValueError::new_err(format!(
+        let message = format!(
             "the function of `transform` returned {} {:?}: expected uint8 {shape:?}, the size it was given",
             found.1, found.0
-        )));
+        );
+        return Err(error::option(py, &message));
     }
     let bytes = array.call_method0("tobytes")?;
     pixels.data.copy_from_slice(bytes.cast::<PyBytes>()?.as_bytes());

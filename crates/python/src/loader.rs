@@ -100,14 +100,15 @@ impl Loader {
         });
         let result = result.ok_or_else(|| error::usage(py, "the loader is closed"))?;
         result.map_err(|error| match error {
-            Error::Load(shardtool_load::Error::Panic { id, ref shard, record, .. }) => match self.settled.raised.take()
-            {
-                Some(raised) => {
-                    let place = format!("record {record} of {} (id {id})", shard.display());
-                    error::with_note(py, raised, &format!("raised by the function of `transform` for {place}"))
+            Error::Load(shardtool_load::Error::Panic { id, ref shard, record, ref message }) => {
+                match self.settled.raised.take(message) {
+                    Some(raised) => {
+                        let place = format!("record {record} of {} (id {id})", shard.display());
+                        error::with_note(py, raised, &format!("raised by the function of `transform` for {place}"))
+                    }
+                    None => error::device(py, error),
                 }
-                None => error::device(py, error),
-            },
+            }
             error => error::device(py, error),
         })
     }
@@ -155,7 +156,7 @@ impl Loader {
     /// one binds the loader to a replica, and starts its workers.
     fn begin(&self, py: Python<'_>, place: Place) -> PyResult<u64> {
         // What other workers raised in a step that was given up.
-        self.settled.raised.take();
+        self.settled.raised.clear();
         let (config, ranks) = self.settled.bind(py, place)?;
         self.with_state(py, |state| {
             if let State::Unbound(at) = state {

@@ -2,6 +2,7 @@
 
 import gc
 import io
+import json
 
 import numpy as np
 import pytest
@@ -199,6 +200,20 @@ def test_orders_and_sources(train, dataset):
         st.Loader(train, 5, STEPS, source=st.Subset([COUNT]))
     with pytest.raises(ValueError, match="whole numbers"):
         st.Loader(train, 5, STEPS, source=st.Subset([0.5]))
+
+
+def test_ragged_columns(photos, tmp_path):
+    files = sorted(photos.glob("*/*.jpg"))[:6]
+    lines = [json.dumps({"path": str(f), "key": str(n), "boxes": [0.5] * n}) for n, f in enumerate(files)]
+    (tmp_path / "list.jsonl").write_text("\n".join(lines))
+    st.pack(tmp_path / "list.jsonl", tmp_path / "out")
+    split = st.Dataset(tmp_path / "out")["train"]
+    batch = next(iter(st.Loader(split, 6, [st.ResizeTo(8)], columns=["boxes"], order=st.Sequential())))
+    assert isinstance(batch["boxes"], st.Ragged)
+    for row, id in enumerate(batch["id"]):
+        boxes = split[int(id)]["features"].get("boxes", [])
+        boxes = boxes if isinstance(boxes, list) else [boxes]
+        assert batch["boxes"].row(row).tolist() == boxes and len(boxes) == int(split[int(id)]["key"])
 
 
 def test_images_as_stored(train):

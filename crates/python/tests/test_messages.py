@@ -1,6 +1,7 @@
 """Errors are interface: one tree, which derives from the built-in exceptions, and messages that say what to do."""
 
 import pickle
+import time
 import warnings
 
 import numpy as np
@@ -31,6 +32,13 @@ import shardtool as st
         ({"source": st.Weighted([1, 2])}, ValueError, r"`weights` has the shape \(2,\): expected \(105,\)"),
         ({"source": st.Subset([True])}, ValueError, r"`mask` has the shape \(1,\)"),
         ({"source": st.Weighted([-1.0] * 105)}, ValueError, "finite, at least 0"),
+        ({"layout": 3}, TypeError, "`layout` is 3"),
+        ({"policy": None}, TypeError, "`policy` is None"),
+        ({"read_ahead": None}, TypeError, "`read_ahead` is None"),
+        ({"apply_orientation": "yes"}, TypeError, "`apply_orientation` is 'yes'"),
+        ({"mean": 5}, TypeError, "`mean` is 5: expected three numbers"),
+        ({"columns": 5}, TypeError, "expected a list of feature names"),
+        ({"local_replicas": 2, "memory_budget": "1MiB", "batch_size": 64}, MemoryError, "2 replica"),
         ({"starve_after": "long"}, TypeError, "`starve_after` is 'long': expected a number"),
     ],
 )
@@ -103,6 +111,38 @@ def test_what_a_function_raises_names_the_sample(train):
         assert "record 0 of " in raised.value.__notes__[0] and "(id 0)" in raised.value.__notes__[0]
 
 
+def test_the_note_belongs_to_the_exception_that_is_raised(train):
+    """Two workers fail at once, the later sample first."""
+    first = next(iter(st.Loader(train, 1, [st.ResizeTo(8)], order=st.Sequential())))["image"][0].copy()
+
+    def fails(image, seed):
+        if np.array_equal(image, first):
+            time.sleep(0.3)
+            raise ValueError("first")
+        raise ValueError("other")
+
+    loader = st.Loader(train, 4, [st.ResizeTo(8), fails], order=st.Sequential(), workers=2)
+    with pytest.raises(ValueError, match="first|other") as raised:
+        next(iter(loader))
+    if hasattr(raised.value, "__notes__"):
+        assert ("(id 0)" in raised.value.__notes__[0]) == (str(raised.value) == "first")
+
+
+def test_a_warning_that_is_an_error_loses_no_batch(train):
+    loader = st.Loader(train, 1, STEPS, order=st.Sequential())
+    shown, held = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        while len(shown) < 105:
+            try:
+                for batch in loader:
+                    shown.append(int(batch["id"][0]))
+                    held.append(batch)
+            except st.ShardtoolWarning:
+                loader.load_state_dict(loader.state_dict())
+    assert shown == list(range(105))
+
+
 def test_bad_samples_are_warned_of(photos, tmp_path):
     st.pack(photos, tmp_path / "out", shards=1)
     shard = next((tmp_path / "out").glob("*.tfrecord"))
@@ -140,4 +180,9 @@ def test_pairs_and_what_a_data_loader_has(train):
     assert x.shape == (8, 32, 32, 3) and y.shape == (8,)
     assert loader.batch_size == 8 and len(loader.dataset) == 105 and loader.dataset[0]["key"] == train[0]["key"]
     both = st.Loader([train, train], 8, STEPS)
+    for wrong in (210, -211):
+        with pytest.raises(IndexError, match=f"record {wrong} of splits of 210"):
+            both.dataset[wrong]
+    with pytest.raises(st.StateError, match="not JSON serializable"):
+        loader.load_state_dict({"a": object()})
     assert len(both.dataset) == 210 and both.dataset[105]["key"] == train[0]["key"] == both.dataset[-105]["key"]

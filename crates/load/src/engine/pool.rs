@@ -5,6 +5,7 @@
 
 use super::{Engine, State};
 use crate::batch::Memory;
+use crate::budget::Usage;
 use crate::error::{Error, Result};
 use crate::memory::{BatchAlloc, HostAlloc, Rows};
 use crate::notice::Notice;
@@ -18,24 +19,36 @@ impl State {
 }
 
 impl Engine {
-    /// Memory for another batch: of the budget as long as it has room, else beyond it; `None` where that would pass a limit.
-    pub(super) fn allocate(&self, state: &mut State) -> Result<Option<Memory>> {
-        if state.planned < self.slots(state) * state.lanes.len() {
-            let memory = self.new_memory(&*self.alloc, false)?;
-            state.planned += 1;
-            return Ok(Some(memory));
+    /// Memory for the next batch of a lane: of the budget as long as the lane has not its share of that, or no other lane
+    /// lacks a part of its own; else beyond the budget. The usage of a limit that would be passed.
+    pub(super) fn take_memory(
+        &self,
+        state: &mut State,
+        number: usize,
+        slots: usize,
+    ) -> Result<std::result::Result<Memory, Usage>> {
+        let has_share = state.lanes[number].live >= slots;
+        let others_lack = state.lanes.iter().enumerate().any(|(n, lane)| n != number && lane.live < slots);
+        if !(has_share && others_lack) {
+            if let Some(memory) = state.free.pop() {
+                return Ok(Ok(memory));
+            }
+            if state.planned < self.slots(state) * state.lanes.len() {
+                let memory = self.new_memory(&*self.alloc, false)?;
+                state.planned += 1;
+                return Ok(Ok(memory));
+            }
         }
         // Pages of batches that are being built are not in use yet.
         let building: usize = state.lanes.iter().map(|lane| lane.queued() - lane.ready()).sum();
-        state.refused = self.limits.exceeded_by((building as u64 + 1) * self.spec.batch_bytes());
-        if state.refused.is_some() {
-            return Ok(None);
+        if let Some(usage) = self.limits.exceeded_by((building as u64 + 1) * self.spec.batch_bytes()) {
+            return Ok(Err(usage));
         }
         let memory = self.new_memory(&HostAlloc, true)?;
         state.extra += 1;
         let held = state.lanes.iter().map(|lane| lane.held).sum();
         self.notices.add(Notice::Growth { held, batch: self.spec.batch_bytes() });
-        Ok(Some(memory))
+        Ok(Ok(memory))
     }
 
     fn new_memory(&self, alloc: &dyn BatchAlloc, extra: bool) -> Result<Memory> {

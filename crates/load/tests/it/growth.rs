@@ -134,6 +134,42 @@ fn replicas_of_one_process_grow_apart() {
 }
 
 #[test]
+fn replica_that_keeps_nothing_is_served_when_another_one_reaches_the_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(&folder.path().join("dataset"));
+    config.replica = Replica::new(0, 2).unwrap();
+    config.remainder = Some(Remainder::Pad);
+    config.starve_after = Duration::from_millis(300);
+    host(&mut config, folder.path(), 1 << 20, 110_000);
+    let mut group = Loader::group(&config, &[0, 1]).unwrap();
+    let mut held = vec![next(&mut group[0]), next(&mut group[0])];
+    drop(next(&mut group[1]));
+    host(&mut config, folder.path(), 1 << 20, 1000);
+    let error = loop {
+        match group[0].next_batch() {
+            Ok(batch) => held.extend(batch),
+            Err(error) => break error,
+        }
+        // Each release could be taken by the other replica.
+        drop(next(&mut group[1]));
+    };
+    assert!(matches!(error, Error::Starved { usage: Some(_), .. }), "{error}");
+    (0..10).for_each(|_| drop(next(&mut group[1])));
+    held.clear();
+    drop(next(&mut group[0]));
+}
+
+#[test]
+fn default_budget_does_not_starve_while_it_may_grow() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path());
+    config.starve_after = Duration::ZERO;
+    let mut loader = Loader::new(&config).unwrap();
+    let held: Vec<_> = (0..30).map(|_| next(&mut loader)).collect();
+    assert_eq!(held.len(), 30);
+}
+
+#[test]
 fn first_bad_sample_is_reported_by_name_and_the_others_counted() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path());

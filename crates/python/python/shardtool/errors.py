@@ -24,6 +24,7 @@ __all__ = [
     "StarvedError",
     "StateError",
     "UsageError",
+    "WorkerError",
 ]
 
 
@@ -47,6 +48,10 @@ class OptionTypeError(OptionError, TypeError):
 class UsageError(ShardtoolError, RuntimeError):
     """A call that the object's state does not allow: the loader is closed, belongs to another process, or its iteration was
     ended by a new one."""
+
+
+class WorkerError(ShardtoolError, RuntimeError):
+    """A thread of the loader failed, or could not be started."""
 
 
 class SplitError(ShardtoolError, KeyError):

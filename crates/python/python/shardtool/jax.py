@@ -123,9 +123,9 @@ class Loader(_loader.Loader[T, Batch], Generic[T]):
     def _put(self, value: np.ndarray, device: Any) -> jax.Array:
         """Puts an array on a device. On a CPU it would share the loader's memory until JAX releases it, which a given budget
         has no room for: there it is copied."""
-        platform = jax.default_backend() if device is None else device.platform
-        copies = self._arguments["memory_budget"] is not None and platform == "cpu"
-        array: jax.Array = jax.device_put(value.copy() if copies else value, device)
+        array: jax.Array = jax.device_put(value, device)
+        if self._arguments["memory_budget"] is not None and next(iter(array.devices())).platform == "cpu":
+            array = jax.device_put(value.copy(), device)
         return array
 
     def _gather(self, batches: list[Any]) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal
 from . import _shardtool, launch
 from .batches import Batch
 from .checks import instance, real, whole
-from .errors import OptionError, OptionTypeError
+from .errors import OptionError, OptionTypeError, OutOfRangeError, StateError
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
 from .transforms import Step, split_function
 
@@ -236,11 +236,14 @@ class Loader(Generic[T, B]):
         for name, least in (("max_bad", 0), ("workers", 1), ("prefetch", 1), ("local_replicas", 1)):
             if options[name] is not None:
                 options[name] = whole(name, options[name], least, 2**32 - 1)
-        for name in ("memory_budget", "read_ahead"):
-            options[name] = _size(name, options[name])
-        for name in ("remainder", "on_bad", "policy", "page_cache", "mask"):
+        options["memory_budget"] = None if memory_budget is None else _size("memory_budget", memory_budget)
+        options["read_ahead"] = _size("read_ahead", read_ahead)
+        for name in ("remainder", "on_bad", "mask"):
             if options[name] is not None:
                 instance(name, options[name], (str,), "text")
+        for name in ("policy", "page_cache"):
+            instance(name, options[name], (str,), "text")
+        instance("apply_orientation", apply_orientation, (bool,), "`True` or `False`")
         options["starve_after"] = real("starve_after", starve_after)
         options["rank"], options["world_size"] = self._rank, self._world_size
         images: dict[str, Any] = {"dtype": dtype, "layout": layout, "mean": mean, "std": std}
@@ -257,7 +260,7 @@ class Loader(Generic[T, B]):
         if devices:
             if local_replicas not in (None, len(devices)):
                 raise OptionError(f"`local_replicas` is {local_replicas} for {len(devices)} devices: each is one replica")
-            limit = _size("device_memory_limit", device_memory_limit)
+            limit = None if device_memory_limit is None else _size("device_memory_limit", device_memory_limit)
             room = 4 if slots is None else whole("slots", slots, 2, 2**16)
             options["device"] = {"devices": devices, "output": output, "device_memory_limit": limit, "slots": room}
             options["local_replicas"] = len(devices)
@@ -272,14 +275,16 @@ class Loader(Generic[T, B]):
     def __iter__(self) -> Iterator[T]:
         bound = self._native.is_bound()
         found = self._launch() if bound else self._resolve()
-        iteration = self._native.begin(found.place)
+        try:
+            iteration = self._native.begin(found.place)
+        finally:
+            if self._bound is None and self._native.is_bound():
+                self._bound = found
         if not bound:
-            self._bound = found
             launch.log.info("rank %d of %d, %s", found.rank, found.world_size, found.source)
             for message in found.ignored:
                 self._report(message)
         while batches := self._native.next(iteration):
-            self._hear()
             converted = [self._convert(batch) for batch in batches]
             del batches
             batch: Any = self._gather(converted) if self._group else converted.pop()
@@ -287,6 +292,8 @@ class Loader(Generic[T, B]):
             yield batch if self._collate is None else self._collate(batch)
             # Not held while the next one is waited for.
             del batch
+            # Between batches, so that a warning that is an error loses none.
+            self._hear()
         self._hear()
 
     def _launch(self) -> launch.Launch:
@@ -360,7 +367,11 @@ class Loader(Generic[T, B]):
             A state of another dataset, source, order or seed.
         """
         instance("state", state, (dict,), "what `state_dict()` returned")
-        self._native.load_state(self._launch().place, json.dumps(state))
+        try:
+            text = json.dumps(state)
+        except (TypeError, ValueError) as error:
+            raise StateError(f"the resume state is not what `state_dict()` returned: {error}") from error
+        self._native.load_state(self._launch().place, text)
 
     def set_epoch(self, epoch: int) -> None:
         """Makes the next iteration this epoch, from its beginning, unless a state inside it was just loaded."""
@@ -416,12 +427,14 @@ class _Records:
         return sum(len(split) for split in self._splits)
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        index = index + len(self) if index < 0 else index
+        if not -len(self) <= whole("index", index, -(2**63), 2**63 - 1) < len(self):
+            raise OutOfRangeError(f"record {index} of splits of {len(self)}")
+        left = index + len(self) if index < 0 else index
         for split in self._splits:
-            if 0 <= index < len(split):
-                return split[index]
-            index -= len(split)
-        raise IndexError(index)
+            if left < len(split):
+                break
+            left -= len(split)
+        return split[left]
 
 
 _ORDERS = (Shuffled, Sequential, Interleaved)
@@ -476,7 +489,10 @@ def _output(
     output: dict[str, Any] = {"dtype": dtype or "float32", "layout": layout or "NCHW"}
     # What a framework calls the type: `torch.float16`.
     output["dtype"] = str(output["dtype"]).removeprefix("torch.")
+    instance("layout", output["layout"], (str,), '`"NCHW"` or `"NHWC"`')
     for name, values, default in (("mean", mean, 0.0), ("std", std, 1.0)):
+        if values is not None and not hasattr(values, "__len__"):
+            raise OptionTypeError(f"`{name}` is {values!r}: expected three numbers")
         numbers = [default] * 3 if values is None else [real(name, value) for value in values]
         if len(numbers) != 3:
             raise OptionError(f"`{name}` has {len(numbers)} numbers: expected one for each of red, green, blue")
@@ -486,10 +502,10 @@ def _output(
 
 def _size(name: str, value: Any) -> Any:
     """Bytes, or text that the native module reads."""
-    return value if value is None or isinstance(value, str) else whole(name, value)
+    return value if isinstance(value, str) else whole(name, value)
 
 
 def _names(name: str, values: Any) -> list[str]:
-    if isinstance(values, str) or not all(isinstance(value, str) for value in values):
+    if not isinstance(values, Sequence) or isinstance(values, str) or not all(isinstance(v, str) for v in values):
         raise OptionTypeError(f"`{name}` is {values!r}: expected a list of feature names")
     return list(values)

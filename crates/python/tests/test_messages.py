@@ -38,7 +38,7 @@ import shardtool as st
         ({"apply_orientation": "yes"}, TypeError, "`apply_orientation` is 'yes'"),
         ({"mean": 5}, TypeError, "`mean` is 5: expected three numbers"),
         ({"columns": 5}, TypeError, "expected a list of feature names"),
-        ({"local_replicas": 2, "memory_budget": "1MiB", "batch_size": 64}, MemoryError, "2 replica"),
+        ({"local_replicas": 2, "memory_budget": "1MiB", "batch_size": 48}, MemoryError, "2 replica"),
         ({"starve_after": "long"}, TypeError, "`starve_after` is 'long': expected a number"),
     ],
 )

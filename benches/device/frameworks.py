@@ -133,7 +133,7 @@ def values(name, framework, split):
 
 
 def lagging(name, framework, split, batches):
-    """Each batch is let go of while the work that reads it is still queued."""
+    """Releases each batch while the work that reads it is still queued."""
     options = dict(seed=1, remainder="drop")
     expected = {}
     for number, batch in zip(range(batches), st.Loader(split, BATCH, STEPS, **options)):

@@ -185,7 +185,7 @@ impl Loader {
         self.engine.notices.take()
     }
 
-    /// The same three, for whoever gives the loader itself away to another thread.
+    /// Returns a handle with statistics, bad samples and notices, for a loader that moves to another thread.
     pub fn monitor(&self) -> Monitor {
         Monitor(self.engine.clone())
     }

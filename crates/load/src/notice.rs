@@ -1,4 +1,4 @@
-//! What a person should hear of while a run goes on: returned to the consumer, and logged.
+//! Notices: events of a run that a person should know about. They are logged, and returned to the consumer.
 
 use crate::bad::BadSample;
 use std::fmt;

@@ -157,7 +157,7 @@ fn append_jpeg(stream: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
 }
 
 fn lzw(data: &[u8], out: &mut [u8]) -> Result<(), Error> {
-    // Before TIFF 6.0 codes were packed from the lowest bit, as in GIF; the clear code in front tells.
+    // Before TIFF 6.0 codes were packed from the lowest bit, as in GIF; the first code, which is the clear code, shows which.
     let mut decoder = match data {
         [0, second, ..] if second & 1 == 1 => weezl::decode::Decoder::new(BitOrder::Lsb, 8),
         _ => weezl::decode::Decoder::with_tiff_size_switch(BitOrder::Msb, 8),

@@ -6,7 +6,7 @@ use crate::error::Error;
 /// How the samples of one image become RGB.
 pub(super) struct Color {
     kind: Kind,
-    /// Samples of a pixel within a chunk; others than the first ones are passed over.
+    /// Samples of a pixel within a chunk; all except the first ones are skipped.
     stride: usize,
     planar: bool,
     /// Red, green and blue are multiplied by alpha, the fourth sample.

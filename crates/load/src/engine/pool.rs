@@ -19,8 +19,8 @@ impl State {
 }
 
 impl Engine {
-    /// Memory for the next batch of a lane: of the budget as long as the lane has not its share of that, or no other lane
-    /// lacks a part of its own; else beyond the budget. The usage of a limit that would be passed.
+    /// Takes memory for the next batch of a lane: from the budget, unless the lane has its share already and another lane
+    /// does not; else beyond the budget. Returns the usage of the limit that another batch would exceed.
     pub(super) fn take_memory(
         &self,
         state: &mut State,

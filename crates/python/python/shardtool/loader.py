@@ -9,9 +9,21 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal
 
 from . import _shardtool, launch
+from .arguments import (
+    ORDERS,
+    SOURCES,
+    Records,
+    as_devices,
+    as_names,
+    as_output,
+    as_replica,
+    as_size,
+    as_splits,
+    is_one_device,
+)
 from .batches import Batch
 from .checks import instance, real, whole
-from .errors import OptionError, OptionTypeError, OutOfRangeError, StateError
+from .errors import OptionError, OptionTypeError, StateError
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
 from .transforms import Step, split_function
 
@@ -211,8 +223,8 @@ class Loader(Generic[T, B]):
     ):
         arguments = locals()
         self._arguments = {name: value for name, value in arguments.items() if name not in ("self", "__class__")}
-        self._splits = _splits(data)
-        self._rank, self._world_size = _replica(rank, world_size, world)
+        self._splits = as_splits(data)
+        self._rank, self._world_size = as_replica(rank, world_size, world)
         self._collate = collate_fn
         self._reported: set[str] = set()
         #: The replica, once an iteration has begun.
@@ -220,24 +232,24 @@ class Loader(Generic[T, B]):
         if collate_fn is not None and not callable(collate_fn):
             raise OptionTypeError(f"`collate_fn` is {collate_fn!r}: expected a function of the batch")
         device, local_replicas = self._place(device, local_replicas)
-        devices = _devices(device)
+        devices = as_devices(device)
         options = {**self._arguments, "local_replicas": local_replicas}
         for name in ("data", "world", "collate_fn", "dtype", "layout", "mean", "std", "device_memory_limit", "slots"):
             del options[name]
         options["batch_size"] = whole("batch_size", batch_size, 1, 2**32 - 1)
         options["transform"], options["function"] = (None, None) if transform is None else split_function(transform)
-        options["columns"] = None if columns is None else _names("columns", columns)
-        options["order"] = instance("order", order, _ORDERS, "`Shuffled()`, `Sequential()` or `Interleaved(...)`")._native()
+        options["columns"] = None if columns is None else as_names("columns", columns)
+        options["order"] = instance("order", order, ORDERS, "`Shuffled()`, `Sequential()` or `Interleaved(...)`")._native()
         options["source"] = None
         if source is not None:
-            instance("source", source, _SOURCES, "`Subset(...)`, `Balanced(...)`, `Weighted(...)` or `Mixture(...)`")
+            instance("source", source, SOURCES, "`Subset(...)`, `Balanced(...)`, `Weighted(...)` or `Mixture(...)`")
             options["source"] = source._native(self._splits)
         options["seed"] = whole("seed", seed)
         for name, least in (("max_bad", 0), ("workers", 1), ("prefetch", 1), ("local_replicas", 1)):
             if options[name] is not None:
                 options[name] = whole(name, options[name], least, 2**32 - 1)
-        options["memory_budget"] = None if memory_budget is None else _size("memory_budget", memory_budget)
-        options["read_ahead"] = _size("read_ahead", read_ahead)
+        options["memory_budget"] = None if memory_budget is None else as_size("memory_budget", memory_budget)
+        options["read_ahead"] = as_size("read_ahead", read_ahead)
         for name in ("remainder", "on_bad", "mask"):
             if options[name] is not None:
                 instance(name, options[name], (str,), "text")
@@ -254,13 +266,13 @@ class Loader(Generic[T, B]):
             raise OptionError("`device`: images as stored stay on the host; give the steps of a `transform` as well")
         if mask is not None and (devices or transform is None):
             raise OptionError("`mask`: label maps take the steps of a `transform`, and stay on the host: leave out `device`")
-        output = _output(**images) if asked or devices else None
+        output = as_output(**images) if asked or devices else None
         options["output"] = None if devices else output
         options["device"], options["local_replicas"] = None, local_replicas or 1
         if devices:
             if local_replicas not in (None, len(devices)):
                 raise OptionError(f"`local_replicas` is {local_replicas} for {len(devices)} devices: each is one replica")
-            limit = None if device_memory_limit is None else _size("device_memory_limit", device_memory_limit)
+            limit = None if device_memory_limit is None else as_size("device_memory_limit", device_memory_limit)
             room = 4 if slots is None else whole("slots", slots, 2, 2**16)
             options["device"] = {"devices": devices, "output": output, "device_memory_limit": limit, "slots": room}
             options["local_replicas"] = len(devices)
@@ -268,7 +280,7 @@ class Loader(Generic[T, B]):
             name = "slots" if device_memory_limit is None else "device_memory_limit"
             raise OptionError(f"`{name}` is about batches on a device: give `device` as well")
         self._output = output
-        self._group = local_replicas is not None or (devices is not None and not _is_one(device))
+        self._group = local_replicas is not None or (devices is not None and not is_one_device(device))
         self._native = _shardtool.Loader(self._splits, options)
         _open.add(self)
 
@@ -334,7 +346,7 @@ class Loader(Generic[T, B]):
     @property
     def dataset(self) -> Any:
         """The split, or a sequence over all splits: `len(loader.dataset)` samples, each a record."""
-        return self._splits[0] if len(self._splits) == 1 else _Records(self._splits)
+        return self._splits[0] if len(self._splits) == 1 else Records(self._splits)
 
     @property
     def batch_size(self) -> int:
@@ -415,97 +427,3 @@ class Loader(Generic[T, B]):
         for message in place.ignored:
             where += f"; {message}"
         return f"<{type(self).__module__}.{type(self).__name__} {names}: {options}; {where}>"
-
-
-class _Records:
-    """The records of several splits, counted through them."""
-
-    def __init__(self, splits: list[_shardtool.Split]):
-        self._splits = splits
-
-    def __len__(self) -> int:
-        return sum(len(split) for split in self._splits)
-
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        if not -len(self) <= whole("index", index, -(2**63), 2**63 - 1) < len(self):
-            raise OutOfRangeError(f"record {index} of splits of {len(self)}")
-        left = index + len(self) if index < 0 else index
-        for split in self._splits:
-            if left < len(split):
-                break
-            left -= len(split)
-        return split[left]
-
-
-_ORDERS = (Shuffled, Sequential, Interleaved)
-_SOURCES = (Subset, Balanced, Weighted, Mixture)
-
-
-def _splits(data: Any) -> list[_shardtool.Split]:
-    if isinstance(data, _shardtool.Split):
-        return [data]
-    if isinstance(data, _shardtool.Dataset):
-        raise OptionTypeError(f"`data` is a dataset: give one of its splits, `dataset[{data.splits[0]!r}]`")
-    if isinstance(data, (list, tuple)) and data and all(isinstance(split, _shardtool.Split) for split in data):
-        return list(data)
-    raise OptionTypeError(f"`data` is {data!r}: expected a split, or a list of splits")
-
-
-def _replica(rank: int | None, world_size: int | None, world: int | None) -> tuple[int | None, int | None]:
-    if world is not None:
-        if world_size is not None:
-            raise OptionError("`world` is the old name of `world_size`: give one of them")
-        world_size = world
-    if (rank is None) != (world_size is None):
-        raise OptionError("give both `rank` and `world_size`, or neither")
-    if rank is None or world_size is None:
-        return None, None
-    return whole("rank", rank, 0, 2**32 - 1), whole("world_size", world_size, 1, 2**32 - 1)
-
-
-def _is_one(device: Any) -> bool:
-    """Whether it is one device: text, or an object such as `torch.device`, whose text names it."""
-    return isinstance(device, str) or not isinstance(device, Sequence)
-
-
-def _devices(device: Any) -> list[str] | None:
-    """Names of devices; `None` for the host."""
-    if device is None:
-        return None
-    names = [str(one) for one in ([device] if _is_one(device) else device)]
-    if not names:
-        raise OptionError("`device` is an empty list: expected at least one device")
-    if "cpu" in names:
-        if len(names) > 1:
-            raise OptionError(f"`device` is {names}: give CUDA devices, or `cpu` alone")
-        return None
-    return names
-
-
-def _output(
-    dtype: str | None, layout: str | None, mean: Sequence[float] | None, std: Sequence[float] | None
-) -> dict[str, Any]:
-    """What images become, with defaults."""
-    output: dict[str, Any] = {"dtype": dtype or "float32", "layout": layout or "NCHW"}
-    # What a framework calls the type: `torch.float16`.
-    output["dtype"] = str(output["dtype"]).removeprefix("torch.")
-    instance("layout", output["layout"], (str,), '`"NCHW"` or `"NHWC"`')
-    for name, values, default in (("mean", mean, 0.0), ("std", std, 1.0)):
-        if values is not None and not hasattr(values, "__len__"):
-            raise OptionTypeError(f"`{name}` is {values!r}: expected three numbers")
-        numbers = [default] * 3 if values is None else [real(name, value) for value in values]
-        if len(numbers) != 3:
-            raise OptionError(f"`{name}` has {len(numbers)} numbers: expected one for each of red, green, blue")
-        output[name] = numbers
-    return output
-
-
-def _size(name: str, value: Any) -> Any:
-    """Bytes, or text that the native module reads."""
-    return value if isinstance(value, str) else whole(name, value)
-
-
-def _names(name: str, values: Any) -> list[str]:
-    if not isinstance(values, Sequence) or isinstance(values, str) or not all(isinstance(v, str) for v in values):
-        raise OptionTypeError(f"`{name}` is {values!r}: expected a list of feature names")
-    return list(values)

@@ -1,0 +1,105 @@
+"""Arguments of a loader, each checked and brought to the form that the native module reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import _shardtool
+from .checks import instance, real, whole
+from .errors import OptionError, OptionTypeError, OutOfRangeError
+from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
+
+
+class Records:
+    """The records of several splits, counted through them."""
+
+    def __init__(self, splits: list[_shardtool.Split]):
+        self._splits = splits
+
+    def __len__(self) -> int:
+        return sum(len(split) for split in self._splits)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        if not -len(self) <= whole("index", index, -(2**63), 2**63 - 1) < len(self):
+            raise OutOfRangeError(f"record {index} of splits of {len(self)}")
+        left = index + len(self) if index < 0 else index
+        for split in self._splits:
+            if left < len(split):
+                break
+            left -= len(split)
+        return split[left]
+
+
+ORDERS = (Shuffled, Sequential, Interleaved)
+SOURCES = (Subset, Balanced, Weighted, Mixture)
+
+
+def as_splits(data: Any) -> list[_shardtool.Split]:
+    if isinstance(data, _shardtool.Split):
+        return [data]
+    if isinstance(data, _shardtool.Dataset):
+        raise OptionTypeError(f"`data` is a dataset: give one of its splits, `dataset[{data.splits[0]!r}]`")
+    if isinstance(data, (list, tuple)) and data and all(isinstance(split, _shardtool.Split) for split in data):
+        return list(data)
+    raise OptionTypeError(f"`data` is {data!r}: expected a split, or a list of splits")
+
+
+def as_replica(rank: int | None, world_size: int | None, world: int | None) -> tuple[int | None, int | None]:
+    if world is not None:
+        if world_size is not None:
+            raise OptionError("`world` is the old name of `world_size`: give one of them")
+        world_size = world
+    if (rank is None) != (world_size is None):
+        raise OptionError("give both `rank` and `world_size`, or neither")
+    if rank is None or world_size is None:
+        return None, None
+    return whole("rank", rank, 0, 2**32 - 1), whole("world_size", world_size, 1, 2**32 - 1)
+
+
+def is_one_device(device: Any) -> bool:
+    """Whether it is one device: text, or an object such as `torch.device`, whose text names it."""
+    return isinstance(device, str) or not isinstance(device, Sequence)
+
+
+def as_devices(device: Any) -> list[str] | None:
+    """Names of devices; `None` for the host."""
+    if device is None:
+        return None
+    names = [str(one) for one in ([device] if is_one_device(device) else device)]
+    if not names:
+        raise OptionError("`device` is an empty list: expected at least one device")
+    if "cpu" in names:
+        if len(names) > 1:
+            raise OptionError(f"`device` is {names}: give CUDA devices, or `cpu` alone")
+        return None
+    return names
+
+
+def as_output(
+    dtype: str | None, layout: str | None, mean: Sequence[float] | None, std: Sequence[float] | None
+) -> dict[str, Any]:
+    """What images become, with defaults."""
+    output: dict[str, Any] = {"dtype": dtype or "float32", "layout": layout or "NCHW"}
+    # What a framework calls the type: `torch.float16`.
+    output["dtype"] = str(output["dtype"]).removeprefix("torch.")
+    instance("layout", output["layout"], (str,), '`"NCHW"` or `"NHWC"`')
+    for name, values, default in (("mean", mean, 0.0), ("std", std, 1.0)):
+        if values is not None and not hasattr(values, "__len__"):
+            raise OptionTypeError(f"`{name}` is {values!r}: expected three numbers")
+        numbers = [default] * 3 if values is None else [real(name, value) for value in values]
+        if len(numbers) != 3:
+            raise OptionError(f"`{name}` has {len(numbers)} numbers: expected one for each of red, green, blue")
+        output[name] = numbers
+    return output
+
+
+def as_size(name: str, value: Any) -> Any:
+    """Bytes, or text that the native module reads."""
+    return value if isinstance(value, str) else whole(name, value)
+
+
+def as_names(name: str, values: Any) -> list[str]:
+    if not isinstance(values, Sequence) or isinstance(values, str) or not all(isinstance(v, str) for v in values):
+        raise OptionTypeError(f"`{name}` is {values!r}: expected a list of feature names")
+    return list(values)

@@ -9,8 +9,10 @@
 //! | [`names`] | conventional feature names, file names |
 //! | [`index`] | the columnar index beside each shard |
 //! | [`manifest`] | `dataset.json` |
+//! | [`Chain`] | an error with its sources, as text |
 #![forbid(unsafe_code)]
 
+mod chain;
 pub mod checksum;
 mod error;
 pub mod example;
@@ -20,4 +22,5 @@ pub mod manifest;
 pub mod names;
 mod wire;
 
+pub use chain::Chain;
 pub use error::{Error, Result};

@@ -13,7 +13,10 @@ use fast_image_resize as fir;
 use fir::images::{Image, ImageRef};
 use shardtool_benches::photographs::{Photograph, files, photographs, random_resized_crop};
 use shardtool_benches::{Candidate, compare_cpu, print};
-use shardtool_decode::{DecodeOptions, Decoder, Filter, Pipeline, Pixels, Scratch, Way, Window, WindowOptions, apply};
+use shardtool_decode::{
+    DecodeOptions, DecodePath, DecodedRegion, Decoder, Filter, Pipeline, Pixels, RegionOptions, ResizeScratch,
+    apply_geometry,
+};
 use shardtool_jpeg::{self as jpeg, Request, Scale};
 
 const SIDE: u32 = 224;
@@ -38,19 +41,19 @@ impl std::ops::Deref for Sample {
 #[derive(Default)]
 struct Worker {
     decoder: Decoder,
-    scratch: Scratch,
+    scratch: ResizeScratch,
     whole: Pixels,
     out: Vec<u8>,
     resizer: fir::Resizer,
 }
 
 impl Worker {
-    fn window(&mut self, s: &Sample, with_entries: bool, reducing_gap: Option<f64>) -> (Way, bool) {
+    fn window(&mut self, s: &Sample, with_entries: bool, reducing_gap: Option<f64>) -> (DecodePath, bool) {
         let entries = with_entries.then_some(&s.entries[..]);
-        let options = WindowOptions { reducing_gap, ..Default::default() };
-        let window = self.decoder.decode_window(&s.jpeg, entries, &s.geometry, &options).expect("a good image");
-        apply(&s.geometry, &window, Filter::Bilinear, &mut self.out, &mut self.scratch).expect("a window");
-        (window.way, window.entries_rejected)
+        let options = RegionOptions { reducing_gap, ..Default::default() };
+        let window = self.decoder.decode_region(&s.jpeg, entries, &s.geometry, &options).expect("a good image");
+        apply_geometry(&s.geometry, &window, Filter::Bilinear, &mut self.out, &mut self.scratch).expect("a window");
+        (window.path, window.entries_rejected)
     }
 
     fn whole(&mut self, s: &Sample) {
@@ -59,8 +62,8 @@ impl Worker {
     }
 
     fn resize(&mut self, s: &Sample) {
-        let window = Window::whole(self.whole.view().expect("pixels"));
-        apply(&s.geometry, &window, Filter::Bilinear, &mut self.out, &mut self.scratch).expect("a window");
+        let window = DecodedRegion::whole_image(self.whole.view().expect("pixels"));
+        apply_geometry(&s.geometry, &window, Filter::Bilinear, &mut self.out, &mut self.scratch).expect("a window");
     }
 
     fn bare(&mut self, s: &Sample) {
@@ -111,7 +114,11 @@ fn check(samples: &[Sample], limit: f64) {
             let (way, rejected) = worker.window(s, with, EXACT);
             assert!(worker.out == want, "the crop differs from the crop of the whole (entry points: {with})");
             assert!(!rejected || !with, "entry points rejected");
-            *count += usize::from(if with { way == Way::Entries } else { matches!(way, Way::Start | Way::Restarts) });
+            *count += usize::from(if with {
+                way == DecodePath::Entries
+            } else {
+                matches!(way, DecodePath::Start | DecodePath::Restarts)
+            });
             *ways.entry(format!("{} entry points: {way:?}", if with { "with" } else { "without" })).or_default() += 1;
         }
         worker.window(s, true, REDUCED);

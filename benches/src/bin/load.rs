@@ -6,8 +6,8 @@
 use shardtool_benches::photographs::Draw;
 use shardtool_benches::{Candidate, compare, print};
 use shardtool_decode::{
-    Decoder, Dtype, Filter, Layout, Limits, Normalizer, Orientation, Output, Pipeline, Scratch, WindowOptions, apply,
-    probe,
+    Decoder, Dtype, Filter, Layout, Limits, Normalizer, Orientation, Output, Pipeline, RegionOptions, ResizeScratch,
+    apply_geometry, probe,
 };
 use shardtool_load::{Config, Content, Images, Loader};
 use shardtool_order::{List, Order, Plan, Policy, Remainder, Replicas, Rng, Source};
@@ -140,8 +140,8 @@ fn run_bare(split: &Split, pipeline: &Pipeline, note: Note<'_>) -> u64 {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 let mut walk = plan.walk(0, 0).expect("rank 0");
-                let (mut decoder, mut scratch, mut out) = (Decoder::default(), Scratch::default(), vec![0; ROW]);
-                let options = WindowOptions::default();
+                let (mut decoder, mut scratch, mut out) = (Decoder::default(), ResizeScratch::default(), vec![0; ROW]);
+                let options = RegionOptions::default();
                 loop {
                     let q = next.fetch_add(1, Ordering::Relaxed);
                     if q >= n {
@@ -154,8 +154,8 @@ fn run_bare(split: &Split, pipeline: &Pipeline, note: Note<'_>) -> u64 {
                     let mut draw = Draw(Rng::augment(SEED, 0, sample.place));
                     let size = (info.width, info.height);
                     let geometry = pipeline.plan(size, Orientation::default(), &mut draw).expect("a geometry");
-                    let window = decoder.decode_window(bytes, None, &geometry, &options).expect("pixels");
-                    apply(&geometry, &window, Filter::Bilinear, &mut out, &mut scratch).expect("a row");
+                    let window = decoder.decode_region(bytes, None, &geometry, &options).expect("pixels");
+                    apply_geometry(&geometry, &window, Filter::Bilinear, &mut out, &mut scratch).expect("a row");
                     if let Some(note) = note {
                         note(sample.id, &out);
                     }

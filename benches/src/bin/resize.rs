@@ -7,8 +7,8 @@ use std::hint::black_box;
 
 use shardtool_benches::{Candidate, compare, print};
 use shardtool_decode::{
-    DecodeOptions, Filter, Geometry, Orientation, Pipeline, Pixels, PixelsRef, Random, Scratch, Transform, Window,
-    apply, decode_into, encode_jpeg,
+    DecodeOptions, DecodedRegion, Filter, Geometry, Orientation, Pipeline, Pixels, PixelsRef, Random, ResizeScratch,
+    Transform, apply_geometry, decode_into, encode_jpeg,
 };
 
 const SIDE: u32 = 224;
@@ -64,11 +64,11 @@ fn candidate<'a>(name: &'a str, mut work: impl FnMut() + 'a) -> Candidate<'a> {
 }
 
 fn applied<'a>(geometry: &'a Geometry, pixels: &'a Pixels, filter: Filter) -> impl FnMut() + 'a {
-    let mut scratch = Scratch::default();
+    let mut scratch = ResizeScratch::default();
     let mut out = vec![0; (SIDE * SIDE * 3) as usize];
     move || {
-        let window = Window::whole(PixelsRef::new(pixels.width, pixels.height, &pixels.data).unwrap());
-        apply(geometry, &window, filter, black_box(&mut out), &mut scratch).unwrap();
+        let window = DecodedRegion::whole_image(PixelsRef::new(pixels.width, pixels.height, &pixels.data).unwrap());
+        apply_geometry(geometry, &window, filter, black_box(&mut out), &mut scratch).unwrap();
     }
 }
 
@@ -95,8 +95,8 @@ fn photograph(width: u32, height: u32) -> Pixels {
 /// centre whose half width is the reduction, at least one pixel.
 fn check(geometry: &Geometry, pixels: &Pixels) {
     let mut out = vec![0; (SIDE * SIDE * 3) as usize];
-    let window = Window::whole(pixels.view().unwrap());
-    apply(geometry, &window, Filter::Bilinear, &mut out, &mut Scratch::default()).unwrap();
+    let window = DecodedRegion::whole_image(pixels.view().unwrap());
+    apply_geometry(geometry, &window, Filter::Bilinear, &mut out, &mut ResizeScratch::default()).unwrap();
     let weights = |i: u32, n: u32| -> Vec<(usize, f64)> {
         let scale = f64::from(n) / f64::from(SIDE);
         let (centre, support) = ((f64::from(i) + 0.5) * scale, scale.max(1.0));

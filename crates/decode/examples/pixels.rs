@@ -16,8 +16,8 @@
 use std::io::{BufRead, Write, stdin, stdout};
 
 use shardtool_decode::{
-    DecodeOptions, Decoder, Filter, Labels, Limits, Orientation, Pipeline, Pixels, Random, Scratch, WindowOptions,
-    apply, decode, encode_jpeg, probe, resize,
+    DecodeOptions, Decoder, Filter, LabelMap, Limits, Orientation, Pipeline, Pixels, Random, RegionOptions,
+    ResizeScratch, apply_geometry, decode, encode_jpeg, probe, resize,
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -75,17 +75,17 @@ fn answer(request: &[&str]) -> Result<Pixels, Failure> {
             let geometry = pipeline.plan((info.width, info.height), orientation, &mut Draws(draws.into_iter()))?;
             let (width, height) = geometry.output_size();
             if filter == "labels" {
-                let (mut labels, mut map) = (Labels::default(), vec![0; width as usize * height as usize]);
+                let (mut labels, mut map) = (LabelMap::default(), vec![0; width as usize * height as usize]);
                 labels.decode(&bytes, &Limits::default())?;
-                labels.apply(&geometry, &mut map)?;
+                labels.apply_geometry(&geometry, &mut map)?;
                 return Ok(Pixels { width, height, data: map.into_iter().flat_map(|value| [value; 3]).collect() });
             }
             let mut decoder = Decoder::default();
-            let exact = WindowOptions { reducing_gap: None, ..Default::default() };
-            let window = decoder.decode_window(&bytes, None, &geometry, &exact)?;
+            let exact = RegionOptions { reducing_gap: None, ..Default::default() };
+            let window = decoder.decode_region(&bytes, None, &geometry, &exact)?;
             let mut data = vec![0; width as usize * height as usize * 3];
             let filter = if filter == "nearest" { Filter::Nearest } else { Filter::Bilinear };
-            apply(&geometry, &window, filter, &mut data, &mut Scratch::default())?;
+            apply_geometry(&geometry, &window, filter, &mut data, &mut ResizeScratch::default())?;
             Pixels { width, height, data }
         }
         _ => return Err("expected decode, upright, resize, encode or apply".into()),

@@ -4,11 +4,11 @@ use crate::error::Error;
 use crate::geometry::Geometry;
 use crate::pixels::check_len;
 use crate::resize::{Filter, Mirror, Resizer, Source};
-use crate::window::Window;
+use crate::window::DecodedRegion;
 
 /// What applying geometries keeps from one image to the next: one for each thread.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub struct ResizeScratch {
     resizer: Resizer,
     turned: Vec<u8>,
 }
@@ -19,13 +19,13 @@ pub struct Scratch {
 ///
 /// # Errors
 /// [`Error::PixelBytes`] if `out` has another length; [`Error::SizeMismatch`] if the window is of an image of another size;
-/// [`Error::Window`] if it lacks a pixel that is needed.
-pub fn apply(
+/// [`Error::Region`] if it lacks a pixel that is needed.
+pub fn apply_geometry(
     geometry: &Geometry,
-    window: &Window<'_>,
+    window: &DecodedRegion<'_>,
     filter: Filter,
     out: &mut [u8],
-    scratch: &mut Scratch,
+    scratch: &mut ResizeScratch,
 ) -> Result<(), Error> {
     let (width, height) = geometry.size;
     check_len(width, height, out.len())?;
@@ -35,7 +35,7 @@ pub fn apply(
     let pixels = window.pixels;
     let shown = (window.rect.width, window.rect.height) == (pixels.width(), pixels.height());
     if !shown || !window.rect.contains(needed) {
-        return Err(Error::Window { needed, found: window.rect });
+        return Err(Error::Region { needed, found: window.rect });
     }
     let source = Source { pixels, rect: window.rect, view: geometry.view, area: geometry.area };
     let orientation = geometry.orientation;

@@ -9,7 +9,7 @@ use crate::limits::Limits;
 use crate::orientation::Orientation;
 use crate::pixels::Pixels;
 use crate::probe::probe;
-use crate::window::{Way, Window, WindowOptions};
+use crate::window::{DecodePath, DecodedRegion, RegionOptions};
 
 /// How to decode.
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,18 +73,19 @@ impl Decoder {
     /// # Errors
     /// As [`Decoder::decode_into`]; [`Error::SizeMismatch`], before anything is decoded where the format allows, if the
     /// image has another size than the geometry was planned for.
-    pub fn decode_window(
+    pub fn decode_region(
         &mut self,
         bytes: &[u8],
         entries: Option<&[u8]>,
         geometry: &Geometry,
-        options: &WindowOptions,
-    ) -> Result<Window<'_>, Error> {
+        options: &RegionOptions,
+    ) -> Result<DecodedRegion<'_>, Error> {
         match sniff(bytes).ok_or_else(|| Error::unknown(bytes))? {
             Format::Jpeg => self.jpeg.window(bytes, entries, geometry, options, &mut self.pixels),
             format => {
                 library::decode(format, bytes, &options.limits, &mut self.pixels)?;
-                let window = Window { way: Way::Library, ..Window::whole(self.pixels.view()?) };
+                let window =
+                    DecodedRegion { path: DecodePath::WholeImage, ..DecodedRegion::whole_image(self.pixels.view()?) };
                 geometry.check_stored(window.stored)?;
                 Ok(window)
             }

@@ -201,7 +201,7 @@ pub enum Error {
     #[error("transforms: {reason}")]
     Transforms {
         /// What is wrong with it.
-        reason: TransformFault,
+        reason: TransformError,
     },
     /// A crop larger than the image it is taken from.
     #[error("centre crop {}x{} is larger than the image of {}x{}; put a resize before it", .crop.0, .crop.1, .image.0, .image.1)]
@@ -213,7 +213,7 @@ pub enum Error {
     },
     /// A bad argument: pixels that lack a part of what the geometry needs.
     #[error("the decoded window {found:?} lacks a part of {needed:?}, which the geometry needs")]
-    Window {
+    Region {
         /// The part of the stored image that is needed.
         needed: Rect,
         /// The part that was given.
@@ -231,7 +231,7 @@ impl Error {
 /// What is wrong with a list of transforms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum TransformFault {
+pub enum TransformError {
     /// The size of the result would depend on the image.
     #[error("the size of the result depends on the image; end with random_resized_crop, resize_to or center_crop")]
     NoSize,

@@ -10,7 +10,7 @@ use crate::library;
 use crate::limits::Limits;
 use crate::markers;
 use crate::pixels::{Pixels, PixelsRef, rgb_len};
-use crate::window::{Way, Window, WindowOptions};
+use crate::window::{DecodePath, DecodedRegion, RegionOptions};
 
 /// Our decoder, as this crate uses it.
 pub(crate) struct Jpeg(jpeg::Decoder);
@@ -43,33 +43,33 @@ impl Jpeg {
         bytes: &[u8],
         entries: Option<&[u8]>,
         geometry: &Geometry,
-        options: &WindowOptions,
+        options: &RegionOptions,
         pixels: &'a mut Pixels,
-    ) -> Result<Window<'a>, Error> {
+    ) -> Result<DecodedRegion<'a>, Error> {
         let decoded = match supported(Header::parse(bytes, &unlimited()))? {
             Some(header) => self.rectangle(&header, bytes, entries, geometry, options, pixels)?,
             None => None,
         };
         if let Some((rect, reduction, outcome)) = decoded {
             let len = rgb_len(rect.width, rect.height) as usize;
-            let way = match outcome.path {
-                Path::Entries => Way::Entries,
-                Path::Restarts => Way::Restarts,
-                Path::Start => Way::Start,
-                Path::Scans => Way::Scans,
+            let path = match outcome.path {
+                Path::Entries => DecodePath::Entries,
+                Path::Restarts => DecodePath::Restarts,
+                Path::Start => DecodePath::Start,
+                Path::Scans => DecodePath::Scans,
             };
-            return Ok(Window {
+            return Ok(DecodedRegion {
                 pixels: PixelsRef::new(rect.width, rect.height, &pixels.data[..len])?,
                 rect,
                 stored: geometry.stored,
                 reduction,
-                way,
+                path,
                 entries_rejected: outcome.entries_rejected,
             });
         }
         check(bytes, &options.limits)?;
         library::decode(Format::Jpeg, bytes, &options.limits, pixels)?;
-        let window = Window { way: Way::Library, ..Window::whole(pixels.view()?) };
+        let window = DecodedRegion { path: DecodePath::WholeImage, ..DecodedRegion::whole_image(pixels.view()?) };
         geometry.check_stored(window.stored)?;
         Ok(window)
     }
@@ -81,7 +81,7 @@ impl Jpeg {
         bytes: &[u8],
         entries: Option<&[u8]>,
         geometry: &Geometry,
-        options: &WindowOptions,
+        options: &RegionOptions,
         pixels: &mut Pixels,
     ) -> Result<Option<(Rect, u32, Outcome)>, Error> {
         options.limits.check(Format::Jpeg, header.width, header.height, 3)?;

@@ -15,7 +15,7 @@ use crate::resize::Mirror;
 
 /// A decoded label map, and what decoding and applying keep from one to the next: one for each thread.
 #[derive(Debug, Default)]
-pub struct Labels {
+pub struct LabelMap {
     size: (u32, u32),
     /// `[H, W]`.
     data: Vec<u8>,
@@ -23,7 +23,7 @@ pub struct Labels {
     turned: Vec<u8>,
 }
 
-impl Labels {
+impl LabelMap {
     /// Decodes a label map: the values as stored, `[H, W]` u8. Of a PNG with a palette that is the index of each pixel
     /// (as PIL's mode `P` has it), of grey samples of 1, 2, 4 or 8 bits their value. Grey TIFFs are read as well.
     ///
@@ -34,7 +34,7 @@ impl Labels {
         let format = sniff(bytes).ok_or_else(|| Error::unknown(bytes))?;
         let result = isolate(format, || self.read(format, bytes, limits));
         if matches!(result, Err(Error::Panic { .. })) {
-            *self = Labels::default();
+            *self = LabelMap::default();
         }
         result
     }
@@ -90,7 +90,7 @@ impl Labels {
     /// # Errors
     /// [`Error::SizeMismatch`] where the map has another size than the image that the geometry was planned for;
     /// [`Error::LabelBytes`] if `out` has another length.
-    pub fn apply(&mut self, geometry: &Geometry, out: &mut [u8]) -> Result<(), Error> {
+    pub fn apply_geometry(&mut self, geometry: &Geometry, out: &mut [u8]) -> Result<(), Error> {
         geometry.check_stored(self.size)?;
         let (width, height) = geometry.size;
         if u64::from(width) * u64::from(height) != out.len() as u64 {

@@ -8,8 +8,8 @@ use crate::format::{Format, sniff};
 use crate::geometry::Geometry;
 use crate::jpeg;
 use crate::pixels::rgb_len;
-use crate::probe::{Info, probe};
-use crate::window::WindowOptions;
+use crate::probe::{ImageInfo, probe};
+use crate::window::RegionOptions;
 
 /// Bytes at most for an image of that size (width, height) and encoded length in bytes, in any format, and `output` (width,
 /// height) pixels made of it: what is known from an index alone. JPEG XL and JPEG 2000 take more ([`scratch_bytes`]). Decoders of other formats, and of progressive JPEGs,
@@ -23,16 +23,16 @@ pub fn scratch_bound((width, height): (u32, u32), encoded: u64, output: (u32, u3
     pixels.saturating_mul(12).saturating_add(2 * encoded).saturating_add(applied + FIXED)
 }
 
-/// The same for just what [`Decoder::decode_window`](crate::Decoder::decode_window) and [`apply`](crate::apply) do with
+/// The same for just what [`Decoder::decode_region`](crate::Decoder::decode_region) and [`apply_geometry`](crate::apply_geometry) do with
 /// this image: of most JPEGs the part that the geometry needs, by the header. Much less for large photographs.
 ///
 /// # Errors
 /// A header that is broken, not of the geometry's size, or beyond the limits.
-pub fn scratch_bytes(bytes: &[u8], geometry: &Geometry, options: &WindowOptions) -> Result<u64, Error> {
+pub fn scratch_bytes(bytes: &[u8], geometry: &Geometry, options: &RegionOptions) -> Result<u64, Error> {
     let all = || Ok(scratch_bound(geometry.stored, bytes.len() as u64, geometry.size));
     let format = sniff(bytes);
     if format != Some(Format::Jpeg) {
-        let Info { width, height, .. } = probe(bytes, &options.limits)?;
+        let ImageInfo { width, height, .. } = probe(bytes, &options.limits)?;
         geometry.check_stored((width, height))?;
         let pixels = u64::from(width) * u64::from(height);
         return match format {

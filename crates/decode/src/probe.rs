@@ -14,7 +14,7 @@ use crate::tiff;
 
 /// What the header of an image says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Info {
+pub struct ImageInfo {
     /// Format told by the first bytes.
     pub format: Format,
     /// Width as coded, in pixels: before the orientation is applied.
@@ -32,13 +32,13 @@ pub struct Info {
 ///
 /// # Errors
 /// What was expected and found in a bad or truncated header, or the limit that the image exceeds.
-pub fn probe(bytes: &[u8], limits: &Limits) -> Result<Info, Error> {
+pub fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageInfo, Error> {
     let format = sniff(bytes).ok_or_else(|| Error::unknown(bytes))?;
     if format == Format::Jpeg {
         let h = markers::header(bytes)?;
         let (width, height) = (h.width.into(), h.height.into());
         limits.check(format, width, height, 3)?;
-        return Ok(Info { format, width, height, channels: h.components, orientation: h.orientation });
+        return Ok(ImageInfo { format, width, height, channels: h.components, orientation: h.orientation });
     }
     if let Some(info) = header::probe(format, bytes, limits) {
         return info;
@@ -51,7 +51,7 @@ pub fn probe(bytes: &[u8], limits: &Limits) -> Result<Info, Error> {
         let (width, height) = decoder.dimensions();
         let orientation = decoder.orientation().map_err(|source| Error::Decoder { format, source })?.to_exif();
         let channels = decoder.color_type().channel_count();
-        Ok(Info { format, width, height, channels, orientation })
+        Ok(ImageInfo { format, width, height, channels, orientation })
     })
 }
 

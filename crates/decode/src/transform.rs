@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, TransformFault};
+use crate::error::{Error, TransformError};
 use crate::geometry::{Draft, Geometry, Rect};
 use crate::orientation::Orientation;
 use crate::pixels::PixelsMut;
@@ -21,7 +21,7 @@ pub trait Random {
 /// The user's own function, called on the finished pixels of each sample, `[H, W, 3]` u8 RGB in their place in the batch.
 /// It may change values, not the size, so that geometry stays known before decoding. It is code, so it is no
 /// [`Transform`]: a list of steps that says it is complete when read back must be complete.
-pub type Custom = Arc<dyn Fn(PixelsMut<'_>, &mut dyn Random) + Send + Sync>;
+pub type PixelFn = Arc<dyn Fn(PixelsMut<'_>, &mut dyn Random) + Send + Sync>;
 
 /// One step. Sizes are `[height, width]` in pixels, as torchvision writes them; what a step does is what the step of that
 /// name does in torchvision (v2, antialiased bilinear).
@@ -182,14 +182,14 @@ fn centre(image: (u32, u32), crop: (u32, u32)) -> Result<Rect, Error> {
 }
 
 /// Checks every step, and returns the width and height that every image ends with.
-fn check(steps: &[Transform]) -> Result<(u32, u32), TransformFault> {
+fn check(steps: &[Transform]) -> Result<(u32, u32), TransformError> {
     let mut size = None;
     let mut shorter_now = None;
     let mut resized = false;
     for (step, transform) in steps.iter().enumerate() {
         let range = |good: bool, name, expected| match good {
             true => Ok(()),
-            false => Err(TransformFault::Range { step, name, expected }),
+            false => Err(TransformError::Range { step, name, expected }),
         };
         let sides =
             |size: [u32; 2]| range(size.iter().all(|s| (1..=65_535).contains(s)), "size", "1 to 65535 pixels a side");
@@ -198,7 +198,7 @@ fn check(steps: &[Transform]) -> Result<(u32, u32), TransformFault> {
             Transform::RandomResizedCrop { .. } | Transform::Resize { .. } | Transform::ResizeTo { .. }
         ) && std::mem::replace(&mut resized, true)
         {
-            return Err(TransformFault::SecondResize { step });
+            return Err(TransformError::SecondResize { step });
         }
         match *transform {
             Transform::RandomResizedCrop { size: s, scale, ratio } => {
@@ -228,12 +228,12 @@ fn check(steps: &[Transform]) -> Result<(u32, u32), TransformFault> {
                     None => s[0].min(s[1]) <= h,
                 };
                 if !most.is_none_or(fits) {
-                    return Err(TransformFault::Crop { step });
+                    return Err(TransformError::Crop { step });
                 }
                 size = Some((s[1], s[0]));
             }
             Transform::HorizontalFlip { p } => range((0.0..=1.0).contains(&p), "p", "0 to 1")?,
         }
     }
-    size.ok_or(TransformFault::NoSize)
+    size.ok_or(TransformError::NoSize)
 }

@@ -6,7 +6,7 @@ use crate::pixels::PixelsRef;
 
 /// How to decode what a geometry needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct WindowOptions {
+pub struct RegionOptions {
     /// How large an image may be.
     pub limits: Limits,
     /// `reducing_gap` in PIL's sense: a JPEG is decoded at 1/2, 1/4 or 1/8 of its size, in the frequency domain and so
@@ -16,15 +16,15 @@ pub struct WindowOptions {
     pub reducing_gap: Option<f64>,
 }
 
-impl Default for WindowOptions {
+impl Default for RegionOptions {
     fn default() -> Self {
-        WindowOptions { limits: Limits::default(), reducing_gap: Some(2.0) }
+        RegionOptions { limits: Limits::default(), reducing_gap: Some(2.0) }
     }
 }
 
 /// By which way pixels came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Way {
+pub enum DecodePath {
     /// JPEG, entered by the entry points of the index.
     Entries,
     /// JPEG, entered by its restart markers.
@@ -34,14 +34,14 @@ pub enum Way {
     /// JPEG of several scans (progressive), decoded whole as coefficients.
     Scans,
     /// Another format, or a JPEG of a rare kind: decoded whole by the `image` crate.
-    Library,
+    WholeImage,
     /// Not decoded: pixels stored as they are.
     Raw,
 }
 
 /// The part of a stored image that was decoded.
 #[derive(Clone, Copy, Debug)]
-pub struct Window<'a> {
+pub struct DecodedRegion<'a> {
     /// The decoded pixels.
     pub pixels: PixelsRef<'a>,
     /// Where they stand in the stored image, in pixels of the reduced one.
@@ -52,16 +52,23 @@ pub struct Window<'a> {
     /// it: 1, 2, 4 or 8.
     pub reduction: u32,
     /// By which way it was decoded.
-    pub way: Way,
+    pub path: DecodePath,
     /// Whether entry points were given that did not fit the image, so that it was decoded without them.
     pub entries_rejected: bool,
 }
 
-impl<'a> Window<'a> {
+impl<'a> DecodedRegion<'a> {
     /// The window that shows the whole image.
-    pub fn whole(pixels: PixelsRef<'a>) -> Self {
+    pub fn whole_image(pixels: PixelsRef<'a>) -> Self {
         let (width, height) = (pixels.width(), pixels.height());
         let rect = Rect { left: 0, top: 0, width, height };
-        Window { pixels, rect, stored: (width, height), reduction: 1, way: Way::Raw, entries_rejected: false }
+        DecodedRegion {
+            pixels,
+            rect,
+            stored: (width, height),
+            reduction: 1,
+            path: DecodePath::Raw,
+            entries_rejected: false,
+        }
     }
 }

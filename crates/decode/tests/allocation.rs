@@ -4,8 +4,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use shardtool_decode::{
-    Decoder, Filter, Orientation, Pipeline, Pixels, Random, Scratch, WindowOptions, apply, encode_jpeg, probe,
-    scratch_bound, scratch_bytes,
+    Decoder, Filter, Orientation, Pipeline, Pixels, Random, RegionOptions, ResizeScratch, apply_geometry, encode_jpeg,
+    probe, scratch_bound, scratch_bytes,
 };
 use shardtool_jpeg::entries;
 
@@ -95,22 +95,22 @@ fn jpegs_reach_the_batch_without_allocating_and_within_what_was_said() {
     let images = images();
     let pipelines = [Pipeline::train(224).unwrap(), Pipeline::eval(256, 224).unwrap()];
     let mut out = vec![0; 224 * 224 * 3];
-    let mut place = |decoder: &mut Decoder, scratch: &mut Scratch, image: usize, pipeline: usize, exif: u8| {
+    let mut place = |decoder: &mut Decoder, scratch: &mut ResizeScratch, image: usize, pipeline: usize, exif: u8| {
         let (jpeg, payload) = &images[image];
-        let options = WindowOptions::default();
+        let options = RegionOptions::default();
         let info = probe(jpeg, &options.limits).unwrap();
         let orientation = Orientation::from_exif(exif);
         let mut draw = SplitMix(image as u64);
         let geometry = pipelines[pipeline].plan((info.width, info.height), orientation, &mut draw).unwrap();
-        let window = decoder.decode_window(jpeg, Some(payload), &geometry, &options).unwrap();
+        let window = decoder.decode_region(jpeg, Some(payload), &geometry, &options).unwrap();
         assert!(!window.entries_rejected || payload.is_empty());
-        apply(&geometry, &window, Filter::Bilinear, &mut out, scratch).unwrap();
+        apply_geometry(&geometry, &window, Filter::Bilinear, &mut out, scratch).unwrap();
         let bytes = scratch_bytes(jpeg, &geometry, &options).unwrap();
         let bound = scratch_bound((info.width, info.height), jpeg.len() as u64, geometry.output_size());
         (bytes as usize, bound as usize)
     };
 
-    let (mut decoder, mut scratch) = (Decoder::default(), Scratch::default());
+    let (mut decoder, mut scratch) = (Decoder::default(), ResizeScratch::default());
     let mut rounds = [0; 2];
     for count in &mut rounds {
         let before = COUNT.load(Ordering::Relaxed);
@@ -129,7 +129,7 @@ fn jpegs_reach_the_batch_without_allocating_and_within_what_was_said() {
     for image in 0..images.len() {
         let before = HELD.load(Ordering::Relaxed);
         MOST.store(before, Ordering::Relaxed);
-        let (bytes, bound) = place(&mut Decoder::default(), &mut Scratch::default(), image, image % 2, 1);
+        let (bytes, bound) = place(&mut Decoder::default(), &mut ResizeScratch::default(), image, image % 2, 1);
         let most = MOST.load(Ordering::Relaxed) - before;
         assert!(most <= bytes && most <= bound, "image {image}: took {most}, said {bytes}, bound {bound}");
     }

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use shardtool_decode::{
-    Error, Filter, Geometry, Orientation, Pipeline, PixelsRef, Random, Rect, Scratch, Transform, TransformFault,
-    Window, apply, reduce_longer, reduce_shorter,
+    DecodedRegion, Error, Filter, Geometry, Orientation, Pipeline, PixelsRef, Random, Rect, ResizeScratch, Transform,
+    TransformError, apply_geometry, reduce_longer, reduce_shorter,
 };
 
 /// Draws given in advance; `below` takes the fraction of its range.
@@ -49,8 +49,8 @@ fn pattern(width: u32, height: u32) -> Vec<u8> {
 fn shown(geometry: &Geometry, width: u32, height: u32, data: &[u8], filter: Filter) -> Vec<u8> {
     let (w, h) = geometry.output_size();
     let mut out = vec![0xAA; (w * h * 3) as usize];
-    let window = Window::whole(PixelsRef::new(width, height, data).unwrap());
-    apply(geometry, &window, filter, &mut out, &mut Scratch::default()).unwrap();
+    let window = DecodedRegion::whole_image(PixelsRef::new(width, height, data).unwrap());
+    apply_geometry(geometry, &window, filter, &mut out, &mut ResizeScratch::default()).unwrap();
     out
 }
 
@@ -131,22 +131,22 @@ fn steps_that_cannot_be_carried_out_are_refused() {
     };
     let crop = |h, w| Transform::CenterCrop { size: [h, w] };
     let resize = Transform::Resize { shorter: 100 };
-    assert_eq!(fault(vec![]), TransformFault::NoSize);
-    assert_eq!(fault(vec![resize.clone()]), TransformFault::NoSize);
-    assert_eq!(fault(vec![resize.clone(), crop(101, 101)]), TransformFault::Crop { step: 1 });
-    assert_eq!(fault(vec![crop(10, 20), crop(10, 21)]), TransformFault::Crop { step: 1 });
+    assert_eq!(fault(vec![]), TransformError::NoSize);
+    assert_eq!(fault(vec![resize.clone()]), TransformError::NoSize);
+    assert_eq!(fault(vec![resize.clone(), crop(101, 101)]), TransformError::Crop { step: 1 });
+    assert_eq!(fault(vec![crop(10, 20), crop(10, 21)]), TransformError::Crop { step: 1 });
     assert_eq!(
         fault(vec![resize.clone(), Transform::ResizeTo { size: [3, 3] }]),
-        TransformFault::SecondResize { step: 1 }
+        TransformError::SecondResize { step: 1 }
     );
-    assert!(matches!(fault(vec![crop(0, 3)]), TransformFault::Range { step: 0, name: "size", .. }));
+    assert!(matches!(fault(vec![crop(0, 3)]), TransformError::Range { step: 0, name: "size", .. }));
     for p in [-0.1, 1.1, f64::NAN] {
         let flip = Transform::HorizontalFlip { p };
-        assert!(matches!(fault(vec![crop(3, 3), flip]), TransformFault::Range { step: 1, name: "p", .. }));
+        assert!(matches!(fault(vec![crop(3, 3), flip]), TransformError::Range { step: 1, name: "p", .. }));
     }
     for scale in [[0.0, 1.0], [0.5, 0.4], [0.1, 1.5], [f64::NAN, 1.0]] {
         let step = Transform::RandomResizedCrop { size: [8, 8], scale, ratio: [1.0, 1.0] };
-        assert!(matches!(fault(vec![step]), TransformFault::Range { name: "scale", .. }));
+        assert!(matches!(fault(vec![step]), TransformError::Range { name: "scale", .. }));
     }
     let small = Pipeline::new(vec![crop(10, 10)]).unwrap().plan((9, 20), Orientation::default(), &mut SplitMix(0));
     assert!(matches!(small, Err(Error::CropTooLarge { crop: (10, 10), image: (9, 20) })));
@@ -205,14 +205,21 @@ fn wrong_buffers_are_refused() {
     let data = pattern(10, 10);
     let g = Pipeline::eval(8, 8).unwrap().plan((10, 10), Orientation::default(), &mut SplitMix(0)).unwrap();
     let pixels = PixelsRef::new(10, 10, &data).unwrap();
-    let mut scratch = Scratch::default();
-    let mut run = |window: Window<'_>, len| apply(&g, &window, Filter::Bilinear, &mut vec![0; len], &mut scratch);
-    assert!(matches!(run(Window::whole(pixels), 191), Err(Error::PixelBytes { expected: 192, found: 191, .. })));
-    let other = Window { stored: (11, 10), ..Window::whole(pixels) };
+    let mut scratch = ResizeScratch::default();
+    let mut run =
+        |window: DecodedRegion<'_>, len| apply_geometry(&g, &window, Filter::Bilinear, &mut vec![0; len], &mut scratch);
+    assert!(matches!(
+        run(DecodedRegion::whole_image(pixels), 191),
+        Err(Error::PixelBytes { expected: 192, found: 191, .. })
+    ));
+    let other = DecodedRegion { stored: (11, 10), ..DecodedRegion::whole_image(pixels) };
     assert!(matches!(run(other, 192), Err(Error::SizeMismatch { found: (11, 10), .. })));
     let part = PixelsRef::new(9, 10, &data[..270]).unwrap();
     let rect = Rect { left: 1, top: 0, width: 9, height: 10 };
-    assert!(matches!(run(Window { pixels: part, rect, ..Window::whole(pixels) }, 192), Err(Error::Window { .. })));
+    assert!(matches!(
+        run(DecodedRegion { pixels: part, rect, ..DecodedRegion::whole_image(pixels) }, 192),
+        Err(Error::Region { .. })
+    ));
     assert!(matches!(PixelsRef::new(10, 11, &data), Err(Error::PixelBytes { .. })));
 }
 
@@ -246,9 +253,9 @@ proptest! {
             let rect = g.needed();
             let part = crop(&data, w, rect);
             let pixels = PixelsRef::new(rect.width, rect.height, &part).unwrap();
-            let window = Window { rect, stored: (w, h), ..Window::whole(pixels) };
+            let window = DecodedRegion { rect, stored: (w, h), ..DecodedRegion::whole_image(pixels) };
             let mut out = vec![0x55; whole.len()];
-            apply(&g, &window, filter, &mut out, &mut Scratch::default()).unwrap();
+            apply_geometry(&g, &window, filter, &mut out, &mut ResizeScratch::default()).unwrap();
             prop_assert_eq!(whole, out);
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use image::{DynamicImage, ImageFormat};
 use proptest::prelude::*;
-use shardtool_decode::{Error, Format, Info, LimitKind, Limits, check_complete, probe, sniff};
+use shardtool_decode::{Error, Format, ImageInfo, LimitKind, Limits, check_complete, probe, sniff};
 
 const LIBRARY: [(ImageFormat, Format); 6] = [
     (ImageFormat::Jpeg, Format::Jpeg),
@@ -77,7 +77,7 @@ fn every_format_is_probed() {
         let bytes = sample(library);
         assert_eq!(sniff(&bytes), Some(format));
         let channels = if format == Format::Gif { 4 } else { 3 };
-        let want = Info { format, width: 37, height: 21, channels, orientation: 1 };
+        let want = ImageInfo { format, width: 37, height: 21, channels, orientation: 1 };
         assert_eq!(probe(&bytes, &Limits::default()).unwrap(), want);
         check_complete(&bytes).unwrap();
     }

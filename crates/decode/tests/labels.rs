@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use shardtool_decode::{
-    Error, Filter, Labels, Limits, Orientation, Pipeline, PixelsRef, Random, Scratch, Transform, Window, apply,
+    DecodedRegion, Error, Filter, LabelMap, Limits, Orientation, Pipeline, PixelsRef, Random, ResizeScratch, Transform,
+    apply_geometry,
 };
 
 /// A PNG of one value a pixel, written by the library that others use.
@@ -37,11 +38,11 @@ fn packed(values: &[u8], width: u32, bits: u32) -> Vec<u8> {
 }
 
 /// All of a map, at its own size.
-fn whole(labels: &mut Labels, width: u32, height: u32) -> Vec<u8> {
+fn whole(labels: &mut LabelMap, width: u32, height: u32) -> Vec<u8> {
     let same = Pipeline::new(vec![Transform::ResizeTo { size: [height, width] }]).unwrap();
     let geometry = same.plan((width, height), Orientation::default(), &mut Draws(0)).unwrap();
     let mut out = vec![0; (width * height) as usize];
-    labels.apply(&geometry, &mut out).unwrap();
+    labels.apply_geometry(&geometry, &mut out).unwrap();
     out
 }
 
@@ -61,7 +62,7 @@ impl Random for Draws {
 #[test]
 fn values_are_those_stored_at_every_depth() {
     use png::{BitDepth, ColorType};
-    let mut labels = Labels::default();
+    let mut labels = LabelMap::default();
     for color in [ColorType::Indexed, ColorType::Grayscale] {
         for (depth, bits) in [(BitDepth::One, 1), (BitDepth::Two, 2), (BitDepth::Four, 4), (BitDepth::Eight, 8)] {
             for (width, height) in [(1, 1), (1, 9), (7, 3), (8, 2), (9, 5), (33, 17)] {
@@ -77,7 +78,7 @@ fn values_are_those_stored_at_every_depth() {
 #[test]
 fn what_is_no_label_map_is_refused_by_name() {
     use png::{BitDepth, ColorType};
-    let refused = |bytes: &[u8]| Labels::default().decode(bytes, &Limits::default()).unwrap_err();
+    let refused = |bytes: &[u8]| LabelMap::default().decode(bytes, &Limits::default()).unwrap_err();
     for bytes in [
         png(2, 2, ColorType::Rgb, BitDepth::Eight, &[0; 12]),
         png(2, 2, ColorType::GrayscaleAlpha, BitDepth::Eight, &[0; 8]),
@@ -91,20 +92,20 @@ fn what_is_no_label_map_is_refused_by_name() {
         assert!(matches!(refused(&good[..len]), Error::Png { .. }), "{len} of {} bytes", good.len());
     }
     let small = Limits { max_pixels: 1599, ..Limits::default() };
-    assert!(matches!(Labels::default().decode(&good, &small), Err(Error::Limit { .. })));
+    assert!(matches!(LabelMap::default().decode(&good, &small), Err(Error::Limit { .. })));
     assert!(matches!(refused(b"not an image"), Error::UnknownFormat { .. }));
 }
 
 #[test]
 fn a_map_of_another_size_than_its_image_is_refused() {
-    let mut labels = Labels::default();
+    let mut labels = LabelMap::default();
     let bytes = png(6, 4, png::ColorType::Grayscale, png::BitDepth::Eight, &values(6, 4, 8));
     labels.decode(&bytes, &Limits::default()).unwrap();
     let pipeline = Pipeline::eval(4, 4).unwrap();
     let geometry = pipeline.plan((6, 5), Orientation::default(), &mut Draws(0)).unwrap();
-    assert!(matches!(labels.apply(&geometry, &mut [0; 16]), Err(Error::SizeMismatch { found: (6, 4), .. })));
+    assert!(matches!(labels.apply_geometry(&geometry, &mut [0; 16]), Err(Error::SizeMismatch { found: (6, 4), .. })));
     let geometry = pipeline.plan((6, 4), Orientation::default(), &mut Draws(0)).unwrap();
-    assert!(matches!(labels.apply(&geometry, &mut [0; 15]), Err(Error::LabelBytes { found: 15, .. })));
+    assert!(matches!(labels.apply_geometry(&geometry, &mut [0; 15]), Err(Error::LabelBytes { found: 15, .. })));
 }
 
 proptest! {
@@ -116,12 +117,12 @@ proptest! {
         let pipeline = Pipeline::train(side).unwrap();
         let geometry = pipeline.plan((w, h), Orientation::from_exif(exif), &mut Draws(seed)).unwrap();
         let mut image = vec![0; (side * side * 3) as usize];
-        let window = Window::whole(PixelsRef::new(w, h, &rgb).unwrap());
-        apply(&geometry, &window, Filter::Nearest, &mut image, &mut Scratch::default()).unwrap();
-        let mut labels = Labels::default();
+        let window = DecodedRegion::whole_image(PixelsRef::new(w, h, &rgb).unwrap());
+        apply_geometry(&geometry, &window, Filter::Nearest, &mut image, &mut ResizeScratch::default()).unwrap();
+        let mut labels = LabelMap::default();
         labels.decode(&png(w, h, png::ColorType::Grayscale, png::BitDepth::Eight, &map), &Limits::default()).unwrap();
         let mut out = vec![0; (side * side) as usize];
-        labels.apply(&geometry, &mut out).unwrap();
+        labels.apply_geometry(&geometry, &mut out).unwrap();
         prop_assert_eq!(out, image.iter().step_by(3).copied().collect::<Vec<_>>());
     }
 }

@@ -1,6 +1,6 @@
 //! AVIF, HEIF, JPEG XL and JPEG 2000: headers in every build, pixels where the feature is on.
 
-use shardtool_decode::{DecodeOptions, Error, Format, Info, LimitKind, Limits, decode, probe, sniff};
+use shardtool_decode::{DecodeOptions, Error, Format, ImageInfo, LimitKind, Limits, decode, probe, sniff};
 
 /// 7x5 pixels, value 2i in byte i, lossless; written by libjxl.
 const JXL: &str =
@@ -19,8 +19,8 @@ fn boxed(kind: &[u8; 4], payload: &[u8]) -> Vec<u8> {
     [&(payload.len() as u32 + 8).to_be_bytes(), &kind[..], payload].concat()
 }
 
-fn info(format: Format, channels: u8) -> Info {
-    Info { format, width: 7, height: 5, channels, orientation: 1 }
+fn info(format: Format, channels: u8) -> ImageInfo {
+    ImageInfo { format, width: 7, height: 5, channels, orientation: 1 }
 }
 
 /// The codestream in a container, in two parts.

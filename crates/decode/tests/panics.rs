@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use panicking_tiff::panicking_tiff;
 use shardtool_decode::{
-    DecodeOptions, Decoder, Error, Format, Labels, Limits, Orientation, Pipeline, Pixels, PixelsRef, Random,
-    WindowOptions, decode, encode_jpeg, probe, silence_decoder_panics,
+    DecodeOptions, Decoder, Error, Format, LabelMap, Limits, Orientation, Pipeline, Pixels, PixelsRef, Random,
+    RegionOptions, decode, encode_jpeg, probe, silence_decoder_panics,
 };
 
 struct Middle;
@@ -54,13 +54,13 @@ fn a_panic_costs_one_image_and_programs_can_silence_it() {
     for _ in 0..3 {
         is_panic(decoder.decode_into(&tiff, &DecodeOptions::default(), &mut pixels));
         assert_eq!(pixels, Pixels::default(), "what the decoder wrote is discarded");
-        is_panic(decoder.decode_window(&tiff, None, &geometry, &WindowOptions::default()));
+        is_panic(decoder.decode_region(&tiff, None, &geometry, &RegionOptions::default()));
         assert_eq!(decoder.held_bytes(), 0);
         decoder.decode_into(&good, &DecodeOptions::default(), &mut pixels).unwrap();
         assert_eq!(pixels, expected, "the next image is not affected");
         decoder.shrink_to(0);
     }
-    assert!(Labels::default().decode(&tiff, &Limits::default()).is_err());
+    assert!(LabelMap::default().decode(&tiff, &Limits::default()).is_err());
     assert_eq!(PRINTED.swap(0, Ordering::SeqCst), 6, "a library leaves the hook alone");
 
     silence_decoder_panics();

@@ -3,8 +3,8 @@
 use jpeg_encoder::{ColorType, Encoder};
 use proptest::prelude::*;
 use shardtool_decode::{
-    DecodeOptions, Decoder, Error, Filter, Geometry, Limits, Orientation, Pipeline, Pixels, Random, Scratch, Transform,
-    Way, Window, WindowOptions, apply, check_entries, decode, encode_jpeg,
+    DecodeOptions, DecodePath, DecodedRegion, Decoder, Error, Filter, Geometry, Limits, Orientation, Pipeline, Pixels,
+    Random, RegionOptions, ResizeScratch, Transform, apply_geometry, check_entries, decode, encode_jpeg,
 };
 use shardtool_jpeg::entries;
 
@@ -23,8 +23,8 @@ impl Random for SplitMix {
     }
 }
 
-const EXACT: WindowOptions =
-    WindowOptions { limits: Limits { max_pixels: 1 << 27, max_side: 65_535, max_bytes: 1 << 30 }, reducing_gap: None };
+const EXACT: RegionOptions =
+    RegionOptions { limits: Limits { max_pixels: 1 << 27, max_side: 65_535, max_bytes: 1 << 30 }, reducing_gap: None };
 
 /// Waves, edges and a little noise.
 fn photograph(width: u32, height: u32) -> Pixels {
@@ -44,10 +44,10 @@ fn jpeg(width: u32, height: u32, quality: u8) -> (Vec<u8>, Vec<u8>) {
     (jpeg, payload)
 }
 
-fn shown(geometry: &Geometry, window: &Window<'_>, filter: Filter) -> Vec<u8> {
+fn shown(geometry: &Geometry, window: &DecodedRegion<'_>, filter: Filter) -> Vec<u8> {
     let (w, h) = geometry.output_size();
     let mut out = vec![0xAA; (w * h * 3) as usize];
-    apply(geometry, window, filter, &mut out, &mut Scratch::default()).unwrap();
+    apply_geometry(geometry, window, filter, &mut out, &mut ResizeScratch::default()).unwrap();
     out
 }
 
@@ -70,9 +70,9 @@ proptest! {
         for pipeline in [Pipeline::train(24).unwrap(), Pipeline::eval(40, 32).unwrap()] {
             let g = pipeline.plan((w, h), Orientation::from_exif(exif), &mut SplitMix(seed)).unwrap();
             for filter in [Filter::Bilinear, Filter::Nearest] {
-                let want = shown(&g, &Window::whole(whole.view().unwrap()), filter);
+                let want = shown(&g, &DecodedRegion::whole_image(whole.view().unwrap()), filter);
                 for hints in [None, Some(&payload[..]), Some(&[][..]), Some(&[1, 3, 9][..])] {
-                    let window = decoder.decode_window(&jpeg, hints, &g, &EXACT).unwrap();
+                    let window = decoder.decode_region(&jpeg, hints, &g, &EXACT).unwrap();
                     prop_assert_eq!(&want, &shown(&g, &window, filter));
                     prop_assert_eq!(window.entries_rejected, hints.is_some_and(|h| h.len() == 3));
                     prop_assert!(window.rect.contains(g.needed()));
@@ -87,9 +87,9 @@ proptest! {
         let (jpeg, payload) = jpeg(w, h, 92);
         let g = Pipeline::train(24).unwrap().plan((w, h), Orientation::default(), &mut SplitMix(seed)).unwrap();
         let mut decoder = Decoder::default();
-        let exact = shown(&g, &decoder.decode_window(&jpeg, Some(&payload), &g, &EXACT).unwrap(), Filter::Bilinear);
-        let reducing = WindowOptions::default();
-        let window = decoder.decode_window(&jpeg, Some(&payload), &g, &reducing).unwrap();
+        let exact = shown(&g, &decoder.decode_region(&jpeg, Some(&payload), &g, &EXACT).unwrap(), Filter::Bilinear);
+        let reducing = RegionOptions::default();
+        let window = decoder.decode_region(&jpeg, Some(&payload), &g, &reducing).unwrap();
         let near = shown(&g, &window, Filter::Bilinear);
         let far = exact.iter().zip(&near).map(|(a, b)| f64::from(a.abs_diff(*b))).sum::<f64>() / exact.len() as f64;
         prop_assert!(far < 2.5, "mean difference {far} at 1/{}", window.reduction);
@@ -101,8 +101,8 @@ fn reductions_by_hand() {
     let (jpeg, _) = jpeg(400, 300, 90);
     let mut decoder = Decoder::default();
     let mut reduction = |width, height, gap| {
-        let options = WindowOptions { reducing_gap: gap, ..EXACT };
-        decoder.decode_window(&jpeg, None, &plan(resize(width, height), (400, 300)), &options).unwrap().reduction
+        let options = RegionOptions { reducing_gap: gap, ..EXACT };
+        decoder.decode_region(&jpeg, None, &plan(resize(width, height), (400, 300)), &options).unwrap().reduction
     };
     // 400 / 100 and 300 / 75 are 4 times the result: over a gap of 2, half the size is left.
     assert_eq!(reduction(100, 75, Some(2.0)), 2);
@@ -120,10 +120,10 @@ fn images_of_another_size_are_refused_before_decoding() {
     let (jpeg, _) = jpeg(40, 30, 90);
     let cut = &jpeg[..jpeg.len() - 50];
     let g = plan(resize(10, 10), (40, 31));
-    let refused = Decoder::default().decode_window(cut, None, &g, &EXACT).unwrap_err();
+    let refused = Decoder::default().decode_region(cut, None, &g, &EXACT).unwrap_err();
     assert!(matches!(refused, Error::SizeMismatch { expected: (40, 31), found: (40, 30) }), "{refused}");
-    let small = WindowOptions { limits: Limits { max_pixels: 1199, ..EXACT.limits }, ..EXACT };
-    let refused = Decoder::default().decode_window(&jpeg, None, &plan(resize(9, 9), (40, 30)), &small).unwrap_err();
+    let small = RegionOptions { limits: Limits { max_pixels: 1199, ..EXACT.limits }, ..EXACT };
+    let refused = Decoder::default().decode_region(&jpeg, None, &plan(resize(9, 9), (40, 30)), &small).unwrap_err();
     assert!(matches!(refused, Error::Limit { .. }), "{refused}");
 }
 
@@ -133,14 +133,14 @@ fn damage_in_the_window_is_an_error_and_below_it_is_not_seen() {
     let cut = &jpeg[..jpeg.len() / 2];
     let middle = vec![Transform::CenterCrop { size: [64, 64] }, Transform::CenterCrop { size: [8, 8] }];
     let g = plan(middle, (64, 256));
-    let refused = Decoder::default().decode_window(&cut[..cut.len() / 2], None, &g, &EXACT).unwrap_err();
+    let refused = Decoder::default().decode_region(&cut[..cut.len() / 2], None, &g, &EXACT).unwrap_err();
     assert!(matches!(refused, Error::Jpeg { .. }), "{refused}");
     let tall = plan(vec![Transform::CenterCrop { size: [250, 60] }], (64, 256));
-    assert!(matches!(Decoder::default().decode_window(cut, None, &tall, &EXACT), Err(Error::Jpeg { .. })));
+    assert!(matches!(Decoder::default().decode_region(cut, None, &tall, &EXACT), Err(Error::Jpeg { .. })));
     let (jpeg, payload) = self::jpeg(64, 256, 90);
-    let want = shown(&g, &Decoder::default().decode_window(&jpeg, None, &g, &EXACT).unwrap(), Filter::Bilinear);
+    let want = shown(&g, &Decoder::default().decode_region(&jpeg, None, &g, &EXACT).unwrap(), Filter::Bilinear);
     let mut decoder = Decoder::default();
-    let window = decoder.decode_window(&jpeg[..jpeg.len() * 3 / 4], Some(&payload), &g, &EXACT).unwrap();
+    let window = decoder.decode_region(&jpeg[..jpeg.len() * 3 / 4], Some(&payload), &g, &EXACT).unwrap();
     assert_eq!(shown(&g, &window, Filter::Bilinear), want);
 }
 
@@ -157,18 +157,18 @@ fn the_way_is_told() {
     };
     let g = plan(vec![Transform::CenterCrop { size: [10, 10] }], (w, h));
     let mut decoder = Decoder::default();
-    let mut way = |bytes: &[u8], hints: Option<&[u8]>| decoder.decode_window(bytes, hints, &g, &EXACT).unwrap().way;
+    let mut path = |bytes: &[u8], hints: Option<&[u8]>| decoder.decode_region(bytes, hints, &g, &EXACT).unwrap().path;
     let (jpeg, payload) = jpeg(w, h, 90);
-    assert_eq!(way(&jpeg, None), Way::Start);
-    assert_eq!(way(&jpeg, Some(&payload)), Way::Entries);
-    assert_eq!(way(&encoded(|e| e.set_progressive(true)), None), Way::Scans);
+    assert_eq!(path(&jpeg, None), DecodePath::Start);
+    assert_eq!(path(&jpeg, Some(&payload)), DecodePath::Entries);
+    assert_eq!(path(&encoded(|e| e.set_progressive(true)), None), DecodePath::Scans);
     let mut cmyk = Vec::new();
     let ink = [10, 200, 30, 40].repeat((w * h) as usize);
     Encoder::new(&mut cmyk, 90).encode(&ink, w as u16, h as u16, ColorType::Cmyk).unwrap();
-    assert_eq!(way(&cmyk, None), Way::Library);
+    assert_eq!(path(&cmyk, None), DecodePath::WholeImage);
     let mut png = std::io::Cursor::new(Vec::new());
     image::RgbImage::from_raw(w, h, pixels.data.clone()).unwrap().write_to(&mut png, image::ImageFormat::Png).unwrap();
-    assert_eq!(way(png.get_ref(), Some(&payload)), Way::Library);
+    assert_eq!(path(png.get_ref(), Some(&payload)), DecodePath::WholeImage);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::bad::OnBad;
 use crate::memory::{BatchAlloc, HostAlloc};
-use shardtool_decode::{Custom, Limits, Output, Pipeline};
+use shardtool_decode::{Limits, Output, Pipeline, PixelFn};
 use shardtool_order::{Order, Policy, Remainder, Replica, Source};
 use shardtool_read::Split;
 use std::fmt;
@@ -94,7 +94,7 @@ pub struct Images {
     /// The steps that give every image its size.
     pub pipeline: Pipeline,
     /// The user's own function, called on each finished image.
-    pub custom: Option<Custom>,
+    pub custom: Option<PixelFn>,
     /// Feature that holds a label map beside each image (a segmentation mask: a grey or palette PNG of the image's size,
     /// one number a pixel). It goes through the same crop, resize and flip, the nearest value taken, never a mixture;
     /// batches have it as [`Batch::masks`](crate::Batch::masks).

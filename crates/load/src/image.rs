@@ -6,8 +6,8 @@ use crate::config::Images;
 use crate::input::Input;
 use crate::stats::Meters;
 use shardtool_decode::{
-    Decoder, Error, Filter, Format, Geometry, Info, Labels, Normalizer, Orientation, PixelsMut, Random, Window,
-    WindowOptions,
+    DecodedRegion, Decoder, Error, Filter, Format, Geometry, ImageInfo, LabelMap, Normalizer, Orientation, PixelsMut,
+    Random, RegionOptions,
 };
 use shardtool_format::{index, names};
 use shardtool_order::Rng;
@@ -19,11 +19,11 @@ use std::time::Instant;
 #[derive(Default)]
 pub(crate) struct Scratch {
     decoder: Decoder,
-    apply: shardtool_decode::Scratch,
+    resize: shardtool_decode::ResizeScratch,
     unpacked: Vec<u8>,
     /// The finished image as u8, where the batch holds other numbers.
     pixels: Vec<u8>,
-    labels: Labels,
+    labels: LabelMap,
 }
 
 /// A stored image: its bytes, and what is known of it without decoding.
@@ -68,7 +68,7 @@ impl<'r> Stored<'r> {
 
     /// The same by the image's own header.
     fn probed(self, images: &Images) -> Result<Self, Fault> {
-        let Info { width, height, orientation, .. } = shardtool_decode::probe(self.bytes, &images.limits)?;
+        let ImageInfo { width, height, orientation, .. } = shardtool_decode::probe(self.bytes, &images.limits)?;
         let orientation = if images.apply_orientation { orientation } else { 1 };
         Ok(Stored { size: (width, height), orientation, ..self })
     }
@@ -140,7 +140,7 @@ pub(crate) fn place(
     let window = decode(&stored, &geometry, images, &mut scratch.decoder, &mut scratch.unpacked)?;
     let decoded = Instant::now();
     meters.decode.add(decoded - start, 1);
-    shardtool_decode::apply(&geometry, &window, Filter::Bilinear, image, &mut scratch.apply)?;
+    shardtool_decode::apply_geometry(&geometry, &window, Filter::Bilinear, image, &mut scratch.resize)?;
     if let Some(custom) = &images.custom {
         custom(PixelsMut::new(width, height, image)?, &mut draw);
     }
@@ -151,7 +151,7 @@ pub(crate) fn place(
     meters.resize.add(resized - decoded, 1);
     let Some((stored, out)) = stored.mask.zip(out.mask.as_deref_mut()) else { return Ok(()) };
     let labels = &mut scratch.labels;
-    let shown = labels.decode(stored, &images.limits).and_then(|()| labels.apply(&geometry, out));
+    let shown = labels.decode(stored, &images.limits).and_then(|()| labels.apply_geometry(&geometry, out));
     meters.decode.add(resized.elapsed(), 0);
     shown.map_err(|source| Fault::Mask { feature: images.mask.clone().unwrap_or_default(), source })
 }
@@ -163,18 +163,23 @@ fn decode<'a>(
     images: &Images,
     decoder: &'a mut Decoder,
     unpacked: &'a mut Vec<u8>,
-) -> Result<Window<'a>, Error> {
+) -> Result<DecodedRegion<'a>, Error> {
     let (limits, (width, height)) = (&images.limits, stored.size);
     match stored.format {
-        Some(raw) => {
-            Ok(Window::whole(shardtool_decode::decode_raw(raw, stored.bytes, width, height, limits, unpacked)?))
-        }
-        None => decoder.decode_window(stored.bytes, stored.entries, geometry, &options(images)),
+        Some(raw) => Ok(DecodedRegion::whole_image(shardtool_decode::decode_raw(
+            raw,
+            stored.bytes,
+            width,
+            height,
+            limits,
+            unpacked,
+        )?)),
+        None => decoder.decode_region(stored.bytes, stored.entries, geometry, &options(images)),
     }
 }
 
-fn options(images: &Images) -> WindowOptions {
-    WindowOptions { limits: images.limits, reducing_gap: images.reducing_gap }
+fn options(images: &Images) -> RegionOptions {
+    RegionOptions { limits: images.limits, reducing_gap: images.reducing_gap }
 }
 
 /// The order's generator, as transforms draw from it.

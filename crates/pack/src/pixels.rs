@@ -2,7 +2,7 @@
 
 use crate::{Options, PixelStore, Reason, Resize};
 use shardtool_decode::{
-    self as decode, DecodeOptions, Format, Info, Orientation, Pixels, encode_jpeg, encode_raw_zstd, reduce_longer,
+    self as decode, DecodeOptions, Format, ImageInfo, Orientation, Pixels, encode_jpeg, encode_raw_zstd, reduce_longer,
     reduce_shorter, resize,
 };
 
@@ -70,7 +70,7 @@ impl Storing {
     pub(crate) fn store<'a>(
         &'a mut self,
         file: &'a [u8],
-        info: &Info,
+        info: &ImageInfo,
         options: &Options,
     ) -> Result<Stored<'a>, Reason> {
         let upright = Orientation::from_exif(info.orientation).size((info.width, info.height));

@@ -159,7 +159,7 @@ impl<'a> RecordWriter<'a> {
 fn coordinates<'v>(
     described: &Described,
     values: &'v [Values],
-    info: Option<&decode::Info>,
+    info: Option<&decode::ImageInfo>,
     turned: bool,
 ) -> Result<Cow<'v, [Values]>, Reason> {
     let mut out = Cow::Borrowed(values);

@@ -4,7 +4,7 @@ use crate::array::Memory;
 use crate::error;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use shardtool_decode::{Custom, PixelsMut};
+use shardtool_decode::{PixelFn, PixelsMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the function raised, by the text that the loader has of it: the loader itself knows only that a call failed, and
@@ -32,7 +32,7 @@ impl Raised {
 /// The loader's step that calls `function(image, seed)`: the image a u8 array `[H, W, 3]` of its own, the seed a number in
 /// 0…2³² − 2 that belongs to sample and epoch. What it returns is the image then, or, with `None`, what it made of its
 /// argument.
-pub(crate) fn custom(function: Py<PyAny>, raised: Raised) -> Custom {
+pub(crate) fn custom(function: Py<PyAny>, raised: Raised) -> PixelFn {
     Arc::new(move |mut pixels, random| {
         let seed = random.below(u64::from(u32::MAX));
         let done = Python::try_attach(|py| call(py, &function, &mut pixels, seed));

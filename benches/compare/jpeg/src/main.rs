@@ -9,7 +9,7 @@ use std::path::Path;
 
 use shardtool_benches::photographs::{Photograph, files, photographs, random_resized_crop};
 use shardtool_benches::{Candidate, compare_cpu, print};
-use shardtool_decode::{Filter, PixelsRef, Scratch, Window, WindowOptions, apply};
+use shardtool_decode::{DecodedRegion, Filter, PixelsRef, RegionOptions, ResizeScratch, apply};
 use shardtool_jpeg::{Decoder, Outcome, Request, Scale};
 use turbojpeg::{Decompressor, Image, PixelFormat, ScalingFactor};
 use zune_jpeg::JpegDecoder;
@@ -151,12 +151,13 @@ fn main() {
     }
     print("bytes to RGB, one core", "images/s", 1.0, &compare_cpu(rounds, &mut candidates));
 
-    let place = || (Scratch::default(), vec![0; (SIDE * SIDE * 3) as usize]);
+    let place = || (ResizeScratch::default(), vec![0; (SIDE * SIDE * 3) as usize]);
     let (mut pixels, (mut scratch, mut result)) = (Vec::new(), place());
     let mut candidates = vec![each("libjpeg-turbo, whole, our resize", samples, |p| {
         let size = turbo(&mut theirs.borrow_mut(), p, Scale::Full, &mut pixels);
         let view = PixelsRef::new(p.header.width, p.header.height, &pixels[..size]).expect("pixels");
-        apply(&p.geometry, &Window::whole(view), Filter::Bilinear, &mut result, &mut scratch).expect("a window");
+        apply_geometry(&p.geometry, &DecodedRegion::whole_image(view), Filter::Bilinear, &mut result, &mut scratch)
+            .expect("a window");
     })];
     for (name, entries, reducing_gap) in [
         ("ours, exact", false, None),
@@ -165,11 +166,11 @@ fn main() {
         ("ours, entry points, reducing gap 2", true, Some(2.0)),
     ] {
         let (mut decoder, (mut scratch, mut result)) = (shardtool_decode::Decoder::default(), place());
-        let options = WindowOptions { reducing_gap, ..Default::default() };
+        let options = RegionOptions { reducing_gap, ..Default::default() };
         candidates.push(each(name, samples, move |p| {
             let hints = entries.then_some(&p.entries[..]);
-            let window = decoder.decode_window(&p.jpeg, hints, &p.geometry, &options).expect("a good image");
-            apply(&p.geometry, &window, Filter::Bilinear, &mut result, &mut scratch).expect("a window");
+            let window = decoder.decode_region(&p.jpeg, hints, &p.geometry, &options).expect("a good image");
+            apply_geometry(&p.geometry, &window, Filter::Bilinear, &mut result, &mut scratch).expect("a window");
         }));
     }
     print("bytes to RandomResizedCrop(224), one core", "images/s", 1.0, &compare_cpu(rounds, &mut candidates));

@@ -7,7 +7,7 @@
 use super::boxes::{boxes, find};
 use super::number;
 use crate::format::Format;
-use crate::probe::Info;
+use crate::probe::ImageInfo;
 
 /// AVIF or HEIF by the brands of the file type box; `None` for other files of boxes.
 pub(crate) fn brand(bytes: &[u8]) -> Option<Format> {
@@ -27,7 +27,7 @@ pub(crate) fn brand(bytes: &[u8]) -> Option<Format> {
     heif.then_some(Format::Heif)
 }
 
-pub(super) fn read(format: Format, bytes: &[u8]) -> Option<Info> {
+pub(super) fn read(format: Format, bytes: &[u8]) -> Option<ImageInfo> {
     // `meta`, `pitm` and `ipma` begin with a version and flags.
     let meta = find(bytes, b"meta")?.get(4..)?;
     let pitm = find(meta, b"pitm")?;
@@ -55,7 +55,7 @@ pub(super) fn read(format: Format, bytes: &[u8]) -> Option<Info> {
     });
     let channels = if planes == 1 { 1 } else { 3 } + u8::from(alpha);
     let (width, height) = (u32::try_from(width).ok()?, u32::try_from(height).ok()?);
-    Some(Info { format, width, height, channels, orientation: orientation(angle, mirror) })
+    Some(ImageInfo { format, width, height, channels, orientation: orientation(angle, mirror) })
 }
 
 /// The properties of an item, counted from 1.

@@ -3,7 +3,7 @@
 use super::boxes::find;
 use super::number;
 use crate::format::Format;
-use crate::probe::Info;
+use crate::probe::ImageInfo;
 
 /// Whether the colour specification of a container says CMYK (T.800, I.5.3.3: method 1, enumerated colour space 12).
 #[cfg(feature = "jp2")]
@@ -12,7 +12,7 @@ pub(crate) fn is_cmyk(bytes: &[u8]) -> bool {
     colr.is_some_and(|colr| colr.first() == Some(&1) && number::<4>(colr, 3) == Some(12))
 }
 
-pub(super) fn read(bytes: &[u8]) -> Option<Info> {
+pub(super) fn read(bytes: &[u8]) -> Option<ImageInfo> {
     let (codestream, palette) = match bytes {
         [0xFF, 0x4F, ..] => (bytes, None),
         _ => {
@@ -30,5 +30,5 @@ pub(super) fn read(bytes: &[u8]) -> Option<Info> {
     let (width, height) = (side(field(0)?, field(2)?)?, side(field(1)?, field(3)?)?);
     let components = number::<2>(codestream, 40)?;
     let channels = palette.map_or(components, u64::from).clamp(1, 4) as u8;
-    Some(Info { format: Format::Jp2, width, height, channels, orientation: 1 })
+    Some(ImageInfo { format: Format::Jp2, width, height, channels, orientation: 1 })
 }

@@ -5,9 +5,9 @@
 
 use super::boxes::boxes;
 use crate::format::Format;
-use crate::probe::Info;
+use crate::probe::ImageInfo;
 
-pub(super) fn read(bytes: &[u8]) -> Option<Info> {
+pub(super) fn read(bytes: &[u8]) -> Option<ImageInfo> {
     let codestream = match bytes {
         [0xFF, 0x0A, ..] => bytes,
         _ => boxes(bytes).find_map(|(kind, payload)| match &kind {
@@ -38,7 +38,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Info> {
         channels = if grey { 1 } else { 3 } + u8::from(alpha);
     }
     let (width, height) = if orientation > 4 { (height, width) } else { (width, height) };
-    Some(Info { format: Format::Jxl, width, height, channels, orientation: 1 })
+    Some(ImageInfo { format: Format::Jxl, width, height, channels, orientation: 1 })
 }
 
 /// Bits, from the lowest of each byte.

@@ -19,10 +19,10 @@ pub(crate) use jp2::is_cmyk;
 use crate::error::Error;
 use crate::format::Format;
 use crate::limits::Limits;
-use crate::probe::Info;
+use crate::probe::ImageInfo;
 
 /// What the header of one of these formats says, within the limits; `None` for other formats.
-pub(crate) fn probe(format: Format, bytes: &[u8], limits: &Limits) -> Option<Result<Info, Error>> {
+pub(crate) fn probe(format: Format, bytes: &[u8], limits: &Limits) -> Option<Result<ImageInfo, Error>> {
     let (info, expected) = match format {
         Format::Avif | Format::Heif => (heif::read(format, bytes), "a primary image with its size (ispe)"),
         Format::Jxl => (jxl::read(bytes), "a JPEG XL codestream header"),

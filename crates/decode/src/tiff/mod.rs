@@ -20,16 +20,16 @@ use crate::error::{Error, LimitKind};
 use crate::format::Format;
 use crate::limits::Limits;
 use crate::pixels::{Pixels, rgb_len};
-use crate::probe::Info;
+use crate::probe::ImageInfo;
 use codec::Codec;
 use layout::Layout;
 
 /// Reads the header; decodes no pixels.
-pub(crate) fn probe(bytes: &[u8], limits: &Limits) -> Result<Info, Error> {
+pub(crate) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageInfo, Error> {
     let layout = Layout::read(bytes)?;
     limits.check(Format::Tiff, layout.width, layout.height, 3)?;
     let Layout { width, height, orientation, .. } = layout;
-    Ok(Info { format: Format::Tiff, width, height, channels: layout.channels(), orientation })
+    Ok(ImageInfo { format: Format::Tiff, width, height, channels: layout.channels(), orientation })
 }
 
 /// Decodes the first image. Returns false, having decoded nothing, for the kinds left to the `image` crate.

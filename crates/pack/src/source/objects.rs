@@ -7,7 +7,7 @@ use super::Values;
 use super::nested::Nesting;
 use crate::Reason;
 use serde_json::{Map, Value};
-use shardtool_decode::Info;
+use shardtool_decode::ImageInfo;
 use std::collections::BTreeMap;
 
 /// Boxes: float, n × 4: left, top, right, bottom, as fractions of the coded image.
@@ -173,7 +173,7 @@ pub(crate) fn join_tensorflow(columns: &mut BTreeMap<String, Values>) {
 pub(crate) fn stored(
     column: &str,
     values: &Values,
-    info: Option<&Info>,
+    info: Option<&ImageInfo>,
     turned: bool,
 ) -> Option<Result<Values, Reason>> {
     let group = match column {
@@ -258,7 +258,7 @@ mod tests {
     fn boxes_turn_with_their_image() {
         // A pixel of a 4 × 2 image, by where `Orientation` puts it.
         for orientation in 1..=8 {
-            let info = Info { orientation, ..info(4, 2) };
+            let info = ImageInfo { orientation, ..info(4, 2) };
             let values = Values::Pixels([1.0, 0.0, 2.0, 1.0].into());
             let Some(Ok(Values::Floats(b))) = stored(BBOX, &values, Some(&info), true) else { panic!() };
             let (w, h) = Orientation::from_exif(orientation).size((4, 2));
@@ -269,7 +269,7 @@ mod tests {
         }
     }
 
-    fn info(width: u32, height: u32) -> Info {
+    fn info(width: u32, height: u32) -> ImageInfo {
         let png = {
             let mut file = vec![];
             let mut encoder = png::Encoder::new(&mut file, width, height);

@@ -41,11 +41,6 @@ mod status;
 mod text;
 mod verify;
 
-/// The Rust code of the guide, held against the crates.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/rust.md")]
-mod guide {}
-
 pub use progress::{Images, Progress};
 pub use size::parse as parse_size;
 

@@ -1,0 +1,39 @@
+//! One error type for programs that use several of the crates.
+
+/// Result of a function that calls several of the crates.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An error of any of the crates, so that `?` works on all of them. Each variant displays the error that it holds.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// From [`format`](crate::format): bytes of a dataset that do not follow the format.
+    #[error(transparent)]
+    Format(#[from] shardtool_format::Error),
+    /// From [`order`](crate::order): an order, replica or resume state that does not fit.
+    #[error(transparent)]
+    Order(#[from] shardtool_order::Error),
+    /// From [`decode`](crate::decode): an image that cannot be decoded, or a transform that cannot be applied.
+    #[error(transparent)]
+    Decode(#[from] shardtool_decode::Error),
+    /// From [`read`](crate::read): a dataset that cannot be opened, or damage in a record.
+    #[error(transparent)]
+    Read(#[from] shardtool_read::Error),
+    /// From [`mod@pack`](crate::pack): a source or destination that cannot be used.
+    #[error(transparent)]
+    Pack(Box<shardtool_pack::Error>),
+    /// From [`load`](crate::load): a configuration that does not fit, or the error that ended an epoch.
+    #[error(transparent)]
+    Load(#[from] shardtool_load::Error),
+    /// From `cuda`: no driver, no device, or an error of the driver.
+    #[cfg(feature = "cuda")]
+    #[error(transparent)]
+    Cuda(#[from] shardtool_cuda::Error),
+}
+
+// Boxed: it is by far the largest of these errors.
+impl From<shardtool_pack::Error> for Error {
+    fn from(error: shardtool_pack::Error) -> Self {
+        Error::Pack(Box::new(error))
+    }
+}

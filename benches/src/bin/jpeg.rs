@@ -8,7 +8,7 @@ use std::path::Path;
 
 use shardtool_benches::photographs::{Photograph, files, photographs, random_resized_crop};
 use shardtool_benches::{Candidate, compare_cpu, print};
-use shardtool_jpeg::{Decoder, Rect, Request, Scale, entries, relayout};
+use shardtool_jpeg::{Decoder, Rect, Request, Scale, entries, transcode};
 
 /// MCU rows from entry to entry that are compared; 0 stands for [`entries::default_step`].
 const STEPS: [u32; 5] = [0, 1, 2, 4, 8];
@@ -25,7 +25,7 @@ fn decode(decoder: &mut Decoder, p: &Photograph, rect: Rect, entries: Option<&[u
     out.resize(out.len().max(stride * rect.height as usize), 0);
     let request = Request { rect: Some(rect), scale: Scale::Full };
     let outcome = decoder.decode(&p.jpeg, entries, &request, out, stride).expect("pixels");
-    outcome.path == shardtool_jpeg::Path::Entries
+    outcome.path == shardtool_jpeg::DecodePath::Entries
 }
 
 fn name(step: u32) -> String {
@@ -110,7 +110,7 @@ fn main() {
     candidates.push(Candidate::new("re-layout, read again and compared", || {
         relaid = 0;
         for Sample { photograph: p, .. } in samples {
-            let new = relayout(&p.jpeg, &mut decoder.borrow_mut()).expect("a good image");
+            let new = transcode(&p.jpeg, &mut decoder.borrow_mut()).expect("a good image");
             relaid += new.jpeg.len().min(p.jpeg.len());
         }
         n

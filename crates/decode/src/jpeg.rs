@@ -1,7 +1,7 @@
 //! The one place where JPEG bytes become pixels: our own decoder, and the `image` crate for the kinds that it leaves to
 //! others. Damage is an error; no second decoder is asked to be kinder.
 
-use shardtool_jpeg::{self as jpeg, Header, Outcome, Path, Request, Scale};
+use shardtool_jpeg::{self as jpeg, Header, Outcome, Request, Scale};
 
 use crate::error::Error;
 use crate::format::Format;
@@ -53,10 +53,10 @@ impl Jpeg {
         if let Some((rect, reduction, outcome)) = decoded {
             let len = rgb_len(rect.width, rect.height) as usize;
             let path = match outcome.path {
-                Path::Entries => DecodePath::Entries,
-                Path::Restarts => DecodePath::Restarts,
-                Path::Start => DecodePath::Start,
-                Path::Scans => DecodePath::Scans,
+                jpeg::DecodePath::Entries => DecodePath::Entries,
+                jpeg::DecodePath::Restarts => DecodePath::Restarts,
+                jpeg::DecodePath::Start => DecodePath::Start,
+                jpeg::DecodePath::Scans => DecodePath::Scans,
             };
             return Ok(DecodedRegion {
                 pixels: PixelsRef::new(rect.width, rect.height, &pixels.data[..len])?,

@@ -1,19 +1,19 @@
 //! The decoder: from a request to pixels, by the shortest way that the file allows.
 
-use crate::ahead::Pace;
-use crate::coefficients::Coefficients;
+use crate::bitstream::unstuffed::{self, UnstuffedData};
 use crate::entries;
 use crate::error::Result;
-use crate::header::{Header, Limits};
-use crate::huffman::Memory;
-use crate::layout::{Layout, Request};
-use crate::plain::{self, Plain};
-use crate::raster::{self, Raster};
-use crate::reader::{Reader, Scan};
-use crate::sequential::{Shape, Walk};
-use crate::strips::Target;
+use crate::huffman::TableCaches;
+use crate::markers::header::{Header, Limits};
+use crate::markers::parser::{Parser, ScanHeader};
+use crate::multiscan::coefficients::Coefficients;
+use crate::pixels::writer::{self, PixelWriter};
+use crate::plan::{DecodePlan, Request};
+use crate::sequential::rows::DecodeTarget;
+use crate::sequential::speculation::Speculation;
+use crate::sequential::state::{ScanLayout, ScanState};
 
-/// Decodes JPEGs, one after the other, in memory that it keeps: once it has seen images as large as any to come, it
+/// Decodes JPEGs, one after the other, in caches that it keeps: once it has seen images as large as any to come, it
 /// allocates nothing.
 ///
 /// ```no_run
@@ -29,23 +29,23 @@ use crate::strips::Target;
 /// ```
 pub struct Decoder {
     limits: Limits,
-    pub(crate) features: Features,
-    pub(crate) pace: Pace,
+    pub(crate) cpu: CpuFeatures,
+    pub(crate) speculation: Speculation,
     /// MCUs that came from guesses.
-    pub(crate) guessed: u64,
-    pub(crate) memory: Memory,
-    pub(crate) plain: Plain,
+    pub(crate) speculative_mcus: u64,
+    pub(crate) caches: TableCaches,
+    pub(crate) unstuffed: UnstuffedData,
     pub(crate) coefs: Vec<i16>,
     pub(crate) last: Vec<u8>,
     pub(crate) marks: Vec<u32>,
-    pub(crate) starts: Vec<Walk>,
-    pub(crate) raster: Raster,
+    pub(crate) starts: Vec<ScanState>,
+    pub(crate) writer: PixelWriter,
     pub(crate) whole: Coefficients,
 }
 
 /// What the processor can do, and may.
 #[derive(Clone, Copy)]
-pub(crate) struct Features {
+pub(crate) struct CpuFeatures {
     /// AVX2, for transforms and pixels.
     pub avx2: bool,
     /// AVX-512 (F and BW), for the transform of whole blocks.
@@ -54,26 +54,26 @@ pub(crate) struct Features {
     pub bmi2: bool,
 }
 
-impl Features {
-    pub(crate) const PORTABLE: Features = Features { avx2: false, avx512: false, bmi2: false };
+impl CpuFeatures {
+    pub(crate) const PORTABLE: CpuFeatures = CpuFeatures { avx2: false, avx512: false, bmi2: false };
 
-    pub(crate) fn detect() -> Features {
+    pub(crate) fn detect() -> CpuFeatures {
         #[cfg(target_arch = "x86_64")]
         if std::env::var_os("SHARDTOOL_JPEG_PORTABLE").is_none_or(|v| v != "1") {
             let bmi2 = is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2");
-            return Features {
+            return CpuFeatures {
                 avx2: is_x86_feature_detected!("avx2"),
                 avx512: is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw"),
                 bmi2: bmi2 && is_x86_feature_detected!("lzcnt") && is_x86_feature_detected!("movbe"),
             };
         }
-        Features::PORTABLE
+        CpuFeatures::PORTABLE
     }
 }
 
 /// By which way an image was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Path {
+pub enum DecodePath {
     /// Entered by entry points.
     Entries,
     /// Entered by restart markers, one every few rows of MCUs.
@@ -92,13 +92,13 @@ pub struct Outcome {
     /// Height of the pixels written.
     pub height: u32,
     /// The way taken.
-    pub path: Path,
+    pub path: DecodePath,
     /// Whether entry points were given that do not fit the image, so that it was decoded without them.
     pub entries_rejected: bool,
 }
 
 /// Rows of MCUs from one start to the next, at most, for several segments to be decoded at once: more would take too much
-/// memory.
+/// caches.
 pub(crate) const MAX_STEP: u32 = 8;
 
 impl Default for Decoder {
@@ -114,16 +114,16 @@ impl Decoder {
     pub fn new() -> Decoder {
         Decoder {
             limits: Limits::default(),
-            features: Features::detect(),
-            pace: Pace::BEST,
-            guessed: 0,
-            memory: Memory::new(),
-            plain: Plain::default(),
+            cpu: CpuFeatures::detect(),
+            speculation: Speculation::BEST,
+            speculative_mcus: 0,
+            caches: TableCaches::new(),
+            unstuffed: UnstuffedData::default(),
             coefs: Vec::new(),
             last: Vec::new(),
             marks: Vec::new(),
             starts: Vec::new(),
-            raster: Raster::default(),
+            writer: PixelWriter::default(),
             whole: Coefficients::default(),
         }
     }
@@ -138,23 +138,23 @@ impl Decoder {
     /// The same decoder, with (if the processor has them) or without vector and bit instructions.
     #[must_use]
     pub fn with_simd(mut self, simd: bool) -> Decoder {
-        self.features = if simd { Features::detect() } else { Features::PORTABLE };
+        self.cpu = if simd { CpuFeatures::detect() } else { CpuFeatures::PORTABLE };
         self
     }
 
     /// The same decoder, for tests: it guesses wherever it can, not only where that is faster.
     #[doc(hidden)]
     #[must_use]
-    pub fn with_eager_guesses(mut self) -> Decoder {
-        self.pace = Pace::EAGER;
+    pub fn with_eager_speculation(mut self) -> Decoder {
+        self.speculation = Speculation::EAGER;
         self
     }
 
     /// MCUs that came from guesses that were met, for tests: of all images so far.
     #[doc(hidden)]
     #[must_use]
-    pub fn guessed_mcus(&self) -> u64 {
-        self.guessed
+    pub fn speculative_mcus(&self) -> u64 {
+        self.speculative_mcus
     }
 
     /// Limits in force.
@@ -180,108 +180,109 @@ impl Decoder {
         out: &mut [u8],
         stride: usize,
     ) -> Result<Outcome> {
-        let (reader, scan) = Reader::start(jpeg, &self.limits)?;
-        let layout = Layout::new(&reader.header, &reader.quant, request)?;
-        layout.check_buffer(out.len(), stride)?;
-        let (width, height) = (layout.rect.width, layout.rect.height);
+        let (reader, scan) = Parser::start(jpeg, &self.limits)?;
+        let plan = DecodePlan::new(&reader.header, &reader.quant, request)?;
+        plan.check_buffer(out.len(), stride)?;
+        let (width, height) = (plan.rect.width, plan.rect.height);
         let outcome = |path, entries_rejected| Outcome { width, height, path, entries_rejected };
 
-        let Some(mut shape) = Shape::new(&reader, &scan)? else {
+        let Some(mut layout) = ScanLayout::new(&reader, &scan)? else {
             self.scans(reader, &scan, request, out, stride)?;
-            return Ok(outcome(Path::Scans, entries.is_some()));
+            return Ok(outcome(DecodePath::Scans, entries.is_some()));
         };
-        shape.prepare(&reader, &scan, &mut self.memory)?;
-        let target = Target { header: &reader.header, layout: &layout, shape: &shape };
+        layout.prepare(&reader, &scan, &mut self.caches)?;
+        let target = DecodeTarget { header: &reader.header, plan: &plan, layout: &layout };
         let entries = entries.filter(|e| !e.is_empty());
         if let Some(entries) = entries {
-            let step = entries::locate(&target, jpeg, &scan, entries, &mut self.plain, &mut self.starts);
+            let step = entries::locate(&target, jpeg, &scan, entries, &mut self.unstuffed, &mut self.starts);
             if let Some(step) = step
                 && self.groups(&target, step, true, out, stride).is_ok()
             {
-                return Ok(outcome(Path::Entries, false));
+                return Ok(outcome(DecodePath::Entries, false));
             }
         }
-        self.plain.fill(jpeg, scan.data, shape.pieces());
+        self.unstuffed.fill(jpeg, scan.data, layout.segments());
         if let Some(step) = self.restarts(&target) {
-            self.groups(&target, step, false, out, stride).map_err(|f| f.error(&reader.header, &self.plain))?;
-            return Ok(outcome(Path::Restarts, entries.is_some()));
+            self.groups(&target, step, false, out, stride).map_err(|f| f.error(&reader.header, &self.unstuffed))?;
+            return Ok(outcome(DecodePath::Restarts, entries.is_some()));
         }
-        if layout.mcu_rows.start > 0 {
-            shape.prepare_skips(&reader, &scan, &mut self.memory)?;
+        if plan.mcu_rows.start > 0 {
+            layout.prepare_skips(&reader, &scan, &mut self.caches)?;
         }
-        let target = Target { header: &reader.header, layout: &layout, shape: &shape };
-        self.rows(&target, out, stride).map_err(|f| f.error(&reader.header, &self.plain))?;
-        Ok(outcome(Path::Start, entries.is_some()))
+        let target = DecodeTarget { header: &reader.header, plan: &plan, layout: &layout };
+        self.rows(&target, out, stride).map_err(|f| f.error(&reader.header, &self.unstuffed))?;
+        Ok(outcome(DecodePath::Start, entries.is_some()))
     }
 
-    /// Bytes of memory that decoding `request` of that image takes beside the image and the pixels, at most.
+    /// Bytes of caches that decoding `request` of that image takes beside the image and the pixels, at most.
     ///
     /// # Errors
     /// As [`Decoder::decode`], for the rectangle.
     pub fn scratch_bytes(header: &Header, request: &Request, jpeg_bytes: usize) -> Result<usize> {
-        let layout = Layout::new(header, &[None; 3], request)?;
-        let (across, down) = (u64::from(layout.mcus.0), u64::from(layout.mcus.1));
-        let blocks = layout.row_blocks();
-        let (blocks, marks, starts, pieces) = match header.one_scan {
+        let plan = DecodePlan::new(header, &[None; 3], request)?;
+        let (across, down) = (u64::from(plan.mcus.0), u64::from(plan.mcus.1));
+        let blocks = plan.row_blocks();
+        let (blocks, marks, starts, segments) = match header.one_scan {
             true => {
                 let interval = if header.restart_interval == 0 { u64::MAX } else { header.restart_interval.into() };
-                let pieces = (across * down).div_ceil(interval);
-                let rows = |step| u64::from(Pace::BEST.rows(blocks, step, layout.mcus.1).min(layout.mcus.1));
+                let segments = (across * down).div_ceil(interval);
+                let rows = |step| u64::from(Speculation::BEST.rows(blocks, step, plan.mcus.1).min(plan.mcus.1));
                 // Two halves by starts; or a first part, and a guess with part of a row before it.
                 let halves = (1..=MAX_STEP).map(rows).max().unwrap_or(0);
-                let guessed = 2 * rows(1);
+                let speculative_mcus = 2 * rows(1);
                 let marks = (2 * rows(1) * across + 3) as usize;
-                let notes = match layout.mcu_rows.start {
+                let notes = match plan.mcu_rows.start {
                     0 => 0,
-                    _ => Pace::BEST.notes(down * blocks as u64),
+                    _ => Speculation::BEST.notes(down * blocks as u64),
                 };
-                (halves.max(guessed + 1) as usize * blocks, marks.max(notes), down, pieces)
+                (halves.max(speculative_mcus + 1) as usize * blocks, marks.max(notes), down, segments)
             }
             // Scans may have restart intervals of their own, down to a block.
             false => (down as usize * blocks, 0, 0, down * blocks as u64),
         };
         let coefs = blocks * (64 * 2 + 1) + 2 * 64 * 2 + marks * 4;
-        let starts = starts as usize * size_of::<Walk>();
-        Ok(raster::bytes(&layout) + coefs + starts + plain::bytes(jpeg_bytes, pieces) + Memory::BYTES)
+        let starts = starts as usize * size_of::<ScanState>();
+        Ok(writer::bytes(&plan) + coefs + starts + unstuffed::bytes(jpeg_bytes, segments) + TableCaches::BYTES)
     }
 
-    /// Bytes of memory that this decoder holds now.
+    /// Bytes of caches that this decoder holds now.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        let starts = self.starts.capacity() * size_of::<Walk>();
+        let starts = self.starts.capacity() * size_of::<ScanState>();
         let coefs =
             self.coefs.capacity() * 2 + self.last.capacity() + self.marks.capacity() * 4 + self.whole.capacity();
-        coefs + starts + self.plain.capacity() + self.raster.capacity()
+        coefs + starts + self.unstuffed.capacity() + self.writer.capacity()
     }
 
-    /// Gives back memory beyond `bytes`, for instance after an exceptionally large image.
+    /// Gives back caches beyond `bytes`, for instance after an exceptionally large image.
     pub fn shrink_to(&mut self, bytes: usize) {
         if self.held_bytes() > bytes {
             (self.coefs, self.last, self.starts) = (Vec::new(), Vec::new(), Vec::new());
             self.marks = Vec::new();
-            (self.plain, self.raster, self.whole) = (Plain::default(), Raster::default(), Coefficients::default());
+            (self.unstuffed, self.writer, self.whole) =
+                (UnstuffedData::default(), PixelWriter::default(), Coefficients::default());
         }
     }
 
     /// Decodes all scans of an image whose coefficients do not come in the order of the pixels.
     fn scans(
         &mut self,
-        reader: Reader<'_>,
-        scan: &Scan,
+        reader: Parser<'_>,
+        scan: &ScanHeader,
         request: &Request,
         out: &mut [u8],
         stride: usize,
     ) -> Result<()> {
         let header = reader.header;
-        let quant = self.whole.read(reader, scan, &mut self.plain)?;
+        let quant = self.whole.read(reader, scan, &mut self.unstuffed)?;
         self.whole.find_last();
-        let layout = Layout::new(&header, &quant, request)?;
-        self.raster.begin(&layout);
-        for row in layout.mcu_rows.clone() {
-            for (i, plane) in layout.planes().iter().enumerate() {
-                self.raster.push(self.features, plane, i, |v| self.whole.row(i, row * plane.v + v));
+        let plan = DecodePlan::new(&header, &quant, request)?;
+        self.writer.begin(&plan);
+        for row in plan.mcu_rows.clone() {
+            for (i, plane) in plan.planes().iter().enumerate() {
+                self.writer.push(self.cpu, plane, i, |v| self.whole.row(i, row * plane.v + v));
             }
-            self.raster.drain(self.features.avx2, &layout, header.color, out, stride);
+            self.writer.drain(self.cpu.avx2, &plan, header.color, out, stride);
         }
         Ok(())
     }

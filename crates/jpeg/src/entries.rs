@@ -30,13 +30,13 @@
 //! ([`default_step`]): finer costs more bytes than it saves time, coarser makes a crop decode rows that it does not need,
 //! and with both a batch can be halved well: its halves are decoded in one loop.
 
+use crate::bitstream::unstuffed::UnstuffedData;
 use crate::decoder::{Decoder, MAX_STEP, room};
 use crate::error::Result;
-use crate::header::Header;
-use crate::plain::Plain;
-use crate::reader::{Reader, Scan};
-use crate::sequential::{Course, Fall, Shape, Walk};
-use crate::strips::Target;
+use crate::markers::header::Header;
+use crate::markers::parser::{Parser, ScanHeader};
+use crate::sequential::rows::DecodeTarget;
+use crate::sequential::state::{ScanContext, ScanError, ScanLayout, ScanState};
 
 /// Bytes before the entries.
 const HEAD: usize = 2;
@@ -58,27 +58,27 @@ pub fn default_step(header: &Header) -> u32 {
 /// If `step` is not from 1 to 8.
 pub fn find(jpeg: &[u8], step: u32, decoder: &mut Decoder, payload: &mut Vec<u8>) -> Result<()> {
     assert!((1..=MAX_STEP).contains(&step), "1 to {MAX_STEP} MCU rows from entry to entry");
-    let (reader, scan) = Reader::start(jpeg, decoder.limits())?;
-    let Some(mut shape) = Shape::new(&reader, &scan)? else { return Ok(()) };
-    shape.prepare_skips(&reader, &scan, &mut decoder.memory)?;
-    decoder.plain.fill(jpeg, scan.data, shape.pieces());
+    let (reader, scan) = Parser::start(jpeg, decoder.limits())?;
+    let Some(mut layout) = ScanLayout::new(&reader, &scan)? else { return Ok(()) };
+    layout.prepare_skips(&reader, &scan, &mut decoder.caches)?;
+    decoder.unstuffed.fill(jpeg, scan.data, layout.segments());
     let start = payload.len();
     let components = reader.header.components().len();
-    let fits = decoder.plain.stored_end() < (u32::MAX / 8) as usize && shape.mcus.1 > step;
+    let fits = decoder.unstuffed.stored_end() < (u32::MAX / 8) as usize && layout.mcus.1 > step;
     if fits {
         payload.extend([step as u8, components as u8]);
     }
-    let mut stored = Stored::new(jpeg, &decoder.plain);
+    let mut stored = Stored::new(jpeg, &decoder.unstuffed);
     decoder
-        .row_starts(&shape, |row, plain, walk, bit| {
+        .row_starts(&layout, |row, unstuffed, state, bit| {
             if fits && row > 0 && row.is_multiple_of(step) {
-                payload.extend(stored.bit(plain, bit, walk.piece).to_le_bytes());
-                payload.extend(walk.predictors[..components].iter().flat_map(|p| p.to_le_bytes()));
+                payload.extend(stored.bit(unstuffed, bit, state.segment).to_le_bytes());
+                payload.extend(state.predictors[..components].iter().flat_map(|p| p.to_le_bytes()));
             }
         })
-        .map_err(|fall: Fall| {
+        .map_err(|error: ScanError| {
             payload.truncate(start);
-            fall.error(&reader.header, &decoder.plain)
+            error.error(&reader.header, &decoder.unstuffed)
         })
 }
 
@@ -86,19 +86,19 @@ impl Decoder {
     /// Passes over all MCUs of a scan. Calls `note` with the number of each row of MCUs, the state there and its first bit.
     fn row_starts(
         &mut self,
-        shape: &Shape,
-        mut note: impl FnMut(u32, &Plain, &Walk, usize),
-    ) -> std::result::Result<(), Fall> {
-        room(&mut self.marks, self.pace.notes(shape.all_blocks()));
-        let Decoder { features, pace, guessed, memory, plain, marks, .. } = self;
-        let course = Course { shape, plain, lanes: &[], fast: features.bmi2, pace: *pace };
-        let (across, mut row) = (u64::from(shape.mcus.0), 0);
-        let end = across * u64::from(shape.mcus.1);
-        let mut walk = Walk::at(shape, plain, 0, 0, 0, [0; 3]);
-        *guessed += shape.with_skips(memory, |lanes| {
-            walk.pass(&course, lanes, end, marks, |walk, bit| {
-                if walk.mcu == u64::from(row) * across {
-                    note(row, plain, walk, bit);
+        layout: &ScanLayout,
+        mut note: impl FnMut(u32, &UnstuffedData, &ScanState, usize),
+    ) -> std::result::Result<(), ScanError> {
+        room(&mut self.marks, self.speculation.notes(layout.all_blocks()));
+        let Decoder { cpu, speculation, speculative_mcus, caches, unstuffed, marks, .. } = self;
+        let context = ScanContext { layout, unstuffed, tables: &[], fast: cpu.bmi2, speculation: *speculation };
+        let (across, mut row) = (u64::from(layout.mcus.0), 0);
+        let end = across * u64::from(layout.mcus.1);
+        let mut state = ScanState::at(layout, unstuffed, 0, 0, 0, [0; 3]);
+        *speculative_mcus += layout.with_skips(caches, |tables| {
+            state.pass(&context, tables, end, marks, |state, bit| {
+                if state.mcu == u64::from(row) * across {
+                    note(row, unstuffed, state, bit);
                     row += 1;
                 }
             })
@@ -110,23 +110,23 @@ impl Decoder {
 /// Where bits of the unstuffed data are in the image.
 struct Stored<'a> {
     jpeg: &'a [u8],
-    piece: usize,
+    segment: usize,
     /// A byte of the unstuffed data, and where it is stored.
     at: (usize, usize),
 }
 
 impl<'a> Stored<'a> {
-    fn new(jpeg: &'a [u8], plain: &Plain) -> Stored<'a> {
-        Stored { jpeg, piece: 0, at: (0, plain.pieces()[0].stored) }
+    fn new(jpeg: &'a [u8], unstuffed: &UnstuffedData) -> Stored<'a> {
+        Stored { jpeg, segment: 0, at: (0, unstuffed.segments()[0].stored) }
     }
 
-    /// The stored number of unstuffed bit `bit` in piece `piece`; both never go back from call to call.
-    fn bit(&mut self, plain: &Plain, bit: usize, piece: usize) -> u32 {
-        if piece > self.piece {
-            let piece = plain.pieces()[piece];
-            self.at = (piece.start, piece.stored);
+    /// The stored number of unstuffed bit `bit` in segment `segment`; both never go back from call to call.
+    fn bit(&mut self, unstuffed: &UnstuffedData, bit: usize, segment: usize) -> u32 {
+        if segment > self.segment {
+            let segment = unstuffed.segments()[segment];
+            self.at = (segment.start, segment.stored);
         }
-        self.piece = piece;
+        self.segment = segment;
         while self.at.0 < bit / 8 {
             let wanted = bit / 8 - self.at.0;
             let run = memchr::memchr(0xff, &self.jpeg[self.at.1..self.at.1 + wanted]);
@@ -191,18 +191,18 @@ impl<'a> Payload<'a> {
 /// Unstuffs what `target` needs and fills `starts` with the state before each group needed, and before the one after them
 /// if there is one. Returns the groups' MCU rows; `None` if the payload does not fit the image.
 pub(crate) fn locate(
-    target: &Target<'_>,
+    target: &DecodeTarget<'_>,
     jpeg: &[u8],
-    scan: &Scan,
+    scan: &ScanHeader,
     payload: &[u8],
-    plain: &mut Plain,
-    starts: &mut Vec<Walk>,
+    unstuffed: &mut UnstuffedData,
+    starts: &mut Vec<ScanState>,
 ) -> Option<u32> {
-    let (layout, shape) = (target.layout, target.shape);
-    let payload = Payload::parse(payload, target.header.components().len(), shape.mcus.1)?;
+    let (plan, layout) = (target.plan, target.layout);
+    let payload = Payload::parse(payload, target.header.components().len(), layout.mcus.1)?;
     let step = payload.step;
-    let first = (layout.mcu_rows.start / step) as usize;
-    let end = (layout.mcu_rows.end.div_ceil(step) as usize + 1).min(payload.groups);
+    let first = (plan.mcu_rows.start / step) as usize;
+    let end = (plan.mcu_rows.end.div_ceil(step) as usize + 1).min(payload.groups);
     starts.clear();
     starts.reserve_exact(end - first);
     let head = match first {
@@ -213,26 +213,26 @@ pub(crate) fn locate(
     if byte < scan.data || byte >= jpeg.len() || (byte > scan.data && jpeg[byte - 1] == 0xff && jpeg[byte] == 0) {
         return None;
     }
-    plain.begin(jpeg, byte, shape.pieces());
-    let across = u64::from(shape.mcus.0);
+    unstuffed.begin(jpeg, byte, layout.segments());
+    let across = u64::from(layout.mcus.0);
     // The bytes that a start's cursor holds come once all data are there.
-    let walk = |group: usize, plain: &Plain, held: usize, entry: &Entry| {
+    let state = |group: usize, unstuffed: &UnstuffedData, held: usize, entry: &Entry| {
         let mcu = group as u64 * u64::from(step) * across;
-        let (bit, piece) = (held * 8 + entry.bit % 8, plain.pieces().len() - 1);
-        Walk::at(shape, plain, mcu, bit, piece, entry.predictors)
+        let (bit, segment) = (held * 8 + entry.bit % 8, unstuffed.segments().len() - 1);
+        ScanState::at(layout, unstuffed, mcu, bit, segment, entry.predictors)
     };
-    starts.push(walk(first, plain, 0, &head));
+    starts.push(state(first, unstuffed, 0, &head));
     for group in first + 1..end {
         let entry = payload.get(group);
-        let held = plain.extend(jpeg, entry.bit / 8)?;
-        starts.push(walk(group, plain, held, &entry));
+        let held = unstuffed.extend(jpeg, entry.bit / 8)?;
+        starts.push(state(group, unstuffed, held, &entry));
     }
     // After the last start: nothing but the byte that it shares with the group before, unless its group is needed too.
-    let needed = layout.mcu_rows.end > (end as u32 - 1) * step;
-    plain.extend(jpeg, if needed { jpeg.len() } else { payload.bit(end - 1) / 8 + 1 });
-    plain.finish();
+    let needed = plan.mcu_rows.end > (end as u32 - 1) * step;
+    unstuffed.extend(jpeg, if needed { jpeg.len() } else { payload.bit(end - 1) / 8 + 1 });
+    unstuffed.finish();
     for start in starts.iter_mut() {
-        start.load(plain);
+        start.load(unstuffed);
     }
     Some(step)
 }

@@ -57,7 +57,7 @@ pub enum Error {
     },
     /// What was written anew, read again, is not the same picture.
     #[error("the re-laid-out JPEG does not hold the same coefficients; keep the original, and report this as a fault")]
-    Relayout,
+    TranscodeMismatch,
     /// The rectangle asked for is empty or not inside the image.
     #[error("rectangle {width}x{height} at ({x}, {y}) is empty or outside the {image_width}x{image_height} image")]
     Rectangle {
@@ -111,7 +111,7 @@ pub enum Feature {
     /// Some scans of a progressive image are missing; decoders that smooth show it better.
     #[error("progressive scans of which some are missing")]
     Incomplete,
-    /// Coefficients beyond what 8-bit samples can give; only re-layout minds.
+    /// Coefficients beyond what 8-bit samples can give; only re-plan minds.
     #[error("coefficients beyond the range of a sequential scan")]
     Range,
 }
@@ -120,7 +120,7 @@ pub enum Feature {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// Bits that are no code of the table.
+    /// BitReader that are no code of the table.
     #[error("bits that are no Huffman code")]
     Code,
     /// More coefficients than a block has.

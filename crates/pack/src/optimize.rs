@@ -72,7 +72,7 @@ impl Optimized {
 fn name(error: &jpeg::Error) -> String {
     match error {
         jpeg::Error::Unsupported(feature) => feature.to_string(),
-        jpeg::Error::Relayout => "coefficients that came back different".to_owned(),
+        jpeg::Error::TranscodeMismatch => "coefficients that came back different".to_owned(),
         _ => "damaged data".to_owned(),
     }
 }
@@ -94,11 +94,11 @@ impl Optimizer {
         if stored.format != Format::Jpeg {
             return (stored, Outcome::Other);
         }
-        match jpeg::relayout(stored.bytes, &mut self.decoder) {
-            Ok(new) if new.opened || new.jpeg.len() < stored.bytes.len() => {
+        match jpeg::transcode(stored.bytes, &mut self.decoder) {
+            Ok(new) if new.was_multi_scan || new.jpeg.len() < stored.bytes.len() => {
                 self.jpeg = new.jpeg;
                 let (before, after) = (stored.bytes.len(), self.jpeg.len());
-                (Stored { bytes: &self.jpeg, ..stored }, Outcome::Relaid { before, after, opened: new.opened })
+                (Stored { bytes: &self.jpeg, ..stored }, Outcome::Relaid { before, after, opened: new.was_multi_scan })
             }
             Ok(_) => (stored, Outcome::Kept),
             Err(error) => (stored, Outcome::Refused(error)),

@@ -73,7 +73,7 @@ fn check(samples: &[Photograph], files: usize) {
                 if scale == Scale::Full {
                     let with = if entries { "with" } else { "without" };
                     *ways.entry(format!("{with} entry points: {:?}", outcome.path)).or_default() += 1;
-                    entered += usize::from(outcome.path == shardtool_jpeg::Path::Entries);
+                    entered += usize::from(outcome.path == shardtool_jpeg::DecodePath::Entries);
                 }
             }
         }

@@ -6,7 +6,7 @@ use crate::corpora::{crc32, shared};
 use crate::decoding::{decode, whole};
 use crate::images::{files, images};
 use crate::mutate;
-use shardtool_jpeg::{Decoder, Header, Limits, Rect, Request, Scale, entries, relayout};
+use shardtool_jpeg::{Decoder, Header, Limits, Rect, Request, Scale, entries, transcode};
 
 #[test]
 fn damaged_images_decode_alike_by_every_way_and_never_panic() {
@@ -22,7 +22,7 @@ fn images_cut_short_are_refused_by_every_way() {
     for (name, jpeg) in images() {
         let header = Header::parse(&jpeg, &Limits::default()).unwrap();
         let scan = jpeg.windows(2).rposition(|w| w == [0xff, 0xda]).unwrap() + 14;
-        for mut decoder in [Decoder::new(), Decoder::new().with_simd(false), Decoder::new().with_eager_guesses()] {
+        for mut decoder in [Decoder::new(), Decoder::new().with_simd(false), Decoder::new().with_eager_speculation()] {
             for end in (scan..jpeg.len() - 8).step_by(1 + jpeg.len() / 400) {
                 let cut = &jpeg[..end];
                 let all = decode(&mut decoder, cut, None, &whole(Scale::Full));
@@ -48,7 +48,7 @@ fn broken_files_never_panic() {
         for scale in Scale::ALL {
             let _ = decode(&mut decoder, &jpeg, None, &whole(scale));
         }
-        let _ = relayout(&jpeg, &mut decoder);
+        let _ = transcode(&jpeg, &mut decoder);
         seen += 1;
     }
     assert!(seen > 100);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use shardtool_jpeg::{Decoder, Error, Header, Limits, Rect, Request, Scale, entries, relayout};
+use shardtool_jpeg::{Decoder, Error, Header, Limits, Rect, Request, Scale, entries, transcode};
 
 use crate::decoding::{decode, part, random, rect, whole};
 
@@ -95,18 +95,18 @@ fn execute(image: &[u8], hints: &[u8], state: &mut u64, decoders: &mut [Decoder;
             let cut = decode(fast, &jpeg, Some(&payload), &request).unwrap();
             assert!(cut == part(pixels, size.0, area), "entry points change pixels");
             if random(state).is_multiple_of(8) {
-                match relayout(&jpeg, fast) {
+                match transcode(&jpeg, fast) {
                     Ok(again) => {
                         let again = decode(fast, &again.jpeg, None, &whole(scale));
                         assert!(again.as_ref() == Ok(pixels), "re-layout changes pixels");
                     }
-                    Err(e) => assert!(e != Error::Relayout, "re-layout changes coefficients"),
+                    Err(e) => assert!(e != Error::TranscodeMismatch, "re-layout changes coefficients"),
                 }
             }
         }
         Err(_) => {
             tally.refused += 1;
-            let _ = relayout(&jpeg, fast);
+            let _ = transcode(&jpeg, fast);
         }
     }
     // The entry points of the image as it was, and damaged ones: they may be of use above the damage, but not crash.
@@ -144,7 +144,7 @@ fn watch(running: &Arc<AtomicU64>) {
 pub(crate) fn run(images: &[(String, Vec<u8>)], seed: u64, executions: u64) -> Tally {
     let limits = Limits::default().with_pixels(1 << 14);
     let new = || Decoder::new().with_limits(limits);
-    let mut decoders = [new(), new().with_simd(false), new().with_eager_guesses()];
+    let mut decoders = [new(), new().with_simd(false), new().with_eager_speculation()];
     let mut tally = Tally::default();
     let hints: Vec<Vec<u8>> = images
         .iter()
@@ -166,6 +166,6 @@ pub(crate) fn run(images: &[(String, Vec<u8>)], seed: u64, executions: u64) -> T
         }));
         assert!(result.is_ok(), "execution {i} failed, on {name}: repeat it with --seed {i} --executions 1");
     }
-    tally.guessed = decoders[2].guessed_mcus();
+    tally.guessed = decoders[2].speculative_mcus();
     tally
 }

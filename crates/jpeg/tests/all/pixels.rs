@@ -3,7 +3,7 @@
 use crate::corpora::crc32;
 use crate::decoding::{decode, part, random, rect, whole};
 use crate::images::images;
-use shardtool_jpeg::{Decoder, Error, Header, Limits, Path, Rect, Request, Scale, entries, relayout};
+use shardtool_jpeg::{DecodePath, Decoder, Error, Header, Limits, Rect, Request, Scale, entries, transcode};
 
 fn decoders() -> [Decoder; 2] {
     [Decoder::new(), Decoder::new().with_simd(false)]
@@ -40,10 +40,10 @@ fn whole_images_at_every_scale_are_libjpeg_turbos() {
 fn guesses_change_neither_pixels_nor_entry_points() {
     let mut state = 7;
     for simd in [true, false] {
-        let mut eager = Decoder::new().with_simd(simd).with_eager_guesses();
+        let mut eager = Decoder::new().with_simd(simd).with_eager_speculation();
         for (name, jpeg) in images() {
             let mut plain = Decoder::new();
-            let before = eager.guessed_mcus();
+            let before = eager.speculative_mcus();
             for scale in Scale::ALL {
                 let all = decode(&mut plain, &jpeg, None, &whole(scale)).unwrap();
                 assert!(decode(&mut eager, &jpeg, None, &whole(scale)).unwrap() == all, "{name} {scale:?}");
@@ -58,12 +58,12 @@ fn guesses_change_neither_pixels_nor_entry_points() {
             for step in 1..=8 {
                 assert!(found(&jpeg, step, &mut eager) == found(&jpeg, step, &mut plain), "{name}, every {step} rows");
             }
-            assert_eq!(plain.guessed_mcus(), 0, "{name}");
+            assert_eq!(plain.speculative_mcus(), 0, "{name}");
             match &name[..] {
                 // Where a scan is long enough to find the step, and not interrupted, most guesses are met.
-                "420" | "422" | "best-quality" => assert!(eager.guessed_mcus() > before, "{name}: none was met"),
+                "420" | "422" | "best-quality" => assert!(eager.speculative_mcus() > before, "{name}: none was met"),
                 // One table for all components: a guess would not notice that it takes one for another.
-                "rgb" => assert_eq!(eager.guessed_mcus(), before, "{name}"),
+                "rgb" => assert_eq!(eager.speculative_mcus(), before, "{name}"),
                 _ => {}
             }
         }
@@ -88,13 +88,13 @@ fn rectangles_are_parts_of_the_whole_by_every_way() {
                     assert!(pixels == part(&all, size.0, rect), "{name} {request:?} entries {}", hints.is_some());
                     let mut out = vec![0; pixels.len()];
                     let outcome = decoder.decode(&jpeg, hints, &request, &mut out, rect.width as usize * 3).unwrap();
-                    assert_eq!(outcome.path == Path::Entries, hints.is_some_and(|h| !h.is_empty()), "{name}");
+                    assert_eq!(outcome.path == DecodePath::Entries, hints.is_some_and(|h| !h.is_empty()), "{name}");
                     ways.push(outcome.path);
                 }
             }
         }
     }
-    for way in [Path::Entries, Path::Restarts, Path::Start, Path::Scans] {
+    for way in [DecodePath::Entries, DecodePath::Restarts, DecodePath::Start, DecodePath::Scans] {
         assert!(ways.contains(&way), "no image went by {way:?}");
     }
 }
@@ -165,7 +165,7 @@ fn entry_points_follow_the_documented_layout() {
 fn relaid_images_have_the_same_pixels_and_decode_sequentially() {
     for (name, jpeg) in images() {
         let mut decoder = Decoder::new();
-        let again = relayout(&jpeg, &mut decoder).unwrap().jpeg;
+        let again = transcode(&jpeg, &mut decoder).unwrap().jpeg;
         for scale in Scale::ALL {
             let [a, b] = [&jpeg, &again].map(|j| decode(&mut decoder, j, None, &whole(scale)).unwrap());
             assert!(a == b, "{name}");
@@ -191,7 +191,7 @@ fn relayout_keeps_the_orientation_and_nothing_else_of_exif() {
         tagged.extend((exif.len() as u16 + 2).to_be_bytes());
         tagged.extend(&exif);
         tagged.extend(&jpeg[2..]);
-        let again = relayout(&tagged, &mut Decoder::new()).unwrap().jpeg;
+        let again = transcode(&tagged, &mut Decoder::new()).unwrap().jpeg;
         let at = again.windows(6).position(|w| w == b"Exif\0\0");
         assert_eq!(at.is_some(), orientation > 1);
         if let Some(at) = at {

@@ -3,7 +3,7 @@
 use crate::corpora::shared;
 use crate::decoding::{decode, part, rect, whole};
 use crate::images::files;
-use shardtool_jpeg::{Decoder, Header, Limits, Request, Scale, entries, relayout};
+use shardtool_jpeg::{Decoder, Header, Limits, Request, Scale, entries, transcode};
 
 #[test]
 fn photographs_read_alike_by_every_way() {
@@ -30,7 +30,7 @@ fn relaid_photographs_are_smaller_and_have_the_same_pixels() {
     let (mut decoder, mut before, mut after) = (Decoder::new(), 0, 0);
     for path in files(&folder).into_iter().step_by(4) {
         let jpeg = std::fs::read(&path).unwrap();
-        let again = relayout(&jpeg, &mut decoder).unwrap().jpeg;
+        let again = transcode(&jpeg, &mut decoder).unwrap().jpeg;
         let [a, b] = [&jpeg, &again].map(|j| decode(&mut decoder, j, None, &whole(Scale::Full)).unwrap());
         assert!(a == b, "{path:?}");
         (before, after) = (before + jpeg.len(), after + again.len());

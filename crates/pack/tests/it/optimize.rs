@@ -43,7 +43,7 @@ fn optimized(
 #[test]
 fn each_image_takes_the_layout_that_serves_it() {
     let smooth = jpeg(1, 80, 60);
-    let best = shardtool_jpeg::relayout(&smooth, &mut shardtool_jpeg::Decoder::new()).unwrap().jpeg;
+    let best = shardtool_jpeg::transcode(&smooth, &mut shardtool_jpeg::Decoder::new()).unwrap().jpeg;
     let mut cmyk = vec![];
     jpeg_encoder::Encoder::new(&mut cmyk, 90)
         .encode(&[77; 40 * 30 * 4], 40, 30, jpeg_encoder::ColorType::Cmyk)

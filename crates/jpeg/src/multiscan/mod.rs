@@ -1,0 +1,2 @@
+pub(crate) mod coefficients;
+pub(crate) mod progressive;

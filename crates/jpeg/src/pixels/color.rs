@@ -1,0 +1,38 @@
+//! Samples to RGB: the conversion of JFIF (ITU-R BT.601, full range) with libjpeg's rounding.
+
+use crate::markers::header::Color;
+
+/// x · 2¹⁶, rounded: what the differences of colour add to lightness.
+pub(crate) const RED_CR: i32 = 91881; // 1.40200
+pub(crate) const GREEN_CB: i32 = -22554; // 0.34414
+pub(crate) const GREEN_CR: i32 = -46802; // 0.71414
+pub(crate) const BLUE_CB: i32 = 116130; // 1.77200
+pub(crate) const HALF: i32 = 1 << 15;
+
+/// Writes as many pixels as `out` has room for, three bytes each, from rows of samples: one (grey) or three. The rows go on
+/// for at least 64 bytes beyond the samples that are used.
+pub(crate) fn convert(avx2: bool, color: Color, rows: [&[u8]; 3], out: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if avx2 {
+        // SAFETY: `avx2` is only true where the processor was found to have AVX2.
+        return unsafe { crate::pixels::avx2::convert(color, rows, out) };
+    }
+    let _ = avx2;
+    let [a, b, c] = rows;
+    let pixels = out.chunks_exact_mut(3);
+    match color {
+        Color::Grey => pixels.zip(a).for_each(|(o, &a)| o.fill(a)),
+        Color::Rgb => pixels.zip(a).zip(b).zip(c).for_each(|(((o, &a), &b), &c)| o.copy_from_slice(&[a, b, c])),
+        Color::YCbCr => pixels.zip(a).zip(b).zip(c).for_each(|(((o, &a), &b), &c)| o.copy_from_slice(&ycbcr(a, b, c))),
+    }
+}
+
+fn ycbcr(y: u8, cb: u8, cr: u8) -> [u8; 3] {
+    let (y, cb, cr) = (i32::from(y), i32::from(cb) - 128, i32::from(cr) - 128);
+    [
+        y + ((RED_CR * cr + HALF) >> 16),
+        y + ((GREEN_CB * cb + GREEN_CR * cr + HALF) >> 16),
+        y + ((BLUE_CB * cb + HALF) >> 16),
+    ]
+    .map(|v| v.clamp(0, 255) as u8)
+}

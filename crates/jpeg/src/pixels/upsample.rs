@@ -1,0 +1,62 @@
+//! One sample a pixel, from rows with fewer: libjpeg's triangle filters ("fancy upsampling") and unstuffed repetition.
+
+#[cfg(target_arch = "x86_64")]
+use crate::pixels::avx2;
+
+/// Triangle filter down: three quarters of the nearer row, one quarter of the other. `below` says that the other row
+/// lies below, which rounds differently.
+pub(crate) fn down(near: &[u8], far: &[u8], below: bool, out: &mut [u8]) {
+    let bias = if below { 2 } else { 1 };
+    for ((o, &n), &f) in out.iter_mut().zip(near).zip(far) {
+        *o = ((3 * u16::from(n) + u16::from(f) + bias) >> 2) as u8;
+    }
+}
+
+/// Triangle filter across. `out` gets two samples for each of the first `n` of `row`, `n` being at least two. What
+/// follows them in both may be touched.
+pub(crate) fn across(avx2: bool, row: &[u8], n: usize, out: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if avx2 {
+        // SAFETY: `avx2` is only true where the processor was found to have AVX2.
+        return unsafe { avx2::across(row, n, out) };
+    }
+    let _ = avx2;
+    let row = &row[..n];
+    let v = |i: usize| u16::from(row[i]);
+    out[0] = row[0];
+    out[1] = ((3 * v(0) + v(1) + 2) >> 2) as u8;
+    for (o, w) in out[2..2 * n - 2].chunks_exact_mut(2).zip(row.windows(3)) {
+        let [before, here, after] = [w[0], w[1], w[2]].map(u16::from);
+        o[0] = ((3 * here + before + 1) >> 2) as u8;
+        o[1] = ((3 * here + after + 2) >> 2) as u8;
+    }
+    out[2 * n - 2] = ((3 * v(n - 1) + v(n - 2) + 1) >> 2) as u8;
+    out[2 * n - 1] = row[n - 1];
+}
+
+/// Triangle filter across and down, with one rounding at the end. `out` gets two samples for each of the first `n` of
+/// `near` and `far`. What follows them may be touched.
+pub(crate) fn both(avx2: bool, near: &[u8], far: &[u8], n: usize, out: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if avx2 {
+        // SAFETY: `avx2` is only true where the processor was found to have AVX2.
+        return unsafe { avx2::both(near, far, n, out) };
+    }
+    let _ = avx2;
+    let sum = |i: usize| 3 * u16::from(near[i]) + u16::from(far[i]);
+    let (mut before, mut here) = (sum(0), sum(0));
+    // At the edges the missing neighbour is the sample itself.
+    for (i, o) in out[..2 * n].chunks_exact_mut(2).enumerate() {
+        let after = if i + 1 < n { sum(i + 1) } else { here };
+        o[0] = ((3 * here + before + 8) >> 4) as u8;
+        o[1] = ((3 * here + after + 7) >> 4) as u8;
+        (before, here) = (here, after);
+    }
+}
+
+/// Repeats each sample `times` times.
+pub(crate) fn repeat(row: &[u8], times: usize, out: &mut [u8]) {
+    for (o, &v) in out.chunks_mut(times).zip(row) {
+        o.fill(v);
+    }
+}

@@ -12,6 +12,11 @@
 //! | [`Chain`] | an error with its sources, as text |
 #![forbid(unsafe_code)]
 
+// Checked here because every crate that touches files depends on this one. Memory limits, mapping and durable renames are
+// written for Linux; other processors are not tested.
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+compile_error!("shardtool supports Linux on x86-64 and aarch64 only");
+
 mod chain;
 pub mod checksum;
 mod error;

@@ -5,9 +5,8 @@
 //! anew and waits until its bytes are durable.
 
 use shardtool_benches::{Candidate, compare, print};
-use shardtool_decode::entry_points;
 use shardtool_format::index;
-use shardtool_pack::{EntryPoints, Options, Shards, pack, plan};
+use shardtool_pack::{Options, Shards, pack, plan};
 use shardtool_read::Dataset;
 use std::fs;
 use std::num::NonZeroUsize;
@@ -30,10 +29,10 @@ fn main() {
     let mut candidates = vec![copy(&source, &scratch, bytes)];
     for jobs in [1, 2, 4] {
         let name = ["", "pack, 1 thread", "pack, 2 threads", "", "pack, 4 threads"][jobs];
-        candidates.push(packed(name, &source, &scratch, (jobs, None), bytes));
+        candidates.push(packed(name, &source, &scratch, (jobs, false), bytes));
     }
     print("pack against cp -r and sync", "MB/s", 1e6, &compare(7, &mut candidates));
-    let mut candidates = [("without", None), ("with", Some(entry_points as EntryPoints))]
+    let mut candidates = [("without", false), ("with", true)]
         .map(|(name, entry_points)| packed(name, &source, &scratch, (2, entry_points), bytes));
     print("pack, 2 threads, with JPEG entry points", "MB/s", 1e6, &compare(21, &mut candidates));
     check(&source, &scratch, images);
@@ -63,7 +62,7 @@ fn packed<'a>(
     name: &'a str,
     source: &'a Path,
     scratch: &'a Path,
-    (jobs, entry_points): (usize, Option<EntryPoints>),
+    (jobs, entry_points): (usize, bool),
     bytes: u64,
 ) -> Candidate<'a> {
     let jobs = NonZeroUsize::new(jobs).expect("a thread");
@@ -79,7 +78,7 @@ fn packed<'a>(
 
 /// That all images are packed, and most have entry points where these are asked for: small images have none.
 fn check(source: &Path, scratch: &Path, images: u64) {
-    for entry_points in [None, Some(entry_points as EntryPoints)] {
+    for entry_points in [false, true] {
         let options = Options { entry_points, ..Options::new(source, scratch.join("packed")) };
         let summary = pack(&options, &()).expect("a pack");
         assert_eq!(summary.split.records() + summary.rejected, images);
@@ -93,7 +92,7 @@ fn check(source: &Path, scratch: &Path, images: u64) {
         };
         let entered = (0..split.len()).filter(entered).count() as u64;
         remove(&options.destination);
-        assert!(if entry_points.is_some() { entered > images / 2 } else { entered == 0 }, "{entered} of {images}");
+        assert!(if entry_points { entered > images / 2 } else { entered == 0 }, "{entered} of {images}");
     }
 }
 

@@ -1,18 +1,16 @@
-//! JPEG entry points, as `pack`, `index` and `repair` fill them in.
+//! The flag `--no-jpeg-entries` of every command that writes indexes.
 
-use shardtool_decode::entry_points;
-use shardtool_pack::EntryPoints;
-
-/// The flag that every command which writes indexes has.
+/// Whether a command writes JPEG entry points into indexes.
 #[derive(clap::Args)]
 pub(crate) struct EntriesArgument {
     /// Write no JPEG entry points into the index: crops are then decoded from the image's start
     #[arg(long)]
-    pub(crate) no_jpeg_entries: bool,
+    no_jpeg_entries: bool,
 }
 
 impl EntriesArgument {
-    pub(crate) fn function(&self) -> Option<EntryPoints> {
-        (!self.no_jpeg_entries).then_some(entry_points)
+    /// Returns whether indexes get entry points.
+    pub(crate) fn written(&self) -> bool {
+        !self.no_jpeg_entries
     }
 }

@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
         out: arguments.out.clone(),
         split: arguments.split.clone(),
         conventions: arguments.conventions.conventions(),
-        entry_points: arguments.entries.function(),
+        entry_points: arguments.entries.written(),
         ..AdoptOptions::default()
     };
     options.jobs = arguments.jobs.unwrap_or(options.jobs);

@@ -217,7 +217,7 @@ impl Arguments {
         };
         options.jobs = self.jobs.unwrap_or(options.jobs);
         options.force = self.force;
-        options.entry_points = self.entries.function();
+        options.entry_points = self.entries.written();
         options.on_error = match self.on_error {
             OnBadInput::Skip => OnError::Skip,
             OnBadInput::Fail => OnError::Fail,

@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
     let mut options = RepairOptions {
         conventions: arguments.conventions.conventions(),
-        entry_points: arguments.entries.function(),
+        entry_points: arguments.entries.written(),
         ..RepairOptions::default()
     };
     options.jobs = arguments.jobs.unwrap_or(options.jobs);

@@ -1,5 +1,6 @@
 //! `shardtool reshard` and `shardtool merge`.
 
+use crate::entries::EntriesArgument;
 use crate::open::DatasetArgument;
 use crate::progress::Images;
 use crate::status::Status;
@@ -56,9 +57,8 @@ struct How {
     /// Keep the order that records have
     #[arg(long, conflicts_with = "seed")]
     no_shuffle: bool,
-    /// Write no JPEG entry points into the index
-    #[arg(long)]
-    no_jpeg_entries: bool,
+    #[command(flatten)]
+    entries: EntriesArgument,
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -89,7 +89,7 @@ fn write(splits: &[Split], out: &Path, how: &How) -> anyhow::Result<Status> {
         shards: how.shards.map_or(Shards::Size(how.shard_size), Shards::Count),
         seed: (!how.no_shuffle).then_some(how.seed),
         jobs: how.jobs.or(std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN),
-        entry_points: (!how.no_jpeg_entries).then_some(shardtool_decode::entry_points),
+        entry_points: how.entries.written(),
     };
     let progress = Images::new("written");
     let written = reshard(splits, out, &options, &progress);

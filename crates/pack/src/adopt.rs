@@ -3,7 +3,7 @@
 use crate::class_names::ClassNames;
 use crate::commit;
 use crate::frames::{At, Frames, index_path};
-use crate::index_writer::{EntryPoints, IndexWriter, Indexed, Payload};
+use crate::index_writer::{IndexWriter, Indexed, Payload};
 use crate::ordered::{Window, ordered};
 use crate::pack::{Progress, Step, after};
 use crate::{Error, catalogue, error::Compression};
@@ -26,8 +26,9 @@ pub struct AdoptOptions {
     pub conventions: Conventions,
     /// Threads; each reads one file.
     pub jobs: NonZeroUsize,
-    /// Fills the column `jpeg_entries` of indexes. Default: no such column.
-    pub entry_points: Option<EntryPoints>,
+    /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows above
+    /// it. Default: yes.
+    pub entry_points: bool,
 }
 
 impl Default for AdoptOptions {
@@ -37,7 +38,7 @@ impl Default for AdoptOptions {
             split: None,
             conventions: Conventions::default(),
             jobs: crate::options::default_jobs(),
-            entry_points: None,
+            entry_points: true,
         }
     }
 }

@@ -21,10 +21,6 @@ pub enum Payload {
     Opaque,
 }
 
-/// Bytes of a JPEG in, bytes of its entry points out: what fills the column `jpeg_entries`. No bytes for an image
-/// without entry points.
-pub type EntryPoints = fn(&[u8]) -> Vec<u8>;
-
 /// Collects the columns of one shard's index while its records pass by.
 pub struct IndexWriter {
     file: String,
@@ -37,7 +33,8 @@ pub struct IndexWriter {
     keys: Strings,
     /// In byte order of their names.
     features: Vec<Seen>,
-    entry_points: Option<(EntryPoints, Strings)>,
+    /// The column `jpeg_entries`, if it is written.
+    entry_points: Option<Strings>,
 }
 
 /// The index of a whole shard, and what else its records told.
@@ -80,8 +77,9 @@ enum Numbers {
 }
 
 impl IndexWriter {
-    /// An index without records yet, of the shard with this plain file name.
-    pub fn new(file: &str, payload: Payload, entry_points: Option<EntryPoints>) -> Self {
+    /// Begins the index of the shard with this plain file name. With `entry_points`, the index gets the column
+    /// `jpeg_entries`.
+    pub fn new(file: &str, payload: Payload, entry_points: bool) -> Self {
         IndexWriter {
             file: file.to_owned(),
             payload,
@@ -92,7 +90,7 @@ impl IndexWriter {
             image_lengths: vec![],
             keys: Strings::default(),
             features: vec![],
-            entry_points: entry_points.map(|f| (f, Strings::default())),
+            entry_points: entry_points.then(Strings::default),
         }
     }
 
@@ -106,8 +104,7 @@ impl IndexWriter {
     /// # Errors
     /// [`Error::Record`] if it is not an Example, [`Error::RecordTooLong`], [`Error::FeatureType`].
     pub fn push<'a>(&mut self, data: &'a [u8], data_crc: u32) -> Result<Option<Example<'a>>, Error> {
-        let entry_points = self.entry_points.as_ref().map(|(find, _)| *find);
-        self.take(data, data_crc, |image| entry_points.map(|find| find(image)).unwrap_or_default())
+        self.take(data, data_crc, shardtool_decode::entry_points)
     }
 
     /// Takes the next record, whose image's entry points were found elsewhere, where there is more than one thread.
@@ -142,7 +139,7 @@ impl IndexWriter {
             Some(key) => self.keys.push(key),
             None => self.keys.push(format!("{}#{record}", self.file).as_bytes()),
         }
-        if let Some((_, column)) = &mut self.entry_points {
+        if let Some(column) = &mut self.entry_points {
             column.push(&image.map(entry_points).unwrap_or_default());
         }
         if let Some(example) = &example {
@@ -212,7 +209,7 @@ impl IndexWriter {
                 _ => continue,
             };
         }
-        if let Some((_, column)) = self.entry_points {
+        if let Some(column) = self.entry_points {
             index.variable(index::JPEG_ENTRIES, &column.ends, column.bytes);
         }
         let index = index.finish();

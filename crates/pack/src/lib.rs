@@ -70,7 +70,7 @@ pub use adopt::{AdoptOptions, Conventions, adopt};
 pub use catalogue::Difference;
 pub use error::{Compression, Error, MdsProblem, SampleProblem};
 pub use export::{ExportKind, ExportOptions, Exported, export};
-pub use index_writer::{EntryPoints, IndexWriter, Indexed, Payload};
+pub use index_writer::{IndexWriter, Indexed, Payload};
 pub use optimize::Optimized;
 pub use options::{JpegLayout, OnError, Options, PixelStore, Resize, Shards};
 pub use pack::{Progress, Step, Summary, pack};

@@ -1,6 +1,6 @@
 //! What to pack, where to, and how.
 
-use crate::{BoxFormat, EntryPoints, Error, SourceKind};
+use crate::{BoxFormat, Error, SourceKind};
 use shardtool_decode::Limits;
 use shardtool_format::manifest::Kind;
 use shardtool_format::names;
@@ -54,8 +54,9 @@ pub struct Options {
     pub on_error: OnError,
     /// Replace the split, or an interrupted pack of other inputs or options.
     pub force: bool,
-    /// Fills the column `jpeg_entries` of indexes. Default: no such column.
-    pub entry_points: Option<EntryPoints>,
+    /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows above
+    /// it. Default: yes.
+    pub entry_points: bool,
 }
 
 /// How large shards are, or how many.
@@ -134,7 +135,7 @@ impl Options {
             limits: Limits::default(),
             on_error: OnError::Skip,
             force: false,
-            entry_points: None,
+            entry_points: true,
         }
     }
 

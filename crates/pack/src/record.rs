@@ -148,7 +148,7 @@ impl<'a> RecordWriter<'a> {
             Some(optimizer) => optimizer.optimize(stored),
             None => (stored, Outcome::Other),
         };
-        let entries = self.options.entry_points.map(|find| find(stored.bytes)).unwrap_or_default();
+        let entries = if self.options.entry_points { decode::entry_points(stored.bytes) } else { vec![] };
         let turned = probed.as_ref().is_some_and(|info| u32::from(info.orientation) != stored.orientation);
         let values = coordinates(self.described, fields.values, probed.as_ref(), turned)?;
         frame(self.described, &Fields { values: &values, ..*fields }, Some(&stored), entries, outcome, buffer)

@@ -6,7 +6,7 @@ use crate::adopt::{Conventions, Gathered, payload, split_of};
 use crate::class_names::ClassNames;
 use crate::commit::{self, Temporary};
 use crate::frames::{Frames, index_path};
-use crate::index_writer::{EntryPoints, IndexWriter, Indexed, Payload};
+use crate::index_writer::{IndexWriter, Indexed, Payload};
 use crate::ordered::{Window, ordered};
 use crate::pack::Progress;
 use crate::salvage::{OldIndex, salvage};
@@ -25,13 +25,14 @@ pub struct RepairOptions {
     pub conventions: Conventions,
     /// Threads; each works on one shard.
     pub jobs: NonZeroUsize,
-    /// Fills the column `jpeg_entries` of indexes. Default: no such column.
-    pub entry_points: Option<EntryPoints>,
+    /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows above
+    /// it. Default: yes.
+    pub entry_points: bool,
 }
 
 impl Default for RepairOptions {
     fn default() -> Self {
-        RepairOptions { conventions: Conventions::default(), jobs: crate::options::default_jobs(), entry_points: None }
+        RepairOptions { conventions: Conventions::default(), jobs: crate::options::default_jobs(), entry_points: true }
     }
 }
 

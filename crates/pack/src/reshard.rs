@@ -3,7 +3,7 @@
 
 use crate::catalogue::{self, Difference};
 use crate::commit::{self, Temporary};
-use crate::index_writer::{EntryPoints, IndexWriter, Payload};
+use crate::index_writer::{IndexWriter, Payload};
 use crate::ordered::{Window, ordered};
 use crate::pack::Progress;
 use crate::staging::Staging;
@@ -26,8 +26,19 @@ pub struct ReshardOptions {
     pub seed: Option<u64>,
     /// Threads; each writes one shard. Never changes a byte of what is written.
     pub jobs: NonZeroUsize,
-    /// Finds the entry points of JPEGs whose source has none.
-    pub entry_points: Option<EntryPoints>,
+    /// Writes JPEG entry points into the indexes: those of the source's index, or new ones if it has none. Default: yes.
+    pub entry_points: bool,
+}
+
+impl Default for ReshardOptions {
+    fn default() -> Self {
+        ReshardOptions {
+            shards: Shards::Size(256 << 20),
+            seed: Some(0),
+            jobs: crate::options::default_jobs(),
+            entry_points: true,
+        }
+    }
 }
 
 /// Writes splits anew into a folder that is not there yet, or is empty; returns the new dataset's manifest. Each split is the records of all splits of its
@@ -176,7 +187,7 @@ impl<'a> Resharding<'a> {
             let crc = checksum::crc32c(data);
             let known = record.shard().variable(index::JPEG_ENTRIES)?.and_then(|column| column.get(record.row()));
             match known {
-                Some(entries) if options.entry_points.is_some() => {
+                Some(entries) if options.entry_points => {
                     writer.push_with_entries(data, crc, entries.to_vec())?;
                 }
                 _ => {

@@ -91,7 +91,7 @@ impl PackOptions {
         options.quality = self.quality;
         options.on_error = one_of(py, "on_error", &self.on_error, &[("skip", OnError::Skip), ("fail", OnError::Fail)])?;
         options.force = self.force;
-        options.entry_points = self.jpeg_entries.then_some(shardtool_decode::entry_points);
+        options.entry_points = self.jpeg_entries;
         Ok(options)
     }
 }

@@ -60,7 +60,7 @@ impl Options {
         };
         options.quality = self.quality.unwrap_or(options.quality);
         options.force = self.force;
-        options.entry_points = self.jpeg_entries.then_some(shardtool_decode::entry_points);
+        options.entry_points = self.jpeg_entries;
         Ok(options)
     }
 }

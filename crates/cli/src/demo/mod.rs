@@ -62,7 +62,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
     writeln!(out, "2. shardtool pack photos dataset --shards {SHARDS}")?;
     let mut options = Options::new(&photos, &dataset);
     options.shards = Shards::Count(SHARDS);
-    options.entry_points = crate::entries::EntriesArgument { no_jpeg_entries: false }.function();
     let start = Instant::now();
     let summary = pack::pack(&options, &())?;
     let rate = summary.split.records() as f64 / start.elapsed().as_secs_f64();

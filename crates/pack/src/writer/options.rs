@@ -2,7 +2,7 @@
 
 use crate::options::{JpegLayout, PixelStore, Resize};
 use crate::source::Described;
-use crate::{EntryPoints, Error, Options, Shards, record};
+use crate::{Error, Options, Shards, record};
 use shardtool_decode::Limits;
 use shardtool_format::manifest::Kind;
 use std::path::PathBuf;
@@ -37,8 +37,9 @@ pub struct WriterOptions {
     pub quality: u8,
     /// How large an image may be.
     pub limits: Limits,
-    /// Fills the column `jpeg_entries` of indexes. Default: no such column.
-    pub entry_points: Option<EntryPoints>,
+    /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows above
+    /// it. Default: yes.
+    pub entry_points: bool,
     /// Replace the split, and what an unfinished writer with other options left.
     pub force: bool,
 }
@@ -61,7 +62,7 @@ impl WriterOptions {
             resize: defaults.resize,
             quality: defaults.quality,
             limits: defaults.limits,
-            entry_points: None,
+            entry_points: defaults.entry_points,
             force: false,
         }
     }

@@ -24,16 +24,7 @@ fn optimized(
     let (source, destination) = (temp.path().join("photos"), temp.path().join("set"));
     images.iter().for_each(|(name, bytes)| put(&source.join(name), bytes));
     let layout = JpegLayout::Optimize;
-    let entry_points = Some(
-        (|image| {
-            let mut found = vec![];
-            let step = 1;
-            let mut decoder = shardtool_jpeg::Decoder::new();
-            shardtool_jpeg::entries::find(image, step, &mut decoder, &mut found).unwrap_or_default();
-            found
-        }) as shardtool_pack::EntryPoints,
-    );
-    let options = Options { jpeg: layout, resize, entry_points, ..Options::new(&source, &destination) };
+    let options = Options { jpeg: layout, resize, ..Options::new(&source, &destination) };
     let summary = pack(&options, &()).unwrap();
     assert_eq!(summary.rejected, 0);
     let stored = check(&destination, "train").into_iter().map(|(key, (image, _))| (key, image)).collect();

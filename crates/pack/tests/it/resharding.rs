@@ -7,14 +7,9 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-/// Stands in for a finder of entry points: something that depends on the image.
-fn entries(image: &[u8]) -> Vec<u8> {
-    image[..image.len() % 7].to_vec()
-}
-
 fn options(shards: u64, seed: Option<u64>, jobs: usize) -> ReshardOptions {
     let jobs = NonZeroUsize::new(jobs).unwrap();
-    ReshardOptions { shards: Shards::Count(shards), seed, jobs, entry_points: Some(entries) }
+    ReshardOptions { shards: Shards::Count(shards), seed, jobs, ..ReshardOptions::default() }
 }
 
 fn packed(temp: &Path, name: &str, shards: u64) -> PathBuf {
@@ -22,8 +17,10 @@ fn packed(temp: &Path, name: &str, shards: u64) -> PathBuf {
     for split in ["train", "validation"] {
         let photos = temp.join(format!("{name}-{split}"));
         class_folders(&photos, if split == "train" { 9 } else { 2 });
-        let made = Options { split: split.to_owned(), shards: Shards::Count(shards), ..Options::new(&photos, &set) };
-        pack(&Options { entry_points: Some(entries), ..made }, &()).unwrap();
+        // Large enough to have entry points.
+        put(&photos.join("cat/large.jpg"), &jpeg(7, 200, 150));
+        let options = Options { split: split.to_owned(), shards: Shards::Count(shards), ..Options::new(&photos, &set) };
+        pack(&options, &()).unwrap();
     }
     set
 }
@@ -76,7 +73,7 @@ fn datasets_become_one() {
     reshard(&both, &out, &options(2, Some(0), 2), &()).unwrap();
     let mut expected = check(&a, "train");
     expected.extend(check(&b, "train"));
-    assert_eq!(expected.len(), 27 + 3);
+    assert_eq!(expected.len(), 27 + 1 + 3);
     assert_eq!(check(&out, "train"), expected);
     assert_eq!(check(&out, "validation"), check(&a, "validation"));
 }

@@ -105,10 +105,9 @@ fn shown(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 fn writes_the_files_of_a_pack() {
     let photos = Photos::new(8);
     let packed = photos.root.join("packed");
-    let entry_points = Some(shardtool_decode::entry_points as fn(&[u8]) -> Vec<u8>);
     let list = photos.root.join("list.jsonl");
-    pack(&Options { seed: None, entry_points, shards: Shards::Count(1), ..Options::new(list, &packed) }, &()).unwrap();
-    let one = WriterOptions { entry_points, ..photos.options("one") };
+    pack(&Options { seed: None, shards: Shards::Count(1), ..Options::new(list, &packed) }, &()).unwrap();
+    let one = photos.options("one");
     let committed = photos.written(&one);
     assert_eq!((committed.split.records(), committed.classes, committed.already_complete), (24, 3, false));
     // Shards, indexes and manifest, byte for byte.

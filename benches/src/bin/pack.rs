@@ -66,7 +66,8 @@ fn packed<'a>(
     bytes: u64,
 ) -> Candidate<'a> {
     let jobs = NonZeroUsize::new(jobs).expect("a thread");
-    let options = Options { jobs, entry_points, ..Options::new(source, scratch.join("packed")) };
+    let mut options = Options::new(source, scratch.join("packed"));
+    (options.jobs, options.entry_points) = (jobs, entry_points);
     let written = options.destination.clone();
     let run = move || {
         let summary = pack(&options, &()).expect("a pack");
@@ -79,7 +80,8 @@ fn packed<'a>(
 /// That all images are packed, and most have entry points where these are asked for: small images have none.
 fn check(source: &Path, scratch: &Path, images: u64) {
     for entry_points in [false, true] {
-        let options = Options { entry_points, ..Options::new(source, scratch.join("packed")) };
+        let mut options = Options::new(source, scratch.join("packed"));
+        options.entry_points = entry_points;
         let summary = pack(&options, &()).expect("a pack");
         assert_eq!(summary.split.records() + summary.rejected, images);
         let dataset = Dataset::open(&options.destination).expect("a dataset");
@@ -117,7 +119,8 @@ fn list(source: &Path, scratch: &Path) {
     fs::write(folder.join("list.csv"), text).expect("a list");
     for (what, source) in [("list", folder.join("list.csv")), ("flat folder", folder.clone())] {
         let start = Instant::now();
-        let options = Options { shards: Shards::Size(256 << 20), ..Options::new(source, scratch.join("plan")) };
+        let mut options = Options::new(source, scratch.join("plan"));
+        options.shards = Shards::Size(256 << 20);
         let planned = plan(&options).expect("a plan");
         let seconds = start.elapsed().as_secs_f64();
         assert!(planned.images() as usize >= LIST, "{}", planned.images());

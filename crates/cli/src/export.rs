@@ -67,9 +67,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
         Some(name) => vec![dataset.split(name)?.clone()],
         None => dataset.splits().to_vec(),
     };
-    let jobs = arguments.jobs.or(std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
     let progress = Images::new("exported");
-    let options = ExportOptions { kind, jobs, force: arguments.force };
+    let mut options = ExportOptions::new(kind);
+    options.jobs = arguments.jobs.unwrap_or(options.jobs);
+    options.force = arguments.force;
     let exported = export(&splits, &arguments.out, &options, &progress);
     progress.finish();
     let (exported, seconds) = (exported?, progress.seconds());
@@ -83,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
         });
         writeln!(out, "{document:#}")?;
     } else {
-        for Rejection { input, reason } in &exported.refused {
+        for Rejection { input, reason, .. } in &exported.refused {
             writeln!(out, "not exported: {}: {reason}", text::printable(input.as_bytes()))?;
         }
         let (records, files) = (text::plural(exported.records, "record"), text::plural(exported.files, "file"));

@@ -50,18 +50,20 @@ pub(crate) struct ConventionsArguments {
 
 impl ConventionsArguments {
     pub(crate) fn conventions(&self) -> Conventions {
-        Conventions { image: self.image.clone(), label: self.label.clone(), label_offset: self.label_offset }
+        let mut conventions = Conventions::default();
+        conventions.image = self.image.clone();
+        conventions.label = self.label.clone();
+        conventions.label_offset = self.label_offset;
+        conventions
     }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
-    let mut options = AdoptOptions {
-        out: arguments.out.clone(),
-        split: arguments.split.clone(),
-        conventions: arguments.conventions.conventions(),
-        entry_points: arguments.entries.written(),
-        ..AdoptOptions::default()
-    };
+    let mut options = AdoptOptions::default();
+    options.out = arguments.out.clone();
+    options.split = arguments.split.clone();
+    options.conventions = arguments.conventions.conventions();
+    options.entry_points = arguments.entries.written();
     options.jobs = arguments.jobs.unwrap_or(options.jobs);
     let progress = Images::new("indexed");
     let adopted = adopt(&arguments.files, &options, &progress);

@@ -33,11 +33,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
-    let mut options = RepairOptions {
-        conventions: arguments.conventions.conventions(),
-        entry_points: arguments.entries.written(),
-        ..RepairOptions::default()
-    };
+    let mut options = RepairOptions::default();
+    options.conventions = arguments.conventions.conventions();
+    options.entry_points = arguments.entries.written();
     options.jobs = arguments.jobs.unwrap_or(options.jobs);
     let progress = Images::new("read");
     let repaired = repair(&arguments.dataset, &options, &progress);

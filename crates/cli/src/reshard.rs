@@ -85,12 +85,11 @@ pub(crate) fn merge(arguments: &MergeArguments) -> anyhow::Result<Status> {
 }
 
 fn write(splits: &[Split], out: &Path, how: &How) -> anyhow::Result<Status> {
-    let options = ReshardOptions {
-        shards: how.shards.map_or(Shards::Size(how.shard_size), Shards::Count),
-        seed: (!how.no_shuffle).then_some(how.seed),
-        jobs: how.jobs.or(std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN),
-        entry_points: how.entries.written(),
-    };
+    let mut options = ReshardOptions::default();
+    options.shards = how.shards.map_or(Shards::Size(how.shard_size), Shards::Count);
+    options.seed = (!how.no_shuffle).then_some(how.seed);
+    options.jobs = how.jobs.unwrap_or(options.jobs);
+    options.entry_points = how.entries.written();
     let progress = Images::new("written");
     let written = reshard(splits, out, &options, &progress);
     progress.finish();

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// How existing files are to be understood.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct AdoptOptions {
     /// A folder to fill with links to the files, indexes and manifest. Default: the files' own folder.
     pub out: Option<PathBuf>,
@@ -45,6 +46,7 @@ impl Default for AdoptOptions {
 
 /// Which features of other people's records hold what.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Conventions {
     /// The feature that holds the image. Default `image/encoded`.
     pub image: String,

@@ -105,6 +105,7 @@ fn write(folder: &Path, manifest: &Manifest) -> Result<(), Error> {
 
 /// How a new split differs from the dataset that it would join.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Difference {
     /// Other classes.
     Classes {

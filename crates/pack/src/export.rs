@@ -27,6 +27,7 @@ use std::path::Path;
 
 /// What to export to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ExportKind {
     /// TFRecord files: the shards themselves, as hard links where the file system can.
     Tfrecord {
@@ -43,6 +44,7 @@ pub enum ExportKind {
 
 /// How to export.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ExportOptions {
     /// What to.
     pub kind: ExportKind,
@@ -52,8 +54,16 @@ pub struct ExportOptions {
     pub force: bool,
 }
 
+impl ExportOptions {
+    /// Returns the defaults for an export to this format.
+    pub fn new(kind: ExportKind) -> Self {
+        ExportOptions { kind, jobs: crate::options::default_jobs(), force: false }
+    }
+}
+
 /// What an export did.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Exported {
     /// Records written.
     pub records: u64,

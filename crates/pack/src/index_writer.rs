@@ -10,6 +10,7 @@ use shardtool_format::{frame, names};
 
 /// What a shard's records hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Payload {
     /// `tf.train.Example`s; the image, if any, is the single value of this feature.
     Examples {
@@ -38,6 +39,7 @@ pub struct IndexWriter {
 }
 
 /// The index of a whole shard, and what else its records told.
+#[non_exhaustive]
 pub struct Indexed {
     /// The index's bytes.
     pub index: Vec<u8>,

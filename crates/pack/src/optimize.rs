@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 /// What a better layout gained, over the images that one run packed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Optimized {
     /// JPEGs stored in the new layout.
     pub images: u64,

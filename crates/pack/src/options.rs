@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 /// What to pack, where to, and how. Plain data: start from [`Options::new`] and set what differs.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Options {
     /// A folder of class folders, a flat folder, or a list: CSV with a header, or JSONL. Or archives of other formats:
     /// a file, a folder of them, or a glob.
@@ -70,6 +71,7 @@ pub enum Shards {
 
 /// How pixels are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PixelStore {
     /// Image files as they are, or as JPEG where they are resized.
     Encoded,
@@ -84,6 +86,7 @@ pub enum PixelStore {
 
 /// How JPEGs are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum JpegLayout {
     /// Byte for byte as they are.
     Keep,
@@ -94,6 +97,7 @@ pub enum JpegLayout {
 
 /// Makes larger images smaller; never a smaller one larger. The aspect ratio stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Resize {
     /// The shorter side becomes at most this many pixels.
     Shorter(u32),
@@ -110,12 +114,11 @@ pub enum OnError {
     Fail,
 }
 
-impl Options {
-    /// The defaults, for a source and the folder of a dataset.
-    pub fn new(source: impl Into<PathBuf>, destination: impl Into<PathBuf>) -> Self {
+impl Default for Options {
+    fn default() -> Self {
         Options {
-            source: source.into(),
-            destination: destination.into(),
+            source: PathBuf::new(),
+            destination: PathBuf::new(),
             from: None,
             map: vec![],
             label_offset: 0,
@@ -137,6 +140,13 @@ impl Options {
             force: false,
             entry_points: true,
         }
+    }
+}
+
+impl Options {
+    /// Returns the defaults for a source and the folder of a dataset.
+    pub fn new(source: impl Into<PathBuf>, destination: impl Into<PathBuf>) -> Self {
+        Options { source: source.into(), destination: destination.into(), ..Options::default() }
     }
 
     /// Checks ranges and names.

@@ -33,6 +33,7 @@ impl Progress for () {}
 
 /// A durable step of the commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Step {
     /// The plan file says that old files are being removed.
     Clearing,
@@ -54,6 +55,7 @@ pub enum Step {
 
 /// What a pack did.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Summary {
     /// The split, as the manifest names it.
     pub split: Split,

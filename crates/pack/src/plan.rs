@@ -40,6 +40,7 @@ pub(crate) struct ArchivePlan {
 
 /// A shard that a pack would write.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PlannedShard {
     /// Its file name.
     pub file: String,

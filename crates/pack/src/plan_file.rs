@@ -169,6 +169,7 @@ impl PlanFile {
 
 /// How a pack differs from the one that a plan file describes.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PlanDifference {
     /// The first member that differs.
     pub member: String,

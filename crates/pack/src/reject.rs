@@ -9,6 +9,7 @@ use thiserror::Error as ThisError;
 
 /// An input that cannot be packed, and why.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Rejection {
     /// The path from the source's root, or the key.
     pub input: String,

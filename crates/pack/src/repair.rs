@@ -20,6 +20,7 @@ use std::path::Path;
 
 /// How a dataset is repaired.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RepairOptions {
     /// How records are to be understood where no good manifest says so.
     pub conventions: Conventions,
@@ -38,6 +39,7 @@ impl Default for RepairOptions {
 
 /// What a repair found and did.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Repair {
     /// What became of the manifest.
     pub manifest: ManifestRepair,
@@ -62,6 +64,7 @@ pub enum ManifestRepair {
 
 /// What became of one shard.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ShardRepair {
     /// The split.
     pub split: String,

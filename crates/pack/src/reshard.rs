@@ -19,6 +19,7 @@ use std::path::Path;
 
 /// How to shard anew.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ReshardOptions {
     /// How large shards are, or how many for each split.
     pub shards: Shards,

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 /// Bytes of a shard that hold no good record.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Lost {
     /// Where they lie in the damaged shard.
     pub bytes: Range<u64>,

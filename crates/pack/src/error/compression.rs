@@ -4,6 +4,7 @@ use std::path::Path;
 
 /// How a TFRecord file is compressed as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Compression {
     /// TensorFlow's `GZIP`.
     Gzip,

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Kinds of sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SourceKind {
     /// A folder of class folders, or of images.
     Folder,

@@ -26,6 +26,7 @@ const TENSORFLOW: [&str; 4] =
 
 /// How the boxes of a source are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum BoxFormat {
     /// Left, top, width, height in pixels, as in COCO.
     #[default]

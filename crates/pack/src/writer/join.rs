@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// What a commit put into the manifest.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Committed {
     /// The split, as the manifest names it.
     pub split: Split,

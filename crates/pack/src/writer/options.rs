@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 /// How a [`super::Writer`] writes. Plain data: start from [`WriterOptions::new`] and set what differs.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct WriterOptions {
     /// Folder of the dataset; made if it does not exist.
     pub destination: PathBuf,
@@ -44,13 +45,12 @@ pub struct WriterOptions {
     pub force: bool,
 }
 
-impl WriterOptions {
-    /// The defaults, for the folder of a dataset and a split.
-    pub fn new(destination: impl Into<PathBuf>, split: &str) -> Self {
-        let defaults = Options::new("", destination);
+impl Default for WriterOptions {
+    fn default() -> Self {
+        let defaults = Options::default();
         WriterOptions {
             destination: defaults.destination,
-            split: split.to_owned(),
+            split: defaults.split,
             features: vec![],
             classes: vec![],
             labels: false,
@@ -65,6 +65,13 @@ impl WriterOptions {
             entry_points: defaults.entry_points,
             force: false,
         }
+    }
+}
+
+impl WriterOptions {
+    /// Returns the defaults for the folder of a dataset and a split.
+    pub fn new(destination: impl Into<PathBuf>, split: &str) -> Self {
+        WriterOptions { destination: destination.into(), split: split.to_owned(), ..WriterOptions::default() }
     }
 
     /// Checks ranges and names; returns what records and shards are made by.

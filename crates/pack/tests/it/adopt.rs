@@ -1,6 +1,6 @@
 //! TFRecord files of others become a dataset, where they lie or through links.
 
-use crate::made::{check, class_folders, jpeg, manifest, names, put, snapshot};
+use crate::support::{check, class_folders, jpeg, manifest, names, put, snapshot};
 use shardtool_format::checksum::crc32c;
 use shardtool_format::example::{Column, encode};
 use shardtool_format::frame;
@@ -37,8 +37,9 @@ fn theirs(path: &Path, labels: &[i64]) -> PathBuf {
 }
 
 fn conventions() -> AdoptOptions {
-    let conventions = Conventions { image: "jpeg".to_owned(), label: "class".to_owned(), label_offset: 1 };
-    AdoptOptions { conventions, ..AdoptOptions::default() }
+    let conventions =
+        with!(Conventions::default(), image = "jpeg".to_owned(), label = "class".to_owned(), label_offset = 1);
+    with!(AdoptOptions::default(), conventions = conventions)
 }
 
 #[test]
@@ -79,7 +80,7 @@ fn through_links() {
     let scattered = adopt(&files, &conventions(), &()).unwrap_err();
     assert!(matches!(scattered, Error::Scattered { .. }), "{scattered}");
     let out = temp.path().join("out");
-    let options = AdoptOptions { out: Some(out.clone()), split: Some("all".to_owned()), ..conventions() };
+    let options = with!(conventions(), out = Some(out.clone()), split = Some("all".to_owned()));
     let splits = adopt(&files, &options, &()).unwrap();
     assert_eq!((splits.len(), splits[0].records()), (1, 3));
     assert_eq!(fs::read_link(out.join("x-00001.tfrecord")).unwrap(), b.canonicalize().unwrap());
@@ -100,7 +101,7 @@ fn the_index_of_a_packed_shard_is_the_same() {
     assert_eq!(check(&set, "train").len(), 15);
     let again = adopt(&[set.join("train-00000.tfrecord")], &AdoptOptions::default(), &()).unwrap_err();
     assert!(matches!(again, Error::SplitExists { .. }), "{again}");
-    let renamed = AdoptOptions { split: Some("b".to_owned()), ..AdoptOptions::default() };
+    let renamed = with!(AdoptOptions::default(), split = Some("b".to_owned()));
     let again = adopt(&[set.join("train-00000.tfrecord")], &renamed, &()).unwrap_err();
     assert!(matches!(again, Error::InTheWay { .. }), "{again}");
     assert!(packed == snapshot(&set));

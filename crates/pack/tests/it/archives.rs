@@ -1,7 +1,7 @@
 //! Archives of other formats come in: every byte, label and field; whatever the threads, after any stop, and whatever
 //! is wrong with them. What other people's libraries write is tested in `crates/cli/tests/with_formats.py`.
 
-use crate::made::{check, jpeg, manifest, put, records, rejected, snapshot};
+use crate::support::{check, jpeg, manifest, put, records, rejected, snapshot};
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 use shardtool_format::checksum::crc32c;
@@ -54,11 +54,7 @@ fn theirs(first: u32, n: u32) -> Vec<u8> {
 }
 
 fn theirs_options(source: &Path, destination: &Path) -> Options {
-    Options {
-        map: vec![("image".to_owned(), "photo".to_owned())],
-        label_offset: 1,
-        ..Options::new(source, destination)
-    }
+    with!(Options::new(source, destination), map = vec![("image".to_owned(), "photo".to_owned())], label_offset = 1)
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -199,7 +195,7 @@ fn samples_go_to_shards_by_where_they_lie() {
     let all: Vec<_> = names.iter().zip(&files).map(|(name, file)| (name.as_str(), &file[..])).collect();
     let Folder { _temp, source, destination } = folder(&all);
     let size = files[0].len() as u64 / 3;
-    let options = Options { shards: Shards::Size(size), ..theirs_options(&source, &destination) };
+    let options = with!(theirs_options(&source, &destination), shards = Shards::Size(size));
     let planned = plan(&options).unwrap();
     pack(&options, &()).unwrap();
     let order = shardtool_order::pack_permutation(0, 5).unwrap();
@@ -242,8 +238,8 @@ fn the_same_bytes_whatever_the_threads_and_wherever_it_stops() {
     cut.truncate(cut.len() * 2 / 3);
     let (one, two) = (web(0, 20), gzip(&web(20, 20)));
     let Folder { _temp, source, destination } = folder(&[("0.tar", &one), ("1.tar", &cut), ("2.tar", &two)]);
-    let options = Options { shards: Shards::Size(9_000), ..Options::new(&source, &destination) };
-    let with = |jobs: usize| Options { jobs: NonZeroUsize::new(jobs).unwrap(), ..options.clone() };
+    let options = with!(Options::new(&source, &destination), shards = Shards::Size(9_000));
+    let with = |jobs: usize| with!(options.clone(), jobs = NonZeroUsize::new(jobs).unwrap());
     assert_eq!(pack(&with(1), &()).unwrap().rejected, 1);
     let expected = snapshot(&destination);
     assert!(expected.len() > 12, "several shards");
@@ -297,10 +293,10 @@ fn classes_by_name_and_from_a_file() {
     assert_eq!(rejected(&summary.rejected_file.unwrap())[0].0, "a.tar:3");
     let classes = source.parent().unwrap().join("classes.txt");
     fs::write(&classes, "owl\nant\nbee\n").unwrap();
-    pack(&Options { classes: Some(classes.clone()), force: true, ..options.clone() }, &()).unwrap();
+    pack(&with!(options.clone(), classes = Some(classes.clone()), force = true), &()).unwrap();
     assert_eq!((label(&destination, "1"), label(&destination, "2")), (Some(0), Some(1)));
     fs::write(&classes, "owl\n").unwrap();
-    let refused = pack(&Options { classes: Some(classes), force: true, ..options }, &()).unwrap_err();
+    let refused = pack(&with!(options, classes = Some(classes), force = true), &()).unwrap_err();
     assert!(matches!(refused, Error::UnknownClass { .. }), "{refused}");
 }
 
@@ -313,7 +309,7 @@ fn types_that_differ_are_named_and_can_be_given() {
     let message = pack(&options, &()).unwrap_err().to_string();
     assert!(message.contains("`n` is int64 in sample 0 of a.tar, and bytes in sample 1"), "{message}");
     assert!(message.contains("--column n:bytes"), "{message}");
-    let given = |kind| Options { columns: vec![("n".to_owned(), kind)], force: true, ..options.clone() };
+    let given = |kind| with!(options.clone(), columns = vec![("n".to_owned(), kind)], force = true);
     assert_eq!(pack(&given(Kind::Bytes), &()).unwrap().split.records(), 2);
     let summary = pack(&given(Kind::Int64), &()).unwrap();
     assert_eq!((summary.split.records(), summary.rejected), (1, 1));
@@ -328,7 +324,7 @@ fn labels_of_two_types_are_named_and_the_type_can_be_given() {
     let options = Options::new(&source, &destination);
     let message = pack(&options, &()).unwrap_err().to_string();
     assert!(message.contains("`label` is int64") && message.contains("--column label:bytes"), "{message}");
-    let given = |kind| Options { columns: vec![("label".to_owned(), kind)], force: true, ..options.clone() };
+    let given = |kind| with!(options.clone(), columns = vec![("label".to_owned(), kind)], force = true);
     pack(&given(Kind::Bytes), &()).unwrap();
     assert_eq!(manifest(&destination).classes, ["7", "owl"]);
     let summary = pack(&given(Kind::Int64), &()).unwrap();
@@ -391,7 +387,7 @@ fn damage_costs_its_samples_and_never_panics() {
         }
         check(&destination, "train");
         if bad > 0 {
-            let fail = Options { on_error: OnError::Fail, destination: destination.with_extension("f"), ..options };
+            let fail = with!(options, on_error = OnError::Fail, destination = destination.with_extension("f"));
             assert!(matches!(pack(&fail, &()), Err(Error::Rejected(_))), "{name}");
         }
     }
@@ -408,11 +404,11 @@ fn any_cut_and_any_flip_is_survived() {
             for damaged in [file[..at].to_vec(), flipped] {
                 let Folder { _temp, source, destination } = folder(&[(name, &damaged)]);
                 let from = if name == "t" { SourceKind::Tfrecord } else { SourceKind::Webdataset };
-                let options = Options { from: Some(from), ..Options::new(&source, &destination) };
-                let options = Options {
-                    map: vec![("image".to_owned(), if name == "t" { "photo" } else { "jpg" }.to_owned())],
-                    ..options
-                };
+                let options = with!(Options::new(&source, &destination), from = Some(from));
+                let options = with!(
+                    options,
+                    map = vec![("image".to_owned(), if name == "t" { "photo" } else { "jpg" }.to_owned())]
+                );
                 match pack(&options, &()) {
                     Ok(_) => drop(check(&destination, "train")),
                     Err(error) => assert!(!error.to_string().is_empty()),
@@ -440,7 +436,7 @@ fn mds_with_hostile_indexes_and_shards() {
     let good = index(r#"["image", "label"]"#, r#"["jpeg", "int"]"#, "s.mds");
     let run = |index: &str, shard: &[u8]| {
         let Folder { _temp, source, destination } = folder(&[("index.json", index.as_bytes()), ("s.mds", shard)]);
-        let summary = pack(&Options { from: Some(SourceKind::Mds), ..Options::new(&source, &destination) }, &());
+        let summary = pack(&with!(Options::new(&source, &destination), from = Some(SourceKind::Mds)), &());
         summary.map(|summary| (summary.split.records(), summary.rejected, check(&destination, "train")))
     };
     let (records, bad, found) = run(&good, &shard).unwrap();
@@ -476,7 +472,7 @@ fn what_is_no_archive_is_refused_with_what_would_be() {
     assert!(refused(&Options::new(source.join("x.bin"), &destination)).contains("--from KIND"));
     assert!(refused(&Options::new(source.join("nowhere-*"), &destination)).contains("no such file"));
     let tars = folder(&[("a.tar", &web(0, 3)), ("b.tar", &web(3, 3))]);
-    let count = Options { shards: Shards::Count(3), ..Options::new(&tars.source, &destination) };
+    let count = with!(Options::new(&tars.source, &destination), shards = Shards::Count(3));
     assert!(refused(&count).contains("shards of its own"));
     put(&tars.source.join("photo.jpg"), &jpeg(1, 20, 20));
     let beside = pack(&Options::new(&tars.source, destination.with_extension("beside")), &()).unwrap();
@@ -491,13 +487,13 @@ fn any_cut_and_any_flip_of_a_parquet_file_is_survived() {
     let Folder { _temp, source, destination } = folder(&[("a.tar", &web(0, 5))]);
     pack(&Options::new(&source, &destination), &()).unwrap();
     let out = destination.with_extension("out");
-    let jobs = NonZeroUsize::MIN;
-    let options = shardtool_pack::ExportOptions { kind: shardtool_pack::ExportKind::Parquet, jobs, force: false };
+    let options =
+        with!(shardtool_pack::ExportOptions::new(shardtool_pack::ExportKind::Parquet), jobs = NonZeroUsize::MIN);
     shardtool_pack::export(shardtool_read::Dataset::open(&destination).unwrap().splits(), &out, &options, &()).unwrap();
     let file = fs::read(out.join("train-00000-of-00001.parquet")).unwrap();
     let again = |damaged: &[u8]| {
         let Folder { _temp, source, destination } = folder(&[("a.parquet", damaged)]);
-        let packed = pack(&Options { from: Some(SourceKind::Parquet), ..Options::new(&source, &destination) }, &());
+        let packed = pack(&with!(Options::new(&source, &destination), from = Some(SourceKind::Parquet)), &());
         packed.map(|summary| (summary.rejected, check(&destination, "train").len()))
     };
     assert_eq!(again(&file).unwrap(), (0, 5));

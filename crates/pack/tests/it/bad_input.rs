@@ -1,7 +1,7 @@
 //! What users get wrong, and what disks do: each named clearly, and nothing half-written left.
 
-use crate::made::{check, class_folders, jpeg, names, put, rejected};
 use crate::resume::child;
+use crate::support::{check, class_folders, jpeg, names, put, rejected};
 use shardtool_format::manifest::Kind;
 use shardtool_pack::{Error, Options, Progress, Shards, Step, pack};
 use std::ffi::OsStr;
@@ -168,7 +168,7 @@ fn a_destination_inside_the_source() {
 fn a_full_disk() {
     let (_temp, source, destination) = temp();
     class_folders(&source, 40);
-    let options = Options { shards: Shards::Count(3), ..Options::new(&source, &destination) };
+    let options = with!(Options::new(&source, &destination), shards = Shards::Count(3));
     let bytes: u64 = shardtool_pack::plan(&options).unwrap().source_bytes();
     // A shard is a third of all; the limit is a quarter, in blocks of 1,024 bytes.
     let output = child(&source, &destination, 3, &format!("trap '' XFSZ; ulimit -f {}; ", bytes / 4 / 1024));
@@ -187,7 +187,7 @@ fn lists_with_problems() {
     let of = |name: &str, text: &[u8], columns: &[(String, Kind)]| {
         let list = temp.path().join(name);
         fs::write(&list, text).unwrap();
-        refused(&Options { columns: columns.to_vec(), ..Options::new(&list, temp.path().join("set")) })
+        refused(&with!(Options::new(&list, temp.path().join("set")), columns = columns.to_vec()))
     };
     let csv = |text: &str| of("list.csv", text.as_bytes(), &[]);
     let twice = csv("path\na.jpg\nb.jpg\na.jpg\n");
@@ -232,10 +232,10 @@ fn options_out_of_range() {
     let (_temp, source, destination) = temp();
     class_folders(&source, 1);
     let options = Options::new(&source, &destination);
-    says(&refused(&Options { split: "a/b".to_owned(), ..options.clone() }), &["a/b"]);
-    says(&refused(&Options { shards: Shards::Count(0), ..options.clone() }), &["number of shards"]);
-    says(&refused(&Options { quality: 0, ..options.clone() }), &["quality", "1 to 100"]);
-    says(&refused(&Options { columns: vec![("n".to_owned(), Kind::Int64)], ..options }), &["`n`", "folder"]);
+    says(&refused(&with!(options.clone(), split = "a/b".to_owned())), &["a/b"]);
+    says(&refused(&with!(options.clone(), shards = Shards::Count(0))), &["number of shards"]);
+    says(&refused(&with!(options.clone(), quality = 0)), &["quality", "1 to 100"]);
+    says(&refused(&with!(options, columns = vec![("n".to_owned(), Kind::Int64)])), &["`n`", "folder"]);
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn files_that_are_nobodys_are_never_overwritten() {
     class_folders(&source, 1);
     put(&destination.join("train-00007.tfrecord"), b"precious");
     for force in [false, true] {
-        let error = pack(&Options { force, ..Options::new(&source, &destination) }, &()).unwrap_err();
+        let error = pack(&with!(Options::new(&source, &destination), force = force), &()).unwrap_err();
         assert!(matches!(error, Error::InTheWay { .. }), "{error}");
         says(&error, &["train-00007.tfrecord", "move it"]);
     }

@@ -1,6 +1,6 @@
 //! Packing into a complete split: the same pack returns it, another one is refused by naming the difference.
 
-use crate::made::{class_folders, names, put, snapshot};
+use crate::support::{class_folders, names, put, snapshot};
 use shardtool_pack::{Action, Error, OnError, Options, RepairOptions, Resize, Shards, Summary, pack, repair};
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ fn packed(rejects: bool) -> (tempfile::TempDir, Options, Summary) {
     if rejects {
         put(&source.join("cat/text.jpg"), b"text");
     }
-    let options = Options { shards: Shards::Count(2), ..Options::new(&source, temp.path().join("set")) };
+    let options = with!(Options::new(&source, temp.path().join("set")), shards = Shards::Count(2));
     let summary = pack(&options, &()).unwrap();
     assert!(!summary.already_complete);
     (temp, options, summary)
@@ -34,9 +34,9 @@ fn returns_a_complete_split_and_writes_nothing() {
         assert!(before.contains_key(&PathBuf::from(KEPT)), "{:?}", names(&options.destination));
         assert!(!before.contains_key(&PathBuf::from(".pack-train.json")));
         // The number of threads decides no byte, and whether a replaced split is complete is the same question.
-        let again = Options { jobs: 1.try_into().unwrap(), ..options.clone() };
+        let again = with!(options.clone(), jobs = 1.try_into().unwrap());
         let second = pack(&again, &()).unwrap();
-        assert_eq!(second, Summary { already_complete: true, ..first });
+        assert_eq!(second, with!(first, already_complete = true));
         assert!(snapshot(&options.destination) == before);
     }
 }
@@ -45,10 +45,10 @@ fn returns_a_complete_split_and_writes_nothing() {
 fn refuses_other_options_and_sources_by_name() {
     let (_temp, options, _) = packed(false);
     let before = snapshot(&options.destination);
-    refused(Options { seed: Some(3), ..options.clone() }, "another seed: 0 there, 3 now");
-    refused(Options { shards: Shards::Count(3), ..options.clone() }, "another shards: \"2\" there, \"3\" now");
-    refused(Options { resize: Some(Resize::Shorter(9)), ..options.clone() }, "another resize");
-    refused(Options { quality: 50, ..options.clone() }, "another quality: 90 there, 50 now");
+    refused(with!(options.clone(), seed = Some(3)), "another seed: 0 there, 3 now");
+    refused(with!(options.clone(), shards = Shards::Count(3)), "another shards: \"2\" there, \"3\" now");
+    refused(with!(options.clone(), resize = Some(Resize::Shorter(9))), "another resize");
+    refused(with!(options.clone(), quality = 50), "another quality: 90 there, 50 now");
     let file = options.source.join("cat/0000.jpg");
     let bytes = fs::read(&file).unwrap();
     fs::File::options().write(true).open(&file).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
@@ -68,7 +68,7 @@ fn refuses_a_split_without_a_kept_plan() {
 #[test]
 fn fails_if_rejects_are_to_fail() {
     let (_temp, options, _) = packed(true);
-    let error = pack(&Options { on_error: OnError::Fail, ..options }, &()).unwrap_err();
+    let error = pack(&with!(options, on_error = OnError::Fail), &()).unwrap_err();
     assert!(matches!(error, Error::RejectedBefore { .. }), "{error}");
 }
 

@@ -3,7 +3,7 @@
 #[path = "../../../decode/tests/made/panicking_tiff.rs"]
 mod panicking_tiff;
 
-use crate::made::{check, class_folders, put, rejected, snapshot};
+use crate::support::{check, class_folders, put, rejected, snapshot};
 use panicking_tiff::panicking_tiff;
 use shardtool_pack::{ExportKind, ExportOptions, Options, PixelStore, Resize, export, pack};
 use shardtool_read::{Access, Dataset, verify};
@@ -22,7 +22,7 @@ fn source() -> (tempfile::TempDir, PathBuf, PathBuf) {
 fn pack_rejects_an_image_whose_decoder_panics() {
     for pixels in [PixelStore::Raw, PixelStore::RawZstd { level: 1 }] {
         let (_temp, source, set) = source();
-        let summary = pack(&Options { pixels, ..Options::new(&source, &set) }, &()).unwrap();
+        let summary = pack(&with!(Options::new(&source, &set), pixels = pixels), &()).unwrap();
         assert_eq!(check(&set, "train").len(), 6);
         let found = rejected(&summary.rejected_file.unwrap());
         assert_eq!((found.len(), &*found[0].0), (1, "cat/bad.tif"));
@@ -30,7 +30,7 @@ fn pack_rejects_an_image_whose_decoder_panics() {
     }
     let (_temp, source, set) = source();
     let resize = Some(Resize::Shorter(16));
-    let summary = pack(&Options { resize, ..Options::new(&source, &set) }, &()).unwrap();
+    let summary = pack(&with!(Options::new(&source, &set), resize = resize), &()).unwrap();
     assert_eq!(summary.rejected, 1);
 }
 
@@ -47,7 +47,7 @@ fn verify_reports_it_and_extract_copies_it() {
     assert!(damage.message.contains("the tiff decoder panicked"), "{}", damage.message);
 
     let out = temp.path().join("out");
-    let options = ExportOptions { kind: ExportKind::Folder, jobs: NonZeroUsize::new(2).unwrap(), force: false };
+    let options = with!(ExportOptions::new(ExportKind::Folder), jobs = NonZeroUsize::new(2).unwrap());
     assert_eq!(export(dataset.splits(), &out, &options, &()).unwrap().records, 7);
     assert!(snapshot(&out).values().any(|file| *file == panicking_tiff()));
 }

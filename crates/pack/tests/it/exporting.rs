@@ -1,7 +1,7 @@
 //! Datasets go out in other formats: whole or not at all, every name inside the destination, damage reported. What other
 //! people's libraries make of it is tested in `crates/cli/tests/with_formats.py`.
 
-use crate::made::{check, class_folders, jpeg, manifest, names, put, records, snapshot};
+use crate::support::{check, class_folders, jpeg, manifest, names, put, records, snapshot};
 use shardtool_format::example::{self, Column};
 use shardtool_format::frame;
 use shardtool_pack::{
@@ -24,7 +24,7 @@ const KINDS: [ExportKind; 4] = [
 ];
 
 fn options(kind: ExportKind) -> ExportOptions {
-    ExportOptions { kind, jobs: NonZeroUsize::new(3).unwrap(), force: false }
+    with!(ExportOptions::new(kind), jobs = NonZeroUsize::new(3).unwrap())
 }
 
 fn packed() -> (tempfile::TempDir, PathBuf) {
@@ -32,7 +32,7 @@ fn packed() -> (tempfile::TempDir, PathBuf) {
     class_folders(&temp.path().join("photos"), 8);
     let set = temp.path().join("set");
     let shards = Shards::Count(3);
-    pack(&Options { shards, ..Options::new(temp.path().join("photos"), &set) }, &()).unwrap();
+    pack(&with!(Options::new(temp.path().join("photos"), &set), shards = shards), &()).unwrap();
     (temp, set)
 }
 
@@ -68,8 +68,7 @@ fn the_same_bytes_whatever_the_threads() {
     for kind in KINDS {
         let out = |jobs: usize| {
             let out = temp.path().join(format!("out-{jobs}"));
-            let exported =
-                run(&set, &out, &ExportOptions { jobs: NonZeroUsize::new(jobs).unwrap(), ..options(kind) }).unwrap();
+            let exported = run(&set, &out, &with!(options(kind), jobs = NonZeroUsize::new(jobs).unwrap())).unwrap();
             assert_eq!((exported.records, exported.refused.len()), (24, 0));
             let files = snapshot(&out);
             assert_eq!(exported.files, files.len() as u64, "{kind:?}");
@@ -88,7 +87,7 @@ fn folders_hold_every_image_and_pack_again() {
     let out = temp.path().join("out");
     run(&set, &out, &options(ExportKind::Folder)).unwrap();
     assert!(snapshot(&out) == snapshot(&temp.path().join("photos")));
-    let other = Options { split: "val".to_owned(), ..Options::new(&out, &set) };
+    let other = with!(Options::new(&out, &set), split = "val".to_owned());
     pack(&other, &()).unwrap();
     let both = temp.path().join("both");
     run(&set, &both, &options(ExportKind::Folder)).unwrap();
@@ -157,7 +156,7 @@ fn what_is_there_stays_unless_forced_and_nothing_is_half_written() {
     assert!(matches!(refused, Error::ExportInTheWay { .. }), "{refused}");
     assert_eq!(names(&out), ["mine.txt"]);
     put(&out.join("train-00001.tar"), b"old");
-    run(&set, &out, &ExportOptions { force: true, ..options(ExportKind::Webdataset) }).unwrap();
+    run(&set, &out, &with!(options(ExportKind::Webdataset), force = true)).unwrap();
     assert_eq!(names(&out), ["mine.txt", "train-00000.tar", "train-00001.tar", "train-00002.tar"]);
     assert_ne!(fs::read(out.join("train-00001.tar")).unwrap(), b"old");
     // A shard that is gone ends the export, and leaves nothing.
@@ -196,7 +195,7 @@ fn raw_pixels_go_out_as_pixmaps() {
     let (temp, _) = packed();
     let set = temp.path().join("raw");
     let pixels = PixelStore::RawZstd { level: 1 };
-    pack(&Options { pixels, ..Options::new(temp.path().join("photos"), &set) }, &()).unwrap();
+    pack(&with!(Options::new(temp.path().join("photos"), &set), pixels = pixels), &()).unwrap();
     let out = temp.path().join("out");
     run(&set, &out, &options(ExportKind::Folder)).unwrap();
     for (key, _) in check(&set, "train") {

@@ -1,12 +1,14 @@
 //! Packs, adopts and repairs folders made for the purpose, and reads what was written without the code under test.
 
+#[macro_use]
+mod support;
+
 mod adopt;
 mod archives;
 mod bad_input;
 mod complete;
 mod decoder_panics;
 mod exporting;
-mod made;
 mod nested;
 mod optimize;
 mod packing;

@@ -1,6 +1,6 @@
 //! Nested lists, objects in images, COCO files and lists without images, held against plain sums.
 
-use crate::made::{check, jpeg, manifest, put, records, rejected};
+use crate::support::{check, jpeg, manifest, put, records, rejected};
 use shardtool_format::example::{Example, Feature};
 use shardtool_pack::{BoxFormat, Error, Options, PixelStore, pack};
 use std::collections::BTreeMap;
@@ -108,11 +108,11 @@ fn objects_become_boxes() {
     assert_eq!(found["photos/1.jpg"]["image/object/bbox"], Found::Float(vec![]));
     let list = list([[10.0, 2.0, 20.0, 12.0], [0.0, 0.0, 40.0, 20.0]]);
     put(&made.path("xyxy.jsonl"), list.as_bytes());
-    let options = Options { boxes: BoxFormat::Xyxy, ..Options::new(made.path("xyxy.jsonl"), made.path("xyxy")) };
+    let options = with!(Options::new(made.path("xyxy.jsonl"), made.path("xyxy")), boxes = BoxFormat::Xyxy);
     assert_eq!(made.pack(options.clone())["photos/0.jpg"]["image/object/bbox"], expected);
     // Smaller images, stored as pixels: the same fractions.
     let resize = Some(shardtool_pack::Resize::Shorter(10));
-    let small = Options { resize, pixels: PixelStore::Raw, destination: made.path("small"), ..options };
+    let small = with!(options, resize = resize, pixels = PixelStore::Raw, destination = made.path("small"));
     let found = &made.pack(small)["photos/0.jpg"];
     assert_eq!((&found["image/width"], &found["image/object/bbox"]), (&Found::Int(vec![20]), &expected));
     let bad = r#"{"path":"photos/0.jpg","objects":{"bbox":[[1,2,3]],"category":[1]}}"#;
@@ -154,7 +154,7 @@ fn a_coco_file_is_packed_with_its_boxes() {
     let source = made.path("instances.json");
     let missing = pack(&Options::new(&source, made.path("missing")), &()).unwrap_err();
     assert!(matches!(missing, Error::EmptySource { rejected: Some(_), .. }), "{missing}");
-    let options = Options { images: Some(made.path("photos")), ..Options::new(&source, made.path("set")) };
+    let options = with!(Options::new(&source, made.path("set")), images = Some(made.path("photos")));
     let found = made.pack(options.clone());
     assert_eq!(manifest(&options.destination).classes, ["person", "dog", "toothbrush"]);
     assert_eq!(manifest(&options.destination).label, None);
@@ -180,7 +180,7 @@ fn a_coco_file_that_contradicts_itself_is_refused() {
         let (mut document, _) = coco();
         change(&mut document);
         put(&made.path("photos/bad.json"), document.to_string().as_bytes());
-        let options = Options { ..Options::new(made.path("photos/bad.json"), made.path("bad")) };
+        let options = Options::new(made.path("photos/bad.json"), made.path("bad"));
         let error = pack(&options, &()).unwrap_err();
         assert!(matches!(error, Error::Coco { .. }) && error.to_string().contains(expected), "{error}");
     };

@@ -1,6 +1,6 @@
 //! JPEGs in a better layout: the same picture, fewer bytes, and a count of what could not be had.
 
-use crate::made::{check, jpeg, put};
+use crate::support::{check, jpeg, put};
 use shardtool_format::index::{self, Index};
 use shardtool_pack::{Error, JpegLayout, Optimized, Options, PixelStore, PlanDifference, Resize, Shards, pack};
 use std::fs;
@@ -24,7 +24,7 @@ fn optimized(
     let (source, destination) = (temp.path().join("photos"), temp.path().join("set"));
     images.iter().for_each(|(name, bytes)| put(&source.join(name), bytes));
     let layout = JpegLayout::Optimize;
-    let options = Options { jpeg: layout, resize, ..Options::new(&source, &destination) };
+    let options = with!(Options::new(&source, &destination), jpeg = layout, resize = resize);
     let summary = pack(&options, &()).unwrap();
     assert_eq!(summary.rejected, 0);
     let stored = check(&destination, "train").into_iter().map(|(key, (image, _))| (key, image)).collect();
@@ -42,7 +42,7 @@ fn each_image_takes_the_layout_that_serves_it() {
     // The end of the scan is missing, the end of the image is there.
     let broken = [&smooth[..smooth.len() * 3 / 4], &[0xff, 0xd9]].concat();
     let progressive = pillows("progressive-420.jpg");
-    let png = crate::made::encoded(3, image::ImageFormat::Png);
+    let png = crate::support::encoded(3, image::ImageFormat::Png);
     let images = [
         ("best.jpg", best.clone()),
         ("broken.jpg", broken.clone()),
@@ -63,14 +63,15 @@ fn each_image_takes_the_layout_that_serves_it() {
     }
     assert!(stored[5].1.len() < smooth.len());
     let refused = [("4 colour components".to_owned(), 1), ("damaged data".to_owned(), 1)];
-    let expected = Optimized {
-        images: 2,
-        opened: 1,
-        bytes_before: (progressive.len() + smooth.len()) as u64,
-        bytes_after: (stored[4].1.len() + stored[5].1.len()) as u64,
-        kept: 1,
-        refused: refused.into(),
-    };
+    let expected = with!(
+        Optimized::default(),
+        images = 2,
+        opened = 1,
+        bytes_before = (progressive.len() + smooth.len()) as u64,
+        bytes_after = (stored[4].1.len() + stored[5].1.len()) as u64,
+        kept = 1,
+        refused = refused.into(),
+    );
     assert_eq!(gained, expected);
 
     // The index has entry points of the bytes as stored: a progressive image has none, its new layout does.
@@ -99,7 +100,7 @@ fn the_layout_is_part_of_the_plan_and_of_nothing_else() {
     for i in 0..8 {
         put(&source.join(format!("{i}.jpg")), &jpeg(i, 40, 40));
     }
-    let options = Options { shards: Shards::Count(4), ..Options::new(&source, &destination) };
+    let options = with!(Options::new(&source, &destination), shards = Shards::Count(4));
     struct Stop;
     impl shardtool_pack::Progress for Stop {
         fn after(&self, step: shardtool_pack::Step) -> std::ops::ControlFlow<()> {
@@ -109,11 +110,11 @@ fn the_layout_is_part_of_the_plan_and_of_nothing_else() {
             }
         }
     }
-    let optimize = Options { jpeg: JpegLayout::Optimize, ..options.clone() };
+    let optimize = with!(options.clone(), jpeg = JpegLayout::Optimize);
     assert!(matches!(pack(&optimize, &Stop), Err(Error::Stopped)));
     match pack(&options, &()) {
         Err(Error::OtherPlan { difference, .. }) => {
-            let PlanDifference { member, before, now } = *difference;
+            let PlanDifference { member, before, now, .. } = *difference;
             assert_eq!((&*member, &*before, &*now), ("jpeg", "\"optimize\"", "\"keep\""));
         }
         other => panic!("{other:?}"),
@@ -125,6 +126,6 @@ fn the_layout_is_part_of_the_plan_and_of_nothing_else() {
         let original = fs::read(source.join(&key)).unwrap();
         assert!(image.len() < original.len() && pixels(&image) == pixels(&original), "{key}");
     }
-    let raw = Options { pixels: PixelStore::Raw, ..optimize };
+    let raw = with!(optimize, pixels = PixelStore::Raw);
     assert!(matches!(pack(&raw, &()), Err(Error::Option { option: "JPEG layout", .. })));
 }

@@ -1,6 +1,6 @@
 //! What goes in comes out: bytes, labels, columns, orders, formats, splits.
 
-use crate::made::{check, class_folders, encoded, jpeg, manifest, names, put, records, rejected, snapshot};
+use crate::support::{check, class_folders, encoded, jpeg, manifest, names, put, records, rejected, snapshot};
 use shardtool_format::example::{Example, Feature};
 use shardtool_format::manifest::Kind;
 use shardtool_pack::{Difference, Error, OnError, Options, PixelStore, Resize, Shards, pack, plan};
@@ -26,7 +26,7 @@ fn every_byte_and_label_comes_back() {
     put(&source.join(".hidden/x.jpg"), b"no image");
     put(&source.join("cat/.hidden.jpg"), b"no image");
     fs::create_dir(source.join("zebra")).unwrap();
-    let summary = pack(&Options { shards: Shards::Count(4), ..Options::new(&source, &destination) }, &()).unwrap();
+    let summary = pack(&with!(Options::new(&source, &destination), shards = Shards::Count(4)), &()).unwrap();
     assert_eq!((summary.split.records(), summary.rejected, summary.split.shards.len()), (61, 0, 4));
     assert_eq!(manifest(&destination).classes, ["cat", "dog", "emu", "zebra"]);
     let found = check(&destination, "train");
@@ -46,7 +46,13 @@ fn the_same_bytes_whatever_the_number_of_threads() {
     let pack_with = |n: usize, pixels, resize| {
         let destination = temp.path().join(format!("{n}"));
         let shards = Shards::Size(20_000);
-        let options = Options { jobs: jobs(n), shards, pixels, resize, ..Options::new(&source, &destination) };
+        let options = with!(
+            Options::new(&source, &destination),
+            jobs = jobs(n),
+            shards = shards,
+            pixels = pixels,
+            resize = resize
+        );
         assert_eq!(pack(&options, &()).unwrap().rejected, 1);
         let files = snapshot(&destination);
         fs::remove_dir_all(&destination).unwrap();
@@ -69,7 +75,7 @@ fn seeds_and_the_sources_own_order() {
     let (temp, source, _) = folders(30);
     let order = |seed: Option<u64>, name: &str| {
         let destination = temp.path().join(name);
-        pack(&Options { seed, ..Options::new(&source, &destination) }, &()).unwrap();
+        pack(&with!(Options::new(&source, &destination), seed = seed), &()).unwrap();
         let file = fs::read(destination.join("train-00000.tfrecord")).unwrap();
         let key = |data| Example::parse(data).unwrap().bytes("image/key").unwrap().to_vec();
         records(&file).into_iter().map(|(_, data)| key(data)).collect::<Vec<_>>()
@@ -85,7 +91,7 @@ fn seeds_and_the_sources_own_order() {
 #[test]
 fn shards_are_of_about_the_same_size_and_may_be_empty() {
     let (temp, source, _) = folders(40);
-    let options = Options { shards: Shards::Size(30_000), ..Options::new(&source, temp.path().join("a")) };
+    let options = with!(Options::new(&source, temp.path().join("a")), shards = Shards::Size(30_000));
     let planned = plan(&options).unwrap();
     let sizes: Vec<_> = planned.shards("train").map(|s| s.source_bytes).collect();
     assert_eq!(sizes.len() as u64, planned.source_bytes().div_ceil(30_000));
@@ -94,7 +100,7 @@ fn shards_are_of_about_the_same_size_and_may_be_empty() {
     let mean = planned.source_bytes() / sizes.len() as u64;
     assert!(sizes.iter().all(|size| size.abs_diff(mean) <= largest), "{sizes:?} about {mean}");
     assert!(!temp.path().join("a").exists(), "a plan writes nothing");
-    let options = Options { shards: Shards::Count(500), ..Options::new(&source, temp.path().join("b")) };
+    let options = with!(Options::new(&source, temp.path().join("b")), shards = Shards::Count(500));
     let summary = pack(&options, &()).unwrap();
     assert_eq!((summary.split.shards.len(), summary.split.records()), (500, 120));
     assert!(summary.split.shards.iter().any(|s| s.records == 0));
@@ -133,7 +139,7 @@ fn raw_pixels_are_the_decoders() {
     let (temp, source, _) = folders(2);
     let raw = |pixels, name: &str| {
         let destination = temp.path().join(name);
-        pack(&Options { pixels, seed: None, ..Options::new(&source, &destination) }, &()).unwrap();
+        pack(&with!(Options::new(&source, &destination), pixels = pixels, seed = None), &()).unwrap();
         fs::read(destination.join("train-00000.tfrecord")).unwrap()
     };
     let (plain, packed) = (raw(PixelStore::Raw, "raw"), raw(PixelStore::RawZstd { level: 5 }, "zstd"));
@@ -164,7 +170,7 @@ fn resizing_makes_smaller_never_larger() {
     put(&source.join("small.jpg"), &jpeg(2, 20, 15));
     let sizes = |resize, name: &str| {
         let destination = temp.path().join(name);
-        pack(&Options { resize: Some(resize), seed: None, ..Options::new(&source, &destination) }, &()).unwrap();
+        pack(&with!(Options::new(&source, &destination), resize = Some(resize), seed = None), &()).unwrap();
         let file = fs::read(destination.join("train-00000.tfrecord")).unwrap();
         let read = |data| {
             let example = Example::parse(data).unwrap();
@@ -193,7 +199,7 @@ fn lists_bring_columns_of_their_own() {
                 a.jpg,cat,second,2,4,7\n\
                 sub/b.jpg,cat,third,-1e3,,\n";
     fs::write(&list, text).unwrap();
-    let options = Options { seed: None, ..Options::new(&list, &destination) };
+    let options = with!(Options::new(&list, &destination), seed = None);
     assert_eq!(pack(&options, &()).unwrap().split.records(), 3);
     let manifest = manifest(&destination);
     assert_eq!(manifest.classes, ["cat", "zebra"]);
@@ -228,7 +234,7 @@ fn json_lists_may_hold_several_values() {
     let text = "{\"path\": \"a.jpg\", \"label\": 7, \"boxes\": [1, 2.5], \"tags\": [\"x\", \"yz\"], \"day\": true}\n\n\
                 {\"path\": \"b.jpg\", \"label\": 0, \"boxes\": [], \"tags\": null, \"extra\": \"only here\"}\n";
     fs::write(&list, text).unwrap();
-    pack(&Options { seed: None, ..Options::new(&list, &destination) }, &()).unwrap();
+    pack(&with!(Options::new(&list, &destination), seed = None), &()).unwrap();
     assert!(manifest(&destination).classes.is_empty(), "integer labels have no names");
     assert_eq!(check(&destination, "train")["a.jpg"].1, Some(7));
     let file = fs::read(destination.join("train-00000.tfrecord")).unwrap();
@@ -247,7 +253,7 @@ fn json_lists_may_hold_several_values() {
 fn a_further_split_joins_and_one_with_other_classes_does_not() {
     let (temp, source, destination) = folders(5);
     pack(&Options::new(&source, &destination), &()).unwrap();
-    let validation = |source: &Path| Options { split: "validation".to_owned(), ..Options::new(source, &destination) };
+    let validation = |source: &Path| with!(Options::new(source, &destination), split = "validation".to_owned());
     let (same, other) = (temp.path().join("same"), temp.path().join("other"));
     class_folders(&same, 2);
     class_folders(&other, 2);
@@ -264,7 +270,7 @@ fn a_further_split_joins_and_one_with_other_classes_does_not() {
     assert_eq!((check(&destination, "train").len(), check(&destination, "validation").len()), (15, 6));
     let flat = temp.path().join("flat");
     put(&flat.join("a.jpg"), &jpeg(1, 20, 20));
-    let test = Options { split: "test".to_owned(), ..Options::new(&flat, &destination) };
+    let test = with!(Options::new(&flat, &destination), split = "test".to_owned());
     assert!(matches!(pack(&test, &()).unwrap_err(), Error::Incompatible { .. }));
 }
 
@@ -273,11 +279,11 @@ fn a_file_of_classes_fixes_their_ids() {
     let (temp, source, destination) = folders(2);
     let classes = temp.path().join("classes.txt");
     fs::write(&classes, "emu\ndog\ncat\nyak\n").unwrap();
-    let options = Options { classes: Some(classes.clone()), ..Options::new(&source, &destination) };
+    let options = with!(Options::new(&source, &destination), classes = Some(classes.clone()));
     pack(&options, &()).unwrap();
     assert_eq!(check(&destination, "train")["emu/0000.jpg"].1, Some(0));
     fs::write(&classes, "emu\ndog\n").unwrap();
-    let refused = pack(&Options { split: "b".to_owned(), ..options.clone() }, &()).unwrap_err();
+    let refused = pack(&with!(options.clone(), split = "b".to_owned()), &()).unwrap_err();
     assert!(matches!(&refused, Error::UnknownClass { class, .. } if class == "cat"), "{refused}");
     fs::write(&classes, "emu\nemu\n").unwrap();
     assert!(matches!(pack(&options, &()).unwrap_err(), Error::ClassesFile { line: 2, .. }));
@@ -286,11 +292,11 @@ fn a_file_of_classes_fixes_their_ids() {
 #[test]
 fn replaces_a_complete_split_by_force() {
     let (_temp, source, destination) = folders(5);
-    let options = Options { shards: Shards::Count(5), ..Options::new(&source, &destination) };
+    let options = with!(Options::new(&source, &destination), shards = Shards::Count(5));
     pack(&options, &()).unwrap();
     fs::remove_file(source.join("cat/0000.jpg")).unwrap();
     put(&source.join("cat/bad.jpg"), b"bad");
-    pack(&Options { force: true, shards: Shards::Count(2), ..options }, &()).unwrap();
+    pack(&with!(options, force = true, shards = Shards::Count(2)), &()).unwrap();
     assert_eq!(check(&destination, "train").len(), 14);
     assert_eq!(names(&destination).len(), 1 + 2 + 2 + 1 + 1, "{:?}", names(&destination));
     assert_eq!(rejected(&destination.join("rejected-train.jsonl")).len(), 1);
@@ -300,11 +306,11 @@ fn replaces_a_complete_split_by_force() {
 fn failing_on_the_first_reject() {
     let (_temp, source, destination) = folders(3);
     put(&source.join("dog/bad.jpg"), b"bad");
-    let options = Options { on_error: OnError::Fail, ..Options::new(&source, &destination) };
+    let options = with!(Options::new(&source, &destination), on_error = OnError::Fail);
     let Error::Rejected(rejection) = pack(&options, &()).unwrap_err() else { panic!() };
     assert_eq!(rejection.input, "dog/bad.jpg");
     assert_eq!(names(&destination), [".pack-train.json"]);
-    let summary = pack(&Options { on_error: OnError::Skip, ..options }, &()).unwrap();
+    let summary = pack(&with!(options, on_error = OnError::Skip), &()).unwrap();
     assert_eq!((summary.rejected, summary.split.records()), (1, 9));
 }
 
@@ -319,7 +325,7 @@ fn photographs_come_back() {
         return;
     }
     let temp = tempfile::tempdir().unwrap();
-    let options = Options { shards: Shards::Size(16 << 20), ..Options::new(&source, temp.path().join("set")) };
+    let options = with!(Options::new(&source, temp.path().join("set")), shards = Shards::Size(16 << 20));
     let summary = pack(&options, &()).unwrap();
     let found = check(&options.destination, "train");
     assert_eq!(found.len() as u64 + summary.rejected, snapshot(&source).len() as u64);

@@ -1,7 +1,7 @@
 //! Damage of each kind, repaired as far as the records allow; what is lost is told exactly.
 
 use crate::adopt::{example, framed};
-use crate::made::{check, class_folders, manifest, names, put, records, snapshot};
+use crate::support::{check, class_folders, manifest, names, put, records, snapshot};
 use shardtool_format::example::Column;
 use shardtool_pack::{
     Action, AdoptOptions, Error, ManifestRepair, Options, Progress, Repair, RepairOptions, Shards, Step, adopt, pack,
@@ -20,7 +20,7 @@ fn packed() -> (tempfile::TempDir, PathBuf, BTreeMap<PathBuf, Vec<u8>>) {
     let temp = tempfile::tempdir().unwrap();
     let (source, set) = (temp.path().join("photos"), temp.path().join("set"));
     class_folders(&source, 12);
-    pack(&Options { shards: Shards::Count(3), ..Options::new(&source, &set) }, &()).unwrap();
+    pack(&with!(Options::new(&source, &set), shards = Shards::Count(3)), &()).unwrap();
     let files = snapshot(&set);
     (temp, set, files)
 }
@@ -211,7 +211,7 @@ fn an_unfinished_pack_is_left_alone() {
     let temp = tempfile::tempdir().unwrap();
     let (source, set) = (temp.path().join("photos"), temp.path().join("set"));
     class_folders(&source, 4);
-    let options = Options { shards: Shards::Count(2), ..Options::new(&source, &set) };
+    let options = with!(Options::new(&source, &set), shards = Shards::Count(2));
     pack(&options, &Stop).unwrap_err();
     let before = names(&set);
     assert_eq!(mend(&set).unfinished, ["train"]);

@@ -1,6 +1,6 @@
 //! The same records in other shards, of one dataset or of several: byte for byte, whole or not at all.
 
-use crate::made::{check, class_folders, jpeg, manifest, put, snapshot};
+use crate::support::{check, class_folders, jpeg, manifest, put, snapshot};
 use shardtool_pack::{Error, Options, ReshardOptions, Shards, pack, reshard};
 use shardtool_read::{Dataset, Split};
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 fn options(shards: u64, seed: Option<u64>, jobs: usize) -> ReshardOptions {
     let jobs = NonZeroUsize::new(jobs).unwrap();
-    ReshardOptions { shards: Shards::Count(shards), seed, jobs, ..ReshardOptions::default() }
+    with!(ReshardOptions::default(), shards = Shards::Count(shards), seed = seed, jobs = jobs)
 }
 
 fn packed(temp: &Path, name: &str, shards: u64) -> PathBuf {
@@ -19,7 +19,7 @@ fn packed(temp: &Path, name: &str, shards: u64) -> PathBuf {
         class_folders(&photos, if split == "train" { 9 } else { 2 });
         // Large enough to have entry points.
         put(&photos.join("cat/large.jpg"), &jpeg(7, 200, 150));
-        let options = Options { split: split.to_owned(), shards: Shards::Count(shards), ..Options::new(&photos, &set) };
+        let options = with!(Options::new(&photos, &set), split = split.to_owned(), shards = Shards::Count(shards));
         pack(&options, &()).unwrap();
     }
     set

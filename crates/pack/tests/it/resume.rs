@@ -1,6 +1,6 @@
 //! A pack that is killed at any step, run again, ends byte-identical and redoes no finished shard.
 
-use crate::made::{check, class_folders, manifest, names, put, records, rejected, snapshot};
+use crate::support::{check, class_folders, manifest, names, put, records, rejected, snapshot};
 use shardtool_pack::{Error, Options, Progress, Resize, Shards, Step, pack};
 use std::collections::BTreeMap;
 use std::fs;
@@ -48,7 +48,7 @@ fn a_child() {
     let task: Vec<_> = task.split('\n').collect();
     let &[source, destination, shards, force, at, left] = &task[..] else { panic!("{task:?}") };
     let shards = Shards::Count(shards.parse().unwrap());
-    let options = Options { shards, force: force == "force", ..Options::new(source, destination) };
+    let options = with!(Options::new(source, destination), shards = shards, force = force == "force");
     let progress = Dying { left: AtomicUsize::new(left.parse().unwrap()), at_images: at == "image" };
     if let Err(error) = pack(&options, &progress) {
         eprintln!("{error}");
@@ -143,7 +143,7 @@ fn kill_everywhere(options: &Options, expected: &BTreeMap<PathBuf, Vec<u8>>, pre
 fn killed_at_any_step() {
     let temp = tempfile::tempdir().unwrap();
     let source = source(temp.path());
-    let options = Options { shards: Shards::Count(3), ..Options::new(&source, temp.path().join("set")) };
+    let options = with!(Options::new(&source, temp.path().join("set")), shards = Shards::Count(3));
     pack(&options, &()).unwrap();
     let expected = snapshot(&options.destination);
     assert_eq!(rejected(&options.destination.join("rejected-train.jsonl")).len(), 4);
@@ -156,11 +156,11 @@ fn killed_at_any_step_while_replacing_a_split() {
     let source = source(temp.path());
     let old = temp.path().join("old");
     class_folders(&old, 3);
-    let options = Options { shards: Shards::Count(2), force: true, ..Options::new(&source, temp.path().join("set")) };
+    let options = with!(Options::new(&source, temp.path().join("set")), shards = Shards::Count(2), force = true);
     pack(&options, &()).unwrap();
     let expected = snapshot(&options.destination);
     let prepare = |folder: &Path| {
-        pack(&Options { shards: Shards::Count(5), ..Options::new(&old, folder) }, &()).unwrap();
+        pack(&with!(Options::new(&old, folder), shards = Shards::Count(5)), &()).unwrap();
     };
     assert!(kill_everywhere(&options, &expected, prepare) >= 9 + 6);
 }
@@ -175,7 +175,7 @@ fn stopped_and_continued() {
     }
     let temp = tempfile::tempdir().unwrap();
     let source = source(temp.path());
-    let options = Options { shards: Shards::Count(4), ..Options::new(&source, temp.path().join("set")) };
+    let options = with!(Options::new(&source, temp.path().join("set")), shards = Shards::Count(4));
     let stopped = pack(&options, &Stop(AtomicUsize::new(4))).unwrap_err();
     assert!(matches!(stopped, Error::Stopped), "{stopped}");
     assert!(
@@ -197,22 +197,22 @@ fn another_pack_does_not_take_over() {
     }
     let temp = tempfile::tempdir().unwrap();
     let source = source(temp.path());
-    let options = Options { shards: Shards::Count(3), ..Options::new(&source, temp.path().join("set")) };
+    let options = with!(Options::new(&source, temp.path().join("set")), shards = Shards::Count(3));
     pack(&options, &Stop).unwrap_err();
     let differs = |options: Options, what: &str| {
         let error = pack(&options, &()).unwrap_err();
         assert!(matches!(error, Error::OtherPlan { .. }), "{error}");
         assert!(error.to_string().contains(what) && error.to_string().contains("--force"), "{what} in {error}");
     };
-    differs(Options { seed: Some(3), ..options.clone() }, "another seed: 0 there, 3 now");
-    differs(Options { shards: Shards::Count(9), ..options.clone() }, "another shards");
-    differs(Options { resize: Some(Resize::Shorter(9)), ..options.clone() }, "another resize");
+    differs(with!(options.clone(), seed = Some(3)), "another seed: 0 there, 3 now");
+    differs(with!(options.clone(), shards = Shards::Count(9)), "another shards");
+    differs(with!(options.clone(), resize = Some(Resize::Shorter(9))), "another resize");
     let text = fs::read(source.join("cat/text.jpg")).unwrap();
     put(&source.join("cat/text.jpg"), b"tex2");
     differs(options.clone(), "listing (names, sizes or times)");
     put(&source.join("cat/more.jpg"), &text);
     differs(options.clone(), "another image");
-    let summary = pack(&Options { force: true, ..options.clone() }, &()).unwrap();
+    let summary = pack(&with!(options.clone(), force = true), &()).unwrap();
     assert_eq!((summary.resumed_shards, check(&options.destination, "train").len()), (0, 45));
 }
 
@@ -226,7 +226,7 @@ fn a_finished_shard_that_was_damaged_is_done_again() {
     }
     let temp = tempfile::tempdir().unwrap();
     let source = source(temp.path());
-    let options = Options { shards: Shards::Count(3), ..Options::new(&source, temp.path().join("set")) };
+    let options = with!(Options::new(&source, temp.path().join("set")), shards = Shards::Count(3));
     pack(&options, &Stop).unwrap_err();
     let index = options.destination.join("_index/train-00001.tfrecord.index");
     let mut bytes = fs::read(&index).unwrap();

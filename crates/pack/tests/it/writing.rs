@@ -1,6 +1,6 @@
 //! A writer gives the bytes of a pack, whatever interrupts it, in however many parts and threads.
 
-use crate::made::{check, class_folders, names, picture, records, snapshot};
+use crate::support::{check, class_folders, names, picture, records, snapshot};
 use shardtool_format::example::Example;
 use shardtool_format::manifest::Kind;
 use shardtool_pack::{
@@ -44,15 +44,15 @@ impl Photos {
     }
 
     fn options(&self, name: &str) -> WriterOptions {
-        WriterOptions {
-            features: vec![
+        with!(
+            WriterOptions::new(self.root.join(name), "train"),
+            features = vec![
                 ("weight".to_owned(), Kind::Float),
                 ("tags".to_owned(), Kind::Bytes),
                 ("boxes".to_owned(), Kind::Int64),
             ],
-            classes: CLASSES.map(str::to_owned).to_vec(),
-            ..WriterOptions::new(self.root.join(name), "train")
-        }
+            classes = CLASSES.map(str::to_owned).to_vec()
+        )
     }
 
     fn write(&self, writer: &Writer, i: usize) -> Result<bool, Error> {
@@ -86,7 +86,7 @@ impl Photos {
 /// The data of all records of a split, in order.
 fn data(folder: &Path) -> Vec<Vec<u8>> {
     let mut found = vec![];
-    for shard in &crate::made::manifest(folder).split("train").unwrap().shards {
+    for shard in &crate::support::manifest(folder).split("train").unwrap().shards {
         let file = fs::read(folder.join(&shard.file)).unwrap();
         found.extend(records(&file).into_iter().map(|(_, data)| data.to_vec()));
     }
@@ -106,14 +106,14 @@ fn writes_the_files_of_a_pack() {
     let photos = Photos::new(8);
     let packed = photos.root.join("packed");
     let list = photos.root.join("list.jsonl");
-    pack(&Options { seed: None, shards: Shards::Count(1), ..Options::new(list, &packed) }, &()).unwrap();
+    pack(&with!(Options::new(list, &packed), seed = None, shards = Shards::Count(1)), &()).unwrap();
     let one = photos.options("one");
     let committed = photos.written(&one);
     assert_eq!((committed.split.records(), committed.classes, committed.already_complete), (24, 3, false));
     // Shards, indexes and manifest, byte for byte.
     assert!(shown(&one.destination) == shown(&packed));
     // In small shards, the records.
-    let many = WriterOptions { shard_size: 4000, ..photos.options("many") };
+    let many = with!(photos.options("many"), shard_size = 4000);
     assert!(photos.written(&many).split.shards.len() > 3);
     assert!(data(&many.destination) == data(&packed));
     assert_eq!(check(&many.destination, "train").len(), 24);
@@ -122,12 +122,12 @@ fn writes_the_files_of_a_pack() {
 #[test]
 fn continues_by_key_after_any_interruption() {
     let photos = Photos::new(6);
-    let options = WriterOptions { shard_size: 3000, ..photos.options("whole") };
+    let options = with!(photos.options("whole"), shard_size = 3000);
     photos.written(&options);
     let expected = snapshot(&options.destination);
     let mut kept = 0;
     for stop in 0..photos.samples.len() {
-        let options = WriterOptions { destination: photos.root.join(format!("stopped-{stop}")), ..options.clone() };
+        let options = with!(options.clone(), destination = photos.root.join(format!("stopped-{stop}")));
         let writer = Writer::open(&options).unwrap();
         (0..stop).for_each(|i| assert!(photos.write(&writer, i).unwrap()));
         // As a killed process does: nothing is finished, and an unfinished shard is left under its temporary name.
@@ -153,7 +153,7 @@ fn a_complete_split_takes_its_keys_and_no_others() {
     let options = photos.options("set");
     let first = photos.written(&options);
     let before = snapshot(&options.destination);
-    assert_eq!(photos.written(&options), Committed { already_complete: true, ..first });
+    assert_eq!(photos.written(&options), with!(first, already_complete = true));
     let writer = Writer::open(&options).unwrap();
     let other = Sample { key: "other", image: None, label: None, values: vec![] };
     let error = writer.write(&other).unwrap_err();
@@ -162,13 +162,13 @@ fn a_complete_split_takes_its_keys_and_no_others() {
         let error = Writer::open(&options).err().expect("other options").to_string();
         assert!(error.contains(expected), "{error}");
     };
-    refused(WriterOptions { quality: 70, ..options.clone() }, "another quality: 90 there, 70 now");
-    refused(WriterOptions { classes: vec![], labels: true, ..options.clone() }, "another classes: 3 there, 0 now");
+    refused(with!(options.clone(), quality = 70), "another quality: 90 there, 70 now");
+    refused(with!(options.clone(), classes = vec![], labels = true), "another classes: 3 there, 0 now");
     let error = pack(&Options::new(photos.root.join("list.jsonl"), &options.destination), &()).unwrap_err();
     assert!(error.to_string().contains("another format: \"shardtool-writer\" there"), "{error}");
     assert!(snapshot(&options.destination) == before);
     // Replaced by force.
-    let forced = WriterOptions { force: true, shard_size: 2000, quality: 70, ..options.clone() };
+    let forced = with!(options.clone(), force = true, shard_size = 2000, quality = 70);
     assert!(photos.written(&forced).split.shards.len() > 1);
     assert_eq!(check(&options.destination, "train").len(), 9);
 }
@@ -178,7 +178,7 @@ fn parts_are_joined_in_order() {
     let photos = Photos::new(8);
     let whole = photos.options("whole");
     photos.written(&whole);
-    let options = |part| WriterOptions { part: Some((part, 3)), shard_size: 3000, ..photos.options("parts") };
+    let options = |part| with!(photos.options("parts"), part = Some((part, 3)), shard_size = 3000);
     let destination = options(0).destination;
     let missing = |expected: &[u32]| match commit_parts(&destination, "train", false, &()).unwrap_err() {
         Error::PartsMissing { missing, parts: 3, .. } => assert_eq!(missing, expected),
@@ -201,13 +201,13 @@ fn parts_are_joined_in_order() {
     assert!(data(&destination) == data(&whole.destination));
     assert_eq!(check(&destination, "train").len(), 24);
     let again = commit_parts(&destination, "train", false, &()).unwrap();
-    assert_eq!(again, Committed { already_complete: true, ..committed });
+    assert_eq!(again, with!(committed, already_complete = true));
 }
 
 #[test]
 fn parts_of_other_options_or_with_common_keys_are_refused() {
     let photos = Photos::new(3);
-    let options = |part, n| WriterOptions { part: Some((part, n)), ..photos.options("parts") };
+    let options = |part, n| with!(photos.options("parts"), part = Some((part, n)));
     let write = |options: &WriterOptions, range: Range<usize>| {
         let writer = Writer::open(options).unwrap();
         photos.write_all(&writer, range);
@@ -221,9 +221,9 @@ fn parts_of_other_options_or_with_common_keys_are_refused() {
     assert!(matches!(&error, Error::PartsKey { key, parts: (0, 1), .. } if *key == photos.samples[4].0), "{error}");
     let staged = destination.join(".write-train/part-00001-of-00002");
     fs::remove_dir_all(&staged).unwrap();
-    write(&WriterOptions { quality: 80, ..options(1, 2) }, 5..9);
+    write(&with!(options(1, 2), quality = 80), 5..9);
     assert!(commit().to_string().contains("another quality: 90 there, 80 now"));
-    write(&WriterOptions { force: true, ..options(1, 2) }, 5..9);
+    write(&with!(options(1, 2), force = true), 5..9);
     write(&options(2, 3), 0..0);
     assert!(commit().to_string().contains("another parts: 2 there, 3 now"));
     fs::remove_dir_all(destination.join(".write-train/part-00002-of-00003")).unwrap();
@@ -241,7 +241,7 @@ fn a_commit_that_stops_anywhere_is_continued() {
     let photos = Photos::new(3);
     let parts = |name: &str, force| {
         for part in 0..2 {
-            let options = WriterOptions { part: Some((part, 2)), shard_size: 2500, force, ..photos.options(name) };
+            let options = with!(photos.options(name), part = Some((part, 2)), shard_size = 2500, force = force);
             let writer = Writer::open(&options).unwrap();
             let samples = part as usize * 5..(part as usize * 5 + 5).min(9);
             photos.write_all(&writer, samples);
@@ -257,7 +257,7 @@ fn a_commit_that_stops_anywhere_is_continued() {
             let name = format!("set-{force}-{at}");
             let destination = photos.root.join(&name);
             if force {
-                let old = WriterOptions { shard_size: 900, ..photos.options(&name) };
+                let old = with!(photos.options(&name), shard_size = 900);
                 photos.written(&old);
             }
             parts(&name, force);
@@ -276,7 +276,7 @@ fn a_commit_that_stops_anywhere_is_continued() {
 #[test]
 fn threads_write_every_sample_once() {
     let photos = Photos::new(16);
-    let options = WriterOptions { shard_size: 4000, ..photos.options("set") };
+    let options = with!(photos.options("set"), shard_size = 4000);
     let writer = Writer::open(&options).unwrap();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -330,7 +330,7 @@ fn arrays_are_stored_without_loss() {
     let temp = tempfile::tempdir().unwrap();
     let pixels = picture(5, 31, 17).into_raw();
     let stored = |name: &str, store: PixelStore, jpeg: bool, array: &[u8], channels: u8| {
-        let options = WriterOptions { pixels: store, ..WriterOptions::new(temp.path().join(name), "train") };
+        let options = with!(WriterOptions::new(temp.path().join(name), "train"), pixels = store);
         let writer = Writer::open(&options).unwrap();
         let image = PixelArray::new(array, 31, 17, channels, jpeg).map(Image::Pixels);
         writer.write(&Sample { key: "a", image, label: None, values: vec![] }).unwrap();
@@ -366,11 +366,11 @@ fn arrays_are_stored_without_loss() {
 #[test]
 fn samples_need_no_image() {
     let temp = tempfile::tempdir().unwrap();
-    let options = WriterOptions {
-        images: false,
-        features: vec![("text".to_owned(), Kind::Bytes), ("score".to_owned(), Kind::Float)],
-        ..WriterOptions::new(temp.path().join("set"), "train")
-    };
+    let options = with!(
+        WriterOptions::new(temp.path().join("set"), "train"),
+        images = false,
+        features = vec![("text".to_owned(), Kind::Bytes), ("score".to_owned(), Kind::Float)]
+    );
     let writer = Writer::open(&options).unwrap();
     for i in 0..5 {
         let values = vec![
@@ -380,7 +380,7 @@ fn samples_need_no_image() {
         writer.write(&Sample { key: &i.to_string(), image: None, label: None, values }).unwrap();
     }
     writer.finish(&()).unwrap();
-    let manifest = crate::made::manifest(&options.destination);
+    let manifest = crate::support::manifest(&options.destination);
     assert_eq!(manifest.image, None);
     let features: Vec<_> = manifest.features.iter().map(|f| f.name.as_str()).collect();
     assert_eq!(features, ["image/key", "score", "text"]);

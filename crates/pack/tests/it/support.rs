@@ -12,6 +12,15 @@ use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
+/// Options, or another value, with other values in these fields.
+macro_rules! with {
+    ($base:expr, $($field:ident = $value:expr),+ $(,)?) => {{
+        let mut base = $base;
+        $(base.$field = $value;)+
+        base
+    }};
+}
+
 /// A smooth picture that differs with `seed`.
 pub(crate) fn picture(seed: u32, width: u32, height: u32) -> RgbImage {
     RgbImage::from_fn(width, height, |x, y| {

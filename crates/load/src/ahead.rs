@@ -1,33 +1,52 @@
-//! Read-ahead: exact, since the order is known, and bounded in bytes.
+//! Read-ahead: exact, because the order is known, and bounded in bytes.
 
-use crate::batch::Slot;
+use crate::batch::SharedBatch;
 use crate::spec::Spec;
 use shardtool_order::Walk;
+use std::sync::Arc;
 
-/// Records smaller than this are not asked for one by one: the system's own read-around brings a page's neighbours.
-const LEAST_RECORD: u64 = 4096;
-
-/// How many samples ahead of the workers the system reads: `bytes` of records of the mean size.
-pub(crate) fn samples(bytes: u64, mean_record: u64) -> usize {
-    if mean_record < LEAST_RECORD { 0 } else { (bytes / mean_record) as usize }
+/// Asks the system to read records before the workers need them. Has cursors of its own, [`Spec::ahead`] samples ahead of
+/// the worker's: in interleaved order a cursor rebuilds a permutation whenever it changes the window.
+pub(crate) struct ReadAhead {
+    spec: Arc<Spec>,
+    /// For each replica, a cursor through the epoch it is in.
+    cursors: Vec<Option<(u64, Walk)>>,
 }
 
-/// Asks for the record that lies [`Spec::ahead`] samples ahead of a row; at the first row of a lane's way through an epoch,
-/// for all on the way there.
-pub(crate) fn read(spec: &Spec, slot: &Slot, row: usize, walk: &mut Walk) {
-    let first = if slot.fresh && row == 0 { 1 } else { spec.ahead };
-    if spec.ahead == 0 {
-        return;
+impl ReadAhead {
+    pub(crate) fn new(spec: Arc<Spec>) -> Self {
+        let cursors = spec.ranks.iter().map(|_| None).collect();
+        ReadAhead { spec, cursors }
     }
-    let schedule = spec.plan.schedule();
-    for ahead in first..=spec.ahead {
-        let (steps, row) = ((row + ahead) / spec.batch, (row + ahead) % spec.batch);
-        let p = slot.p.saturating_add(steps as u64 * schedule.step_len());
-        if schedule.steps(p) == 0 {
+
+    /// Asks for the record that is [`Spec::ahead`] samples ahead of a row; at the first row of an epoch, or after a seek,
+    /// for all records up to there.
+    pub(crate) fn advance(&mut self, batch: &SharedBatch, row: usize) {
+        let ReadAhead { spec, cursors } = self;
+        if spec.ahead == 0 {
             return;
         }
-        if let Some(q) = schedule.rows(p, spec.ranks[slot.lane]).nth(row).and_then(|row| row.position()) {
-            spec.input.will_need(walk.sample(q).id);
+        let first = if batch.first && row == 0 { 1 } else { spec.ahead };
+        let schedule = spec.plan.schedule();
+        let walk = cursor(spec, &mut cursors[batch.replica], batch);
+        for ahead in first..=spec.ahead {
+            let (steps, row) = ((row + ahead) / spec.batch, (row + ahead) % spec.batch);
+            let p = batch.p.saturating_add(steps as u64 * schedule.step_len());
+            if schedule.steps(p) == 0 {
+                return;
+            }
+            if let Some(q) = schedule.rows(p, spec.ranks[batch.replica]).nth(row).and_then(|row| row.position()) {
+                spec.input.will_need(walk.sample(q).id);
+            }
         }
     }
+}
+
+/// Returns the cursor through the epoch of a batch, a new one if `cursor` is in another epoch.
+pub(crate) fn cursor<'a>(spec: &Spec, cursor: &'a mut Option<(u64, Walk)>, batch: &SharedBatch) -> &'a mut Walk {
+    if cursor.as_ref().is_none_or(|(epoch, _)| *epoch != batch.epoch) {
+        let walk = spec.plan.walk(batch.epoch, spec.ranks[batch.replica]);
+        *cursor = Some((batch.epoch, walk.expect("`Spec::new` has checked the ranks")));
+    }
+    &mut cursor.as_mut().expect("set above").1
 }

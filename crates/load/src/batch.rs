@@ -1,34 +1,43 @@
-//! A batch, from its first row's claim to its return to the pool.
+//! A batch, from its first claimed row until its memory returns to the pool.
 
-use crate::budget::Live;
+use crate::budget::{Live, Reservation};
 use crate::columns::{Cell, Column, Values};
-use crate::engine::Engine;
-use crate::error::Error;
+use crate::handover::{Position, Work};
 use crate::memory::{BatchBuffer, RowMut, Rows};
+use crate::spec::Spec;
 use shardtool_decode::{Normalizer, Output};
 use shardtool_order::{ResumeState, Row};
 use shardtool_read::Record;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-/// A batch of N rows. Its memory goes back to the loader when it is dropped. It may be held as long as the consumer likes,
-/// outlives the loader, and may be read from any thread, but counts against a given memory budget.
-pub struct Batch(pub(crate) Arc<Slot>);
+/// A batch of N rows. Dropping it returns its memory to the loader. It can be kept as long as needed, outlives the loader,
+/// and can be read from any thread, but counts against a given memory budget.
+pub struct Batch(Arc<SharedBatch>);
 
-/// The rows of a batch as they are gathered once all are done.
+/// Where the memory of batches returns to. A batch refers to it weakly: if it is gone, the memory is freed.
+pub(crate) trait Home: Send + Sync {
+    /// The consumer of a replica dropped a batch.
+    fn release(&self, replica: usize);
+
+    /// Nobody uses this memory of a replica's batch any more.
+    fn give_back(&self, replica: usize, memory: BatchMemory);
+}
+
+/// The columns of a complete batch.
 #[derive(Default)]
-pub(crate) struct Table {
+struct Table {
     ids: Vec<i64>,
     valid: Vec<bool>,
     values: Vec<Values>,
     records: Vec<Option<Record>>,
-    /// Bytes of ragged values and of records read into memory, which no plan can foresee.
+    /// Bytes of ragged values, and of records read into memory, beyond what was planned for the batch.
     unforeseen: u64,
 }
 
-/// What one row holds beside its pixels. Written by one worker, so that its lock is never waited for.
+/// What one row holds in addition to its pixels. Written by one worker, so its lock is never contended.
 pub(crate) struct RowOut {
     pub(crate) id: i64,
     pub(crate) valid: bool,
@@ -36,7 +45,7 @@ pub(crate) struct RowOut {
     pub(crate) record: Option<Record>,
 }
 
-/// Where the pixels of one row are written; empty where the batch has none of the kind.
+/// Where the pixels of one row are written; `None` if the batch has none of the kind.
 #[derive(Default)]
 pub(crate) struct RowPixels<'a> {
     /// `[H, W, 3]`.
@@ -45,8 +54,8 @@ pub(crate) struct RowPixels<'a> {
     pub(crate) mask: Option<RowMut<'a>>,
 }
 
-/// Memory of a batch, used again and again.
-pub(crate) struct Memory {
+/// The memory of a batch, reused for later ones.
+pub(crate) struct BatchMemory {
     images: Option<Rows>,
     masks: Option<Rows>,
     outs: Box<[Mutex<RowOut>]>,
@@ -54,128 +63,126 @@ pub(crate) struct Memory {
     /// Allocated beyond the budget, for a consumer that keeps batches: freed when it returns.
     pub(crate) extra: bool,
     _live: Live,
+    /// The loader's budget stays reserved until the last of its batches is gone.
+    _reservation: Arc<Reservation>,
 }
 
-impl Memory {
-    /// Memory for `n` rows; images and masks where the batch has any.
-    pub(crate) fn new(n: usize, columns: &[Column], images: Option<Rows>, masks: Option<Rows>, extra: bool) -> Self {
+impl BatchMemory {
+    /// Creates memory for the rows of a batch; images and masks if it has any.
+    pub(crate) fn new(
+        spec: &Spec,
+        images: Option<Rows>,
+        masks: Option<Rows>,
+        extra: bool,
+        reservation: Arc<Reservation>,
+    ) -> Self {
         let bytes: u64 = images.iter().chain(&masks).map(|rows| rows.buffer().len() as u64).sum();
-        let out = || RowOut { id: -1, valid: false, cells: columns.iter().map(Column::cell).collect(), record: None };
-        Memory {
+        let cells = || spec.columns.iter().map(Column::cell).collect();
+        let out = || RowOut { id: -1, valid: false, cells: cells(), record: None };
+        BatchMemory {
             images,
             masks,
-            outs: (0..n).map(|_| Mutex::new(out())).collect(),
-            plan: Vec::with_capacity(n),
+            outs: (0..spec.batch).map(|_| Mutex::new(out())).collect(),
+            plan: Vec::with_capacity(spec.batch),
             extra,
             // Extra batches count as the consumer's memory, not as part of a budget.
             _live: Live::new(if extra { 0 } else { bytes }),
+            _reservation: reservation,
         }
     }
 }
 
-/// A batch being built, then delivered.
-pub(crate) struct Slot {
-    engine: Arc<Engine>,
-    pub(crate) lane: usize,
+/// A batch that workers fill and the consumer then reads.
+pub(crate) struct SharedBatch {
+    spec: Arc<Spec>,
+    home: Weak<dyn Home>,
+    /// Which of the replicas that this loader serves.
+    pub(crate) replica: usize,
     pub(crate) epoch: u64,
+    /// Positions of the epoch before this batch.
     pub(crate) p: u64,
-    /// (epoch, p) once it is delivered.
-    pub(crate) after: (u64, u64),
-    /// It is the first of its lane's way through the epoch.
-    pub(crate) fresh: bool,
+    after: Position,
+    /// It is the first batch of an epoch, or after a seek.
+    pub(crate) first: bool,
     /// `None` only while it is dropped.
-    memory: Option<Memory>,
-    /// The first row that nobody has claimed.
-    next: AtomicUsize,
-    /// Rows not done.
+    memory: Option<BatchMemory>,
+    /// The first row that no worker has claimed.
+    unclaimed: AtomicUsize,
+    /// Rows that are not done.
     left: AtomicUsize,
-    /// Rows no longer wanted, after an error or when the loader went elsewhere.
-    void: AtomicBool,
-    failure: Mutex<Option<Error>>,
+    cancelled: AtomicBool,
     table: OnceLock<Table>,
 }
 
-impl Slot {
+impl SharedBatch {
     pub(crate) fn new(
-        engine: &Arc<Engine>,
-        lane: usize,
-        (epoch, p): (u64, u64),
-        after: (u64, u64),
-        fresh: bool,
-        mut memory: Memory,
+        spec: &Arc<Spec>,
+        home: Weak<dyn Home>,
+        replica: usize,
+        (epoch, p): Position,
+        first: bool,
+        mut memory: BatchMemory,
     ) -> Self {
+        let schedule = spec.plan.schedule();
         memory.plan.clear();
-        memory.plan.extend(engine.spec.plan.schedule().rows(p, engine.spec.ranks[lane]));
+        memory.plan.extend(schedule.rows(p, spec.ranks[replica]));
         let n = memory.plan.len();
-        Slot {
-            engine: engine.clone(),
-            lane,
+        SharedBatch {
+            after: schedule.after(epoch, p),
+            spec: spec.clone(),
+            home,
+            replica,
             epoch,
             p,
-            after,
-            fresh,
+            first,
             memory: Some(memory),
-            next: AtomicUsize::new(0),
+            unclaimed: AtomicUsize::new(0),
             left: AtomicUsize::new(n),
-            void: AtomicBool::new(false),
-            failure: Mutex::new(None),
+            cancelled: AtomicBool::new(false),
             table: OnceLock::new(),
         }
     }
 
-    fn memory(&self) -> &Memory {
-        self.memory.as_ref().expect("there until it is dropped")
+    fn memory(&self) -> &BatchMemory {
+        self.memory.as_ref().expect("taken only by drop")
     }
 
-    /// The next `most` rows that nobody has claimed; `None` when all are.
+    /// The position after this batch.
+    pub(crate) fn after(&self) -> Position {
+        self.after
+    }
+
+    /// Claims the next `most` rows, or fewer at the end; `None` if every row is claimed.
     pub(crate) fn claim(&self, most: usize) -> Option<Range<usize>> {
         let n = self.memory().plan.len();
-        if self.next.load(Ordering::Relaxed) >= n {
+        if self.unclaimed.load(Ordering::Relaxed) >= n {
             return None;
         }
-        let first = self.next.fetch_add(most, Ordering::Relaxed);
+        let first = self.unclaimed.fetch_add(most, Ordering::Relaxed);
         (first < n).then(|| first..n.min(first + most))
     }
 
-    pub(crate) fn unclaimed(&self) -> bool {
-        self.next.load(Ordering::Relaxed) < self.memory().plan.len()
-    }
-
-    /// What stands in a row.
+    /// What the order puts into a row.
     pub(crate) fn planned(&self, row: usize) -> Row {
         self.memory().plan[row]
     }
 
     /// The row's pixels.
+    ///
+    /// # Panics
+    /// If they were taken before.
     pub(crate) fn pixels(&self, row: usize) -> RowPixels<'_> {
-        let Memory { images, masks, .. } = self.memory();
+        let BatchMemory { images, masks, .. } = self.memory();
         RowPixels { image: images.as_ref().map(|r| r.take(row)), mask: masks.as_ref().map(|r| r.take(row)) }
     }
 
-    /// The rest of the row.
+    /// Calls `f` with the rest of the row.
     pub(crate) fn with_out<T>(&self, row: usize, f: impl FnOnce(&mut RowOut) -> T) -> T {
         f(&mut self.memory().outs[row].lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn is_void(&self) -> bool {
-        self.void.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn make_void(&self) {
-        self.void.store(true, Ordering::Relaxed);
-    }
-
-    /// Ends the batch with an error; the first one counts.
-    pub(crate) fn fail(&self, error: Error) {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        self.make_void();
-    }
-
-    pub(crate) fn failure(&self) -> Option<Error> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// Says that so many rows are done; gathers the batch and returns true when they were the last.
+    /// Marks `rows` claimed rows as done. With the last ones, gathers the columns, after which the batch is complete, and
+    /// returns true.
     pub(crate) fn finish(&self, rows: usize) -> bool {
         if self.left.fetch_sub(rows, Ordering::AcqRel) != rows {
             return false;
@@ -185,7 +192,7 @@ impl Slot {
     }
 
     fn gather(&self) {
-        let columns = &self.engine.spec.columns;
+        let columns = &self.spec.columns;
         let mut table = Table { values: columns.iter().map(Column::values).collect(), ..Table::default() };
         for row in 0..self.memory().outs.len() {
             self.with_out(row, |out| {
@@ -194,60 +201,84 @@ impl Slot {
                 table.values.iter_mut().zip(&out.cells).for_each(|(values, cell)| values.push(cell));
                 table.unforeseen +=
                     out.cells.iter().zip(columns).map(|(cell, c)| c.unforeseen(cell.held())).sum::<u64>();
-                if self.engine.spec.keeps_records() {
+                if self.spec.keeps_records() {
                     table.unforeseen += out.record.as_ref().map_or(0, own_bytes);
                     table.records.push(out.record.take());
                 }
             });
         }
         table.unforeseen += table.values.iter().zip(columns).map(|(v, c)| c.unforeseen(v.held())).sum::<u64>();
-        let expected = self.engine.spec.expected * self.engine.spec.batch as u64;
+        let expected = self.spec.expected * self.spec.batch as u64;
         table.unforeseen = table.unforeseen.saturating_sub(expected);
         let _ = self.table.set(table);
     }
 
-    /// Bytes that this batch takes beyond what was planned for it.
+    /// Bytes that this complete batch takes beyond what was planned for it.
     pub(crate) fn unforeseen(&self) -> u64 {
         self.table().unforeseen
     }
 
-    pub(crate) fn is_complete(&self) -> bool {
-        self.table.get().is_some()
-    }
-
+    /// Rows of this complete batch that show a sample.
     pub(crate) fn valid_rows(&self) -> u64 {
         self.table().valid.iter().filter(|v| **v).count() as u64
     }
 
     fn table(&self) -> &Table {
-        self.table.get().expect("a batch is delivered when it is complete")
+        self.table.get().expect("asked for complete batches only")
     }
 }
 
-/// Bytes of memory that a record was read into; none where its file is mapped.
+impl Work for SharedBatch {
+    fn has_unclaimed(&self) -> bool {
+        self.unclaimed.load(Ordering::Relaxed) < self.memory().plan.len()
+    }
+
+    fn is_complete(&self) -> bool {
+        self.table.get().is_some()
+    }
+
+    fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+/// Bytes of memory that a record was read into; 0 if its file is mapped.
 fn own_bytes(record: &Record) -> u64 {
     if record.shard().bytes().mapped().is_some() { 0 } else { record.data().len() as u64 }
 }
 
-impl Drop for Slot {
+impl Drop for SharedBatch {
     fn drop(&mut self) {
         let Some(mut memory) = self.memory.take() else { return };
-        if self.engine.spec.release {
+        if self.spec.release {
             let records = self.table.take().into_iter().flat_map(|table| table.records).flatten();
             records.for_each(|record| record.shard().release(record.row()));
         }
         memory.images.iter_mut().chain(&mut memory.masks).for_each(Rows::reset);
-        self.engine.give_back(self.lane, memory);
+        if let Some(home) = self.home.upgrade() {
+            home.give_back(self.replica, memory);
+        }
     }
 }
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        self.0.engine.release(self.0.lane);
+        if let Some(home) = self.0.home.upgrade() {
+            home.release(self.0.replica);
+        }
     }
 }
 
 impl Batch {
+    /// Wraps a complete batch, which the hand-over counts as held.
+    pub(crate) fn new(batch: Arc<SharedBatch>) -> Self {
+        Batch(batch)
+    }
+
     /// N, rows that show no sample included.
     #[expect(clippy::len_without_is_empty, reason = "a batch has at least one row")]
     pub fn len(&self) -> usize {
@@ -268,19 +299,19 @@ impl Batch {
 
     /// What the pixels became; `None` for u8.
     pub fn output(&self) -> Option<&Output> {
-        self.0.engine.spec.normalizer.as_ref().map(Normalizer::output)
+        self.0.spec.normalizer.as_ref().map(Normalizer::output)
     }
 
     /// `[N, H, W, 3]`, or `[N, 3, H, W]` where [`Batch::output`] says so; `None` where the loader makes no images.
     pub fn image_shape(&self) -> Option<[usize; 4]> {
-        let (height, width) = self.0.engine.spec.image_size()?;
+        let (height, width) = self.0.spec.image_size()?;
         let shape = [self.len(), height, width, 3];
         Some(self.output().map_or(shape, |output| output.layout().shape(shape)))
     }
 
     /// `[N, H, W]`; `None` where the loader makes no label maps.
     pub fn mask_shape(&self) -> Option<[usize; 3]> {
-        let (height, width) = self.0.engine.spec.image_size()?;
+        let (height, width) = self.0.spec.image_size()?;
         self.0.memory().masks.as_ref().map(|_| [self.len(), height, width])
     }
 
@@ -306,7 +337,7 @@ impl Batch {
 
     /// Names of the columns, in the order of the configuration.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
-        self.0.engine.spec.columns.iter().map(|c| c.feature.as_str())
+        self.0.spec.columns.iter().map(|c| c.feature.as_str())
     }
 
     /// Values of a column; `None` where the batch has none of that name. Rows without a sample hold zeros or nothing,
@@ -318,7 +349,7 @@ impl Batch {
 
     /// Numbers a row of a column of numbers; `None` for ragged ones and bytes.
     pub fn column_width(&self, feature: &str) -> Option<usize> {
-        self.0.engine.spec.columns.iter().find(|c| c.feature == feature)?.width()
+        self.0.spec.columns.iter().find(|c| c.feature == feature)?.width()
     }
 
     /// The records, `[N]`, where the loader delivers them; `None` in rows that show no sample.
@@ -338,7 +369,7 @@ impl Batch {
 
     /// The state to resume from after this batch.
     pub fn state_after(&self) -> ResumeState {
-        self.0.engine.spec.state(self.0.after)
+        self.0.spec.state(self.0.after)
     }
 }
 

@@ -40,19 +40,27 @@ mod config;
 mod engine;
 mod error;
 mod export;
+mod handover;
 mod image;
 mod input;
 mod loader;
 #[expect(unsafe_code, reason = "rows of one buffer, written by several threads")]
 mod memory;
 mod notice;
+mod pressure;
 mod share;
 mod spec;
-mod squeeze;
 mod stats;
+mod supply;
 mod tune;
 mod verdict;
 mod worker;
+
+/// What [`handover`] waits with; `tests/model.rs` includes that file with the types of a model checker.
+mod sync {
+    pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+    pub(crate) use std::time::Instant;
+}
 
 pub use bad::{BadSample, Fault, OnBad};
 pub use batch::Batch;

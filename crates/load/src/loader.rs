@@ -2,9 +2,9 @@
 
 use crate::bad::BadSample;
 use crate::batch::Batch;
-use crate::budget::{Arithmetic, DEPTH, Limits, Reservation};
+use crate::budget::{Arithmetic, DEPTH, Limits};
 use crate::config::Config;
-use crate::engine::{Delivery, Engine};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::notice::Notice;
 use crate::share::{self, Share};
@@ -21,22 +21,23 @@ use std::time::Instant;
 /// caller still holds stay valid.
 pub struct Loader {
     /// First, so that workers end before anything else is dropped.
-    _crew: Arc<Crew>,
+    _workers: Arc<WorkerPool>,
     engine: Arc<Engine>,
-    lane: usize,
+    /// Which of the replicas that the workers serve.
+    replica: usize,
     /// When the caller was last given something.
     returned: Option<Instant>,
 }
 
 /// The workers; joined when the last loader of a group is dropped.
-struct Crew {
+struct WorkerPool {
     engine: Arc<Engine>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Drop for Crew {
+impl Drop for WorkerPool {
     fn drop(&mut self) {
-        self.engine.stop();
+        self.engine.handover.close();
         for thread in self.threads.drain(..) {
             // A worker catches panics itself.
             let _ = thread.join();
@@ -62,20 +63,19 @@ impl Loader {
     pub fn group(config: &Config, ranks: &[u32]) -> Result<Vec<Self>> {
         let limits = Limits::find(&config.system_root);
         let (spec, arithmetic) = settle(config, ranks, &limits)?;
-        let workers = arithmetic.workers as usize;
+        let count = arithmetic.workers as usize;
         let fixed = Fixed { workers: config.workers.is_some(), depth: config.depth.is_some() };
-        let tuning = Tuning::new(workers, config.depth.unwrap_or(DEPTH), fixed);
-        let reservation = Reservation::new(arithmetic.budget);
-        let engine = Arc::new(Engine::new(spec, arithmetic, (limits, reservation), tuning, config.alloc.clone()));
-        let mut crew = Crew { engine: engine.clone(), threads: Vec::with_capacity(workers) };
-        for number in 0..workers {
+        let tuning = Tuning::new(count, config.depth.unwrap_or(DEPTH), fixed);
+        let engine = Engine::new(spec, arithmetic, limits, tuning, config.alloc.clone());
+        let mut workers = WorkerPool { engine: engine.clone(), threads: Vec::with_capacity(count) };
+        for number in 0..count {
             let worker = Worker::new(engine.clone(), number);
             let thread = std::thread::Builder::new().name(format!("shardtool-load-{number}"));
-            crew.threads.push(thread.spawn(|| worker.run()).map_err(Error::Thread)?);
+            workers.threads.push(thread.spawn(|| worker.run()).map_err(Error::Thread)?);
         }
-        let crew = Arc::new(crew);
-        let lanes = 0..ranks.len();
-        Ok(lanes.map(|lane| Loader { _crew: crew.clone(), engine: engine.clone(), lane, returned: None }).collect())
+        let workers = Arc::new(workers);
+        let loader = |replica| Loader { _workers: workers.clone(), engine: engine.clone(), replica, returned: None };
+        Ok((0..ranks.len()).map(loader).collect())
     }
 
     /// Checks a configuration against its dataset: neither memory is reserved nor a thread started.
@@ -131,22 +131,19 @@ impl Loader {
         if let Some(returned) = self.returned.take() {
             self.engine.meters.caller_busy.add(returned.elapsed(), 1);
         }
-        let delivery = self.engine.next(self.lane, interrupted)?;
+        let batch = self.engine.next(self.replica, interrupted)?;
         self.returned = Some(Instant::now());
-        match delivery {
-            Delivery::Batch(slot) => Ok(Some(Batch(slot))),
-            Delivery::EpochEnd => Ok(None),
-        }
+        Ok(batch)
     }
 
     /// Goes to the beginning of an epoch. What was built ahead is kept where it is that epoch's.
     pub fn start_epoch(&mut self, epoch: u64) {
-        self.engine.start_epoch(self.lane, epoch);
+        self.engine.handover.start_epoch(self.replica, epoch);
     }
 
     /// The state to resume from: counts what was delivered, not what was built ahead.
     pub fn state(&self) -> ResumeState {
-        self.engine.spec.state(self.engine.delivered(self.lane))
+        self.engine.spec.state(self.engine.delivered(self.replica))
     }
 
     /// Goes on from a state, of this or any other number of replicas, batch size or threads.
@@ -155,7 +152,7 @@ impl Loader {
     /// A state of another dataset, source, order or seed.
     pub fn load_state(&mut self, state: &ResumeState) -> Result<()> {
         let at = self.engine.spec.plan.resume(state, self.engine.spec.fingerprint)?;
-        self.engine.seek(self.lane, at);
+        self.engine.seek(self.replica, at);
         Ok(())
     }
 
@@ -167,7 +164,7 @@ impl Loader {
 
     /// Steps left in the epoch at hand.
     pub fn steps_left(&self) -> u64 {
-        self.engine.spec.plan.schedule().steps(self.engine.delivered(self.lane).1)
+        self.engine.spec.plan.schedule().steps(self.engine.delivered(self.replica).1)
     }
 
     /// What was done so far, by all replicas that this loader's workers serve.

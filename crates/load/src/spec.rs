@@ -1,6 +1,5 @@
 //! A configuration, settled: what the workers of a loader need to know, fixed for its life.
 
-use crate::ahead;
 use crate::bad::OnBad;
 use crate::columns::{self, Column};
 use crate::config::{Config, Content, Images, PageCache};
@@ -35,6 +34,14 @@ pub(crate) struct Spec {
     pub(crate) release: bool,
     /// Samples that the system reads ahead of the workers.
     pub(crate) ahead: usize,
+}
+
+/// Smaller records are not asked for one by one: the system reads their neighbours with them.
+const MIN_READ_AHEAD_RECORD: u64 = 4096;
+
+/// How many samples to read ahead: `bytes` of records of the mean size.
+fn read_ahead_samples(bytes: u64, mean_record: u64) -> usize {
+    if mean_record < MIN_READ_AHEAD_RECORD { 0 } else { (bytes / mean_record) as usize }
 }
 
 impl Spec {
@@ -77,7 +84,7 @@ impl Spec {
             columns::check_mask(feature, &input)?;
         }
         let mean = input.bytes() / input.len().max(1);
-        let ahead = ahead::samples(config.read_ahead, mean);
+        let ahead = read_ahead_samples(config.read_ahead, mean);
         let release = config.page_cache == PageCache::Release;
         Ok(Spec {
             fingerprint: input.fingerprint(),

@@ -1,6 +1,5 @@
 //! Depth and workers, adjusted to the caller.
 
-use crate::error::Error;
 use std::fmt;
 use std::time::Duration;
 
@@ -14,8 +13,6 @@ pub(crate) struct Tuning {
     /// Batches delivered since the caller last waited.
     calm: u32,
     pub(crate) why: Why,
-    /// Why memory for a batch was refused.
-    pub(crate) refused: Option<Error>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +52,7 @@ const CALM: u32 = 32;
 
 impl Tuning {
     pub(crate) fn new(workers: usize, depth: usize, fixed: Fixed) -> Self {
-        Tuning { workers, depth, most_workers: workers, fixed, calm: 0, why: Why::Start, refused: None }
+        Tuning { workers, depth, most_workers: workers, fixed, calm: 0, why: Why::Start }
     }
 
     /// A batch was delivered after the caller waited so long; `ready` more stand ready, `slots` may be in memory.

@@ -1,14 +1,15 @@
 //! A worker: claims rows in order, and makes each from its record.
 
-use crate::ahead;
+use crate::ahead::{ReadAhead, cursor};
 use crate::bad::{BadSample, Fault, OnBad};
-use crate::batch::{RowOut, RowPixels, Slot};
+use crate::batch::{RowOut, RowPixels, SharedBatch};
 use crate::config::Content;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::handover::Work;
 use crate::image::{self, Planned, Scratch};
 use crate::input::Place;
-use crate::squeeze::{Admission, Refused};
+use crate::pressure::{Admission, Refused};
 use crate::stats::Reading;
 use shardtool_order::{Sample, Walk};
 use shardtool_read::Record;
@@ -20,8 +21,9 @@ use std::sync::atomic::Ordering;
 pub(crate) struct Worker {
     engine: Arc<Engine>,
     number: usize,
-    /// Each lane's way through the epoch it is in.
-    walks: Vec<Option<(u64, Walk)>>,
+    /// For each replica, a cursor through the epoch it is in.
+    cursors: Vec<Option<(u64, Walk)>>,
+    read_ahead: ReadAhead,
     scratch: Scratch,
     /// What records are read into, where files are not mapped.
     buffer: Vec<u8>,
@@ -53,27 +55,48 @@ impl From<Error> for Trouble {
 
 impl Worker {
     pub(crate) fn new(engine: Arc<Engine>, number: usize) -> Self {
-        let walks = engine.spec.ranks.iter().map(|_| None).collect();
-        Worker { engine, number, walks, scratch: Scratch::default(), buffer: vec![], reads: 0, at: None }
+        let cursors = engine.spec.ranks.iter().map(|_| None).collect();
+        let read_ahead = ReadAhead::new(engine.spec.clone());
+        Worker { engine, number, cursors, read_ahead, scratch: Scratch::default(), buffer: vec![], reads: 0, at: None }
     }
 
     /// Works until the loader ends.
     pub(crate) fn run(mut self) {
-        let mut slot = None;
         let engine = self.engine.clone();
-        while let Some(rows) = engine.claim(self.number, &mut slot) {
-            let Some(slot) = &slot else { continue };
-            self.fill(slot, rows.clone());
-            engine.finish(slot, rows.len());
+        let mut current = None;
+        while let Some((batch, rows)) = self.next(current.take()) {
+            self.fill(&batch, rows.clone());
+            if batch.finish(rows.len()) {
+                engine.handover.completed(&batch);
+            }
+            current = Some(batch);
         }
     }
 
-    fn fill(&mut self, slot: &Slot, rows: Range<usize>) {
+    /// Claims rows, of the current batch if it has any left; `None` when the loader ends.
+    fn next(&self, mut current: Option<Arc<SharedBatch>>) -> Option<(Arc<SharedBatch>, Range<usize>)> {
+        let Engine { handover, spec, meters, .. } = &*self.engine;
+        loop {
+            if let Some(batch) = current
+                && let Some(rows) = batch.claim(spec.claim())
+            {
+                return Some((batch, rows));
+            }
+            // The finished batch was dropped above, outside the lock, which returning its memory takes.
+            let (batch, waited) = handover.next(self.number);
+            if let Some(waited) = waited {
+                meters.slot_wait.add(waited, 1);
+            }
+            current = Some(batch?);
+        }
+    }
+
+    fn fill(&mut self, batch: &SharedBatch, rows: Range<usize>) {
         for row in rows {
-            if slot.is_void() {
+            if batch.is_cancelled() {
                 return;
             }
-            let outcome = catch_unwind(AssertUnwindSafe(|| self.row(slot, row)));
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.row(batch, row)));
             let error = match outcome {
                 Ok(Ok(())) => continue,
                 Ok(Err(error)) => error,
@@ -82,22 +105,22 @@ impl Worker {
                     self.panic(&*panic)
                 }
             };
-            self.engine.fail(slot, error);
+            self.engine.handover.fail(batch.replica, batch, error);
         }
     }
 
-    fn row(&mut self, slot: &Slot, row: usize) -> Result<()> {
+    fn row(&mut self, batch: &SharedBatch, row: usize) -> Result<()> {
         let engine = self.engine.clone();
-        let pixels = slot.pixels(row);
-        slot.with_out(row, |out| {
+        let pixels = batch.pixels(row);
+        batch.with_out(row, |out| {
             let making = &mut Making { pixels, out };
-            let Some(q) = slot.planned(row).position() else {
+            let Some(q) = batch.planned(row).position() else {
                 mask(&engine, making);
                 return Ok(());
             };
-            ahead::read(&engine.spec, slot, row, self.walk(slot));
-            let sample = self.walk(slot).sample(q);
-            let bad = match self.sample(slot, sample, making) {
+            self.read_ahead.advance(batch, row);
+            let sample = self.cursor(batch).sample(q);
+            let bad = match self.sample(batch, sample, making) {
                 Ok(()) => return Ok(()),
                 Err(Trouble::Run(error)) => return Err(error),
                 Err(Trouble::Bad(bad)) => *bad,
@@ -111,10 +134,10 @@ impl Worker {
                 }
                 OnBad::Substitute => {
                     let mut tried = 0;
-                    for q in self.walk(slot).substitutes(q) {
-                        let sample = self.walk(slot).sample(q);
+                    for q in self.cursor(batch).substitutes(q) {
+                        let sample = self.cursor(batch).sample(q);
                         tried += 1;
-                        match self.sample(slot, sample, making) {
+                        match self.sample(batch, sample, making) {
                             Ok(()) => return Ok(()),
                             Err(Trouble::Run(error)) => return Err(error),
                             Err(Trouble::Bad(bad)) => drop(engine.add_bad(*bad)?),
@@ -129,7 +152,7 @@ impl Worker {
     /// Makes one sample: its pixels, columns and id.
     fn sample(
         &mut self,
-        slot: &Slot,
+        batch: &SharedBatch,
         Sample { place, id }: Sample,
         making: &mut Making<'_>,
     ) -> std::result::Result<(), Trouble> {
@@ -151,9 +174,9 @@ impl Worker {
         };
         let mut room = own;
         let record = loop {
-            let held = match engine.admit(slot, room) {
+            let held = match engine.scratch.admit(batch, room) {
                 Ok(held) => Some(held),
-                Err(Refused::Void) => return Err(Trouble::Run(Error::Stopped)),
+                Err(Refused::Cancelled) => return Err(Trouble::Run(Error::Stopped)),
                 // What is wrong is told with the image's size, when that is known.
                 Err(Refused::TooLarge(_)) => None,
             };
@@ -162,7 +185,7 @@ impl Worker {
             let record = shard.record(at.row, std::mem::take(&mut self.buffer));
             reading.end(&engine.meters);
             let record = record.map_err(|e| trouble(id, &at, e.into()))?;
-            match self.make(slot, place, &record, (own, held), &at, making) {
+            match self.make(batch, place, &record, (own, held), &at, making) {
                 Ok(()) => break record,
                 Err(Made::Room(needed)) => room = needed,
                 Err(Made::Fault(fault)) => return Err(trouble(id, &at, fault)),
@@ -176,7 +199,7 @@ impl Worker {
             making.out.record = Some(record);
             return Ok(());
         }
-        if own <= engine.keep {
+        if own <= engine.scratch.kept() {
             self.buffer = record.into_buffer();
         }
         if spec.release {
@@ -187,7 +210,7 @@ impl Worker {
 
     fn make(
         &mut self,
-        slot: &Slot,
+        batch: &SharedBatch,
         place: u64,
         record: &Record,
         (own, held): (u64, Option<Admission<'_>>),
@@ -200,7 +223,7 @@ impl Worker {
             column.read(record, &mut example, cell)?;
         }
         let Content::Images(images) = &spec.content else { return Ok(()) };
-        let rng = shardtool_order::Rng::augment(spec.plan.seed(), slot.epoch, place);
+        let rng = shardtool_order::Rng::augment(spec.plan.seed(), batch.epoch, place);
         let planned = Planned::of(record, images, &rng)?;
         let (needed, (width, height)) = (own + planned.scratch, planned.size());
         let _held = match held {
@@ -209,8 +232,8 @@ impl Worker {
                 // Who holds some must not wait for more: all of it is given back, and asked for at once.
                 false => return Err(Made::Room(needed)),
             },
-            _ => self.engine.admit(slot, needed).map_err(|refused| match refused {
-                Refused::Void => Made::Void,
+            _ => self.engine.scratch.admit(batch, needed).map_err(|refused| match refused {
+                Refused::Cancelled => Made::Void,
                 Refused::TooLarge(allowed) => {
                     Made::Run(Error::Scratch { shard: at.path(), record: at.row, width, height, needed, allowed })
                 }
@@ -218,21 +241,15 @@ impl Worker {
         };
         let (normalizer, meters) = (spec.normalizer.as_ref(), &self.engine.meters);
         let placed = image::place(planned, images, normalizer, &mut making.pixels, &mut self.scratch, meters);
-        if needed > self.engine.keep {
+        if needed > self.engine.scratch.kept() {
             self.scratch = Scratch::default();
         }
         Ok(placed?)
     }
 
-    /// The way of the slot's lane through its epoch.
-    fn walk(&mut self, slot: &Slot) -> &mut Walk {
-        let spec = &self.engine.spec;
-        let walk = &mut self.walks[slot.lane];
-        if walk.as_ref().is_none_or(|(epoch, _)| *epoch != slot.epoch) {
-            let new = spec.plan.walk(slot.epoch, spec.ranks[slot.lane]).expect("ranks were checked");
-            *walk = Some((slot.epoch, new));
-        }
-        &mut walk.as_mut().expect("made above").1
+    /// The cursor through the epoch of this batch's replica.
+    fn cursor(&mut self, batch: &SharedBatch) -> &mut Walk {
+        cursor(&self.engine.spec, &mut self.cursors[batch.replica], batch)
     }
 
     fn panic(&self, panic: &(dyn std::any::Any + Send)) -> Error {

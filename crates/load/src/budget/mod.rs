@@ -187,24 +187,24 @@ impl Drop for Live {
     }
 }
 
-/// A loader's part of the process's allowance; given back when dropped.
-pub(crate) struct Reservation(u64);
+/// A loader's part of the process's allowance; returned when dropped.
+pub(crate) struct Reservation(AtomicU64);
 
 impl Reservation {
     pub(crate) fn new(bytes: u64) -> Self {
         *RESERVED.lock().unwrap_or_else(PoisonError::into_inner) += bytes;
-        Reservation(bytes)
+        Reservation(AtomicU64::new(bytes))
     }
 
-    /// Takes so many bytes more.
-    pub(crate) fn grow(&mut self, bytes: u64) {
+    /// Reserves `bytes` more.
+    pub(crate) fn grow(&self, bytes: u64) {
         *RESERVED.lock().unwrap_or_else(PoisonError::into_inner) += bytes;
-        self.0 += bytes;
+        self.0.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        *RESERVED.lock().unwrap_or_else(PoisonError::into_inner) -= self.0;
+        *RESERVED.lock().unwrap_or_else(PoisonError::into_inner) -= *self.0.get_mut();
     }
 }

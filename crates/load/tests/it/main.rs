@@ -8,6 +8,7 @@ mod growth;
 mod masks;
 mod output;
 mod page_cache;
+mod resume;
 mod samples;
 mod statistics;
 mod trouble;

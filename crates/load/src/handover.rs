@@ -1,0 +1,548 @@
+//! The hand-over of batches from workers to consumers: one queue per replica, all under one lock.
+//!
+//! Workers begin the batches of a replica in order and complete them in any order; its consumer takes them in order.
+//! Buffers come back from any thread. What a batch holds ([`Work`]) and when another one may begin ([`Supply`]) is decided
+//! elsewhere: nothing here depends on images or on how memory is planned, so that `tests/model.rs` can include this file and
+//! check every interleaving, with other types in `super::sync`.
+//!
+//! ```text
+//!   next (begin)             completed            take              give_back
+//! ──────────────▶ building ───────────▶ complete ──────▶ held ───────────────▶ buffer in the supply
+//!                     │                    │                                            ▲
+//!                     └── seek, evict, failure before it: cancelled ────────────────────┘
+//! ```
+
+use super::sync::{Arc, Condvar, Instant, Mutex, MutexGuard};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// A place in a replica's order: the epoch, and the positions of it that were delivered before.
+pub(crate) type Position = (u64, u64);
+
+/// What is handed over: a batch that several workers fill.
+pub(crate) trait Work {
+    /// Returns whether there are rows that no worker has claimed.
+    fn has_unclaimed(&self) -> bool;
+
+    /// Returns whether every row is done.
+    fn is_complete(&self) -> bool;
+
+    /// Cancels the rest of the work: no consumer will take it.
+    fn cancel(&self);
+
+    /// Returns whether it was cancelled.
+    fn is_cancelled(&self) -> bool;
+}
+
+/// Decides when work begins, and keeps its buffers. Called with the hand-over's lock held.
+pub(crate) trait Supply: Sized {
+    /// What is handed over.
+    type Work: Work;
+    /// The memory that work occupies.
+    type Buffer;
+    /// Why work cannot begin, or was not completed.
+    type Error;
+    /// Why a consumer that holds everything gets nothing.
+    type Exhausted;
+
+    /// Returns whether this worker takes part at present.
+    fn is_active(&self, worker: usize) -> bool;
+
+    /// Returns whether the run ends before this position.
+    fn ends_before(&self, position: Position) -> bool;
+
+    /// Begins the work at [`Queue::next`] of a replica, if there may be more of it.
+    fn begin(&mut self, queues: &[Queue<Self::Work, Self::Error>], replica: usize) -> Begin<Self::Work, Self::Error>;
+
+    /// Returns why a replica whose queue is empty gets no work until its consumer, or another process, frees memory; `None`
+    /// if work will begin without that.
+    fn exhausted(&self, queue: &Queue<Self::Work, Self::Error>, replica: usize) -> Option<Self::Exhausted>;
+
+    /// Notes that every row of this work is done.
+    fn completed(&mut self, work: &Self::Work);
+
+    /// Notes that a consumer took work after waiting for `waited`, while `ready` more were complete.
+    fn delivered(&mut self, waited: Duration, ready: usize);
+
+    /// Takes a buffer back. Returns it if it is surplus, for the caller to free outside the lock.
+    fn give_back(&mut self, buffer: Self::Buffer, closed: bool) -> Option<Self::Buffer>;
+
+    /// Returns the buffers that are not in use, for the caller to free outside the lock.
+    fn drain(&mut self) -> Vec<Self::Buffer>;
+}
+
+/// The answer of [`Supply::begin`].
+pub(crate) enum Begin<W, E> {
+    /// The work, and the position after it.
+    Work(Arc<W>, Position),
+    /// There is no memory for it at present.
+    Later,
+    /// There can be no memory for it.
+    Failed(E),
+}
+
+/// What a consumer takes.
+pub(crate) enum Delivery<W> {
+    /// Complete work, and how long the consumer waited for it.
+    Work(Arc<W>, Duration),
+    /// The end of this epoch.
+    EpochEnd(u64),
+    /// The end of the last epoch, again.
+    End,
+}
+
+/// Why a consumer takes nothing.
+#[derive(Debug)]
+pub(crate) enum Empty<E, X> {
+    /// The next work failed, or could not begin.
+    Failed(E),
+    /// Work failed before, and the consumer has not moved since.
+    Stopped,
+    /// The consumer holds so many that no other can begin.
+    Starved { held: usize, waited: Duration, why: X },
+    /// The consumer's callback ended the wait.
+    Interrupted,
+}
+
+/// What a worker that needs something does next; see [`Handover::wait_for`].
+pub(crate) enum Step<W, T> {
+    /// It has what it needs.
+    Done(T),
+    /// It drops these, outside the lock, and decides again.
+    Drop(Vec<Arc<W>>),
+    /// It waits for a change, no longer than this, and decides again.
+    Wait(Duration),
+}
+
+/// How often a waiting consumer's callback is called.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Queues of work between workers and consumers.
+pub(crate) struct Handover<S: Supply> {
+    state: Mutex<State<S>>,
+    /// Workers wait here until work may begin.
+    work: Condvar,
+    /// Consumers wait here until work is complete.
+    ready: Condvar,
+}
+
+struct State<S: Supply> {
+    queues: Vec<Queue<S::Work, S::Error>>,
+    supply: S,
+    closed: bool,
+}
+
+/// One replica's work, in order.
+pub(crate) struct Queue<W, E> {
+    /// Where the work to begin next stands.
+    next: Position,
+    /// That is the first work of an epoch, or after a seek.
+    first: bool,
+    /// Where the consumer stands.
+    delivered: Position,
+    items: VecDeque<Item<W, E>>,
+    /// Work with a buffer: building, complete, or held by the consumer.
+    live: usize,
+    /// Work that the consumer holds.
+    held: usize,
+    /// Work that the consumer held when it last called [`Handover::take`].
+    kept: usize,
+    /// The consumer waits.
+    waiting: bool,
+    /// No more work begins until the consumer seeks.
+    stopped: bool,
+    /// Why the next work could not begin.
+    error: Option<E>,
+}
+
+enum Item<W, E> {
+    Work { work: Arc<W>, start: Position, after: Position, failure: Option<E> },
+    EpochEnd,
+}
+
+impl<W: Work, E> Item<W, E> {
+    /// Cancels its work. The caller holds the lock, so that a worker in [`Handover::wait_for`] notices.
+    fn cancel(&self) {
+        if let Item::Work { work, .. } = self {
+            work.cancel();
+        }
+    }
+
+    fn work(&self) -> Option<&Arc<W>> {
+        match self {
+            Item::Work { work, .. } => Some(work),
+            Item::EpochEnd => None,
+        }
+    }
+}
+
+impl<W: Work, E> Queue<W, E> {
+    fn new() -> Self {
+        Queue {
+            next: (0, 0),
+            first: true,
+            delivered: (0, 0),
+            items: VecDeque::new(),
+            live: 0,
+            held: 0,
+            kept: 0,
+            waiting: false,
+            stopped: false,
+            error: None,
+        }
+    }
+
+    /// Where the work to begin next stands.
+    pub(crate) fn next(&self) -> Position {
+        self.next
+    }
+
+    /// Returns whether that is the first work of an epoch, or after a seek.
+    pub(crate) fn is_first(&self) -> bool {
+        self.first
+    }
+
+    /// Where the consumer stands.
+    pub(crate) fn delivered(&self) -> Position {
+        self.delivered
+    }
+
+    /// Work that is building or complete.
+    pub(crate) fn queued(&self) -> usize {
+        self.items.iter().filter_map(Item::work).count()
+    }
+
+    /// Work that is complete.
+    pub(crate) fn ready(&self) -> usize {
+        self.items.iter().filter_map(Item::work).filter(|work| work.is_complete()).count()
+    }
+
+    /// Work with a buffer: building, complete, or held by the consumer.
+    pub(crate) fn live(&self) -> usize {
+        self.live
+    }
+
+    /// Work that the consumer holds.
+    pub(crate) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Work that the consumer held when it last asked for more.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept
+    }
+
+    /// Returns whether the consumer waits for this very work.
+    pub(crate) fn is_awaited(&self, work: &W) -> bool {
+        self.waiting && self.items.front().and_then(Item::work).is_some_and(|front| std::ptr::eq(&**front, work))
+    }
+
+    /// Cancels and removes the work begun last, which will begin again later, unless it comes first or is `but`.
+    pub(crate) fn evict_last(&mut self, but: &W) -> Option<Arc<W>> {
+        let at = self.items.iter().rposition(|item| item.work().is_some()).filter(|at| *at > 0)?;
+        if self.stopped || self.items[at].work().is_some_and(|work| std::ptr::eq(&**work, but)) {
+            return None;
+        }
+        // With the end of the epoch, if that follows.
+        let Item::Work { work, start, .. } = self.items.drain(at..).next()? else { return None };
+        self.next = start;
+        work.cancel();
+        Some(work)
+    }
+}
+
+impl<S: Supply> Handover<S> {
+    /// Creates the queues of `replicas` replicas, each at the beginning of epoch 0.
+    pub(crate) fn new(replicas: usize, supply: S) -> Self {
+        let queues = (0..replicas).map(|_| Queue::new()).collect();
+        Handover {
+            state: Mutex::new(State { queues, supply, closed: false }),
+            work: Condvar::new(),
+            ready: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<S>> {
+        // A panic under the lock could only come from an allocation of a few bytes.
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Worker: returns work with rows to claim, and how long the worker waited for it, if it did. Returns no work once the
+    /// hand-over is closed.
+    pub(crate) fn next(&self, worker: usize) -> (Option<Arc<S::Work>>, Option<Duration>) {
+        let mut state = self.lock();
+        let mut waiting = None;
+        let work = loop {
+            if state.closed {
+                break None;
+            }
+            if state.supply.is_active(worker)
+                && let Some(work) = self.open(&mut state)
+            {
+                break Some(work);
+            }
+            waiting.get_or_insert_with(Instant::now);
+            state = self.work.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        };
+        (work, waiting.map(|since| since.elapsed()))
+    }
+
+    /// Work with rows to claim, of the replica with the shortest queue.
+    fn open(&self, state: &mut State<S>) -> Option<Arc<S::Work>> {
+        let mut replicas: Vec<_> = (0..state.queues.len()).collect();
+        replicas.sort_by_key(|replica| state.queues[*replica].queued());
+        replicas.into_iter().find_map(|replica| match state.queues[replica].items.iter().rev().find_map(Item::work) {
+            Some(work) if work.has_unclaimed() => Some(work.clone()),
+            _ => self.begin(state, replica),
+        })
+    }
+
+    /// Begins the next work of a replica, if there may be more.
+    fn begin(&self, state: &mut State<S>, replica: usize) -> Option<Arc<S::Work>> {
+        let State { queues, supply, .. } = state;
+        let queue = &queues[replica];
+        if queue.stopped || supply.ends_before(queue.next) {
+            return None;
+        }
+        let begun = supply.begin(queues, replica);
+        let queue = &mut queues[replica];
+        match begun {
+            Begin::Later => None,
+            Begin::Failed(error) => {
+                (queue.stopped, queue.error) = (true, Some(error));
+                self.ready.notify_all();
+                None
+            }
+            Begin::Work(work, after) => {
+                let start = std::mem::replace(&mut queue.next, after);
+                queue.live += 1;
+                queue.items.push_back(Item::Work { work: work.clone(), start, after, failure: None });
+                queue.first = after.0 != start.0;
+                if queue.first {
+                    queue.items.push_back(Item::EpochEnd);
+                }
+                // Other workers may claim rows of it.
+                self.work.notify_all();
+                Some(work)
+            }
+        }
+    }
+
+    /// Worker: the last row of this work is done.
+    pub(crate) fn completed(&self, work: &S::Work) {
+        // The lock is taken after the work became complete: a consumer that saw it incomplete is waiting by now.
+        self.lock().supply.completed(work);
+        self.ready.notify_all();
+    }
+
+    /// Worker: rows of this work cannot be made. What precedes it is still delivered, nothing after it begins. Ignored if
+    /// the work was cancelled or has failed before: the replica may have moved since.
+    pub(crate) fn fail(&self, replica: usize, failed: &S::Work, error: S::Error) {
+        let mut state = self.lock();
+        if failed.is_cancelled() {
+            return;
+        }
+        failed.cancel();
+        let queue = &mut state.queues[replica];
+        queue.stopped = true;
+        for item in &mut queue.items {
+            if let Item::Work { work, failure, .. } = item
+                && std::ptr::eq(&**work, failed)
+            {
+                *failure = Some(error);
+                break;
+            }
+        }
+        drop(state);
+        // Another worker may wait with a row of this work.
+        self.work.notify_all();
+    }
+
+    /// Worker, with a row of `work` in progress: waits until `decide` returns [`Step::Done`]. Returns `None` if the work is
+    /// cancelled or the hand-over closed meanwhile.
+    pub(crate) fn wait_for<T>(
+        &self,
+        work: &S::Work,
+        mut decide: impl FnMut(&mut [Queue<S::Work, S::Error>], &mut S) -> Step<S::Work, T>,
+    ) -> Option<T> {
+        let mut state = self.lock();
+        loop {
+            if work.is_cancelled() || state.closed {
+                return None;
+            }
+            let State { queues, supply, .. } = &mut *state;
+            match decide(queues, supply) {
+                Step::Done(value) => return Some(value),
+                Step::Drop(evicted) => {
+                    drop(state);
+                    drop(evicted);
+                    state = self.lock();
+                }
+                Step::Wait(most) => {
+                    let woken = self.work.wait_timeout(state, most);
+                    state = woken.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+                }
+            }
+        }
+    }
+
+    /// Consumer: takes what comes next. If it holds so many that no other can begin, waits no longer than `patience`.
+    /// While it waits, `interrupted` is called about ten times per second and may end the wait.
+    pub(crate) fn take(
+        &self,
+        replica: usize,
+        patience: Duration,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<Delivery<S::Work>, Empty<S::Error, S::Exhausted>> {
+        let called = Instant::now();
+        let mut starving: Option<Instant> = None;
+        let (mut waited, mut asked) = (false, Duration::ZERO);
+        let mut state = self.lock();
+        loop {
+            let State { queues, supply, .. } = &mut *state;
+            let queue = &mut queues[replica];
+            let kept = std::mem::replace(&mut queue.kept, queue.held);
+            if queue.kept > kept.max(1) {
+                // The supply may add batches for a consumer that keeps some.
+                self.work.notify_all();
+            }
+            match queue.items.front() {
+                Some(Item::Work { work, .. }) if work.is_complete() => {
+                    return self.deliver(state, replica, if waited { called.elapsed() } else { Duration::ZERO });
+                }
+                Some(Item::Work { .. }) => starving = None,
+                Some(Item::EpochEnd) => {
+                    queue.items.pop_front();
+                    return Ok(Delivery::EpochEnd(queue.delivered.0.saturating_sub(1)));
+                }
+                None if queue.stopped => return Err(queue.error.take().map_or(Empty::Stopped, Empty::Failed)),
+                None if supply.ends_before(queue.next) => return Ok(Delivery::End),
+                None => match supply.exhausted(queue, replica) {
+                    Some(why) => {
+                        let waited = starving.get_or_insert_with(Instant::now).elapsed();
+                        if waited >= patience {
+                            return Err(Empty::Starved { held: queue.held, waited, why });
+                        }
+                        // Memory may have been freed by other processes.
+                        self.work.notify_all();
+                    }
+                    None => starving = None,
+                },
+            }
+            waited = true;
+            queue.waiting = true;
+            let patience_left = starving.map_or(INTERRUPT_INTERVAL, |since| patience.saturating_sub(since.elapsed()));
+            let woken = self.ready.wait_timeout(state, patience_left.min(INTERRUPT_INTERVAL));
+            state = woken.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+            state.queues[replica].waiting = false;
+            if called.elapsed() >= asked + INTERRUPT_INTERVAL {
+                asked = called.elapsed();
+                // The callback may wait for a thread that waits for the lock.
+                drop(state);
+                if interrupted() {
+                    return Err(Empty::Interrupted);
+                }
+                state = self.lock();
+            }
+        }
+    }
+
+    /// Removes the front of a queue, which is complete.
+    fn deliver(
+        &self,
+        mut state: MutexGuard<'_, State<S>>,
+        replica: usize,
+        waited: Duration,
+    ) -> Result<Delivery<S::Work>, Empty<S::Error, S::Exhausted>> {
+        let State { queues, supply, .. } = &mut *state;
+        let queue = &mut queues[replica];
+        let Some(Item::Work { work, after, failure, .. }) = queue.items.pop_front() else {
+            unreachable!("the caller saw work at the front, under the same lock");
+        };
+        if let Some(error) = failure {
+            let rest = std::mem::take(&mut queue.items);
+            rest.iter().for_each(Item::cancel);
+            drop(state);
+            // A buffer that comes back takes the lock.
+            drop((rest, work));
+            return Err(Empty::Failed(error));
+        }
+        queue.delivered = after;
+        queue.held += 1;
+        supply.delivered(waited, queue.ready());
+        drop(state);
+        self.work.notify_all();
+        Ok(Delivery::Work(work, waited))
+    }
+
+    /// From any thread: the consumer released work. A worker that has just completed it may hold it a moment longer.
+    pub(crate) fn release(&self, replica: usize) {
+        self.lock().queues[replica].held -= 1;
+    }
+
+    /// From any thread: nobody uses this buffer any more.
+    pub(crate) fn give_back(&self, replica: usize, buffer: S::Buffer) {
+        let mut state = self.lock();
+        state.queues[replica].live -= 1;
+        let closed = state.closed;
+        let surplus = state.supply.give_back(buffer, closed);
+        drop(state);
+        drop(surplus);
+        self.work.notify_all();
+    }
+
+    /// Consumer: moves to another position; work begun for the old one is cancelled.
+    pub(crate) fn seek(&self, replica: usize, to: Position) {
+        let mut state = self.lock();
+        let queue = &mut state.queues[replica];
+        (queue.next, queue.first, queue.delivered) = (to, true, to);
+        (queue.stopped, queue.error) = (false, None);
+        let cancelled = std::mem::take(&mut queue.items);
+        cancelled.iter().for_each(Item::cancel);
+        drop(state);
+        drop(cancelled);
+        self.work.notify_all();
+    }
+
+    /// Consumer: moves to the start of an epoch; keeps work begun for it if the consumer is there already.
+    pub(crate) fn start_epoch(&self, replica: usize, epoch: u64) {
+        let mut state = self.lock();
+        let queue = &mut state.queues[replica];
+        if queue.delivered == (epoch, 0) && !queue.stopped {
+            if let Some(Item::EpochEnd) = queue.items.front() {
+                queue.items.pop_front();
+            }
+            return;
+        }
+        drop(state);
+        self.seek(replica, (epoch, 0));
+    }
+
+    /// Reads the state.
+    pub(crate) fn read<T>(&self, f: impl FnOnce(&[Queue<S::Work, S::Error>], &S) -> T) -> T {
+        let state = self.lock();
+        f(&state.queues, &state.supply)
+    }
+
+    /// Changes the supply, after which other work may begin.
+    pub(crate) fn update<T>(&self, f: impl FnOnce(&[Queue<S::Work, S::Error>], &mut S) -> T) -> T {
+        let mut state = self.lock();
+        let State { queues, supply, .. } = &mut *state;
+        let value = f(queues, supply);
+        drop(state);
+        self.work.notify_all();
+        value
+    }
+
+    /// Ends every worker's wait and cancels all work.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        let buffers = state.supply.drain();
+        let queues: Vec<_> = state.queues.iter_mut().map(|queue| std::mem::take(&mut queue.items)).collect();
+        queues.iter().flatten().for_each(Item::cancel);
+        drop(state);
+        drop((buffers, queues));
+        self.work.notify_all();
+    }
+}

@@ -1,0 +1,161 @@
+//! Memory pressure: scratch memory is admitted image by image, and an image that needs more than the batches leave gets
+//! room from them: batches begun after its own are evicted, others do not begin, until it is done.
+
+use crate::batch::SharedBatch;
+use crate::budget::{Admitted, Arithmetic, FLOOR, ScratchPool};
+use crate::handover::{Handover, Step};
+use crate::supply::{BatchQueue, BatchSupply};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How much room large images need. Part of the supply, under the hand-over's lock.
+#[derive(Default)]
+pub(crate) struct Pressure {
+    /// Workers that wait for room.
+    waiting: usize,
+    /// Batches, of all replicas, whose memory an image uses as scratch.
+    yielded: usize,
+}
+
+impl Pressure {
+    /// Returns how many of the `batches` that each of `replicas` replicas may have otherwise it may have now.
+    pub(crate) fn batches_per_replica(&self, batches: usize, replicas: usize) -> usize {
+        match (self.waiting, self.yielded) {
+            (0, 0) => batches,
+            (0, yielded) => ((batches * replicas).saturating_sub(yielded) / replicas).max(FLOOR as usize),
+            _ => FLOOR as usize,
+        }
+    }
+}
+
+/// Admits scratch memory, so that all images in progress and all batches together stay within the budget.
+pub(crate) struct ScratchAdmission {
+    handover: Arc<Handover<BatchSupply>>,
+    pool: ScratchPool,
+    /// Bytes that each worker keeps from one image to the next: only what exceeds them is admitted.
+    kept: u64,
+    batch_bytes: u64,
+    /// How long an image waits for batches that its own consumer holds.
+    patience: Duration,
+}
+
+/// Scratch admitted to one image; returned when dropped.
+pub(crate) struct Admission<'a> {
+    owner: &'a ScratchAdmission,
+    /// Batches yielded memory for it.
+    yielded: bool,
+    needed: u64,
+    held: Admitted<'a>,
+}
+
+/// Why there is no scratch.
+pub(crate) enum Refused {
+    /// The batch was cancelled.
+    Cancelled,
+    /// There can be at most this many bytes.
+    TooLarge(u64),
+}
+
+impl ScratchAdmission {
+    pub(crate) fn new(
+        handover: Arc<Handover<BatchSupply>>,
+        arithmetic: &Arithmetic,
+        batch_bytes: u64,
+        patience: Duration,
+    ) -> Self {
+        let kept = arithmetic.kept_scratch();
+        let pool = ScratchPool::new(arithmetic.scratch_bytes() - arithmetic.workers * kept);
+        ScratchAdmission { handover, pool, kept, batch_bytes, patience }
+    }
+
+    /// Bytes that each worker keeps from one image to the next.
+    pub(crate) fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    /// Waits for `needed` bytes of scratch for a row of `batch`.
+    pub(crate) fn admit(&self, batch: &SharedBatch, needed: u64) -> Result<Admission<'_>, Refused> {
+        let beyond = needed.saturating_sub(self.kept);
+        let yielded = match self.pool.admit(beyond) {
+            Ok(held) => return Ok(Admission { owner: self, yielded: false, needed, held }),
+            Err(most) => self.make_room(batch, beyond, most)?,
+        };
+        // All that the batches left, in turn; the rest was just taken from the batches.
+        let held = self.pool.admit(beyond).or_else(|most| self.pool.admit(most));
+        match held {
+            Ok(held) => Ok(Admission { owner: self, yielded, needed, held }),
+            Err(most) => Err(Refused::TooLarge(self.kept + most)),
+        }
+    }
+
+    /// Makes room for what `beyond` bytes exceed the pool's `most` by. Waits until no other image has such room and few
+    /// enough batches are in memory. Returns whether batches yielded the room; if not, the pool has grown.
+    fn make_room(&self, batch: &SharedBatch, beyond: u64, most: u64) -> Result<bool, Refused> {
+        let lacking = beyond - most;
+        let needed = lacking.div_ceil(self.batch_bytes) as usize;
+        let (batches, minimum) = self.handover.read(|queues, supply| (supply.batches(), FLOOR as usize * queues.len()));
+        let can_yield = batches.saturating_sub(minimum);
+        if needed > can_yield {
+            return match self.handover.update(|_, supply| self.grow(supply, lacking)) {
+                true => Ok(false),
+                false => Err(Refused::TooLarge(self.kept + most + can_yield as u64 * self.batch_bytes)),
+            };
+        }
+        let mut hopeless: Option<Instant> = None;
+        let decide = |queues: &mut [BatchQueue], supply: &mut BatchSupply| {
+            if supply.pressure.yielded == 0 && supply.live(queues) + needed <= batches {
+                supply.pressure.yielded = needed;
+                return Step::Done(Ok(true));
+            }
+            let over_minimum = queues.iter_mut().filter(|queue| queue.live() > FLOOR as usize);
+            let evicted: Vec<_> = over_minimum.filter_map(|queue| queue.evict_last(batch)).collect();
+            if !evicted.is_empty() {
+                return Step::Drop(evicted);
+            }
+            // If the consumer waits for this very batch and holds too many others, only it could make room, and will not.
+            let awaited = queues[batch.replica].is_awaited(batch);
+            if awaited && self.grow(supply, lacking) {
+                return Step::Done(Ok(false));
+            }
+            hopeless = awaited.then(|| hopeless.unwrap_or_else(Instant::now));
+            match hopeless.map_or(self.patience, |since| self.patience.saturating_sub(since.elapsed())) {
+                Duration::ZERO => Step::Done(Err(Refused::TooLarge(self.kept + most))),
+                left => Step::Wait(left),
+            }
+        };
+        self.handover.update(|_, supply| supply.pressure.waiting += 1);
+        let outcome = self.handover.wait_for(batch, decide);
+        self.handover.update(|_, supply| supply.pressure.waiting -= 1);
+        outcome.unwrap_or(Err(Refused::Cancelled))
+    }
+
+    /// Grows the pool, if the budget may grow; returns whether it does.
+    fn grow(&self, supply: &mut BatchSupply, bytes: u64) -> bool {
+        let grows = supply.grow_scratch(bytes);
+        if grows {
+            self.pool.grow(bytes);
+        }
+        grows
+    }
+}
+
+impl Admission<'_> {
+    /// Extends it to `needed` bytes in all, if that takes no waiting; returns whether it does.
+    pub(crate) fn extend(&mut self, needed: u64) -> bool {
+        let beyond = |needed: u64| needed.saturating_sub(self.owner.kept);
+        let more = beyond(needed).saturating_sub(beyond(self.needed));
+        let extended = self.held.extend(more);
+        if extended {
+            self.needed = self.needed.max(needed);
+        }
+        extended
+    }
+}
+
+impl Drop for Admission<'_> {
+    fn drop(&mut self) {
+        if self.yielded {
+            self.owner.handover.update(|_, supply| supply.pressure.yielded = 0);
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! When a replica's next batch may begin, and with which memory: the policy behind the [`Handover`](crate::handover).
+//!
+//! A replica may have as many batches in memory as the budget allows, fewer under memory pressure. Batches that the consumer
+//! keeps in addition to the one it works on are the consumer's own if the budget was not given: others are allocated in
+//! their place, until a limit of the system is reached.
+
+use crate::batch::{BatchMemory, Home, SharedBatch};
+use crate::budget::{Arithmetic, Limits, Reservation, Usage};
+use crate::error::{Error, Result};
+use crate::handover::{Begin, Position, Queue, Supply};
+use crate::memory::{BatchAlloc, HostAlloc, Rows};
+use crate::notice::{Notice, Notices};
+use crate::pressure::Pressure;
+use crate::spec::Spec;
+use crate::tune::Tuning;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// The queue of one replica's batches.
+pub(crate) type BatchQueue = Queue<SharedBatch, Error>;
+
+/// Decides when batches begin, and keeps the memory of those that nobody uses.
+pub(crate) struct BatchSupply {
+    spec: Arc<Spec>,
+    arithmetic: Arithmetic,
+    limits: Limits,
+    alloc: Arc<dyn BatchAlloc>,
+    notices: Arc<Notices>,
+    /// Where batches return their memory.
+    home: Weak<dyn Home>,
+    reservation: Arc<Reservation>,
+    pub(crate) tuning: Tuning,
+    pub(crate) pressure: Pressure,
+    free: Vec<BatchMemory>,
+    /// Batches of the budget whose memory exists, free or in use.
+    planned: usize,
+    /// Batches beyond the budget that are in memory.
+    extra: usize,
+    /// The most bytes that a batch took beyond its plan so far.
+    unforeseen: u64,
+    /// Bytes by which the budget has grown for images larger than foreseen.
+    grown: u64,
+    /// For each replica, the limit that its next batch would exceed.
+    refused: Vec<Option<Usage>>,
+}
+
+impl BatchSupply {
+    pub(crate) fn new(
+        spec: Arc<Spec>,
+        arithmetic: Arithmetic,
+        limits: Limits,
+        alloc: Arc<dyn BatchAlloc>,
+        notices: Arc<Notices>,
+        tuning: Tuning,
+        home: Weak<dyn Home>,
+    ) -> Self {
+        BatchSupply {
+            reservation: Arc::new(Reservation::new(arithmetic.budget)),
+            refused: vec![None; spec.ranks.len()],
+            spec,
+            arithmetic,
+            limits,
+            alloc,
+            notices,
+            home,
+            tuning,
+            pressure: Pressure::default(),
+            free: vec![],
+            planned: 0,
+            extra: 0,
+            unforeseen: 0,
+            grown: 0,
+        }
+    }
+
+    /// Batches that each replica may have in memory by the budget.
+    pub(crate) fn batches_per_replica(&self) -> usize {
+        self.arithmetic.slots(self.unforeseen)
+    }
+
+    /// Batches that all replicas may have in memory by the budget.
+    pub(crate) fn batches(&self) -> usize {
+        self.batches_per_replica() * self.spec.ranks.len()
+    }
+
+    /// Batches of the budget that are being built, complete, or held by a consumer.
+    pub(crate) fn live(&self, queues: &[BatchQueue]) -> usize {
+        queues.iter().map(Queue::live).sum::<usize>() - self.extra
+    }
+
+    /// Batches beyond the budget that are in memory.
+    pub(crate) fn extra(&self) -> usize {
+        self.extra
+    }
+
+    /// Bytes by which the budget has grown for images larger than foreseen.
+    pub(crate) fn grown(&self) -> u64 {
+        self.grown
+    }
+
+    /// Grows a default budget by `bytes` of scratch, if the system's limits allow it; returns whether they do.
+    pub(crate) fn grow_scratch(&mut self, bytes: u64) -> bool {
+        let planned = bytes <= self.arithmetic.may_grow().saturating_sub(self.grown);
+        let grows = planned || (!self.arithmetic.given && self.limits.exceeded_by(bytes).is_none());
+        if grows {
+            self.grown += bytes;
+            self.reservation.grow(bytes);
+        }
+        grows
+    }
+
+    /// Takes memory for the next batch of a replica: from the budget, unless this replica has its share already and another
+    /// one does not; else beyond the budget. `None` if another batch would exceed a limit.
+    fn take_memory(&mut self, queues: &[BatchQueue], replica: usize, share: usize) -> Result<Option<BatchMemory>> {
+        let has_share = queues[replica].live() >= share;
+        let others_lack = queues.iter().enumerate().any(|(n, queue)| n != replica && queue.live() < share);
+        if !(has_share && others_lack) {
+            if let Some(memory) = self.free.pop() {
+                return Ok(Some(memory));
+            }
+            if self.planned < self.batches() {
+                let memory = self.allocate(&*self.alloc, false)?;
+                self.planned += 1;
+                return Ok(Some(memory));
+            }
+        }
+        // Pages of batches that are being built are not in use yet.
+        let building: usize = queues.iter().map(|queue| queue.queued() - queue.ready()).sum();
+        self.refused[replica] = self.limits.exceeded_by((building as u64 + 1) * self.spec.batch_bytes());
+        if self.refused[replica].is_some() {
+            return Ok(None);
+        }
+        let memory = self.allocate(&HostAlloc, true)?;
+        self.extra += 1;
+        let held = queues.iter().map(Queue::held).sum();
+        self.notices.add(Notice::Growth { held, batch: self.spec.batch_bytes() });
+        Ok(Some(memory))
+    }
+
+    fn allocate(&self, alloc: &dyn BatchAlloc, extra: bool) -> Result<BatchMemory> {
+        let batch = self.spec.batch;
+        let rows = |alloc: &dyn BatchAlloc, row_bytes: usize| {
+            let bytes = row_bytes * batch;
+            let buffer = (bytes > 0).then(|| alloc.alloc(bytes)).transpose();
+            let buffer = buffer.map_err(|source| Error::Alloc { bytes, source })?;
+            Result::Ok(buffer.map(|buffer| Rows::new(buffer, batch, row_bytes)))
+        };
+        let images = rows(alloc, self.spec.image_bytes())?;
+        let masks = rows(&HostAlloc, self.spec.mask_bytes())?;
+        Ok(BatchMemory::new(&self.spec, images, masks, extra, self.reservation.clone()))
+    }
+}
+
+impl Supply for BatchSupply {
+    type Work = SharedBatch;
+    type Buffer = BatchMemory;
+    type Error = Error;
+    /// Batches that the budget allows, and the limit that stops a default budget from growing.
+    type Exhausted = (usize, Option<Usage>);
+
+    fn is_active(&self, worker: usize) -> bool {
+        worker < self.tuning.workers
+    }
+
+    fn ends_before(&self, (epoch, _): Position) -> bool {
+        self.spec.epochs.is_some_and(|epochs| epoch >= epochs)
+    }
+
+    fn begin(&mut self, queues: &[BatchQueue], replica: usize) -> Begin<SharedBatch, Error> {
+        let share = self.pressure.batches_per_replica(self.batches_per_replica(), queues.len());
+        let queue = &queues[replica];
+        // What the consumer keeps in addition to the batch it works on is its own, unless the budget was given.
+        let kept = if self.arithmetic.given { 0 } else { queue.kept().saturating_sub(1) };
+        if queue.live() >= share + kept || queue.queued() >= self.tuning.depth {
+            return Begin::Later;
+        }
+        match self.take_memory(queues, replica, share) {
+            Err(error) => Begin::Failed(error),
+            Ok(None) => Begin::Later,
+            Ok(Some(memory)) => {
+                self.refused[replica] = None;
+                let (position, first) = (queue.next(), queue.is_first());
+                let batch = SharedBatch::new(&self.spec, self.home.clone(), replica, position, first, memory);
+                let after = batch.after();
+                Begin::Work(Arc::new(batch), after)
+            }
+        }
+    }
+
+    fn exhausted(&self, queue: &BatchQueue, replica: usize) -> Option<(usize, Option<Usage>)> {
+        let (allowed, refused) = (self.batches_per_replica(), &self.refused[replica]);
+        let exhausted = refused.is_some() || (self.arithmetic.given && queue.live() >= allowed);
+        exhausted.then(|| (allowed, refused.clone()))
+    }
+
+    fn completed(&mut self, batch: &SharedBatch) {
+        self.unforeseen = self.unforeseen.max(batch.unforeseen());
+    }
+
+    fn delivered(&mut self, waited: Duration, ready: usize) {
+        let batches = self.batches_per_replica();
+        self.tuning.delivered(waited, ready, batches);
+    }
+
+    fn give_back(&mut self, memory: BatchMemory, closed: bool) -> Option<BatchMemory> {
+        if memory.extra {
+            self.extra -= 1;
+            Some(memory)
+        } else if closed || self.planned > self.batches() {
+            self.planned -= 1;
+            Some(memory)
+        } else {
+            self.free.push(memory);
+            None
+        }
+    }
+
+    fn drain(&mut self) -> Vec<BatchMemory> {
+        self.planned -= self.free.len();
+        std::mem::take(&mut self.free)
+    }
+}

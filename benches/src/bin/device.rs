@@ -12,10 +12,10 @@
 //! ```
 //! `rate`, `step` and `stress` take `--batches N` (200), the first two `--rounds N` (5) as well.
 
-use cudarc::driver::{CudaStream, LaunchConfig, PushKernelArg, result};
-use cudarc::nvrtc::Ptx;
 use serde_json::json;
 use shardtool_benches::median;
+use shardtool_cuda::cudarc::driver::{CudaStream, DevicePtr, DriverError, LaunchConfig, PushKernelArg, result};
+use shardtool_cuda::cudarc::nvrtc::Ptx;
 use shardtool_cuda::{
     Config, Device, DeviceBatch, DeviceLoader, Dtype, Error, Feed, HostBatch, Layout, Output, Part, PinnedAlloc, Probe,
     Rows,
@@ -154,6 +154,12 @@ fn output(dtype: Dtype, layout: Layout) -> Output {
     Output::new(dtype, layout, MEAN, STD).expect("finite numbers")
 }
 
+fn config(output: Output) -> Config {
+    let mut config = Config::default();
+    config.output = output;
+    config
+}
+
 fn start(device: &Device, config: Config, shape: [usize; 4], n: u64) -> shardtool_cuda::Result<DeviceLoader<Prepared>> {
     DeviceLoader::new(device, config, |pinned| Prepared::new(pinned, shape, n))
 }
@@ -167,11 +173,10 @@ fn bytes(batch: &DeviceBatch, stream: &Arc<CudaStream>) -> Result<Vec<u8>, Box<d
         unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }.to_vec()
     }
     let bytes = match batch.output().dtype() {
-        Dtype::F32 => plain(&stream.clone_dtoh(&batch.view::<f32>(Part::Images, stream)?)?),
-        Dtype::F16 => plain(&stream.clone_dtoh(&batch.view::<half::f16>(Part::Images, stream)?)?),
-        Dtype::Bf16 => plain(&stream.clone_dtoh(&batch.view::<half::bf16>(Part::Images, stream)?)?),
+        Dtype::F32 => plain(&batch.view::<f32>(Part::Images, stream)?.to_host()?),
+        Dtype::F16 => plain(&batch.view::<half::f16>(Part::Images, stream)?.to_host()?),
+        Dtype::Bf16 => plain(&batch.view::<half::bf16>(Part::Images, stream)?.to_host()?),
     };
-    stream.synchronize()?;
     Ok(bytes)
 }
 
@@ -184,15 +189,14 @@ fn values(folder: &Path) -> Outcome {
     for shape in [[4, 224, 224, 3], [3, 37, 53, 3], [1, 1, 1, 3], [2, 30, 30, 3], [70_000, 2, 2, 3]] {
         for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16] {
             for layout in [Layout::Nhwc, Layout::Nchw] {
-                let config = Config { output: output(dtype, layout), ..Config::default() };
+                let config = config(output(dtype, layout));
                 let mut loader = start(&device, config, shape, 1)?;
                 let batch = loader.next_batch()?.ok_or("a batch")?;
                 let tag = batch.rows().ids[0];
                 let pixels: Vec<u8> = (0..shape.iter().product()).map(|i| pixel(tag, i)).collect();
                 std::fs::write(folder.join(format!("{case}.in")), pixels)?;
                 std::fs::write(folder.join(format!("{case}.out")), bytes(&batch, &stream)?)?;
-                let ids = stream.clone_dtoh(&batch.view::<i64>(Part::Ids, &stream)?)?;
-                stream.synchronize()?;
+                let ids = batch.view::<i64>(Part::Ids, &stream)?.to_host()?;
                 let (dtype, layout) = (dtype.name(), format!("{layout:?}").to_uppercase());
                 println!(
                     "{}",
@@ -208,7 +212,7 @@ fn values(folder: &Path) -> Outcome {
 
 /// One run: bytes a second from the first batch asked for to the last one being there.
 fn upload(device: &Device, pinned: PinnedAlloc, dtype: Dtype, batches: u64) -> Result<f64, Box<dyn std::error::Error>> {
-    let config = Config { output: output(dtype, Layout::Nchw), ..Config::default() };
+    let config = config(output(dtype, Layout::Nchw));
     let mut loader = DeviceLoader::with_pinned(device, config, pinned, |p| Prepared::new(p, USUAL, batches))?;
     let stream = device.context().new_stream()?;
     // The first batches pay for the allocations.
@@ -238,7 +242,6 @@ fn plain_copy(device: &Device, pinned: &PinnedAlloc, batches: u64) -> Result<f64
     for _ in 0..2 {
         let start = Instant::now();
         for i in 0..batches as usize {
-            use cudarc::driver::DevicePtr;
             // SAFETY: both sides are `n` bytes and live until the stream was waited for.
             unsafe {
                 let from = std::slice::from_raw_parts(buffers[i % 2].as_ptr().as_ptr(), n);
@@ -281,7 +284,7 @@ fn step(batches: u64, turns: u64) -> Outcome {
     let busy = module.load_function("busy")?;
     let (blocks, threads) = (4096u32, 256u32);
     let mut out = stream.alloc_zeros::<f32>((blocks * threads) as usize)?;
-    let mut work = |rounds: u32| -> Result<(), cudarc::driver::DriverError> {
+    let mut work = |rounds: u32| -> Result<(), DriverError> {
         let grid = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 };
         // SAFETY: the arguments are the kernel's; `out` has a float for each thread.
         unsafe { stream.launch_builder(&busy).arg(&mut out).arg(&rounds).launch(grid) }.map(|_| ())
@@ -300,8 +303,7 @@ fn step(batches: u64, turns: u64) -> Outcome {
         };
     seconds(10_000, 3, &mut || Ok(()))?;
     let rounds = (10_000.0 * 0.005 * 10.0 / seconds(10_000, 10, &mut || Ok(()))?) as u32;
-    let config = Config { output: output(Dtype::F16, Layout::Nchw), ..Config::default() };
-    let mut loader = start(&device, config, USUAL, u64::MAX)?;
+    let mut loader = start(&device, config(output(Dtype::F16, Layout::Nchw)), USUAL, u64::MAX)?;
     let mut feed = || -> Outcome {
         loader.next_batch()?.ok_or("a batch")?.view::<half::f16>(Part::Images, &stream)?;
         Ok(())
@@ -328,7 +330,8 @@ fn step(batches: u64, turns: u64) -> Outcome {
 fn stress(batches: u64) -> Outcome {
     let device = Device::open(0)?;
     let shape = [16, 224, 224, 3];
-    let config = Config { output: output(Dtype::F32, Layout::Nhwc), slots: 2, ..Config::default() };
+    let mut config = config(output(Dtype::F32, Layout::Nhwc));
+    config.slots = 2;
     let mut loader = start(&device, config, shape, batches)?;
     let stream = device.context().new_stream()?;
     let values = shape.iter().product::<usize>();
@@ -350,7 +353,7 @@ fn stress(batches: u64) -> Outcome {
             stream.memset_zeros(&mut large)?;
         }
         let mut copy = stream.alloc_zeros::<f32>(values)?;
-        stream.memcpy_dtod(&view, &mut copy)?;
+        view.copy_to(&mut copy)?;
         drop(batch);
         kept.push((tag, copy));
         if kept.len() == 32 {
@@ -385,13 +388,9 @@ fn memory() -> Outcome {
     // Two stages and three slots of f16; a slot has 256 ids and flags besides.
     let limit = 2 * pixels + 3 * (2 * pixels + 4096);
     let before = device.memory()?.0;
-    let config = Config {
-        output: output(Dtype::F16, Layout::Nchw),
-        slots: 8,
-        device_memory_limit: Some(limit),
-        on_exhausted: shardtool_cuda::OnExhausted::Error,
-        ..Config::default()
-    };
+    let mut config = config(output(Dtype::F16, Layout::Nchw));
+    (config.slots, config.device_memory_limit) = (8, Some(limit));
+    config.on_exhausted = shardtool_cuda::OnExhausted::Error;
     let mut loader = start(&device, config, USUAL, 100)?;
     let mut held = Vec::new();
     let mut lowest = u64::MAX;

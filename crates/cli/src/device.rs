@@ -53,7 +53,8 @@ impl DeviceArguments {
             )
         })?;
         let output = self.output(DtypeName::Float16)?;
-        let on_device = Config { output, device_memory_limit: self.device_memory_limit, ..Config::default() };
+        let mut on_device = Config::default();
+        (on_device.output, on_device.device_memory_limit) = (output, self.device_memory_limit);
         OnDevice::new(&device, on_device, config).map(Some)
     }
 

@@ -1,4 +1,4 @@
-// Adds up the values of each image: a block an image, `sums` zero before. own_kernel.ptx is made from it by ../regenerate.
+// Adds up the values of each image, one block per image; `sums` must be zero. own_kernel.ptx is compiled from it by ../regenerate.
 
 extern "C" __global__ void __launch_bounds__(256) brightness(const float* images, float* sums, unsigned n, unsigned values) {
     const float* image = images + (unsigned long long)blockIdx.x * values;

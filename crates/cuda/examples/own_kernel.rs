@@ -1,12 +1,12 @@
-//! Another user of cudarc works on batches with a kernel of its own: the mean brightness of every image of an epoch.
+//! Launches a kernel of its own, through cudarc, on the batches of an epoch: the mean brightness of every image.
 //!
 //! ```text
 //! cargo run --release -p shardtool-cuda --example own_kernel -- DATASET SPLIT
 //! ```
 
-use cudarc::driver::{LaunchConfig, PushKernelArg};
-use cudarc::nvrtc::Ptx;
-use shardtool_cuda::{Device, DeviceLoader, Output, Part};
+use shardtool_cuda::cudarc::driver::{LaunchConfig, PushKernelArg};
+use shardtool_cuda::cudarc::nvrtc::Ptx;
+use shardtool_cuda::{Device, DeviceLoader, Part};
 use shardtool_decode::{Pipeline, Transform};
 use shardtool_load::{Config, Content, Images, Loader};
 use shardtool_read::Dataset;
@@ -18,33 +18,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let split = Dataset::open(dataset)?.split(split)?.clone();
 
     let device = Device::open(0)?;
-    let mut config = Config::new(
-        split,
-        Content::Images(Images::new(Pipeline::new(vec![
-            Transform::Resize { shorter: 256 },
-            Transform::CenterCrop { size: [224, 224] },
-        ])?)),
-        64,
-    );
-    let on_device = shardtool_cuda::Config { output: Output::default(), ..Default::default() };
-    let mut loader = DeviceLoader::new(&device, on_device, |pinned| {
+    let steps = vec![Transform::Resize { shorter: 256 }, Transform::CenterCrop { size: [224, 224] }];
+    let mut config = Config::new(split, Content::Images(Images::new(Pipeline::new(steps)?)), 64);
+    let mut loader = DeviceLoader::new(&device, shardtool_cuda::Config::default(), |pinned| {
         config.alloc = Arc::new(pinned.clone());
         Ok(Loader::new(&config)?)
     })?;
 
-    // A stream and a kernel of our own, in the same context.
     let stream = device.context().new_stream()?;
     let module = device.context().load_module(Ptx::from_src(include_str!("own_kernel.ptx")))?;
     let brightness = module.load_function("brightness")?;
     while let Some(batch) = loader.next_batch()? {
         // From here on `stream` waits for the upload; this thread does not.
         let images = batch.view::<f32>(Part::Images, &stream)?;
-        let (n, values) = (batch.len() as u32, (images.len() / batch.len()) as u32);
+        let (address, n, values) = (images.address(), batch.len() as u32, (images.len() / batch.len()) as u32);
         let mut sums = stream.alloc_zeros::<f32>(batch.len())?;
         let grid = LaunchConfig { grid_dim: (n, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
-        // SAFETY: the arguments are the kernel's; `images` holds n times `values` floats, `sums` n.
-        unsafe { stream.launch_builder(&brightness).arg(&images).arg(&mut sums).arg(&n).arg(&values).launch(grid) }?;
-        // The work is queued: the batch can go, and its memory waits for `stream`.
+        // SAFETY: the arguments are the kernel's; `images` has n times `values` floats at `address`, which the kernel only
+        // reads, on the stream of the view; `sums` has n.
+        unsafe { stream.launch_builder(&brightness).arg(&address).arg(&mut sums).arg(&n).arg(&values).launch(grid) }?;
+        // The kernel is queued, so the batch can be dropped: the next upload into its memory waits for `stream`.
         drop(batch);
         for sum in stream.clone_dtoh(&sums)? {
             println!("{:.4}", sum / values as f32);

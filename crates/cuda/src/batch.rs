@@ -1,145 +1,154 @@
 use crate::dlpack::{self, Exported};
-use crate::error::{Doing, Error, Result};
+use crate::error::{During, Error, Result};
 use crate::feed::Rows;
-use crate::parts::{Element, Part, Parts, Value};
-use crate::slot::Held;
-use cudarc::driver::{CudaStream, CudaView};
+use crate::layout::{Element, Part, SlotLayout, Value};
+use crate::slot::Lease;
+use crate::view::View;
+use cudarc::driver::CudaStream;
 use shardtool_decode::Output;
 use std::fmt;
 use std::sync::Arc;
 
-/// A batch on the device. May be held as long as the caller likes, outlives its loader, and can be dropped on any thread;
-/// while it is held its slot is not used again.
+/// A batch on the device. It may be kept for any time, outlives its loader, and can be dropped on any thread; its slot is not
+/// reused before.
 ///
-/// Its arrays may still be on their way: whoever asks for one names the stream that will use it, and that stream waits,
-/// not the host. When the batch is dropped, what was queued on those streams is waited for by the next upload into its
-/// slot; so queue the work first, then drop the batch.
+/// Its arrays may still be uploading when it is delivered. Every method that returns an array takes the stream that will use
+/// it: that stream waits for the upload, not the host. The next upload into the same slot waits for the work that is queued
+/// on those streams when the batch is dropped; so queue the work first, then drop the batch.
 pub struct DeviceBatch {
-    held: Arc<Held>,
-    parts: Arc<Parts>,
+    lease: Arc<Lease>,
+    layout: Arc<SlotLayout>,
     output: Output,
     rows: Rows,
 }
 
 impl DeviceBatch {
-    pub(crate) fn new(held: Held, parts: Arc<Parts>, output: Output, rows: Rows) -> Self {
-        DeviceBatch { held: Arc::new(held), parts, output, rows }
+    pub(crate) fn new(lease: Lease, layout: Arc<SlotLayout>, output: Output, rows: Rows) -> Self {
+        DeviceBatch { lease: Arc::new(lease), layout, output, rows }
     }
 
-    /// N, rows that show no sample included.
+    /// Returns N, the number of rows, including rows without a sample.
     #[expect(clippy::len_without_is_empty, reason = "a batch has at least one row")]
     pub fn len(&self) -> usize {
-        self.parts.pixels[0]
+        self.layout.pixels[0]
     }
 
-    /// Type and layout of the images.
+    /// Returns type, layout and normalisation of the images.
     pub fn output(&self) -> &Output {
         &self.output
     }
 
-    /// Ids, `valid`, labels and other columns on the host, and where in the epoch the batch stands.
+    /// Returns what the batch has on the host: ids, `valid`, labels and other columns, and its position in the epoch.
     pub fn rows(&self) -> &Rows {
         &self.rows
     }
 
-    /// N of `cuda:N`.
+    /// Moves the host's part out of the batch, and leaves an empty one.
+    pub fn take_rows(&mut self) -> Rows {
+        std::mem::take(&mut self.rows)
+    }
+
+    /// Returns the device number, the N of `cuda:N`.
     pub fn ordinal(&self) -> usize {
-        self.held.slot().ready.context().ordinal()
+        self.lease.slot().buffer.context().ordinal()
     }
 
-    /// Bytes of the pixels as they travelled: u8, N·H·W·3.
+    /// Returns the number of bytes of pixels that were copied to the device: N·H·W·3, as u8.
     pub fn pixel_bytes(&self) -> usize {
-        self.parts.pixel_bytes()
+        self.layout.pixel_bytes()
     }
 
-    /// Makes the host wait until the batch is there. Who uses it on a stream has no need to: see [`DeviceBatch::view`].
+    /// Blocks the host until the upload is done. Work on a stream does not need this: see [`DeviceBatch::view`].
     ///
     /// # Errors
-    /// Errors of the driver.
+    /// [`Error::Driver`].
     pub fn synchronize(&self) -> Result<()> {
-        self.held.slot().ready.synchronize().doing("waiting for a batch")
+        self.lease.slot().ready.synchronize().during("waiting for a batch")
     }
 
-    /// Names of the columns that have an array here.
+    /// Returns the names of the columns that have an array on the device.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
-        self.parts.columns()
+        self.layout.columns()
     }
 
-    /// Shape of an array.
+    /// Returns the shape of an array.
     ///
     /// # Errors
     /// [`Error::NoColumn`].
     pub fn shape(&self, part: Part<'_>) -> Result<&[usize]> {
-        self.parts.place(part).map(|place| place.shape.as_slice())
+        self.layout.part(part).map(|part| part.shape.as_slice())
     }
 
-    /// Type of an array's values.
+    /// Returns the type of an array's values.
     ///
     /// # Errors
     /// [`Error::NoColumn`].
     pub fn element(&self, part: Part<'_>) -> Result<Element> {
-        self.parts.place(part).map(|place| place.element)
+        self.layout.part(part).map(|part| part.element)
     }
 
-    /// An array's address on the device, for users of the CUDA array interface: work that is queued behind the legacy
-    /// default stream from now on finds it there, as long as this batch is held. That interface does not say on which
-    /// streams it is used: before its memory is used again, the whole device is waited for.
+    /// Returns an array for work that is queued on `stream` from now on. The stream waits for the upload.
     ///
     /// # Errors
-    /// [`Error::NoColumn`], and errors of the driver.
+    /// [`Error::Type`] if the values are not of type `T`, [`Error::StreamContext`] if `stream` does not belong to the primary
+    /// context of this device, [`Error::NoColumn`], and [`Error::Driver`].
+    pub fn view<T: Value>(&self, part: Part<'_>, stream: &Arc<CudaStream>) -> Result<View<'_, T>> {
+        let part = self.layout.part(part)?;
+        part.expect::<T>()?;
+        self.lease.use_on(stream)?;
+        let address = self.lease.slot().buffer.address() + part.bytes.start as u64;
+        // SAFETY: these bytes hold values of type `T`, as checked, aligned to 256 bytes (`SlotLayout`): the upload writes rows
+        // of that type there, and 0 or 1 for `bool`. `use_on` made `stream` wait for the upload, and keeps the slot from being
+        // written or freed before the work queued there until the lease is dropped, which this borrow outlives.
+        Ok(unsafe { View::new(address, part.bytes.len() / size_of::<T>(), stream.clone()) })
+    }
+
+    /// Returns an array's address for users of the CUDA array interface: work that is queued behind the legacy default stream
+    /// from now on finds the array there, as long as this batch is alive.
+    ///
+    /// The interface does not say on which streams the array is used, so the next upload into this memory synchronises with
+    /// the whole device first.
+    ///
+    /// # Errors
+    /// [`Error::NoColumn`], and [`Error::Driver`].
     pub fn address(&self, part: Part<'_>) -> Result<u64> {
-        let place = self.parts.place(part)?;
-        self.held.use_on(&self.held.slot().ready.context().default_stream())?;
-        self.held.use_anywhere();
-        Ok(self.held.slot().buffer.address() + place.bytes.start as u64)
+        let part = self.layout.part(part)?;
+        let buffer = &self.lease.slot().buffer;
+        self.lease.use_on(&buffer.context().default_stream())?;
+        self.lease.use_on_unknown_stream();
+        Ok(buffer.address() + part.bytes.start as u64)
     }
 
-    /// An array, for work that is queued on `stream` from now on.
+    /// Exports an array to another framework through DLPack. `stream` is what that framework passes to `__dlpack__`: 1 its
+    /// legacy default stream (also for `None`), 2 the per-thread default stream, above 2 a stream handle, −1 if the framework
+    /// orders its work itself.
+    ///
+    /// The slot is kept until the framework deletes the array. The next upload waits for the work that is queued by then on
+    /// the given stream; if that stream is not known (2 or −1), it waits for the whole device.
     ///
     /// # Errors
-    /// [`Error::Type`] where `T` is not what the values are, [`Error::NoColumn`], and errors of the driver.
-    pub fn view<T: Value>(&self, part: Part<'_>, stream: &Arc<CudaStream>) -> Result<CudaView<'_, T>> {
-        let place = self.parts.place(part)?;
-        place.expect::<T>()?;
-        self.held.use_on(stream)?;
-        let bytes = self.held.slot().buffer.slice().slice(place.bytes.clone());
-        // SAFETY: these bytes hold values of type T, which was checked, aligned to 256 bytes; the upload writes nothing
-        // else there, and `stream` waits for it.
-        let view = unsafe { bytes.transmute::<T>(place.bytes.len() / size_of::<T>()) };
-        view.ok_or(Error::Type { expected: "a part of the slot", found: T::NAME })
-    }
-
-    /// An array for another framework, through DLPack. `stream` is what that framework gives to `__dlpack__`: 1 its legacy
-    /// default stream (also for none), 2 the per-thread one, above 2 a handle, −1 that it will see to the waiting.
-    ///
-    /// The array keeps the slot until the framework lets go of it. The work that uses it is waited for on the stream named
-    /// here; where that is not known (2 or −1), the next upload waits for the whole device.
-    ///
-    /// # Errors
-    /// [`Error::Stream`] for other numbers, [`Error::NoColumn`], and errors of the driver.
+    /// [`Error::Stream`] for other numbers, [`Error::NoColumn`], and [`Error::Driver`].
     ///
     /// # Safety
-    /// A handle above 2 is a stream of this device's primary context, and lives until the array is let go of.
+    /// A handle above 2 is a stream of this device's primary context, and stays valid until the array is deleted.
     pub unsafe fn export(&self, part: Part<'_>, stream: i64) -> Result<Exported> {
-        let place = self.parts.place(part)?;
-        let context = self.held.slot().ready.context();
-        if stream < -1 || stream == 0 {
-            return Err(Error::Stream(stream));
-        }
-        if stream > 0 {
-            // SAFETY: 1 and 2 are the driver's own names for the default streams; for others the caller promises it.
-            let stream = unsafe { context.wrap_borrowed_stream(stream as usize as _) };
-            self.held.use_on(&stream)?;
-        }
-        // The per-thread stream is another one on the thread that lets go.
-        if stream == -1 || stream == 2 {
-            self.held.use_anywhere();
+        let part = self.layout.part(part)?;
+        let buffer = &self.lease.slot().buffer;
+        match stream {
+            -1 => self.lease.use_on_unknown_stream(),
+            1.. => {
+                // SAFETY: 1 and 2 are the driver's handles of the default streams; others are as this function's caller
+                // promises.
+                let stream = unsafe { buffer.context().wrap_borrowed_stream(stream as usize as _) };
+                self.lease.use_on(&stream)?;
+            }
+            other => return Err(Error::Stream(other)),
         }
         let device = dlpack::Device { kind: dlpack::CUDA, ordinal: self.ordinal() as i32 };
-        let data = self.held.slot().buffer.address() + place.bytes.start as u64;
-        let owner = Box::new(self.held.clone());
-        // SAFETY: the address is that of the part, in this device's memory, which `owner` keeps.
-        Ok(unsafe { Exported::new(owner, data as *mut _, device, place.element, &place.shape) })
+        let data = buffer.address() + part.bytes.start as u64;
+        let owner = Box::new(self.lease.clone());
+        // SAFETY: `data` is the address of the part (`SlotLayout`) in this device's memory, which the lease keeps.
+        Ok(unsafe { Exported::new(owner, data as *mut _, device, part.element, &part.shape) })
     }
 }
 

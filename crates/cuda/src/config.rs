@@ -2,34 +2,35 @@ use crate::error::{Error, Result};
 use shardtool_decode::Output;
 use std::time::Duration;
 
-/// How batches are kept on the device.
+/// Options of a device loader.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Config {
-    /// What pixels become.
+    /// Type, layout and normalisation of the images.
     pub output: Output,
-    /// Batches that the device has room for at most, 2 or more: what the caller holds, one being uploaded, the rest ready
-    /// ahead of it. Their memory is taken one by one, as they are needed.
+    /// Largest number of batches that have memory on the device, at least 2: those that the consumer holds, one being
+    /// uploaded, and those that are ready. Memory is allocated batch by batch, when it is needed.
     pub slots: usize,
-    /// Bytes of device memory that this loader may take, a hard limit; `None`: what the device has.
+    /// Limit in bytes of the device memory of this loader, never exceeded. `None`: all that is free.
     pub device_memory_limit: Option<u64>,
-    /// Bytes of device memory kept from one epoch to the next. `None`: all. With a number nothing is uploaded ahead of the
-    /// next epoch, and the rest goes back to the device at each end, for whoever works between epochs.
+    /// Bytes of device memory that are kept from one epoch to the next. `None`: all of it. If given, the loader does not
+    /// upload ahead of the next epoch, and frees the rest at the end of each epoch for other users of the device.
     pub retain_bytes: Option<u64>,
-    /// What to do when the caller asks for a batch while it holds all that there is room for.
+    /// What happens if the consumer requests a batch while it holds all that have memory.
     pub on_exhausted: OnExhausted,
 }
 
-/// What to do when the caller asks for a batch while it holds all that there is room for.
+/// What happens if the consumer requests a batch while it holds all that have memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnExhausted {
-    /// Wait that long for one to come back (from another thread, or a framework that lets go late), then err.
+    /// Wait this long for one of them to be dropped, by another thread or a framework that frees late; then return an error.
     Block(Duration),
-    /// Err at once.
+    /// Return an error at once.
     Error,
 }
 
 impl Default for Config {
-    /// Room for four batches, no limit, everything kept, and half a minute of patience.
+    /// Memory for four batches, no limit, all memory kept, and a wait of at most 30 s.
     fn default() -> Self {
         Config {
             output: Output::default(),
@@ -49,9 +50,10 @@ impl Config {
         Ok(())
     }
 
-    pub(crate) fn patience(&self) -> Duration {
+    /// Returns how long to wait for a consumer that holds every batch.
+    pub(crate) fn longest_wait(&self) -> Duration {
         match self.on_exhausted {
-            OnExhausted::Block(patience) => patience,
+            OnExhausted::Block(time) => time,
             OnExhausted::Error => Duration::ZERO,
         }
     }

@@ -1,14 +1,10 @@
-//! Arrays for other frameworks, as DLPack lays them out: <https://dmlc.github.io/dlpack/latest/c_api.html>.
+//! Exports arrays to other frameworks in the structs of DLPack: <https://dmlc.github.io/dlpack/latest/c_api.html>.
 
-use crate::parts::Element;
+use crate::layout::Element;
 use shardtool_decode::Dtype;
-use shardtool_load::Batch;
 use std::any::Any;
 use std::ffi::c_void;
-use std::sync::Arc;
 
-/// `kDLCPU`: host memory.
-pub const CPU: i32 = 1;
 /// `kDLCUDA`: memory of a CUDA device.
 pub const CUDA: i32 = 2;
 
@@ -16,7 +12,7 @@ pub const CUDA: i32 = 2;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Device {
-    /// `device_type`: [`CPU`] or [`CUDA`].
+    /// `device_type`: [`CUDA`].
     pub kind: i32,
     /// `device_id`.
     pub ordinal: i32,
@@ -28,7 +24,7 @@ pub struct Device {
 pub struct DataType {
     /// 0 int, 1 unsigned, 2 float, 4 bfloat, 6 bool.
     pub code: u8,
-    /// Bits of a value.
+    /// Bits of one value.
     pub bits: u8,
     /// Always 1.
     pub lanes: u16,
@@ -40,7 +36,7 @@ pub struct DataType {
 pub struct Tensor {
     /// Address of the first value.
     pub data: *mut c_void,
-    /// Where that is.
+    /// Where the values lie.
     pub device: Device,
     /// Number of dimensions.
     pub ndim: i32,
@@ -48,7 +44,7 @@ pub struct Tensor {
     pub dtype: DataType,
     /// `ndim` lengths.
     pub shape: *mut i64,
-    /// `ndim` steps, counted in values.
+    /// `ndim` strides, in values.
     pub strides: *mut i64,
     /// Always 0.
     pub byte_offset: u64,
@@ -60,9 +56,9 @@ pub struct Tensor {
 pub struct Managed {
     /// The array.
     pub tensor: Tensor,
-    /// Ours.
+    /// Data of `deleter`.
     pub context: *mut c_void,
-    /// Lets go of the array.
+    /// Releases the array.
     pub deleter: Option<unsafe extern "C" fn(*mut Managed)>,
 }
 
@@ -72,39 +68,38 @@ pub struct Managed {
 pub struct Versioned {
     /// Major and minor: 1, 0.
     pub version: [u32; 2],
-    /// Ours.
+    /// Data of `deleter`.
     pub context: *mut c_void,
-    /// Lets go of the array.
+    /// Releases the array.
     pub deleter: Option<unsafe extern "C" fn(*mut Versioned)>,
-    /// Bit 0: read-only.
+    /// Always 0: neither read-only nor copied.
     pub flags: u64,
     /// The array.
     pub tensor: Tensor,
 }
 
-/// An array that is ready to leave, with what keeps its memory. Dropped, it lets go.
+/// An array that is ready to be passed to a framework, and the owner of its memory. Dropping it releases the memory.
 pub struct Exported {
     kept: Box<Kept>,
     data: *mut c_void,
     device: Device,
     dtype: DataType,
-    read_only: bool,
 }
 
-/// What stays in place while a framework has the array.
+/// What the structs of DLPack point to until their deleter is called.
 struct Kept {
     shape: Vec<i64>,
     strides: Vec<i64>,
-    /// Dropped to let go.
+    /// Keeps the memory of the values.
     _owner: Box<dyn Any + Send + Sync>,
 }
 
-// SAFETY: the pointer is an address kept valid by the owner, which is Send; nothing here belongs to a thread.
+// SAFETY: `data` is an address that the owner, which is `Send`, keeps valid (`Exported::new`); the rest is `Send` itself.
 unsafe impl Send for Exported {}
 
 impl Exported {
     /// # Safety
-    /// `data` is the address, on `device`, of values of type `element` in the given shape, rows last, and stays valid while
+    /// `data` is the address, on `device`, of values of type `element` in the given shape, in C order, and stays valid while
     /// `owner` lives.
     pub(crate) unsafe fn new(
         owner: Box<dyn Any + Send + Sync>,
@@ -115,7 +110,6 @@ impl Exported {
     ) -> Self {
         let code = match element {
             Element::I64 => 0,
-            Element::U8 => 1,
             Element::F32 | Element::Pixel(Dtype::F32 | Dtype::F16) => 2,
             Element::Pixel(Dtype::Bf16) => 4,
             Element::Bool => 6,
@@ -126,51 +120,45 @@ impl Exported {
         for i in (1..shape.len()).rev() {
             strides[i - 1] = strides[i] * shape[i];
         }
-        Exported { kept: Box::new(Kept { shape, strides, _owner: owner }), data, device, dtype, read_only: false }
+        Exported { kept: Box::new(Kept { shape, strides, _owner: owner }), data, device, dtype }
     }
 
-    /// The pixels of a host batch, u8 `[N, H, W, 3]`, read-only because the batch can be shared; `None` where it has none.
-    pub fn of_host(batch: Arc<Batch>) -> Option<Self> {
-        let (data, shape) = (batch.images()?.as_ptr(), batch.image_shape()?);
-        let device = Device { kind: CPU, ordinal: 0 };
-        // SAFETY: the batch's own pixels, in the shape that it gives, kept by the batch.
-        let exported = unsafe { Exported::new(Box::new(batch), data as *mut c_void, device, Element::U8, &shape) };
-        Some(Exported { read_only: true, ..exported })
-    }
-
-    /// Where the array is: the answer to `__dlpack_device__`.
+    /// Returns where the array lies, as `__dlpack_device__` does.
     pub fn device(&self) -> Device {
         self.device
     }
 
-    /// For a capsule named `dltensor`: what consumers take that ask for no version, or one below 1.0. Whoever takes the
-    /// pointer calls its deleter once, on any thread.
+    /// Returns the struct for a capsule named `dltensor`: for consumers that request no version, or one below 1.0. The consumer
+    /// calls its deleter once, on any thread.
     pub fn into_managed(self) -> *mut Managed {
         unsafe extern "C" fn delete(managed: *mut Managed) {
-            // SAFETY: DLPack has the deleter called once, with the pointer that `into_managed` gave.
+            // SAFETY: DLPack requires that the deleter is called once, with the pointer that `into_managed` returned; `context`
+            // is the `Kept` that `into_tensor` turned into a pointer.
             drop(unsafe { Box::from_raw((*managed).context.cast::<Kept>()) });
             // SAFETY: as above; the box was made by `into_managed`.
             drop(unsafe { Box::from_raw(managed) });
         }
-        let (tensor, context, _) = self.leave();
+        let (tensor, context) = self.into_tensor();
         Box::into_raw(Box::new(Managed { tensor, context, deleter: Some(delete) }))
     }
 
-    /// For a capsule named `dltensor_versioned`: what consumers take that ask for version 1.0 or later. Whoever takes the
-    /// pointer calls its deleter once, on any thread.
+    /// Returns the struct for a capsule named `dltensor_versioned`: for consumers that request version 1.0 or later. The
+    /// consumer calls its deleter once, on any thread.
     pub fn into_versioned(self) -> *mut Versioned {
         unsafe extern "C" fn delete(versioned: *mut Versioned) {
-            // SAFETY: DLPack has the deleter called once, with the pointer that `into_versioned` gave.
+            // SAFETY: DLPack requires that the deleter is called once, with the pointer that `into_versioned` returned;
+            // `context` is the `Kept` that `into_tensor` turned into a pointer.
             drop(unsafe { Box::from_raw((*versioned).context.cast::<Kept>()) });
             // SAFETY: as above; the box was made by `into_versioned`.
             drop(unsafe { Box::from_raw(versioned) });
         }
-        let (tensor, context, flags) = self.leave();
-        Box::into_raw(Box::new(Versioned { version: [1, 0], context, deleter: Some(delete), flags, tensor }))
+        let (tensor, context) = self.into_tensor();
+        Box::into_raw(Box::new(Versioned { version: [1, 0], context, deleter: Some(delete), flags: 0, tensor }))
     }
 
-    fn leave(self) -> (Tensor, *mut c_void, u64) {
-        let Exported { mut kept, data, device, dtype, read_only } = self;
+    /// Returns the tensor, and the pointer to what it points to.
+    fn into_tensor(self) -> (Tensor, *mut c_void) {
+        let Exported { mut kept, data, device, dtype } = self;
         let tensor = Tensor {
             data,
             device,
@@ -180,6 +168,6 @@ impl Exported {
             strides: kept.strides.as_mut_ptr(),
             byte_offset: 0,
         };
-        (tensor, Box::into_raw(kept).cast(), read_only as u64)
+        (tensor, Box::into_raw(kept).cast())
     }
 }

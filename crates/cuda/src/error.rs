@@ -3,94 +3,120 @@ use cudarc::driver::DriverError;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Result of work on a device.
+/// Result of an operation on a device.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why batches do not reach the device.
+/// Why a batch could not be delivered on the device. `Display` is one link of the chain of sources.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No device can be used here: an ordinary answer, not a fault.
+    /// No device can be used here. This is ordinary on a machine without one.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    /// A name that is no device's.
+    /// The name does not name a device.
     #[error("`{0}` names no device: expected `cuda`, or `cuda:N` with N counted from 0")]
     DeviceName(String),
-    /// A call to the driver failed. Once a device is lost, every call does.
-    #[error("the CUDA driver answered {name} ({code}) while {doing}")]
+    /// A call of the driver failed. Once a device is lost, every call does.
+    #[error("CUDA driver error while {operation}: {name} ({code})")]
     Driver {
-        /// What was being done.
-        doing: &'static str,
+        /// The operation that failed.
+        operation: &'static str,
         /// The `CUresult`, as a number.
         code: u32,
         /// Its name, such as `CUDA_ERROR_LAUNCH_FAILED`.
         name: Box<str>,
     },
-    /// Device memory for one batch more is not to be had, and there is none yet to wait for.
+    /// There is not enough device memory for a batch, and the loader has no batch to wait for.
     #[error("{0}; make the batches smaller or `device_memory_limit` larger, or free device memory elsewhere")]
     DeviceMemory(Shortage),
-    /// The caller holds every batch that the device has room for.
+    /// The consumer holds every batch that has memory on the device.
     #[error(
-        "the caller holds all {held} batches that the device has room for{}{}; drop batches sooner, or allow more \
+        "the consumer holds all {held} batches that have memory on the device{}{}; drop batches sooner, or allow more \
          (`slots`, `device_memory_limit`)",
-        if waited.as_millis() > 0 { format!(", and none came back within {waited:.1?}") } else { String::new() },
+        if waited.as_millis() > 0 { format!(", and none was dropped within {waited:.1?}") } else { String::new() },
         shortage.as_ref().map(|s| format!(" ({s})")).unwrap_or_default()
     )]
-    Held {
-        /// Batches that the caller holds.
+    Exhausted {
+        /// Batches that the consumer holds.
         held: usize,
-        /// How long the call waited for one.
+        /// How long the call waited for one of them.
         waited: Duration,
-        /// Why there are not more of them; `None` when `slots` is the reason.
+        /// Why there is no memory for more; `None` if `slots` is the limit.
         shortage: Option<Shortage>,
     },
-    /// A batch that is not like the ones before it.
-    #[error("a batch of {found:?} (N, H, W, channels) after batches of {expected:?}: all of a loader have one shape")]
+    /// A batch has another shape than the first one.
+    #[error(
+        "batch has shape {found:?} (N, H, W, channels), expected {expected:?}, the shape of the loader's first batch"
+    )]
     Shape {
-        /// Of the first batch.
+        /// Shape of the first batch.
         expected: [usize; 4],
-        /// Of this one.
+        /// Shape of this batch.
         found: [usize; 4],
+    },
+    /// The pixels of a batch are not as many bytes as its shape says.
+    #[error("batch has {found} bytes of pixels, expected {expected} from its shape")]
+    PixelBytes {
+        /// N·H·W·3.
+        expected: usize,
+        /// Bytes of the batch.
+        found: usize,
     },
     /// The loader makes no images, so there is nothing to upload.
     #[error("the loader makes no images: a device loader needs `Content::Images`")]
     NoImages,
-    /// An option whose value cannot be used.
+    /// The value of an option is not valid.
     #[error("`{option}` is {value}: expected {expected}")]
     Option {
         /// Name of the option.
         option: &'static str,
-        /// What was given.
+        /// The value.
         value: f64,
-        /// What can be used.
+        /// The valid values, in words.
         expected: &'static str,
     },
-    /// A stream that DLPack does not allow.
+    /// A stream number that DLPack does not define.
     #[error("DLPack stream {0}: expected 1 (legacy default), 2 (per thread), a handle above 2, or −1 (no waiting)")]
     Stream(i64),
+    /// A stream that does not belong to the primary context of the batch's device.
+    #[error("the stream belongs to a context of cuda:{stream}, the batch to the primary context of cuda:{batch}")]
+    StreamContext {
+        /// Device number of the batch.
+        batch: usize,
+        /// Device number of the stream.
+        stream: usize,
+    },
+    /// The target of a copy is too small.
+    #[error("the target has {found} values, expected at least {needed}")]
+    Room {
+        /// Values of the array.
+        needed: usize,
+        /// Values of the target.
+        found: usize,
+    },
     /// A batch has no column of that name on the device.
     #[error("the batch has no column `{name}` on the device; it has: {}", known.join(", "))]
     NoColumn {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// Names of its columns.
         known: Vec<String>,
     },
-    /// Values were asked for as another type than they have.
-    #[error("the values are {expected}, and were asked for as {found}")]
+    /// An array was requested with another type than its values have.
+    #[error("the values are {expected}, requested as {found}")]
     Type {
-        /// What they are.
+        /// Type of the values.
         expected: &'static str,
-        /// What was asked for.
+        /// The requested type.
         found: &'static str,
     },
-    /// The thread that uploads ended in a panic, whose message stands on stderr.
-    #[error("the upload thread panicked; its message stands on stderr")]
+    /// The upload thread panicked. The panic's message was printed on stderr.
+    #[error("the upload thread panicked (message on stderr)")]
     Panicked,
-    /// The operating system gives no thread.
-    #[error("no thread for the uploads: {0}")]
+    /// The upload thread could not be started.
+    #[error("cannot start the upload thread")]
     Thread(#[source] std::io::Error),
-    /// The host side of loading failed.
+    /// The host side of the loader failed.
     #[error(transparent)]
     Load(#[from] shardtool_load::Error),
 }
@@ -102,35 +128,36 @@ impl From<shardtool_decode::OutputError> for Error {
     }
 }
 
-/// Device memory that was asked for and not there.
+/// Device memory that was needed and not available, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "a batch needs {needed} bytes on the device; {free} are free there, {held} are already held{}",
     limit.map(|l| format!(" of a limit of {l}")).unwrap_or_default()
 )]
+#[non_exhaustive]
 pub struct Shortage {
-    /// Bytes that one batch more needs.
+    /// Bytes that one more batch needs.
     pub needed: u64,
     /// Bytes free on the device.
     pub free: u64,
     /// Bytes that this loader holds there.
     pub held: u64,
-    /// `device_memory_limit`, in bytes.
+    /// `device_memory_limit`.
     pub limit: Option<u64>,
 }
 
-/// Names what was being done when the driver refused.
-pub(crate) trait Doing<T> {
-    fn doing(self, doing: &'static str) -> Result<T>;
+/// Adds the operation to an error of the driver.
+pub(crate) trait During<T> {
+    fn during(self, operation: &'static str) -> Result<T>;
 }
 
-impl<T> Doing<T> for std::result::Result<T, DriverError> {
-    fn doing(self, doing: &'static str) -> Result<T> {
-        self.map_err(|error| Error::Driver { doing, code: error.0 as u32, name: name(error) })
+impl<T> During<T> for std::result::Result<T, DriverError> {
+    fn during(self, operation: &'static str) -> Result<T> {
+        self.map_err(|error| Error::Driver { operation, code: error.0 as u32, name: name(error) })
     }
 }
 
-/// The name of a driver's answer. Taken from the bindings, not asked of the driver: that would need one.
+/// Returns the name of a driver's error code, from the bindings: `cuGetErrorName` needs a loaded driver.
 pub(crate) fn name(error: DriverError) -> Box<str> {
     format!("{:?}", error.0).into()
 }

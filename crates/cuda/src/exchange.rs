@@ -1,5 +1,5 @@
-//! Who has which slot: the hand-over between the thread that uploads and whoever consumes. Knows nothing of CUDA, so that
-//! `tests/model.rs` can include this file and try every interleaving, with other types in `super::sync`.
+//! Hands slots over between the upload thread and the consumer. It does not depend on CUDA, so that `tests/model.rs` can
+//! include this file and check every interleaving with loom, whose locks it puts into `super::sync`.
 //!
 //! ```text
 //!            acquire            publish             take             release
@@ -12,40 +12,40 @@ use super::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// What a consumer takes.
+/// What the consumer receives.
 pub(crate) enum Delivery<B, E> {
     Batch(B),
     EpochEnd,
     Failed(E),
 }
 
-/// What the uploader gets to fill.
+/// What the uploader receives to fill.
 pub(crate) enum Acquired<S> {
-    /// A slot that was used before.
+    /// A free slot.
     Slot(S),
-    /// Leave to make one more.
+    /// Permission to allocate one more.
     Grow,
-    /// The consumer went away.
+    /// The consumer is gone.
     Stopped,
 }
 
-/// Why a consumer goes away with nothing.
-pub(crate) enum Empty<W> {
+/// Why the consumer receives nothing.
+pub(crate) enum NoBatch<W> {
     /// It holds every slot.
-    Starved {
+    Exhausted {
         held: usize,
         waited: Duration,
-        /// Why there are not more slots, when the uploader was refused one.
+        /// Why there are not more slots, if the uploader could not allocate one.
         why: Option<W>,
     },
-    /// It was told to stop waiting.
+    /// `interrupted` returned true.
     Interrupted,
 }
 
-/// How often whoever waits for a batch is asked whether to go on.
-const ASK: Duration = Duration::from_millis(100);
+/// How often `interrupted` is called while the consumer waits.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Slots `S`, batches `B` (each owning a slot), errors `E` of the uploader, and reasons `W` for not growing.
+/// Slots `S`, batches `B` (each owns a slot), errors `E` of the uploader, and reasons `W` for not growing.
 pub(crate) struct Exchange<S, B, E, W> {
     state: Mutex<State<S, B, E, W>>,
     changed: Condvar,
@@ -55,30 +55,30 @@ struct State<S, B, E, W> {
     free: Vec<S>,
     ready: VecDeque<Delivery<B, E>>,
     held: usize,
-    /// Slots that exist: free, filling, ready or held.
+    /// Number of slots: free, filling, ready and held.
     slots: usize,
-    most: usize,
-    /// The uploader waits for a slot that only the consumer can give.
-    short: bool,
+    max_slots: usize,
+    /// The uploader waits for a slot that only the consumer can release.
+    exhausted: bool,
     why: Option<W>,
     /// The consumer waits in `take`.
-    wanted: bool,
+    consumer_waits: bool,
     stopped: bool,
 }
 
 impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
-    /// At most `most` slots.
-    pub(crate) fn new(most: usize) -> Self {
+    /// An exchange of at most `max_slots` slots.
+    pub(crate) fn new(max_slots: usize) -> Self {
         Exchange {
             state: Mutex::new(State {
-                free: Vec::with_capacity(most),
-                ready: VecDeque::with_capacity(most + 1),
+                free: Vec::with_capacity(max_slots),
+                ready: VecDeque::with_capacity(max_slots + 1),
                 held: 0,
                 slots: 0,
-                most,
-                short: false,
+                max_slots,
+                exhausted: false,
                 why: None,
-                wanted: false,
+                consumer_waits: false,
                 stopped: false,
             }),
             changed: Condvar::new(),
@@ -86,7 +86,7 @@ impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<S, B, E, W>> {
-        // No code of others runs under this lock, so that a panic leaves the state whole.
+        // Nothing that may panic runs under this lock, so a poisoned state is consistent.
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -94,8 +94,8 @@ impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
         self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Uploader: a slot to fill, waiting for one where there may be no more. `refused`: why it could not make one when it
-    /// was last given leave to.
+    /// Uploader: returns a slot to fill, and waits for one if there may not be more. `refused` is the reason for which it could
+    /// not allocate one after the last [`Acquired::Grow`].
     pub(crate) fn acquire(&self, refused: Option<W>) -> Acquired<S> {
         let mut state = self.lock();
         loop {
@@ -103,35 +103,35 @@ impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
                 return Acquired::Stopped;
             }
             if let Some(slot) = state.free.pop() {
-                state.short = false;
+                state.exhausted = false;
                 return Acquired::Slot(slot);
             }
-            if refused.is_none() && state.slots < state.most {
+            if refused.is_none() && state.slots < state.max_slots {
                 return Acquired::Grow;
             }
             state.why = refused;
-            state.short = true;
+            state.exhausted = true;
             self.changed.notify_all();
             state = self.wait(state);
         }
     }
 
-    /// Uploader: it made the slot that it was given leave for.
+    /// Uploader: notes that it allocated a slot after [`Acquired::Grow`].
     pub(crate) fn grew(&self) {
         self.lock().slots += 1;
     }
 
-    /// Uploader: the slot that it had acquired could not be filled, and is gone.
+    /// Uploader: notes that the slot it had acquired could not be filled, and was freed.
     pub(crate) fn lost(&self) {
         self.lock().slots -= 1;
     }
 
-    /// Uploader: slots that exist.
+    /// Uploader: returns the number of slots.
     pub(crate) fn slots(&self) -> usize {
         self.lock().slots
     }
 
-    /// Uploader: a batch in a slot that it had acquired. Hands it back when the consumer went away.
+    /// Uploader: publishes a batch in a slot that it had acquired. Returns the batch if the consumer is gone.
     pub(crate) fn publish(&self, batch: B) -> Result<(), B> {
         let mut state = self.lock();
         if state.stopped {
@@ -143,7 +143,8 @@ impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
         Ok(())
     }
 
-    /// Uploader: the epoch ended. Waits while the end before it was not yet taken, so that nothing runs away.
+    /// Uploader: publishes the end of an epoch. Waits until the consumer has taken the previous end, so that epochs without
+    /// batches do not queue up.
     pub(crate) fn end_epoch(&self) {
         let mut state = self.lock();
         while !state.stopped && state.ready.iter().any(|d| matches!(d, Delivery::EpochEnd)) {
@@ -153,17 +154,17 @@ impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
         self.changed.notify_all();
     }
 
-    /// Uploader: it failed, and ends.
+    /// Uploader: publishes its last delivery, an error.
     pub(crate) fn fail(&self, error: E) {
         self.lock().ready.push_back(Delivery::Failed(error));
         self.changed.notify_all();
     }
 
-    /// Uploader: waits until the consumer has taken everything and asks for more. Meanwhile slots that come back are given
-    /// to `free`, as long as there are too many.
+    /// Uploader: waits until the consumer has taken everything and waits for more. Meanwhile passes released slots to `free`
+    /// as long as `too_many` returns true.
     pub(crate) fn idle(&self, too_many: impl Fn() -> bool, mut free: impl FnMut(S)) {
         let mut state = self.lock();
-        while !(state.stopped || state.wanted && state.ready.is_empty()) {
+        while !(state.stopped || state.consumer_waits && state.ready.is_empty()) {
             match if too_many() { state.free.pop() } else { None } {
                 Some(slot) => {
                     state.slots -= 1;
@@ -176,63 +177,64 @@ impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
         }
     }
 
-    /// Consumer: what comes next. When it holds every slot itself, waits no longer than `patience`; while it waits,
-    /// `interrupted` is asked from time to time whether to stop.
+    /// Consumer: returns the next delivery. If it holds every slot itself, waits at most `longest_wait`; while it waits, calls
+    /// `interrupted` every [`INTERRUPT_INTERVAL`], and stops waiting once that returns true.
     pub(crate) fn take(
         &self,
-        patience: Duration,
+        longest_wait: Duration,
         interrupted: &mut dyn FnMut() -> bool,
-    ) -> Result<Delivery<B, E>, Empty<W>> {
+    ) -> Result<Delivery<B, E>, NoBatch<W>> {
         let mut state = self.lock();
-        let mut starving: Option<Instant> = None;
+        let mut exhausted_since: Option<Instant> = None;
         loop {
             if let Some(delivery) = state.ready.pop_front() {
-                state.wanted = false;
+                state.consumer_waits = false;
                 state.held += matches!(delivery, Delivery::Batch(_)) as usize;
                 self.changed.notify_all();
                 return Ok(delivery);
             }
-            if !state.wanted {
-                state.wanted = true;
+            if !state.consumer_waits {
+                state.consumer_waits = true;
                 self.changed.notify_all();
             }
-            let waiting = if state.short && state.free.is_empty() {
-                let waited = starving.get_or_insert_with(Instant::now).elapsed();
-                if waited >= patience {
-                    state.wanted = false;
-                    return Err(Empty::Starved { held: state.held, waited, why: state.why });
+            let waiting = if state.exhausted && state.free.is_empty() {
+                let waited = exhausted_since.get_or_insert_with(Instant::now).elapsed();
+                if waited >= longest_wait {
+                    state.consumer_waits = false;
+                    return Err(NoBatch::Exhausted { held: state.held, waited, why: state.why });
                 }
-                ASK.min(patience - waited)
+                INTERRUPT_INTERVAL.min(longest_wait - waited)
             } else {
-                starving = None;
-                ASK
+                exhausted_since = None;
+                INTERRUPT_INTERVAL
             };
-            let in_vain;
-            (state, in_vain) = self.wait_for(state, waiting);
-            if in_vain {
-                // Whoever is asked may wait for a thread that waits for the lock.
+            let timed_out;
+            (state, timed_out) = self.wait_for(state, waiting);
+            if timed_out {
+                // `interrupted` may wait for a thread that waits for this lock (in Python, for the GIL).
                 drop(state);
                 let stop = interrupted();
                 state = self.lock();
                 if stop {
-                    state.wanted = false;
-                    return Err(Empty::Interrupted);
+                    state.consumer_waits = false;
+                    return Err(NoBatch::Interrupted);
                 }
             }
         }
     }
 
-    /// Waits for a change; with whether the time went by without one.
+    /// Waits for a change, and returns whether the wait timed out.
     fn wait_for<'a>(
         &self,
         state: MutexGuard<'a, State<S, B, E, W>>,
-        most: Duration,
+        timeout: Duration,
     ) -> (MutexGuard<'a, State<S, B, E, W>>, bool) {
-        let (state, waited) = self.changed.wait_timeout(state, most).unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (state, waited) =
+            self.changed.wait_timeout(state, timeout).unwrap_or_else(|poisoned| poisoned.into_inner());
         (state, waited.timed_out())
     }
 
-    /// Anyone, from any thread: a slot whose batch is gone. Hands it back to be freed when nobody will use it again.
+    /// Any thread: takes back the slot of a dropped batch. Returns it, to be freed, if the consumer is gone.
     pub(crate) fn release(&self, slot: S) -> Option<S> {
         let mut state = self.lock();
         state.held -= 1;
@@ -245,31 +247,31 @@ impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
         None
     }
 
-    /// Uploader: whether the consumer went away.
+    /// Uploader: returns whether the consumer is gone.
     pub(crate) fn stopped(&self) -> bool {
         self.lock().stopped
     }
 
-    /// Consumer: no more. The uploader ends soon; then [`Exchange::clear`].
+    /// Consumer: stops. The uploader ends soon; call [`Exchange::clear`] after that.
     pub(crate) fn stop(&self) {
         self.lock().stopped = true;
         self.changed.notify_all();
     }
 
-    /// After the uploader has ended: everything that was ready, and the free slots, to be dropped by the caller. With
-    /// `again`, a new uploader may start.
-    pub(crate) fn clear(&self, again: bool) -> (VecDeque<Delivery<B, E>>, Vec<S>) {
+    /// After the uploader has ended: returns everything that was ready and the free slots, which the caller drops. With
+    /// `restart`, keeps the free slots, and a new uploader may start.
+    pub(crate) fn clear(&self, restart: bool) -> (VecDeque<Delivery<B, E>>, Vec<S>) {
         let mut state = self.lock();
         let ready = std::mem::take(&mut state.ready);
         state.held += ready.iter().filter(|d| matches!(d, Delivery::Batch(_))).count();
-        state.stopped = !again;
-        state.short = false;
-        let free = if again { Vec::new() } else { std::mem::take(&mut state.free) };
+        state.stopped = !restart;
+        state.exhausted = false;
+        let free = if restart { Vec::new() } else { std::mem::take(&mut state.free) };
         state.slots -= free.len();
         (ready, free)
     }
 
-    /// Batches that are ready, and batches that the consumer holds.
+    /// Returns the number of batches that are ready, and of those that the consumer holds.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let state = self.lock();
         (state.ready.iter().filter(|d| matches!(d, Delivery::Batch(_))).count(), state.held)

@@ -1,43 +1,43 @@
 use shardtool_load::{Batch, Loader, Values};
 use shardtool_order::ResumeState;
 
-/// Where batches come from, on the host: a [`Loader`], or anything else that makes `[N, H, W, 3]` pixels.
+/// A source of batches on the host: a [`Loader`], or anything else that makes `[N, H, W, 3]` pixels.
 pub trait Feed: Send + 'static {
-    /// What it makes.
+    /// Type of its batches.
     type Batch: HostBatch;
 
-    /// The next batch; `None` at an epoch's end, after which the next epoch begins.
+    /// Returns the next batch, or `None` at the end of an epoch, after which the next epoch begins.
     ///
     /// # Errors
-    /// Those of the loader. The call after an error goes on where that can be done.
+    /// Those of the loader. The next call continues if that is possible.
     fn next_batch(&mut self) -> Result<Option<Self::Batch>, shardtool_load::Error>;
 }
 
 /// A batch in host memory. It is kept until its pixels are on the device, then dropped.
 pub trait HostBatch: Send + 'static {
-    /// Pixels, `[N, H, W, 3]` u8; copied while the host goes on where they are pinned. `None` where there are no images.
+    /// Returns the pixels, `[N, H, W, 3]` u8, or `None` if the batch has no images. Pinned memory is copied asynchronously.
     fn images(&self) -> Option<&[u8]>;
 
-    /// `[N, H, W, 3]`.
+    /// Returns `[N, H, W, 3]`.
     fn shape(&self) -> Option<[usize; 4]>;
 
-    /// Everything beside the pixels.
+    /// Returns everything except the pixels.
     fn rows(&self) -> Rows;
 }
 
-/// What a batch says about its rows, beside their pixels.
+/// Everything that a batch has except pixels, on the host.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Rows {
-    /// Id of each row's sample, `[N]`; −1 where a row shows none.
+    /// Id of each row's sample, `[N]`; −1 in rows without a sample.
     pub ids: Vec<i64>,
-    /// Whether each row shows a sample, `[N]`.
+    /// Whether the row has a sample, `[N]`.
     pub valid: Vec<bool>,
-    /// Name, values, and for columns of numbers how many a row has. Numbers travel to the device; ragged values and bytes
-    /// stay on the host.
+    /// Name, values, and, for columns of numbers, how many each row has. Columns of numbers are uploaded; ragged columns and
+    /// byte strings stay on the host.
     pub columns: Vec<(String, Values, Option<usize>)>,
     /// The epoch, from 0.
     pub epoch: u64,
-    /// Positions delivered before this batch.
+    /// Positions of the epoch delivered before this batch.
     pub position: u64,
     /// The state to resume from after this batch.
     pub state_after: Option<ResumeState>,
@@ -62,7 +62,7 @@ impl HostBatch for Batch {
 
     fn rows(&self) -> Rows {
         let column = |name: &str| {
-            let values = self.column(name).expect("a batch has the columns that it names").clone();
+            let values = self.column(name).expect("`columns` returns names of columns").clone();
             (name.to_owned(), values, self.column_width(name))
         };
         Rows {

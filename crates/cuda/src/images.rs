@@ -2,27 +2,27 @@ use crate::batch::DeviceBatch;
 use crate::config::Config;
 use crate::device::Device;
 use crate::error::Result;
-use crate::loader::{DeviceLoader, Memory};
+use crate::loader::{DeviceLoader, MemoryUse};
 use crate::memory::PinnedAlloc;
 use shardtool_load::{BadSample, Content, Loader, Monitor, Notice, Stats};
 use shardtool_order::ResumeState;
 use std::sync::Arc;
 
-/// A dataset's loader whose batches end on a device: a [`Loader`] behind a [`DeviceLoader`], with epochs, states and
-/// statistics as the caller sees them, whatever was uploaded ahead.
+/// A dataset's loader that delivers its batches on a device: a [`Loader`] behind a [`DeviceLoader`]. Epochs, states and
+/// statistics count the batches that the consumer received, not those uploaded ahead.
 pub struct ImageLoader {
     inner: DeviceLoader<Loader>,
     monitor: Monitor,
     steps: u64,
     ordinal: usize,
-    /// After the last batch that the caller got.
+    /// After the last batch that the consumer received.
     state: ResumeState,
-    /// What comes next begins an epoch, or goes on from a state.
+    /// The next batch is the first of an epoch, or the first after a state was loaded.
     at_start: bool,
 }
 
 impl ImageLoader {
-    /// A loader of `load`'s replica on `device`. Batches travel as u8 in pinned memory, whatever
+    /// Creates a loader of `load`'s replica on `device`. Batches are copied as u8 from pinned memory, whatever
     /// [`shardtool_load::Config::alloc`] and [`shardtool_load::Images::output`] say.
     ///
     /// # Errors
@@ -32,11 +32,11 @@ impl ImageLoader {
         Ok(group.remove(0))
     }
 
-    /// Loaders for several replicas of one process, replica `ranks[i]` on `devices[i]`, fed by one set of workers
-    /// ([`Loader::group`]). Limits of `config` are each one's own.
+    /// Creates loaders for several replicas of one process, replica `ranks[i]` on `devices[i]`, with one set of workers
+    /// ([`Loader::group`]). Limits of `config` apply to each of them.
     ///
     /// # Errors
-    /// As [`ImageLoader::new`]; [`shardtool_load::Error::Ranks`] where there are not as many devices as ranks.
+    /// As [`ImageLoader::new`]; [`shardtool_load::Error::Ranks`] if the number of devices and of ranks differ.
     pub fn group(
         devices: &[Device],
         config: Config,
@@ -46,9 +46,10 @@ impl ImageLoader {
         let (Some(first), true) = (devices.first(), devices.len() == ranks.len()) else {
             return Err(shardtool_load::Error::Ranks { ranks: ranks.to_vec() }.into());
         };
-        // Every context of the process sees it as pinned.
+        // Portable pinned memory: it is pinned for the contexts of all devices.
         let pinned = PinnedAlloc::new(first);
-        let mut load = shardtool_load::Config { alloc: Arc::new(pinned.clone()), ..load.clone() };
+        let mut load = load.clone();
+        load.alloc = Arc::new(pinned.clone());
         if let Content::Images(images) = &mut load.content {
             images.output = None;
         }
@@ -61,7 +62,8 @@ impl ImageLoader {
         loaders.into_iter().zip(devices).map(on_device).collect()
     }
 
-    /// The next batch; `None` at an epoch's end, after which the next epoch begins. See [`DeviceLoader::next_batch`].
+    /// Returns the next batch, or `None` at the end of an epoch, after which the next epoch begins. See
+    /// [`DeviceLoader::next_batch`].
     ///
     /// # Errors
     /// As there.
@@ -69,7 +71,8 @@ impl ImageLoader {
         self.next_batch_unless(&mut || false)
     }
 
-    /// The same; while it waits, `interrupted` is asked every tenth of a second whether to stop waiting.
+    /// As [`ImageLoader::next_batch`]; while it waits, calls `interrupted` every 100 ms, and stops waiting once that returns
+    /// true.
     ///
     /// # Errors
     /// As [`DeviceLoader::next_batch_unless`].
@@ -80,10 +83,10 @@ impl ImageLoader {
         Ok(batch)
     }
 
-    /// Goes to the beginning of an epoch. What was uploaded ahead is kept where it is that epoch's.
+    /// Moves to the beginning of an epoch. Batches uploaded ahead are kept if they belong to that epoch's beginning.
     ///
     /// # Errors
-    /// [`Error::Panicked`](crate::Error::Panicked) when the host's loader was lost in a panic.
+    /// [`Error::Panicked`](crate::Error::Panicked) if the upload thread panicked, and lost the host's loader.
     pub fn start_epoch(&mut self, epoch: u64) -> Result<()> {
         if self.at_start && (self.state.epoch, self.state.p) == (epoch, 0) {
             return Ok(());
@@ -94,12 +97,12 @@ impl ImageLoader {
         })
     }
 
-    /// The state to resume from: counts what the caller got, not what was uploaded ahead.
+    /// Returns the state to resume from. It counts the batches that the consumer received, not those uploaded ahead.
     pub fn state(&self) -> ResumeState {
         self.state
     }
 
-    /// Goes on from a state. See [`Loader::load_state`].
+    /// Resumes from a state. See [`Loader::load_state`].
     ///
     /// # Errors
     /// As there, and as [`ImageLoader::start_epoch`].
@@ -115,7 +118,7 @@ impl ImageLoader {
                 Ok(())
             }
             Err(error) => {
-                // The upload thread has ended, and what was ahead is gone: the loader goes back to where the caller is.
+                // The upload thread has ended and the batches ahead are dropped: the loader returns to the consumer's state.
                 let back = self.state;
                 self.inner.with_feed(|loader| loader.load_state(&back))??;
                 Err(error.into())
@@ -123,44 +126,44 @@ impl ImageLoader {
         }
     }
 
-    /// Steps of an epoch, the same for every replica.
-    #[expect(clippy::len_without_is_empty, reason = "an epoch without a step is refused")]
+    /// Returns the number of steps of an epoch, the same for every replica.
+    #[expect(clippy::len_without_is_empty, reason = "a loader whose epoch has no step cannot be created")]
     pub fn len(&self) -> u64 {
         self.steps
     }
 
-    /// What the host's side did so far, for all replicas that its workers serve; the caller that it speaks of is the
-    /// upload thread.
+    /// Returns the statistics of the host's side, for all replicas that its workers serve. The consumer in them is the upload
+    /// thread.
     pub fn stats(&self) -> Stats {
         self.monitor.stats()
     }
 
-    /// The bad samples of this run so far, each once.
+    /// Returns the bad samples of this run so far, each once.
     pub fn bad_samples(&self) -> Vec<Arc<BadSample>> {
         self.monitor.bad_samples()
     }
 
-    /// Takes what happened on the host's side since the last call and a person should hear of.
+    /// Takes the host's notices to the user since the last call.
     pub fn notices(&self) -> Vec<Notice> {
         self.monitor.notices()
     }
 
-    /// Bytes held now; pinned ones are those of all replicas of its group.
-    pub fn memory(&self) -> Memory {
+    /// Returns the bytes held now; pinned bytes are those of all replicas of its group.
+    pub fn memory(&self) -> MemoryUse {
         self.inner.memory()
     }
 
-    /// Ends the uploads that run ahead of the caller, and tells the most bytes that were held on the device at once.
+    /// Ends the upload thread, and returns the peak number of bytes held on the device.
     pub fn finish(self) -> u64 {
         self.inner.finish()
     }
 
-    /// Batches that are uploaded ahead, and batches that the caller holds.
+    /// Returns the number of batches that are uploaded ahead, and of those that the consumer holds.
     pub fn batches(&self) -> (usize, usize) {
         self.inner.batches()
     }
 
-    /// N of `cuda:N`.
+    /// Returns the device number, the N of `cuda:N`.
     pub fn ordinal(&self) -> usize {
         self.ordinal
     }

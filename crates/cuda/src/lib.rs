@@ -1,21 +1,24 @@
-//! After `load` in the data's way: batches of u8 pixels travel from pinned memory to a CUDA device, and become normalised
-//! f32, f16 or bf16 there, while the host goes on and the consumer's stream, not its thread, waits. The driver is found at
-//! run time; without one, [`Probe`] and [`Device::open`] say so.
+//! Batches on a CUDA device. u8 pixels are copied from pinned memory to the device and normalised there to f32, f16 or bf16,
+//! ahead of the consumer; the consumer's stream waits for the upload, not its thread. The driver is loaded at run time; on a
+//! machine without one, [`Probe`] and [`Device::open`] report that.
 //!
-//! | module | its job |
+//! | item | responsibility |
 //! |---|---|
-//! | [`Probe`] | is there a driver, which devices, what can they do |
-//! | [`Device`] | one device, opened |
-//! | [`PinnedAlloc`] | memory that a loader's workers write and the device copies from |
-//! | [`Feed`] | where host batches come from: a loader, or the caller's own |
-//! | [`Config`], [`Output`] | what pixels become, how much memory that may take |
+//! | [`Probe`] | finds driver and devices and what they support |
+//! | [`Device`] | an opened device |
+//! | [`PinnedAlloc`] | host memory that a loader's workers write and the device copies from |
+//! | [`Feed`] | source of host batches: a loader, or one of the caller's own |
+//! | [`Config`], [`Output`] | normalisation and limits of device memory |
 //! | [`DeviceLoader`] | the upload thread, and `next_batch` |
-//! | [`ImageLoader`] | a dataset's loader and the above in one, with states and statistics; several devices |
-//! | [`DeviceBatch`] | a batch on the device: views for other users of cudarc, DLPack for everyone else |
-//! | `ring`, `exchange`, `slot`, `kernel` | the uploads, who has which slot, its events, the normalisation |
+//! | [`ImageLoader`] | a dataset's loader and a [`DeviceLoader`] in one, with states and statistics; several devices |
+//! | [`DeviceBatch`], [`View`] | a batch on the device: views for users of cudarc, DLPack for everyone else |
 //!
-//! `unsafe` stands where memory and kernels are handed to the driver: `memory`, `kernel`, `ring`, `batch`, `dlpack`, and two
-//! calls in `device` and `probe`.
+//! Internal modules, in the order of the data: `feed` (host batches), `upload` (copies and normalisation), `kernel`,
+//! `layout` (where arrays lie in a slot), `slot` (device memory of one batch), `reuse` (when memory may be written again),
+//! `exchange` (hand-over of slots between the upload thread and the consumer), `memory` (allocation and limits).
+//!
+//! `unsafe` is confined to calls of the driver and to DLPack: `memory`, `kernel`, `upload`, `batch`, `view`, `dlpack`, and one
+//! function of `probe`.
 
 mod batch;
 mod config;
@@ -26,17 +29,22 @@ mod exchange;
 mod feed;
 mod images;
 mod kernel;
+mod layout;
 mod loader;
 mod memory;
-mod parts;
 mod probe;
-mod ring;
+mod reuse;
 mod slot;
+mod upload;
+mod view;
 
-/// What `exchange` locks and waits with.
+/// Locks that `exchange` uses; `tests/model.rs` replaces them with loom's.
 mod sync {
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 }
+
+/// The CUDA bindings whose streams and contexts this crate takes and returns; use this re-export, so that the versions agree.
+pub use cudarc;
 
 pub use batch::DeviceBatch;
 pub use config::{Config, OnExhausted};
@@ -44,8 +52,9 @@ pub use device::Device;
 pub use error::{Error, Result, Shortage};
 pub use feed::{Feed, HostBatch, Rows};
 pub use images::ImageLoader;
-pub use loader::{DeviceLoader, Memory};
+pub use layout::{Element, Part, Value};
+pub use loader::{DeviceLoader, MemoryUse};
 pub use memory::PinnedAlloc;
-pub use parts::{Element, Part, Value};
-pub use probe::{Found, Probe, Unavailable};
+pub use probe::{DeviceInfo, Probe, Unavailable};
 pub use shardtool_decode::{Dtype, Layout, Output};
+pub use view::View;

@@ -2,22 +2,22 @@ use crate::batch::DeviceBatch;
 use crate::config::Config;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::exchange::{Delivery, Empty, Exchange};
+use crate::exchange::{Delivery, Exchange, NoBatch};
 use crate::feed::Feed;
-use crate::memory::{Account, Held, PinnedAlloc};
-use crate::ring::Ring;
+use crate::memory::{DeviceMemory, PinnedAlloc, Usage};
 use crate::slot::SlotExchange;
+use crate::upload::Uploader;
 use shardtool_order::ResumeState;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-/// Batches on a device. A thread of its own takes batches from the feed, uploads and normalises them ahead of the caller,
-/// within the memory that was allowed.
+/// Delivers batches on a device. Its upload thread takes batches from the feed, uploads and normalises them ahead of the
+/// consumer, within the memory limit.
 pub struct DeviceLoader<F: Feed> {
     exchange: Arc<SlotExchange>,
     config: Config,
     pinned: PinnedAlloc,
-    device_bytes: Arc<Held>,
+    device_usage: Arc<Usage>,
     uploads: Uploads<F>,
     delivered: Option<ResumeState>,
 }
@@ -25,35 +25,37 @@ pub struct DeviceLoader<F: Feed> {
 /// The upload thread, or what it works with while it does not run.
 enum Uploads<F: Feed> {
     Running(JoinHandle<Work<F>>),
-    Resting(Box<Work<F>>),
+    Stopped(Box<Work<F>>),
+    /// Lost in a panic.
     Lost,
 }
 
 struct Work<F: Feed> {
     feed: F,
-    ring: Ring<F::Batch>,
+    uploader: Uploader<F::Batch>,
 }
 
 /// Bytes that a device loader holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Memory {
-    /// On the device: stages and slots.
+#[non_exhaustive]
+pub struct MemoryUse {
+    /// On the device: staging buffers and slots.
     pub device: u64,
-    /// Pinned on the host: the feed's batches made by the loader's [`PinnedAlloc`], and what travels beside the pixels.
+    /// Pinned on the host: batches allocated by the loader's [`PinnedAlloc`], and the row data being uploaded.
     pub pinned: u64,
 }
 
 impl<F: Feed> DeviceLoader<F> {
-    /// A loader on `device`. `make` makes the feed; batches whose memory comes from the allocator it is given are copied
-    /// without the host's waiting. Nothing is uploaded before the first [`DeviceLoader::next_batch`].
+    /// Creates a loader on `device`. `make` creates the feed; batches in memory of the allocator that it is given are copied
+    /// asynchronously. Nothing is uploaded before the first [`DeviceLoader::next_batch`].
     ///
     /// # Errors
-    /// [`Error::Option`], what `make` answers, and errors of the driver.
+    /// [`Error::Option`], [`Error::Driver`], and those of `make`.
     pub fn new(device: &Device, config: Config, make: impl FnOnce(&PinnedAlloc) -> Result<F>) -> Result<Self> {
         Self::with_pinned(device, config, PinnedAlloc::new(device), make)
     }
 
-    /// The same with an allocator of the caller's choice.
+    /// As [`DeviceLoader::new`], with the caller's allocator.
     ///
     /// # Errors
     /// As [`DeviceLoader::new`].
@@ -65,83 +67,84 @@ impl<F: Feed> DeviceLoader<F> {
     ) -> Result<Self> {
         config.check()?;
         let exchange = Arc::new(Exchange::new(config.slots));
-        let account = Account::new(device, config.device_memory_limit);
-        let device_bytes = account.held();
-        let ring = Ring::new(device, config.clone(), pinned.clone(), account, exchange.clone())?;
+        let device_memory = DeviceMemory::new(device, config.device_memory_limit);
+        let device_usage = device_memory.usage();
+        let uploader = Uploader::new(device, config.clone(), pinned.clone(), device_memory, exchange.clone())?;
         let feed = make(&pinned)?;
-        let uploads = Uploads::Resting(Box::new(Work { feed, ring }));
-        Ok(DeviceLoader { exchange, config, pinned, device_bytes, uploads, delivered: None })
+        let uploads = Uploads::Stopped(Box::new(Work { feed, uploader }));
+        Ok(DeviceLoader { exchange, config, pinned, device_usage, uploads, delivered: None })
     }
 
-    /// The next batch; `None` at an epoch's end, after which the next epoch begins. The host waits only while no batch was
-    /// loaded yet; the upload itself is waited for by the streams that use the batch.
+    /// Returns the next batch, or `None` at the end of an epoch, after which the next epoch begins. The host waits until a
+    /// batch is loaded, not until it is uploaded: the streams that use the batch do that.
     ///
     /// # Errors
-    /// [`Error::Held`] when the caller holds every batch that there is room for; [`Error::DeviceMemory`]; those of the feed
-    /// and of the driver. The call after an error goes on where that can be done.
+    /// [`Error::Exhausted`] if the consumer holds every batch that has memory; [`Error::DeviceMemory`]; [`Error::Driver`]; and
+    /// those of the feed. The next call continues if that is possible.
     pub fn next_batch(&mut self) -> Result<Option<DeviceBatch>> {
         self.next_batch_unless(&mut || false)
     }
 
-    /// The same; while it waits, `interrupted` is asked every tenth of a second whether to stop waiting.
+    /// As [`DeviceLoader::next_batch`]; while it waits, calls `interrupted` every 100 ms, and stops waiting once that returns
+    /// true.
     ///
     /// # Errors
-    /// As [`DeviceLoader::next_batch`]; [`shardtool_load::Error::Interrupted`], after which the next call waits for the
-    /// same batch.
+    /// As [`DeviceLoader::next_batch`]; [`shardtool_load::Error::Interrupted`], after which the next call waits for the same
+    /// batch.
     pub fn next_batch_unless(&mut self, interrupted: &mut dyn FnMut() -> bool) -> Result<Option<DeviceBatch>> {
         self.start()?;
-        let empty = |empty| match empty {
-            Empty::Starved { held, waited, why } => Error::Held { held, waited, shortage: why },
-            Empty::Interrupted => Error::Load(shardtool_load::Error::Interrupted),
+        let no_batch = |reason| match reason {
+            NoBatch::Exhausted { held, waited, why } => Error::Exhausted { held, waited, shortage: why },
+            NoBatch::Interrupted => Error::Load(shardtool_load::Error::Interrupted),
         };
-        match self.exchange.take(self.config.patience(), interrupted).map_err(empty)? {
+        match self.exchange.take(self.config.longest_wait(), interrupted).map_err(no_batch)? {
             Delivery::Batch(batch) => {
                 self.delivered.clone_from(&batch.rows().state_after);
                 Ok(Some(batch))
             }
             Delivery::EpochEnd => Ok(None),
             Delivery::Failed(error) => {
-                self.halt();
+                self.stop();
                 Err(error)
             }
         }
     }
 
-    /// The state to resume from after the last batch that [`DeviceLoader::next_batch`] gave, whatever was uploaded ahead of it;
-    /// `None` before the first, and for feeds without states.
+    /// Returns the state to resume from after the last batch that [`DeviceLoader::next_batch`] returned, not counting those
+    /// uploaded ahead; `None` before the first one, and for feeds without states.
     pub fn state(&self) -> Option<&ResumeState> {
         self.delivered.as_ref()
     }
 
-    /// Stops uploading, throws away what was ahead of the caller, and lets `change` set the feed somewhere else (to a
-    /// state, an epoch).
+    /// Stops uploading, drops the batches ahead of the consumer, and calls `change`, which may move the feed to another epoch
+    /// or state.
     ///
     /// # Errors
-    /// [`Error::Panicked`] when the feed was lost in a panic.
+    /// [`Error::Panicked`] if the upload thread panicked, and lost the feed.
     pub fn with_feed<T>(&mut self, change: impl FnOnce(&mut F) -> T) -> Result<T> {
         self.delivered = None;
-        self.halt().map(|work| change(&mut work.feed)).ok_or(Error::Panicked)
+        self.stop().map(|work| change(&mut work.feed)).ok_or(Error::Panicked)
     }
 
-    /// Bytes held now.
-    pub fn memory(&self) -> Memory {
-        Memory { device: self.device_bytes.now(), pinned: self.pinned.bytes() }
+    /// Returns the bytes held now.
+    pub fn memory(&self) -> MemoryUse {
+        MemoryUse { device: self.device_usage.now(), pinned: self.pinned.bytes() }
     }
 
-    /// Ends the uploads that run ahead of the caller, and tells the most bytes that were held on the device at once.
+    /// Ends the upload thread, and returns the peak number of bytes held on the device.
     pub fn finish(mut self) -> u64 {
-        self.halt();
-        self.device_bytes.most()
+        self.stop();
+        self.device_usage.peak()
     }
 
-    /// Batches that are uploaded ahead, and batches that the caller holds.
+    /// Returns the number of batches that are uploaded ahead, and of those that the consumer holds.
     pub fn batches(&self) -> (usize, usize) {
         self.exchange.counts()
     }
 
     fn start(&mut self) -> Result<()> {
         self.uploads = match std::mem::replace(&mut self.uploads, Uploads::Lost) {
-            Uploads::Resting(work) => {
+            Uploads::Stopped(work) => {
                 let exchange = self.exchange.clone();
                 let thread = Builder::new().name("shardtool-upload".into());
                 let spawned = thread.spawn(move || work.run(&exchange));
@@ -153,19 +156,19 @@ impl<F: Feed> DeviceLoader<F> {
         Ok(())
     }
 
-    /// Ends the thread; what it worked with, unless that was lost in a panic.
-    fn halt(&mut self) -> Option<&mut Work<F>> {
+    /// Ends the thread, and returns what it worked with, unless that was lost in a panic.
+    fn stop(&mut self) -> Option<&mut Work<F>> {
         self.uploads = match std::mem::replace(&mut self.uploads, Uploads::Lost) {
             Uploads::Running(thread) => {
                 self.exchange.stop();
                 let ended = thread.join();
                 drop(self.exchange.clear(true));
-                ended.map_or(Uploads::Lost, |work| Uploads::Resting(Box::new(work)))
+                ended.map_or(Uploads::Lost, |work| Uploads::Stopped(Box::new(work)))
             }
             other => other,
         };
         match &mut self.uploads {
-            Uploads::Resting(work) => Some(work),
+            Uploads::Stopped(work) => Some(work),
             _ => None,
         }
     }
@@ -173,7 +176,7 @@ impl<F: Feed> DeviceLoader<F> {
 
 impl<F: Feed> Drop for DeviceLoader<F> {
     fn drop(&mut self) {
-        self.halt();
+        self.stop();
         self.exchange.stop();
         drop(self.exchange.clear(false));
     }
@@ -181,7 +184,7 @@ impl<F: Feed> Drop for DeviceLoader<F> {
 
 impl<F: Feed> Work<F> {
     fn run(mut self, exchange: &SlotExchange) -> Self {
-        let _alarm = Alarm(exchange);
+        let _reports = ReportPanic(exchange);
         loop {
             match self.step(exchange) {
                 Ok(true) => {}
@@ -194,30 +197,30 @@ impl<F: Feed> Work<F> {
         }
     }
 
-    /// One batch; false when the consumer went away.
+    /// Uploads one batch, or ends an epoch; returns false if the consumer is gone.
     fn step(&mut self, exchange: &SlotExchange) -> Result<bool> {
-        self.ring.make_way()?;
+        self.uploader.free_staging()?;
         if exchange.stopped() {
             return Ok(false);
         }
         match self.feed.next_batch()? {
-            Some(batch) => match self.ring.upload(batch)? {
+            Some(batch) => match self.uploader.upload(batch)? {
                 Some(batch) => Ok(exchange.publish(batch).is_ok()),
                 None => Ok(false),
             },
             None => {
                 exchange.end_epoch();
-                self.ring.rest();
+                self.uploader.end_epoch();
                 Ok(true)
             }
         }
     }
 }
 
-/// Wakes the consumer when the upload thread panics.
-struct Alarm<'a>(&'a SlotExchange);
+/// Reports a panic of the upload thread to the consumer.
+struct ReportPanic<'a>(&'a SlotExchange);
 
-impl Drop for Alarm<'_> {
+impl Drop for ReportPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.fail(Error::Panicked);

@@ -1,13 +1,13 @@
 use crate::device::Device;
-use crate::error::{Doing, Error, Result};
-use cudarc::driver::{CudaSlice, CudaStream, result, sys};
+use crate::error::{During, Error, Result, Shortage};
+use cudarc::driver::{CudaContext, result, sys};
 use shardtool_load::{BatchAlloc, BatchBuffer};
-use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Pinned host memory for a loader's batches: workers write pixels where the device copies them from.
+/// Allocates pinned host memory for a loader's batches: workers write pixels there, and the device copies them
+/// asynchronously.
 #[derive(Debug, Clone)]
 pub struct PinnedAlloc {
     device: Device,
@@ -16,32 +16,33 @@ pub struct PinnedAlloc {
 }
 
 impl PinnedAlloc {
-    /// Memory that every context of this process sees as pinned, through the CPU's caches as usual.
+    /// Returns an allocator of ordinary, cached memory that is pinned for all contexts of this process.
     pub fn new(device: &Device) -> Self {
         PinnedAlloc { device: device.clone(), write_combined: false, bytes: Arc::default() }
     }
 
-    /// Memory past the CPU's caches: reading it from the CPU is very slow, so only for batches that are only written.
+    /// Returns an allocator of write-combined memory, which bypasses the CPU's caches: for batches that the CPU only writes,
+    /// since reading it is very slow.
     pub fn write_combined(device: &Device) -> Self {
         PinnedAlloc { write_combined: true, ..Self::new(device) }
     }
 
-    /// Bytes pinned now.
+    /// Returns the number of bytes that are pinned now.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Pinned memory of `len` bytes, all zero.
+    /// Allocates `len` bytes, all zero.
     pub(crate) fn buffer(&self, len: usize) -> Result<PinnedBuffer> {
         let combined = if self.write_combined { sys::CU_MEMHOSTALLOC_WRITECOMBINED } else { 0 };
-        self.device.context().bind_to_thread().doing("entering the device's context")?;
-        // SAFETY: the driver is loaded and a context bound to this thread; the size is not 0.
+        self.device.context().bind_to_thread().during("entering the device's context")?;
+        // SAFETY: a `Device` exists, so the driver is loaded; its context is bound to this thread; the size is not 0.
         let start = unsafe { result::malloc_host(len.max(1), sys::CU_MEMHOSTALLOC_PORTABLE | combined) };
-        let start = start.doing("pinning host memory")?.cast::<u8>();
-        // SAFETY: the driver just gave `len` bytes there, which are this function's alone.
+        let start = start.during("pinning host memory")?.cast::<u8>();
+        // SAFETY: the driver returned at least `len` bytes there, to which nothing else has a pointer.
         unsafe { start.write_bytes(0, len) };
         self.bytes.fetch_add(len as u64, Ordering::Relaxed);
-        let start = NonNull::new(start).expect("the driver gives memory or an error");
+        let start = NonNull::new(start).expect("the driver returns memory or an error");
         Ok(PinnedBuffer { start, len, alloc: self.clone() })
     }
 }
@@ -55,7 +56,7 @@ impl BatchAlloc for PinnedAlloc {
     }
 }
 
-/// Pinned host memory, freed when it is dropped. Pages are pinned whole, so that its start is aligned to far more than 64.
+/// Pinned host memory, freed on drop. It is aligned to a page, since only whole pages can be pinned.
 pub(crate) struct PinnedBuffer {
     start: NonNull<u8>,
     len: usize,
@@ -63,25 +64,25 @@ pub(crate) struct PinnedBuffer {
 }
 
 impl PinnedBuffer {
-    /// The bytes.
+    /// Returns the bytes.
     pub(crate) fn as_slice(&self) -> &[u8] {
-        // SAFETY: the memory is initialised, and lives as long as `self`; writing needs `&mut self`.
+        // SAFETY: `PinnedAlloc::buffer` initialised these bytes, which live as long as `self`; writing them needs `&mut self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
-    /// The bytes, for writing.
+    /// Returns the bytes for writing.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and `self` is borrowed alone.
+        // SAFETY: as in `as_slice`; `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
 
-// SAFETY: the buffer owns its memory alone; pinned memory belongs to the process, not to a thread.
+// SAFETY: the buffer owns its memory exclusively, and pinned memory belongs to the process, not to a thread.
 unsafe impl Send for PinnedBuffer {}
-// SAFETY: a shared reference gives reads only, and the pointer, whose use the caller answers for.
+// SAFETY: `&PinnedBuffer` allows reading only, or returns the pointer, whose uses carry their own obligations.
 unsafe impl Sync for PinnedBuffer {}
 
-// SAFETY: the memory is zeroed when it is made, aligned to a page, owned by this value and freed when it is dropped.
+// SAFETY: `PinnedAlloc::buffer` returns zeroed memory that is aligned to a page; this value owns it and frees it on drop.
 unsafe impl BatchBuffer for PinnedBuffer {
     fn as_ptr(&self) -> NonNull<u8> {
         self.start
@@ -95,125 +96,119 @@ unsafe impl BatchBuffer for PinnedBuffer {
 impl Drop for PinnedBuffer {
     fn drop(&mut self) {
         self.alloc.bytes.fetch_sub(self.len as u64, Ordering::Relaxed);
-        // Without a context on this thread the driver cannot tell whose memory it is. Errors: see `DeviceBuffer`.
+        // The driver frees memory of the context that is bound to the thread. Errors: see `DeviceBuffer`.
         let _ = self.alloc.device.context().bind_to_thread();
-        // SAFETY: made by `malloc_host`, freed only here; nobody copies from it any more, because who queues a copy keeps
-        // the buffer until the copy's event has passed.
+        // SAFETY: made by `malloc_host` and freed only here. No queued copy reads it: `Staging` and the host batch in it are
+        // dropped only after their copies are done (`reuse`).
         let _ = unsafe { result::free_host(self.start.as_ptr().cast()) };
     }
 }
 
-/// Device memory, freed when it is dropped. It comes from the driver itself, never from a pool that others share, so that
-/// what is counted here is what the device gives.
-pub(crate) struct DeviceBuffer(ManuallyDrop<CudaSlice<u8>>);
+/// Device memory, freed on drop. It is allocated from the driver, not from a pool shared with others, so that the bytes
+/// counted here are those that the device gives.
+pub(crate) struct DeviceBuffer {
+    context: Arc<CudaContext>,
+    address: u64,
+}
 
 impl DeviceBuffer {
-    /// `len` bytes, whatever they hold; `None` when the device has not so many. `stream` is the one that it is used on
-    /// here.
-    pub(crate) fn new(stream: &Arc<CudaStream>, len: usize) -> Result<Option<Self>> {
-        stream.context().bind_to_thread().doing("entering the device's context")?;
-        // SAFETY: the driver is loaded and a context bound to this thread; the size is not 0.
-        let start = match unsafe { result::malloc_sync(len.max(1)) } {
-            Err(e) if e.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => return Ok(None),
-            start => start.doing("allocating device memory")?,
-        };
-        // SAFETY: `len` bytes lie there, and any bytes are valid as u8. The slice is never dropped, so that its own way of
-        // freeing does not run.
-        Ok(Some(DeviceBuffer(ManuallyDrop::new(unsafe { stream.upgrade_device_ptr(start, len) }))))
+    /// Allocates `len` bytes, not initialised; `None` if the device has not enough memory.
+    fn new(context: &Arc<CudaContext>, len: usize) -> Result<Option<Self>> {
+        context.bind_to_thread().during("entering the device's context")?;
+        // SAFETY: a context exists, so the driver is loaded, and it is bound to this thread; the size is not 0.
+        match unsafe { result::malloc_sync(len.max(1)) } {
+            Ok(address) => Ok(Some(DeviceBuffer { context: context.clone(), address })),
+            Err(e) if e.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Ok(None),
+            Err(error) => Err(error).during("allocating device memory"),
+        }
     }
 
-    pub(crate) fn slice(&self) -> &CudaSlice<u8> {
-        &self.0
+    pub(crate) fn context(&self) -> &Arc<CudaContext> {
+        &self.context
     }
 
-    /// Address on the device. Nothing is waited for: who uses it orders its streams.
+    /// Returns the address on the device, aligned to 256 bytes. The caller orders the streams that use it.
     pub(crate) fn address(&self) -> u64 {
-        use cudarc::driver::DevicePtr;
-        self.0.device_ptr(self.0.stream()).0
+        self.address
     }
 }
 
 impl Drop for DeviceBuffer {
     fn drop(&mut self) {
-        // SAFETY: taken only here, and not used afterwards.
-        let slice = unsafe { ManuallyDrop::take(&mut self.0) };
-        let context = slice.context().clone();
-        // A drop cannot report. What makes these fail is a lost device or a process at its end, and then the memory is
-        // gone anyway.
-        let _ = context.bind_to_thread();
-        // SAFETY: made by `malloc_sync`, freed only here; whoever drops the buffer has waited for its users' events.
-        let _ = unsafe { result::free_sync(slice.leak()) };
+        // `drop` cannot return an error. These calls fail if the device is lost or the process is ending, and then the memory
+        // is gone anyway.
+        let _ = self.context.bind_to_thread();
+        // SAFETY: made by `malloc_sync` and freed only here; `Slot` and `Uploader` wait for the work that uses the buffer
+        // before they drop it.
+        let _ = unsafe { result::free_sync(self.address) };
     }
 }
 
-/// Device memory of one loader, against its limit.
-pub(crate) struct Account {
+/// Allocates the device memory of one loader, within its limit.
+pub(crate) struct DeviceMemory {
     device: Device,
     limit: Option<u64>,
-    held: Arc<Held>,
+    usage: Arc<Usage>,
 }
 
-/// Bytes of an account, to watch from elsewhere.
+/// Bytes that are allocated now, and their peak.
 #[derive(Default)]
-pub(crate) struct Held {
+pub(crate) struct Usage {
     now: AtomicU64,
-    most: AtomicU64,
+    peak: AtomicU64,
 }
 
-impl Held {
+impl Usage {
     pub(crate) fn now(&self) -> u64 {
         self.now.load(Ordering::Relaxed)
     }
 
-    /// The most that were held at once so far.
-    pub(crate) fn most(&self) -> u64 {
-        self.most.load(Ordering::Relaxed)
+    pub(crate) fn peak(&self) -> u64 {
+        self.peak.load(Ordering::Relaxed)
     }
 }
 
-/// Counts its bytes while it lives.
-pub(crate) struct Counted {
+/// Counts bytes as allocated until it is dropped.
+pub(crate) struct Reservation {
     bytes: u64,
-    held: Arc<Held>,
+    usage: Arc<Usage>,
 }
 
-impl Account {
+impl DeviceMemory {
     pub(crate) fn new(device: &Device, limit: Option<u64>) -> Self {
-        Account { device: device.clone(), limit, held: Arc::default() }
+        DeviceMemory { device: device.clone(), limit, usage: Arc::default() }
     }
 
-    /// Bytes that are held, to watch from elsewhere.
-    pub(crate) fn held(&self) -> Arc<Held> {
-        self.held.clone()
+    pub(crate) fn usage(&self) -> Arc<Usage> {
+        self.usage.clone()
     }
 
-    /// Takes `needed` bytes, if limit and device have them, by calling `make`, which answers `None` when the device has not
-    /// so many after all.
+    /// Allocates `len` bytes.
     ///
     /// # Errors
-    /// [`Error::DeviceMemory`] when they are not to be had; errors of the driver.
-    pub(crate) fn take<T>(&self, needed: u64, make: impl FnOnce() -> Result<Option<T>>) -> Result<(T, Counted)> {
-        let held = self.held.now();
+    /// [`Error::DeviceMemory`] if the limit or the device has not enough, and [`Error::Driver`].
+    pub(crate) fn allocate(&self, len: usize) -> Result<(DeviceBuffer, Reservation)> {
+        let (needed, held) = (len as u64, self.usage.now());
         let (free, _) = self.device.memory()?;
         let fits = needed <= free && self.limit.is_none_or(|limit| held + needed <= limit);
-        let made = if fits { make()? } else { None };
-        let Some(made) = made else {
-            return Err(Error::DeviceMemory(crate::error::Shortage { needed, free, held, limit: self.limit }));
+        let buffer = if fits { DeviceBuffer::new(self.device.context(), len)? } else { None };
+        let Some(buffer) = buffer else {
+            return Err(Error::DeviceMemory(Shortage { needed, free, held, limit: self.limit }));
         };
-        let now = self.held.now.fetch_add(needed, Ordering::Relaxed) + needed;
-        self.held.most.fetch_max(now, Ordering::Relaxed);
-        Ok((made, Counted { bytes: needed, held: self.held.clone() }))
+        let now = self.usage.now.fetch_add(needed, Ordering::Relaxed) + needed;
+        self.usage.peak.fetch_max(now, Ordering::Relaxed);
+        Ok((buffer, Reservation { bytes: needed, usage: self.usage.clone() }))
     }
 }
 
-impl Counted {
+impl Reservation {
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-impl Drop for Counted {
+impl Drop for Reservation {
     fn drop(&mut self) {
-        self.held.now.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.usage.now.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use thiserror::Error;
 
-/// Why no device can be used: ordinary answers on machines without one.
+/// Why no device can be used. This is ordinary on a machine without one.
 #[derive(Debug, Error, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -14,18 +14,18 @@ pub enum Unavailable {
     /// The driver's library is not installed.
     #[error("no CUDA driver: {reason}")]
     NoDriver {
-        /// The dynamic linker's answer.
+        /// Message of the dynamic linker.
         reason: String,
     },
-    /// The driver is older than what the kernels were made for.
+    /// The driver is too old for the kernels.
     #[error("the CUDA driver supports CUDA {}, and {} is needed: install driver 525 or newer", Version(*found), Version(*needed))]
     OldDriver {
-        /// What it supports: 1000 × major + 10 × minor.
+        /// CUDA version that it supports: 1000 × major + 10 × minor.
         found: i32,
-        /// What is needed.
+        /// CUDA version that is needed.
         needed: i32,
     },
-    /// The driver could not start.
+    /// The driver could not be initialised.
     #[error("the CUDA driver did not start: {name} ({code})")]
     NotStarted {
         /// The `CUresult`, as a number.
@@ -33,21 +33,21 @@ pub enum Unavailable {
         /// Its name.
         name: String,
     },
-    /// The driver knows no device.
+    /// The driver finds no device.
     #[error("the CUDA driver finds no device")]
     NoDevice,
-    /// A device of that number is not there.
+    /// There is no device of that number.
     #[error("no device cuda:{ordinal}: there are {devices}, counted from 0")]
     NoSuchDevice {
-        /// What was asked for.
+        /// The requested number.
         ordinal: usize,
-        /// How many there are.
+        /// Number of devices.
         devices: usize,
     },
-    /// The device is there and does not let us in.
-    #[error("device cuda:{ordinal} cannot be used: {name} ({code}){}", if *code == BUSY { "; another process has it for itself" } else { "" })]
+    /// The device exists, but its context could not be created.
+    #[error("device cuda:{ordinal} cannot be used: {name} ({code}){}", if *code == BUSY { "; another process has exclusive use of it" } else { "" })]
     Refused {
-        /// Which device.
+        /// Number of the device.
         ordinal: usize,
         /// The `CUresult`, as a number.
         code: u32,
@@ -56,47 +56,49 @@ pub enum Unavailable {
     },
 }
 
-/// What the machine offers. Looking changes nothing, and never fails.
+/// The CUDA driver and devices of this machine, or why there are none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Probe {
     /// CUDA version that the driver supports, 1000 × major + 10 × minor; `None` without a driver.
     pub driver: Option<i32>,
     /// Why no device can be used at all.
     pub unavailable: Option<Unavailable>,
     /// Devices, in the driver's order.
-    pub devices: Vec<Found>,
+    pub devices: Vec<DeviceInfo>,
 }
 
 /// One device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Found {
+#[non_exhaustive]
+pub struct DeviceInfo {
     /// N of `cuda:N`.
     pub ordinal: usize,
-    /// As the driver names it.
+    /// The driver's name for it.
     pub name: String,
     /// Compute capability, major and minor.
     pub capability: (i32, i32),
     /// Bytes of memory.
     pub total_bytes: u64,
-    /// Bytes free now; `None` where the device does not let us in.
+    /// Bytes free now; `None` if the device cannot be used.
     pub free_bytes: Option<u64>,
-    /// Why it cannot be used.
+    /// Why the device cannot be used; `None` if it can.
     pub refused: Option<Unavailable>,
 }
 
-/// The kernels' PTX is of ISA 8.0, which drivers understand since CUDA 12.0.
+/// PTX ISA 8.0, that of the kernels, needs CUDA 12.0.
 const NEEDED: i32 = 12_000;
 /// `CUDA_ERROR_DEVICE_UNAVAILABLE`: exclusive or prohibited compute mode.
 const BUSY: u32 = 46;
 
 impl Probe {
-    /// Looks at driver and devices. A device's free memory shows only in a context, so one is made on each for a moment.
+    /// Reads driver and devices. Creates a context on each device for a moment, since free memory can only be read in one.
     pub fn new() -> Self {
-        let (driver, devices) = match start() {
+        let (driver, devices) = match load_driver() {
             Ok((driver, devices)) => (driver, devices),
             Err((driver, unavailable)) => return Probe { driver, unavailable: Some(unavailable), devices: Vec::new() },
         };
-        let devices = (0..devices).filter_map(|ordinal| look(ordinal).ok()).collect();
+        let devices = (0..devices).filter_map(|ordinal| read_device(ordinal).ok()).collect();
         Probe { driver: Some(driver), unavailable: None, devices }
     }
 }
@@ -107,31 +109,31 @@ impl Default for Probe {
     }
 }
 
-/// Checks that device `ordinal` is there. Before this has succeeded nothing of cudarc may be called: it panics without a
-/// driver.
+/// Checks that device `ordinal` exists. cudarc panics without a driver, so nothing of it may be called before this succeeded.
 pub(crate) fn check(ordinal: usize) -> Result<(), Unavailable> {
-    let (_, devices) = start().map_err(|(_, unavailable)| unavailable)?;
+    let (_, devices) = load_driver().map_err(|(_, unavailable)| unavailable)?;
     if ordinal >= devices { Err(Unavailable::NoSuchDevice { ordinal, devices }) } else { Ok(()) }
 }
 
-/// A refusal by a device, in words.
+/// Returns the error of a device whose context could not be created.
 pub(crate) fn refused(ordinal: usize, error: DriverError) -> Unavailable {
     Unavailable::Refused { ordinal, code: error.0 as u32, name: name(error).into() }
 }
 
-/// Loads and starts the driver: its version and the number of devices. With a driver that cannot be used, its version
-/// where that is known.
-fn start() -> Result<(i32, usize), (Option<i32>, Unavailable)> {
-    // Kept, so that the library stays loaded.
+/// Loads and initialises the driver. Returns its CUDA version and the number of devices; in errors, the version if it is
+/// known.
+fn load_driver() -> Result<(i32, usize), (Option<i32>, Unavailable)> {
+    // Static, so that the library stays loaded.
     static DRIVER: OnceLock<Result<Library, String>> = OnceLock::new();
-    // SAFETY: loading the driver runs its initialisers, which is what every CUDA program does at its start.
+    // SAFETY: loading the driver runs its initialisers, as every CUDA program does at its start.
     let library = DRIVER.get_or_init(|| unsafe { Library::new(LIBRARY) }.map_err(reason));
     if let Err(reason) = library {
         return Err((None, Unavailable::NoDriver { reason: reason.clone() }));
     }
     let mut driver = 0;
     let not_started = |e: DriverError| Unavailable::NotStarted { code: e.0 as u32, name: name(e).into() };
-    // SAFETY: the library is loaded; the pointer is to a local variable. This call is allowed before cuInit.
+    // SAFETY: the library is loaded, so cudarc finds the function; the pointer is to a local variable. This call is allowed
+    // before cuInit.
     unsafe { sys::cuDriverGetVersion(&mut driver) }.result().map_err(|e| (None, not_started(e)))?;
     if driver < NEEDED {
         return Err((Some(driver), Unavailable::OldDriver { found: driver, needed: NEEDED }));
@@ -145,7 +147,7 @@ fn start() -> Result<(i32, usize), (Option<i32>, Unavailable)> {
     if devices < 1 { Err((Some(driver), Unavailable::NoDevice)) } else { Ok((driver, devices as usize)) }
 }
 
-/// The linker's own words, which libloading keeps below its own.
+/// Returns the linker's message, which is the source of libloading's error.
 fn reason(error: libloading::Error) -> String {
     std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
 }
@@ -155,18 +157,18 @@ const LIBRARY: &str = "nvcuda.dll";
 #[cfg(not(windows))]
 const LIBRARY: &str = "libcuda.so.1";
 
-fn look(ordinal: usize) -> Result<Found, DriverError> {
+fn read_device(ordinal: usize) -> Result<DeviceInfo, DriverError> {
     use sys::CUdevice_attribute::{
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
     };
     let device = result::device::get(ordinal as i32)?;
-    // SAFETY: the handle was just given by the driver.
+    // SAFETY: the handle was just returned by the driver.
     let (total, capability) = unsafe {
         let capability = (result::device::get_attribute(device, MAJOR)?, result::device::get_attribute(device, MINOR)?);
         (result::device::total_mem(device)?, capability)
     };
     let free = cudarc::driver::CudaContext::new(ordinal).and_then(|context| context.mem_get_info());
-    Ok(Found {
+    Ok(DeviceInfo {
         ordinal,
         name: result::device::get_name(device)?,
         capability,
@@ -176,7 +178,7 @@ fn look(ordinal: usize) -> Result<Found, DriverError> {
     })
 }
 
-/// A version as people write it.
+/// Displays a CUDA version as `12.2`.
 struct Version(i32);
 
 impl fmt::Display for Version {

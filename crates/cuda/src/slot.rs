@@ -1,116 +1,83 @@
-use crate::error::{Doing, Result, Shortage};
+use crate::batch::DeviceBatch;
+use crate::error::{During, Error, Result, Shortage};
 use crate::exchange::Exchange;
-use crate::memory::{Counted, DeviceBuffer};
+use crate::memory::{DeviceBuffer, Reservation};
+use crate::reuse::{Consumers, SlotReuse};
 use cudarc::driver::{CudaEvent, CudaStream};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Device memory for one batch, and what must have happened before it is written again.
+/// Device memory for one batch.
 pub(crate) struct Slot {
     pub(crate) buffer: DeviceBuffer,
-    /// The batch is there.
+    /// The upload of the batch is done.
     pub(crate) ready: CudaEvent,
-    /// One for each stream that used the last batch; the first `uses` count.
-    consumed: Vec<CudaEvent>,
-    uses: usize,
-    /// Somebody used the last batch on a stream that we do not know.
-    unknown: bool,
-    _counted: Counted,
+    /// What has to happen before the next upload.
+    pub(crate) reuse: SlotReuse,
+    _reservation: Reservation,
 }
 
 /// Hand-over of slots between the upload thread and the consumer.
-pub(crate) type SlotExchange = Exchange<Slot, crate::batch::DeviceBatch, crate::Error, Shortage>;
+pub(crate) type SlotExchange = Exchange<Slot, DeviceBatch, Error, Shortage>;
 
 impl Slot {
-    pub(crate) fn new(buffer: DeviceBuffer, counted: Counted) -> Result<Self> {
-        let ready = buffer.slice().context().new_event(None).doing("making an event")?;
-        Ok(Slot { buffer, ready, consumed: Vec::new(), uses: 0, unknown: false, _counted: counted })
-    }
-
-    /// Makes `stream` wait until nobody uses the last batch any more. The host waits only for those it does not know.
-    pub(crate) fn reuse_on(&mut self, stream: &CudaStream) -> Result<()> {
-        if std::mem::take(&mut self.unknown) {
-            stream.context().synchronize().doing("waiting for a consumer whose stream is not known")?;
-        }
-        for event in &self.consumed[..std::mem::take(&mut self.uses)] {
-            stream.wait(event).doing("ordering an upload after its slot's consumer")?;
-        }
-        Ok(())
-    }
-
-    /// Notes that what is queued on `stream` by now uses the batch.
-    fn used_on(&mut self, stream: &CudaStream) -> Result<()> {
-        if self.uses == self.consumed.len() {
-            self.consumed.push(self.ready.context().new_event(None).doing("making an event")?);
-        }
-        self.consumed[self.uses].record(stream).doing("recording the end of a batch's use")?;
-        self.uses += 1;
-        Ok(())
+    pub(crate) fn new(buffer: DeviceBuffer, reservation: Reservation) -> Result<Self> {
+        let ready = buffer.context().new_event(None).during("creating an event")?;
+        let reuse = SlotReuse::new(buffer.context());
+        Ok(Slot { buffer, ready, reuse, _reservation: reservation })
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // The memory goes back to the driver, which may give it to anyone: the host waits for its users. Errors mean that
-        // the device is lost, and then nobody uses it.
-        let _ = self.ready.synchronize();
-        for event in &self.consumed[..self.uses] {
-            let _ = event.synchronize();
-        }
-        if self.unknown {
-            let _ = self.ready.context().synchronize();
-        }
+        // The driver may give the memory to anyone, so the host waits for its users.
+        self.reuse.wait_before_free(&self.ready);
     }
 }
 
-/// A slot in the consumer's hands: shared by a batch and the tensors exported from it, given back with the last of them.
-pub(crate) struct Held {
-    /// `None` only while it is dropped.
+/// A slot whose batch was delivered: shared by the batch and the tensors exported from it, and released with the last of
+/// them.
+pub(crate) struct Lease {
+    /// `None` only during `drop`.
     slot: Option<Slot>,
     exchange: Arc<SlotExchange>,
-    users: Mutex<Users>,
+    consumers: Mutex<Consumers>,
 }
 
-#[derive(Default)]
-struct Users {
-    streams: Vec<Arc<CudaStream>>,
-    unknown: bool,
-}
-
-impl Held {
+impl Lease {
     pub(crate) fn new(slot: Slot, exchange: Arc<SlotExchange>) -> Self {
-        Held { slot: Some(slot), exchange, users: Mutex::default() }
+        Lease { slot: Some(slot), exchange, consumers: Mutex::default() }
     }
 
     pub(crate) fn slot(&self) -> &Slot {
-        self.slot.as_ref().expect("there until it is dropped")
+        self.slot.as_ref().expect("taken only by `drop`")
     }
 
-    /// Makes `stream` wait for the batch, and remembers it: the slot is written again only after what is queued there by
-    /// the time that this is dropped.
+    /// Makes `stream` wait for the upload. The slot is written again only after the work that is queued on `stream` when the
+    /// lease is dropped.
+    ///
+    /// # Errors
+    /// [`Error::StreamContext`] if the stream belongs to another context, and [`Error::Driver`].
     pub(crate) fn use_on(&self, stream: &Arc<CudaStream>) -> Result<()> {
-        stream.wait(&self.slot().ready).doing("making the consumer's stream wait for its batch")?;
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        if !users.streams.contains(stream) {
-            users.streams.push(stream.clone());
+        let context = self.slot().buffer.context();
+        // An event of this context cannot be recorded on a stream of another one.
+        if stream.context() != context {
+            return Err(Error::StreamContext { batch: context.ordinal(), stream: stream.context().ordinal() });
         }
+        stream.wait(&self.slot().ready).during("making the consumer's stream wait for its batch")?;
+        self.consumers.lock().unwrap_or_else(PoisonError::into_inner).add(stream);
         Ok(())
     }
 
-    /// Somebody will use the batch without saying where.
-    pub(crate) fn use_anywhere(&self) {
-        self.users.lock().unwrap_or_else(PoisonError::into_inner).unknown = true;
+    /// Notes that the batch is used on a stream that is not known.
+    pub(crate) fn use_on_unknown_stream(&self) {
+        self.consumers.lock().unwrap_or_else(PoisonError::into_inner).add_unknown();
     }
 }
 
-impl Drop for Held {
+impl Drop for Lease {
     fn drop(&mut self) {
         let Some(mut slot) = self.slot.take() else { return };
-        let users = std::mem::take(self.users.get_mut().unwrap_or_else(PoisonError::into_inner));
-        slot.unknown = users.unknown;
-        for stream in &users.streams {
-            // What cannot be recorded is waited for in another way, and if the device is lost, that says so.
-            slot.unknown |= slot.used_on(stream).is_err();
-        }
+        slot.reuse.record(std::mem::take(self.consumers.get_mut().unwrap_or_else(PoisonError::into_inner)));
         drop(self.exchange.release(slot));
     }
 }

@@ -1,4 +1,4 @@
-//! Arrays that leave through DLPack: what the structs say, and that memory is not written while someone has it.
+//! Arrays exported through DLPack: the contents of the structs, and that memory is not reused while a framework has it.
 
 #[path = "child/mod.rs"]
 mod child;
@@ -13,7 +13,8 @@ use shardtool_cuda::{Config, Device, DeviceBatch, DeviceLoader, Dtype, Error, La
 fn open(slots: usize) -> (Device, DeviceLoader<Made>) {
     let device = Device::open(0).unwrap();
     let output = Output::new(Dtype::Bf16, Layout::Nchw, [0.0; 3], [1.0; 3]).unwrap();
-    let config = Config { output, slots, on_exhausted: OnExhausted::Error, ..Config::default() };
+    let mut config = Config::default();
+    (config.output, config.slots, config.on_exhausted) = (output, slots, OnExhausted::Error);
     let loader = DeviceLoader::new(&device, config, |pinned| Made::new(pinned, [2, 6, 10, 3], 8, 1)).unwrap();
     (device, loader)
 }
@@ -30,15 +31,15 @@ fn managed(batch: &DeviceBatch, part: Part<'_>, stream: i64) -> *mut Managed {
     unsafe { batch.export(part, stream) }.unwrap().into_managed()
 }
 
-/// What a framework does when it lets go.
+/// Deletes an array, as a framework does.
 fn delete(managed: *mut Managed) {
-    // SAFETY: called once for each array that left.
+    // SAFETY: called once for each exported array.
     unsafe { (*managed).deleter.unwrap()(managed) }
 }
 
 #[test]
-fn structs_say_what_the_array_is() {
-    let report = with_standin("structs_say_what_the_array_is", &[], || {
+fn structs_describe_the_arrays() {
+    let report = with_standin("structs_describe_the_arrays", &[], || {
         let (_device, mut loader) = open(4);
         let batch = loader.next_batch().unwrap().unwrap();
         let cases = [
@@ -79,11 +80,11 @@ fn structs_say_what_the_array_is() {
 }
 
 #[test]
-fn memory_is_kept_until_the_framework_lets_go_and_its_stream_is_done() {
+fn memory_is_kept_until_the_array_is_deleted_and_its_stream_is_done() {
     for stream in ["1", "2", "-1"] {
         let environment = [("STANDIN_DELAY_US", "3000"), ("TESTED_STREAM", stream)];
         let report =
-            with_standin("memory_is_kept_until_the_framework_lets_go_and_its_stream_is_done", &environment, || {
+            with_standin("memory_is_kept_until_the_array_is_deleted_and_its_stream_is_done", &environment, || {
                 let stream: i64 = std::env::var("TESTED_STREAM").unwrap().parse().unwrap();
                 let (device, mut loader) = open(2);
                 // The framework's stream: all default streams are one in the stand-in.
@@ -93,7 +94,7 @@ fn memory_is_kept_until_the_framework_lets_go_and_its_stream_is_done() {
                     let batch = loader.next_batch().unwrap().unwrap();
                     let array = managed(&batch, Part::Images, stream);
                     if stream == -1 {
-                        // Who asks for no waiting sees to it; here by another array of the same batch.
+                        // A framework that passes −1 orders its stream itself; here through another array of the batch.
                         delete(managed(&batch, Part::Ids, 1));
                     }
                     drop(batch);
@@ -120,11 +121,11 @@ fn memory_is_kept_until_the_framework_lets_go_and_its_stream_is_done() {
 }
 
 #[test]
-fn an_array_that_was_exported_holds_its_slot() {
-    let report = with_standin("an_array_that_was_exported_holds_its_slot", &[], || {
+fn exported_array_keeps_its_slot() {
+    let report = with_standin("exported_array_keeps_its_slot", &[], || {
         let (_device, mut loader) = open(2);
         let arrays = [0, 1].map(|_| managed(&loader.next_batch().unwrap().unwrap(), Part::Images, 1));
-        assert!(matches!(loader.next_batch(), Err(Error::Held { held: 2, .. })));
+        assert!(matches!(loader.next_batch(), Err(Error::Exhausted { held: 2, .. })));
         delete(arrays[0]);
         assert!(loader.next_batch().unwrap().is_some());
         drop(loader);

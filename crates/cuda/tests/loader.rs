@@ -1,4 +1,4 @@
-//! A dataset on disk, through the real loader, onto the stand-in device: the pixels that the host would have had.
+//! A dataset on disk, through the loader, onto the stand-in device: batches are those that the host loader delivers.
 
 #[path = "child/mod.rs"]
 mod child;
@@ -25,21 +25,25 @@ fn config(folder: &std::path::Path) -> shardtool_load::Config {
     config
 }
 
-/// Values 0…255, so that they are whole numbers in f32.
+/// An output of values 0 to 255, which are whole numbers in f32.
 fn bytes() -> Config {
     let output = Output::new(Dtype::F32, Layout::Nhwc, [0.0; 3], [1.0 / 255.0; 3]).unwrap();
-    Config { output, ..Config::default() }
+    let mut config = Config::default();
+    config.output = output;
+    config
 }
 
 fn on_device(device: &Device, config: &shardtool_load::Config) -> Result<DeviceLoader<Loader>, Error> {
     DeviceLoader::new(device, bytes(), |pinned| {
-        Ok(Loader::new(&shardtool_load::Config { alloc: Arc::new(pinned.clone()), ..config.clone() })?)
+        let mut config = config.clone();
+        config.alloc = Arc::new(pinned.clone());
+        Ok(Loader::new(&config)?)
     })
 }
 
 #[test]
-fn the_device_gets_what_the_host_would_have_had_and_resumes_there() {
-    let name = "the_device_gets_what_the_host_would_have_had_and_resumes_there";
+fn device_batches_equal_host_batches_also_after_resume() {
+    let name = "device_batches_equal_host_batches_also_after_resume";
     let report = with_standin(name, &[("STANDIN_DELAY_US", "1000")], || {
         let folder = tempfile::tempdir().unwrap();
         let config = config(folder.path());
@@ -58,8 +62,7 @@ fn the_device_gets_what_the_host_would_have_had_and_resumes_there() {
                 };
                 assert_eq!((ours.rows().ids.as_slice(), ours.rows().valid.as_slice()), (theirs.ids(), theirs.valid()));
                 assert_eq!(loader.state(), Some(&theirs.state_after()));
-                let values = stream.clone_dtoh(&ours.view::<f32>(Part::Images, &stream).unwrap()).unwrap();
-                stream.synchronize().unwrap();
+                let values = ours.view::<f32>(Part::Images, &stream).unwrap().to_host().unwrap();
                 let pixels: Vec<f32> = theirs.images().unwrap().iter().map(|b| f32::from(*b)).collect();
                 assert_eq!(values, pixels);
                 steps += 1;
@@ -69,7 +72,7 @@ fn the_device_gets_what_the_host_would_have_had_and_resumes_there() {
             }
             assert_eq!(steps, 6);
         }
-        // From the third batch of the first epoch on, whatever was ahead.
+        // Resume after the third batch of the first epoch, with other batches uploaded ahead.
         let state = third.unwrap();
         loader.with_feed(|feed| feed.load_state(&state)).unwrap().unwrap();
         host.load_state(&state).unwrap();
@@ -81,7 +84,7 @@ fn the_device_gets_what_the_host_would_have_had_and_resumes_there() {
     }
 }
 
-/// Two replicas, each on its device, fed by one set of workers: the batches that two host loaders of a world of two get.
+/// Two replicas, each on its device, with one set of workers: their batches are those of two host loaders in a world of two.
 #[test]
 fn one_set_of_workers_feeds_two_devices() {
     let environment = [("STANDIN_DEVICES", "2"), ("STANDIN_DELAY_US", "1000")];
@@ -104,8 +107,7 @@ fn one_set_of_workers_feeds_two_devices() {
                 assert_eq!((ours.ordinal(), loader.ordinal()), (device.ordinal(), device.ordinal()));
                 assert_eq!((ours.rows().ids.as_slice(), ours.rows().valid.as_slice()), (theirs.ids(), theirs.valid()));
                 let stream = device.context().new_stream().unwrap();
-                let values = stream.clone_dtoh(&ours.view::<f32>(Part::Images, &stream).unwrap()).unwrap();
-                stream.synchronize().unwrap();
+                let values = ours.view::<f32>(Part::Images, &stream).unwrap().to_host().unwrap();
                 assert!(values.iter().zip(theirs.images().unwrap()).all(|(v, b)| *v == f32::from(*b)));
                 shown.extend(theirs.ids().iter().copied().filter(|id| *id >= 0));
             }
@@ -123,10 +125,10 @@ fn one_set_of_workers_feeds_two_devices() {
     }
 }
 
-/// Epochs and states are the caller's, whatever was uploaded ahead; a state that is refused changes nothing.
+/// Epochs and states count the consumer's batches, not those uploaded ahead; a rejected state changes nothing.
 #[test]
-fn epochs_begin_and_go_on_where_the_caller_is() {
-    let report = with_standin("epochs_begin_and_go_on_where_the_caller_is", &[("STANDIN_DELAY_US", "500")], || {
+fn epochs_and_states_are_those_of_the_consumer() {
+    let report = with_standin("epochs_and_states_are_those_of_the_consumer", &[("STANDIN_DELAY_US", "500")], || {
         let folder = tempfile::tempdir().unwrap();
         let config = config(folder.path());
         let device = Device::open(0).unwrap();
@@ -134,7 +136,7 @@ fn epochs_begin_and_go_on_where_the_caller_is() {
         let mut host = Loader::new(&config).unwrap();
         let ids = |loader: &mut ImageLoader| loader.next_batch().unwrap().unwrap().rows().ids.clone();
         let theirs = |host: &mut Loader| host.next_batch().unwrap().unwrap().ids().to_vec();
-        // A whole epoch but for its end; then the next one.
+        // All batches of an epoch, without its end; then the next epoch.
         let steps: Vec<_> = (0..6).map(|_| (ids(&mut loader), theirs(&mut host))).collect();
         assert!(steps.iter().all(|(ours, theirs)| ours == theirs));
         assert_eq!((loader.state(), loader.state().epoch), (host.state(), 1));
@@ -145,7 +147,9 @@ fn epochs_begin_and_go_on_where_the_caller_is() {
         loader.start_epoch(5).unwrap();
         host.start_epoch(5);
         assert_eq!(ids(&mut loader), theirs(&mut host));
-        let other = Loader::new(&shardtool_load::Config { seed: 9, ..config.clone() }).unwrap().state();
+        let mut seeded = config.clone();
+        seeded.seed = 9;
+        let other = Loader::new(&seeded).unwrap().state();
         let refused = loader.load_state(&other);
         assert!(matches!(refused, Err(Error::Load(shardtool_load::Error::Order(_)))));
         assert_eq!(ids(&mut loader), theirs(&mut host));
@@ -160,8 +164,8 @@ fn epochs_begin_and_go_on_where_the_caller_is() {
 }
 
 #[test]
-fn a_loader_without_images_is_refused() {
-    let report = with_standin("a_loader_without_images_is_refused", &[], || {
+fn loader_without_images_is_rejected() {
+    let report = with_standin("loader_without_images_is_rejected", &[], || {
         let folder = tempfile::tempdir().unwrap();
         dataset::write(folder.path(), "train", &samples::numbers(20), 20);
         let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();

@@ -1,5 +1,5 @@
-//! Every interleaving of the hand-over of slots, tried by a model checker: no slot in two hands, batches in order, nobody
-//! left waiting.
+//! Checks every interleaving of the hand-over of slots with loom: no slot is used twice at once, batches arrive in order, and
+//! no thread waits for ever.
 
 mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
@@ -7,19 +7,19 @@ mod sync {
 #[path = "../src/exchange.rs"]
 mod exchange;
 
-use exchange::{Acquired, Delivery, Empty, Exchange};
+use exchange::{Acquired, Delivery, Exchange, NoBatch};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use std::time::Duration;
 
-/// A slot that knows how many use it.
+/// A slot that counts its users.
 #[derive(Clone)]
 struct Slot(Arc<AtomicUsize>);
 
 impl Slot {
     fn enter(&self) {
-        assert_eq!(self.0.fetch_add(1, Ordering::Relaxed), 0, "a slot in two hands");
+        assert_eq!(self.0.fetch_add(1, Ordering::Relaxed), 0, "a slot is used twice at once");
     }
 
     fn leave(&self) {
@@ -29,7 +29,7 @@ impl Slot {
 
 type Tested = Exchange<Slot, (u32, Slot), &'static str, u8>;
 
-const PATIENT: Duration = Duration::from_secs(1 << 30);
+const LONG: Duration = Duration::from_secs(1 << 30);
 
 fn fill(exchange: &Tested, number: u32, may_grow: &mut bool) -> Option<(u32, Slot)> {
     let mut refused = None;
@@ -48,7 +48,7 @@ fn fill(exchange: &Tested, number: u32, may_grow: &mut bool) -> Option<(u32, Slo
     Some((number, slot))
 }
 
-/// Uploads batches until the consumer goes away or `last` is published, then an epoch's end.
+/// Publishes batches 0 to `last` − 1, unless the consumer is gone before, then the end of an epoch.
 fn upload(exchange: &Tested, last: u32) {
     for number in 0..last {
         let Some(batch) = fill(exchange, number, &mut true) else { return };
@@ -62,22 +62,22 @@ fn upload(exchange: &Tested, last: u32) {
 }
 
 fn batch(exchange: &Tested) -> Option<(u32, Slot)> {
-    match exchange.take(PATIENT, &mut || false) {
+    match exchange.take(LONG, &mut || false) {
         Ok(Delivery::Batch(batch)) => Some(batch),
         Ok(Delivery::EpochEnd) => None,
         Ok(Delivery::Failed(error)) => panic!("{error}"),
-        Err(Empty::Starved { held, .. }) => panic!("starved with {held} held"),
-        Err(Empty::Interrupted) => panic!("nobody interrupts"),
+        Err(NoBatch::Exhausted { held, .. }) => panic!("exhausted with {held} held"),
+        Err(NoBatch::Interrupted) => panic!("no interrupt was requested"),
     }
 }
 
-fn give_back(exchange: &Tested, slot: Slot) {
+fn release(exchange: &Tested, slot: Slot) {
     slot.leave();
     exchange.release(slot);
 }
 
 #[test]
-fn batches_come_in_order_and_each_slot_is_in_one_hand() {
+fn batches_arrive_in_order_and_no_slot_is_used_twice_at_once() {
     loom::model(|| {
         let exchange = Arc::new(Tested::new(2));
         let uploader = thread::spawn({
@@ -88,7 +88,7 @@ fn batches_come_in_order_and_each_slot_is_in_one_hand() {
         while let Some((number, slot)) = batch(&exchange) {
             assert_eq!(number, expected);
             expected += 1;
-            give_back(&exchange, slot);
+            release(&exchange, slot);
         }
         assert_eq!(expected, 3);
         uploader.join().unwrap();
@@ -97,8 +97,8 @@ fn batches_come_in_order_and_each_slot_is_in_one_hand() {
 }
 
 #[test]
-fn a_batch_may_come_back_from_another_thread() {
-    // Three threads: every interleaving with up to three preemptions, which is where such errors show, not all of them.
+fn batch_may_be_released_by_another_thread() {
+    // Three threads: with at most three preemptions, since all interleavings would take too long.
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(|| {
@@ -111,18 +111,18 @@ fn a_batch_may_come_back_from_another_thread() {
         assert_eq!(number, 0);
         let other = thread::spawn({
             let exchange = exchange.clone();
-            move || give_back(&exchange, slot)
+            move || release(&exchange, slot)
         });
         let (number, slot) = batch(&exchange).unwrap();
         assert_eq!(number, 1);
-        give_back(&exchange, slot);
+        release(&exchange, slot);
         other.join().unwrap();
         uploader.join().unwrap();
     });
 }
 
 #[test]
-fn the_consumer_may_go_away_at_any_moment() {
+fn consumer_may_stop_at_any_moment() {
     loom::model(|| {
         let exchange = Arc::new(Tested::new(1));
         let uploader = thread::spawn({
@@ -139,7 +139,7 @@ fn the_consumer_may_go_away_at_any_moment() {
         for delivery in ready {
             if let Delivery::Batch((_, slot)) = delivery {
                 slot.leave();
-                assert!(exchange.release(slot).is_some(), "after the end a slot is freed by who gives it back");
+                assert!(exchange.release(slot).is_some(), "after the end, the releasing thread frees the slot");
             }
         }
         drop(free);
@@ -150,7 +150,7 @@ fn the_consumer_may_go_away_at_any_moment() {
 }
 
 #[test]
-fn who_holds_everything_is_told_so_and_may_go_on() {
+fn consumer_that_holds_every_slot_gets_an_error_and_may_continue() {
     loom::model(|| {
         let exchange = Arc::new(Tested::new(2));
         let uploader = thread::spawn({
@@ -167,21 +167,21 @@ fn who_holds_everything_is_told_so_and_may_go_on() {
             }
         });
         let (_, first) = batch(&exchange).unwrap();
-        let Err(Empty::Starved { held, why, waited }) = exchange.take(Duration::ZERO, &mut || false) else {
-            panic!("nothing can be ready")
+        let Err(NoBatch::Exhausted { held, why, waited }) = exchange.take(Duration::ZERO, &mut || false) else {
+            panic!("no batch can be ready")
         };
         assert_eq!((held, why, waited >= Duration::ZERO), (1, Some(7), true));
-        give_back(&exchange, first);
+        release(&exchange, first);
         let (number, second) = batch(&exchange).unwrap();
         assert_eq!(number, 1);
-        give_back(&exchange, second);
-        assert!(matches!(exchange.take(PATIENT, &mut || false), Ok(Delivery::Failed("the end"))));
+        release(&exchange, second);
+        assert!(matches!(exchange.take(LONG, &mut || false), Ok(Delivery::Failed("the end"))));
         uploader.join().unwrap();
     });
 }
 
 #[test]
-fn between_epochs_slots_are_freed_until_the_next_is_asked_for() {
+fn slots_are_freed_between_epochs_until_the_next_is_requested() {
     loom::model(|| {
         let exchange = Arc::new(Tested::new(1));
         let uploader = thread::spawn({
@@ -195,11 +195,11 @@ fn between_epochs_slots_are_freed_until_the_next_is_asked_for() {
             }
         });
         let (_, slot) = batch(&exchange).unwrap();
-        give_back(&exchange, slot);
+        release(&exchange, slot);
         assert!(batch(&exchange).is_none());
         let (number, slot) = batch(&exchange).unwrap();
         assert_eq!(number, 0);
-        give_back(&exchange, slot);
+        release(&exchange, slot);
         assert!(batch(&exchange).is_none());
         let freed = uploader.join().unwrap();
         assert!(freed <= 1);
@@ -207,7 +207,7 @@ fn between_epochs_slots_are_freed_until_the_next_is_asked_for() {
 }
 
 #[test]
-fn a_slot_that_cannot_be_filled_makes_room_for_another() {
+fn slot_that_cannot_be_filled_is_replaced() {
     loom::model(|| {
         let exchange = Tested::new(1);
         let (_, slot) = fill(&exchange, 0, &mut true).unwrap();

@@ -1,4 +1,4 @@
-//! The whole path under a stand-in driver: values, order, limits, failures, and nothing left behind.
+//! Uploads under a stand-in driver: values, order, limits, failures, and no resource left behind.
 
 #[path = "child/mod.rs"]
 mod child;
@@ -6,12 +6,12 @@ mod child;
 mod feed;
 
 use child::with_standin;
-use cudarc::driver::{CudaStream, LaunchConfig, PushKernelArg};
-use cudarc::nvrtc::Ptx;
 use feed::{Made, pixel};
+use shardtool_cuda::cudarc::driver::{CudaContext, CudaStream, DriverError, LaunchConfig, PushKernelArg};
+use shardtool_cuda::cudarc::nvrtc::Ptx;
 use shardtool_cuda::{
-    Config, Device, DeviceBatch, DeviceLoader, Dtype, Error, Layout, OnExhausted, Output, Part, Probe, Unavailable,
-    Value,
+    Config, Device, DeviceBatch, DeviceLoader, Dtype, Error, Feed, HostBatch, Layout, OnExhausted, Output, Part, Probe,
+    Rows, Unavailable, Value,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,14 +19,19 @@ use std::time::{Duration, Instant};
 const MEAN: [f64; 3] = [0.485, 0.456, 0.406];
 const STD: [f64; 3] = [0.229, 0.224, 0.225];
 
-/// An array, copied to the host behind the upload.
-fn fetch<T: Value + Default + Clone>(batch: &DeviceBatch, part: Part<'_>, stream: &Arc<CudaStream>) -> Vec<T> {
-    let values = stream.clone_dtoh(&batch.view::<T>(part, stream).unwrap()).unwrap();
-    stream.synchronize().unwrap();
-    values
+/// Copies an array to the host.
+fn fetch<T: Value>(batch: &DeviceBatch, part: Part<'_>, stream: &Arc<CudaStream>) -> Vec<T> {
+    batch.view::<T>(part, stream).unwrap().to_host().unwrap()
 }
 
-/// What the image values must be: the formula in f64, and how far the nearest value of the type may be from it.
+/// The default options, changed by `set`.
+fn config(set: impl FnOnce(&mut Config)) -> Config {
+    let mut config = Config::default();
+    set(&mut config);
+    config
+}
+
+/// Compares the images with the formula in f64, within half a step of their type.
 fn check_images(batch: &DeviceBatch, number: u64, [n, h, w, _]: [usize; 4], stream: &Arc<CudaStream>) {
     let output = batch.output();
     let (values, step): (Vec<f64>, f64) = match output.dtype() {
@@ -68,13 +73,13 @@ fn loader(config: Config, shape: [usize; 4], per_epoch: u64, epochs: u64) -> (De
 }
 
 #[test]
-fn every_type_layout_and_shape_is_what_the_formula_says() {
-    let report = with_standin("every_type_layout_and_shape_is_what_the_formula_says", &[], || {
+fn images_follow_the_formula_for_every_type_layout_and_shape() {
+    let report = with_standin("images_follow_the_formula_for_every_type_layout_and_shape", &[], || {
         for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16] {
             for layout in [Layout::Nhwc, Layout::Nchw] {
                 for shape in [[2, 8, 6, 3], [3, 5, 7, 3], [1, 1, 1, 3], [5, 33, 31, 3], [2, 40, 52, 3]] {
                     let output = Output::new(dtype, layout, MEAN, STD).unwrap();
-                    let (device, mut loader) = loader(Config { output, ..Config::default() }, shape, 3, 1);
+                    let (device, mut loader) = loader(config(|c| c.output = output), shape, 3, 1);
                     let stream = device.context().new_stream().unwrap();
                     let mut number = 0;
                     while let Some(batch) = loader.next_batch().unwrap() {
@@ -93,21 +98,21 @@ fn every_type_layout_and_shape_is_what_the_formula_says() {
 }
 
 #[test]
-fn a_consumer_that_lags_and_drops_early_sees_each_batch_whole() {
+fn batches_are_complete_for_a_slow_consumer_that_drops_early() {
     for seed in ["1", "2", "3"] {
         let environment = [("STANDIN_SEED", seed), ("STANDIN_DELAY_US", "2000")];
-        let report = with_standin("a_consumer_that_lags_and_drops_early_sees_each_batch_whole", &environment, || {
+        let report = with_standin("batches_are_complete_for_a_slow_consumer_that_drops_early", &environment, || {
             let shape = [2, 12, 12, 3];
             let output = Output::new(Dtype::F32, Layout::Nhwc, MEAN, STD).unwrap();
-            let (device, mut loader) = loader(Config { output, slots: 2, ..Config::default() }, shape, 30, 1);
-            // Two streams, each with more to do than the uploads: they copy the images away after the batch was dropped.
+            let (device, mut loader) = loader(config(|c| (c.output, c.slots) = (output, 2)), shape, 30, 1);
+            // Two streams that are slower than the uploads: they copy the images after the batch was dropped.
             let streams = [device.context().new_stream().unwrap(), device.context().new_stream().unwrap()];
             let mut copies = Vec::new();
             while let Some(batch) = loader.next_batch().unwrap() {
                 for stream in &streams {
                     let view = batch.view::<f32>(Part::Images, stream).unwrap();
                     let mut copy = stream.alloc_zeros::<f32>(view.len()).unwrap();
-                    stream.memcpy_dtod(&view, &mut copy).unwrap();
+                    view.copy_to(&mut copy).unwrap();
                     copies.push((stream, copy));
                 }
             }
@@ -126,17 +131,21 @@ fn a_consumer_that_lags_and_drops_early_sees_each_batch_whole() {
     }
 }
 
-/// The stand-in must see what the crate is careful to avoid: here nobody waits for the upload.
+/// The stand-in driver must detect the race that views prevent: here a stream reads an array without waiting for its upload,
+/// through a raw pointer.
 #[test]
-fn reading_without_waiting_is_noticed() {
+fn standin_detects_a_read_that_does_not_wait() {
     let environment = [("STANDIN_DELAY_US", "20000")];
-    let report = with_standin("reading_without_waiting_is_noticed", &environment, || {
+    let report = with_standin("standin_detects_a_read_that_does_not_wait", &environment, || {
         let (device, mut loader) = loader(Config::default(), [2, 8, 8, 3], 10, 1);
         let known = device.context().new_stream().unwrap();
         let other = device.context().new_stream().unwrap();
         while let Some(batch) = loader.next_batch().unwrap() {
             let view = batch.view::<f32>(Part::Images, &known).unwrap();
-            other.clone_dtoh(&view).unwrap();
+            // SAFETY: none: the stand-in's device memory is host memory, and the test expects the violation.
+            let raced = unsafe { other.upgrade_device_ptr::<f32>(view.address(), view.len()) };
+            other.clone_dtoh(&raced).unwrap();
+            raced.leak();
         }
     });
     if let Some(report) = report {
@@ -145,25 +154,25 @@ fn reading_without_waiting_is_noticed() {
 }
 
 #[test]
-fn who_holds_every_batch_is_told_and_goes_on_after_dropping_one() {
-    let report = with_standin("who_holds_every_batch_is_told_and_goes_on_after_dropping_one", &[], || {
+fn consumer_that_holds_every_batch_gets_an_error_and_may_continue() {
+    let report = with_standin("consumer_that_holds_every_batch_gets_an_error_and_may_continue", &[], || {
         for (on_exhausted, least) in [
             (OnExhausted::Error, Duration::ZERO),
             (OnExhausted::Block(Duration::from_millis(80)), Duration::from_millis(80)),
         ] {
-            let config = Config { slots: 3, on_exhausted, ..Config::default() };
+            let config = config(|c| (c.slots, c.on_exhausted) = (3, on_exhausted));
             let (_device, mut loader) = loader(config, [2, 8, 8, 3], 10, 1);
             let mut held: Vec<_> = (0..3).map(|_| loader.next_batch().unwrap().unwrap()).collect();
             let start = Instant::now();
-            let Err(Error::Held { held: 3, waited, shortage: None }) = loader.next_batch() else {
+            let Err(Error::Exhausted { held: 3, waited, shortage: None }) = loader.next_batch() else {
                 panic!("three are held")
             };
             assert!(waited >= least && start.elapsed() >= least);
             held.remove(0);
             assert_eq!(loader.next_batch().unwrap().unwrap().rows().ids[0], 6);
         }
-        // One that comes back in time, from another thread.
-        let (_device, mut loader) = loader(Config { slots: 2, ..Config::default() }, [2, 8, 8, 3], 4, 1);
+        // A batch that another thread drops in time.
+        let (_device, mut loader) = loader(config(|c| c.slots = 2), [2, 8, 8, 3], 4, 1);
         let mut held = vec![loader.next_batch().unwrap().unwrap(), loader.next_batch().unwrap().unwrap()];
         let first = held.remove(0);
         let late = std::thread::spawn(move || {
@@ -178,26 +187,24 @@ fn who_holds_every_batch_is_told_and_goes_on_after_dropping_one() {
     }
 }
 
-/// Bytes of a slot and of both stages for f32 batches of `[2, 16, 16, 3]`.
+/// Bytes of a slot, and of both staging buffers, for f32 batches of `[2, 16, 16, 3]`.
 const SLOT: u64 = 2 * 16 * 16 * 3 * 4;
-const STAGES: u64 = 2 * 2 * 16 * 16 * 3;
+const STAGING: u64 = 2 * 2 * 16 * 16 * 3;
 /// Room for ids, flags and columns.
-const SIDE: u64 = 1024;
+const ROW_DATA: u64 = 1024;
 
 #[test]
-fn device_memory_stays_within_its_limit_and_the_error_has_the_arithmetic() {
-    let report = with_standin("device_memory_stays_within_its_limit_and_the_error_has_the_arithmetic", &[], || {
+fn device_memory_stays_within_its_limit_and_the_error_shows_the_sum() {
+    let report = with_standin("device_memory_stays_within_its_limit_and_the_error_shows_the_sum", &[], || {
         let shape = [2, 16, 16, 3];
-        let limit = STAGES + 2 * (SLOT + SIDE);
-        let config = Config {
-            slots: 8,
-            device_memory_limit: Some(limit),
-            on_exhausted: OnExhausted::Error,
-            ..Config::default()
-        };
-        let (_device, mut first) = loader(config.clone(), shape, 20, 1);
+        let limit = STAGING + 2 * (SLOT + ROW_DATA);
+        let limited =
+            |limit| config(|c| (c.slots, c.device_memory_limit, c.on_exhausted) = (8, Some(limit), OnExhausted::Error));
+        let (_device, mut first) = loader(limited(limit), shape, 20, 1);
         let held = [first.next_batch().unwrap().unwrap(), first.next_batch().unwrap().unwrap()];
-        let Err(Error::Held { held: 2, shortage: Some(shortage), .. }) = first.next_batch() else { panic!("two fit") };
+        let Err(Error::Exhausted { held: 2, shortage: Some(shortage), .. }) = first.next_batch() else {
+            panic!("two fit")
+        };
         assert!(shortage.held <= limit && shortage.held + shortage.needed > limit);
         assert_eq!((shortage.limit, first.memory().device), (Some(limit), shortage.held));
         drop(held);
@@ -207,25 +214,24 @@ fn device_memory_stays_within_its_limit_and_the_error_has_the_arithmetic() {
         }
         assert_eq!(seen, 20);
 
-        // A second loader on the device has its own limit, and one that fits nothing says so.
-        let small = Config { device_memory_limit: Some(STAGES + SLOT / 2), ..config };
-        let (_device, mut second) = loader(small, shape, 20, 1);
+        // Another loader on the device has its own limit, into which no batch fits.
+        let (_device, mut second) = loader(limited(STAGING + SLOT / 2), shape, 20, 1);
         let error = second.next_batch().unwrap_err();
         let Error::DeviceMemory(shortage) = &error else { panic!("{error}") };
-        assert_eq!((shortage.held, shortage.limit), (STAGES, Some(STAGES + SLOT / 2)));
-        assert!(error.to_string().contains(&format!("{} are already held", STAGES)), "{error}");
+        assert_eq!((shortage.held, shortage.limit), (STAGING, Some(STAGING + SLOT / 2)));
+        assert!(error.to_string().contains(&format!("{} are already held", STAGING)), "{error}");
     });
     if let Some(report) = report {
         report.assert_clean();
-        assert!(report.number("device_peak") as u64 <= 2 * STAGES + 2 * (SLOT + SIDE));
+        assert!(report.number("device_peak") as u64 <= 2 * STAGING + 2 * (SLOT + ROW_DATA));
     }
 }
 
 #[test]
-fn between_epochs_no_more_is_kept_than_was_allowed() {
-    let report = with_standin("between_epochs_no_more_is_kept_than_was_allowed", &[], || {
-        for (retain, most) in [(0, 0), (STAGES + SLOT + SIDE, STAGES + SLOT + SIDE), (u64::MAX, u64::MAX)] {
-            let config = Config { retain_bytes: Some(retain), ..Config::default() };
+fn no_more_than_retain_bytes_is_kept_between_epochs() {
+    let report = with_standin("no_more_than_retain_bytes_is_kept_between_epochs", &[], || {
+        for (retain, most) in [(0, 0), (STAGING + SLOT + ROW_DATA, STAGING + SLOT + ROW_DATA), (u64::MAX, u64::MAX)] {
+            let config = config(|c| c.retain_bytes = Some(retain));
             let (device, mut loader) = loader(config, [2, 16, 16, 3], 6, 2);
             let stream = device.context().new_stream().unwrap();
             for epoch in 0..2 {
@@ -249,10 +255,10 @@ fn between_epochs_no_more_is_kept_than_was_allowed() {
 }
 
 #[test]
-fn batches_and_loader_may_be_dropped_anywhere_and_in_any_order() {
-    let report = with_standin("batches_and_loader_may_be_dropped_anywhere_and_in_any_order", &[], || {
+fn batches_and_loader_may_be_dropped_on_any_thread_in_any_order() {
+    let report = with_standin("batches_and_loader_may_be_dropped_on_any_thread_in_any_order", &[], || {
         for taken in 0..5 {
-            let (device, mut loader) = loader(Config { slots: 6, ..Config::default() }, [2, 8, 8, 3], 9, 1);
+            let (device, mut loader) = loader(config(|c| c.slots = 6), [2, 8, 8, 3], 9, 1);
             let stream = device.context().new_stream().unwrap();
             let mut held: Vec<_> = (0..taken).map(|_| loader.next_batch().unwrap().unwrap()).collect();
             for batch in &held {
@@ -278,7 +284,7 @@ type Environment = &'static [(&'static str, &'static str)];
 type Expected = fn(&Unavailable) -> bool;
 
 #[test]
-fn what_is_not_there_is_an_ordinary_answer() {
+fn missing_driver_or_device_is_an_error_with_the_reason() {
     let cases: [(Environment, Expected); 5] = [
         (&[("STANDIN_VERSION", "11080")], |u| matches!(u, Unavailable::OldDriver { found: 11_080, needed: 12_000 })),
         (&[("STANDIN_DEVICES", "0")], |u| matches!(u, Unavailable::NoDevice)),
@@ -287,9 +293,9 @@ fn what_is_not_there_is_an_ordinary_answer() {
         (&[("STANDIN_BUSY", "1")], |u| matches!(u, Unavailable::Refused { ordinal: 0, code: 46, .. })),
     ];
     for (environment, _) in cases {
-        let report = with_standin("what_is_not_there_is_an_ordinary_answer", environment, || {
+        let report = with_standin("missing_driver_or_device_is_an_error_with_the_reason", environment, || {
             let Err(Error::Unavailable(answer)) = Device::open(0) else { panic!("it opened") };
-            // Which case this is only the parent knows: the child holds its answer against what all allow.
+            // The environment tells which case this child runs.
             let shown = Probe::new();
             assert!(shown.unavailable.as_ref() == Some(&answer) || shown.devices[0].refused.as_ref() == Some(&answer));
             assert!(shown.to_string().contains(&answer.to_string()));
@@ -303,8 +309,8 @@ fn what_is_not_there_is_an_ordinary_answer() {
 }
 
 #[test]
-fn a_device_that_is_not_there_is_named() {
-    let report = with_standin("a_device_that_is_not_there_is_named", &[("STANDIN_DEVICES", "2")], || {
+fn missing_device_is_named() {
+    let report = with_standin("missing_device_is_named", &[("STANDIN_DEVICES", "2")], || {
         assert!(Device::open(1).is_ok());
         let Err(Error::Unavailable(Unavailable::NoSuchDevice { ordinal: 5, devices: 2 })) = Device::open(5) else {
             panic!("there are two");
@@ -318,13 +324,12 @@ fn a_device_that_is_not_there_is_named() {
     }
 }
 
-/// A run of an epoch and a half that uses everything; errors end it.
+/// Runs one and a half epochs, up to the first error.
 fn run_through() -> Result<u64, Error> {
     let device = Device::open(0)?;
-    let config = Config { slots: 3, retain_bytes: Some(0), ..Config::default() };
+    let config = config(|c| (c.slots, c.retain_bytes) = (3, Some(0)));
     let mut loader = DeviceLoader::new(&device, config, |pinned| Made::new(pinned, [2, 8, 8, 3], 4, 2))?;
-    let driver =
-        |code: cudarc::driver::DriverError| Error::Driver { doing: "testing", code: code.0 as u32, name: "".into() };
+    let driver = |code: DriverError| Error::Driver { operation: "testing", code: code.0 as u32, name: "".into() };
     let stream = device.context().new_stream().map_err(driver)?;
     let mut batches = 0;
     for _ in 0..2 {
@@ -340,8 +345,8 @@ fn run_through() -> Result<u64, Error> {
 }
 
 #[test]
-fn every_call_may_fail_without_a_hang_a_leak_or_misuse() {
-    let name = "every_call_may_fail_without_a_hang_a_leak_or_misuse";
+fn every_driver_call_may_fail_without_a_hang_a_leak_or_misuse() {
+    let name = "every_driver_call_may_fail_without_a_hang_a_leak_or_misuse";
     let body = || match (run_through(), std::env::var("STANDIN_FAIL")) {
         (Ok(6), _) | (Err(_), Ok(_)) => {}
         (other, _) => panic!("{other:?}"),
@@ -350,13 +355,13 @@ fn every_call_may_fail_without_a_hang_a_leak_or_misuse() {
     let Some(report) = with_standin(name, &[delay], body) else { return };
     report.assert_clean();
     let calls = report.number("calls");
-    for call in (1..calls).step_by(3) {
+    for call in 1..calls {
         for tail in ["", ":lost"] {
             let fail = format!("any:{call}:700{tail}");
             let report = with_standin(name, &[delay, ("STANDIN_FAIL", &fail)], body).unwrap();
-            // What goes back to a device that refuses to take it, or after the device is lost, is gone anyway.
+            // Memory whose release fails is not released, and after the device is lost nothing is.
             let failed = report.0["failed"].as_str().unwrap();
-            // And when a device's attribute cannot be read, cudarc keeps the context that it had just retained.
+            // If reading an attribute of the device fails, cudarc keeps the context that it had just retained.
             let parts = ["Free", "Destroy", "Unload", "Release", "Ctx", "DeviceGetAttribute"];
             let returning = parts.iter().any(|part| failed.contains(part));
             if tail.is_empty() && !returning {
@@ -368,25 +373,27 @@ fn every_call_may_fail_without_a_hang_a_leak_or_misuse() {
     }
 }
 
-/// As examples/own_kernel.rs does.
+/// As examples/own_kernel.rs, but with a context of its own.
 #[test]
-fn another_user_launches_its_own_kernel_on_batches() {
+fn consumer_launches_its_own_kernel_on_batches() {
     let environment = [("STANDIN_DELAY_US", "2000")];
-    let report = with_standin("another_user_launches_its_own_kernel_on_batches", &environment, || {
-        let (_device, mut loader) = loader(Config { slots: 2, ..Config::default() }, [3, 4, 6, 3], 12, 1);
-        let context = cudarc::driver::CudaContext::new(0).unwrap();
+    let report = with_standin("consumer_launches_its_own_kernel_on_batches", &environment, || {
+        let (_device, mut loader) = loader(config(|c| c.slots = 2), [3, 4, 6, 3], 12, 1);
+        let context = CudaContext::new(0).unwrap();
         let stream = context.new_stream().unwrap();
         let module = context.load_module(Ptx::from_src(include_str!("../examples/own_kernel.ptx"))).unwrap();
         let brightness = module.load_function("brightness").unwrap();
         let mut results = Vec::new();
         while let Some(batch) = loader.next_batch().unwrap() {
             let images = batch.view::<f32>(Part::Images, &stream).unwrap();
-            let (n, values) = (batch.len() as u32, (images.len() / batch.len()) as u32);
+            let (address, n, values) = (images.address(), batch.len() as u32, (images.len() / batch.len()) as u32);
             let mut sums = stream.alloc_zeros::<f32>(batch.len()).unwrap();
             let grid = LaunchConfig { grid_dim: (n, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
-            // SAFETY: the arguments are the kernel's; `images` holds n times `values` floats, `sums` n.
-            unsafe { stream.launch_builder(&brightness).arg(&images).arg(&mut sums).arg(&n).arg(&values).launch(grid) }
-                .unwrap();
+            // SAFETY: the arguments are the kernel's; `images` has n times `values` floats at `address`, `sums` n.
+            unsafe {
+                stream.launch_builder(&brightness).arg(&address).arg(&mut sums).arg(&n).arg(&values).launch(grid)
+            }
+            .unwrap();
             results.push(sums);
         }
         assert_eq!(results.len(), 12);
@@ -396,6 +403,81 @@ fn another_user_launches_its_own_kernel_on_batches() {
                 assert!((sum - exact).abs() < 1e-3, "batch {number} image {image}: {sum} for {exact}");
             }
         }
+    });
+    if let Some(report) = report {
+        report.assert_clean();
+    }
+}
+
+/// The context that a device hands out orders cudarc's own slices, so safe code that uses several streams has no races.
+#[test]
+fn device_context_tracks_events() {
+    let report = with_standin("device_context_tracks_events", &[("STANDIN_DELAY_US", "5000")], || {
+        let device = Device::open(0).unwrap();
+        assert!(device.context().is_event_tracking());
+        let (first, second) = (device.context().new_stream().unwrap(), device.context().new_stream().unwrap());
+        let values: Vec<i64> = (0..1000).collect();
+        let copied = first.clone_htod(&values).unwrap();
+        assert_eq!(second.clone_dtoh(&copied).unwrap(), values);
+    });
+    if let Some(report) = report {
+        report.assert_clean();
+    }
+}
+
+#[test]
+fn view_rejects_streams_of_other_contexts_and_targets_that_are_too_small() {
+    let environment = [("STANDIN_DEVICES", "2")];
+    let name = "view_rejects_streams_of_other_contexts_and_targets_that_are_too_small";
+    let report = with_standin(name, &environment, || {
+        let (device, mut loader) = loader(Config::default(), [2, 8, 8, 3], 1, 1);
+        let batch = loader.next_batch().unwrap().unwrap();
+        let foreign = CudaContext::new(1).unwrap().new_stream().unwrap();
+        let error = batch.view::<f32>(Part::Images, &foreign).unwrap_err();
+        assert!(matches!(error, Error::StreamContext { batch: 0, stream: 1 }), "{error}");
+        let stream = device.context().new_stream().unwrap();
+        let ids = batch.view::<i64>(Part::Ids, &stream).unwrap();
+        let mut small = stream.alloc_zeros::<i64>(1).unwrap();
+        assert!(matches!(ids.copy_to(&mut small), Err(Error::Room { needed: 2, found: 1 })));
+        let error = batch.view::<f32>(Part::Ids, &stream).unwrap_err();
+        assert_eq!(error.to_string(), "the values are int64, requested as float32");
+    });
+    if let Some(report) = report {
+        report.assert_clean();
+    }
+}
+
+/// A feed whose pixels are one byte more than their shape says; copying them would write past the staging buffer.
+struct TooLong;
+
+impl Feed for TooLong {
+    type Batch = TooLong;
+
+    fn next_batch(&mut self) -> Result<Option<TooLong>, shardtool_load::Error> {
+        Ok(Some(TooLong))
+    }
+}
+
+impl HostBatch for TooLong {
+    fn images(&self) -> Option<&[u8]> {
+        Some(&[0; 2 * 4 * 4 * 3 + 1])
+    }
+
+    fn shape(&self) -> Option<[usize; 4]> {
+        Some([2, 4, 4, 3])
+    }
+
+    fn rows(&self) -> Rows {
+        Rows { ids: vec![0, 1], valid: vec![true, true], ..Rows::default() }
+    }
+}
+
+#[test]
+fn pixels_that_do_not_match_their_shape_are_rejected() {
+    let report = with_standin("pixels_that_do_not_match_their_shape_are_rejected", &[], || {
+        let device = Device::open(0).unwrap();
+        let mut loader = DeviceLoader::new(&device, Config::default(), |_| Ok(TooLong)).unwrap();
+        assert!(matches!(loader.next_batch(), Err(Error::PixelBytes { expected: 96, found: 97 })));
     });
     if let Some(report) = report {
         report.assert_clean();

@@ -34,18 +34,19 @@ impl Delivered {
 }
 
 /// Arrays on the device; ragged columns and bytes, and under "host" all the small ones once more, on the host.
-fn on_device<'py>(py: Python<'py>, batch: DeviceBatch, label: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
+fn on_device<'py>(py: Python<'py>, mut batch: DeviceBatch, label: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
     let (dict, host) = (PyDict::new(py), PyDict::new(py));
+    // What the arrays below own is moved there, not copied.
+    let rows = batch.take_rows();
     let batch = Arc::new(Local::new(batch));
-    let rows = batch.rows();
     let named = |feature: &str| if label == Some(feature) { LABEL.to_owned() } else { feature.to_owned() };
-    for (feature, values, width) in &rows.columns {
+    for (feature, values, width) in rows.columns {
         let array = column(py, values, batch.len(), width.unwrap_or(1))?;
         let dict = if width.is_some() { &host } else { &dict };
-        dict.set_item(named(feature), array)?;
+        dict.set_item(named(&feature), array)?;
     }
-    host.set_item("id", Memory::from_vec(rows.ids.clone(), vec![batch.len()]).into_array(py)?)?;
-    host.set_item("valid", Memory::from_vec(rows.valid.clone(), vec![batch.len()]).into_array(py)?)?;
+    host.set_item("id", Memory::from_vec(rows.ids, vec![batch.len()]).into_array(py)?)?;
+    host.set_item("valid", Memory::from_vec(rows.valid, vec![batch.len()]).into_array(py)?)?;
     let (images, ids, valid, columns) = DeviceArray::all(&batch);
     dict.set_item(IMAGE, Bound::new(py, images)?)?;
     dict.set_item("id", Bound::new(py, ids)?)?;
@@ -82,7 +83,7 @@ fn on_host<'py>(py: Python<'py>, batch: Batch, label: Option<&str>) -> PyResult<
     for feature in batch.columns() {
         let name = if label == Some(feature) { LABEL } else { feature };
         if let Some(values) = batch.column(feature) {
-            dict.set_item(name, column(py, values, rows, batch.column_width(feature).unwrap_or(1))?)?;
+            dict.set_item(name, column(py, values.clone(), rows, batch.column_width(feature).unwrap_or(1))?)?;
         }
     }
     dict.set_item("id", Memory::from_vec(batch.ids().to_vec(), vec![rows]).into_array(py)?)?;
@@ -100,20 +101,24 @@ fn encoded<'py>(py: Python<'py>, batch: &Batch) -> PyResult<Bound<'py, PyList>> 
     PyList::new(py, batch.records().iter().map(image).collect::<PyResult<Vec<_>>>()?)
 }
 
-fn column<'py>(py: Python<'py>, values: &Values, rows: usize, width: usize) -> PyResult<Bound<'py, PyAny>> {
+/// A column's values as an array, a `Ragged`, or a list of byte strings.
+fn column<'py>(py: Python<'py>, values: Values, rows: usize, width: usize) -> PyResult<Bound<'py, PyAny>> {
     let shape = || if width == 1 { vec![rows] } else { vec![rows, width] };
-    let ragged = |offsets: &Vec<i64>, values: Memory| {
-        let offsets = Memory::from_vec(offsets.clone(), vec![offsets.len()]).into_array(py)?;
+    let ragged = |offsets: Vec<i64>, values: Memory| {
+        let shape = vec![offsets.len()];
+        let offsets = Memory::from_vec(offsets, shape).into_array(py)?;
         py.import("shardtool.batches")?.getattr("Ragged")?.call1((offsets, values.into_array(py)?))
     };
     match values {
-        Values::Int64(values) => Memory::from_vec(values.clone(), shape()).into_array(py),
-        Values::Float(values) => Memory::from_vec(values.clone(), shape()).into_array(py),
+        Values::Int64(values) => Memory::from_vec(values, shape()).into_array(py),
+        Values::Float(values) => Memory::from_vec(values, shape()).into_array(py),
         Values::RaggedInt64 { offsets, values } => {
-            ragged(offsets, Memory::from_vec(values.clone(), vec![values.len()]))
+            let shape = vec![values.len()];
+            ragged(offsets, Memory::from_vec(values, shape))
         }
         Values::RaggedFloat { offsets, values } => {
-            ragged(offsets, Memory::from_vec(values.clone(), vec![values.len()]))
+            let shape = vec![values.len()];
+            ragged(offsets, Memory::from_vec(values, shape))
         }
         Values::Bytes { offsets, values } => {
             let ends = offsets.iter().zip(&offsets[1..]);

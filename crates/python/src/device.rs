@@ -46,12 +46,13 @@ const DTYPES: [(&str, Dtype); 3] = [("float32", Dtype::F32), ("float16", Dtype::
 const LAYOUTS: [(&str, Layout); 2] = [("NCHW", Layout::Nchw), ("NHWC", Layout::Nhwc)];
 
 impl DeviceOptions {
-    pub(crate) fn open(&self, py: Python<'_>, patience: Duration) -> PyResult<(Vec<Device>, Config)> {
+    pub(crate) fn open(&self, py: Python<'_>, longest_wait: Duration) -> PyResult<(Vec<Device>, Config)> {
         let output = self.output.output(py)?;
         let limit = self.device_memory_limit.as_ref();
         let device_memory_limit = limit.map(|size| size.bytes(py, "device_memory_limit")).transpose()?;
-        let on_exhausted = OnExhausted::Block(patience);
-        let config = Config { output, slots: self.slots, device_memory_limit, on_exhausted, ..Config::default() };
+        let mut config = Config::default();
+        (config.output, config.slots, config.device_memory_limit) = (output, self.slots, device_memory_limit);
+        config.on_exhausted = OnExhausted::Block(longest_wait);
         let open = |name: &String| py.detach(|| Device::named(name)).map_err(|e| error::device(py, e));
         Ok((self.devices.iter().map(open).collect::<PyResult<_>>()?, config))
     }
@@ -182,9 +183,10 @@ impl DeviceArray {
             Element::Pixel(Dtype::F16) => "<f2",
             Element::I64 => "<i8",
             Element::Bool => "|b1",
-            Element::U8 => "|u1",
-            Element::Pixel(Dtype::Bf16) => {
-                return Err(PyAttributeError::new_err("the CUDA array interface has no bfloat16: use DLPack"));
+            // bfloat16, and types that later versions of the crate may add.
+            other => {
+                let message = format!("the CUDA array interface has no {}: use DLPack", other.name());
+                return Err(PyAttributeError::new_err(message));
             }
         };
         let address = self.batch()?.address(self.which.part()).map_err(|e| error::device(py, e))?;

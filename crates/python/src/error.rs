@@ -141,7 +141,7 @@ pub(crate) fn device(py: Python<'_>, error: shardtool_cuda::Error) -> PyErr {
     match error {
         E::Load(error) => load(py, error),
         E::DeviceMemory(_) => plain(py, "BudgetError", &error),
-        E::Held { .. } => plain(py, "StarvedError", &error),
+        E::Exhausted { .. } => plain(py, "StarvedError", &error),
         E::DeviceName(_) | E::Option { .. } | E::Stream(_) | E::NoImages => plain(py, "OptionError", &error),
         error => plain(py, "DeviceError", &error),
     }

@@ -1,4 +1,4 @@
-//! A feed of made-up batches in pinned memory, whose pixels tell which batch they are of.
+//! A feed of synthetic batches in pinned memory, whose pixels depend on the batch's number.
 
 use shardtool_cuda::{Feed, HostBatch, PinnedAlloc, Rows};
 use shardtool_load::{BatchAlloc, BatchBuffer, Values};
@@ -28,7 +28,7 @@ pub(crate) fn pixel(batch: u64, i: usize) -> u8 {
 }
 
 impl Made {
-    /// `per_epoch` batches an epoch, from three pinned buffers used in turn.
+    /// A feed of `per_epoch` batches per epoch, from three pinned buffers that are reused.
     pub(crate) fn new(
         pinned: &PinnedAlloc,
         shape: [usize; 4],
@@ -57,7 +57,7 @@ impl Feed for Made {
         self.step += 1;
         self.at += 1;
         let buffer = self.free.1.recv().expect("the feed holds a sender");
-        // SAFETY: the buffer is this feed's alone, and as long as it was asked for.
+        // SAFETY: no batch has this buffer, and it has the length that was allocated.
         let bytes = unsafe { std::slice::from_raw_parts_mut(buffer.as_ptr().as_ptr(), buffer.len()) };
         bytes.iter_mut().enumerate().for_each(|(i, b)| *b = pixel(batch, i));
         let rows = Rows {
@@ -76,7 +76,7 @@ impl Feed for Made {
 impl HostBatch for MadeBatch {
     fn images(&self) -> Option<&[u8]> {
         let buffer = self.buffer.as_ref()?;
-        // SAFETY: written before the batch was made, and not again before it is dropped.
+        // SAFETY: written before the batch was created, and not again before the batch is dropped.
         Some(unsafe { std::slice::from_raw_parts(buffer.as_ptr().as_ptr(), self.shape.iter().product()) })
     }
 
@@ -91,6 +91,6 @@ impl HostBatch for MadeBatch {
 
 impl Drop for MadeBatch {
     fn drop(&mut self) {
-        let _ = self.back.send(self.buffer.take().expect("there until it is dropped"));
+        let _ = self.back.send(self.buffer.take().expect("taken only by `drop`"));
     }
 }

@@ -1,4 +1,4 @@
-//! Runs tests in child processes that find the stand-in driver where the real one would be.
+//! Runs tests in child processes, whose library path has the stand-in driver.
 
 #[path = "../standin/mod.rs"]
 mod standin;
@@ -7,8 +7,8 @@ use standin::{Report, driver};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// In the child that runs the test `name`: does `body`, and returns `None`. Otherwise runs that child under the stand-in, with the
-/// environment given, and returns its report; fails when the child does, or when it hangs.
+/// Runs the test `name` in a child process under the stand-in driver, with `environment`, and returns the driver's report. In
+/// that child, runs `body` and returns `None`. Fails if the child fails or takes more than 120 s.
 pub(crate) fn with_standin(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<Report> {
     if std::env::var_os("STANDIN_REPORT").is_some() {
         body();

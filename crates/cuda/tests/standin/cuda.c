@@ -1,16 +1,16 @@
 // A stand-in for libcuda.so.1, for tests on machines without a GPU: the entry points of the driver API that the crate
-// reaches through cudarc, with the driver's asynchrony and without its mercy.
+// calls through cudarc. Work is asynchronous, as with the real driver, and misuse is detected.
 //
-// Every stream is a thread that does its queue in order, each operation late by a random time. Device memory is host
-// memory at shifted addresses, filled with poison. What a real device would let pass or punish at random is a violation
-// here, reported by kind: two operations at once on overlapping bytes of which one writes, memory freed while queued work
-// needs it, bytes outside an allocation, a call without a context, handles freed twice. At the process's end the file
-// STANDIN_REPORT says what was still alive, what was violated, and how many calls were made.
+// Every stream is a thread that runs its queue in order, with a random delay before each operation. Device memory is host
+// memory at shifted addresses, filled with a pattern. Errors that a real device may not detect are violations here: two
+// simultaneous operations on overlapping bytes of which one writes, memory freed while queued work needs it, bytes outside
+// an allocation, a call without a context, handles destroyed twice. When the process ends, the report in the file
+// STANDIN_REPORT lists resources that were not released, violations, and the number of calls.
 //
 // Environment: STANDIN_DELAY_US (longest delay, 300), STANDIN_SEED, STANDIN_MEMORY (bytes, 1 GiB), STANDIN_DEVICES (1),
-// STANDIN_VERSION (12020), STANDIN_INIT (answer of cuInit), STANDIN_BUSY (1: contexts are refused), STANDIN_FAIL
-// (NAME:K:CODE, the K-th call of NAME answers CODE; NAME "any" counts all calls; with a trailing ":lost" every later call
-// answers it too, and queued work is not done).
+// STANDIN_VERSION (12020), STANDIN_INIT (result of cuInit), STANDIN_BUSY (1: contexts cannot be created), STANDIN_FAIL
+// (NAME:K:CODE, the K-th call of NAME returns CODE; NAME "any" counts all calls; with a trailing ":lost" every later call
+// returns it as well, and queued work is not done).
 #define _GNU_SOURCE
 #include <math.h>
 #include <pthread.h>

@@ -1,15 +1,15 @@
-//! The stand-in driver for tests, built from `cuda.c` beside this file, and what it reports.
+//! Builds the stand-in driver from `cuda.c`, and reads its report.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What the stand-in reported at the child's end.
+/// What the stand-in driver reported when the child ended.
 pub(crate) struct Report(pub(crate) Value);
 
 impl Report {
-    /// From the file that STANDIN_REPORT named.
+    /// Reads the file that STANDIN_REPORT named.
     pub(crate) fn read(file: &Path) -> Self {
         Report(serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap())
     }
@@ -18,22 +18,22 @@ impl Report {
         self.0[name].as_i64().unwrap_or_else(|| panic!("{name} in {}", self.0))
     }
 
-    /// Nothing that a real device would punish, and nothing left behind.
+    /// Fails if the driver was misused, or if a resource was not released.
     pub(crate) fn assert_clean(&self) {
         assert_eq!(self.number("violations"), 0, "{}", self.0);
         for left in ["device_memory", "pinned_memory", "events", "streams", "modules", "contexts"] {
-            assert_eq!(self.number(left), 0, "{left} left behind: {}", self.0);
+            assert_eq!(self.number(left), 0, "{left} not released: {}", self.0);
         }
     }
 }
 
-/// The folder with the stand-in `libcuda.so.1`, built once a process.
+/// Returns the folder with the stand-in `libcuda.so.1`, built once per process.
 pub(crate) fn driver() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("standin-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        // Also where another crate's tests include this file.
+        // Tests of other crates include this file.
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cuda/tests/standin/cuda.c");
         let made = Command::new(std::env::var_os("CC").unwrap_or("cc".into()))
             .args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o"])

@@ -1,4 +1,4 @@
-//! Where the parts of a batch lie in a slot's device memory: images first, then ids, valid and the columns of numbers.
+//! Layout of a slot: the images first, then the row data (ids, `valid` and the columns of numbers), each array aligned.
 
 use crate::error::{Error, Result};
 use crate::feed::Rows;
@@ -9,24 +9,24 @@ use std::ops::Range;
 
 /// One array of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Part<'a> {
     /// The images, in the type and layout of the [`Output`].
     Images,
     /// Ids of the samples, i64 `[N]`.
     Ids,
-    /// Whether rows show a sample, bool (one byte each) `[N]`.
+    /// Whether rows have a sample, bool (one byte each) `[N]`.
     Valid,
-    /// A column of numbers, i64 or f32 `[N, width]`, or `[N]` where a row has one.
+    /// A column of numbers, i64 or f32 `[N, width]`, or `[N]` if each row has one number.
     Column(&'a str),
 }
 
 /// Type of an array's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Element {
-    /// Images' values.
+    /// Values of images.
     Pixel(Dtype),
-    /// u8: pixels on the host.
-    U8,
     /// i64.
     I64,
     /// f32.
@@ -36,21 +36,20 @@ pub enum Element {
 }
 
 impl Element {
-    /// Bytes of one value.
+    /// Returns the size of one value in bytes.
     pub fn bytes(self) -> usize {
         match self {
             Element::Pixel(dtype) => dtype.bytes(),
-            Element::U8 | Element::Bool => 1,
+            Element::Bool => 1,
             Element::I64 => 8,
             Element::F32 => 4,
         }
     }
 
-    /// `float16`, `int64`, `bool` …
+    /// Returns the name of the type: `float16`, `int64`, `bool` …
     pub fn name(self) -> &'static str {
         match self {
             Element::Pixel(dtype) => dtype.name(),
-            Element::U8 => "uint8",
             Element::I64 => "int64",
             Element::F32 => "float32",
             Element::Bool => "bool",
@@ -58,9 +57,9 @@ impl Element {
     }
 }
 
-/// A type that an array on the device can be seen as.
-pub trait Value: DeviceRepr + sealed::Sealed {
-    /// Its name, as in [`Dtype::name`].
+/// A Rust type of an array's values. This trait is sealed.
+pub trait Value: DeviceRepr + Copy + Default + sealed::Sealed {
+    /// Name of the type, as in [`Element::name`].
     const NAME: &'static str;
 }
 
@@ -78,49 +77,50 @@ macro_rules! values {
 }
 values!(f32 = "float32", half::f16 = "float16", half::bf16 = "bfloat16", i64 = "int64", bool = "bool");
 
-/// An array's place in a slot.
+/// Where an array lies in a slot, and what it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct PartLayout {
+    /// Byte range in the slot.
     pub(crate) bytes: Range<usize>,
     pub(crate) element: Element,
     pub(crate) shape: Vec<usize>,
 }
 
-impl Place {
-    /// Checks that the values are what they are asked for as.
+impl PartLayout {
+    /// Checks that the values are of type `T`.
     pub(crate) fn expect<T: Value>(&self) -> Result<()> {
         let expected = self.element.name();
         if T::NAME == expected { Ok(()) } else { Err(Error::Type { expected, found: T::NAME }) }
     }
 }
 
-/// The places of all parts, the same for every batch of a loader.
+/// Where all arrays of a batch lie in a slot, the same for every batch of a loader.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Parts {
-    /// `[N, H, W, 3]` on the host.
+pub(crate) struct SlotLayout {
+    /// Shape of the host's pixels, `[N, H, W, 3]`.
     pub(crate) pixels: [usize; 4],
-    images: Place,
-    ids: Place,
-    valid: Place,
-    columns: Vec<(String, Place)>,
+    images: PartLayout,
+    ids: PartLayout,
+    valid: PartLayout,
+    columns: Vec<(String, PartLayout)>,
     total: usize,
 }
 
-/// Alignment of each part: what vector loads and DLPack consumers want.
+/// Alignment of each array in bytes: DLPack recommends 256.
 const ALIGNMENT: usize = 256;
 
-impl Parts {
+impl SlotLayout {
     pub(crate) fn new(pixels: [usize; 4], rows: &Rows, output: &Output) -> Self {
         let mut end = 0;
-        let mut place = |element: Element, shape: Vec<usize>| {
+        let mut allocate = |element: Element, shape: Vec<usize>| {
             let start = usize::next_multiple_of(end, ALIGNMENT);
             end = start + shape.iter().product::<usize>() * element.bytes();
-            Place { bytes: start..end, element, shape }
+            PartLayout { bytes: start..end, element, shape }
         };
         let n = pixels[0];
-        let images = place(Element::Pixel(output.dtype()), output.layout().shape(pixels).to_vec());
-        let ids = place(Element::I64, vec![n]);
-        let valid = place(Element::Bool, vec![n]);
+        let images = allocate(Element::Pixel(output.dtype()), output.layout().shape(pixels).to_vec());
+        let ids = allocate(Element::I64, vec![n]);
+        let valid = allocate(Element::Bool, vec![n]);
         let columns = rows.columns.iter().filter_map(|(name, values, width)| {
             let shape = match (*width)? {
                 1 => vec![n],
@@ -131,39 +131,43 @@ impl Parts {
                 Values::Float(_) => Element::F32,
                 _ => return None,
             };
-            Some((name.clone(), place(element, shape)))
+            Some((name.clone(), allocate(element, shape)))
         });
         let columns = columns.collect();
-        Parts { pixels, images, ids, valid, columns, total: end }
+        SlotLayout { pixels, images, ids, valid, columns, total: end }
     }
 
-    /// Bytes of a slot.
+    /// Returns the size of a slot in bytes.
     pub(crate) fn total(&self) -> usize {
         self.total
     }
 
-    /// Bytes of the pixels, as they travel.
+    /// Returns the number of bytes of u8 pixels.
     pub(crate) fn pixel_bytes(&self) -> usize {
         self.pixels.iter().product()
     }
 
-    /// The part of a slot that is copied as it is: everything after the images.
-    pub(crate) fn side(&self) -> Range<usize> {
+    /// Returns the byte range of the row data, which is copied as it is: everything after the images.
+    pub(crate) fn row_data(&self) -> Range<usize> {
         self.ids.bytes.start..self.total
     }
 
-    /// Names of the columns that travel.
+    /// Returns the names of the columns that are uploaded.
     pub(crate) fn columns(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(|(name, _)| name.as_str())
     }
 
-    pub(crate) fn place(&self, part: Part<'_>) -> Result<&Place> {
+    /// Returns the layout of one array.
+    ///
+    /// # Errors
+    /// [`Error::NoColumn`].
+    pub(crate) fn part(&self, part: Part<'_>) -> Result<&PartLayout> {
         match part {
             Part::Images => Ok(&self.images),
             Part::Ids => Ok(&self.ids),
             Part::Valid => Ok(&self.valid),
             Part::Column(name) => {
-                self.columns.iter().find(|(n, _)| n == name).map(|(_, place)| place).ok_or_else(|| Error::NoColumn {
+                self.columns.iter().find(|(n, _)| n == name).map(|(_, part)| part).ok_or_else(|| Error::NoColumn {
                     name: name.to_owned(),
                     known: self.columns.iter().map(|(name, _)| name.clone()).collect(),
                 })
@@ -171,20 +175,20 @@ impl Parts {
         }
     }
 
-    /// Writes what lies in [`Parts::side`].
-    pub(crate) fn write_side(&self, rows: &Rows, side: &mut [u8]) {
-        let start = self.side().start;
-        let mut put = |place: &Place, bytes: &mut dyn Iterator<Item = u8>| {
-            let to = &mut side[place.bytes.start - start..place.bytes.end - start];
+    /// Writes the row data into `target`, which is as long as [`SlotLayout::row_data`].
+    pub(crate) fn write_row_data(&self, rows: &Rows, target: &mut [u8]) {
+        let start = self.row_data().start;
+        let mut put = |part: &PartLayout, bytes: &mut dyn Iterator<Item = u8>| {
+            let to = &mut target[part.bytes.start - start..part.bytes.end - start];
             to.iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
         };
         put(&self.ids, &mut rows.ids.iter().flat_map(|v| v.to_le_bytes()));
         put(&self.valid, &mut rows.valid.iter().map(|v| *v as u8));
         for (name, values, _) in &rows.columns {
-            let Some((_, place)) = self.columns.iter().find(|(n, _)| n == name) else { continue };
+            let Some((_, part)) = self.columns.iter().find(|(n, _)| n == name) else { continue };
             match values {
-                Values::Int64(v) => put(place, &mut v.iter().flat_map(|v| v.to_le_bytes())),
-                Values::Float(v) => put(place, &mut v.iter().flat_map(|v| v.to_le_bytes())),
+                Values::Int64(v) => put(part, &mut v.iter().flat_map(|v| v.to_le_bytes())),
+                Values::Float(v) => put(part, &mut v.iter().flat_map(|v| v.to_le_bytes())),
                 _ => {}
             }
         }
@@ -197,7 +201,7 @@ mod tests {
     use shardtool_decode::Layout;
 
     #[test]
-    fn parts_are_aligned_do_not_overlap_and_hold_what_was_written() {
+    fn arrays_are_aligned_disjoint_and_hold_the_rows() {
         let output = Output::new(Dtype::F16, Layout::Nchw, [0.0; 3], [1.0; 3]).unwrap();
         let rows = Rows {
             ids: vec![5, -1, 1 << 40],
@@ -209,25 +213,25 @@ mod tests {
             ],
             ..Rows::default()
         };
-        let parts = Parts::new([3, 5, 7, 3], &rows, &output);
-        assert_eq!(parts.place(Part::Images).unwrap().shape, [3, 3, 5, 7]);
+        let layout = SlotLayout::new([3, 5, 7, 3], &rows, &output);
+        assert_eq!(layout.part(Part::Images).unwrap().shape, [3, 3, 5, 7]);
         let all = [Part::Images, Part::Ids, Part::Valid, Part::Column("label"), Part::Column("box")];
-        let places = all.map(|part| parts.place(part).unwrap());
-        for pair in places.windows(2) {
+        let parts = all.map(|part| layout.part(part).unwrap());
+        for pair in parts.windows(2) {
             assert!(pair[0].bytes.end <= pair[1].bytes.start && pair[1].bytes.start % ALIGNMENT == 0);
         }
-        assert_eq!(places[4].bytes.end, parts.total());
-        assert!(matches!(parts.place(Part::Column("text")), Err(Error::NoColumn { .. })));
+        assert_eq!(parts[4].bytes.end, layout.total());
+        assert!(matches!(layout.part(Part::Column("text")), Err(Error::NoColumn { .. })));
 
-        let mut side = vec![0xee; parts.side().len()];
-        parts.write_side(&rows, &mut side);
-        let bytes = |place: &Place| &side[place.bytes.start - parts.side().start..place.bytes.end - parts.side().start];
-        let i64s =
-            |place| bytes(place).chunks(8).map(|b| i64::from_le_bytes(b.try_into().unwrap())).collect::<Vec<_>>();
-        assert_eq!(i64s(places[1]), rows.ids);
-        assert_eq!(bytes(places[2]), [1, 0, 1]);
-        assert_eq!(i64s(places[3]), [7, -100, 9]);
-        let floats: Vec<f32> = bytes(places[4]).chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+        let mut row_data = vec![0xee; layout.row_data().len()];
+        layout.write_row_data(&rows, &mut row_data);
+        let start = layout.row_data().start;
+        let bytes = |part: &PartLayout| &row_data[part.bytes.start - start..part.bytes.end - start];
+        let i64s = |part| bytes(part).chunks(8).map(|b| i64::from_le_bytes(b.try_into().unwrap())).collect::<Vec<_>>();
+        assert_eq!(i64s(parts[1]), rows.ids);
+        assert_eq!(bytes(parts[2]), [1, 0, 1]);
+        assert_eq!(i64s(parts[3]), [7, -100, 9]);
+        let floats: Vec<f32> = bytes(parts[4]).chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
         assert_eq!(floats, [0.5, 1.0, 1.5, 2.0, 2.5, 3.0]);
     }
 }

@@ -1,15 +1,16 @@
 //! Existing TFRecord files become a dataset: an index for each, a manifest beside them. No shard is rewritten.
 
-use crate::class_names::ClassNames;
+use crate::class_ids::ClassNames;
 use crate::commit;
+use crate::conventions::{Conventions, Gathered, payload};
 use crate::frames::{At, Frames, index_path};
 use crate::index_writer::{IndexWriter, Indexed, Payload};
 use crate::ordered::{Window, ordered};
-use crate::pack::{Progress, Step, after};
-use crate::{Error, catalogue, error::Compression};
+use crate::progress::{Progress, Step, after};
+use crate::split::manifest_store;
+use crate::{Error, error::Compression};
 use shardtool_format as format;
-use shardtool_format::example::Example;
-use shardtool_format::manifest::{FeatureType, Kind, Manifest, Split};
+use shardtool_format::manifest::Split;
 use shardtool_format::names;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -44,24 +45,6 @@ impl Default for AdoptOptions {
     }
 }
 
-/// Which features of other people's records hold what.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Conventions {
-    /// The feature that holds the image. Default `image/encoded`.
-    pub image: String,
-    /// The feature that holds the label. Default `image/class/label`.
-    pub label: String,
-    /// What to subtract from a stored label to get the class id. Default 0.
-    pub label_offset: i64,
-}
-
-impl Default for Conventions {
-    fn default() -> Self {
-        Conventions { image: names::IMAGE_ENCODED.to_owned(), label: names::CLASS_LABEL.to_owned(), label_offset: 0 }
-    }
-}
-
 /// Makes a dataset of TFRecord files. Checks both CRCs of every record on the way. Returns the splits that were added.
 ///
 /// Payloads are taken for bytes without features when the very first record is no Example; after an Example every
@@ -85,7 +68,7 @@ pub fn adopt(files: &[PathBuf], options: &AdoptOptions, progress: &dyn Progress)
 
 /// Refuses files and splits that the folder's manifest names: their indexes are good, and must stay.
 fn not_there_yet(folder: &Path, splits: &BTreeMap<String, Vec<PathBuf>>) -> Result<(), Error> {
-    for there in catalogue::read(folder)?.iter().flat_map(|manifest| &manifest.splits) {
+    for there in manifest_store::read(folder)?.iter().flat_map(|manifest| &manifest.splits) {
         if splits.contains_key(&there.name) {
             return Err(Error::SplitExists { destination: folder.to_owned(), split: there.name.clone() });
         }
@@ -137,9 +120,9 @@ fn index_all(
             after(progress, Step::Index)
         },
     )?;
-    let described = gathered.manifest(&payload, &options.conventions);
+    let schema = gathered.manifest(&payload, &options.conventions);
     for split in splits.keys() {
-        catalogue::joined(folder, &described, split, false)?;
+        manifest_store::joined(folder, &schema, split, false)?;
     }
     commit::sync_folder(&index_folder)?;
     commit::sync_folder(folder)?;
@@ -147,7 +130,7 @@ fn index_all(
     let mut added = vec![];
     for (name, files) in splits {
         let split = Split { name: name.clone(), shards: shards.by_ref().take(files.len()).collect() };
-        catalogue::add_split(folder, &described, split.clone())?;
+        manifest_store::add_split(folder, &schema, split.clone())?;
         written.clear();
         after(progress, Step::Manifest)?;
         added.push(split);
@@ -196,26 +179,12 @@ fn arrange(files: &[PathBuf], options: &AdoptOptions) -> Result<(PathBuf, BTreeM
 }
 
 /// The split that a file's name tells: what stands before `-NNNNN`, five digits or more.
-pub fn split_of(name: &str) -> &str {
+pub(crate) fn split_of(name: &str) -> &str {
     let numbered = name.match_indices('-').find(|(at, _)| {
         let digits = name[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
         *at > 0 && digits >= 5 && !name[at + 1 + digits..].starts_with(|c: char| c.is_ascii_alphanumeric())
     });
     numbered.map_or("train", |(at, _)| &name[..at])
-}
-
-/// What the records hold, told by the first one.
-pub(crate) fn payload(files: &[&PathBuf], image: &str) -> Result<Payload, Error> {
-    for file in files {
-        let mut frames = Frames::open(file)?;
-        if frames.bytes() > 0 {
-            return Ok(match frames.at(0)? {
-                At::Record(data, _) if Example::parse(data).is_err() => Payload::Opaque,
-                _ => Payload::Examples { image: Some(image.to_owned()) },
-            });
-        }
-    }
-    Ok(Payload::Examples { image: Some(image.to_owned()) })
 }
 
 /// What one file's records told.
@@ -264,46 +233,6 @@ fn compression(file: &Path) -> Result<Option<Compression>, Error> {
         [0x78, 0x01 | 0x5e | 0x9c | 0xda] => Some(Compression::Zlib),
         _ => None,
     })
-}
-
-/// What all files together told.
-pub(crate) struct Gathered {
-    /// Name → a shard and a record that have it, and the type there.
-    features: BTreeMap<String, (String, u64, Kind)>,
-    classes: ClassNames,
-}
-
-impl Gathered {
-    pub(crate) fn new(conventions: &Conventions) -> Self {
-        Gathered { features: BTreeMap::new(), classes: ClassNames::new(&conventions.label, conventions.label_offset) }
-    }
-
-    pub(crate) fn join(&mut self, indexed: &Indexed, classes: ClassNames) -> Result<(), Error> {
-        self.classes.join(classes);
-        for (name, kind, record) in &indexed.features {
-            let here = (indexed.shard.file.clone(), *record, *kind);
-            let first = self.features.entry(name.clone()).or_insert_with(|| here.clone());
-            if first.2 != *kind {
-                return Err(Error::FeatureType { feature: name.clone(), first: first.clone(), second: here });
-            }
-        }
-        Ok(())
-    }
-
-    pub(crate) fn manifest(self, payload: &Payload, conventions: &Conventions) -> Manifest {
-        let kind = |name: &str| self.features.get(name).map(|(.., kind)| *kind);
-        let image = (kind(&conventions.image) == Some(Kind::Bytes)).then(|| conventions.image.clone());
-        let label = (kind(&conventions.label) == Some(Kind::Int64)).then(|| conventions.label.clone());
-        let opaque = *payload == Payload::Opaque;
-        Manifest {
-            image: image.filter(|_| !opaque),
-            label_offset: label.as_ref().map_or(0, |_| conventions.label_offset),
-            classes: if label.is_some() { self.classes.into_names() } else { vec![] },
-            label,
-            features: self.features.into_iter().map(|(name, (.., kind))| FeatureType { name, kind }).collect(),
-            ..Manifest::new(catalogue::CREATED_BY)
-        }
-    }
 }
 
 #[cfg(test)]

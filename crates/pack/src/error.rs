@@ -1,15 +1,18 @@
 //! What can go wrong with a whole run. What is wrong with one input is a [`crate::Reason`].
 
 mod compression;
+mod difference;
 mod mds;
+mod reason;
 mod sample;
 mod text;
 
 pub use compression::Compression;
+pub use difference::{Difference, PlanDifference};
 pub use mds::MdsProblem;
+pub use reason::{Reason, Rejection};
 pub use sample::SampleProblem;
 
-use crate::{Difference, PlanDifference, Rejection};
 use shardtool_format::manifest::Kind;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -167,7 +170,7 @@ pub enum Error {
         /// Line, from 1.
         line: u64,
         /// What is wrong.
-        reason: Box<crate::Reason>,
+        reason: Box<Reason>,
     },
     /// Two rows have the same key.
     #[error("{}: lines {} and {} have the same key `{key}`; give each a value of its own in a column `key`",

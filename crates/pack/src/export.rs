@@ -7,20 +7,21 @@
 //! | `places` | names made of keys: unique, and never outside the destination |
 //! | `tfrecord`, `webdataset`, `parquet`, `folder` | one format each |
 
+mod file_names;
 mod folder;
 #[cfg(feature = "parquet")]
 mod parquet;
-mod places;
+mod run;
 mod sample;
 mod tfrecord;
 mod webdataset;
 
 use crate::ordered::{Window, ordered};
-use crate::pack::Progress;
+use crate::progress::Progress;
 use crate::staging::Staging;
-use crate::{Error, Reason, Rejection};
-use places::Places;
-use sample::Sample;
+use crate::{Error, Rejection};
+use file_names::FileNames;
+use run::{Done, Run};
 use shardtool_read::Split;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -75,15 +76,6 @@ pub struct Exported {
     pub refused: Vec<Rejection>,
 }
 
-/// What became of one shard.
-#[derive(Default)]
-struct Done {
-    records: u64,
-    files: u64,
-    bytes: u64,
-    refused: Vec<Rejection>,
-}
-
 /// Exports splits of one dataset into a folder. A record that cannot be exported costs itself, and is reported.
 ///
 /// # Errors
@@ -104,7 +96,7 @@ pub fn export(
             ExportKind::Folder if splits.len() > 1 => staging.folder(split.name())?,
             _ => staging.path().to_owned(),
         };
-        let run = Run::new(split, &folder, options)?;
+        let export = SplitExport::new(split, &folder, options)?;
         let window = Window { pieces: 2 * options.jobs.get(), weight: u64::MAX };
         let shards = split.entry().shards.len();
         ordered(
@@ -113,7 +105,7 @@ pub fn export(
             window,
             |_| 0,
             || (),
-            |(), shard| run.shard(shard, progress),
+            |(), shard| export.shard(shard, progress),
             |_, done| {
                 let Done { records, files, bytes, refused } = done?;
                 exported.records += records;
@@ -128,94 +120,44 @@ pub fn export(
     Ok(exported)
 }
 
-/// One split on its way.
-struct Run<'a> {
-    split: &'a Split,
-    folder: &'a Path,
+/// The export of one split to a format.
+struct SplitExport<'a> {
+    run: Run<'a>,
     kind: ExportKind,
-    places: Places,
     #[cfg(feature = "parquet")]
     schema: Option<parquet::Schema>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> SplitExport<'a> {
     fn new(split: &'a Split, folder: &'a Path, options: &ExportOptions) -> Result<Self, Error> {
         let kind = options.kind;
-        let places = match kind {
+        let file_names = match kind {
             // A dot ends the key of a WebDataset sample.
-            ExportKind::Webdataset | ExportKind::Folder => Places::new(split, kind == ExportKind::Webdataset)?,
-            ExportKind::Tfrecord { .. } | ExportKind::Parquet => Places::default(),
+            ExportKind::Webdataset | ExportKind::Folder => FileNames::new(split, kind == ExportKind::Webdataset)?,
+            ExportKind::Tfrecord { .. } | ExportKind::Parquet => FileNames::default(),
         };
         #[cfg(feature = "parquet")]
         let schema = if kind == ExportKind::Parquet { Some(parquet::Schema::new(split, options.jobs)?) } else { None };
-        Ok(Run {
-            split,
-            folder,
+        Ok(SplitExport {
+            run: Run { split, folder, file_names },
             kind,
-            places,
             #[cfg(feature = "parquet")]
             schema,
         })
     }
 
     fn shard(&self, shard: usize, progress: &dyn Progress) -> Result<Done, Error> {
+        let run = &self.run;
         match self.kind {
-            ExportKind::Tfrecord { dali_index } => tfrecord::write(self, shard, dali_index, progress),
-            ExportKind::Webdataset => webdataset::write(self, shard, progress),
-            ExportKind::Folder => folder::write(self, shard, progress),
+            ExportKind::Tfrecord { dali_index } => tfrecord::write(run, shard, dali_index, progress),
+            ExportKind::Webdataset => webdataset::write(run, shard, progress),
+            ExportKind::Folder => folder::write(run, shard, progress),
             #[cfg(feature = "parquet")]
             ExportKind::Parquet => {
-                parquet::write(self, self.schema.as_ref().expect("made for Parquet"), shard, progress)
+                parquet::write(run, self.schema.as_ref().expect("made for Parquet"), shard, progress)
             }
             #[cfg(not(feature = "parquet"))]
-            ExportKind::Parquet => Err(Error::WithoutParquet { path: self.folder.to_owned() }),
+            ExportKind::Parquet => Err(Error::WithoutParquet { path: run.folder.to_owned() }),
         }
     }
-
-    /// Plain name of a shard's file, without `.tfrecord`.
-    fn stem(&self, shard: usize) -> String {
-        let entry = &self.split.entry().shards[shard];
-        let name = Path::new(&entry.file).file_name().unwrap_or_default().to_string_lossy();
-        name.strip_suffix(".tfrecord").unwrap_or(&name).to_owned()
-    }
-
-    /// Hands each sample of a shard to `take`; what cannot be taken is refused and counted.
-    fn each(
-        &self,
-        shard: usize,
-        progress: &dyn Progress,
-        mut take: impl FnMut(&Sample<'_>) -> Result<(), Refused>,
-    ) -> Result<Done, Error> {
-        let mut done = Done::default();
-        let (first, end) = (self.split.starts()[shard], self.split.starts()[shard + 1]);
-        // A shard that cannot be opened is no matter of one record.
-        self.split.shard(shard)?;
-        let mut buffer = vec![];
-        for id in first..end {
-            let mut key = format!("#{id}");
-            let record = self.split.get_with(id, std::mem::take(&mut buffer)).map_err(Reason::from);
-            let taken = record.map_err(Refused::Record).and_then(|record| {
-                let sample = Sample::new(self.split, id, &record);
-                let sample = sample.inspect(|sample| key.clone_from(&sample.key)).map_err(Refused::Record);
-                let taken = sample.and_then(|sample| take(&sample));
-                progress.done(1, record.data().len() as u64);
-                buffer = record.into_buffer();
-                taken
-            });
-            match taken {
-                Ok(()) => done.records += 1,
-                Err(Refused::Record(reason)) => done.refused.push(Rejection { input: key, reason }),
-                Err(Refused::All(error)) => return Err(error),
-            }
-        }
-        Ok(done)
-    }
-}
-
-/// Why a sample was not taken.
-enum Refused {
-    /// For a reason of its own.
-    Record(Reason),
-    /// Nothing further can be taken.
-    All(Error),
 }

@@ -1,6 +1,6 @@
 //! What to pack, where to, and how.
 
-use crate::{BoxFormat, Error, SourceKind};
+use crate::Error;
 use shardtool_decode::Limits;
 use shardtool_format::manifest::Kind;
 use shardtool_format::names;
@@ -58,6 +58,47 @@ pub struct Options {
     /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows above
     /// it. Default: yes.
     pub entry_points: bool,
+}
+
+/// Kinds of sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SourceKind {
+    /// A folder of class folders, or of images.
+    Folder,
+    /// CSV with a header, or JSONL.
+    List,
+    /// TFRecord files of `tf.train.Example`, plain or compressed with gzip or zlib.
+    Tfrecord,
+    /// tar files of WebDataset samples, plain or compressed with gzip or zstd.
+    Webdataset,
+    /// Parquet files, as Hugging Face lays out images, or with plain binary columns.
+    Parquet,
+    /// A folder of Mosaic MDS shards with its `index.json`.
+    Mds,
+    /// A COCO annotation file.
+    Coco,
+}
+
+/// How the boxes of a source are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum BoxFormat {
+    /// Remaining, top, width, height in pixels, as in COCO.
+    #[default]
+    Xywh,
+    /// Remaining, top, right, bottom in pixels, as in Pascal VOC.
+    Xyxy,
+}
+
+impl BoxFormat {
+    /// Its name in options.
+    pub fn name(self) -> &'static str {
+        match self {
+            BoxFormat::Xywh => "xywh",
+            BoxFormat::Xyxy => "xyxy",
+        }
+    }
 }
 
 /// How large shards are, or how many.

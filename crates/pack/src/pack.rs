@@ -1,57 +1,20 @@
 //! A pack from beginning to end, in the order that survives being killed at any point: plan file, shards each with its
 //! index, list of rejects, manifest; then the plan is kept as that of a complete split.
 
-use crate::optimize::Optimized;
+mod archive_shards;
+mod file_shards;
+mod target;
+
 use crate::plan::Work;
+use crate::progress::{Progress, Step, after};
+use crate::record::optimize::Optimized;
 use crate::shard_writer::Written;
-use crate::split_files::SplitFiles;
-use crate::target::{Left, Target};
-use crate::{Error, JpegLayout, OnError, Options, Plan, archive_shards, catalogue, plan, reject, shards, target};
+use crate::split::files::SplitFiles;
+use crate::split::manifest_store;
+use crate::{Error, JpegLayout, OnError, Options, Plan, plan, rejects};
 use shardtool_format::manifest::Split;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
-
-/// Told how a run gets on; may end it. All methods do nothing by default.
-pub trait Progress: Sync {
-    /// How much there is to do: images, and bytes of their files.
-    fn total(&self, images: u64, bytes: u64) {
-        let _ = (images, bytes);
-    }
-    /// So many more images are done, rejected ones included, of so many bytes.
-    fn done(&self, images: u64, bytes: u64) {
-        let _ = (images, bytes);
-    }
-    /// A step of the commit is durable. `Break` ends the run with [`Error::Stopped`]; the same call goes on from there.
-    fn after(&self, step: Step) -> ControlFlow<()> {
-        let _ = step;
-        ControlFlow::Continue(())
-    }
-}
-
-/// No progress is reported.
-impl Progress for () {}
-
-/// A durable step of the commit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Step {
-    /// The plan file says that old files are being removed.
-    Clearing,
-    /// The manifest no longer names the old split.
-    Cleared,
-    /// The plan file is in place.
-    Plan,
-    /// A shard is in place.
-    Shard,
-    /// Its index is in place: the shard is finished.
-    Index,
-    /// The list of rejects is in place, if there are any.
-    Rejected,
-    /// The manifest names the split: it exists.
-    Manifest,
-    /// The plan is kept under its name for complete splits, and not yet removed under its own.
-    Kept,
-}
+use target::{Remaining, Target};
 
 /// What a pack did.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,65 +55,58 @@ pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error
     let target = Target::new(options)?;
     let rejected_file = target.files().rejected();
     let (split, resumed, rejected, optimized) = match target.prepare(options, &plan, progress)? {
-        Left::Nothing(split) => return already_complete(options, &plan, split),
-        Left::PlanFile(split) => {
+        Remaining::Nothing(split) => return already_complete(options, &plan, split),
+        Remaining::PlanFile(split) => {
             let resumed = split.shards.len();
-            (split, resumed, reject::count(&rejected_file)?, Optimized::default())
+            (split, resumed, rejects::count(&rejected_file)?, Optimized::default())
         }
-        Left::Shards => {
+        Remaining::Shards => {
             let (Written { shards, optimized }, resumed) = write_shards(options, &plan, &target, progress)?;
             let shards = shards.into_iter().map(|(_, shard)| shard).collect();
             let split = Split { name: options.split.clone(), shards };
             target.files().sync()?;
             let rejected = target.publish_rejected(&plan)?;
             after(progress, Step::Rejected)?;
-            catalogue::add_split(target.files().folder(), &catalogue::of_plan(&plan), split.clone())?;
+            let manifest = manifest_store::of_schema(plan.schema());
+            manifest_store::add_split(target.files().folder(), &manifest, split.clone())?;
             after(progress, Step::Manifest)?;
             (split, resumed, rejected, optimized)
         }
     };
     target.keep_plan(options, &plan, &split, progress)?;
     Ok(Summary {
+        resumed_shards: resumed as u64,
+        already_complete: false,
+        optimized: (options.jpeg == JpegLayout::Optimize).then_some(optimized),
+        ..summary(&plan, split, rejected, rejected_file)
+    })
+}
+
+/// Returns the summary of a split that was complete before.
+///
+/// # Errors
+/// [`Error::RejectedBefore`] under [`OnError::Fail`], [`Error::Io`].
+fn already_complete(options: &Options, plan: &Plan, split: Split) -> Result<Summary, Error> {
+    let path = SplitFiles::new(&options.destination, &options.split).rejected();
+    let rejected = rejects::count(&path)?;
+    if rejected > 0 && options.on_error == OnError::Fail {
+        return Err(Error::RejectedBefore { path });
+    }
+    Ok(summary(plan, split, rejected, path))
+}
+
+/// Returns the summary of a run that found the split complete.
+fn summary(plan: &Plan, split: Split, rejected: u64, rejected_file: PathBuf) -> Summary {
+    Summary {
         split,
         rejected,
         rejected_file: (rejected > 0).then_some(rejected_file),
         source_bytes: plan.source_bytes(),
-        with_images: plan.described().images,
-        classes: plan.classes().len() as u64,
-        resumed_shards: resumed as u64,
-        already_complete: false,
-        optimized: (options.jpeg == JpegLayout::Optimize).then_some(optimized),
-    })
-}
-
-/// The summary of a split that was complete before.
-fn already_complete(options: &Options, plan: &Plan, split: Split) -> Result<Summary, Error> {
-    let path = SplitFiles::new(&options.destination, &options.split).rejected();
-    let rejected = reject::count(&path)?;
-    if rejected > 0 && options.on_error == OnError::Fail {
-        return Err(Error::RejectedBefore { path });
-    }
-    Ok(Summary {
-        split,
-        rejected,
-        rejected_file: (rejected > 0).then_some(path),
-        source_bytes: plan.source_bytes(),
-        with_images: plan.described().images,
+        with_images: plan.schema().images,
         classes: plan.classes().len() as u64,
         resumed_shards: 0,
         already_complete: true,
         optimized: None,
-    })
-}
-
-/// Tells of a step.
-///
-/// # Errors
-/// [`Error::Stopped`] if that is to be the last.
-pub(crate) fn after(progress: &dyn Progress, step: Step) -> Result<(), Error> {
-    match progress.after(step) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(Error::Stopped),
     }
 }
 
@@ -164,20 +120,20 @@ fn write_shards(
     progress.total(plan.images(), plan.source_bytes());
     let mut shards = vec![];
     for shard in 0..plan.shard_count() {
-        let counted = plan.counted(shard);
-        let finished = target.finished(shard, counted.images)?;
+        let sample_count = plan.sample_count(shard);
+        let finished = target.finished(shard, sample_count.images)?;
         if finished.is_some() {
             if options.on_error == OnError::Fail {
                 first_reject(target, shard)?;
             }
-            progress.done(counted.images, counted.bytes);
+            progress.done(sample_count.images, sample_count.bytes);
         }
         shards.push(finished);
     }
     let left: Vec<_> = (0..shards.len()).filter(|shard| shards[*shard].is_none()).collect();
     let resumed = shards.len() - left.len();
     let written = match &plan.work {
-        Work::Files(plan) => shards::write(options, plan, target, progress, &left)?,
+        Work::Files(plan) => file_shards::write(options, plan, target, progress, &left)?,
         Work::Archives(plan) => {
             let finished: Vec<_> = shards.iter().map(Option::is_some).collect();
             archive_shards::write(options, plan, target, progress, &finished)?
@@ -193,7 +149,7 @@ fn write_shards(
 /// The first reject of a finished shard, as the error that `--on-error fail` makes of it.
 fn first_reject(target: &Target, shard: usize) -> Result<(), Error> {
     let path = target.files().shard_rejects(shard);
-    match reject::count(&path)? {
+    match rejects::count(&path)? {
         0 => Ok(()),
         _ => Err(Error::RejectedBefore { path }),
     }

@@ -1,9 +1,10 @@
 //! Which image goes to which shard: fixed from the shuffled listing and the sources' sizes before any image is opened,
 //! so that a rejected image shifts no other and an interrupted pack can go on.
 
-use crate::source::archive::{Archives, Counted, Surveyed};
-use crate::source::{Described, Listing, Source};
-use crate::{Error, OnError, Options, Rejection, Shards, record};
+use crate::sample::SampleSchema;
+use crate::source::archive::{Archives, SampleCount, SurveyedFile};
+use crate::source::{Listing, Source};
+use crate::{Error, OnError, Options, Rejection, Shards, sample};
 use shardtool_format::manifest::FeatureType;
 use shardtool_format::names;
 use shardtool_order::{Permutation, pack_permutation};
@@ -129,7 +130,7 @@ impl ArchivePlan {
     }
 
     /// The file at a position of the packing order.
-    pub(crate) fn file_at(&self, position: usize) -> &Surveyed {
+    pub(crate) fn file_at(&self, position: usize) -> &SurveyedFile {
         &self.archives.files[at(&self.order, position)]
     }
 
@@ -138,7 +139,7 @@ impl ArchivePlan {
         between(&self.ends, position)
     }
 
-    fn counted(&self, shard: usize) -> Counted {
+    fn sample_count(&self, shard: usize) -> SampleCount {
         let position = self.ends.partition_point(|end| *end <= shard);
         self.file_at(position).shards[shard - self.shards_at(position).start]
     }
@@ -155,10 +156,10 @@ fn between(ends: &[usize], i: usize) -> Range<usize> {
 }
 
 impl Plan {
-    pub(crate) fn described(&self) -> &Described {
+    pub(crate) fn schema(&self) -> &SampleSchema {
         match &self.work {
-            Work::Files(plan) => &plan.listing.described,
-            Work::Archives(plan) => &plan.archives.described,
+            Work::Files(plan) => &plan.listing.schema,
+            Work::Archives(plan) => &plan.archives.schema,
         }
     }
 
@@ -170,14 +171,14 @@ impl Plan {
     }
 
     /// Samples of a shard, and their bytes.
-    pub(crate) fn counted(&self, shard: usize) -> Counted {
+    pub(crate) fn sample_count(&self, shard: usize) -> SampleCount {
         match &self.work {
             Work::Files(plan) => {
                 let positions = plan.positions(shard);
                 let bytes = |position| plan.listing.entries[plan.entry(position)].size;
-                Counted { images: positions.len() as u64, bytes: positions.map(bytes).sum() }
+                SampleCount { images: positions.len() as u64, bytes: positions.map(bytes).sum() }
             }
-            Work::Archives(plan) => plan.counted(shard),
+            Work::Archives(plan) => plan.sample_count(shard),
         }
     }
 
@@ -199,12 +200,12 @@ impl Plan {
 
     /// Class names by id; empty where there are none.
     pub fn classes(&self) -> &[String] {
-        &self.described().classes
+        &self.schema().classes
     }
 
     /// Features that every record will have, in byte order of their names.
     pub fn features(&self) -> Vec<FeatureType> {
-        record::features(self.described())
+        sample::features(self.schema())
     }
 
     /// What cannot be packed, as far as that is known without opening images.
@@ -226,7 +227,7 @@ impl Plan {
     /// The shards of a split of that name.
     pub fn shards(&self, split: &str) -> impl Iterator<Item = PlannedShard> {
         (0..self.shard_count()).map(move |shard| {
-            let Counted { images, bytes } = self.counted(shard);
+            let SampleCount { images, bytes } = self.sample_count(shard);
             PlannedShard { file: names::shard_file(split, shard), images, source_bytes: bytes }
         })
     }

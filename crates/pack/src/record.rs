@@ -1,51 +1,20 @@
 //! An image becomes a record: read once, looked at, and framed as an Example.
 
-use crate::optimize::{Optimizer, Outcome};
-use crate::pixels::{PixelArray, Stored, Storing};
-use crate::source::archive::Packed;
-use crate::source::{Described, Entry, Listing, Values, objects};
+pub(crate) mod image;
+pub(crate) mod optimize;
+
+use crate::sample::{ResolvedSample, SampleSchema, Values};
+use crate::source::{Entry, Listing, objects};
 use crate::{JpegLayout, Options, Reason};
+use image::{ImageConverter, PixelArray, StoredImage};
+use optimize::{Optimizer, Outcome};
 use shardtool_decode as decode;
 use shardtool_format::example::{self, Column};
-use shardtool_format::manifest::{FeatureType, Kind};
 use shardtool_format::{checksum, frame, names};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-
-/// Features of every record, besides the source's own columns.
-const ALWAYS: [(&str, Kind); 8] = [
-    (names::IMAGE_CHANNELS, Kind::Int64),
-    (names::IMAGE_ENCODED, Kind::Bytes),
-    (names::IMAGE_FILENAME, Kind::Bytes),
-    (names::IMAGE_FORMAT, Kind::Bytes),
-    (names::IMAGE_HEIGHT, Kind::Int64),
-    (names::IMAGE_KEY, Kind::Bytes),
-    (names::IMAGE_ORIENTATION, Kind::Int64),
-    (names::IMAGE_WIDTH, Kind::Int64),
-];
-/// Features of records with a class.
-const LABELLED: [(&str, Kind); 2] = [(names::CLASS_LABEL, Kind::Int64), (names::CLASS_TEXT, Kind::Bytes)];
-
-/// Whether records have a feature of this name without a source's doing.
-pub(crate) fn is_written(name: &str) -> bool {
-    ALWAYS.iter().chain(&LABELLED).any(|(written, _)| *written == name)
-}
-
-/// The features of a source's records, in byte order of their names.
-pub(crate) fn features(described: &Described) -> Vec<FeatureType> {
-    let labelled = LABELLED.iter().filter(|(name, _)| match *name {
-        names::CLASS_TEXT => described.labelled && !described.classes.is_empty(),
-        _ => described.labelled,
-    });
-    let always = ALWAYS.iter().filter(|(name, _)| described.images || *name == names::IMAGE_KEY);
-    let fixed = always.chain(labelled).map(|(name, kind)| ((*name).to_owned(), *kind));
-    let all = fixed.chain(described.columns.iter().cloned());
-    let mut features: Vec<_> = all.map(|(name, kind)| FeatureType { name, kind }).collect();
-    features.sort_by(|a, b| a.name.cmp(&b.name));
-    features
-}
 
 /// A record, framed.
 pub(crate) struct Record {
@@ -66,10 +35,10 @@ pub(crate) fn data(frame: &[u8]) -> &[u8] {
 
 /// Makes records on one thread; its buffers are used again for every image.
 pub(crate) struct RecordWriter<'a> {
-    described: &'a Described,
+    schema: &'a SampleSchema,
     options: &'a Options,
     file: Vec<u8>,
-    storing: Storing,
+    storing: ImageConverter,
     optimizer: Option<Optimizer>,
 }
 
@@ -92,9 +61,9 @@ struct Fields<'a> {
 }
 
 impl<'a> RecordWriter<'a> {
-    pub(crate) fn new(described: &'a Described, options: &'a Options) -> Self {
+    pub(crate) fn new(schema: &'a SampleSchema, options: &'a Options) -> Self {
         let optimizer = (options.jpeg == JpegLayout::Optimize).then(Optimizer::new);
-        RecordWriter { described, options, file: vec![], storing: Storing::default(), optimizer }
+        RecordWriter { schema, options, file: vec![], storing: ImageConverter::default(), optimizer }
     }
 
     /// The record of a listing's entry, framed into `buffer`.
@@ -102,7 +71,7 @@ impl<'a> RecordWriter<'a> {
     /// # Errors
     /// Why the entry cannot be packed.
     pub(crate) fn file(&mut self, listing: &Listing, entry: &Entry, buffer: Vec<u8>) -> Result<Record, Reason> {
-        if !listing.described.images {
+        if !listing.schema.images {
             let values = attached(listing, entry)?;
             let fields = Fields { key: &entry.key, label: entry.label, values: &values };
             return self.record(&fields, Image::None, buffer);
@@ -123,7 +92,12 @@ impl<'a> RecordWriter<'a> {
     ///
     /// # Errors
     /// Why the sample cannot be packed.
-    pub(crate) fn sample(&mut self, sample: &Packed, image: Image<'_>, buffer: Vec<u8>) -> Result<Record, Reason> {
+    pub(crate) fn sample(
+        &mut self,
+        sample: &ResolvedSample,
+        image: Image<'_>,
+        buffer: Vec<u8>,
+    ) -> Result<Record, Reason> {
         let fields = Fields { key: &sample.key, label: sample.label, values: &sample.values };
         self.record(&fields, image, buffer)
     }
@@ -132,9 +106,9 @@ impl<'a> RecordWriter<'a> {
         let mut probed = None;
         let stored = match image {
             Image::None => {
-                let values = coordinates(self.described, fields.values, None, false)?;
+                let values = coordinates(self.schema, fields.values, None, false)?;
                 let fields = Fields { values: &values, ..*fields };
-                return frame(self.described, &fields, None, vec![], Outcome::Other, buffer);
+                return frame(self.schema, &fields, None, vec![], Outcome::Other, buffer);
             }
             Image::File([]) => return Err(Reason::Empty),
             Image::File(file) => {
@@ -150,20 +124,20 @@ impl<'a> RecordWriter<'a> {
         };
         let entries = if self.options.entry_points { decode::entry_points(stored.bytes) } else { vec![] };
         let turned = probed.as_ref().is_some_and(|info| u32::from(info.orientation) != stored.orientation);
-        let values = coordinates(self.described, fields.values, probed.as_ref(), turned)?;
-        frame(self.described, &Fields { values: &values, ..*fields }, Some(&stored), entries, outcome, buffer)
+        let values = coordinates(self.schema, fields.values, probed.as_ref(), turned)?;
+        frame(self.schema, &Fields { values: &values, ..*fields }, Some(&stored), entries, outcome, buffer)
     }
 }
 
 /// The values with coordinates as fractions of the image as it is stored.
 fn coordinates<'v>(
-    described: &Described,
+    schema: &SampleSchema,
     values: &'v [Values],
     info: Option<&decode::ImageInfo>,
     turned: bool,
 ) -> Result<Cow<'v, [Values]>, Reason> {
     let mut out = Cow::Borrowed(values);
-    for (at, (name, _)) in described.columns.iter().enumerate() {
+    for (at, (name, _)) in schema.columns.iter().enumerate() {
         if let Some(stored) = objects::stored(name, &values[at], info, turned) {
             out.to_mut()[at] = stored?;
         }
@@ -173,16 +147,16 @@ fn coordinates<'v>(
 
 /// Encodes a sample's Example and frames it into `buffer`.
 fn frame(
-    described: &Described,
+    schema: &SampleSchema,
     fields: &Fields<'_>,
-    stored: Option<&Stored<'_>>,
+    stored: Option<&StoredImage<'_>>,
     entries: Vec<u8>,
     outcome: Outcome,
     mut buffer: Vec<u8>,
 ) -> Result<Record, Reason> {
     buffer.clear();
     buffer.resize(frame::HEADER_BYTES, 0);
-    encode(described, fields, stored, &mut buffer);
+    encode(schema, fields, stored, &mut buffer);
     let (header, data) = buffer.split_at_mut(frame::HEADER_BYTES);
     if u32::try_from(data.len()).is_err() {
         return Err(Reason::TooLong { bytes: stored.map_or(data.len(), |stored| stored.bytes.len()) as u64 });
@@ -196,7 +170,7 @@ fn frame(
 /// An entry's values, with the bytes of the files that some of them name.
 fn attached<'a>(listing: &Listing, entry: &'a Entry) -> Result<Cow<'a, [Values]>, Reason> {
     let mut values = Cow::Borrowed(&*entry.values);
-    for (at, (name, _)) in listing.described.columns.iter().enumerate() {
+    for (at, (name, _)) in listing.schema.columns.iter().enumerate() {
         let Values::File(file) = &entry.values[at] else { continue };
         let mut bytes = vec![];
         read(&listing.root().join(&*file.path), file.size, &mut bytes)
@@ -219,10 +193,10 @@ fn read(path: &Path, listed: u64, buffer: &mut Vec<u8>) -> Result<(), Reason> {
 }
 
 /// Appends the sample's Example.
-fn encode(described: &Described, fields: &Fields<'_>, stored: Option<&Stored<'_>>, out: &mut Vec<u8>) {
+fn encode(schema: &SampleSchema, fields: &Fields<'_>, stored: Option<&StoredImage<'_>>, out: &mut Vec<u8>) {
     let filename = fields.key.rsplit('/').next().unwrap_or_default().as_bytes();
     let label = fields.label.unwrap_or_default();
-    let class = usize::try_from(label).ok().and_then(|id| described.classes.get(id)).map_or("", String::as_str);
+    let class = usize::try_from(label).ok().and_then(|id| schema.classes.get(id)).map_or("", String::as_str);
     let lists: Vec<Vec<&[u8]>> = fields.values.iter().map(Values::byte_strings).collect();
     let (key, label, text, filename) = ([fields.key.as_bytes()], [label], [class.as_bytes()], [filename]);
     let numbers = stored.map(|s| [s.channels, s.height, s.orientation, s.width].map(i64::from));
@@ -242,10 +216,10 @@ fn encode(described: &Described, fields: &Fields<'_>, stored: Option<&Stored<'_>
     if fields.label.is_some() {
         features.push((names::CLASS_LABEL, Column::Int64(&label)));
     }
-    if fields.label.is_some() && !described.classes.is_empty() {
+    if fields.label.is_some() && !schema.classes.is_empty() {
         features.push((names::CLASS_TEXT, Column::Bytes(&text)));
     }
-    for (((name, kind), values), list) in described.columns.iter().zip(fields.values).zip(&lists) {
+    for (((name, kind), values), list) in schema.columns.iter().zip(fields.values).zip(&lists) {
         features.push((name, values.column(*kind, list)));
     }
     example::encode(&mut features, out);

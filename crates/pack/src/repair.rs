@@ -2,15 +2,17 @@
 //! damaged is overwritten but indexes and the manifest, which hold nothing of their own; and no CRC is written for a
 //! record whose own CRCs have not matched.
 
-use crate::adopt::{Conventions, Gathered, payload, split_of};
-use crate::class_names::ClassNames;
+use crate::adopt::split_of;
+use crate::class_ids::ClassNames;
 use crate::commit::{self, Temporary};
+use crate::conventions::{Conventions, Gathered, payload};
 use crate::frames::{Frames, index_path};
 use crate::index_writer::{IndexWriter, Indexed, Payload};
 use crate::ordered::{Window, ordered};
-use crate::pack::Progress;
+use crate::progress::Progress;
 use crate::salvage::{OldIndex, salvage};
-use crate::{Error, Lost, catalogue};
+use crate::split::manifest_store;
+use crate::{Error, Lost};
 use shardtool_format::frame;
 use shardtool_format::manifest::{Manifest, Shard, Split};
 use shardtool_format::names;
@@ -111,7 +113,7 @@ struct Known {
 /// [`Error::NoDataset`]; [`Error::Record`] and [`Error::FeatureType`] for records with good CRCs that are no Examples,
 /// or disagree about types; [`Error::Io`].
 pub fn repair(folder: &Path, options: &RepairOptions, progress: &dyn Progress) -> Result<Repair, Error> {
-    let manifest = match catalogue::read(folder) {
+    let manifest = match manifest_store::read(folder) {
         Ok(manifest) => manifest,
         Err(Error::Manifest { .. }) => None,
         Err(e) => return Err(e),
@@ -172,7 +174,7 @@ pub fn repair(folder: &Path, options: &RepairOptions, progress: &dyn Progress) -
         None => (ManifestRepair::Rebuilt, Manifest { splits, ..gathered.manifest(&payload, &options.conventions) }),
     };
     if outcome != ManifestRepair::Kept && !repaired.splits.is_empty() {
-        catalogue::replace(folder, &repaired)?;
+        manifest_store::replace(folder, &repaired)?;
     }
     Ok(Repair { manifest: outcome, shards, unfinished })
 }

@@ -1,11 +1,12 @@
 //! Records into other shards: larger, smaller, mixed anew, or those of several datasets together. Records are copied byte
 //! for byte, checked on the way.
 
-use crate::catalogue::{self, Difference};
 use crate::commit::{self, Temporary};
+use crate::error::Difference;
 use crate::index_writer::{IndexWriter, Payload};
 use crate::ordered::{Window, ordered};
-use crate::pack::Progress;
+use crate::progress::Progress;
+use crate::split::manifest_store;
 use crate::staging::Staging;
 use crate::{Error, Shards};
 use shardtool_format::manifest::{Manifest, Shard, Split as SplitEntry};
@@ -56,7 +57,7 @@ pub fn reshard(
 ) -> Result<Manifest, Error> {
     let first = sources.first().ok_or(Error::Option { option: "sources", expected: "at least one split" })?;
     let mut manifest =
-        Manifest { splits: vec![], created_by: catalogue::CREATED_BY.to_owned(), ..first.manifest().clone() };
+        Manifest { splits: vec![], created_by: manifest_store::CREATED_BY.to_owned(), ..first.manifest().clone() };
     for source in sources {
         if source.is_bare() {
             return Err(Error::Bare { path: source.shard_path(0) });

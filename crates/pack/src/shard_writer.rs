@@ -2,12 +2,12 @@
 
 use crate::commit::{self, Temporary};
 use crate::index_writer::{IndexWriter, Indexed, Payload};
-use crate::optimize::Optimized;
-use crate::pack::{Progress, Step, after};
+use crate::progress::{Progress, Step, after};
+use crate::record::optimize::Optimized;
 use crate::record::{self, Record};
-use crate::source::Described;
-use crate::split_files::SplitFiles;
-use crate::{Error, OnError, Options, Rejection, reject};
+use crate::sample::SampleSchema;
+use crate::split::files::SplitFiles;
+use crate::{Error, OnError, Options, Rejection, rejects};
 use shardtool_format::manifest::Shard;
 use shardtool_format::names;
 
@@ -53,11 +53,11 @@ impl ShardWriter {
     /// [`Error::Io`].
     pub(crate) fn new(
         options: &Options,
-        described: &Described,
+        schema: &SampleSchema,
         files: &SplitFiles,
         number: usize,
     ) -> Result<Self, Error> {
-        let payload = Payload::Examples { image: described.images.then(|| names::IMAGE_ENCODED.to_owned()) };
+        let payload = Payload::Examples { image: schema.images.then(|| names::IMAGE_ENCODED.to_owned()) };
         let name = names::shard_file(&options.split, number);
         Ok(ShardWriter {
             number,
@@ -115,7 +115,7 @@ impl Finished {
         after(progress, Step::Shard)?;
         match rejected.is_empty() {
             true => commit::remove(&files.shard_rejects(number))?,
-            false => commit::publish(files.shard_rejects(number), &reject::to_json_lines(&rejected))?,
+            false => commit::publish(files.shard_rejects(number), &rejects::to_json_lines(&rejected))?,
         }
         commit::publish(files.index(number), &indexed.index)?;
         after(progress, Step::Index)?;

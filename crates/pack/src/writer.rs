@@ -14,7 +14,7 @@
 //! | `keys` | which keys have been written |
 //! | `join` | parts into the dataset |
 
-mod join;
+mod commit_parts;
 mod keys;
 mod options;
 mod part;
@@ -22,20 +22,21 @@ mod sample;
 
 use crate::commit::Lock;
 use crate::error::SampleProblem;
-use crate::pack::Progress;
-use crate::plan_file::PlanFile;
+use crate::progress::Progress;
 use crate::record::RecordWriter;
+use crate::sample::SampleSchema;
 use crate::shard_writer::{ShardWriter, Written};
-use crate::source::Described;
-use crate::split_files::SplitFiles;
-use crate::{Error, Options, Shards, catalogue, commit as files};
+use crate::split::files::SplitFiles;
+use crate::split::plan_file::PlanFile;
+use crate::split::{complete, manifest_store};
+use crate::{Error, Options, Shards, commit as files};
 use keys::Keys;
 use part::{Opened, Part};
 use shardtool_format::manifest::Shard;
 use shardtool_format::names;
 use std::sync::{Mutex, MutexGuard};
 
-pub use join::{Committed, commit};
+pub use commit_parts::{Committed, commit};
 pub use options::WriterOptions;
 pub use sample::{Image, Label, Sample, Value};
 
@@ -47,7 +48,7 @@ pub use sample::{Image, Label, Sample, Value};
 /// with the same bytes.
 pub struct Writer {
     options: Options,
-    described: Described,
+    schema: SampleSchema,
     plan: PlanFile,
     part: Part,
     /// Whether finishing this part commits the split.
@@ -82,11 +83,11 @@ impl Writer {
     /// [`Error::ChangedSince`], [`Error::OtherWriter`], [`Error::Locked`], [`Error::Manifest`], [`Error::Io`].
     pub fn open(options: &WriterOptions) -> Result<Self, Error> {
         let (commits, part) = (options.part.is_none(), options.part.unwrap_or((0, 1)));
-        let (options, described) = options.check()?;
+        let (options, schema) = options.check()?;
         let split = SplitFiles::new(&options.destination, &options.split);
-        let plan = PlanFile::of_writer(&options, &described, part);
+        let plan = PlanFile::of_writer(&options, &schema, part);
         if !options.force
-            && let Some(there) = split.complete(&plan)?
+            && let Some(there) = complete::complete(&split, &plan)?
         {
             let mut before = Keys::default();
             for shard in &there.shards {
@@ -95,9 +96,9 @@ impl Writer {
             }
             let part = Part::new(split, part);
             let state = State { resumed: there.shards.len(), shards: there.shards, ..State::new(before, true) };
-            return Ok(Writer { options, described, plan, part, commits, state: Mutex::new(state) });
+            return Ok(Writer { options, schema, plan, part, commits, state: Mutex::new(state) });
         }
-        catalogue::joined(split.folder(), &catalogue::of_described(&described), split.split(), options.force)?;
+        manifest_store::joined(split.folder(), &manifest_store::of_schema(&schema), split.split(), options.force)?;
         files::create_folder(split.folder())?;
         let part = Part::new(split, part);
         let Opened { shards, finished, lock } = part.open(&plan, options.force, commits)?;
@@ -106,7 +107,7 @@ impl Writer {
             before.read(&part.files().index(number))?;
         }
         let state = State { lock: Some(lock), resumed: shards.len(), shards, ..State::new(before, finished) };
-        Ok(Writer { options, described, plan, part, commits, state: Mutex::new(state) })
+        Ok(Writer { options, schema, plan, part, commits, state: Mutex::new(state) })
     }
 
     /// Writes a sample. Returns `false`, and does nothing, if an earlier writer stored its key in a finished shard.
@@ -120,9 +121,9 @@ impl Writer {
         if !self.state().wants(key)? {
             return Ok(false);
         }
-        let packed = sample::resolve(sample, &self.described).map_err(problem)?;
-        let image = sample::image(sample, &self.described).map_err(problem)?;
-        let mut records = RecordWriter::new(&self.described, &self.options);
+        let packed = sample::resolve(sample, &self.schema).map_err(problem)?;
+        let image = sample::image(sample, &self.schema).map_err(problem)?;
+        let mut records = RecordWriter::new(&self.schema, &self.options);
         let record = records.sample(&packed, image, vec![]).map_err(|reason| problem(reason.into()))?;
         let mut state = self.state();
         // Another thread may have written the key meanwhile.
@@ -133,7 +134,7 @@ impl Writer {
         let bytes = record.frame.len() as u64;
         let mut open = match state.open.take() {
             Some(open) => open,
-            None => ShardWriter::new(&self.options, &self.described, self.part.files(), state.shards.len())?,
+            None => ShardWriter::new(&self.options, &self.schema, self.part.files(), state.shards.len())?,
         };
         open.push(record)?;
         state.written.insert(key.as_bytes());

@@ -97,6 +97,6 @@ pub use error::{Error, Result};
 pub use shardtool_decode::{Output, Pipeline, Transform};
 pub use shardtool_load::{Batch, Config as LoaderConfig, Content, Images, Loader, Values};
 pub use shardtool_order::{Order, Policy, Remainder, Replica, ResumeState};
-pub use shardtool_pack::pack::pack;
+pub use shardtool_pack::pack;
 pub use shardtool_pack::{Options as PackOptions, Writer, WriterOptions};
 pub use shardtool_read::{Access, Dataset, Record, Shard, Split};

@@ -1,8 +1,8 @@
 //! Folders of classes: an image file for each record.
 
-use super::places::part;
-use super::{Done, Refused, Run};
-use crate::pack::Progress;
+use super::file_names::part;
+use super::run::{Done, Refused, Run};
+use crate::progress::Progress;
 use crate::{Error, Reason};
 use std::fs::File;
 use std::io::Write;
@@ -15,7 +15,7 @@ pub(super) fn write(run: &Run<'_>, shard: usize, progress: &dyn Progress) -> Res
     let (mut files, mut bytes) = (0, 0);
     let done = run.each(shard, progress, |sample| {
         let class = sample.class.as_deref().map(part).or(sample.label.map(|label| label.to_string()));
-        let name = run.places.name(sample);
+        let name = run.file_names.name(sample);
         let place = match class {
             Some(class) if name.split_once('/').is_none_or(|(first, _)| first != class) => format!("{class}/{name}"),
             _ => name,

@@ -4,9 +4,9 @@
 mod rows;
 mod schema;
 
-use super::{Done, Refused, Run};
+use super::run::{Done, Refused, Run};
 use crate::Error;
-use crate::pack::Progress;
+use crate::progress::Progress;
 use parquet::file::writer::SerializedFileWriter;
 use rows::Rows;
 pub(super) use schema::Schema;

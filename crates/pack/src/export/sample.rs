@@ -1,6 +1,6 @@
 //! A record taken apart: the image as a file, the class, and the fields that pack does not write itself.
 
-use crate::{Reason, record};
+use crate::{Reason, sample};
 use shardtool_decode::{Format, Limits, decode_raw, sniff};
 use shardtool_format::example::{Example, Feature};
 use shardtool_format::names;
@@ -51,7 +51,7 @@ pub(super) fn fields<'a>(split: &Split, example: &Example<'a>) -> Vec<(&'a str, 
     let is = |role: &Option<String>, name: &str| role.as_deref() == Some(name);
     let other = |name: &str| {
         let named = name != names::CLASS_TEXT || manifest.classes.is_empty();
-        !is(&manifest.image, name) && !is(&manifest.label, name) && (!record::is_written(name) || !named)
+        !is(&manifest.image, name) && !is(&manifest.label, name) && (!sample::is_written(name) || !named)
     };
     example.features().iter().filter(|(name, _)| other(name)).copied().collect()
 }

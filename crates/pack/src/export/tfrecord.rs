@@ -1,9 +1,9 @@
 //! TFRecord: the shards themselves, and DALI's index of them.
 
-use super::{Done, Run};
+use super::run::{Done, Run};
 use crate::Error;
 use crate::commit;
-use crate::pack::Progress;
+use crate::progress::Progress;
 use std::fmt::Write;
 
 /// Links or copies a shard. DALI's index has a line for each record: where it begins, and how many bytes it takes,

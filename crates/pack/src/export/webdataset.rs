@@ -1,8 +1,8 @@
 //! WebDataset: a tar for each shard; of each sample the image, `.cls`, and `.json` with the other fields.
 
+use super::run::{Done, Refused, Run};
 use super::sample::Sample;
-use super::{Done, Refused, Run};
-use crate::pack::Progress;
+use crate::progress::Progress;
 use crate::{Error, Reason};
 use serde_json::{Map, Number, Value};
 use shardtool_format::example::Feature;
@@ -21,7 +21,7 @@ pub(super) fn write(run: &Run<'_>, shard: usize, progress: &dyn Progress) -> Res
     let file = File::create_new(&path).map_err(Error::io("create", &path))?;
     let mut tar = tar::Builder::new(BufWriter::with_capacity(1 << 20, file));
     let done = run.each(shard, progress, |sample| {
-        let key = run.places.name(sample);
+        let key = run.file_names.name(sample);
         for (extension, bytes) in members(sample)? {
             append(&mut tar, &format!("{key}.{extension}"), &bytes).map_err(|e| Refused::All(io(e)))?;
         }

@@ -25,22 +25,22 @@ mod survey;
 mod tfrecord;
 mod webdataset;
 
-use super::{Classes, Described};
+use crate::class_ids::ClassIds;
 use crate::ordered::{Window, ordered};
+use crate::sample::{ResolvedSample, SampleSchema, Values};
 use crate::{Error, Options, Reason};
-pub(crate) use files::ArchiveFile;
+pub(crate) use files::{ArchiveFile, SampleCount};
 use files::{ArchiveFiles, ArchiveKind};
-use roles::{Label, Resolved, Roles};
-use sample::{Sample, Visit};
+use roles::{Labels, RoleFields, Roles, StoredLabel};
+use sample::{Sample, SampleVisitor};
 use shardtool_format::manifest::Kind;
-use std::collections::BTreeMap;
 use survey::{Survey, Surveyor};
 
 /// Archives, surveyed.
 pub(crate) struct Archives {
-    pub(crate) described: Described,
+    pub(crate) schema: SampleSchema,
     /// In byte order of their names.
-    pub(crate) files: Vec<Surveyed>,
+    pub(crate) files: Vec<SurveyedFile>,
     kind: ArchiveKind,
     roles: Roles,
     labels: Labels,
@@ -51,48 +51,10 @@ pub(crate) struct Archives {
 }
 
 /// A file, and what the survey found in it.
-pub(crate) struct Surveyed {
+pub(crate) struct SurveyedFile {
     pub(crate) file: ArchiveFile,
     /// For each of its shards.
-    pub(crate) shards: Vec<Counted>,
-}
-
-/// What belongs to one shard.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Counted {
-    /// Samples, those that cannot be packed included.
-    pub(crate) images: u64,
-    /// Bytes of the samples, uncompressed.
-    pub(crate) bytes: u64,
-}
-
-/// How labels become class ids.
-enum Labels {
-    None,
-    /// By name, among those of the source or a file.
-    Names(Classes),
-    /// As they are, less the offset; checked where a file names the classes.
-    Ids(Option<Classes>),
-}
-
-/// A sample as it is packed, but for its image.
-pub(crate) struct Packed {
-    pub(crate) key: String,
-    pub(crate) label: Option<i64>,
-    pub(crate) values: Vec<super::Values>,
-}
-
-impl ArchiveFile {
-    /// Which of the file's shards a sample at uncompressed byte `at` goes to: shards are of `shard_size` bytes, and
-    /// there are as many as the file's own size makes.
-    pub(crate) fn shard(&self, at: u64, shard_size: u64) -> usize {
-        (at / shard_size).min(self.shards(shard_size) - 1) as usize
-    }
-
-    /// How many shards the file becomes.
-    pub(crate) fn shards(&self, shard_size: u64) -> u64 {
-        self.size.div_ceil(shard_size).max(1)
-    }
+    pub(crate) shards: Vec<SampleCount>,
 }
 
 impl Archives {
@@ -101,7 +63,7 @@ impl Archives {
     /// # Errors
     /// [`Error::ColumnTypes`], [`Error::TooManyColumns`], [`Error::TooManyClasses`], [`Error::UnknownColumn`],
     /// [`Error::UnknownClass`], [`Error::Option`], [`Error::EmptySource`], [`Error::Io`].
-    pub(super) fn new(files: ArchiveFiles, classes: Option<Classes>, options: &Options) -> Result<Self, Error> {
+    pub(super) fn new(files: ArchiveFiles, classes: Option<ClassIds>, options: &Options) -> Result<Self, Error> {
         let ArchiveFiles { kind, files } = files;
         let crate::Shards::Size(shard_size) = options.shards else {
             let expected = "a size of shards: an archive's samples go to shards of its own";
@@ -129,7 +91,7 @@ impl Archives {
             survey,
             |i, survey| {
                 let (shards, survey) = survey?;
-                surveyed.push(Surveyed { file: files[i].clone(), shards });
+                surveyed.push(SurveyedFile { file: files[i].clone(), shards });
                 all.join(survey)
             },
         )?;
@@ -137,24 +99,27 @@ impl Archives {
             return Err(Error::EmptySource { path: options.source.clone(), rejected: None });
         }
         #[cfg(feature = "parquet")]
-        let stored = kind.class_names(&files, &roles)?;
+        let stored = match (kind, files.first()) {
+            (ArchiveKind::Parquet, Some(file)) => parquet::class_names(file, &roles)?,
+            _ => None,
+        };
         #[cfg(not(feature = "parquet"))]
         let stored = None;
-        let survey::Described { mut described, labels, repeated } = all.describe(classes, stored, options)?;
+        let survey::SurveyResult { mut schema, labels, repeated } = all.describe(classes, stored, options)?;
         let mut roles = roles;
         // Only these formats have nested values; elsewhere such names are the user's own.
         if matches!(kind, ArchiveKind::Webdataset | ArchiveKind::Parquet) {
-            roles.nesting.learn(described.columns.iter().map(|(name, _)| name));
+            roles.nesting.learn(schema.columns.iter().map(|(name, _)| name));
         }
-        described.columns.retain(|(name, _)| !roles.nesting.is_replaced(name));
-        Ok(Archives { described, files: surveyed, kind, roles, labels, repeated, limit })
+        schema.columns.retain(|(name, _)| !roles.nesting.is_replaced(name));
+        Ok(Archives { schema, files: surveyed, kind, roles, labels, repeated, limit })
     }
 
     /// Visits the samples of a file.
     ///
     /// # Errors
     /// [`Error::Io`] where it cannot be opened, and those of the visitor. Damage is visited.
-    pub(crate) fn read(&self, file: &ArchiveFile, visit: &mut dyn Visit) -> Result<(), Error> {
+    pub(crate) fn read(&self, file: &ArchiveFile, visit: &mut dyn SampleVisitor) -> Result<(), Error> {
         read(self.kind, file, &self.roles, self.limit, visit)
     }
 
@@ -162,34 +127,39 @@ impl Archives {
     ///
     /// # Errors
     /// Why it cannot be packed.
-    pub(crate) fn packed(&self, file: &ArchiveFile, number: u64, sample: &mut Sample<'_>) -> Result<Packed, Reason> {
-        let Resolved { key, label, mut columns } = self.roles.resolve(sample);
+    pub(crate) fn packed(
+        &self,
+        file: &ArchiveFile,
+        number: u64,
+        sample: &mut Sample<'_>,
+    ) -> Result<ResolvedSample, Reason> {
+        let RoleFields { key, label, mut columns } = self.roles.resolve(sample);
         let label = match (&self.labels, label) {
             (Labels::None, _) => None,
             (_, None) => return Err(Reason::NoLabel),
-            (Labels::Names(classes), Some(Label::Name(name))) => Some(classes.known(&name)?),
-            (Labels::Names(classes), Some(Label::Id(id))) => Some(classes.known(&id.to_string())?),
+            (Labels::Names(classes), Some(StoredLabel::Name(name))) => Some(classes.known(&name)?),
+            (Labels::Names(classes), Some(StoredLabel::Id(id))) => Some(classes.known(&id.to_string())?),
             (Labels::Ids(classes), Some(label)) => Some(self.roles.class_id(label, classes.as_ref())?),
         };
         let value = |(name, kind): &(String, Kind)| match columns.remove(name.as_str()) {
             Some(values) => values.fit(*kind).ok_or_else(|| Reason::Value { column: name.clone(), expected: *kind }),
-            None => Ok(super::Values::Missing),
+            None => Ok(Values::Missing),
         };
-        let values = self.described.columns.iter().map(value).collect::<Result<_, _>>()?;
+        let values = self.schema.columns.iter().map(value).collect::<Result<_, _>>()?;
         let key = match key {
             Some(key) if self.repeated.binary_search(&survey::hash(&key)).is_err() => key,
             Some(key) => format!("{key}#{}#{number}", file.name),
             None => format!("{}#{number}", file.name),
         };
-        Ok(Packed { key, label, values })
+        Ok(ResolvedSample { key, label, values })
     }
 
     /// CRC32C over everything that decides what is packed, so that a resumed pack knows that its source is the same.
     pub(crate) fn crc(&self) -> u32 {
-        self.described.crc(|text| {
+        self.schema.crc(|text| {
             text(self.kind.name().as_bytes());
             self.roles.each_bytes(text);
-            for Surveyed { file, .. } in &self.files {
+            for SurveyedFile { file, .. } in &self.files {
                 text(file.name.as_bytes());
                 text(&file.size.to_le_bytes());
                 text(&file.modified.to_le_bytes());
@@ -198,7 +168,13 @@ impl Archives {
     }
 }
 
-fn read(kind: ArchiveKind, file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dyn Visit) -> Result<(), Error> {
+fn read(
+    kind: ArchiveKind,
+    file: &ArchiveFile,
+    roles: &Roles,
+    limit: u64,
+    visit: &mut dyn SampleVisitor,
+) -> Result<(), Error> {
     match kind {
         ArchiveKind::Tfrecord => tfrecord::read(file, roles, limit, visit),
         ArchiveKind::Webdataset => webdataset::read(file, roles, limit, visit),
@@ -209,6 +185,3 @@ fn read(kind: ArchiveKind, file: &ArchiveFile, roles: &Roles, limit: u64, visit:
         ArchiveKind::Mds => mds::read(file, roles, limit, visit),
     }
 }
-
-/// Columns of a sample by name.
-type Columns = BTreeMap<String, super::Values>;

@@ -1,8 +1,9 @@
 //! A COCO annotation file: images, and the objects in each. Detected from its content.
 
-use super::nested::Nesting;
-use super::{Described, Entry, Listing, Values, objects};
-use crate::{Error, Options, Reason, Rejection};
+use super::listing::{Entry, Listing};
+use super::objects;
+use crate::sample::{SampleSchema, Values};
+use crate::{BoxFormat, Error, Options, Reason, Rejection};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use shardtool_format::manifest::Kind;
@@ -97,7 +98,6 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
         }
         by_image.entry(annotation.image_id).or_default().push(annotation);
     }
-    let nesting = Nesting::default();
     let columns = columns(keypoints);
     let root = options.images.clone().unwrap_or_else(|| file.parent().unwrap_or(Path::new("")).to_owned());
     let (mut entries, mut rejected) = (vec![], vec![]);
@@ -118,7 +118,7 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
                 continue;
             }
         };
-        match values(id, annotations, &classes, &columns, &nesting) {
+        match values(id, annotations, &classes, &columns) {
             Ok(values) => entries.push(Entry::new(file_name, None, None, values, &meta)),
             Err(reason) => rejected.push(Rejection { input: file_name, reason }),
         }
@@ -126,8 +126,8 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
     if let Some(id) = by_image.keys().min() {
         return Err(wrong(format!("annotations of image {id}, which is not among the images")));
     }
-    let described = Described { classes: names, images: true, labelled: false, columns };
-    Ok(Listing { entries, described, rejected, root })
+    let schema = SampleSchema { classes: names, images: true, labelled: false, columns };
+    Ok(Listing { entries, schema, rejected, root })
 }
 
 /// Columns of a COCO file, in byte order of their names.
@@ -155,7 +155,6 @@ fn values(
     annotations: Vec<Annotation>,
     classes: &HashMap<i64, i64>,
     columns: &[(String, Kind)],
-    nesting: &Nesting,
 ) -> Result<Box<[Values]>, Reason> {
     let ints = |of: &dyn Fn(&Annotation) -> i64| Values::Int64s(annotations.iter().map(of).collect());
     let mut found = BTreeMap::from([
@@ -178,7 +177,7 @@ fn values(
         members.insert("keypoints".to_owned(), annotations.iter().map(points).collect());
     }
     let mut flat = Map::new();
-    objects::flat(Value::Object(members), nesting, &mut flat)?;
+    objects::flat(Value::Object(members), BoxFormat::Xywh, |_, _, _| (), &mut flat)?;
     let numbers = |value: &Value| value.as_array().map(|l| l.iter().filter_map(Value::as_f64).collect::<Vec<_>>());
     for (name, _) in columns {
         let Some(list) = flat.get(name).and_then(numbers) else { continue };

@@ -1,6 +1,8 @@
 //! Folders: of class folders, or flat.
 
-use super::{Classes, Described, Entry, Listing};
+use super::listing::{Entry, Listing};
+use crate::class_ids::ClassIds;
+use crate::sample::SampleSchema;
 use crate::{Error, Reason, Rejection};
 use shardtool_format::manifest::Kind;
 use std::fs::Metadata;
@@ -13,7 +15,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// [`Error::UnknownClass`], [`Error::Io`] where the folder itself cannot be read, [`Error::ColumnsWithoutList`].
-pub(super) fn list(root: &Path, classes: Option<Classes>, columns: &[(String, Kind)]) -> Result<Listing, Error> {
+pub(super) fn list(root: &Path, classes: Option<ClassIds>, columns: &[(String, Kind)]) -> Result<Listing, Error> {
     if let Some((column, _)) = columns.first() {
         return Err(Error::ColumnsWithoutList { column: column.clone() });
     }
@@ -34,7 +36,7 @@ pub(super) fn list(root: &Path, classes: Option<Classes>, columns: &[(String, Ki
     }
     let classes = match classes {
         Some(classes) if labelled => classes,
-        _ => Classes::sorted(names),
+        _ => ClassIds::sorted(names),
     };
     let Walk { root, mut entries, mut rejected } = walk;
     entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
@@ -44,8 +46,8 @@ pub(super) fn list(root: &Path, classes: Option<Classes>, columns: &[(String, Ki
         }
     }
     rejected.sort_by(|a, b| a.input.cmp(&b.input));
-    let described = Described { classes: classes.into_names(), images: true, labelled, columns: vec![] };
-    Ok(Listing { entries, described, rejected, root })
+    let schema = SampleSchema { classes: classes.into_names(), images: true, labelled, columns: vec![] };
+    Ok(Listing { entries, schema, rejected, root })
 }
 
 struct Walk {

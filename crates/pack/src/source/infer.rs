@@ -1,6 +1,6 @@
 //! Types of a list's columns, from their values.
 
-use super::Values;
+use crate::sample::Values;
 use serde_json::Value;
 use shardtool_format::manifest::Kind;
 

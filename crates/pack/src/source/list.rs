@@ -2,8 +2,11 @@
 //! entries; so that nothing but the entries is kept.
 
 use super::infer::{Cell, Inferred};
+use super::listing::{self, Entry, Listing};
 use super::nested::Nesting;
-use super::{Classes, Described, Entry, Listing, Values, objects};
+use super::objects;
+use crate::class_ids::ClassIds;
+use crate::sample::{ListedFile, SampleSchema, Values};
 use crate::{Error, Options, Reason, Rejection};
 use serde_json::{Map, Value};
 use shardtool_format::manifest::Kind;
@@ -27,7 +30,7 @@ const LABEL: &str = "label";
 /// # Errors
 /// [`Error::SourceKind`], [`Error::ListCsv`], [`Error::ListJson`], [`Error::ListColumn`], [`Error::ListTypes`],
 /// [`Error::ListValue`], [`Error::DuplicateKey`], [`Error::UnknownClass`], [`Error::Io`].
-pub(super) fn list(file: &Path, classes: Option<Classes>, options: &Options) -> Result<Listing, Error> {
+pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) -> Result<Listing, Error> {
     let Options { columns: declared, files, boxes, .. } = options;
     let paths = files.iter().map(|name| (name.clone(), Kind::Bytes));
     let mut nesting = Nesting { boxes: *boxes, ..Nesting::default() };
@@ -38,7 +41,7 @@ pub(super) fn list(file: &Path, classes: Option<Classes>, options: &Options) -> 
     let labelled = scan.columns.get(LABEL).is_some_and(|label| label.kind.is_some());
     let by_name = labelled && scan.columns[LABEL].kind == Some(Kind::Bytes);
     let named = classes.is_some();
-    let classes = classes.unwrap_or_else(|| Classes::sorted(scan.labels));
+    let classes = classes.unwrap_or_else(|| ClassIds::sorted(scan.labels));
     let columns: Vec<_> = scan
         .columns
         .iter()
@@ -107,8 +110,8 @@ pub(super) fn list(file: &Path, classes: Option<Classes>, options: &Options) -> 
         Ok(())
     })?;
     unique_keys(file, &entries, &lines)?;
-    let described = Described { classes: classes.into_names(), images, labelled, columns };
-    Ok(Listing { entries, described, rejected, root })
+    let schema = SampleSchema { classes: classes.into_names(), images, labelled, columns };
+    Ok(Listing { entries, schema, rejected, root })
 }
 
 /// Makes of a path the file that it names.
@@ -119,7 +122,7 @@ fn name_file(root: &Path, value: &mut Values) -> Result<(), Reason> {
     if !meta.is_file() {
         return Err(Reason::NotAFile);
     }
-    let file = super::values::File { path: path.into(), size: meta.len(), modified: super::modified(&meta) };
+    let file = ListedFile { path: path.into(), size: meta.len(), modified: listing::modified(&meta) };
     *value = Values::File(Box::new(file));
     Ok(())
 }
@@ -141,7 +144,7 @@ impl Scan {
             empty = false;
             for (name, cell) in row.cells() {
                 if !columns.contains_key(name) {
-                    if crate::record::is_written(name) {
+                    if crate::sample::is_written(name) {
                         return Err(column(name, "pack writes a feature of this name itself; rename the column"));
                     }
                     let known = declared.iter().find(|(declared, _)| declared == name).map(|(_, kind)| *kind);

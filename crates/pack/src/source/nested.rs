@@ -69,7 +69,9 @@ impl Nesting {
     /// [`Reason::Objects`].
     pub(crate) fn member(&self, name: String, value: Value, out: &mut Map<String, Value>) -> Result<(), Reason> {
         match value {
-            value if name == OBJECTS && objects::are(&value) => objects::flat(value, self, out)?,
+            value if name == OBJECTS && objects::are(&value) => {
+                objects::flat(value, self.boxes, |name, list, out| self.list(name, list, out), out)?
+            }
             Value::Object(members) => {
                 for (member, value) in members {
                     self.member(format!("{name}/{member}"), value, out)?;
@@ -82,7 +84,7 @@ impl Nesting {
     }
 
     /// Adds the columns of a list.
-    pub(super) fn list(&self, name: String, list: Vec<Value>, out: &mut Map<String, Value>) {
+    fn list(&self, name: String, list: Vec<Value>, out: &mut Map<String, Value>) {
         let nested = list.iter().any(Value::is_array);
         if list.is_empty() && self.ragged.contains(&name) {
             out.insert(name.clone() + LENGTHS, Value::Array(vec![]));

@@ -3,16 +3,16 @@
 //! Boxes arrive in pixels and leave as fractions of the coded image. The image's size is known when its record is made:
 //! until then boxes are [`Values::Pixels`].
 
-use super::Values;
-use super::nested::Nesting;
 use crate::Reason;
+use crate::options::BoxFormat;
+use crate::sample::Values;
 use serde_json::{Map, Value};
 use shardtool_decode::ImageInfo;
 use std::collections::BTreeMap;
 
 /// Boxes: float, n × 4: left, top, right, bottom, as fractions of the coded image.
 pub(crate) const BBOX: &str = "image/object/bbox";
-/// Classes: int64, n.
+/// ClassIds: int64, n.
 pub(crate) const CLASS: &str = "image/object/class/label";
 /// Keypoints: float, n × k × 3: x, y as fractions of the coded image, and visibility.
 pub(crate) const KEYPOINTS: &str = "image/object/keypoints";
@@ -24,27 +24,6 @@ const CLASSES: [&str; 5] = ["category", "category_id", "label", "labels", "class
 const TENSORFLOW: [&str; 4] =
     ["image/object/bbox/xmin", "image/object/bbox/ymin", "image/object/bbox/xmax", "image/object/bbox/ymax"];
 
-/// How the boxes of a source are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum BoxFormat {
-    /// Left, top, width, height in pixels, as in COCO.
-    #[default]
-    Xywh,
-    /// Left, top, right, bottom in pixels, as in Pascal VOC.
-    Xyxy,
-}
-
-impl BoxFormat {
-    /// Its name in options.
-    pub fn name(self) -> &'static str {
-        match self {
-            BoxFormat::Xywh => "xywh",
-            BoxFormat::Xyxy => "xyxy",
-        }
-    }
-}
-
 /// Whether a value describes objects: an object whose members are lists, or a list of objects.
 pub(super) fn are(value: &Value) -> bool {
     match value {
@@ -54,11 +33,16 @@ pub(super) fn are(value: &Value) -> bool {
     }
 }
 
-/// Adds the columns of objects.
+/// Adds the columns of objects; `other` adds a column that has no special meaning.
 ///
 /// # Errors
 /// [`Reason::Objects`].
-pub(super) fn flat(value: Value, nesting: &Nesting, out: &mut Map<String, Value>) -> Result<(), Reason> {
+pub(super) fn flat(
+    value: Value,
+    boxes: BoxFormat,
+    other: impl Fn(String, Vec<Value>, &mut Map<String, Value>),
+    out: &mut Map<String, Value>,
+) -> Result<(), Reason> {
     let members = members(value);
     let count = members.get("bbox").map_or(0, Vec::len);
     let wrong = |member: &str, expected| Reason::Objects { member: member.to_owned(), expected };
@@ -69,9 +53,9 @@ pub(super) fn flat(value: Value, nesting: &Nesting, out: &mut Map<String, Value>
         }
         match name.as_str() {
             "bbox" => {
-                let boxes = list.iter().map(|value| numbers(value, 4)).collect::<Option<Vec<_>>>();
-                let boxes = boxes.ok_or_else(|| wrong("bbox", "four numbers for each object"))?;
-                let corners = boxes.into_iter().flat_map(|b| match nesting.boxes {
+                let found = list.iter().map(|value| numbers(value, 4)).collect::<Option<Vec<_>>>();
+                let found = found.ok_or_else(|| wrong("bbox", "four numbers for each object"))?;
+                let corners = found.into_iter().flat_map(|b| match boxes {
                     BoxFormat::Xywh => [b[0], b[1], b[0] + b[2], b[1] + b[3]],
                     BoxFormat::Xyxy => [b[0], b[1], b[2], b[3]],
                 });
@@ -98,7 +82,7 @@ pub(super) fn flat(value: Value, nesting: &Nesting, out: &mut Map<String, Value>
                 };
                 match list.iter().any(deep) {
                     true => drop(out.insert(name, list.iter().map(|value| Value::from(value.to_string())).collect())),
-                    false => nesting.list(name, list, out),
+                    false => other(name, list, out),
                 }
             }
         }
@@ -233,7 +217,8 @@ mod tests {
 
     fn columns(value: Value) -> Result<Value, Reason> {
         let mut out = Map::new();
-        flat(value, &Nesting::default(), &mut out).map(|()| Value::Object(out))
+        flat(value, BoxFormat::default(), |name, list, out| drop(out.insert(name, list.into())), &mut out)
+            .map(|()| Value::Object(out))
     }
 
     #[test]

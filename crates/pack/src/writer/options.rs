@@ -1,8 +1,8 @@
 //! How a writer writes.
 
 use crate::options::{JpegLayout, PixelStore, Resize};
-use crate::source::Described;
-use crate::{Error, Options, Shards, record};
+use crate::sample::SampleSchema;
+use crate::{Error, Options, Shards, sample};
 use shardtool_decode::Limits;
 use shardtool_format::manifest::Kind;
 use std::path::PathBuf;
@@ -78,7 +78,7 @@ impl WriterOptions {
     ///
     /// # Errors
     /// [`Error::Option`], [`Error::Name`].
-    pub(super) fn check(&self) -> Result<(Options, Described), Error> {
+    pub(super) fn check(&self) -> Result<(Options, SampleSchema), Error> {
         let options = Options {
             split: self.split.clone(),
             shards: Shards::Size(self.shard_size),
@@ -97,7 +97,7 @@ impl WriterOptions {
         }
         let mut columns = self.features.clone();
         columns.sort_by(|a, b| a.0.cmp(&b.0));
-        if columns.iter().any(|(name, _)| name.is_empty() || record::is_written(name))
+        if columns.iter().any(|(name, _)| name.is_empty() || sample::is_written(name))
             || columns.windows(2).any(|pair| pair[0].0 == pair[1].0)
         {
             let expected = "names that differ, none of them empty or of a feature that is written in any case";
@@ -109,7 +109,7 @@ impl WriterOptions {
             return Err(Error::Option { option: "classes", expected: "names that differ, none of them empty" });
         }
         let labelled = self.labels || !self.classes.is_empty();
-        let described = Described { classes: self.classes.clone(), images: self.images, labelled, columns };
-        Ok((options, described))
+        let schema = SampleSchema { classes: self.classes.clone(), images: self.images, labelled, columns };
+        Ok((options, schema))
     }
 }

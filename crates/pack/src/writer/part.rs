@@ -1,8 +1,8 @@
 //! The folder of one part of a split, and its plan file.
 
 use crate::commit::{self, Lock};
-use crate::plan_file::PlanFile;
-use crate::split_files::SplitFiles;
+use crate::split::files::SplitFiles;
+use crate::split::plan_file::PlanFile;
 use crate::{Error, PlanDifference};
 use shardtool_format::manifest::Shard;
 use shardtool_format::names;

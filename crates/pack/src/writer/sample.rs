@@ -1,10 +1,9 @@
 //! What a program writes: an image, a label and values, by name.
 
 use crate::error::SampleProblem;
-use crate::pixels::PixelArray;
 use crate::record;
-use crate::source::archive::Packed;
-use crate::source::{Described, Values};
+use crate::record::image::PixelArray;
+use crate::sample::{ResolvedSample, SampleSchema, Values};
 use shardtool_format::manifest::Kind;
 
 /// A sample that a program writes.
@@ -65,26 +64,26 @@ impl Value {
 }
 
 /// What is packed of a sample, but for its image.
-pub(super) fn resolve(sample: &Sample<'_>, described: &Described) -> Result<Packed, SampleProblem> {
-    let label = match (sample.label, described.labelled) {
+pub(super) fn resolve(sample: &Sample<'_>, schema: &SampleSchema) -> Result<ResolvedSample, SampleProblem> {
+    let label = match (sample.label, schema.labelled) {
         (None, false) => None,
         (None, true) => return Err(SampleProblem::Label { given: false }),
         (Some(_), false) => return Err(SampleProblem::Label { given: true }),
-        (Some(label), true) => Some(class_id(label, &described.classes)?),
+        (Some(label), true) => Some(class_id(label, &schema.classes)?),
     };
-    let mut values = vec![Values::Missing; described.columns.len()];
+    let mut values = vec![Values::Missing; schema.columns.len()];
     for (name, value) in &sample.values {
         let feature = || (*name).to_owned();
-        let at = described.columns.iter().position(|(column, _)| column == name);
+        let at = schema.columns.iter().position(|(column, _)| column == name);
         let at = at.ok_or_else(|| SampleProblem::UnknownFeature { feature: feature() })?;
         if values[at] != Values::Missing {
             return Err(SampleProblem::Twice { feature: feature() });
         }
-        let expected = described.columns[at].1;
+        let expected = schema.columns[at].1;
         let value = value.clone().into_values(expected);
         values[at] = value.ok_or_else(|| SampleProblem::Type { feature: feature(), expected })?;
     }
-    Ok(Packed { key: sample.key.to_owned(), label, values })
+    Ok(ResolvedSample { key: sample.key.to_owned(), label, values })
 }
 
 fn class_id(label: Label<'_>, classes: &[String]) -> Result<i64, SampleProblem> {
@@ -100,8 +99,8 @@ fn class_id(label: Label<'_>, classes: &[String]) -> Result<i64, SampleProblem> 
 }
 
 /// What becomes the image of a sample's record.
-pub(super) fn image<'a>(sample: &Sample<'a>, described: &Described) -> Result<record::Image<'a>, SampleProblem> {
-    match (sample.image, described.images) {
+pub(super) fn image<'a>(sample: &Sample<'a>, schema: &SampleSchema) -> Result<record::Image<'a>, SampleProblem> {
+    match (sample.image, schema.images) {
         (None, false) => Ok(record::Image::None),
         (Some(Image::File(file)), true) => Ok(record::Image::File(file)),
         (Some(Image::Pixels(pixels)), true) => Ok(record::Image::Pixels(pixels)),

@@ -170,7 +170,7 @@ fn huggingface(labelled: bool, classes: &[String], columns: &[Shape]) -> String 
 fn properties(huggingface: String) -> WriterProperties {
     let image = ColumnPath::new(vec![IMAGE.to_owned(), "bytes".to_owned()]);
     WriterProperties::builder()
-        .set_created_by(crate::catalogue::CREATED_BY.to_owned())
+        .set_created_by(crate::split::manifest_store::CREATED_BY.to_owned())
         .set_compression(Compression::SNAPPY)
         .set_column_compression(image.clone(), Compression::UNCOMPRESSED)
         .set_column_dictionary_enabled(image.clone(), false)

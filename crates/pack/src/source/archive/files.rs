@@ -1,10 +1,8 @@
 //! Which files a source of archives has, and of which kind.
 
-use super::mds;
-#[cfg(feature = "parquet")]
-use super::roles::Roles;
+use super::mds::index;
 use crate::Error;
-use crate::source::modified;
+use crate::source::listing::modified;
 use shardtool_format::frame;
 use std::fs::File;
 use std::io::Read;
@@ -37,7 +35,7 @@ pub(crate) struct ArchiveFile {
     /// Nanoseconds since 1970 of its last change when it was listed.
     pub(super) modified: i64,
     /// What an MDS index tells of its shard's columns.
-    pub(super) mds: Option<Arc<mds::Layout>>,
+    pub(super) mds: Option<Arc<index::Layout>>,
 }
 
 impl ArchiveFile {
@@ -55,10 +53,32 @@ impl ArchiveFile {
     }
 }
 
+/// What belongs to one shard.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct SampleCount {
+    /// Samples, those that cannot be packed included.
+    pub(crate) images: u64,
+    /// Bytes of the samples, uncompressed.
+    pub(crate) bytes: u64,
+}
+
+impl ArchiveFile {
+    /// Which of the file's shards a sample at uncompressed byte `at` goes to: shards are of `shard_size` bytes, and
+    /// there are as many as the file's own size makes.
+    pub(crate) fn shard(&self, at: u64, shard_size: u64) -> usize {
+        (at / shard_size).min(self.shards(shard_size) - 1) as usize
+    }
+
+    /// How many shards the file becomes.
+    pub(crate) fn shards(&self, shard_size: u64) -> u64 {
+        self.size.div_ceil(shard_size).max(1)
+    }
+}
+
 impl ArchiveFiles {
     /// Whether a folder holds MDS shards: its `index.json` says so.
     pub(in crate::source) fn is_mds(folder: &Path) -> bool {
-        mds::index(folder).is_ok()
+        index::index(folder).is_ok()
     }
 
     /// The shards of a folder's `index.json`.
@@ -67,7 +87,7 @@ impl ArchiveFiles {
     /// [`Error::MdsIndex`], [`Error::Io`].
     pub(in crate::source) fn mds(folder: &Path) -> Result<Self, Error> {
         let mut files = vec![];
-        for (name, layout) in mds::index(folder)? {
+        for (name, layout) in index::index(folder)? {
             files.push(ArchiveFile { mds: Some(Arc::new(layout)), ..ArchiveFile::new(&folder.join(name))? });
         }
         Ok(ArchiveFiles { kind: ArchiveKind::Mds, files })
@@ -107,18 +127,6 @@ impl ArchiveKind {
         }
         let header = start.first_chunk::<{ frame::HEADER_BYTES }>()?;
         frame::data_length(header, 0).is_ok().then_some(ArchiveKind::Tfrecord)
-    }
-
-    /// Names of classes that the files themselves state: those of Hugging Face's `ClassLabel`.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    #[cfg(feature = "parquet")]
-    pub(super) fn class_names(self, files: &[ArchiveFile], roles: &Roles) -> Result<Option<Vec<String>>, Error> {
-        match (self, files.first()) {
-            (ArchiveKind::Parquet, Some(file)) => super::parquet::class_names(file, roles),
-            _ => Ok(None),
-        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Values of JSON objects as columns.
 
 use crate::Reason;
+use crate::sample::Values;
 use crate::source::nested::Nesting;
-use crate::source::{Values, objects};
+use crate::source::objects;
 use serde_json::{Map, Value};
 
 /// The members of a JSON object as columns.

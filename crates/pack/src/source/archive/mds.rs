@@ -7,16 +7,16 @@
 //! Source: mosaicml-streaming, `streaming/base/format/mds`. Every length is checked against what is there.
 
 mod encoding;
-mod index;
+pub(super) mod index;
 
 use super::files::ArchiveFile;
 use super::roles::Roles;
-use super::sample::{Item, Sample, Visit};
+use super::sample::{Sample, SampleVisitor, VisitedSample};
 use super::stream::{self, append, fill, skip};
-use crate::source::Values;
+use crate::sample::Values;
 use crate::{Error, Reason};
 use encoding::Decoded;
-pub(super) use index::{Layout, index};
+use index::Layout;
 use std::borrow::Cow;
 use std::io::Read;
 
@@ -24,10 +24,10 @@ use std::io::Read;
 ///
 /// # Errors
 /// [`Error::Io`] where the file cannot be opened, and those of the visitor.
-pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dyn Visit) -> Result<(), Error> {
+pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dyn SampleVisitor) -> Result<(), Error> {
     let mut stream = stream::open(&file.path).map_err(Error::io("read", &file.path))?;
     let layout = file.mds.as_deref().expect("listed by its index");
-    let lost = |number, at, reason| Item { number, at, bytes: 0, sample: Err(reason) };
+    let lost = |number, at, reason| VisitedSample { number, at, bytes: 0, sample: Err(reason) };
     let offsets = match offsets(&mut stream) {
         Ok(offsets) => offsets,
         Err(reason) => return visit.item(lost(0, 0, reason)),
@@ -43,7 +43,7 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dy
         };
         position = end;
         let sample = bytes.and_then(|()| sample(&data, layout, roles, &mut image));
-        visit.item(Item { number: number as u64, at, bytes: end - at, sample })?;
+        visit.item(VisitedSample { number: number as u64, at, bytes: end - at, sample })?;
     }
     Ok(())
 }

@@ -4,8 +4,8 @@
 use super::files::ArchiveFile;
 use super::json;
 use super::roles::Roles;
-use super::sample::{Item, Sample, Visit};
-use crate::source::Values;
+use super::sample::{Sample, SampleVisitor, VisitedSample};
+use crate::sample::Values;
 use crate::source::nested::Nesting;
 use crate::{Error, Reason};
 use parquet::errors::ParquetError;
@@ -28,7 +28,7 @@ const ROWS: usize = 16;
 ///
 /// # Errors
 /// [`Error::Io`] where the file cannot be opened, and those of the visitor.
-pub(super) fn read(file: &ArchiveFile, roles: &Roles, _limit: u64, visit: &mut dyn Visit) -> Result<(), Error> {
+pub(super) fn read(file: &ArchiveFile, roles: &Roles, _limit: u64, visit: &mut dyn SampleVisitor) -> Result<(), Error> {
     let opened = File::open(&file.path).map_err(Error::io("read", &file.path))?;
     let mut rows = Rows { number: 0, visit };
     match guarded(|| SerializedFileReader::new(opened)) {
@@ -45,7 +45,7 @@ fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Parqu
 
 struct Rows<'a> {
     number: u64,
-    visit: &'a mut dyn Visit,
+    visit: &'a mut dyn SampleVisitor,
 }
 
 impl Rows<'_> {
@@ -128,7 +128,12 @@ impl Rows<'_> {
     }
 
     fn item(&mut self, range: std::ops::Range<u64>, sample: Result<Sample<'_>, Reason>) -> Result<(), Error> {
-        self.visit.item(Item { number: self.number, at: range.start, bytes: range.end - range.start, sample })?;
+        self.visit.item(VisitedSample {
+            number: self.number,
+            at: range.start,
+            bytes: range.end - range.start,
+            sample,
+        })?;
         self.number += 1;
         Ok(())
     }

@@ -1,11 +1,13 @@
 //! Which field of a sample is the image, the label, the key; and under which names the others become features.
 
-use super::Columns;
 use super::sample::Sample;
+use crate::class_ids::ClassIds;
+use crate::sample::{self, Values};
 use crate::source::nested::Nesting;
-use crate::source::{Classes, Values, objects};
-use crate::{BoxFormat, Reason, record};
+use crate::source::objects;
+use crate::{BoxFormat, Reason};
 use shardtool_format::names;
+use std::collections::BTreeMap;
 
 /// Fields taken for the image, the best first. Extensions of WebDataset samples are field names as well.
 const IMAGES: [&str; 15] = [
@@ -47,15 +49,27 @@ pub(super) struct Roles {
 
 /// A label as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Label {
+pub(super) enum StoredLabel {
     Id(i64),
     Name(String),
 }
 
+/// How labels become class ids.
+pub(super) enum Labels {
+    None,
+    /// By name, among those of the source or a file.
+    Names(ClassIds),
+    /// As they are, less the offset; checked where a file names the classes.
+    Ids(Option<ClassIds>),
+}
+
+/// Columns of a sample by name.
+pub(super) type Columns = BTreeMap<String, Values>;
+
 /// The fields of a sample, told apart.
-pub(super) struct Resolved {
+pub(super) struct RoleFields {
     pub(super) key: Option<String>,
-    pub(super) label: Option<Label>,
+    pub(super) label: Option<StoredLabel>,
     /// The others, under our names; among them the class's name.
     pub(super) columns: Columns,
 }
@@ -106,7 +120,7 @@ impl Roles {
     }
 
     /// Tells a sample's fields apart; takes them out of it.
-    pub(super) fn resolve(&self, sample: &mut Sample<'_>) -> Resolved {
+    pub(super) fn resolve(&self, sample: &mut Sample<'_>) -> RoleFields {
         let mut columns: Columns =
             sample.fields.drain(..).filter(|(name, _)| !name.is_empty()).map(|(n, v)| (n.into_owned(), v)).collect();
         let own = sample.key.take().map(|key| key.into_owned()).filter(|_| !self.key_given);
@@ -126,25 +140,25 @@ impl Roles {
         }
         objects::join_tensorflow(&mut columns);
         // What pack writes itself, it knows from the image.
-        columns.retain(|name, _| !record::is_written(name));
+        columns.retain(|name, _| !sample::is_written(name));
         if let Some(class @ Values::Bytes(_)) = class {
             columns.insert(names::CLASS_TEXT.to_owned(), class);
         }
-        Resolved { key, label, columns }
+        RoleFields { key, label, columns }
     }
 
     /// The class id of a stored label.
     ///
     /// # Errors
     /// [`Reason::Label`].
-    pub(super) fn class_id(&self, label: Label, classes: Option<&Classes>) -> Result<i64, Reason> {
+    pub(super) fn class_id(&self, label: StoredLabel, classes: Option<&ClassIds>) -> Result<i64, Reason> {
         let wrong = |label: String| Reason::Label { label, offset: self.offset };
         match label {
-            Label::Id(stored) => match stored.checked_sub(self.offset) {
+            StoredLabel::Id(stored) => match stored.checked_sub(self.offset) {
                 Some(id) if id >= 0 && classes.is_none_or(|classes| classes.check(id).is_ok()) => Ok(id),
                 _ => Err(wrong(stored.to_string())),
             },
-            Label::Name(name) => Err(wrong(name)),
+            StoredLabel::Name(name) => Err(wrong(name)),
         }
     }
 
@@ -167,10 +181,10 @@ fn key(values: &Values) -> Option<String> {
     }
 }
 
-fn label(values: &Values) -> Option<Label> {
+fn label(values: &Values) -> Option<StoredLabel> {
     match values {
-        Values::Int64(id) => Some(Label::Id(*id)),
-        Values::Bytes(name) => std::str::from_utf8(name).ok().map(|name| Label::Name(name.trim().to_owned())),
+        Values::Int64(id) => Some(StoredLabel::Id(*id)),
+        Values::Bytes(name) => std::str::from_utf8(name).ok().map(|name| StoredLabel::Name(name.trim().to_owned())),
         _ => None,
     }
 }

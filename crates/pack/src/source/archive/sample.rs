@@ -1,6 +1,6 @@
 //! What a reader hands on: one sample, or why it cannot be had.
 
-use crate::source::Values;
+use crate::sample::Values;
 use crate::{Error, Reason};
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ pub(crate) struct Sample<'a> {
 }
 
 /// A sample and where it stands.
-pub(crate) struct Item<'a> {
+pub(crate) struct VisitedSample<'a> {
     /// From 0 in its file.
     pub(crate) number: u64,
     /// Where it begins in the file, in uncompressed bytes.
@@ -26,12 +26,12 @@ pub(crate) struct Item<'a> {
 }
 
 /// Takes the samples of a file, in order.
-pub(crate) trait Visit {
+pub(crate) trait SampleVisitor {
     /// Whether the sample at uncompressed byte `at` is wanted whole: then its checksums are checked and its image is
     /// read. Else its fields are enough.
     fn wants_image(&self, at: u64) -> bool;
 
     /// # Errors
     /// What ends the reading.
-    fn item(&mut self, item: Item<'_>) -> Result<(), Error>;
+    fn item(&mut self, item: VisitedSample<'_>) -> Result<(), Error>;
 }

@@ -1,12 +1,12 @@
 //! The first reading of archives: types of columns, names of classes, how many samples go to each shard, and which keys
 //! are not unique.
 
-use super::files::ArchiveFile;
-use super::roles::{Label, Resolved, Roles};
-use super::sample::{Item, Visit};
-use super::{Counted, Labels};
-use crate::class_names::ClassNames;
-use crate::source::{Classes, Values, objects};
+use super::files::{ArchiveFile, SampleCount};
+use super::roles::{Labels, RoleFields, Roles, StoredLabel};
+use super::sample::{SampleVisitor, VisitedSample};
+use crate::class_ids::{ClassIds, ClassNames};
+use crate::sample::{SampleSchema, Values};
+use crate::source::objects;
 use crate::{Error, Options};
 use shardtool_format::manifest::Kind;
 use shardtool_format::names;
@@ -46,8 +46,8 @@ pub(super) struct Survey {
 }
 
 /// What all samples have in common.
-pub(super) struct Described {
-    pub(super) described: crate::source::Described,
+pub(super) struct SurveyResult {
+    pub(super) schema: SampleSchema,
     pub(super) labels: Labels,
     pub(super) repeated: Box<[u64]>,
 }
@@ -121,10 +121,10 @@ impl Survey {
     /// [`Error::UnknownColumn`], [`Error::UnknownClass`].
     pub(super) fn describe(
         mut self,
-        classes: Option<Classes>,
+        classes: Option<ClassIds>,
         stored: Option<Vec<String>>,
         options: &Options,
-    ) -> Result<Described, Error> {
+    ) -> Result<SurveyResult, Error> {
         for (name, kind) in &options.columns {
             match self.columns.get_mut(name) {
                 Some(there) => there.kind = *kind,
@@ -134,13 +134,13 @@ impl Survey {
         }
         let (labels, class_names) = match self.label.map(|seen| seen.kind) {
             None => {
-                // Classes of objects, not of images.
+                // ClassIds of objects, not of images.
                 let objects = self.columns.contains_key(objects::CLASS);
-                let names = classes.map(Classes::into_names).or(stored).filter(|_| objects);
+                let names = classes.map(ClassIds::into_names).or(stored).filter(|_| objects);
                 (Labels::None, names.unwrap_or_default())
             }
             Some(Kind::Bytes) => {
-                let classes = classes.unwrap_or_else(|| Classes::sorted(self.names.iter().cloned()));
+                let classes = classes.unwrap_or_else(|| ClassIds::sorted(self.names.iter().cloned()));
                 self.names.iter().try_for_each(|name| classes.id(name).map(drop))?;
                 let names = classes.names().to_vec();
                 (Labels::Names(classes), names)
@@ -160,8 +160,8 @@ impl Survey {
             self.columns.remove(names::CLASS_TEXT);
         }
         let columns = self.columns.into_iter().map(|(name, seen)| (name, seen.kind)).collect();
-        let described = crate::source::Described { classes: class_names, images: true, labelled, columns };
-        Ok(Described { described, labels, repeated: repeated(self.keys) })
+        let schema = SampleSchema { classes: class_names, images: true, labelled, columns };
+        Ok(SurveyResult { schema, labels, repeated: repeated(self.keys) })
     }
 }
 
@@ -195,7 +195,7 @@ pub(super) struct Surveyor<'a> {
     shard_size: u64,
     roles: &'a Roles,
     declared: &'a [(String, Kind)],
-    shards: Vec<Counted>,
+    shards: Vec<SampleCount>,
     survey: Survey,
 }
 
@@ -206,25 +206,25 @@ impl<'a> Surveyor<'a> {
         roles: &'a Roles,
         declared: &'a [(String, Kind)],
     ) -> Self {
-        let shards = vec![Counted::default(); file.shards(shard_size) as usize];
+        let shards = vec![SampleCount::default(); file.shards(shard_size) as usize];
         Surveyor { file, shard_size, roles, declared, shards, survey: Survey::new() }
     }
 
-    pub(super) fn finish(self) -> (Vec<Counted>, Survey) {
+    pub(super) fn finish(self) -> (Vec<SampleCount>, Survey) {
         (self.shards, self.survey)
     }
 
-    fn label(&mut self, label: Label, class: Option<&Values>, number: u64) -> Result<(), Error> {
+    fn label(&mut self, label: StoredLabel, class: Option<&Values>, number: u64) -> Result<(), Error> {
         let seen = |kind| Seen { kind, file: self.file.name.clone(), number };
         let given = self.declared.iter().find(|(name, _)| name == LABEL).map(|(_, kind)| *kind);
         let label = match (label, given) {
-            (Label::Id(id), Some(Kind::Bytes)) => Label::Name(id.to_string()),
+            (StoredLabel::Id(id), Some(Kind::Bytes)) => StoredLabel::Name(id.to_string()),
             // Rejected when it is packed.
-            (Label::Name(_), Some(Kind::Int64)) => return Ok(()),
+            (StoredLabel::Name(_), Some(Kind::Int64)) => return Ok(()),
             (label, _) => label,
         };
         match label {
-            Label::Name(name) => {
+            StoredLabel::Name(name) => {
                 self.survey.labelled(seen(Kind::Bytes))?;
                 if !self.survey.names.contains(&name) {
                     self.survey.names.insert(name);
@@ -232,7 +232,7 @@ impl<'a> Surveyor<'a> {
                 }
                 Ok(())
             }
-            Label::Id(_) => {
+            StoredLabel::Id(_) => {
                 let text = match class {
                     Some(Values::Bytes(text)) => std::str::from_utf8(text).ok(),
                     _ => None,
@@ -246,17 +246,17 @@ impl<'a> Surveyor<'a> {
     }
 }
 
-impl Visit for Surveyor<'_> {
+impl SampleVisitor for Surveyor<'_> {
     fn wants_image(&self, _at: u64) -> bool {
         false
     }
 
-    fn item(&mut self, item: Item<'_>) -> Result<(), Error> {
+    fn item(&mut self, item: VisitedSample<'_>) -> Result<(), Error> {
         let shard = &mut self.shards[self.file.shard(item.at, self.shard_size)];
         shard.images += 1;
         shard.bytes += item.bytes;
         let Ok(mut sample) = item.sample else { return Ok(()) };
-        let Resolved { key, label, columns } = self.roles.resolve(&mut sample);
+        let RoleFields { key, label, columns } = self.roles.resolve(&mut sample);
         self.survey.keys.extend(key.as_deref().map(hash));
         if let Some(label) = label {
             self.label(label, columns.get(names::CLASS_TEXT), item.number)?;

@@ -2,9 +2,9 @@
 
 use super::files::ArchiveFile;
 use super::roles::Roles;
-use super::sample::{Item, Sample, Visit};
+use super::sample::{Sample, SampleVisitor, VisitedSample};
 use super::stream::{self, fill, skip};
-use crate::source::Values;
+use crate::sample::Values;
 use crate::{Error, Reason};
 use shardtool_format as format;
 use shardtool_format::checksum::crc32c;
@@ -17,7 +17,7 @@ use std::io::Read;
 ///
 /// # Errors
 /// [`Error::Io`] where the file cannot be opened, and those of the visitor.
-pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dyn Visit) -> Result<(), Error> {
+pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dyn SampleVisitor) -> Result<(), Error> {
     let mut stream = stream::open(&file.path).map_err(Error::io("read", &file.path))?;
     let (mut number, mut at, mut data) = (0, 0, vec![]);
     loop {
@@ -28,7 +28,7 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dy
             Ok(Some(Next::Lost { bytes, reason })) => (bytes, Err(reason), false),
             Err(reason) => (0, Err(reason), true),
         };
-        visit.item(Item { number, at, bytes, sample })?;
+        visit.item(VisitedSample { number, at, bytes, sample })?;
         if last {
             return Ok(());
         }

@@ -4,9 +4,9 @@
 use super::files::ArchiveFile;
 use super::json;
 use super::roles::Roles;
-use super::sample::{Item, Sample, Visit};
+use super::sample::{Sample, SampleVisitor, VisitedSample};
 use super::stream::{self, Compression, append, compression};
-use crate::source::Values;
+use crate::sample::Values;
 use crate::{Error, Reason};
 use std::borrow::Cow;
 use std::fs::File;
@@ -21,7 +21,7 @@ const BLOCK: u64 = 512;
 ///
 /// # Errors
 /// [`Error::Io`] where the file cannot be opened, and those of the visitor.
-pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dyn Visit) -> Result<(), Error> {
+pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dyn SampleVisitor) -> Result<(), Error> {
     let io = |e| Error::io("read", &file.path)(e);
     let opened = File::open(&file.path).map_err(io)?;
     let mut start = [0; 12];
@@ -44,7 +44,7 @@ struct Reader<'a> {
     limit: u64,
     /// Length of the file, where members are sought over.
     length: Option<u64>,
-    visit: &'a mut dyn Visit,
+    visit: &'a mut dyn SampleVisitor,
     number: u64,
     group: Option<Group>,
     /// Contents of the group's members, one behind the other.
@@ -62,7 +62,7 @@ struct Group {
 }
 
 impl<'a> Reader<'a> {
-    fn new(roles: &'a Roles, limit: u64, length: Option<u64>, visit: &'a mut dyn Visit) -> Self {
+    fn new(roles: &'a Roles, limit: u64, length: Option<u64>, visit: &'a mut dyn SampleVisitor) -> Self {
         Reader { roles, limit, length, visit, number: 0, group: None, data: vec![] }
     }
 
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
             Some(reason) => Err(reason),
             None => sample(&key, &members, &data, self.roles),
         };
-        self.visit.item(Item { number: self.number, at, bytes: end - at, sample })?;
+        self.visit.item(VisitedSample { number: self.number, at, bytes: end - at, sample })?;
         self.number += 1;
         self.data = data;
         self.data.clear();
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
     }
 
     fn item(&mut self, at: u64, bytes: u64, sample: Result<Sample<'_>, Reason>) -> Result<(), Error> {
-        self.visit.item(Item { number: self.number, at, bytes, sample })?;
+        self.visit.item(VisitedSample { number: self.number, at, bytes, sample })?;
         self.number += 1;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Encodings of MDS columns. Source: mosaicml-streaming, `streaming/base/format/mds/encodings.py`.
 
-use crate::source::Values;
+use crate::sample::Values;
 use crate::source::archive::json;
 
 /// How the values of a column are encoded.

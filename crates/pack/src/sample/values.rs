@@ -17,12 +17,12 @@ pub(crate) enum Values {
     /// Floats that are coordinates in pixels, until the size of the image is known.
     Pixels(Box<[f32]>),
     /// The bytes of a file, read when its record is made.
-    File(Box<File>),
+    File(Box<ListedFile>),
 }
 
 /// A file as it was when it was listed.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct File {
+pub(crate) struct ListedFile {
     /// From the listing's root.
     pub(crate) path: Box<str>,
     /// Bytes.
@@ -37,7 +37,7 @@ impl Values {
     }
 
     /// The values of an Example's feature.
-    pub(super) fn of_feature(feature: Feature<'_>) -> Self {
+    pub(crate) fn of_feature(feature: Feature<'_>) -> Self {
         match feature {
             Feature::Empty => Values::Missing,
             Feature::Int64(list) => list.single().map_or_else(|| Values::Int64s(list.iter().collect()), Values::Int64),
@@ -50,7 +50,7 @@ impl Values {
     }
 
     /// Their own type; `None` where there are no values.
-    pub(super) fn kind(&self) -> Option<Kind> {
+    pub(crate) fn kind(&self) -> Option<Kind> {
         match self {
             Values::Missing => None,
             Values::Int64(_) | Values::Int64s(_) => Some(Kind::Int64),
@@ -60,7 +60,7 @@ impl Values {
     }
 
     /// The values as those of a column of that type: integers may become floats, numbers text, text numbers.
-    pub(super) fn fit(self, kind: Kind) -> Option<Self> {
+    pub(crate) fn fit(self, kind: Kind) -> Option<Self> {
         let text = |bytes: &[u8]| std::str::from_utf8(bytes).ok().map(str::trim).map(str::to_owned);
         Some(match (self, kind) {
             (values, kind) if values.kind().is_none_or(|own| own == kind) => values,
@@ -99,7 +99,7 @@ impl Values {
     }
 
     /// The values' bytes, for a checksum.
-    pub(super) fn each_bytes(&self, visit: &mut dyn FnMut(&[u8])) {
+    pub(crate) fn each_bytes(&self, visit: &mut dyn FnMut(&[u8])) {
         match self {
             Values::Missing => visit(&[]),
             Values::Int64(v) => visit(&v.to_le_bytes()),

@@ -1,107 +1,6 @@
-//! The manifest as the writer sees it: read, compared with a new split, and replaced with a split put in or taken out.
+//! How two manifests, or two plans, differ.
 
-use crate::commit::{self, Lock};
-use crate::source::Described;
-use crate::{Error, Plan, record};
-use shardtool_format::manifest::{FeatureType, Manifest, Split};
-use shardtool_format::names;
-use std::path::Path;
-
-/// What wrote the manifest.
-pub(crate) const CREATED_BY: &str = concat!("shardtool ", env!("CARGO_PKG_VERSION"));
-/// Held while the manifest is read and replaced.
-const LOCK: &str = ".dataset.lock";
-
-/// The manifest of a folder; `None` if it has none.
-///
-/// # Errors
-/// [`Error::Manifest`], [`Error::Io`].
-pub(crate) fn read(folder: &Path) -> Result<Option<Manifest>, Error> {
-    let path = folder.join(names::MANIFEST);
-    let parse = |json: Vec<u8>| Manifest::parse(&json).map_err(|source| Error::Manifest { path: path.clone(), source });
-    commit::read(&path)?.map(parse).transpose()
-}
-
-/// A manifest without splits, for what a plan will write.
-pub(crate) fn of_plan(plan: &Plan) -> Manifest {
-    of_described(plan.described())
-}
-
-/// A manifest without splits, for samples of which `described` is true.
-pub(crate) fn of_described(described: &Described) -> Manifest {
-    Manifest {
-        image: described.images.then(|| names::IMAGE_ENCODED.to_owned()),
-        label: described.labelled.then(|| names::CLASS_LABEL.to_owned()),
-        features: record::features(described),
-        classes: described.classes.clone(),
-        ..Manifest::new(CREATED_BY)
-    }
-}
-
-/// Puts a split in place, beside those that are there. `described` is the split's manifest without splits.
-///
-/// # Errors
-/// [`Error::SplitExists`], [`Error::Incompatible`], and those of [`read`] and of writing.
-pub(crate) fn add_split(folder: &Path, described: &Manifest, split: Split) -> Result<(), Error> {
-    let _lock = Lock::wait(folder.join(LOCK))?;
-    let mut manifest = joined(folder, described, &split.name, false)?;
-    manifest.splits.push(split);
-    manifest.splits.sort_by(|a, b| a.name.cmp(&b.name));
-    write(folder, &manifest)
-}
-
-/// Takes a split out, if it is there. Its files stay.
-///
-/// # Errors
-/// Those of [`read`] and of writing.
-pub(crate) fn remove_split(folder: &Path, split: &str) -> Result<(), Error> {
-    let _lock = Lock::wait(folder.join(LOCK))?;
-    if let Some(mut manifest) = read(folder)?
-        && manifest.split(split).is_some()
-    {
-        manifest.splits.retain(|s| s.name != split);
-        write(folder, &manifest)?;
-    }
-    Ok(())
-}
-
-/// Replaces the manifest.
-///
-/// # Errors
-/// [`Error::Io`].
-pub(crate) fn replace(folder: &Path, manifest: &Manifest) -> Result<(), Error> {
-    let _lock = Lock::wait(folder.join(LOCK))?;
-    write(folder, manifest)
-}
-
-/// Checks that a split can join the dataset in a folder, in place of one of its name where `replacing`; returns what it
-/// joins, without that one.
-///
-/// # Errors
-/// As [`add_split`], without those of writing.
-pub(crate) fn joined(folder: &Path, described: &Manifest, split: &str, replacing: bool) -> Result<Manifest, Error> {
-    let destination = || folder.to_owned();
-    let mut there = read(folder)?.unwrap_or_else(|| described.clone());
-    if there.split(split).is_some() && !replacing {
-        return Err(Error::SplitExists { destination: destination(), split: split.to_owned() });
-    }
-    there.splits.retain(|s| s.name != split);
-    if there.splits.is_empty() {
-        // Nothing to agree with: a dataset whose only split is replaced may change its classes.
-        return Ok(described.clone());
-    }
-    match Difference::between(&there, described) {
-        Some(difference) => {
-            Err(Error::Incompatible { destination: destination(), split: split.to_owned(), difference })
-        }
-        None => Ok(there),
-    }
-}
-
-fn write(folder: &Path, manifest: &Manifest) -> Result<(), Error> {
-    commit::publish(folder.join(names::MANIFEST), manifest.to_json().as_bytes())?;
-    commit::sync_folder(folder)
-}
+use shardtool_format::manifest::{FeatureType, Manifest};
 
 /// How a new split differs from the dataset that it would join.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,9 +8,9 @@ fn write(folder: &Path, manifest: &Manifest) -> Result<(), Error> {
 pub enum Difference {
     /// Other classes.
     Classes {
-        /// Classes that only the dataset has.
+        /// ClassIds that only the dataset has.
         missing: Vec<String>,
-        /// Classes that only the split has.
+        /// ClassIds that only the split has.
         added: Vec<String>,
     },
     /// The same classes under other ids.
@@ -204,5 +103,23 @@ fn some(names: &[String]) -> String {
             let shown: Vec<_> = names.iter().take(5).map(|name| format!("`{name}`")).collect();
             format!(" ({}{})", shown.join(", "), if names.len() > 5 { " …" } else { "" })
         }
+    }
+}
+
+/// How a pack differs from the one that a plan file describes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlanDifference {
+    /// The first member that differs.
+    pub member: String,
+    /// Its value in the plan file.
+    pub before: String,
+    /// Its value now.
+    pub now: String,
+}
+
+impl std::fmt::Display for PlanDifference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "another {}: {} there, {} now", self.member, self.before, self.now)
     }
 }

@@ -1,7 +1,9 @@
 //! The plan of a pack, on disk: `.pack-<split>.json` while the pack is unfinished, `.packed-<split>.json` once the
 //! manifest names the split. The same pack continues or is complete; another one is refused by naming what differs.
 
-use crate::source::Described;
+use crate::error::PlanDifference;
+use crate::sample::SampleSchema;
+use crate::split::manifest_store;
 use crate::{JpegLayout, Options, PixelStore, Plan, Resize, Shards};
 use serde_json::{Map, Value, json};
 use shardtool_decode::Limits;
@@ -21,70 +23,64 @@ pub(crate) enum Stage {
 pub(crate) struct PlanFile(Map<String, Value>);
 
 impl PlanFile {
-    /// What this plan's file says: everything that decides which bytes are written, and nothing else.
+    /// Returns the plan file of a pack: everything that decides which bytes are written, and nothing else.
     pub(crate) fn new(options: &Options, plan: &Plan, stage: Stage) -> Self {
-        let described = plan.described();
+        let schema = plan.schema();
         let stage = if stage == Stage::Clearing { "clearing" } else { "packing" };
         let map: Map<_, _> = options.map.iter().map(|(ours, theirs)| (ours.clone(), json!(theirs))).collect();
-        let names = crc32c(described.classes.join("\n").as_bytes());
         let columns: Vec<_> =
-            described.columns.iter().map(|(name, kind)| Value::from(format!("{name}:{}", kind.name()))).collect();
-        let members = [
-            ("format", json!("shardtool-pack")),
-            ("version", json!(1)),
-            ("stage", json!(stage)),
-            ("created_by", json!(crate::catalogue::CREATED_BY)),
-            ("split", json!(options.split)),
-            ("shards", json!(shards(options.shards))),
+            schema.columns.iter().map(|(name, kind)| Value::from(format!("{name}:{}", kind.name()))).collect();
+        Self::common("shardtool-pack", stage, options, schema).with([
             ("seed", json!(options.seed)),
             ("map", Value::Object(map)),
             ("label_offset", json!(options.label_offset)),
             ("columns", Value::Array(columns)),
             ("files", json!(options.files)),
             ("boxes", json!(options.boxes.name())),
-            ("pixels", json!(pixels(options.pixels))),
-            ("jpeg", json!(jpeg(options.jpeg))),
-            ("resize", json!(options.resize.map(resize))),
-            ("quality", json!(options.quality)),
-            ("limits", json!(limits(&options.limits))),
-            ("entry_points", json!(options.entry_points)),
-            ("classes", json!(described.classes.len())),
-            ("classes_crc32c", json!(format!("{names:08x}"))),
             ("images", json!(plan.images())),
             ("image_bytes", json!(plan.source_bytes())),
             ("listing_crc32c", json!(format!("{:08x}", plan.source_crc()))),
-        ];
-        PlanFile(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+        ])
     }
 
-    /// What the plan file of a writer says.
-    pub(crate) fn of_writer(options: &Options, described: &Described, part: (u32, u32)) -> Self {
+    /// Returns the plan file of a writer's `part` of a split: its number and how many there are.
+    pub(crate) fn of_writer(options: &Options, schema: &SampleSchema, part: (u32, u32)) -> Self {
         let features: Map<_, _> =
-            described.columns.iter().map(|(name, kind)| (name.clone(), json!(kind.name()))).collect();
-        let names = crc32c(described.classes.join("\n").as_bytes());
-        let members = [
-            ("format", json!("shardtool-writer")),
-            ("version", json!(1)),
-            ("stage", json!("writing")),
+            schema.columns.iter().map(|(name, kind)| (name.clone(), json!(kind.name()))).collect();
+        Self::common("shardtool-writer", "writing", options, schema).with([
             ("part", json!(part.0)),
             ("parts", json!(part.1)),
-            ("created_by", json!(crate::catalogue::CREATED_BY)),
+            ("features", Value::Object(features)),
+            ("with_images", json!(schema.images)),
+            ("labels", json!(schema.labelled)),
+            ("class_names", json!(schema.classes)),
+        ])
+    }
+
+    /// Returns the members that plan files of packs and of writers share.
+    fn common(format: &str, stage: &str, options: &Options, schema: &SampleSchema) -> Self {
+        let classes_crc = crc32c(schema.classes.join("\n").as_bytes());
+        PlanFile(Map::new()).with([
+            ("format", json!(format)),
+            ("version", json!(1)),
+            ("stage", json!(stage)),
+            ("created_by", json!(manifest_store::CREATED_BY)),
             ("split", json!(options.split)),
             ("shards", json!(shards(options.shards))),
-            ("features", Value::Object(features)),
-            ("with_images", json!(described.images)),
-            ("labels", json!(described.labelled)),
             ("pixels", json!(pixels(options.pixels))),
             ("jpeg", json!(jpeg(options.jpeg))),
             ("resize", json!(options.resize.map(resize))),
             ("quality", json!(options.quality)),
             ("limits", json!(limits(&options.limits))),
             ("entry_points", json!(options.entry_points)),
-            ("classes", json!(described.classes.len())),
-            ("class_names", json!(described.classes)),
-            ("classes_crc32c", json!(format!("{names:08x}"))),
-        ];
-        PlanFile(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+            ("classes", json!(schema.classes.len())),
+            ("classes_crc32c", json!(format!("{classes_crc:08x}"))),
+        ])
+    }
+
+    fn with<const N: usize>(mut self, members: [(&str, Value); N]) -> Self {
+        self.0.extend(members.map(|(name, value)| (name.to_owned(), value)));
+        self
     }
 
     /// A member as text or a number; `None` if it is absent or of another type.
@@ -164,24 +160,6 @@ impl PlanFile {
             name => name,
         };
         Some(Box::new(PlanDifference { member: member.to_owned(), before: show(self), now: show(now) }))
-    }
-}
-
-/// How a pack differs from the one that a plan file describes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PlanDifference {
-    /// The first member that differs.
-    pub member: String,
-    /// Its value in the plan file.
-    pub before: String,
-    /// Its value now.
-    pub now: String,
-}
-
-impl std::fmt::Display for PlanDifference {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "another {}: {} there, {} now", self.member, self.before, self.now)
     }
 }
 

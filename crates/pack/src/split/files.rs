@@ -1,11 +1,10 @@
 //! The files of one split in a folder: their names, which shards are finished, and whether the split is complete.
 
+use crate::Error;
 use crate::commit;
-use crate::plan_file::PlanFile;
-use crate::{Error, catalogue};
 use shardtool_format::checksum::crc32c;
 use shardtool_format::index::Index;
-use shardtool_format::manifest::{Shard, Split};
+use shardtool_format::manifest::Shard;
 use shardtool_format::names;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -73,40 +72,6 @@ impl SplitFiles {
     pub(crate) fn sync(&self) -> Result<(), Error> {
         commit::sync_folder(&self.folder.join(names::INDEX_FOLDER))?;
         commit::sync_folder(&self.folder)
-    }
-
-    /// Returns the split that a plan would give, if it is complete already.
-    ///
-    /// # Errors
-    /// [`Error::PackedOtherwise`], [`Error::ChangedSince`], [`Error::Manifest`], [`Error::Io`], also if a shard is
-    /// missing.
-    pub(crate) fn complete(&self, now: &PlanFile) -> Result<Option<Split>, Error> {
-        // An unfinished pack decides: it may be replacing the split.
-        if commit::read(&self.plan())?.is_some() {
-            return Ok(None);
-        }
-        let Some(kept) = commit::read(&self.packed())? else { return Ok(None) };
-        let Some(there) = catalogue::read(&self.folder)?.and_then(|manifest| manifest.split(&self.split).cloned())
-        else {
-            return Ok(None);
-        };
-        let kept = PlanFile::parse(&kept);
-        let (destination, split) = (self.folder.clone(), self.split.clone());
-        if let Some(difference) = kept.difference(now) {
-            return Err(Error::PackedOtherwise { destination, split, difference });
-        }
-        if !kept.gave(&there) {
-            return Err(Error::ChangedSince { destination, split });
-        }
-        let indexes = destination.join(names::INDEX_FOLDER);
-        for shard in &there.shards {
-            for path in [destination.join(&shard.file), indexes.join(names::index_file(&shard.file))] {
-                if let Err(error) = std::fs::metadata(&path) {
-                    return Err(Error::io("read", &path)(error));
-                }
-            }
-        }
-        Ok(Some(there))
     }
 
     /// Files that packs of this split wrote, or seem to have written. Indexes first: an index commits its shard, so a

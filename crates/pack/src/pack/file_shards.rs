@@ -1,13 +1,13 @@
 //! Records into shards, and shards into place: records are made on several threads, written on one, and made durable on
 //! another.
 
+use super::target::Target;
 use crate::ordered::{Window, ordered};
-use crate::pack::Progress;
 use crate::plan::FilePlan;
+use crate::progress::Progress;
 use crate::record::{Record, RecordWriter};
+use crate::sample::SampleSchema;
 use crate::shard_writer::{Finished, ShardWriter, Written};
-use crate::source::Described;
-use crate::target::Target;
 use crate::{Error, Options, PixelStore, Reason, Rejection};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -48,22 +48,14 @@ pub(crate) fn write(
     let (finished, to_commit) = sync_channel(1);
     std::thread::scope(|scope| {
         let committer = scope.spawn(|| commit_all(target, progress, to_commit));
-        let mut writer = Writer {
-            options,
-            described: &plan.listing.described,
-            target,
-            left,
-            ends: &ends,
-            next: 0,
-            open: None,
-            finished,
-        };
+        let mut writer =
+            Writer { options, schema: &plan.listing.schema, target, left, ends: &ends, next: 0, open: None, finished };
         let written = ordered(
             options.jobs,
             end,
             window,
             |i| entry(i).size,
-            || RecordWriter::new(&plan.listing.described, options),
+            || RecordWriter::new(&plan.listing.schema, options),
             |records, i| records.file(&plan.listing, entry(i), buffers.take()),
             |i, record| {
                 let entry = entry(i);
@@ -85,7 +77,7 @@ pub(crate) fn write(
 /// Writes records into shards, one shard after the other.
 struct Writer<'a> {
     options: &'a Options,
-    described: &'a Described,
+    schema: &'a SampleSchema,
     target: &'a Target,
     /// Numbers of the shards to write.
     left: &'a [usize],
@@ -102,8 +94,7 @@ impl Writer<'_> {
     fn take(&mut self, i: usize, key: &str, record: Result<Record, Reason>) -> Result<Option<Vec<u8>>, Error> {
         self.close(i)?;
         if self.open.is_none() {
-            self.open =
-                Some(ShardWriter::new(self.options, self.described, self.target.files(), self.left[self.next])?);
+            self.open = Some(ShardWriter::new(self.options, self.schema, self.target.files(), self.left[self.next])?);
         }
         let open = self.open.as_mut().expect("opened above");
         match record {
@@ -120,7 +111,7 @@ impl Writer<'_> {
         while self.next < self.left.len() && self.ends[self.next] <= i {
             let open = match self.open.take() {
                 Some(open) => open,
-                None => ShardWriter::new(self.options, self.described, self.target.files(), self.left[self.next])?,
+                None => ShardWriter::new(self.options, self.schema, self.target.files(), self.left[self.next])?,
             };
             // The committer goes away only with an error of its own, which is the one reported.
             self.finished.send(open.finish()).map_err(|_| Error::Stopped)?;

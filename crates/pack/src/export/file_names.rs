@@ -10,14 +10,14 @@ const EXTENSIONS: [&str; 9] = ["jpg", "jpeg", "png", "webp", "gif", "bmp", "tif"
 
 /// Which keys need the record's number to be unique. 8 bytes a record while it is made.
 #[derive(Default)]
-pub(super) struct Places {
+pub(super) struct FileNames {
     /// Hashes of names that more than one record has, sorted.
     repeated: Box<[u64]>,
     /// Names have no dot in their last part.
     dotless: bool,
 }
 
-impl Places {
+impl FileNames {
     /// The names of a split's records; `dotless` ones have no dot in their last part.
     ///
     /// # Errors
@@ -33,7 +33,7 @@ impl Places {
         hashes.sort_unstable();
         let mut repeated: Vec<_> = hashes.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
         repeated.dedup();
-        Ok(Places { repeated: repeated.into(), dotless })
+        Ok(FileNames { repeated: repeated.into(), dotless })
     }
 
     /// A sample's name, with `/` between its parts; one that others have too carries the record's number.

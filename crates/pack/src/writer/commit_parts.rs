@@ -4,12 +4,12 @@
 use super::keys;
 use super::part::{self, PLAN};
 use crate::Error;
-use crate::catalogue;
 use crate::commit::{self as files, Lock};
-use crate::pack::{Progress, Step, after};
-use crate::plan_file::PlanFile;
-use crate::source::Described;
-use crate::split_files::SplitFiles;
+use crate::progress::{Progress, Step, after};
+use crate::sample::SampleSchema;
+use crate::split::files::SplitFiles;
+use crate::split::manifest_store;
+use crate::split::plan_file::PlanFile;
 use shardtool_format::manifest::{Kind, Manifest, Shard, Split};
 use shardtool_format::names;
 use std::collections::BTreeMap;
@@ -56,8 +56,8 @@ pub fn commit(destination: &Path, split: &str, force: bool, progress: &dyn Progr
     }
     let _lock = Lock::try_new(target.lock(), destination)?;
     let parts = read(&target, &staging)?;
-    let described = described(&parts[0].plan);
-    let new = catalogue::of_described(&described);
+    let schema = schema(&parts[0].plan);
+    let new = manifest_store::of_schema(&schema);
     let mut moves = vec![];
     let mut entry = Split { name: split.to_owned(), shards: vec![] };
     for part in &parts {
@@ -70,7 +70,7 @@ pub fn commit(destination: &Path, split: &str, force: bool, progress: &dyn Progr
     }
     let journal = Journal { path: staging.join("commit.json") };
     let stage = journal.read()?;
-    let there = catalogue::read(destination)?.and_then(|manifest| manifest.split(split).cloned());
+    let there = manifest_store::read(destination)?.and_then(|manifest| manifest.split(split).cloned());
     let in_manifest = stage == Some(Stage::Moving) && there.as_ref() == Some(&entry);
     if !in_manifest {
         if stage.is_none() {
@@ -89,7 +89,7 @@ pub fn commit(destination: &Path, split: &str, force: bool, progress: &dyn Progr
             }
             (None, Some(Stage::Moving)) => {}
         }
-        catalogue::joined(destination, &new, split, false)?;
+        manifest_store::joined(destination, &new, split, false)?;
         files::create_folder(&destination.join(names::INDEX_FOLDER))?;
         journal.write(Stage::Moving)?;
         after(progress, Step::Plan)?;
@@ -98,21 +98,21 @@ pub fn commit(destination: &Path, split: &str, force: bool, progress: &dyn Progr
             after(progress, Step::Shard)?;
         }
         target.sync()?;
-        catalogue::add_split(destination, &new, entry.clone())?;
+        manifest_store::add_split(destination, &new, entry.clone())?;
         after(progress, Step::Manifest)?;
     }
     files::publish(target.packed(), &parts[0].plan.carried_out(&entry).to_json())?;
     files::sync_folder(destination)?;
     after(progress, Step::Kept)?;
     remove(&staging, destination)?;
-    let (classes, resumed_shards) = (described.classes.len() as u64, 0);
+    let (classes, resumed_shards) = (schema.classes.len() as u64, 0);
     Ok(Committed { split: entry, classes, resumed_shards, already_complete: false })
 }
 
 /// A split that a commit completed before.
 fn complete(target: &SplitFiles) -> Result<Option<Committed>, Error> {
     let Some(kept) = files::read(&target.packed())?.map(|bytes| PlanFile::parse(&bytes)) else { return Ok(None) };
-    let Some(manifest) = catalogue::read(target.folder())? else { return Ok(None) };
+    let Some(manifest) = manifest_store::read(target.folder())? else { return Ok(None) };
     let split = manifest.split(target.split()).filter(|split| kept.gave(split));
     let classes = manifest.classes.len() as u64;
     Ok(split.cloned().map(|split| Committed { split, classes, resumed_shards: 0, already_complete: true }))
@@ -148,10 +148,10 @@ fn read(target: &SplitFiles, staging: &Path) -> Result<Vec<Finished>, Error> {
 }
 
 /// What a writer's plan says of its samples.
-fn described(plan: &PlanFile) -> Described {
+fn schema(plan: &PlanFile) -> SampleSchema {
     let features: BTreeMap<String, String> = plan.member("features").unwrap_or_default();
     let kind = |text: &str| [Kind::Int64, Kind::Float, Kind::Bytes].into_iter().find(|kind| kind.name() == text);
-    Described {
+    SampleSchema {
         classes: plan.member("class_names").unwrap_or_default(),
         images: plan.member("with_images").unwrap_or(true),
         labelled: plan.member("labels").unwrap_or(false),
@@ -200,10 +200,10 @@ fn first_with(parts: &[Finished], wanted: &[u8]) -> Result<Option<usize>, Error>
 
 /// Removes the split that is replaced: from the manifest first, then its files. No part has been moved yet.
 fn clear(target: &SplitFiles, new: &Manifest, journal: &Journal, progress: &dyn Progress) -> Result<(), Error> {
-    catalogue::joined(target.folder(), new, target.split(), true)?;
+    manifest_store::joined(target.folder(), new, target.split(), true)?;
     journal.write(Stage::Clearing)?;
     after(progress, Step::Clearing)?;
-    catalogue::remove_split(target.folder(), target.split())?;
+    manifest_store::remove_split(target.folder(), target.split())?;
     after(progress, Step::Cleared)?;
     for path in [target.rejected(), target.packed(), target.plan()] {
         files::remove(&path)?;

@@ -1,33 +1,13 @@
 //! What a source is, told by its content.
 
 use super::archive::files::{ArchiveFile, ArchiveFiles, ArchiveKind};
-use crate::Error;
+use crate::{Error, SourceKind};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Kinds of sources.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SourceKind {
-    /// A folder of class folders, or of images.
-    Folder,
-    /// CSV with a header, or JSONL.
-    List,
-    /// TFRecord files of `tf.train.Example`, plain or compressed with gzip or zlib.
-    Tfrecord,
-    /// tar files of WebDataset samples, plain or compressed with gzip or zstd.
-    Webdataset,
-    /// Parquet files, as Hugging Face lays out images, or with plain binary columns.
-    Parquet,
-    /// A folder of Mosaic MDS shards with its `index.json`.
-    Mds,
-    /// A COCO annotation file.
-    Coco,
-}
-
 /// What lies at a source's path.
-pub(super) enum Found {
+pub(super) enum DetectedSource {
     Folder,
     List,
     Coco,
@@ -41,11 +21,11 @@ const LOOKED_INTO: usize = 32;
 ///
 /// # Errors
 /// [`Error::NoSource`], [`Error::SourceKind`], [`Error::EmptySource`], [`Error::Io`], and those of an MDS index.
-pub(super) fn find(source: &Path, from: Option<SourceKind>) -> Result<Found, Error> {
+pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<DetectedSource, Error> {
     let forced = match from {
-        Some(SourceKind::Folder) if source.is_dir() => return Ok(Found::Folder),
-        Some(SourceKind::List) if source.is_file() => return Ok(Found::List),
-        Some(SourceKind::Coco) if source.is_file() => return Ok(Found::Coco),
+        Some(SourceKind::Folder) if source.is_dir() => return Ok(DetectedSource::Folder),
+        Some(SourceKind::List) if source.is_file() => return Ok(DetectedSource::List),
+        Some(SourceKind::Coco) if source.is_file() => return Ok(DetectedSource::Coco),
         Some(SourceKind::Folder | SourceKind::List | SourceKind::Coco) if source.exists() => {
             return Err(Error::SourceKind { path: source.to_owned() });
         }
@@ -70,18 +50,18 @@ pub(super) fn find(source: &Path, from: Option<SourceKind>) -> Result<Found, Err
         let list =
             source.extension().is_some_and(|e| ["csv", "jsonl", "ndjson"].iter().any(|l| e.eq_ignore_ascii_case(l)));
         if list && forced.is_none() {
-            return Ok(Found::List);
+            return Ok(DetectedSource::List);
         }
         if forced.is_none() && super::coco::is(source) {
-            return Ok(Found::Coco);
+            return Ok(DetectedSource::Coco);
         }
         if source.file_name().is_some_and(|name| name == "index.json") {
-            return ArchiveFiles::mds(source.parent().unwrap_or(Path::new(""))).map(Found::Archives);
+            return ArchiveFiles::mds(source.parent().unwrap_or(Path::new(""))).map(DetectedSource::Archives);
         }
         return chosen(source, vec![source.to_owned()], forced)?.ok_or(Error::SourceKind { path: source.to_owned() });
     }
     if forced == Some(ArchiveKind::Mds) || (forced.is_none() && ArchiveFiles::is_mds(source)) {
-        return ArchiveFiles::mds(source).map(Found::Archives);
+        return ArchiveFiles::mds(source).map(DetectedSource::Archives);
     }
     let files = children(source)?;
     let looked_into = || files.iter().take(LOOKED_INTO);
@@ -89,7 +69,7 @@ pub(super) fn find(source: &Path, from: Option<SourceKind>) -> Result<Found, Err
     if forced.is_none()
         && (looked_into().any(|file| is_image(file)) || !looked_into().any(|file| ArchiveKind::of(file).is_some()))
     {
-        return Ok(Found::Folder);
+        return Ok(DetectedSource::Folder);
     }
     chosen(source, files, forced)?.ok_or(Error::EmptySource { path: source.to_owned(), rejected: None })
 }
@@ -103,7 +83,7 @@ fn is_image(path: &Path) -> bool {
 
 /// The archives among `files`: of the kind that has the most bytes, unless one is forced. A file counts by its content,
 /// or by a name that ends as one of that kind does: a damaged archive is not passed over.
-fn chosen(source: &Path, files: Vec<PathBuf>, forced: Option<ArchiveKind>) -> Result<Option<Found>, Error> {
+fn chosen(source: &Path, files: Vec<PathBuf>, forced: Option<ArchiveKind>) -> Result<Option<DetectedSource>, Error> {
     let kinds: Vec<_> = files.iter().map(|file| ArchiveKind::of(file)).collect();
     let size = |file: &PathBuf| std::fs::metadata(file).map_or(0, |meta| meta.len());
     let bytes = |kind| files.iter().zip(&kinds).filter(|(_, k)| **k == Some(kind)).map(|(f, _)| size(f)).sum::<u64>();
@@ -119,7 +99,7 @@ fn chosen(source: &Path, files: Vec<PathBuf>, forced: Option<ArchiveKind>) -> Re
     if taken.is_empty() {
         return Err(Error::EmptySource { path: source.to_owned(), rejected: None });
     }
-    Ok(Some(Found::Archives(ArchiveFiles { kind, files: taken })))
+    Ok(Some(DetectedSource::Archives(ArchiveFiles { kind, files: taken })))
 }
 
 /// The files of a folder that are not hidden, in byte order of their names.

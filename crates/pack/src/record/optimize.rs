@@ -4,7 +4,7 @@
 //! it is smaller, and for an image of several scans in any case: a progressive image is the smaller one as a rule, but it can
 //! only be decoded whole, and a crop of the new one decodes just its rows.
 
-use crate::pixels::Stored;
+use super::image::StoredImage;
 use shardtool_decode::Format;
 use shardtool_jpeg::{self as jpeg, Decoder};
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ impl Optimizer {
     }
 
     /// The image in its better layout, if it is a JPEG that gains by one.
-    pub(crate) fn optimize<'a>(&'a mut self, stored: Stored<'a>) -> (Stored<'a>, Outcome) {
+    pub(crate) fn optimize<'a>(&'a mut self, stored: StoredImage<'a>) -> (StoredImage<'a>, Outcome) {
         if stored.format != Format::Jpeg {
             return (stored, Outcome::Other);
         }
@@ -99,7 +99,10 @@ impl Optimizer {
             Ok(new) if new.was_multi_scan || new.jpeg.len() < stored.bytes.len() => {
                 self.jpeg = new.jpeg;
                 let (before, after) = (stored.bytes.len(), self.jpeg.len());
-                (Stored { bytes: &self.jpeg, ..stored }, Outcome::Relaid { before, after, opened: new.was_multi_scan })
+                (
+                    StoredImage { bytes: &self.jpeg, ..stored },
+                    Outcome::Relaid { before, after, opened: new.was_multi_scan },
+                )
             }
             Ok(_) => (stored, Outcome::Kept),
             Err(error) => (stored, Outcome::Refused(error)),

@@ -1,13 +1,13 @@
 //! Samples of archives into shards: each file on one thread, into shards of its own.
 
+use super::target::Target;
 use crate::ordered::{Window, ordered};
-use crate::pack::Progress;
 use crate::plan::ArchivePlan;
+use crate::progress::Progress;
 use crate::record::{Image, RecordWriter};
 use crate::shard_writer::{ShardWriter, Written};
-use crate::source::archive::Surveyed;
-use crate::source::archive::sample::{Item, Visit};
-use crate::target::Target;
+use crate::source::archive::SurveyedFile;
+use crate::source::archive::sample::{SampleVisitor, VisitedSample};
 use crate::{Error, Options, Reason, Rejection};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ pub(crate) fn write(
         failed.fetch_or(shards.is_err(), Ordering::Relaxed);
         shards
     };
-    let records = || RecordWriter::new(&plan.archives.described, options);
+    let records = || RecordWriter::new(&plan.archives.schema, options);
     ordered(
         options.jobs,
         left.len(),
@@ -66,14 +66,14 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn shard_writer(&self, shard: usize) -> Result<ShardWriter, Error> {
-        ShardWriter::new(self.options, &self.plan.archives.described, self.target.files(), shard)
+        ShardWriter::new(self.options, &self.plan.archives.schema, self.target.files(), shard)
     }
 }
 
 /// Writes the shards of one file.
 struct FileWriter<'a, 'r, 'w> {
     run: Run<'a>,
-    surveyed: &'a Surveyed,
+    surveyed: &'a SurveyedFile,
     /// Numbers of the file's shards.
     shards: Range<usize>,
     records: &'r mut RecordWriter<'w>,
@@ -88,7 +88,7 @@ struct FileWriter<'a, 'r, 'w> {
 impl<'a, 'r, 'w> FileWriter<'a, 'r, 'w> {
     fn write(
         run: Run<'a>,
-        surveyed: &'a Surveyed,
+        surveyed: &'a SurveyedFile,
         shards: Range<usize>,
         records: &'r mut RecordWriter<'w>,
     ) -> Result<Written, Error> {
@@ -132,12 +132,12 @@ impl<'a, 'r, 'w> FileWriter<'a, 'r, 'w> {
     }
 }
 
-impl Visit for FileWriter<'_, '_, '_> {
+impl SampleVisitor for FileWriter<'_, '_, '_> {
     fn wants_image(&self, at: u64) -> bool {
         !self.run.finished[self.shard_of(at)]
     }
 
-    fn item(&mut self, item: Item<'_>) -> Result<(), Error> {
+    fn item(&mut self, item: VisitedSample<'_>) -> Result<(), Error> {
         if self.run.failed.load(Ordering::Relaxed) {
             return Err(Error::Stopped);
         }

@@ -7,7 +7,7 @@ use shardtool_decode::{
 };
 
 /// An image as it is stored.
-pub(crate) struct Stored<'a> {
+pub(crate) struct StoredImage<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) format: Format,
     pub(crate) width: u32,
@@ -56,12 +56,12 @@ fn encode_png(array: &PixelArray<'_>) -> Vec<u8> {
 
 /// Buffers that are used again for every image.
 #[derive(Default)]
-pub(crate) struct Storing {
+pub(crate) struct ImageConverter {
     pixels: Pixels,
     encoded: Vec<u8>,
 }
 
-impl Storing {
+impl ImageConverter {
     /// What is stored of an image file. Where pixels are decoded, the orientation is applied to them, and colour is
     /// RGB. An image that is small enough already keeps its file's bytes.
     ///
@@ -72,7 +72,7 @@ impl Storing {
         file: &'a [u8],
         info: &ImageInfo,
         options: &Options,
-    ) -> Result<Stored<'a>, Reason> {
+    ) -> Result<StoredImage<'a>, Reason> {
         let upright = Orientation::from_exif(info.orientation).size((info.width, info.height));
         let size = match options.resize {
             Some(Resize::Shorter(shorter)) => reduce_shorter(upright, shorter),
@@ -80,7 +80,7 @@ impl Storing {
             None => upright,
         };
         if options.pixels == PixelStore::Encoded && size == upright {
-            return Ok(Stored {
+            return Ok(StoredImage {
                 bytes: file,
                 format: info.format,
                 width: info.width,
@@ -95,7 +95,7 @@ impl Storing {
     }
 
     /// What is stored of an array: a PNG file, which keeps every value, or a JPEG file if the array asks for one; or
-    /// what [`Storing::store`] stores of that PNG file if pixels are resized or stored raw.
+    /// what [`ImageConverter::store`] stores of that PNG file if pixels are resized or stored raw.
     ///
     /// # Errors
     /// What is wrong with the array's size.
@@ -103,7 +103,7 @@ impl Storing {
         &'a mut self,
         array: &PixelArray<'_>,
         options: &Options,
-    ) -> Result<Stored<'a>, Reason> {
+    ) -> Result<StoredImage<'a>, Reason> {
         let PixelArray { width, height, channels, .. } = *array;
         if !(1..=65535).contains(&width) || !(1..=65535).contains(&height) {
             return Err(decode::Error::Side { width, height }.into());
@@ -117,7 +117,14 @@ impl Storing {
         if keep && !array.jpeg {
             self.encoded = encode_png(array);
             let channels = channels.into();
-            return Ok(Stored { bytes: &self.encoded, format: Format::Png, width, height, channels, orientation: 1 });
+            return Ok(StoredImage {
+                bytes: &self.encoded,
+                format: Format::Png,
+                width,
+                height,
+                channels,
+                orientation: 1,
+            });
         }
         if channels == 3 {
             (self.pixels.width, self.pixels.height) = (width, height);
@@ -131,7 +138,7 @@ impl Storing {
     }
 
     /// Stores the decoded pixels at that size.
-    fn store_decoded(&mut self, size: (u32, u32), options: &Options) -> Result<Stored<'_>, Reason> {
+    fn store_decoded(&mut self, size: (u32, u32), options: &Options) -> Result<StoredImage<'_>, Reason> {
         if size != (self.pixels.width, self.pixels.height) {
             self.pixels = resize(self.pixels.view()?, size)?;
         }
@@ -147,6 +154,6 @@ impl Storing {
             }
         };
         let (width, height) = (self.pixels.width, self.pixels.height);
-        Ok(Stored { bytes, format, width, height, channels: 3, orientation: 1 })
+        Ok(StoredImage { bytes, format, width, height, channels: 3, orientation: 1 })
     }
 }

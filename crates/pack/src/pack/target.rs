@@ -1,10 +1,12 @@
 //! The folder of a dataset as one pack finds it: what is finished, what is in the way, and what is to be cleared.
 
 use crate::commit::{self, Lock};
-use crate::pack::{Progress, Step, after};
-use crate::plan_file::{PlanFile, Stage};
-use crate::split_files::SplitFiles;
-use crate::{Error, Options, Plan, catalogue};
+use crate::progress::{Progress, Step, after};
+use crate::split::complete;
+use crate::split::files::SplitFiles;
+use crate::split::manifest_store;
+use crate::split::plan_file::{PlanFile, Stage};
+use crate::{Error, Options, Plan};
 use shardtool_format::manifest::{Manifest, Shard, Split};
 use shardtool_format::names;
 
@@ -15,7 +17,7 @@ pub(crate) struct Target {
 }
 
 /// What is left to do for a split.
-pub(crate) enum Left {
+pub(crate) enum Remaining {
     /// Its shards that are not finished, and its manifest.
     Shards,
     /// Nothing but to keep its plan as that of a complete split: the manifest names the split, and it is this one.
@@ -34,7 +36,9 @@ pub(crate) fn complete(options: &Options, plan: &Plan) -> Result<Option<Split>, 
     let Options { destination, split, force, .. } = options;
     match force {
         true => Ok(None),
-        false => SplitFiles::new(destination, split).complete(&PlanFile::new(options, plan, Stage::Packing)),
+        false => {
+            complete::complete(&SplitFiles::new(destination, split), &PlanFile::new(options, plan, Stage::Packing))
+        }
     }
 }
 
@@ -57,12 +61,12 @@ impl Target {
     /// # Errors
     /// Those of [`complete`], [`Error::SplitExists`], [`Error::OtherPlan`], [`Error::InTheWay`], [`Error::Incompatible`],
     /// [`Error::Manifest`], [`Error::Stopped`], [`Error::Io`].
-    pub(crate) fn prepare(&self, options: &Options, plan: &Plan, progress: &dyn Progress) -> Result<Left, Error> {
-        let described = catalogue::of_plan(plan);
+    pub(crate) fn prepare(&self, options: &Options, plan: &Plan, progress: &dyn Progress) -> Result<Remaining, Error> {
+        let schema = manifest_store::of_schema(plan.schema());
         let now = PlanFile::new(options, plan, Stage::Packing);
         let there = commit::read(&self.files.plan())?.map(|bytes| PlanFile::parse(&bytes));
         let named =
-            catalogue::read(self.files.folder())?.and_then(|manifest| manifest.split(self.files.split()).cloned());
+            manifest_store::read(self.files.folder())?.and_then(|manifest| manifest.split(self.files.split()).cloned());
         let same = there.as_ref().map(|there| match there.difference(&now) {
             Some(difference) => Err(Error::OtherPlan { plan: self.files.plan(), difference }),
             None => Ok(()),
@@ -70,10 +74,10 @@ impl Target {
         let clearing = there.as_ref().is_some_and(|there| there.stage() == Stage::Clearing);
         // Another process may have completed the split before this one took the lock.
         if let Some(split) = complete(options, plan)? {
-            return Ok(Left::Nothing(split));
+            return Ok(Remaining::Nothing(split));
         }
         match (same, named) {
-            (Some(Ok(())), Some(split)) if !clearing && !options.force => return Ok(Left::PlanFile(split)),
+            (Some(Ok(())), Some(split)) if !clearing && !options.force => return Ok(Remaining::PlanFile(split)),
             (_, Some(_)) if !options.force => {
                 return Err(Error::SplitExists {
                     destination: self.files.folder().to_owned(),
@@ -81,30 +85,30 @@ impl Target {
                 });
             }
             (Some(Ok(())), None) if !clearing => {
-                catalogue::joined(self.files.folder(), &described, self.files.split(), false)?;
-                return Ok(Left::Shards);
+                manifest_store::joined(self.files.folder(), &schema, self.files.split(), false)?;
+                return Ok(Remaining::Shards);
             }
             (Some(Err(other)), None) if !clearing && !options.force => return Err(other),
             (None, None) => self.files.nothing_in_the_way()?,
-            _ => self.clear(options, plan, &described, progress)?,
+            _ => self.clear(options, plan, &schema, progress)?,
         }
-        catalogue::joined(self.files.folder(), &described, self.files.split(), false)?;
+        manifest_store::joined(self.files.folder(), &schema, self.files.split(), false)?;
         commit::create_folder(&self.files.folder().join(names::INDEX_FOLDER))?;
         commit::publish(self.files.plan(), &now.to_json())?;
         commit::sync_folder(self.files.folder())?;
         after(progress, Step::Plan)?;
-        Ok(Left::Shards)
+        Ok(Remaining::Shards)
     }
 
     /// Removes everything that an earlier pack of the split wrote.
     fn clear(&self, options: &Options, plan: &Plan, new: &Manifest, progress: &dyn Progress) -> Result<(), Error> {
-        catalogue::joined(self.files.folder(), new, self.files.split(), true)?;
+        manifest_store::joined(self.files.folder(), new, self.files.split(), true)?;
         commit::create_folder(&self.files.folder().join(names::INDEX_FOLDER))?;
         let clearing = PlanFile::new(options, plan, Stage::Clearing);
         commit::publish(self.files.plan(), &clearing.to_json())?;
         commit::sync_folder(self.files.folder())?;
         after(progress, Step::Clearing)?;
-        catalogue::remove_split(self.files.folder(), self.files.split())?;
+        manifest_store::remove_split(self.files.folder(), self.files.split())?;
         after(progress, Step::Cleared)?;
         commit::remove(&self.files.rejected())?;
         commit::remove(&self.files.packed())?;
@@ -119,7 +123,7 @@ impl Target {
     /// [`Error::Io`].
     pub(crate) fn finished(&self, shard: usize, images: u64) -> Result<Option<Shard>, Error> {
         let Some(line) = self.files.finished(shard)? else { return Ok(None) };
-        let accounted = line.records + crate::reject::count(&self.files.shard_rejects(shard))? == images;
+        let accounted = line.records + crate::rejects::count(&self.files.shard_rejects(shard))? == images;
         Ok(accounted.then_some(line))
     }
 
@@ -131,11 +135,11 @@ impl Target {
     pub(crate) fn publish_rejected(&self, plan: &Plan) -> Result<u64, Error> {
         let mut count = plan.rejected().len() as u64;
         for shard in 0..plan.shard_count() {
-            count += crate::reject::count(&self.files.shard_rejects(shard))?;
+            count += crate::rejects::count(&self.files.shard_rejects(shard))?;
         }
         if count > 0 {
             let mut all = commit::Temporary::new(self.files.rejected())?;
-            all.write(&crate::reject::to_json_lines(plan.rejected()))?;
+            all.write(&crate::rejects::to_json_lines(plan.rejected()))?;
             for shard in 0..plan.shard_count() {
                 let path = self.files.shard_rejects(shard);
                 if let Some(lines) = commit::read(&path)? {

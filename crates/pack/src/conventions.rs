@@ -1,0 +1,84 @@
+//! How records of existing shards are understood: what their payload is, and which features they have.
+
+use crate::Error;
+use crate::class_ids::ClassNames;
+use crate::frames::{At, Frames};
+use crate::index_writer::{Indexed, Payload};
+use crate::split::manifest_store;
+use shardtool_format::example::Example;
+use shardtool_format::manifest::{FeatureType, Kind, Manifest};
+use shardtool_format::names;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Which features of other people's records hold what.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Conventions {
+    /// The feature that holds the image. Default `image/encoded`.
+    pub image: String,
+    /// The feature that holds the label. Default `image/class/label`.
+    pub label: String,
+    /// What to subtract from a stored label to get the class id. Default 0.
+    pub label_offset: i64,
+}
+
+impl Default for Conventions {
+    fn default() -> Self {
+        Conventions { image: names::IMAGE_ENCODED.to_owned(), label: names::CLASS_LABEL.to_owned(), label_offset: 0 }
+    }
+}
+
+/// What the records hold, told by the first one.
+pub(crate) fn payload(files: &[&PathBuf], image: &str) -> Result<Payload, Error> {
+    for file in files {
+        let mut frames = Frames::open(file)?;
+        if frames.bytes() > 0 {
+            return Ok(match frames.at(0)? {
+                At::Record(data, _) if Example::parse(data).is_err() => Payload::Opaque,
+                _ => Payload::Examples { image: Some(image.to_owned()) },
+            });
+        }
+    }
+    Ok(Payload::Examples { image: Some(image.to_owned()) })
+}
+
+/// What all files together told.
+pub(crate) struct Gathered {
+    /// Name → a shard and a record that have it, and the type there.
+    features: BTreeMap<String, (String, u64, Kind)>,
+    classes: ClassNames,
+}
+
+impl Gathered {
+    pub(crate) fn new(conventions: &Conventions) -> Self {
+        Gathered { features: BTreeMap::new(), classes: ClassNames::new(&conventions.label, conventions.label_offset) }
+    }
+
+    pub(crate) fn join(&mut self, indexed: &Indexed, classes: ClassNames) -> Result<(), Error> {
+        self.classes.join(classes);
+        for (name, kind, record) in &indexed.features {
+            let here = (indexed.shard.file.clone(), *record, *kind);
+            let first = self.features.entry(name.clone()).or_insert_with(|| here.clone());
+            if first.2 != *kind {
+                return Err(Error::FeatureType { feature: name.clone(), first: first.clone(), second: here });
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn manifest(self, payload: &Payload, conventions: &Conventions) -> Manifest {
+        let kind = |name: &str| self.features.get(name).map(|(.., kind)| *kind);
+        let image = (kind(&conventions.image) == Some(Kind::Bytes)).then(|| conventions.image.clone());
+        let label = (kind(&conventions.label) == Some(Kind::Int64)).then(|| conventions.label.clone());
+        let opaque = *payload == Payload::Opaque;
+        Manifest {
+            image: image.filter(|_| !opaque),
+            label_offset: label.as_ref().map_or(0, |_| conventions.label_offset),
+            classes: if label.is_some() { self.classes.into_names() } else { vec![] },
+            label,
+            features: self.features.into_iter().map(|(name, (.., kind))| FeatureType { name, kind }).collect(),
+            ..Manifest::new(manifest_store::CREATED_BY)
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The export of one split, shard by shard and sample by sample.
+
+use super::file_names::FileNames;
+use super::sample::Sample;
+use crate::progress::Progress;
+use crate::{Error, Reason, Rejection};
+use shardtool_read::Split;
+use std::path::Path;
+
+/// What became of one shard.
+#[derive(Default)]
+pub(super) struct Done {
+    pub(super) records: u64,
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+    pub(super) refused: Vec<Rejection>,
+}
+
+/// One split on its way.
+pub(super) struct Run<'a> {
+    pub(super) split: &'a Split,
+    pub(super) folder: &'a Path,
+    pub(super) file_names: FileNames,
+}
+
+impl<'a> Run<'a> {
+    /// Plain name of a shard's file, without `.tfrecord`.
+    pub(super) fn stem(&self, shard: usize) -> String {
+        let entry = &self.split.entry().shards[shard];
+        let name = Path::new(&entry.file).file_name().unwrap_or_default().to_string_lossy();
+        name.strip_suffix(".tfrecord").unwrap_or(&name).to_owned()
+    }
+
+    /// Hands each sample of a shard to `take`; what cannot be taken is refused and sample_count.
+    pub(super) fn each(
+        &self,
+        shard: usize,
+        progress: &dyn Progress,
+        mut take: impl FnMut(&Sample<'_>) -> Result<(), Refused>,
+    ) -> Result<Done, Error> {
+        let mut done = Done::default();
+        let (first, end) = (self.split.starts()[shard], self.split.starts()[shard + 1]);
+        // A shard that cannot be opened is no matter of one record.
+        self.split.shard(shard)?;
+        let mut buffer = vec![];
+        for id in first..end {
+            let mut key = format!("#{id}");
+            let record = self.split.get_with(id, std::mem::take(&mut buffer)).map_err(Reason::from);
+            let taken = record.map_err(Refused::Record).and_then(|record| {
+                let sample = Sample::new(self.split, id, &record);
+                let sample = sample.inspect(|sample| key.clone_from(&sample.key)).map_err(Refused::Record);
+                let taken = sample.and_then(|sample| take(&sample));
+                progress.done(1, record.data().len() as u64);
+                buffer = record.into_buffer();
+                taken
+            });
+            match taken {
+                Ok(()) => done.records += 1,
+                Err(Refused::Record(reason)) => done.refused.push(Rejection { input: key, reason }),
+                Err(Refused::All(error)) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+}
+
+/// Why a sample was not taken.
+pub(super) enum Refused {
+    /// For a reason of its own.
+    Record(Reason),
+    /// Nothing further can be taken.
+    All(Error),
+}

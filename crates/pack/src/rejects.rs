@@ -1,0 +1,28 @@
+//! The list of rejected inputs: one JSON object per line, with the reason.
+
+use crate::{Error, Rejection};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+
+/// The rejections as JSON lines: `{"input": …, "reason": …}`.
+pub(crate) fn to_json_lines(rejections: &[Rejection]) -> Vec<u8> {
+    let mut out = vec![];
+    for Rejection { input, reason } in rejections {
+        let text = |text: &str| serde_json::Value::from(text);
+        writeln!(out, "{{\"input\": {}, \"reason\": {}}}", text(input), text(&reason.to_string())).expect("into a Vec");
+    }
+    out
+}
+
+/// How many rejections a file lists; 0 where there is no such file.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(crate) fn count(file: &Path) -> Result<u64, Error> {
+    match File::open(file) {
+        Ok(file) => Ok(BufReader::new(file).split(b'\n').count() as u64),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(e) => Err(Error::io("read", file)(e)),
+    }
+}

@@ -1,0 +1,68 @@
+//! What all samples of a split have in common, and which features their records have.
+
+use shardtool_format::checksum::Crc32c;
+use shardtool_format::manifest::{FeatureType, Kind};
+use shardtool_format::names;
+
+/// What all samples of a source have in common.
+pub(crate) struct SampleSchema {
+    /// Class names by id; empty where there are no classes, or classes have no names.
+    pub(crate) classes: Vec<String>,
+    /// Whether samples have images.
+    pub(crate) images: bool,
+    /// Whether samples have labels.
+    pub(crate) labelled: bool,
+    /// The source's own columns, in the order of the samples' `values`.
+    pub(crate) columns: Vec<(String, Kind)>,
+}
+
+impl SampleSchema {
+    /// CRC32C over what a source's samples have in common, and over whatever else `visit` hands on.
+    pub(crate) fn crc(&self, visit: impl FnOnce(&mut dyn FnMut(&[u8]))) -> u32 {
+        let mut crc = Crc32c::new();
+        let mut text = |text: &[u8]| {
+            crc.update(&(text.len() as u64).to_le_bytes());
+            crc.update(text);
+        };
+        self.classes.iter().for_each(|class| text(class.as_bytes()));
+        for (name, kind) in &self.columns {
+            text(name.as_bytes());
+            text(kind.name().as_bytes());
+        }
+        visit(&mut text);
+        crc.value()
+    }
+}
+
+/// Features of every record, besides the source's own columns.
+const ALWAYS: [(&str, Kind); 8] = [
+    (names::IMAGE_CHANNELS, Kind::Int64),
+    (names::IMAGE_ENCODED, Kind::Bytes),
+    (names::IMAGE_FILENAME, Kind::Bytes),
+    (names::IMAGE_FORMAT, Kind::Bytes),
+    (names::IMAGE_HEIGHT, Kind::Int64),
+    (names::IMAGE_KEY, Kind::Bytes),
+    (names::IMAGE_ORIENTATION, Kind::Int64),
+    (names::IMAGE_WIDTH, Kind::Int64),
+];
+/// Features of records with a class.
+const LABELLED: [(&str, Kind); 2] = [(names::CLASS_LABEL, Kind::Int64), (names::CLASS_TEXT, Kind::Bytes)];
+
+/// Whether records have a feature of this name without a source's doing.
+pub(crate) fn is_written(name: &str) -> bool {
+    ALWAYS.iter().chain(&LABELLED).any(|(written, _)| *written == name)
+}
+
+/// The features of a source's records, in byte order of their names.
+pub(crate) fn features(schema: &SampleSchema) -> Vec<FeatureType> {
+    let labelled = LABELLED.iter().filter(|(name, _)| match *name {
+        names::CLASS_TEXT => schema.labelled && !schema.classes.is_empty(),
+        _ => schema.labelled,
+    });
+    let always = ALWAYS.iter().filter(|(name, _)| schema.images || *name == names::IMAGE_KEY);
+    let fixed = always.chain(labelled).map(|(name, kind)| ((*name).to_owned(), *kind));
+    let all = fixed.chain(schema.columns.iter().cloned());
+    let mut features: Vec<_> = all.map(|(name, kind)| FeatureType { name, kind }).collect();
+    features.sort_by(|a, b| a.name.cmp(&b.name));
+    features
+}

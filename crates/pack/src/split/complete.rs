@@ -1,0 +1,43 @@
+//! Whether a split is complete: the manifest names it, and a kept plan produced it as it is.
+
+use crate::Error;
+use crate::commit;
+use crate::split::files::SplitFiles;
+use crate::split::manifest_store;
+use crate::split::plan_file::PlanFile;
+use shardtool_format::manifest::Split;
+use shardtool_format::names;
+
+/// Returns the split that a plan would give, if it is complete already.
+///
+/// # Errors
+/// [`Error::PackedOtherwise`], [`Error::ChangedSince`], [`Error::Manifest`], [`Error::Io`], also if a shard is
+/// missing.
+pub(crate) fn complete(files: &SplitFiles, now: &PlanFile) -> Result<Option<Split>, Error> {
+    // An unfinished pack decides: it may be replacing the split.
+    if commit::read(&files.plan())?.is_some() {
+        return Ok(None);
+    }
+    let Some(kept) = commit::read(&files.packed())? else { return Ok(None) };
+    let Some(there) = manifest_store::read(files.folder())?.and_then(|manifest| manifest.split(files.split()).cloned())
+    else {
+        return Ok(None);
+    };
+    let kept = PlanFile::parse(&kept);
+    let (destination, split) = (files.folder().to_owned(), files.split().to_owned());
+    if let Some(difference) = kept.difference(now) {
+        return Err(Error::PackedOtherwise { destination, split, difference });
+    }
+    if !kept.gave(&there) {
+        return Err(Error::ChangedSince { destination, split });
+    }
+    let indexes = destination.join(names::INDEX_FOLDER);
+    for shard in &there.shards {
+        for path in [destination.join(&shard.file), indexes.join(names::index_file(&shard.file))] {
+            if let Err(error) = std::fs::metadata(&path) {
+                return Err(Error::io("read", &path)(error));
+            }
+        }
+    }
+    Ok(Some(there))
+}

@@ -50,7 +50,7 @@ struct Worker {
 impl Worker {
     fn window(&mut self, s: &Sample, with_entries: bool, reducing_gap: Option<f64>) -> (DecodePath, bool) {
         let entries = with_entries.then_some(&s.entries[..]);
-        let options = RegionOptions { reducing_gap, ..Default::default() };
+        let options = RegionOptions::default().with_reducing_gap(reducing_gap);
         let window = self.decoder.decode_region(&s.jpeg, entries, &s.geometry, &options).expect("a good image");
         apply_geometry(&s.geometry, &window, Filter::Bilinear, &mut self.out, &mut self.scratch).expect("a window");
         (window.path, window.entries_rejected)

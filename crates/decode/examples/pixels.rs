@@ -56,7 +56,7 @@ fn answer(request: &[&str]) -> Result<Pixels, Failure> {
     let options = DecodeOptions::default();
     Ok(match *request {
         ["decode", file] => decode(&std::fs::read(file)?, &options)?,
-        ["upright", file] => decode(&std::fs::read(file)?, &DecodeOptions { apply_orientation: true, ..options })?,
+        ["upright", file] => decode(&std::fs::read(file)?, &options.with_apply_orientation(true))?,
         ["resize", file, width, height] => {
             let pixels = decode(&std::fs::read(file)?, &options)?;
             resize(pixels.view()?, (width.parse()?, height.parse()?))?
@@ -81,7 +81,7 @@ fn answer(request: &[&str]) -> Result<Pixels, Failure> {
                 return Ok(Pixels { width, height, data: map.into_iter().flat_map(|value| [value; 3]).collect() });
             }
             let mut decoder = Decoder::default();
-            let exact = RegionOptions { reducing_gap: None, ..Default::default() };
+            let exact = RegionOptions::default().with_reducing_gap(None);
             let window = decoder.decode_region(&bytes, None, &geometry, &exact)?;
             let mut data = vec![0; width as usize * height as usize * 3];
             let filter = if filter == "nearest" { Filter::Nearest } else { Filter::Bilinear };

@@ -1,13 +1,14 @@
-//! Everything that can be wrong with an image, a limit or a request.
+//! The errors of this crate.
 
 use crate::format::Format;
-use crate::geometry::Rect;
+use crate::transform::geometry::Rect;
 
-/// What is wrong with an image, or with what was asked of it. The caller adds which image it is.
+/// Why an image could not be read, decoded, transformed or encoded. The caller adds which image it is. `Display` is one
+/// link of the chain: an error with a source does not print it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Bad data: the first bytes belong to no format that is read here.
+    /// Bad data: the first bytes are not those of a known format.
     #[error("not an image: {} bytes beginning [{}]; expected JPEG, PNG, WebP, GIF, BMP, TIFF, AVIF, HEIF, JPEG XL or JPEG 2000", .len, hex(.start))]
     UnknownFormat {
         /// Length of the data in bytes.
@@ -15,26 +16,26 @@ pub enum Error {
         /// The first bytes, at most eight.
         start: Vec<u8>,
     },
-    /// Bad data: the bytes end before the image does.
+    /// Bad data: the data ends before the end of the image.
     #[error("truncated {format}: the data ends at byte {offset}, expected {expected}")]
     Truncated {
-        /// Format told by the first bytes.
+        /// Format, detected from the first bytes.
         format: Format,
         /// Length of the data in bytes.
         offset: usize,
         /// What should have followed.
         expected: &'static str,
     },
-    /// Bad data: a header that contradicts its format.
+    /// Bad data: an invalid value in a header.
     #[error("bad {format}: found {found:#x} at byte {offset}, expected {expected}")]
     Header {
-        /// Format told by the first bytes.
+        /// Format, detected from the first bytes.
         format: Format,
-        /// Where the wrong value begins, in bytes.
+        /// Offset of the value in bytes.
         offset: usize,
-        /// What should have stood there.
+        /// What was expected there.
         expected: &'static str,
-        /// What stands there.
+        /// What was found.
         found: u64,
     },
     /// Bad data: an image without pixels.
@@ -47,13 +48,7 @@ pub enum Error {
         /// Height in pixels.
         height: u32,
     },
-    /// Bad data: what the PNG decoder says of a label map.
-    #[error("bad PNG: {source}")]
-    Png {
-        /// Its own account.
-        source: png::DecodingError,
-    },
-    /// A valid file that uses a feature which is not decoded here.
+    /// A valid file with a feature that is not supported.
     #[error("{format} with {feature} is not supported; convert it to 8-bit baseline JPEG or PNG")]
     Unsupported {
         /// Format of the image.
@@ -62,7 +57,7 @@ pub enum Error {
         feature: &'static str,
     },
     /// A limit: the image is larger than allowed. Nothing was allocated for it.
-    #[error("{format} of {width}x{height}: {needed} {kind} exceed the limit of {allowed}; raise `{}` if it is meant", .kind.name())]
+    #[error("{format} of {width}x{height}: {needed} {kind} exceed the limit of {allowed}; raise `{}` to allow it", .kind.name())]
     Limit {
         /// Format of the image.
         format: Format,
@@ -77,32 +72,30 @@ pub enum Error {
         /// What is allowed.
         allowed: u64,
     },
+    /// A valid file with floating-point samples, for which no range was given.
+    #[error("{format} with floating-point samples needs a range of values to scale to 0 to 255; set `float_range`")]
+    FloatSamples {
+        /// Format of the image.
+        format: Format,
+    },
     /// Bad data, found by the decoder of that format.
-    #[error("bad {format}: {source}")]
+    #[error("invalid {format} data: {source}")]
     Decoder {
         /// Format of the image.
         format: Format,
-        /// The decoder's own account.
-        source: image::ImageError,
+        /// The decoder's error.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A format whose header is read, but whose images this build does not decode.
+    /// A format of which this build reads the header but does not decode images.
     #[error("{format} images are not decoded: {reason}")]
     NotDecoded {
         /// Format of the image.
         format: Format,
-        /// Why, and what to do.
+        /// Why not, and what to do.
         reason: &'static str,
     },
-    /// Bad data, found by the decoder of a format that a feature of this crate adds.
-    #[error("bad {format}: {source}")]
-    Foreign {
-        /// Format of the image.
-        format: Format,
-        /// The decoder's own account.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// Bad data, or a decoder at fault: the decoder of that format panicked. Its memory is discarded, and the next image is
-    /// not affected.
+    /// Bad data, or a defect of a decoder: the decoder of that format panicked. Its memory is discarded, so the next image
+    /// is not affected.
     #[error("the {format} decoder panicked: {message}; convert the image to another format, or leave it out")]
     Panic {
         /// Format of the image.
@@ -111,15 +104,15 @@ pub enum Error {
         message: String,
     },
     /// Bad data, found by our JPEG decoder.
-    #[error("bad jpeg: {source}")]
+    #[error("invalid jpeg data: {source}")]
     Jpeg {
-        /// The decoder's own account.
+        /// The decoder's error.
         source: shardtool_jpeg::Error,
     },
     /// Bad data: a zstd frame that does not decompress.
-    #[error("bad raw-zstd: {source}")]
+    #[error("invalid raw-zstd data: {source}")]
     Zstd {
-        /// zstd's own account.
+        /// zstd's error.
         source: std::io::Error,
     },
     /// Bad data: a payload that is not one zstd frame.
@@ -130,10 +123,10 @@ pub enum Error {
         /// Length of the payload in bytes.
         found: u64,
     },
-    /// Bad data: a zstd frame whose header does not say how many bytes it holds, so that it cannot be checked first.
+    /// Bad data: a zstd frame whose header does not declare its content size, which is checked before decompression.
     #[error("bad raw-zstd: the frame does not declare its content size")]
     ZstdSize,
-    /// Bad data or a bad argument: bytes of pixels that do not fit their size.
+    /// Bad data or argument: a number of bytes that does not match the size in pixels.
     #[error("{width}x{height} RGB pixels are {expected} bytes, found {found}")]
     PixelBytes {
         /// Width in pixels.
@@ -145,15 +138,15 @@ pub enum Error {
         /// Bytes given.
         found: u64,
     },
-    /// Bad data: a label map in a form that holds more than one number of at most 8 bits a pixel, or loses numbers.
+    /// Bad data: a label map in a format that is lossy or holds other than one value of at most 8 bits per pixel.
     #[error(
-        "a {format} of this kind is no label map; store one number a pixel as a grey or palette PNG of at most 8 bits"
+        "a {format} of this kind is not a label map; store one value per pixel as a grey or palette PNG of at most 8 bits"
     )]
     Labels {
         /// Format of the image.
         format: Format,
     },
-    /// Bad argument: a buffer that does not fit a label map's result.
+    /// Bad argument: a buffer of the wrong length for a label map.
     #[error("{width}x{height} labels are {} bytes, found {found}", u64::from(*.width) * u64::from(*.height))]
     LabelBytes {
         /// Width in pixels.
@@ -163,7 +156,7 @@ pub enum Error {
         /// Bytes given.
         found: u64,
     },
-    /// Bad data: the image has another size than its record or index says.
+    /// Bad data: the size of the image differs from the one in its record or index.
     #[error("the image is {}x{}, expected {}x{} as recorded; rebuild the index", .found.0, .found.1, .expected.0, .expected.1)]
     SizeMismatch {
         /// Width and height as recorded.
@@ -171,19 +164,19 @@ pub enum Error {
         /// Width and height of the image.
         found: (u32, u32),
     },
-    /// A bad argument: the payload's format is an encoded one.
+    /// Bad argument: a format other than `raw` and `raw-zstd`.
     #[error("{found} is not a raw format; decode it by its content")]
     NotRaw {
         /// The format given.
         found: Format,
     },
-    /// A bad argument: quality out of range.
+    /// Bad argument: quality out of range.
     #[error("JPEG quality {found}; expected 1 to 100")]
     Quality {
         /// The quality given.
         found: u8,
     },
-    /// A bad argument: a size that no image here can have.
+    /// Bad argument: a size out of range.
     #[error("an image of {width}x{height} cannot be made; expected sides of 1 to 65535 pixels")]
     Side {
         /// Width in pixels.
@@ -191,19 +184,20 @@ pub enum Error {
         /// Height in pixels.
         height: u32,
     },
-    /// The JPEG encoder refused.
-    #[error("encoding JPEG: {source}")]
+    /// The JPEG encoder failed.
+    #[error("cannot encode JPEG: {source}")]
     Encode {
-        /// The encoder's own account.
-        source: jpeg_encoder::EncodingError,
+        /// The encoder's error.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A bad argument: a list of transforms that cannot be carried out.
-    #[error("transforms: {reason}")]
+    /// Bad argument: an invalid list of transforms.
+    #[error("invalid transforms: {reason}")]
     Transforms {
-        /// What is wrong with it.
+        /// What is invalid.
+        #[source]
         reason: TransformError,
     },
-    /// A crop larger than the image it is taken from.
+    /// A centre crop larger than the image.
     #[error("centre crop {}x{} is larger than the image of {}x{}; put a resize before it", .crop.0, .crop.1, .image.0, .image.1)]
     CropTooLarge {
         /// Width and height of the crop.
@@ -211,56 +205,57 @@ pub enum Error {
         /// Width and height of the image.
         image: (u32, u32),
     },
-    /// A bad argument: pixels that lack a part of what the geometry needs.
-    #[error("the decoded window {found:?} lacks a part of {needed:?}, which the geometry needs")]
+    /// Bad argument: a region that does not contain all pixels that the geometry needs.
+    #[error("the decoded region {found:?} does not contain {needed:?}, which the geometry needs")]
     Region {
-        /// The part of the stored image that is needed.
+        /// The needed rectangle of the stored image.
         needed: Rect,
-        /// The part that was given.
+        /// The decoded rectangle.
         found: Rect,
     },
 }
 
 impl Error {
-    /// The error for bytes of no known format.
+    /// Makes the error for bytes of no known format.
     pub(crate) fn unknown(bytes: &[u8]) -> Self {
         Error::UnknownFormat { len: bytes.len(), start: bytes[..bytes.len().min(8)].to_vec() }
     }
 }
 
-/// What is wrong with a list of transforms.
+/// Why a list of transforms is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransformError {
-    /// The size of the result would depend on the image.
+    /// The size of the result depends on the image.
     #[error("the size of the result depends on the image; end with random_resized_crop, resize_to or center_crop")]
     NoSize,
-    /// Only one step may resize.
-    #[error("step {step} resizes what was resized before; keep one of random_resized_crop, resize and resize_to")]
+    /// More than one step resizes.
+    #[error("step {step} resizes a second time; keep only one of random_resized_crop, resize and resize_to")]
     SecondResize {
-        /// Which step, counted from 0.
+        /// Index of the step, from 0.
         step: usize,
     },
-    /// A crop larger than what stands before it.
-    #[error("step {step} crops more than is left by the steps before it")]
+    /// A crop larger than the result of the steps before it.
+    #[error("step {step} crops a larger area than the steps before it leave")]
     Crop {
-        /// Which step, counted from 0.
+        /// Index of the step, from 0.
         step: usize,
     },
     /// A number out of its range.
     #[error("step {step}: {name} is out of range; expected {expected}")]
     Range {
-        /// Which step, counted from 0.
+        /// Index of the step, from 0.
         step: usize,
         /// Name of the field.
         name: &'static str,
-        /// Its range.
+        /// The valid range.
         expected: &'static str,
     },
 }
 
 /// Which of the [`Limits`](crate::Limits) an image exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LimitKind {
     /// `max_pixels`: width times height.
     Pixels,
@@ -271,7 +266,7 @@ pub enum LimitKind {
 }
 
 impl LimitKind {
-    /// The field of [`Limits`](crate::Limits) it stands for.
+    /// Returns the name of the field of [`Limits`](crate::Limits).
     pub fn name(self) -> &'static str {
         match self {
             LimitKind::Pixels => "max_pixels",

@@ -1,11 +1,12 @@
-//! Which format the bytes are, told by content; names never decide.
+//! Image formats, detected from content. File names and extensions are not used.
 
 use std::fmt;
 
 use crate::header;
 
-/// How the pixels of an image are stored: what `image/format` of a record says.
+/// An image format: the value of `image/format` in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Format {
     /// JPEG (JFIF, Exif or bare).
     Jpeg,
@@ -13,28 +14,28 @@ pub enum Format {
     Png,
     /// WebP, lossy or lossless.
     WebP,
-    /// GIF; the first frame counts.
+    /// GIF; the first frame is decoded.
     Gif,
     /// Windows bitmap.
     Bmp,
-    /// TIFF or BigTIFF; the first image counts.
+    /// TIFF or BigTIFF; the first image is decoded.
     Tiff,
     /// AVIF.
     Avif,
-    /// JPEG XL, bare or in a container; the first frame counts.
+    /// JPEG XL, a bare codestream or in a container; the first frame is decoded.
     Jxl,
-    /// JPEG 2000, bare or in a container.
+    /// JPEG 2000, a bare codestream or in a container.
     Jp2,
-    /// HEIF with any coding but AV1, such as HEIC.
+    /// HEIF with any codec except AV1, such as HEIC.
     Heif,
-    /// Pixels as they are: height × width × 3 bytes, RGB. Never sniffed, since it has no header.
+    /// Pixels without coding: height × width × 3 bytes, RGB. Not detected from content, because it has no header.
     Raw,
-    /// One zstd frame of [`Format::Raw`]. Never sniffed.
+    /// [`Format::Raw`] in one zstd frame. Not detected from content.
     RawZstd,
 }
 
 impl Format {
-    /// Every format.
+    /// All formats.
     pub const ALL: [Format; 12] = [
         Format::Jpeg,
         Format::Png,
@@ -50,7 +51,7 @@ impl Format {
         Format::RawZstd,
     ];
 
-    /// The name in `image/format`: `jpeg`, `png`, `webp`, `gif`, `bmp`, `tiff`, `avif`, `jxl`, `jp2`, `heif`, `raw` or
+    /// Returns the name in `image/format`: `jpeg`, `png`, `webp`, `gif`, `bmp`, `tiff`, `avif`, `jxl`, `jp2`, `heif`, `raw` or
     /// `raw-zstd`.
     pub fn name(self) -> &'static str {
         match self {
@@ -69,7 +70,7 @@ impl Format {
         }
     }
 
-    /// The format with that name, ASCII case ignored (TensorFlow's own scripts write `JPEG`); none if there is none.
+    /// Returns the format with this name, ignoring ASCII case, since TensorFlow's scripts write `JPEG`.
     pub fn from_name(name: &str) -> Option<Format> {
         Self::ALL.into_iter().find(|f| f.name().eq_ignore_ascii_case(name))
     }
@@ -81,8 +82,8 @@ impl fmt::Display for Format {
     }
 }
 
-/// The format of `bytes`, detected from their first 18 (of AVIF and HEIF, from the brands that follow as well); none if they
-/// begin like none of them.
+/// Detects the format from the first 18 bytes; for AVIF and HEIF also from the brands that follow. Returns `None` if they
+/// are not the start of a known format.
 pub fn sniff(bytes: &[u8]) -> Option<Format> {
     match bytes {
         [0xFF, 0xD8, 0xFF, ..] => Some(Format::Jpeg),
@@ -90,7 +91,7 @@ pub fn sniff(bytes: &[u8]) -> Option<Format> {
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(Format::WebP),
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(Format::Gif),
         [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..] => Some(Format::Tiff),
-        // Two letters are a weak sign, so the size of the header that follows must be a known one as well.
+        // Two letters are a weak signature, so the size of the following header must also be a known one.
         [b'B', b'M', _, _, _, _, _, _, _, _, _, _, _, _, 12 | 16 | 40 | 52 | 56 | 64 | 108 | 124, 0, 0, 0, ..] => {
             Some(Format::Bmp)
         }
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_no_image() {
+    fn detects_no_format_in_text() {
         for text in ["", "B", "BM", "BMW is a car, not a bitmap.", "GIF88a", "RIFF0000WAVE", "\u{feff}text"] {
             assert_eq!(sniff(text.as_bytes()), None, "{text}");
         }

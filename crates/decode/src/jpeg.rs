@@ -3,14 +3,14 @@
 
 use shardtool_jpeg::{self as jpeg, Header, Outcome, Request, Scale};
 
+use crate::codecs;
 use crate::error::Error;
 use crate::format::Format;
-use crate::geometry::{Geometry, Rect};
-use crate::library;
 use crate::limits::Limits;
 use crate::markers;
 use crate::pixels::{Pixels, PixelsRef, rgb_len};
-use crate::window::{DecodePath, DecodedRegion, RegionOptions};
+use crate::region::{DecodePath, DecodedRegion, RegionOptions};
+use crate::transform::geometry::{Geometry, Rect};
 
 /// Our decoder, as this crate uses it.
 pub(crate) struct Jpeg(jpeg::Decoder);
@@ -26,19 +26,19 @@ impl Jpeg {
     pub(crate) fn whole(&mut self, bytes: &[u8], limits: &Limits, pixels: &mut Pixels) -> Result<(), Error> {
         check(bytes, limits)?;
         let Some(header) = supported(Header::parse(bytes, &unlimited()))? else {
-            return library::decode(Format::Jpeg, bytes, limits, pixels);
+            return codecs::decode_rare_jpeg(bytes, limits, pixels);
         };
         (pixels.width, pixels.height) = (header.width, header.height);
         pixels.data.resize(rgb_len(header.width, header.height) as usize, 0);
         let stride = header.width as usize * 3;
         match supported(self.0.decode(bytes, None, &Request::default(), &mut pixels.data, stride))? {
             Some(_) => Ok(()),
-            None => library::decode(Format::Jpeg, bytes, limits, pixels),
+            None => codecs::decode_rare_jpeg(bytes, limits, pixels),
         }
     }
 
     /// Decodes what a geometry needs into `pixels`, whose allocation only grows.
-    pub(crate) fn window<'a>(
+    pub(crate) fn region<'a>(
         &mut self,
         bytes: &[u8],
         entries: Option<&[u8]>,
@@ -68,7 +68,7 @@ impl Jpeg {
             });
         }
         check(bytes, &options.limits)?;
-        library::decode(Format::Jpeg, bytes, &options.limits, pixels)?;
+        codecs::decode_rare_jpeg(bytes, &options.limits, pixels)?;
         let window = DecodedRegion { path: DecodePath::WholeImage, ..DecodedRegion::whole_image(pixels.view()?) };
         geometry.check_stored(window.stored)?;
         Ok(window)

@@ -1,101 +1,100 @@
-//! Bytes of any image format in, rows of RGB out. In the data's way this crate stands between the record that `read`
-//! hands over and the batch that `load` fills; `pack` uses it to look at images before it stores them.
+//! Decodes images of any format to `[H, W, 3]` u8 RGB, and crops, resizes, orients and normalises them for a batch.
 //!
-//! | module | its one job |
+//! `shardtool-read` delivers records, this crate turns their images into pixels, and `shardtool-load` assembles batches.
+//! `shardtool-pack` reads image headers with it before it stores images.
+//!
+//! ```
+//! use shardtool_decode::{DecodeOptions, Format, Limits, decode, probe};
+//!
+//! // A bitmap of 2x1 pixels: blue and green, stored as BGR.
+//! let mut bmp = b"BM\x3e\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\x02\0\0\0\x01\0\0\0\x01\0\x18\0".to_vec();
+//! bmp.extend([0; 24]);
+//! bmp.extend([255, 0, 0, 0, 255, 0, 0, 0]);
+//!
+//! let info = probe(&bmp, &Limits::default())?;
+//! assert_eq!((info.format, info.width, info.height), (Format::Bmp, 2, 1));
+//!
+//! let pixels = decode(&bmp, &DecodeOptions::default())?;
+//! assert_eq!(pixels.data, [0, 0, 255, 0, 255, 0]);
+//! # Ok::<(), shardtool_decode::Error>(())
+//! ```
+//!
+//! | module | content |
 //! |---|---|
-//! | `format` | which format the bytes are, told by content |
-//! | `limits` | how large an image may be, checked before anything is allocated |
-//! | `markers` | the JPEG marker chain: header, completeness |
-//! | `probe` | size, channels and orientation from the header alone |
-//! | `complete` | whether the bytes reach the end that their format announces |
-//! | `pixels` | `[H, W, 3]` u8 RGB, owned, borrowed, mutable |
-//! | `transform` | the steps that make a sample, as plain data; the geometry they give an image |
-//! | `random_crop` | which part of an image a training step sees |
-//! | `geometry` | which stored pixels become which pixels of the result |
-//! | `orientation` | the eight ways to turn and mirror an image |
-//! | `window` | what was decoded of an image, at which size and by which way |
-//! | `decode` | bytes of any format to RGB, all of it or what a geometry needs |
-//! | `jpeg` | the one place where JPEG bytes become pixels |
-//! | `entries` | JPEG entry points of an index: found, and checked |
-//! | `foreign` | isolates decoders not written here: a panic inside one is an error of that image |
-//! | `header` | headers of AVIF, HEIF, JPEG XL and JPEG 2000, in every build |
-//! | `jxl`, `jp2` | JPEG XL and JPEG 2000, where built with the features of these names |
-//! | `library` | all other formats, and rare JPEGs, through the `image` crate |
-//! | `tiff` | TIFF, as Pillow reads it |
-//! | `raw` | pixels stored as they are, or as one zstd frame |
-//! | `resize` | pixels of one size from pixels of another |
-//! | `nearest` | the nearest pixel, for masks |
-//! | `taps`, `bilinear`, `bilinear_avx2` | the weights along an axis, and the two passes that use them |
-//! | `vectors` | loads and stores of AVX2 vectors |
-//! | `labels` | label maps (segmentation masks): one number a pixel, through the geometry of their image |
-//! | `memory` | what a sample takes of memory, told before it is decoded |
-//! | `output`, `normalize`, `normalize_avx2` | pixels to normalised numbers of a type and layout |
-//! | `apply` | geometry and pixels to their place in the batch |
-//! | `encode` | RGB to JPEG, for `pack` |
-//! | `error` | everything that can be wrong with an image or a request |
+//! | `format` | formats, detected from content |
+//! | `limits` | how large an image may be |
+//! | `header` | headers of AVIF, HEIF, JPEG XL and JPEG 2000 |
+//! | `markers` | JPEG marker segments |
+//! | `probe` | size, channels and orientation from the header |
+//! | `completeness` | detection of truncated files |
+//! | `pixels` | images in memory |
+//! | `raw_pixels` | pixels stored without coding, or in one zstd frame |
+//! | `transform` | transforms, and the geometry they give an image |
+//! | `decoder`, `region` | decoding of a whole image, or of the region that a geometry needs |
+//! | `jpeg`, `entries` | JPEG, with our own decoder, and its entry points |
+//! | `codecs` | decoders of the other formats |
+//! | `label_map` | label maps (segmentation masks) |
+//! | `float_range` | the range of floating-point samples |
+//! | `resize` | crop, resize and flip of a decoded region |
+//! | `normalize` | u8 pixels to normalised floating-point values |
+//! | `memory` | bounds of the memory that decoding an image takes |
+//! | `encode` | JPEG encoding (feature `encode`) |
+//! | `error` | errors |
+//! | `avx2` | loads and stores of vectors |
 //!
-//! `unsafe` is confined to `bilinear_avx2`, `normalize_avx2` and `vectors`.
+//! `unsafe` occurs only in `avx2`, `resize::bilinear_avx2` and `normalize::avx2`.
+//!
+//! # Features
+//!
+//! - `jxl`, `jp2`: decode JPEG XL and JPEG 2000. Their headers are read in every build.
+//! - `encode`: [`encode_jpeg`].
 #![deny(unsafe_code)]
 
-mod apply;
-mod bilinear;
 #[cfg(target_arch = "x86_64")]
-mod bilinear_avx2;
-mod complete;
-mod decode;
+mod avx2;
+mod codecs;
+mod completeness;
+mod decoder;
+#[cfg(feature = "encode")]
 mod encode;
 mod entries;
 mod error;
-mod foreign;
+mod float_range;
 mod format;
-mod geometry;
 mod header;
-#[cfg(feature = "jp2")]
-mod jp2;
 mod jpeg;
-#[cfg(feature = "jxl")]
-mod jxl;
-mod labels;
-mod library;
+mod label_map;
 mod limits;
 mod markers;
 mod memory;
-mod nearest;
 mod normalize;
-#[cfg(target_arch = "x86_64")]
-mod normalize_avx2;
-mod orientation;
-mod output;
 mod pixels;
 mod probe;
-mod random_crop;
-mod raw;
+mod raw_pixels;
+mod region;
 mod resize;
-mod taps;
-mod tiff;
 mod transform;
-#[cfg(target_arch = "x86_64")]
-mod vectors;
-mod window;
 
-pub use apply::{ResizeScratch, apply_geometry};
-pub use complete::check_complete;
-pub use decode::{DecodeOptions, Decoder, decode, decode_into};
+pub use codecs::panics::silence_decoder_panics;
+pub use completeness::check_complete;
+pub use decoder::{DecodeOptions, Decoder, decode, decode_into};
+#[cfg(feature = "encode")]
 pub use encode::encode_jpeg;
 pub use entries::{check_entries, entry_points};
 pub use error::{Error, LimitKind, TransformError};
-pub use foreign::silence_decoder_panics;
+pub use float_range::FloatRange;
 pub use format::{Format, sniff};
-pub use geometry::{Geometry, Rect};
-pub use labels::LabelMap;
+pub use label_map::LabelMap;
 pub use limits::Limits;
 pub use memory::{scratch_bound, scratch_bytes};
 pub use normalize::Normalizer;
-pub use orientation::Orientation;
-pub use output::{Dtype, Layout, Output, OutputError};
+pub use normalize::output::{Dtype, Layout, Output, OutputError};
 pub use pixels::{Pixels, PixelsMut, PixelsRef};
 pub use probe::{ImageInfo, probe};
-pub use raw::{decode_raw, encode_raw_zstd};
+pub use raw_pixels::{decode_raw, encode_raw_zstd};
+pub use region::{DecodePath, DecodedRegion, RegionOptions};
+pub use resize::apply::{ResizeScratch, apply_geometry};
 pub use resize::{Filter, reduce_longer, reduce_shorter, resize};
+pub use transform::geometry::{Geometry, Rect};
+pub use transform::orientation::Orientation;
 pub use transform::{Pipeline, PixelFn, Random, Transform};
-pub use window::{DecodePath, DecodedRegion, RegionOptions};

@@ -1,17 +1,18 @@
-//! How large an image may be. Checked on the header, before anything is allocated for the pixels.
+//! How large an image may be. Checked on the header, before memory for pixels is allocated.
 
 use crate::error::{Error, LimitKind};
 use crate::format::Format;
 
-/// How large an image may be. The defaults admit every camera of today and stop decompression bombs.
+/// How large an image may be. The defaults admit the images of all present cameras and refuse decompression bombs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Width times height, in pixels. Default 2²⁷ (134 megapixels).
     pub max_pixels: u64,
-    /// The longer side, in pixels. Default 65,535, the longest that JPEG can say.
+    /// The longer side, in pixels. Default 65,535, the maximum of JPEG.
     pub max_side: u32,
-    /// Memory for decoding one image, in bytes: the pixels at the depth of the file. Default 1 GiB, which is
-    /// `max_pixels` at the deepest that is decoded, 16-bit RGBA.
+    /// Memory for decoding one image, in bytes: its pixels at the depth of the file. Default 1 GiB, which is `max_pixels`
+    /// pixels of 16-bit RGBA.
     pub max_bytes: u64,
 }
 
@@ -22,11 +23,28 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Refuses an image without pixels, or of more pixels, a longer side or more bytes than allowed.
-    /// `bytes_per_pixel` is what the decoder writes for a pixel; 3 for RGB.
+    /// Sets [`max_pixels`](Self::max_pixels).
+    pub fn with_max_pixels(mut self, pixels: u64) -> Self {
+        self.max_pixels = pixels;
+        self
+    }
+
+    /// Sets [`max_side`](Self::max_side).
+    pub fn with_max_side(mut self, side: u32) -> Self {
+        self.max_side = side;
+        self
+    }
+
+    /// Sets [`max_bytes`](Self::max_bytes).
+    pub fn with_max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Checks the size of an image against the limits. `bytes_per_pixel` is what the decoder writes per pixel; 3 for RGB.
     ///
     /// # Errors
-    /// [`Error::Empty`] and [`Error::Limit`], which names the limit.
+    /// [`Error::Empty`] if the image has no pixels; [`Error::Limit`] if it exceeds a limit.
     pub fn check(&self, format: Format, width: u32, height: u32, bytes_per_pixel: u8) -> Result<(), Error> {
         if width == 0 || height == 0 {
             return Err(Error::Empty { format, width, height });
@@ -53,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_limit_is_named() {
+    fn names_the_limit_that_is_exceeded() {
         let limits = Limits { max_pixels: 100, max_side: 50, max_bytes: 240 };
         let kind = |w, h, bpp| match limits.check(Format::Png, w, h, bpp) {
             Ok(()) => None,
@@ -69,11 +87,11 @@ mod tests {
     }
 
     #[test]
-    fn the_message_says_what_to_raise() {
+    fn message_names_the_option_to_raise() {
         let e = Limits::default().check(Format::Jpeg, 65_535, 65_535, 3).unwrap_err().to_string();
         assert_eq!(
             e,
-            "jpeg of 65535x65535: 4294836225 pixels exceed the limit of 134217728; raise `max_pixels` if it is meant"
+            "jpeg of 65535x65535: 4294836225 pixels exceed the limit of 134217728; raise `max_pixels` to allow it"
         );
     }
 }

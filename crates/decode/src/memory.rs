@@ -3,13 +3,14 @@
 
 use shardtool_jpeg::Header;
 
+use crate::codecs::tiff;
 use crate::error::Error;
 use crate::format::{Format, sniff};
-use crate::geometry::Geometry;
 use crate::jpeg;
 use crate::pixels::rgb_len;
 use crate::probe::{ImageInfo, probe};
-use crate::window::RegionOptions;
+use crate::region::RegionOptions;
+use crate::transform::geometry::Geometry;
 
 /// Bytes at most for an image of that size (width, height) and encoded length in bytes, in any format, and `output` (width,
 /// height) pixels made of it: what is known from an index alone. JPEG XL and JPEG 2000 take more ([`scratch_bytes`]). Decoders of other formats, and of progressive JPEGs,
@@ -37,6 +38,11 @@ pub fn scratch_bytes(bytes: &[u8], geometry: &Geometry, options: &RegionOptions)
         let pixels = u64::from(width) * u64::from(height);
         return match format {
             Some(Format::Jxl | Format::Jp2) => all().map(|bound| bound.saturating_add(pixels * FLOATING)),
+            // The bound includes 12 bytes per pixel, of which 3 are the result.
+            Some(Format::Tiff) => {
+                let chunk = tiff::chunk_bytes(bytes)?.saturating_sub(9 * pixels);
+                all().map(|bound| bound.saturating_add(chunk))
+            }
             _ => all(),
         };
     }

@@ -1,8 +1,8 @@
-//! Pixels in memory: `[H, W, 3]` u8 RGB, rows from the top, no padding between them; owned, borrowed and mutable.
+//! Images in memory: `[H, W, 3]` u8 RGB, rows from the top without padding; owned, borrowed and mutably borrowed.
 
 use crate::error::Error;
 
-/// An image in memory, `[height, width, 3]` u8 RGB. Meant to be reused: decoding into it keeps its allocation.
+/// An image in memory, `[height, width, 3]` u8 RGB. Decoding into it reuses its allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pixels {
     /// Width in pixels.
@@ -14,10 +14,10 @@ pub struct Pixels {
 }
 
 impl Pixels {
-    /// A view of all pixels.
+    /// Borrows the pixels.
     ///
     /// # Errors
-    /// [`Error::PixelBytes`] if the fields contradict each other.
+    /// [`Error::PixelBytes`] unless `data` has `height * width * 3` bytes.
     pub fn view(&self) -> Result<PixelsRef<'_>, Error> {
         PixelsRef::new(self.width, self.height, &self.data)
     }
@@ -32,7 +32,7 @@ pub struct PixelsRef<'a> {
 }
 
 impl<'a> PixelsRef<'a> {
-    /// Pixels of that size.
+    /// Borrows `data` as pixels of the given size.
     ///
     /// # Errors
     /// [`Error::PixelBytes`] unless `data` has `height * width * 3` bytes.
@@ -41,23 +41,23 @@ impl<'a> PixelsRef<'a> {
         Ok(PixelsRef { width, height, data })
     }
 
-    /// Width in pixels.
+    /// Returns the width in pixels.
     pub fn width(&self) -> u32 {
         self.width
     }
 
-    /// Height in pixels.
+    /// Returns the height in pixels.
     pub fn height(&self) -> u32 {
         self.height
     }
 
-    /// The bytes, row after row.
+    /// Returns the bytes, row after row.
     pub fn data(&self) -> &'a [u8] {
         self.data
     }
 }
 
-/// Mutable borrowed pixels, `[height, width, 3]` u8 RGB: what a user's own per-sample function gets.
+/// Mutably borrowed pixels, `[height, width, 3]` u8 RGB, as a [`PixelFn`](crate::PixelFn) receives them.
 #[derive(Debug)]
 pub struct PixelsMut<'a> {
     width: u32,
@@ -67,7 +67,7 @@ pub struct PixelsMut<'a> {
 }
 
 impl<'a> PixelsMut<'a> {
-    /// Pixels of that size.
+    /// Borrows `data` as pixels of the given size.
     ///
     /// # Errors
     /// [`Error::PixelBytes`] unless `data` has `height * width * 3` bytes.
@@ -76,18 +76,18 @@ impl<'a> PixelsMut<'a> {
         Ok(PixelsMut { width, height, data })
     }
 
-    /// Width in pixels.
+    /// Returns the width in pixels.
     pub fn width(&self) -> u32 {
         self.width
     }
 
-    /// Height in pixels.
+    /// Returns the height in pixels.
     pub fn height(&self) -> u32 {
         self.height
     }
 }
 
-/// Bytes of that many RGB pixels.
+/// Returns the length of an RGB image in bytes.
 pub(crate) fn rgb_len(width: u32, height: u32) -> u64 {
     (u64::from(width) * u64::from(height)).saturating_mul(3)
 }

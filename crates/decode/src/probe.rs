@@ -1,37 +1,32 @@
-//! Size, channels and orientation from the header alone.
+//! Reads format, size, channels and orientation from the header.
 
-use std::io::Cursor;
-
-use image::{ImageDecoder, ImageFormat, ImageReader};
-
+use crate::codecs::{image_crate, tiff};
 use crate::error::Error;
-use crate::foreign::isolate;
 use crate::format::{Format, sniff};
 use crate::header;
 use crate::limits::Limits;
 use crate::markers;
-use crate::tiff;
 
-/// What the header of an image says.
+/// The header of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageInfo {
-    /// Format told by the first bytes.
+    /// Format, detected from the first bytes.
     pub format: Format,
-    /// Width as coded, in pixels: before the orientation is applied.
+    /// Width in pixels as coded, before the orientation is applied.
     pub width: u32,
-    /// Height as coded, in pixels.
+    /// Height in pixels as coded.
     pub height: u32,
-    /// Channels that the file decodes to before conversion to RGB: 1 grey, 2 grey and alpha, 3 colour, 4 colour and
-    /// alpha or CMYK. A palette counts as the colours it stands for.
+    /// Channels before conversion to RGB: 1 grey, 2 grey and alpha, 3 colour, 4 colour and alpha, or CMYK. A palette counts
+    /// as the channels of its colours.
     pub channels: u8,
-    /// EXIF orientation, 1 to 8; 1 (as coded) where the file has none.
+    /// EXIF orientation, 1 to 8; 1 if the file has none.
     pub orientation: u8,
 }
 
-/// Reads the header of an image; decodes no pixels.
+/// Reads the header of an image without decoding pixels.
 ///
 /// # Errors
-/// What was expected and found in a bad or truncated header, or the limit that the image exceeds.
+/// If the header is invalid, truncated or of no known format, or the image exceeds a limit.
 pub fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageInfo, Error> {
     let format = sniff(bytes).ok_or_else(|| Error::unknown(bytes))?;
     if format == Format::Jpeg {
@@ -46,34 +41,5 @@ pub fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageInfo, Error> {
     if format == Format::Tiff {
         return tiff::probe(bytes, limits);
     }
-    isolate(format, || {
-        let mut decoder = open(format, bytes, limits)?;
-        let (width, height) = decoder.dimensions();
-        let orientation = decoder.orientation().map_err(|source| Error::Decoder { format, source })?.to_exif();
-        let channels = decoder.color_type().channel_count();
-        Ok(ImageInfo { format, width, height, channels, orientation })
-    })
-}
-
-/// The `image` crate's decoder of a sniffed format, its header read and within the limits. Foreign code:
-/// to be called inside [`isolate`].
-pub(crate) fn open<'a>(format: Format, bytes: &'a [u8], limits: &Limits) -> Result<impl ImageDecoder + use<'a>, Error> {
-    let library = match format {
-        Format::Jpeg => ImageFormat::Jpeg,
-        Format::Png => ImageFormat::Png,
-        Format::WebP => ImageFormat::WebP,
-        Format::Gif => ImageFormat::Gif,
-        Format::Bmp => ImageFormat::Bmp,
-        Format::Tiff => ImageFormat::Tiff,
-        _ => return Err(Error::unknown(bytes)),
-    };
-    let mut reader = ImageReader::with_format(Cursor::new(bytes), library);
-    // Sizes are checked below, by name; this one bounds what the decoder allocates beside the pixels.
-    let mut allowed = image::Limits::no_limits();
-    allowed.max_alloc = Some(limits.max_bytes);
-    reader.limits(allowed);
-    let decoder = reader.into_decoder().map_err(|source| Error::Decoder { format, source })?;
-    let (width, height) = decoder.dimensions();
-    limits.check(format, width, height, decoder.color_type().bytes_per_pixel().max(3))?;
-    Ok(decoder)
+    image_crate::probe(format, bytes, limits)
 }

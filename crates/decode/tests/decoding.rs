@@ -57,7 +57,7 @@ fn every_depth_becomes_rgb() {
     let rgba16 = ImageBuffer::from_raw(2, 1, vec![0x0102u16, 0x0304, 0x0506, 9, 0x0708, 0x090A, 0x0B0C, 9]).unwrap();
     assert_eq!(rgb(DynamicImage::ImageRgba16(rgba16)), [1, 3, 5, 7, 9, 11]);
     let float = encoded(&DynamicImage::new_rgb32f(2, 2), ImageFormat::Tiff);
-    assert!(matches!(decode(&float, &DecodeOptions::default()), Err(Error::Unsupported { format: Format::Tiff, .. })));
+    assert!(matches!(decode(&float, &DecodeOptions::default()), Err(Error::FloatSamples { format: Format::Tiff })));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn orientation_is_applied_only_on_request() {
     let app1 = b"\xFF\xE1\0\x22Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
     let tagged = [&jpeg[..2], app1, &jpeg[2..]].concat();
     let plain = decode(&tagged, &DecodeOptions::default()).unwrap();
-    let upright = decode(&tagged, &DecodeOptions { apply_orientation: true, ..Default::default() }).unwrap();
+    let upright = decode(&tagged, &DecodeOptions::default().with_apply_orientation(true)).unwrap();
     let stored = ImageBuffer::<image::Rgb<u8>, _>::from_raw(40, 30, plain.data).unwrap();
     let turned = image::imageops::rotate90(&stored);
     assert_eq!((upright.width, upright.height, upright.data), (30, 40, turned.into_raw()));
@@ -140,12 +140,12 @@ fn raw_pixels_are_borrowed_or_decompressed() {
 #[test]
 fn limits_bind_decoding() {
     let png = encoded(&smooth_image(), ImageFormat::Png);
-    let with = |limits| decode(&png, &DecodeOptions { limits, apply_orientation: false });
+    let with = |limits| decode(&png, &DecodeOptions::default().with_limits(limits));
     let all = Limits::default();
-    assert!(matches!(with(Limits { max_pixels: 1199, ..all }), Err(Error::Limit { kind: LimitKind::Pixels, .. })));
-    assert!(matches!(with(Limits { max_side: 39, ..all }), Err(Error::Limit { kind: LimitKind::Side, .. })));
-    assert!(matches!(with(Limits { max_bytes: 3599, ..all }), Err(Error::Limit { kind: LimitKind::Bytes, .. })));
-    with(Limits { max_pixels: 1200, max_side: 40, max_bytes: 1 << 20 }).unwrap();
+    assert!(matches!(with(all.with_max_pixels(1199)), Err(Error::Limit { kind: LimitKind::Pixels, .. })));
+    assert!(matches!(with(all.with_max_side(39)), Err(Error::Limit { kind: LimitKind::Side, .. })));
+    assert!(matches!(with(all.with_max_bytes(3599)), Err(Error::Limit { kind: LimitKind::Bytes, .. })));
+    with(all.with_max_pixels(1200).with_max_side(40).with_max_bytes(1 << 20)).unwrap();
 }
 
 #[test]
@@ -191,8 +191,8 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] = with;
         bytes.truncate(cut.index(bytes.len() * 4).max(1));
-        let limits = Limits { max_pixels: 1 << 20, max_side: 65_535, max_bytes: 1 << 24 };
-        match decode(&bytes, &DecodeOptions { limits, apply_orientation: true }) {
+        let limits = Limits::default().with_max_pixels(1 << 20).with_max_bytes(1 << 24);
+        match decode(&bytes, &DecodeOptions::default().with_limits(limits).with_apply_orientation(true)) {
             Ok(p) => prop_assert_eq!(p.data.len() as u64, u64::from(p.width) * u64::from(p.height) * 3),
             Err(e) => prop_assert!(!matches!(e, Error::Panic { .. }), "{}", e),
         }

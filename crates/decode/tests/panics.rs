@@ -74,7 +74,7 @@ fn a_panic_costs_one_image_and_programs_can_silence_it() {
 
 #[test]
 fn a_limit_is_checked_before_the_decoder_is_entered() {
-    let limits = Limits { max_pixels: 799, ..Limits::default() };
-    let error = decode(&panicking_tiff(), &DecodeOptions { limits, ..DecodeOptions::default() }).unwrap_err();
+    let limits = Limits::default().with_max_pixels(799);
+    let error = decode(&panicking_tiff(), &DecodeOptions::default().with_limits(limits)).unwrap_err();
     assert!(matches!(error, Error::Limit { .. }), "{error}");
 }

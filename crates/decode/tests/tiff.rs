@@ -1,6 +1,6 @@
 //! TIFF files made here, of the kinds that other people's writers make, against pixels computed from their samples.
 
-use shardtool_decode::{DecodeOptions, Error, Limits, decode, probe};
+use shardtool_decode::{DecodeOptions, Error, FloatRange, Limits, decode, probe};
 
 const WIDTH: u32 = 21;
 const HEIGHT: u32 = 13;
@@ -214,7 +214,7 @@ fn premultiplied_alpha_is_divided_out_and_other_alpha_dropped() {
 fn unsupported_kinds_are_refused_by_name_and_their_headers_are_read() {
     let rows = vec![vec![0; WIDTH as usize * 12]; HEIGHT as usize];
     for (tiff, name) in [
-        (Tiff::new(1, 32, 1).tag(339, [3]), "floating-point samples"),
+        (Tiff::new(1, 24, 1).tag(339, [3]), "floating-point samples of other than"),
         (Tiff::new(8, 8, 3), "CIELab"),
         (Tiff::new(6, 8, 3), "YCbCr"),
         (Tiff::new(6, 8, 3).tag(259, [6]), "old-style JPEG"),
@@ -227,6 +227,56 @@ fn unsupported_kinds_are_refused_by_name_and_their_headers_are_read() {
         let error = decode(&file, &DecodeOptions::default()).unwrap_err();
         assert!(matches!(error, Error::Unsupported { .. }) && error.to_string().contains(name), "{error}");
         assert_eq!(probe(&file, &Limits::default()).is_err(), different, "{name}");
+    }
+}
+
+/// A row of floating-point samples, stored in a byte order and with predictor 1 (none) or 3 (floating point).
+fn float_row(values: &[f64], bits: u32, big_endian: bool, predictor: u32, samples: usize) -> Vec<u8> {
+    let big = |value: &f64| match bits {
+        16 => half::f16::from_f64(*value).to_be_bytes().to_vec(),
+        32 => (*value as f32).to_be_bytes().to_vec(),
+        _ => value.to_be_bytes().to_vec(),
+    };
+    let stored: Vec<Vec<u8>> = values.iter().map(big).collect();
+    if predictor == 1 {
+        let order = |mut bytes: Vec<u8>| {
+            if !big_endian {
+                bytes.reverse();
+            }
+            bytes
+        };
+        return stored.into_iter().flat_map(order).collect();
+    }
+    let mut row: Vec<u8> = (0..bits as usize / 8).flat_map(|k| stored.iter().map(move |bytes| bytes[k])).collect();
+    for i in (samples..row.len()).rev() {
+        row[i] = row[i].wrapping_sub(row[i - samples]);
+    }
+    row
+}
+
+#[test]
+fn scales_floating_point_samples_by_the_given_range() {
+    let (low, high) = (-1.0, 4.0);
+    let options = DecodeOptions::default().with_float_range(FloatRange::new(low, high));
+    let value = |x: u32, y: u32, channel: u32| f64::from(sample(x, y, channel)) / 32.0 - 2.0;
+    let scaled = |value: f64| ((value - low) / (high - low) * 255.0).clamp(0.0, 255.0).round_ties_even() as u8;
+    for (bits, big_endian) in [16, 32, 64].into_iter().flat_map(|bits| [(bits, false), (bits, true)]) {
+        for (predictor, samples) in [(1, 1), (1, 3), (3, 1), (3, 3)] {
+            let rows: Vec<Vec<u8>> = (0..HEIGHT)
+                .map(|y| {
+                    let row: Vec<f64> = (0..WIDTH).flat_map(|x| (0..samples).map(move |c| value(x, y, c))).collect();
+                    float_row(&row, bits, big_endian, predictor, samples as usize)
+                })
+                .collect();
+            let tiff = Tiff { big_endian, ..Tiff::new(if samples == 3 { 2 } else { 1 }, bits, samples) };
+            let file = tiff.tag(339, [3]).tag(317, [predictor]).strips(&rows);
+            let expected = pixels(|x, y| [0, 1, 2].map(|c| scaled(value(x, y, c.min(samples - 1)))));
+            let case = format!("{bits} bits, big endian: {big_endian}, predictor {predictor}, {samples} samples");
+            assert_eq!(decode(&file, &options).unwrap().data, expected, "{case}");
+            let refused = decode(&file, &DecodeOptions::default()).unwrap_err();
+            assert!(matches!(refused, Error::FloatSamples { .. }), "{case}: {refused}");
+            assert!(refused.to_string().contains("`float_range`"), "{refused}");
+        }
     }
 }
 

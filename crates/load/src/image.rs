@@ -179,7 +179,7 @@ fn decode<'a>(
 }
 
 fn options(images: &Images) -> RegionOptions {
-    RegionOptions { limits: images.limits, reducing_gap: images.reducing_gap }
+    RegionOptions::default().with_limits(images.limits).with_reducing_gap(images.reducing_gap)
 }
 
 /// The order's generator, as transforms draw from it.

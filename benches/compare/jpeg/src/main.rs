@@ -166,7 +166,7 @@ fn main() {
         ("ours, entry points, reducing gap 2", true, Some(2.0)),
     ] {
         let (mut decoder, (mut scratch, mut result)) = (shardtool_decode::Decoder::default(), place());
-        let options = RegionOptions { reducing_gap, ..Default::default() };
+        let options = RegionOptions::default().with_reducing_gap(reducing_gap);
         candidates.push(each(name, samples, move |p| {
             let hints = entries.then_some(&p.entries[..]);
             let window = decoder.decode_region(&p.jpeg, hints, &p.geometry, &options).expect("a good image");

@@ -1,9 +1,9 @@
-//! Boxes (ISO/IEC 14496-12, 4.2): u32 length with the header, 4 bytes of type, payload. Length 1 is followed by a u64
-//! length; 0 means up to the end.
+//! Boxes (ISO/IEC 14496-12, 4.2): u32 length including the header, 4-byte type, payload. After length 1 and the type follows
+//! a u64 length; length 0 means up to the end.
 
 use super::number;
 
-/// The boxes in `bytes`, each its type and its payload. Ends at the first that does not fit.
+/// Iterates over the boxes in `bytes`: type and payload. Ends at the first invalid box.
 pub(super) fn boxes(bytes: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -13,14 +13,14 @@ pub(super) fn boxes(bytes: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {
             1 => (16, usize::try_from(number::<8>(rest, 8)?).ok()?),
             len => (8, usize::try_from(len).ok()?),
         };
-        // A last box cut short is read as far as it reaches.
+        // A truncated last box is read as far as it goes.
         let payload = rest.get(header..len.min(rest.len()))?;
         rest = &rest[len.min(rest.len())..];
         Some((kind, payload))
     })
 }
 
-/// The payload of the first box of a type.
+/// Returns the payload of the first box of type `kind`.
 pub(super) fn find<'a>(bytes: &'a [u8], kind: &[u8; 4]) -> Option<&'a [u8]> {
     boxes(bytes).find(|(found, _)| found == kind).map(|(_, payload)| payload)
 }

@@ -1,4 +1,4 @@
-//! AVIF and HEIF (ISO/IEC 23008-12): size, channels and orientation of the primary item, as its properties say.
+//! AVIF and HEIF (ISO/IEC 23008-12): size, channels and orientation of the primary item, from its properties.
 //!
 //! ```text
 //! ftyp: brands | meta: pitm (primary item), iprp: ipco (properties), ipma (which item has which of them)
@@ -9,7 +9,7 @@ use super::number;
 use crate::format::Format;
 use crate::probe::ImageInfo;
 
-/// AVIF or HEIF by the brands of the file type box; `None` for other files of boxes.
+/// Returns AVIF or HEIF from the brands of the file type box, `None` for other brands.
 pub(crate) fn brand(bytes: &[u8]) -> Option<Format> {
     if bytes.get(4..8)? != b"ftyp" {
         return None;
@@ -58,7 +58,7 @@ pub(super) fn read(format: Format, bytes: &[u8]) -> Option<ImageInfo> {
     Some(ImageInfo { format, width, height, channels, orientation: orientation(angle, mirror) })
 }
 
-/// The properties of an item, counted from 1.
+/// Returns the properties of an item as indices from 1.
 fn associations(ipma: &[u8], item: u64) -> Option<Vec<usize>> {
     let (version, wide) = (*ipma.first()?, ipma.get(3)? & 1 == 1);
     let mut at = 8;
@@ -81,8 +81,8 @@ fn associations(ipma: &[u8], item: u64) -> Option<Vec<usize>> {
     Some(vec![])
 }
 
-/// The EXIF orientation of an image to be turned anticlockwise by `angle` quarters, then mirrored: by axis 0 top to bottom, by
-/// axis 1 left to right.
+/// Returns the EXIF orientation of an image that is rotated anticlockwise by `angle` quarter turns, then flipped: top to bottom
+/// by axis 0, left to right by axis 1.
 fn orientation(angle: u8, mirror: Option<u8>) -> u8 {
     match (angle, mirror) {
         (0, None) => 1,

@@ -1,11 +1,12 @@
-//! JPEG 2000 (ITU-T T.800): size and channels of the codestream's SIZ segment; a palette (pclr box) counts as its colours.
+//! JPEG 2000 (ITU-T T.800): size and channels from the SIZ segment of the codestream; with a palette (pclr box), the channels
+//! of its colours.
 
 use super::boxes::find;
 use super::number;
 use crate::format::Format;
 use crate::probe::ImageInfo;
 
-/// Whether the colour specification of a container says CMYK (T.800, I.5.3.3: method 1, enumerated colour space 12).
+/// Returns whether the colour specification of a container is CMYK (T.800, I.5.3.3: method 1, enumerated colour space 12).
 #[cfg(feature = "jp2")]
 pub(crate) fn is_cmyk(bytes: &[u8]) -> bool {
     let colr = find(bytes, b"jp2h").and_then(|header| find(header, b"colr"));

@@ -1,7 +1,6 @@
 //! JPEG XL (ISO/IEC 18181-1, annexes A and D): size and channels of a codestream, bare or in the boxes of 18181-2.
 //!
-//! The orientation is a part of the codestream that decoders carry out, so the size is that of the oriented image, and its
-//! orientation is 1.
+//! Decoders apply the orientation in the codestream, so this returns the size of the oriented image and orientation 1.
 
 use super::boxes::boxes;
 use crate::format::Format;
@@ -12,7 +11,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<ImageInfo> {
         [0xFF, 0x0A, ..] => bytes,
         _ => boxes(bytes).find_map(|(kind, payload)| match &kind {
             b"jxlc" => Some(payload),
-            // A part of the codestream, after its number.
+            // A part of the codestream, after a 4-byte part number.
             b"jxlp" => payload.get(4..),
             _ => None,
         })?,
@@ -33,7 +32,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<ImageInfo> {
             alpha |= bits.extra_channel()?;
         }
         bits.flag()?;
-        // Colour encoding: unless all default or an ICC profile, which may say anything, its space; 1 is grey.
+        // Colour encoding: the colour space, of which 1 is grey, follows unless the encoding is the default or an ICC profile.
         let grey = !bits.flag()? && !bits.flag()? && bits.enumerated()? == 1;
         channels = if grey { 1 } else { 3 } + u8::from(alpha);
     }
@@ -41,7 +40,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<ImageInfo> {
     Some(ImageInfo { format: Format::Jxl, width, height, channels, orientation: 1 })
 }
 
-/// Bits, from the lowest of each byte.
+/// Bit reader, from the least significant bit of each byte.
 struct Bits<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -62,7 +61,7 @@ impl Bits<'_> {
         Some(self.read(1)? == 1)
     }
 
-    /// Two bits choose a constant and how many bits to add.
+    /// Reads a U32 field: two bits select a constant and the number of bits to add.
     fn choice(&mut self, choices: [(u32, usize); 4]) -> Option<u32> {
         let (constant, count) = choices[self.read(2)? as usize];
         self.read(count)?.checked_add(constant)
@@ -118,7 +117,7 @@ impl Bits<'_> {
         Some(())
     }
 
-    /// Whether an extra channel is alpha.
+    /// Reads the description of an extra channel and returns whether it is alpha.
     fn extra_channel(&mut self) -> Option<bool> {
         if self.flag()? {
             return Some(true);
@@ -139,7 +138,7 @@ impl Bits<'_> {
     }
 }
 
-/// The width for a height and one of the usual ratios.
+/// Returns the width for a height and the index of one of the predefined aspect ratios.
 fn scaled(height: u32, ratio: u32) -> Option<u32> {
     let (over, under) = [(1, 1), (12, 10), (4, 3), (3, 2), (16, 9), (5, 4), (2, 1)][ratio as usize - 1];
     u32::try_from(u64::from(height) * over / under).ok()

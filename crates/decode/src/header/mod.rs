@@ -1,8 +1,9 @@
-//! Headers of the formats whose decoders are heavy, read here in every build, so that packs do not depend on its features.
+//! Headers of AVIF, HEIF, JPEG XL and JPEG 2000, read in every build. `pack` needs headers only, so it does not depend on
+//! the decoder features.
 //!
-//! | module | its one job |
+//! | module | content |
 //! |---|---|
-//! | `boxes` | the boxes that AVIF, HEIF, JPEG XL and JPEG 2000 files consist of |
+//! | `boxes` | the boxes of these files |
 //! | `heif` | AVIF and HEIF: size, channels and orientation of the primary item |
 //! | `jxl` | JPEG XL: size and channels, in a container or bare |
 //! | `jp2` | JPEG 2000: size and channels, in a container or bare |
@@ -21,7 +22,7 @@ use crate::format::Format;
 use crate::limits::Limits;
 use crate::probe::ImageInfo;
 
-/// What the header of one of these formats says, within the limits; `None` for other formats.
+/// Reads the header of one of these formats and checks the limits. Returns `None` for other formats.
 pub(crate) fn probe(format: Format, bytes: &[u8], limits: &Limits) -> Option<Result<ImageInfo, Error>> {
     let (info, expected) = match format {
         Format::Avif | Format::Heif => (heif::read(format, bytes), "a primary image with its size (ispe)"),
@@ -33,7 +34,7 @@ pub(crate) fn probe(format: Format, bytes: &[u8], limits: &Limits) -> Option<Res
     Some(info.and_then(|info| limits.check(format, info.width, info.height, 3).map(|()| info)))
 }
 
-/// The big-endian number of `N` bytes at `at`.
+/// Reads the big-endian integer of `N` bytes at `at`.
 fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
     let field: &[u8; N] = bytes.get(at..)?.first_chunk()?;
     Some(field.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))

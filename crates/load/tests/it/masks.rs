@@ -88,7 +88,7 @@ fn a_bad_mask_is_a_bad_sample() {
     let mut bad = loader.bad_samples();
     bad.sort_by_key(|b| b.id);
     assert_eq!(bad.iter().map(|b| b.id).collect::<Vec<_>>(), [3, 8, 14]);
-    assert!(matches!(bad[0].fault, Fault::Mask { source: shardtool_decode::Error::Png { .. }, .. }));
+    assert!(matches!(bad[0].fault, Fault::Mask { source: shardtool_decode::Error::Decoder { .. }, .. }));
     assert!(matches!(bad[1].fault, Fault::NoMask { .. }));
     assert!(matches!(bad[2].fault, Fault::Mask { source: shardtool_decode::Error::SizeMismatch { .. }, .. }));
 }

@@ -89,7 +89,7 @@ impl ImageConverter {
                 orientation: info.orientation.into(),
             });
         }
-        let decoding = DecodeOptions { limits: options.limits, apply_orientation: true };
+        let decoding = DecodeOptions::default().with_limits(options.limits).with_apply_orientation(true);
         decode::decode_into(file, &decoding, &mut self.pixels)?;
         self.store_decoded(size, options)
     }
@@ -131,7 +131,7 @@ impl ImageConverter {
             self.pixels.data.clear();
             self.pixels.data.extend_from_slice(array.data);
         } else {
-            let decoding = DecodeOptions { limits: options.limits, apply_orientation: false };
+            let decoding = DecodeOptions::default().with_limits(options.limits);
             decode::decode_into(&encode_png(array), &decoding, &mut self.pixels)?;
         }
         self.store_decoded(size, options)

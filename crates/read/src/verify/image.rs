@@ -31,7 +31,7 @@ pub(super) fn check(image: &[u8], example: &Example<'_>, entries: Option<&[u8]>)
             Err(error) => Err(undecodable(error.to_string())),
         };
     }
-    let pixels = decode::decode(image, &DecodeOptions { limits, apply_orientation: false });
+    let pixels = decode::decode(image, &DecodeOptions::default().with_limits(limits));
     let pixels = pixels.map_err(|error| undecodable(error.to_string()))?;
     if size.is_some_and(|size| size != (pixels.width, pixels.height)) {
         return Err(undecodable(format!("{}x{} pixels, recorded as {size:?}", pixels.width, pixels.height)));

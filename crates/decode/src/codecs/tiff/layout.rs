@@ -1,0 +1,196 @@
+//! The layout of the image in a TIFF, read from its tags and validated: size, samples, and offsets of the strips or tiles.
+
+use super::directory::Directory;
+use crate::error::Error;
+use crate::format::Format;
+
+/// PhotometricInterpretation (tag 262).
+pub(super) mod photometric {
+    pub(crate) const WHITE_IS_ZERO: u64 = 0;
+    pub(crate) const BLACK_IS_ZERO: u64 = 1;
+    pub(crate) const RGB: u64 = 2;
+    pub(crate) const PALETTE: u64 = 3;
+    pub(crate) const CMYK: u64 = 5;
+    pub(crate) const YCBCR: u64 = 6;
+}
+
+/// Compression (tag 259) of JPEG streams.
+pub(super) const JPEG: u64 = 7;
+
+/// The image that a directory describes. A *chunk* is a strip or a tile.
+pub(super) struct Layout<'a> {
+    pub(super) big_endian: bool,
+    pub(super) width: u32,
+    pub(super) height: u32,
+    /// EXIF orientation, 1 to 8.
+    pub(super) orientation: u8,
+    /// Bits of each sample.
+    pub(super) bits: u8,
+    /// Samples of a pixel.
+    pub(super) samples: usize,
+    /// SampleFormat (tag 339): 1 unsigned, 2 signed, 3 floating point, 4 undefined.
+    pub(super) sample_format: u64,
+    pub(super) photometric: u64,
+    pub(super) compression: u64,
+    pub(super) predictor: u64,
+    /// FillOrder 2: the first pixel is in the lowest bits of a byte.
+    pub(super) low_bits_first: bool,
+    /// Whether each sample of a pixel is in a plane with chunks of its own.
+    pub(super) planar: bool,
+    /// ExtraSamples (tag 338): 0 unspecified, 1 associated alpha, 2 alpha.
+    pub(super) extra: Vec<u64>,
+    /// T4Options (tag 292).
+    pub(super) t4_options: u64,
+    /// ColorMap (tag 320): the red, then the green, then the blue values.
+    pub(super) palette: Vec<u64>,
+    /// JPEGTables (tag 347).
+    pub(super) jpeg_tables: Option<&'a [u8]>,
+    /// Width and height of a chunk in pixels.
+    pub(super) chunk: (u32, u32),
+    offsets: Vec<u64>,
+    lengths: Vec<u64>,
+}
+
+/// The part of the image that a chunk covers, in pixels.
+pub(super) struct Area {
+    pub(super) left: u32,
+    pub(super) top: u32,
+    pub(super) width: u32,
+    pub(super) height: u32,
+}
+
+impl<'a> Layout<'a> {
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, Error> {
+        let tags = Directory::read(bytes)?;
+        let side = |tag| Ok(tags.first(tag)?.and_then(|side| u32::try_from(side).ok()).unwrap_or(0));
+        let (width, height) = (side(256)?, side(257)?);
+        if width == 0 || height == 0 {
+            return Err(Error::Empty { format: Format::Tiff, width, height });
+        }
+        let samples = tags.first(277)?;
+        let photometric = tags.first(262)?.unwrap_or(photometric::WHITE_IS_ZERO);
+        // Some writers of YCbCr omit the number of samples.
+        let default_samples = if photometric == photometric::YCBCR { 3 } else { 1 };
+        let samples = samples.map_or(default_samples, |n| usize::try_from(n).unwrap_or(0));
+        if !(1..=16).contains(&samples) {
+            return Err(unsupported("other than 1 to 16 samples a pixel"));
+        }
+        let bits = tags.list(258)?;
+        let first = bits.first().copied().unwrap_or(1);
+        if !matches!(first, 1..=64) || bits.iter().take(samples).any(|bits| *bits != first) {
+            return Err(unsupported("samples of different or of more than 64 bits"));
+        }
+        let formats = tags.list(339)?;
+        let sample_format = formats.first().copied().unwrap_or(1);
+        if formats.iter().take(samples).any(|format| *format != sample_format) {
+            return Err(unsupported("samples of different formats"));
+        }
+        let orientation = tags.first(274)?.filter(|o| (1..=8).contains(o)).unwrap_or(1) as u8;
+        let tiled = tags.raw(322)?.is_some();
+        let chunk = match tiled {
+            true => (side(322)?, side(323)?),
+            false => (width, side(278)?.min(height)),
+        };
+        // Without RowsPerStrip, one strip is the whole image.
+        let chunk = if !tiled && chunk.1 == 0 { (width, height) } else { chunk };
+        if chunk.0 == 0 || chunk.1 == 0 {
+            return Err(Error::Empty { format: Format::Tiff, width: chunk.0, height: chunk.1 });
+        }
+        // Some writers use the tags of strips for tiles.
+        let (offsets, lengths) = if tags.raw(324)?.is_some() { (324, 325) } else { (273, 279) };
+        Ok(Layout {
+            big_endian: tags.big_endian,
+            width,
+            height,
+            orientation,
+            bits: first as u8,
+            samples,
+            sample_format,
+            photometric,
+            compression: tags.first(259)?.unwrap_or(1),
+            predictor: tags.first(317)?.unwrap_or(1),
+            low_bits_first: tags.first(266)? == Some(2),
+            planar: samples > 1 && tags.first(284)? == Some(2),
+            extra: tags.list(338)?,
+            t4_options: tags.first(292)?.unwrap_or(0),
+            palette: if photometric == photometric::PALETTE { tags.list(320)? } else { vec![] },
+            jpeg_tables: tags.raw(347)?,
+            chunk,
+            offsets: tags.list(offsets)?,
+            lengths: tags.list(lengths)?,
+        })
+    }
+
+    /// Returns the channels before conversion to RGB: 1 grey, 2 grey and alpha, 3 colour, 4 colour and alpha or CMYK.
+    pub(super) fn channels(&self) -> u8 {
+        let alpha = self.extra.first().is_some_and(|extra| matches!(extra, 1 | 2));
+        match self.photometric {
+            photometric::WHITE_IS_ZERO | photometric::BLACK_IS_ZERO => 1 + u8::from(alpha),
+            photometric::CMYK => 4,
+            photometric::RGB => 3 + u8::from(alpha || self.samples == 4 && self.extra.is_empty()),
+            _ => 3 + u8::from(alpha),
+        }
+    }
+
+    /// Returns whether samples are floating-point numbers.
+    pub(super) fn is_float(&self) -> bool {
+        self.sample_format == 3
+    }
+
+    pub(super) fn is_cmyk(&self) -> bool {
+        self.photometric == photometric::CMYK
+    }
+
+    /// Returns the number of samples per pixel within a chunk.
+    pub(super) fn chunk_samples(&self) -> usize {
+        if self.planar { 1 } else { self.samples }
+    }
+
+    /// Returns the length of an uncompressed row of a chunk in bytes.
+    pub(super) fn row_bytes(&self) -> u64 {
+        (u64::from(self.chunk.0) * u64::from(self.bits) * self.chunk_samples() as u64).div_ceil(8)
+    }
+
+    /// Returns an upper bound of the uncompressed bytes of a chunk that are inside the image; for JPEG, of the whole chunk as
+    /// RGB.
+    pub(super) fn chunk_bytes(&self) -> u64 {
+        let row = self.row_bytes().max(u64::from(self.chunk.0) * 3);
+        let rows = if self.compression == JPEG { self.chunk.1 } else { self.chunk.1.min(self.height) };
+        row.saturating_mul(rows.into())
+    }
+
+    fn across(&self) -> u64 {
+        self.width.div_ceil(self.chunk.0).into()
+    }
+
+    /// Returns the number of chunks per plane. They are numbered in rows from left to right, from the top.
+    pub(super) fn chunks_per_plane(&self) -> u64 {
+        self.across() * u64::from(self.height.div_ceil(self.chunk.1))
+    }
+
+    /// Returns the part of the image that chunk `number` of a plane covers.
+    pub(super) fn area(&self, number: u64) -> Area {
+        // Both factors are less than the sides of the image, so the casts and products do not overflow.
+        let left = (number % self.across()) as u32 * self.chunk.0;
+        let top = (number / self.across()) as u32 * self.chunk.1;
+        Area { left, top, width: self.chunk.0.min(self.width - left), height: self.chunk.1.min(self.height - top) }
+    }
+
+    /// Returns offset and length of a chunk in the file, in bytes.
+    pub(super) fn chunk_of(&self, plane: usize, number: u64) -> Result<(u64, u64), Error> {
+        let at = self.chunks_per_plane() * plane as u64 + number;
+        let of = |list: &[u64]| usize::try_from(at).ok().and_then(|at| list.get(at).copied());
+        let offset = of(&self.offsets).ok_or(Error::Header {
+            format: Format::Tiff,
+            offset: 0,
+            expected: "an offset for each strip or tile",
+            found: self.offsets.len() as u64,
+        })?;
+        // Some writers omit the length of a single strip, which then extends to the end of the file.
+        Ok((offset, of(&self.lengths).unwrap_or(u64::MAX)))
+    }
+}
+
+pub(super) fn unsupported(feature: &'static str) -> Error {
+    Error::Unsupported { format: Format::Tiff, feature }
+}

@@ -1,0 +1,142 @@
+//! Converts rows of packed samples to one byte per sample, after undoing the predictor.
+
+use half::f16;
+
+use super::layout::{Layout, unsupported};
+use crate::error::Error;
+use crate::float_range::FloatRange;
+use crate::format::Format;
+
+/// The conversion for one image.
+#[derive(Clone, Copy)]
+pub(super) struct Samples {
+    bits: u8,
+    big_endian: bool,
+    kind: SampleKind,
+    predictor: Predictor,
+    /// Samples per pixel within a chunk.
+    per_pixel: usize,
+}
+
+#[derive(Clone, Copy)]
+enum SampleKind {
+    Unsigned,
+    Signed,
+    /// Floating point of 16, 32 or 64 bits, scaled by the range.
+    Float(FloatRange),
+}
+
+/// Predictor (tag 317).
+#[derive(Clone, Copy, PartialEq)]
+enum Predictor {
+    None,
+    /// Differences between pixels.
+    Horizontal,
+    /// Differences between bytes, which are ordered by significance (Adobe Photoshop TIFF Technical Note 3).
+    FloatingPoint,
+}
+
+impl Samples {
+    /// Samples of one byte, as in JPEG.
+    pub(super) const BYTES: Samples =
+        Samples { bits: 8, big_endian: false, kind: SampleKind::Unsigned, predictor: Predictor::None, per_pixel: 1 };
+
+    pub(super) fn new(layout: &Layout<'_>, float_range: Option<FloatRange>) -> Result<Self, Error> {
+        let Layout { bits, big_endian, .. } = *layout;
+        let kind = match (layout.sample_format, bits) {
+            (3, 16 | 32 | 64) => SampleKind::Float(float_range.ok_or(Error::FloatSamples { format: Format::Tiff })?),
+            (3, _) => return Err(unsupported("floating-point samples of other than 16, 32 or 64 bits")),
+            (2, 1 | 2 | 4 | 8 | 12 | 16 | 32) => SampleKind::Signed,
+            // Undefined samples count as unsigned, as in Pillow.
+            (1 | 4, 1 | 2 | 4 | 8 | 12 | 16 | 32) => SampleKind::Unsigned,
+            (1 | 2 | 4, _) => return Err(unsupported("samples of other than 1, 2, 4, 8, 12, 16 or 32 bits")),
+            _ => return Err(unsupported("complex samples")),
+        };
+        let predictor = match (layout.predictor, bits) {
+            (2, 8 | 16 | 32) => Predictor::Horizontal,
+            (2, _) => return Err(unsupported("a predictor of samples other than 8, 16 or 32 bits")),
+            (3, _) if layout.is_float() => Predictor::FloatingPoint,
+            (3, _) => return Err(unsupported("a floating-point predictor of integers")),
+            _ => Predictor::None,
+        };
+        Ok(Samples { bits, big_endian, kind, predictor, per_pixel: layout.chunk_samples() })
+    }
+
+    /// Converts a row of samples to one byte each: up to 8 bits unchanged, the upper 8 of 12 and 16 bits, signed and 32-bit
+    /// values clamped to 0 to 255 as in Pillow (except signed bytes, which count as unsigned, as in Pillow), and
+    /// floating-point values scaled by the range. The predictor is undone in `row`.
+    pub(super) fn row(self, row: &mut [u8], out: &mut [u8]) {
+        match self.predictor {
+            Predictor::None => {}
+            Predictor::Horizontal => self.undo_horizontal(row),
+            Predictor::FloatingPoint => undo_bytes(row, self.per_pixel),
+        }
+        match (self.kind, self.bits) {
+            (SampleKind::Float(range), bits) => self.floats(row, bits, range, out),
+            (_, 8) => out.copy_from_slice(&row[..out.len()]),
+            (SampleKind::Signed, 16) => {
+                self.each::<2>(row, out, |v| i32::from(v as u16 as i16).clamp(0, 255) as u8);
+            }
+            (_, 16) => self.each::<2>(row, out, |v| (v >> 8) as u8),
+            (_, 32) => self.each::<4>(row, out, |v| (v as i32).clamp(0, 255) as u8),
+            (_, 12) => out.iter_mut().enumerate().for_each(|(i, out)| {
+                // Two values in three bytes.
+                let at = i / 2 * 3 + i % 2;
+                *out = if i % 2 == 0 { row[at] } else { row[at] << 4 | row[at + 1] >> 4 };
+            }),
+            (_, bits) => {
+                let (per_byte, mask) = (8 / usize::from(bits), (1u8 << bits) - 1);
+                out.iter_mut().enumerate().for_each(|(i, out)| {
+                    let shift = 8 - usize::from(bits) * (i % per_byte + 1);
+                    *out = row[i / per_byte] >> shift & mask;
+                });
+            }
+        }
+    }
+
+    fn each<const N: usize>(self, row: &[u8], out: &mut [u8], byte: impl Fn(u32) -> u8) {
+        row.as_chunks::<N>().0.iter().zip(out).for_each(|(field, out)| *out = byte(self.load(field) as u32));
+    }
+
+    /// Scales floating-point samples of `bits` bits.
+    fn floats(self, row: &[u8], bits: u8, range: FloatRange, out: &mut [u8]) {
+        let width = usize::from(bits / 8);
+        let samples = row.len() / width;
+        for (i, out) in out.iter_mut().enumerate() {
+            let value = match self.predictor {
+                // The most significant bytes of all samples come first.
+                Predictor::FloatingPoint => (0..width).fold(0, |sum, k| sum << 8 | u64::from(row[k * samples + i])),
+                _ => self.load(&row[i * width..][..width]),
+            };
+            *out = range.scale(match bits {
+                16 => f16::from_bits(value as u16).to_f64(),
+                32 => f32::from_bits(value as u32).into(),
+                _ => f64::from_bits(value),
+            });
+        }
+    }
+
+    fn load(self, field: &[u8]) -> u64 {
+        let add = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
+        if self.big_endian { field.iter().fold(0, add) } else { field.iter().rev().fold(0, add) }
+    }
+
+    /// Adds to each sample the same sample of the previous pixel, modulo its range.
+    fn undo_horizontal(self, row: &mut [u8]) {
+        let (width, samples) = (usize::from(self.bits / 8), self.per_pixel);
+        for at in (samples * width..row.len() / width * width).step_by(width) {
+            let before = self.load(&row[at - samples * width..][..width]);
+            let value = self.load(&row[at..at + width]).wrapping_add(before);
+            for (i, byte) in row[at..at + width].iter_mut().enumerate() {
+                *byte = (value >> (8 * if self.big_endian { width - 1 - i } else { i })) as u8;
+            }
+        }
+    }
+}
+
+/// Adds to each byte the byte `distance` before it, modulo 256.
+fn undo_bytes(row: &mut [u8], distance: usize) {
+    for at in distance..row.len() {
+        row[at] = row[at].wrapping_add(row[at - distance]);
+    }
+}

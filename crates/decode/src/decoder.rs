@@ -1,0 +1,154 @@
+//! Decodes images of any format to RGB: whole, or the region that a geometry needs.
+
+use crate::codecs::{self, CodecOptions};
+use crate::error::Error;
+use crate::float_range::FloatRange;
+use crate::format::{Format, sniff};
+use crate::jpeg::Jpeg;
+use crate::limits::Limits;
+use crate::pixels::Pixels;
+use crate::probe::probe;
+use crate::region::{DecodePath, DecodedRegion, RegionOptions};
+use crate::transform::geometry::Geometry;
+use crate::transform::orientation::Orientation;
+
+/// How to decode an image.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct DecodeOptions {
+    /// How large an image may be.
+    pub limits: Limits,
+    /// Whether to apply the EXIF orientation. Off by default, as in torchvision's and PIL's readers.
+    pub apply_orientation: bool,
+    /// The range of floating-point samples (TIFF) that is scaled to 0 to 255. By default such images are refused, because
+    /// the file does not say which values mean black and white.
+    pub float_range: Option<FloatRange>,
+}
+
+impl DecodeOptions {
+    /// Sets [`limits`](Self::limits).
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets [`apply_orientation`](Self::apply_orientation).
+    pub fn with_apply_orientation(mut self, apply: bool) -> Self {
+        self.apply_orientation = apply;
+        self
+    }
+
+    /// Sets [`float_range`](Self::float_range).
+    pub fn with_float_range(mut self, range: Option<FloatRange>) -> Self {
+        self.float_range = range;
+        self
+    }
+}
+
+/// Decodes an image to `[H, W, 3]` u8 RGB. The format is detected from the content.
+///
+/// ```
+/// use shardtool_decode::{DecodeOptions, decode};
+///
+/// // A bitmap of 2x1 pixels: blue and green, stored as BGR.
+/// let mut bmp = b"BM\x3e\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\x02\0\0\0\x01\0\0\0\x01\0\x18\0".to_vec();
+/// bmp.extend([0; 24]);
+/// bmp.extend([255, 0, 0, 0, 255, 0, 0, 0]);
+///
+/// let pixels = decode(&bmp, &DecodeOptions::default())?;
+/// assert_eq!((pixels.width, pixels.height), (2, 1));
+/// assert_eq!(pixels.data, [0, 0, 255, 0, 255, 0]);
+/// # Ok::<(), shardtool_decode::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`Decoder::decode_into`].
+pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Pixels, Error> {
+    let mut pixels = Pixels::default();
+    decode_into(bytes, options, &mut pixels)?;
+    Ok(pixels)
+}
+
+/// Decodes an image into `pixels`, whose allocation is reused. After an error the content of `pixels` is unspecified.
+/// For many images use a [`Decoder`], which also reuses its other memory.
+///
+/// # Errors
+/// As [`Decoder::decode_into`].
+pub fn decode_into(bytes: &[u8], options: &DecodeOptions, pixels: &mut Pixels) -> Result<(), Error> {
+    Decoder::default().decode_into(bytes, options, pixels)
+}
+
+/// Decodes images and keeps its memory from one to the next. Use one per thread. Decoding a JPEG allocates nothing if an
+/// earlier one was at least as large; decoders of other formats allocate for each image.
+#[derive(Default)]
+pub struct Decoder {
+    jpeg: Jpeg,
+    pixels: Pixels,
+}
+
+impl Decoder {
+    /// Decodes an image into `pixels`, whose allocation is reused. After an error the content of `pixels` is unspecified.
+    /// The pixels of a JPEG are equal to libjpeg-turbo's; a truncated JPEG is an error.
+    ///
+    /// # Errors
+    /// If the data is damaged or truncated, uses an unsupported feature, or exceeds a limit.
+    pub fn decode_into(&mut self, bytes: &[u8], options: &DecodeOptions, pixels: &mut Pixels) -> Result<(), Error> {
+        match sniff(bytes).ok_or_else(|| Error::unknown(bytes))? {
+            Format::Jpeg => self.jpeg.whole(bytes, &options.limits, pixels)?,
+            format => codecs::decode(format, bytes, &CodecOptions::from(options), pixels)?,
+        }
+        if options.apply_orientation {
+            Orientation::from_exif(probe(bytes, &options.limits)?.orientation).apply(pixels);
+        }
+        Ok(())
+    }
+
+    /// Decodes at least the pixels that `geometry` needs. The region is valid until the next call.
+    ///
+    /// Of a JPEG only a rectangle is decoded, reduced as `options` allow. `entries` are the entry points that the index
+    /// stores for the image; they are hints and ignored if they do not fit. Other formats, and JPEGs that our decoder
+    /// does not read (CMYK), are decoded whole.
+    ///
+    /// Damage outside the region is not detected.
+    ///
+    /// # Errors
+    /// As [`Decoder::decode_into`]; [`Error::SizeMismatch`] if the image has another size than the geometry was planned
+    /// for, for JPEGs before anything is decoded.
+    pub fn decode_region(
+        &mut self,
+        bytes: &[u8],
+        entries: Option<&[u8]>,
+        geometry: &Geometry,
+        options: &RegionOptions,
+    ) -> Result<DecodedRegion<'_>, Error> {
+        match sniff(bytes).ok_or_else(|| Error::unknown(bytes))? {
+            Format::Jpeg => self.jpeg.region(bytes, entries, geometry, options, &mut self.pixels),
+            format => {
+                codecs::decode(format, bytes, &CodecOptions::from(options), &mut self.pixels)?;
+                let region =
+                    DecodedRegion { path: DecodePath::WholeImage, ..DecodedRegion::whole_image(self.pixels.view()?) };
+                geometry.check_stored(region.stored)?;
+                Ok(region)
+            }
+        }
+    }
+
+    /// Returns the memory kept for the next image in bytes, without a few tables of fixed size.
+    pub fn held_bytes(&self) -> usize {
+        self.jpeg.held_bytes() + self.pixels.data.capacity()
+    }
+
+    /// Frees the memory if it exceeds `bytes`, for instance after an exceptionally large image.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        if self.held_bytes() > bytes {
+            self.jpeg.shrink();
+            self.pixels = Pixels::default();
+        }
+    }
+}
+
+impl std::fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decoder").field("held_bytes", &self.held_bytes()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,60 @@
+//! Pixels stored without coding (`image/format` `raw`), or in one zstd frame (`raw-zstd`).
+//!
+//! `raw` is exactly height × width × 3 bytes, `[H, W, 3]` u8 RGB, rows from the top, no padding; the size is in
+//! `image/height` and `image/width`. `raw-zstd` is exactly one zstd frame of the same bytes, whose header declares the
+//! content size.
+
+use zstd::zstd_safe;
+
+use crate::error::Error;
+use crate::format::Format;
+use crate::limits::Limits;
+use crate::pixels::{PixelsRef, check_len};
+
+/// Returns the pixels of a `raw` or `raw-zstd` payload, borrowed from the payload or decompressed into `scratch`, whose
+/// allocation is reused. Checks the declared sizes before allocating.
+///
+/// # Errors
+/// [`Error::PixelBytes`] if the payload does not have `height * width * 3` bytes; [`Error::Zstd`], [`Error::ZstdFrame`] or
+/// [`Error::ZstdSize`] if the frame is damaged; [`Error::Limit`] if the image exceeds a limit; [`Error::NotRaw`] if
+/// `format` is another one.
+pub fn decode_raw<'a>(
+    format: Format,
+    payload: &'a [u8],
+    width: u32,
+    height: u32,
+    limits: &Limits,
+    scratch: &'a mut Vec<u8>,
+) -> Result<PixelsRef<'a>, Error> {
+    limits.check(format, width, height, 3)?;
+    match format {
+        Format::Raw => PixelsRef::new(width, height, payload),
+        Format::RawZstd => {
+            let len = frame_content_len(payload)?;
+            check_len(width, height, len)?;
+            scratch.resize(len, 0);
+            let found = zstd::bulk::decompress_to_buffer(payload, scratch).map_err(|source| Error::Zstd { source })?;
+            check_len(width, height, found)?;
+            PixelsRef::new(width, height, scratch)
+        }
+        other => Err(Error::NotRaw { found: other }),
+    }
+}
+
+/// Encodes pixels as a `raw-zstd` payload at zstd level `level`: 1 to 22, or 0 for zstd's default, 3.
+///
+/// # Errors
+/// [`Error::Zstd`] if the library fails.
+pub fn encode_raw_zstd(pixels: PixelsRef<'_>, level: i32) -> Result<Vec<u8>, Error> {
+    zstd::bulk::compress(pixels.data(), level).map_err(|source| Error::Zstd { source })
+}
+
+/// Returns the content size that the frame declares. The frame must be the whole payload.
+fn frame_content_len(payload: &[u8]) -> Result<usize, Error> {
+    let frame = zstd_safe::find_frame_compressed_size(payload).ok();
+    if frame != Some(payload.len()) {
+        return Err(Error::ZstdFrame { expected: "exactly one whole zstd frame", found: payload.len() as u64 });
+    }
+    let len = zstd_safe::get_frame_content_size(payload).ok().flatten();
+    len.and_then(|n| usize::try_from(n).ok()).ok_or(Error::ZstdSize)
+}

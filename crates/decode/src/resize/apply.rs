@@ -1,0 +1,55 @@
+//! Applies a geometry to decoded pixels and writes the result into the batch, without an intermediate image.
+
+use super::{Filter, Flip, ResizeSource, Resizer, SourceRegion};
+use crate::error::Error;
+use crate::pixels::check_len;
+use crate::region::DecodedRegion;
+use crate::transform::geometry::Geometry;
+
+/// Buffers that [`apply_geometry`] reuses from one image to the next. Use one per thread.
+#[derive(Debug, Default)]
+pub struct ResizeScratch {
+    resizer: Resizer,
+    /// The result before rows and columns are exchanged.
+    transposed: Vec<u8>,
+}
+
+/// Crops, resizes and orients a decoded region as `geometry` says, and writes the result to `out`: `[H, W, 3]` u8 RGB,
+/// where (W, H) is the geometry's [`output_size`](Geometry::output_size).
+///
+/// Reads the region in place and flips while writing. Only orientations that exchange rows and columns use a buffer of the
+/// size of the result, in `scratch`.
+///
+/// # Errors
+/// [`Error::PixelBytes`] if the length of `out` is wrong; [`Error::SizeMismatch`] if the region belongs to an image of
+/// another size; [`Error::Region`] if the region lacks a pixel that is needed.
+pub fn apply_geometry(
+    geometry: &Geometry,
+    region: &DecodedRegion<'_>,
+    filter: Filter,
+    out: &mut [u8],
+    scratch: &mut ResizeScratch,
+) -> Result<(), Error> {
+    let (width, height) = geometry.size;
+    check_len(width, height, out.len())?;
+    geometry.check_stored(region.stored)?;
+    let geometry = geometry.reduced(region.reduction.max(1));
+    let needed = geometry.needed();
+    let pixels = region.pixels;
+    let complete = (region.rect.width, region.rect.height) == (pixels.width(), pixels.height());
+    if !complete || !region.rect.contains(needed) {
+        return Err(Error::Region { needed, found: region.rect });
+    }
+    let source_region = SourceRegion { decoded: region.rect, crop: geometry.crop, area: geometry.area };
+    let source = ResizeSource { pixels, region: source_region };
+    let orientation = geometry.orientation;
+    let size = orientation.size(geometry.size);
+    if orientation.transpose {
+        scratch.transposed.resize(out.len(), 0);
+        scratch.resizer.resize(source, filter, size, Flip::default(), &mut scratch.transposed)?;
+        orientation.write::<3>(size, &scratch.transposed, out);
+        return Ok(());
+    }
+    let flip = Flip { horizontal: orientation.flip_x, vertical: orientation.flip_y };
+    scratch.resizer.resize(source, filter, size, flip, out)
+}

@@ -1,0 +1,126 @@
+//! Resizing: antialiased bilinear as PIL and torchvision (`antialias=True`) do it, or nearest neighbour for masks.
+//!
+//! | module | content |
+//! |---|---|
+//! | `apply` | writes the result of a geometry into the batch |
+//! | `bilinear`, `bilinear_avx2` | the two passes of the bilinear filter |
+//! | `weights` | the filter's weights along one axis |
+//! | `nearest` | nearest neighbour |
+
+pub(crate) mod apply;
+mod bilinear;
+#[cfg(target_arch = "x86_64")]
+mod bilinear_avx2;
+mod nearest;
+mod weights;
+
+use crate::error::Error;
+use crate::pixels::{Pixels, PixelsRef, check_len};
+use crate::transform::geometry::{Area, Rect};
+use bilinear::Bilinear;
+pub(crate) use nearest::Nearest;
+
+/// Resampling filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Filter {
+    /// Triangle filter, widened by the reduction factor (PIL's `BILINEAR`): for images.
+    Bilinear,
+    /// Nearest neighbour (PIL's `NEAREST`): for masks, whose values must not be mixed.
+    Nearest,
+}
+
+/// Returns the width and height after reducing the shorter side to `shorter` pixels and the other side in proportion,
+/// rounded down, as torchvision's `Resize` does. Never enlarges.
+pub fn reduce_shorter((width, height): (u32, u32), shorter: u32) -> (u32, u32) {
+    if width.min(height) <= shorter { (width, height) } else { scale_shorter((width, height), shorter) }
+}
+
+/// Returns the width and height after reducing the longer side to `longer` pixels and the other side in proportion,
+/// rounded down but at least 1. Never enlarges.
+pub fn reduce_longer((width, height): (u32, u32), longer: u32) -> (u32, u32) {
+    let long = width.max(height);
+    if long <= longer {
+        return (width, height);
+    }
+    let scaled = |side: u32| (u64::from(longer) * u64::from(side) / u64::from(long)).max(1) as u32;
+    (scaled(width), scaled(height))
+}
+
+/// torchvision's `_compute_resized_output_size`: scales the shorter side to `shorter` and the longer one to
+/// `int(shorter * long / short)`, at most `u32::MAX`.
+pub(crate) fn scale_shorter((width, height): (u32, u32), shorter: u32) -> (u32, u32) {
+    let (short, long) = (width.min(height), width.max(height));
+    let scaled = u64::from(shorter) * u64::from(long) / u64::from(short.max(1));
+    let scaled = u32::try_from(scaled).unwrap_or(u32::MAX);
+    if width <= height { (shorter, scaled) } else { (scaled, shorter) }
+}
+
+/// Resizes a whole image to (width, height) with the antialiased bilinear filter.
+///
+/// # Errors
+/// [`Error::Side`] if a side of the new size is 0 or above 65,535 pixels.
+pub fn resize(pixels: PixelsRef<'_>, (width, height): (u32, u32)) -> Result<Pixels, Error> {
+    if ![width, height].iter().all(|s| (1..=65_535).contains(s)) {
+        return Err(Error::Side { width, height });
+    }
+    let mut out = Pixels { width, height, data: vec![0; width as usize * height as usize * 3] };
+    let whole = Rect { left: 0, top: 0, width: pixels.width(), height: pixels.height() };
+    let source = ResizeSource { pixels, region: SourceRegion { decoded: whole, crop: whole, area: whole.area() } };
+    Resizer::default().resize(source, Filter::Bilinear, (width, height), Flip::default(), &mut out.data)?;
+    Ok(out)
+}
+
+/// Flips that are applied while the result is written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flip {
+    /// Left to right.
+    pub(crate) horizontal: bool,
+    /// Top to bottom.
+    pub(crate) vertical: bool,
+}
+
+/// Which part of a stored image is decoded and which part is resized, in coordinates of the stored image.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SourceRegion {
+    /// The decoded pixels. They include every pixel of the crop that the filter reads.
+    pub(crate) decoded: Rect,
+    /// The filter reads no pixels outside this rectangle; pixels inside it but outside `area` it does read.
+    pub(crate) crop: Rect,
+    /// The area that fills the result.
+    pub(crate) area: Area,
+}
+
+/// Decoded pixels and the part of them that is resized.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ResizeSource<'a> {
+    /// The pixels of `region.decoded`.
+    pub(crate) pixels: PixelsRef<'a>,
+    pub(crate) region: SourceRegion,
+}
+
+/// Resizes images and keeps its buffers from one image to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Resizer {
+    bilinear: Bilinear,
+    nearest: Nearest,
+}
+
+impl Resizer {
+    /// Resizes the source's area to `size` (width, height) and writes it to `out`, which must have exactly that size.
+    pub(crate) fn resize(
+        &mut self,
+        source: ResizeSource<'_>,
+        filter: Filter,
+        size: (u32, u32),
+        flip: Flip,
+        out: &mut [u8],
+    ) -> Result<(), Error> {
+        check_len(size.0, size.1, out.len())?;
+        match filter {
+            Filter::Bilinear => self.bilinear.resize(source, size, flip, out),
+            Filter::Nearest => self.nearest.resize::<3>(source.pixels.data(), source.region, size, flip, out),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,187 @@
+//! Decoding what a geometry needs: the same pixels by every way, near ones when reduced, and the ways themselves.
+
+use jpeg_encoder::{ColorType, Encoder};
+use proptest::prelude::*;
+use shardtool_decode::{
+    DecodeOptions, DecodePath, DecodedRegion, Decoder, Error, Filter, Geometry, Limits, Orientation, Pipeline, Pixels,
+    Random, RegionOptions, ResizeScratch, Transform, apply_geometry, check_entries, decode, encode_jpeg,
+};
+use shardtool_jpeg::entries;
+
+struct SplitMix(u64);
+
+impl Random for SplitMix {
+    fn unit(&mut self) -> f64 {
+        self.below(1 << 53) as f64 / (1u64 << 53) as f64
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % n.max(1)
+    }
+}
+
+fn exact() -> RegionOptions {
+    RegionOptions::default().with_reducing_gap(None)
+}
+
+/// Waves, edges and a little noise.
+fn photograph(width: u32, height: u32) -> Pixels {
+    let data = (0..width * height).flat_map(|i| {
+        let (x, y) = ((i % width) as f32, (i / width) as f32);
+        let edge = if ((x + 2.0 * y) as u32 / 60).is_multiple_of(2) { 40.0 } else { 0.0 };
+        let noise = (i.wrapping_mul(2_654_435_761) >> 29) as f32;
+        [0.031f32, 0.017, 0.045].map(|f| (100.0 + 60.0 * (f * x).sin() * (f * y).cos() + edge + noise) as u8)
+    });
+    Pixels { width, height, data: data.collect() }
+}
+
+fn jpeg(width: u32, height: u32, quality: u8) -> (Vec<u8>, Vec<u8>) {
+    let jpeg = encode_jpeg(photograph(width, height).view().unwrap(), quality).unwrap();
+    let mut payload = Vec::new();
+    entries::find(&jpeg, 1, &mut shardtool_jpeg::Decoder::new(), &mut payload).unwrap();
+    (jpeg, payload)
+}
+
+fn shown(geometry: &Geometry, window: &DecodedRegion<'_>, filter: Filter) -> Vec<u8> {
+    let (w, h) = geometry.output_size();
+    let mut out = vec![0xAA; (w * h * 3) as usize];
+    apply_geometry(geometry, window, filter, &mut out, &mut ResizeScratch::default()).unwrap();
+    out
+}
+
+fn plan(steps: Vec<Transform>, size: (u32, u32)) -> Geometry {
+    Pipeline::new(steps).unwrap().plan(size, Orientation::default(), &mut SplitMix(0)).unwrap()
+}
+
+fn resize(width: u32, height: u32) -> Vec<Transform> {
+    vec![Transform::ResizeTo { size: [height, width] }]
+}
+
+proptest! {
+    /// A window, with or without entry points, shows what the whole image shows; also in a decoder that comes from other
+    /// images.
+    #[test]
+    fn a_window_shows_what_the_whole_shows(w in 1u32..200, h in 1u32..200, coarse: bool, exif in 1u8..9, seed: u64) {
+        let (jpeg, payload) = jpeg(w, h, if coarse { 60 } else { 95 });
+        let whole = decode(&jpeg, &DecodeOptions::default()).unwrap();
+        let mut decoder = Decoder::default();
+        for pipeline in [Pipeline::train(24).unwrap(), Pipeline::eval(40, 32).unwrap()] {
+            let g = pipeline.plan((w, h), Orientation::from_exif(exif), &mut SplitMix(seed)).unwrap();
+            for filter in [Filter::Bilinear, Filter::Nearest] {
+                let want = shown(&g, &DecodedRegion::whole_image(whole.view().unwrap()), filter);
+                for hints in [None, Some(&payload[..]), Some(&[][..]), Some(&[1, 3, 9][..])] {
+                    let window = decoder.decode_region(&jpeg, hints, &g, &exact()).unwrap();
+                    prop_assert_eq!(&want, &shown(&g, &window, filter));
+                    prop_assert_eq!(window.entries_rejected, hints.is_some_and(|h| h.len() == 3));
+                    prop_assert!(window.rect.contains(g.needed()));
+                }
+            }
+        }
+    }
+
+    /// Reduced decoding stays near the exact one, for any place of the crop between the reduced pixels.
+    #[test]
+    fn reduced_is_near_exact(w in 200u32..500, h in 200u32..500, seed: u64) {
+        let (jpeg, payload) = jpeg(w, h, 92);
+        let g = Pipeline::train(24).unwrap().plan((w, h), Orientation::default(), &mut SplitMix(seed)).unwrap();
+        let mut decoder = Decoder::default();
+        let exact = shown(&g, &decoder.decode_region(&jpeg, Some(&payload), &g, &exact()).unwrap(), Filter::Bilinear);
+        let reducing = RegionOptions::default();
+        let window = decoder.decode_region(&jpeg, Some(&payload), &g, &reducing).unwrap();
+        let near = shown(&g, &window, Filter::Bilinear);
+        let far = exact.iter().zip(&near).map(|(a, b)| f64::from(a.abs_diff(*b))).sum::<f64>() / exact.len() as f64;
+        prop_assert!(far < 2.5, "mean difference {far} at 1/{}", window.reduction);
+    }
+}
+
+#[test]
+fn reductions_by_hand() {
+    let (jpeg, _) = jpeg(400, 300, 90);
+    let mut decoder = Decoder::default();
+    let mut reduction = |width, height, gap| {
+        let options = RegionOptions::default().with_reducing_gap(gap);
+        decoder.decode_region(&jpeg, None, &plan(resize(width, height), (400, 300)), &options).unwrap().reduction
+    };
+    // 400 / 100 and 300 / 75 are 4 times the result: over a gap of 2, half the size is left.
+    assert_eq!(reduction(100, 75, Some(2.0)), 2);
+    assert_eq!(reduction(101, 75, Some(2.0)), 1);
+    assert_eq!(reduction(100, 75, Some(1.0)), 4);
+    assert_eq!(reduction(100, 75, Some(0.1)), 4);
+    assert_eq!(reduction(100, 75, Some(4.1)), 1);
+    assert_eq!(reduction(10, 10, Some(1.0)), 8);
+    assert_eq!(reduction(10, 10, Some(f64::INFINITY)), 1);
+    assert_eq!(reduction(10, 10, None), 1);
+}
+
+#[test]
+fn images_of_another_size_are_refused_before_decoding() {
+    let (jpeg, _) = jpeg(40, 30, 90);
+    let cut = &jpeg[..jpeg.len() - 50];
+    let g = plan(resize(10, 10), (40, 31));
+    let refused = Decoder::default().decode_region(cut, None, &g, &exact()).unwrap_err();
+    assert!(matches!(refused, Error::SizeMismatch { expected: (40, 31), found: (40, 30) }), "{refused}");
+    let small = exact().with_limits(Limits::default().with_max_pixels(1199));
+    let refused = Decoder::default().decode_region(&jpeg, None, &plan(resize(9, 9), (40, 30)), &small).unwrap_err();
+    assert!(matches!(refused, Error::Limit { .. }), "{refused}");
+}
+
+#[test]
+fn damage_in_the_window_is_an_error_and_below_it_is_not_seen() {
+    let (jpeg, _) = jpeg(64, 256, 90);
+    let cut = &jpeg[..jpeg.len() / 2];
+    let middle = vec![Transform::CenterCrop { size: [64, 64] }, Transform::CenterCrop { size: [8, 8] }];
+    let g = plan(middle, (64, 256));
+    let refused = Decoder::default().decode_region(&cut[..cut.len() / 2], None, &g, &exact()).unwrap_err();
+    assert!(matches!(refused, Error::Jpeg { .. }), "{refused}");
+    let tall = plan(vec![Transform::CenterCrop { size: [250, 60] }], (64, 256));
+    assert!(matches!(Decoder::default().decode_region(cut, None, &tall, &exact()), Err(Error::Jpeg { .. })));
+    let (jpeg, payload) = self::jpeg(64, 256, 90);
+    let want = shown(&g, &Decoder::default().decode_region(&jpeg, None, &g, &exact()).unwrap(), Filter::Bilinear);
+    let mut decoder = Decoder::default();
+    let window = decoder.decode_region(&jpeg[..jpeg.len() * 3 / 4], Some(&payload), &g, &exact()).unwrap();
+    assert_eq!(shown(&g, &window, Filter::Bilinear), want);
+}
+
+#[test]
+fn the_way_is_told() {
+    let (w, h) = (100, 80);
+    let pixels = photograph(w, h);
+    let encoded = |configure: fn(&mut Encoder<&mut Vec<u8>>)| {
+        let mut bytes = Vec::new();
+        let mut encoder = Encoder::new(&mut bytes, 90);
+        configure(&mut encoder);
+        encoder.encode(&pixels.data, w as u16, h as u16, ColorType::Rgb).unwrap();
+        bytes
+    };
+    let g = plan(vec![Transform::CenterCrop { size: [10, 10] }], (w, h));
+    let mut decoder = Decoder::default();
+    let mut path = |bytes: &[u8], hints: Option<&[u8]>| decoder.decode_region(bytes, hints, &g, &exact()).unwrap().path;
+    let (jpeg, payload) = jpeg(w, h, 90);
+    assert_eq!(path(&jpeg, None), DecodePath::Start);
+    assert_eq!(path(&jpeg, Some(&payload)), DecodePath::Entries);
+    assert_eq!(path(&encoded(|e| e.set_progressive(true)), None), DecodePath::Scans);
+    let mut cmyk = Vec::new();
+    let ink = [10, 200, 30, 40].repeat((w * h) as usize);
+    Encoder::new(&mut cmyk, 90).encode(&ink, w as u16, h as u16, ColorType::Cmyk).unwrap();
+    assert_eq!(path(&cmyk, None), DecodePath::WholeImage);
+    let mut png = std::io::Cursor::new(Vec::new());
+    image::RgbImage::from_raw(w, h, pixels.data.clone()).unwrap().write_to(&mut png, image::ImageFormat::Png).unwrap();
+    assert_eq!(path(png.get_ref(), Some(&payload)), DecodePath::WholeImage);
+}
+
+#[test]
+fn entry_points_are_checked_against_the_image() {
+    let (jpeg, payload) = jpeg(150, 120, 90);
+    assert!(payload.len() > 20 && check_entries(&jpeg, &payload) && check_entries(&jpeg, &[]));
+    for at in 0..payload.len() {
+        let mut wrong = payload.clone();
+        wrong[at] ^= 1;
+        assert!(!check_entries(&jpeg, &wrong), "byte {at}");
+    }
+    assert!(!check_entries(&jpeg, &payload[..payload.len() - 1]));
+    assert!(!check_entries(&jpeg[..jpeg.len() / 2], &payload));
+    assert!(!check_entries(b"no image", &payload));
+}

@@ -5,6 +5,7 @@ use crate::progress::Images;
 use crate::status::Status;
 use crate::{size, text};
 use serde_json::json;
+use shardtool_decode::FloatRange;
 use shardtool_format::manifest::Kind;
 use shardtool_pack::{
     self as pack, BoxFormat, JpegLayout, OnError, Optimized, Options, PixelStore, Plan, Resize, Shards, SourceKind,
@@ -74,6 +75,9 @@ pub(crate) struct Arguments {
     /// Quality of images that are encoded again, 1 to 100
     #[arg(long, default_value_t = 90, value_name = "Q")]
     quality: u8,
+    /// Range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded [default: rejected]
+    #[arg(long, value_parser = float_range, value_name = "LOW,HIGH", allow_hyphen_values = true)]
+    float_range: Option<FloatRange>,
     /// How JPEGs are laid out; coefficients and pixels never change
     #[arg(long, value_enum, default_value_t = Layout::Keep, conflicts_with = "pixels")]
     jpeg: Layout,
@@ -148,6 +152,12 @@ fn map(text: &str) -> Result<(String, String), String> {
     Ok((ours.to_owned(), theirs.to_owned()))
 }
 
+fn float_range(text: &str) -> Result<FloatRange, String> {
+    let ends = text.split_once(',').and_then(|(low, high)| Some((low.parse().ok()?, high.parse().ok()?)));
+    let range = ends.and_then(|(low, high)| FloatRange::new(low, high));
+    range.ok_or_else(|| "expected LOW,HIGH, two finite numbers with LOW < HIGH, for example 0,1".to_owned())
+}
+
 #[derive(Clone, Copy)]
 enum ColumnType {
     Values(Kind),
@@ -210,6 +220,7 @@ impl Arguments {
         options.images = self.images.clone();
         options.resize = self.resize_shorter.map(Resize::Shorter).or(self.max_side.map(Resize::MaxSide));
         options.quality = self.quality;
+        options.float_range = self.float_range;
         options.pixels = self.pixels.unwrap_or(PixelStore::Encoded);
         options.jpeg = match self.jpeg {
             Layout::Keep => JpegLayout::Keep,

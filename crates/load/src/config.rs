@@ -2,7 +2,7 @@
 
 use crate::bad::OnBad;
 use crate::memory::{BatchAlloc, HostAlloc};
-use shardtool_decode::{Limits, Output, Pipeline, PixelFn};
+use shardtool_decode::{FloatRange, Limits, Output, Pipeline, PixelFn};
 use shardtool_order::{Order, Policy, Remainder, Replica, Source};
 use shardtool_read::Split;
 use std::fmt;
@@ -105,6 +105,8 @@ pub struct Images {
     pub apply_orientation: bool,
     /// How large a stored image may be.
     pub limits: Limits,
+    /// The range of floating-point samples (TIFF) that is scaled to 0 to 255. Default: such images are bad samples.
+    pub float_range: Option<FloatRange>,
     /// Large JPEGs are decoded at 1/2, 1/4 or 1/8 where what is shown stays at least this many times as large as the
     /// result; `None` is exact. Default 2.0, as in PIL's sense of the word.
     pub reducing_gap: Option<f64>,
@@ -120,6 +122,7 @@ impl Images {
             output: None,
             apply_orientation: false,
             limits: Limits::default(),
+            float_range: None,
             reducing_gap: Some(2.0),
         }
     }

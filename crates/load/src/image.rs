@@ -179,7 +179,10 @@ fn decode<'a>(
 }
 
 fn options(images: &Images) -> RegionOptions {
-    RegionOptions::default().with_limits(images.limits).with_reducing_gap(images.reducing_gap)
+    RegionOptions::default()
+        .with_limits(images.limits)
+        .with_reducing_gap(images.reducing_gap)
+        .with_float_range(images.float_range)
 }
 
 /// The order's generator, as transforms draw from it.

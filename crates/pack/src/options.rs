@@ -1,7 +1,7 @@
 //! What to pack, where to, and how.
 
 use crate::Error;
-use shardtool_decode::Limits;
+use shardtool_decode::{FloatRange, Limits};
 use shardtool_format::manifest::Kind;
 use shardtool_format::names;
 use std::num::NonZeroUsize;
@@ -51,6 +51,9 @@ pub struct Options {
     pub quality: u8,
     /// How large an image may be.
     pub limits: Limits,
+    /// The range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded. Default: such images
+    /// are rejected if their pixels are needed.
+    pub float_range: Option<FloatRange>,
     /// What to do with an input that cannot be packed. Default: go on without it.
     pub on_error: OnError,
     /// Replace the split, or an interrupted pack of other inputs or options.
@@ -177,6 +180,7 @@ impl Default for Options {
             resize: None,
             quality: 90,
             limits: Limits::default(),
+            float_range: None,
             on_error: OnError::Skip,
             force: false,
             entry_points: true,

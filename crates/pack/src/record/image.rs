@@ -89,7 +89,10 @@ impl ImageConverter {
                 orientation: info.orientation.into(),
             });
         }
-        let decoding = DecodeOptions::default().with_limits(options.limits).with_apply_orientation(true);
+        let decoding = DecodeOptions::default()
+            .with_limits(options.limits)
+            .with_apply_orientation(true)
+            .with_float_range(options.float_range);
         decode::decode_into(file, &decoding, &mut self.pixels)?;
         self.store_decoded(size, options)
     }

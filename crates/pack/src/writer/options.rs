@@ -3,7 +3,7 @@
 use crate::options::{JpegLayout, PixelStore, Resize};
 use crate::sample::SampleSchema;
 use crate::{Error, Options, Shards, sample};
-use shardtool_decode::Limits;
+use shardtool_decode::{FloatRange, Limits};
 use shardtool_format::manifest::Kind;
 use std::path::PathBuf;
 
@@ -38,6 +38,9 @@ pub struct WriterOptions {
     pub quality: u8,
     /// How large an image may be.
     pub limits: Limits,
+    /// The range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded. Default: such images
+    /// are rejected if their pixels are needed.
+    pub float_range: Option<FloatRange>,
     /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows above
     /// it. Default: yes.
     pub entry_points: bool,
@@ -62,6 +65,7 @@ impl Default for WriterOptions {
             resize: defaults.resize,
             quality: defaults.quality,
             limits: defaults.limits,
+            float_range: None,
             entry_points: defaults.entry_points,
             force: false,
         }
@@ -87,6 +91,7 @@ impl WriterOptions {
             resize: self.resize,
             quality: self.quality,
             limits: self.limits,
+            float_range: self.float_range,
             entry_points: self.entry_points,
             force: self.force,
             ..Options::new("", &self.destination)

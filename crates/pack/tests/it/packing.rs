@@ -1,6 +1,11 @@
 //! What goes in comes out: bytes, labels, columns, orders, formats, splits.
 
+#[path = "../../../decode/tests/made/float_tiff.rs"]
+mod float_tiff;
+
 use crate::support::{check, class_folders, encoded, jpeg, manifest, names, put, records, rejected, snapshot};
+use float_tiff::float_tiff;
+use shardtool_decode::FloatRange;
 use shardtool_format::example::{Example, Feature};
 use shardtool_format::manifest::Kind;
 use shardtool_pack::{Difference, Error, OnError, Options, PixelStore, Resize, Shards, pack, plan};
@@ -160,6 +165,23 @@ fn raw_pixels_are_the_decoders() {
         );
         assert_eq!(zstd::decode_all(packed.bytes("image/encoded").unwrap()).unwrap(), pixels);
     }
+}
+
+#[test]
+fn floating_point_pixels_are_scaled_by_the_range_of_the_options() {
+    let temp = tempfile::tempdir().unwrap();
+    let source = temp.path().join("flat");
+    put(&source.join("depth.tif"), &float_tiff(&[-1.0, 0.5, 1.0, 9.0]));
+    let destination = temp.path().join("set");
+    let raw = with!(Options::new(&source, &destination), pixels = PixelStore::Raw, seed = None);
+    let float_range = FloatRange::new(0.0, 1.0);
+    pack(&with!(raw.clone(), float_range = float_range), &()).unwrap();
+    let packed = check(&destination, "train");
+    assert_eq!(packed["depth.tif"].0, [[0; 3], [128; 3], [255; 3], [255; 3]].concat());
+
+    let summary = pack(&with!(raw, force = true), &()).unwrap();
+    let found = rejected(&summary.rejected_file.unwrap());
+    assert!(found.len() == 1 && found[0].1.contains("`float_range`"), "{found:?}");
 }
 
 #[test]

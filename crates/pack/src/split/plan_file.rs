@@ -61,7 +61,8 @@ impl PlanFile {
     fn common(format: &str, stage: &str, options: &Options, schema: &SampleSchema) -> Self {
         let classes_crc = crc32c(schema.classes.join("\n").as_bytes());
         // Only if it is set, so that plan files of earlier versions stay equal.
-        let float_range = options.float_range.map(|range| ("float_range".to_owned(), json!([range.low(), range.high()])));
+        let float_range =
+            options.float_range.map(|range| ("float_range".to_owned(), json!([range.low(), range.high()])));
         PlanFile(Map::from_iter(float_range)).with([
             ("format", json!(format)),
             ("version", json!(1)),

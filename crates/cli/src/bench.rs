@@ -1,26 +1,26 @@
 //! `shardtool bench`.
 
 use crate::device::{DeviceArguments, OnDevice};
+use crate::exit::Exit;
 use crate::load::LoadArguments;
-use crate::status::Status;
 use crate::text;
 use serde_json::json;
 use shardtool_load::{Content, Loader, Stats};
 use std::io::Write;
 use std::time::Instant;
 
-/// Measure the loader: images/s, processor time, memory, and which stage bounds the rate
+/// Measure the loader: images/s, CPU time, memory, and which stage bounds the rate
 ///
-/// Runs an epoch to warm up, then the epochs that count. The work is that of training (RandomResizedCrop, flip), of
-/// evaluation (Resize, CenterCrop), or reading records alone. With --device batches end there, normalised with ImageNet's
-/// mean and standard deviation.
+/// Runs one epoch to warm up, then the measured epochs. --work selects training (RandomResizedCrop, flip), evaluation
+/// (Resize, CenterCrop), or reading records only. With --device, batches are uploaded to that device and normalised there
+/// with ImageNet's mean and standard deviation.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     load: LoadArguments,
     #[command(flatten)]
     device: DeviceArguments,
-    /// Epochs that count
+    /// Measured epochs
     #[arg(long, default_value_t = 3, value_name = "N")]
     epochs: u64,
     /// Also print statistics as Prometheus text
@@ -31,96 +31,98 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// What was measured.
+/// Results of the measured epochs.
 struct Measured {
+    /// Seconds from the start to the first batch.
     first_batch: f64,
     samples: u64,
     seconds: f64,
-    processor: f64,
-    /// Of records read.
+    /// CPU seconds of all threads.
+    cpu: f64,
+    /// Bytes of records read.
     bytes: u64,
-    /// Bytes; `None` where the system does not tell.
+    /// Peak anonymous memory in bytes; `None` if the system does not report it.
     peak_anonymous: Option<u64>,
-    /// The same of all memory, page cache that is mapped included.
+    /// Peak resident memory in bytes, including mapped page cache.
     peak_resident: Option<u64>,
 }
 
-/// Where batches end.
-enum End {
+/// Where batches are delivered.
+enum Target {
     Host(Loader),
     Device(Box<OnDevice>),
 }
 
-impl End {
-    /// Rows with a sample of the next batch; `None` at an epoch's end.
+impl Target {
+    /// Takes the next batch and returns its number of valid rows; `None` at the end of an epoch.
     fn next(&mut self) -> anyhow::Result<Option<u64>> {
         match self {
-            End::Host(loader) => {
+            Target::Host(loader) => {
                 Ok(loader.next_batch()?.map(|batch| batch.valid().iter().filter(|v| **v).count() as u64))
             }
-            End::Device(device) => device.next(),
+            Target::Device(device) => device.next(),
         }
     }
 
     fn stats(&self) -> Stats {
         match self {
-            End::Host(loader) => loader.stats(),
-            End::Device(device) => device.stats(),
+            Target::Host(loader) => loader.stats(),
+            Target::Device(device) => device.stats(),
         }
     }
 
     fn device(&self) -> Option<&OnDevice> {
         match self {
-            End::Host(_) => None,
-            End::Device(device) => Some(device),
+            Target::Host(_) => None,
+            Target::Device(device) => Some(device),
         }
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut config = arguments.load.config()?;
     if let Content::Images(images) = &mut config.content {
         images.output = arguments.device.host_output()?;
     }
     let start = Instant::now();
-    let mut end = match arguments.device.loader(&config)? {
-        Some(device) => End::Device(Box::new(device)),
-        None => End::Host(Loader::new(&config)?),
+    let mut target = match arguments.device.loader(&config)? {
+        Some(device) => Target::Device(Box::new(device)),
+        None => Target::Host(Loader::new(&config)?),
     };
     let mut first_batch = None;
     let mut peak = memory("RssAnon:");
     let mut samples = 0;
-    let mut epoch = |end: &mut End| -> anyhow::Result<u64> {
+    let mut epoch = |target: &mut Target| -> anyhow::Result<u64> {
         let mut valid = 0;
-        while let Some(rows) = end.next()? {
+        while let Some(rows) = target.next()? {
             first_batch.get_or_insert_with(|| start.elapsed().as_secs_f64());
             valid += rows;
             peak = peak.max(memory("RssAnon:"));
         }
         Ok(valid)
     };
-    epoch(&mut end)?;
-    let uploaded = |end: &End| end.device().map_or(0, OnDevice::uploaded);
-    let (before, warm, processor, up) = (end.stats(), Instant::now(), processor_seconds(), uploaded(&end));
+    epoch(&mut target)?;
+    let uploaded = |target: &Target| target.device().map_or(0, OnDevice::uploaded);
+    let (before, warm, cpu, uploaded_before) = (target.stats(), Instant::now(), cpu_seconds(), uploaded(&target));
     for _ in 0..arguments.epochs.max(1) {
-        samples += epoch(&mut end)?;
+        samples += epoch(&mut target)?;
     }
-    let (seconds, processor) = (warm.elapsed().as_secs_f64(), processor_seconds() - processor);
-    let stats = end.stats().since(&before);
+    let (seconds, cpu) = (warm.elapsed().as_secs_f64(), cpu_seconds() - cpu);
+    let stats = target.stats().since(&before);
     let first_batch = first_batch.unwrap_or_default();
     let measured = Measured {
         first_batch,
         samples,
         seconds,
-        processor,
+        cpu,
         bytes: stats.bytes,
         peak_anonymous: peak,
         peak_resident: memory("VmHWM:"),
     };
-    let uploaded = uploaded(&end) - up;
-    let uploads = match end {
-        End::Host(_) => None,
-        End::Device(device) => Some(device.finish(uploaded, seconds)),
+    let uploaded = uploaded(&target) - uploaded_before;
+    let uploads = match target {
+        Target::Host(_) => None,
+        Target::Device(device) => Some(device.finish(uploaded, seconds)),
     };
     let mut out = std::io::stdout().lock();
     if arguments.json {
@@ -138,32 +140,34 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
             write!(out, "{}", stats.to_prometheus())?;
         }
     }
-    Ok(if stats.bad > 0 { Status::Finding } else { Status::Good })
+    Ok(if stats.bad > 0 { Exit::Finding } else { Exit::Success })
 }
 
 fn print(m: &Measured, stats: &Stats, out: &mut impl Write) -> anyhow::Result<()> {
     let rate = m.samples as f64 / m.seconds;
     writeln!(
         out,
-        "{} {}/s, {:.0} MB/s, {:.2} processor seconds per 1,000",
+        "{} {}/s, {:.0} MB/s, {:.2} CPU s / 1,000 {}",
         text::count(rate as u64),
         stats.unit,
         m.bytes as f64 / m.seconds / 1e6,
-        m.processor / m.samples as f64 * 1e3
+        m.cpu / m.samples as f64 * 1e3,
+        stats.unit
     )?;
-    let told = |bytes: Option<u64>| bytes.map_or("unknown".to_owned(), text::bytes);
-    let (anonymous, resident) = (told(m.peak_anonymous), told(m.peak_resident));
+    let shown = |bytes: Option<u64>| bytes.map_or("unknown".to_owned(), text::bytes);
+    let (anonymous, resident) = (shown(m.peak_anonymous), shown(m.peak_resident));
     writeln!(out, "first batch after {:.2} s; peak memory {anonymous} anonymous, {resident} resident", m.first_batch)?;
     let (workers, all) = stats.workers;
     writeln!(
         out,
-        "{workers} of {all} workers, {} ahead; budget {}",
+        "{workers} of {all} workers, {} prefetched; memory budget {}",
         text::plural_irregular(stats.depth as u64, "batch", "batches"),
         text::bytes(stats.memory.budget)
     )?;
-    writeln!(out, "{:<18} {:>10} {:>12}", "stage", "seconds", "a second")?;
+    writeln!(out, "{:<18} {:>10} {:>12}", "stage", "seconds", "per second")?;
     for (name, stage) in stats.stages() {
-        // A rate says nothing where hardly any time was spent.
+        let name = stage_label(name);
+        // The rate of a stage with almost no time is noise.
         let spent = stage.time.as_secs_f64();
         let rate = if spent < 0.005 { "-".to_owned() } else { text::count(stage.per_second() as u64) };
         writeln!(out, "  {name:<16} {spent:>10.2} {rate:>12}")?;
@@ -175,24 +179,34 @@ fn print(m: &Measured, stats: &Stats, out: &mut impl Write) -> anyhow::Result<()
     Ok(())
 }
 
+/// Returns how a stage is called in text. Its name in `--json` and Prometheus never changes.
+fn stage_label(name: &str) -> &str {
+    match name {
+        "wait for a slot" => "wait for buffer",
+        "caller waits" => "consumer wait",
+        "caller works" => "consumer busy",
+        name => name,
+    }
+}
+
 fn document(m: &Measured, stats: &Stats) -> serde_json::Value {
     json!({
         "images_per_s": m.samples as f64 / m.seconds, "mb_per_s": m.bytes as f64 / m.seconds / 1e6,
         "samples": m.samples, "seconds": m.seconds,
-        "cpu_s_per_1000": m.processor / m.samples as f64 * 1e3, "time_to_first_batch_s": m.first_batch,
+        "cpu_s_per_1000": m.cpu / m.samples as f64 * 1e3, "time_to_first_batch_s": m.first_batch,
         "peak_anon_bytes": m.peak_anonymous, "peak_resident_bytes": m.peak_resident, "stats": stats.to_json(),
     })
 }
 
-/// A figure of this process's memory, in bytes (`RssAnon:`, `VmHWM:` of proc_pid_status(5)).
+/// Returns the value of a line of `/proc/self/status` in bytes, such as `RssAnon:` or `VmHWM:` (proc_pid_status(5)).
 fn memory(line: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let value = status.lines().find_map(|l| l.strip_prefix(line))?;
     value.trim().trim_end_matches(" kB").parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Processor time of this process so far, in seconds, of all threads.
-fn processor_seconds() -> f64 {
+/// Returns the CPU time of all threads of this process so far, in seconds.
+fn cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

@@ -1,13 +1,14 @@
-//! Devices: what is there, and a loader's batches on one.
+//! CUDA devices: lists them for `info`, and delivers a loader's batches on one for `bench`.
 
 use crate::text;
 use anyhow::anyhow;
 use serde_json::json;
 use shardtool_cuda::{Config, Device, DeviceBatch, Dtype, ImageLoader, Layout, Output, Probe};
+use shardtool_format::Chain;
 use shardtool_load::Stats;
 use std::io::Write;
 
-/// A device, and what images become on it.
+/// Which device batches are delivered on, and the type and layout of images.
 #[derive(clap::Args)]
 pub(crate) struct DeviceArguments {
     /// Deliver batches on a device: `cuda`, or `cuda:N` with N counted from 0
@@ -19,7 +20,7 @@ pub(crate) struct DeviceArguments {
     /// Order of the dimensions of normalised images [default: NCHW]
     #[arg(long, value_enum, ignore_case = true)]
     layout: Option<LayoutName>,
-    /// Device memory for batches, a hard limit [default: what the device has]
+    /// Hard limit of device memory for batches [default: the memory of the device]
     #[arg(long, value_parser = crate::size::parse, value_name = "SIZE", requires = "device")]
     device_memory_limit: Option<u64>,
 }
@@ -39,17 +40,18 @@ enum LayoutName {
     Nhwc,
 }
 
-/// What trainers of photographs subtract and divide by, red, green, blue: ImageNet's.
+/// Mean and standard deviation of ImageNet's pixels, scaled to 0 to 1: red, green, blue.
 const MEAN: [f64; 3] = [0.485, 0.456, 0.406];
 const STD: [f64; 3] = [0.229, 0.224, 0.225];
 
 impl DeviceArguments {
-    /// A loader whose batches end on the device, where one was asked for.
+    /// Makes a loader that delivers on the device that `--device` names; `None` without that flag.
     pub(crate) fn loader(&self, config: &shardtool_load::Config) -> anyhow::Result<Option<OnDevice>> {
         let Some(name) = &self.device else { return Ok(None) };
         let device = Device::named(name).map_err(|error| {
             anyhow!(
-                "{error}; `shardtool info --device` shows what there is, without --device only the host is measured"
+                "{}; `shardtool info --device` lists devices; without --device, bench measures the host only",
+                Chain(&error)
             )
         })?;
         let output = self.output(DtypeName::Float16)?;
@@ -58,10 +60,10 @@ impl DeviceArguments {
         OnDevice::new(&device, on_device, config).map(Some)
     }
 
-    /// What images become on the host; `None` for u8.
+    /// Returns what the workers convert images to on the host; `None` leaves them u8.
     pub(crate) fn host_output(&self) -> anyhow::Result<Option<Output>> {
-        let asked = self.device.is_none() && (self.dtype.is_some() || self.layout.is_some());
-        asked.then(|| self.output(DtypeName::Float32)).transpose()
+        let normalises = self.device.is_none() && (self.dtype.is_some() || self.layout.is_some());
+        normalises.then(|| self.output(DtypeName::Float32)).transpose()
     }
 
     fn output(&self, default: DtypeName) -> anyhow::Result<Output> {
@@ -78,19 +80,19 @@ impl DeviceArguments {
     }
 }
 
-/// A loader whose batches end on a device.
+/// A loader that delivers batches on a device.
 pub(crate) struct OnDevice {
     loader: ImageLoader,
     output: Output,
-    /// Held until the next one is there, as a trainer would.
+    /// Kept until the next batch arrives, as a trainer does.
     last: Option<DeviceBatch>,
-    /// Bytes of pixels that have arrived.
+    /// Bytes of pixels uploaded so far.
     bytes: u64,
-    /// The most bytes that were pinned whenever a batch arrived.
+    /// Peak of pinned bytes, sampled at each batch.
     pinned: u64,
 }
 
-/// What a benchmark tells of a device at its end.
+/// Results of a benchmark on a device.
 pub(crate) struct Uploads {
     ordinal: usize,
     output: Output,
@@ -108,12 +110,13 @@ impl OnDevice {
         Ok(OnDevice { loader, output, last: None, bytes: 0, pinned })
     }
 
-    /// What its host's side did.
+    /// Returns the statistics of the host loader.
     pub(crate) fn stats(&self) -> Stats {
         self.loader.stats()
     }
 
-    /// Rows with a sample of the next batch; `None` at an epoch's end, when all batches have arrived.
+    /// Takes the next batch and returns its number of valid rows. At the end of an epoch, waits until the last batch has
+    /// arrived and returns `None`.
     pub(crate) fn next(&mut self) -> anyhow::Result<Option<u64>> {
         let batch = self.loader.next_batch()?;
         self.pinned = self.pinned.max(self.loader.memory().pinned);
@@ -129,12 +132,12 @@ impl OnDevice {
         Ok(Some(valid))
     }
 
-    /// What was done so far.
+    /// Returns the bytes of pixels uploaded so far.
     pub(crate) fn uploaded(&self) -> u64 {
         self.bytes
     }
 
-    /// Ends uploading, which ran ahead, of which `bytes` were measured in so many seconds.
+    /// Stops uploading. `bytes` were uploaded during the measured `seconds`.
     pub(crate) fn finish(self, bytes: u64, seconds: f64) -> Uploads {
         let (ordinal, output, most_pinned) = (self.loader.ordinal(), self.output, self.pinned);
         drop(self.last);
@@ -143,7 +146,7 @@ impl OnDevice {
 }
 
 impl Uploads {
-    /// For a person.
+    /// Prints the results as text.
     pub(crate) fn print(&self, out: &mut impl Write) -> anyhow::Result<()> {
         let (dtype, layout) = (self.output.dtype().name(), format!("{:?}", self.output.layout()).to_uppercase());
         writeln!(
@@ -158,7 +161,7 @@ impl Uploads {
         Ok(())
     }
 
-    /// The same as JSON.
+    /// Returns the results as JSON.
     pub(crate) fn document(&self) -> serde_json::Value {
         json!({
             "device": format!("cuda:{}", self.ordinal), "dtype": self.output.dtype().name(),
@@ -169,12 +172,12 @@ impl Uploads {
     }
 }
 
-/// Prints what there is: driver, devices, memory, or why there is nothing to use.
+/// Prints driver, devices and memory, or why no device can be used.
 pub(crate) fn show(as_json: bool, out: &mut impl Write) -> anyhow::Result<()> {
     let probe = Probe::new();
     if as_json {
         let usable = probe.devices.iter().any(|device| device.refused.is_none());
-        let reason = probe.unavailable.as_ref().map(ToString::to_string);
+        let reason = probe.unavailable.as_ref().map(|reason| Chain(reason).to_string());
         let document = json!({ "usable": usable, "reason": reason, "probe": probe });
         writeln!(out, "{document:#}")?;
     } else {

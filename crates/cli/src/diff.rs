@@ -1,6 +1,6 @@
 //! `shardtool diff`.
 
-use crate::status::Status;
+use crate::exit::Exit;
 use crate::text;
 use serde_json::json;
 use shardtool_read::{Dataset, Split};
@@ -9,20 +9,20 @@ use std::hash::{BuildHasher, Hasher};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Compare two datasets: the same samples, the same bytes? Exit status 1 where they differ
+/// Compare the samples of two datasets byte for byte; exit status 1 if they differ
 ///
-/// Samples are matched by key, split by split, whatever their order and shards. Memory grows with their number: about 40
-/// bytes each.
+/// Samples are matched by key within each split, independent of order and shards. Needs about 40 bytes of memory per
+/// sample.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// A dataset
+    /// First dataset
     a: PathBuf,
-    /// Another
+    /// Second dataset
     b: PathBuf,
     /// One split [default: all of both]
     #[arg(long)]
     split: Option<String>,
-    /// Differing samples to name, of each kind
+    /// Number of keys to list for each kind of difference
     #[arg(long, default_value_t = 10, value_name = "N")]
     names: usize,
     /// Print one JSON document
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// How a split of the one differs from that of the other.
+/// Differences between two splits of the same name.
 #[derive(Default)]
 struct Difference {
     records: (u64, u64),
@@ -40,7 +40,7 @@ struct Difference {
     only_b: Named,
 }
 
-/// How many samples, and the keys of the first of them.
+/// A number of samples and the keys of the first ones.
 #[derive(Default)]
 struct Named {
     count: u64,
@@ -48,21 +48,21 @@ struct Named {
 }
 
 impl Named {
-    fn add(&mut self, key: &[u8], most: usize) {
+    fn add(&mut self, key: &[u8], max_keys: usize) {
         self.count += 1;
-        if self.keys.len() < most {
-            self.keys.push(text::printable(key).to_string());
+        if self.keys.len() < max_keys {
+            self.keys.push(text::printable(key));
         }
     }
 }
 
 impl Difference {
-    fn none(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.differing.count + self.only_a.count + self.only_b.count == 0
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let (a, b) = (Dataset::open(&arguments.a)?, Dataset::open(&arguments.b)?);
     let names: BTreeSet<String> = match &arguments.split {
         Some(name) => [a.split(name)?.name().to_owned(), b.split(name)?.name().to_owned()].into(),
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
         ]
     };
     let other: Vec<_> = conventions.iter().filter(|(_, same)| !same).map(|(what, _)| *what).collect();
-    let equal = other.is_empty() && splits.iter().all(|(_, difference)| difference.none());
+    let equal = other.is_empty() && splits.iter().all(|(_, difference)| difference.is_empty());
     let mut out = std::io::stdout().lock();
     if arguments.json {
         let named = |named: &Named| json!({"count": named.count, "keys": named.keys});
@@ -95,21 +95,21 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
         let splits: Vec<_> = splits.iter().map(split).collect();
         writeln!(out, "{:#}", json!({"equal": equal, "differing": other, "splits": splits}))?;
     } else {
-        other.iter().try_for_each(|what| writeln!(out, "they differ in {what}"))?;
+        other.iter().try_for_each(|what| writeln!(out, "different {what}"))?;
         for (name, difference) in &splits {
             print(name, difference, &mut out)?;
         }
         if equal {
-            writeln!(out, "the same samples, byte for byte")?;
+            writeln!(out, "All samples are equal, byte for byte.")?;
         }
     }
-    Ok(if equal { Status::Good } else { Status::Finding })
+    Ok(if equal { Exit::Success } else { Exit::Finding })
 }
 
 fn print(name: &str, difference: &Difference, out: &mut impl Write) -> std::io::Result<()> {
     let Difference { records: (a, b), same, differing, only_a, only_b } = difference;
     let (a, b) = (text::plural(*a, "record"), text::plural(*b, "record"));
-    writeln!(out, "split {name}: {a} and {b}; {} the same", text::count(*same))?;
+    writeln!(out, "split {name}: {a} and {b}; {} equal", text::count(*same))?;
     for (what, named) in [("differ", differing), ("only in the first", only_a), ("only in the second", only_b)] {
         if named.count > 0 {
             writeln!(out, "  {} {what}:", text::count(named.count))?;
@@ -122,14 +122,13 @@ fn print(name: &str, difference: &Difference, out: &mut impl Write) -> std::io::
     Ok(())
 }
 
-/// Compares two splits by the keys of their records and the bytes under each; a key that occurs several times stands for as
-/// many samples.
-fn compare(a: Option<&Split>, b: Option<&Split>, most: usize) -> anyhow::Result<Difference> {
+/// Compares two splits by the keys of their records and the bytes of each. A key may occur several times.
+fn compare(a: Option<&Split>, b: Option<&Split>, max_keys: usize) -> anyhow::Result<Difference> {
     let random = std::hash::RandomState::new();
     let mut difference = Difference::default();
     let (mut a_rows, mut b_rows) = (rows(a, &random)?, rows(b, &random)?);
     difference.records = (a_rows.len() as u64, b_rows.len() as u64);
-    // By key, then content, so that equal samples meet.
+    // Sorting by key and then content puts equal samples at the same place in both.
     a_rows.sort_unstable();
     b_rows.sort_unstable();
     let (mut i, mut j) = (0, 0);
@@ -151,21 +150,21 @@ fn compare(a: Option<&Split>, b: Option<&Split>, most: usize) -> anyhow::Result<
                 let split = if of_a { a } else { b };
                 Ok(split.map(|split| key_of(split, row.id)).transpose()?.unwrap_or_default())
             },
-            most,
+            max_keys,
         )?;
         (i, j) = (i + n, j + m);
     }
     Ok(difference)
 }
 
-/// Compares the samples of one key.
+/// Compares the samples that have one key.
 fn group(
     a: &[Row],
     b: &[Row],
     splits: Option<(&Split, &Split)>,
     difference: &mut Difference,
     key: impl Fn(bool, &Row) -> anyhow::Result<Vec<u8>>,
-    most: usize,
+    max_keys: usize,
 ) -> anyhow::Result<()> {
     let mut left: Vec<&Row> = b.iter().collect();
     for row in a {
@@ -176,19 +175,19 @@ fn group(
                 left.swap_remove(at);
             }
             _ if !left.is_empty() => {
-                difference.differing.add(&key(true, row)?, most);
+                difference.differing.add(&key(true, row)?, max_keys);
                 left.pop();
             }
-            _ => difference.only_a.add(&key(true, row)?, most),
+            _ => difference.only_a.add(&key(true, row)?, max_keys),
         }
     }
     left.into_iter().try_for_each(|row| {
-        difference.only_b.add(&key(false, row)?, most);
+        difference.only_b.add(&key(false, row)?, max_keys);
         Ok(())
     })
 }
 
-/// A sample: hashes of its key and of its record, and its id.
+/// Hash of a sample's key, hash of its record, and its id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Row {
     key: u64,

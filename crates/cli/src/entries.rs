@@ -3,7 +3,7 @@
 /// Whether a command writes JPEG entry points into indexes.
 #[derive(clap::Args)]
 pub(crate) struct EntriesArgument {
-    /// Write no JPEG entry points into the index: crops are then decoded from the image's start
+    /// Write no JPEG entry points into indexes: crops are then decoded from the start of the image
     #[arg(long)]
     no_jpeg_entries: bool,
 }

@@ -1,8 +1,8 @@
 //! `shardtool export`.
 
+use crate::exit::Exit;
 use crate::open::DatasetArgument;
 use crate::progress::Images;
-use crate::status::Status;
 use crate::text;
 use serde_json::json;
 use shardtool_pack::{ExportKind, ExportOptions, Rejection, export};
@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 /// Write a dataset in another format: TFRecord, WebDataset, Parquet, or folders of classes
 ///
-/// Images go out byte for byte; raw pixels as PPM. Files appear in OUT when all are complete. A record that cannot be
-/// exported is listed, and the exit status is 1.
+/// Image files are copied byte for byte; raw pixels are written as PPM. Files appear in OUT when all are complete. Records
+/// that cannot be exported are listed (exit status 1).
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -26,13 +26,13 @@ pub(crate) struct Arguments {
     /// One split [default: all]
     #[arg(long)]
     split: Option<String>,
-    /// With `--to tfrecord`: write DALI's index beside each file, NAME.idx
+    /// With `--to tfrecord`: also write DALI's index, NAME.idx, for each file
     #[arg(long)]
     dali_index: bool,
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// Put files into OUT though it is not empty, in place of those of the same names
+    /// Write into OUT even if it is not empty, replacing files of the same names
     #[arg(long)]
     force: bool,
     /// Print one JSON document
@@ -52,11 +52,11 @@ enum To {
     Folder,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let kind = match arguments.to {
         To::Tfrecord => ExportKind::Tfrecord { dali_index: arguments.dali_index },
         _ if arguments.dali_index => {
-            anyhow::bail!("--dali-index is for --to tfrecord: DALI's index is of TFRecord files")
+            anyhow::bail!("--dali-index works with --to tfrecord only: DALI's index describes TFRecord files")
         }
         To::Webdataset => ExportKind::Webdataset,
         To::Parquet => ExportKind::Parquet,
@@ -91,5 +91,5 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
         let (out_dir, bytes) = (arguments.out.display(), text::bytes(exported.bytes));
         writeln!(out, "exported {records} to {files} ({bytes}) in {out_dir}, {seconds:.2} s")?;
     }
-    Ok(if exported.refused.is_empty() { Status::Good } else { Status::Finding })
+    Ok(if exported.refused.is_empty() { Exit::Success } else { Exit::Finding })
 }

@@ -1,8 +1,8 @@
 //! `shardtool extract`.
 
+use crate::exit::Exit;
 use crate::open::SplitArguments;
 use crate::progress::Progress;
-use crate::status::Status;
 use crate::text;
 use anyhow::{Context, bail};
 use rayon::prelude::*;
@@ -16,8 +16,8 @@ use std::sync::Mutex;
 
 /// Write the images back into folders, byte for byte
 ///
-/// Each image goes where its key says, below OUT; a key without a folder goes into a folder of its class. A key that
-/// would lead outside OUT, or two records with one key, are refused and listed (exit status 1).
+/// The key of an image is its path inside OUT; if the key has no folder, the image goes into a folder of its class. A key
+/// that leads outside OUT and the second of two equal keys are refused and listed (exit status 1).
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -29,12 +29,12 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let (_, split) = arguments.split.open()?;
     let out = &arguments.out;
-    std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    std::fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
     if std::fs::read_dir(out).with_context(|| format!("cannot read {}", out.display()))?.next().is_some() {
-        bail!("{} is not empty: name a folder that does not exist yet, so that nothing is overwritten", out.display());
+        bail!("{} is not empty; choose a folder that does not exist yet", out.display());
     }
     let progress = Progress::new("extracted", "images", split.len());
     let refused = Mutex::new(vec![]);
@@ -56,27 +56,27 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
         }
         writeln!(stdout, "{} written to {}", text::plural(written, "image"), out.display())?;
     }
-    Ok(if refused.is_empty() { Status::Good } else { Status::Finding })
+    Ok(if refused.is_empty() { Exit::Success } else { Exit::Finding })
 }
 
 fn extract(split: &Split, id: u64, out: &Path) -> anyhow::Result<u64> {
     let record = split.get(id)?;
-    let image = record.image()?.context("it holds no image")?;
-    let path = out.join(place(split, &record)?);
-    let folder = path.parent().context("a path below OUT has a folder")?;
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let mut file = std::fs::File::create_new(&path).with_context(|| format!("cannot make {}", path.display()))?;
+    let image = record.image()?.context("the record has no image")?;
+    let path = out.join(path_in_out(split, &record)?);
+    let folder = path.parent().context("a path inside OUT has a folder")?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let mut file = std::fs::File::create_new(&path).with_context(|| format!("cannot create {}", path.display()))?;
     file.write_all(image).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(image.len() as u64)
 }
 
-/// Where an image goes, below OUT.
-fn place(split: &Split, record: &Record) -> anyhow::Result<PathBuf> {
+/// Returns the path of an image relative to OUT.
+fn path_in_out(split: &Split, record: &Record) -> anyhow::Result<PathBuf> {
     let key = record.key()?;
     let key = Path::new(OsStr::from_bytes(&key));
-    let plain = |path: &Path| path.components().all(|c| matches!(c, Component::Normal(_)));
-    if key.as_os_str().is_empty() || !plain(key) || key.as_os_str().as_bytes().contains(&0) {
-        bail!("its key `{}` is not a relative path inside OUT", key.display());
+    let is_plain = |path: &Path| path.components().all(|c| matches!(c, Component::Normal(_)));
+    if key.as_os_str().is_empty() || !is_plain(key) || key.as_os_str().as_bytes().contains(&0) {
+        bail!("key `{}` is not a relative path inside OUT", key.display());
     }
     if key.components().count() > 1 {
         return Ok(key.to_owned());
@@ -87,7 +87,7 @@ fn place(split: &Split, record: &Record) -> anyhow::Result<PathBuf> {
     })
 }
 
-/// The folder of the record's class: a plain name, so that no class leads outside OUT either.
+/// Returns the folder of the record's class: its name, or its id if the name is not a plain folder name.
 fn class(split: &Split, record: &Record) -> anyhow::Result<Option<String>> {
     let manifest = split.manifest();
     let Some(name) = manifest.label.as_deref() else { return Ok(None) };

@@ -1,8 +1,8 @@
 //! `shardtool index`.
 
 use crate::entries::EntriesArgument;
+use crate::exit::Exit;
 use crate::progress::Images;
-use crate::status::Status;
 use crate::text;
 use serde_json::json;
 use shardtool_pack::{AdoptOptions, Conventions, adopt};
@@ -10,23 +10,23 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Make existing TFRecord files a dataset, in place: writes an index for each and a manifest, rewrites nothing
+/// Turn existing TFRecord files into a dataset: writes an index for each and a manifest, leaves the files as they are
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// TFRecord files, all in one folder unless --out is given
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Fill this folder with links to the files, indexes and manifest: for files on read-only storage
+    /// Write indexes, manifest and links to the files into this folder: for files on read-only storage
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// The split of all files [default: what stands before -NNNNN in each name, else train]
+    /// Split that all files belong to [default: the part of each name before -NNNNN, else train]
     #[arg(long, value_name = "NAME")]
     split: Option<String>,
     #[command(flatten)]
     conventions: ConventionsArguments,
     #[command(flatten)]
     entries: EntriesArgument,
-    /// Threads [default: all cores]
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
     /// Print one JSON document
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Which features of other people's records hold what.
+/// Which features of existing records hold the image and the label.
 #[derive(clap::Args)]
 pub(crate) struct ConventionsArguments {
     /// Feature that holds the image
@@ -58,7 +58,7 @@ impl ConventionsArguments {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut options = AdoptOptions::default();
     options.out = arguments.out.clone();
     options.split = arguments.split.clone();
@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
             json!({"name": s.name, "records": s.records(), "shards": s.shards.len(), "fingerprint": fingerprint})
         };
         writeln!(out, "{:#}", json!({"splits": splits.iter().map(split).collect::<Vec<_>>()}))?;
-        return Ok(Status::Good);
+        return Ok(Exit::Success);
     }
     for split in &splits {
         let (records, shards) =
@@ -88,5 +88,5 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
             split.fingerprint()
         )?;
     }
-    Ok(Status::Good)
+    Ok(Exit::Success)
 }

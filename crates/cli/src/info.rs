@@ -1,7 +1,7 @@
 //! `shardtool info`.
 
 use crate::device;
-use crate::status::Status;
+use crate::exit::Exit;
 use crate::text;
 use serde_json::json;
 use shardtool_format::{index, names};
@@ -13,10 +13,10 @@ use std::path::PathBuf;
 /// Show splits, shards, sizes, fingerprints, features and classes
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// A dataset's folder, its manifest, or bare TFRecord files: a path, or a glob in quotes
+    /// Folder of a dataset, its manifest, or bare TFRecord files: a path, or a glob in quotes
     #[arg(required_unless_present = "device", conflicts_with = "device")]
     dataset: Option<PathBuf>,
-    /// Show CUDA's driver, devices and their memory instead, or why there are none
+    /// Show the CUDA driver, its devices and their memory, or why no device can be used
     #[arg(long)]
     device: bool,
     /// Print one JSON document, with all classes
@@ -24,15 +24,15 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Classes drawn one by one; the rest share a line, so that everything fits 80×24.
+/// Number of classes with a line of their own; the others share a line, so that the output fits 80×24.
 const LARGEST: usize = 10;
-/// Records looked at in each split: beyond that, shards are sampled evenly.
-const LOOKED_AT: u64 = 20_000_000;
+/// Records surveyed in each split. Of a larger split, evenly spaced shards are surveyed.
+const SURVEYED: u64 = 20_000_000;
 
-/// What the indexes of a split tell.
+/// Labels and image sizes from the indexes of a split.
 #[derive(Default)]
 struct Survey {
-    /// Shards looked at.
+    /// Shards surveyed.
     shards: usize,
     records: u64,
     classes: BTreeMap<i64, u64>,
@@ -41,12 +41,12 @@ struct Survey {
     heights: Vec<i64>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let Some(path) = &arguments.dataset else {
         device::show(arguments.json, &mut out)?;
         out.flush()?;
-        return Ok(Status::Good);
+        return Ok(Exit::Success);
     };
     let dataset = Dataset::open(path)?;
     let surveys: Vec<_> = dataset.splits().iter().map(survey).collect::<anyhow::Result<_>>()?;
@@ -56,12 +56,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
         print(&dataset, &surveys, &mut out)?;
     }
     out.flush()?;
-    Ok(Status::Good)
+    Ok(Exit::Success)
 }
 
 fn survey(split: &Split) -> anyhow::Result<Survey> {
     let shards = split.entry().shards.len();
-    let stride = split.len().div_ceil(LOOKED_AT).max(1) as usize;
+    let stride = split.len().div_ceil(SURVEYED).max(1) as usize;
     let mut survey = Survey::default();
     let manifest = split.manifest();
     for number in (0..shards).step_by(stride) {
@@ -85,7 +85,7 @@ fn survey(split: &Split) -> anyhow::Result<Survey> {
     Ok(survey)
 }
 
-/// The shares of the sorted values that are shown, in percent.
+/// Percentiles shown of image sizes.
 const PERCENTILES: [usize; 5] = [0, 5, 50, 95, 100];
 
 fn percentiles(sorted: &[i64]) -> Option<[i64; 5]> {
@@ -104,8 +104,8 @@ fn print(dataset: &Dataset, surveys: &[Survey], out: &mut impl Write) -> anyhow:
     writeln!(out, "  {:<14} {:>13} {:>7} {:>10}  fingerprint", "split", "records", "shards", "bytes")?;
     for split in dataset.splits() {
         let (records, shards) = (text::count(split.len()), text::count(split.entry().shards.len() as u64));
-        let (name, bytes) = (text::fit(split.name(), 14), text::bytes(split.entry().bytes()));
-        writeln!(out, "  {name:<14} {records:>13} {shards:>7} {bytes:>10}  {:08x}", split.entry().fingerprint())?;
+        let (name, bytes) = (text::column(split.name(), 14), text::bytes(split.entry().bytes()));
+        writeln!(out, "  {name} {records:>13} {shards:>7} {bytes:>10}  {:08x}", split.entry().fingerprint())?;
     }
     let largest = dataset.splits().iter().zip(surveys).max_by_key(|(split, _)| split.len());
     if let Some((split, survey)) = largest.filter(|(_, s)| s.records > 0) {
@@ -131,10 +131,10 @@ fn classes(dataset: &Dataset, split: &Split, survey: &Survey, out: &mut impl Wri
     }
     classes.sort_by_key(|(count, label)| (std::cmp::Reverse(*count), *label));
     writeln!(out, "classes of {}: {}", split.name(), text::plural_irregular(classes.len() as u64, "class", "classes"))?;
-    let most = classes[0].0;
+    let max = classes[0].0;
     for (count, label) in classes.iter().take(LARGEST) {
-        let name = text::fit(&class_name(dataset, *label), 24);
-        writeln!(out, "  {name:<24} {:>9}  {}", text::count(*count), text::bar(*count, most, 38))?;
+        let name = text::column(&class_name(dataset, *label), 24);
+        writeln!(out, "  {name} {:>9}  {}", text::count(*count), text::bar(*count, max, 38))?;
     }
     let rest = &classes[classes.len().min(LARGEST)..];
     if let (Some(fewest), Some(largest)) = (rest.last(), rest.first()) {
@@ -152,7 +152,7 @@ fn sizes(split: &Split, survey: &Survey, out: &mut impl Write) -> anyhow::Result
     }
     let all = split.entry().shards.len();
     let of = if survey.shards < all { format!(" (from {} of {all} shards)", survey.shards) } else { String::new() };
-    let heads = ["least", "5 %", "median", "95 %", "most"].map(|h| format!("{h:>11}")).concat();
+    let heads = ["min", "5 %", "median", "95 %", "max"].map(|h| format!("{h:>11}")).concat();
     writeln!(out, "images{of:<8}{heads}")?;
     for (name, sorted) in rows {
         if let Some(values) = percentiles(sorted) {
@@ -163,12 +163,12 @@ fn sizes(split: &Split, survey: &Survey, out: &mut impl Write) -> anyhow::Result
     Ok(())
 }
 
-/// Items with commas between, in lines of at most `width` characters.
+/// Prints items separated by commas, in lines of at most `width` terminal cells.
 fn wrapped(items: &[String], width: usize, out: &mut impl Write) -> anyhow::Result<()> {
     let mut line = String::new();
     for (i, item) in items.iter().enumerate() {
         let item = if i + 1 < items.len() { format!("{item},") } else { item.clone() };
-        if !line.is_empty() && line.chars().count() + 1 + item.chars().count() > width - 2 {
+        if !line.is_empty() && text::width(&line) + 1 + text::width(&item) > width - 2 {
             writeln!(out, "  {line}")?;
             line.clear();
         }

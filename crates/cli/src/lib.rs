@@ -1,21 +1,22 @@
-//! Last in the data's way: the command line. Each subcommand is a file that turns flags into calls of the crates before
-//! it and prints what they answer; `src/main.rs` only calls [`run`].
+//! The command line. Each subcommand is a file that turns flags into calls of the library crates and prints their results;
+//! `src/main.rs` only calls [`run`].
 //!
-//! | module | subcommands |
+//! | module | contents |
 //! |---|---|
-//! | `pack` | images become a split of a dataset |
-//! | `index`, `repair` | what can be made from records: indexes and manifests |
-//! | `info`, `ls`, `show` | look at a dataset |
-//! | `extract` | images back into folders |
-//! | `export` | a dataset in another format |
-//! | `reshard` | `reshard`, `merge`: the same records in other shards |
-//! | `diff` | whether two datasets hold the same samples |
-//! | `verify` | check everything |
+//! | `pack` | packs images into a split of a dataset |
+//! | `index`, `repair` | rebuild indexes and manifests from records |
+//! | `info`, `ls`, `show` | describe a dataset, its records, one record |
+//! | `extract` | writes images back into folders |
+//! | `export` | writes a dataset in another format |
+//! | `reshard` | `reshard`, `merge`: write the same records into other shards |
+//! | `diff` | compares the samples of two datasets |
+//! | `verify` | checks every record, index and file |
 //! | `plan`, `bench` | what a loader would do, and how fast it is |
-//! | `device` | what `info` and `bench` do with CUDA devices |
-//! | `demo` | all of the above on photographs of its own making |
-//! | `status` | exit statuses, errors as a person reads them |
-//! | `progress`, `text` | how things look in a terminal |
+//! | `device` | CUDA devices, for `info` and `bench` |
+//! | `demo` | generates photographs, packs, verifies and reads them |
+//! | `open`, `load`, `entries`, `size` | arguments that several subcommands share |
+//! | `exit` | exit statuses, and how errors are printed |
+//! | `progress`, `text` | progress, numbers and text in a terminal |
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -23,6 +24,7 @@ mod demo;
 mod device;
 mod diff;
 mod entries;
+mod exit;
 mod export;
 mod extract;
 mod index;
@@ -37,7 +39,6 @@ mod repair;
 mod reshard;
 mod show;
 mod size;
-mod status;
 mod text;
 mod verify;
 
@@ -45,14 +46,14 @@ pub use progress::{Images, Progress};
 pub use size::parse as parse_size;
 
 use clap::{Parser, Subcommand};
-use status::Status;
+use exit::Exit;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Packs images into checksummed, sharded datasets (TFRecord), proves them, and reads them back.
+/// Packs images into checksummed, sharded datasets (TFRecord), verifies them, and loads them for training.
 #[derive(Parser)]
 #[command(name = "shardtool", version, max_term_width = 100)]
-#[command(after_help = "Exit status: 0 good, 1 a finding (damage, rejected inputs), 2 could not run.")]
+#[command(after_help = "Exit status: 0 success, 1 a finding (damage, rejected inputs), 2 could not run.")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -77,20 +78,20 @@ enum Command {
     Demo(demo::Arguments),
 }
 
-/// Runs the command line; the exit status is 0 for good, 1 for a finding, 2 where it could not run.
+/// Runs the command line and returns its exit status: 0 for success, 1 for a finding, 2 if the command could not run.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let result = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => dispatch(arguments.command),
         Err(error) => {
-            // Help and version are answers, not errors; clap knows which stream each belongs on.
+            // clap reports `--help` and `--version` as errors too, for standard output.
             let _ = error.print();
-            return if error.use_stderr() { Status::CouldNotRun.into() } else { ExitCode::SUCCESS };
+            return if error.use_stderr() { Exit::CouldNotRun.into() } else { ExitCode::SUCCESS };
         }
     };
-    status::finish(result)
+    exit::finish(result)
 }
 
-fn dispatch(command: Command) -> anyhow::Result<Status> {
+fn dispatch(command: Command) -> anyhow::Result<Exit> {
     match command {
         Command::Pack(arguments) => pack::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),

@@ -1,4 +1,4 @@
-//! The arguments by which `bench` and `plan` describe a loader.
+//! Arguments of `bench` and `plan` that configure a loader.
 
 use crate::open::SplitArguments;
 use shardtool_decode::Pipeline;
@@ -6,54 +6,54 @@ use shardtool_load::{Config, Content, Images, PageCache};
 use shardtool_order::{Launch, Order, Policy, Remainder, Replica};
 use std::num::NonZeroU32;
 
-/// A loader's work and order, as `bench` and `plan` take them.
+/// Configures a loader.
 #[derive(clap::Args)]
 pub(crate) struct LoadArguments {
     #[command(flatten)]
     split: SplitArguments,
-    /// What is done with each record
+    /// What to do with each record
     #[arg(long, value_enum, default_value_t = Work::Train)]
     work: Work,
     /// Side of the images in a batch, in pixels
     #[arg(long, default_value_t = 224, value_name = "N")]
     size: u32,
-    /// Rows of a batch
+    /// Rows per batch
     #[arg(long, default_value_t = 256, value_name = "N")]
     batch: u32,
-    /// In which order
+    /// Order of the samples
     #[arg(long, value_enum, default_value_t = OrderName::Shuffled)]
     order: OrderName,
-    /// Seed of order and augmentation
+    /// Seed of the order and of augmentation
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
-    /// What happens to an epoch's last, incomplete step [default: drop, but mask in sequential order]
+    /// What to do with the last, incomplete step of an epoch [default: drop; in sequential order: mask]
     #[arg(long, value_enum)]
     remainder: Option<RemainderName>,
-    /// How replicas share an epoch
+    /// How replicas share the samples of an epoch
     #[arg(long, value_enum, default_value_t = PolicyName::Sample)]
     policy: PolicyName,
-    /// This replica, from 0 [default: from torchrun's, Open MPI's or SLURM's variables]
+    /// Rank of this replica, from 0 [default: from the environment of torchrun, Open MPI or SLURM]
     #[arg(long, requires = "world", value_name = "N")]
     rank: Option<u32>,
-    /// Number of replicas; without --rank this is the first of them
+    /// Number of replicas; without --rank this process is rank 0
     #[arg(long, value_name = "N")]
     world: Option<u32>,
-    /// Memory for batches and decoding [default: what two batches ahead need, within half of the container's limit]
+    /// Memory for batches and decoding [default: enough to prefetch 2 batches, at most half of the container's limit]
     #[arg(long, value_parser = crate::size::parse, value_name = "SIZE")]
     memory_budget: Option<u64>,
-    /// Worker threads [default: the processors this process may use]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
-    /// Batches ahead of the consumer [default: adjusted]
-    #[arg(long, value_name = "N")]
-    depth: Option<usize>,
-    /// Bytes of records that the system is asked to read ahead of the workers; 0 turns it off
+    /// Number of worker threads [default: the processors this process may use]
+    #[arg(long, alias = "threads", value_name = "N")]
+    workers: Option<usize>,
+    /// Batches made ahead of the consumer [default: adjusted while running]
+    #[arg(long, alias = "depth", value_name = "N")]
+    prefetch: Option<usize>,
+    /// Bytes of records that the system reads ahead of the workers; 0 turns it off
     #[arg(long, value_parser = crate::size::parse, default_value = "64MiB", value_name = "SIZE")]
     read_ahead: u64,
-    /// Feature that holds a label map beside each image (a segmentation mask), to be cropped and flipped with it
+    /// Feature with a label map (segmentation mask) for each image, which is cropped and flipped with the image
     #[arg(long, value_name = "FEATURE")]
     mask: Option<String>,
-    /// What happens to a record's pages in the page cache once its sample is made
+    /// Whether the pages of a record stay in the page cache after its sample is made
     #[arg(long, value_enum, default_value_t = PageCacheName::Keep)]
     page_cache: PageCacheName,
 }
@@ -62,9 +62,9 @@ pub(crate) struct LoadArguments {
 enum Work {
     /// Decode, RandomResizedCrop, flip
     Train,
-    /// Decode, Resize of the shorter side, CenterCrop
+    /// Decode, Resize the shorter side, CenterCrop
     Eval,
-    /// Read and check records, decode nothing
+    /// Read records and check their CRCs, decode nothing
     Read,
 }
 
@@ -72,25 +72,25 @@ enum Work {
 enum OrderName {
     Sequential,
     Shuffled,
-    /// Runs of 64 records, 256 of them in play at once
+    /// Runs of 64 records, mixed within a window of 256 runs
     Interleaved,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum PolicyName {
-    /// All take turns in one order
+    /// Replicas take turns in one order
     Sample,
-    /// Each visits its own shards only
+    /// Each replica reads its own shards only
     Shard,
-    /// Each visits everything
+    /// Each replica reads everything
     Off,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum PageCacheName {
-    /// They stay, for other ranks and the next epoch
+    /// Pages stay, for other ranks and the next epoch
     Keep,
-    /// They are given up
+    /// Pages are released
     Release,
 }
 
@@ -107,12 +107,12 @@ impl LoadArguments {
         let images = |pipeline| Content::Images(Images { mask: self.mask.clone(), ..Images::new(pipeline) });
         let content = match self.work {
             Work::Train => images(Pipeline::train(self.size)?),
-            // The usual ratio: 256 to 224.
+            // The common ratio: resize to 256, crop to 224.
             Work::Eval => images(Pipeline::eval(self.size.saturating_mul(8) / 7, self.size)?),
             Work::Read => Content::Records,
         };
-        let given = self.world.map(|world| Replica::new(self.rank.unwrap_or(0), world)).transpose()?;
-        let launch = Launch::from_env(given, |name| std::env::var(name).ok())?;
+        let replica = self.world.map(|world| Replica::new(self.rank.unwrap_or(0), world)).transpose()?;
+        let launch = Launch::from_env(replica, |name| std::env::var(name).ok())?;
         launch.ignored.iter().for_each(|ignored| eprintln!("warning: {ignored}"));
         let mut config = Config::new(split, content, self.batch);
         let size = |n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
@@ -130,7 +130,7 @@ impl LoadArguments {
             RemainderName::Mask => Remainder::Mask,
         });
         config.memory_budget = self.memory_budget;
-        config.workers = self.threads;
+        config.workers = self.workers;
         config.read_ahead = self.read_ahead;
         config.page_cache = match self.page_cache {
             PageCacheName::Keep => PageCache::Keep,
@@ -141,7 +141,7 @@ impl LoadArguments {
             PolicyName::Shard => Policy::Shard,
             PolicyName::Off => Policy::Off,
         };
-        config.depth = self.depth;
+        config.depth = self.prefetch;
         Ok(config)
     }
 }

@@ -1,7 +1,7 @@
 //! `shardtool ls`.
 
+use crate::exit::Exit;
 use crate::open::SplitArguments;
-use crate::status::Status;
 use crate::text;
 use serde_json::json;
 use shardtool_format::{index, names};
@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     /// First record to list, counted from 0
     #[arg(long, default_value_t = 0)]
     from: u64,
-    /// How many to list [default: all]
+    /// Number of records to list [default: all]
     #[arg(long)]
     count: Option<u64>,
     /// Print one JSON document
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// What the index tells about a record; nothing of the record itself is read.
+/// A record as its index describes it; the record itself is not read.
 struct Row {
     id: u64,
     shard: String,
@@ -35,7 +35,7 @@ struct Row {
     bytes: Option<u32>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let (_, split) = arguments.split.open()?;
     let end = arguments.count.map_or(split.len(), |count| split.len().min(arguments.from.saturating_add(count)));
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
@@ -53,14 +53,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
         let class = class.or(row.label.map(|l| l.to_string())).unwrap_or_else(|| "-".to_owned());
         let size = row.width.zip(row.height).map_or("-".to_owned(), |(w, h)| format!("{w}x{h}"));
         let bytes = row.bytes.map_or("-".to_owned(), |b| text::bytes(b.into()));
-        let (class, key) = (text::fit(&text::printable(class.as_bytes()), 16), text::printable(&row.key));
-        writeln!(out, "{:>8}  {class:<16} {size:>11} {bytes:>9}  {key}", row.id)?;
+        let (class, key) = (text::column(&text::printable(class.as_bytes()), 16), text::printable(&row.key));
+        writeln!(out, "{:>8}  {class} {size:>11} {bytes:>9}  {key}", row.id)?;
     }
     if arguments.json {
         writeln!(out, "{:#}", json!({ "split": split.name(), "records": split.len(), "listed": rows }))?;
     }
     out.flush()?;
-    Ok(Status::Good)
+    Ok(Exit::Success)
 }
 
 fn row(split: &Split, id: u64) -> anyhow::Result<Row> {

@@ -1,4 +1,4 @@
-//! The arguments by which every command names its dataset and split.
+//! Arguments that name a dataset and a split.
 
 use anyhow::{Context, bail};
 use shardtool_read::{Dataset, Split};
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// A dataset.
 #[derive(clap::Args)]
 pub(crate) struct DatasetArgument {
-    /// A dataset's folder, its manifest, or bare TFRecord files: a path, or a glob in quotes
+    /// Folder of a dataset, its manifest, or bare TFRecord files: a path, or a glob in quotes
     pub(crate) dataset: PathBuf,
 }
 
@@ -22,7 +22,7 @@ impl DatasetArgument {
 pub(crate) struct SplitArguments {
     #[command(flatten)]
     pub(crate) dataset: DatasetArgument,
-    /// Which split [default: the only one, else `train`]
+    /// Name of the split [default: the only one, else `train`]
     #[arg(long)]
     pub(crate) split: Option<String>,
 }
@@ -39,7 +39,7 @@ fn choose<'a>(dataset: &'a Dataset, name: Option<&str>) -> anyhow::Result<&'a Sp
     match (name, dataset.splits()) {
         (Some(name), _) => Ok(dataset.split(name)?),
         (None, [only]) => Ok(only),
-        (None, []) => bail!("{} has no splits yet: `shardtool pack` adds one", dataset.path().display()),
-        (None, _) => dataset.split("train").context("say which split with --split NAME"),
+        (None, []) => bail!("{} has no splits yet (run `shardtool pack`)", dataset.path().display()),
+        (None, _) => dataset.split("train").context("name a split with --split NAME"),
     }
 }

@@ -1,8 +1,8 @@
 //! `shardtool pack`.
 
 use crate::entries::EntriesArgument;
+use crate::exit::{self, Exit};
 use crate::progress::Images;
-use crate::status::Status;
 use crate::{size, text};
 use serde_json::json;
 use shardtool_decode::FloatRange;
@@ -17,31 +17,31 @@ use std::path::PathBuf;
 
 /// Pack images into a dataset: class folders, a flat folder, a list, TFRecord, WebDataset, Parquet, MDS, or COCO
 ///
-/// Archives (TFRecord, WebDataset tar, Parquet, Mosaic MDS) are told by content: one file, a folder of them, or a glob in
-/// quotes. All their fields become features; each file fills shards of its own.
+/// The kind of an archive (TFRecord, WebDataset tar, Parquet, Mosaic MDS) is detected from its content. SOURCE is then one
+/// file, a folder of files, or a glob in quotes. All fields become features, and each file is written to separate shards.
 ///
 /// A list is a CSV file with a header or a JSONL file; its column `path` names the images, `label` their class, `key`
-/// their key, and all other columns become features. JPEG, PNG, WebP, GIF, BMP and TIFF files go in untouched, unless
-/// an option says otherwise. A killed pack, run again, goes on where it was; a complete one, run again, writes nothing.
+/// their key, and all other columns become features. JPEG, PNG, WebP, GIF, BMP and TIFF files are stored unchanged
+/// by default. To resume a killed pack, run the same command again; if the split is complete, nothing is written.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Folder of images, list, or archives
+    /// Folder of images, a list, or archives
     source: PathBuf,
-    /// Folder of the dataset; an existing one gets a further split
+    /// Folder of the dataset; an existing dataset gets another split
     destination: PathBuf,
     /// Name of the split
     #[arg(long, default_value = "train")]
     split: String,
-    /// What SOURCE is, instead of what its content tells
+    /// Kind of SOURCE [default: detected from its content]
     #[arg(long, value_enum, value_name = "KIND")]
     from: Option<From>,
-    /// A field of archives under our name: image, label, key, class, or any feature's. May be repeated
+    /// Store an archive's field THEIRS as OURS: image, label, key, class, or any feature. May be repeated
     #[arg(long, value_parser = map, value_name = "OURS=THEIRS")]
     map: Vec<(String, String)>,
     /// What to subtract from an archive's labels to get class ids
     #[arg(long, default_value_t = 0, value_name = "N", allow_negative_numbers = true)]
     label_offset: i64,
-    /// Size of shards, about
+    /// Approximate size of a shard
     #[arg(long, value_parser = size::parse, default_value = "256MiB", value_name = "SIZE")]
     shard_size: u64,
     /// Number of shards, instead of their size
@@ -56,29 +56,29 @@ pub(crate) struct Arguments {
     /// File of class names, one a line: fixes class ids
     #[arg(long, value_name = "FILE")]
     classes: Option<PathBuf>,
-    /// Type of a column, instead of the inferred one: NAME:int64, NAME:float or NAME:bytes; NAME:file for a list's column
-    /// that names files, whose bytes become the feature (masks)
+    /// Type of a column, instead of the inferred one: NAME:int64, NAME:float or NAME:bytes. NAME:file is for a list's
+    /// column of file names: the bytes of each file become the feature (masks)
     #[arg(long = "column", value_parser = column, value_name = "NAME:TYPE")]
     columns: Vec<(String, ColumnType)>,
-    /// How boxes of `objects` are written
+    /// Coordinates of boxes in `objects`
     #[arg(long, value_enum, default_value_t = Boxes::Xywh)]
     boxes: Boxes,
-    /// Folder of the images of a COCO file [default: the file's own]
+    /// Folder of the images of a COCO file [default: the folder of that file]
     #[arg(long, value_name = "FOLDER")]
     images: Option<PathBuf>,
-    /// Make larger images smaller: shorter side to N pixels, encoded again as JPEG
+    /// Shrink images whose shorter side exceeds N pixels to N, and re-encode them as JPEG
     #[arg(long, value_name = "N")]
     resize_shorter: Option<u32>,
-    /// Make larger images smaller: longer side to N pixels, encoded again as JPEG
+    /// Shrink images whose longer side exceeds N pixels to N, and re-encode them as JPEG
     #[arg(long, value_name = "N", conflicts_with = "resize_shorter")]
     max_side: Option<u32>,
-    /// Quality of images that are encoded again, 1 to 100
+    /// Quality of re-encoded images, 1 to 100
     #[arg(long, default_value_t = 90, value_name = "Q")]
     quality: u8,
     /// Range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded [default: rejected]
     #[arg(long, value_parser = float_range, value_name = "LOW,HIGH", allow_hyphen_values = true)]
     float_range: Option<FloatRange>,
-    /// How JPEGs are laid out; coefficients and pixels never change
+    /// How JPEGs are stored; coefficients and pixels never change
     #[arg(long, value_enum, default_value_t = Layout::Keep, conflicts_with = "pixels")]
     jpeg: Layout,
     /// Store decoded RGB: raw, or raw-zstd[:LEVEL]
@@ -89,13 +89,13 @@ pub(crate) struct Arguments {
     /// What to do with an input that cannot be packed
     #[arg(long, value_enum, default_value_t = OnBadInput::Skip)]
     on_error: OnBadInput,
-    /// Threads [default: all cores]
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// Replace the split, or what an interrupted pack of other inputs left
+    /// Replace the split, or an interrupted pack of other inputs
     #[arg(long)]
     force: bool,
-    /// Print what would be done
+    /// Print what would be packed, and write nothing
     #[arg(long)]
     dry_run: bool,
     /// Print one JSON document
@@ -105,9 +105,9 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum OnBadInput {
-    /// List it in rejected-<split>.jsonl, go on, exit with status 1
+    /// List the input in rejected-<split>.jsonl, continue, exit with status 1
     Skip,
-    /// Stop at the first, exit with status 1
+    /// Stop at the first such input, exit with status 1
     Fail,
 }
 
@@ -121,10 +121,10 @@ enum Boxes {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Layout {
-    /// Byte for byte as they are
+    /// Byte for byte
     Keep,
-    /// Smaller by better Huffman tables and without metadata; progressive ones as baseline, so that crops decode only
-    /// their rows
+    /// Transcode losslessly: optimal Huffman tables, no metadata, one sequential scan instead of progressive ones, so that
+    /// a crop decodes only its rows
     Optimize,
 }
 
@@ -161,25 +161,25 @@ fn float_range(text: &str) -> Result<FloatRange, String> {
 #[derive(Clone, Copy)]
 enum ColumnType {
     Values(Kind),
-    /// Paths of files, whose bytes are the values.
+    /// Paths of files whose bytes are the values.
     File,
 }
 
 fn column(text: &str) -> Result<(String, ColumnType), String> {
     let kinds = [Kind::Int64, Kind::Float, Kind::Bytes];
-    let of = |text: &str| match text {
+    let parse_type = |text: &str| match text {
         "file" => Some(ColumnType::File),
         text => kinds.into_iter().find(|kind| kind.name() == text).map(ColumnType::Values),
     };
-    let parts = text.rsplit_once(':').and_then(|(name, text)| Some((name, of(text)?)));
-    let (name, of) = parts.ok_or("expected NAME:int64, NAME:float, NAME:bytes or NAME:file")?;
-    Ok((name.to_owned(), of))
+    let parts = text.rsplit_once(':').and_then(|(name, text)| Some((name, parse_type(text)?)));
+    let (name, column_type) = parts.ok_or("expected NAME:int64, NAME:float, NAME:bytes or NAME:file")?;
+    Ok((name.to_owned(), column_type))
 }
 
 fn pixels(text: &str) -> Result<PixelStore, String> {
     match text.split_once(':') {
         None if text == "raw" => Ok(PixelStore::Raw),
-        // zstd's own default level.
+        // The default level of zstd.
         None if text == "raw-zstd" => Ok(PixelStore::RawZstd { level: 3 }),
         Some(("raw-zstd", level)) => {
             let level = level.parse().ok().filter(|level| (1..=22).contains(level));
@@ -207,8 +207,8 @@ impl Arguments {
         options.shards = self.shards.map_or(Shards::Size(self.shard_size), Shards::Count);
         options.seed = (!self.no_shuffle).then_some(self.seed);
         options.classes = self.classes.clone();
-        for (name, of) in self.columns.iter().cloned() {
-            match of {
+        for (name, column_type) in self.columns.iter().cloned() {
+            match column_type {
                 ColumnType::Values(kind) => options.columns.push((name, kind)),
                 ColumnType::File => options.files.push(name),
             }
@@ -237,7 +237,7 @@ impl Arguments {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let options = arguments.options();
     if arguments.dry_run {
         return match pack::plan(&options) {
@@ -251,24 +251,24 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
     match packed {
         Ok(summary) => {
             print_summary(arguments, &summary, progress.seconds())?;
-            Ok(if summary.rejected > 0 { Status::Finding } else { Status::Good })
+            Ok(if summary.rejected > 0 { Exit::Finding } else { Exit::Success })
         }
         Err(error) => failed(error),
     }
 }
 
-/// A rejected input under `--on-error fail` is a finding; everything else could not run.
-fn failed(error: pack::Error) -> anyhow::Result<Status> {
+/// Exits with a finding if `--on-error fail` stopped at a rejected input.
+fn failed(error: pack::Error) -> anyhow::Result<Exit> {
     match error {
         pack::Error::Rejected(_) | pack::Error::RejectedBefore { .. } => {
-            eprintln!("error: {error}");
-            Ok(Status::Finding)
+            exit::print_error(&error);
+            Ok(Exit::Finding)
         }
         error => Err(error.into()),
     }
 }
 
-fn print_plan(arguments: &Arguments, plan: &Plan) -> anyhow::Result<Status> {
+fn print_plan(arguments: &Arguments, plan: &Plan) -> anyhow::Result<Exit> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let features: Vec<_> = plan.features().iter().map(|f| (f.name.clone(), f.kind.name())).collect();
     let rejected: Vec<_> = plan.rejected().iter().map(|r| (r.input.clone(), r.reason.to_string())).collect();
@@ -297,7 +297,7 @@ fn print_plan(arguments: &Arguments, plan: &Plan) -> anyhow::Result<Status> {
         writeln!(out, "Nothing was written.")?;
     }
     out.flush()?;
-    Ok(if rejected.is_empty() { Status::Good } else { Status::Finding })
+    Ok(if rejected.is_empty() { Exit::Success } else { Exit::Finding })
 }
 
 fn print_summary(arguments: &Arguments, summary: &Summary, seconds: f64) -> anyhow::Result<()> {
@@ -317,10 +317,10 @@ fn print_summary(arguments: &Arguments, summary: &Summary, seconds: f64) -> anyh
         writeln!(out, "{document:#}")?;
         return Ok(());
     }
-    let done = if summary.already_complete { "already complete:" } else { "packed" };
+    let verb = if summary.already_complete { "already complete:" } else { "packed" };
     writeln!(
         out,
-        "{done} {} of {} {} {} ({}) of {}, split {}",
+        "{verb} {} of {} {} {} ({}) of {}, split {}",
         text::plural(split.records(), if summary.with_images { "image" } else { "record" }),
         text::plural_irregular(summary.classes, "class", "classes"),
         if summary.already_complete { "in" } else { "into" },
@@ -330,11 +330,11 @@ fn print_summary(arguments: &Arguments, summary: &Summary, seconds: f64) -> anyh
         split.name
     )?;
     if !summary.with_images {
-        writeln!(out, "  the source names no images: records hold its other values")?;
+        writeln!(out, "  the source has no images: records hold its other values")?;
     }
     if summary.resumed_shards > 0 {
         let shards = text::plural(summary.resumed_shards, "shard");
-        writeln!(out, "  {shards} were finished by an interrupted run already")?;
+        writeln!(out, "  {shards} were already finished by an interrupted run")?;
     }
     let fingerprint = split.fingerprint();
     if summary.already_complete {
@@ -352,7 +352,7 @@ fn print_summary(arguments: &Arguments, summary: &Summary, seconds: f64) -> anyh
     }
     if let Some(file) = &summary.rejected_file {
         let rejected = text::plural(summary.rejected, "input");
-        writeln!(out, "  {rejected} rejected: {} lists each with its reason", file.display())?;
+        writeln!(out, "  {rejected} rejected; each is listed with its reason in {}", file.display())?;
     }
     Ok(())
 }
@@ -368,16 +368,15 @@ fn print_optimized(out: &mut impl Write, o: &Optimized) -> std::io::Result<()> {
     let share = 100.0 * o.bytes_after.abs_diff(o.bytes_before) as f64 / o.bytes_before.max(1) as f64;
     let change = if o.bytes_after > o.bytes_before { "more" } else { "saved" };
     let bytes = text::bytes(o.bytes_after.abs_diff(o.bytes_before));
-    writeln!(out, "  {} in a better layout, {bytes} ({share:.1} %) {change}", text::plural(o.images, "JPEG"))?;
+    writeln!(out, "  {} transcoded, {bytes} ({share:.1} %) {change}", text::plural(o.images, "JPEG"))?;
     if o.opened > 0 {
-        let now = "had several scans (progressive): a crop now decodes only its rows";
-        writeln!(out, "  {} of these {now}", text::count(o.opened))?;
+        writeln!(out, "  {} of these were progressive: a crop now decodes only its rows", text::count(o.opened))?;
     }
     if o.kept > 0 {
-        writeln!(out, "  {} kept as they were, being smallest already", text::plural(o.kept, "JPEG"))?;
+        writeln!(out, "  {} unchanged: already smallest", text::plural(o.kept, "JPEG"))?;
     }
     for (name, images) in &o.refused {
-        writeln!(out, "  {} kept as they were: {name}", text::plural(*images, "JPEG"))?;
+        writeln!(out, "  {} unchanged: {name}", text::plural(*images, "JPEG"))?;
     }
     Ok(())
 }

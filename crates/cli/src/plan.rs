@@ -1,13 +1,13 @@
 //! `shardtool plan`.
 
+use crate::exit::Exit;
 use crate::load::LoadArguments;
-use crate::status::Status;
 use crate::text;
 use serde_json::json;
 use shardtool_load::{Loader, Share};
 use std::io::Write;
 
-/// Show what a loader would do, from the manifest alone: steps, what each replica reads, memory
+/// Show what a loader would do, from the manifest only: steps, reads of each replica, memory
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let config = arguments.load.config()?;
     let plan = Loader::plan(&config)?;
     let (schedule, memory) = (&plan.schedule, &plan.memory);
@@ -32,11 +32,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
             "depth": memory.depth, "budget_bytes": memory.budget, "memory": memory.to_string(),
         });
         writeln!(out, "{document:#}")?;
-        return Ok(Status::Good);
+        return Ok(Exit::Success);
     }
     let (steps, replicas) = (text::plural(schedule.steps(0), "step"), text::plural(world.into(), "replica"));
-    writeln!(out, "{replicas}, each with {steps} an epoch of batch {}", schedule.batch())?;
-    writeln!(out, "  {:>7} {:>13} {:>11} {:>9} {:>11}", "replica", "samples", "padding", "shards", "reads about")?;
+    writeln!(out, "{replicas}, each with {steps} per epoch, batch {}", schedule.batch())?;
+    writeln!(out, "  {:>7} {:>13} {:>11} {:>9} {:>11}", "replica", "samples", "padding", "shards", "reads")?;
     for share in &shares {
         let (shards, bytes) = share
             .reads
@@ -48,13 +48,19 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
     if dropped > 0 {
         writeln!(
             out,
-            "{} of all replicas dropped at the epoch's end (--remainder pad or mask keeps them)",
+            "{} of all replicas dropped at the end of the epoch (--remainder pad or mask keeps them)",
             text::plural(dropped, "sample")
         )?;
     }
-    writeln!(out, "order {}; {} workers, depth {}", config.order, memory.workers, memory.depth)?;
+    writeln!(
+        out,
+        "order {}; {} workers, {} prefetched",
+        config.order,
+        memory.workers,
+        text::plural_irregular(memory.depth as u64, "batch", "batches")
+    )?;
     writeln!(out, "memory budget {}:\n  {}", text::bytes(memory.budget), memory.to_string().replace("; ", ";\n  "))?;
-    Ok(Status::Good)
+    Ok(Exit::Success)
 }
 
 fn replica(share: &Share) -> serde_json::Value {

@@ -1,4 +1,4 @@
-//! How far a long command is: a bar on a terminal, else a plain line every few seconds. On standard error.
+//! Progress of long commands on standard error: a bar on a terminal, otherwise a line every few seconds.
 
 use crate::text;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -7,12 +7,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often a plain line is printed.
+/// Interval of lines.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Progress over `total` units of something; may be advanced from many threads.
+/// Progress of `total` units of work; any thread may advance it.
 pub struct Progress {
-    /// What the command does to what: `verified`, `records`.
+    /// What was done to which units: `verified`, `records`.
     verb: &'static str,
     noun: &'static str,
     total: AtomicU64,
@@ -24,7 +24,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// `verb` is what happens to what: `verified`, `records`.
+    /// Starts progress at 0 of `total`; `verb` and `noun` are for example `verified`, `records`.
     pub fn new(verb: &'static str, noun: &'static str, total: u64) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(8));
@@ -37,13 +37,13 @@ impl Progress {
         Progress { verb, noun, total, done, bytes, start, bar, printed: Mutex::new(start) }
     }
 
-    /// Tells how much there is to do, where it was not known at the start.
+    /// Sets the total, if it was unknown at the start.
     fn set_total(&self, total: u64) {
         self.total.store(total, Ordering::Relaxed);
         self.bar.iter().for_each(|bar| bar.set_length(total));
     }
 
-    /// Tells of more work done.
+    /// Adds finished units and their bytes.
     pub fn advance(&self, units: u64, bytes: u64) {
         let done = self.done.fetch_add(units, Ordering::Relaxed) + units;
         let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -52,7 +52,7 @@ impl Progress {
             bar.set_message(self.rates(done, bytes));
             return;
         }
-        // Whoever finds the lock taken leaves the line to the thread that holds it.
+        // If another thread holds the lock, it prints the line.
         if let Ok(mut printed) = self.printed.try_lock()
             && printed.elapsed() >= EVERY
         {
@@ -64,14 +64,14 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
 
-    /// Seconds since the start.
+    /// Returns the seconds since the start.
     pub(crate) fn seconds(&self) -> f64 {
         self.start.elapsed().as_secs_f64()
     }
@@ -83,21 +83,21 @@ impl Progress {
     }
 }
 
-/// Progress of what `shardtool_pack` does.
+/// Progress of functions of `shardtool_pack`.
 pub struct Images(Progress);
 
 impl Images {
-    /// `verb` is what happens to the images: `packed`.
+    /// Starts progress of an unknown number of images; `verb` is for example `packed`.
     pub fn new(verb: &'static str) -> Self {
         Images(Progress::new(verb, "images", 0))
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.0.finish();
     }
 
-    /// Seconds since the start.
+    /// Returns the seconds since the start.
     pub(crate) fn seconds(&self) -> f64 {
         self.0.seconds()
     }

@@ -1,21 +1,22 @@
 //! `shardtool repair`.
 
 use crate::entries::EntriesArgument;
+use crate::exit::Exit;
 use crate::index::ConventionsArguments;
 use crate::progress::Images;
-use crate::status::Status;
 use crate::text;
 use serde_json::json;
+use shardtool_format::Chain;
 use shardtool_pack::{Action, Lost, ManifestRepair, Repair, RepairOptions, ShardRepair, repair};
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Rebuild missing or damaged indexes and manifest from the records; salvage what is left of damaged shards
+/// Rebuild missing or damaged indexes and manifest from the records; salvage the good records of damaged shards
 ///
-/// Every record is verified again before a new CRC is written. A damaged shard is never written over: its good records
-/// go to a new file beside it, and what is lost is listed exactly. Exit status 1 when records are lost or a shard is
-/// missing.
+/// Every record is verified again before a new CRC is written. A damaged shard is never overwritten: its good records are
+/// copied to a new file, and lost records are listed by number, key and byte range. Exit status 1 if records are lost or a
+/// shard is missing.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Folder of the dataset
@@ -24,7 +25,7 @@ pub(crate) struct Arguments {
     conventions: ConventionsArguments,
     #[command(flatten)]
     entries: EntriesArgument,
-    /// Threads [default: all cores]
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
     /// Print one JSON document
@@ -32,7 +33,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let mut options = RepairOptions::default();
     options.conventions = arguments.conventions.conventions();
     options.entry_points = arguments.entries.written();
@@ -48,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
         print(&repaired, &mut out)?;
     }
     let lost = repaired.shards.iter().any(|s| !s.lost.is_empty() || s.action == Action::Missing);
-    Ok(if lost { Status::Finding } else { Status::Good })
+    Ok(if lost { Exit::Finding } else { Exit::Success })
 }
 
 fn manifest(repair: &Repair) -> &'static str {
@@ -65,9 +66,9 @@ fn action(shard: &ShardRepair) -> String {
         Action::IndexRebuilt => "index rebuilt".to_owned(),
         Action::Accepted => "every record is good: the manifest now describes this file".to_owned(),
         Action::Salvaged { file, records } => {
-            format!("{} salvaged into {file}, which takes its place", text::plural(*records, "good record"))
+            format!("{} salvaged into {file}, which replaces it", text::plural(*records, "good record"))
         }
-        Action::Missing => "missing: restore it, and run repair again".to_owned(),
+        Action::Missing => "missing: restore the file and run repair again".to_owned(),
     }
 }
 
@@ -95,7 +96,7 @@ fn print(repair: &Repair, out: &mut impl Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Keys of lost records that are printed for a person.
+/// Keys of lost records that are listed in text.
 const KEYS: usize = 5;
 
 fn describe(lost: &Lost) -> String {
@@ -109,7 +110,7 @@ fn describe(lost: &Lost) -> String {
         keys.push(format!("and {} more", lost.keys.len() - KEYS));
     }
     let keys = if keys.is_empty() { String::new() } else { format!(" ({})", keys.join(", ")) };
-    let why = lost.problem.as_ref().map_or("the file ends".to_owned(), ToString::to_string);
+    let why = lost.problem.as_ref().map_or("the file ends".to_owned(), |problem| Chain(problem).to_string());
     format!("{records}{keys}, bytes {} to {}: {why}", lost.bytes.start, lost.bytes.end)
 }
 
@@ -118,7 +119,7 @@ fn document(repair: &Repair) -> serde_json::Value {
         json!({
             "bytes": [l.bytes.start, l.bytes.end], "records": l.records.as_ref().map(|r| [r.start, r.end]),
             "keys": l.keys.iter().map(|k| String::from_utf8_lossy(k).into_owned()).collect::<Vec<_>>(),
-            "name": l.problem.as_ref().map(|p| p.name()), "problem": l.problem.as_ref().map(ToString::to_string),
+            "name": l.problem.as_ref().map(|p| p.name()), "problem": l.problem.as_ref().map(|p| Chain(p).to_string()),
         })
     };
     let shard = |s: &ShardRepair| json!({"split": s.split, "file": s.file, "action": action(s), "lost": s.lost.iter().map(lost).collect::<Vec<_>>()});

@@ -1,28 +1,28 @@
 //! `shardtool show`.
 
+use crate::exit::Exit;
 use crate::open::SplitArguments;
-use crate::status::Status;
 use crate::text;
 use serde_json::{Value, json};
 use shardtool_format::example::Feature;
 use std::io::Write;
 
-/// Show one record: where it lies, and every feature
+/// Show one record: its position in the shard, and every feature
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     split: SplitArguments,
-    /// The record, counted from 0
+    /// Number of the record, from 0
     record: u64,
     /// Print one JSON document; byte strings that are not text are given by their length
     #[arg(long)]
     json: bool,
 }
 
-/// Values of a feature that are shown to a person.
+/// Values of a feature that are listed in text.
 const SHOWN: usize = 8;
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let (_, split) = arguments.split.open()?;
     let record = split.get(arguments.record)?;
     let frame = record.shard().frame(record.row())?;
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
             "bytes": frame.end - frame.start, "key": String::from_utf8_lossy(&key), "features": features,
         });
         writeln!(out, "{document:#}")?;
-        return Ok(Status::Good);
+        return Ok(Exit::Success);
     }
     writeln!(out, "record {} of {}: {}", arguments.record, split.name(), text::printable(&key))?;
     writeln!(
@@ -52,16 +52,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
     )?;
     let Ok(example) = &example else {
         writeln!(out, "  not a tf.train.Example: {} opaque bytes", record.data().len())?;
-        return Ok(Status::Good);
+        return Ok(Exit::Success);
     };
-    let width = example.features().iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(32);
+    let width = example.features().iter().map(|(name, _)| text::width(name)).max().unwrap_or(0).min(32);
     for (name, feature) in example.features() {
         let all = values(feature);
         let shown: Vec<_> = all.iter().take(SHOWN).map(plain).collect();
         let more = if all.len() > SHOWN { format!(" … ({} values)", all.len()) } else { String::new() };
-        writeln!(out, "  {:<width$}  {}{more}", text::printable(name.as_bytes()), shown.join(" "))?;
+        writeln!(out, "  {}  {}{more}", text::column(&text::printable(name.as_bytes()), width), shown.join(" "))?;
     }
-    Ok(Status::Good)
+    Ok(Exit::Success)
 }
 
 fn values(feature: &Feature<'_>) -> Vec<Value> {

@@ -1,9 +1,9 @@
-//! Sizes as a person writes them: `256MiB`, `1.5GB`, `4096`.
+//! Sizes on the command line: `256MiB`, `1.5GB`, `4096`.
 
-/// Parses a size in bytes; units are B, kB, MB, GB, TB and KiB, MiB, GiB, TiB, in any case.
+/// Parses a size and returns bytes. Units are B, kB, MB, GB, TB and KiB, MiB, GiB, TiB, in any case.
 ///
 /// # Errors
-/// A sentence that says what is wrong with the text.
+/// A message that says what is wrong with the text.
 pub fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -18,16 +18,16 @@ pub fn parse(text: &str) -> Result<u64, String> {
         "mib" => 1 << 20,
         "gib" => 1 << 30,
         "tib" => 1u64 << 40,
-        other => return Err(format!("`{other}` is no unit; use B, kB, MB, GB, TB, KiB, MiB, GiB or TiB")),
+        other => return Err(format!("unknown unit `{other}`; use B, kB, MB, GB, TB, KiB, MiB, GiB or TiB")),
     };
     let bytes = match number.parse::<u64>() {
         Ok(whole) => whole.checked_mul(factor),
         Err(_) => {
-            let value: f64 = number.parse().map_err(|_| format!("`{text}` is no size; for example 256MiB"))?;
+            let value: f64 = number.parse().map_err(|_| format!("invalid size `{text}`; for example 256MiB"))?;
             Some((value * factor as f64).round()).filter(|v| (0.0..u64::MAX as f64).contains(v)).map(|v| v as u64)
         }
     };
-    bytes.ok_or_else(|| format!("`{text}` is more bytes than there are"))
+    bytes.ok_or_else(|| format!("size `{text}` is larger than 64 bits allow"))
 }
 
 #[cfg(test)]
@@ -35,7 +35,7 @@ mod tests {
     use super::parse;
 
     #[test]
-    fn sizes() {
+    fn parses_sizes_and_rejects_other_text() {
         for (text, bytes) in [("0", 0), ("4096", 4096), ("256MiB", 256 << 20), ("1.5 gb", 1_500_000_000), ("2k", 2000)]
         {
             assert_eq!(parse(text), Ok(bytes), "{text}");

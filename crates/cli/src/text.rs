@@ -1,6 +1,8 @@
-//! How numbers and bars look in a terminal.
+//! Formats numbers, bars and text for a terminal.
 
-/// Bytes as a person reads them: `109.1 MB`.
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Formats a number of bytes with a decimal unit: `109.1 MB`.
 pub(crate) fn bytes(n: u64) -> String {
     const UNITS: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
     let (mut value, mut unit) = (n as f64, 0);
@@ -10,7 +12,7 @@ pub(crate) fn bytes(n: u64) -> String {
     if unit == 0 { format!("{n} B") } else { format!("{value:.1} {}", UNITS[unit]) }
 }
 
-/// A count with its thousands apart: `1,281,167`.
+/// Formats a count with separators between thousands: `1,281,167`.
 pub(crate) fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
@@ -23,20 +25,21 @@ pub(crate) fn count(n: u64) -> String {
     out
 }
 
-/// `n` and a noun in the right number: `1 record`, `2 records`.
+/// Formats a count and a noun: `1 record`, `2 records`.
 pub(crate) fn plural(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
-/// The same, where the plural is no plain one: `1 class`, `2 classes`.
+/// Formats a count and a noun with an irregular plural: `1 class`, `2 classes`.
 pub(crate) fn plural_irregular(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { many })
 }
 
-/// A bar of `width` cells, as full as `value` is of `most`; eighths of a cell are drawn.
-pub(crate) fn bar(value: u64, most: u64, width: usize) -> String {
+/// Draws a bar whose length is `value / max` of `width` cells, in steps of an eighth of a cell. A value above 0 draws at
+/// least one eighth.
+pub(crate) fn bar(value: u64, max: u64, width: usize) -> String {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
-    let eighths = (value as f64 / most.max(1) as f64 * (width * 8) as f64).round() as usize;
+    let eighths = (value as f64 / max.max(1) as f64 * (width * 8) as f64).round() as usize;
     let eighths = if value > 0 { eighths.max(1) } else { 0 };
     let mut bar = "█".repeat(eighths / 8);
     if !eighths.is_multiple_of(8) {
@@ -45,15 +48,37 @@ pub(crate) fn bar(value: u64, most: u64, width: usize) -> String {
     bar
 }
 
-/// Text cut to `width` characters, with an ellipsis where something is missing.
-pub(crate) fn fit(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+/// Returns the number of terminal cells that `text` takes: 2 for a Chinese character, 0 for a combining accent.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
 }
 
-/// Bytes from a dataset as text that cannot command a terminal: invalid UTF-8 and control characters are shown, not sent.
+/// Cuts text to at most `cells` terminal cells, with an ellipsis if something was cut.
+pub(crate) fn fit(text: &str, cells: usize) -> String {
+    if width(text) <= cells {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    let mut left = cells.saturating_sub(1);
+    for c in text.chars() {
+        let cells = c.width().unwrap_or(0);
+        if cells > left {
+            break;
+        }
+        left -= cells;
+        out.push(c);
+    }
+    out + "…"
+}
+
+/// Cuts or pads text with spaces on the right to exactly `cells` terminal cells.
+pub(crate) fn column(text: &str, cells: usize) -> String {
+    let text = fit(text, cells);
+    let padding = cells.saturating_sub(width(&text));
+    text + &" ".repeat(padding)
+}
+
+/// Replaces invalid UTF-8 and control characters by U+FFFD, so that bytes from a dataset cannot control the terminal.
 pub(crate) fn printable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
@@ -64,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_read_well() {
+    fn numbers_have_units_separators_and_plurals() {
         for (n, text) in [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (999_960, "1.0 MB"), (109_128_000, "109.1 MB")]
         {
             assert_eq!(bytes(n), text);
@@ -76,16 +101,25 @@ mod tests {
     }
 
     #[test]
-    fn bars_are_as_long_as_their_share() {
+    fn bar_length_is_proportional_to_the_value() {
         assert_eq!(bar(10, 10, 4), "████");
         assert_eq!(bar(5, 10, 3), "█▌");
-        assert_eq!(bar(1, 1_000_000, 4), "▏", "something is never nothing");
+        assert_eq!(bar(1, 1_000_000, 4), "▏", "a value above 0 is visible");
         assert_eq!(bar(0, 10, 4), "");
     }
 
     #[test]
-    fn what_a_dataset_holds_cannot_command_the_terminal() {
+    fn control_characters_are_replaced() {
         assert_eq!(printable(b"a\x1b[2Jb\xff"), "a\u{fffd}[2Jb\u{fffd}");
+    }
+
+    #[test]
+    fn text_is_cut_and_padded_by_terminal_cells() {
         assert_eq!(fit("abcdef", 4), "abc…");
+        assert_eq!(fit("猫犬鳥", 6), "猫犬鳥");
+        assert_eq!(fit("猫犬鳥", 5), "猫犬…");
+        assert_eq!(fit("猫犬鳥", 4), "猫…", "half a character does not fit");
+        assert_eq!(column("e\u{301}te\u{301}", 4), "e\u{301}te\u{301} ", "combining accents take no cell");
+        assert_eq!((column("猫", 4), column("abcdef", 4)), ("猫  ".into(), "abc…".into()));
     }
 }

@@ -1,25 +1,25 @@
 //! `shardtool verify`.
 
+use crate::exit::Exit;
 use crate::open::DatasetArgument;
 use crate::progress::Progress;
-use crate::status::Status;
 use crate::text;
 use serde_json::json;
 use shardtool_read::verify::{self, Damage, Options, Report};
 use std::io::Write;
 
-/// Check framing, both CRCs of every record, index against records, whole files against the manifest
+/// Check framing and CRCs of every record, indexes against records, and files against the manifest
 ///
-/// Also verifies other people's bare TFRecord files: name them by path or glob. Each damage is listed with shard,
-/// record, key, offset, what was expected and what was found. Exit status 1 when there is any.
+/// Also verifies bare TFRecord files, named by path or glob. Each damage is listed with shard, record, key, offset, expected
+/// and found value (exit status 1).
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     dataset: DatasetArgument,
-    /// Decode every image as well
+    /// Also decode every image
     #[arg(long)]
     decode: bool,
-    /// Threads [default: all cores]
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
     /// Print one JSON document
@@ -27,16 +27,16 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Damages listed for a person; `--json` lists all.
+/// Damages listed in text; `--json` lists all.
 const LISTED: usize = 50;
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     if let Some(jobs) = arguments.jobs {
         rayon::ThreadPoolBuilder::new().num_threads(jobs).build_global()?;
     }
     let dataset = match arguments.dataset.open() {
         Ok(dataset) => dataset,
-        // Damage of the manifest itself, or of a bare file's framing, is what verify is asked for: a finding.
+        // Damage that keeps the dataset from being opened is a finding too: of the manifest, or of a bare file's framing.
         Err(error) => match error.downcast::<shardtool_read::Error>() {
             Ok(error) if error.is_damage() => return unopened(arguments, error),
             Ok(error) => return Err(error.into()),
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
     };
     if arguments.decode && !dataset.manifest().has_images() {
         anyhow::bail!(
-            "cannot decode {}: its records have no images; verify without --decode",
+            "cannot decode {}: its records have no images (run verify without --decode)",
             dataset.path().display()
         );
     }
@@ -56,14 +56,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
     let report = verify::verify(&dataset, &options);
     progress.finish();
     print(arguments, &report, progress.seconds())?;
-    Ok(if report.damages.is_empty() { Status::Good } else { Status::Finding })
+    Ok(if report.damages.is_empty() { Exit::Success } else { Exit::Finding })
 }
 
-fn unopened(arguments: &Arguments, error: shardtool_read::Error) -> anyhow::Result<Status> {
+fn unopened(arguments: &Arguments, error: shardtool_read::Error) -> anyhow::Result<Exit> {
     let path = arguments.dataset.dataset.clone();
     let report = Report { damages: vec![Damage::new(path, error)], ..Report::default() };
     print(arguments, &report, 0.0)?;
-    Ok(Status::Finding)
+    Ok(Exit::Finding)
 }
 
 fn print(arguments: &Arguments, report: &Report, seconds: f64) -> anyhow::Result<()> {
@@ -82,7 +82,7 @@ fn print(arguments: &Arguments, report: &Report, seconds: f64) -> anyhow::Result
     }
     let more = report.damages.len().saturating_sub(LISTED);
     if more > 0 {
-        writeln!(out, "… and {more} more: --json lists all")?;
+        writeln!(out, "… and {more} more (--json lists all)")?;
     }
     let (records, shards) = (text::plural(report.good_records, "good record"), text::plural(report.shards, "shard"));
     let rate = report.bytes as f64 / seconds.max(1e-6) / 1e6;

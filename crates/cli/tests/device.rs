@@ -1,4 +1,4 @@
-//! `info --device` and `bench --device`, as a user runs them: under the stand-in driver, and without any.
+//! Runs `info --device` and `bench --device` with the stand-in driver and without a driver.
 
 #[path = "../../cuda/tests/standin/mod.rs"]
 mod standin;
@@ -17,7 +17,7 @@ fn shardtool(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) ->
     command.output().unwrap()
 }
 
-/// With the stand-in where the real driver would be, and what that reports in the end.
+/// Runs `shardtool` with the stand-in driver; returns the output and the report of the driver.
 fn with_driver(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> (Output, Report) {
     let report = folder.join("report.json");
     let mut all = vec![("LD_LIBRARY_PATH", driver().to_str().unwrap()), ("STANDIN_REPORT", report.to_str().unwrap())];
@@ -27,7 +27,7 @@ fn with_driver(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) 
     (output, report)
 }
 
-/// A library of the driver's name that cannot be loaded: no driver, also on machines that have one.
+/// Runs `shardtool` with a file in place of the driver that cannot be loaded, on machines with a driver too.
 fn without_driver(folder: &Path, arguments: &[&str]) -> Output {
     std::fs::create_dir_all(folder.join("none")).unwrap();
     std::fs::write(folder.join("none/libcuda.so.1"), "no library").unwrap();
@@ -46,7 +46,7 @@ fn demo() -> tempfile::TempDir {
 }
 
 #[test]
-fn what_is_there_is_shown() {
+fn info_lists_devices() {
     let folder = tempfile::tempdir().unwrap();
     let (output, report) = with_driver(folder.path(), &["info", "--device"], &[("STANDIN_DEVICES", "2")]);
     assert_eq!(output.status.code(), Some(0));
@@ -65,7 +65,7 @@ fn what_is_there_is_shown() {
 }
 
 #[test]
-fn nothing_to_show_is_an_answer() {
+fn info_without_a_driver_says_so_and_succeeds() {
     let folder = tempfile::tempdir().unwrap();
     let output = without_driver(folder.path(), &["info", "--device"]);
     assert_eq!(output.status.code(), Some(0));
@@ -74,7 +74,7 @@ fn nothing_to_show_is_an_answer() {
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["usable"], false);
     assert!(document["reason"].as_str().unwrap().starts_with("no CUDA driver"));
-    // A dataset or a device, and one of the two.
+    // Exactly one of a dataset and --device.
     for arguments in [&["info"] as &[&str], &["info", "demo", "--device"]] {
         assert_eq!(without_driver(folder.path(), arguments).status.code(), Some(2));
     }
@@ -108,7 +108,7 @@ fn bench_without_the_device_says_why_and_what_to_do() {
 }
 
 #[test]
-fn bench_counts_what_travels() {
+fn bench_counts_uploaded_bytes_and_memory() {
     let folder = demo();
     for (dtype, layout, bytes) in [("float32", "NHWC", 4), ("float16", "NCHW", 2), ("bfloat16", "nchw", 2)] {
         let arguments = [
@@ -124,7 +124,7 @@ fn bench_counts_what_travels() {
         let device = &document["device"];
         assert_eq!((&device["dtype"], &device["layout"]), (&dtype.into(), &layout.to_uppercase().into()));
         assert_eq!(device["uploaded_bytes"], batches * 16 * 32 * 32 * 3);
-        // Two stages of u8, and at least a slot of the type.
+        // At least two staging buffers of u8 and one batch of the output type.
         let (pixels, peak) = (16 * 32 * 32 * 3, report.number("device_peak"));
         assert!(peak >= 2 * pixels + bytes * pixels && device["most_device_bytes"] == peak, "{peak} {device}");
         assert!(device["most_pinned_bytes"].as_i64().unwrap() >= 2 * pixels);
@@ -136,7 +136,7 @@ fn bench_counts_what_travels() {
     let shown = text(&output.stdout);
     assert!(shown.contains("\ncuda:0 as float16 NCHW: ") && shown.contains("\n  decode "), "{shown}");
 
-    // A limit that no batch fits into is a reason, with its arithmetic.
+    // If no batch fits the limit, the message shows the sum.
     let (output, report) =
         with_driver(folder.path(), &[&arguments[..], &["--device-memory-limit", "64KiB"]].concat(), &[]);
     assert_eq!(output.status.code(), Some(2));

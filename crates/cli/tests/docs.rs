@@ -1,9 +1,10 @@
-//! Every command in the documentation is run, in order, in a folder of its own.
+//! Runs every command of the documentation in order, and compares the output that README.md shows with the actual one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The commands of a document: lines beginning with `$ ` in `console` blocks. `# exits N` after one says its status.
+/// Returns the commands of a document: lines beginning with `$ ` in `console` blocks, and the exit status that a trailing
+/// `# exits N` states.
 fn commands(document: &str) -> Vec<(String, i32)> {
     let mut found = vec![];
     let mut inside = false;
@@ -18,15 +19,17 @@ fn commands(document: &str) -> Vec<(String, i32)> {
     found
 }
 
-fn run(folder: &Path, command: &str, status: i32) {
+/// Runs a command with `sh`, checks its exit status, and returns its standard output and error.
+fn run(folder: &Path, command: &str, status: i32) -> String {
     let binary = PathBuf::from(env!("CARGO_BIN_EXE_shardtool"));
     let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap());
     let output = Command::new("sh").args(["-c", command]).current_dir(folder).env("PATH", path).output().unwrap();
     let text = [output.stdout, output.stderr].map(|b| String::from_utf8_lossy(&b).into_owned()).concat();
     assert_eq!(output.status.code(), Some(status), "{command}\n{text}");
+    text
 }
 
-/// What the documents take for granted: photographs in class folders, a list of two, other people's TFRecords.
+/// Makes the files that the documents assume: photographs in class folders, a list of two, existing TFRecord files.
 fn prepare(folder: &Path) {
     run(folder, "shardtool demo --keep demo", 0);
     run(folder, "mv demo/photos photos && cp -r photos photos-val", 0);
@@ -51,4 +54,22 @@ fn every_command_of_the_documents_runs() {
             run(folder.path(), &command, status);
         }
     }
+}
+
+/// Replaces every word with a digit by `#`: rates, sizes, paths and checksums differ between two runs of the demo.
+fn without_figures(text: &str) -> Vec<String> {
+    let is_figure = |word: &str| word.chars().any(|c| c.is_ascii_digit());
+    let words =
+        |line: &str| line.split_whitespace().map(|w| if is_figure(w) { "#" } else { w }.to_owned()).collect::<Vec<_>>();
+    text.trim().lines().map(|line| words(line).join(" ")).collect()
+}
+
+#[test]
+fn readme_shows_the_output_of_the_demo() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let (_, shown) = readme.split_once("$ cargo run --release -- demo\n").expect("the demo and its output");
+    let (shown, _) = shown.split_once("```").unwrap();
+    let actual = run(&std::env::temp_dir(), "shardtool demo 2>/dev/null", 0);
+    assert_eq!(without_figures(shown), without_figures(&actual));
 }

@@ -1,5 +1,6 @@
-//! A real limit: `bench` in a memory cgroup, over a dataset many times as large. The page cache that its reading fills is the
-//! group's as well. Prints a skip where no memory cgroup can be made (it takes root, or a delegated hierarchy).
+//! Runs `bench` in a memory cgroup over a dataset several times as large as its limit. The page cache of the files it reads
+//! counts against the limit too. Skips with a message if no memory cgroup can be created, which needs root or a delegated
+//! hierarchy.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,17 +8,17 @@ use std::process::{Child, Command, Output, Stdio};
 
 const SHARDTOOL: &str = env!("CARGO_BIN_EXE_shardtool");
 const MIB: u64 = 1 << 20;
-/// What the limits are held against.
-const LEAST_BYTES: u64 = 1024 * MIB;
+/// Minimum size of the dataset in bytes.
+const MIN_BYTES: u64 = 1024 * MIB;
 
-/// A memory cgroup of this test's own; removed when dropped.
+/// A memory cgroup, which is removed on drop.
 struct Group {
     folder: PathBuf,
     v2: bool,
 }
 
 impl Group {
-    /// A group inside this process's, with a limit in bytes; `None` where none can be made.
+    /// Creates a group inside the group of this process, with a limit in bytes; `None` if that is not possible.
     fn new(name: &str, limit: u64) -> Option<Group> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let path = |controllers: &str| {
@@ -37,7 +38,7 @@ impl Group {
             let group = Group { folder: root?.join(&name), v2 };
             fs::create_dir(&group.folder).ok()?;
             let file = if v2 { "memory.max" } else { "memory.limit_in_bytes" };
-            // Writing must not create: a folder that is no cgroup has no such file.
+            // Opened without `create`: an ordinary folder has no such file.
             let mut limit_file = fs::OpenOptions::new().write(true).open(group.folder.join(file)).ok()?;
             std::io::Write::write_all(&mut limit_file, limit.to_string().as_bytes()).ok()?;
             Some(group)
@@ -53,7 +54,7 @@ impl Group {
         command.spawn().expect("sh")
     }
 
-    /// Processes that the system killed for the group's memory.
+    /// Returns the number of processes that the kernel killed because the group exceeded its limit.
     fn killed(&self) -> u64 {
         let file = if self.v2 { "memory.events" } else { "memory.oom_control" };
         let text = fs::read_to_string(self.folder.join(file)).expect("the group's events");
@@ -73,7 +74,7 @@ fn shardtool(arguments: &[&str]) {
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A dataset of at least 1 GiB: photographs, or where there are none the demo's, again and again under other keys.
+/// Packs a dataset of at least 1 GiB: photographs, or the demo's images if there are none, repeated under different keys.
 fn dataset(folder: &Path) -> PathBuf {
     let shared = std::env::var("SHARDTOOL_SHARED")
         .map_or(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
@@ -90,7 +91,7 @@ fn dataset(folder: &Path) -> PathBuf {
     photos.sort();
     let bytes: u64 = photos.iter().map(|p| fs::metadata(p).expect("a photograph").len()).sum();
     let mut text = "path,key\n".to_owned();
-    for round in 0..=LEAST_BYTES / bytes {
+    for round in 0..=MIN_BYTES / bytes {
         for (number, photo) in photos.iter().enumerate() {
             text += &format!("{},{round}/{number}\n", fs::canonicalize(photo).expect("a photograph").display());
         }
@@ -101,21 +102,21 @@ fn dataset(folder: &Path) -> PathBuf {
     packed
 }
 
-/// Writes the dataset to disk and leaves nothing of it in the page cache: who reads it then, pays for the pages.
+/// Flushes the dataset to disk and evicts it from the page cache, so that the next reader's group is charged for its pages.
 fn evict(dataset: &Path) {
     for file in fs::read_dir(dataset).expect("a dataset").flatten().filter(|f| f.path().is_file()) {
         let of = format!("of={}", file.path().display());
         let mut dd = Command::new("dd");
         let done = dd.args([&of, "oflag=nocache", "conv=notrunc,fdatasync", "count=0", "status=none"]).status();
-        assert!(done.is_ok_and(|status| status.success()), "dd leaves {of} out of the cache");
+        assert!(done.is_ok_and(|status| status.success()), "dd evicts {of}");
     }
 }
 
 #[track_caller]
 fn check(output: &Output, group: &Group, what: &str) {
-    let told = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(group.killed(), 0, "{what}: killed for memory");
-    assert!(output.status.success(), "{what}: {}: {told}", output.status);
+    assert!(output.status.success(), "{what}: {}: {stderr}", output.status);
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let mb = |value: &serde_json::Value| value.as_u64().map_or(0, |n| n / 1_000_000);
     println!(
@@ -127,23 +128,23 @@ fn check(output: &Output, group: &Group, what: &str) {
 }
 
 #[test]
-fn never_killed_for_memory() {
-    // Beside the build, not where temporary files may lie in memory.
+fn bench_stays_within_the_memory_of_a_cgroup() {
+    // In the build folder: /tmp may be in memory.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let Some(probe) = Group::new("probe", 256 * MIB) else {
-        println!("skipped: no memory cgroup can be made here");
+        println!("skipped: cannot create a memory cgroup here");
         return;
     };
     drop(probe);
     let dataset = dataset(folder.path());
     let path = dataset.to_str().expect("UTF-8");
     for limit in [256, 128] {
-        let group = Group::new("one", limit * MIB).expect("it was possible before");
+        let group = Group::new("one", limit * MIB).expect("the probe was created");
         evict(&dataset);
         let child = group.start(&["bench", path, "--epochs", "2", "--batch", "256", "--json"], &[]);
-        check(&child.wait_with_output().expect("its end"), &group, &format!("{limit} MiB"));
+        check(&child.wait_with_output().expect("the exit status"), &group, &format!("{limit} MiB"));
     }
-    let group = Group::new("eight", 1536 * MIB).expect("it was possible before");
+    let group = Group::new("eight", 1536 * MIB).expect("the probe was created");
     evict(&dataset);
     let children: Vec<_> = (0..8)
         .map(|rank| {
@@ -153,6 +154,6 @@ fn never_killed_for_memory() {
         })
         .collect();
     for (rank, child) in children.into_iter().enumerate() {
-        check(&child.wait_with_output().expect("its end"), &group, &format!("rank {rank} of 8 in 1536 MiB"));
+        check(&child.wait_with_output().expect("the exit status"), &group, &format!("rank {rank} of 8 in 1536 MiB"));
     }
 }

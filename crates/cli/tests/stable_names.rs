@@ -51,7 +51,7 @@ fn metrics(text: &str) -> String {
     names.into_iter().map(|(name, _)| format!("{name}\n")).collect()
 }
 
-/// Makes a folder `photos` of two classes, one file of which is no image, and `list.csv` with columns of its own.
+/// Makes a folder `photos` of two classes, one file of which is not an image.
 fn sources(folder: &Path) {
     for (class, value) in [("cat", 90), ("dog", 180)] {
         std::fs::create_dir_all(folder.join("photos").join(class)).unwrap();
@@ -98,9 +98,7 @@ fn names_that_other_programs_parse_are_unchanged() {
     // The same shard under two names, so that keys occur twice.
     std::fs::create_dir(folder.join("twice")).unwrap();
     for name in ["twice/a.tfrecord", "twice/b.tfrecord"] {
-        std::fs::copy(folder.join("dataset/train-00000-of-00002.tfrecord"), folder.join(name))
-            .or_else(|_| std::fs::copy(folder.join("dataset/train-00000.tfrecord"), folder.join(name)))
-            .unwrap();
+        std::fs::copy(folder.join("dataset/train-00000.tfrecord"), folder.join(name)).unwrap();
     }
     found += &section("index --json", &[&run("index twice/a.tfrecord twice/b.tfrecord --split train --json")]);
     found += &section("extract --json", &[&run("extract twice extracted --json")]);
@@ -130,6 +128,11 @@ fn names_that_other_programs_parse_are_unchanged() {
     let config = shardtool_load::Config::new(split, shardtool_load::Content::Records, 4);
     let state = shardtool_load::Loader::new(&config).unwrap().state().to_string();
     found += &section("resume state", &[&state]);
+
+    // Flags by their former names.
+    let plan: Value =
+        serde_json::from_str(&run("plan dataset --size 32 --batch 4 --threads 1 --depth 3 --json")).unwrap();
+    assert_eq!((&plan["workers"], &plan["depth"]), (&1.into(), &3.into()));
 
     let expected = include_str!("stable_names.txt");
     assert!(found == expected, "names differ from tests/stable_names.txt; found:\n{found}");

@@ -2,8 +2,8 @@
 
 mod photo;
 
+use crate::exit::Exit;
 use crate::progress::Progress;
-use crate::status::Status;
 use crate::text;
 use anyhow::{Context, ensure};
 use rayon::prelude::*;
@@ -14,7 +14,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// See it work: makes photographs, packs, verifies, damages a copy, reads everything back
+/// Try it: generates photographs, packs and verifies them, damages a copy, reads everything back
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Keep everything in this folder, which must not exist yet [default: a temporary folder, removed at the end]
@@ -27,35 +27,30 @@ const CLASSES: [&str; 6] = ["badger", "heron", "lizard", "owl", "teapot", "tract
 const EACH: u64 = 60;
 const SHARDS: u64 = 4;
 
-/// The demo's folder; removed when it goes, unless it is to be kept.
-struct Workplace {
+/// The folder of the demo, which is removed on drop unless `keep` is set.
+struct DemoFolder {
     path: PathBuf,
     keep: bool,
 }
 
-impl Drop for Workplace {
+impl Drop for DemoFolder {
     fn drop(&mut self) {
         if !self.keep {
-            // Nobody is waiting for a temporary folder to be gone.
+            // A folder that cannot be removed does no harm.
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let path = arguments.keep.clone();
     let path = path.unwrap_or_else(|| std::env::temp_dir().join(format!("shardtool-demo-{}", std::process::id())));
-    std::fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
-    let place = Workplace { path, keep: arguments.keep.is_some() };
-    let (photos, dataset) = (place.path.join("photos"), place.path.join("dataset"));
+    std::fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    let folder = DemoFolder { path, keep: arguments.keep.is_some() };
+    let (photos, dataset) = (folder.path.join("photos"), folder.path.join("dataset"));
     let mut out = std::io::stdout().lock();
 
-    writeln!(
-        out,
-        "1. Photographs: {} of {} classes, made by this program",
-        EACH * CLASSES.len() as u64,
-        CLASSES.len()
-    )?;
+    writeln!(out, "1. Photographs: {} of {} classes, generated", EACH * CLASSES.len() as u64, CLASSES.len())?;
     let bytes = make(&photos)?;
     writeln!(out, "   {} in {}", text::bytes(bytes), photos.display())?;
 
@@ -74,8 +69,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
     let rate = report.bytes as f64 / seconds / 1e6;
     writeln!(out, "   {} records good, every image decodes, {rate:.0} MB/s", report.good_records)?;
 
-    writeln!(out, "4. One bit of a copy flipped, then verified")?;
-    let copy = damaged_copy(&dataset, &place.path.join("damaged"))?;
+    writeln!(out, "4. One bit of a copy flipped, then shardtool verify")?;
+    let copy = damaged_copy(&dataset, &folder.path.join("damaged"))?;
     let (report, _) = verified(&copy)?;
     ensure!(!report.damages.is_empty(), "the flipped bit was not found");
     for damage in &report.damages {
@@ -88,23 +83,23 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Status> {
     }
     writeln!(out, "   {} other records of the copy are good", report.good_records)?;
 
-    writeln!(out, "5. Every image read back, in an order of its own, and compared with its file")?;
+    writeln!(out, "5. Every image read back in another order and compared with its file")?;
     let split = Dataset::open(&dataset)?.split("train")?.clone();
     let start = Instant::now();
     let read = compare(&split, &photos)?;
     let rate = read as f64 / start.elapsed().as_secs_f64() / 1e6;
     writeln!(out, "   {} of {} identical, {rate:.0} MB/s", split.len(), split.len())?;
 
-    writeln!(out, "\nNow yours: shardtool pack FOLDER DATASET, then shardtool info DATASET")?;
-    writeln!(out, "FOLDER holds one folder of images for each class. shardtool help tells more.")?;
-    Ok(Status::Good)
+    writeln!(out, "\nNow with your images: shardtool pack FOLDER DATASET, then shardtool info DATASET")?;
+    writeln!(out, "FOLDER holds one folder of images for each class. shardtool help lists all commands.")?;
+    Ok(Exit::Success)
 }
 
-/// Writes the photographs into class folders; gives their bytes.
+/// Writes the photographs into class folders and returns their size in bytes.
 fn make(photos: &Path) -> anyhow::Result<u64> {
     for class in CLASSES {
         let folder = photos.join(class);
-        std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     }
     let progress = Progress::new("made", "images", EACH * CLASSES.len() as u64);
     let sizes = (0..EACH * CLASSES.len() as u64).into_par_iter().map(|n| {
@@ -120,7 +115,7 @@ fn make(photos: &Path) -> anyhow::Result<u64> {
     bytes
 }
 
-/// What verification finds, and how long it takes in seconds.
+/// Verifies a dataset; returns the report and the time in seconds.
 fn verified(path: &Path) -> anyhow::Result<(Report, f64)> {
     let dataset = Dataset::open(path)?;
     let start = Instant::now();
@@ -147,15 +142,15 @@ fn damaged_copy(dataset: &Path, copy: &Path) -> anyhow::Result<PathBuf> {
     Ok(copy.to_owned())
 }
 
-/// Compares every image with the file that its key names; gives the bytes read.
+/// Compares every image with the file that its key names; returns the bytes read.
 fn compare(split: &Split, photos: &Path) -> anyhow::Result<u64> {
-    // A step prime to the number of records visits each once.
+    // 7919 is prime, so multiples of it visit every record once.
     let (records, step) = (split.len(), 7919);
     let sizes = (0..records).into_par_iter().map(|q| {
         let record = split.get(q * step % records)?;
         let key = String::from_utf8(record.key()?.into_owned())?;
         let image = record.image()?.context("a record without an image")?;
-        ensure!(image == std::fs::read(photos.join(&key))?, "{key} is not what was packed");
+        ensure!(image == std::fs::read(photos.join(&key))?, "{key} differs from the packed file");
         Ok(image.len() as u64)
     });
     sizes.sum()

@@ -1,9 +1,9 @@
-//! Photo-like images, each a pure function of its class and number: a sky or ground of smooth colour, texture at several
-//! scales, and a few lit shapes; so that JPEG sees the mixture of flat and busy blocks that photographs have.
+//! Generates images that compress like photographs, each a pure function of its class and number: a smooth sky and ground,
+//! texture at several scales, and a few lit shapes give JPEG a mixture of flat and detailed blocks.
 
 use shardtool_decode::{PixelsRef, encode_jpeg};
 
-/// Random numbers, by Steele, Lea and Flood's SplitMix64: a hash of a counter.
+/// Mixes 64 bits (SplitMix64 by Steele, Lea and Flood).
 fn hash(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -11,12 +11,12 @@ fn hash(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A number in [0, 1).
+/// Returns a number in [0, 1).
 fn unit(seed: u64) -> f32 {
     (hash(seed) >> 40) as f32 / (1u64 << 24) as f32
 }
 
-/// Smooth noise in [-1, 1] with features `scale` pixels wide: a lattice of random values, interpolated.
+/// Returns value noise in [-1, 1]: random values on a lattice with `scale` pixels between points, interpolated.
 fn noise(seed: u64, x: f32, y: f32, scale: f32) -> f32 {
     let (x, y) = (x / scale, y / scale);
     let at = |dx: f32, dy: f32| {
@@ -29,7 +29,7 @@ fn noise(seed: u64, x: f32, y: f32, scale: f32) -> f32 {
     top * (1.0 - v) + bottom * v
 }
 
-/// A disc or a box, lit from one side.
+/// A disc or a box with a gradient.
 struct Shape {
     centre: (f32, f32),
     radius: f32,
@@ -37,7 +37,7 @@ struct Shape {
     disc: bool,
 }
 
-/// The JPEG bytes of photo `number` of a class; sizes vary around 480×360.
+/// Returns photo `number` of a class as JPEG; its size varies around 480×360.
 pub(super) fn jpeg(class: u64, number: u64) -> Vec<u8> {
     let seed = hash(class << 32 | number);
     let random = |k: u64| unit(seed.wrapping_add(k));
@@ -74,6 +74,6 @@ pub(super) fn jpeg(class: u64, number: u64) -> Vec<u8> {
             pixels.extend(colour.map(|c| (c + light + busy * texture + grain).clamp(0.0, 255.0) as u8));
         }
     }
-    let pixels = PixelsRef::new(width, height, &pixels).expect("three bytes a pixel were pushed");
+    let pixels = PixelsRef::new(width, height, &pixels).expect("three bytes per pixel were pushed");
     encode_jpeg(pixels, 88).expect("a small image can be encoded")
 }

@@ -1,0 +1,48 @@
+//! Exit statuses, and how the error of a command is printed.
+
+use shardtool_format::Chain;
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// The command ran and found nothing wrong: status 0.
+    Success,
+    /// The command ran and found damage or rejected inputs: status 1.
+    Finding,
+    /// The command could not run: status 2.
+    CouldNotRun,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        match exit {
+            Exit::Success => ExitCode::SUCCESS,
+            Exit::Finding => ExitCode::from(1),
+            Exit::CouldNotRun => ExitCode::from(2),
+        }
+    }
+}
+
+/// Returns the exit status of a command. If it failed, prints its error as `error: …` on standard error.
+pub(crate) fn finish(result: anyhow::Result<Exit>) -> ExitCode {
+    match result {
+        Ok(exit) => exit.into(),
+        // The reader closed the pipe: `shardtool ls | head` is not an error.
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            print_error(error.as_ref());
+            Exit::CouldNotRun.into()
+        }
+    }
+}
+
+/// Prints an error and its sources in one line on standard error.
+pub(crate) fn print_error(error: &(dyn std::error::Error + 'static)) {
+    eprintln!("error: {}", Chain(error));
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
+}

@@ -5,6 +5,7 @@ use crate::open::DatasetArgument;
 use crate::progress::Images;
 use crate::text;
 use serde_json::json;
+use shardtool_format::Chain;
 use shardtool_pack::{ExportKind, ExportOptions, Rejection, export};
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -76,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let (exported, seconds) = (exported?, progress.seconds());
     let mut out = std::io::stdout().lock();
     if arguments.json {
-        let refused = |r: &Rejection| json!({"record": r.input, "reason": r.reason.to_string()});
+        let refused = |r: &Rejection| json!({"record": r.input, "reason": Chain(&r.reason).to_string()});
         let document = json!({
             "out": arguments.out.to_string_lossy(), "records": exported.records, "files": exported.files,
             "bytes": exported.bytes, "refused": exported.refused.iter().map(refused).collect::<Vec<_>>(),
@@ -85,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         writeln!(out, "{document:#}")?;
     } else {
         for Rejection { input, reason, .. } in &exported.refused {
-            writeln!(out, "not exported: {}: {reason}", text::printable(input.as_bytes()))?;
+            writeln!(out, "not exported: {}: {}", text::printable(input.as_bytes()), Chain(reason))?;
         }
         let (records, files) = (text::plural(exported.records, "record"), text::plural(exported.files, "file"));
         let (out_dir, bytes) = (arguments.out.display(), text::bytes(exported.bytes));

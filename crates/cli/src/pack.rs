@@ -6,6 +6,7 @@ use crate::progress::Images;
 use crate::{size, text};
 use serde_json::json;
 use shardtool_decode::FloatRange;
+use shardtool_format::Chain;
 use shardtool_format::manifest::Kind;
 use shardtool_pack::{
     self as pack, BoxFormat, JpegLayout, OnError, Optimized, Options, PixelStore, Plan, Resize, Shards, SourceKind,
@@ -271,7 +272,7 @@ fn failed(error: pack::Error) -> anyhow::Result<Exit> {
 fn print_plan(arguments: &Arguments, plan: &Plan) -> anyhow::Result<Exit> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let features: Vec<_> = plan.features().iter().map(|f| (f.name.clone(), f.kind.name())).collect();
-    let rejected: Vec<_> = plan.rejected().iter().map(|r| (r.input.clone(), r.reason.to_string())).collect();
+    let rejected: Vec<_> = plan.rejected().iter().map(|r| (r.input.clone(), Chain(&r.reason).to_string())).collect();
     if arguments.json {
         let shard = |s: pack::PlannedShard| json!({"file": s.file, "images": s.images, "source_bytes": s.source_bytes});
         let shards: Vec<_> = plan.shards(&arguments.split).map(shard).collect();

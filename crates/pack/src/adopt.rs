@@ -3,6 +3,7 @@
 use crate::class_ids::ClassNames;
 use crate::commit;
 use crate::conventions::{Conventions, Gathered, payload};
+use crate::error::{DestinationError, ShardError};
 use crate::frames::{At, Frames, index_path};
 use crate::index_writer::{IndexWriter, Indexed, Payload};
 use crate::ordered::{Window, ordered};
@@ -51,8 +52,8 @@ impl Default for AdoptOptions {
 /// record must be one.
 ///
 /// # Errors
-/// [`Error::Compressed`], [`Error::Record`], [`Error::FeatureType`], [`Error::Scattered`], [`Error::SplitExists`],
-/// [`Error::Incompatible`], [`Error::InTheWay`], [`Error::Name`], [`Error::Io`].
+/// [`ShardError::Compressed`], [`ShardError::Record`], [`ShardError::FeatureType`], [`ShardError::Scattered`], [`DestinationError::SplitExists`],
+/// [`DestinationError::Incompatible`], [`DestinationError::InTheWay`], [`Error::Name`], [`Error::Io`].
 pub fn adopt(files: &[PathBuf], options: &AdoptOptions, progress: &dyn Progress) -> Result<Vec<Split>, Error> {
     let (folder, splits) = arrange(files, options)?;
     not_there_yet(&folder, &splits)?;
@@ -70,11 +71,14 @@ pub fn adopt(files: &[PathBuf], options: &AdoptOptions, progress: &dyn Progress)
 fn not_there_yet(folder: &Path, splits: &BTreeMap<String, Vec<PathBuf>>) -> Result<(), Error> {
     for there in manifest_store::read(folder)?.iter().flat_map(|manifest| &manifest.splits) {
         if splits.contains_key(&there.name) {
-            return Err(Error::SplitExists { destination: folder.to_owned(), split: there.name.clone() });
+            return Err(Error::Destination(DestinationError::SplitExists {
+                destination: folder.to_owned(),
+                split: there.name.clone(),
+            }));
         }
         let named = |file: &&PathBuf| file.file_name().is_some_and(|f| there.shards.iter().any(|s| *s.file == *f));
         if let Some(file) = splits.values().flatten().find(named) {
-            return Err(Error::InTheWay { path: file.clone() });
+            return Err(Error::Destination(DestinationError::InTheWay { path: file.clone() }));
         }
     }
     Ok(())
@@ -163,7 +167,7 @@ fn arrange(files: &[PathBuf], options: &AdoptOptions) -> Result<(PathBuf, BTreeM
         let name = name.ok_or(Error::Option { option: "files", expected: "TFRecord files with names in UTF-8" })?;
         names::check_file_name("shard file", name)?;
         if options.out.is_none() && parent(file) != parent(first) {
-            return Err(Error::Scattered { first: first.clone(), second: file.clone() });
+            return Err(Error::Shard(ShardError::Scattered { first: first.clone(), second: file.clone() }));
         }
         let split = options.split.as_deref().unwrap_or_else(|| split_of(name));
         names::check_split_name(split)?;
@@ -172,7 +176,7 @@ fn arrange(files: &[PathBuf], options: &AdoptOptions) -> Result<(PathBuf, BTreeM
     for files in splits.values_mut() {
         files.sort_by(|a, b| a.file_name().cmp(&b.file_name()));
         if let Some(twice) = files.windows(2).find(|w| w[0].file_name() == w[1].file_name()) {
-            return Err(Error::InTheWay { path: twice[1].clone() });
+            return Err(Error::Destination(DestinationError::InTheWay { path: twice[1].clone() }));
         }
     }
     Ok((options.out.clone().unwrap_or_else(|| parent(first)), splits))
@@ -209,10 +213,14 @@ fn scan(file: &Path, payload: Payload, options: &AdoptOptions, done: &mut dyn Fn
                 data.len() as u64 + format::frame::OVERHEAD_BYTES as u64
             }
             (At::Damaged(format::Error::LengthCrc { .. }, _), Some(kind)) => {
-                return Err(Error::Compressed { path: file.to_owned(), kind });
+                return Err(Error::Shard(ShardError::Compressed { path: file.to_owned(), kind }));
             }
             (At::Damaged(source, _), _) => {
-                return Err(Error::Record { shard: file.display().to_string(), record: index.records(), source });
+                return Err(Error::Shard(ShardError::Record {
+                    shard: file.display().to_string(),
+                    record: index.records(),
+                    source,
+                }));
             }
         };
         offset += length;

@@ -1,5 +1,6 @@
 //! Class names and their ids.
 
+use crate::error::SourceError;
 use crate::{Error, Reason};
 use shardtool_format::example::Example;
 use shardtool_format::names;
@@ -18,11 +19,13 @@ impl ClassIds {
     /// The names in a file, one a line, in the file's order.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::ClassesFile`].
+    /// [`Error::Io`], [`SourceError::ClassesFile`].
     pub(crate) fn read(file: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(file).map_err(Error::io("read", file))?;
         let names: Vec<_> = text.lines().map(str::to_owned).collect();
-        let problem = |line: usize, problem| Error::ClassesFile { path: file.to_owned(), line: line + 1, problem };
+        let problem = |line: usize, problem| {
+            Error::Source(SourceError::ClassesFile { path: file.to_owned(), line: line + 1, problem })
+        };
         let mut ids = HashMap::with_capacity(names.len());
         for (id, name) in names.iter().enumerate() {
             if name.is_empty() {
@@ -50,7 +53,7 @@ impl ClassIds {
     /// The id of a class that a source uses.
     ///
     /// # Errors
-    /// [`Error::UnknownClass`] if the file of class names lacks it.
+    /// [`SourceError::UnknownClass`] if the file of class names lacks it.
     pub(crate) fn id(&self, name: &str) -> Result<i64, Error> {
         self.ids.get(name).copied().ok_or_else(|| self.unknown(name))
     }
@@ -58,7 +61,7 @@ impl ClassIds {
     /// Checks that an id that a source uses has a name.
     ///
     /// # Errors
-    /// [`Error::UnknownClass`].
+    /// [`SourceError::UnknownClass`].
     pub(crate) fn check(&self, id: i64) -> Result<(), Error> {
         let known = usize::try_from(id).is_ok_and(|id| id < self.names.len());
         if known { Ok(()) } else { Err(self.unknown(&id.to_string())) }
@@ -66,7 +69,7 @@ impl ClassIds {
 
     fn unknown(&self, class: &str) -> Error {
         let file = self.file.clone().unwrap_or_default();
-        Error::UnknownClass { class: class.to_owned(), classes: self.names.len(), file }
+        Error::Source(SourceError::UnknownClass { class: class.to_owned(), classes: self.names.len(), file })
     }
 
     /// The id of a class of one sample.

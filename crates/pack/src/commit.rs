@@ -1,6 +1,7 @@
 //! How a file comes to be: under a temporary name, fsync, rename. So under its own name it is whole or not there.
 
 use crate::Error;
+use crate::error::DestinationError;
 use std::fs::{File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
@@ -106,9 +107,10 @@ impl Lock {
     /// Takes the lock, or says that another process has it.
     ///
     /// # Errors
-    /// [`Error::Locked`], which names `what` the holder writes.
+    /// [`DestinationError::Locked`], which names `what` the holder writes.
     pub(crate) fn try_new(path: PathBuf, what: &Path) -> Result<Self, Error> {
-        let locked = |path: &PathBuf| Error::Locked { what: what.to_owned(), lock: path.clone() };
+        let locked =
+            |path: &PathBuf| Error::Destination(DestinationError::Locked { what: what.to_owned(), lock: path.clone() });
         Self::take(path, |file, path| match file.try_lock() {
             Ok(()) => Ok(()),
             Err(TryLockError::WouldBlock) => Err(locked(path)),
@@ -162,7 +164,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(".lock");
         let held = Lock::try_new(path.clone(), folder.path()).unwrap();
-        assert!(matches!(Lock::try_new(path.clone(), folder.path()), Err(Error::Locked { .. })));
+        assert!(matches!(
+            Lock::try_new(path.clone(), folder.path()),
+            Err(Error::Destination(DestinationError::Locked { .. }))
+        ));
         drop(held);
         assert!(!path.exists());
         drop(Lock::wait(path.clone()).unwrap());

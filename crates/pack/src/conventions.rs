@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::class_ids::ClassNames;
+use crate::error::ShardError;
 use crate::frames::{At, Frames};
 use crate::index_writer::{Indexed, Payload};
 use crate::split::manifest_store;
@@ -61,7 +62,11 @@ impl Gathered {
             let here = (indexed.shard.file.clone(), *record, *kind);
             let first = self.features.entry(name.clone()).or_insert_with(|| here.clone());
             if first.2 != *kind {
-                return Err(Error::FeatureType { feature: name.clone(), first: first.clone(), second: here });
+                return Err(Error::Shard(ShardError::FeatureType {
+                    feature: name.clone(),
+                    first: first.clone(),
+                    second: here,
+                }));
             }
         }
         Ok(())

@@ -79,7 +79,7 @@ pub struct Exported {
 /// Exports splits of one dataset into a folder. A record that cannot be exported costs itself, and is reported.
 ///
 /// # Errors
-/// [`Error::ExportInTheWay`], [`Error::Locked`], [`Error::Read`] where a shard cannot be opened, [`Error::Io`]. Then
+/// [`DestinationError::NotEmpty`](crate::DestinationError), [`DestinationError::Locked`](crate::DestinationError), [`Error::Read`] where a shard cannot be opened, [`Error::Io`]. Then
 /// nothing is left at the destination that was not there before.
 pub fn export(
     splits: &[Split],

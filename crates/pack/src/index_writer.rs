@@ -2,6 +2,7 @@
 //! always give the same bytes.
 
 use crate::Error;
+use crate::error::ShardError;
 use shardtool_format::checksum::{combine, crc32c};
 use shardtool_format::example::{Example, Feature, range_within};
 use shardtool_format::index::{self, Builder};
@@ -104,7 +105,7 @@ impl IndexWriter {
     /// Takes the next record: its data and their (unmasked) CRC32C. Returns the Example, unless records are opaque.
     ///
     /// # Errors
-    /// [`Error::Record`] if it is not an Example, [`Error::RecordTooLong`], [`Error::FeatureType`].
+    /// [`ShardError::Record`] if it is not an Example, [`ShardError::TooLong`], [`ShardError::FeatureType`].
     pub fn push<'a>(&mut self, data: &'a [u8], data_crc: u32) -> Result<Option<Example<'a>>, Error> {
         self.take(data, data_crc, shardtool_decode::entry_points)
     }
@@ -123,18 +124,17 @@ impl IndexWriter {
         let record = self.records();
         let example = match &self.payload {
             Payload::Opaque => None,
-            Payload::Examples { .. } => Some(Example::parse(data).map_err(|source| Error::Record {
-                shard: self.file.clone(),
-                record,
-                source,
-            })?),
+            Payload::Examples { .. } => Some(
+                Example::parse(data)
+                    .map_err(|source| Error::Shard(ShardError::Record { shard: self.file.clone(), record, source }))?,
+            ),
         };
         let image = match (&self.payload, &example) {
             (Payload::Examples { image: Some(name) }, Some(example)) => example.bytes(name),
             _ => None,
         };
         let range = image.and_then(|image| range_within(data, image)).unwrap_or(0..0);
-        let long = |_| Error::RecordTooLong { shard: self.file.clone(), record, bytes: data.len() as u64 };
+        let long = |_| Error::Shard(ShardError::TooLong { shard: self.file.clone(), record, bytes: data.len() as u64 });
         self.image_offsets.push(u32::try_from(range.start).map_err(long)?);
         self.image_lengths.push(u32::try_from(range.len()).map_err(long)?);
         match example.as_ref().and_then(|e| e.bytes(names::IMAGE_KEY).or_else(|| e.bytes(names::IMAGE_FILENAME))) {
@@ -184,11 +184,11 @@ impl IndexWriter {
             };
             let seen = &mut self.features[at];
             if seen.kind != kind {
-                return Err(Error::FeatureType {
+                return Err(Error::Shard(ShardError::FeatureType {
                     feature: seen.name.clone(),
                     first: (self.file.clone(), seen.first_record, seen.kind),
                     second: (self.file.clone(), record, kind),
-                });
+                }));
             }
             seen.numbers.push(record, feature);
         }

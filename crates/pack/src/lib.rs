@@ -64,7 +64,10 @@ mod writer;
 
 pub use adopt::{AdoptOptions, adopt};
 pub use conventions::Conventions;
-pub use error::{Compression, Difference, Error, MdsProblem, PlanDifference, Reason, Rejection, SampleProblem};
+pub use error::{
+    ArchiveError, BoxError, Compression, DestinationError, Difference, Error, ListError, MdsProblem, PlanDifference,
+    Reason, Rejection, SampleProblem, ShardError, SourceError, WriterError,
+};
 pub use export::{ExportKind, ExportOptions, Exported, export};
 pub use index_writer::{IndexWriter, Indexed, Payload};
 pub use options::{BoxFormat, JpegLayout, OnError, Options, PixelStore, Resize, Shards, SourceKind};

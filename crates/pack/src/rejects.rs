@@ -1,6 +1,7 @@
 //! The list of rejected inputs: one JSON object per line, with the reason.
 
 use crate::{Error, Rejection};
+use shardtool_format::Chain;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
@@ -10,7 +11,8 @@ pub(crate) fn to_json_lines(rejections: &[Rejection]) -> Vec<u8> {
     let mut out = vec![];
     for Rejection { input, reason } in rejections {
         let text = |text: &str| serde_json::Value::from(text);
-        writeln!(out, "{{\"input\": {}, \"reason\": {}}}", text(input), text(&reason.to_string())).expect("into a Vec");
+        writeln!(out, "{{\"input\": {}, \"reason\": {}}}", text(input), text(&Chain(reason).to_string()))
+            .expect("into a Vec");
     }
     out
 }

@@ -6,6 +6,7 @@ use crate::adopt::split_of;
 use crate::class_ids::ClassNames;
 use crate::commit::{self, Temporary};
 use crate::conventions::{Conventions, Gathered, payload};
+use crate::error::{DestinationError, ShardError};
 use crate::frames::{Frames, index_path};
 use crate::index_writer::{IndexWriter, Indexed, Payload};
 use crate::ordered::{Window, ordered};
@@ -110,12 +111,12 @@ struct Known {
 /// Repairs the dataset in a folder.
 ///
 /// # Errors
-/// [`Error::NoDataset`]; [`Error::Record`] and [`Error::FeatureType`] for records with good CRCs that are no Examples,
+/// [`ShardError::NoDataset`]; [`ShardError::Record`] and [`ShardError::FeatureType`] for records with good CRCs that are no Examples,
 /// or disagree about types; [`Error::Io`].
 pub fn repair(folder: &Path, options: &RepairOptions, progress: &dyn Progress) -> Result<Repair, Error> {
     let manifest = match manifest_store::read(folder) {
         Ok(manifest) => manifest,
-        Err(Error::Manifest { .. }) => None,
+        Err(Error::Destination(DestinationError::Manifest { .. })) => None,
         Err(e) => return Err(e),
     };
     let (known, unfinished) = match &manifest {
@@ -123,7 +124,7 @@ pub fn repair(folder: &Path, options: &RepairOptions, progress: &dyn Progress) -
         None => of_folder(folder)?,
     };
     if known.is_empty() && unfinished.is_empty() && manifest.is_none() {
-        return Err(Error::NoDataset { path: folder.to_owned() });
+        return Err(Error::Shard(ShardError::NoDataset { path: folder.to_owned() }));
     }
     let payload = match &manifest {
         Some(m) if m.image.is_none() && m.features.is_empty() => Payload::Opaque,

@@ -3,6 +3,7 @@
 
 use crate::commit::{self, Temporary};
 use crate::error::Difference;
+use crate::error::{DestinationError, ShardError};
 use crate::index_writer::{IndexWriter, Payload};
 use crate::ordered::{Window, ordered};
 use crate::progress::Progress;
@@ -47,7 +48,7 @@ impl Default for ReshardOptions {
 /// name among `sources`, which agree on classes and features.
 ///
 /// # Errors
-/// [`Error::Bare`], [`Error::Incompatible`], [`Error::MergedKey`], [`Error::ExportInTheWay`]; [`Error::Read`] for a record
+/// [`ShardError::Bare`], [`DestinationError::Incompatible`], [`ShardError::MergedKey`], [`DestinationError::NotEmpty`]; [`Error::Read`] for a record
 /// that is damaged: `repair` the source first. Nothing is left at the destination then.
 pub fn reshard(
     sources: &[Split],
@@ -60,11 +61,11 @@ pub fn reshard(
         Manifest { splits: vec![], created_by: manifest_store::CREATED_BY.to_owned(), ..first.manifest().clone() };
     for source in sources {
         if source.is_bare() {
-            return Err(Error::Bare { path: source.shard_path(0) });
+            return Err(Error::Shard(ShardError::Bare { path: source.shard_path(0) }));
         }
         if let Some(difference) = Difference::between(&manifest, source.manifest()) {
             let (destination, split) = (destination.to_owned(), source.name().to_owned());
-            return Err(Error::Incompatible { destination, split, difference });
+            return Err(Error::Destination(DestinationError::Incompatible { destination, split, difference }));
         }
     }
     let staging = Staging::new(destination, false)?;
@@ -224,12 +225,12 @@ fn unique_keys(name: &str, parts: &[&Split]) -> Result<(), Error> {
                 }
                 let (other, first, first_row) = *seen.entry(random.hash_one(&*key)).or_insert((number, at, row));
                 if other != number && *parts[other].shard(first)?.key(first_row)? == *key {
-                    return Err(Error::MergedKey {
+                    return Err(Error::Shard(ShardError::MergedKey {
                         key: String::from_utf8_lossy(&key).into_owned(),
                         split: name.to_owned(),
                         first: parts[other].shard_path(first),
                         second: part.shard_path(at),
-                    });
+                    }));
                 }
             }
         }

@@ -12,6 +12,7 @@ pub(crate) mod nested;
 pub(crate) mod objects;
 
 use crate::class_ids::ClassIds;
+use crate::error::SourceError;
 use crate::{Error, Options};
 use archive::Archives;
 use detect::DetectedSource;
@@ -30,7 +31,7 @@ impl Source {
     /// Lists the source that `options` name; archives are read once, without their images.
     ///
     /// # Errors
-    /// [`Error::NoSource`], [`Error::EmptySource`], [`Error::SourceKind`], those of lists and archives, and
+    /// [`SourceError::NotFound`], [`SourceError::Empty`], [`SourceError::UnknownFormat`], those of lists and archives, and
     /// [`Error::Io`].
     pub(crate) fn new(options: &Options) -> Result<Self, Error> {
         let source = &options.source;
@@ -55,7 +56,7 @@ impl Source {
         };
         if listing.entries.is_empty() {
             let rejected = listing.rejected.into_iter().next().map(Box::new);
-            return Err(Error::EmptySource { path: source.clone(), rejected });
+            return Err(Error::Source(SourceError::Empty { path: source.clone(), rejected }));
         }
         Ok(Source::Files(listing))
     }
@@ -74,9 +75,10 @@ fn inside(destination: &Path, source: &Path) -> Result<(), Error> {
         }
     };
     match full.starts_with(&source_full) {
-        true => {
-            Err(Error::DestinationInSource { destination: destination.to_owned(), source_folder: source.to_owned() })
-        }
+        true => Err(Error::Source(SourceError::ContainsDestination {
+            destination: destination.to_owned(),
+            source_folder: source.to_owned(),
+        })),
         false => Ok(()),
     }
 }

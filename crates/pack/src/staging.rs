@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::commit::{self, Lock};
+use crate::error::DestinationError;
 use std::path::{Path, PathBuf};
 
 /// `.NAME.export` beside the destination; removed when dropped unpublished.
@@ -16,9 +17,9 @@ impl Staging {
     /// take files in.
     ///
     /// # Errors
-    /// [`Error::ExportInTheWay`], [`Error::Locked`], [`Error::Io`].
+    /// [`DestinationError::NotEmpty`], [`DestinationError::Locked`], [`Error::Io`].
     pub(crate) fn new(destination: &Path, force: bool) -> Result<Self, Error> {
-        let in_the_way = || Error::ExportInTheWay { path: destination.to_owned() };
+        let in_the_way = || Error::Destination(DestinationError::NotEmpty { path: destination.to_owned() });
         let name = destination.file_name().ok_or_else(in_the_way)?.to_string_lossy().into_owned();
         let free = match std::fs::read_dir(destination) {
             Ok(mut entries) => force || entries.next().is_none(),

@@ -22,6 +22,7 @@ mod sample;
 
 use crate::commit::Lock;
 use crate::error::SampleProblem;
+use crate::error::WriterError;
 use crate::progress::Progress;
 use crate::record::RecordWriter;
 use crate::sample::SampleSchema;
@@ -79,8 +80,8 @@ impl Writer {
     /// Opens a writer: a new one, or one that continues what an earlier one with the same options left.
     ///
     /// # Errors
-    /// [`Error::Option`], [`Error::Name`], [`Error::Incompatible`], [`Error::SplitExists`], [`Error::PackedOtherwise`],
-    /// [`Error::ChangedSince`], [`Error::OtherWriter`], [`Error::Locked`], [`Error::Manifest`], [`Error::Io`].
+    /// [`Error::Option`], [`Error::Name`], [`DestinationError::Incompatible`](crate::DestinationError), [`DestinationError::SplitExists`](crate::DestinationError), [`DestinationError::PackedOtherwise`](crate::DestinationError),
+    /// [`DestinationError::ChangedSince`](crate::DestinationError), [`WriterError::OtherPlan`], [`DestinationError::Locked`](crate::DestinationError), [`DestinationError::Manifest`](crate::DestinationError), [`Error::Io`].
     pub fn open(options: &WriterOptions) -> Result<Self, Error> {
         let (commits, part) = (options.part.is_none(), options.part.unwrap_or((0, 1)));
         let (options, schema) = options.check()?;
@@ -113,11 +114,13 @@ impl Writer {
     /// Writes a sample. Returns `false`, and does nothing, if an earlier writer stored its key in a finished shard.
     ///
     /// # Errors
-    /// [`Error::Sample`], after which the writer can take the next sample; [`Error::WriterClosed`]; [`Error::Io`], which
+    /// [`WriterError::Sample`], after which the writer can take the next sample; [`WriterError::Closed`]; [`Error::Io`], which
     /// closes the writer.
     pub fn write(&self, sample: &Sample<'_>) -> Result<bool, Error> {
         let key = sample.key;
-        let problem = |problem: SampleProblem| Error::Sample { key: key.to_owned(), problem: Box::new(problem) };
+        let problem = |problem: SampleProblem| {
+            Error::Writer(WriterError::Sample { key: key.to_owned(), problem: Box::new(problem) })
+        };
         if !self.state().wants(key)? {
             return Ok(false);
         }
@@ -152,11 +155,11 @@ impl Writer {
     /// Makes the last shard durable, and finishes the part. Commits the split if it has no other parts.
     ///
     /// # Errors
-    /// [`Error::WriterClosed`], [`Error::Io`], and those of [`commit`].
+    /// [`WriterError::Closed`], [`Error::Io`], and those of [`commit`].
     pub fn finish(&self, progress: &dyn Progress) -> Result<Option<Committed>, Error> {
         let mut state = self.state();
         if std::mem::replace(&mut state.closed, true) {
-            return Err(Error::WriterClosed);
+            return Err(Error::Writer(WriterError::Closed));
         }
         if !state.complete {
             self.close_shard(&mut state, progress)?;
@@ -211,11 +214,12 @@ impl State {
     /// Whether a key is still to be written.
     ///
     /// # Errors
-    /// [`Error::WriterClosed`], [`Error::Sample`].
+    /// [`WriterError::Closed`], [`WriterError::Sample`].
     fn wants(&self, key: &str) -> Result<bool, Error> {
-        let problem = |problem| Err(Error::Sample { key: key.to_owned(), problem: Box::new(problem) });
+        let problem =
+            |problem| Err(Error::Writer(WriterError::Sample { key: key.to_owned(), problem: Box::new(problem) }));
         match () {
-            () if self.closed => Err(Error::WriterClosed),
+            () if self.closed => Err(Error::Writer(WriterError::Closed)),
             () if self.before.contains(key.as_bytes()) => Ok(false),
             () if self.complete => problem(SampleProblem::Complete),
             () if self.written.contains(key.as_bytes()) => problem(SampleProblem::DuplicateKey),

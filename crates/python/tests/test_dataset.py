@@ -169,7 +169,7 @@ def test_pack_says_what_it_did(photos, tmp_path):
     assert not packed.already_complete
     again = st.pack(photos, tmp_path / "out", shard_size="64KiB", seed=None)
     assert again == packed and again.already_complete
-    with pytest.raises(st.PackError, match="another (seed|shards): .* there, .* now") as error:
+    with pytest.raises(st.PackError, match="different (seed|shards): .* before, .* now") as error:
         st.pack(photos, tmp_path / "out")
     assert "`force=True`" in str(error.value) and "--" not in str(error.value)
     with pytest.raises(st.OptionError, match="not both"):

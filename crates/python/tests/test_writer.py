@@ -143,7 +143,7 @@ def test_an_exception_leaves_a_state_to_continue_from(photos, tmp_path):
     assert not (tmp_path / "out" / "dataset.json").exists()
     with pytest.raises(st.PackError, match="the writer is closed"):
         writer.write(everything[60])
-    with pytest.raises(st.PackError, match="another classes: 3 there, 0 now"):
+    with pytest.raises(st.PackError, match="different classes: 3 before, 0 now"):
         st.Writer(tmp_path / "out", labels=True, images=True, features={"tags": "bytes", "weight": "float", "number": "int64"}, **SIZES)
     result = written(tmp_path / "out", everything, classes=CLASSES, **SIZES)
     assert result.resumed_shards > 0 and result.images == 105

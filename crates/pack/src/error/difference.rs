@@ -120,6 +120,6 @@ pub struct PlanDifference {
 
 impl std::fmt::Display for PlanDifference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "another {}: {} there, {} now", self.member, self.before, self.now)
+        write!(f, "different {}: {} before, {} now", self.member, self.before, self.now)
     }
 }

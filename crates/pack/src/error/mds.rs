@@ -6,7 +6,7 @@
 pub enum MdsProblem {
     /// Not JSON of the right members.
     #[error(transparent)]
-    Json(serde_json::Error),
+    Json(super::BoxError),
     /// Shards of another format.
     #[error("shards of format `{0}`; expected `mds`")]
     Format(String),

@@ -1,62 +1,66 @@
-//! Why one input cannot be packed, or one record not exported.
+//! Why one input is rejected, or one record not exported.
 
+use super::BoxError;
 use shardtool_format::manifest::Kind;
 use std::io;
-use thiserror::Error as ThisError;
 
-/// An input that cannot be packed, and why.
-#[derive(Debug)]
+/// An input that cannot be packed, or a record that cannot be exported, and why. As an error it displays the input, and
+/// its source is the reason.
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[error("{input}")]
 pub struct Rejection {
     /// The path from the source's root, or the key.
     pub input: String,
-    /// Why.
+    /// The reason.
+    #[source]
     pub reason: Reason,
 }
 
-/// Why an input cannot be packed.
-#[derive(Debug, ThisError)]
+/// Why an input cannot be packed, or a record not exported.
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The bytes are no image that can be read, or one beyond the limits.
+    /// The bytes are not an image of a known format, or one beyond the limits.
     #[error(transparent)]
     Image(#[from] shardtool_decode::Error),
-    /// A file of no bytes.
+    /// An empty file.
     #[error("an empty file: 0 bytes")]
     Empty,
-    /// The operating system refuses to read it.
-    #[error("cannot be read: {0}")]
-    Unreadable(io::Error),
-    /// No such file, or a link that leads nowhere.
-    #[error("no such file, or a symbolic link that leads nowhere; restore it, or remove it from the source")]
+    /// The operating system cannot read it.
+    #[error("cannot be read")]
+    Unreadable(#[source] io::Error),
+    /// The file does not exist, or a symbolic link has no target.
+    #[error("no such file, or a symbolic link without a target; restore it, or remove it from the source")]
     Missing,
-    /// Symbolic links that lead to a folder above themselves.
+    /// A symbolic link to a folder that contains it.
     #[error("a symbolic link back to a folder that contains it; remove the link")]
     LinkLoop,
-    /// Not a file: a device, a socket, a pipe, or a folder where a list names an image.
+    /// A device, a socket, a pipe, or a folder in place of an image.
     #[error("not a regular file")]
     NotAFile,
-    /// A file beside class folders.
-    #[error("a file beside class folders has no class; move it into one")]
+    /// A file next to class folders.
+    #[error("a file next to class folders has no class; move it into one")]
     OutsideClass,
-    /// A file that one of its columns names.
-    #[error("the file of its column `{column}`: {reason}")]
+    /// A file that one of the sample's columns names.
+    #[error("the file of its column `{column}`")]
     File {
         /// The column.
         column: String,
         /// What is wrong with the file.
+        #[source]
         reason: Box<Reason>,
     },
     /// A row or sample without a label, where others have one.
     #[error("it has no label, though others have one")]
     NoLabel,
-    /// A sample without an image, in an archive.
+    /// A sample of an archive without an image.
     #[error("no image among its fields{}; say which it is: --map image=FIELD", listed(.fields))]
     NoImage {
         /// The fields that it has.
         fields: Vec<String>,
     },
-    /// A label that is no class id.
+    /// A label that is not a class id.
     #[error("its label `{label}`{} is not the id of a class", less(*.offset))]
     Label {
         /// The label as stored.
@@ -64,13 +68,13 @@ pub enum Reason {
         /// What is subtracted from labels.
         offset: i64,
     },
-    /// A class that none of the names is.
+    /// A class name that is not in the list of names.
     #[error("its class `{class}` is not among the names of classes")]
     Class {
         /// The class.
         class: String,
     },
-    /// A field that is not of its column's type.
+    /// A field of another type than its column.
     #[error("its `{column}` is not {}, the column's type", .expected.name())]
     Value {
         /// The column.
@@ -78,7 +82,7 @@ pub enum Reason {
         /// Its type.
         expected: Kind,
     },
-    /// Objects of an image that cannot become boxes.
+    /// Objects of an image that cannot be converted to boxes.
     #[error("its `{member}` of objects: expected {expected}")]
     Objects {
         /// The member.
@@ -86,24 +90,24 @@ pub enum Reason {
         /// What is expected.
         expected: &'static str,
     },
-    /// A field that one sample has twice.
+    /// A field that occurs twice in one sample.
     #[error("it has the field `{field}` twice")]
     RepeatedField {
         /// The field.
         field: String,
     },
     /// A field that is not JSON.
-    #[error("its field `{field}` is not JSON: {source}")]
+    #[error("its field `{field}` is not JSON")]
     Json {
         /// The field.
         field: String,
-        /// The parser's account.
-        source: serde_json::Error,
+        /// The parser's error.
+        source: BoxError,
     },
-    /// A damaged record, or one that is no Example.
+    /// A damaged record, or one that is not an Example.
     #[error(transparent)]
     Record(#[from] shardtool_format::Error),
-    /// An archive that ends too soon.
+    /// A truncated archive.
     #[error("the file ends at byte {found}, the sample at byte {needed}; what follows in it is lost")]
     Truncated {
         /// Where the sample ends.
@@ -111,7 +115,7 @@ pub enum Reason {
         /// Where the file ends.
         found: u64,
     },
-    /// A sample that is larger than the limit on an image's bytes.
+    /// A sample that exceeds the limit on an image's bytes.
     #[error("{bytes} bytes, more than the limit of {limit} for one sample")]
     SampleTooLong {
         /// Bytes of the sample.
@@ -127,32 +131,32 @@ pub enum Reason {
     },
     /// A damaged Parquet file.
     #[cfg(feature = "parquet")]
-    #[error("the file is damaged: {0}; what follows in it is lost")]
-    Parquet(parquet::errors::ParquetError),
+    #[error("the file is damaged; what follows in it is lost")]
+    Parquet(#[source] BoxError),
     /// A record of a dataset that cannot be read.
     #[error(transparent)]
     Read(#[from] shardtool_read::Error),
-    /// A record of a dataset that holds no image.
-    #[error("it holds no image")]
+    /// A record of a dataset without an image.
+    #[error("it has no image")]
     WithoutImage,
-    /// Bytes that are no text, where the other format has only text.
-    #[error("its `{field}` is a list of bytes that are no text")]
+    /// Bytes that are not UTF-8, where the format of an export has only text.
+    #[error("its `{field}` is a list of bytes that are not text")]
     NoText {
         /// The field.
         field: String,
     },
-    /// A name that the file system refuses.
-    #[error("its file cannot be made: {0}")]
-    Place(io::Error),
-    /// An archive whose offsets go back.
+    /// The file of an exported record cannot be created.
+    #[error("its file cannot be created")]
+    CreateFile(#[source] io::Error),
+    /// An archive whose offsets decrease.
     #[error("the file is damaged: a sample at byte {offset}, before byte {at}; what follows in it is lost")]
     Offset {
-        /// Where the sample must begin, or later.
+        /// The smallest valid offset.
         at: u64,
-        /// Where its offset says.
+        /// The offset found.
         offset: u64,
     },
-    /// A value that is not of its column's encoding.
+    /// A value that does not follow its column's encoding.
     #[error("its `{column}` is not of encoding `{encoding}`, or not one that an image can be made of")]
     Encoding {
         /// The column.
@@ -160,10 +164,10 @@ pub enum Reason {
         /// The encoding, as the archive names it.
         encoding: String,
     },
-    /// A name that no key can be made from.
+    /// A file name that is not UTF-8, so that it cannot be a key.
     #[error("its name is not UTF-8; rename it")]
     NotUtf8,
-    /// The file is not what was listed.
+    /// The file changed after it was listed.
     #[error("{listed} bytes when listed, {found} when read: it changed meanwhile; run the same command again")]
     Changed {
         /// Bytes when it was listed.
@@ -171,7 +175,7 @@ pub enum Reason {
         /// Bytes when it was read, at most one more than listed.
         found: u64,
     },
-    /// An image that the index cannot describe.
+    /// An image that is too long for an index.
     #[error("an image of {bytes} bytes: a record holds fewer than 4 GiB")]
     TooLong {
         /// Bytes of the image.
@@ -179,7 +183,7 @@ pub enum Reason {
     },
 }
 
-/// The first few of the fields that a sample has.
+/// The first fields of a sample, in parentheses.
 fn listed(fields: &[String]) -> String {
     let shown: Vec<_> = fields.iter().take(12).map(|field| format!("`{field}`")).collect();
     if fields.is_empty() { String::new() } else { format!(" ({})", shown.join(", ")) }
@@ -190,7 +194,7 @@ fn less(offset: i64) -> String {
 }
 
 impl Reason {
-    /// What an error of `stat` or `open` means.
+    /// Returns the reason for an error of `stat` or `open`.
     pub(crate) fn of_stat(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => Reason::Missing,

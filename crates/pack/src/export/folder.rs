@@ -21,7 +21,7 @@ pub(super) fn write(run: &Run<'_>, shard: usize, progress: &dyn Progress) -> Res
             _ => name,
         };
         let path = run.folder.join(format!("{place}.{}", sample.extension));
-        let refused = |e| Refused::Record(Reason::Place(e));
+        let refused = |e| Refused::Record(Reason::CreateFile(e));
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(refused)?;
         }

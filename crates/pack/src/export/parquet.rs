@@ -6,7 +6,9 @@ mod schema;
 
 use super::run::{Done, Refused, Run};
 use crate::Error;
+use crate::error::DestinationError;
 use crate::progress::Progress;
+use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
 use rows::Rows;
 pub(super) use schema::Schema;
@@ -19,11 +21,12 @@ const ROWS: usize = 100;
 /// Writes a shard's file, `SPLIT-NNNNN-of-NNNNN.parquet`.
 ///
 /// # Errors
-/// [`Error::Read`], [`Error::Parquet`], [`Error::Io`].
+/// [`Error::Read`], [`DestinationError::Parquet`], [`Error::Io`].
 pub(super) fn write(run: &Run<'_>, schema: &Schema, shard: usize, progress: &dyn Progress) -> Result<Done, Error> {
     let shards = run.split.entry().shards.len();
     let path = run.folder.join(format!("{}-{shard:05}-of-{shards:05}.parquet", run.split.name()));
-    let wrong = |source| Error::Parquet { path: path.clone(), source };
+    let wrong =
+        |e: ParquetError| Error::Destination(DestinationError::Parquet { path: path.clone(), source: e.into() });
     let file = File::create_new(&path).map_err(Error::io("create", &path))?;
     let kept = file.try_clone().map_err(Error::io("create", &path))?;
     let mut writer =

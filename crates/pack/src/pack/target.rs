@@ -1,6 +1,7 @@
 //! The folder of a dataset as one pack finds it: what is finished, what is in the way, and what is to be cleared.
 
 use crate::commit::{self, Lock};
+use crate::error::DestinationError;
 use crate::progress::{Progress, Step, after};
 use crate::split::complete;
 use crate::split::files::SplitFiles;
@@ -30,7 +31,7 @@ pub(crate) enum Remaining {
 /// complete dataset may be read-only, and any number of processes may ask at once.
 ///
 /// # Errors
-/// [`Error::PackedOtherwise`], [`Error::ChangedSince`], [`Error::Read`] if a shard is missing, [`Error::Manifest`],
+/// [`DestinationError::PackedOtherwise`], [`DestinationError::ChangedSince`], [`Error::Read`] if a shard is missing, [`DestinationError::Manifest`],
 /// [`Error::Io`].
 pub(crate) fn complete(options: &Options, plan: &Plan) -> Result<Option<Split>, Error> {
     let Options { destination, split, force, .. } = options;
@@ -46,7 +47,7 @@ impl Target {
     /// Locks the split's part of a folder, making the folder where it is not there.
     ///
     /// # Errors
-    /// [`Error::Locked`], [`Error::Io`].
+    /// [`DestinationError::Locked`], [`Error::Io`].
     pub(crate) fn new(options: &Options) -> Result<Self, Error> {
         let files = SplitFiles::new(&options.destination, &options.split);
         commit::create_folder(files.folder())?;
@@ -59,8 +60,8 @@ impl Target {
     /// plan file says meanwhile that they are being removed, so that a killed run is continued by any later one.
     ///
     /// # Errors
-    /// Those of [`complete`], [`Error::SplitExists`], [`Error::OtherPlan`], [`Error::InTheWay`], [`Error::Incompatible`],
-    /// [`Error::Manifest`], [`Error::Stopped`], [`Error::Io`].
+    /// Those of [`complete`], [`DestinationError::SplitExists`], [`DestinationError::OtherPlan`], [`DestinationError::InTheWay`], [`DestinationError::Incompatible`],
+    /// [`DestinationError::Manifest`], [`Error::Stopped`], [`Error::Io`].
     pub(crate) fn prepare(&self, options: &Options, plan: &Plan, progress: &dyn Progress) -> Result<Remaining, Error> {
         let schema = manifest_store::of_schema(plan.schema());
         let now = PlanFile::new(options, plan, Stage::Packing);
@@ -68,7 +69,9 @@ impl Target {
         let named =
             manifest_store::read(self.files.folder())?.and_then(|manifest| manifest.split(self.files.split()).cloned());
         let same = there.as_ref().map(|there| match there.difference(&now) {
-            Some(difference) => Err(Error::OtherPlan { plan: self.files.plan(), difference }),
+            Some(difference) => {
+                Err(Error::Destination(DestinationError::OtherPlan { plan: self.files.plan(), difference }))
+            }
             None => Ok(()),
         });
         let clearing = there.as_ref().is_some_and(|there| there.stage() == Stage::Clearing);
@@ -79,10 +82,10 @@ impl Target {
         match (same, named) {
             (Some(Ok(())), Some(split)) if !clearing && !options.force => return Ok(Remaining::PlanFile(split)),
             (_, Some(_)) if !options.force => {
-                return Err(Error::SplitExists {
+                return Err(Error::Destination(DestinationError::SplitExists {
                     destination: self.files.folder().to_owned(),
                     split: self.files.split().to_owned(),
-                });
+                }));
             }
             (Some(Ok(())), None) if !clearing => {
                 manifest_store::joined(self.files.folder(), &schema, self.files.split(), false)?;

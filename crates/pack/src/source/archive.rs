@@ -26,6 +26,7 @@ mod tfrecord;
 mod webdataset;
 
 use crate::class_ids::ClassIds;
+use crate::error::SourceError;
 use crate::ordered::{Window, ordered};
 use crate::sample::{ResolvedSample, SampleSchema, Values};
 use crate::{Error, Options, Reason};
@@ -61,8 +62,8 @@ impl Archives {
     /// Surveys files.
     ///
     /// # Errors
-    /// [`Error::ColumnTypes`], [`Error::TooManyColumns`], [`Error::TooManyClasses`], [`Error::UnknownColumn`],
-    /// [`Error::UnknownClass`], [`Error::Option`], [`Error::EmptySource`], [`Error::Io`].
+    /// [`ArchiveError::ColumnTypes`](crate::ArchiveError), [`ArchiveError::TooManyColumns`](crate::ArchiveError), [`ArchiveError::TooManyClasses`](crate::ArchiveError), [`ArchiveError::UnknownColumn`](crate::ArchiveError),
+    /// [`SourceError::UnknownClass`], [`Error::Option`], [`SourceError::Empty`], [`Error::Io`].
     pub(super) fn new(files: ArchiveFiles, classes: Option<ClassIds>, options: &Options) -> Result<Self, Error> {
         let ArchiveFiles { kind, files } = files;
         let crate::Shards::Size(shard_size) = options.shards else {
@@ -96,7 +97,7 @@ impl Archives {
             },
         )?;
         if surveyed.iter().all(|file| file.shards.iter().all(|shard| shard.images == 0)) {
-            return Err(Error::EmptySource { path: options.source.clone(), rejected: None });
+            return Err(Error::Source(SourceError::Empty { path: options.source.clone(), rejected: None }));
         }
         #[cfg(feature = "parquet")]
         let stored = match (kind, files.first()) {

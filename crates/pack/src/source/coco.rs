@@ -2,6 +2,7 @@
 
 use super::listing::{Entry, Listing};
 use super::objects;
+use crate::error::SourceError;
 use crate::sample::{SampleSchema, Values};
 use crate::{BoxFormat, Error, Options, Reason, Rejection};
 use serde::Deserialize;
@@ -73,9 +74,9 @@ pub(super) fn is(path: &Path) -> bool {
 /// Class ids are the ranks of category ids, whose names become those of the classes; the ids themselves are kept.
 ///
 /// # Errors
-/// [`Error::Coco`], [`Error::Io`].
+/// [`SourceError::Coco`], [`Error::Io`].
 pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
-    let wrong = |problem: String| Error::Coco { path: file.to_owned(), problem };
+    let wrong = |problem: String| Error::Source(SourceError::Coco { path: file.to_owned(), problem });
     let opened = File::open(file).map_err(Error::io("read", file))?;
     let Document { mut images, annotations, mut categories } =
         serde_json::from_reader(BufReader::new(opened)).map_err(|e| wrong(e.to_string()))?;

@@ -1,6 +1,7 @@
 //! What a source is, told by its content.
 
 use super::archive::files::{ArchiveFile, ArchiveFiles, ArchiveKind};
+use crate::error::SourceError;
 use crate::{Error, SourceKind};
 use std::fs::File;
 use std::io::Read;
@@ -20,14 +21,14 @@ const LOOKED_INTO: usize = 32;
 /// Finds out what lies at `source`: what `from` says, else what the content tells.
 ///
 /// # Errors
-/// [`Error::NoSource`], [`Error::SourceKind`], [`Error::EmptySource`], [`Error::Io`], and those of an MDS index.
+/// [`SourceError::NotFound`], [`SourceError::UnknownFormat`], [`SourceError::Empty`], [`Error::Io`], and those of an MDS index.
 pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<DetectedSource, Error> {
     let forced = match from {
         Some(SourceKind::Folder) if source.is_dir() => return Ok(DetectedSource::Folder),
         Some(SourceKind::List) if source.is_file() => return Ok(DetectedSource::List),
         Some(SourceKind::Coco) if source.is_file() => return Ok(DetectedSource::Coco),
         Some(SourceKind::Folder | SourceKind::List | SourceKind::Coco) if source.exists() => {
-            return Err(Error::SourceKind { path: source.to_owned() });
+            return Err(Error::Source(SourceError::UnknownFormat { path: source.to_owned() }));
         }
         Some(SourceKind::Folder | SourceKind::List | SourceKind::Coco) | None => None,
         Some(SourceKind::Tfrecord) => Some(ArchiveKind::Tfrecord),
@@ -40,9 +41,10 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             let files = globbed(source);
             if files.is_empty() {
-                return Err(Error::NoSource { path: source.to_owned() });
+                return Err(Error::Source(SourceError::NotFound { path: source.to_owned() }));
             }
-            return chosen(source, files, forced)?.ok_or(Error::SourceKind { path: source.to_owned() });
+            return chosen(source, files, forced)?
+                .ok_or(Error::Source(SourceError::UnknownFormat { path: source.to_owned() }));
         }
         Err(e) => return Err(Error::io("read", source)(e)),
     };
@@ -58,7 +60,8 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
         if source.file_name().is_some_and(|name| name == "index.json") {
             return ArchiveFiles::mds(source.parent().unwrap_or(Path::new(""))).map(DetectedSource::Archives);
         }
-        return chosen(source, vec![source.to_owned()], forced)?.ok_or(Error::SourceKind { path: source.to_owned() });
+        return chosen(source, vec![source.to_owned()], forced)?
+            .ok_or(Error::Source(SourceError::UnknownFormat { path: source.to_owned() }));
     }
     if forced == Some(ArchiveKind::Mds) || (forced.is_none() && ArchiveFiles::is_mds(source)) {
         return ArchiveFiles::mds(source).map(DetectedSource::Archives);
@@ -71,7 +74,7 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
     {
         return Ok(DetectedSource::Folder);
     }
-    chosen(source, files, forced)?.ok_or(Error::EmptySource { path: source.to_owned(), rejected: None })
+    chosen(source, files, forced)?.ok_or(Error::Source(SourceError::Empty { path: source.to_owned(), rejected: None }))
 }
 
 /// Whether a file begins as an image does.
@@ -97,7 +100,7 @@ fn chosen(source: &Path, files: Vec<PathBuf>, forced: Option<ArchiveKind>) -> Re
     let taken = files.iter().zip(&kinds).filter(|(f, k)| only || of_kind(k) || extensions.contains(&f.extension()));
     let taken = taken.map(|(file, _)| ArchiveFile::new(file)).collect::<Result<Vec<_>, _>>()?;
     if taken.is_empty() {
-        return Err(Error::EmptySource { path: source.to_owned(), rejected: None });
+        return Err(Error::Source(SourceError::Empty { path: source.to_owned(), rejected: None }));
     }
     Ok(Some(DetectedSource::Archives(ArchiveFiles { kind, files: taken })))
 }

@@ -2,6 +2,7 @@
 
 use super::listing::{Entry, Listing};
 use crate::class_ids::ClassIds;
+use crate::error::SourceError;
 use crate::sample::SampleSchema;
 use crate::{Error, Reason, Rejection};
 use shardtool_format::manifest::Kind;
@@ -14,10 +15,10 @@ use std::path::{Path, PathBuf};
 /// have no labels. Hidden names are skipped. A symbolic link counts as what it leads to.
 ///
 /// # Errors
-/// [`Error::UnknownClass`], [`Error::Io`] where the folder itself cannot be read, [`Error::ColumnsWithoutList`].
+/// [`SourceError::UnknownClass`], [`Error::Io`] where the folder itself cannot be read, [`SourceError::ColumnsOfFolder`].
 pub(super) fn list(root: &Path, classes: Option<ClassIds>, columns: &[(String, Kind)]) -> Result<Listing, Error> {
     if let Some((column, _)) = columns.first() {
-        return Err(Error::ColumnsWithoutList { column: column.clone() });
+        return Err(Error::Source(SourceError::ColumnsOfFolder { column: column.clone() }));
     }
     let mut walk = Walk { root: root.to_owned(), entries: vec![], rejected: vec![] };
     let here = std::fs::metadata(root).map_err(Error::io("read", root))?;

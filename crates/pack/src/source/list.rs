@@ -6,6 +6,7 @@ use super::listing::{self, Entry, Listing};
 use super::nested::Nesting;
 use super::objects;
 use crate::class_ids::ClassIds;
+use crate::error::{ListError, SourceError};
 use crate::sample::{ListedFile, SampleSchema, Values};
 use crate::{Error, Options, Reason, Rejection};
 use serde_json::{Map, Value};
@@ -28,8 +29,8 @@ const LABEL: &str = "label";
 /// Lists what a list names.
 ///
 /// # Errors
-/// [`Error::SourceKind`], [`Error::ListCsv`], [`Error::ListJson`], [`Error::ListColumn`], [`Error::ListTypes`],
-/// [`Error::ListValue`], [`Error::DuplicateKey`], [`Error::UnknownClass`], [`Error::Io`].
+/// [`SourceError::UnknownFormat`], [`ListError::Csv`], [`ListError::Json`], [`ListError::Column`], [`ListError::Types`],
+/// [`ListError::Value`], [`ListError::DuplicateKey`], [`SourceError::UnknownClass`], [`Error::Io`].
 pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) -> Result<Listing, Error> {
     let Options { columns: declared, files, boxes, .. } = options;
     let paths = files.iter().map(|name| (name.clone(), Kind::Bytes));
@@ -137,8 +138,9 @@ struct Scan {
 
 impl Scan {
     fn new(file: &Path, declared: &[(String, Kind)], nesting: &Nesting) -> Result<Self, Error> {
-        let column =
-            |name: &str, problem| Error::ListColumn { path: file.to_owned(), column: name.to_owned(), problem };
+        let column = |name: &str, problem| {
+            Error::List(ListError::Column { path: file.to_owned(), column: name.to_owned(), problem })
+        };
         let (mut columns, mut labels, mut empty) = (BTreeMap::new(), BTreeSet::new(), true);
         rows(file, nesting, |row| {
             empty = false;
@@ -152,15 +154,17 @@ impl Scan {
                     columns.insert(name.to_owned(), Inferred::new(text.or(known)));
                 }
                 let inferred = columns.get_mut(name).expect("inserted above");
-                inferred.see(&cell, row.line).map_err(|other| Error::ListTypes {
-                    path: file.to_owned(),
-                    line: row.line,
-                    column: name.to_owned(),
-                    value: cell.to_string(),
-                    found: other,
-                    expected: inferred.kind,
-                    first_line: inferred.line,
-                    declared: inferred.declared,
+                inferred.see(&cell, row.line).map_err(|other| {
+                    Error::List(ListError::Types {
+                        path: file.to_owned(),
+                        line: row.line,
+                        column: name.to_owned(),
+                        value: cell.to_string(),
+                        found: other,
+                        expected: inferred.kind,
+                        first_line: inferred.line,
+                        declared: inferred.declared,
+                    })
                 })?;
                 if name == LABEL && inferred.kind == Some(Kind::Bytes) && !cell.is_missing() {
                     let text = row.text(name).ok_or_else(|| row.wrong_value(file, LABEL, "a label is one value"))?;
@@ -242,7 +246,7 @@ impl Row<'_> {
     }
 
     fn wrong_value(&self, file: &Path, column: &str, problem: &'static str) -> Error {
-        Error::ListValue { path: file.to_owned(), line: self.line, column: column.to_owned(), problem }
+        Error::List(ListError::Value { path: file.to_owned(), line: self.line, column: column.to_owned(), problem })
     }
 }
 
@@ -252,19 +256,19 @@ fn rows(file: &Path, nesting: &Nesting, visit: impl FnMut(Row<'_>) -> Result<(),
     match extension.as_deref().and_then(|e| e.to_str()) {
         Some("csv") => csv_rows(file, visit),
         Some("jsonl" | "ndjson") => json_rows(file, nesting, visit),
-        _ => Err(Error::SourceKind { path: file.to_owned() }),
+        _ => Err(Error::Source(SourceError::UnknownFormat { path: file.to_owned() })),
     }
 }
 
 fn csv_rows(file: &Path, mut visit: impl FnMut(Row<'_>) -> Result<(), Error>) -> Result<(), Error> {
-    let wrong = |source| Error::ListCsv { path: file.to_owned(), source };
+    let wrong = |e: csv::Error| Error::List(ListError::Csv { path: file.to_owned(), source: Box::new(e) });
     let mut reader = csv::Reader::from_path(file).map_err(wrong)?;
     let header = reader.headers().map_err(wrong)?.clone();
     let mut names: Vec<_> = header.iter().collect();
     names.sort_unstable();
     if let Some(twice) = names.windows(2).find(|w| w[0] == w[1]) {
         let problem = "the header names it twice; rename one";
-        return Err(Error::ListColumn { path: file.to_owned(), column: twice[0].to_owned(), problem });
+        return Err(Error::List(ListError::Column { path: file.to_owned(), column: twice[0].to_owned(), problem }));
     }
     let mut record = csv::StringRecord::new();
     while reader.read_record(&mut record).map_err(wrong)? {
@@ -286,13 +290,11 @@ fn json_rows(file: &Path, nesting: &Nesting, mut visit: impl FnMut(Row<'_>) -> R
         if text.trim_ascii().is_empty() {
             continue;
         }
-        let members: Map<String, Value> =
-            serde_json::from_slice(&text).map_err(|source| Error::ListJson { path: file.to_owned(), line, source })?;
+        let members: Map<String, Value> = serde_json::from_slice(&text)
+            .map_err(|e| Error::List(ListError::Json { path: file.to_owned(), line, source: Box::new(e) }))?;
         let objects = members.contains_key("objects");
-        let members = nesting.flat(members).map_err(|reason| Error::ListObjects {
-            path: file.to_owned(),
-            line,
-            reason: Box::new(reason),
+        let members = nesting.flat(members).map_err(|reason| {
+            Error::List(ListError::Objects { path: file.to_owned(), line, reason: Box::new(reason) })
         })?;
         visit(Row { line, values: RowValues::Json(&members, objects) })?;
     }
@@ -303,11 +305,11 @@ fn unique_keys(file: &Path, entries: &[Entry], lines: &[u64]) -> Result<(), Erro
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by_key(|i| &entries[*i].key);
     match order.windows(2).find(|w| entries[w[0]].key == entries[w[1]].key) {
-        Some(twice) => Err(Error::DuplicateKey {
+        Some(twice) => Err(Error::List(ListError::DuplicateKey {
             path: file.to_owned(),
             key: entries[twice[0]].key.to_string(),
             lines: (lines[twice[0]], lines[twice[1]]),
-        }),
+        })),
         None => Ok(()),
     }
 }

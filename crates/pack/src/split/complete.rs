@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::commit;
+use crate::error::DestinationError;
 use crate::split::files::SplitFiles;
 use crate::split::manifest_store;
 use crate::split::plan_file::PlanFile;
@@ -11,7 +12,7 @@ use shardtool_format::names;
 /// Returns the split that a plan would give, if it is complete already.
 ///
 /// # Errors
-/// [`Error::PackedOtherwise`], [`Error::ChangedSince`], [`Error::Manifest`], [`Error::Io`], also if a shard is
+/// [`DestinationError::PackedOtherwise`], [`DestinationError::ChangedSince`], [`DestinationError::Manifest`], [`Error::Io`], also if a shard is
 /// missing.
 pub(crate) fn complete(files: &SplitFiles, now: &PlanFile) -> Result<Option<Split>, Error> {
     // An unfinished pack decides: it may be replacing the split.
@@ -26,10 +27,10 @@ pub(crate) fn complete(files: &SplitFiles, now: &PlanFile) -> Result<Option<Spli
     let kept = PlanFile::parse(&kept);
     let (destination, split) = (files.folder().to_owned(), files.split().to_owned());
     if let Some(difference) = kept.difference(now) {
-        return Err(Error::PackedOtherwise { destination, split, difference });
+        return Err(Error::Destination(DestinationError::PackedOtherwise { destination, split, difference }));
     }
     if !kept.gave(&there) {
-        return Err(Error::ChangedSince { destination, split });
+        return Err(Error::Destination(DestinationError::ChangedSince { destination, split }));
     }
     let indexes = destination.join(names::INDEX_FOLDER);
     for shard in &there.shards {

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::commit;
+use crate::error::DestinationError;
 use shardtool_format::checksum::crc32c;
 use shardtool_format::index::Index;
 use shardtool_format::manifest::Shard;
@@ -110,11 +111,11 @@ impl SplitFiles {
     /// Checks that no file has a name that a pack of this split would write.
     ///
     /// # Errors
-    /// [`Error::InTheWay`], [`Error::Io`].
+    /// [`DestinationError::InTheWay`], [`Error::Io`].
     pub(crate) fn nothing_in_the_way(&self) -> Result<(), Error> {
         let hidden = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
         match self.ours()?.into_iter().find(|path| !hidden(path)) {
-            Some(path) => Err(Error::InTheWay { path }),
+            Some(path) => Err(Error::Destination(DestinationError::InTheWay { path })),
             None => Ok(()),
         }
     }

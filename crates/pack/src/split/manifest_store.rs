@@ -1,6 +1,7 @@
 //! The manifest as the writer sees it: read, compared with a new split, and replaced with a split put in or taken out.
 
 use crate::commit::{self, Lock};
+use crate::error::DestinationError;
 use crate::error::Difference;
 use crate::sample::SampleSchema;
 use crate::{Error, sample};
@@ -16,10 +17,13 @@ const LOCK: &str = ".dataset.lock";
 /// The manifest of a folder; `None` if it has none.
 ///
 /// # Errors
-/// [`Error::Manifest`], [`Error::Io`].
+/// [`DestinationError::Manifest`], [`Error::Io`].
 pub(crate) fn read(folder: &Path) -> Result<Option<Manifest>, Error> {
     let path = folder.join(names::MANIFEST);
-    let parse = |json: Vec<u8>| Manifest::parse(&json).map_err(|source| Error::Manifest { path: path.clone(), source });
+    let parse = |json: Vec<u8>| {
+        Manifest::parse(&json)
+            .map_err(|source| Error::Destination(DestinationError::Manifest { path: path.clone(), source }))
+    };
     commit::read(&path)?.map(parse).transpose()
 }
 
@@ -37,7 +41,7 @@ pub(crate) fn of_schema(schema: &SampleSchema) -> Manifest {
 /// Puts a split in place, beside those that are there. `schema` is the split's manifest without splits.
 ///
 /// # Errors
-/// [`Error::SplitExists`], [`Error::Incompatible`], and those of [`read`] and of writing.
+/// [`DestinationError::SplitExists`], [`DestinationError::Incompatible`], and those of [`read`] and of writing.
 pub(crate) fn add_split(folder: &Path, schema: &Manifest, split: Split) -> Result<(), Error> {
     let _lock = Lock::wait(folder.join(LOCK))?;
     let mut manifest = joined(folder, schema, &split.name, false)?;
@@ -79,7 +83,10 @@ pub(crate) fn joined(folder: &Path, schema: &Manifest, split: &str, replacing: b
     let destination = || folder.to_owned();
     let mut there = read(folder)?.unwrap_or_else(|| schema.clone());
     if there.split(split).is_some() && !replacing {
-        return Err(Error::SplitExists { destination: destination(), split: split.to_owned() });
+        return Err(Error::Destination(DestinationError::SplitExists {
+            destination: destination(),
+            split: split.to_owned(),
+        }));
     }
     there.splits.retain(|s| s.name != split);
     if there.splits.is_empty() {
@@ -87,9 +94,11 @@ pub(crate) fn joined(folder: &Path, schema: &Manifest, split: &str, replacing: b
         return Ok(schema.clone());
     }
     match Difference::between(&there, schema) {
-        Some(difference) => {
-            Err(Error::Incompatible { destination: destination(), split: split.to_owned(), difference })
-        }
+        Some(difference) => Err(Error::Destination(DestinationError::Incompatible {
+            destination: destination(),
+            split: split.to_owned(),
+            difference,
+        })),
         None => Ok(there),
     }
 }

@@ -5,6 +5,7 @@ use super::keys;
 use super::part::{self, PLAN};
 use crate::Error;
 use crate::commit::{self as files, Lock};
+use crate::error::{DestinationError, WriterError};
 use crate::progress::{Progress, Step, after};
 use crate::sample::SampleSchema;
 use crate::split::files::SplitFiles;
@@ -40,13 +41,14 @@ struct Finished {
 /// name. If the split is complete already and there are no parts, returns it.
 ///
 /// # Errors
-/// [`Error::NothingToCommit`], [`Error::PartsMissing`], [`Error::OtherPart`], [`Error::PartsKey`], [`Error::SplitExists`],
-/// [`Error::Incompatible`], [`Error::InTheWay`], [`Error::Locked`], [`Error::Manifest`], [`Error::Stopped`],
+/// [`WriterError::NothingToCommit`], [`WriterError::PartsMissing`], [`WriterError::OtherPart`], [`WriterError::PartsKey`], [`DestinationError::SplitExists`],
+/// [`DestinationError::Incompatible`], [`DestinationError::InTheWay`], [`DestinationError::Locked`], [`DestinationError::Manifest`], [`Error::Stopped`],
 /// [`Error::Io`].
 pub fn commit(destination: &Path, split: &str, force: bool, progress: &dyn Progress) -> Result<Committed, Error> {
     names::check_split_name(split)?;
     let target = SplitFiles::new(destination, split);
-    let nothing = || Error::NothingToCommit { destination: destination.to_owned(), split: split.to_owned() };
+    let nothing =
+        || Error::Writer(WriterError::NothingToCommit { destination: destination.to_owned(), split: split.to_owned() });
     if !destination.is_dir() {
         return Err(nothing());
     }
@@ -78,12 +80,15 @@ pub fn commit(destination: &Path, split: &str, force: bool, progress: &dyn Progr
         }
         match (&there, stage) {
             (Some(_), _) if !force && stage != Some(Stage::Clearing) => {
-                return Err(Error::SplitExists { destination: destination.to_owned(), split: split.to_owned() });
+                return Err(Error::Destination(DestinationError::SplitExists {
+                    destination: destination.to_owned(),
+                    split: split.to_owned(),
+                }));
             }
             (Some(_), _) | (None, Some(Stage::Clearing)) => clear(&target, &new, &journal, progress)?,
             (None, None) => {
                 if target.plan().exists() {
-                    return Err(Error::InTheWay { path: target.plan() });
+                    return Err(Error::Destination(DestinationError::InTheWay { path: target.plan() }));
                 }
                 target.nothing_in_the_way()?;
             }
@@ -130,7 +135,7 @@ fn read(target: &SplitFiles, staging: &Path) -> Result<Vec<Finished>, Error> {
         let (first, other) = first.get_or_insert_with(|| (path.clone(), plan.clone()));
         count = parts;
         if let Some(difference) = other.difference(&plan) {
-            return Err(Error::OtherPart { first: first.clone(), second: path, difference });
+            return Err(Error::Writer(WriterError::OtherPart { first: first.clone(), second: path, difference }));
         }
         if let Some(shards) = plan.shard_lines() {
             found.insert(part, Finished { files: SplitFiles::new(&folder, target.split()), plan, shards });
@@ -138,12 +143,12 @@ fn read(target: &SplitFiles, staging: &Path) -> Result<Vec<Finished>, Error> {
     }
     let (destination, split) = (target.folder().to_owned(), target.split().to_owned());
     if first.is_none() {
-        return Err(Error::NothingToCommit { destination, split });
+        return Err(Error::Writer(WriterError::NothingToCommit { destination, split }));
     }
     let missing: Vec<_> = (0..count).filter(|part| !found.contains_key(part)).collect();
     match missing.is_empty() {
         true => Ok(found.into_values().collect()),
-        false => Err(Error::PartsMissing { destination, split, parts: count, missing }),
+        false => Err(Error::Writer(WriterError::PartsMissing { destination, split, parts: count, missing })),
     }
 }
 
@@ -174,7 +179,11 @@ fn unique_keys(parts: &[Finished], split: &str) -> Result<(), Error> {
                 }
                 let first = first_with(&parts[..at], key)?.unwrap_or(at);
                 let key = String::from_utf8_lossy(key).into_owned();
-                Err(Error::PartsKey { key, split: split.to_owned(), parts: (first as u32, at as u32) })
+                Err(Error::Writer(WriterError::PartsKey {
+                    key,
+                    split: split.to_owned(),
+                    parts: (first as u32, at as u32),
+                }))
             })?;
         }
     }

@@ -1,6 +1,7 @@
 //! Which keys have been written, in 16 bytes a key.
 
 use crate::Error;
+use crate::error::DestinationError;
 use shardtool_format::index::{self, Index};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
@@ -27,7 +28,7 @@ impl Keys {
     /// Adds the keys of an index.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Index`].
+    /// [`Error::Io`], [`DestinationError::Index`].
     pub(super) fn read(&mut self, path: &Path) -> Result<(), Error> {
         each(path, |key| {
             self.insert(key);
@@ -39,10 +40,10 @@ impl Keys {
 /// Visits the keys of an index, in order.
 ///
 /// # Errors
-/// [`Error::Io`], [`Error::Index`], and those of the visitor.
+/// [`Error::Io`], [`DestinationError::Index`], and those of the visitor.
 pub(super) fn each(path: &Path, mut visit: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
     let file = std::fs::read(path).map_err(Error::io("read", path))?;
-    let bad = |source| Error::Index { path: path.to_owned(), source };
+    let bad = |source| Error::Destination(DestinationError::Index { path: path.to_owned(), source });
     let index = Index::parse(&file).map_err(bad)?;
     let column =
         index.position(index::KEY).ok_or(shardtool_format::Error::IndexColumn { column: index::KEY.to_owned() });

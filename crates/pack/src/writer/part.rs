@@ -1,6 +1,7 @@
 //! The folder of one part of a split, and its plan file.
 
 use crate::commit::{self, Lock};
+use crate::error::WriterError;
 use crate::split::files::SplitFiles;
 use crate::split::plan_file::PlanFile;
 use crate::{Error, PlanDifference};
@@ -50,7 +51,7 @@ impl Part {
     /// other options left: in this part, or in all parts if this one is `alone`.
     ///
     /// # Errors
-    /// [`Error::Locked`], [`Error::OtherWriter`], [`Error::Io`].
+    /// [`DestinationError::Locked`](crate::DestinationError), [`WriterError::OtherPlan`], [`Error::Io`].
     pub(super) fn open(&self, plan: &PlanFile, force: bool, alone: bool) -> Result<Opened, Error> {
         commit::create_folder(&self.staging)?;
         let name = self.folder.file_name().expect("the folder of a part").to_string_lossy();
@@ -59,7 +60,9 @@ impl Part {
         let left = commit::read(&path)?.map(|bytes| PlanFile::parse(&bytes));
         match left.as_ref().map(|left| (left, left.difference(plan))) {
             Some((left, None)) => return self.resume(left, lock),
-            Some((_, Some(difference))) if !force => return Err(Error::OtherWriter { plan: path, difference }),
+            Some((_, Some(difference))) if !force => {
+                return Err(Error::Writer(WriterError::OtherPlan { plan: path, difference }));
+            }
             _ => {}
         }
         for folder in if alone { folders(&self.staging)? } else { vec![self.folder.clone()] } {
@@ -69,7 +72,7 @@ impl Part {
                     |plan: &PlanFile| plan.member::<u32>("parts").map_or("nothing".to_owned(), |n| n.to_string());
                 let before = theirs.as_ref().map_or("nothing".to_owned(), parts);
                 let difference = Box::new(PlanDifference { member: "parts".to_owned(), before, now: parts(plan) });
-                return Err(Error::OtherWriter { plan: folder.join(PLAN), difference });
+                return Err(Error::Writer(WriterError::OtherPlan { plan: folder.join(PLAN), difference }));
             }
             if folder.exists() {
                 std::fs::remove_dir_all(&folder).map_err(Error::io("remove", &folder))?;

@@ -1,12 +1,13 @@
 //! TFRecord files of others become a dataset, where they lie or through links.
 
-use crate::support::{check, class_folders, jpeg, manifest, names, put, snapshot};
+use crate::support::{chain, check, class_folders, jpeg, manifest, names, put, snapshot};
 use shardtool_format::checksum::crc32c;
 use shardtool_format::example::{Column, encode};
 use shardtool_format::frame;
 use shardtool_format::index::Index;
 use shardtool_format::manifest::Kind;
 use shardtool_pack::{AdoptOptions, Compression, Conventions, Error, Options, adopt, pack};
+use shardtool_pack::{DestinationError, ShardError};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -78,7 +79,7 @@ fn through_links() {
     let (a, b) = (temp.path().join("a/x-00000.tfrecord"), temp.path().join("b/x-00001.tfrecord"));
     let files = [theirs(&a, &[1]), theirs(&b, &[2, 3])];
     let scattered = adopt(&files, &conventions(), &()).unwrap_err();
-    assert!(matches!(scattered, Error::Scattered { .. }), "{scattered}");
+    assert!(matches!(scattered, Error::Shard(ShardError::Scattered { .. })), "{scattered}");
     let out = temp.path().join("out");
     let options = with!(conventions(), out = Some(out.clone()), split = Some("all".to_owned()));
     let splits = adopt(&files, &options, &()).unwrap();
@@ -100,10 +101,10 @@ fn the_index_of_a_packed_shard_is_the_same() {
     assert!(packed == snapshot(&set));
     assert_eq!(check(&set, "train").len(), 15);
     let again = adopt(&[set.join("train-00000.tfrecord")], &AdoptOptions::default(), &()).unwrap_err();
-    assert!(matches!(again, Error::SplitExists { .. }), "{again}");
+    assert!(matches!(again, Error::Destination(DestinationError::SplitExists { .. })), "{again}");
     let renamed = with!(AdoptOptions::default(), split = Some("b".to_owned()));
     let again = adopt(&[set.join("train-00000.tfrecord")], &renamed, &()).unwrap_err();
-    assert!(matches!(again, Error::InTheWay { .. }), "{again}");
+    assert!(matches!(again, Error::Destination(DestinationError::InTheWay { .. })), "{again}");
     assert!(packed == snapshot(&set));
 }
 
@@ -128,8 +129,8 @@ fn compressed_files_are_refused_with_the_command_that_converts_them() {
         let file = temp.path().join("train-00000.tfrecord");
         put(&file, &[&start[..], &[7; 60]].concat());
         let error = adopt(std::slice::from_ref(&file), &AdoptOptions::default(), &()).unwrap_err();
-        assert!(matches!(error, Error::Compressed { kind: found, .. } if found == kind), "{error}");
-        assert!(error.to_string().contains(command), "{error}");
+        assert!(matches!(error, Error::Shard(ShardError::Compressed { kind: found, .. }) if found == kind), "{error}");
+        assert!(chain(&error).contains(command), "{error}");
     }
     // A record of 0x8b1f bytes begins like gzip, and is none.
     let file = temp.path().join("train-00000.tfrecord");
@@ -155,11 +156,14 @@ fn damage_and_disagreement_are_named_and_leave_nothing() {
     let last = flipped.len() - 30;
     flipped[last] ^= 4;
     let error = refused(&flipped);
-    assert!(matches!(&error, Error::Record { record: 1, shard, .. } if shard.ends_with("00001.tfrecord")), "{error}");
-    assert!(error.to_string().contains("data CRC"), "{error}");
-    assert!(matches!(refused(&flipped[..40]), Error::Record { record: 0, .. }));
-    assert!(matches!(refused(&framed(b"\xff\xff\xff")), Error::Record { record: 0, .. }));
+    assert!(
+        matches!(&error, Error::Shard(ShardError::Record { record: 1, shard, .. }) if shard.ends_with("00001.tfrecord")),
+        "{error}"
+    );
+    assert!(chain(&error).contains("data CRC"), "{error}");
+    assert!(matches!(refused(&flipped[..40]), Error::Shard(ShardError::Record { record: 0, .. })));
+    assert!(matches!(refused(&framed(b"\xff\xff\xff")), Error::Shard(ShardError::Record { record: 0, .. })));
     let error = refused(&framed(&example(vec![("class", Column::Float(&[1.0]))])));
-    let Error::FeatureType { feature, first, second } = &error else { panic!("{error}") };
+    let Error::Shard(ShardError::FeatureType { feature, first, second }) = &error else { panic!("{error}") };
     assert_eq!((&**feature, first.2, second.2), ("class", Kind::Int64, Kind::Float));
 }

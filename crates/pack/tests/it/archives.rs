@@ -1,13 +1,14 @@
 //! Archives of other formats come in: every byte, label and field; whatever the threads, after any stop, and whatever
 //! is wrong with them. What other people's libraries write is tested in `crates/cli/tests/with_formats.py`.
 
-use crate::support::{check, jpeg, manifest, put, records, rejected, snapshot};
+use crate::support::{chain, check, jpeg, manifest, put, records, rejected, snapshot};
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 use shardtool_format::checksum::crc32c;
 use shardtool_format::example::{self, Column, Example, Feature};
 use shardtool_format::frame;
 use shardtool_format::manifest::Kind;
+use shardtool_pack::SourceError;
 use shardtool_pack::{Error, OnError, Options, Progress, Shards, SourceKind, Step, pack, plan};
 use std::collections::BTreeMap;
 use std::fs;
@@ -297,7 +298,7 @@ fn classes_by_name_and_from_a_file() {
     assert_eq!((label(&destination, "1"), label(&destination, "2")), (Some(0), Some(1)));
     fs::write(&classes, "owl\n").unwrap();
     let refused = pack(&with!(options, classes = Some(classes), force = true), &()).unwrap_err();
-    assert!(matches!(refused, Error::UnknownClass { .. }), "{refused}");
+    assert!(matches!(refused, Error::Source(SourceError::UnknownClass { .. })), "{refused}");
 }
 
 #[test]
@@ -306,7 +307,7 @@ fn types_that_differ_are_named_and_can_be_given() {
     let mixed = tar(&[("1.jpg", &image), ("1.json", br#"{"n": 3}"#), ("2.jpg", &image), ("2.json", br#"{"n": "x"}"#)]);
     let Folder { _temp, source, destination } = folder(&[("a.tar", &mixed)]);
     let options = Options::new(&source, &destination);
-    let message = pack(&options, &()).unwrap_err().to_string();
+    let message = chain(&pack(&options, &()).unwrap_err());
     assert!(message.contains("`n` is int64 in sample 0 of a.tar, and bytes in sample 1"), "{message}");
     assert!(message.contains("--column n:bytes"), "{message}");
     let given = |kind| with!(options.clone(), columns = vec![("n".to_owned(), kind)], force = true);
@@ -322,7 +323,7 @@ fn labels_of_two_types_are_named_and_the_type_can_be_given() {
     let mixed = tar(&[("1.jpg", &image), ("1.cls", b"7"), ("2.jpg", &image), ("2.cls", b"owl")]);
     let Folder { _temp, source, destination } = folder(&[("a.tar", &mixed)]);
     let options = Options::new(&source, &destination);
-    let message = pack(&options, &()).unwrap_err().to_string();
+    let message = chain(&pack(&options, &()).unwrap_err());
     assert!(message.contains("`label` is int64") && message.contains("--column label:bytes"), "{message}");
     let given = |kind| with!(options.clone(), columns = vec![("label".to_owned(), kind)], force = true);
     pack(&given(Kind::Bytes), &()).unwrap();
@@ -411,7 +412,7 @@ fn any_cut_and_any_flip_is_survived() {
                 );
                 match pack(&options, &()) {
                     Ok(_) => drop(check(&destination, "train")),
-                    Err(error) => assert!(!error.to_string().is_empty()),
+                    Err(error) => assert!(!chain(&error).is_empty()),
                 }
             }
         }
@@ -449,7 +450,7 @@ fn mds_with_hostile_indexes_and_shards() {
         (good.replace("\"mds\"", "\"xsv\""), "expected `mds`"),
         ("{".to_owned(), "EOF"),
     ] {
-        let error = run(&index, &shard).unwrap_err().to_string();
+        let error = chain(&run(&index, &shard).unwrap_err());
         assert!(error.contains(words), "{error}");
     }
     for cut in 0..shard.len() {
@@ -461,14 +462,16 @@ fn mds_with_hostile_indexes_and_shards() {
     for at in 0..begin {
         let mut flipped = shard.clone();
         flipped[at] ^= 0x81;
-        run(&good, &flipped).map(drop).unwrap_or_else(|e| assert!(matches!(e, Error::EmptySource { .. }), "{e}"));
+        run(&good, &flipped)
+            .map(drop)
+            .unwrap_or_else(|e| assert!(matches!(e, Error::Source(SourceError::Empty { .. })), "{e}"));
     }
 }
 
 #[test]
 fn what_is_no_archive_is_refused_with_what_would_be() {
     let Folder { _temp, source, destination } = folder(&[("x.bin", b"nothing known")]);
-    let refused = |options: &Options| pack(options, &()).unwrap_err().to_string();
+    let refused = |options: &Options| chain(&pack(options, &()).unwrap_err());
     assert!(refused(&Options::new(source.join("x.bin"), &destination)).contains("--from KIND"));
     assert!(refused(&Options::new(source.join("nowhere-*"), &destination)).contains("no such file"));
     let tars = folder(&[("a.tar", &web(0, 3)), ("b.tar", &web(3, 3))]);
@@ -504,7 +507,7 @@ fn any_cut_and_any_flip_of_a_parquet_file_is_survived() {
         let mut flipped = file.clone();
         flipped[at] ^= 0x55;
         if let Err(error) = again(&flipped) {
-            assert!(!error.to_string().is_empty());
+            assert!(!chain(&error).is_empty());
         }
     }
 }

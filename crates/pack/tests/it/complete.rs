@@ -1,6 +1,7 @@
 //! Packing into a complete split: the same pack returns it, another one is refused by naming the difference.
 
-use crate::support::{class_folders, names, put, snapshot};
+use crate::support::{chain, class_folders, names, put, snapshot};
+use shardtool_pack::DestinationError;
 use shardtool_pack::{Action, Error, OnError, Options, RepairOptions, Resize, Shards, Summary, pack, repair};
 use std::fs;
 use std::path::PathBuf;
@@ -22,8 +23,8 @@ fn packed(rejects: bool) -> (tempfile::TempDir, Options, Summary) {
 
 fn refused(options: Options, expected: &str) {
     let error = pack(&options, &()).unwrap_err();
-    assert!(error.to_string().contains(expected), "{expected} in {error}");
-    assert!(matches!(error, Error::PackedOtherwise { .. }), "{error}");
+    assert!(chain(&error).contains(expected), "{expected} in {error}");
+    assert!(matches!(error, Error::Destination(DestinationError::PackedOtherwise { .. })), "{error}");
 }
 
 #[test]
@@ -45,16 +46,16 @@ fn returns_a_complete_split_and_writes_nothing() {
 fn refuses_other_options_and_sources_by_name() {
     let (_temp, options, _) = packed(false);
     let before = snapshot(&options.destination);
-    refused(with!(options.clone(), seed = Some(3)), "another seed: 0 there, 3 now");
-    refused(with!(options.clone(), shards = Shards::Count(3)), "another shards: \"2\" there, \"3\" now");
-    refused(with!(options.clone(), resize = Some(Resize::Shorter(9))), "another resize");
-    refused(with!(options.clone(), quality = 50), "another quality: 90 there, 50 now");
+    refused(with!(options.clone(), seed = Some(3)), "different seed: 0 before, 3 now");
+    refused(with!(options.clone(), shards = Shards::Count(3)), "different shards: \"2\" before, \"3\" now");
+    refused(with!(options.clone(), resize = Some(Resize::Shorter(9))), "different resize");
+    refused(with!(options.clone(), quality = 50), "different quality: 90 before, 50 now");
     let file = options.source.join("cat/0000.jpg");
     let bytes = fs::read(&file).unwrap();
     fs::File::options().write(true).open(&file).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
     refused(options.clone(), "listing (names, sizes or times)");
     put(&options.source.join("cat/more.jpg"), &bytes);
-    refused(options.clone(), "another image");
+    refused(options.clone(), "different image");
     assert!(snapshot(&options.destination) == before, "nothing is written");
 }
 
@@ -62,7 +63,7 @@ fn refuses_other_options_and_sources_by_name() {
 fn refuses_a_split_without_a_kept_plan() {
     let (_temp, options, _) = packed(false);
     fs::remove_file(options.destination.join(KEPT)).unwrap();
-    assert!(matches!(pack(&options, &()).unwrap_err(), Error::SplitExists { .. }));
+    assert!(matches!(pack(&options, &()).unwrap_err(), Error::Destination(DestinationError::SplitExists { .. })));
 }
 
 #[test]
@@ -84,7 +85,7 @@ fn refuses_a_split_that_lost_records_or_shards() {
     fs::write(&shard, damaged).unwrap();
     let repaired = repair(&options.destination, &RepairOptions::default(), &()).unwrap();
     assert!(matches!(repaired.shards[0].action, Action::Salvaged { .. }), "{repaired:?}");
-    assert!(matches!(pack(&options, &()).unwrap_err(), Error::ChangedSince { .. }));
+    assert!(matches!(pack(&options, &()).unwrap_err(), Error::Destination(DestinationError::ChangedSince { .. })));
 }
 
 #[test]

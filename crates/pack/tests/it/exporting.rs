@@ -1,9 +1,10 @@
 //! Datasets go out in other formats: whole or not at all, every name inside the destination, damage reported. What other
 //! people's libraries make of it is tested in `crates/cli/tests/with_formats.py`.
 
-use crate::support::{check, class_folders, jpeg, manifest, names, put, records, snapshot};
+use crate::support::{chain, check, class_folders, jpeg, manifest, names, put, records, snapshot};
 use shardtool_format::example::{self, Column};
 use shardtool_format::frame;
+use shardtool_pack::DestinationError;
 use shardtool_pack::{
     AdoptOptions, Error, ExportKind, ExportOptions, Options, PixelStore, Progress, Shards, adopt, export, pack,
 };
@@ -153,7 +154,7 @@ fn what_is_there_stays_unless_forced_and_nothing_is_half_written() {
     let out = temp.path().join("out");
     put(&out.join("mine.txt"), b"mine");
     let refused = run(&set, &out, &options(ExportKind::Webdataset)).unwrap_err();
-    assert!(matches!(refused, Error::ExportInTheWay { .. }), "{refused}");
+    assert!(matches!(refused, Error::Destination(DestinationError::NotEmpty { .. })), "{refused}");
     assert_eq!(names(&out), ["mine.txt"]);
     put(&out.join("train-00001.tar"), b"old");
     run(&set, &out, &with!(options(ExportKind::Webdataset), force = true)).unwrap();
@@ -183,7 +184,7 @@ fn damage_costs_its_record() {
         let exported = run(&set, &out, &options(*kind)).unwrap();
         if !matches!(kind, ExportKind::Tfrecord { .. }) {
             assert_eq!((exported.records, exported.refused.len()), (23, 1), "{kind:?}");
-            let reason = exported.refused[0].reason.to_string();
+            let reason = chain(&exported.refused[0].reason);
             assert!(reason.contains("train-00001") && reason.contains("CRC"), "{reason}");
         }
         fs::remove_dir_all(&out).unwrap();
@@ -213,7 +214,7 @@ fn two_exports_to_one_place_do_not_mix() {
     impl Progress for Nested<'_> {
         fn total(&self, _: u64, _: u64) {
             let refused = run(self.0, self.1, &options(ExportKind::Folder)).unwrap_err();
-            assert!(matches!(refused, Error::Locked { .. }), "{refused}");
+            assert!(matches!(refused, Error::Destination(DestinationError::Locked { .. })), "{refused}");
         }
     }
     let (temp, set) = packed();

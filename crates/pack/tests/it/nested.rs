@@ -1,7 +1,8 @@
 //! Nested lists, objects in images, COCO files and lists without images, held against plain sums.
 
-use crate::support::{check, jpeg, manifest, put, records, rejected};
+use crate::support::{chain, check, jpeg, manifest, put, records, rejected};
 use shardtool_format::example::{Example, Feature};
+use shardtool_pack::SourceError;
 use shardtool_pack::{BoxFormat, Error, Options, PixelStore, pack};
 use std::collections::BTreeMap;
 use std::fs;
@@ -118,7 +119,7 @@ fn objects_become_boxes() {
     let bad = r#"{"path":"photos/0.jpg","objects":{"bbox":[[1,2,3]],"category":[1]}}"#;
     put(&made.path("bad.jsonl"), bad.as_bytes());
     let error = pack(&Options::new(made.path("bad.jsonl"), made.path("bad")), &()).unwrap_err();
-    assert!(error.to_string().contains("line 1: its `bbox` of objects: expected four numbers"), "{error}");
+    assert!(chain(&error).contains("line 1: its `bbox` of objects: expected four numbers"), "{error}");
 }
 
 /// An object: its box, its class, and the id of its category.
@@ -153,7 +154,7 @@ fn a_coco_file_is_packed_with_its_boxes() {
     put(&made.path("instances.json"), document.to_string().as_bytes());
     let source = made.path("instances.json");
     let missing = pack(&Options::new(&source, made.path("missing")), &()).unwrap_err();
-    assert!(matches!(missing, Error::EmptySource { rejected: Some(_), .. }), "{missing}");
+    assert!(matches!(missing, Error::Source(SourceError::Empty { rejected: Some(_), .. })), "{missing}");
     let options = with!(Options::new(&source, made.path("set")), images = Some(made.path("photos")));
     let found = made.pack(options.clone());
     assert_eq!(manifest(&options.destination).classes, ["person", "dog", "toothbrush"]);
@@ -182,7 +183,10 @@ fn a_coco_file_that_contradicts_itself_is_refused() {
         put(&made.path("photos/bad.json"), document.to_string().as_bytes());
         let options = Options::new(made.path("photos/bad.json"), made.path("bad"));
         let error = pack(&options, &()).unwrap_err();
-        assert!(matches!(error, Error::Coco { .. }) && error.to_string().contains(expected), "{error}");
+        assert!(
+            matches!(error, Error::Source(SourceError::Coco { .. })) && chain(&error).contains(expected),
+            "{error}"
+        );
     };
     refused(&|d| d["annotations"][0]["category_id"] = 7.into(), "category 7, which is not among");
     refused(&|d| d["annotations"][0]["image_id"] = 7.into(), "image 7, which is not among");

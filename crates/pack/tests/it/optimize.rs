@@ -2,6 +2,7 @@
 
 use crate::support::{check, jpeg, put};
 use shardtool_format::index::{self, Index};
+use shardtool_pack::DestinationError;
 use shardtool_pack::{Error, JpegLayout, Optimized, Options, PixelStore, PlanDifference, Resize, Shards, pack};
 use std::fs;
 use std::path::Path;
@@ -113,7 +114,7 @@ fn the_layout_is_part_of_the_plan_and_of_nothing_else() {
     let optimize = with!(options.clone(), jpeg = JpegLayout::Optimize);
     assert!(matches!(pack(&optimize, &Stop), Err(Error::Stopped)));
     match pack(&options, &()) {
-        Err(Error::OtherPlan { difference, .. }) => {
+        Err(Error::Destination(DestinationError::OtherPlan { difference, .. })) => {
             let PlanDifference { member, before, now, .. } = *difference;
             assert_eq!((&*member, &*before, &*now), ("jpeg", "\"optimize\"", "\"keep\""));
         }

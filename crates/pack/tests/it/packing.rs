@@ -3,11 +3,12 @@
 #[path = "../../../decode/tests/made/float_tiff.rs"]
 mod float_tiff;
 
-use crate::support::{check, class_folders, encoded, jpeg, manifest, names, put, records, rejected, snapshot};
+use crate::support::{chain, check, class_folders, encoded, jpeg, manifest, names, put, records, rejected, snapshot};
 use float_tiff::float_tiff;
 use shardtool_decode::FloatRange;
 use shardtool_format::example::{Example, Feature};
 use shardtool_format::manifest::Kind;
+use shardtool_pack::{DestinationError, SourceError};
 use shardtool_pack::{Difference, Error, OnError, Options, PixelStore, Resize, Shards, pack, plan};
 use std::fs;
 use std::num::NonZeroUsize;
@@ -284,18 +285,21 @@ fn a_further_split_joins_and_one_with_other_classes_does_not() {
     fs::rename(other.join("emu"), other.join("fox")).unwrap();
     let before = snapshot(&destination);
     let refused = pack(&validation(&other), &()).unwrap_err();
-    let Error::Incompatible { difference: Difference::Classes { missing, added }, .. } = &refused else {
+    let Error::Destination(DestinationError::Incompatible {
+        difference: Difference::Classes { missing, added }, ..
+    }) = &refused
+    else {
         panic!("{refused}")
     };
     assert_eq!((&missing[..], &added[..]), (&["emu".to_owned()][..], &["fox".to_owned()][..]));
-    assert!(refused.to_string().contains("--classes"), "{refused}");
+    assert!(chain(&refused).contains("--classes"), "{refused}");
     assert!(before == snapshot(&destination), "nothing is written");
     pack(&validation(&same), &()).unwrap();
     assert_eq!((check(&destination, "train").len(), check(&destination, "validation").len()), (15, 6));
     let flat = temp.path().join("flat");
     put(&flat.join("a.jpg"), &jpeg(1, 20, 20));
     let test = with!(Options::new(&flat, &destination), split = "test".to_owned());
-    assert!(matches!(pack(&test, &()).unwrap_err(), Error::Incompatible { .. }));
+    assert!(matches!(pack(&test, &()).unwrap_err(), Error::Destination(DestinationError::Incompatible { .. })));
 }
 
 #[test]
@@ -308,9 +312,9 @@ fn a_file_of_classes_fixes_their_ids() {
     assert_eq!(check(&destination, "train")["emu/0000.jpg"].1, Some(0));
     fs::write(&classes, "emu\ndog\n").unwrap();
     let refused = pack(&with!(options.clone(), split = "b".to_owned()), &()).unwrap_err();
-    assert!(matches!(&refused, Error::UnknownClass { class, .. } if class == "cat"), "{refused}");
+    assert!(matches!(&refused, Error::Source(SourceError::UnknownClass { class, .. }) if class == "cat"), "{refused}");
     fs::write(&classes, "emu\nemu\n").unwrap();
-    assert!(matches!(pack(&options, &()).unwrap_err(), Error::ClassesFile { line: 2, .. }));
+    assert!(matches!(pack(&options, &()).unwrap_err(), Error::Source(SourceError::ClassesFile { line: 2, .. })));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::adopt::{example, framed};
 use crate::support::{check, class_folders, manifest, names, put, records, snapshot};
 use shardtool_format::example::Column;
+use shardtool_pack::ShardError;
 use shardtool_pack::{
     Action, AdoptOptions, Error, ManifestRepair, Options, Progress, Repair, RepairOptions, Shards, Step, adopt, pack,
     repair,
@@ -224,6 +225,6 @@ fn a_folder_without_a_dataset() {
     let temp = tempfile::tempdir().unwrap();
     put(&temp.path().join("photo.jpg"), b"x");
     let error = repair(temp.path(), &RepairOptions::default(), &()).unwrap_err();
-    assert!(matches!(error, Error::NoDataset { .. }), "{error}");
+    assert!(matches!(error, Error::Shard(ShardError::NoDataset { .. })), "{error}");
     assert_eq!(names(temp.path()), ["photo.jpg"]);
 }

@@ -1,6 +1,7 @@
 //! The same records in other shards, of one dataset or of several: byte for byte, whole or not at all.
 
 use crate::support::{check, class_folders, jpeg, manifest, put, snapshot};
+use shardtool_pack::{DestinationError, ShardError};
 use shardtool_pack::{Error, Options, ReshardOptions, Shards, pack, reshard};
 use shardtool_read::{Dataset, Split};
 use std::fs;
@@ -87,14 +88,17 @@ fn what_does_not_fit_is_refused_and_leaves_nothing() {
     let before: Vec<_> = fs::read_dir(temp.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     let refused =
         |sources: &[Split]| reshard(sources, &temp.path().join("out"), &options(2, Some(0), 2), &()).unwrap_err();
-    assert!(matches!(refused(&[splits(&a), splits(&other)].concat()), Error::Incompatible { .. }));
-    assert!(matches!(refused(&[splits(&a), splits(&a)].concat()), Error::MergedKey { .. }));
+    assert!(matches!(
+        refused(&[splits(&a), splits(&other)].concat()),
+        Error::Destination(DestinationError::Incompatible { .. })
+    ));
+    assert!(matches!(refused(&[splits(&a), splits(&a)].concat()), Error::Shard(ShardError::MergedKey { .. })));
     assert!(matches!(refused(&[]), Error::Option { .. }));
     let shard = a.join("train-00001.tfrecord");
     let bare = Dataset::open(&shard).unwrap();
-    assert!(matches!(refused(bare.splits()), Error::Bare { .. }));
+    assert!(matches!(refused(bare.splits()), Error::Shard(ShardError::Bare { .. })));
     let taken = reshard(&splits(&a), &other, &options(1, None, 1), &()).unwrap_err();
-    assert!(matches!(taken, Error::ExportInTheWay { .. }));
+    assert!(matches!(taken, Error::Destination(DestinationError::NotEmpty { .. })));
     let mut bytes = fs::read(&shard).unwrap();
     bytes[100] ^= 1;
     fs::write(&shard, bytes).unwrap();

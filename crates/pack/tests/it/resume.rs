@@ -1,6 +1,7 @@
 //! A pack that is killed at any step, run again, ends byte-identical and redoes no finished shard.
 
-use crate::support::{check, class_folders, manifest, names, put, records, rejected, snapshot};
+use crate::support::{chain, check, class_folders, manifest, names, put, records, rejected, snapshot};
+use shardtool_pack::DestinationError;
 use shardtool_pack::{Error, Options, Progress, Resize, Shards, Step, pack};
 use std::collections::BTreeMap;
 use std::fs;
@@ -51,7 +52,7 @@ fn a_child() {
     let options = with!(Options::new(source, destination), shards = shards, force = force == "force");
     let progress = Dying { left: AtomicUsize::new(left.parse().unwrap()), at_images: at == "image" };
     if let Err(error) = pack(&options, &progress) {
-        eprintln!("{error}");
+        eprintln!("{}", chain(&error));
         std::process::exit(2);
     }
 }
@@ -201,17 +202,17 @@ fn another_pack_does_not_take_over() {
     pack(&options, &Stop).unwrap_err();
     let differs = |options: Options, what: &str| {
         let error = pack(&options, &()).unwrap_err();
-        assert!(matches!(error, Error::OtherPlan { .. }), "{error}");
-        assert!(error.to_string().contains(what) && error.to_string().contains("--force"), "{what} in {error}");
+        assert!(matches!(error, Error::Destination(DestinationError::OtherPlan { .. })), "{error}");
+        assert!(chain(&error).contains(what) && chain(&error).contains("--force"), "{what} in {error}");
     };
-    differs(with!(options.clone(), seed = Some(3)), "another seed: 0 there, 3 now");
-    differs(with!(options.clone(), shards = Shards::Count(9)), "another shards");
-    differs(with!(options.clone(), resize = Some(Resize::Shorter(9))), "another resize");
+    differs(with!(options.clone(), seed = Some(3)), "different seed: 0 before, 3 now");
+    differs(with!(options.clone(), shards = Shards::Count(9)), "different shards");
+    differs(with!(options.clone(), resize = Some(Resize::Shorter(9))), "different resize");
     let text = fs::read(source.join("cat/text.jpg")).unwrap();
     put(&source.join("cat/text.jpg"), b"tex2");
     differs(options.clone(), "listing (names, sizes or times)");
     put(&source.join("cat/more.jpg"), &text);
-    differs(options.clone(), "another image");
+    differs(options.clone(), "different image");
     let summary = pack(&with!(options.clone(), force = true), &()).unwrap();
     assert_eq!((summary.resumed_shards, check(&options.destination, "train").len()), (0, 45));
 }

@@ -12,6 +12,11 @@ use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
+/// An error and its sources as one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    shardtool_format::Chain(error).to_string()
+}
+
 /// Options, or another value, with other values in these fields.
 macro_rules! with {
     ($base:expr, $($field:ident = $value:expr),+ $(,)?) => {{

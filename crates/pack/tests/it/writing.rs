@@ -1,12 +1,13 @@
 //! A writer gives the bytes of a pack, whatever interrupts it, in however many parts and threads.
 
-use crate::support::{check, class_folders, names, picture, records, snapshot};
+use crate::support::{chain, check, class_folders, names, picture, records, snapshot};
 use shardtool_format::example::Example;
 use shardtool_format::manifest::Kind;
 use shardtool_pack::{
     Committed, Error, Image, Label, Options, PixelArray, PixelStore, Progress, Sample, SampleProblem, Shards, Step,
     Value, Writer, WriterOptions, commit_parts, pack,
 };
+use shardtool_pack::{DestinationError, WriterError};
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::{ControlFlow, Range};
@@ -157,15 +158,18 @@ fn a_complete_split_takes_its_keys_and_no_others() {
     let writer = Writer::open(&options).unwrap();
     let other = Sample { key: "other", image: None, label: None, values: vec![] };
     let error = writer.write(&other).unwrap_err();
-    assert!(matches!(&error, Error::Sample { problem, .. } if matches!(**problem, SampleProblem::Complete)), "{error}");
+    assert!(
+        matches!(&error, Error::Writer(WriterError::Sample { problem, .. }) if matches!(**problem, SampleProblem::Complete)),
+        "{error}"
+    );
     let refused = |options: WriterOptions, expected: &str| {
-        let error = Writer::open(&options).err().expect("other options").to_string();
+        let error = chain(&Writer::open(&options).err().expect("other options"));
         assert!(error.contains(expected), "{error}");
     };
-    refused(with!(options.clone(), quality = 70), "another quality: 90 there, 70 now");
-    refused(with!(options.clone(), classes = vec![], labels = true), "another classes: 3 there, 0 now");
+    refused(with!(options.clone(), quality = 70), "different quality: 90 before, 70 now");
+    refused(with!(options.clone(), classes = vec![], labels = true), "different classes: 3 before, 0 now");
     let error = pack(&Options::new(photos.root.join("list.jsonl"), &options.destination), &()).unwrap_err();
-    assert!(error.to_string().contains("another format: \"shardtool-writer\" there"), "{error}");
+    assert!(chain(&error).contains("different format: \"shardtool-writer\" before"), "{error}");
     assert!(snapshot(&options.destination) == before);
     // Replaced by force.
     let forced = with!(options.clone(), force = true, shard_size = 2000, quality = 70);
@@ -181,20 +185,23 @@ fn parts_are_joined_in_order() {
     let options = |part| with!(photos.options("parts"), part = Some((part, 3)), shard_size = 3000);
     let destination = options(0).destination;
     let missing = |expected: &[u32]| match commit_parts(&destination, "train", false, &()).unwrap_err() {
-        Error::PartsMissing { missing, parts: 3, .. } => assert_eq!(missing, expected),
+        Error::Writer(WriterError::PartsMissing { missing, parts: 3, .. }) => assert_eq!(missing, expected),
         other => panic!("{other}"),
     };
-    assert!(matches!(commit_parts(&destination, "train", false, &()), Err(Error::NothingToCommit { .. })));
+    assert!(matches!(
+        commit_parts(&destination, "train", false, &()),
+        Err(Error::Writer(WriterError::NothingToCommit { .. }))
+    ));
     for part in [2, 0, 1] {
         let writer = Writer::open(&options(part)).unwrap();
-        assert!(matches!(Writer::open(&options(part)), Err(Error::Locked { .. })));
+        assert!(matches!(Writer::open(&options(part)), Err(Error::Destination(DestinationError::Locked { .. }))));
         let third = part as usize * 8..part as usize * 8 + 8;
         third.for_each(|i| assert!(photos.write(&writer, i).unwrap()));
         if part == 0 {
             missing(&[0, 1]);
         }
         assert_eq!(writer.finish(&()).unwrap(), None);
-        assert!(matches!(writer.finish(&()), Err(Error::WriterClosed)));
+        assert!(matches!(writer.finish(&()), Err(Error::Writer(WriterError::Closed))));
     }
     let committed = commit_parts(&destination, "train", false, &()).unwrap();
     assert!(committed.split.shards.len() > 3);
@@ -218,14 +225,17 @@ fn parts_of_other_options_or_with_common_keys_are_refused() {
     write(&options(0, 2), 0..5);
     write(&options(1, 2), 4..9);
     let error = commit();
-    assert!(matches!(&error, Error::PartsKey { key, parts: (0, 1), .. } if *key == photos.samples[4].0), "{error}");
+    assert!(
+        matches!(&error, Error::Writer(WriterError::PartsKey { key, parts: (0, 1), .. }) if *key == photos.samples[4].0),
+        "{error}"
+    );
     let staged = destination.join(".write-train/part-00001-of-00002");
     fs::remove_dir_all(&staged).unwrap();
     write(&with!(options(1, 2), quality = 80), 5..9);
-    assert!(commit().to_string().contains("another quality: 90 there, 80 now"));
+    assert!(chain(&commit()).contains("different quality: 90 before, 80 now"));
     write(&with!(options(1, 2), force = true), 5..9);
     write(&options(2, 3), 0..0);
-    assert!(commit().to_string().contains("another parts: 2 there, 3 now"));
+    assert!(chain(&commit()).contains("different parts: 2 before, 3 now"));
     fs::remove_dir_all(destination.join(".write-train/part-00002-of-00003")).unwrap();
     assert_eq!(commit_parts(&destination, "train", false, &()).unwrap().split.records(), 9);
 }
@@ -305,7 +315,7 @@ fn refuses_a_bad_sample_and_takes_the_next() {
     let good = &photos.samples[0].1;
     let sample = Sample { key: "k", image: Some(Image::File(good)), label: Some(Label::Id(1)), values: vec![] };
     let refused = |sample: Sample<'_>, expected: &str| {
-        let error = writer.write(&sample).unwrap_err().to_string();
+        let error = chain(&writer.write(&sample).unwrap_err());
         assert!(error.starts_with("sample `k`: ") && error.contains(expected), "{error}");
     };
     refused(Sample { image: None, ..sample.clone() }, "it has no image");

@@ -1,6 +1,7 @@
 //! Which columns a split has, and how Parquet and Hugging Face name them.
 
 use crate::Error;
+use crate::error::DestinationError;
 use crate::export::sample::fields;
 use crate::ordered::{Window, ordered};
 use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type as Physical};
@@ -66,8 +67,9 @@ impl Schema {
         let columns: Vec<_> = columns.into_values().map(|shape| shape.renamed()).collect();
         let manifest = split.manifest();
         let (labelled, classes) = (manifest.label.is_some(), &manifest.classes);
-        let message =
-            message(labelled, &columns).map_err(|source| Error::Parquet { path: split.name().into(), source })?;
+        let message = message(labelled, &columns).map_err(|source| {
+            Error::Destination(DestinationError::Parquet { path: split.name().into(), source: source.into() })
+        })?;
         let properties = Arc::new(properties(huggingface(labelled, classes, &columns)));
         Ok(Schema { labelled, columns, message, properties })
     }

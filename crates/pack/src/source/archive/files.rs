@@ -84,7 +84,7 @@ impl ArchiveFiles {
     /// The shards of a folder's `index.json`.
     ///
     /// # Errors
-    /// [`Error::MdsIndex`], [`Error::Io`].
+    /// [`ArchiveError::MdsIndex`](crate::ArchiveError), [`Error::Io`].
     pub(in crate::source) fn mds(folder: &Path) -> Result<Self, Error> {
         let mut files = vec![];
         for (name, layout) in index::index(folder)? {

@@ -124,7 +124,7 @@ impl Rows<'_> {
 
     /// Rejects the row at which the file becomes unreadable.
     fn lost(&mut self, at: u64, damage: ParquetError) -> Result<(), Error> {
-        self.item(at..at, Err(Reason::Parquet(damage)))
+        self.item(at..at, Err(Reason::Parquet(damage.into())))
     }
 
     fn item(&mut self, range: std::ops::Range<u64>, sample: Result<Sample<'_>, Reason>) -> Result<(), Error> {

@@ -5,6 +5,7 @@ use super::files::{ArchiveFile, SampleCount};
 use super::roles::{Labels, RoleFields, Roles, StoredLabel};
 use super::sample::{SampleVisitor, VisitedSample};
 use crate::class_ids::{ClassIds, ClassNames};
+use crate::error::ArchiveError;
 use crate::sample::{SampleSchema, Values};
 use crate::source::objects;
 use crate::{Error, Options};
@@ -66,7 +67,7 @@ impl Survey {
     /// Takes what another file told.
     ///
     /// # Errors
-    /// [`Error::ColumnTypes`], [`Error::TooManyColumns`], [`Error::TooManyClasses`].
+    /// [`ArchiveError::ColumnTypes`], [`ArchiveError::TooManyColumns`], [`ArchiveError::TooManyClasses`].
     pub(super) fn join(&mut self, other: Survey) -> Result<(), Error> {
         for (name, seen) in other.columns {
             self.column(name, seen)?;
@@ -85,9 +86,11 @@ impl Survey {
         let known = self.columns.len();
         match self.columns.get_mut(&name) {
             Some(there) => joined(&name, there, seen),
-            None if known == MOST_COLUMNS => {
-                Err(Error::TooManyColumns { most: MOST_COLUMNS, file: seen.file, number: seen.number })
-            }
+            None if known == MOST_COLUMNS => Err(Error::Archive(ArchiveError::TooManyColumns {
+                most: MOST_COLUMNS,
+                file: seen.file,
+                number: seen.number,
+            })),
             None => {
                 self.columns.insert(name, seen);
                 Ok(())
@@ -109,16 +112,17 @@ impl Survey {
     fn few_classes(&self) -> Result<(), Error> {
         match self.names.len() {
             ..=MOST_CLASSES => Ok(()),
-            _ => {
-                Err(Error::TooManyClasses { most: MOST_CLASSES, name: self.names.first().cloned().unwrap_or_default() })
-            }
+            _ => Err(Error::Archive(ArchiveError::TooManyClasses {
+                most: MOST_CLASSES,
+                name: self.names.first().cloned().unwrap_or_default(),
+            })),
         }
     }
 
     /// What all samples have in common. `classes` are those of a file, `stored` those that the archives state.
     ///
     /// # Errors
-    /// [`Error::UnknownColumn`], [`Error::UnknownClass`].
+    /// [`ArchiveError::UnknownColumn`], [`SourceError::UnknownClass`](crate::SourceError).
     pub(super) fn describe(
         mut self,
         classes: Option<ClassIds>,
@@ -129,7 +133,7 @@ impl Survey {
             match self.columns.get_mut(name) {
                 Some(there) => there.kind = *kind,
                 None if name == LABEL && self.label.is_some() => {}
-                None => return Err(Error::UnknownColumn { column: name.clone() }),
+                None => return Err(Error::Archive(ArchiveError::UnknownColumn { column: name.clone() })),
             }
         }
         let (labels, class_names) = match self.label.map(|seen| seen.kind) {
@@ -173,11 +177,11 @@ fn joined(name: &str, there: &mut Seen, here: Seen) -> Result<(), Error> {
             there.kind = Kind::Float;
             Ok(())
         }
-        _ => Err(Error::ColumnTypes {
+        _ => Err(Error::Archive(ArchiveError::ColumnTypes {
             column: name.to_owned(),
             first: (there.file.clone(), there.number, there.kind),
             second: (here.file, here.number, here.kind),
-        }),
+        })),
     }
 }
 

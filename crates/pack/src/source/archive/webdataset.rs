@@ -221,7 +221,8 @@ fn class(content: &[u8]) -> Values {
 
 /// The members of `.json` under their own names, of `NAME.json` as `NAME/member`; other JSON as it is.
 fn json_fields(field: &str, content: &[u8], roles: &Roles) -> Result<Vec<(String, Values)>, Reason> {
-    let value = serde_json::from_slice(content).map_err(|source| Reason::Json { field: field.to_owned(), source })?;
+    let value =
+        serde_json::from_slice(content).map_err(|e| Reason::Json { field: field.to_owned(), source: Box::new(e) })?;
     let serde_json::Value::Object(members) = value else {
         return Ok(vec![(field.to_owned(), Values::Bytes(content.into()))]);
     };

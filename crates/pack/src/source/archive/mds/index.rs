@@ -1,6 +1,7 @@
 //! `index.json`: which shards there are, and their columns.
 
 use super::encoding::Encoding;
+use crate::error::ArchiveError;
 use crate::error::MdsProblem;
 use crate::{Error, Reason};
 use serde::Deserialize;
@@ -55,12 +56,12 @@ struct File {
 /// one is taken.
 ///
 /// # Errors
-/// [`Error::MdsIndex`], [`Error::Io`].
+/// [`ArchiveError::MdsIndex`], [`Error::Io`].
 pub(in crate::source::archive) fn index(folder: &Path) -> Result<Vec<(String, Layout)>, Error> {
     let path = folder.join("index.json");
     let json = std::fs::read(&path).map_err(Error::io("read", &path))?;
-    let wrong = |problem| Error::MdsIndex { path: path.clone(), problem };
-    let index: Index = serde_json::from_slice(&json).map_err(|e| wrong(MdsProblem::Json(e)))?;
+    let wrong = |problem| Error::Archive(ArchiveError::MdsIndex { path: path.clone(), problem });
+    let index: Index = serde_json::from_slice(&json).map_err(|e| wrong(MdsProblem::Json(e.into())))?;
     index.shards.into_iter().map(|shard| shard.checked(folder).map_err(&wrong)).collect()
 }
 

@@ -1,0 +1,55 @@
+//! What is wrong with archives.
+
+use super::MdsProblem;
+use shardtool_format::manifest::Kind;
+use std::path::PathBuf;
+
+/// Why archives cannot be packed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArchiveError {
+    /// Values of a column have different types.
+    #[error("`{column}` is {} in sample {} of {}, and {} in sample {} of {}; give one type: --column {column}:bytes",
+        .first.2.name(), .first.1, .first.0, .second.2.name(), .second.1, .second.0)]
+    ColumnTypes {
+        /// The column, or `label`.
+        column: String,
+        /// File, sample from 0, and the type there.
+        first: (String, u64, Kind),
+        /// The same of a sample with another type.
+        second: (String, u64, Kind),
+    },
+    /// A type is given for a column that no sample has.
+    #[error("the type of column `{column}` is given, but no sample has that field")]
+    UnknownColumn {
+        /// The column.
+        column: String,
+    },
+    /// Samples have more different field names than columns are allowed.
+    #[error("more than {most} names of fields, in sample {number} of {file}")]
+    TooManyColumns {
+        /// The limit.
+        most: usize,
+        /// A file.
+        file: String,
+        /// The sample that exceeds the limit.
+        number: u64,
+    },
+    /// Labels have more different names than classes are allowed.
+    #[error("more than {most} class names, such as `{name}`; say which field is the label: --map label=FIELD")]
+    TooManyClasses {
+        /// The limit.
+        most: usize,
+        /// One of them.
+        name: String,
+    },
+    /// An invalid MDS index.
+    #[error("{}: invalid MDS index", .path.display())]
+    MdsIndex {
+        /// The `index.json`.
+        path: PathBuf,
+        /// What is wrong.
+        #[source]
+        problem: MdsProblem,
+    },
+}

@@ -1,0 +1,108 @@
+//! What prevents writing to a destination.
+
+#[cfg(feature = "parquet")]
+use super::BoxError;
+use super::{Difference, PlanDifference};
+use std::path::PathBuf;
+
+/// Why a destination cannot take a split or an export.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DestinationError {
+    /// The dataset already has the split, and no plan file says how it was packed.
+    #[error("{} already has a split `{split}`; choose another --split, or replace it with --force",
+        .destination.display())]
+    SplitExists {
+        /// Folder of the dataset.
+        destination: PathBuf,
+        /// The split.
+        split: String,
+    },
+    /// An interrupted pack had other inputs or options.
+    #[error("an interrupted pack left {} with {difference}; run that pack again to finish it, or start again with \
+        --force", .plan.display())]
+    OtherPlan {
+        /// The plan file.
+        plan: PathBuf,
+        /// What differs.
+        difference: Box<PlanDifference>,
+    },
+    /// The dataset already has the split, packed from another source or with other options.
+    #[error("split `{split}` of {} is complete, but was packed with {difference}; choose another --split, or replace \
+        it with --force", .destination.display())]
+    PackedOtherwise {
+        /// Folder of the dataset.
+        destination: PathBuf,
+        /// The split.
+        split: String,
+        /// What differs.
+        difference: Box<PlanDifference>,
+    },
+    /// The dataset already has the split, but its records are not those that its pack wrote.
+    #[error("split `{split}` of {} is complete, but its records changed since it was packed (`shardtool repair`?); \
+        choose another --split, or replace it with --force", .destination.display())]
+    ChangedSince {
+        /// Folder of the dataset.
+        destination: PathBuf,
+        /// The split.
+        split: String,
+    },
+    /// A file would be overwritten that no manifest and no plan names.
+    #[error("{} exists, and no manifest or plan names it; move it elsewhere, or choose another destination or --split",
+        .path.display())]
+    InTheWay {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The split has other classes or features than the dataset.
+    #[error("split `{split}` does not fit the dataset in {}: {difference}", .destination.display())]
+    Incompatible {
+        /// Folder of the dataset.
+        destination: PathBuf,
+        /// The new split.
+        split: String,
+        /// What differs.
+        difference: Difference,
+    },
+    /// Another process holds the lock.
+    #[error("another process is writing {} and holds the lock {}; wait until it has ended",
+        .what.display(), .lock.display())]
+    Locked {
+        /// What it writes.
+        what: PathBuf,
+        /// The lock file.
+        lock: PathBuf,
+    },
+    /// The dataset's manifest is damaged.
+    #[error("invalid manifest {} (`shardtool repair` rebuilds it from the records)", .path.display())]
+    Manifest {
+        /// The manifest.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: shardtool_format::Error,
+    },
+    /// The index of a finished shard is damaged.
+    #[error("invalid index {} (`shardtool repair` rebuilds it from the records)", .path.display())]
+    Index {
+        /// The index.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: shardtool_format::Error,
+    },
+    /// The destination of an export or reshard exists.
+    #[error("{} exists and is not empty; name a folder that does not exist yet, or add the files to it with --force",
+        .path.display())]
+    NotEmpty {
+        /// The destination.
+        path: PathBuf,
+    },
+    /// A Parquet file cannot be written.
+    #[cfg(feature = "parquet")]
+    #[error("cannot write {}", .path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// The library's error.
+        source: BoxError,
+    },
+}

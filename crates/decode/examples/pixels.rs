@@ -1,17 +1,17 @@
-//! Answers requests on standard input with pixels on standard output, so that another program (`tests/pixels.py`) can hold
-//! them against its own. One request a line:
+//! Answers requests on standard input with pixels on standard output, so that another program (`tests/pixels.py`) can compare
+//! them with its own. One request per line:
 //!
 //! ```text
 //! decode FILE                              the image as stored
-//! upright FILE                             the image as its EXIF orientation says
+//! upright FILE                             the image with its EXIF orientation applied
 //! resize FILE WIDTH HEIGHT                 the whole image at another size
 //! encode FILE QUALITY                      a JPEG of the image
-//! apply FILTER JSON EXIF DRAWS FILE        a pipeline, given as JSON without spaces; DRAWS are numbers in [0, 1), by commas;
-//!                                          FILTER is bilinear, nearest, or labels: values as stored, repeated three times
+//! apply FILTER JSON EXIF DRAWS FILE        a pipeline as JSON without spaces; DRAWS are random numbers in [0, 1), separated by commas;
+//!                                          FILTER is bilinear, nearest or labels (stored values, each repeated three times)
 //! ```
 //!
-//! One answer each: u32 width, height and number of bytes, little-endian, then the bytes. For a request that fails: three
-//! zeros, and the reason on standard error.
+//! Each answer is width, height and number of bytes as little-endian u32, then the bytes. A request that fails is answered by
+//! three zeros and the reason on standard error.
 
 use std::io::{BufRead, Write, stdin, stdout};
 
@@ -22,7 +22,7 @@ use shardtool_decode::{
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Draws given by the request; `below` takes the fraction of its range.
+/// The numbers given by the request; `below` scales them to its range.
 struct Draws(std::vec::IntoIter<f64>);
 
 impl Random for Draws {
@@ -82,10 +82,10 @@ fn answer(request: &[&str]) -> Result<Pixels, Failure> {
             }
             let mut decoder = Decoder::default();
             let exact = RegionOptions::default().with_reducing_gap(None);
-            let window = decoder.decode_region(&bytes, None, &geometry, &exact)?;
+            let region = decoder.decode_region(&bytes, None, &geometry, &exact)?;
             let mut data = vec![0; width as usize * height as usize * 3];
             let filter = if filter == "nearest" { Filter::Nearest } else { Filter::Bilinear };
-            apply_geometry(&geometry, &window, filter, &mut data, &mut ResizeScratch::default())?;
+            apply_geometry(&geometry, &region, filter, &mut data, &mut ResizeScratch::default())?;
             Pixels { width, height, data }
         }
         _ => return Err("expected decode, upright, resize, encode or apply".into()),

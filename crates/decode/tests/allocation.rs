@@ -1,13 +1,17 @@
-//! JPEG to its place in the batch: nothing is allocated once a thread has seen such images, and never more than was said.
+//! Decoding a JPEG into the batch allocates nothing after the first images, and never more than the bounds announced.
+
+#[path = "made/split_mix.rs"]
+mod split_mix;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use shardtool_decode::{
-    Decoder, Filter, Orientation, Pipeline, Pixels, Random, RegionOptions, ResizeScratch, apply_geometry, encode_jpeg,
-    probe, scratch_bound, scratch_bytes,
+    Decoder, Filter, Orientation, Pipeline, Pixels, RegionOptions, ResizeScratch, apply_geometry, encode_jpeg, probe,
+    scratch_bound, scratch_bytes,
 };
 use shardtool_jpeg::entries;
+use split_mix::SplitMix;
 
 struct Counting;
 
@@ -15,19 +19,19 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: hands everything on to the system's allocator.
+// SAFETY: every call is forwarded to the system allocator, which upholds the contract of `GlobalAlloc`.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);
         let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         MOST.fetch_max(held, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`, which is that of the system allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`, which is that of the system allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -35,29 +39,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-struct SplitMix(u64);
-
-impl Random for SplitMix {
-    fn unit(&mut self) -> f64 {
-        self.below(1 << 53) as f64 / (1u64 << 53) as f64
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % n.max(1)
-    }
-}
-
-/// Made ones, and photographs where they are to be had; each with its entry points.
+/// Generated JPEGs, and photographs if they are available, each with its entry points.
 fn images() -> Vec<(Vec<u8>, Vec<u8>)> {
     let made = [(500, 375), (64, 900), (1300, 1000), (9, 7)].map(|(width, height)| {
         let noise = |i: u32| ((i.wrapping_mul(2_654_435_761) >> 27) + i / 64) as u8;
         let pixels = Pixels { width, height, data: (0..width * height * 3).map(noise).collect() };
         encode_jpeg(pixels.view().unwrap(), if width == 500 { 75 } else { 90 }).unwrap()
     });
-    // Of several scans, which are decoded by way of all coefficients.
+    // With several scans, whose coefficients are all decoded before the pixels.
     let scans = [(900u16, 700u16, true), (3, 2000, true), (700, 500, false)].map(|(width, height, progressive)| {
         let mut jpeg = Vec::new();
         let mut encoder = jpeg_encoder::Encoder::new(&mut jpeg, 90);
@@ -77,7 +66,7 @@ fn images() -> Vec<(Vec<u8>, Vec<u8>)> {
                 photographs.extend(std::fs::read_dir(class.path()).unwrap().take(1).map(|f| f.unwrap().path()));
             }
         }
-        Err(_) => println!("made images only: the photographs are not there"),
+        Err(_) => println!("generated images only: the photographs are not available"),
     }
     let mut decoder = shardtool_jpeg::Decoder::new();
     let each = made.into_iter().chain(scans).chain(photographs.into_iter().map(|path| std::fs::read(path).unwrap()));
@@ -89,9 +78,9 @@ fn images() -> Vec<(Vec<u8>, Vec<u8>)> {
     .collect()
 }
 
-/// The only test of its program: others would be counted with it.
+/// The only test of its binary, because the allocator counts for all threads.
 #[test]
-fn jpegs_reach_the_batch_without_allocating_and_within_what_was_said() {
+fn decoding_jpegs_allocates_nothing_after_the_first_and_stays_within_the_bounds() {
     let images = images();
     let pipelines = [Pipeline::train(224).unwrap(), Pipeline::eval(256, 224).unwrap()];
     let mut out = vec![0; 224 * 224 * 3];
@@ -102,9 +91,9 @@ fn jpegs_reach_the_batch_without_allocating_and_within_what_was_said() {
         let orientation = Orientation::from_exif(exif);
         let mut draw = SplitMix(image as u64);
         let geometry = pipelines[pipeline].plan((info.width, info.height), orientation, &mut draw).unwrap();
-        let window = decoder.decode_region(jpeg, Some(payload), &geometry, &options).unwrap();
-        assert!(!window.entries_rejected || payload.is_empty());
-        apply_geometry(&geometry, &window, Filter::Bilinear, &mut out, scratch).unwrap();
+        let region = decoder.decode_region(jpeg, Some(payload), &geometry, &options).unwrap();
+        assert!(!region.entries_rejected || payload.is_empty());
+        apply_geometry(&geometry, &region, Filter::Bilinear, &mut out, scratch).unwrap();
         let bytes = scratch_bytes(jpeg, &geometry, &options).unwrap();
         let bound = scratch_bound((info.width, info.height), jpeg.len() as u64, geometry.output_size());
         (bytes as usize, bound as usize)
@@ -131,6 +120,6 @@ fn jpegs_reach_the_batch_without_allocating_and_within_what_was_said() {
         MOST.store(before, Ordering::Relaxed);
         let (bytes, bound) = place(&mut Decoder::default(), &mut ResizeScratch::default(), image, image % 2, 1);
         let most = MOST.load(Ordering::Relaxed) - before;
-        assert!(most <= bytes && most <= bound, "image {image}: took {most}, said {bytes}, bound {bound}");
+        assert!(most <= bytes && most <= bound, "image {image}: allocated {most}, announced {bytes}, bound {bound}");
     }
 }

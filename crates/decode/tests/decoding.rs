@@ -31,7 +31,7 @@ fn mean_difference(a: &[u8], b: &[u8]) -> f64 {
 }
 
 #[test]
-fn lossless_formats_come_back_exactly() {
+fn lossless_formats_decode_to_equal_pixels() {
     for format in [ImageFormat::Png, ImageFormat::WebP, ImageFormat::Bmp, ImageFormat::Tiff] {
         let pixels = decode(&encoded(&smooth_image(), format), &DecodeOptions::default()).unwrap();
         assert_eq!(pixels, smooth(40, 30), "{format:?}");
@@ -39,7 +39,7 @@ fn lossless_formats_come_back_exactly() {
 }
 
 #[test]
-fn every_depth_becomes_rgb() {
+fn converts_every_color_type_to_rgb() {
     let rgb = |image: DynamicImage| decode(&encoded(&image, ImageFormat::Png), &DecodeOptions::default()).unwrap().data;
     let grey = ImageBuffer::from_raw(2, 1, vec![7u8, 250]).unwrap();
     assert_eq!(rgb(DynamicImage::ImageLuma8(grey)), [7, 7, 7, 250, 250, 250]);
@@ -47,7 +47,7 @@ fn every_depth_becomes_rgb() {
     assert_eq!(rgb(DynamicImage::ImageLumaA8(grey_alpha)), [7, 7, 7, 250, 250, 250]);
     let rgba = ImageBuffer::from_raw(2, 1, vec![1u8, 2, 3, 0, 4, 5, 6, 128]).unwrap();
     assert_eq!(rgb(DynamicImage::ImageRgba8(rgba)), [1, 2, 3, 4, 5, 6]);
-    // The high byte is kept: 0x12FF is 0x12, not rounded up.
+    // The high byte is kept without rounding: 0x12FF becomes 0x12.
     let grey16 = ImageBuffer::from_raw(2, 1, vec![0x12FFu16, 0xFE01]).unwrap();
     assert_eq!(rgb(DynamicImage::ImageLuma16(grey16)), [0x12, 0x12, 0x12, 0xFE, 0xFE, 0xFE]);
     let grey_alpha16 = ImageBuffer::from_raw(2, 1, vec![0x12FFu16, 0, 0xFE01, 7]).unwrap();
@@ -61,7 +61,7 @@ fn every_depth_becomes_rgb() {
 }
 
 #[test]
-fn a_buffer_is_reused_across_sizes_and_depths() {
+fn reuses_the_buffer_for_other_sizes_and_depths() {
     let mut pixels = Pixels::default();
     let options = DecodeOptions::default();
     decode_into(&encoded(&DynamicImage::new_rgba16(50, 50), ImageFormat::Png), &options, &mut pixels).unwrap();
@@ -71,7 +71,7 @@ fn a_buffer_is_reused_across_sizes_and_depths() {
 }
 
 #[test]
-fn orientation_is_applied_only_on_request() {
+fn applies_orientation_only_on_request() {
     let jpeg = encode_jpeg(smooth(40, 30).view().unwrap(), 95).unwrap();
     let app1 = b"\xFF\xE1\0\x22Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
     let tagged = [&jpeg[..2], app1, &jpeg[2..]].concat();
@@ -83,14 +83,14 @@ fn orientation_is_applied_only_on_request() {
 }
 
 #[test]
-fn jpeg_comes_back_nearly_and_smaller_at_lower_quality() {
+fn encoded_jpeg_is_close_to_the_pixels_and_smaller_at_lower_quality() {
     let pixels = smooth(80, 80);
     let encode = |quality| encode_jpeg(pixels.view().unwrap(), quality).unwrap();
     for quality in [50, 75, 90, 100] {
         let back = decode(&encode(quality), &DecodeOptions::default()).unwrap();
         let d = mean_difference(&back.data, &pixels.data);
         assert!(d < 3.0, "quality {quality}: {d}");
-        // A start-of-scan marker with its length: only one, of all three components.
+        // There is one start-of-scan segment, with three components.
         let scans =
             encode(quality).windows(5).filter(|w| w.starts_with(b"\xFF\xDA\0")).map(|w| w[4]).collect::<Vec<_>>();
         assert_eq!(scans, [3]);
@@ -104,7 +104,7 @@ fn jpeg_comes_back_nearly_and_smaller_at_lower_quality() {
 }
 
 #[test]
-fn a_cut_jpeg_is_not_decoded() {
+fn rejects_truncated_jpeg() {
     let jpeg = encode_jpeg(smooth(80, 80).view().unwrap(), 90).unwrap();
     for end in [jpeg.len() - 2, jpeg.len() / 2, 30] {
         assert!(matches!(decode(&jpeg[..end], &DecodeOptions::default()), Err(Error::Truncated { .. })), "{end}");
@@ -112,7 +112,7 @@ fn a_cut_jpeg_is_not_decoded() {
 }
 
 #[test]
-fn raw_pixels_are_borrowed_or_decompressed() {
+fn borrows_raw_pixels_and_decompresses_raw_zstd() {
     let pixels = smooth(40, 30);
     let limits = Limits::default();
     let mut scratch = Vec::new();
@@ -130,7 +130,7 @@ fn raw_pixels_are_borrowed_or_decompressed() {
     assert!(matches!(refused(&frame, 30, 41), Error::PixelBytes { expected: 3690, found: 3600, .. }));
     assert!(matches!(refused(&frame[..frame.len() - 1], 40, 30), Error::ZstdFrame { .. }));
     assert!(matches!(refused(&[&frame[..], &frame].concat(), 40, 30), Error::ZstdFrame { .. }));
-    // A frame written as a stream declares no size.
+    // A frame written as a stream does not declare its content size.
     let stream = zstd::stream::encode_all(&pixels.data[..], 3).unwrap();
     assert!(matches!(refused(&stream, 40, 30), Error::ZstdSize));
     assert!(matches!(refused(&frame, 1 << 20, 1 << 20), Error::Limit { kind: LimitKind::Side, .. }));
@@ -138,7 +138,7 @@ fn raw_pixels_are_borrowed_or_decompressed() {
 }
 
 #[test]
-fn limits_bind_decoding() {
+fn limits_apply_to_decoding() {
     let png = encoded(&smooth_image(), ImageFormat::Png);
     let with = |limits| decode(&png, &DecodeOptions::default().with_limits(limits));
     let all = Limits::default();
@@ -149,22 +149,22 @@ fn limits_bind_decoding() {
 }
 
 #[test]
-fn resizing_to_nothing_is_refused() {
+fn rejects_resizing_to_zero_pixels() {
     let pixels = smooth(8, 8);
     assert!(matches!(resize(pixels.view().unwrap(), (0, 4)), Err(Error::Side { .. })));
     let flat = Pixels { width: 9, height: 7, data: vec![77; 189] };
     assert!(resize(flat.view().unwrap(), (3, 20)).unwrap().data.iter().all(|&v| v == 77));
 }
 
-/// Unusual JPEGs decode; broken ones give pixels or an error, never a panic. Two progressive ones lack
-/// a part of their coefficients: that is damage, whatever kinder decoders show of it.
+/// Unusual JPEGs decode; damaged ones give pixels or an error, never a panic. Two progressive JPEGs lack a part of their
+/// coefficients, which is damage here even though other decoders tolerate it.
 #[test]
-fn the_corpus_decodes_or_is_refused() {
+fn corpus_decodes_or_is_rejected() {
     let root = std::env::var_os("SHARDTOOL_SHARED")
         .map_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared").into(), std::path::PathBuf::from)
         .join("data/jpeg-corpus");
     if !root.is_dir() {
-        return eprintln!("skipped: {} is not there", root.display());
+        return eprintln!("skipped: {} does not exist", root.display());
     }
     let (mut seen, mut refused) = (0, Vec::new());
     for (folder, must_decode) in [("reftest", true), ("crashtest", false)] {

@@ -1,4 +1,4 @@
-//! Sniffing, probing and limits, on images built here and on the corpora beside the project.
+//! Format detection, headers, truncation and limits, on generated images and on the corpora if they are available.
 
 use std::io::Cursor;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use image::{DynamicImage, ImageFormat};
 use proptest::prelude::*;
 use shardtool_decode::{Error, Format, ImageInfo, LimitKind, Limits, check_complete, probe, sniff};
 
-const LIBRARY: [(ImageFormat, Format); 6] = [
+const FORMATS: [(ImageFormat, Format); 6] = [
     (ImageFormat::Jpeg, Format::Jpeg),
     (ImageFormat::Png, Format::Png),
     (ImageFormat::WebP, Format::WebP),
@@ -22,7 +22,7 @@ fn encoded(image: &DynamicImage, format: ImageFormat) -> Vec<u8> {
     bytes.into_inner()
 }
 
-/// Width 37, height 21: every format has to keep them apart.
+/// An image of width 37 and height 21, which differ so that an exchange of the two fails.
 fn sample(format: ImageFormat) -> Vec<u8> {
     let rgb = image::RgbImage::from_fn(37, 21, |x, y| image::Rgb([(7 * x) as u8, (11 * y) as u8, (x * y) as u8]));
     encoded(&DynamicImage::ImageRgb8(rgb), format)
@@ -35,7 +35,7 @@ fn shared(path: &str) -> Option<Vec<PathBuf>> {
     let mut files = Vec::new();
     while let Some(dir) = pending.pop() {
         let Ok(entries) = std::fs::read_dir(&dir) else {
-            eprintln!("skipped: {} is not there", dir.display());
+            eprintln!("skipped: {} does not exist", dir.display());
             return None;
         };
         for entry in entries {
@@ -47,7 +47,7 @@ fn shared(path: &str) -> Option<Vec<PathBuf>> {
     Some(files)
 }
 
-/// A JPEG's header segments: SOI, SOF0 of the given size, SOS, and nothing after.
+/// The header segments of a JPEG: SOI, SOF0 of the given size, SOS.
 fn jpeg_header(width: u16, height: u16) -> Vec<u8> {
     let mut jpeg = vec![0xFF, 0xD8, 0xFF, 0xC0, 0, 11, 8];
     jpeg.extend(height.to_be_bytes());
@@ -56,7 +56,7 @@ fn jpeg_header(width: u16, height: u16) -> Vec<u8> {
     jpeg
 }
 
-/// An Exif segment with an orientation, in either byte order.
+/// An Exif segment with an orientation.
 fn exif(orientation: u8, big_endian: bool) -> Vec<u8> {
     let mut app1 = vec![0xFF, 0xE1, 0, 34];
     app1.extend(b"Exif\0\0");
@@ -72,8 +72,8 @@ fn exif(orientation: u8, big_endian: bool) -> Vec<u8> {
 }
 
 #[test]
-fn every_format_is_probed() {
-    for (library, format) in LIBRARY {
+fn probes_every_format() {
+    for (library, format) in FORMATS {
         let bytes = sample(library);
         assert_eq!(sniff(&bytes), Some(format));
         let channels = if format == Format::Gif { 4 } else { 3 };
@@ -84,7 +84,7 @@ fn every_format_is_probed() {
 }
 
 #[test]
-fn grey_and_alpha_are_counted() {
+fn counts_grey_and_alpha_channels() {
     let channels =
         |image: DynamicImage| probe(&encoded(&image, ImageFormat::Png), &Limits::default()).unwrap().channels;
     assert_eq!(channels(DynamicImage::new_luma8(3, 2)), 1);
@@ -95,7 +95,7 @@ fn grey_and_alpha_are_counted() {
 }
 
 #[test]
-fn exif_orientation_is_read() {
+fn reads_exif_orientation() {
     let jpeg = sample(ImageFormat::Jpeg);
     for big_endian in [true, false] {
         for orientation in 1..=8 {
@@ -111,12 +111,12 @@ fn exif_orientation_is_read() {
 }
 
 #[test]
-fn a_bomb_is_refused_by_name() {
+fn rejects_decompression_bomb_and_names_the_limit() {
     let e = probe(&jpeg_header(65_535, 65_535), &Limits::default()).unwrap_err();
     assert!(matches!(e, Error::Limit { kind: LimitKind::Pixels, needed: 4_294_836_225, .. }), "{e}");
     assert!(e.to_string().contains("max_pixels"), "{e}");
 
-    // The same size in a PNG, its header made valid again with the CRC-32 of the chunk.
+    // The same size in a PNG whose header chunk has a valid CRC-32.
     let mut png = sample(ImageFormat::Png);
     png[16..24].copy_from_slice(&[0, 0, 0xFF, 0xFF, 0, 0, 0xFF, 0xFF]);
     let crc = crc32(&png[12..29]);
@@ -133,7 +133,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn headers_that_are_not_decoded_are_refused_by_name() {
+fn rejects_unsupported_jpeg_headers_by_name() {
     let refused = |marker: u8, precision: u8, height: u16| {
         let mut jpeg = jpeg_header(8, height);
         jpeg[3] = marker;
@@ -150,11 +150,11 @@ fn headers_that_are_not_decoded_are_refused_by_name() {
 }
 
 #[test]
-fn a_cut_anywhere_is_found() {
+fn detects_truncation_at_every_byte() {
     for library in [ImageFormat::Jpeg, ImageFormat::Png, ImageFormat::WebP] {
         let bytes = sample(library);
         for end in 12..bytes.len() {
-            // The last 8 bytes of a PNG are IEND's own type and CRC: without the CRC every pixel is there.
+            // Without the last 4 bytes, the CRC of IEND, a PNG still has all its pixels.
             if library == ImageFormat::Png && end + 4 >= bytes.len() {
                 continue;
             }
@@ -166,7 +166,7 @@ fn a_cut_anywhere_is_found() {
 }
 
 #[test]
-fn the_end_of_a_thumbnail_is_not_the_end_of_the_image() {
+fn end_marker_of_a_thumbnail_is_not_the_end_of_the_image() {
     let jpeg = sample(ImageFormat::Jpeg);
     let thumbnail = sample(ImageFormat::Jpeg);
     let len = (thumbnail.len() as u16 + 2).to_be_bytes();
@@ -176,7 +176,7 @@ fn the_end_of_a_thumbnail_is_not_the_end_of_the_image() {
 }
 
 #[test]
-fn photographs_are_whole_and_their_halves_are_not() {
+fn photographs_are_complete_and_their_halves_truncated() {
     let Some(files) = shared("data/imagenet-sample") else { return };
     assert!(files.len() >= 700);
     for file in files {
@@ -192,7 +192,7 @@ fn photographs_are_whole_and_their_halves_are_not() {
 }
 
 #[test]
-fn odd_jpegs_give_headers_or_errors() {
+fn probes_unusual_jpegs() {
     let Some(files) = shared("data/jpeg-corpus/reftest") else { return };
     let refused: Vec<_> = files
         .iter()
@@ -210,15 +210,15 @@ fn odd_jpegs_give_headers_or_errors() {
 
 proptest! {
     #[test]
-    fn random_bytes_never_panic(kind in 0..LIBRARY.len(), keep in 0usize..16, tail in prop::collection::vec(any::<u8>(), 0..200)) {
-        let magic = sample(LIBRARY[kind].0);
+    fn random_bytes_never_panic(kind in 0..FORMATS.len(), keep in 0usize..16, tail in prop::collection::vec(any::<u8>(), 0..200)) {
+        let magic = sample(FORMATS[kind].0);
         let bytes = [&magic[..keep], &tail].concat();
         let _ = (probe(&bytes, &Limits::default()), check_complete(&bytes));
     }
 
     #[test]
-    fn mutated_headers_never_panic(kind in 0..LIBRARY.len(), at in 0usize..200, with in any::<u8>(), end in 0usize..4000) {
-        let mut bytes = sample(LIBRARY[kind].0);
+    fn mutated_headers_never_panic(kind in 0..FORMATS.len(), at in 0usize..200, with in any::<u8>(), end in 0usize..4000) {
+        let mut bytes = sample(FORMATS[kind].0);
         let at = at % bytes.len();
         bytes[at] = with;
         bytes.truncate(end.max(1));

@@ -1,4 +1,4 @@
-//! Label maps: values as stored, shown through the geometry of their image.
+//! Label maps: decoding of stored values, and geometries of their images.
 
 use proptest::prelude::*;
 use shardtool_decode::{
@@ -6,14 +6,14 @@ use shardtool_decode::{
     Transform, apply_geometry,
 };
 
-/// A PNG of one value a pixel, written by the library that others use.
+/// A PNG of one value per pixel.
 fn png(width: u32, height: u32, color: png::ColorType, depth: png::BitDepth, rows: &[u8]) -> Vec<u8> {
     let mut bytes = vec![];
     let mut encoder = png::Encoder::new(&mut bytes, width, height);
     encoder.set_color(color);
     encoder.set_depth(depth);
     if color == png::ColorType::Indexed {
-        // Colours that differ from every index, so that a look-up would show.
+        // Colours that differ from their index, so that a palette look-up would fail the test.
         encoder.set_palette(
             (0..256).flat_map(|i: u32| [255 - i as u8, 7, 9]).take(3 << (depth as u8).min(8)).collect::<Vec<_>>(),
         );
@@ -26,7 +26,7 @@ fn values(width: u32, height: u32, bits: u32) -> Vec<u8> {
     (0..width * height).map(|i| (i * 7 + i / 5) as u8 & ((1u16 << bits) - 1) as u8).collect()
 }
 
-/// Rows of values packed into bytes, the first value in the highest bits.
+/// Packs rows of values into bytes, the first value in the highest bits.
 fn packed(values: &[u8], width: u32, bits: u32) -> Vec<u8> {
     values
         .chunks(width as usize)
@@ -37,7 +37,7 @@ fn packed(values: &[u8], width: u32, bits: u32) -> Vec<u8> {
         .collect()
 }
 
-/// All of a map, at its own size.
+/// Returns the whole map at its own size.
 fn whole(labels: &mut LabelMap, width: u32, height: u32) -> Vec<u8> {
     let same = Pipeline::new(vec![Transform::ResizeTo { size: [height, width] }]).unwrap();
     let geometry = same.plan((width, height), Orientation::default(), &mut Draws(0)).unwrap();
@@ -60,7 +60,7 @@ impl Random for Draws {
 }
 
 #[test]
-fn values_are_those_stored_at_every_depth() {
+fn decodes_stored_values_of_every_depth() {
     use png::{BitDepth, ColorType};
     let mut labels = LabelMap::default();
     for color in [ColorType::Indexed, ColorType::Grayscale] {
@@ -76,7 +76,7 @@ fn values_are_those_stored_at_every_depth() {
 }
 
 #[test]
-fn what_is_no_label_map_is_refused_by_name() {
+fn rejects_images_that_are_not_label_maps() {
     use png::{BitDepth, ColorType};
     let refused = |bytes: &[u8]| LabelMap::default().decode(bytes, &Limits::default()).unwrap_err();
     for bytes in [
@@ -101,7 +101,7 @@ fn what_is_no_label_map_is_refused_by_name() {
 }
 
 #[test]
-fn a_map_of_another_size_than_its_image_is_refused() {
+fn rejects_map_of_another_size_than_its_image() {
     let mut labels = LabelMap::default();
     let bytes = png(6, 4, png::ColorType::Grayscale, png::BitDepth::Eight, &values(6, 4, 8));
     labels.decode(&bytes, &Limits::default()).unwrap();
@@ -113,16 +113,16 @@ fn a_map_of_another_size_than_its_image_is_refused() {
 }
 
 proptest! {
-    /// A map goes where the pixels of its image go: crop, resize, flip and all orientations.
+    /// For every crop, flip and orientation, each value is the one of the nearest pixel of the image.
     #[test]
-    fn a_map_follows_its_image(w in 1u32..60, h in 1u32..60, side in 1u32..40, exif in 1u8..=8, seed: u64) {
+    fn map_and_image_have_equal_geometry(w in 1u32..60, h in 1u32..60, side in 1u32..40, exif in 1u8..=8, seed: u64) {
         let map = values(w, h, 8);
         let rgb: Vec<u8> = map.iter().flat_map(|v| [*v; 3]).collect();
         let pipeline = Pipeline::train(side).unwrap();
         let geometry = pipeline.plan((w, h), Orientation::from_exif(exif), &mut Draws(seed)).unwrap();
         let mut image = vec![0; (side * side * 3) as usize];
-        let window = DecodedRegion::whole_image(PixelsRef::new(w, h, &rgb).unwrap());
-        apply_geometry(&geometry, &window, Filter::Nearest, &mut image, &mut ResizeScratch::default()).unwrap();
+        let region = DecodedRegion::whole_image(PixelsRef::new(w, h, &rgb).unwrap());
+        apply_geometry(&geometry, &region, Filter::Nearest, &mut image, &mut ResizeScratch::default()).unwrap();
         let mut labels = LabelMap::default();
         labels.decode(&png(w, h, png::ColorType::Grayscale, png::BitDepth::Eight, &map), &Limits::default()).unwrap();
         let mut out = vec![0; (side * side) as usize];

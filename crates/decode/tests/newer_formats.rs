@@ -1,4 +1,4 @@
-//! AVIF, HEIF, JPEG XL and JPEG 2000: headers in every build, pixels where the feature is on.
+//! AVIF, HEIF, JPEG XL and JPEG 2000: headers in every build, pixels if the feature is enabled.
 
 use shardtool_decode::{DecodeOptions, Error, Format, ImageInfo, LimitKind, Limits, decode, probe, sniff};
 
@@ -47,7 +47,7 @@ fn heif(brand: &[u8; 4]) -> Vec<u8> {
 }
 
 #[test]
-fn headers_are_read_in_every_build() {
+fn reads_headers_in_every_build() {
     let limits = Limits::default();
     for (file, format) in [
         (bytes(JXL), Format::Jxl),
@@ -67,7 +67,7 @@ fn headers_are_read_in_every_build() {
 }
 
 #[test]
-fn a_header_cut_short_is_an_error() {
+fn rejects_truncated_headers() {
     for file in [bytes(JXL), jxl_container(), bytes(JP2), j2k(), bytes(AVIF)] {
         for end in 0..file.len() {
             if let Ok(info) = probe(&file[..end], &Limits::default()) {
@@ -81,7 +81,7 @@ fn a_header_cut_short_is_an_error() {
 }
 
 #[test]
-fn a_rotation_property_is_an_orientation() {
+fn converts_rotation_and_mirror_properties_to_orientation() {
     let file = heif(b"heic");
     let at = file.windows(4).position(|w| w == b"colr").unwrap();
     for (property, value, orientation) in
@@ -95,7 +95,7 @@ fn a_rotation_property_is_an_orientation() {
 }
 
 #[test]
-fn avif_and_heif_are_refused_by_name() {
+fn rejects_avif_and_heif_by_name() {
     for file in [bytes(AVIF), heif(b"heic")] {
         let error = decode(&file, &DecodeOptions::default()).unwrap_err();
         assert!(matches!(error, Error::NotDecoded { .. }), "{error}");
@@ -105,7 +105,7 @@ fn avif_and_heif_are_refused_by_name() {
 
 #[cfg(feature = "jxl")]
 #[test]
-fn jpeg_xl_is_decoded() {
+fn decodes_jpeg_xl() {
     for file in [bytes(JXL), jxl_container()] {
         let pixels = decode(&file, &DecodeOptions::default()).unwrap();
         assert_eq!(pixels.data, (0..105).map(|i| 2 * i as u8).collect::<Vec<_>>());
@@ -114,7 +114,7 @@ fn jpeg_xl_is_decoded() {
 
 #[cfg(feature = "jp2")]
 #[test]
-fn jpeg_2000_is_decoded() {
+fn decodes_jpeg_2000() {
     for file in [bytes(JP2), j2k()] {
         let pixels = decode(&file, &DecodeOptions::default()).unwrap();
         assert_eq!(pixels.data, (0..105).map(|i| 2 * i as u8).collect::<Vec<_>>());
@@ -123,7 +123,7 @@ fn jpeg_2000_is_decoded() {
 
 #[cfg(not(all(feature = "jxl", feature = "jp2")))]
 #[test]
-fn a_build_without_a_decoder_names_its_feature() {
+fn error_of_a_build_without_a_decoder_names_the_feature() {
     for (file, feature, built) in [(JXL, "`jxl`", cfg!(feature = "jxl")), (JP2, "`jp2`", cfg!(feature = "jp2"))] {
         match decode(&bytes(file), &DecodeOptions::default()) {
             Ok(_) => assert!(built),

@@ -1,4 +1,4 @@
-//! A panic inside a foreign decoder is an error of that image: its memory is discarded, and nothing else is affected.
+//! A panic inside a decoder of another crate is an error of that image. Its memory is discarded, so later images decode.
 
 #[path = "made/panicking_tiff.rs"]
 mod panicking_tiff;
@@ -36,9 +36,9 @@ fn is_panic<T: std::fmt::Debug>(result: Result<T, Error>) {
     }
 }
 
-/// One test, because the panic hook is the process's.
+/// One test, because the panic hook is global.
 #[test]
-fn a_panic_costs_one_image_and_programs_can_silence_it() {
+fn panic_is_an_error_of_one_image_and_can_be_silenced() {
     let tiff = panicking_tiff();
     let size = (40, 20);
     let geometry = Pipeline::eval(16, 16).unwrap().plan(size, Orientation::default(), &mut Middle).unwrap();
@@ -61,7 +61,7 @@ fn a_panic_costs_one_image_and_programs_can_silence_it() {
         decoder.shrink_to(0);
     }
     assert!(LabelMap::default().decode(&tiff, &Limits::default()).is_err());
-    assert_eq!(PRINTED.swap(0, Ordering::SeqCst), 6, "a library leaves the hook alone");
+    assert_eq!(PRINTED.swap(0, Ordering::SeqCst), 6, "the library does not change the hook");
 
     silence_decoder_panics();
     silence_decoder_panics();
@@ -73,7 +73,7 @@ fn a_panic_costs_one_image_and_programs_can_silence_it() {
 }
 
 #[test]
-fn a_limit_is_checked_before_the_decoder_is_entered() {
+fn checks_limits_before_the_decoder_runs() {
     let limits = Limits::default().with_max_pixels(799);
     let error = decode(&panicking_tiff(), &DecodeOptions::default().with_limits(limits)).unwrap_err();
     assert!(matches!(error, Error::Limit { .. }), "{error}");

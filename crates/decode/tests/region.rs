@@ -1,27 +1,16 @@
-//! Decoding what a geometry needs: the same pixels by every way, near ones when reduced, and the ways themselves.
+//! Regions: equal pixels by every decode path, similar ones when reduced, and which path is taken.
+
+#[path = "made/split_mix.rs"]
+mod split_mix;
 
 use jpeg_encoder::{ColorType, Encoder};
 use proptest::prelude::*;
 use shardtool_decode::{
     DecodeOptions, DecodePath, DecodedRegion, Decoder, Error, Filter, Geometry, Limits, Orientation, Pipeline, Pixels,
-    Random, RegionOptions, ResizeScratch, Transform, apply_geometry, check_entries, decode, encode_jpeg,
+    RegionOptions, ResizeScratch, Transform, apply_geometry, check_entries, decode, encode_jpeg,
 };
 use shardtool_jpeg::entries;
-
-struct SplitMix(u64);
-
-impl Random for SplitMix {
-    fn unit(&mut self) -> f64 {
-        self.below(1 << 53) as f64 / (1u64 << 53) as f64
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % n.max(1)
-    }
-}
+use split_mix::SplitMix;
 
 fn exact() -> RegionOptions {
     RegionOptions::default().with_reducing_gap(None)
@@ -45,10 +34,10 @@ fn jpeg(width: u32, height: u32, quality: u8) -> (Vec<u8>, Vec<u8>) {
     (jpeg, payload)
 }
 
-fn shown(geometry: &Geometry, window: &DecodedRegion<'_>, filter: Filter) -> Vec<u8> {
+fn result(geometry: &Geometry, region: &DecodedRegion<'_>, filter: Filter) -> Vec<u8> {
     let (w, h) = geometry.output_size();
     let mut out = vec![0xAA; (w * h * 3) as usize];
-    apply_geometry(geometry, window, filter, &mut out, &mut ResizeScratch::default()).unwrap();
+    apply_geometry(geometry, region, filter, &mut out, &mut ResizeScratch::default()).unwrap();
     out
 }
 
@@ -61,51 +50,50 @@ fn resize(width: u32, height: u32) -> Vec<Transform> {
 }
 
 proptest! {
-    /// A window, with or without entry points, shows what the whole image shows; also in a decoder that comes from other
-    /// images.
+    /// With or without entry points, and in a decoder used before, a region gives the result that the whole image gives.
     #[test]
-    fn a_window_shows_what_the_whole_shows(w in 1u32..200, h in 1u32..200, coarse: bool, exif in 1u8..9, seed: u64) {
+    fn region_gives_the_result_of_the_whole_image(w in 1u32..200, h in 1u32..200, coarse: bool, exif in 1u8..9, seed: u64) {
         let (jpeg, payload) = jpeg(w, h, if coarse { 60 } else { 95 });
         let whole = decode(&jpeg, &DecodeOptions::default()).unwrap();
         let mut decoder = Decoder::default();
         for pipeline in [Pipeline::train(24).unwrap(), Pipeline::eval(40, 32).unwrap()] {
             let g = pipeline.plan((w, h), Orientation::from_exif(exif), &mut SplitMix(seed)).unwrap();
             for filter in [Filter::Bilinear, Filter::Nearest] {
-                let want = shown(&g, &DecodedRegion::whole_image(whole.view().unwrap()), filter);
+                let want = result(&g, &DecodedRegion::whole_image(whole.view().unwrap()), filter);
                 for hints in [None, Some(&payload[..]), Some(&[][..]), Some(&[1, 3, 9][..])] {
-                    let window = decoder.decode_region(&jpeg, hints, &g, &exact()).unwrap();
-                    prop_assert_eq!(&want, &shown(&g, &window, filter));
-                    prop_assert_eq!(window.entries_rejected, hints.is_some_and(|h| h.len() == 3));
-                    prop_assert!(window.rect.contains(g.needed()));
+                    let region = decoder.decode_region(&jpeg, hints, &g, &exact()).unwrap();
+                    prop_assert_eq!(&want, &result(&g, &region, filter));
+                    prop_assert_eq!(region.entries_rejected, hints.is_some_and(|h| h.len() == 3));
+                    prop_assert!(region.rect.contains(g.needed()));
                 }
             }
         }
     }
 
-    /// Reduced decoding stays near the exact one, for any place of the crop between the reduced pixels.
+    /// Reduced decoding stays close to the exact one, for any offset of the crop.
     #[test]
-    fn reduced_is_near_exact(w in 200u32..500, h in 200u32..500, seed: u64) {
+    fn reduced_decoding_is_close_to_exact(w in 200u32..500, h in 200u32..500, seed: u64) {
         let (jpeg, payload) = jpeg(w, h, 92);
         let g = Pipeline::train(24).unwrap().plan((w, h), Orientation::default(), &mut SplitMix(seed)).unwrap();
         let mut decoder = Decoder::default();
-        let exact = shown(&g, &decoder.decode_region(&jpeg, Some(&payload), &g, &exact()).unwrap(), Filter::Bilinear);
+        let exact = result(&g, &decoder.decode_region(&jpeg, Some(&payload), &g, &exact()).unwrap(), Filter::Bilinear);
         let reducing = RegionOptions::default();
-        let window = decoder.decode_region(&jpeg, Some(&payload), &g, &reducing).unwrap();
-        let near = shown(&g, &window, Filter::Bilinear);
+        let region = decoder.decode_region(&jpeg, Some(&payload), &g, &reducing).unwrap();
+        let near = result(&g, &region, Filter::Bilinear);
         let far = exact.iter().zip(&near).map(|(a, b)| f64::from(a.abs_diff(*b))).sum::<f64>() / exact.len() as f64;
-        prop_assert!(far < 2.5, "mean difference {far} at 1/{}", window.reduction);
+        prop_assert!(far < 2.5, "mean difference {far} at 1/{}", region.reduction);
     }
 }
 
 #[test]
-fn reductions_by_hand() {
+fn chooses_reduction_by_the_gap() {
     let (jpeg, _) = jpeg(400, 300, 90);
     let mut decoder = Decoder::default();
     let mut reduction = |width, height, gap| {
         let options = RegionOptions::default().with_reducing_gap(gap);
         decoder.decode_region(&jpeg, None, &plan(resize(width, height), (400, 300)), &options).unwrap().reduction
     };
-    // 400 / 100 and 300 / 75 are 4 times the result: over a gap of 2, half the size is left.
+    // 400 / 100 and 300 / 75 are 4 times the result, so a gap of 2 allows a reduction by 2.
     assert_eq!(reduction(100, 75, Some(2.0)), 2);
     assert_eq!(reduction(101, 75, Some(2.0)), 1);
     assert_eq!(reduction(100, 75, Some(1.0)), 4);
@@ -117,7 +105,7 @@ fn reductions_by_hand() {
 }
 
 #[test]
-fn images_of_another_size_are_refused_before_decoding() {
+fn rejects_image_of_another_size_before_decoding() {
     let (jpeg, _) = jpeg(40, 30, 90);
     let cut = &jpeg[..jpeg.len() - 50];
     let g = plan(resize(10, 10), (40, 31));
@@ -129,7 +117,7 @@ fn images_of_another_size_are_refused_before_decoding() {
 }
 
 #[test]
-fn damage_in_the_window_is_an_error_and_below_it_is_not_seen() {
+fn detects_damage_inside_the_region_only() {
     let (jpeg, _) = jpeg(64, 256, 90);
     let cut = &jpeg[..jpeg.len() / 2];
     let middle = vec![Transform::CenterCrop { size: [64, 64] }, Transform::CenterCrop { size: [8, 8] }];
@@ -139,14 +127,14 @@ fn damage_in_the_window_is_an_error_and_below_it_is_not_seen() {
     let tall = plan(vec![Transform::CenterCrop { size: [250, 60] }], (64, 256));
     assert!(matches!(Decoder::default().decode_region(cut, None, &tall, &exact()), Err(Error::Jpeg { .. })));
     let (jpeg, payload) = self::jpeg(64, 256, 90);
-    let want = shown(&g, &Decoder::default().decode_region(&jpeg, None, &g, &exact()).unwrap(), Filter::Bilinear);
+    let want = result(&g, &Decoder::default().decode_region(&jpeg, None, &g, &exact()).unwrap(), Filter::Bilinear);
     let mut decoder = Decoder::default();
-    let window = decoder.decode_region(&jpeg[..jpeg.len() * 3 / 4], Some(&payload), &g, &exact()).unwrap();
-    assert_eq!(shown(&g, &window, Filter::Bilinear), want);
+    let region = decoder.decode_region(&jpeg[..jpeg.len() * 3 / 4], Some(&payload), &g, &exact()).unwrap();
+    assert_eq!(result(&g, &region, Filter::Bilinear), want);
 }
 
 #[test]
-fn the_way_is_told() {
+fn reports_the_decode_path() {
     let (w, h) = (100, 80);
     let pixels = photograph(w, h);
     let encoded = |configure: fn(&mut Encoder<&mut Vec<u8>>)| {
@@ -173,7 +161,7 @@ fn the_way_is_told() {
 }
 
 #[test]
-fn entry_points_are_checked_against_the_image() {
+fn checks_entry_points_against_the_image() {
     let (jpeg, payload) = jpeg(150, 120, 90);
     assert!(payload.len() > 20 && check_entries(&jpeg, &payload) && check_entries(&jpeg, &[]));
     for at in 0..payload.len() {

@@ -1,11 +1,11 @@
-//! TIFF files made here, of the kinds that other people's writers make, against pixels computed from their samples.
+//! Generated TIFF files of the kinds that writers produce, compared with pixels computed from their samples.
 
 use shardtool_decode::{DecodeOptions, Error, FloatRange, Limits, decode, probe};
 
 const WIDTH: u32 = 21;
 const HEIGHT: u32 = 13;
 
-/// A file with one directory; offsets and byte counts of its chunks are added.
+/// A file with one directory, to which the offsets and byte counts of the chunks are added.
 struct Tiff {
     big_endian: bool,
     tags: Vec<(u16, Vec<u32>)>,
@@ -101,7 +101,7 @@ fn decoded(file: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn grey_of_every_depth() {
+fn decodes_grey_of_every_depth() {
     for big_endian in [false, true] {
         for (bits, highest) in [(1, 1), (2, 3), (4, 15), (8, 255)] {
             let value = |x, y| sample(x, y, 0) & highest;
@@ -124,10 +124,10 @@ fn grey_of_every_depth() {
 }
 
 #[test]
-fn palettes_of_every_depth() {
+fn decodes_palettes_of_every_depth() {
     for bits in [1, 2, 4, 8] {
         let colors = 1u32 << bits;
-        // The high byte counts.
+        // The high byte is used.
         let map: Vec<u32> = (0..3 * colors).map(|i| (i * 37 % 256) << 8 | 0x5A).collect();
         let value = |x, y| (u32::from(sample(x, y, 0)) % colors) as u8;
         let file = Tiff::new(3, bits, 1).tag(320, map).strips(&packed(bits, value));
@@ -138,7 +138,7 @@ fn palettes_of_every_depth() {
 }
 
 #[test]
-fn twelve_and_sixteen_bits_keep_the_upper_eight() {
+fn keeps_the_upper_8_of_12_and_16_bits() {
     for big_endian in [false, true] {
         let deep = |x: u32, y: u32| (x * 3001 + y * 177) as u16;
         let tiff = Tiff { big_endian, ..Tiff::new(1, 16, 1) };
@@ -157,9 +157,9 @@ fn twelve_and_sixteen_bits_keep_the_upper_eight() {
     }
 }
 
-/// The kind that makes the `tiff` crate panic: tiles that reach past the image, in planes.
+/// Planar tiles that extend beyond the image, with which the `tiff` crate panics.
 #[test]
-fn planar_tiles_past_the_edge() {
+fn decodes_planar_tiles_beyond_the_edge() {
     for (bits, samples) in [(8, 3), (16, 3), (8, 4)] {
         let mut tiff = Tiff::new(2, bits, samples).tag(284, [2]).tag(322, [16]).tag(323, [16]);
         for channel in 0..samples {
@@ -177,7 +177,7 @@ fn planar_tiles_past_the_edge() {
 }
 
 #[test]
-fn packed_bits_and_predictors() {
+fn decodes_packbits_and_horizontal_predictor() {
     let rgb = |x, y| [0, 1, 2].map(|channel| sample(x, y, channel));
     let differences = |y: u32| -> Vec<u8> {
         let before = |x: u32| if x == 0 { [0; 3] } else { rgb(x - 1, y) };
@@ -196,7 +196,7 @@ fn packed_bits_and_predictors() {
 }
 
 #[test]
-fn premultiplied_alpha_is_divided_out_and_other_alpha_dropped() {
+fn divides_out_premultiplied_alpha_and_drops_other_alpha() {
     let rgba = |x, y| [sample(x, y, 0), sample(x, y, 1), sample(x, y, 2), sample(x, y, 3)];
     let rows: Vec<Vec<u8>> = (0..HEIGHT).map(|y| (0..WIDTH).flat_map(|x| rgba(x, y)).collect()).collect();
     let kept = pixels(|x, y| [0, 1, 2].map(|i| rgba(x, y)[i]));
@@ -211,7 +211,7 @@ fn premultiplied_alpha_is_divided_out_and_other_alpha_dropped() {
 }
 
 #[test]
-fn unsupported_kinds_are_refused_by_name_and_their_headers_are_read() {
+fn rejects_unsupported_kinds_by_name_but_reads_their_headers() {
     let rows = vec![vec![0; WIDTH as usize * 12]; HEIGHT as usize];
     for (tiff, name) in [
         (Tiff::new(1, 24, 1).tag(339, [3]), "floating-point samples of other than"),
@@ -281,7 +281,7 @@ fn scales_floating_point_samples_by_the_given_range() {
 }
 
 #[test]
-fn a_file_cut_short_is_an_error() {
+fn rejects_truncated_files() {
     let file = Tiff::new(1, 8, 1).strips(&packed(8, |x, y| sample(x, y, 0)));
     for end in 4..file.len() {
         let error = decode(&file[..end], &DecodeOptions::default());
@@ -290,7 +290,7 @@ fn a_file_cut_short_is_an_error() {
 }
 
 #[test]
-fn a_tile_beyond_the_limits_is_refused_before_it_is_allocated() {
+fn checks_limits_before_allocating_a_tile() {
     let mut tiff = Tiff::new(1, 8, 1).tag(322, [1 << 30]).tag(323, [1 << 30]);
     tiff.chunks.push(vec![0; 16]);
     let error = decode(&tiff.bytes(324, 325), &DecodeOptions::default()).unwrap_err();

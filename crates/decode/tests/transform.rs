@@ -1,4 +1,7 @@
-//! Transforms against numbers worked out by hand from torchvision's published algorithm, and pixels against naive oracles.
+//! Transforms, compared with numbers computed by hand from torchvision's published algorithm and with naive oracles.
+
+#[path = "made/split_mix.rs"]
+mod split_mix;
 
 use proptest::prelude::*;
 use shardtool_decode::{
@@ -6,7 +9,9 @@ use shardtool_decode::{
     TransformError, apply_geometry, reduce_longer, reduce_shorter,
 };
 
-/// Draws given in advance; `below` takes the fraction of its range.
+use split_mix::SplitMix;
+
+/// Returns given numbers; `below` scales them to its range.
 struct Script<'a>(std::slice::Iter<'a, f64>);
 
 impl<'a> Script<'a> {
@@ -25,32 +30,16 @@ impl Random for Script<'_> {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
-struct SplitMix(u64);
-
-impl Random for SplitMix {
-    fn unit(&mut self) -> f64 {
-        self.below(1 << 53) as f64 / (1u64 << 53) as f64
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % n.max(1)
-    }
-}
-
-/// Pixels that differ from each other: x, y and a mixture.
+/// Pixels that encode their position: x, y and a mixture of both.
 fn pattern(width: u32, height: u32) -> Vec<u8> {
     (0..height).flat_map(|y| (0..width).flat_map(move |x| [x as u8, y as u8, (x * 31 + y * 17) as u8])).collect()
 }
 
-fn shown(geometry: &Geometry, width: u32, height: u32, data: &[u8], filter: Filter) -> Vec<u8> {
+fn result(geometry: &Geometry, width: u32, height: u32, data: &[u8], filter: Filter) -> Vec<u8> {
     let (w, h) = geometry.output_size();
     let mut out = vec![0xAA; (w * h * 3) as usize];
-    let window = DecodedRegion::whole_image(PixelsRef::new(width, height, data).unwrap());
-    apply_geometry(geometry, &window, filter, &mut out, &mut ResizeScratch::default()).unwrap();
+    let region = DecodedRegion::whole_image(PixelsRef::new(width, height, data).unwrap());
+    apply_geometry(geometry, &region, filter, &mut out, &mut ResizeScratch::default()).unwrap();
     out
 }
 
@@ -64,7 +53,7 @@ fn rrc(ratio: [f64; 2]) -> Pipeline {
 }
 
 #[test]
-fn random_resized_crop_by_hand() {
+fn random_resized_crop_equals_hand_computed_rectangles() {
     // Draws: area, ratio, top, left. Area 0.08 + 0.92·0.25 = 0.31 of 400·300 = 37,200; the middle of a log-uniform ratio
     // in [3/4, 4/3] is 1; √37,200 = 192.87, so 193 × 193. Tops 0..=107, half of 108 is 54; lefts 0..=207, 0.
     let g = rrc([0.75, 4.0 / 3.0]).plan((400, 300), Orientation::default(), &mut Script::new(&[0.25, 0.5, 0.5, 0.0]));
@@ -77,7 +66,7 @@ fn random_resized_crop_by_hand() {
 }
 
 #[test]
-fn after_ten_tries_the_middle() {
+fn random_resized_crop_is_centred_after_ten_failed_tries() {
     // An area of the whole and a ratio of 1 never fit into 1000 × 100, so all ten tries fail (two draws each), and the
     // width is cut to 100 · 4/3 = 133, at (1000 - 133) div 2 = 433.
     let tries = [0.999, 0.5].repeat(10);
@@ -97,7 +86,7 @@ fn centre_crop_rounds_halves_to_even() {
     let at = |width, height| {
         let p = Pipeline::new(vec![Transform::CenterCrop { size: [4, 4] }]).unwrap();
         let data = pattern(width, height);
-        let out = shown(
+        let out = result(
             &p.plan((width, height), Orientation::default(), &mut SplitMix(0)).unwrap(),
             width,
             height,
@@ -113,7 +102,7 @@ fn centre_crop_rounds_halves_to_even() {
 }
 
 #[test]
-fn sizes_by_hand() {
+fn reduced_sizes_equal_hand_computed_ones() {
     // int(256 · 500 / 375) = int(341.33); int(256 · 375 / 500) would be the shorter one enlarged: left alone.
     assert_eq!(reduce_shorter((500, 375), 256), (341, 256));
     assert_eq!(reduce_shorter((375, 500), 256), (256, 341));
@@ -124,36 +113,36 @@ fn sizes_by_hand() {
 }
 
 #[test]
-fn steps_that_cannot_be_carried_out_are_refused() {
-    let fault = |steps: Vec<Transform>| match Pipeline::new(steps) {
+fn rejects_invalid_steps() {
+    let error = |steps: Vec<Transform>| match Pipeline::new(steps) {
         Err(Error::Transforms { reason }) => reason,
         other => panic!("{other:?}"),
     };
     let crop = |h, w| Transform::CenterCrop { size: [h, w] };
     let resize = Transform::Resize { shorter: 100 };
-    assert_eq!(fault(vec![]), TransformError::NoSize);
-    assert_eq!(fault(vec![resize.clone()]), TransformError::NoSize);
-    assert_eq!(fault(vec![resize.clone(), crop(101, 101)]), TransformError::Crop { step: 1 });
-    assert_eq!(fault(vec![crop(10, 20), crop(10, 21)]), TransformError::Crop { step: 1 });
+    assert_eq!(error(vec![]), TransformError::NoSize);
+    assert_eq!(error(vec![resize.clone()]), TransformError::NoSize);
+    assert_eq!(error(vec![resize.clone(), crop(101, 101)]), TransformError::Crop { step: 1 });
+    assert_eq!(error(vec![crop(10, 20), crop(10, 21)]), TransformError::Crop { step: 1 });
     assert_eq!(
-        fault(vec![resize.clone(), Transform::ResizeTo { size: [3, 3] }]),
+        error(vec![resize.clone(), Transform::ResizeTo { size: [3, 3] }]),
         TransformError::SecondResize { step: 1 }
     );
-    assert!(matches!(fault(vec![crop(0, 3)]), TransformError::Range { step: 0, name: "size", .. }));
+    assert!(matches!(error(vec![crop(0, 3)]), TransformError::Range { step: 0, name: "size", .. }));
     for p in [-0.1, 1.1, f64::NAN] {
         let flip = Transform::HorizontalFlip { p };
-        assert!(matches!(fault(vec![crop(3, 3), flip]), TransformError::Range { step: 1, name: "p", .. }));
+        assert!(matches!(error(vec![crop(3, 3), flip]), TransformError::Range { step: 1, name: "p", .. }));
     }
     for scale in [[0.0, 1.0], [0.5, 0.4], [0.1, 1.5], [f64::NAN, 1.0]] {
         let step = Transform::RandomResizedCrop { size: [8, 8], scale, ratio: [1.0, 1.0] };
-        assert!(matches!(fault(vec![step]), TransformError::Range { name: "scale", .. }));
+        assert!(matches!(error(vec![step]), TransformError::Range { name: "scale", .. }));
     }
     let small = Pipeline::new(vec![crop(10, 10)]).unwrap().plan((9, 20), Orientation::default(), &mut SplitMix(0));
     assert!(matches!(small, Err(Error::CropTooLarge { crop: (10, 10), image: (9, 20) })));
 }
 
 #[test]
-fn pipelines_survive_json() {
+fn pipelines_round_trip_through_json() {
     for p in [Pipeline::train(224).unwrap(), Pipeline::eval(256, 224).unwrap()] {
         let json = serde_json::to_string(&p).unwrap();
         assert_eq!(serde_json::from_str::<Pipeline>(&json).unwrap(), p, "{json}");
@@ -163,7 +152,7 @@ fn pipelines_survive_json() {
 }
 
 #[test]
-fn orientations_are_those_of_exif() {
+fn orientations_equal_those_of_the_image_crate() {
     let (w, h) = (7, 5);
     let data = pattern(w, h);
     for exif in 1..=8 {
@@ -173,41 +162,41 @@ fn orientations_are_those_of_exif() {
         let plan =
             |steps| Pipeline::new(steps).unwrap().plan((w, h), Orientation::from_exif(exif), &mut SplitMix(0)).unwrap();
         let all = Transform::CenterCrop { size };
-        assert_eq!(shown(&plan(vec![all.clone()]), w, h, &data, Filter::Bilinear), oracle.as_bytes(), "exif {exif}");
-        // A flip after it, and a crop after that, off centre by half a pixel in one direction.
+        assert_eq!(result(&plan(vec![all.clone()]), w, h, &data, Filter::Bilinear), oracle.as_bytes(), "exif {exif}");
+        // Then a flip and a crop that is off centre by half a pixel in one direction.
         let flip = Transform::HorizontalFlip { p: 1.0 };
         let small = Transform::CenterCrop { size: [size[0] - 3, size[1] - 3] };
         let mirrored = oracle.fliph();
         // Offsets of 1.5 round to 2 in either direction.
         let want = mirrored.crop_imm(2, 2, size[1] - 3, size[0] - 3);
-        assert_eq!(shown(&plan(vec![flip, small]), w, h, &data, Filter::Bilinear), want.as_bytes(), "exif {exif}");
+        assert_eq!(result(&plan(vec![flip, small]), w, h, &data, Filter::Bilinear), want.as_bytes(), "exif {exif}");
     }
 }
 
 #[test]
-fn a_mask_keeps_its_values_under_the_same_geometry() {
+fn nearest_neighbour_does_not_mix_values() {
     let (w, h) = (64, 48);
     let mask: Vec<u8> = (0..w * h).flat_map(|i| [if (i % w) / 8 % 2 == 0 { 3 } else { 200 }; 3]).collect();
     for seed in 0..50 {
         let g = Pipeline::train(16).unwrap().plan((w, h), Orientation::default(), &mut SplitMix(seed)).unwrap();
-        let out = shown(&g, w, h, &mask, Filter::Nearest);
+        let out = result(&g, w, h, &mask, Filter::Nearest);
         assert!(out.iter().all(|v| [3, 200].contains(v)));
     }
     // Reduction by two takes the pixel at 2i + 1: floor((i + 0.5) · 2).
     let half = Pipeline::new(vec![Transform::ResizeTo { size: [24, 32] }]).unwrap();
     let g = half.plan((w, h), Orientation::default(), &mut SplitMix(0)).unwrap();
-    let out = shown(&g, w, h, &pattern(w, h), Filter::Nearest);
+    let out = result(&g, w, h, &pattern(w, h), Filter::Nearest);
     assert_eq!((out[0], out[1], out[3], out[32 * 3 + 1]), (1, 1, 3, 3));
 }
 
 #[test]
-fn wrong_buffers_are_refused() {
+fn rejects_buffers_of_the_wrong_size() {
     let data = pattern(10, 10);
     let g = Pipeline::eval(8, 8).unwrap().plan((10, 10), Orientation::default(), &mut SplitMix(0)).unwrap();
     let pixels = PixelsRef::new(10, 10, &data).unwrap();
     let mut scratch = ResizeScratch::default();
     let mut run =
-        |window: DecodedRegion<'_>, len| apply_geometry(&g, &window, Filter::Bilinear, &mut vec![0; len], &mut scratch);
+        |region: DecodedRegion<'_>, len| apply_geometry(&g, &region, Filter::Bilinear, &mut vec![0; len], &mut scratch);
     assert!(matches!(
         run(DecodedRegion::whole_image(pixels), 191),
         Err(Error::PixelBytes { expected: 192, found: 191, .. })
@@ -241,38 +230,38 @@ fn steps() -> impl Strategy<Value = Vec<Transform>> {
 }
 
 proptest! {
-    /// A decoder that delivers only what is needed gives the pixels that one delivering everything gives.
+    /// The pixels of `Geometry::needed` give the result that the whole image gives.
     #[test]
-    fn what_is_needed_is_enough(steps in steps(), w in 1u32..90, h in 1u32..90, exif in 1u8..9, seed: u64) {
+    fn needed_pixels_are_sufficient(steps in steps(), w in 1u32..90, h in 1u32..90, exif in 1u8..9, seed: u64) {
         let pipeline = Pipeline::new(steps).unwrap();
         let g = pipeline.plan((w, h), Orientation::from_exif(exif), &mut SplitMix(seed)).unwrap();
         prop_assert_eq!(g.output_size(), pipeline.output_size());
         let data = pattern(w, h);
         for filter in [Filter::Bilinear, Filter::Nearest] {
-            let whole = shown(&g, w, h, &data, filter);
+            let whole = result(&g, w, h, &data, filter);
             let rect = g.needed();
             let part = crop(&data, w, rect);
             let pixels = PixelsRef::new(rect.width, rect.height, &part).unwrap();
-            let window = DecodedRegion { rect, stored: (w, h), ..DecodedRegion::whole_image(pixels) };
+            let region = DecodedRegion { rect, stored: (w, h), ..DecodedRegion::whole_image(pixels) };
             let mut out = vec![0x55; whole.len()];
-            apply_geometry(&g, &window, filter, &mut out, &mut ResizeScratch::default()).unwrap();
+            apply_geometry(&g, &region, filter, &mut out, &mut ResizeScratch::default()).unwrap();
             prop_assert_eq!(whole, out);
         }
     }
 
-    /// Resize and centre crop in one go is the middle of the whole image resized: at most the rounding of one step apart.
+    /// Resize and centre crop in one pass equal the crop of the resized image, up to a rounding of 1.
     #[test]
-    fn a_fused_crop_is_the_crop_of_the_resized(w in 8u32..90, h in 8u32..90, shorter in 4u32..60, cut in 0u32..20) {
+    fn fused_crop_equals_crop_of_the_resized_image(w in 8u32..90, h in 8u32..90, shorter in 4u32..60, cut in 0u32..20) {
         let side = shorter.saturating_sub(cut).max(1);
         let fused = Pipeline::eval(shorter, side).unwrap();
         let (rw, rh) = if w <= h { (shorter, shorter * h / w) } else { (shorter * w / h, shorter) };
         let data = pattern(w, h);
         let random = &mut SplitMix(0);
         let whole = Pipeline::new(vec![Transform::ResizeTo { size: [rh, rw] }]).unwrap();
-        let resized = shown(&whole.plan((w, h), Orientation::default(), random).unwrap(), w, h, &data, Filter::Bilinear);
+        let resized = result(&whole.plan((w, h), Orientation::default(), random).unwrap(), w, h, &data, Filter::Bilinear);
         let half = |n: u32| (f64::from(n) / 2.0).round_ties_even() as u32;
         let rect = Rect { left: half(rw - side), top: half(rh - side), width: side, height: side };
-        let got = shown(&fused.plan((w, h), Orientation::default(), random).unwrap(), w, h, &data, Filter::Bilinear);
+        let got = result(&fused.plan((w, h), Orientation::default(), random).unwrap(), w, h, &data, Filter::Bilinear);
         let want = crop(&resized, rw, rect);
         prop_assert!(got.iter().zip(&want).all(|(a, b)| a.abs_diff(*b) <= 1));
     }

@@ -16,7 +16,7 @@ pub struct Orientation {
 }
 
 impl Orientation {
-    /// Converts the value of EXIF tag 0x0112 (CIPA DC-008, 4.6.4), named by what turns the stored image upright: 1 nothing,
+    /// Converts the value of EXIF tag 0x0112 (CIPA DC-008, 4.6.4), which says how to turn the stored image upright: 1 not at all,
     /// 2 flip left to right, 3 rotate by 180°, 4 flip top to bottom, 5 transpose, 6 rotate clockwise, 7 transpose across
     /// the other diagonal, 8 rotate anticlockwise. Other values count as 1, as in other decoders.
     pub fn from_exif(value: u8) -> Self {

@@ -1,8 +1,8 @@
-//! A TIFF that makes the `tiff` crate panic, 40x20 pixels: planar tiles of 16x16, of which the last row of the second plane is
-//! not recognised as reaching past the image. Samples are 16-bit CMYK, a kind that our TIFF reader leaves to that crate.
+//! A TIFF of 40x20 pixels with which the `tiff` crate panics: planar tiles of 16x16, where the crate does not recognise that
+//! the last row of tiles of the second plane extends beyond the image. Our TIFF reader leaves 16-bit CMYK to that crate.
 //! Also used by the tests of other crates.
 
-/// The file's bytes.
+/// Returns the bytes of the file.
 pub(crate) fn panicking_tiff() -> Vec<u8> {
     const TILES: u32 = 4 * 2 * 3;
     const TILE_BYTES: u32 = 16 * 16 * 2;

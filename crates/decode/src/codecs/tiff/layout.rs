@@ -35,7 +35,7 @@ pub(super) struct Layout<'a> {
     pub(super) predictor: u64,
     /// FillOrder 2: the first pixel is in the lowest bits of a byte.
     pub(super) low_bits_first: bool,
-    /// Whether each sample of a pixel is in a plane with chunks of its own.
+    /// Whether each sample of a pixel is in a separate plane with its chunks.
     pub(super) planar: bool,
     /// ExtraSamples (tag 338): 0 unspecified, 1 associated alpha, 2 alpha.
     pub(super) extra: Vec<u64>,

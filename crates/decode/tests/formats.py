@@ -1,4 +1,4 @@
-"""Holds what we decode against Pillow, over the test images of Pillow, libjpeg-turbo and image-rs.
+"""Compares decoded pixels with Pillow's, over the test images of Pillow, libjpeg-turbo and image-rs.
 
     cargo build --release -p shardtool-decode --example pixels
     python crates/decode/tests/formats.py target/release/examples/pixels [--write] [NAME=FOLDER]...
@@ -51,9 +51,10 @@ EXPLAINED = [
     ("*", "different: its 16-bit", "16-bit grey: the upper 8 bits are kept; Pillow limits values to 255"),
     ("*", "we refuse: [a-z0-9]+ with (.*) is not supported", "refused by name: {0}"),
     ("*", "we refuse: .* images are not decoded: (.*);", "refused by name: {0}"),
+    ("TIFF", "we refuse: tiff with (floating-point samples) needs a range", "refused by name: {0}"),
     ("*", "raise `max_side`", "beyond the default limit of 65,535 pixels a side"),
     ("JPEG", "within 2: .*cmyk", "CMYK is rounded differently"),
-    ("JPEG", "we refuse: bad jpeg", "damaged entropy-coded data: an error here, a warning in libjpeg"),
+    ("JPEG", "we refuse: invalid jpeg data", "damaged entropy-coded data: an error here, a warning in libjpeg"),
     ("PNG", "Pillow refuses", "Pillow checks metadata chunks that do not concern the first frame's pixels"),
     ("PNG", "unknown_compression", "the compression method in its header is not checked"),
     ("GIF", "different: \\d+x", "the canvas is the logical screen; Pillow enlarges it to the first frame"),
@@ -62,7 +63,7 @@ EXPLAINED = [
     ("BMP", "within 2", "samples of 5 and 6 bits are rounded differently"),
     ("BMP", "rletrns", "pixels that run-length coding leaves out are black; in Pillow of the first palette colour"),
     ("BMP", "mmap_error", "its header places the pixels inside the palette: read there; by Pillow after the palette"),
-    ("BMP", "we refuse: bad bmp: .*(plane|RLE|top-down|header type)", "rare or damaged header or run-length data: {0}"),
+    ("BMP", "we refuse: invalid bmp data: .*(plane|RLE|top-down|header type)", "rare or damaged header or run-length data: {0}"),
     ("BMP", "Pillow refuses", "bit fields, 2-bit palettes or data cut short that Pillow does not read"),
     ("WebP", "anim.webp", "colours of partly transparent pixels of an animation's first frame"),
     ("TIFF", "within 2: .*(cmyk|separated)", "CMYK is rounded differently"),

@@ -1,10 +1,10 @@
-"""Holds the pixels of the `pixels` example against Pillow, and the geometry against torchvision's published algorithm.
+"""Compares pixels of the `pixels` example with Pillow's, and geometries with torchvision's published algorithm.
 
     cargo build --release -p shardtool-decode --example pixels
     python crates/decode/tests/pixels.py target/release/examples/pixels FOLDER_OF_PHOTOGRAPHS [COUNT]
 
-Needs Pillow and numpy; where torchvision is installed, its functional operations are held against ours as well. Sources of
-resizes are lossless, so that what is measured is the resize alone. Exits with 1 if a difference is above its bound.
+Needs Pillow and numpy. If torchvision is installed, its functional operations are compared as well. Sources of resizes are
+lossless, so that only the resize is measured. Exits with 1 if a difference exceeds its bound.
 """
 
 import json
@@ -28,7 +28,7 @@ except ImportError:
 
 
 class Ours:
-    """The example program, one answer a request."""
+    """The example program, which answers each request."""
 
     def __init__(self, program):
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -45,7 +45,7 @@ class Ours:
 
 
 class Table:
-    """Differences by what was compared; each with a bound on the mean of one image."""
+    """Differences by comparison, each with a bound on the mean of one image."""
 
     def __init__(self):
         self.rows = {}
@@ -73,7 +73,7 @@ class Table:
 
 
 def random_resized_crop(width, height, scale, ratio, draws):
-    """torchvision's RandomResizedCrop.get_params on draws given in advance: left, top, width, height."""
+    """torchvision's RandomResizedCrop.get_params with given random numbers: left, top, width, height."""
     draw = iter(draws)
     for _ in range(10):
         area = height * width * (scale[0] + (scale[1] - scale[0]) * next(draw))
@@ -95,7 +95,7 @@ def random_resized_crop(width, height, scale, ratio, draws):
 
 
 def resized(image, size):
-    """Across, then down, as Pillow up to 12 does; later ones choose the order by the sizes, and round otherwise in it."""
+    """Resizes horizontally, then vertically, as Pillow up to 12. Later releases choose the order by the sizes."""
     return image.resize((size[0], image.height), Image.BILINEAR).resize(size, Image.BILINEAR)
 
 
@@ -196,7 +196,7 @@ def modes(table, ours, photo, folder):
 
 
 def encoding(table, ours, files, folder):
-    """JPEGs of ours, read by Pillow: as near to the photograph as Pillow's own of that quality, and how large."""
+    """Compares our JPEGs with Pillow's of the same quality: pixels and sizes."""
     sizes = {}
     for file in files:
         source, path = folder / "encode.png", folder / "encode.jpg"

@@ -1,7 +1,7 @@
 //! Normalises u8 RGB images on the host to the values of an [`Output`].
 //!
 //! A sample has 256 possible values, so each channel has a table of results, which makes them equal on every processor. On
-//! processors with AVX2, FMA and F16C, [`avx2`] computes the same bits faster than a table look-up.
+//! processors with AVX2, FMA and F16C, `avx2` computes the same bits faster than a table look-up.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds what the device made of pixels (`device values DIR`) against PyTorch on the same GPU, for every type and layout.
+"""Compares the pixels that the device normalised (`device values DIR`) with PyTorch on the same GPU, for every type and layout.
 
 Reads the JSON lines of `device values` on stdin; exit status 1 when a value is further from the formula in double
 precision than its type's rounding and one f32 cancellation explain.
@@ -27,7 +27,7 @@ for line in sys.stdin:
     ours = raw.view(n, h, w, 3) if case["layout"] == "NHWC" else raw.view(n, 3, h, w).permute(0, 2, 3, 1)
     mean, std = (torch.tensor(case[k], device=gpu, dtype=torch.float64) for k in ("mean", "std"))
     exact = (pixels.double() / 255 - mean) / std
-    # What people write in PyTorch: single precision, then the type.
+    # The usual PyTorch code: single precision, then converted to the type.
     usual = ((pixels.float() / 255 - mean.float()) / std.float()).to(dtype)
     half_step = {torch.float32: 1.2e-7, torch.float16: 4.9e-4, torch.bfloat16: 3.95e-3}[dtype]
     worst = ((ours.double() - exact).abs() - exact.abs() * half_step).max().item()

@@ -28,7 +28,7 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def shardtool(binary, *arguments):
-    """What the command prints with --json."""
+    """Returns the output of the command with --json."""
     run = subprocess.run([binary, *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(run.stdout) if "--json" in arguments else None
 
@@ -40,7 +40,7 @@ def bench(options, dataset, on_device):
 
 
 def prepare(options):
-    """The photographs, listed again and again until there are enough, as JPEG and as pixels."""
+    """Packs the photographs, repeated until there are enough, as JPEG and as pixels."""
     files = sorted(f for f in options.photos.glob("*/*") if f.suffix.lower() in (".jpg", ".jpeg"))
     if not files:
         sys.exit(f"{options.photos} has no folders of JPEG files")
@@ -63,7 +63,7 @@ def raw_rate(options, raw, gpu):
 
 
 def dataloader(options, gpu):
-    """One epoch to warm up (the workers stay), then those that count: images a second."""
+    """Runs a warm-up epoch, then the measured epochs with the same workers; returns images per second."""
     from torchvision import transforms
     from torchvision.datasets import ImageFolder
     from torchvision.transforms import v2

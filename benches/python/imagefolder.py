@@ -129,7 +129,7 @@ def accuracy(photos: list[pathlib.Path], seeds: int, epochs: int, size: int = 64
         found: dict[str, list[float]] = {name: [] for name in sides}
         worst = samples = 0
         for seed in range(seeds):
-            # The first of a pair changes from seed to seed.
+            # The order of a pair alternates.
             for name in sorted(sides, reverse=seed % 2 == 1):
                 torch.manual_seed(seed)
                 net = network()
@@ -191,7 +191,7 @@ def throughput(photos: list[pathlib.Path], rounds: int, size: int = 224, batch: 
         rates: dict[str, list[float]] = {name: [] for name in variants}
         for number in range(rounds + 1):
             names = list(variants)
-            # Another variant begins in each round. The first round warms up.
+            # Each round begins with another variant. The first round is the warm-up.
             for name in names[number % len(names) :] + names[: number % len(names)]:
                 batches, image_of = variants[name]
                 images, began = 0, time.perf_counter()

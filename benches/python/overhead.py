@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What Python costs: CPU seconds an image of `shardtool bench`, and of a Python loop over the same loader, in turn.
+"""Measures the cost of Python: CPU time per image of `shardtool bench` and of a Python loop over the same loader, in turn.
 
     python benches/python/overhead.py DATASET [--rounds N] [--epochs N] [--size N] [--batch N]
 
@@ -38,7 +38,7 @@ def loop(arguments: argparse.Namespace) -> None:
             image, label = batch["image"], batch["label"]
             assert image.shape[0] == len(label) and image.flags.c_contiguous
             ids.append(batch["id"])
-        # What is not work of a loop is done after the clock was read.
+        # Everything else happens after the clock was read.
         samples += epoch > 0 and sum(map(len, ids))
         seen.add(epoch)
         if epoch == arguments.epochs:
@@ -69,7 +69,7 @@ def main() -> int:
     ratios = []
     for number in range(arguments.rounds):
         found = {}
-        # The first of a pair changes from round to round.
+        # The order of a pair alternates.
         for name in sorted(sides, reverse=number % 2 == 1):
             found[name] = json.loads(subprocess.run(sides[name], check=True, capture_output=True, text=True).stdout)
         if found["command"]["samples"] != found["loop"]["samples"]:

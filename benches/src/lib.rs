@@ -1,56 +1,56 @@
-//! How every benchmark here measures: candidates take turns, so that a machine whose speed drifts slows them alike, and
-//! what is compared is the median over the rounds.
+//! Measures candidates in turn, so that a machine whose speed drifts affects all of them, and compares medians over the
+//! rounds.
 //!
-//! Each benchmark is a binary in `src/bin/`: `cargo run --release -p shardtool-benches --bin NAME`. A benchmark checks
-//! the answer of what it times: a fast wrong answer is a failed run, not a good figure.
+//! Each benchmark is a binary in `src/bin/`: `cargo run --release -p shardtool-benches --bin NAME`. Each benchmark
+//! checks the results of the work that it measures.
 
 pub mod photographs;
 
 use std::time::Instant;
 
-/// One candidate of a comparison: its name, and one run of its work. A run returns how many units it did (images,
-/// records, bytes); it must do the same work each time, and panic when its answer is wrong.
+/// A candidate of a comparison. A run returns the number of units that it processed (images, records, bytes), does the
+/// same work each time, and panics if its result is wrong.
 pub struct Candidate<'a> {
-    /// Short name, as printed.
+    /// Name that is printed.
     pub name: &'a str,
-    /// One run; returns the number of units done.
+    /// Does one run and returns the number of units.
     pub run: Box<dyn FnMut() -> f64 + 'a>,
-    /// What is to be done after a run, while no clock goes.
+    /// Called after each run; not measured.
     pub after: Box<dyn FnMut() + 'a>,
 }
 
 impl<'a> Candidate<'a> {
-    /// A candidate from its name and one run of its work.
+    /// Makes a candidate from its name and its work.
     pub fn new(name: &'a str, run: impl FnMut() -> f64 + 'a) -> Self {
         Candidate { name, run: Box::new(run), after: Box::new(|| {}) }
     }
 
-    /// The same, with something to be done after each run.
+    /// Adds a function that is called after each run and not measured.
     #[must_use]
     pub fn after(self, after: impl FnMut() + 'a) -> Self {
         Candidate { after: Box::new(after), ..self }
     }
 }
 
-/// What one candidate achieved.
+/// Result of one candidate.
 pub struct Rate {
     /// Name of the candidate.
     pub name: String,
     /// Units per second, median over the rounds.
     pub median: f64,
-    /// Units per second, slowest and fastest round.
+    /// Units per second of the slowest and the fastest round.
     pub range: (f64, f64),
-    /// This candidate's rate over the first candidate's, median of the rounds' ratios.
+    /// Rate divided by that of the first candidate, median of the ratios of each round.
     pub ratio: f64,
 }
 
-/// Runs the candidates in turn, `rounds` times after one uncounted warm-up.
+/// Runs the candidates in turn, `rounds` times after one warm-up round that is not measured.
 pub fn compare(rounds: usize, candidates: &mut [Candidate<'_>]) -> Vec<Rate> {
     let start = Instant::now();
     compare_by(move || start.elapsed().as_secs_f64(), rounds, candidates)
 }
 
-/// The same for work on this thread alone, by the CPU time that it takes: other jobs on the machine disturb that less.
+/// Does the same for single-threaded work, by CPU time of this thread, which other programs on the machine disturb less.
 pub fn compare_cpu(rounds: usize, candidates: &mut [Candidate<'_>]) -> Vec<Rate> {
     let clock = || {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -86,7 +86,7 @@ fn compare_by(clock: impl Fn() -> f64, rounds: usize, candidates: &mut [Candidat
         .collect()
 }
 
-/// Prints a comparison, rates divided by `scale` and named `unit`.
+/// Prints a comparison with rates divided by `scale`, in `unit`.
 pub fn print(title: &str, unit: &str, scale: f64, rates: &[Rate]) {
     println!("{title}");
     for r in rates {
@@ -101,10 +101,10 @@ pub fn print(title: &str, unit: &str, scale: f64, rates: &[Rate]) {
     }
 }
 
-/// The median of the values.
+/// Returns the median.
 ///
 /// # Panics
-/// If there are none.
+/// If `values` is empty.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let n = values.len();

@@ -1,4 +1,4 @@
-//! Photographs for benchmarks of decoding: read once, with what is asked of each, the same in every run.
+//! Photographs for decoding benchmarks, with the same crop of each in every run.
 
 use std::path::{Path, PathBuf};
 
@@ -6,24 +6,24 @@ use shardtool_decode::{Geometry, Limits, Orientation, Pipeline, Random, Transfor
 use shardtool_jpeg::{self as jpeg, Header, Rect, entries};
 use shardtool_order::Rng;
 
-/// One JPEG, its entry points at the default distance, and what is to be made of it.
+/// A JPEG, its entry points at the default interval, and the geometry of its sample.
 pub struct Photograph {
-    /// The file's bytes.
+    /// Bytes of the file.
     pub jpeg: Vec<u8>,
     /// Its header.
     pub header: Header,
     /// Its entry points; empty if it has none.
     pub entries: Vec<u8>,
-    /// The crop, and what it is resized to.
+    /// The crop and the size that it is resized to.
     pub geometry: Geometry,
     /// The crop.
     pub crop: Rect,
 }
 
-/// All files in a folder and those below, in the order of their paths.
+/// Returns all files in a folder and its subfolders, sorted by path.
 ///
 /// # Panics
-/// If it is no folder.
+/// If the folder cannot be read.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -37,7 +37,7 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// torchvision's `RandomResizedCrop` to squares of `side` pixels.
+/// Returns a pipeline of torchvision's `RandomResizedCrop` to squares of `side` pixels.
 ///
 /// # Panics
 /// If `side` is 0.
@@ -47,7 +47,7 @@ pub fn random_resized_crop(side: u32) -> Pipeline {
     Pipeline::new(vec![crop]).expect("a pipeline")
 }
 
-/// The JPEGs among these files that our decoder reads. How many there are it is for the caller to check.
+/// Reads the JPEGs among these files whose header our decoder accepts. Callers check how many these are.
 ///
 /// # Panics
 /// If a file cannot be read, or a JPEG is damaged.
@@ -70,7 +70,7 @@ pub fn photographs(paths: &[PathBuf], pipeline: &Pipeline) -> Vec<Photograph> {
     each.collect()
 }
 
-/// The order's generator, as transforms draw from it.
+/// Random numbers for transforms from the generator of the order.
 pub struct Draw(pub Rng);
 
 impl Random for Draw {

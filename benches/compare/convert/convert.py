@@ -1,4 +1,4 @@
-"""How fast samples come in and go out, against each peer's own reader or writer: the same photographs, the same run.
+"""Compares the speed of conversion with the readers and writers of other libraries: the same photographs, in one run.
 
 Usage: python convert.py SHARDTOOL PHOTOS [RUNS]    (in an environment of scripts/requirements: formats, tensorflow)
 
@@ -44,7 +44,7 @@ def parts():
 
 
 def timed(work, folder):
-    """Median seconds of `work(out)`, each time into a folder of its own."""
+    """Returns the median seconds of `work(out)`, each run with a new folder."""
     seconds = []
     for run in range(RUNS + 1):
         out = folder / f"run-{run}"
@@ -67,7 +67,7 @@ def count(dataset):
 
 
 def compare(root, kind, write, read, extra=()):
-    """In: shardtool's pack of what `write` wrote, against `read` of all its samples. Out: the other way round."""
+    """In: packs what `write` wrote, compared with `read` of all its samples. Out: the opposite direction."""
     theirs = root / f"{kind}-theirs"
     write(theirs)
     shardtool("pack", theirs, root / f"{kind}-check", "--from", kind, *extra)

@@ -1,4 +1,4 @@
-"""DALI's CPU pipeline over exported shards with their indexes: dali.py EXPORTED IMAGES"""
+"""The CPU pipeline of DALI over exported shards with their indexes: dali.py EXPORTED IMAGES"""
 
 import glob
 import sys

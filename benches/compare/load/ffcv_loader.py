@@ -30,7 +30,7 @@ class Repeated:
 
 def main(folder, repeats, scratch):
     path = f"{scratch}/train.beton"
-    # FFCV stores the pixels anew; at the quality nearest to what photographs come with.
+    # FFCV re-encodes the pixels; this quality is closest to that of the photographs.
     fields = {"image": RGBImageField(write_mode="jpg", jpeg_quality=90), "label": IntField()}
     DatasetWriter(path, fields, num_workers=THREADS).from_indexed_dataset(Repeated(folder, repeats))
     steps = [RandomResizedCropRGBImageDecoder((224, 224)), RandomHorizontalFlip()]

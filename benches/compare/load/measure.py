@@ -1,4 +1,4 @@
-"""What every peer's script does around its loader: one epoch to warm up, one that counts, a line of JSON."""
+"""Runs one warm-up epoch and one measured epoch of a loader, and prints a line of JSON."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import time
 
 
 def anonymous():
-    """Anonymous memory of this process and its children, in bytes."""
+    """Returns the anonymous memory of this process and its children in bytes."""
     total, left = 0, [os.getpid()]
     while left:
         pid = left.pop()
@@ -18,12 +18,12 @@ def anonymous():
                 with open(f"/proc/{pid}/task/{task}/children") as children:
                     left += [int(child) for child in children.read().split()]
         except OSError:
-            pass  # It has just ended.
+            pass  # It has just exited.
     return total
 
 
 def processor():
-    """Processor seconds of this process and of the children that have ended."""
+    """Returns the CPU seconds of this process and of its finished children."""
     usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(u.ru_utime + u.ru_stime for u in usage)
 

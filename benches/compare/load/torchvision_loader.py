@@ -18,7 +18,7 @@ def main(folder, repeats):
     torch.set_num_threads(1)
 
     def epoch():
-        # Workers are made anew each epoch, so that their processor time is counted when they end.
+        # New workers in each epoch: their CPU time counts once they have exited.
         loader = torch.utils.data.DataLoader(data, 256, shuffle=True, num_workers=WORKERS, drop_last=True)
         return (images for images, _ in loader)
 

@@ -1,5 +1,5 @@
-//! Which crate computes CRC32C: `crc-fast` (chosen) against `crc32c`, over the lengths that the format hashes: a frame's
-//! length (8 bytes), small records, photographs.
+//! Compares `crc-fast`, which the format uses, with the crate `crc32c`, on lengths that occur in the format: the length
+//! field of a frame (8 bytes), small records, photographs.
 //!
 //! `cargo run --release -p shardtool-benches --bin crc32c`
 
@@ -14,7 +14,7 @@ fn main() {
         let timed = |crc: fn(&[u8]) -> u32| {
             let bytes = &bytes;
             move || {
-                assert_eq!(crc(&bytes[..length.min(10_000)]), answer, "the answer of a bitwise CRC32C");
+                assert_eq!(crc(&bytes[..length.min(10_000)]), answer, "equals the bitwise CRC32C");
                 for _ in 0..repeats {
                     black_box(crc(black_box(bytes)));
                 }
@@ -32,7 +32,7 @@ fn main() {
     }
 }
 
-/// The definition, bit by bit: reflected polynomial 0x82f63b78, all ones in and out.
+/// CRC32C by its definition, bit by bit: reflected polynomial 0x82f63b78, all ones in and out.
 fn bitwise(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0u32, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0x82f6_3b78 & 0u32.wrapping_sub(crc & 1)))

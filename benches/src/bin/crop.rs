@@ -1,9 +1,9 @@
-//! From the bytes of a photograph to its place in the batch, one thread: RandomResizedCrop(224), and Resize(256) with
-//! CenterCrop(224). Bare libraries (`image`, `fast_image_resize`) beside our whole decode, and our decode of just what is
-//! needed, without and with entry points, exact and reduced; and where the time goes.
+//! Measures the work from the bytes of a photograph to its row in the batch on one thread: RandomResizedCrop(224), and
+//! Resize(256) with CenterCrop(224). Compares the libraries `image` and `fast_image_resize` with our decoding of the whole
+//! image and of the crop only, with and without entry points, exact and reduced. Also prints the time of each stage.
 //!
-//! `cargo run --release -p shardtool-benches --bin crop -- [ROUNDS] [IMAGES] [FOLDER]`. FOLDER is by default the sample of
-//! ImageNet in `../shared` (`SHARDTOOL_SHARED` for another place); without it nothing is measured.
+//! `cargo run --release -p shardtool-benches --bin crop -- [ROUNDS] [IMAGES] [FOLDER]`. FOLDER is by default
+//! `data/imagenet-sample` in `../shared` or in the folder that `SHARDTOOL_SHARED` names; without it the benchmark is skipped.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ const SIDE: u32 = 224;
 const EXACT: Option<f64> = None;
 const REDUCED: Option<f64> = Some(2.0);
 
-/// A photograph, and its crop as a box for the bare libraries.
+/// A photograph, and its crop as a box for the other libraries.
 struct Sample {
     photograph: Photograph,
     crop_box: [f64; 4],
@@ -37,7 +37,7 @@ impl std::ops::Deref for Sample {
     }
 }
 
-/// What one way of doing it keeps from image to image.
+/// Decoders and buffers that are reused from image to image.
 #[derive(Default)]
 struct Worker {
     decoder: Decoder,
@@ -66,15 +66,15 @@ impl Worker {
         apply_geometry(&s.geometry, &window, Filter::Bilinear, &mut self.out, &mut self.scratch).expect("a window");
     }
 
-    fn bare(&mut self, s: &Sample) {
+    fn libraries(&mut self, s: &Sample) {
         let image = image::load_from_memory_with_format(&s.jpeg, image::ImageFormat::Jpeg).expect("a good image");
         let rgb = image.into_rgb8();
         (self.whole.width, self.whole.height) = rgb.dimensions();
         self.whole.data = rgb.into_raw();
-        self.bare_resize(s);
+        self.library_resize(s);
     }
 
-    fn bare_resize(&mut self, s: &Sample) {
+    fn library_resize(&mut self, s: &Sample) {
         let (width, height) = (self.whole.width, self.whole.height);
         let source = ImageRef::new(width, height, &self.whole.data, fir::PixelType::U8x3).expect("pixels");
         let mut target = Image::from_slice_u8(SIDE, SIDE, &mut self.out, fir::PixelType::U8x3).expect("a place");
@@ -99,39 +99,38 @@ fn load(paths: &[PathBuf], pipeline: &Pipeline, evaluation: bool) -> Vec<Sample>
     photographs(paths, pipeline).into_iter().map(|p| Sample { crop_box: crop_box(&p), photograph: p }).collect()
 }
 
-/// The pixels are the same by every exact way, near those of bare libraries, and near when reduced; and images took the way
-/// that is measured.
-/// `limit`: how far, on average a value, the bare libraries may be away.
+/// Checks that all exact paths give the same pixels, that reduced decoding and the other libraries give similar ones, and that
+/// images take the measured decode path. `limit` is the allowed mean difference per value to the other libraries.
 fn check(samples: &[Sample], limit: f64) {
     let mut worker = Worker { out: vec![0; (SIDE * SIDE * 3) as usize], ..Worker::default() };
-    let mut ways: BTreeMap<String, usize> = BTreeMap::new();
+    let mut paths: BTreeMap<String, usize> = BTreeMap::new();
     let (mut hit, mut plain, mut far, mut reduced) = (0, 0, Far::default(), Far::default());
     for s in samples {
         worker.whole(s);
         let want = worker.out.clone();
         for (with, count) in [(true, &mut hit), (false, &mut plain)] {
             worker.out.fill(1);
-            let (way, rejected) = worker.window(s, with, EXACT);
+            let (path, rejected) = worker.window(s, with, EXACT);
             assert!(worker.out == want, "the crop differs from the crop of the whole (entry points: {with})");
             assert!(!rejected || !with, "entry points rejected");
             *count += usize::from(if with {
-                way == DecodePath::Entries
+                path == DecodePath::Entries
             } else {
-                matches!(way, DecodePath::Start | DecodePath::Restarts)
+                matches!(path, DecodePath::Start | DecodePath::Restarts)
             });
-            *ways.entry(format!("{} entry points: {way:?}", if with { "with" } else { "without" })).or_default() += 1;
+            *paths.entry(format!("{} entry points: {path:?}", if with { "with" } else { "without" })).or_default() += 1;
         }
         worker.window(s, true, REDUCED);
         if worker.out != want {
             reduced.add(&worker.out, &want);
         }
-        worker.bare(s);
+        worker.libraries(s);
         far.add(&worker.out, &want);
     }
-    for (way, count) in ways {
-        println!("  {way}: {count} images");
+    for (path, count) in paths {
+        println!("  {path}: {count} images");
     }
-    println!("  beside bare libraries: mean difference {:.3} of 255 a pixel", far.mean());
+    println!("  compared with the other libraries: mean difference {:.3} of 255 per pixel", far.mean());
     println!(
         "  reduced, {} images: mean difference {:.3} to exact, largest of one image {:.3}, of one value {}",
         reduced.images,
@@ -140,7 +139,10 @@ fn check(samples: &[Sample], limit: f64) {
         reduced.most
     );
     assert!(far.mean() < limit, "the libraries disagree");
-    assert!(hit * 100 >= samples.len() * 99 && plain * 100 >= samples.len() * 99, "not the ways that are measured");
+    assert!(
+        hit * 100 >= samples.len() * 99 && plain * 100 >= samples.len() * 99,
+        "at least 99 % of the images take the measured decode path"
+    );
 }
 
 #[derive(Default)]
@@ -173,13 +175,13 @@ fn main() {
         .map_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared").into(), PathBuf::from);
     let folder = args.next().map_or_else(|| shared.join("data/imagenet-sample"), PathBuf::from);
     if !folder.is_dir() {
-        return println!("skipped: {} is not there", folder.display());
+        return println!("skipped: no folder {}", folder.display());
     }
     let paths = files(&folder);
     let paths: Vec<_> = paths.iter().step_by((paths.len() / count).max(1)).take(count).cloned().collect();
     measure("RandomResizedCrop(224)", &load(&paths, &random_resized_crop(SIDE), false), 2.0, rounds);
     let evaluation = Pipeline::eval(256, SIDE).expect("a pipeline");
-    // CenterCrop cuts at whole pixels of the resized image; the bare library's one crop box lies up to half of one beside.
+    // CenterCrop cuts at whole pixels of the resized image; the box of the other libraries differs by up to half a pixel.
     measure("Resize(256), CenterCrop(224)", &load(&paths, &evaluation, true), 4.0, rounds);
 }
 
@@ -197,7 +199,7 @@ fn measure(title: &str, samples: &[Sample], limit: f64, rounds: usize) {
     let rates = compare_cpu(
         rounds,
         &mut [
-            each("image + fast_image_resize", |w, s| w.bare(s)),
+            each("image + fast_image_resize", |w, s| w.libraries(s)),
             each("whole, then resize", |w, s| w.whole(s)),
             each("crop, no entry points", |w, s| _ = w.window(s, false, EXACT)),
             each("crop, no entry points, gap 2", |w, s| _ = w.window(s, false, REDUCED)),
@@ -209,7 +211,7 @@ fn measure(title: &str, samples: &[Sample], limit: f64, rounds: usize) {
     stages(samples, rounds);
 }
 
-/// Parts of the crop with entry points, exact: decoding it to 1/8 is little but entropy decoding.
+/// Measures the stages of the exact crop with entry points. Decoding to 1/8 is mostly entropy decoding.
 fn stages(samples: &[Sample], rounds: usize) {
     let mut decoder = jpeg::Decoder::new();
     let mut pixels: Vec<u8> = Vec::new();
@@ -258,7 +260,7 @@ fn stages(samples: &[Sample], rounds: usize) {
                 n
             }),
             Candidate::new("resize it, fast_image_resize", || {
-                resize(&mut other, samples, &wholes, Worker::bare_resize);
+                resize(&mut other, samples, &wholes, Worker::library_resize);
                 n
             }),
         ],

@@ -1,16 +1,16 @@
-//! What only a real device can show, one check a subcommand; `benches/device/run` calls them and compares with PyTorch.
-//! Each prints one JSON object a line.
+//! Checks that need a real GPU, one per subcommand; `benches/device/run` calls them and compares with PyTorch. Each prints one
+//! JSON object per line.
 //!
 //! ```text
-//! device probe                    what is there
-//! device values DIR               uploads batches of every type, layout and shape; writes what arrived, and from what
-//! device rate                     upload rate against a plain pinned copy, the two in turn; pinned cached, write-combined
-//! device step                     time of a fixed workload on the GPU, with and without the loader feeding it, in turn
-//! device stress                   a consumer that lags behind on its own stream; every batch's values checked
-//! device memory                   peak of device memory against the promise
-//! device unbound                  batches and loader dropped on a thread that has never seen the device
+//! device probe                    driver, devices and memory
+//! device values DIR               uploads batches of every type, layout and shape; writes input and output
+//! device rate                     upload rate compared with plain pinned copies, in turn; cached and write-combined memory
+//! device step                     time of a fixed GPU workload, with and without a running loader, in turn
+//! device stress                   a consumer with a slow stream; checks the values of every batch
+//! device memory                   peak of device memory compared with the limit
+//! device unbound                  batches and loader dropped on a thread without a CUDA context
 //! ```
-//! `rate`, `step` and `stress` take `--batches N` (200), the first two `--rounds N` (5) as well.
+//! `rate`, `step` and `stress` take `--batches N` (200); `rate` and `step` also take `--rounds N` (5).
 
 use serde_json::json;
 use shardtool_benches::median;
@@ -31,7 +31,7 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 const MEAN: [f64; 3] = [0.485, 0.456, 0.406];
 const STD: [f64; 3] = [0.229, 0.224, 0.225];
-/// What trainers upload: 38.5 MB.
+/// A typical batch of training: 38.5 MB.
 const USUAL: [usize; 4] = [256, 224, 224, 3];
 
 fn main() -> ExitCode {
@@ -70,9 +70,7 @@ fn probe() -> Outcome {
     Ok(())
 }
 
-// ---- a feed without decoding ---------------------------------------------------------------------------------------
-
-/// Batches of made-up pixels in pinned memory, written once and handed out again and again: nothing but the upload costs.
+/// Delivers batches of generated pixels from pinned memory. Buffers are filled once and reused, so only the upload takes time.
 struct Prepared {
     shape: [usize; 4],
     left: u64,
@@ -80,7 +78,7 @@ struct Prepared {
     free: Receiver<Tagged>,
 }
 
-/// Which pixels, and where.
+/// Shape and memory of the pixels.
 type Tagged = (i64, Box<dyn BatchBuffer>);
 
 struct PreparedBatch {
@@ -89,7 +87,7 @@ struct PreparedBatch {
     shape: [usize; 4],
 }
 
-/// Pinned buffers of a feed: two uploads under way and one being handed out.
+/// Number of pinned buffers of a feed: two being uploaded, one being delivered.
 const BUFFERS: i64 = 3;
 
 impl Prepared {
@@ -98,7 +96,7 @@ impl Prepared {
         for tag in 0..BUFFERS {
             let buffer =
                 pinned.alloc(shape.iter().product()).map_err(|e| *e.downcast::<Error>().expect("its own error"))?;
-            // SAFETY: the buffer was just made, and is as long as it was asked for.
+            // SAFETY: `buffer` owns `len()` bytes, and nothing else refers to them before it is sent below.
             let bytes = unsafe { std::slice::from_raw_parts_mut(buffer.as_ptr().as_ptr(), buffer.len()) };
             bytes.iter_mut().enumerate().for_each(|(i, b)| *b = pixel(tag, i));
             back.send((tag, buffer)).expect("the receiver is here");
@@ -107,7 +105,7 @@ impl Prepared {
     }
 }
 
-/// The byte at `i` of the batches that carry `tag` as their ids.
+/// Returns byte `i` of the batches whose ids are `tag`.
 fn pixel(tag: i64, i: usize) -> u8 {
     (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(13).wrapping_add(tag as u64 * 85) as u8
 }
@@ -128,7 +126,7 @@ impl Feed for Prepared {
 impl HostBatch for PreparedBatch {
     fn images(&self) -> Option<&[u8]> {
         let (_, buffer) = self.tagged.as_ref()?;
-        // SAFETY: written when it was made, and never again.
+        // SAFETY: `Prepared::new` initialised all `len()` bytes, and nothing writes to them afterwards.
         Some(unsafe { std::slice::from_raw_parts(buffer.as_ptr().as_ptr(), buffer.len()) })
     }
 
@@ -144,8 +142,8 @@ impl HostBatch for PreparedBatch {
 
 impl Drop for PreparedBatch {
     fn drop(&mut self) {
-        let tagged = self.tagged.take().expect("there until it is dropped");
-        // The feed may be gone: then its memory goes too.
+        let tagged = self.tagged.take().expect("taken only here");
+        // If the feed was dropped, its memory is freed too.
         let _ = self.back.send(tagged);
     }
 }
@@ -164,12 +162,10 @@ fn start(device: &Device, config: Config, shape: [usize; 4], n: u64) -> shardtoo
     DeviceLoader::new(device, config, |pinned| Prepared::new(pinned, shape, n))
 }
 
-// ---- the checks ----------------------------------------------------------------------------------------------------
-
-/// Copies a part of a batch to the host as bytes, behind its upload.
+/// Copies a part of a batch to the host as bytes, after its upload.
 fn bytes(batch: &DeviceBatch, stream: &Arc<CudaStream>) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     fn plain<T: Copy>(values: &[T]) -> Vec<u8> {
-        // SAFETY: numbers without padding, read as the bytes that they are.
+        // SAFETY: `values` is initialised, and the three number types that it is called with have no padding.
         unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }.to_vec()
     }
     let bytes = match batch.output().dtype() {
@@ -180,7 +176,7 @@ fn bytes(batch: &DeviceBatch, stream: &Arc<CudaStream>) -> Result<Vec<u8>, Box<d
     Ok(bytes)
 }
 
-/// Writes, for each case, `N.in` (u8) and `N.out` (as it lay on the device) and prints what they are.
+/// Writes `N.in` (u8) and `N.out` (bytes from the device) for each case, and prints a description of them.
 fn values(folder: &Path) -> Outcome {
     std::fs::create_dir_all(folder)?;
     let device = Device::open(0)?;
@@ -210,12 +206,12 @@ fn values(folder: &Path) -> Outcome {
     Ok(())
 }
 
-/// One run: bytes a second from the first batch asked for to the last one being there.
+/// Does one run; returns bytes per second from the first request to the arrival of the last batch.
 fn upload(device: &Device, pinned: PinnedAlloc, dtype: Dtype, batches: u64) -> Result<f64, Box<dyn std::error::Error>> {
     let config = config(output(dtype, Layout::Nchw));
     let mut loader = DeviceLoader::with_pinned(device, config, pinned, |p| Prepared::new(p, USUAL, batches))?;
     let stream = device.context().new_stream()?;
-    // The first batches pay for the allocations.
+    // The first batches include allocations.
     let warm = batches / 10 + 4;
     for _ in 0..warm {
         loader.next_batch()?.ok_or("a batch")?.view::<i64>(Part::Ids, &stream)?;
@@ -230,19 +226,19 @@ fn upload(device: &Device, pinned: PinnedAlloc, dtype: Dtype, batches: u64) -> R
     Ok(bytes / start.elapsed().as_secs_f64())
 }
 
-/// The same bytes by nothing but copies, queued one behind the other from pinned memory: what the bus gives.
+/// Copies the same bytes from pinned memory, one copy queued after the other: the rate of the bus.
 fn plain_copy(device: &Device, pinned: &PinnedAlloc, batches: u64) -> Result<f64, Box<dyn std::error::Error>> {
     let stream = device.context().new_stream()?;
     let n: usize = USUAL.iter().product();
     let buffers: Vec<_> = (0..2).map(|_| pinned.alloc(n)).collect::<Result<_, _>>().map_err(|e| e.to_string())?;
-    // SAFETY: written before it is read, by the copies below.
+    // SAFETY: nothing reads this memory; the copies below only write to it.
     let to = (0..2).map(|_| unsafe { stream.alloc::<u8>(n) }).collect::<Result<Vec<_>, _>>()?;
     stream.synchronize()?;
     let mut seconds = f64::MAX;
     for _ in 0..2 {
         let start = Instant::now();
         for i in 0..batches as usize {
-            // SAFETY: both sides are `n` bytes and live until the stream was waited for.
+            // SAFETY: both sides have `n` bytes and live until `synchronize` below has waited for the copies.
             unsafe {
                 let from = std::slice::from_raw_parts(buffers[i % 2].as_ptr().as_ptr(), n);
                 result::memcpy_htod_async(to[i % 2].device_ptr(&stream).0, from, stream.cu_stream())?;
@@ -276,7 +272,7 @@ fn rate(batches: u64, rounds: u64) -> Outcome {
     Ok(())
 }
 
-/// A workload that fills the GPU for about 5 ms a step, fed and not fed.
+/// Measures a workload of about 5 ms per step on the GPU, with and without a loader.
 fn step(batches: u64, turns: u64) -> Outcome {
     let device = Device::open(0)?;
     let stream = device.context().new_stream()?;
@@ -286,10 +282,10 @@ fn step(batches: u64, turns: u64) -> Outcome {
     let mut out = stream.alloc_zeros::<f32>((blocks * threads) as usize)?;
     let mut work = |rounds: u32| -> Result<(), DriverError> {
         let grid = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 };
-        // SAFETY: the arguments are the kernel's; `out` has a float for each thread.
+        // SAFETY: `busy` takes a float pointer and a `u32`; `out` has one float for each of `blocks * threads` threads.
         unsafe { stream.launch_builder(&busy).arg(&mut out).arg(&rounds).launch(grid) }.map(|_| ())
     };
-    // How many rounds 5 ms take, measured on a longer run.
+    // Number of rounds in 5 ms, measured on a longer run.
     let mut seconds =
         |rounds: u32, steps: u64, each: &mut dyn FnMut() -> Outcome| -> Result<f64, Box<dyn std::error::Error>> {
             stream.synchronize()?;
@@ -312,7 +308,7 @@ fn step(batches: u64, turns: u64) -> Outcome {
     seconds(rounds, 10, &mut feed)?;
     for _ in 0..turns {
         alone.push(seconds(rounds, batches, &mut || Ok(()))? / batches as f64);
-        // What was loaded ahead meanwhile is not counted.
+        // Batches that were prefetched meanwhile are not counted.
         seconds(rounds, 8, &mut feed)?;
         fed.push(seconds(rounds, batches, &mut feed)? / batches as f64);
         shares.push(fed[fed.len() - 1] / alone[alone.len() - 1]);
@@ -325,8 +321,8 @@ fn step(batches: u64, turns: u64) -> Outcome {
     Ok(())
 }
 
-/// A consumer whose stream lags: for each batch it queues slow work, then the copy of the images away, and drops the batch at
-/// once. Were a slot written too early, values of a later batch would be found.
+/// Consumes batches on a slow stream: queues slow work and a copy of the images for each batch, and drops the batch
+/// immediately. If a slot were overwritten too early, the copy would hold values of a later batch.
 fn stress(batches: u64) -> Outcome {
     let device = Device::open(0)?;
     let shape = [16, 224, 224, 3];
@@ -335,7 +331,7 @@ fn stress(batches: u64) -> Outcome {
     let mut loader = start(&device, config, shape, batches)?;
     let stream = device.context().new_stream()?;
     let values = shape.iter().product::<usize>();
-    // Slow work: fills of a large memory, one behind the other.
+    // Slow work: repeated fills of a large buffer.
     let mut large = stream.alloc_zeros::<u8>(512 << 20)?;
     let mut kept = Vec::new();
     let expected: Vec<Vec<f32>> = (0..BUFFERS)
@@ -374,11 +370,11 @@ fn stress(batches: u64) -> Outcome {
     if wrong > 0 || checked != batches { Err(format!("{wrong} of {checked} batches wrong").into()) } else { Ok(()) }
 }
 
-/// Device memory at its highest, as the driver counts it, beside what the loader says and what its limit promises.
+/// Compares the peak of device memory from the driver with the loader's own figure and with its limit.
 fn memory() -> Outcome {
     let device = Device::open(0)?;
     let stream = device.context().new_stream()?;
-    // The kernels' own memory, made once a context, is none of the batches'.
+    // The memory of the kernels, allocated once per context, does not count for batches.
     {
         let mut first = start(&device, Config::default(), [1, 4, 4, 3], 1)?;
         first.next_batch()?.ok_or("a batch")?.view::<i64>(Part::Ids, &stream)?;
@@ -416,7 +412,7 @@ fn memory() -> Outcome {
     if good { Ok(()) } else { Err("the promise was not kept".into()) }
 }
 
-/// Drops on threads without a context.
+/// Drops batches and loader on threads without a context.
 fn unbound() -> Outcome {
     let device = Device::open(0)?;
     let mut loader = start(&device, Config::default(), [8, 64, 64, 3], 40)?;

@@ -1,7 +1,8 @@
-//! What entry points cost in bytes and save in time, by their density; what finding them and re-layout take.
+//! Measures the bytes that entry points take and the time that they save, by density, and the time of finding them and of
+//! the lossless transcode.
 //!
 //! `cargo run --release -p shardtool-benches --bin jpeg -- FOLDER [ROUNDS]`, by CPU time. Other decoders are in
-//! `benches/compare/jpeg`, the way from bytes to the batch in `crop`.
+//! `benches/compare/jpeg`; `crop` measures everything from bytes to batch.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -10,7 +11,7 @@ use shardtool_benches::photographs::{Photograph, files, photographs, random_resi
 use shardtool_benches::{Candidate, compare_cpu, print};
 use shardtool_jpeg::{Decoder, Rect, Request, Scale, entries, transcode};
 
-/// MCU rows from entry to entry that are compared; 0 stands for [`entries::default_step`].
+/// Compared intervals of entry points in MCU rows; 0 is [`entries::default_step`].
 const STEPS: [u32; 5] = [0, 1, 2, 4, 8];
 
 /// A photograph and its entry points at each density.
@@ -19,7 +20,7 @@ struct Sample {
     entries: Vec<Vec<u8>>,
 }
 
-/// Decodes a rectangle; whether it was entered by the entry points given.
+/// Decodes a rectangle and returns whether the entry points were used.
 fn decode(decoder: &mut Decoder, p: &Photograph, rect: Rect, entries: Option<&[u8]>, out: &mut Vec<u8>) -> bool {
     let stride = rect.width as usize * 3;
     out.resize(out.len().max(stride * rect.height as usize), 0);
@@ -32,7 +33,7 @@ fn name(step: u32) -> String {
     if step == 0 { "16 pixel rows (default)".to_owned() } else { format!("{step} MCU rows") }
 }
 
-/// Entry points and crops change no pixel, and crops are entered by them.
+/// Checks that entry points and crops change no pixel, and that crops use entry points.
 fn check(decoder: &mut Decoder, samples: &[Sample]) {
     let (mut whole, mut part, mut entered) = (Vec::new(), Vec::new(), [0; STEPS.len()]);
     for Sample { photograph: p, entries } in samples {
@@ -46,12 +47,12 @@ fn check(decoder: &mut Decoder, samples: &[Sample]) {
             }
             for (y, line) in part.chunks(p.crop.width as usize * 3).take(p.crop.height as usize).enumerate() {
                 let at = ((p.crop.y as usize + y) * width as usize + p.crop.x as usize) * 3;
-                assert!(line == &whole[at..at + line.len()], "a crop differs from the whole");
+                assert!(line == &whole[at..at + line.len()], "a crop differs from the whole image");
             }
         }
     }
-    println!("crops entered by entry points, by density: {entered:?} of {}", samples.len());
-    assert!(entered.iter().all(|&n| n * 100 >= samples.len() * 99), "not the way that is measured");
+    println!("crops decoded from entry points, by density: {entered:?} of {}", samples.len());
+    assert!(entered.iter().all(|&n| n * 100 >= samples.len() * 99), "at least 99 % of the crops use entry points");
 }
 
 fn main() {
@@ -79,7 +80,7 @@ fn main() {
     for (i, step) in STEPS.iter().enumerate() {
         let hints: usize = samples.iter().map(|s| s.entries[i].len()).sum();
         let share = 100.0 * hints as f64 / bytes as f64;
-        println!("  entry points every {:<24} {:>5.0} bytes an image, {share:.2} %", name(*step), hints as f64 / n);
+        println!("  entry points every {:<24} {:>5.0} bytes per image, {share:.2} %", name(*step), hints as f64 / n);
     }
     check(&mut decoder, &samples);
 
@@ -96,7 +97,7 @@ fn main() {
         }
     };
     let names = STEPS.map(|step| format!("crop, entries every {}", name(step)));
-    let (mut payload, mut relaid) = (Vec::new(), 0);
+    let (mut payload, mut transcoded) = (Vec::new(), 0);
     let mut candidates = vec![Candidate::new("crop, no entry points", crop(None))];
     candidates.extend(names.iter().enumerate().map(|(i, name)| Candidate::new(name, crop(Some(i)))));
     candidates.push(Candidate::new("finding entry points", || {
@@ -107,15 +108,15 @@ fn main() {
         }
         n
     }));
-    candidates.push(Candidate::new("re-layout, read again and compared", || {
-        relaid = 0;
+    candidates.push(Candidate::new("lossless transcode, with comparison", || {
+        transcoded = 0;
         for Sample { photograph: p, .. } in samples {
             let new = transcode(&p.jpeg, &mut decoder.borrow_mut()).expect("a good image");
-            relaid += new.jpeg.len().min(p.jpeg.len());
+            transcoded += new.jpeg.len().min(p.jpeg.len());
         }
         n
     }));
     print("by CPU time", "images/s", 1.0, &compare_cpu(rounds, &mut candidates));
     drop(candidates);
-    println!("re-layout saves {:.2} %", 100.0 - 100.0 * relaid as f64 / bytes as f64);
+    println!("the transcode saves {:.2} %", 100.0 - 100.0 * transcoded as f64 / bytes as f64);
 }

@@ -1,5 +1,5 @@
-//! The loader against two bare threads that do the same decoding and resizing on the same photographs, and against two
-//! threads that only read: what order, batches, memory bound and statistics cost. The pixels are compared first.
+//! Compares the loader with two plain threads that decode and resize the same photographs, and with two threads that only
+//! read. The difference is the cost of orders, batches, memory budget and statistics. The pixels are compared first.
 //!
 //! `cargo run --release -p shardtool-benches --bin load -- FOLDER [ROUNDS]`: a folder of photographs.
 
@@ -23,7 +23,7 @@ const THREADS: usize = 2;
 const BATCH: u32 = 256;
 const SIDE: u32 = 224;
 const ROW: usize = (SIDE * SIDE * 3) as usize;
-/// How often an epoch shows each photograph.
+/// Repetitions of each photograph in an epoch.
 const REPEAT: u64 = 4;
 const SEED: u64 = 7;
 
@@ -37,13 +37,16 @@ fn main() {
     let train = Pipeline::train(SIDE).expect("a pipeline");
     let eval = Pipeline::eval(SIDE * 8 / 7, SIDE).expect("a pipeline");
     for (name, pipeline) in [("train", train), ("eval", eval)] {
-        let bare = pixels(&split, &pipeline, Way::Bare);
-        assert_eq!(bare.len() as u64, split.len(), "every photograph");
-        assert!(bare == pixels(&split, &pipeline, Way::Loader), "the loader's pixels are those of the bare threads");
+        let expected = pixels(&split, &pipeline, Engine::Threads);
+        assert_eq!(expected.len() as u64, split.len(), "every photograph");
+        assert!(
+            expected == pixels(&split, &pipeline, Engine::Loader),
+            "the loader's pixels equal those of the plain threads"
+        );
         let rates = compare(
             rounds,
             &mut [
-                Candidate::new("two bare threads", || run_bare(&split, &pipeline, None) as f64),
+                Candidate::new("two plain threads", || run_threads(&split, &pipeline, None) as f64),
                 Candidate::new("the loader, two workers", || run_loader(&split, &pipeline, None) as f64),
             ],
         );
@@ -54,7 +57,7 @@ fn main() {
     read(&split, rounds);
 }
 
-/// Normalised numbers made by the workers, against the same loader with u8 pixels.
+/// Compares images normalised by the workers with u8 images of the same loader.
 fn outputs(split: &Split, rounds: usize) {
     let content = |output| {
         let pipeline = Pipeline::train(SIDE).expect("a pipeline");
@@ -75,7 +78,7 @@ fn outputs(split: &Split, rounds: usize) {
         assert_eq!(n, split.len() * REPEAT);
         n as f64
     };
-    // The first batch of each is the formula of the u8 batch.
+    // The first batch of each equals the formula applied to the u8 batch.
     let first = |output| {
         let mut loader = Loader::new(&config(split, content(output))).expect("a loader");
         loader.next_batch().expect("a batch").expect("a batch")
@@ -98,40 +101,40 @@ fn outputs(split: &Split, rounds: usize) {
     print("train, normalised by the workers", "images/s", 1.0, &compare(rounds, &mut candidates));
 }
 
-enum Way {
-    Bare,
+enum Engine {
+    Threads,
     Loader,
 }
 
 type Hashes = HashMap<u64, u64>;
 
-/// A hash of each sample's pixels, by place in the source and so through all repeats.
-fn pixels(split: &Split, pipeline: &Pipeline, way: Way) -> Hashes {
+/// Returns a hash of the pixels of each sample, summed over its repetitions.
+fn pixels(split: &Split, pipeline: &Pipeline, engine: Engine) -> Hashes {
     let hashes = std::sync::Mutex::new(Hashes::new());
-    let note = |id: u64, pixels: &[u8]| {
+    let callback = |id: u64, pixels: &[u8]| {
         let mut hasher = DefaultHasher::new();
         hasher.write(pixels);
-        // Repeats of a photograph look different; their hashes are added up.
+        // Repetitions of a photograph have different crops.
         let mut hashes = hashes.lock().expect("no panic");
         let sum = hashes.entry(id).or_default();
         *sum = sum.wrapping_add(hasher.finish());
     };
-    match way {
-        Way::Bare => run_bare(split, pipeline, Some(&note)),
-        Way::Loader => run_loader(split, pipeline, Some(&note)),
+    match engine {
+        Engine::Threads => run_threads(split, pipeline, Some(&callback)),
+        Engine::Loader => run_loader(split, pipeline, Some(&callback)),
     };
     hashes.into_inner().expect("no panic")
 }
 
-type Note<'a> = Option<&'a (dyn Fn(u64, &[u8]) + Sync)>;
+type Callback<'a> = Option<&'a (dyn Fn(u64, &[u8]) + Sync)>;
 
 fn source(split: &Split) -> Source {
     let ids = (0..REPEAT).flat_map(|_| 0..split.len()).collect();
     Source::List(List::new(ids, split.len()).expect("ids of the split"))
 }
 
-/// Threads that take samples in the loader's order, decode and resize them, and do nothing else.
-fn run_bare(split: &Split, pipeline: &Pipeline, note: Note<'_>) -> u64 {
+/// Decodes and resizes samples in the loader's order with plain threads.
+fn run_threads(split: &Split, pipeline: &Pipeline, callback: Callback<'_>) -> u64 {
     let one = NonZeroU32::MIN;
     let replicas = Replicas { world: one, batch: one, policy: Policy::Sample, remainder: Some(Remainder::Mask) };
     let plan = Arc::new(Plan::new(source(split), Order::Shuffled, SEED, replicas, &[]).expect("a plan"));
@@ -156,8 +159,8 @@ fn run_bare(split: &Split, pipeline: &Pipeline, note: Note<'_>) -> u64 {
                     let geometry = pipeline.plan(size, Orientation::default(), &mut draw).expect("a geometry");
                     let window = decoder.decode_region(bytes, None, &geometry, &options).expect("pixels");
                     apply_geometry(&geometry, &window, Filter::Bilinear, &mut out, &mut scratch).expect("a row");
-                    if let Some(note) = note {
-                        note(sample.id, &out);
+                    if let Some(callback) = callback {
+                        callback(sample.id, &out);
                     }
                 }
             });
@@ -173,15 +176,15 @@ fn config(split: &Split, content: Content) -> Config {
     config
 }
 
-/// One epoch through a loader made for it.
-fn run_loader(split: &Split, pipeline: &Pipeline, note: Note<'_>) -> u64 {
+/// Runs one epoch of a new loader.
+fn run_loader(split: &Split, pipeline: &Pipeline, callback: Callback<'_>) -> u64 {
     let content = Content::Images(Images::new(pipeline.clone()));
     let mut loader = Loader::new(&config(split, content)).expect("a loader");
     let mut n = 0;
     while let Some(batch) = loader.next_batch().expect("a batch") {
         for (id, row) in batch.ids().iter().zip(batch.images().expect("images").chunks(ROW)) {
-            if let (Ok(id), Some(note)) = (u64::try_from(*id), note) {
-                note(id, row);
+            if let (Ok(id), Some(callback)) = (u64::try_from(*id), callback) {
+                callback(id, row);
             }
         }
         n += batch.valid().iter().filter(|v| **v).count() as u64;
@@ -190,8 +193,8 @@ fn run_loader(split: &Split, pipeline: &Pipeline, note: Note<'_>) -> u64 {
     n
 }
 
-/// Time to the first batch, peak anonymous memory, and what the loader says of itself.
-fn first_batch(split: &Split, pipeline: &Pipeline, bare: f64) {
+/// Prints the time to the first batch, the peak of anonymous memory, and the verdict of the loader.
+fn first_batch(split: &Split, pipeline: &Pipeline, images_per_s: f64) {
     let start = Instant::now();
     let mut loader = Loader::new(&config(split, Content::Images(Images::new(pipeline.clone())))).expect("a loader");
     let mut first = None;
@@ -201,7 +204,7 @@ fn first_batch(split: &Split, pipeline: &Pipeline, bare: f64) {
         peak = peak.max(anonymous());
         drop(batch);
     }
-    let (first, decoding) = (first.expect("a batch"), f64::from(BATCH) / bare);
+    let (first, decoding) = (first.expect("a batch"), f64::from(BATCH) / images_per_s);
     println!("  first batch after {first:.3} s: x{:.2} of decoding one batch", first / decoding);
     println!("  anonymous memory at most {:.0} MB", peak as f64 / 1e6);
     println!("  {}", loader.stats().verdict());
@@ -213,10 +216,10 @@ fn anonymous() -> u64 {
     line.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
-/// Records only: bytes checked a second.
+/// Compares reading of records, in bytes per second.
 fn read(split: &Split, rounds: usize) {
     let bytes = split.entry().bytes() * REPEAT;
-    let bare = || {
+    let threads = || {
         let (next, sum) = (AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {
             for _ in 0..THREADS {
@@ -244,6 +247,7 @@ fn read(split: &Split, rounds: usize) {
         assert_eq!(sum, bytes);
         bytes as f64
     };
-    let candidates = &mut [Candidate::new("two bare threads", bare), Candidate::new("the loader, two workers", loader)];
+    let candidates =
+        &mut [Candidate::new("two plain threads", threads), Candidate::new("the loader, two workers", loader)];
     print("read: records checked, shuffled", "MB/s", 1e6, &compare(rounds, candidates));
 }

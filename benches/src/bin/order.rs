@@ -1,8 +1,8 @@
-//! Positions a second of every order on one core, and how well each mixes a dataset sorted by class, beside the buffer
-//! shuffle of tf.data (simulated: a buffer of K records, filled in order; each step hands out a random one of them).
+//! Measures positions per second of every order on one core, and how well each shuffles a dataset sorted by class, compared
+//! with the buffer shuffle of tf.data (simulated: a buffer of K records is filled in order; each step takes a random one).
 //!
-//! The answer is checked: what a cursor delivers has to agree with the pure function at every 997th position and in a
-//! batch, and every order in the mixing report has to be a permutation.
+//! Checks that a cursor agrees with the pure function at every 997th position and in a batch, and that every shuffled order
+//! is a permutation.
 
 use std::hint::black_box;
 use std::num::NonZeroU32;
@@ -61,7 +61,7 @@ fn speed(len: u64) {
     print(&format!("N = {len}, one position a call"), "M/s", 1e6, &compare(7, &mut single));
 }
 
-/// Position to id through a whole plan, shuffled.
+/// Measures position to id through a whole plan, shuffled.
 fn sources() {
     let weights = || (0..SAMPLES).map(|id| id % 100);
     let shares = [(1_000_000, 3), (250_000, 1), (31_167, 2)];
@@ -90,7 +90,7 @@ fn sources() {
     print(&format!("Sources, shuffled, N = {SAMPLES}"), "M/s", 1e6, &compare(7, &mut candidates));
 }
 
-/// Like ImageNet's training split: sorted by class, 1,000 classes.
+/// A dataset like ImageNet's training split: 1,000 classes, sorted by class.
 const SAMPLES: u64 = 1_281_167;
 const CLASSES: u64 = 1_000;
 const BATCH: usize = 256;

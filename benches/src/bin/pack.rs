@@ -1,8 +1,7 @@
-//! `pack` of a folder against copying the same files, with JPEG entry points against without, and planning a long list.
+//! Compares `pack` of a folder with copying the same files, with and without JPEG entry points; also plans a long list.
 //!
-//! `cargo run --release -p shardtool-benches --bin pack -- FOLDER [SCRATCH]`: a folder of images that is in the page
-//! cache, and a folder on the file system to write to (default: the folder for temporary files). Every run writes
-//! anew and waits until its bytes are durable.
+//! `cargo run --release -p shardtool-benches --bin pack -- FOLDER [SCRATCH]`: a folder of images in the page cache, and
+//! a folder to write to (default: the folder for temporary files). Every run writes new files and syncs them to disk.
 
 use shardtool_benches::{Candidate, compare, print};
 use shardtool_format::index;
@@ -14,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// Entries of the list that is planned.
+/// Entries of the planned list.
 const LIST: usize = 100_000;
 
 fn main() {
@@ -40,8 +39,8 @@ fn main() {
     fs::remove_dir_all(&scratch).expect("remove the scratch folder");
 }
 
-/// Removes what a run wrote, so that the next one finds memory for its files that was used before: a virtual machine's is
-/// slow when it is touched first.
+/// Removes the output of a run, so that the next run reuses its page cache memory: first-touch page faults are slow in a
+/// virtual machine.
 fn remove(folder: &Path) {
     fs::remove_dir_all(folder).expect("a folder");
 }
@@ -77,7 +76,7 @@ fn packed<'a>(
     Candidate::new(name, run).after(move || remove(&written))
 }
 
-/// That all images are packed, and most have entry points where these are asked for: small images have none.
+/// Checks that all images are packed and, if requested, that most have entry points. Small images have none.
 fn check(source: &Path, scratch: &Path, images: u64) {
     for entry_points in [false, true] {
         let mut options = Options::new(source, scratch.join("packed"));
@@ -106,7 +105,7 @@ fn list(source: &Path, scratch: &Path) {
     let image = folder.join("image.jpg");
     fs::write(&image, vec![0; (first.source_bytes() / first.images()) as usize]).expect("an image");
     let mut text = String::from("path,label,weight\n");
-    // A file has at most 65,000 names on some file systems.
+    // Some file systems allow at most 65,000 hard links per file.
     for i in 0..LIST {
         let name = format!("{:02}-{i:06}.jpg", i % 10);
         if i % 10_000 == 0 {
@@ -128,7 +127,7 @@ fn list(source: &Path, scratch: &Path) {
     }
 }
 
-/// The most memory that this process has had resident so far, in kB.
+/// Returns the peak resident memory of this process in kB.
 fn peak_memory() -> String {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,5 +1,5 @@
-//! How fast records are read, CRC checked, from the page cache by one thread: in order and shuffled, mapped and by
-//! `pread`, beside a bare CRC pass over the same bytes; and how fast whole files are verified.
+//! Measures one thread reading records with CRC checks from the page cache: in order and shuffled, mapped and by `pread`,
+//! compared with a CRC pass over the same bytes. Also measures `verify` of whole files.
 //!
 //! `cargo run --release -p shardtool-benches --bin read`
 
@@ -28,7 +28,7 @@ fn main() {
         let ordered = |split: &Split| pass(split, 0..total, sum);
         let shuffled = |split: &Split| pass(split, (0..total).map(|q| shuffle.forward(q)), sum);
         let files: Vec<_> = (0..shards as usize).map(|s| mapped.shard(s).expect("opens")).collect();
-        let bare = || {
+        let crc_only = || {
             files
                 .iter()
                 .map(|s| s.bytes().mapped().expect("mapped"))
@@ -39,7 +39,7 @@ fn main() {
         let mut rates = compare(
             7,
             &mut [
-                Candidate::new("bare CRC of the files", bare),
+                Candidate::new("CRC of the files", crc_only),
                 Candidate::new("mapped, in order", || ordered(&mapped)),
                 Candidate::new("mapped, shuffled", || shuffled(&mapped)),
                 Candidate::new("pread, in order", || ordered(&read)),
@@ -55,7 +55,7 @@ fn main() {
         let rates = compare(
             7,
             &mut [
-                Candidate::new("bare CRC, all cores, mapped anew", || crc_all(&paths)),
+                Candidate::new("CRC, all cores, mapping included", || crc_all(&paths)),
                 Candidate::new("verify", || {
                     let report = verify::verify(&dataset, &verify::Options::default());
                     assert_eq!((report.good_records, report.damages.len()), (total, 0));
@@ -63,11 +63,11 @@ fn main() {
                 }),
             ],
         );
-        print("  verify against a bare CRC pass", "GB/s", 1e9, &rates);
+        print("  verify compared with a CRC pass", "GB/s", 1e9, &rates);
     }
 }
 
-/// Reads every record once; checks what was read by the sum of the images' last eight bytes.
+/// Reads every record once and checks the sum of the last eight bytes of all images.
 fn pass(split: &Split, ids: impl Iterator<Item = u64>, sum: u64) -> f64 {
     let (mut bytes, mut found, mut buffer) = (0, 0u64, vec![]);
     for id in ids {
@@ -91,7 +91,7 @@ fn crc_all(paths: &[std::path::PathBuf]) -> f64 {
     lengths.sum()
 }
 
-/// Writes a dataset of random payloads; gives the sum of their last eight bytes.
+/// Writes a dataset of random payloads and returns the sum of their last eight bytes.
 fn write(folder: &Path, payload: usize, records: u64, shards: u64) -> u64 {
     let mut manifest = Manifest::new("bench");
     let (mut entries, mut sum, mut state) = (vec![], 0u64, 1u64);

@@ -1,5 +1,5 @@
-//! What a sample costs after its bytes are there: decoding, and crop with resize straight into the batch, for the sizes of
-//! ImageNet and of a camera. Every result is first held against a naive oracle in floating point.
+//! Measures decoding, and crop with resize into the batch, for image sizes of ImageNet and of a camera. Every result is first
+//! compared with a floating-point reference.
 //!
 //! `cargo run --release -p shardtool-benches --bin resize`
 
@@ -14,7 +14,7 @@ use shardtool_decode::{
 const SIDE: u32 = 224;
 const REPEAT: usize = 50;
 
-/// Draws nothing: the pipelines here are fixed.
+/// Returns constants: the pipelines here draw no random numbers.
 struct Fixed;
 
 impl Random for Fixed {
@@ -77,7 +77,7 @@ fn plan(steps: Vec<Transform>, pixels: &Pixels) -> Geometry {
     Pipeline::new(steps).unwrap().plan(stored, Orientation::default(), &mut Fixed).unwrap()
 }
 
-/// Waves, edges and noise, so that entropy coding has a photograph's work.
+/// Generates waves, edges and noise, so that entropy coding takes as long as for a photograph.
 fn photograph(width: u32, height: u32) -> Pixels {
     let mut state = 1u32;
     let data = (0..width * height).flat_map(|i| {
@@ -91,8 +91,8 @@ fn photograph(width: u32, height: u32) -> Pixels {
     Pixels { width, height, data: data.collect() }
 }
 
-/// Antialiased bilinear by its definition: each result is the mean of all source pixels, weighted by a triangle around its
-/// centre whose half width is the reduction, at least one pixel.
+/// Compares with antialiased bilinear resizing by its definition: each result is the mean of all source pixels, weighted by
+/// a triangle around its centre whose half width is the reduction factor, at least one pixel.
 fn check(geometry: &Geometry, pixels: &Pixels) {
     let mut out = vec![0; (SIDE * SIDE * 3) as usize];
     let window = DecodedRegion::whole_image(pixels.view().unwrap());

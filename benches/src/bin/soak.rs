@@ -1,16 +1,16 @@
-//! Epoch after epoch, while anonymous memory, threads and descriptors are watched: drift is a leak.
+//! Runs epochs and observes anonymous memory, threads and file descriptors: growth is a leak.
 //!
-//! `cargo run --release -p shardtool-benches --bin soak -- FOLDER [--minutes N]`: a folder of photographs; ten minutes
-//! unless told otherwise. Fails when, after a fifth of the time, anything keeps growing.
+//! `cargo run --release -p shardtool-benches --bin soak -- FOLDER [--minutes N]`: a folder of photographs; 10 minutes
+//! by default. Fails if one of them grows after the first fifth of the time.
 
 use shardtool_decode::Pipeline;
 use shardtool_load::{Config, Content, Images, Loader};
 use shardtool_read::Dataset;
 use std::time::{Duration, Instant};
 
-/// How often is looked.
+/// Interval of observations.
 const EVERY: Duration = Duration::from_secs(5);
-/// Growth of anonymous memory that is no leak, in bytes: arenas of the system's allocator, a larger image than before.
+/// Allowed growth of anonymous memory in bytes, for arenas of the allocator and for larger images.
 const SLACK: u64 = 16 << 20;
 
 fn main() {
@@ -23,12 +23,12 @@ fn main() {
     let images = Images::new(Pipeline::train(224).expect("a pipeline"));
     let mut loader = Loader::new(&Config::new(split, Content::Images(images), 128)).expect("a loader");
     let (start, total) = (Instant::now(), Duration::from_secs_f64(minutes * 60.0));
-    let (mut looked, mut settled, mut last) = (Instant::now(), None, look());
+    let (mut observed, mut settled, mut last) = (Instant::now(), None, observe());
     while start.elapsed() < total {
         let _ = loader.next_batch().expect("a batch");
-        if looked.elapsed() >= EVERY {
-            (looked, last) = (Instant::now(), look());
-            let Seen { anonymous, threads, descriptors } = last;
+        if observed.elapsed() >= EVERY {
+            (observed, last) = (Instant::now(), observe());
+            let Observation { anonymous, threads, descriptors } = last;
             let (seconds, mb) = (start.elapsed().as_secs(), anonymous as f64 / 1e6);
             let stats = loader.stats();
             println!(
@@ -54,20 +54,20 @@ fn main() {
 }
 
 #[derive(Clone, Copy)]
-struct Seen {
+struct Observation {
     anonymous: u64,
     threads: usize,
     descriptors: usize,
 }
 
-fn mb(seen: Seen) -> f64 {
-    seen.anonymous as f64 / 1e6
+fn mb(observation: Observation) -> f64 {
+    observation.anonymous as f64 / 1e6
 }
 
-fn look() -> Seen {
+fn observe() -> Observation {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
     let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:")).unwrap_or_default();
     let anonymous = line.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) * 1024;
     let count = |folder| std::fs::read_dir(folder).expect("Linux").count();
-    Seen { anonymous, threads: count("/proc/self/task"), descriptors: count("/proc/self/fd") }
+    Observation { anonymous, threads: count("/proc/self/task"), descriptors: count("/proc/self/fd") }
 }

@@ -9,7 +9,7 @@ ABSENT = {"transformers", "boto3", "botocore", "paramiko", "google", "azure", "o
 
 
 class _Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Stands in for modules that are imported and not used."""
+    """Replaces modules that are imported but not used."""
 
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in ABSENT:
@@ -25,7 +25,7 @@ class _Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def import_streaming():
-    """The module `streaming`; raises ImportError where it, or PyTorch, is not installed."""
+    """Returns the module `streaming`; raises ImportError if it or PyTorch is not installed."""
     finder = _Absent()
     sys.meta_path.append(finder)
     try:
@@ -33,7 +33,7 @@ def import_streaming():
 
         return streaming
     finally:
-        # Other libraries look for some of these modules, and are to see that they are not there.
+        # Other libraries check for some of these modules and must not find the replacements.
         sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if name.split(".")[0] in ABSENT]:
             if isinstance(sys.modules[name], mock.MagicMock):

@@ -14,26 +14,26 @@ import tempfile
 from PIL import Image, ImageFile
 
 OWN = pathlib.Path(__file__).resolve().parents[2] / "jpeg" / "tests" / "data"
-# Of what is cut short Pillow shows what there is: both must show the same.
+# Pillow decodes the available part of truncated images; both must be equal.
 ImageFile.LOAD_TRUNCATED_IMAGES = True
 
 
 def pixels(path):
-    """Mode, size, orientation and pixels; None for what Pillow does not read."""
+    """Returns mode, size, orientation and pixels; None if Pillow does not read the file."""
     try:
         with Image.open(path) as image:
             orientation = image.getexif().get(0x0112, 1)
-            # Other values say nothing.
+            # Other values are invalid.
             return image.mode, image.size, orientation if 2 <= orientation <= 8 else 1, image.tobytes()
     except (OSError, SyntaxError):
         return None
 
 
 def check(shardtool, source, work):
-    """Packs, extracts and compares a folder of images; tells how many were compared and what was gained."""
+    """Packs, extracts and compares a folder of images; returns the number of compared images and the saved bytes."""
     pack = [shardtool, "pack", source, work / "set", "--jpeg", "optimize", "--json"]
     run = subprocess.run(pack, capture_output=True, text=True)
-    # 1: the corpora hold files that are no images, which are rejected.
+    # Status 1: files of the corpora that are not images are rejected.
     assert run.returncode in (0, 1), run.stderr
     gained = json.loads(run.stdout)["jpeg"]
     subprocess.run([shardtool, "extract", work / "set", work / "out"], check=True, capture_output=True)
@@ -64,7 +64,7 @@ def main():
                 for path in OWN.glob("*.jpg"):
                     shutil.copy(path, source)
             compared, gained = check(shardtool, source, work)
-            assert compared > 5, f"{folder}: only {compared} images in a better layout"
+            assert compared > 5, f"{folder}: only {compared} images transcoded"
             print(f"{source.name}: {compared} images with the same pixels in Pillow; {json.dumps(gained)}")
 
 

@@ -1,4 +1,4 @@
-"""What other people's libraries write comes in, and they read what goes out: sample for sample.
+"""shardtool packs what other libraries write, and they read what it exports: sample for sample.
 
 Usage: python with_formats.py SHARDTOOL [PHOTOS]    (run by scripts/test, in the environment `formats`)
 PHOTOS is a folder of class folders; without it the test makes its own images.
@@ -38,14 +38,14 @@ except ImportError as error:
 
 
 def shardtool(*args, status=0):
-    """Runs shardtool, checks its exit status, gives its standard output."""
+    """Runs shardtool, checks its exit status, returns its standard output."""
     run = subprocess.run([SHARDTOOL, *map(str, args)], capture_output=True, text=True)
     assert run.returncode == status, f"{args}: status {run.returncode}\n{run.stdout}\n{run.stderr}"
     return run.stdout
 
 
 def records(dataset, split="train"):
-    """The records of a split by key, read from the shards' bytes by this script alone, features as protobuf has them."""
+    """Returns the records of a split by key, parsed from the bytes of the shards by this script, with features as in protobuf."""
     found = {}
     manifest = json.loads((dataset / "dataset.json").read_text())
     for shard in next(s for s in manifest["splits"] if s["name"] == split)["shards"]:
@@ -83,7 +83,7 @@ def fields(data):
 
 
 def example(data):
-    """A tf.train.Example as lists of values; written from example.proto, and for canonical records only."""
+    """Parses a canonical tf.train.Example into lists of values, following example.proto."""
     features = {}
     for _, all_features in fields(data):
         for _, entry in fields(all_features):
@@ -130,7 +130,7 @@ class Formats(unittest.TestCase):
 
     @classmethod
     def make_samples(cls):
-        """Images with a class and fields of every type; photographs where there are some."""
+        """Makes images with a class and fields of every type, from photographs if available."""
         random = np.random.default_rng(3)
         if PHOTOS:
             classes = sorted(path for path in PHOTOS.iterdir() if path.is_dir())[:60]
@@ -208,7 +208,7 @@ class Formats(unittest.TestCase):
         self.back("webdataset", out)
 
     def back(self, kind, out):
-        """What went out comes in again as the same shards, byte for byte."""
+        """Packing exported files gives the same shards, byte for byte."""
         again = out.with_name(f"{out.name}-again")
         shardtool("pack", out, again, "--no-shuffle", "--from", kind)
         for shard in sorted(self.packed.glob("*.tfrecord")):
@@ -403,7 +403,7 @@ class Formats(unittest.TestCase):
             self.assertEqual((out / f"{shard.stem}.idx").read_text().splitlines(), expected)
 
     def test_damaged_tars_are_reported(self):
-        """A tar that Python's own library cuts: what is whole comes in, the rest is named."""
+        """A truncated tar: complete samples are packed, the others are listed."""
         folder = self.folder("tars")
         with tarfile.open(folder / "a.tar", "w") as tar:
             for i, s in enumerate(self.samples[:10]):

@@ -21,7 +21,7 @@ PHOTOS = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
 
 
 def shardtool(*args, status=0):
-    """Runs shardtool, checks its exit status, gives its standard output."""
+    """Runs shardtool, checks its exit status, returns its standard output."""
     run = subprocess.run([SHARDTOOL, *map(str, args)], capture_output=True, text=True)
     assert run.returncode == status, f"{args}: status {run.returncode}\n{run.stdout}\n{run.stderr}"
     return run.stdout + run.stderr if status else run.stdout
@@ -74,7 +74,7 @@ class TensorFlow(unittest.TestCase):
             if len(seen) < 30:
                 height, width = tf.io.decode_image(image, expand_animations=False).shape[:2]
                 self.assertEqual((int(example["image/height"]), int(example["image/width"])), (height, width))
-            # TensorFlow's own serialisation holds the same features: ours loses nothing when read back by protobuf.
+            # Parsed and serialised again by protobuf, our records have the same features.
             self.assertEqual(tf.train.Example.FromString(record.numpy()).features.feature["image/key"].bytes_list.value, [key.encode()])
             seen.add(key)
         self.assertEqual(seen, set(files))
@@ -86,7 +86,7 @@ class TensorFlow(unittest.TestCase):
                 writer.write(example.SerializeToString())
 
     def examples(self):
-        """Another convention: names of its own, labels from 1, lists, floats, one feature missing now and then."""
+        """Other conventions: different names, labels from 1, lists, floats, a feature that is sometimes missing."""
         random = np.random.default_rng(2)
         for i in range(25):
             pixels = tf.constant(random.integers(0, 256, (8 + i, 9, 3)), tf.uint8)

@@ -1,5 +1,5 @@
-//! This project's JPEG decoder beside libjpeg-turbo, zune-jpeg and the `image` crate: one core, same images, same run, by
-//! CPU time. Every image's pixels are compared with libjpeg-turbo's first; a difference fails the run.
+//! Compares this project's JPEG decoder with libjpeg-turbo, zune-jpeg and the `image` crate by CPU time: one core, the same
+//! images, in turn. First the pixels of every image are compared with those of libjpeg-turbo; a difference fails the run.
 //!
 //! `cargo run --release --manifest-path benches/compare/jpeg/Cargo.toml -- FOLDER [ROUNDS]`
 
@@ -19,7 +19,7 @@ use zune_jpeg::zune_core::options::DecoderOptions;
 
 const SIDE: u32 = 224;
 
-/// Decodes into `out`; the number of bytes.
+/// Decodes into `out` and returns the number of bytes.
 fn turbo(decoder: &mut Decompressor, p: &Photograph, scale: Scale, out: &mut Vec<u8>) -> usize {
     decoder.set_scaling_factor(ScalingFactor::new(1, scale.divisor() as usize)).expect("a scale");
     decoder.read_header(&p.jpeg).expect("a JPEG");
@@ -58,7 +58,8 @@ fn ours(decoder: &mut Decoder, p: &Photograph, how: How, out: &mut Vec<u8>) -> (
     (stride * height as usize, outcome.expect("pixels"))
 }
 
-/// Pixels are those of libjpeg-turbo at every scale, with entry points and without; and images go the way that is measured.
+/// Checks that pixels equal those of libjpeg-turbo at every scale, with and without entry points, and that images take the
+/// measured decode path.
 fn check(samples: &[Photograph], files: usize) {
     let (mut theirs, mut decoder) = (Decompressor::new().expect("libjpeg-turbo"), Decoder::new());
     let (mut a, mut b) = (Vec::new(), Vec::new());
@@ -85,7 +86,7 @@ fn check(samples: &[Photograph], files: usize) {
     assert!(entered * 100 >= samples.len() * 99 && samples.len() * 100 >= files * 99, "not the ways that are measured");
 }
 
-/// A candidate that does the same to each photograph.
+/// Makes a candidate that does `work` on each photograph.
 fn each<'a>(name: &'a str, samples: &'a [Photograph], mut one: impl FnMut(&Photograph) + 'a) -> Candidate<'a> {
     Candidate::new(name, move || {
         samples.iter().for_each(&mut one);

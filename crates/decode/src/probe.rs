@@ -9,6 +9,7 @@ use crate::markers;
 
 /// The header of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ImageInfo {
     /// Format, detected from the first bytes.
     pub format: Format,

@@ -71,14 +71,18 @@ fn exif(orientation: u8, big_endian: bool) -> Vec<u8> {
     app1
 }
 
+fn fields(info: &ImageInfo) -> (Format, u32, u32, u8, u8) {
+    (info.format, info.width, info.height, info.channels, info.orientation)
+}
+
 #[test]
 fn probes_every_format() {
     for (library, format) in FORMATS {
         let bytes = sample(library);
         assert_eq!(sniff(&bytes), Some(format));
         let channels = if format == Format::Gif { 4 } else { 3 };
-        let want = ImageInfo { format, width: 37, height: 21, channels, orientation: 1 };
-        assert_eq!(probe(&bytes, &Limits::default()).unwrap(), want);
+        let info = probe(&bytes, &Limits::default()).unwrap();
+        assert_eq!(fields(&info), (format, 37, 21, channels, 1));
         check_complete(&bytes).unwrap();
     }
 }

@@ -20,6 +20,39 @@ pub struct ResizeScratch {
 /// Reads the region in place and flips while writing. Only orientations that exchange rows and columns use a buffer of the
 /// size of the result, in `scratch`.
 ///
+/// ```
+/// use shardtool_decode::{
+///     Decoder, Filter, Limits, Orientation, Pipeline, Random, RegionOptions, ResizeScratch, apply_geometry, probe,
+/// };
+///
+/// /// Always the middle of the range.
+/// struct Middle;
+///
+/// impl Random for Middle {
+///     fn unit(&mut self) -> f64 {
+///         0.5
+///     }
+///     fn below(&mut self, n: u64) -> u64 {
+///         n / 2
+///     }
+/// }
+///
+/// # let mut image = b"BM\x3e\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\x04\0\0\0\x04\0\0\0\x01\0\x18\0".to_vec();
+/// # image.extend([0; 24]);
+/// # image.extend([200; 48]);
+/// // Plan the image by its header, decode what the plan needs, and write the result into the batch.
+/// let info = probe(&image, &Limits::default())?;
+/// let orientation = Orientation::from_exif(info.orientation);
+/// let geometry = Pipeline::train(2)?.plan((info.width, info.height), orientation, &mut Middle)?;
+///
+/// let (mut decoder, mut scratch) = (Decoder::default(), ResizeScratch::default());
+/// let region = decoder.decode_region(&image, None, &geometry, &RegionOptions::default())?;
+/// let mut row = [0; 2 * 2 * 3];
+/// apply_geometry(&geometry, &region, Filter::Bilinear, &mut row, &mut scratch)?;
+/// assert_eq!(row, [200; 12]);
+/// # Ok::<(), shardtool_decode::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::PixelBytes`] if the length of `out` is wrong; [`Error::SizeMismatch`] if the region belongs to an image of
 /// another size; [`Error::Region`] if the region lacks a pixel that is needed.

@@ -244,7 +244,8 @@ mod tests {
     fn boxes_turn_with_their_image() {
         // A pixel of a 4 × 2 image, by where `Orientation` puts it.
         for orientation in 1..=8 {
-            let info = ImageInfo { orientation, ..info(4, 2) };
+            let mut info = info(4, 2);
+            info.orientation = orientation;
             let values = Values::Pixels([1.0, 0.0, 2.0, 1.0].into());
             let Some(Ok(Values::Floats(b))) = stored(BBOX, &values, Some(&info), true) else { panic!() };
             let (w, h) = Orientation::from_exif(orientation).size((4, 2));

@@ -19,7 +19,7 @@ fn main() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let sum = write(folder.path(), payload, records, shards);
         let open = |access| {
-            let dataset = Dataset::open_with(folder.path(), Options { access, ..Options::default() }).expect("opens");
+            let dataset = Dataset::open_with(folder.path(), Options::default().with_access(access)).expect("opens");
             dataset.split("train").expect("has a train split").clone()
         };
         let (mapped, read) = (open(Access::Mmap), open(Access::Pread));
@@ -58,7 +58,7 @@ fn main() {
                 Candidate::new("CRC, all cores, mapping included", || crc_all(&paths)),
                 Candidate::new("verify", || {
                     let report = verify::verify(&dataset, &verify::Options::default());
-                    assert_eq!((report.good_records, report.damages.len()), (total, 0));
+                    assert_eq!((report.good_records, report.findings.len()), (total, 0));
                     report.bytes as f64
                 }),
             ],

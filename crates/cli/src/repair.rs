@@ -119,7 +119,7 @@ fn document(repair: &Repair) -> serde_json::Value {
         json!({
             "bytes": [l.bytes.start, l.bytes.end], "records": l.records.as_ref().map(|r| [r.start, r.end]),
             "keys": l.keys.iter().map(|k| String::from_utf8_lossy(k).into_owned()).collect::<Vec<_>>(),
-            "name": l.problem.as_ref().map(|p| p.name()), "problem": l.problem.as_ref().map(|p| Chain(p).to_string()),
+            "name": l.problem.as_ref().map(|p| p.damage().name()), "problem": l.problem.as_ref().map(|p| Chain(p).to_string()),
         })
     };
     let shard = |s: &ShardRepair| json!({"split": s.split, "file": s.file, "action": action(s), "lost": s.lost.iter().map(lost).collect::<Vec<_>>()});

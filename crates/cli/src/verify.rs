@@ -5,7 +5,7 @@ use crate::open::DatasetArgument;
 use crate::progress::Progress;
 use crate::text;
 use serde_json::json;
-use shardtool_read::verify::{self, Damage, Options, Report};
+use shardtool_read::verify::{self, Finding, Options, Report};
 use std::io::Write;
 
 /// Check framing and CRCs of every record, indexes against records, and files against the manifest
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Ok(dataset) => dataset,
         // Damage that keeps the dataset from being opened is a finding too: of the manifest, or of a bare file's framing.
         Err(error) => match error.downcast::<shardtool_read::Error>() {
-            Ok(error) if error.is_damage() => return unopened(arguments, error),
+            Ok(error) if error.is_damage() => return unopened(arguments, &error),
             Ok(error) => return Err(error.into()),
             Err(error) => return Err(error),
         },
@@ -52,16 +52,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let records = dataset.splits().iter().map(|s| s.len()).sum();
     let progress = Progress::new("verified", "records", records);
     let advance = |records, bytes| progress.advance(records, bytes);
-    let options = Options { decode: arguments.decode, progress: Some(&advance), ..Options::default() };
+    let mut options = Options::default();
+    options.decode = arguments.decode;
+    options.progress = Some(&advance);
     let report = verify::verify(&dataset, &options);
     progress.finish();
     print(arguments, &report, progress.seconds())?;
-    Ok(if report.damages.is_empty() { Exit::Success } else { Exit::Finding })
+    Ok(if report.findings.is_empty() { Exit::Success } else { Exit::Finding })
 }
 
-fn unopened(arguments: &Arguments, error: shardtool_read::Error) -> anyhow::Result<Exit> {
-    let path = arguments.dataset.dataset.clone();
-    let report = Report { damages: vec![Damage::new(path, error)], ..Report::default() };
+fn unopened(arguments: &Arguments, error: &shardtool_read::Error) -> anyhow::Result<Exit> {
+    let report = Report::of_error(error);
     print(arguments, &report, 0.0)?;
     Ok(Exit::Finding)
 }
@@ -69,7 +70,7 @@ fn unopened(arguments: &Arguments, error: shardtool_read::Error) -> anyhow::Resu
 fn print(arguments: &Arguments, report: &Report, seconds: f64) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if arguments.json {
-        let damages: Vec<_> = report.damages.iter().map(damage_json).collect();
+        let damages: Vec<_> = report.findings.iter().map(finding_json).collect();
         let document = json!({
             "good": damages.is_empty(), "shards": report.shards, "good_records": report.good_records,
             "bytes": report.bytes, "seconds": seconds, "damages": damages,
@@ -77,26 +78,26 @@ fn print(arguments: &Arguments, report: &Report, seconds: f64) -> anyhow::Result
         writeln!(out, "{document:#}")?;
         return Ok(());
     }
-    for damage in report.damages.iter().take(LISTED) {
-        writeln!(out, "{:<16} {}", damage.name, text::printable(damage.message.as_bytes()))?;
+    for finding in report.findings.iter().take(LISTED) {
+        writeln!(out, "{:<16} {}", finding.name(), text::printable(finding.message.as_bytes()))?;
     }
-    let more = report.damages.len().saturating_sub(LISTED);
+    let more = report.findings.len().saturating_sub(LISTED);
     if more > 0 {
         writeln!(out, "… and {more} more (--json lists all)")?;
     }
     let (records, shards) = (text::plural(report.good_records, "good record"), text::plural(report.shards, "shard"));
     let rate = report.bytes as f64 / seconds.max(1e-6) / 1e6;
     writeln!(out, "{records} in {shards}, {}, {seconds:.2} s, {rate:.0} MB/s", text::bytes(report.bytes))?;
-    match report.damages.len() as u64 {
+    match report.findings.len() as u64 {
         0 => writeln!(out, "No damage found.")?,
         n => writeln!(out, "{} found. `shardtool repair` rebuilds what can be rebuilt.", text::plural(n, "damage"))?,
     }
     Ok(())
 }
 
-fn damage_json(damage: &Damage) -> serde_json::Value {
+fn finding_json(finding: &Finding) -> serde_json::Value {
     json!({
-        "name": damage.name, "file": damage.file.to_string_lossy(), "record": damage.record, "key": damage.key,
-        "offset": damage.offset, "expected": damage.expected, "found": damage.found, "message": damage.message,
+        "name": finding.name(), "file": finding.file.to_string_lossy(), "record": finding.record, "key": finding.key,
+        "offset": finding.offset, "expected": finding.expected, "found": finding.found, "message": finding.message,
     })
 }

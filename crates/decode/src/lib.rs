@@ -54,6 +54,7 @@
 mod avx2;
 mod codecs;
 mod completeness;
+mod damage;
 mod decoder;
 #[cfg(feature = "encode")]
 mod encode;

@@ -1,20 +1,22 @@
+use crate::Damage;
 use thiserror::Error;
 
 /// Result of reading a structure of the format.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What is wrong with the bytes of a dataset. Offsets are bytes from the start of the file, unless said otherwise.
+/// Damage in the bytes of a dataset, with the values that show it. Offsets are bytes from the start of the file unless
+/// said otherwise.
 ///
-/// [`Error::name`] gives the name by which `format-spec.md`, the fixtures and readers in other languages know each.
+/// [`Error::damage`] returns the kind, whose name is the same in `format-spec.md`, the fixtures and every reader.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The file ends inside a frame.
-    #[error("the file ends inside the frame at byte {offset}: {needed} bytes needed, {found} left")]
+    #[error("truncated frame at byte {offset}: {needed} bytes needed, {found} left")]
     TruncatedFrame {
-        /// Where the frame begins.
+        /// Offset of the frame.
         offset: u64,
-        /// Bytes of the whole frame, as far as known.
+        /// Length of the whole frame in bytes, or its minimum if the file ends inside the header.
         needed: u64,
         /// Bytes from the frame's start to the end of the file.
         found: u64,
@@ -22,7 +24,7 @@ pub enum Error {
     /// The CRC of a frame's length does not match: the length cannot be trusted.
     #[error("length CRC of the frame at byte {offset}: stored {expected:08x}, computed {found:08x}")]
     LengthCrc {
-        /// Where the frame begins.
+        /// Offset of the frame.
         offset: u64,
         /// Masked CRC in the file.
         expected: u32,
@@ -32,7 +34,7 @@ pub enum Error {
     /// The CRC of a frame's data does not match.
     #[error("data CRC of the frame at byte {offset}: stored {expected:08x}, computed {found:08x}")]
     DataCrc {
-        /// Where the frame begins.
+        /// Offset of the frame.
         offset: u64,
         /// Masked CRC in the file.
         expected: u32,
@@ -44,15 +46,15 @@ pub enum Error {
     MalformedExample {
         /// Bytes from the start of the record's data.
         offset: usize,
-        /// What was met.
+        /// What is wrong there.
         problem: &'static str,
     },
     /// An index is shorter than its header says.
-    #[error("the index ends early: {needed} bytes needed, {found} found")]
+    #[error("truncated index: {needed} bytes expected, {found} found")]
     IndexTruncated {
-        /// Bytes needed.
+        /// Length that the header needs or states, in bytes.
         needed: u64,
-        /// Bytes there.
+        /// Length of the file in bytes.
         found: u64,
     },
     /// An index does not begin with the magic bytes.
@@ -62,13 +64,15 @@ pub enum Error {
         found: [u8; 8],
     },
     /// An index of a later major version.
-    #[error("index version {found} is not supported: this reader knows version 1")]
+    #[error("unsupported index version {found}: this reader supports version 1")]
     IndexVersion {
         /// Major version in the file.
         found: u16,
     },
-    /// An index uses required features that this reader does not know.
-    #[error("the index needs features that this reader does not know (flags {unknown:#x}); a newer shardtool reads it")]
+    /// An index requires features that this reader does not support.
+    #[error(
+        "the index requires features that this reader does not support (flags {unknown:#x}); use a newer shardtool"
+    )]
     IndexFlags {
         /// The unknown flags.
         unknown: u32,
@@ -90,20 +94,20 @@ pub enum Error {
         found: u32,
     },
     /// The directory of an index describes an impossible layout.
-    #[error("the directory of the index is inconsistent at byte {offset}: {problem}")]
+    #[error("inconsistent directory of the index at byte {offset}: {problem}")]
     IndexLayout {
-        /// Where the inconsistent entry or part begins.
+        /// Offset of the inconsistent entry or part.
         offset: u64,
         /// What is wrong with it.
         problem: &'static str,
     },
     /// Padding in an index is not zero.
-    #[error("padding of the index is not zero at byte {offset}")]
+    #[error("nonzero padding of the index at byte {offset}")]
     IndexPadding {
-        /// The first byte that is not zero.
+        /// Offset of the first byte that is not zero.
         offset: u64,
     },
-    /// A column that must be there is not, or has another type.
+    /// A required column is absent or has another type.
     #[error("the index has no column `{column}` of the expected type")]
     IndexColumn {
         /// Name of the column.
@@ -119,7 +123,7 @@ pub enum Error {
         /// CRC of the column's bytes.
         found: u32,
     },
-    /// A column holds a value that cannot be.
+    /// A column holds an impossible value.
     #[error("column `{column}` of the index, row {row}: {problem}")]
     ColumnValue {
         /// Name of the column.
@@ -130,23 +134,26 @@ pub enum Error {
         problem: &'static str,
     },
     /// The manifest is not JSON of the expected shape.
-    #[error("the manifest is not what it should be: {0}")]
-    ManifestSyntax(#[from] serde_json::Error),
+    #[error("invalid manifest: {problem}")]
+    ManifestSyntax {
+        /// What is wrong, with line and column.
+        problem: String,
+    },
     /// The manifest's own CRC is missing or does not match.
     #[error("CRC of the manifest: {}, computed {found:08x}", stored(.expected))]
     ManifestCrc {
-        /// CRC in the manifest's last member; `None` where the manifest does not end in one as it must.
+        /// CRC in the manifest's last member; `None` if the manifest does not end in that member.
         expected: Option<u32>,
         /// CRC of the manifest's bytes, its own digits counted as `0`.
         found: u32,
     },
     /// A manifest of a later major version, or of something else.
-    #[error("manifest version `{found}` is not supported: this reader knows version 1")]
+    #[error("unsupported manifest version `{found}`: this reader supports version 1")]
     ManifestVersion {
         /// The version in the manifest.
         found: String,
     },
-    /// A member of the manifest has a value that cannot be.
+    /// A member of the manifest has an impossible value.
     #[error("the manifest's {member} `{value}`: {problem}")]
     ManifestValue {
         /// Which member.
@@ -161,33 +168,33 @@ pub enum Error {
 fn stored(crc: &Option<u32>) -> String {
     match crc {
         Some(crc) => format!("stored {crc:08x}"),
-        None => "none stored where the last member must be".to_owned(),
+        None => "not stored in the last member".to_owned(),
     }
 }
 
 impl Error {
-    /// The error's name in `format-spec.md`, the same in every reader.
-    pub fn name(&self) -> &'static str {
+    /// Returns the kind of damage, as named in `format-spec.md`.
+    pub fn damage(&self) -> Damage {
         match self {
-            Error::TruncatedFrame { .. } => "TruncatedFrame",
-            Error::LengthCrc { .. } => "LengthCrc",
-            Error::DataCrc { .. } => "DataCrc",
-            Error::MalformedExample { .. } => "MalformedExample",
-            Error::IndexTruncated { .. } => "IndexTruncated",
-            Error::IndexMagic { .. } => "IndexMagic",
-            Error::IndexVersion { .. } => "IndexVersion",
-            Error::IndexFlags { .. } => "IndexFlags",
-            Error::IndexHeaderCrc { .. } => "IndexHeaderCrc",
-            Error::IndexDirectoryCrc { .. } => "IndexDirectoryCrc",
-            Error::IndexLayout { .. } => "IndexLayout",
-            Error::IndexPadding { .. } => "IndexPadding",
-            Error::IndexColumn { .. } => "IndexColumn",
-            Error::ColumnCrc { .. } => "ColumnCrc",
-            Error::ColumnValue { .. } => "ColumnValue",
-            Error::ManifestSyntax(_) => "ManifestSyntax",
-            Error::ManifestCrc { .. } => "ManifestCrc",
-            Error::ManifestVersion { .. } => "ManifestVersion",
-            Error::ManifestValue { .. } => "ManifestValue",
+            Error::TruncatedFrame { .. } => Damage::TruncatedFrame,
+            Error::LengthCrc { .. } => Damage::LengthCrc,
+            Error::DataCrc { .. } => Damage::DataCrc,
+            Error::MalformedExample { .. } => Damage::MalformedExample,
+            Error::IndexTruncated { .. } => Damage::IndexTruncated,
+            Error::IndexMagic { .. } => Damage::IndexMagic,
+            Error::IndexVersion { .. } => Damage::IndexVersion,
+            Error::IndexFlags { .. } => Damage::IndexFlags,
+            Error::IndexHeaderCrc { .. } => Damage::IndexHeaderCrc,
+            Error::IndexDirectoryCrc { .. } => Damage::IndexDirectoryCrc,
+            Error::IndexLayout { .. } => Damage::IndexLayout,
+            Error::IndexPadding { .. } => Damage::IndexPadding,
+            Error::IndexColumn { .. } => Damage::IndexColumn,
+            Error::ColumnCrc { .. } => Damage::ColumnCrc,
+            Error::ColumnValue { .. } => Damage::ColumnValue,
+            Error::ManifestSyntax { .. } => Damage::ManifestSyntax,
+            Error::ManifestCrc { .. } => Damage::ManifestCrc,
+            Error::ManifestVersion { .. } => Damage::ManifestVersion,
+            Error::ManifestValue { .. } => Damage::ManifestValue,
         }
     }
 }

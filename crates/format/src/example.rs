@@ -1,4 +1,4 @@
-//! `tf.train.Example`: parsed as views into a record's data, written in canonical form.
+//! `tf.train.Example`: parsed as views into a record's data, and written in canonical form.
 //!
 //! ```text
 //! Example   { Features features = 1 }
@@ -11,7 +11,9 @@
 use crate::wire::{Reader, Value, delimited_len, put_delimited, put_varint, varint_len};
 use crate::{Error, Result};
 
-/// A parsed Example. Parsing checks everything once; reading values afterwards cannot fail.
+/// A parsed Example, which borrows from the record's data. Parsing checks everything; reading values cannot fail or
+/// panic. Names are `&str` in the data, so the data must not change while the Example exists: the contract of a mapped
+/// file (`Access` in `shardtool-read`).
 #[derive(Debug, Clone)]
 pub struct Example<'a> {
     /// Sorted by name, names unique.
@@ -20,7 +22,7 @@ pub struct Example<'a> {
 
 impl<'a> Example<'a> {
     /// Parses a record's data. Accepts any order of features, unpacked lists and unknown fields; of features with the
-    /// same name the last one wins, as in TensorFlow.
+    /// same name the last one is used, as in TensorFlow.
     ///
     /// # Errors
     /// [`Error::MalformedExample`].
@@ -42,18 +44,18 @@ impl<'a> Example<'a> {
         Ok(Example { features })
     }
 
-    /// All features, in byte order of their names.
+    /// Returns all features, in byte order of their names.
     pub fn features(&self) -> &[(&'a str, Feature<'a>)] {
         &self.features
     }
 
-    /// The feature of that name.
+    /// Returns the feature of that name.
     pub fn get(&self, name: &str) -> Option<Feature<'a>> {
         let at = self.features.binary_search_by_key(&name, |(name, _)| name).ok()?;
         Some(self.features[at].1)
     }
 
-    /// The value of a feature that holds exactly one byte string.
+    /// Returns the value of a feature that holds exactly one byte string.
     pub fn bytes(&self, name: &str) -> Option<&'a [u8]> {
         match self.get(name)? {
             Feature::Bytes(list) => list.single(),
@@ -61,7 +63,7 @@ impl<'a> Example<'a> {
         }
     }
 
-    /// The value of a feature that holds exactly one integer.
+    /// Returns the value of a feature that holds exactly one integer.
     pub fn int64(&self, name: &str) -> Option<i64> {
         match self.get(name)? {
             Feature::Int64(list) => list.single(),
@@ -97,7 +99,7 @@ fn parse_feature<'a>(mut message: Reader<'a>) -> Result<Feature<'a>> {
             let Some((field, value)) = list.field()? else { break };
             check_value(offset, number, field, value)?;
         }
-        // Protocol buffers: lists of one kind are joined, and a list of another kind replaces what came before.
+        // As in every protobuf library, lists of one kind are joined and a list of another kind replaces the previous ones.
         if number != kind {
             (kind, first) = (number, before);
         }
@@ -133,7 +135,7 @@ fn check_value(offset: usize, kind: u64, field: u64, value: Value<'_>) -> Result
 /// The values of one feature.
 #[derive(Debug, Clone, Copy)]
 pub enum Feature<'a> {
-    /// No list at all: TensorFlow calls it a missing feature.
+    /// No list: a missing feature, in TensorFlow's terms.
     Empty,
     /// Byte strings.
     Bytes(BytesList<'a>),
@@ -144,7 +146,7 @@ pub enum Feature<'a> {
 }
 
 impl Feature<'_> {
-    /// How many values the feature holds.
+    /// Returns the number of values.
     pub fn count(&self) -> usize {
         match self {
             Feature::Empty => 0,
@@ -160,7 +162,7 @@ impl Feature<'_> {
 pub struct BytesList<'a>(&'a [u8]);
 
 impl<'a> BytesList<'a> {
-    /// The values, in order.
+    /// Iterates over the values in order.
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         values(self.0).filter_map(|value| match value {
             Value::Delimited(bytes) => Some(bytes.bytes()),
@@ -168,7 +170,7 @@ impl<'a> BytesList<'a> {
         })
     }
 
-    /// The value of a list that holds exactly one.
+    /// Returns the value of a list that holds exactly one.
     pub fn single(&self) -> Option<&'a [u8]> {
         single(self.iter())
     }
@@ -179,7 +181,7 @@ impl<'a> BytesList<'a> {
 pub struct FloatList<'a>(&'a [u8]);
 
 impl<'a> FloatList<'a> {
-    /// The values, in order.
+    /// Iterates over the values in order.
     pub fn iter(&self) -> impl Iterator<Item = f32> + use<'a> {
         let float = |bytes: &[u8]| f32::from_le_bytes(*bytes.first_chunk().expect("four bytes"));
         values(self.0).flat_map(move |value| {
@@ -192,7 +194,7 @@ impl<'a> FloatList<'a> {
         })
     }
 
-    /// The value of a list that holds exactly one.
+    /// Returns the value of a list that holds exactly one.
     pub fn single(&self) -> Option<f32> {
         single(self.iter())
     }
@@ -203,7 +205,7 @@ impl<'a> FloatList<'a> {
 pub struct Int64List<'a>(&'a [u8]);
 
 impl<'a> Int64List<'a> {
-    /// The values, in order.
+    /// Iterates over the values in order.
     pub fn iter(&self) -> impl Iterator<Item = i64> + use<'a> {
         values(self.0).flat_map(|value| {
             let (one, mut packed) = match value {
@@ -216,13 +218,13 @@ impl<'a> Int64List<'a> {
         })
     }
 
-    /// The value of a list that holds exactly one.
+    /// Returns the value of a list that holds exactly one.
     pub fn single(&self) -> Option<i64> {
         single(self.iter())
     }
 }
 
-/// The `value` fields of all the lists in `raw`, which parsing has checked.
+/// Iterates over the `value` fields of all lists in `raw`, which parsing has checked.
 fn values<'a>(raw: &'a [u8]) -> impl Iterator<Item = Value<'a>> + use<'a> {
     fields(Reader::new(raw))
         .filter_map(|(_, value)| match value {
@@ -263,7 +265,7 @@ impl Column<'_> {
         }
     }
 
-    /// Bytes of the list message.
+    /// Returns the length of the list message in bytes.
     fn list_len(&self) -> usize {
         match self {
             Column::Bytes(values) => values.iter().map(|v| delimited_len(v.len())).sum(),
@@ -326,7 +328,7 @@ pub fn encode(features: &mut [(&str, Column<'_>)], out: &mut Vec<u8>) {
     }
 }
 
-/// Where `part` lies inside `whole`: the byte range of an image inside its record. `None` where it is not a part of it.
+/// Returns the byte range of `part` in `whole`, such as of an image in its record; `None` if it is not a subslice.
 pub fn range_within(whole: &[u8], part: &[u8]) -> Option<std::ops::Range<usize>> {
     let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
     (start + part.len() <= whole.len()).then_some(start..start + part.len())
@@ -338,7 +340,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn unpacked_lists_joined_lists_and_the_last_duplicate() {
+    fn accepts_unpacked_and_joined_lists_and_uses_the_last_duplicate() {
         let feature = |name: &[u8], lists: &[u8]| {
             let mut entry = vec![];
             put_delimited(1, name.len(), &mut entry);
@@ -370,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_with_values_of_another_type_is_malformed() {
+    fn rejects_a_list_with_values_of_another_type() {
         // Entry "a" whose Int64List holds a 32-bit field.
         let data = [10, 14, 10, 12, 10, 1, b'a', 18, 7, 26, 5, 13, 0, 0, 0, 0];
         assert!(matches!(Example::parse(&data), Err(Error::MalformedExample { .. })));
@@ -378,14 +380,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn random_bytes_never_panic(data in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn parses_random_bytes_without_panic(data in proptest::collection::vec(any::<u8>(), 0..200)) {
             if let Ok(example) = Example::parse(&data) {
                 example.features().iter().for_each(|(_, f)| { f.count(); });
             }
         }
 
         #[test]
-        fn written_then_parsed(ints in proptest::collection::vec(any::<i64>(), 0..9),
+        fn parses_what_it_writes(ints in proptest::collection::vec(any::<i64>(), 0..9),
                                floats in proptest::collection::vec(-1e9f32..1e9, 0..9),
                                strings in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 0..4)) {
             let strings: Vec<&[u8]> = strings.iter().map(Vec::as_slice).collect();

@@ -1,4 +1,4 @@
-//! TFRecord framing, exactly: a file is a sequence of frames and nothing else.
+//! TFRecord framing. A file is a sequence of frames and nothing else.
 //!
 //! ```text
 //! +0   u64 length of data, little-endian
@@ -8,6 +8,7 @@
 //! ```
 
 use crate::{Error, Result, checksum};
+use std::fmt;
 
 /// Bytes before the data: its length and the length's CRC.
 pub const HEADER_BYTES: usize = 8 + 4;
@@ -16,7 +17,7 @@ pub const FOOTER_BYTES: usize = 4;
 /// Bytes that framing adds to each record's data.
 pub const OVERHEAD_BYTES: usize = HEADER_BYTES + FOOTER_BYTES;
 
-/// The header of a frame whose data has `length` bytes.
+/// Returns the header of a frame whose data has `length` bytes.
 pub fn header(length: u64) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     let (len, crc) = bytes.split_at_mut(8);
@@ -25,12 +26,13 @@ pub fn header(length: u64) -> [u8; HEADER_BYTES] {
     bytes
 }
 
-/// The footer of a frame whose data has the (unmasked) CRC32C `data_crc`.
+/// Returns the footer of a frame whose data has the (unmasked) CRC32C `data_crc`.
 pub fn footer(data_crc: u32) -> [u8; FOOTER_BYTES] {
     checksum::mask(data_crc).to_le_bytes()
 }
 
-/// Length of the data, from a frame's header. `offset` is where the frame begins, for errors.
+/// Returns the length of a frame's data in bytes, from the frame's header. `offset` is where the frame begins in the
+/// file, for errors.
 ///
 /// # Errors
 /// [`Error::LengthCrc`].
@@ -44,18 +46,32 @@ pub fn data_length(header: &[u8; HEADER_BYTES], offset: u64) -> Result<u64> {
     Ok(u64::from_le_bytes(len.try_into().expect("eight bytes")))
 }
 
-/// Whether the CRC of a frame's data is checked. The length's always is.
+/// Returns the length of a whole frame in bytes, header and footer included, and checks that the frame ends inside the
+/// file. `start` holds the frame's first bytes, [`HEADER_BYTES`] or more of them unless the file ends before; `left` is
+/// the number of bytes from the frame's start to the end of the file, and `offset` where the frame begins, for errors.
+///
+/// # Errors
+/// [`Error::TruncatedFrame`], [`Error::LengthCrc`]. With fewer than [`HEADER_BYTES`] left the frame is truncated
+/// whatever the bytes are; otherwise the CRC of the length is checked first.
+pub fn whole_length(start: &[u8], left: u64, offset: u64) -> Result<u64> {
+    let truncated = |needed| Error::TruncatedFrame { offset, needed, found: left };
+    let header = start.first_chunk::<HEADER_BYTES>().ok_or(truncated(OVERHEAD_BYTES as u64))?;
+    let whole = data_length(header, offset)?.saturating_add(OVERHEAD_BYTES as u64);
+    if whole <= left { Ok(whole) } else { Err(truncated(whole)) }
+}
+
+/// Whether the CRC of a frame's data is checked. The CRC of the length always is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Check {
-    /// Check it: the default everywhere.
+    /// Checks it: the default everywhere.
     #[default]
     Data,
-    /// Trust the data.
+    /// Does not check the data.
     LengthOnly,
 }
 
-/// The data of the frame at the start of `bytes`, which may go on after it. `offset` is where `bytes` begin in the
-/// file, for errors.
+/// Returns the data of the frame at the start of `bytes`, which may continue after the frame. `offset` is where `bytes`
+/// begin in the file, for errors.
 ///
 /// # Errors
 /// [`Error::TruncatedFrame`], [`Error::LengthCrc`], [`Error::DataCrc`].
@@ -69,18 +85,8 @@ pub enum Check {
 /// assert_eq!(frame::data(&file, 0, frame::Check::Data).unwrap(), b"hello");
 /// ```
 pub fn data(bytes: &[u8], offset: u64, check: Check) -> Result<&[u8]> {
-    let found = bytes.len() as u64;
-    let header = bytes.first_chunk::<HEADER_BYTES>().ok_or(Error::TruncatedFrame {
-        offset,
-        needed: OVERHEAD_BYTES as u64,
-        found,
-    })?;
-    let length = data_length(header, offset)?;
-    let needed = length.saturating_add(OVERHEAD_BYTES as u64);
-    if needed > found {
-        return Err(Error::TruncatedFrame { offset, needed, found });
-    }
-    let (data, footer) = bytes[HEADER_BYTES..].split_at(length as usize);
+    let whole = whole_length(bytes, bytes.len() as u64, offset)? as usize;
+    let (data, footer) = bytes[HEADER_BYTES..whole].split_at(whole - OVERHEAD_BYTES);
     if check == Check::Data {
         check_footer(footer, checksum::crc32c(data), offset)?;
     }
@@ -101,17 +107,61 @@ pub fn check_footer(footer: &[u8], data_crc: u32, offset: u64) -> Result<()> {
     if expected == found { Ok(()) } else { Err(Error::DataCrc { offset, expected, found }) }
 }
 
-/// Where the next frame after damage begins in `bytes`: the first place whose header CRC matches and whose frame ends
-/// before the file does, `left` bytes after the start of `bytes`. The chance of a false match is about 2^-32 a byte;
-/// the data's CRC settles it.
+/// Finds the next frame after damage: returns the first position in `bytes` at which the CRC of a length matches and
+/// the frame ends inside the file, which ends `left` bytes after the start of `bytes`. A false match has a probability
+/// of about 2^-32 per byte; the CRC of the data rules it out.
 pub fn resync(bytes: &[u8], left: u64) -> Option<usize> {
     bytes.windows(HEADER_BYTES).enumerate().position(|(at, header)| {
         let header = header.first_chunk().expect("a window is a header");
         let length = u64::from_le_bytes(*header.first_chunk().expect("eight bytes"));
-        // The length first: it is cheap, and rules out almost every place.
+        // The length is compared first because it is cheap and rules out almost every position.
         let fits = length.saturating_add((at + OVERHEAD_BYTES) as u64) <= left;
         fits && data_length(header, 0).is_ok()
     })
+}
+
+/// Returns whether `start` begins with a frame's header whose CRC matches.
+pub fn begins(start: &[u8]) -> bool {
+    start.first_chunk().is_some_and(|header| data_length(header, 0).is_ok())
+}
+
+/// How a TFRecord file is compressed as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// gzip (RFC 1952), TensorFlow's `GZIP`.
+    Gzip,
+    /// zlib (RFC 1950), TensorFlow's `ZLIB`.
+    Zlib,
+}
+
+impl Compression {
+    /// Detects the compression of a file from its first bytes: `start` holds [`HEADER_BYTES`] or more, or the whole
+    /// file. Returns `None` for a file that begins with a valid frame header, since a length may begin with the same
+    /// two bytes as a compressed file.
+    ///
+    /// ```
+    /// use shardtool_format::frame::{self, Compression};
+    /// assert_eq!(Compression::detect(b"\x78\x9c and deflated data"), Some(Compression::Zlib));
+    /// assert_eq!(Compression::detect(&frame::header(0x9c78)), None);
+    /// ```
+    pub fn detect(start: &[u8]) -> Option<Self> {
+        match start {
+            _ if begins(start) => None,
+            [0x1f, 0x8b, ..] => Some(Compression::Gzip),
+            // The four headers of a 32 KiB window without a preset dictionary.
+            [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..] => Some(Compression::Zlib),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Compression::Gzip => "gzip",
+            Compression::Zlib => "zlib",
+        })
+    }
 }
 
 #[cfg(test)]
@@ -126,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_and_every_cut_is_found() {
+    fn detects_every_flipped_bit_and_every_truncation() {
         let good = framed(b"some bytes");
         for bit in 0..good.len() * 8 {
             let mut bad = good.clone();
@@ -139,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn unchecked_data_is_delivered_as_it_is() {
+    fn returns_damaged_data_if_its_crc_is_not_checked() {
         let mut bad = framed(b"some bytes");
         bad[15] ^= 1;
         assert_eq!(data(&bad, 0, Check::LengthOnly).unwrap(), b"somd bytes");
@@ -159,8 +209,34 @@ mod tests {
     }
 
     #[test]
-    fn an_absurd_length_is_a_truncated_frame() {
+    fn reports_a_length_past_the_end_as_truncated() {
         let f = header(u64::MAX);
         assert!(matches!(data(&f, 0, Check::Data), Err(Error::TruncatedFrame { needed: u64::MAX, .. })));
+    }
+
+    /// The order of checks that the specification states for fewer than 16 bytes.
+    #[test]
+    fn checks_the_length_crc_if_a_whole_header_is_left() {
+        for left in 0..HEADER_BYTES {
+            assert!(matches!(whole_length(&[0xff; 16][..left], left as u64, 3), Err(Error::TruncatedFrame { .. })));
+        }
+        for left in HEADER_BYTES..OVERHEAD_BYTES {
+            assert!(matches!(whole_length(&[0xff; 16][..left], left as u64, 3), Err(Error::LengthCrc { .. })));
+            let truncated = whole_length(&header(0), left as u64, 3);
+            assert!(matches!(truncated, Err(Error::TruncatedFrame { needed: 16, offset: 3, .. })));
+        }
+        assert_eq!(whole_length(&header(0), 16, 3).unwrap(), 16);
+    }
+
+    /// Every zlib header that the specification names, and those that it does not.
+    #[test]
+    fn detects_the_compressions_of_the_specification() {
+        for second in 0..=255 {
+            let zlib = [0x01, 0x5e, 0x9c, 0xda].contains(&second).then_some(Compression::Zlib);
+            assert_eq!(Compression::detect(&[0x78, second, 0, 0]), zlib, "{second:02x}");
+        }
+        assert_eq!(Compression::detect(&[0x1f, 0x8b]), Some(Compression::Gzip));
+        assert_eq!(Compression::detect(&[0x1f]), None);
+        assert_eq!(Compression::detect(&header(0x8b1f)), None);
     }
 }

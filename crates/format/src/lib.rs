@@ -1,14 +1,15 @@
-//! First in the data's way: bytes of a dataset's files ⇄ structs. Slices go in, structs come out; nothing here opens a
-//! file. `format-spec.md` explains the bytes.
+//! Parses and writes the files of a dataset, which `format-spec.md` describes. Functions take byte slices and return
+//! structs; nothing in this crate opens a file.
 //!
-//! | module | what it turns into structs |
+//! | module | contents |
 //! |---|---|
 //! | [`checksum`] | CRC32C, plain and masked |
-//! | [`frame`] | TFRecord framing: length, its CRC, data, its CRC |
-//! | [`example`] | `tf.train.Example`, read as views and written canonically |
-//! | [`names`] | conventional feature names, file names |
-//! | [`index`] | the columnar index beside each shard |
+//! | [`frame`] | TFRecord framing: length, its CRC, data, its CRC; compressed files |
+//! | [`example`] | `tf.train.Example`, read as views and written in canonical form |
+//! | [`names`] | conventional feature names, file names, splits and keys |
+//! | [`index`] | the columnar index of a shard |
 //! | [`manifest`] | `dataset.json` |
+//! | [`Damage`] | the names of damage |
 //! | [`Chain`] | an error with its sources, as text |
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,7 @@ compile_error!("shardtool supports Linux on x86-64 and aarch64 only");
 
 mod chain;
 pub mod checksum;
+mod damage;
 mod error;
 pub mod example;
 pub mod frame;
@@ -28,4 +30,5 @@ pub mod names;
 mod wire;
 
 pub use chain::Chain;
+pub use damage::{Damage, UnknownDamage};
 pub use error::{Error, Result};

@@ -1,5 +1,5 @@
-//! The manifest, `dataset.json`: canonical JSON with fixed member order, LF line ends and no timestamps, whose last
-//! member is its own CRC32C.
+//! The manifest, `dataset.json`: canonical JSON with a fixed order of members, LF line ends and no timestamps. Its last
+//! member is the CRC32C of the file.
 //!
 //! ```json
 //! {
@@ -29,29 +29,29 @@ use serde::{Deserialize, Deserializer};
 use std::collections::HashSet;
 use std::fmt::Write;
 
-/// What `"format"` must say.
+/// Value of `"format"`.
 const FORMAT: &str = "shardtool";
-/// The version that [`Manifest::to_json`] writes; readers refuse another major one.
+/// Value of `"version"` that [`Manifest::to_json`] writes. Readers refuse another major version.
 const VERSION: &str = "1.0";
 /// The last member: `"crc32c": "hhhhhhhh"`, then the end of the document.
 const TAIL: (&str, &str) = ("  \"crc32c\": \"", "\"\n}\n");
-const DIGITS: usize = 8;
+const DIGITS: usize = checksum::HEX_DIGITS;
 
-/// A dataset, as its manifest tells it.
+/// The contents of a manifest.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Manifest {
-    /// Program and version that wrote the manifest: provenance, nothing depends on it.
+    /// Program and version that wrote the manifest. Nothing depends on it.
     #[serde(default)]
     pub created_by: String,
-    /// The feature that holds the image, if one does.
+    /// The feature that holds the image, if any.
     pub image: Option<String>,
-    /// The integer feature that holds the class, if one does.
+    /// The integer feature that holds the class, if any.
     pub label: Option<String>,
-    /// What to subtract from a stored label to get the class id.
+    /// Class id = stored label − `label_offset`.
     pub label_offset: i64,
     /// The features of every record, in byte order of their names.
     pub features: Vec<FeatureType>,
-    /// Class names, by class id; empty where classes have no names.
+    /// Class names, by class id. Empty if classes have no names.
     pub classes: Vec<String>,
     /// The splits, in byte order of their names.
     pub splits: Vec<Split>,
@@ -80,7 +80,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As the manifest spells it.
+    /// Returns the name in the manifest.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Bytes => "bytes",
@@ -90,7 +90,7 @@ impl Kind {
     }
 }
 
-/// A split: a sequence of shards, whose records are numbered through from 0.
+/// A split: a sequence of shards. Records are numbered from 0 through all shards.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Split {
     /// `train`, `validation` …
@@ -99,10 +99,10 @@ pub struct Split {
     pub shards: Vec<Shard>,
 }
 
-/// A shard and its index, as they must be.
+/// A shard and its index: the expected lengths and CRCs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Shard {
-    /// Plain file name, beside the manifest.
+    /// Plain file name; the shard lies next to the manifest.
     pub file: String,
     /// Records in the shard; may be 0.
     pub records: u64,
@@ -119,17 +119,17 @@ pub struct Shard {
 }
 
 impl Split {
-    /// Records in all shards.
+    /// Returns the number of records in all shards.
     pub fn records(&self) -> u64 {
         self.shards.iter().map(|s| s.records).sum()
     }
 
-    /// Bytes of all shards.
+    /// Returns the length of all shards in bytes.
     pub fn bytes(&self) -> u64 {
         self.shards.iter().map(|s| s.bytes).sum()
     }
 
-    /// The split's fingerprint: CRC32C over records (u64), bytes (u64) and CRC (u32) of each shard, little-endian.
+    /// Computes the split's fingerprint: CRC32C over records (u64), bytes (u64) and CRC (u32) of each shard, little-endian.
     pub fn fingerprint(&self) -> u32 {
         let mut crc = checksum::Crc32c::new();
         for shard in &self.shards {
@@ -143,7 +143,12 @@ impl Split {
     }
 }
 
-/// What identifies the document; read first, so that a later version is refused by name and not by its members.
+fn syntax(error: serde_json::Error) -> Error {
+    Error::ManifestSyntax { problem: error.to_string() }
+}
+
+/// The members that identify the document. They are read first, so that a later version is refused as such and not for
+/// its members.
 #[derive(Deserialize)]
 struct Identity {
     #[serde(default)]
@@ -153,7 +158,7 @@ struct Identity {
 }
 
 impl Manifest {
-    /// A manifest of no splits yet, with the conventional feature names.
+    /// Creates a manifest without splits, with the conventional feature names.
     pub fn new(created_by: &str) -> Self {
         Manifest {
             created_by: created_by.to_owned(),
@@ -166,28 +171,33 @@ impl Manifest {
         }
     }
 
-    /// Whether records have images: a feature that holds one or, where no features are listed, the records themselves.
-    pub fn has_images(&self) -> bool {
-        self.image.is_some() || self.features.is_empty()
+    /// Returns whether records are opaque: bytes that are not parsed, since the manifest lists no features.
+    pub fn is_opaque(&self) -> bool {
+        self.features.is_empty()
     }
 
-    /// The split of that name.
+    /// Returns whether records have images: in a feature or, if records are opaque, as the records themselves.
+    pub fn has_images(&self) -> bool {
+        self.image.is_some() || self.is_opaque()
+    }
+
+    /// Returns the split of that name.
     pub fn split(&self, name: &str) -> Option<&Split> {
         self.splits.iter().find(|s| s.name == name)
     }
 
-    /// Parses a manifest and checks it against itself. Unknown members are ignored.
+    /// Parses a manifest and checks its CRC and values. Ignores unknown members.
     ///
     /// # Errors
-    /// [`Error::ManifestCrc`] first, so that damage is not taken for a strange manifest; then
+    /// [`Error::ManifestCrc`], which is checked first, so that damage is not reported as a syntax error; then
     /// [`Error::ManifestSyntax`], [`Error::ManifestVersion`], [`Error::ManifestValue`].
     pub fn parse(json: &[u8]) -> Result<Self> {
         check_crc(json)?;
-        let identity: Identity = serde_json::from_slice(json)?;
+        let identity: Identity = serde_json::from_slice(json).map_err(syntax)?;
         if identity.format != FORMAT || identity.version.split('.').next() != Some("1") {
             return Err(Error::ManifestVersion { found: format!("{} {}", identity.format, identity.version) });
         }
-        let manifest: Manifest = serde_json::from_slice(json)?;
+        let manifest: Manifest = serde_json::from_slice(json).map_err(syntax)?;
         manifest.validate()?;
         Ok(manifest)
     }
@@ -223,7 +233,7 @@ impl Manifest {
         }
     }
 
-    /// The canonical JSON, its own CRC included.
+    /// Returns the canonical JSON, with its CRC.
     pub fn to_json(&self) -> String {
         let text = |s: &str| serde_json::to_string(s).expect("a string is always JSON");
         let or_null = |s: &Option<String>| s.as_deref().map_or("null".to_owned(), text);
@@ -263,18 +273,13 @@ fn shard_line(s: &Shard) -> String {
     )
 }
 
-/// Eight lower-case hex digits; upper case would be another spelling of the same manifest, so it is damage.
-fn parse_hex(digits: &[u8]) -> Option<u32> {
-    let lower = digits.len() == DIGITS && digits.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-    lower.then(|| digits.iter().fold(0, |v, b| v << 4 | (*b as char).to_digit(16).unwrap_or(0)))
-}
-
 fn hex<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<u32, D::Error> {
     let digits = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-    parse_hex(digits.as_bytes()).ok_or_else(|| serde::de::Error::custom("a CRC is eight lower-case hex digits"))
+    checksum::parse_hex(digits.as_bytes())
+        .ok_or_else(|| serde::de::Error::custom("a CRC is eight lower-case hex digits"))
 }
 
-/// Checks the manifest's own CRC, over all its bytes with its digits counted as `0`.
+/// Checks the CRC of the manifest, which covers all bytes with the CRC's own digits replaced by `0`.
 fn check_crc(json: &[u8]) -> Result<()> {
     let digits = json
         .strip_suffix(TAIL.1.as_bytes())
@@ -286,7 +291,7 @@ fn check_crc(json: &[u8]) -> Result<()> {
             crc.update(&json[..at]);
             crc.update(&[b'0'; DIGITS]);
             crc.update(&json[at + DIGITS..]);
-            parse_hex(&json[at..at + DIGITS])
+            checksum::parse_hex(&json[at..at + DIGITS])
         }
         None => {
             crc.update(json);
@@ -321,7 +326,7 @@ mod tests {
         }
     }
 
-    /// The manifest's bytes with `from` replaced and the CRC made right again.
+    /// Returns the manifest's bytes with `from` replaced and the CRC corrected.
     fn forged(from: &str, to: &str) -> Vec<u8> {
         let json = example().to_json();
         assert!(json.contains(from), "{from}");
@@ -332,14 +337,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn parses_what_it_writes() {
         let json = example().to_json();
         assert_eq!(Manifest::parse(json.as_bytes()).unwrap(), example());
         assert_eq!(example().splits[0].records(), 7);
     }
 
     #[test]
-    fn every_flipped_bit_and_every_cut_is_found() {
+    fn detects_every_flipped_bit_and_every_truncation() {
         let good = example().to_json().into_bytes();
         for bit in 0..good.len() * 8 {
             let mut bad = good.clone();
@@ -352,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn strange_manifests_are_refused_by_name() {
+    fn refuses_invalid_manifests_with_the_right_error() {
         for (from, to, name) in [
             ("\"1.0\"", "\"2.0\"", "ManifestVersion"),
             ("\"shardtool\"", "\"tar\"", "ManifestVersion"),
@@ -367,19 +372,19 @@ mod tests {
             ("int64", "int32", "ManifestSyntax"),
             ("\"splits\"", "\"spoons\"", "ManifestSyntax"),
         ] {
-            assert_eq!(Manifest::parse(&forged(from, to)).unwrap_err().name(), name, "{from} -> {to}");
+            assert_eq!(Manifest::parse(&forged(from, to)).unwrap_err().damage().name(), name, "{from} -> {to}");
         }
     }
 
     #[test]
-    fn unknown_members_and_minor_versions_are_accepted() {
+    fn accepts_unknown_members_and_minor_versions() {
         assert_eq!(Manifest::parse(&forged("\"1.0\"", "\"1.7\"")).unwrap(), example());
         assert_eq!(Manifest::parse(&forged("\"image\":", "\"later\": [1, {}], \"image\":")).unwrap(), example());
     }
 
-    /// Computed by hand from the rule: three u64/u64/u32 rows of 20 bytes.
+    /// The expected value follows from the definition: three u64/u64/u32 rows of 20 bytes.
     #[test]
-    fn the_fingerprint_covers_counts_lengths_and_crcs() {
+    fn fingerprint_covers_counts_lengths_and_crcs() {
         let split = &example().splits[0];
         let mut bytes = vec![];
         for records in [3u64, 4] {

@@ -1,10 +1,11 @@
-//! Names by convention: of features, as TensorFlow's ImageNet scripts introduced them, and of files.
+//! Conventional names of features, as TensorFlow's ImageNet scripts introduced them, and of files.
 
 use crate::example::Example;
 use crate::{Error, Result};
 use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 
-/// The image's bytes as stored: a file of the kind that [`IMAGE_FORMAT`] names.
+/// The image's bytes as stored, in the format that [`IMAGE_FORMAT`] names.
 pub const IMAGE_ENCODED: &str = "image/encoded";
 /// `jpeg`, `png`, `webp`, `gif`, `bmp`, `tiff`, `raw` or `raw-zstd`.
 pub const IMAGE_FORMAT: &str = "image/format";
@@ -25,40 +26,56 @@ pub const IMAGE_FILENAME: &str = "image/filename";
 /// Key: the relative path of the image with `/`, unique in its split.
 pub const IMAGE_KEY: &str = "image/key";
 
-/// The manifest's file name.
+/// File name of the manifest.
 pub const MANIFEST: &str = "dataset.json";
-/// Folder of the indexes, beside the shards.
+/// Folder of the indexes, next to the shards.
 pub const INDEX_FOLDER: &str = "_index";
 
-/// File name of shard `number` of a split: five digits, more where needed.
+/// Returns the file name of shard `number` of a split: at least five digits.
 pub fn shard_file(split: &str, number: usize) -> String {
     format!("{split}-{number:05}.tfrecord")
 }
 
-/// File name of a shard's index inside [`INDEX_FOLDER`].
+/// Returns the file name of a shard's index inside [`INDEX_FOLDER`].
 pub fn index_file(shard: &str) -> String {
     format!("{shard}.index")
 }
 
-/// The split that a shard's file name tells: what stands before `-NNNNN` (five digits or more, then anything), else
-/// `train`.
+/// Returns the path of the index of the shard at `shard`.
+///
+/// ```
+/// use shardtool_format::names::index_path;
+/// use std::path::Path;
+/// let index = index_path(Path::new("imagenet/train-00000.tfrecord"));
+/// assert_eq!(index, Path::new("imagenet/_index/train-00000.tfrecord.index"));
+/// ```
+pub fn index_path(shard: &Path) -> PathBuf {
+    let mut file = shard.file_name().unwrap_or_default().to_owned();
+    file.push(".index");
+    shard.with_file_name(INDEX_FOLDER).join(file)
+}
+
+/// Returns the split in a shard's file name: the part before the first `-` that is followed by a number of at least
+/// five digits, or `train` if there is none. A number ends where a letter or another digit does not follow.
 ///
 /// ```
 /// use shardtool_format::names::split_of;
 /// assert_eq!(split_of("validation-00007.tfrecord"), "validation");
 /// assert_eq!(split_of("train-00000-of-00128"), "train");
 /// assert_eq!(split_of("photos.tfrecord"), "train");
+/// assert_eq!(split_of("photos-000001b.tfrecord"), "train");
 /// ```
 pub fn split_of(file: &str) -> &str {
-    let numbered = |(at, _): &(usize, &str)| {
-        let digits = file[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
-        digits >= 5 && check_split_name(&file[..*at]).is_ok()
-    };
-    file.match_indices('-').find(numbered).map_or("train", |(at, _)| &file[..at])
+    let numbered = file.match_indices('-').find(|(at, _)| {
+        let rest = file[at + 1..].trim_start_matches(|c: char| c.is_ascii_digit());
+        let digits = file.len() - (at + 1) - rest.len();
+        *at > 0 && digits >= 5 && !rest.starts_with(|c: char| c.is_ascii_alphanumeric())
+    });
+    numbered.map_or("train", |(at, _)| &file[..at])
 }
 
-/// The key of a record: [`IMAGE_KEY`], else [`IMAGE_FILENAME`], else `<shard file>#<record>`. `record` counts from 0 in
-/// its shard; `example` is `None` for a record that is not an Example.
+/// Returns the key of a record: [`IMAGE_KEY`], else [`IMAGE_FILENAME`], else `<shard file>#<record>`. `record` counts
+/// from 0 in its shard; `example` is `None` for a record that is not an Example.
 pub fn key_of<'a>(example: Option<&Example<'a>>, shard_file: &str, record: u64) -> Cow<'a, [u8]> {
     let named = |name| example.and_then(|e| e.bytes(name));
     match named(IMAGE_KEY).or_else(|| named(IMAGE_FILENAME)) {
@@ -70,7 +87,7 @@ pub fn key_of<'a>(example: Option<&Example<'a>>, shard_file: &str, record: u64) 
 /// Checks that `name` is a plain file name: not empty, no separator, not `.` or `..`, no control characters.
 ///
 /// # Errors
-/// [`Error::ManifestValue`], since names of files come from manifests.
+/// [`Error::ManifestValue`]: file names come from manifests.
 pub fn check_file_name(member: &'static str, name: &str) -> Result<()> {
     let problem = match name {
         "" => "an empty file name",
@@ -82,8 +99,8 @@ pub fn check_file_name(member: &'static str, name: &str) -> Result<()> {
     Err(Error::ManifestValue { member, value: name.to_owned(), problem })
 }
 
-/// Checks that `name` can be a split's: letters, digits, `.`, `_` and `-`, not first a `.` or `-`; so that shard names
-/// made from it are plain everywhere.
+/// Checks that `name` is valid for a split: 1 to 100 ASCII letters, digits, `.`, `_` and `-`, not starting with `.` or
+/// `-`. The file names of its shards are then valid on every file system.
 ///
 /// # Errors
 /// [`Error::ManifestValue`].
@@ -97,4 +114,28 @@ pub fn check_split_name(name: &str) -> Result<()> {
         });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn split_is_the_part_before_a_number_of_five_digits() {
+        for (file, split) in [
+            ("train-00000.tfrecord", "train"),
+            ("train-00000-of-01024", "train"),
+            ("validation-100000.tfrecord", "validation"),
+            ("imagenet2012-train.tfrecord-00007-of-01024", "imagenet2012-train.tfrecord"),
+            ("cifar-10-test-00000.tfrecord", "cifar-10-test"),
+            ("data.tfrecord", "train"),
+            ("data-0000.tfrecord", "train"),
+            ("-00000", "train"),
+            ("a-000001b", "train"),
+            ("a-000001b-00002", "a-000001b"),
+            ("a-00001é", "a"),
+        ] {
+            assert_eq!(split_of(file), split, "{file}");
+        }
+    }
 }

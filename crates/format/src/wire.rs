@@ -1,9 +1,9 @@
-//! The part of protocol buffers' wire format that `tf.train.Example` needs: varints, and fields of the wire types
-//! varint (0), 64-bit (1), length-delimited (2) and 32-bit (5). Groups (3, 4) are refused.
+//! The part of the protobuf wire format that `tf.train.Example` needs: varints, and fields of the wire types varint (0),
+//! 64-bit (1), length-delimited (2) and 32-bit (5). Groups (3, 4) are refused.
 
 use crate::{Error, Result};
 
-/// A reader over a part of a record's data; `base` is where the part begins in the record, for errors.
+/// Reads a part of a record's data; `base` is the part's offset in the record, for errors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -29,7 +29,7 @@ impl<'a> Reader<'a> {
         self.bytes
     }
 
-    /// Where this reader stands in the record.
+    /// Returns the reader's offset in the record.
     pub(crate) fn offset(&self) -> usize {
         self.base
     }
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
         Err(self.error(if self.bytes.len() < 10 { "an unfinished varint" } else { "a varint over 64 bits" }))
     }
 
-    /// The next field's number and value, or `None` at the end of the message.
+    /// Returns the next field's number and value, or `None` at the end of the message.
     pub(crate) fn field(&mut self) -> Result<Option<(u64, Value<'a>)>> {
         if self.is_empty() {
             return Ok(None);
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Bytes of `value` as a minimal varint.
+/// Returns the length of `value` as a minimal varint, in bytes.
 pub(crate) fn varint_len(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }
@@ -114,7 +114,7 @@ pub(crate) fn put_delimited(field: u8, length: usize, out: &mut Vec<u8>) {
     put_varint(length as u64, out);
 }
 
-/// Bytes of a whole length-delimited field with a number below 16.
+/// Returns the length of a whole length-delimited field with a number below 16, in bytes.
 pub(crate) fn delimited_len(length: usize) -> usize {
     1 + varint_len(length as u64) + length
 }
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn varints_at_their_limits() {
+    fn varints_round_trip_at_their_limits() {
         for (value, length) in [(0, 1), (127, 1), (128, 2), (16_383, 2), (16_384, 3), (u64::MAX, 10), (1 << 63, 10)] {
             let mut out = vec![];
             put_varint(value, &mut out);

@@ -1,6 +1,7 @@
 //! Bad samples: what is wrong with each, and the list of them.
 
 use crate::error::{Error, Result};
+use shardtool_format::{Chain, Damage};
 use std::collections::HashSet;
 use std::fmt;
 use std::path::PathBuf;
@@ -38,7 +39,7 @@ impl fmt::Display for BadSample {
         if let Some(key) = &self.key {
             write!(f, ", key `{}`", String::from_utf8_lossy(key))?;
         }
-        write!(f, "): {}", self.fault)
+        write!(f, "): {}", Chain(&self.fault))
     }
 }
 
@@ -91,6 +92,19 @@ pub enum Fault {
         /// The feature.
         feature: String,
     },
+}
+
+impl Fault {
+    /// Returns the kind of damage, as named in `format-spec.md`. Returns `None` if no stored byte is damaged: a record
+    /// without an image, or a feature of another type or count than the loader needs, is not damage.
+    pub fn damage(&self) -> Option<Damage> {
+        match self {
+            Fault::Read(error) => error.damage(),
+            Fault::Decode(error) | Fault::Mask { source: error, .. } => Some(error.damage()),
+            Fault::RawSize { .. } => Some(Damage::PixelsLength),
+            Fault::NoImage | Fault::NoMask { .. } | Fault::Values { .. } | Fault::Type { .. } => None,
+        }
+    }
 }
 
 /// The bad samples of a run, each once, however often it is met.

@@ -5,7 +5,6 @@ use crate::config::{ColumnSpec, Layout};
 use crate::error::{Error, Result};
 use crate::input::Input;
 use shardtool_format::example::{Example, Feature};
-use shardtool_format::index;
 use shardtool_format::manifest::Kind;
 use shardtool_read::{Record, Split};
 
@@ -353,8 +352,7 @@ impl Known {
         let first = (0..split.entry().shards.len()).find(|n| split.entry().shards[*n].records > 0);
         let shard = first.and_then(|n| split.shard(n).ok());
         let indexed = |name: &str| {
-            let index = shard.as_ref().and_then(|s| s.index());
-            index.is_some_and(|i| i.position(&format!("{}{name}", index::FEATURE_PREFIX)).is_some())
+            shard.as_ref().is_some_and(|shard| shard.columns().iter().any(|column| column.feature() == Some(name)))
         };
         let listed = &split.manifest().features;
         let mut features: Vec<_> = listed.iter().map(|f| (f.name.clone(), f.kind, indexed(&f.name))).collect();

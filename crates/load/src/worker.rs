@@ -285,22 +285,11 @@ impl<E: Into<Fault>> From<E> for Made {
 /// Sorts a fault: damage is the sample's own, what the system refuses is not.
 fn trouble(id: u64, at: &Place<'_>, fault: Fault) -> Trouble {
     match fault {
-        Fault::Read(error) if !is_damage(&error) => Trouble::Run(error.into()),
+        Fault::Read(error) if !error.is_bad_sample() => Trouble::Run(error.into()),
         fault => {
             let key = at.open().ok().and_then(|s| s.key(at.row).ok().map(|k| k.into_owned())).filter(|k| !k.is_empty());
             Trouble::Bad(Box::new(BadSample { id, shard: at.path(), record: at.row, key, fault }))
         }
-    }
-}
-
-/// Damage, or a place that the disk cannot read any more.
-fn is_damage(error: &shardtool_read::Error) -> bool {
-    use std::io::ErrorKind::UnexpectedEof;
-    match error {
-        shardtool_read::Error::Io { source, .. } => {
-            source.kind() == UnexpectedEof || source.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
-        }
-        error => error.is_damage(),
     }
 }
 

@@ -42,7 +42,7 @@ fn large(folder: &Path, access: Access) -> Split {
         })
         .collect();
     dataset::write(folder, "train", &samples, 12);
-    let options = Options { access, ..Options::default() };
+    let options = Options::default().with_access(access);
     Dataset::open_with(folder, options).unwrap().split("train").unwrap().clone()
 }
 

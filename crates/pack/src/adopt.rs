@@ -1,15 +1,15 @@
 //! Existing TFRecord files become a dataset: an index for each, a manifest beside them. No shard is rewritten.
 
+use crate::Error;
 use crate::class_ids::ClassNames;
 use crate::commit;
 use crate::conventions::{Conventions, Gathered, payload};
 use crate::error::{DestinationError, ShardError};
-use crate::frames::{At, Frames, index_path};
+use crate::frames::{At, Frames};
 use crate::index_writer::{IndexWriter, Indexed, Payload};
 use crate::ordered::{Window, ordered};
 use crate::progress::{Progress, Step, after};
 use crate::split::manifest_store;
-use crate::{Error, error::Compression};
 use shardtool_format as format;
 use shardtool_format::manifest::Split;
 use shardtool_format::names;
@@ -116,7 +116,7 @@ fn index_all(
             if options.out.is_some() {
                 written.extend(link(files[i], &folder.join(&indexed.shard.file))?);
             }
-            let index = index_path(folder, &indexed.shard.file);
+            let index = names::index_path(&folder.join(&indexed.shard.file));
             commit::publish(index.clone(), &indexed.index)?;
             written.push(index);
             shards.push(indexed.shard);
@@ -169,7 +169,7 @@ fn arrange(files: &[PathBuf], options: &AdoptOptions) -> Result<(PathBuf, BTreeM
         if options.out.is_none() && parent(file) != parent(first) {
             return Err(Error::Shard(ShardError::Scattered { first: first.clone(), second: file.clone() }));
         }
-        let split = options.split.as_deref().unwrap_or_else(|| split_of(name));
+        let split = options.split.as_deref().unwrap_or_else(|| names::split_of(name));
         names::check_split_name(split)?;
         splits.entry(split.to_owned()).or_default().push(file.clone());
     }
@@ -180,15 +180,6 @@ fn arrange(files: &[PathBuf], options: &AdoptOptions) -> Result<(PathBuf, BTreeM
         }
     }
     Ok((options.out.clone().unwrap_or_else(|| parent(first)), splits))
-}
-
-/// The split that a file's name tells: what stands before `-NNNNN`, five digits or more.
-pub(crate) fn split_of(name: &str) -> &str {
-    let numbered = name.match_indices('-').find(|(at, _)| {
-        let digits = name[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
-        *at > 0 && digits >= 5 && !name[at + 1 + digits..].starts_with(|c: char| c.is_ascii_alphanumeric())
-    });
-    numbered.map_or("train", |(at, _)| &name[..at])
 }
 
 /// What one file's records told.
@@ -204,18 +195,17 @@ fn scan(file: &Path, payload: Payload, options: &AdoptOptions, done: &mut dyn Fn
     let mut index = IndexWriter::new(&frames.name(), payload, options.entry_points);
     let mut offset = 0;
     while offset < frames.bytes() {
-        let compression = if offset == 0 { compression(file)? } else { None };
-        let length = match (frames.at(offset)?, compression) {
-            (At::Record(data, crc), _) => {
+        let length = match frames.at(offset)? {
+            At::Record(data, crc) => {
                 if let Some(example) = index.push(data, crc)? {
                     classes.see(&example);
                 }
                 data.len() as u64 + format::frame::OVERHEAD_BYTES as u64
             }
-            (At::Damaged(format::Error::LengthCrc { .. }, _), Some(kind)) => {
-                return Err(Error::Shard(ShardError::Compressed { path: file.to_owned(), kind }));
-            }
-            (At::Damaged(source, _), _) => {
+            At::Damaged(source, _) => {
+                if let (0, format::Error::LengthCrc { .. }, Some(kind)) = (offset, &source, frames.compression()?) {
+                    return Err(Error::Shard(ShardError::Compressed { path: file.to_owned(), kind }));
+                }
                 return Err(Error::Shard(ShardError::Record {
                     shard: file.display().to_string(),
                     record: index.records(),
@@ -227,39 +217,4 @@ fn scan(file: &Path, payload: Payload, options: &AdoptOptions, done: &mut dyn Fn
         done(length);
     }
     Ok(Scanned { indexed: index.finish(), classes })
-}
-
-/// What a file would be compressed with, if it is: told by its first two bytes (RFC 1952 and RFC 1950), which a
-/// TFRecord with a matching length CRC may begin with as well.
-fn compression(file: &Path) -> Result<Option<Compression>, Error> {
-    use std::io::Read;
-    let mut start = vec![];
-    let open = std::fs::File::open(file).map_err(Error::io("read", file))?;
-    open.take(2).read_to_end(&mut start).map_err(Error::io("read", file))?;
-    Ok(match start[..] {
-        [0x1f, 0x8b] => Some(Compression::Gzip),
-        [0x78, 0x01 | 0x5e | 0x9c | 0xda] => Some(Compression::Zlib),
-        _ => None,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn splits_are_told_by_names() {
-        for (name, split) in [
-            ("train-00000.tfrecord", "train"),
-            ("train-00000-of-01024", "train"),
-            ("validation-100000.tfrecord", "validation"),
-            ("imagenet2012-train.tfrecord-00007-of-01024", "imagenet2012-train.tfrecord"),
-            ("cifar-10-test-00000.tfrecord", "cifar-10-test"),
-            ("data.tfrecord", "train"),
-            ("-00000", "train"),
-            ("a-000001b", "train"),
-        ] {
-            assert_eq!(split_of(name), split, "{name}");
-        }
-    }
 }

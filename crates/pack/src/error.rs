@@ -15,7 +15,6 @@ mod source;
 mod writer;
 
 pub use archive::ArchiveError;
-pub use compression::Compression;
 pub use destination::DestinationError;
 pub use difference::{Difference, PlanDifference};
 pub use list::ListError;

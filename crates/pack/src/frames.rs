@@ -2,8 +2,8 @@
 
 use crate::Error;
 use shardtool_format as format;
-use shardtool_format::frame::{self, Check, FOOTER_BYTES, HEADER_BYTES, OVERHEAD_BYTES};
-use shardtool_format::{checksum, names};
+use shardtool_format::checksum;
+use shardtool_format::frame::{self, Check, Compression, FOOTER_BYTES, HEADER_BYTES};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -49,26 +49,24 @@ impl Frames {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
+    /// Returns how the file is compressed as a whole, if it is.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn compression(&mut self) -> Result<Option<Compression>, Error> {
+        Ok(Compression::detect(self.view(0, HEADER_BYTES)?))
+    }
+
     /// What stands at an offset before the end of the file.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn at(&mut self, offset: u64) -> Result<At<'_>, Error> {
         let left = self.bytes - offset;
-        let header = self.view(offset, HEADER_BYTES)?.first_chunk::<HEADER_BYTES>().copied();
-        let Some(header) = header else {
-            let needed = OVERHEAD_BYTES as u64;
-            return Ok(At::Damaged(format::Error::TruncatedFrame { offset, needed, found: left }, None));
-        };
-        let length = match frame::data_length(&header, offset) {
-            Ok(length) => length,
+        let whole = match frame::whole_length(self.view(offset, HEADER_BYTES)?, left, offset) {
+            Ok(whole) => whole,
             Err(e) => return Ok(At::Damaged(e, None)),
         };
-        let whole = length.saturating_add(OVERHEAD_BYTES as u64);
-        if whole > left {
-            let e = format::Error::TruncatedFrame { offset, needed: whole, found: left };
-            return Ok(At::Damaged(e, None));
-        }
         let frame = self.view(offset, whole as usize)?;
         Ok(match frame::data(frame, offset, Check::Data) {
             Ok(data) => {
@@ -89,13 +87,7 @@ impl Frames {
         let mut offset = from;
         while offset < end {
             let view = self.view(offset, WINDOW)?;
-            let fits = |at: usize, header: &[u8; HEADER_BYTES]| {
-                frame::data_length(header, 0).is_ok_and(|length| {
-                    length.checked_add(OVERHEAD_BYTES as u64).is_some_and(|whole| whole <= end - (offset + at as u64))
-                })
-            };
-            let headers = view.windows(HEADER_BYTES).map(|w| w.first_chunk().expect("a header's length"));
-            if let Some((at, _)) = headers.enumerate().find(|(at, header)| fits(*at, header)) {
+            if let Some(at) = frame::resync(view, end - offset) {
                 return Ok(offset + at as u64);
             }
             match (view.len() + 1).checked_sub(HEADER_BYTES) {
@@ -124,9 +116,4 @@ impl Frames {
     fn shrunk(&self, e: io::Error) -> Error {
         Error::io("read", &self.path)(e)
     }
-}
-
-/// Where a shard's index lies.
-pub(crate) fn index_path(folder: &Path, shard: &str) -> PathBuf {
-    folder.join(names::INDEX_FOLDER).join(names::index_file(shard))
 }

@@ -137,10 +137,7 @@ impl IndexWriter {
         let long = |_| Error::Shard(ShardError::TooLong { shard: self.file.clone(), record, bytes: data.len() as u64 });
         self.image_offsets.push(u32::try_from(range.start).map_err(long)?);
         self.image_lengths.push(u32::try_from(range.len()).map_err(long)?);
-        match example.as_ref().and_then(|e| e.bytes(names::IMAGE_KEY).or_else(|| e.bytes(names::IMAGE_FILENAME))) {
-            Some(key) => self.keys.push(key),
-            None => self.keys.push(format!("{}#{record}", self.file).as_bytes()),
-        }
+        self.keys.push(&names::key_of(example.as_ref(), &self.file, record));
         if let Some(column) = &mut self.entry_points {
             column.push(&image.map(entry_points).unwrap_or_default());
         }

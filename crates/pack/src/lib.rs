@@ -65,8 +65,8 @@ mod writer;
 pub use adopt::{AdoptOptions, adopt};
 pub use conventions::Conventions;
 pub use error::{
-    ArchiveError, BoxError, Compression, DestinationError, Difference, Error, ListError, MdsProblem, PlanDifference,
-    Reason, Rejection, SampleProblem, ShardError, SourceError, WriterError,
+    ArchiveError, BoxError, DestinationError, Difference, Error, ListError, MdsProblem, PlanDifference, Reason,
+    Rejection, SampleProblem, ShardError, SourceError, WriterError,
 };
 pub use export::{ExportKind, ExportOptions, Exported, export};
 pub use index_writer::{IndexWriter, Indexed, Payload};
@@ -79,4 +79,5 @@ pub use record::optimize::Optimized;
 pub use repair::{Action, ManifestRepair, Repair, RepairOptions, ShardRepair, repair};
 pub use reshard::{ReshardOptions, reshard};
 pub use salvage::Lost;
+pub use shardtool_format::frame::Compression;
 pub use writer::{Committed, Image, Label, Sample, Value, Writer, WriterOptions, commit as commit_parts};

@@ -2,12 +2,11 @@
 //! damaged is overwritten but indexes and the manifest, which hold nothing of their own; and no CRC is written for a
 //! record whose own CRCs have not matched.
 
-use crate::adopt::split_of;
 use crate::class_ids::ClassNames;
 use crate::commit::{self, Temporary};
 use crate::conventions::{Conventions, Gathered, payload};
 use crate::error::{DestinationError, ShardError};
-use crate::frames::{Frames, index_path};
+use crate::frames::Frames;
 use crate::index_writer::{IndexWriter, Indexed, Payload};
 use crate::ordered::{Window, ordered};
 use crate::progress::Progress;
@@ -127,7 +126,7 @@ pub fn repair(folder: &Path, options: &RepairOptions, progress: &dyn Progress) -
         return Err(Error::Shard(ShardError::NoDataset { path: folder.to_owned() }));
     }
     let payload = match &manifest {
-        Some(m) if m.image.is_none() && m.features.is_empty() => Payload::Opaque,
+        Some(m) if m.is_opaque() => Payload::Opaque,
         Some(m) => Payload::Examples { image: m.image.clone() },
         None => {
             let files: Vec<_> = known.iter().map(|shard| folder.join(&shard.file)).collect();
@@ -197,7 +196,7 @@ fn of_folder(folder: &Path) -> Result<(Vec<Known>, Vec<String>), Error> {
     for entry in std::fs::read_dir(folder).map_err(Error::io("list", folder))? {
         let name = entry.map_err(Error::io("list", folder))?.file_name();
         let Ok(name) = name.into_string() else { continue };
-        let shard = name.ends_with(".tfrecord") || index_path(folder, &name).exists();
+        let shard = name.ends_with(".tfrecord") || names::index_path(&folder.join(&name)).exists();
         if shard && !name.starts_with('.') && folder.join(&name).is_file() {
             files.push(name);
         }
@@ -206,7 +205,7 @@ fn of_folder(folder: &Path) -> Result<(Vec<Known>, Vec<String>), Error> {
     let unfinished = |split: &str| folder.join(format!(".pack-{split}.json")).exists();
     let (mut known, mut left) = (vec![], vec![]);
     for file in &files {
-        let split = split_of(file);
+        let split = names::split_of(file);
         if unfinished(split) {
             left.push(split.to_owned());
         } else if !files.contains(&salvaged_name(file)) {
@@ -236,7 +235,7 @@ fn mend(folder: &Path, known: &Known, payload: Payload, options: &RepairOptions)
     if !path.exists() {
         return Ok(Mended { action: Action::Missing, lost: vec![], found: None });
     }
-    let index_file = index_path(folder, &known.file);
+    let index_file = names::index_path(&path);
     let old_file = commit::read(&index_file)?;
     let old = old_file.as_deref().and_then(OldIndex::parse);
     let mut frames = Frames::open(&path)?;
@@ -286,7 +285,7 @@ fn copy_good(
     })?;
     out.publish()?;
     let (indexed, classes) = read.finish();
-    commit::publish(index_path(folder, file), &indexed.index)?;
+    commit::publish(names::index_path(&folder.join(file)), &indexed.index)?;
     Ok((indexed, classes))
 }
 

@@ -175,9 +175,9 @@ impl<'a> Resharding<'a> {
         progress: &dyn Progress,
     ) -> Result<Shard, Error> {
         let name = names::shard_file(self.name, number);
-        let payload = match (&manifest.image, manifest.features.is_empty()) {
-            (None, true) => Payload::Opaque,
-            (image, _) => Payload::Examples { image: image.clone() },
+        let payload = match manifest.is_opaque() {
+            true => Payload::Opaque,
+            false => Payload::Examples { image: manifest.image.clone() },
         };
         let mut file = Temporary::new(folder.join(&name))?;
         let mut writer = IndexWriter::new(&name, payload, options.entry_points);
@@ -205,7 +205,7 @@ impl<'a> Resharding<'a> {
         }
         file.publish()?;
         let indexed = writer.finish();
-        commit::publish(folder.join(names::INDEX_FOLDER).join(names::index_file(&name)), &indexed.index)?;
+        commit::publish(names::index_path(&folder.join(&name)), &indexed.index)?;
         Ok(indexed.shard)
     }
 }

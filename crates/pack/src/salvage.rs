@@ -31,9 +31,9 @@ impl OldIndex {
     /// What the bytes of an index say, if it is whole.
     pub(crate) fn parse(file: &[u8]) -> Option<Self> {
         let index = Index::parse(file).ok()?;
-        (0..index.columns().len()).try_for_each(|column| index.check(file, column)).ok()?;
-        let offsets = index.fixed::<u64>(file, index.position(index::RECORD_OFFSET)?)?.iter().collect();
-        let keys = index.variable(file, index.position(index::KEY)?)?.iter().map(<[u8]>::to_vec).collect();
+        (0..index.columns().len()).try_for_each(|column| index.check(column)).ok()?;
+        let offsets = index.fixed::<u64>(index.position(index::RECORD_OFFSET)?)?.iter().collect();
+        let keys = index.variable(index.position(index::KEY)?)?.iter().map(<[u8]>::to_vec).collect();
         Some(OldIndex { offsets, keys })
     }
 

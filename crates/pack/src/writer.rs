@@ -92,7 +92,7 @@ impl Writer {
         {
             let mut before = Keys::default();
             for shard in &there.shards {
-                let index = split.folder().join(names::INDEX_FOLDER).join(names::index_file(&shard.file));
+                let index = names::index_path(&split.folder().join(&shard.file));
                 before.read(&index)?;
             }
             let part = Part::new(split, part);

@@ -4,7 +4,7 @@ use crate::array::{Memory, Number};
 use crate::error;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use shardtool_format::index::{Element, FEATURE_PREFIX, Fixed, Scalar};
+use shardtool_format::index::{Column, Element, Fixed, Scalar};
 use shardtool_read::{Shard, Split};
 use std::sync::Arc;
 
@@ -29,15 +29,13 @@ impl Columns {
     fn names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let Some(first) = self.shards.clone().next() else { return Ok(vec![]) };
         let shard = self.open(py, first)?;
-        let columns = shard.index().map(|index| index.columns()).unwrap_or_default();
-        let names = columns.iter().filter_map(|c| c.name().strip_prefix(FEATURE_PREFIX));
+        let names = shard.columns().iter().filter_map(Column::feature);
         Ok(names.map(str::to_owned).collect())
     }
 
     fn view<'py>(&self, py: Python<'py>, number: usize, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let shard = self.open(py, number)?;
-        let columns = shard.index().map(|index| index.columns()).unwrap_or_default();
-        let column = columns.iter().find(|c| c.name().strip_prefix(FEATURE_PREFIX) == Some(name));
+        let column = shard.columns().iter().find(|column| column.feature() == Some(name));
         let memory = match column.map(|c| c.element()) {
             Some(Element::I64) => memory(&shard, shard.feature::<i64>(name)),
             Some(Element::F32) => memory(&shard, shard.feature::<f32>(name)),

@@ -3,9 +3,10 @@
 use crate::spelling::in_python;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use shardtool_format::{Chain, Damage};
 use shardtool_load::{BadSample, Fault};
-use shardtool_read::verify::Damage;
-use std::path::Path;
+use shardtool_read::verify::Finding;
+use std::path::{Path, PathBuf};
 
 /// An exception of `shardtool.errors` with attributes.
 fn exception(py: Python<'_>, class: &str, message: &str, attributes: &Bound<'_, PyDict>) -> PyErr {
@@ -14,7 +15,7 @@ fn exception(py: Python<'_>, class: &str, message: &str, attributes: &Bound<'_, 
 }
 
 fn plain(py: Python<'_>, class: &str, error: &dyn std::error::Error) -> PyErr {
-    exception(py, class, &error.to_string(), &PyDict::new(py))
+    exception(py, class, &Chain(error).to_string(), &PyDict::new(py))
 }
 
 fn io(py: Python<'_>, message: &str, source: &std::io::Error, path: &Path) -> PyErr {
@@ -71,7 +72,7 @@ pub(crate) fn with_note(py: Python<'_>, error: PyErr, note: &str) -> PyErr {
 
 pub(crate) fn read(py: Python<'_>, error: shardtool_read::Error) -> PyErr {
     use shardtool_read::Error as E;
-    let message = error.to_string();
+    let message = Chain(&error).to_string();
     match error {
         E::Io { path, source, .. } => io(py, &message, &source, &path),
         E::NotADataset { .. } => plain(py, "DatasetError", &error),
@@ -83,7 +84,9 @@ pub(crate) fn read(py: Python<'_>, error: shardtool_read::Error) -> PyErr {
                 E::MissingShard { path } | E::ShardLength { path, .. } | E::ShardCrc { path, .. } => Some(path.clone()),
                 _ => None,
             };
-            damage(py, "DamageError", &Damage::new(shard.unwrap_or_default(), error), |_| Ok(()))
+            let mut finding = Finding::new(&error);
+            finding.file = shard.unwrap_or_default();
+            damage(py, "DamageError", &finding, |_| Ok(()))
         }
     }
 }
@@ -92,13 +95,13 @@ pub(crate) fn read(py: Python<'_>, error: shardtool_read::Error) -> PyErr {
 fn damage(
     py: Python<'_>,
     class: &str,
-    damage: &Damage,
+    damage: &Finding,
     more: impl FnOnce(&Bound<'_, PyDict>) -> PyResult<()>,
 ) -> PyErr {
     let attributes = || {
         let attributes = PyDict::new(py);
         let shard = Some(damage.file.to_string_lossy()).filter(|file| !file.is_empty());
-        attributes.set_item("name", damage.name)?;
+        attributes.set_item("name", damage.damage.map(Damage::name))?;
         attributes.set_item("shard", shard)?;
         attributes.set_item("record", damage.record)?;
         attributes.set_item("key", &damage.key)?;
@@ -122,7 +125,7 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
         E::Budget(_) | E::Scratch { .. } | E::Alloc { .. } => plain(py, "BudgetError", &error),
         E::Starved { .. } => plain(py, "StarvedError", &error),
         E::BadSample(ref sample) | E::NoSubstitute { ref sample, .. } | E::TooManyBad { last: ref sample, .. } => {
-            bad_sample(py, sample, &error.to_string())
+            bad_sample(py, sample, &Chain(&error).to_string())
         }
         E::NoSplits
         | E::SourceLength { .. }
@@ -148,41 +151,22 @@ pub(crate) fn device(py: Python<'_>, error: shardtool_cuda::Error) -> PyErr {
 }
 
 fn bad_sample(py: Python<'_>, sample: &BadSample, message: &str) -> PyErr {
-    let found = found_in(sample);
-    let place = Damage { message: message.to_owned(), ..found };
-    damage(py, "BadSampleError", &place, |attributes| attributes.set_item("id", sample.id))
+    let mut finding = finding(sample);
+    finding.message = message.to_owned();
+    damage(py, "BadSampleError", &finding, |attributes| attributes.set_item("id", sample.id))
 }
 
-/// A bad sample as a damage: where it lies, and what is wrong with it.
-pub(crate) fn found_in(sample: &BadSample) -> Damage {
-    let (name, place) = match &sample.fault {
-        Fault::Read(error) => (error.name(), frame(error)),
-        _ => ("ImageDecode", None),
+/// Returns a bad sample as a finding about its shard.
+pub(crate) fn finding(sample: &BadSample) -> Finding {
+    let mut finding = match &sample.fault {
+        Fault::Read(error) => Finding::new(error),
+        fault => Finding::without_details(PathBuf::new(), fault.damage(), String::new()),
     };
-    let (offset, values) = place.unzip();
-    let (expected, found) = values.unzip();
-    Damage {
-        name,
-        file: sample.shard.clone(),
-        record: Some(sample.record),
-        key: sample.key.as_ref().map(|key| String::from_utf8_lossy(key).into_owned()),
-        offset,
-        expected,
-        found,
-        message: sample.to_string(),
-    }
-}
-
-/// Where a frame is damaged, and the CRC that should be and is there.
-fn frame(error: &shardtool_read::Error) -> Option<(u64, (String, String))> {
-    let shardtool_read::Error::Record { source, .. } = error else { return None };
-    match *source {
-        shardtool_format::Error::LengthCrc { offset, expected, found }
-        | shardtool_format::Error::DataCrc { offset, expected, found } => {
-            Some((offset, (format!("{expected:08x}"), format!("{found:08x}"))))
-        }
-        _ => None,
-    }
+    finding.file = sample.shard.clone();
+    finding.record = Some(sample.record);
+    finding.key = sample.key.as_ref().map(|key| String::from_utf8_lossy(key).into_owned());
+    finding.message = sample.to_string();
+    finding
 }
 
 pub(crate) fn order(py: Python<'_>, error: shardtool_order::Error) -> PyErr {

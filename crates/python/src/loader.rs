@@ -283,7 +283,8 @@ impl Loader {
     fn bad_samples<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let samples = self.with_bound(py, |inner| Ok(inner.lanes[0].bad_samples()))?.unwrap_or_default();
         let dicts = samples.iter().map(|sample| {
-            let dict = crate::verify::to_dict(py, &error::found_in(sample))?;
+            let dict =
+                crate::verify::to_dict(py, sample.fault.damage().map(|damage| damage.name()), &error::finding(sample))?;
             dict.set_item("id", sample.id)?;
             Ok(dict)
         });

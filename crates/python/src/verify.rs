@@ -4,7 +4,7 @@ use crate::error;
 use crate::process::interruptible;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use shardtool_read::verify::{Damage, Options, Report};
+use shardtool_read::verify::{Finding, Options, Report};
 use shardtool_read::{Dataset, Split};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) fn verify<'py>(
     let work = move || match Dataset::open(&path) {
         Ok(dataset) => Ok(check(&dataset, decode, progress, &stopped)),
         // Damage of the manifest itself is what verify is asked for: a finding.
-        Err(error) if error.is_damage() => Ok(Report { damages: vec![Damage::new(path, error)], ..Report::default() }),
+        Err(error) if error.is_damage() => Ok(Report::of_error(&error)),
         Err(error) => Err(error),
     };
     let report = interruptible(py, work, || stop.store(true, Ordering::Relaxed))?.map_err(|e| error::read(py, e))?;
@@ -36,7 +36,11 @@ pub(crate) fn verify<'py>(
     dict.set_item("shards", report.shards)?;
     dict.set_item("good_records", report.good_records)?;
     dict.set_item("bytes", report.bytes)?;
-    let damages = report.damages.iter().map(|damage| to_dict(py, damage)).collect::<PyResult<Vec<_>>>()?;
+    let damages = report
+        .findings
+        .iter()
+        .map(|finding| to_dict(py, Some(finding.name()), finding))
+        .collect::<PyResult<Vec<_>>>()?;
     dict.set_item("damages", PyList::new(py, damages)?)?;
     Ok(dict)
 }
@@ -45,22 +49,25 @@ fn check(dataset: &Dataset, decode: bool, progress: bool, stop: &AtomicBool) -> 
     let records = dataset.splits().iter().map(Split::len).sum();
     let bar = progress.then(|| shardtool_cli::Progress::new("verified", "records", records));
     let advance = |records, bytes| bar.iter().for_each(|bar| bar.advance(records, bytes));
-    let options = Options { decode, progress: Some(&advance), stop: Some(stop), ..Options::default() };
+    let mut options = Options::default();
+    options.decode = decode;
+    options.progress = Some(&advance);
+    options.stop = Some(stop);
     let report = shardtool_read::verify::verify(dataset, &options);
     bar.iter().for_each(shardtool_cli::Progress::finish);
     report
 }
 
-/// A damage as a dict.
-pub(crate) fn to_dict<'py>(py: Python<'py>, damage: &Damage) -> PyResult<Bound<'py, PyDict>> {
+/// Returns a finding as a dict.
+pub(crate) fn to_dict<'py>(py: Python<'py>, name: Option<&str>, finding: &Finding) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("name", damage.name)?;
-    dict.set_item("shard", damage.file.to_string_lossy())?;
-    dict.set_item("record", damage.record)?;
-    dict.set_item("key", &damage.key)?;
-    dict.set_item("offset", damage.offset)?;
-    dict.set_item("expected", &damage.expected)?;
-    dict.set_item("found", &damage.found)?;
-    dict.set_item("message", &damage.message)?;
+    dict.set_item("name", name)?;
+    dict.set_item("shard", finding.file.to_string_lossy())?;
+    dict.set_item("record", finding.record)?;
+    dict.set_item("key", &finding.key)?;
+    dict.set_item("offset", finding.offset)?;
+    dict.set_item("expected", &finding.expected)?;
+    dict.set_item("found", &finding.found)?;
+    dict.set_item("message", &finding.message)?;
     Ok(dict)
 }

@@ -1,18 +1,18 @@
-//! Open shards, a bounded number of them: a mapping costs an entry of `vm.max_map_count`, a file a descriptor.
+//! A bounded LRU cache of open shards: each costs two mappings (`vm.max_map_count`) or two file descriptors.
 
 use crate::{Result, Shard};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Shards kept open at most, whatever the system allows: enough for any window of an order to be resident.
-const MOST: usize = 1024;
+/// Upper bound of open shards: enough for all shards of an interleaved order's window.
+const MAX_OPEN: usize = 1024;
 
 #[derive(Debug)]
 pub(crate) struct Cache {
     open: RwLock<HashMap<usize, Entry>>,
     capacity: usize,
-    /// Counts uses; an entry remembers the count of its last one.
+    /// Number of uses so far; an entry keeps the value of its last use.
     clock: AtomicU64,
 }
 
@@ -27,7 +27,8 @@ impl Cache {
         Cache { open: RwLock::default(), capacity: capacity(), clock: AtomicU64::new(0) }
     }
 
-    /// The shard, opened by `open` when it is not. Shards still in use elsewhere stay open when they leave the cache.
+    /// Returns the shard, and opens it with `open` if it is not in the cache. An evicted shard stays open while it is in
+    /// use elsewhere.
     pub(crate) fn get(&self, number: usize, open: impl FnOnce() -> Result<Shard>) -> Result<Arc<Shard>> {
         let now = self.clock.fetch_add(1, Ordering::Relaxed);
         {
@@ -37,8 +38,8 @@ impl Cache {
                 return Ok(entry.shard.clone());
             }
         }
-        // Two threads may open the same shard at once: one of them then drops its own, which costs less than a lock
-        // held over the opening.
+        // Two threads may open the same shard at once, and one of them drops its copy: cheaper than holding the lock
+        // while opening.
         let shard = Arc::new(open()?);
         let mut shards = self.open.write().unwrap_or_else(PoisonError::into_inner);
         if shards.len() >= self.capacity && !shards.contains_key(&number) {
@@ -50,11 +51,11 @@ impl Cache {
     }
 }
 
-/// A quarter of what the system allows this process, since several splits and loaders share it: two descriptors or
-/// mappings a shard.
+/// Returns the number of shards to keep open: a quarter of this process's limit, which several splits and loaders
+/// share, at two descriptors or mappings per shard.
 fn capacity() -> usize {
     let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
     let maps = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok().and_then(|s| s.trim().parse().ok());
     let least = files.min(maps.unwrap_or(65_530u64)) / 8;
-    (least as usize).clamp(8, MOST)
+    (least as usize).clamp(8, MAX_OPEN)
 }

@@ -12,16 +12,48 @@ use shardtool_format::names;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How a dataset is opened.
+/// Options of [`Dataset::open_with`].
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct Options {
-    /// Mapped, or read.
+    /// How files are read. The default maps files on local file systems; [`Access`] states its contract.
     pub access: Access,
-    /// Whether the CRC of each record's data is checked when it is read. It is, unless turned off here.
+    /// Whether the CRC of a record's data is checked on each read. The default checks it.
     pub check: Check,
 }
 
-/// A dataset: a manifest and the folder it lies in, or bare TFRecord files.
+impl Options {
+    /// Sets how files are read.
+    pub fn with_access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Sets whether the CRC of a record's data is checked.
+    pub fn with_check(mut self, check: Check) -> Self {
+        self.check = check;
+        self
+    }
+}
+
+/// A dataset: a folder with a manifest, or bare TFRecord files. Cheap to clone.
+///
+/// ```
+/// use shardtool_read::{Access, Dataset, Options};
+/// # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/golden/tiny");
+/// let dataset = Dataset::open(folder)?;
+/// let train = dataset.split("train")?;
+/// assert_eq!(train.len(), 2);
+/// let record = train.get(1)?;
+/// assert_eq!(record.key()?, &b"dog/1.png"[..]);
+/// assert_eq!(record.image()?, Some(&[1, 2, 3, 4, 5, 6][..]));
+/// assert_eq!(record.example()?.int64("image/class/label"), Some(1));
+///
+/// // Files that another program may rewrite while they are open must not be mapped.
+/// let dataset = Dataset::open_with(folder, Options::default().with_access(Access::Pread))?;
+/// assert_eq!(dataset.split("train")?.get(1)?.image()?, Some(&[1, 2, 3, 4, 5, 6][..]));
+/// # Ok::<(), shardtool_read::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Dataset {
     path: PathBuf,
@@ -30,17 +62,21 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Opens a dataset: a folder with a manifest, the manifest itself, or one or more bare TFRecord files, named by
-    /// their path or a glob (`data/train-*`). Reads the manifest and nothing else; bare files have no index, so each is
-    /// scanned once, header by header, and eight bytes a record are kept in memory.
+    /// Opens a dataset with default options: a folder with a manifest, the manifest itself, or bare TFRecord files, given
+    /// by a path or a glob (`data/train-*`). Reads only the manifest. Bare files have no index, so the headers of all
+    /// their frames are read, and eight bytes per record are kept in memory.
+    ///
+    /// Files on local file systems are mapped ([`Access::Auto`]): they must not be truncated or rewritten in place while
+    /// the dataset is open. Use [`Dataset::open_with`] and [`Access::Pread`] if they may be.
     ///
     /// # Errors
-    /// [`Error::NotADataset`], [`Error::Manifest`], [`Error::Io`]; of bare files, the first damage of framing.
+    /// [`Error::NotADataset`], [`Error::Manifest`], [`Error::Io`]; for bare files, [`Error::Record`] and
+    /// [`Error::CompressedRecords`] for the first damaged frame.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, Options::default())
     }
 
-    /// The same, with options.
+    /// Opens a dataset as [`Dataset::open`] does, with options.
     ///
     /// # Errors
     /// As [`Dataset::open`].
@@ -104,25 +140,25 @@ impl Dataset {
         Ok(Dataset { path: path.to_owned(), manifest, splits })
     }
 
-    /// Where it was opened: the manifest's folder, or the path or glob of bare files.
+    /// Returns the manifest's folder, or the path or glob of bare files.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The manifest; for bare files, one made from their scan, without CRCs.
+    /// Returns the manifest; for bare files, one without features and CRCs that lists the files.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// All splits, in byte order of their names.
+    /// Returns all splits, in byte order of their names.
     pub fn splits(&self) -> &[Split] {
         &self.splits
     }
 
-    /// The split of that name.
+    /// Returns the split of that name.
     ///
     /// # Errors
-    /// [`Error::NoSplit`], which lists those there are.
+    /// [`Error::NoSplit`], which lists the names of all splits.
     pub fn split(&self, name: &str) -> Result<&Split> {
         self.splits.iter().find(|s| s.name() == name).ok_or_else(|| Error::NoSplit {
             path: self.path.clone(),
@@ -132,7 +168,7 @@ impl Dataset {
     }
 }
 
-/// A split: records numbered through all its shards, from 0. Cheap to clone; may be used from many threads at once.
+/// A split: records numbered from 0 through all its shards. Cheap to clone; usable from many threads at once.
 #[derive(Debug, Clone)]
 pub struct Split(Arc<Inner>);
 
@@ -141,7 +177,7 @@ struct Inner {
     folder: PathBuf,
     manifest: Arc<Manifest>,
     number: usize,
-    /// The id of each shard's first record, then the number of records.
+    /// Id of each shard's first record, then the number of records.
     starts: Vec<u64>,
     /// Frame offsets of bare files.
     bare: Option<Vec<Arc<[u64]>>>,
@@ -175,38 +211,38 @@ impl Split {
         }))
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.entry().name
     }
 
-    /// The manifest's entry: shards, counts, CRCs.
+    /// Returns the manifest's entry: shards, counts, CRCs.
     pub fn entry(&self) -> &manifest::Split {
         &self.0.manifest.splits[self.0.number]
     }
 
-    /// The manifest of the dataset it belongs to.
+    /// Returns the manifest of the dataset.
     pub fn manifest(&self) -> &Manifest {
         &self.0.manifest
     }
 
-    /// Whether it is made of bare files, without manifest and indexes.
+    /// Returns whether the split consists of bare files, without manifest and indexes.
     pub fn is_bare(&self) -> bool {
         self.0.bare.is_some()
     }
 
-    /// Records.
-    #[expect(clippy::len_without_is_empty, reason = "`records() == 0` says it")]
+    /// Returns the number of records.
+    #[expect(clippy::len_without_is_empty, reason = "a split is not a collection in memory")]
     pub fn len(&self) -> u64 {
         self.0.starts[self.0.starts.len() - 1]
     }
 
-    /// The id of each shard's first record, then the number of records: `[shards + 1]`.
+    /// Returns the id of each shard's first record, then the number of records: `[shards + 1]`.
     pub fn starts(&self) -> &[u64] {
         &self.0.starts
     }
 
-    /// Which shard holds record `id`, and the row there; both from 0.
+    /// Returns the number of the shard that holds record `id`, and the record's row in it; both from 0.
     ///
     /// # Errors
     /// [`Error::OutOfRange`].
@@ -215,19 +251,19 @@ impl Split {
         if id >= self.len() {
             return Err(Error::OutOfRange { split: self.name().to_owned(), id, records: self.len() });
         }
-        // The last shard that begins at `id` or before; empty shards begin where the next one does.
+        // The last shard that begins at `id` or before. An empty shard begins where the next one does.
         let shard = self.0.starts.partition_point(|start| *start <= id) - 1;
         Ok((shard, id - self.0.starts[shard]))
     }
 
-    /// A shard, opened when it is not.
+    /// Returns a shard, and opens it if necessary.
     ///
     /// # Errors
-    /// [`Error::MissingShard`], [`Error::MissingIndex`], [`Error::ShardLength`], [`Error::Index`],
-    /// [`Error::IndexMismatch`], [`Error::Io`].
+    /// [`Error::MissingShard`], [`Error::MissingIndex`], [`Error::ShardLength`], [`Error::RecordCount`],
+    /// [`Error::Index`], [`Error::IndexMismatch`], [`Error::Io`].
     ///
     /// # Panics
-    /// If there are not so many shards.
+    /// If `number` is not below the number of shards.
     pub fn shard(&self, number: usize) -> Result<Arc<Shard>> {
         let inner = &*self.0;
         inner.cache.get(number, || {
@@ -242,23 +278,23 @@ impl Split {
         })
     }
 
-    /// Path of a shard.
+    /// Returns the path of a shard.
     ///
     /// # Panics
-    /// If there are not so many shards.
+    /// If `number` is not below the number of shards.
     pub fn shard_path(&self, number: usize) -> PathBuf {
         self.0.folder.join(&self.entry().shards[number].file)
     }
 
-    /// Record `id`, checked.
+    /// Reads and checks record `id`.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], [`Error::Record`] for damage, and what [`Split::shard`] gives.
+    /// [`Error::OutOfRange`], [`Error::Record`] for damage, and those of [`Split::shard`].
     pub fn get(&self, id: u64) -> Result<Record> {
         self.get_with(id, vec![])
     }
 
-    /// Record `id`, checked; read into `buffer` where the shard is not mapped. [`Record::into_buffer`] gives it back.
+    /// Reads and checks record `id`, into `buffer` if the shard is not mapped. [`Record::into_buffer`] returns the buffer.
     ///
     /// # Errors
     /// As [`Split::get`].
@@ -267,7 +303,7 @@ impl Split {
         self.shard(shard)?.record(row, buffer)
     }
 
-    /// Asks the system to read record `id` ahead. A hint: what goes wrong shows when the record is read.
+    /// Hints that the system should read record `id` ahead. Ignores errors, which reading the record returns.
     pub fn will_need(&self, id: u64) {
         if let Ok((shard, row)) = self.locate(id)
             && let Ok(shard) = self.shard(shard)
@@ -283,14 +319,14 @@ fn bare_files(path: &Path) -> Result<Vec<PathBuf>> {
     if path.exists() {
         return Ok(vec![path.to_owned()]);
     }
-    let pattern = path.to_str().ok_or(not("there is no such file, and a glob must be UTF-8"))?;
-    let found = glob::glob(pattern).map_err(|_| not("there is no such file, and it is not a glob"))?;
+    let pattern = path.to_str().ok_or(not("no such file, and a glob must be UTF-8"))?;
+    let found = glob::glob(pattern).map_err(|_| not("no such file, and it is not a glob"))?;
     let mut files: Vec<_> = found.filter_map(|f| f.ok()).filter(|f| f.is_file()).collect();
     files.sort();
-    if files.is_empty() { Err(not("there is no such file")) } else { Ok(files) }
+    if files.is_empty() { Err(not("no such file")) } else { Ok(files) }
 }
 
-/// Length of a bare file, and where each of its frames begins.
+/// Returns the length of a bare file and the offset of each of its frames.
 fn scan(path: &Path, access: Access) -> Result<(u64, Arc<[u64]>)> {
     let bytes = FileBytes::open(path, access)?;
     let mut offsets = vec![];

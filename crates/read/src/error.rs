@@ -1,150 +1,157 @@
 use shardtool_format as format;
-use std::path::PathBuf;
+use shardtool_format::Damage;
+use shardtool_format::frame::Compression;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Result of reading a dataset.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a dataset, a shard or a record could not be read. Adds to the bytes' own errors which file and which record.
+/// The error of reading a dataset, a shard or a record: which file and which record, and in its source what is wrong.
+/// [`shardtool_format::Chain`] displays both.
+///
+/// [`Error::is_damage`] and [`Error::is_bad_sample`] are the only places that decide what counts as damage, and what
+/// costs a loader one sample instead of the run.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused.
-    #[error("cannot {action} {}: {source}", path.display())]
+    /// An operation of the operating system failed.
+    #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation: `open` or `read`.
         action: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// Neither a dataset, nor TFRecord files.
+    /// The path is neither a dataset nor TFRecord files.
     #[error("{} is not a dataset: {problem}; `shardtool pack` makes one from images, `shardtool index` from TFRecord files", path.display())]
     NotADataset {
-        /// What was to be opened.
+        /// The path.
         path: PathBuf,
-        /// What is missing there.
+        /// What is missing.
         problem: &'static str,
     },
-    /// The manifest is damaged or cannot be used.
-    #[error("{}: {source}", path.display())]
+    /// The manifest is damaged, or of an unsupported version.
+    #[error("cannot use manifest {}", path.display())]
     Manifest {
         /// The manifest.
         path: PathBuf,
         /// What is wrong with it.
         source: format::Error,
     },
-    /// The dataset has no such split.
+    /// The dataset has no split of that name.
     #[error("{} has no split `{name}`; it has: {}", path.display(), known.join(", "))]
     NoSplit {
         /// The dataset.
         path: PathBuf,
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The names of its splits.
         known: Vec<String>,
     },
-    /// A record past the end.
-    #[error("record {id} of split `{split}`, which has {records} (counted from 0)")]
+    /// A record number past the end of the split.
+    #[error("record {id} is outside split `{split}`, which has {records} (counted from 0)")]
     OutOfRange {
         /// The split.
         split: String,
-        /// What was asked for.
+        /// The requested record.
         id: u64,
-        /// Records there are.
+        /// Records in the split.
         records: u64,
     },
-    /// A shard that the manifest lists is not there.
+    /// A shard that the manifest lists does not exist.
     #[error("shard {} is missing", path.display())]
     MissingShard {
         /// The shard.
         path: PathBuf,
     },
-    /// The index of a shard is not there.
-    #[error("index {} is missing; `shardtool repair` makes it anew from the records", path.display())]
+    /// The index of a shard does not exist.
+    #[error("index {} is missing; `shardtool repair` rebuilds it from the records", path.display())]
     MissingIndex {
         /// The index.
         path: PathBuf,
     },
-    /// A shard is not as long as its manifest or its index says.
+    /// A shard has another length than the manifest says.
     #[error("shard {}: {expected} bytes expected, {found} found", path.display())]
     ShardLength {
         /// The shard.
         path: PathBuf,
-        /// Bytes it must have.
+        /// Length in the manifest, in bytes.
         expected: u64,
-        /// Bytes it has.
+        /// Length of the file, in bytes.
         found: u64,
     },
-    /// A whole shard does not have the CRC that its manifest or index says.
+    /// A whole shard has another CRC than the manifest says.
     #[error("CRC of shard {}: {expected:08x} expected, {found:08x} found", path.display())]
     ShardCrc {
         /// The shard.
         path: PathBuf,
-        /// CRC it must have.
+        /// CRC in the manifest.
         expected: u32,
-        /// CRC it has.
+        /// CRC of the file.
         found: u32,
     },
-    /// A whole index does not have the length or the CRC that the manifest says.
+    /// A whole index has another length or CRC than the manifest says.
     #[error("index {}: {} bytes with CRC {:08x} expected, {} with {:08x} found", path.display(), expected.0, expected.1, found.0, found.1)]
     IndexCrc {
         /// The index.
         path: PathBuf,
-        /// Length in bytes and CRC that it must have.
+        /// Length in bytes and CRC in the manifest.
         expected: (u64, u32),
-        /// Length in bytes and CRC that it has.
+        /// Length in bytes and CRC of the file.
         found: (u64, u32),
     },
     /// An index is damaged.
-    #[error("index {}: {source}; `shardtool repair` makes it anew from the records", path.display())]
+    #[error("cannot use index {} (run `shardtool repair` to rebuild it from the records)", path.display())]
     Index {
         /// The index.
         path: PathBuf,
         /// What is wrong with it.
         source: format::Error,
     },
-    /// An index contradicts its shard.
+    /// An index contradicts the manifest or its shard.
     #[error("index of {} contradicts the shard: {problem}{}: {expected} in the index, {found} in the shard", path.display(), at(.record))]
     IndexMismatch {
         /// The shard.
         path: PathBuf,
-        /// The record, counted from 0 in its shard, where it is about one.
+        /// The record, counted from 0 in its shard, if one differs.
         record: Option<u64>,
         /// What differs.
         problem: &'static str,
-        /// What the index says.
+        /// The value in the index.
         expected: String,
-        /// What the shard says.
+        /// The value in the shard or the manifest.
         found: String,
     },
-    /// A manifest, an index and a shard do not agree on the number of records.
+    /// The manifest, the index and the shard do not agree on the number of records.
     #[error("shard {}: {expected} records expected, {found} found", path.display())]
     RecordCount {
         /// The shard.
         path: PathBuf,
-        /// Records it must have.
+        /// Records in the manifest.
         expected: u64,
-        /// Records it has.
+        /// Records in the index or the shard.
         found: u64,
     },
-    /// A TFRecord file compressed as a whole.
-    #[error("{} is a {kind}-compressed TFRecord file, which allows no random access; `shardtool index` names the command that converts it", path.display())]
+    /// A TFRecord file that is compressed as a whole.
+    #[error("{} is a {compression}-compressed TFRecord file, which allows no random access; `shardtool index` prints the command that decompresses it", path.display())]
     CompressedRecords {
         /// The file.
         path: PathBuf,
-        /// `gzip` or `zlib`.
-        kind: &'static str,
+        /// How it is compressed.
+        compression: Compression,
     },
     /// A damaged record.
-    #[error("{}, record {record}{}: {source}", path.display(), key_text(.key))]
+    #[error("{}, record {record}{}", path.display(), key_text(.key))]
     Record {
         /// The shard.
         path: PathBuf,
         /// The record, counted from 0 in its shard.
         record: u64,
-        /// Its key, where the index could tell.
+        /// Its key, if the index has it.
         key: Option<Vec<u8>>,
         /// What is wrong with it.
         source: format::Error,
@@ -160,29 +167,88 @@ fn key_text(key: &Option<Vec<u8>>) -> String {
 }
 
 impl Error {
-    /// The error's name in `format-spec.md`.
-    pub fn name(&self) -> &'static str {
+    /// Returns the kind of damage, as named in `format-spec.md`. Returns `None` if no stored byte is at fault: the
+    /// request, the machine or the program is.
+    pub fn damage(&self) -> Option<Damage> {
         match self {
-            Error::Io { .. } => "Io",
-            Error::NotADataset { .. } => "NotADataset",
-            Error::NoSplit { .. } => "NoSplit",
-            Error::OutOfRange { .. } => "OutOfRange",
-            Error::MissingShard { .. } => "MissingShard",
-            Error::MissingIndex { .. } => "MissingIndex",
-            Error::ShardLength { .. } => "ShardLength",
-            Error::ShardCrc { .. } => "ShardCrc",
-            Error::IndexCrc { .. } => "IndexCrc",
-            Error::IndexMismatch { .. } => "IndexMismatch",
-            Error::RecordCount { .. } => "RecordCount",
-            Error::CompressedRecords { .. } => "CompressedRecords",
+            Error::Io { .. } | Error::NotADataset { .. } | Error::NoSplit { .. } | Error::OutOfRange { .. } => None,
+            Error::MissingShard { .. } => Some(Damage::MissingShard),
+            Error::MissingIndex { .. } => Some(Damage::MissingIndex),
+            Error::ShardLength { .. } => Some(Damage::ShardLength),
+            Error::ShardCrc { .. } => Some(Damage::ShardCrc),
+            Error::IndexCrc { .. } => Some(Damage::IndexCrc),
+            Error::IndexMismatch { .. } => Some(Damage::IndexMismatch),
+            Error::RecordCount { .. } => Some(Damage::RecordCount),
+            Error::CompressedRecords { .. } => Some(Damage::CompressedRecords),
             Error::Manifest { source, .. } | Error::Index { source, .. } | Error::Record { source, .. } => {
-                source.name()
+                Some(source.damage())
             }
         }
     }
 
-    /// Whether the data is at fault, and not the question, the machine or the program.
+    /// Returns the file or folder that the error is about; `None` for [`Error::OutOfRange`].
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Error::Io { path, .. }
+            | Error::NotADataset { path, .. }
+            | Error::Manifest { path, .. }
+            | Error::NoSplit { path, .. }
+            | Error::MissingShard { path }
+            | Error::MissingIndex { path }
+            | Error::ShardLength { path, .. }
+            | Error::ShardCrc { path, .. }
+            | Error::IndexCrc { path, .. }
+            | Error::Index { path, .. }
+            | Error::IndexMismatch { path, .. }
+            | Error::RecordCount { path, .. }
+            | Error::CompressedRecords { path, .. }
+            | Error::Record { path, .. } => Some(path),
+            Error::OutOfRange { .. } => None,
+        }
+    }
+
+    /// Returns whether stored bytes are at fault: [`Error::damage`] has a name for it.
     pub fn is_damage(&self) -> bool {
-        !matches!(self, Error::Io { .. } | Error::NotADataset { .. } | Error::NoSplit { .. } | Error::OutOfRange { .. })
+        self.damage().is_some()
+    }
+
+    /// Returns whether a loader that meets this error may go on without the sample: the record is damaged, or the
+    /// device cannot read its bytes (`EIO`, or a file that is shorter than when it was opened). Other errors of the
+    /// system, such as a lost permission or no memory, concern every sample.
+    pub fn is_bad_sample(&self) -> bool {
+        match self {
+            Error::Io { source, .. } => {
+                source.kind() == ErrorKind::UnexpectedEof
+                    || source.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
+            }
+            error => error.is_damage(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_unreadable_bytes_cost_one_sample() {
+        let io = |source| Error::Io { action: "read", path: PathBuf::from("a"), source };
+        assert!(io(std::io::Error::from_raw_os_error(5)).is_bad_sample());
+        assert!(io(ErrorKind::UnexpectedEof.into()).is_bad_sample());
+        assert!(!io(ErrorKind::PermissionDenied.into()).is_bad_sample());
+        assert!(!io(ErrorKind::UnexpectedEof.into()).is_damage());
+        assert!(Error::MissingShard { path: PathBuf::from("a") }.is_bad_sample());
+        assert!(!Error::OutOfRange { split: "train".to_owned(), id: 3, records: 3 }.is_bad_sample());
+    }
+
+    #[test]
+    fn display_is_one_link_of_the_chain() {
+        let source = format::Error::IndexVersion { found: 2 };
+        let error = Error::Index { path: PathBuf::from("x.index"), source };
+        assert_eq!(
+            format::Chain(&error).to_string(),
+            "cannot use index x.index (run `shardtool repair` to rebuild it from the records): unsupported index version 2: \
+             this reader supports version 1"
+        );
     }
 }

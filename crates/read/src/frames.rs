@@ -3,12 +3,12 @@
 use crate::bytes::FileBytes;
 use crate::{Error, Result};
 use shardtool_format as format;
-use shardtool_format::frame;
+use shardtool_format::frame::{self, Compression};
 use std::ops::Range;
 use std::path::Path;
 
-/// Where each frame of a file lies, from its first byte to its last; only headers are read. After an error the
-/// iterator ends; [`Frames::resync`] goes on beyond the damage.
+/// Iterates over the byte ranges of a file's frames and reads their headers only. Ends after an error;
+/// [`Frames::resync`] continues behind the damage.
 pub struct Frames<'a> {
     bytes: &'a FileBytes,
     path: &'a Path,
@@ -17,33 +17,33 @@ pub struct Frames<'a> {
     failed: bool,
 }
 
-/// How far [`Frames::resync`] reads at a time, in a file that is not mapped.
+/// Bytes that [`Frames::resync`] reads at a time if the file is not mapped.
 const WINDOW: u64 = 1 << 26;
 
 impl<'a> Frames<'a> {
-    /// The frames from the start of the file. `path` is for errors.
+    /// Starts at the beginning of the file. `path` is for errors.
     pub fn new(bytes: &'a FileBytes, path: &'a Path) -> Self {
         Frames { bytes, path, at: 0, count: 0, failed: false }
     }
 
-    /// Where the next frame begins, or where the damage is.
+    /// Returns the offset of the next frame or, after an error, of the damage.
     pub fn position(&self) -> u64 {
         self.at
     }
 
-    /// Goes on at byte `at`, where a frame is known to begin.
+    /// Continues at offset `at`, which is the start of a frame.
     pub fn seek(&mut self, at: u64) {
         (self.at, self.failed) = (at, false);
     }
 
-    /// Finds the next frame after the damage and goes on there; `false` where there is none.
+    /// Finds the next frame behind the damage and continues there. Returns `false` if there is none.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn resync(&mut self) -> Result<bool> {
         let mut from = self.at + 1;
         while from < self.bytes.len() {
-            // A mapped file is one window; in others a frame longer than a window is found from its header alone.
+            // A header is enough to find a frame, so a window may be shorter than the frame.
             let end =
                 if self.bytes.mapped().is_some() { self.bytes.len() } else { self.bytes.len().min(from + WINDOW) };
             let window = self.bytes.range(from..end).map_err(|e| self.io(e))?;
@@ -57,26 +57,23 @@ impl<'a> Frames<'a> {
         Ok(false)
     }
 
-    fn header(&self) -> Result<Range<u64>> {
-        let (offset, found) = (self.at, self.bytes.len() - self.at);
-        let needed = frame::OVERHEAD_BYTES as u64;
-        if found < needed {
-            return Err(self.wrong(format::Error::TruncatedFrame { offset, needed, found }));
+    fn frame(&self) -> Result<Range<u64>> {
+        let (offset, left) = (self.at, self.bytes.len() - self.at);
+        let header = offset..offset + left.min(frame::HEADER_BYTES as u64);
+        let header = self.bytes.range(header).map_err(|e| self.io(e))?;
+        match frame::whole_length(&header, left, offset) {
+            Ok(length) => Ok(offset..offset + length),
+            Err(source @ format::Error::LengthCrc { .. }) => match Compression::detect(&header) {
+                Some(compression) if offset == 0 => {
+                    Err(Error::CompressedRecords { path: self.path.to_owned(), compression })
+                }
+                _ => Err(self.damaged(source)),
+            },
+            Err(source) => Err(self.damaged(source)),
         }
-        let header = self.bytes.range(offset..offset + frame::HEADER_BYTES as u64).map_err(|e| self.io(e))?;
-        let header = header.first_chunk().expect("as many bytes as asked for");
-        let length = frame::data_length(header, offset).map_err(|e| match compression(header) {
-            Some(kind) if offset == 0 => Error::CompressedRecords { path: self.path.to_owned(), kind },
-            _ => self.wrong(e),
-        })?;
-        let needed = length.saturating_add(needed);
-        if needed > found {
-            return Err(self.wrong(format::Error::TruncatedFrame { offset, needed, found }));
-        }
-        Ok(offset..offset + needed)
     }
 
-    fn wrong(&self, source: format::Error) -> Error {
+    fn damaged(&self, source: format::Error) -> Error {
         Error::Record { path: self.path.to_owned(), record: self.count, key: None, source }
     }
 
@@ -92,20 +89,11 @@ impl Iterator for Frames<'_> {
         if self.failed || self.at >= self.bytes.len() {
             return None;
         }
-        let frame = self.header();
+        let frame = self.frame();
         match &frame {
             Ok(range) => (self.at, self.count) = (range.end, self.count + 1),
             Err(_) => self.failed = true,
         }
         Some(frame)
-    }
-}
-
-/// The compression that a file of these first bytes has: gzip (RFC 1952) or zlib (RFC 1950).
-fn compression(first: &[u8; frame::HEADER_BYTES]) -> Option<&'static str> {
-    match first {
-        [0x1f, 0x8b, 8, ..] => Some("gzip"),
-        [0x78, flags, ..] if (0x7800 + u16::from(*flags)).is_multiple_of(31) => Some("zlib"),
-        _ => None,
     }
 }

@@ -1,15 +1,18 @@
-//! After `format` in the data's way: opens a dataset's files, by mapping or by `pread`, and gives record *i*, checked.
-//! Nothing here opens a file for writing.
+//! Opens datasets and TFRecord files and returns their records, checked. Files are mapped or read ([`Access`]); nothing
+//! in this crate opens a file for writing.
 //!
-//! | module | its job |
+//! | item | contents |
 //! |---|---|
-//! | [`Dataset`], [`Split`] | the manifest, splits, which shard holds record *i* |
-//! | [`Shard`] | one shard and its index: records, columns |
-//! | [`Record`] | one record's bytes, borrowed from the mapping |
+//! | [`Dataset`], [`Split`] | the manifest, its splits, the shard of each record |
+//! | [`Shard`] | one shard and its index: records and columns |
+//! | [`Record`] | one record's bytes |
 //! | [`Frames`] | the frames of a file in order, without an index |
-//! | [`verify`] | checks everything, lists each damage |
+//! | [`verify`] | checks everything and lists each damage |
+//! | [`Error`] | what failed, on which file; which errors are damage |
 //!
-//! Opening reads the manifest and nothing else; shards are opened when first needed and kept in a bounded cache.
+//! Opening reads only the manifest. Shards are opened when they are first needed and kept in a bounded cache.
+//!
+//! Feature `decode` (off by default) lets [`verify`] decode images too, and brings the decoders with it.
 
 mod bytes;
 mod cache;

@@ -6,13 +6,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// One record, its framing already checked. Its bytes borrow from the shard's mapping, or were read into memory of the
-/// record's own.
+/// One record whose framing has been checked. Its bytes lie in the shard's mapping or in a buffer of the record.
 #[derive(Debug)]
 pub struct Record {
     shard: Arc<Shard>,
     row: u64,
-    /// Where the data lies in the mapping, or in `buffer`.
+    /// Range of the data in the mapping, or in `buffer`.
     data: Range<usize>,
     buffer: Option<Vec<u8>>,
 }
@@ -22,17 +21,17 @@ impl Record {
         Record { shard, row, data, buffer }
     }
 
-    /// The shard it lies in.
+    /// Returns the shard of the record.
     pub fn shard(&self) -> &Arc<Shard> {
         &self.shard
     }
 
-    /// Its row in the shard, from 0.
+    /// Returns the row in the shard, from 0.
     pub fn row(&self) -> u64 {
         self.row
     }
 
-    /// The frame's data: for a dataset of images, a `tf.train.Example`.
+    /// Returns the frame's data: a `tf.train.Example`, unless the dataset's records are opaque.
     pub fn data(&self) -> &[u8] {
         let whole = match &self.buffer {
             Some(buffer) => buffer,
@@ -41,25 +40,26 @@ impl Record {
         &whole[self.data.clone()]
     }
 
-    /// The image's bytes as stored; `None` where the record has none.
+    /// Returns the image's bytes as stored; `None` if the record has no image.
     ///
     /// # Errors
-    /// [`crate::Error::Index`] for a damaged index; for bare files, what parsing the Example gives.
+    /// [`crate::Error::Index`] or [`crate::Error::IndexMismatch`] for a damaged index; for bare files, those of
+    /// [`Record::example`].
     pub fn image(&self) -> Result<Option<&[u8]>> {
         let data = self.data();
         let range = self.shard.image(self.row, data)?;
         Ok(if range.is_empty() { None } else { Some(&data[range]) })
     }
 
-    /// The record as an Example.
+    /// Parses the record as an Example.
     ///
     /// # Errors
-    /// [`crate::Error::Record`] where it is none.
+    /// [`crate::Error::Record`] if it is not an Example.
     pub fn example(&self) -> Result<Example<'_>> {
         Example::parse(self.data()).map_err(|e| self.shard.damage(self.row, e))
     }
 
-    /// Its key.
+    /// Returns the key.
     ///
     /// # Errors
     /// [`crate::Error::Index`].
@@ -67,7 +67,8 @@ impl Record {
         self.shard.key(self.row)
     }
 
-    /// Gives back the memory that the record was read into, to be used again.
+    /// Returns the buffer that the record was read into, for reuse with [`crate::Split::get_with`]. It is empty if the
+    /// record is mapped.
     pub fn into_buffer(self) -> Vec<u8> {
         self.buffer.unwrap_or_default()
     }

@@ -2,39 +2,42 @@
 
 use crate::bytes::{Access, FileBytes};
 use crate::{Error, Record, Result};
+use shardtool_format::example::{Example, range_within};
 use shardtool_format::frame::{self, Check};
-use shardtool_format::index::{self, Fixed, Index, Scalar, Variable};
+use shardtool_format::index::{self, Column, Fixed, Index, Scalar, Variable};
 use shardtool_format::{manifest, names};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// An open shard: its bytes, and its index's. Cheap to open: the index's header and directory are checked, and each
-/// column when it is first used.
+/// An open shard: its bytes and those of its index. Opening checks the index's header and directory; each column is
+/// checked on its first use.
 #[derive(Debug)]
 pub struct Shard {
     path: PathBuf,
     records: u64,
+    /// Length in the manifest, in bytes. The file may have another one: records inside both are good.
+    length: u64,
     bytes: FileBytes,
-    index: Source,
+    directory: Directory,
     check: Check,
 }
 
+/// Where the records of a shard begin, and what else is known about them.
 #[derive(Debug)]
-enum Source {
+enum Directory {
     Index {
         path: PathBuf,
-        bytes: IndexBytes,
-        index: Index,
-        /// Positions of the columns that every record needs.
-        offset: usize,
-        image: [usize; 2],
-        key: usize,
+        index: Index<IndexBytes>,
+        required: Required,
         checked: Checked,
     },
-    /// A bare TFRecord file: where each frame begins, and which feature holds the image.
-    Scan { offsets: Arc<[u64]>, image: Option<String> },
+    /// A bare TFRecord file: the offset of each frame, and the feature that holds the image.
+    Scan {
+        offsets: Arc<[u64]>,
+        image: Option<String>,
+    },
 }
 
 #[derive(Debug)]
@@ -43,8 +46,9 @@ enum IndexBytes {
     Read(Vec<u8>),
 }
 
-impl IndexBytes {
-    fn as_slice(&self) -> &[u8] {
+impl AsRef<[u8]> for IndexBytes {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
         match self {
             IndexBytes::Mapped(file) => file.mapped().unwrap_or_default(),
             IndexBytes::Read(bytes) => bytes,
@@ -52,8 +56,8 @@ impl IndexBytes {
     }
 }
 
-/// Which columns of a shard's index were found good, one bit each; outlives the shard in the cache, so that a column is
-/// checked once however often its shard is mapped again. Columns past the 64th are checked at each use.
+/// The columns of a shard's index that passed their check, one bit each. It outlives the shard in the cache, so that a
+/// column is checked once however often its shard is reopened. Columns past the 64th are checked on each use.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Checked(Arc<AtomicU64>);
 
@@ -73,77 +77,95 @@ impl Checked {
 pub(crate) enum Opening<'a> {
     /// A shard of a manifest, with its index.
     Indexed { entry: &'a manifest::Shard, checked: Checked },
-    /// A bare TFRecord file, already scanned.
+    /// A bare TFRecord file whose frames are known.
     Bare { offsets: Arc<[u64]>, image: Option<String> },
 }
 
 impl Shard {
     pub(crate) fn open(path: PathBuf, how: Opening<'_>, access: Access, check: Check) -> Result<Self> {
         let bytes = FileBytes::open(&path, access).map_err(|e| missing(e, |path| Error::MissingShard { path }))?;
-        let (records, index) = match how {
-            Opening::Bare { offsets, image } => (offsets.len() as u64, Source::Scan { offsets, image }),
+        let (records, length, directory) = match how {
+            Opening::Bare { offsets, image } => (offsets.len() as u64, bytes.len(), Directory::Scan { offsets, image }),
             Opening::Indexed { entry, checked } => {
-                if bytes.len() != entry.bytes {
-                    return Err(Error::ShardLength { path, expected: entry.bytes, found: bytes.len() });
-                }
-                (entry.records, open_index(&path, entry, access, checked)?)
+                (entry.records, entry.bytes, open_index(&path, entry, access, checked)?)
             }
         };
-        Ok(Shard { path, records, bytes, index, check })
+        Ok(Shard { path, records, length, bytes, directory, check })
     }
 
-    /// The shard's path.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Records in the shard.
+    /// Returns the number of records.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// The shard's bytes.
+    /// Returns the shard's bytes.
     pub fn bytes(&self) -> &FileBytes {
         &self.bytes
     }
 
-    /// Where a record's frame lies in the shard, in bytes.
+    /// Returns the byte range of a record's frame in the shard.
     ///
     /// # Errors
-    /// [`Error::Index`] where the index is damaged, [`Error::IndexMismatch`] for a row that the shard has not.
+    /// [`Error::Index`] if the index is damaged; [`Error::IndexMismatch`] if the range is empty or runs past the length in
+    /// the manifest, or the shard has no such row; [`Error::ShardLength`] if the file ends before the frame does.
     pub fn frame(&self, row: u64) -> Result<std::ops::Range<u64>> {
-        let range = match &self.index {
-            Source::Scan { offsets, .. } => {
+        let (start, next) = match &self.directory {
+            Directory::Scan { offsets, .. } => {
                 let at = |row: u64| usize::try_from(row).ok().and_then(|row| offsets.get(row)).copied();
-                at(row).map(|start| start..at(row + 1).unwrap_or(self.bytes.len()))
+                (at(row), at(row + 1))
             }
-            Source::Index { offset, .. } => {
-                let offsets = self.fixed_at::<u64>(*offset)?;
-                offsets.and_then(|o| Some(o.get(row)?..o.get(row + 1).unwrap_or(self.bytes.len())))
+            Directory::Index { required, .. } => {
+                let offsets = self.fixed_at::<u64>(required.offset)?;
+                offsets.map_or((None, None), |offsets| (offsets.get(row), offsets.get(row + 1)))
             }
         };
-        range.filter(|r| r.start < r.end && r.end <= self.bytes.len()).ok_or_else(|| {
-            let (expected, found) =
-                ("a place outside the shard, or out of order", format!("{} bytes", self.bytes.len()));
-            self.mismatch(row, "place", expected.to_owned(), found)
-        })
+        let end = match (start, next) {
+            // The next row's offset is wrong, which must not make this record unreadable.
+            (Some(start), Some(next)) if start < self.length && next > self.length => self.frame_end(row, start)?,
+            _ => next.unwrap_or(self.length),
+        };
+        let range =
+            start.map(|start| start..end).filter(|r| r.start < r.end && r.end <= self.length).ok_or_else(|| {
+                let (expected, found) =
+                    ("a range outside the shard, or out of order", format!("{} bytes", self.length));
+                self.mismatch(row, "byte range", expected.to_owned(), found)
+            })?;
+        if range.end > self.bytes.len() {
+            let (expected, found) = (self.length, self.bytes.len());
+            return Err(Error::ShardLength { path: self.path.clone(), expected, found });
+        }
+        Ok(range)
     }
 
-    /// From now on the system reads just what is touched or asked for ahead, not what lies around it: for orders that jump.
-    /// Cheap when it was called before.
+    /// Returns the end of the frame at `start`, from its header.
+    fn frame_end(&self, row: u64, start: u64) -> Result<u64> {
+        let left = self.bytes.len().saturating_sub(start);
+        let io = |source| Error::Io { action: "read", path: self.path.clone(), source };
+        let header = self.bytes.range(start..start + left.min(frame::HEADER_BYTES as u64)).map_err(io)?;
+        let length = frame::whole_length(&header, left, start).map_err(|source| self.damage(row, source))?;
+        Ok(start + length)
+    }
+
+    /// Turns read-around off, for orders that jump: the system then reads only touched pages and those that
+    /// [`crate::Split::will_need`] names. Calls after the first one do nothing.
     pub fn read_exactly(&self) {
         self.bytes.read_exactly();
     }
 
-    /// Gives up the pages of a record in the page cache: a hint that it will not be read again soon. Takes
-    /// [`Shard::read_exactly`], or what lies around other records is read again.
+    /// Hints that a record will not be read again soon: drops its pages from the page cache. Call
+    /// [`Shard::read_exactly`] first, otherwise read-around of neighbouring records reads them again.
     pub fn release(&self, row: u64) {
         if let Ok(range) = self.frame(row) {
             self.bytes.release(range, &self.path);
         }
     }
 
-    /// A record, checked. `buffer` is memory to use where the file is not mapped; [`Record::into_buffer`] gives it back.
+    /// Reads and checks a record, into `buffer` if the file is not mapped. [`Record::into_buffer`] returns the buffer.
     ///
     /// # Errors
     /// [`Error::Record`] for damage, [`Error::Index`], [`Error::IndexMismatch`], [`Error::Io`].
@@ -168,7 +190,12 @@ impl Shard {
         Ok(Record::new(self.clone(), row, data, (!mapped).then_some(buffer)))
     }
 
-    /// A column of numbers, checked on first use; `None` where the shard has none of that name and type.
+    /// Returns the columns that the index lists, unchecked; none for a bare file.
+    pub fn columns(&self) -> &[Column] {
+        self.index().map(Index::columns).unwrap_or_default()
+    }
+
+    /// Returns a column of numbers, checked on its first use; `None` if the shard has no column of that name and type.
     ///
     /// # Errors
     /// [`Error::Index`].
@@ -179,39 +206,40 @@ impl Shard {
         }
     }
 
-    /// A feature's column: exactly one number in every record of this shard. `None` where it is not.
+    /// Returns the column of a feature that holds exactly one number in every record of this shard; `None` if there is
+    /// no such column of that type.
     ///
     /// # Errors
     /// [`Error::Index`].
     pub fn feature<T: Scalar>(&self, name: &str) -> Result<Option<Fixed<'_, T>>> {
-        match self.index().and_then(|i| i.columns().iter().position(|c| is_feature(c.name(), name))) {
+        match self.columns().iter().position(|column| column.feature() == Some(name)) {
             Some(column) => self.fixed_at(column),
             None => Ok(None),
         }
     }
 
-    /// A variable column, checked on first use: [`index::KEY`], [`index::JPEG_ENTRIES`].
+    /// Returns a variable column, checked on its first use: [`index::KEY`], [`index::JPEG_ENTRIES`].
     ///
     /// # Errors
     /// [`Error::Index`].
     pub fn variable(&self, name: &str) -> Result<Option<Variable<'_>>> {
-        let Some(column) = self.index().and_then(|index| index.position(name)) else { return Ok(None) };
-        self.checked(column)?;
-        Ok(self.index().and_then(|index| index.variable(self.index_bytes(), column)))
+        match self.index().and_then(|index| index.position(name)) {
+            Some(column) => self.variable_at(column),
+            None => Ok(None),
+        }
     }
 
-    /// Key of a record.
+    /// Returns the key of a record.
     ///
     /// # Errors
-    /// [`Error::Index`]; for bare files, what reading the record gives.
+    /// [`Error::Index`]; for bare files, those of [`Shard::record`].
     pub fn key(self: &Arc<Self>, row: u64) -> Result<Cow<'_, [u8]>> {
-        match &self.index {
-            Source::Index { key, .. } => {
-                self.checked(*key)?;
-                let keys = self.index().and_then(|index| index.variable(self.index_bytes(), *key));
+        match &self.directory {
+            Directory::Index { required, .. } => {
+                let keys = self.variable_at(required.key)?;
                 Ok(Cow::Borrowed(keys.and_then(|k| k.get(row)).unwrap_or_default()))
             }
-            Source::Scan { .. } => {
+            Directory::Scan { .. } => {
                 let record = self.record(row, vec![])?;
                 let key = names::key_of(record.example().ok().as_ref(), &self.file_name(), row).into_owned();
                 Ok(Cow::Owned(key))
@@ -219,51 +247,43 @@ impl Shard {
         }
     }
 
-    /// Where the image lies in the record's data; empty where the record has none.
+    /// Returns the range of the image in the record's data; empty if the record has none.
     pub(crate) fn image(&self, row: u64, data: &[u8]) -> Result<std::ops::Range<usize>> {
-        match &self.index {
-            Source::Index { image: [offset, length], .. } => {
+        match &self.directory {
+            Directory::Index { required: Required { image: [offset, length], .. }, .. } => {
                 let (offset, length) = (self.fixed_at::<u32>(*offset)?, self.fixed_at::<u32>(*length)?);
                 let range = offset.and_then(|o| o.get(row)).zip(length.and_then(|l| l.get(row)));
                 let range = range.map(|(offset, length)| offset as usize..offset as usize + length as usize);
                 range.clone().filter(|r| r.end <= data.len()).ok_or_else(|| {
                     let (expected, found) = (format!("{range:?}"), format!("{} bytes of data", data.len()));
-                    self.mismatch(row, "place of the image", expected, found)
+                    self.mismatch(row, "byte range of the image", expected, found)
                 })
             }
-            Source::Scan { image, .. } => {
-                let example = shardtool_format::example::Example::parse(data).map_err(|e| self.damage(row, e))?;
+            Directory::Scan { image, .. } => {
+                let example = Example::parse(data).map_err(|e| self.damage(row, e))?;
                 let bytes = image.as_deref().and_then(|name| example.bytes(name));
-                Ok(bytes.and_then(|b| shardtool_format::example::range_within(data, b)).unwrap_or(0..0))
+                Ok(bytes.and_then(|b| range_within(data, b)).unwrap_or(0..0))
             }
         }
     }
 
-    /// The index, where there is one.
-    pub fn index(&self) -> Option<&Index> {
-        match &self.index {
-            Source::Index { index, .. } => Some(index),
-            Source::Scan { .. } => None,
-        }
-    }
-
-    /// Bytes of the index's file; empty where there is none.
-    pub fn index_bytes(&self) -> &[u8] {
-        match &self.index {
-            Source::Index { bytes, .. } => bytes.as_slice(),
-            Source::Scan { .. } => &[],
-        }
-    }
-
-    /// Damage of a record of this shard, with its key where the index can tell.
+    /// Returns the error of a damaged record of this shard, with its key if the index has it.
     pub(crate) fn damage(&self, row: u64, source: shardtool_format::Error) -> Error {
-        let key = match &self.index {
-            Source::Index { index, key, bytes, .. } => {
-                index.variable(bytes.as_slice(), *key).and_then(|k| k.get(row)).map(<[u8]>::to_vec)
+        let key = match &self.directory {
+            // Unchecked: a damaged key column must not hide the record's damage.
+            Directory::Index { index, required, .. } => {
+                index.variable(required.key).and_then(|k| k.get(row)).map(<[u8]>::to_vec)
             }
-            Source::Scan { .. } => None,
+            Directory::Scan { .. } => None,
         };
         Error::Record { path: self.path.clone(), record: row, key, source }
+    }
+
+    fn index(&self) -> Option<&Index<IndexBytes>> {
+        match &self.directory {
+            Directory::Index { index, .. } => Some(index),
+            Directory::Scan { .. } => None,
+        }
     }
 
     fn file_name(&self) -> Cow<'_, str> {
@@ -271,16 +291,20 @@ impl Shard {
     }
 
     fn fixed_at<T: Scalar>(&self, column: usize) -> Result<Option<Fixed<'_, T>>> {
-        self.checked(column)?;
-        Ok(self.index().and_then(|index| index.fixed(self.index_bytes(), column)))
+        self.check_once(column)?;
+        Ok(self.index().and_then(|index| index.fixed(column)))
     }
 
-    fn checked(&self, column: usize) -> Result<()> {
-        if let Source::Index { index, bytes, checked, path, .. } = &self.index
+    fn variable_at(&self, column: usize) -> Result<Option<Variable<'_>>> {
+        self.check_once(column)?;
+        Ok(self.index().and_then(|index| index.variable(column)))
+    }
+
+    fn check_once(&self, column: usize) -> Result<()> {
+        if let Directory::Index { index, checked, path, .. } = &self.directory
             && !checked.contains(column)
         {
-            let wrong = |source| Error::Index { path: path.clone(), source };
-            index.check(bytes.as_slice(), column).map_err(wrong)?;
+            index.check(column).map_err(|source| Error::Index { path: path.clone(), source })?;
             checked.insert(column);
         }
         Ok(())
@@ -291,26 +315,16 @@ impl Shard {
     }
 }
 
-fn is_feature(column: &str, name: &str) -> bool {
-    column.strip_prefix(index::FEATURE_PREFIX) == Some(name)
-}
-
 /// Turns "no such file" into the error that names what is missing.
-fn missing(error: Error, name: impl FnOnce(PathBuf) -> Error) -> Error {
+pub(crate) fn missing(error: Error, name: impl FnOnce(PathBuf) -> Error) -> Error {
     match error {
         Error::Io { path, source, .. } if source.kind() == std::io::ErrorKind::NotFound => name(path),
         other => other,
     }
 }
 
-/// Path of the index of the shard at `shard`.
-pub(crate) fn index_path(shard: &Path) -> PathBuf {
-    let file = shard.file_name().unwrap_or_default().to_string_lossy();
-    shard.with_file_name(names::INDEX_FOLDER).join(names::index_file(&file))
-}
-
-fn open_index(shard: &Path, entry: &manifest::Shard, access: Access, checked: Checked) -> Result<Source> {
-    let path = index_path(shard);
+fn open_index(shard: &Path, entry: &manifest::Shard, access: Access, checked: Checked) -> Result<Directory> {
+    let path = names::index_path(shard);
     let file = FileBytes::open(&path, access).map_err(|e| missing(e, |path| Error::MissingIndex { path }))?;
     let bytes = if file.mapped().is_some() {
         IndexBytes::Mapped(file)
@@ -318,21 +332,46 @@ fn open_index(shard: &Path, entry: &manifest::Shard, access: Access, checked: Ch
         let io = |source| Error::Io { action: "read", path: path.clone(), source };
         IndexBytes::Read(file.range(0..file.len()).map_err(io)?.into_owned())
     };
-    let wrong = |source| Error::Index { path: path.clone(), source };
-    let index = Index::parse(bytes.as_slice()).map_err(wrong)?;
-    // Three numbers tie an index to its shard; the whole CRCs are for `verify`.
-    let (expected, found) = ((entry.records, entry.bytes, entry.crc32c), of_index(&index));
-    if expected != found {
-        let show = |(records, bytes, crc): (u64, u64, u32)| format!("{records} records, {bytes} bytes, CRC {crc:08x}");
-        let (expected, found) = (show(found), show(expected));
-        let problem = "it was made for another shard than the manifest lists";
-        return Err(Error::IndexMismatch { path: shard.to_owned(), record: None, problem, expected, found });
+    let damaged = |source| Error::Index { path: path.clone(), source };
+    let index = Index::parse(bytes).map_err(damaged)?;
+    // The CRCs of whole files are for `verify`.
+    if let Some(error) = contradictions(shard, &index, entry).next() {
+        return Err(error);
     }
-    let Required { offset, image, key } = Required::of(&index).map_err(wrong)?;
-    Ok(Source::Index { path, bytes, index, offset, image, key, checked })
+    let required = Required::of(&index).map_err(damaged)?;
+    Ok(Directory::Index { path, index, required, checked })
+}
+
+/// Yields what an index's header says otherwise than the manifest: the number of records, and the length and the CRC of
+/// the shard.
+pub(crate) fn contradictions<B: AsRef<[u8]>>(
+    shard: &Path,
+    index: &Index<B>,
+    entry: &manifest::Shard,
+) -> impl Iterator<Item = Error> {
+    let records = (index.records() != entry.records).then(|| Error::RecordCount {
+        path: shard.to_owned(),
+        expected: entry.records,
+        found: index.records(),
+    });
+    let crc = |crc: u32| format!("{crc:08x}");
+    let tied = [
+        ("length of the shard in bytes", index.shard_bytes().to_string(), entry.bytes.to_string()),
+        ("CRC of the shard", crc(index.shard_crc()), crc(entry.crc32c)),
+    ];
+    let path = shard.to_owned();
+    let tied = tied.into_iter().filter(|(_, expected, found)| expected != found);
+    records.into_iter().chain(tied.map(move |(problem, expected, found)| Error::IndexMismatch {
+        path: path.clone(),
+        record: None,
+        problem,
+        expected,
+        found,
+    }))
 }
 
 /// Positions of the columns that every index must have.
+#[derive(Debug)]
 pub(crate) struct Required {
     offset: usize,
     image: [usize; 2],
@@ -342,7 +381,7 @@ pub(crate) struct Required {
 impl Required {
     /// # Errors
     /// [`shardtool_format::Error::IndexColumn`].
-    pub(crate) fn of(index: &Index) -> shardtool_format::Result<Self> {
+    pub(crate) fn of<B: AsRef<[u8]>>(index: &Index<B>) -> shardtool_format::Result<Self> {
         let column = |name: &str, element| {
             let position = index.position(name).filter(|at| index.columns()[*at].element() == element);
             position.ok_or_else(|| shardtool_format::Error::IndexColumn { column: name.to_owned() })
@@ -354,8 +393,4 @@ impl Required {
             key: column(index::KEY, index::Element::Bytes)?,
         })
     }
-}
-
-fn of_index(index: &Index) -> (u64, u64, u32) {
-    (index.records(), index.shard_bytes(), index.shard_crc())
 }

@@ -1,62 +1,122 @@
-//! Golden datasets read without a finding, hostile ones give the error they are named for, in every way of reading.
+//! Golden datasets read without a finding; hostile ones give exactly the expected findings and records, mapped and read.
 
-use shardtool_read::verify::{self, Damage, Report};
-use shardtool_read::{Access, Dataset, Options};
+use serde_json::Value;
+use shardtool_read::verify::{self, Report};
+use shardtool_read::{Access, Dataset, Options, Record, Result};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures");
+
 fn folders(kind: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(kind);
-    let mut found: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    let mut found: Vec<_> =
+        std::fs::read_dir(Path::new(FIXTURES).join(kind)).unwrap().map(|e| e.unwrap().path()).collect();
     found.sort();
     assert!(!found.is_empty());
     found
 }
 
-/// The folder's dataset, or its bare files where it has no manifest.
+fn open(folder: &Path, access: Access) -> Result<Dataset> {
+    Dataset::open_with(folder, Options::default().with_access(access))
+}
+
 fn verified(folder: &Path, access: Access) -> Report {
-    let bare = !folder.join("dataset.json").exists();
-    let path = if bare { folder.join("*.tfrecord") } else { folder.to_owned() };
-    match Dataset::open_with(&path, Options { access, ..Options::default() }) {
-        Ok(dataset) => verify::verify(&dataset, &verify::Options { access, decode: true, ..Default::default() }),
-        Err(error) => Report { damages: vec![Damage::new(path, error)], ..Report::default() },
+    match open(folder, access) {
+        Ok(dataset) => {
+            let mut options = verify::Options::default();
+            (options.access, options.decode) = (access, true);
+            verify::verify(&dataset, &options)
+        }
+        Err(error) => Report::of_error(&error),
     }
 }
 
 #[test]
-fn golden_datasets_are_good() {
+fn golden_datasets_have_no_findings() {
     for folder in folders("golden") {
         for access in [Access::Mmap, Access::Pread] {
             let report = verified(&folder, access);
-            assert!(report.damages.is_empty(), "{}: {:?}", folder.display(), report.damages);
+            assert!(report.findings.is_empty(), "{}: {:?}", folder.display(), report.findings);
             assert!(report.good_records > 0, "{}", folder.display());
         }
     }
 }
 
-#[test]
-fn hostile_datasets_give_the_error_they_are_named_for() {
-    for folder in folders("hostile") {
-        let name = folder.file_name().unwrap().to_str().unwrap().split('-').next().unwrap().to_owned();
-        for access in [Access::Mmap, Access::Pread] {
-            let report = verified(&folder, access);
-            let found: Vec<_> = report.damages.iter().map(|d| (d.name, &d.message)).collect();
-            assert!(found.iter().any(|(n, _)| *n == name), "{}: {found:?}", folder.display());
-        }
-    }
+/// One line of `fixtures/hostile.jsonl`: the findings, and the records that a reader still delivers.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    /// Name of the damage, file, record, offset.
+    findings: Vec<(String, String, Option<u64>, Option<u64>)>,
+    delivered: Vec<u64>,
 }
 
-/// Reading every record of a hostile dataset gives errors, and nothing worse.
+fn expected() -> BTreeMap<String, Outcome> {
+    let lines = std::fs::read_to_string(Path::new(FIXTURES).join("hostile.jsonl")).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let outcome = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let findings = line["findings"].as_array().unwrap().iter();
+        let findings =
+            findings.map(|f| (text(&f["name"]), text(&f["file"]), f["record"].as_u64(), f["offset"].as_u64()));
+        let delivered = line["delivered"].as_array().unwrap().iter().map(|id| id.as_u64().unwrap());
+        (text(&line["fixture"]), Outcome { findings: findings.collect(), delivered: delivered.collect() })
+    };
+    lines.lines().map(outcome).collect()
+}
+
+fn found(folder: &Path, access: Access) -> Outcome {
+    let within = |file: &Path| file.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
+    let findings = verified(folder, access).findings.into_iter();
+    let findings = findings.map(|f| (f.name().to_owned(), within(&f.file), f.record, f.offset)).collect();
+    let delivered = match open(folder, access) {
+        Ok(dataset) => {
+            let train = dataset.split("train").unwrap();
+            (0..train.len()).filter(|id| train.get(*id).and_then(read_whole).is_ok()).collect()
+        }
+        Err(_) => vec![],
+    };
+    Outcome { findings, delivered }
+}
+
+/// Reads what a loader needs of a record.
+fn read_whole(record: Record) -> Result<()> {
+    record.example()?;
+    record.image().map(drop)
+}
+
 #[test]
-fn reading_hostile_datasets_never_panics() {
+fn hostile_datasets_give_exactly_the_expected_findings_and_records() {
+    let expected = expected();
+    let folders = folders("hostile");
+    let name = |folder: &Path| folder.file_name().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(folders.iter().map(|f| name(f)).collect::<Vec<_>>(), expected.keys().cloned().collect::<Vec<_>>());
+    let mut wrong = vec![];
+    for folder in folders {
+        let expected = &expected[&name(&folder)];
+        let named = name(&folder).split('-').next().unwrap().to_owned();
+        assert!(expected.findings.iter().all(|finding| finding.0 == named), "{}: its own damage only", name(&folder));
+        for access in [Access::Mmap, Access::Pread] {
+            let found = found(&folder, access);
+            if found != *expected {
+                wrong.push(format!("{} ({access:?}):\n  {expected:?} expected\n  {found:?} found", name(&folder)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn keys_and_hints_of_hostile_datasets_never_panic() {
     for folder in folders("hostile") {
         for access in [Access::Mmap, Access::Pread] {
-            let Ok(dataset) = Dataset::open_with(&folder, Options { access, ..Options::default() }) else { continue };
+            let Ok(dataset) = open(&folder, access) else { continue };
             for split in dataset.splits() {
                 for id in 0..split.len().min(100) {
                     split.will_need(id);
-                    if let Ok(record) = split.get(id) {
-                        let image = record.image().map(|i| i.map(<[u8]>::len));
-                        let _ = (image, record.example().is_ok(), record.key().is_ok());
+                    let (shard, row) = split.locate(id).unwrap();
+                    if let Ok(shard) = split.shard(shard) {
+                        let _ = shard.key(row);
+                        shard.release(row);
                     }
                 }
             }
@@ -65,8 +125,8 @@ fn reading_hostile_datasets_never_panics() {
 }
 
 #[test]
-fn every_flipped_bit_of_every_file_is_found() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/golden/tiny");
+fn detects_every_flipped_bit_of_every_file() {
+    let golden = Path::new(FIXTURES).join("golden/tiny");
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("_index")).unwrap();
     let mut files = vec![];
@@ -75,16 +135,16 @@ fn every_flipped_bit_of_every_file_is_found() {
         std::fs::write(folder.path().join(file), &bytes).unwrap();
         files.push((folder.path().join(file), bytes));
     }
-    assert!(verified(folder.path(), Access::Mmap).damages.is_empty());
+    assert!(verified(folder.path(), Access::Mmap).findings.is_empty());
     for (path, good) in &files {
         for bit in 0..good.len() * 8 {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
             std::fs::write(path, &bad).unwrap();
             let report = verified(folder.path(), Access::Mmap);
-            assert!(!report.damages.is_empty(), "{}: bit {bit}", path.display());
+            assert!(!report.findings.is_empty(), "{}: bit {bit}", path.display());
         }
         std::fs::write(path, good).unwrap();
     }
-    assert!(verified(folder.path(), Access::Mmap).damages.is_empty());
+    assert!(verified(folder.path(), Access::Mmap).findings.is_empty());
 }

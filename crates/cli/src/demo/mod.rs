@@ -65,19 +65,19 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
 
     writeln!(out, "3. shardtool verify dataset --decode")?;
     let (report, seconds) = verified(&dataset)?;
-    ensure!(report.damages.is_empty(), "the demo's own dataset is damaged: {:?}", report.damages);
+    ensure!(report.findings.is_empty(), "the demo's own dataset is damaged: {:?}", report.findings);
     let rate = report.bytes as f64 / seconds / 1e6;
     writeln!(out, "   {} records good, every image decodes, {rate:.0} MB/s", report.good_records)?;
 
     writeln!(out, "4. One bit of a copy flipped, then shardtool verify")?;
     let copy = damaged_copy(&dataset, &folder.path.join("damaged"))?;
     let (report, _) = verified(&copy)?;
-    ensure!(!report.damages.is_empty(), "the flipped bit was not found");
-    for damage in &report.damages {
+    ensure!(!report.findings.is_empty(), "the flipped bit was not found");
+    for damage in &report.findings {
         let key = damage.key.as_deref().unwrap_or("unknown");
         let offset = damage.offset.unwrap_or(0);
         let file = damage.file.file_name().unwrap_or_default().to_string_lossy();
-        writeln!(out, "   found: {} in {file}, byte {offset}, key {key}", damage.name)?;
+        writeln!(out, "   found: {} in {file}, byte {offset}, key {key}", damage.name())?;
         let (expected, found) = (damage.expected.as_deref(), damage.found.as_deref());
         writeln!(out, "          expected {}, found {}", expected.unwrap_or("-"), found.unwrap_or("-"))?;
     }
@@ -119,7 +119,11 @@ fn make(photos: &Path) -> anyhow::Result<u64> {
 fn verified(path: &Path) -> anyhow::Result<(Report, f64)> {
     let dataset = Dataset::open(path)?;
     let start = Instant::now();
-    let report = verify::verify(&dataset, &verify::Options { decode: true, ..verify::Options::default() });
+    let report = {
+        let mut options = verify::Options::default();
+        options.decode = true;
+        verify::verify(&dataset, &options)
+    };
     Ok((report, start.elapsed().as_secs_f64()))
 }
 

@@ -1,11 +1,11 @@
-//! Writing an index: columns in, the file's bytes out.
+//! Writes an index: columns in, the file's bytes out.
 
 use super::column::{Element, Scalar};
 use super::header::{ENTRY_BYTES, Entry, HEADER_BYTES, Header};
 use super::{ALIGNMENT, Column, Part};
 use crate::checksum;
 
-/// Builds the bytes of an index. The columns stand in the file in the order in which they are added.
+/// Builds the bytes of an index. The file holds the columns in the order in which they are added.
 pub struct Builder {
     records: u64,
     shard_bytes: u64,
@@ -14,7 +14,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// An index without columns yet, of a shard of `shard_bytes` bytes with the CRC32C `shard_crc`.
+    /// Starts an index without columns, of a shard with this many records and bytes and this CRC32C.
     pub fn new(records: u64, shard_bytes: u64, shard_crc: u32) -> Self {
         Builder { records, shard_bytes, shard_crc, columns: vec![] }
     }
@@ -22,7 +22,7 @@ impl Builder {
     /// Adds a fixed-width column.
     ///
     /// # Panics
-    /// If there are not as many values as records, or the name is already there.
+    /// If the number of values is not the number of records, or the name is already used.
     pub fn fixed<T: Scalar>(&mut self, name: &str, values: &[T]) -> &mut Self {
         assert_eq!(values.len() as u64, self.records, "one value a record in column {name}");
         let mut bytes = Vec::with_capacity(size_of_val(values));
@@ -30,10 +30,11 @@ impl Builder {
         self.add(name, T::ELEMENT, vec![bytes])
     }
 
-    /// Adds a variable column: where each row ends in `bytes`, exclusive.
+    /// Adds a variable column: `ends` holds the end of each row in `bytes`, exclusive.
     ///
     /// # Panics
-    /// If there are not as many ends as records, or the name is already there.
+    /// If the number of ends is not the number of records, if `ends` are not ascending up to the length of `bytes`, or if
+    /// the name is already used.
     pub fn variable(&mut self, name: &str, ends: &[u64], bytes: Vec<u8>) -> &mut Self {
         assert_eq!(ends.len() as u64, self.records, "one end a record in column {name}");
         assert!(ends.is_sorted() && ends.last().copied().unwrap_or(0) == bytes.len() as u64, "ends of column {name}");
@@ -49,7 +50,7 @@ impl Builder {
         self
     }
 
-    /// The bytes of the index.
+    /// Returns the bytes of the index.
     pub fn finish(mut self) -> Vec<u8> {
         let names: usize = self.columns.iter().map(|(c, _)| c.name.len()).sum();
         let directory_bytes = self.columns.len() * ENTRY_BYTES + names;

@@ -24,7 +24,7 @@ impl Element {
         [Element::Bytes, Element::U32, Element::U64, Element::I64, Element::F32].into_iter().find(|e| *e as u8 == code)
     }
 
-    /// Bytes of one element in a fixed-width column.
+    /// Returns the width of one element in a fixed-width column, in bytes.
     pub fn width(self) -> usize {
         match self {
             Element::Bytes => 1,
@@ -36,11 +36,14 @@ impl Element {
 
 /// A number that a fixed-width column can hold.
 pub trait Scalar: Copy {
-    /// Its code in the file.
+    /// The element type in the file.
     const ELEMENT: Element;
-    /// Reads it from the first bytes of a slice that is long enough.
+    /// Reads a value from the first bytes of a slice.
+    ///
+    /// # Panics
+    /// If the slice is shorter than the value.
     fn read(bytes: &[u8]) -> Self;
-    /// Appends its bytes.
+    /// Appends the value, little-endian.
     fn write(self, out: &mut Vec<u8>);
 }
 
@@ -72,25 +75,25 @@ impl<'a, T: Scalar> Fixed<'a, T> {
         Fixed { bytes, element: PhantomData }
     }
 
-    /// How many values.
+    /// Returns the number of values.
     #[expect(clippy::len_without_is_empty, reason = "a column has as many values as its shard has records")]
     pub fn len(&self) -> usize {
         self.bytes.len() / size_of::<T>()
     }
 
-    /// The value of a row; `None` past the end.
+    /// Returns the value of a row; `None` past the end.
     #[inline]
     pub fn get(&self, row: u64) -> Option<T> {
         let start = usize::try_from(row).ok()?.checked_mul(size_of::<T>())?;
         self.bytes.get(start..)?.get(..size_of::<T>()).map(T::read)
     }
 
-    /// The values in order.
+    /// Iterates over the values in order.
     pub fn iter(&self) -> impl Iterator<Item = T> + use<'a, T> {
         self.bytes.chunks_exact(size_of::<T>()).map(T::read)
     }
 
-    /// The values as they lie in the file: little-endian, at a multiple of 64 bytes.
+    /// Returns the values as stored: little-endian, at a multiple of 64 bytes in the file.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.bytes
     }
@@ -108,7 +111,7 @@ impl<'a> Variable<'a> {
         Variable { ends: Fixed::new(ends), bytes }
     }
 
-    /// The bytes of a row; `None` past the end, or where the ends of an unchecked column make no sense.
+    /// Returns the bytes of a row; `None` past the end, or if the row ends of an unchecked column are inconsistent.
     #[inline]
     pub fn get(&self, row: u64) -> Option<&'a [u8]> {
         let start = if row == 0 { 0 } else { self.ends.get(row - 1)? };
@@ -116,7 +119,7 @@ impl<'a> Variable<'a> {
         self.bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
     }
 
-    /// The values in order.
+    /// Iterates over the values in order.
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let column = *self;
         (0..self.ends.len() as u64).map(move |row| column.get(row).unwrap_or_default())
@@ -127,7 +130,7 @@ impl<'a> Variable<'a> {
         let (mut before, mut rows) = (0, 0);
         for end in self.ends.iter() {
             if end < before {
-                return Err(wrong(rows, "it ends before the row before it"));
+                return Err(wrong(rows, "a row that ends before the preceding one"));
             }
             (before, rows) = (end, rows + 1);
         }

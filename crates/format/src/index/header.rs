@@ -1,4 +1,4 @@
-//! Header and directory of an index, as they lie in the file.
+//! Header and directory of an index, as stored.
 
 use super::column::Element;
 use super::{ALIGNMENT, Column, Part};
@@ -6,15 +6,15 @@ use crate::{Error, Result, checksum};
 
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 64;
-/// Bytes of an entry of the directory; the names follow after the last entry.
+/// Bytes of an entry of the directory. The names follow the last entry.
 pub const ENTRY_BYTES: usize = 48;
-/// First bytes of every index: one with the high bit set and both line ends, so that a transfer as text is noticed.
+/// First bytes of every index: a byte with the high bit set and both line ends, so that a transfer as text is detected.
 pub const MAGIC: [u8; 8] = *b"\x89STX\r\n\x1a\n";
-/// Readers refuse another major version.
+/// Major version; readers refuse any other.
 pub const MAJOR_VERSION: u16 = 1;
-/// A later minor version only adds what readers may skip.
+/// Minor version; a later one only adds what readers may skip.
 pub const MINOR_VERSION: u16 = 0;
-/// Required features of version 1: none.
+/// Required flags of version 1: none.
 const KNOWN_FLAGS: u32 = 0;
 
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +89,7 @@ impl Header {
         Ok(header)
     }
 
-    /// The directory's entries, checked against its CRC.
+    /// Returns the directory's entries after checking its CRC.
     pub(super) fn directory<'a>(&self, file: &'a [u8]) -> Result<Vec<Entry<'a>>> {
         let layout = |problem| Error::IndexLayout { offset: HEADER_BYTES as u64, problem };
         let directory = usize::try_from(self.directory_bytes)
@@ -125,7 +125,7 @@ impl Header {
 
 /// One entry of the directory.
 pub(super) struct Entry<'a> {
-    /// Where it lies in the file.
+    /// Offset in the file.
     pub(super) offset: u64,
     bytes: &'a [u8; ENTRY_BYTES],
     pub(super) name: &'a str,
@@ -147,7 +147,7 @@ impl Entry<'_> {
         out.extend(second.crc.to_le_bytes());
     }
 
-    /// The column, whose parts must begin at `end`; moves `end` past them and their padding.
+    /// Returns the column, whose parts must begin at `end`. Moves `end` behind the parts and their padding.
     pub(super) fn column(&self, records: u64, end: &mut u64) -> Result<Column> {
         let layout = |problem| Error::IndexLayout { offset: self.offset, problem };
         let mut fields = Fields(self.bytes);
@@ -175,7 +175,7 @@ impl Entry<'_> {
         }
         for part in &parts {
             if part.offset != *end {
-                return Err(layout("a part that does not begin where the one before it ends"));
+                return Err(layout("a part that does not begin where the preceding one ends"));
             }
             *end = part.padded_end().ok_or(layout("a part that ends past any file"))?;
         }
@@ -185,7 +185,7 @@ impl Entry<'_> {
 
 const _: () = assert!((HEADER_BYTES as u64).is_multiple_of(ALIGNMENT));
 
-/// Little-endian fields, one after the other.
+/// Reads consecutive little-endian fields.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {

@@ -1,11 +1,11 @@
-//! The index beside each shard: small, columnar, made to be mapped. It says where each record begins and where its
-//! image lies, and holds keys, scalar features and JPEG entry points.
+//! The index of a shard: a small columnar file made to be mapped. It holds the offset of each record and of its image,
+//! keys, scalar features and JPEG entry points.
 //!
 //! ```text
 //! header (64 bytes) | directory: entries of 48 bytes, then names | column parts, each at a multiple of 64 bytes
 //! ```
-//! The parts follow each other in the directory's order with fewer than 64 zero bytes between them, so every byte of
-//! the file is claimed. Opening checks header and directory only; [`Index::check`] checks a column.
+//! The parts follow each other in the directory's order with fewer than 64 zero bytes between them, so that every byte
+//! of the file belongs to something. Opening checks header and directory only; [`Index::check`] checks a column.
 
 mod build;
 mod column;
@@ -19,26 +19,28 @@ use crate::{Error, Result, checksum};
 use header::Header;
 use std::collections::HashSet;
 
-/// Column parts begin at multiples of this many bytes: a cache line, and what DLPack consumers ask for.
+/// Alignment of column parts in bytes: a cache line, and the alignment that DLPack requires.
 pub const ALIGNMENT: u64 = 64;
 
-/// Column of u64: where each record's frame begins in the shard, in bytes. Always there.
+/// Required column of u64: offset of each record's frame in the shard, in bytes.
 pub const RECORD_OFFSET: &str = "record_offset";
-/// Column of u32: where each image begins inside its record's data, in bytes. Always there.
+/// Required column of u32: offset of each image in its record's data, in bytes; 0 if the record has none.
 pub const IMAGE_OFFSET: &str = "image_offset";
-/// Column of u32: bytes of each image, 0 where the record has none. Always there.
+/// Required column of u32: length of each image in bytes; 0 if the record has none.
 pub const IMAGE_LENGTH: &str = "image_length";
-/// Variable column: each record's key. Always there.
+/// Required variable column: each record's key.
 pub const KEY: &str = "key";
-/// Variable column: JPEG entry points of each image, no bytes where it has none. Optional.
+/// Optional variable column: JPEG entry points of each image; empty for an image without entry points.
 pub const JPEG_ENTRIES: &str = "jpeg_entries";
-/// Columns named with this prefix hold the feature of the name that follows, exactly one number a record.
+/// Prefix of the columns that hold a feature with exactly one number per record; the feature's name follows.
 pub const FEATURE_PREFIX: &str = "feature:";
 
-/// An opened index: what its header and directory say. The bytes stay with the caller, who passes the same ones to
-/// every method.
+/// An opened index: its file's bytes, and what header and directory say about them. `B` holds the bytes: a slice, a
+/// vector or a mapping. It must return the same bytes from every call of `as_ref`, as all types of the standard library
+/// do.
 #[derive(Debug, Clone)]
-pub struct Index {
+pub struct Index<B> {
+    file: B,
     records: u64,
     shard_bytes: u64,
     shard_crc: u32,
@@ -50,7 +52,7 @@ pub struct Index {
 pub struct Column {
     name: String,
     element: Element,
-    /// One part, or two: ends and bytes.
+    /// One part, or two: row ends and bytes.
     parts: Vec<Part>,
 }
 
@@ -62,26 +64,38 @@ struct Part {
 }
 
 impl Part {
-    /// Where the padding after the part ends.
+    /// Offset at which the padding behind the part ends.
     fn padded_end(&self) -> Option<u64> {
         self.offset.checked_add(self.length)?.checked_next_multiple_of(ALIGNMENT)
     }
 }
 
-impl Index {
-    /// Opens an index from the bytes of its file. Checks header and directory and reads nothing else: a column is
-    /// checked by [`Index::check`].
+impl<B: AsRef<[u8]>> Index<B> {
+    /// Opens an index from the bytes of its file. Checks header and directory and reads nothing else;
+    /// [`Index::check`] checks a column.
     ///
     /// # Errors
     /// [`Error::IndexTruncated`], [`Error::IndexMagic`], [`Error::IndexVersion`], [`Error::IndexFlags`],
-    /// [`Error::IndexHeaderCrc`], [`Error::IndexDirectoryCrc`], [`Error::IndexLayout`].
-    pub fn parse(file: &[u8]) -> Result<Self> {
-        let header = Header::parse(file)?;
-        let entries = header.directory(file)?;
-        let mut end = (HEADER_BYTES as u64 + header.directory_bytes).next_multiple_of(ALIGNMENT);
-        for (offset, byte) in
-            file.iter().enumerate().take(end as usize).skip(HEADER_BYTES + header.directory_bytes as usize)
-        {
+    /// [`Error::IndexHeaderCrc`], [`Error::IndexDirectoryCrc`], [`Error::IndexPadding`], [`Error::IndexLayout`].
+    ///
+    /// ```
+    /// use shardtool_format::index::{self, Builder, Index};
+    /// let mut builder = Builder::new(2, 354, 0x0ebf713e);
+    /// builder.fixed(index::RECORD_OFFSET, &[0u64, 180]);
+    /// let index = Index::parse(builder.finish())?;
+    /// let column = index.position(index::RECORD_OFFSET).unwrap();
+    /// index.check(column)?;
+    /// assert_eq!(index.fixed::<u64>(column).unwrap().get(1), Some(180));
+    /// # Ok::<(), shardtool_format::Error>(())
+    /// ```
+    pub fn parse(file: B) -> Result<Self> {
+        let bytes = file.as_ref();
+        let header = Header::parse(bytes)?;
+        let entries = header.directory(bytes)?;
+        let Header { records, shard_bytes, shard_crc, directory_bytes, index_bytes, .. } = header;
+        let directory_end = HEADER_BYTES + directory_bytes as usize;
+        let mut end = (directory_end as u64).next_multiple_of(ALIGNMENT);
+        for (offset, byte) in bytes.iter().enumerate().take(end as usize).skip(directory_end) {
             if *byte != 0 {
                 return Err(Error::IndexPadding { offset: offset as u64 });
             }
@@ -89,53 +103,58 @@ impl Index {
         let mut columns = Vec::with_capacity(entries.len());
         let mut names = HashSet::with_capacity(entries.len());
         for entry in entries {
-            let column = entry.column(header.records, &mut end)?;
+            let column = entry.column(records, &mut end)?;
             if !names.insert(entry.name) {
                 return Err(Error::IndexLayout { offset: entry.offset, problem: "two columns of the same name" });
             }
             columns.push(column);
         }
-        if end != header.index_bytes {
+        if end != index_bytes {
             return Err(Error::IndexLayout { offset: end, problem: "bytes that no column claims" });
         }
-        Ok(Index { records: header.records, shard_bytes: header.shard_bytes, shard_crc: header.shard_crc, columns })
+        Ok(Index { file, records, shard_bytes, shard_crc, columns })
     }
 
-    /// Records in the shard.
+    /// Returns the bytes of the file.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.file.as_ref()
+    }
+
+    /// Returns the number of records in the shard.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Length of the shard, in bytes.
+    /// Returns the length of the shard in bytes.
     pub fn shard_bytes(&self) -> u64 {
         self.shard_bytes
     }
 
-    /// CRC32C of the whole shard.
+    /// Returns the CRC32C of the whole shard.
     pub fn shard_crc(&self) -> u32 {
         self.shard_crc
     }
 
-    /// The columns, in the file's order.
+    /// Returns the columns, in the file's order.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// The position of a column among [`Index::columns`].
+    /// Returns the position of a column in [`Index::columns`].
     pub fn position(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|c| c.name == name)
     }
 
-    /// Checks everything about a column: its CRCs, the padding after its parts, and that the ends of a variable one
-    /// never fall and end where its bytes do.
+    /// Checks a column: its CRCs, the padding behind its parts, and that the row ends of a variable column never
+    /// decrease and end where its bytes do.
     ///
     /// # Errors
     /// [`Error::ColumnCrc`], [`Error::IndexPadding`], [`Error::ColumnValue`].
     ///
     /// # Panics
-    /// If `column` is not a position of this index, or `file` is not the file it was opened from.
-    pub fn check(&self, file: &[u8], column: usize) -> Result<()> {
-        let column = &self.columns[column];
+    /// If `column` is not a position in [`Index::columns`].
+    pub fn check(&self, column: usize) -> Result<()> {
+        let (file, column) = (self.as_bytes(), &self.columns[column]);
         for part in &column.parts {
             let found = checksum::crc32c(column.part(file, part));
             if found != part.crc {
@@ -153,29 +172,36 @@ impl Index {
         }
     }
 
-    /// The values of a fixed-width column, by position; `None` if its elements are of another type.
-    pub fn fixed<'a, T: Scalar>(&self, file: &'a [u8], column: usize) -> Option<Fixed<'a, T>> {
-        self.columns.get(column)?.fixed(file)
+    /// Returns the values of the fixed-width column at a position; `None` if its elements are of another type.
+    #[inline]
+    pub fn fixed<T: Scalar>(&self, column: usize) -> Option<Fixed<'_, T>> {
+        self.columns.get(column)?.fixed(self.as_bytes())
     }
 
-    /// The values of a variable column, by position; `None` if it is a fixed-width one.
-    pub fn variable<'a>(&self, file: &'a [u8], column: usize) -> Option<Variable<'a>> {
-        self.columns.get(column)?.variable(file)
+    /// Returns the values of the variable column at a position; `None` if it is a fixed-width column.
+    #[inline]
+    pub fn variable(&self, column: usize) -> Option<Variable<'_>> {
+        self.columns.get(column)?.variable(self.as_bytes())
     }
 }
 
 impl Column {
-    /// Its name: one of the constants of this module, or [`FEATURE_PREFIX`] and the name of a feature.
+    /// Returns the name: one of the constants of this module, or [`FEATURE_PREFIX`] and the name of a feature.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The type of its elements; [`Element::Bytes`] for a variable one.
+    /// Returns the name of the feature that the column holds, if it holds one.
+    pub fn feature(&self) -> Option<&str> {
+        self.name.strip_prefix(FEATURE_PREFIX)
+    }
+
+    /// Returns the type of the elements; [`Element::Bytes`] for a variable column.
     pub fn element(&self) -> Element {
         self.element
     }
 
-    /// Bytes of the column in the file, without padding.
+    /// Returns the length of the column in the file in bytes, without padding.
     pub fn bytes(&self) -> u64 {
         self.parts.iter().map(|p| p.length).sum()
     }

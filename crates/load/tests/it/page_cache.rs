@@ -50,7 +50,7 @@ fn pages_are_kept_or_given_up() {
             for (page_cache, least, most) in [(PageCache::Keep, 0.95, 1.0), (PageCache::Release, 0.0, 0.1)] {
                 evict(&shard);
                 assert!(resident(&shard) < 0.05);
-                let options = Options { access, ..Options::default() };
+                let options = Options::default().with_access(access);
                 let split = Dataset::open_with(folder.path(), options).unwrap().split("train").unwrap().clone();
                 let mut config = Config::new(split, content.clone(), 10);
                 (config.page_cache, config.epochs) = (page_cache, Some(1));

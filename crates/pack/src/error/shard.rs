@@ -1,6 +1,7 @@
 //! What is wrong with existing shards and their records.
 
-use super::Compression;
+use super::compression;
+use shardtool_format::frame::Compression;
 use shardtool_format::manifest::Kind;
 use std::path::PathBuf;
 
@@ -20,7 +21,7 @@ pub enum ShardError {
     },
     /// The whole shard is compressed.
     #[error("{} is compressed with {kind} as a whole, so that no record can be read without all before it; convert it: \
-        {}", .path.display(), .kind.command(.path))]
+        {}", .path.display(), compression::command(*.kind, .path))]
     Compressed {
         /// The shard.
         path: PathBuf,

@@ -48,8 +48,8 @@ pub(super) fn each(path: &Path, mut visit: impl FnMut(&[u8]) -> Result<(), Error
     let column =
         index.position(index::KEY).ok_or(shardtool_format::Error::IndexColumn { column: index::KEY.to_owned() });
     let column = column.map_err(bad)?;
-    index.check(&file, column).map_err(bad)?;
-    let Some(keys) = index.variable(&file, column) else { return Ok(()) };
+    index.check(column).map_err(bad)?;
+    let Some(keys) = index.variable(column) else { return Ok(()) };
     (0..index.records()).try_for_each(|row| keys.get(row).map_or(Ok(()), &mut visit))
 }
 

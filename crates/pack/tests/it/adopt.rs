@@ -64,11 +64,11 @@ fn in_place_with_other_conventions() {
     let index = fs::read(at("_index/train-00000-of-00002.index")).unwrap();
     let columns = Index::parse(&index).unwrap();
     let column = |name| columns.position(name).unwrap();
-    let keys: Vec<_> = columns.variable(&index, column("key")).unwrap().iter().map(<[u8]>::to_vec).collect();
+    let keys: Vec<_> = columns.variable(column("key")).unwrap().iter().map(<[u8]>::to_vec).collect();
     assert_eq!(keys[2], b"train-00000-of-00002#2");
-    let lengths = columns.fixed::<u32>(&index, column("image_length")).unwrap();
+    let lengths = columns.fixed::<u32>(column("image_length")).unwrap();
     assert_eq!(lengths.get(1), Some(jpeg(5, 20, 20).len() as u32));
-    let labels = columns.fixed::<i64>(&index, column("feature:class")).unwrap();
+    let labels = columns.fixed::<i64>(column("feature:class")).unwrap();
     assert_eq!(labels.iter().collect::<Vec<_>>(), [1, 5, 3], "as stored");
     assert!(columns.position("feature:weights").is_none(), "two numbers a record are no scalar");
 }

@@ -39,11 +39,12 @@ fn verify_reports_it_and_extract_copies_it() {
     let (temp, source, set) = source();
     assert_eq!(pack(&Options::new(&source, &set), &()).unwrap().rejected, 0, "packing as is reads the header only");
     let dataset = Dataset::open(&set).unwrap();
-    let options = verify::Options { access: Access::Pread, decode: true, ..Default::default() };
+    let mut options = verify::Options::default();
+    (options.access, options.decode) = (Access::Pread, true);
     let report = verify::verify(&dataset, &options);
-    assert_eq!((report.good_records, report.damages.len()), (7, 1), "its record is whole");
-    let damage = &report.damages[0];
-    assert_eq!((damage.name, damage.key.as_deref()), ("ImageDecode", Some("cat/bad.tif")));
+    assert_eq!((report.good_records, report.findings.len()), (7, 1), "its record is whole");
+    let damage = &report.findings[0];
+    assert_eq!((damage.name(), damage.key.as_deref()), ("ImageDecode", Some("cat/bad.tif")));
     assert!(damage.message.contains("the tiff decoder panicked"), "{}", damage.message);
 
     let out = temp.path().join("out");

@@ -78,7 +78,7 @@ fn each_image_takes_the_layout_that_serves_it() {
     // The index has entry points of the bytes as stored: a progressive image has none, its new layout does.
     let index_file = fs::read(temp.path().join("set/_index/train-00000.tfrecord.index")).unwrap();
     let index = Index::parse(&index_file).unwrap();
-    let column = |name| index.variable(&index_file, index.position(name).unwrap()).unwrap();
+    let column = |name| index.variable(index.position(name).unwrap()).unwrap();
     let (keys, entries) = (column(index::KEY), column(index::JPEG_ENTRIES));
     let row = (0..index.records()).find(|&row| keys.get(row) == Some(b"progressive.jpg")).unwrap();
     assert!(entries.get(row).is_some_and(|e| e.len() > 2));

@@ -103,16 +103,16 @@ pub(crate) fn check(folder: &Path, split: &str) -> BTreeMap<String, (Vec<u8>, Op
         assert_eq!((file.len() as u64, crc32c(&file)), (shard.bytes, shard.crc32c), "{}", shard.file);
         assert_eq!((index_file.len() as u64, crc32c(&index_file)), (shard.index_bytes, shard.index_crc32c));
         let index = Index::parse(&index_file).unwrap();
-        (0..index.columns().len()).for_each(|column| index.check(&index_file, column).unwrap());
+        (0..index.columns().len()).for_each(|column| index.check(column).unwrap());
         assert_eq!(
             (index.records(), index.shard_bytes(), index.shard_crc()),
             (shard.records, shard.bytes, shard.crc32c)
         );
         let at = |name| index.position(name).unwrap();
-        let offsets = index.fixed::<u64>(&index_file, at(index::RECORD_OFFSET)).unwrap();
-        let starts = index.fixed::<u32>(&index_file, at(index::IMAGE_OFFSET)).unwrap();
-        let lengths = index.fixed::<u32>(&index_file, at(index::IMAGE_LENGTH)).unwrap();
-        let keys = index.variable(&index_file, at(index::KEY)).unwrap();
+        let offsets = index.fixed::<u64>(at(index::RECORD_OFFSET)).unwrap();
+        let starts = index.fixed::<u32>(at(index::IMAGE_OFFSET)).unwrap();
+        let lengths = index.fixed::<u32>(at(index::IMAGE_LENGTH)).unwrap();
+        let keys = index.variable(at(index::KEY)).unwrap();
         let records = records(&file);
         assert_eq!(records.len() as u64, shard.records);
         for (row, (offset, data)) in records.into_iter().enumerate() {
@@ -126,7 +126,7 @@ pub(crate) fn check(folder: &Path, split: &str) -> BTreeMap<String, (Vec<u8>, Op
             for (name, feature) in example.features() {
                 let column = index.position(&format!("feature:{name}"));
                 if let (shardtool_format::example::Feature::Int64(list), Some(column)) = (feature, column) {
-                    assert_eq!(index.fixed::<i64>(&index_file, column).unwrap().get(row), list.single(), "{name}");
+                    assert_eq!(index.fixed::<i64>(column).unwrap().get(row), list.single(), "{name}");
                 }
             }
             let label = example.int64("image/class/label");

@@ -1,29 +1,31 @@
 //! Checks everything that can be checked about a dataset or bare TFRecord files, and lists each damage: framing and both
-//! CRCs of every record, the index against the records, whole files against the manifest. (The manifest against itself
-//! is checked when the dataset is opened.)
+//! CRCs of every record, the index against the records, and whole files against the manifest. (Opening the dataset checks
+//! the manifest itself.)
 
+#[cfg(feature = "decode")]
 mod image;
 mod report;
 mod rows;
 mod shard;
 
-pub use report::{Damage, Report};
+pub use report::{Finding, Report};
 
 use crate::{Access, Dataset};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What to verify, besides everything.
+/// Options of [`verify()`].
 #[derive(Default)]
+#[non_exhaustive]
 pub struct Options<'a> {
-    /// How the files are reached.
+    /// How the files are read.
     pub access: Access,
     /// Whether every image is decoded as well, within the default limits.
+    #[cfg(feature = "decode")]
     pub decode: bool,
-    /// Called as work gets done, from several threads.
+    /// Called with the numbers of records and bytes checked since the last call, from several threads.
     pub progress: Option<&'a Progress<'a>>,
-    /// Set by somebody else to end the work soon. The report then is of no use: it lacks what was not looked at, and names
-    /// what was looked at in part.
+    /// Cancellation flag, set by another thread. The report of a cancelled run is incomplete.
     pub stop: Option<&'a AtomicBool>,
 }
 
@@ -33,15 +35,17 @@ impl Options<'_> {
     }
 }
 
-/// Told of records and bytes that are done.
+/// A callback that takes the numbers of records and bytes checked since its last call.
 pub type Progress<'a> = dyn Fn(u64, u64) + Sync + 'a;
 
-/// Verifies every shard of a dataset on all cores of the current rayon pool. Never stops at damage: the report lists all.
+/// Verifies every shard of a dataset on all threads of the current rayon pool. Continues after damage; the report lists
+/// all of it.
 pub fn verify(dataset: &Dataset, options: &Options<'_>) -> Report {
-    let work: Vec<_> = dataset.splits().iter().flat_map(|s| (0..s.entry().shards.len()).map(move |n| (s, n))).collect();
-    let left = work.par_iter().filter(|_| !options.stopped());
+    let shards: Vec<_> =
+        dataset.splits().iter().flat_map(|s| (0..s.entry().shards.len()).map(move |n| (s, n))).collect();
+    let left = shards.par_iter().filter(|_| !options.stopped());
     let reports = left.map(|(split, number)| shard::verify(split, *number, options));
     let mut report = reports.reduce(Report::default, Report::join);
-    report.damages.sort_by(|a, b| (&a.file, a.offset, a.name).cmp(&(&b.file, b.offset, b.name)));
+    report.findings.sort_by(|a, b| (&a.file, a.offset, a.name()).cmp(&(&b.file, b.offset, b.name())));
     report
 }

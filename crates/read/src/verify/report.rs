@@ -1,88 +1,122 @@
-//! What verification found.
+//! The result of verification.
 
-use super::image::Fault;
 use crate::Error;
 use shardtool_format as format;
-use std::path::PathBuf;
+use shardtool_format::{Chain, Damage};
+use std::path::{Path, PathBuf};
 
-/// What was checked, and every damage found.
+/// What was checked, and what was found.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Report {
     /// Shards checked.
     pub shards: u64,
-    /// Records whose data CRC was right.
+    /// Records whose data CRC is right.
     pub good_records: u64,
     /// Bytes of shards read.
     pub bytes: u64,
-    /// Every damage, by file and offset.
-    pub damages: Vec<Damage>,
+    /// Every finding, in order of file and offset.
+    pub findings: Vec<Finding>,
 }
 
 impl Report {
+    /// Returns the report of a dataset that could not be opened: one finding.
+    pub fn of_error(error: &Error) -> Self {
+        Report { findings: vec![Finding::new(error)], ..Report::default() }
+    }
+
     pub(super) fn join(mut self, other: Report) -> Report {
         self.shards += other.shards;
         self.good_records += other.good_records;
         self.bytes += other.bytes;
-        self.damages.extend(other.damages);
+        self.findings.extend(other.findings);
         self
     }
 
-    pub(super) fn damage(&mut self, file: PathBuf, error: Error) {
-        self.damages.push(Damage::new(file, error));
+    /// Returns whether this damage of the file was found.
+    pub(super) fn has(&self, file: &Path, damage: Damage) -> bool {
+        self.findings.iter().any(|finding| finding.file == file && finding.damage == Some(damage))
+    }
+
+    pub(super) fn add(&mut self, error: Error) {
+        self.findings.push(Finding::new(&error));
     }
 }
 
-/// One damage.
-#[derive(Debug)]
-pub struct Damage {
-    /// The error's name in `format-spec.md`.
-    pub name: &'static str,
-    /// The damaged file.
+/// One finding: damage, or a file that the operating system could not read.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Finding {
+    /// The kind of damage; `None` if the operating system could not read the file.
+    pub damage: Option<Damage>,
+    /// The file.
     pub file: PathBuf,
     /// The record, from 0 in its shard.
     pub record: Option<u64>,
-    /// The record's key, where the index could tell.
+    /// The record's key, if the index has it.
     pub key: Option<String>,
-    /// Where in the file, in bytes.
+    /// Offset in the file, in bytes.
     pub offset: Option<u64>,
-    /// What should be there.
+    /// The value that should be there, as text.
     pub expected: Option<String>,
-    /// What is there.
+    /// The value that is there, as text.
     pub found: Option<String>,
-    /// All of it in a sentence.
+    /// The whole finding as a sentence.
     pub message: String,
 }
 
-impl Damage {
-    /// The damage that an error tells of, of the file `file`.
-    pub fn new(file: PathBuf, error: Error) -> Self {
-        let (name, message) = (error.name(), error.to_string());
-        let (mut record, mut key, mut offset, mut values) = (None, None, None, None);
+impl Finding {
+    /// Makes a finding from an error.
+    pub fn new(error: &Error) -> Self {
+        let file = error.path().unwrap_or(Path::new("")).to_owned();
+        let mut finding = Finding::without_details(file, error.damage(), Chain(error).to_string());
+        let mut values = None;
         match error {
-            Error::Record { record: row, key: k, source, .. } => {
-                (record, key) = (Some(row), k.map(|k| String::from_utf8_lossy(&k).into_owned()));
-                (offset, values) = of_format(&source);
+            Error::Record { record, key, source, .. } => {
+                finding.record = Some(*record);
+                finding.key = key.as_ref().map(|k| String::from_utf8_lossy(k).into_owned());
+                (finding.offset, values) = details(source);
             }
-            Error::Index { source, .. } | Error::Manifest { source, .. } => (offset, values) = of_format(&source),
-            Error::IndexMismatch { record: row, expected, found, .. } => {
-                (record, values) = (row, Some((expected, found)));
+            Error::Index { source, .. } | Error::Manifest { source, .. } => {
+                (finding.offset, values) = details(source);
+            }
+            Error::IndexMismatch { record, expected, found, .. } => {
+                finding.record = *record;
+                values = Some((expected.clone(), found.clone()));
             }
             Error::ShardLength { expected, found, .. } | Error::RecordCount { expected, found, .. } => {
                 values = Some((expected.to_string(), found.to_string()));
             }
-            Error::ShardCrc { expected, found, .. } => values = Some(crcs(expected, found)),
+            Error::ShardCrc { expected, found, .. } => values = Some(crcs(*expected, *found)),
             Error::IndexCrc { expected, found, .. } => values = Some(crcs(expected.1, found.1)),
             _ => {}
         }
-        let (expected, found) = values.unzip();
-        Damage { name, file, record, key, offset, expected, found, message }
+        (finding.expected, finding.found) = values.unzip();
+        finding
     }
 
-    /// A damage of an image behind right CRCs.
-    pub(super) fn image(file: PathBuf, record: u64, key: String, offset: u64, fault: Fault) -> Self {
-        let message = format!("{}, record {record} (key `{key}`): {}", file.display(), fault.problem);
-        let (record, key, offset, found) = (Some(record), Some(key), Some(offset), Some(fault.problem));
-        Damage { name: fault.name, file, record, key, offset, expected: None, found, message }
+    /// Makes a finding about `file` without record, offset and values, which the caller sets.
+    pub fn without_details(file: PathBuf, damage: Option<Damage>, message: String) -> Self {
+        Finding { damage, file, record: None, key: None, offset: None, expected: None, found: None, message }
+    }
+
+    /// Returns the name of the damage, or `Io` for a file that the operating system could not read.
+    pub fn name(&self) -> &'static str {
+        self.damage.map_or("Io", Damage::name)
+    }
+
+    /// Makes a finding about the image of a record whose CRCs are right.
+    #[cfg(feature = "decode")]
+    pub(super) fn image(
+        file: PathBuf,
+        record: u64,
+        key: String,
+        offset: u64,
+        (damage, problem): (Damage, String),
+    ) -> Self {
+        let message = format!("{}, record {record} (key `{key}`): {problem}", file.display());
+        let finding = Finding::without_details(file, Some(damage), message);
+        Finding { record: Some(record), key: Some(key), offset: Some(offset), found: Some(problem), ..finding }
     }
 }
 
@@ -90,9 +124,8 @@ fn crcs(expected: u32, found: u32) -> (String, String) {
     (format!("{expected:08x}"), format!("{found:08x}"))
 }
 
-type Place = (Option<u64>, Option<(String, String)>);
-
-fn of_format(error: &format::Error) -> Place {
+/// Returns the offset and the two values that an error holds.
+fn details(error: &format::Error) -> (Option<u64>, Option<(String, String)>) {
     use format::Error as E;
     match *error {
         E::TruncatedFrame { offset, needed, found } => (Some(offset), Some((needed.to_string(), found.to_string()))),

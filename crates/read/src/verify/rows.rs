@@ -1,12 +1,13 @@
-//! The index's rows, held against the records they describe.
+//! Compares the rows of an index with the records that they describe.
 
 use shardtool_format::example::{Example, Feature, range_within};
 use shardtool_format::index::{self, Fixed, Index, Variable};
 use shardtool_format::manifest::Manifest;
 use shardtool_format::names;
 
-/// Good columns of an index; one that is damaged, or absent, is `None` and is not compared.
+/// The good columns of an index. A column that is damaged or absent is `None` and is not compared.
 pub(super) struct Rows<'a> {
+    records: u64,
     offsets: Option<Fixed<'a, u64>>,
     image: Option<(Fixed<'a, u32>, Fixed<'a, u32>)>,
     keys: Option<Variable<'a>>,
@@ -16,36 +17,37 @@ pub(super) struct Rows<'a> {
     image_feature: Option<&'a str>,
 }
 
-/// What differs: its name, what the index says, what the record says.
+/// A difference: its name, the value in the index, the value in the record.
 pub(super) type Difference = (&'static str, String, String);
 
 impl<'a> Rows<'a> {
-    pub(super) fn new(index: &'a Index, bytes: &'a [u8], good: &[bool], manifest: &'a Manifest) -> Self {
+    pub(super) fn new<B: AsRef<[u8]>>(index: &'a Index<B>, good: &[bool], manifest: &'a Manifest) -> Self {
         let column = |name| index.position(name).filter(|at| good[*at]);
-        let u32s = |name| column(name).and_then(|at| index.fixed::<u32>(bytes, at));
+        let u32s = |name| column(name).and_then(|at| index.fixed::<u32>(at));
         let features = || {
             let columns = index.columns().iter().enumerate().filter(|(at, _)| good[*at]);
-            columns.filter_map(|(at, c)| Some((at, c.name().strip_prefix(index::FEATURE_PREFIX)?)))
+            columns.filter_map(|(at, c)| Some((at, c.feature()?)))
         };
         Rows {
-            offsets: column(index::RECORD_OFFSET).and_then(|at| index.fixed(bytes, at)),
+            records: index.records(),
+            offsets: column(index::RECORD_OFFSET).and_then(|at| index.fixed(at)),
             image: u32s(index::IMAGE_OFFSET).zip(u32s(index::IMAGE_LENGTH)),
-            keys: column(index::KEY).and_then(|at| index.variable(bytes, at)),
-            entries: column(index::JPEG_ENTRIES).and_then(|at| index.variable(bytes, at)),
-            integers: features().filter_map(|(at, name)| Some((name, index.fixed(bytes, at)?))).collect(),
-            floats: features().filter_map(|(at, name)| Some((name, index.fixed(bytes, at)?))).collect(),
+            keys: column(index::KEY).and_then(|at| index.variable(at)),
+            entries: column(index::JPEG_ENTRIES).and_then(|at| index.variable(at)),
+            integers: features().filter_map(|(at, name)| Some((name, index.fixed(at)?))).collect(),
+            floats: features().filter_map(|(at, name)| Some((name, index.fixed(at)?))).collect(),
             image_feature: manifest.image.as_deref(),
         }
     }
 
-    /// The row whose frame begins at a place of the shard.
+    /// Returns the row whose frame begins at an offset of the shard.
     pub(super) fn row_at(&self, offset: u64) -> Option<u64> {
         let row = self.first_not_before(offset)?;
         (self.offsets?.get(row) == Some(offset)).then_some(row)
     }
 
-    /// The same, where `guess` is almost always right: it is, unless frames were lost; also the answer where the index
-    /// does not know the place.
+    /// As [`Rows::row_at`], but tries `guess` first, which is right unless frames were lost. Returns `guess` if no row
+    /// begins at the offset.
     pub(super) fn row_near(&self, guess: u64, offset: u64) -> u64 {
         match self.offsets {
             Some(offsets) if offsets.get(guess) == Some(offset) => guess,
@@ -53,7 +55,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Where the first frame after a place begins.
+    /// Returns the offset of the first frame behind an offset.
     pub(super) fn start_after(&self, offset: u64) -> Option<u64> {
         self.offsets?.get(self.first_not_before(offset + 1)?)
     }
@@ -76,7 +78,7 @@ impl<'a> Rows<'a> {
         self.entries?.get(row)
     }
 
-    /// Everything in which a row differs from its record.
+    /// Returns all differences between a row and its record.
     pub(super) fn compare(
         &self,
         row: u64,
@@ -85,12 +87,16 @@ impl<'a> Rows<'a> {
         example: Option<&Example<'_>>,
         file: &str,
     ) -> Vec<Difference> {
+        // A record behind the last row: the number of records differs, which is a finding of its own.
+        if row >= self.records {
+            return vec![];
+        }
         let mut differences = vec![];
         let mut differ = |what, expected: String, found: String| differences.push((what, expected, found));
         if let Some(indexed) = self.offsets.map(|o| o.get(row))
             && indexed != Some(offset)
         {
-            differ("place", show(indexed), offset.to_string());
+            differ("offset", show(indexed), offset.to_string());
         }
         if let Some((offsets, lengths)) = self.image {
             let indexed = offsets.get(row).zip(lengths.get(row)).map(|(o, l)| (o as usize, l as usize));
@@ -99,7 +105,7 @@ impl<'a> Rows<'a> {
             let found = range.map_or((0, 0), |r| (r.start, r.len()));
             if indexed != Some(found) {
                 differ(
-                    "place of the image (offset, bytes)",
+                    "range of the image (offset, bytes)",
                     format!("{:?}", indexed.unwrap_or_default()),
                     format!("{found:?}"),
                 );
@@ -133,5 +139,5 @@ impl<'a> Rows<'a> {
 }
 
 fn show<T: ToString>(value: Option<T>) -> String {
-    value.map_or("nothing".to_owned(), |v| v.to_string())
+    value.map_or("none".to_owned(), |v| v.to_string())
 }

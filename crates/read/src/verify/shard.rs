@@ -1,26 +1,27 @@
 //! Verifies one shard and its index.
 
-use super::image;
+#[cfg(feature = "decode")]
+use super::Finding;
 use super::rows::Rows;
-use super::{Damage, Options, Report};
-use crate::shard::{Required, index_path};
+use super::{Options, Report};
+use crate::shard::{Required, contradictions, missing};
 use crate::{Error, FileBytes, Frames, Split};
 use rayon::prelude::*;
+use shardtool_format::Damage;
 use shardtool_format::checksum;
 use shardtool_format::example::Example;
 use shardtool_format::frame;
 use shardtool_format::index::Index;
-use shardtool_format::manifest;
+use shardtool_format::{manifest, names};
 use std::ops::Range;
 use std::path::Path;
 
-/// Frames are checked in runs of about this many bytes, so that one large shard keeps every core busy.
+/// Frames are checked in runs of about this many bytes, so that one large shard occupies all threads.
 const RUN_BYTES: u64 = 8 << 20;
 
-/// A shard's index, read whole: good columns only are used.
+/// The index of a shard, and which of its columns are good.
 struct OpenIndex {
-    bytes: FileBytes,
-    index: Index,
+    index: Index<Vec<u8>>,
     good: Vec<bool>,
 }
 
@@ -31,135 +32,127 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
     let index = if bare { None } else { open_index(entry, &path, &mut report) };
     let bytes = match FileBytes::open(&path, options.access) {
         Ok(bytes) => bytes,
-        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            report.damage(path.clone(), Error::MissingShard { path });
-            return report;
-        }
         Err(error) => {
-            report.damage(path, error);
+            report.add(missing(error, |path| Error::MissingShard { path }));
             return report;
         }
     };
     report.bytes = bytes.len();
-    if bytes.len() != entry.bytes {
-        let (expected, found) = (entry.bytes, bytes.len());
-        report.damage(path.clone(), Error::ShardLength { path: path.clone(), expected, found });
+    let length = if bare { bytes.len() } else { entry.bytes };
+    let other_length = bytes.len() != length;
+    if other_length {
+        let (expected, found) = (length, bytes.len());
+        report.add(Error::ShardLength { path: path.clone(), expected, found });
     }
-    let rows = index.as_ref().map(|i| Rows::new(&i.index, index_slice(&i.bytes), &i.good, split.manifest()));
-    let frames = find_frames(&bytes, &path, rows.as_ref(), &mut report);
-    if !bare && frames.len() as u64 != entry.records {
+    let rows = index.as_ref().map(|i| Rows::new(&i.index, &i.good, split.manifest()));
+    // Bytes behind the manifest's length belong to nothing.
+    let end = length.min(bytes.len());
+    let (frames, damage) = find_frames(&bytes, end, &path, rows.as_ref());
+    // One cause is one finding. A file that was cut off may end inside a frame; a lost frame, another length, or a count
+    // that is already reported explain the number of frames; and any finding about this file explains its CRC.
+    let explained = !damage.is_empty() || other_length || report.has(&path, Damage::RecordCount);
+    damage.into_iter().filter(|error| !(other_length && truncated(error))).for_each(|error| report.add(error));
+    if !bare && !explained && frames.len() as u64 != entry.records {
         let (expected, found) = (entry.records, frames.len() as u64);
-        report.damage(path.clone(), Error::RecordCount { path: path.clone(), expected, found });
+        report.add(Error::RecordCount { path: path.clone(), expected, found });
     }
-    let check = Checker {
-        bytes: &bytes,
-        path: &path,
-        rows: rows.as_ref(),
-        split,
-        options,
-        opaque: split.manifest().features.is_empty(),
-    };
-    let runs = runs(&frames, bytes.len());
+    let opaque = !bare && split.manifest().is_opaque();
+    let check = Checker { bytes: &bytes, path: &path, rows: rows.as_ref(), split, options, opaque };
+    let runs = runs(&frames, end);
     let checked: Vec<_> = runs.into_par_iter().map(|run| check.run(&frames[run.frames.clone()], run)).collect();
     let mut crc = 0;
     for (part, part_crc, length) in checked {
         crc = checksum::combine(crc, part_crc, length);
         report = report.join(part);
     }
-    // A damage that is already listed explains the file's CRC.
-    if !bare && crc != entry.crc32c && !report.damages.iter().any(|d| d.file == path) {
-        report.damage(path.clone(), Error::ShardCrc { path, expected: entry.crc32c, found: crc });
+    if !bare && crc != entry.crc32c && !report.findings.iter().any(|finding| finding.file == path) {
+        report.add(Error::ShardCrc { path, expected: entry.crc32c, found: crc });
     }
     report
 }
 
-fn index_slice(bytes: &FileBytes) -> &[u8] {
-    bytes.mapped().unwrap_or_default()
+fn truncated(error: &Error) -> bool {
+    error.damage() == Some(Damage::TruncatedFrame)
 }
 
 fn open_index(entry: &manifest::Shard, shard: &Path, report: &mut Report) -> Option<OpenIndex> {
-    let path = index_path(shard);
-    // An index is small beside its shard, and local or not, it is read once, whole.
-    let bytes = match FileBytes::open(&path, crate::Access::Mmap) {
-        Ok(bytes) => bytes,
-        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            report.damage(path.clone(), Error::MissingIndex { path });
-            return None;
-        }
-        Err(error) => {
-            report.damage(path, error);
-            return None;
-        }
-    };
-    let whole = index_slice(&bytes);
-    let index = match Index::parse(whole) {
+    let path = names::index_path(shard);
+    // An index is small compared with its shard, and all of it is read.
+    let bytes = FileBytes::open(&path, crate::Access::Pread).and_then(|file| {
+        let io = |source| Error::Io { action: "read", path: path.clone(), source };
+        Ok(file.range(0..file.len()).map_err(io)?.into_owned())
+    });
+    let index = bytes.map_err(|error| missing(error, |path| Error::MissingIndex { path })).and_then(|bytes| {
+        let damaged = |source| Error::Index { path: path.clone(), source };
+        Index::parse(bytes).map_err(damaged)
+    });
+    let index = match index {
         Ok(index) => index,
-        Err(source) => {
-            report.damage(path.clone(), Error::Index { path, source });
+        Err(error) => {
+            report.add(error);
             return None;
         }
     };
+    let before = report.findings.len();
+    contradictions(shard, &index, entry).for_each(|error| report.add(error));
+    let of_shard = report.findings.len() == before;
     if let Err(source) = Required::of(&index) {
-        report.damage(path.clone(), Error::Index { path: path.clone(), source });
+        report.add(Error::Index { path: path.clone(), source });
     }
     let mut good = vec![];
     for column in 0..index.columns().len() {
-        let checked = index.check(whole, column);
+        let checked = index.check(column);
         good.push(checked.is_ok());
         if let Err(source) = checked {
-            report.damage(path.clone(), Error::Index { path: path.clone(), source });
+            report.add(Error::Index { path: path.clone(), source });
         }
     }
-    let (expected, found) = ((entry.index_bytes, entry.index_crc32c), (bytes.len(), checksum::crc32c(whole)));
-    if expected != found && good.iter().all(|g| *g) {
-        report.damage(path.clone(), Error::IndexCrc { path: path.clone(), expected, found });
+    let found = (index.as_bytes().len() as u64, checksum::crc32c(index.as_bytes()));
+    let expected = (entry.index_bytes, entry.index_crc32c);
+    if expected != found && report.findings.len() == before {
+        report.add(Error::IndexCrc { path, expected, found });
     }
-    let tie = [
-        ("number of records", index.records(), entry.records),
-        ("length of the shard in bytes", index.shard_bytes(), entry.bytes),
-        ("CRC of the shard", index.shard_crc().into(), entry.crc32c.into()),
-    ];
-    for (problem, in_index, in_manifest) in tie {
-        if in_index != in_manifest {
-            let (expected, found) = (in_index.to_string(), in_manifest.to_string());
-            let path = shard.to_owned();
-            report.damage(path.clone(), Error::IndexMismatch { path, record: None, problem, expected, found });
-        }
-    }
-    Some(OpenIndex { bytes, index, good })
+    // The rows of an index that was made for another shard are not compared with the records of this one.
+    of_shard.then_some(OpenIndex { index, good })
 }
 
-/// All frames; beyond damage the search goes on where the index says, or where the next header is found.
-fn find_frames(bytes: &FileBytes, path: &Path, rows: Option<&Rows<'_>>, report: &mut Report) -> Vec<Range<u64>> {
+/// Returns the ranges of all frames before `end`, and the damage between them. Continues behind damage at the next offset
+/// in the index or, without a good index, at the next frame that is found.
+fn find_frames(bytes: &FileBytes, end: u64, path: &Path, rows: Option<&Rows<'_>>) -> (Vec<Range<u64>>, Vec<Error>) {
     let mut frames = Frames::new(bytes, path);
-    let mut found = vec![];
-    loop {
+    let (mut found, mut damage) = (vec![], vec![]);
+    while frames.position() < end {
         match frames.next() {
-            None => return found,
+            None => break,
+            Some(Ok(frame)) if frame.end > end => break,
             Some(Ok(frame)) => found.push(frame),
+            Some(Err(error @ Error::CompressedRecords { .. })) => {
+                damage.push(error);
+                break;
+            }
             Some(Err(error)) => {
-                let row = rows.and_then(|r| r.row_at(frames.position()));
-                report.damage(path.to_owned(), named(error, row, rows));
-                let next = rows.and_then(|r| r.start_after(frames.position())).filter(|next| *next < bytes.len());
-                if let Some(next) = next {
+                let at = frames.position();
+                damage.push(with_key(error, rows.and_then(|r| r.row_at(at)), rows));
+                if let Some(next) = rows.and_then(|r| r.start_after(at)).filter(|next| *next < end) {
                     frames.seek(next);
                     continue;
                 }
                 match frames.resync() {
                     Ok(true) => {}
-                    Ok(false) => return found,
+                    Ok(false) => break,
                     Err(error) => {
-                        report.damage(path.to_owned(), error);
-                        return found;
+                        damage.push(error);
+                        break;
                     }
                 }
             }
         }
     }
+    (found, damage)
 }
 
-/// The error with the row and the key that the index knows for its place.
-fn named(error: Error, row: Option<u64>, rows: Option<&Rows<'_>>) -> Error {
+/// Adds the row and the key from the index to an error about a record.
+fn with_key(error: Error, row: Option<u64>, rows: Option<&Rows<'_>>) -> Error {
     match error {
         Error::Record { path, record, source, .. } => {
             let record = row.unwrap_or(record);
@@ -169,7 +162,7 @@ fn named(error: Error, row: Option<u64>, rows: Option<&Rows<'_>>) -> Error {
     }
 }
 
-/// Consecutive frames, and all the bytes from where the run before ends: also those that no frame claims.
+/// Consecutive frames, and all bytes since the end of the preceding run, also those that belong to no frame.
 struct Run {
     frames: Range<usize>,
     first_row: u64,
@@ -194,13 +187,13 @@ struct Checker<'a> {
     rows: Option<&'a Rows<'a>>,
     split: &'a Split,
     options: &'a Options<'a>,
-    /// Records are not Examples, nor need to be.
+    /// Whether records are not parsed.
     opaque: bool,
 }
 
 impl Checker<'_> {
-    /// Checks a run of frames; gives the CRC and the length of its bytes as well. Data is hashed once: the CRC of the
-    /// whole follows from the records' CRCs.
+    /// Checks a run of frames. Returns the CRC and the length of the run's bytes as well: data is hashed once, and the CRC
+    /// of the whole shard follows from the CRCs of its records.
     fn run(&self, frames: &[Range<u64>], run: Run) -> (Report, u32, u64) {
         let mut report = Report::default();
         let length = run.bytes.end - run.bytes.start;
@@ -212,8 +205,7 @@ impl Checker<'_> {
             let bytes = match self.bytes.range(at..frame.end) {
                 Ok(bytes) => bytes,
                 Err(source) => {
-                    let path = self.path.to_owned();
-                    report.damage(path.clone(), Error::Io { action: "read", path, source });
+                    report.add(Error::Io { action: "read", path: self.path.to_owned(), source });
                     return (report, crc, length);
                 }
             };
@@ -229,7 +221,7 @@ impl Checker<'_> {
             crc = checksum::combine(crc, checksum::crc32c(footer), footer.len() as u64);
             match frame::check_footer(footer, data_crc, frame.start) {
                 Ok(()) => self.record(data, frame.start, row, &mut report),
-                Err(source) => report.damage(self.path.to_owned(), self.record_error(row, source)),
+                Err(source) => report.add(self.record_error(row, source)),
             }
             if let Some(progress) = self.options.progress {
                 progress(1, frame.end - at);
@@ -242,32 +234,36 @@ impl Checker<'_> {
         (report, crc, length)
     }
 
-    /// Checks a record whose CRCs are right.
+    /// Checks a record whose CRCs match.
     fn record(&self, data: &[u8], offset: u64, row: u64, report: &mut Report) {
         report.good_records += 1;
         let example = match Example::parse(data) {
+            _ if self.opaque => None,
             Ok(example) => Some(example),
-            Err(_) if self.opaque || self.rows.is_none() => None,
-            Err(source) => return report.damage(self.path.to_owned(), self.record_error(row, source)),
+            Err(_) if self.split.is_bare() => None,
+            Err(source) => return report.add(self.record_error(row, source)),
         };
         if let Some(rows) = self.rows {
             let file = self.path.file_name().unwrap_or_default().to_string_lossy();
             for (problem, expected, found) in rows.compare(row, offset, data, example.as_ref(), &file) {
                 let path = self.path.to_owned();
-                report.damage(path.clone(), Error::IndexMismatch { path, record: Some(row), problem, expected, found });
+                report.add(Error::IndexMismatch { path, record: Some(row), problem, expected, found });
             }
         }
-        if let (true, Some(example)) = (self.options.decode, &example) {
-            let image = self.split.manifest().image.as_deref().and_then(|name| example.bytes(name));
+        #[cfg(feature = "decode")]
+        if self.options.decode
+            && let Some(example) = &example
+            && let Some(image) = self.split.manifest().image.as_deref().and_then(|name| example.bytes(name))
+        {
             let entries = self.rows.and_then(|r| r.entries(row)).filter(|e| !e.is_empty());
-            if let Some(Err(fault)) = image.map(|image| image::check(image, example, entries)) {
+            if let Err(fault) = super::image::check(image, example, entries) {
                 let key = String::from_utf8_lossy(self.rows.and_then(|r| r.key(row)).unwrap_or_default()).into_owned();
-                report.damages.push(Damage::image(self.path.to_owned(), row, key, offset, fault));
+                report.findings.push(Finding::image(self.path.to_owned(), row, key, offset, fault));
             }
         }
     }
 
     fn record_error(&self, record: u64, source: shardtool_format::Error) -> Error {
-        named(Error::Record { path: self.path.to_owned(), record, key: None, source }, Some(record), self.rows)
+        with_key(Error::Record { path: self.path.to_owned(), record, key: None, source }, Some(record), self.rows)
     }
 }

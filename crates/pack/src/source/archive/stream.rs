@@ -18,15 +18,12 @@ pub(super) enum Compression {
 /// Bytes read at once.
 const BUFFER: usize = 256 << 10;
 
-/// The compression that the first bytes of a file tell: RFC 1952, RFC 1950, RFC 8878. A TFRecord may begin as a zlib
-/// stream does; the CRC of its length tells it apart.
+/// Detects the compression of a file from its first bytes: gzip and zlib as for a TFRecord file, and zstd (RFC 8878).
 pub(super) fn compression(start: &[u8]) -> Compression {
-    let framed = start.first_chunk::<{ frame::HEADER_BYTES }>().is_some_and(|h| frame::data_length(h, 0).is_ok());
-    match start {
-        _ if framed => Compression::None,
-        [0x1f, 0x8b, 8, ..] => Compression::Gzip,
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
-        [0x78, flags, ..] if (0x7800 + u16::from(*flags)).is_multiple_of(31) => Compression::Zlib,
+    match (frame::Compression::detect(start), start) {
+        (Some(frame::Compression::Gzip), _) => Compression::Gzip,
+        (Some(frame::Compression::Zlib), _) => Compression::Zlib,
+        (None, [0x28, 0xb5, 0x2f, 0xfd, ..]) if !frame::begins(start) => Compression::Zstd,
         _ => Compression::None,
     }
 }

@@ -1,8 +1,7 @@
-//! Prints, for each request, a checksum of the pixels decoded or why there are none: what `tests/oracle.py` compares with
-//! libjpeg-turbo.
+//! Prints for each request the CRC-32 of the decoded pixels, or the error. `tests/oracle.py` compares them with libjpeg-turbo.
 //!
-//! Reads lines `PATH DIVISOR X Y WIDTH HEIGHT MODE` from standard input; WIDTH 0 asks for the whole image; MODE is
-//! `plain`, `portable` or `entries` (found on the fly). Answers each with `WIDTH HEIGHT CRC32 PATH`, or `error MESSAGE`.
+//! Reads lines `PATH DIVISOR X Y WIDTH HEIGHT MODE` from standard input; WIDTH 0 means the whole image; MODE is
+//! `plain`, `portable` or `entries` (found first). Prints `WIDTH HEIGHT CRC32 PATH`, or `error MESSAGE`.
 #![forbid(unsafe_code)]
 
 use std::io::BufRead;

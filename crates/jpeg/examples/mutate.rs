@@ -1,4 +1,4 @@
-//! The mutation harness for long runs: `mutate [--seed N] [--executions N]`.
+//! Runs the mutation tests for as long as wanted: `mutate [--seed N] [--executions N]`.
 #![forbid(unsafe_code)]
 
 #[path = "../tests/all/decoding.rs"]
@@ -19,7 +19,7 @@ fn main() {
             _ => panic!("--seed N or --executions N"),
         }
     }
-    // Small ones: the more executions a second, the more is found.
+    // Small images allow more executions per second.
     let images: Vec<_> = images::images().into_iter().filter(|(_, jpeg)| jpeg.len() < 3000).collect();
     let (start, mut done) = (std::time::Instant::now(), 0);
     while done < executions {

@@ -1,6 +1,6 @@
-//! What can be wrong with a JPEG, or with what is asked of it.
+//! The errors of this crate.
 
-/// Why a JPEG was not decoded, searched or re-laid out.
+/// Why a JPEG was not decoded, scanned or transcoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -13,30 +13,30 @@ pub enum Error {
     /// The bytes end before the header does.
     #[error("the JPEG ends at byte {offset}, inside or before {expected}: the file was cut short")]
     Ends {
-        /// Number of bytes there are.
+        /// Length of the data in bytes.
         offset: usize,
-        /// What should have come.
+        /// What the data end before or inside of.
         expected: &'static str,
     },
-    /// A marker segment says something that cannot be.
+    /// An invalid marker segment.
     #[error("JPEG segment ff{marker:02x} at byte {offset}: expected {expected}, found {found}")]
     Segment {
         /// Second byte of the marker.
         marker: u8,
-        /// Where the marker is, in bytes from the start of the image.
+        /// Byte offset of the marker in the image.
         offset: usize,
-        /// What the format asks for.
+        /// What the format requires.
         expected: &'static str,
         /// The number found.
         found: u64,
     },
-    /// A valid JPEG of a kind that this decoder leaves to others.
+    /// A valid JPEG of a kind that this crate does not decode.
     #[error("this JPEG uses {0}, which this decoder does not read; use a general image decoder")]
     Unsupported(Feature),
-    /// The image is larger than the caller allows.
+    /// The image is beyond the caller's [`Limits`](crate::Limits).
     #[error("the JPEG has {found} {what}, the limit is {allowed}; raise the limit if the image is genuine")]
     Limit {
-        /// What there is too much of.
+        /// What the limit is on: `pixels` or `scans`.
         what: &'static str,
         /// The limit.
         allowed: u64,
@@ -46,28 +46,28 @@ pub enum Error {
     /// The entropy-coded data are damaged.
     #[error("the JPEG's image data are damaged in MCU row {row} of {rows}, near byte {offset}: {damage}")]
     Damaged {
-        /// MCU row, counted from 0.
+        /// MCU row, from 0.
         row: u32,
         /// Number of MCU rows of the scan.
         rows: u32,
-        /// About where, in bytes from the start of the image.
+        /// Approximate byte offset in the image.
         offset: usize,
-        /// What was found there.
+        /// The kind of damage.
         damage: Damage,
     },
-    /// What was written anew, read again, is not the same picture.
-    #[error("the re-laid-out JPEG does not hold the same coefficients; keep the original, and report this as a fault")]
+    /// The transcoded image does not have the same coefficients.
+    #[error("the transcoded JPEG does not have the same coefficients; keep the original, and report this as a bug")]
     TranscodeMismatch,
-    /// The rectangle asked for is empty or not inside the image.
+    /// The requested rectangle is empty or not inside the image.
     #[error("rectangle {width}x{height} at ({x}, {y}) is empty or outside the {image_width}x{image_height} image")]
     Rectangle {
         /// Left edge, in pixels of the scaled image.
         x: u32,
-        /// Upper edge.
+        /// Top edge.
         y: u32,
-        /// Width asked for.
+        /// Requested width.
         width: u32,
-        /// Height asked for.
+        /// Requested height.
         height: u32,
         /// Width of the scaled image.
         image_width: u32,
@@ -79,14 +79,14 @@ pub enum Error {
     Buffer {
         /// Bytes needed.
         expected: usize,
-        /// Bytes there are.
+        /// Bytes of the buffer.
         found: usize,
-        /// Bytes from a row to the next one, as given.
+        /// Bytes from row to row, as given.
         stride: usize,
     },
 }
 
-/// Kinds of JPEG that this decoder leaves to others.
+/// Features of JPEGs that this crate does not decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Feature {
@@ -96,49 +96,49 @@ pub enum Feature {
     /// Lossless or hierarchical coding.
     #[error("lossless or hierarchical coding")]
     Lossless,
-    /// Samples of other than 8 bits.
+    /// Samples with other than 8 bits.
     #[error("{0}-bit samples")]
     Precision(u8),
     /// Other than one or three components (CMYK, YCCK, two-channel images).
     #[error("{0} colour components")]
     Components(u8),
-    /// Components whose sizes are no whole multiples of each other.
+    /// Sampling factors that do not divide the largest ones.
     #[error("sampling factors that do not divide each other")]
     Sampling,
-    /// The height comes after the first scan (DNL marker).
+    /// A height that is given after the first scan (DNL marker).
     #[error("a height given after the image data")]
     Height,
-    /// Some scans of a progressive image are missing; decoders that smooth show it better.
+    /// A progressive image without all of its scans. Decoders that smooth block edges show it better.
     #[error("progressive scans of which some are missing")]
     Incomplete,
-    /// Coefficients beyond what 8-bit samples can give; only re-plan minds.
+    /// Coefficients beyond the range of 8-bit samples. Only transcoding reports them.
     #[error("coefficients beyond the range of a sequential scan")]
     Range,
 }
 
-/// How entropy-coded data can be damaged.
+/// Kinds of damage to entropy-coded data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// BitReader that are no code of the table.
+    /// Bits that are no Huffman code of the table.
     #[error("bits that are no Huffman code")]
     Code,
     /// More coefficients than a block has.
     #[error("a block with more than 64 coefficients")]
     Block,
-    /// The data end too soon.
+    /// The data end before the last block.
     #[error("the data end before the image does (the file was cut short, or bytes were lost)")]
     Ends,
-    /// A restart interval ends before its data do.
+    /// Data left over at the end of a restart interval.
     #[error("bytes left over before a restart marker")]
     LeftOver,
     /// A restart marker is missing or out of order.
     #[error("a restart marker is missing or out of order")]
     Restart,
-    /// A progressive scan refines what no scan has begun, or twice.
+    /// Progressive scans that do not continue each other.
     #[error("progressive scans that contradict each other")]
     Progression,
 }
 
-/// What functions of this crate return.
-pub type Result<T> = std::result::Result<T, Error>;
+/// The result of this crate's functions.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,48 +1,56 @@
-//! JPEG for datasets: the bytes of an image in, pixels out, decoding no more of it than is needed.
+//! A JPEG decoder for datasets: decodes no more of an image than a request needs, to the pixels of libjpeg-turbo.
 //!
 //! ```text
-//! segments → reader ─┬─ unstuffed → entropy (sequential) ──┐
-//!                    └─ coefficients (progression) ────┴─ idct → upsample → color → pixels
+//! markers ─┬─ bitstream → entropy → sequential ─┬─ transform → pixels
+//!          └─ bitstream → multiscan ────────────┘
 //! ```
 //!
-//! | module | its part |
+//! | module | part |
 //! |---|---|
-//! | `segments`, `header`, `reader`, `standard` | markers, and what they say; limits |
-//! | `huffman` | code tables, and a memory of them |
-//! | `unstuffed` | entropy-coded data without byte stuffing |
-//! | `entropy`, `stream`, `hot` | the inner loop: one or two segments at a time, known or speculative_mcus |
-//! | `skip` | passing over blocks: the loop for which only their places count |
-//! | `sequential` | a scan's MCUs over restart markers, from any known state |
-//! | `pass` | passing over MCUs: where each begins, in three places at once |
-//! | `ahead` | a scan whose only known state is its start: rounds with a guess ahead |
-//! | [`entries`] | entry points: finding them, their bytes, entering by them |
-//! | `coefficients`, `progression` | images of several scans |
-//! | `plan` | what a rectangle and a scale need |
-//! | `idct`, `upsample`, `color` | transforms, with `*_avx2` and `idct_avx512` beside them |
-//! | `writer` | rows of blocks to rows of pixels |
-//! | `strips` | images of one sequential scan, a few rows at a time |
-//! | `decoder` | all of these, in reused memory |
-//! | `relayout`, `symbols`, `codes` | the same coefficients in the best plan |
+//! | `markers` | marker segments: headers, tables, metadata |
+//! | `request`, `plan` | what a caller wants, and which blocks and samples that needs |
+//! | `huffman` | lookup tables, and caches of them |
+//! | `bitstream` | entropy-coded data without byte stuffing |
+//! | `entropy` | the inner loops: Huffman codes to coefficients, or to the boundaries of blocks |
+//! | `sequential` | one sequential scan: restart markers, DC prediction, speculation, scan-only decoding |
+//! | `multiscan` | images of several scans (progressive), by way of the whole image's coefficients |
+//! | `blocks`, `transform` | coefficients, and inverse transforms of them to samples |
+//! | `pixels` | upsampling and colour conversion |
+//! | `entry_points` | starts inside a scan, kept in an index: their bytes, finding, validating, using them |
+//! | `decoder` | [`Decoder`]: all of these in reused memory |
+//! | [`entries`] | the public functions for entry points, and their documentation |
+//! | `transcode` | [`transcode()`]: the same coefficients in one scan with optimal codes |
 //!
-//! `unsafe` is confined to `entropy` and its parts, where the loop's bounds are checked once a block, to `skip`, where they
-//! are checked before a number of rounds, to `*_avx2` and `*_avx512`, and to the calls of these.
+//! `error`, `cpu` (detection of instruction sets) and `buffer` serve all of them. Imports point up this table, with one
+//! exception: `bitstream::bit_reader` and `huffman` are one step of `multiscan`, and `markers::standard` is used by all.
+//!
+//! `unsafe` is confined to `entropy`, whose modules state the invariants of their unchecked accesses, and to the `*_avx2` and
+//! `*_avx512` modules. The latter are entered by methods of tokens that prove detection (`cpu`).
 
 mod bitstream;
+mod blocks;
+mod buffer;
+mod cpu;
 mod decoder;
 pub mod entries;
 mod entropy;
+mod entry_points;
 mod error;
 mod huffman;
+mod image;
 mod markers;
 mod multiscan;
 mod pixels;
 mod plan;
+mod request;
 mod sequential;
 mod transcode;
 mod transform;
 
 pub use decoder::{DecodePath, Decoder, Outcome};
 pub use error::{Damage, Error, Feature, Result};
+pub use image::ParsedImage;
 pub use markers::header::{Color, Component, Header, Limits, Process};
-pub use plan::{Rect, Request, Scale};
+pub use markers::probe::{FrameInfo, complete_len};
+pub use request::{Rect, Request, Scale};
 pub use transcode::{Transcoded, transcode};

@@ -1,91 +1,27 @@
-//! Where things are: which blocks, samples and rows a request touches, at which scale.
+//! The plan of a decode: which blocks, samples and rows a request needs, at which scale.
 
 use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::markers::header::Header;
+use crate::request::{Rect, Request, Scale};
 
-/// A rectangle, in pixels of the scaled image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rect {
-    /// Left edge.
-    pub x: u32,
-    /// Upper edge.
-    pub y: u32,
-    /// Width, at least 1.
-    pub width: u32,
-    /// Height, at least 1.
-    pub height: u32,
-}
-
-/// How much smaller the image is decoded, in the frequency domain, as libjpeg does it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Scale {
-    /// As coded.
-    #[default]
-    Full,
-    /// Half the width and height, rounded up.
-    Half,
-    /// A quarter of the width and height, rounded up.
-    Quarter,
-    /// An eighth of the width and height, rounded up.
-    Eighth,
-}
-
-impl Scale {
-    /// All scales, from the largest image to the smallest.
-    pub const ALL: [Scale; 4] = [Scale::Full, Scale::Half, Scale::Quarter, Scale::Eighth];
-
-    /// What width and height are divided by: 1, 2, 4 or 8.
-    #[must_use]
-    pub fn divisor(self) -> u32 {
-        8 / self.block()
-    }
-
-    /// Samples across a block at this scale.
-    pub(crate) fn block(self) -> u32 {
-        match self {
-            Scale::Full => 8,
-            Scale::Half => 4,
-            Scale::Quarter => 2,
-            Scale::Eighth => 1,
-        }
-    }
-}
-
-/// What to decode of an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Request {
-    /// The part wanted; `None` for all. In pixels of the scaled image.
-    pub rect: Option<Rect>,
-    /// How much smaller to decode.
-    pub scale: Scale,
-}
-
-impl Header {
-    /// Width and height at that scale, in pixels.
-    #[must_use]
-    pub fn size(&self, scale: Scale) -> (u32, u32) {
-        (self.width.div_ceil(scale.divisor()), self.height.div_ceil(scale.divisor()))
-    }
-}
-
-/// How a component's samples become one for each pixel.
+/// How a component is upsampled to one sample for each pixel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Upsample {
-    /// There is one for each pixel.
+    /// Not at all: it has a sample for each pixel.
     None,
-    /// Each is repeated, across and down.
+    /// Each sample is repeated, horizontally and vertically.
     Repeat,
-    /// Triangle filter across.
+    /// By a triangle filter, horizontally.
     Across,
-    /// Triangle filter down.
+    /// By a triangle filter, vertically.
     Down,
-    /// Triangle filter across and down.
+    /// By a triangle filter in both directions.
     Both,
 }
 
-/// One component of a request.
+/// What a request needs of one component.
 #[derive(Clone)]
 pub(crate) struct Plane {
     /// Sampling factors: blocks across and down an MCU.
@@ -93,12 +29,12 @@ pub(crate) struct Plane {
     pub v: u32,
     /// Samples across and down a decoded block: 8, 4, 2 or 1.
     pub block: u32,
-    /// Pixels a sample covers, across and down.
+    /// Pixels that a sample covers, across and down.
     pub expand: (u32, u32),
     pub upsample: Upsample,
     /// Sample rows of the whole component, at this scale.
     pub height: u32,
-    /// Samples needed across.
+    /// Sample columns needed.
     pub columns: Range<u32>,
     /// Sample rows needed.
     pub rows: Range<u32>,
@@ -109,7 +45,7 @@ pub(crate) struct Plane {
 }
 
 impl Plane {
-    /// Sample rows that pixel row `y` needs: the nearer one, and the other one (the same, where one is enough).
+    /// Returns the two sample rows that pixel row `y` needs, the nearer one first. They are the same if one is enough.
     pub(crate) fn rows_for(&self, y: u32) -> (u32, u32) {
         match self.upsample {
             Upsample::None => (y, y),
@@ -133,22 +69,25 @@ impl Plane {
     }
 }
 
-/// A request, resolved against a header.
+/// A request, resolved for the image of a header.
 #[derive(Clone)]
 pub(crate) struct DecodePlan {
-    /// The pixels wanted.
+    /// The pixels to decode, in the scaled image.
     pub rect: Rect,
-    pub planes: [Plane; 3],
-    pub count: usize,
+    /// The components; only the first `count` are used.
+    planes: [Plane; 3],
+    count: usize,
     /// MCUs across and down.
     pub mcus: (u32, u32),
-    /// BlockRow in an MCU.
+    /// Blocks in an MCU.
     pub mcu_blocks: u32,
     /// Rows of MCUs needed.
     pub mcu_rows: Range<u32>,
 }
 
 impl DecodePlan {
+    /// Resolves `request`. `quant` are the components' quantisation tables in natural order; without them the plan is only good
+    /// for its sizes.
     pub(crate) fn new(header: &Header, quant: &[Option<[u16; 64]>; 3], request: &Request) -> Result<DecodePlan> {
         let (image_width, image_height) = header.size(request.scale);
         let rect = request.rect.unwrap_or(Rect { x: 0, y: 0, width: image_width, height: image_height });
@@ -159,7 +98,7 @@ impl DecodePlan {
         }
         let mut first = 0;
         let planes = std::array::from_fn(|i| {
-            // Grey images have one component; the others are never looked at.
+            // Grey images have one component; the others are never used.
             let component = header.components()[i.min(header.components().len() - 1)];
             let plane = plane(header, component.h.into(), component.v.into(), request.scale, &rect);
             let plane = Plane { first, quant: quant[i].unwrap_or([0; 64]), ..plane };
@@ -174,16 +113,17 @@ impl DecodePlan {
         Ok(DecodePlan { rect, count, mcus: header.mcus(), mcu_blocks, mcu_rows: start..end, planes })
     }
 
+    /// The components of the image: one or three.
     pub(crate) fn planes(&self) -> &[Plane] {
         &self.planes[..self.count]
     }
 
-    /// BlockRow in a row of MCUs.
+    /// Blocks in a row of MCUs.
     pub(crate) fn row_blocks(&self) -> usize {
         self.mcus.0 as usize * self.mcu_blocks as usize
     }
 
-    /// Bytes that the pixels need in a buffer with `stride` bytes from row to row.
+    /// Checks that a buffer of `found` bytes with `stride` bytes from row to row has room for the pixels.
     pub(crate) fn check_buffer(&self, found: usize, stride: usize) -> Result<()> {
         let row = self.rect.width as usize * 3;
         let expected = stride.checked_mul(self.rect.height as usize - 1).and_then(|n| n.checked_add(row));
@@ -194,20 +134,21 @@ impl DecodePlan {
     }
 }
 
-/// libjpeg decodes subsampled components of a scaled image from larger blocks where that saves upsampling
-/// (`jpeg_calc_output_dimensions`), and chooses the upsampling from what is left (`jinit_upsampler`).
+/// Plans one component with sampling factors `h` and `v`, as libjpeg does: it decodes subsampled components of a scaled image
+/// from larger blocks if that saves upsampling (`jpeg_calc_output_dimensions`), and chooses the upsampling for what remains
+/// (`jinit_upsampler`).
 fn plane(header: &Header, h: u32, v: u32, scale: Scale, rect: &Rect) -> Plane {
     let (max_h, max_v) = header.max_sampling();
-    let least = scale.block();
-    let mut block = least;
-    let doubles = |max: u32, factor: u32, block: u32| (max * least).is_multiple_of(factor * block * 2);
+    let full_block = scale.block();
+    let mut block = full_block;
+    let doubles = |max: u32, factor: u32, block: u32| (max * full_block).is_multiple_of(factor * block * 2);
     while block < 8 && doubles(max_h, h, block) && doubles(max_v, v, block) {
         block *= 2;
     }
-    let expand = (max_h * least / (h * block), max_v * least / (v * block));
+    let expand = (max_h * full_block / (h * block), max_v * full_block / (v * block));
     let width = (header.width * h * block).div_ceil(max_h * 8);
     let height = (header.height * v * block).div_ceil(max_v * 8);
-    let fancy = least > 1;
+    let fancy = full_block > 1;
     let upsample = match expand {
         (1, 1) => Upsample::None,
         (2, 1) if fancy && width > 2 => Upsample::Across,

@@ -1,4 +1,4 @@
-//! A decoder that has seen an image allocates nothing for the next one.
+//! A decoder allocates nothing for images that are not larger than those before.
 
 #[path = "all/images.rs"]
 mod images;
@@ -13,7 +13,7 @@ struct Counting;
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: hands everything on to the system's allocator.
+// SAFETY: forwards every call to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);
@@ -30,10 +30,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The only test of its program: others would be counted with it.
+/// The only test of its program, because the allocator counts all threads.
 #[test]
 fn decoding_allocates_nothing_in_steady_state() {
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::from_env();
     let images: Vec<_> = images()
         .into_iter()
         .map(|(_, jpeg)| {

@@ -1,4 +1,4 @@
-//! What decoding takes of memory, beside what was said before: counted by the allocator.
+//! The memory that decoding takes, counted by the allocator, compared with `Decoder::scratch_bytes`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ struct Counting;
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: hands everything on to the system's allocator.
+// SAFETY: forwards every call to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
@@ -30,7 +30,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Runs `work`; tells by how much the memory held rose at most, and by how much it is higher now.
+/// Runs `work`. Returns its result, the largest increase of memory during it, and the increase after it, in bytes.
 fn measured<R>(work: impl FnOnce() -> R) -> (R, usize, usize) {
     let before = HELD.load(Ordering::Relaxed);
     MOST.store(before, Ordering::Relaxed);
@@ -38,7 +38,7 @@ fn measured<R>(work: impl FnOnce() -> R) -> (R, usize, usize) {
     (result, MOST.load(Ordering::Relaxed) - before, HELD.load(Ordering::Relaxed) - before)
 }
 
-/// Large, long and high images of every way of decoding.
+/// Large, wide and high images for every decode path.
 fn images() -> Vec<(String, Vec<u8>)> {
     let mut made = Vec::new();
     for (width, height) in [(640u16, 480u16), (1, 20_000), (20_000, 1), (33, 6001), (6001, 33), (7, 5)] {
@@ -66,20 +66,20 @@ fn images() -> Vec<(String, Vec<u8>)> {
     made
 }
 
-/// An image with restart markers where it says that there are none, as many as fit.
+/// An image whose header announces no restart markers, with as many of them as fit.
 fn full_of_markers(jpeg: &[u8]) -> Vec<u8> {
     let scan = jpeg.windows(2).position(|w| w == [0xff, 0xda]).unwrap() + 14;
     let markers = (0..200_000).flat_map(|i| [0xff, 0xd0 + (i & 7) as u8]);
     jpeg[..scan].iter().copied().chain(markers).chain([0xff, 0xd9]).collect()
 }
 
-/// Code tables: what a decoder holds whatever the image, and does not count.
+/// Bytes of the Huffman tables, which `held_bytes` does not count.
 const FIXED: usize = 180_000;
 
-/// The only test of its program: others would be counted with it.
+/// The only test of its program, because the allocator counts all threads.
 #[test]
-fn decoding_takes_no_more_memory_than_was_said() {
-    let mut finder = Decoder::new();
+fn decoding_takes_no_more_memory_than_scratch_bytes() {
+    let mut finder = Decoder::from_env();
     let mut tightest = 0.0f64;
     for (name, jpeg) in images() {
         let header = Header::parse(&jpeg, &Limits::default()).unwrap();
@@ -91,30 +91,30 @@ fn decoding_takes_no_more_memory_than_was_said() {
             let hints = Some(&payload[..]);
             for (rect, hints) in [(None, None), (None, hints), (Some(part), None), (Some(part), hints)] {
                 let request = Request { rect, scale };
-                let said = Decoder::scratch_bytes(&header, &request, jpeg.len()).unwrap();
+                let promised = Decoder::scratch_bytes(&header, &request, jpeg.len()).unwrap();
                 let stride = width as usize * 3;
                 let mut out = vec![0; stride * height as usize];
                 let (decoder, most, held) = measured(|| {
-                    let mut decoder = Decoder::new();
+                    let mut decoder = Decoder::from_env();
                     decoder.decode(&jpeg, hints, &request, &mut out, stride).unwrap();
                     decoder
                 });
-                assert!(most <= said, "{name} {request:?}: took {most} bytes, said {said}");
+                assert!(most <= promised, "{name} {request:?}: took {most} bytes, promised {promised}");
                 let counted = decoder.held_bytes();
-                assert!(counted <= held, "{name}: holds {held} bytes, says {counted}");
-                assert!(held - counted <= FIXED, "{name}: holds {held} bytes, says {counted}");
-                tightest = tightest.max(most as f64 / said as f64);
+                assert!(counted <= held, "{name}: holds {held} bytes, held_bytes is {counted}");
+                assert!(held - counted <= FIXED, "{name}: holds {held} bytes, held_bytes is {counted}");
+                tightest = tightest.max(most as f64 / promised as f64);
             }
         }
         let hostile = full_of_markers(&jpeg);
         let mut out = vec![0; header.width as usize * header.height as usize * 3];
-        let said = Decoder::scratch_bytes(&header, &Request::default(), hostile.len()).unwrap();
+        let promised = Decoder::scratch_bytes(&header, &Request::default(), hostile.len()).unwrap();
         let (result, most, _) = measured(|| {
-            let mut decoder = Decoder::new();
+            let mut decoder = Decoder::from_env();
             decoder.decode(&hostile, None, &Request::default(), &mut out, header.width as usize * 3)
         });
-        assert!(result.is_err() && most <= said, "{name}, hostile: took {most} bytes, said {said}");
+        assert!(result.is_err() && most <= promised, "{name}, hostile: took {most} bytes, promised {promised}");
     }
-    // A bound that is never nearly reached would keep loaders from admitting what fits.
+    // A loose bound would keep loaders from decoding images that fit into memory.
     assert!(tightest > 0.7, "{tightest}");
 }

@@ -3,10 +3,10 @@
     cargo build --release -p shardtool-jpeg --example crc
     python crates/jpeg/tests/oracle.py target/release/examples/crc FOLDER...
 
-Needs Pillow built with libjpeg-turbo. Each FOLDER is searched for JPEGs; beside them, images of all samplings, odd sizes,
-restart intervals and qualities are made. Every image is decoded whole and at 1/2, 1/4 and 1/8, with and without entry
-points and vector instructions, and in random rectangles, which must be those of libjpeg-turbo's whole image.
-Incomplete progressive images are left out: libjpeg smooths them.
+Needs Pillow built with libjpeg-turbo. Searches each FOLDER for JPEGs, and makes further images of all samplings, odd sizes, restart
+intervals and qualities. Decodes every image whole and at 1/2, 1/4 and 1/8, with and without entry points and vector
+instructions, and random rectangles of it, which must equal those of libjpeg-turbo's whole image. Incomplete progressive images
+are skipped, because libjpeg smooths them.
 """
 
 import io
@@ -30,10 +30,10 @@ def gradient(rng, width, height, mode):
 
 
 def encode(rng, image, kind, options):
-    """The image as a JPEG; a kind of 440 or 411 gives one of that sampling, of about that size.
+    """Encodes the image. A kind of 440 or 411 gives that sampling, and a size close to the image's.
 
-    Pillow writes neither: an image of 4:2:2 (4:2:0) has as many blocks in an MCU, so its factors can be changed, and its
-    size to one with as many MCUs.
+    Pillow cannot write these samplings. 4:2:2 (4:2:0) has the same number of blocks in an MCU, so the sampling factors in
+    the file are replaced, and the size by one with the same number of MCUs.
     """
     image.save(buffer := io.BytesIO(), "JPEG", **options)
     jpeg = bytearray(buffer.getvalue())
@@ -80,7 +80,7 @@ def generated(folder, rng, count):
 
 
 def reference(path, divisor):
-    """libjpeg-turbo's pixels at that scale, as an RGB image, and its size."""
+    """Returns libjpeg-turbo's pixels at that scale as an RGB image, or None if it does not decode at that scale."""
     image = Image.open(path)
     if image.format != "JPEG":
         raise ValueError(f"{image.format}, not JPEG")
@@ -95,7 +95,7 @@ def reference(path, divisor):
 
 def main():
     warnings.simplefilter("ignore")
-    assert features.check("libjpeg_turbo"), "Pillow without libjpeg-turbo is no oracle"
+    assert features.check("libjpeg_turbo"), "this test needs Pillow with libjpeg-turbo"
     Image.MAX_IMAGE_PIXELS = None
     binary, folders = sys.argv[1], sys.argv[2:]
     count = int(os.environ.get("GENERATED", "2000"))
@@ -103,7 +103,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(d, f) for top in folders for d, _, files in os.walk(top) for f in sorted(files)]
         paths += generated(folder, rng, count)
-        questions, wanted = [], []
+        requests, expected = [], []
         unreadable = 0
         for path in paths:
             for divisor in (1, 2, 4, 8):
@@ -120,22 +120,22 @@ def main():
                     for rect in [None] + [random_rect(rng, width, height) for _ in range(1 + (mode == "entries"))]:
                         x, y, w, h = rect or (0, 0, 0, 0)
                         part = whole.crop((x, y, x + w, y + h)) if rect else whole
-                        questions.append(f"{path} {divisor} {x} {y} {w} {h} {mode}")
-                        wanted.append(f"{part.width} {part.height} {zlib.crc32(part.tobytes()):08x}")
-        answers = subprocess.run([binary], input="\n".join(questions), capture_output=True, text=True, check=True)
+                        requests.append(f"{path} {divisor} {x} {y} {w} {h} {mode}")
+                        expected.append(f"{part.width} {part.height} {zlib.crc32(part.tobytes()):08x}")
+        answers = subprocess.run([binary], input="\n".join(requests), capture_output=True, text=True, check=True)
         answers = answers.stdout.splitlines()
-        assert len(answers) == len(questions)
-        ways, refused, wrong = {}, {}, []
-        for question, want, got in zip(questions, wanted, answers):
+        assert len(answers) == len(requests)
+        paths_taken, refused, wrong = {}, {}, []
+        for request, want, got in zip(requests, expected, answers):
             if got.startswith("error"):
-                refused.setdefault(question.rsplit(" ", 6)[0], got)
+                refused.setdefault(request.rsplit(" ", 6)[0], got)
             elif got.rsplit(" ", 1)[0] != want:
-                wrong.append(f"{question}: expected {want}, found {got}")
+                wrong.append(f"{request}: expected {want}, found {got}")
             else:
-                way = got.rsplit(" ", 1)[1]
-                ways[way] = ways.get(way, 0) + 1
-    print(f"Pillow with libjpeg-turbo {features.version('libjpeg_turbo')}: {len(paths)} images, {unreadable} not for it")
-    print(f"{sum(ways.values())} decodes equal: {ways}")
+                path = got.rsplit(" ", 1)[1]
+                paths_taken[path] = paths_taken.get(path, 0) + 1
+    print(f"Pillow with libjpeg-turbo {features.version('libjpeg_turbo')}: {len(paths)} images, {unreadable} unreadable for it")
+    print(f"{sum(paths_taken.values())} decodes equal: {paths_taken}")
     for path, error in refused.items():
         print(f"refused: {path.rsplit('/', 1)[-1]}: {error}")
     for line in wrong[:20]:

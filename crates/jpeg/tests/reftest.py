@@ -1,5 +1,5 @@
-"""Writes `reftest.txt`: for each file of a folder the CRC-32 of the RGB pixels that libjpeg-turbo (through Pillow) decodes,
-or, for those named below, why this crate refuses it.
+"""Writes `reftest.txt`: for each file of a folder the CRC-32 of the RGB pixels that libjpeg-turbo decodes through Pillow, or,
+for the files named below, the error of this crate.
 
     python crates/jpeg/tests/reftest.py FOLDER
 """
@@ -27,7 +27,7 @@ REFUSED = {
 
 
 def main():
-    lines = [f"# libjpeg-turbo {features.version('libjpeg_turbo')}: CRC-32 of the RGB pixels, or why there are none"]
+    lines = [f"# libjpeg-turbo {features.version('libjpeg_turbo')}: CRC-32 of the RGB pixels, or the error"]
     for name in sorted(os.listdir(sys.argv[1])):
         if name in REFUSED:
             lines.append(f"{name}: {REFUSED[name]}")

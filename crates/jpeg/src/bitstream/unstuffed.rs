@@ -1,62 +1,60 @@
-//! Entropy-coded data without byte stuffing, so that the decoder can take eight bytes at a time.
+//! The entropy-coded segments of a scan (T.81, B.1.1.5) without byte stuffing, so that decoders can load eight bytes at a
+//! time.
 
 use memchr::memchr;
 
-/// Bytes that follow the data, so that a whole block of the longest codes can be read past their end.
+use crate::buffer::clear_with_capacity;
+
+/// Zero bytes after the data, so that decoders may read a whole block of the longest codes beyond the end.
 pub(crate) const SLACK: usize = 512;
 
-/// What lies between two restart markers.
+/// The data between two restart markers.
 #[derive(Clone, Copy)]
 pub(crate) struct EntropySegment {
-    /// First byte, in [`UnstuffedData::bytes`].
+    /// Index of the first byte in [`UnstuffedData::bytes`].
     pub start: usize,
-    /// Byte after the last one, in [`UnstuffedData::bytes`].
+    /// Index after the last byte in [`UnstuffedData::bytes`].
     pub end: usize,
-    /// Where its first byte is in the image.
+    /// Byte offset of the segment in the image.
     pub stored: usize,
-    /// Number (0 to 7) of the restart marker before it; `None` for the first segment.
+    /// Number (0 to 7) of the restart marker before the segment; `None` for the first segment.
     pub restart: Option<u8>,
 }
 
-/// Unstuffed entropy-coded data, reused from image to image.
+/// Unstuffed entropy-coded data. The buffers are reused from image to image.
 #[derive(Default)]
 pub(crate) struct UnstuffedData {
     bytes: Vec<u8>,
     segments: Vec<EntropySegment>,
-    most: usize,
+    max_segments: usize,
+    /// Byte offset in the image of the first byte not read yet.
     next: usize,
 }
 
-/// Empties `buffer`, which then has room for `len`.
-fn clear<T>(buffer: &mut Vec<T>, len: usize) {
-    buffer.clear();
-    if buffer.capacity() < len {
-        // The old one goes first.
-        *buffer = Vec::new();
-        buffer.reserve_exact(len);
-    }
+/// The most segments that `stored` bytes can hold, at most `segments`: each but the first follows a marker of two bytes.
+fn max_segments(stored: usize, segments: u64) -> usize {
+    segments.clamp(1, stored as u64 / 2 + 1) as usize
 }
 
-/// Bytes that data of that many stored bytes in so many segments take at most.
-pub(crate) fn bytes(stored: usize, segments: u64) -> usize {
-    stored + SLACK + segments.clamp(1, stored as u64 / 2 + 1) as usize * size_of::<EntropySegment>()
+/// The most bytes of memory that [`UnstuffedData`] takes for `stored` bytes in up to `segments` segments.
+pub(crate) fn max_bytes(stored: usize, segments: u64) -> usize {
+    stored + SLACK + max_segments(stored, segments) * size_of::<EntropySegment>()
 }
 
 impl UnstuffedData {
-    /// Starts anew, with data stored from byte `from` of the image, in `segments` segments at most: at one restart marker more
-    /// they end. Room is made for all that can come, so that it need not grow.
+    /// Clears the data. What follows starts at byte `from` of the image and has at most `segments` segments: one restart marker
+    /// more ends the data. Reserves memory for all of the image's remaining bytes.
     pub(crate) fn begin(&mut self, jpeg: &[u8], from: usize, segments: u64) {
         let stored = jpeg.len().saturating_sub(from);
-        // A segment has a marker of two bytes before it.
-        self.most = segments.clamp(1, stored as u64 / 2 + 1) as usize;
-        clear(&mut self.bytes, stored + SLACK);
-        clear(&mut self.segments, self.most);
+        self.max_segments = max_segments(stored, segments);
+        clear_with_capacity(&mut self.bytes, stored + SLACK);
+        clear_with_capacity(&mut self.segments, self.max_segments);
         self.segments.push(EntropySegment { start: 0, end: 0, stored: from, restart: None });
         self.next = from;
     }
 
-    /// Takes in the data up to byte `to` of the image, or up to a marker that is no restart. Returns the number of
-    /// bytes held, or `None` where `to` is inside a stuffed pair or marker, or beyond the data.
+    /// Appends the data up to byte `to` of the image, or up to a marker other than RSTn. Returns the number of bytes held, or
+    /// `None` if `to` is inside a stuffed pair or marker, or beyond the data.
     pub(crate) fn extend(&mut self, jpeg: &[u8], to: usize) -> Option<usize> {
         let mut at = self.next;
         if to > jpeg.len() {
@@ -74,8 +72,8 @@ impl UnstuffedData {
                     self.bytes.push(0xff);
                     at = run + 2;
                 }
-                Some(&m @ 0xd0..=0xd7) if self.segments.len() < self.most => {
-                    self.close();
+                Some(&m @ 0xd0..=0xd7) if self.segments.len() < self.max_segments => {
+                    self.close_segment();
                     let start = self.bytes.len();
                     self.segments.push(EntropySegment { start, end: start, stored: run + 2, restart: Some(m & 7) });
                     at = run + 2;
@@ -91,20 +89,20 @@ impl UnstuffedData {
         (at == to).then_some(self.bytes.len())
     }
 
-    /// Ends the data and appends the slack.
+    /// Ends the data and appends [`SLACK`].
     pub(crate) fn finish(&mut self) {
-        self.close();
+        self.close_segment();
         self.bytes.resize(self.bytes.len() + SLACK, 0);
     }
 
-    fn close(&mut self) {
+    fn close_segment(&mut self) {
         let end = self.bytes.len();
         if let Some(last) = self.segments.last_mut() {
             last.end = end;
         }
     }
 
-    /// All of a scan whose data start at byte `from`, in `segments` segments at most.
+    /// Reads the whole scan whose data start at byte `from`, with at most `segments` segments.
     pub(crate) fn fill(&mut self, jpeg: &[u8], from: usize, segments: u64) {
         self.begin(jpeg, from, segments);
         self.extend(jpeg, jpeg.len());
@@ -116,7 +114,7 @@ impl UnstuffedData {
         &self.bytes
     }
 
-    /// Number of bits held.
+    /// Number of bits of data.
     pub(crate) fn bits(&self) -> usize {
         (self.bytes.len() - SLACK) * 8
     }
@@ -126,7 +124,7 @@ impl UnstuffedData {
         &self.segments
     }
 
-    /// Where the data ended in the image.
+    /// Byte offset in the image at which the data ended.
     pub(crate) fn stored_end(&self) -> usize {
         self.next
     }

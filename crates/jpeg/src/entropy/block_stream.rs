@@ -1,58 +1,67 @@
-//! One segment of Huffman codes being decoded: what happens between its blocks, and where it ends.
+//! A run of blocks being decoded: what happens between its symbols, and where it ends.
 //!
-//! TableCaches safety rests on four things, checked in [`Stream::new`], in [`Stream::guess`] and at the start of each block: the
-//! output has room for its blocks and one more coefficient, the input is followed by [`SLACK`] bytes, no block reads more
-//! than that, and marks have room for all MCUs, those of a guess ending with one that is never reached.
+//! Memory safety rests on four invariants. [`BlockStream::new`], [`BlockStream::set_speculative`] and
+//! [`BlockStream::begin_block`] establish them:
+//! 1. *Output*: `coefs` has room for all blocks and one more coefficient, `last` for one byte a block.
+//! 2. *Input*: [`SLACK`] bytes follow the data, and no block begins beyond `guard`, which is [`BLOCK_BYTES`] before their end.
+//! 3. *Block size*: no block reads more than [`BLOCK_BYTES`].
+//! 4. *MCU offsets*: there is one for every MCU and one more; those that another stream compares with end with
+//!    [`u32::MAX`], which no stream reaches.
 
+use super::MAX_MCU_BLOCKS;
+use super::decode::{DecodeJob, McuTables, Stop};
+use super::symbol_state::{ALL_AC, SymbolState};
+use crate::bitstream::bit_cursor::BitCursor;
 use crate::bitstream::unstuffed::SLACK;
-use crate::entropy::decode::{BitCursor, DecodeJob, MAX_MCU_BLOCKS, McuTables, Stop};
-use crate::entropy::symbol_state::{ALL, Hot};
 use crate::error::Damage;
-use crate::huffman::{BAD, END, LOOK, extend};
+use crate::huffman::coefficient_table::{END_OF_BLOCK, INVALID_CODE, LOOKUP_BITS};
+use crate::huffman::extend;
 
-/// Bytes that one block may take: 64 codes with their magnitudes of at most 31 bits, and what a refill looks ahead. A
-/// block starts no nearer to the end of the slack.
+/// The most bytes that one block reads: 64 codes with their magnitudes of at most 31 bits, and what a refill loads ahead.
 const BLOCK_BYTES: usize = 64 * 31 / 8 + 16;
 const _: () = assert!(BLOCK_BYTES + 16 < SLACK);
 
-/// Nothing to meet.
-static NOWHERE: [u32; 1] = [u32::MAX];
+/// The MCU offsets of no stream.
+static NO_OFFSETS: [u32; 1] = [u32::MAX];
 
-/// A segment, or what is taken for one.
-pub(crate) struct Stream<'a> {
-    pub hot: Hot,
+/// A run of blocks, decoded from a known or from a speculative start.
+pub(crate) struct BlockStream<'a> {
+    pub symbols: SymbolState,
     /// First byte of the data.
-    start: *const u8,
-    /// No block may start beyond this: it might read past the slack.
+    data: *const u8,
+    /// No block may begin beyond this byte: it might read past the slack.
     guard: *const u8,
-    /// No MCU follows one that ends beyond this bit.
+    /// The stream ends after the first MCU that ends beyond this bit.
     until: usize,
+    /// Where the current block's `last` is written.
     last: *mut u8,
-    /// BlockRow left, of how many.
+    /// Blocks left, of `blocks`.
     left: usize,
     blocks: usize,
-    /// The block's number in its MCU.
-    lane: usize,
+    /// Index in its MCU of the current block.
+    mcu_block: usize,
     tables: &'a McuTables<'a>,
-    entries: [*const u32; MAX_MCU_BLOCKS],
-    /// Where the MCU's first bit is noted; null if it is not.
-    mark: *mut u32,
-    /// The first one that counts.
-    fresh: *mut u32,
-    /// First bits of MCUs, rising, of another stream: this one ends where it meets one of them.
-    meet: *const u32,
-    met: bool,
-    /// The start is a guess: where codes lead astray, go on with the next MCU.
-    guess: bool,
+    /// The entries of the AC table of each block of an MCU.
+    ac_entries: [*const u32; MAX_MCU_BLOCKS],
+    /// Where the current MCU's offset was written; null if offsets are not needed.
+    offset: *mut u32,
+    /// The offset of the first MCU since the stream last resynchronised.
+    valid_from: *mut u32,
+    /// The next of another stream's MCU offsets, in ascending order. This stream ends where it reaches one of them.
+    sync_offset: *const u32,
+    synced: bool,
+    /// Whether the start is speculative: an invalid code then does not count as damage, and decoding continues with
+    /// the next MCU.
+    speculative: bool,
     over: bool,
     damage: Option<Damage>,
 }
 
-impl<'a> Stream<'a> {
-    /// The job as pointers; `None` if it has no blocks.
+impl<'a> BlockStream<'a> {
+    /// Returns the stream of a job and the job's cursor; `None` if the job has no blocks.
     ///
     /// # Panics
-    /// If the buffers are too small for what the job says: that is a mistake of this crate, and what follows trusts it.
+    /// If the buffers are smaller than the job says. The unsafe code of this module relies on these checks.
     #[inline(always)]
     pub(crate) fn new(
         bytes: &'a [u8],
@@ -61,246 +70,257 @@ impl<'a> Stream<'a> {
     ) -> Option<(Self, &'a mut BitCursor)> {
         assert!(job.coefs.len() > job.blocks * 64 && job.last.len() >= job.blocks);
         assert!(!tables.is_empty() && tables.len() <= MAX_MCU_BLOCKS);
-        assert!(job.marks.is_empty() || job.marks.len() > job.blocks / tables.len());
+        assert!(job.mcu_offsets.is_empty() || job.mcu_offsets.len() > job.blocks / tables.len());
         assert!(bytes.len() >= SLACK && job.cursor.byte <= bytes.len());
         if job.blocks == 0 {
             return None;
         }
-        let mut entries = [std::ptr::null(); MAX_MCU_BLOCKS];
-        for (table, lane) in entries.iter_mut().zip(tables) {
-            *table = lane.ac.entries().as_ptr();
+        let mut ac_entries = [std::ptr::null(); MAX_MCU_BLOCKS];
+        for (entries, block) in ac_entries.iter_mut().zip(tables) {
+            *entries = block.ac.entries().as_ptr();
         }
         let input = bytes.as_ptr_range();
-        let mark = if job.marks.is_empty() {
+        let offset = if job.mcu_offsets.is_empty() {
             std::ptr::null_mut()
         } else {
-            job.marks[0] = job.cursor.bit() as u32;
-            job.marks.as_mut_ptr()
+            job.mcu_offsets[0] = job.cursor.bit() as u32;
+            job.mcu_offsets.as_mut_ptr()
         };
-        let stream = Stream {
-            hot: Hot {
+        let stream = BlockStream {
+            symbols: SymbolState {
                 bits: job.cursor.bits,
-                state: job.cursor.count,
-                // SAFETY: the assertion above keeps it inside `bytes`.
+                counts: job.cursor.count,
+                // SAFETY: `cursor.byte` is at most the length of `bytes` (asserted above).
                 input: unsafe { input.start.add(job.cursor.byte) },
                 block: job.coefs.as_mut_ptr(),
-                table: entries[0],
+                table: ac_entries[0],
             },
-            start: input.start,
-            // SAFETY: `bytes` has at least SLACK bytes.
+            data: input.start,
+            // SAFETY: `bytes` has at least SLACK bytes (asserted above), which is more than BLOCK_BYTES.
             guard: unsafe { input.end.sub(BLOCK_BYTES) },
             until: usize::MAX,
             last: job.last.as_mut_ptr(),
             left: job.blocks,
             blocks: job.blocks,
-            lane: 0,
+            mcu_block: 0,
             tables,
-            entries,
-            mark,
-            fresh: mark,
-            meet: NOWHERE.as_ptr(),
-            met: false,
-            guess: false,
+            ac_entries,
+            offset,
+            valid_from: offset,
+            sync_offset: NO_OFFSETS.as_ptr(),
+            synced: false,
+            speculative: false,
             over: false,
             damage: None,
         };
         Some((stream, job.cursor))
     }
 
-    /// Makes the start a guess: where codes lead astray, the stream goes on with the next MCU, until bit `until`.
-    pub(crate) fn guess(&mut self, until: usize) {
-        assert!(!self.mark.is_null(), "a guess notes where its MCUs are");
-        (self.guess, self.until) = (true, until);
+    /// Makes the start speculative: after an invalid code the stream continues with the next MCU, until bit `until`.
+    pub(crate) fn set_speculative(&mut self, until: usize) {
+        assert!(!self.offset.is_null(), "a speculative stream records its MCU offsets");
+        (self.speculative, self.until) = (true, until);
     }
 
-    /// Makes this stream end where an MCU begins at the same bit as one of `other`'s.
-    pub(crate) fn meet(&mut self, other: &Self) {
-        assert!(other.guess, "a guess to meet");
-        self.meet = other.mark;
+    /// Makes this stream end at the first MCU that begins at the same bit as one of `other`'s.
+    pub(crate) fn stop_at_sync_with(&mut self, other: &Self) {
+        assert!(other.speculative, "the other stream is speculative");
+        self.sync_offset = other.offset;
     }
 
-    /// Takes the other stream's guess for true from where this one met it; whether it did.
-    pub(crate) fn confirm(&self, other: &mut Self) -> bool {
-        other.guess &= !self.met;
-        self.met
+    /// Returns whether this stream synchronised with `other`. If it did, `other` stops being speculative.
+    pub(crate) fn confirm_sync(&self, other: &mut Self) -> bool {
+        other.speculative &= !self.synced;
+        self.synced
     }
 
-    /// BlockRow decoded.
+    /// Number of blocks decoded.
     pub(crate) fn done(&self) -> usize {
         self.blocks - self.left
     }
 
-    /// Number of the other stream's mark that was met.
-    pub(crate) fn met(&self, marks: *const u32) -> Option<usize> {
-        self.met.then(|| (self.meet.addr() - marks.addr()) / size_of::<u32>())
+    /// Index in the other stream's `offsets` at which this one synchronised with it.
+    pub(crate) fn synced_at(&self, offsets: *const u32) -> Option<usize> {
+        self.synced.then(|| (self.sync_offset.addr() - offsets.addr()) / size_of::<u32>())
     }
 
-    /// The next bit's number.
+    /// Index of the next bit.
     #[inline(always)]
-    fn bit(&self, hot: &Hot) -> usize {
-        (hot.input.addr() - self.start.addr()) * 8 - (hot.state & 63) as usize
+    fn bit(&self, symbols: &SymbolState) -> usize {
+        (symbols.input.addr() - self.data.addr()) * 8 - (symbols.counts & 63) as usize
     }
 
-    /// Starts a block with its DC difference; what is wrong with it.
+    /// Begins a block by decoding its DC difference. Returns the damage found, if any.
     ///
     /// # Safety
-    /// A block must be left.
+    /// At least one block must be left, and `symbols` be this stream's current state.
     #[inline(always)]
-    unsafe fn begin(&mut self, hot: &mut Hot) -> Option<Damage> {
-        if hot.input > self.guard {
+    unsafe fn begin_block(&mut self, symbols: &mut SymbolState) -> Option<Damage> {
+        if symbols.input > self.guard {
             return Some(Damage::Ends);
         }
-        // SAFETY: from the guard on there are BLOCK_BYTES, which no block can exceed. `block` is one of those for which
-        // the job has room.
+        // SAFETY: input: BLOCK_BYTES follow the guard (invariants 2 and 3). Output: a block is left (the caller's promise),
+        // so `block` has 64 elements (invariant 1).
         unsafe {
-            hot.refill();
-            let Some((length, size)) = self.tables[self.lane].dc.find(hot.bits) else {
+            symbols.refill();
+            let Some((length, size)) = self.tables[self.mcu_block].dc.find(symbols.bits) else {
                 return Some(Damage::Code);
             };
             let size = u32::from(size);
-            hot.block.write_bytes(0, 64);
-            *hot.block = extend((hot.bits << length >> 1 >> (63 - size)) as i32, size) as i16;
-            hot.take(length + size);
-            hot.state = hot.state & 63 | u32::from(ALL) << 8;
-            hot.refill();
+            symbols.block.write_bytes(0, 64);
+            *symbols.block = extend((symbols.bits << length >> 1 >> (63 - size)) as i32, size) as i16;
+            symbols.consume(length + size);
+            symbols.counts = symbols.counts & 63 | u32::from(ALL_AC) << 8;
+            symbols.refill();
         }
-        hot.table = self.entries[self.lane];
+        symbols.table = self.ac_entries[self.mcu_block];
         None
     }
 
-    /// What to do where a symbol led past the block's last coefficient but one. False if the stream is over.
+    /// Handles an entry that [`SymbolState::symbol`] returned: a table miss, the end of a block or damage. Returns false if
+    /// the stream is over.
     ///
     /// # Safety
-    /// `hot` must be this stream's, and `entry` come from its [`Hot::symbol`].
+    /// `symbols` must be this stream's current state, and `entry` have come from its [`SymbolState::symbol`].
     #[inline(always)]
-    pub(crate) unsafe fn turn(&mut self, hot: &mut Hot, mut entry: u32) -> bool {
-        // SAFETY: see the single steps: a block was begun, and `finish` gives runs as a table does.
+    pub(crate) unsafe fn end_block(&mut self, symbols: &mut SymbolState, mut entry: u32) -> bool {
+        // SAFETY: a block was begun, because `symbol` requires it. `resolve_miss` returns counts as the table does. The
+        // pointers advance by one block of those left (invariant 1).
         unsafe {
             if entry & 255 == 0 {
-                // Missed: take back what was said of the block.
-                hot.state = hot.state.wrapping_add(entry);
-                entry = self.single(hot);
-                if !hot.turns() {
+                // A table miss consumed no bits; undo its change of the coefficient count.
+                symbols.counts = symbols.counts.wrapping_add(entry);
+                entry = self.decode_slowly(symbols);
+                if !symbols.needs_attention() {
                     return true;
                 }
             }
             let last = match entry >> 8 & 255 {
-                // The end came where the next coefficient would have been.
-                END => ALL - hot.follow().wrapping_add(END as u8),
-                BAD => return self.astray(hot, Damage::Code),
-                _ if hot.follow() == 255 => 63,
-                _ => return self.astray(hot, Damage::Block),
+                // The end-of-block symbol stands where the next coefficient would be.
+                END_OF_BLOCK => ALL_AC - symbols.remaining().wrapping_add(END_OF_BLOCK as u8),
+                INVALID_CODE => return self.desynchronised(symbols, Damage::Code),
+                _ if symbols.remaining() == 255 => 63,
+                _ => return self.desynchronised(symbols, Damage::Block),
             };
             self.left -= 1;
             *self.last = last;
             self.last = self.last.add(1);
-            hot.block = hot.block.add(64);
-            self.lane += 1;
-            if self.lane == self.tables.len() {
-                self.lane = 0;
-                self.note(hot);
+            symbols.block = symbols.block.add(64);
+            self.mcu_block += 1;
+            if self.mcu_block == self.tables.len() {
+                self.mcu_block = 0;
+                self.end_mcu(symbols);
             }
             if self.over || self.left == 0 {
-                return self.stop(hot);
+                return self.stop(symbols);
             }
-            match self.begin(hot) {
+            match self.begin_block(symbols) {
                 None => true,
-                Some(damage) => self.astray(hot, damage),
+                Some(damage) => self.desynchronised(symbols, damage),
             }
         }
     }
 
-    /// Decodes one symbol, however long it is.
+    /// Decodes one symbol of any length, and returns its entry.
     ///
     /// # Safety
     /// A block must have been begun.
     #[inline(always)]
-    unsafe fn single(&self, hot: &mut Hot) -> u32 {
-        let table = self.tables[self.lane].ac;
-        // SAFETY: BLOCK_BYTES follow the block's start.
+    unsafe fn decode_slowly(&self, symbols: &mut SymbolState) -> u32 {
+        let table = self.tables[self.mcu_block].ac;
+        // SAFETY: a block was begun, so BLOCK_BYTES follow its start (invariants 2 and 3) and `block` has room for 65.
         unsafe {
-            hot.refill();
-            let mut entry = table.entries()[(hot.bits >> (64 - LOOK)) as usize];
+            symbols.refill();
+            let mut entry = table.entries()[(symbols.bits >> (64 - LOOKUP_BITS)) as usize];
             if entry & 255 == 0 {
-                entry = table.finish(entry, hot.bits);
+                entry = table.resolve_miss(entry, symbols.bits);
             }
-            hot.take(entry);
-            hot.put(entry);
-            hot.refill();
+            symbols.consume(entry);
+            symbols.store(entry);
+            symbols.refill();
             entry
         }
     }
 
-    /// An MCU is over: notes where the next one begins, and looks whether the stream is to go on.
+    /// Records where the next MCU begins, and checks whether the stream ends there.
+    ///
+    /// # Safety
+    /// An MCU must just have been completed.
     #[inline(always)]
-    unsafe fn note(&mut self, hot: &Hot) {
-        let bit = self.bit(hot);
-        let mark = bit.min(u32::MAX as usize - 1) as u32;
-        // SAFETY: `new` checked that there is a mark for each MCU and one more, and what is met ends with u32::MAX.
+    unsafe fn end_mcu(&mut self, symbols: &SymbolState) {
+        let bit = self.bit(symbols);
+        let offset = bit.min(u32::MAX as usize - 1) as u32;
+        // SAFETY: there is an offset for each MCU and one more, and the other stream's end with u32::MAX (invariant 4).
         unsafe {
-            if !self.mark.is_null() {
-                self.mark = self.mark.add(1);
-                *self.mark = mark;
+            if !self.offset.is_null() {
+                self.offset = self.offset.add(1);
+                *self.offset = offset;
             }
-            while *self.meet < mark {
-                self.meet = self.meet.add(1);
+            while *self.sync_offset < offset {
+                self.sync_offset = self.sync_offset.add(1);
             }
-            self.met = *self.meet == mark;
+            self.synced = *self.sync_offset == offset;
         }
-        self.over = self.met || bit > self.until;
+        self.over = self.synced || bit > self.until;
     }
 
-    /// The stream is over.
+    /// Ends the stream.
     #[inline(always)]
-    fn stop(&mut self, hot: &Hot) -> bool {
-        self.hot = *hot;
+    fn stop(&mut self, symbols: &SymbolState) -> bool {
+        self.symbols = *symbols;
         self.over = true;
         false
     }
 
-    /// CodeTable led astray: damage, or a wrong guess of where an MCU begins. False if the stream is over.
+    /// Handles codes that cannot be: damage, or a speculative stream that has not synchronised yet. Returns false if the
+    /// stream is over.
     ///
     /// # Safety
-    /// As for [`Stream::turn`].
+    /// As for [`BlockStream::end_block`].
     #[inline(always)]
-    unsafe fn astray(&mut self, hot: &mut Hot, damage: Damage) -> bool {
-        self.hot = *hot;
+    unsafe fn desynchronised(&mut self, symbols: &mut SymbolState, damage: Damage) -> bool {
+        self.symbols = *symbols;
         // SAFETY: the caller's promise.
-        let goes_on = unsafe { self.recover(damage) };
-        *hot = self.hot;
-        goes_on
+        let continues = unsafe { self.resynchronise(damage) };
+        *symbols = self.symbols;
+        continues
     }
 
-    /// As [`Stream::astray`]; apart, and without a reference to what the loops keep in registers.
+    /// As [`BlockStream::desynchronised`], on the state in `self`: not inlined, and without a reference to the state that the
+    /// loops keep in registers.
+    ///
+    /// # Safety
+    /// As for [`BlockStream::end_block`].
     #[cold]
     #[inline(never)]
-    unsafe fn recover(&mut self, mut damage: Damage) -> bool {
-        let (mut hot, count) = (self.hot, self.tables.len());
+    unsafe fn resynchronise(&mut self, mut damage: Damage) -> bool {
+        let (mut symbols, mcu_blocks) = (self.symbols, self.tables.len());
         loop {
-            let next = (self.done() / count + 1) * count;
-            if !self.guess || hot.input > self.guard || next >= self.blocks {
+            let next = (self.done() / mcu_blocks + 1) * mcu_blocks;
+            if !self.speculative || symbols.input > self.guard || next >= self.blocks {
                 self.damage = Some(damage);
-                return self.stop(&hot);
+                return self.stop(&symbols);
             }
-            let passed = next - self.done();
-            // SAFETY: fewer blocks are passed over than are left, and there is a mark for each MCU.
+            let skipped = next - self.done();
+            // SAFETY: fewer blocks are skipped than are left (`next < blocks`), and there is an offset for each MCU
+            // (invariant 4); `valid_from` and `offset` point into the same offsets. Input: the guard was checked above.
             unsafe {
-                hot.block = hot.block.add(passed * 64);
-                self.last = self.last.add(passed);
-                hot.refill();
-                hot.take(1);
-                // What was noted is not to be met: 0 is passed over.
-                self.fresh.write_bytes(0, self.mark.offset_from(self.fresh) as usize + 1);
-                self.mark = self.mark.add(1);
-                *self.mark = self.bit(&hot).min(u32::MAX as usize - 1) as u32;
+                symbols.block = symbols.block.add(skipped * 64);
+                self.last = self.last.add(skipped);
+                symbols.refill();
+                symbols.consume(1);
+                // The other stream must not synchronise with offsets from before: it skips those that are 0.
+                self.valid_from.write_bytes(0, self.offset.offset_from(self.valid_from) as usize + 1);
+                self.offset = self.offset.add(1);
+                *self.offset = self.bit(&symbols).min(u32::MAX as usize - 1) as u32;
             }
-            self.fresh = self.mark;
-            self.left -= passed;
-            self.lane = 0;
-            // SAFETY: a block is left.
-            match unsafe { self.begin(&mut hot) } {
+            self.valid_from = self.offset;
+            self.left -= skipped;
+            self.mcu_block = 0;
+            // SAFETY: a block is left, because `next < blocks`.
+            match unsafe { self.begin_block(&mut symbols) } {
                 None => {
-                    self.hot = hot;
+                    self.symbols = symbols;
                     return true;
                 }
                 Some(other) => damage = other,
@@ -308,41 +328,42 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Begins with the first block. False if the stream is over.
+    /// Begins the first block. Returns false if the stream is over.
     ///
     /// # Safety
-    /// The stream must not have begun.
+    /// The stream must be new.
     #[inline(always)]
     pub(crate) unsafe fn start(&mut self) -> bool {
-        let mut hot = self.hot;
-        // SAFETY: there is a block.
-        let goes_on = unsafe {
-            match self.begin(&mut hot) {
+        let mut symbols = self.symbols;
+        // SAFETY: a new stream has at least one block (`new`).
+        let continues = unsafe {
+            match self.begin_block(&mut symbols) {
                 None => true,
-                Some(damage) => self.astray(&mut hot, damage),
+                Some(damage) => self.desynchronised(&mut symbols, damage),
             }
         };
-        self.hot = hot;
-        goes_on
+        self.symbols = symbols;
+        continues
     }
 
     /// Decodes the blocks that are left.
     ///
     /// # Safety
-    /// The stream must have begun, unless it is over.
+    /// [`BlockStream::start`] must have been called.
     #[inline(always)]
     pub(crate) unsafe fn rest(&mut self) {
         if self.over {
             return;
         }
-        let mut hot = self.hot;
-        // SAFETY: SYMBOLS look-ups follow each refill; what missed refills by itself.
+        let mut symbols = self.symbols;
+        // SAFETY: a block was begun (`start`, `end_block`), within which refills are allowed (invariants 2 and 3).
+        // SYMBOLS_PER_REFILL lookups follow each refill, and `end_block` refills by itself.
         unsafe {
             loop {
-                hot.refill();
-                for _ in 0..Hot::SYMBOLS {
-                    if let Some(entry) = hot.symbol()
-                        && !self.turn(&mut hot, entry)
+                symbols.refill();
+                for _ in 0..SymbolState::SYMBOLS_PER_REFILL {
+                    if let Some(entry) = symbols.symbol()
+                        && !self.end_block(&mut symbols, entry)
                     {
                         return;
                     }
@@ -351,38 +372,38 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Where the stream stands, and what stopped it.
+    /// Stores the position in `cursor`, and returns what stopped the stream.
     #[inline(always)]
     pub(crate) fn close(&self, cursor: &mut BitCursor) -> Result<(), Stop> {
-        let Hot { bits, state, input, .. } = self.hot;
-        *cursor = BitCursor { bits, count: state & 63, byte: input.addr() - self.start.addr() };
+        let SymbolState { bits, counts, input, .. } = self.symbols;
+        *cursor = BitCursor { bits, count: counts & 63, byte: input.addr() - self.data.addr() };
         self.damage.map_or(Ok(()), |damage| Err((self.done(), damage)))
     }
 }
 
-/// Decodes until one of the two is over.
+/// Decodes both streams until one of them is over.
 ///
 /// # Safety
-/// Both must have begun.
+/// [`BlockStream::start`] must have been called on both and have returned true.
 #[inline(always)]
-pub(crate) unsafe fn both(a: &mut Stream<'_>, b: &mut Stream<'_>) {
-    let (mut hot_a, mut hot_b) = (a.hot, b.hot);
-    // SAFETY: SYMBOLS look-ups follow each refill; what missed refills by itself.
+pub(crate) unsafe fn decode_both(a: &mut BlockStream<'_>, b: &mut BlockStream<'_>) {
+    let (mut symbols_a, mut symbols_b) = (a.symbols, b.symbols);
+    // SAFETY: as in `BlockStream::rest`, for each of the two.
     unsafe {
         loop {
-            hot_a.refill();
-            hot_b.refill();
-            for _ in 0..Hot::SYMBOLS {
-                if let Some(entry) = hot_a.symbol()
-                    && !a.turn(&mut hot_a, entry)
+            symbols_a.refill();
+            symbols_b.refill();
+            for _ in 0..SymbolState::SYMBOLS_PER_REFILL {
+                if let Some(entry) = symbols_a.symbol()
+                    && !a.end_block(&mut symbols_a, entry)
                 {
-                    b.hot = hot_b;
+                    b.symbols = symbols_b;
                     return;
                 }
-                if let Some(entry) = hot_b.symbol()
-                    && !b.turn(&mut hot_b, entry)
+                if let Some(entry) = symbols_b.symbol()
+                    && !b.end_block(&mut symbols_b, entry)
                 {
-                    a.hot = hot_a;
+                    a.symbols = symbols_a;
                     return;
                 }
             }

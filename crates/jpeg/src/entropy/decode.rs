@@ -1,42 +1,20 @@
-//! The inner loop: Huffman codes to coefficients, one segment or two at a time.
+//! Decodes Huffman codes to coefficients, in one run of blocks or in two at a time.
 //!
-//! Decoding is a chain of dependent loads: shift, look up, shift. One look-up therefore yields all there is to know of a
-//! coefficient (bits, run, value), a refill serves four of them, everything rare shares one branch with the end of the
-//! block, and a second segment fills the time in which the first one waits.
+//! Huffman decoding is a chain of dependent loads: shift, look up, shift. Therefore one lookup returns everything about a
+//! coefficient (code length, run, value), one refill serves four lookups, all rare cases share one branch with the end of the
+//! block, and a second run of blocks is decoded in the same loop, in the time that the first one waits for its loads.
 //!
-//! Where no second segment is known, one is speculative_mcus: from almost anywhere, Huffman codes find their step by themselves
-//! after a few hundred bytes, and from the first bit at which both streams begin an MCU, they are the same.
+//! If the start of a second run is not known, it is decoded speculatively from an estimated bit. Huffman codes are
+//! self-synchronising (Klein and Wiseman, "Parallel Huffman Decoding with Applications to JPEG Files", 2003): after a few
+//! hundred bytes the speculative decoder reads the right codes, and from the first bit at which both decoders begin an MCU,
+//! their results are the same.
 
-use crate::entropy::block_stream::{Stream, both};
+use super::block_stream::{BlockStream, decode_both};
+use crate::bitstream::bit_cursor::BitCursor;
+use crate::cpu::Bmi2;
 use crate::error::Damage;
-use crate::huffman::{CodeTable, CoefficientTable};
-
-/// Where a segment's decoding stands.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct BitCursor {
-    pub(crate) bits: u64,
-    /// The low six bits say how many bits of `bits` are good.
-    pub(crate) count: u32,
-    pub(crate) byte: usize,
-}
-
-impl BitCursor {
-    /// A cursor at bit `bit` of `bytes`.
-    pub(crate) fn at(bytes: &[u8], bit: usize) -> BitCursor {
-        let byte = bit / 8;
-        let head = bytes.get(byte).copied().unwrap_or(0);
-        let used = (bit % 8) as u32;
-        BitCursor { bits: u64::from(head) << 56 << used, count: 8 - used, byte: byte + 1 }
-    }
-
-    /// The next bit's number.
-    pub(crate) fn bit(&self) -> usize {
-        self.byte * 8 - (self.count & 63) as usize
-    }
-}
-
-/// The most blocks that an MCU can have.
-pub(crate) const MAX_MCU_BLOCKS: usize = 10;
+use crate::huffman::code_table::CodeTable;
+use crate::huffman::coefficient_table::CoefficientTable;
 
 /// The tables of one block of an MCU.
 #[derive(Clone, Copy)]
@@ -45,84 +23,82 @@ pub(crate) struct BlockTables<'a> {
     pub ac: &'a CoefficientTable,
 }
 
-/// The tables of the blocks of an MCU, in order.
+/// The tables of the blocks of an MCU, in the order of the scan.
 pub(crate) type McuTables<'a> = [BlockTables<'a>];
 
-/// BlockRow to decode, from a cursor on.
+/// A run of blocks to decode. Its first block is the first of an MCU.
 pub(crate) struct DecodeJob<'a> {
-    /// Where to start; afterwards, where it ended.
+    /// The position of the first block; on return, that after the last block decoded.
     pub cursor: &'a mut BitCursor,
-    /// Room for `blocks` blocks of 64 coefficients in natural order and one coefficient more, DC being left as the
-    /// difference that was coded.
+    /// Output: 64 coefficients in natural order for each block, and room for one more. DC coefficients are left as the
+    /// differences that the scan encodes.
     pub coefs: &'a mut [i16],
-    /// For each block the index, in zigzag order, of the last coefficient that may differ from 0.
+    /// Output: for each block the zigzag index of the last coefficient that may differ from 0.
     pub last: &'a mut [u8],
     /// Number of blocks.
     pub blocks: usize,
-    /// The first bit of each MCU and of the one after them, if that is wanted.
-    pub marks: &'a mut [u32],
+    /// Output: bit offsets of the MCUs and of the one after them. Empty if they are not needed.
+    pub mcu_offsets: &'a mut [u32],
 }
 
-/// A block, counted from the job's first, at which decoding stopped, and why.
+/// The block, counted from the job's first, at which decoding stopped, and why.
 pub(crate) type Stop = (usize, Damage);
 
-/// How a job went that had another one, a guess, ahead of it.
-pub(crate) struct Ahead {
-    /// BlockRow decoded: all, or those up to where it met the guess.
+/// The result of a job with a speculative one ahead of it.
+pub(crate) struct SpeculativeResult {
+    /// Blocks of the first job: all, or those before the point where it reached the speculative job.
     pub blocks: usize,
     pub result: Result<(), Stop>,
-    /// Number of the mark of the guess that it met. From there on the guess is true.
-    pub met: Option<usize>,
-    /// MCUs of the guess.
+    /// Index in the speculative job's MCU offsets at which both jobs synchronised. Its MCUs are valid from there on.
+    pub synced_at: Option<usize>,
+    /// MCUs that the speculative job decoded, valid or not.
     pub speculative_mcus: usize,
 }
 
-/// Decodes one job. `bytes` are data from [`crate::bitstream::unstuffed::UnstuffedData::bytes`]. The first block is the first
-/// of an MCU.
-pub(crate) fn decode(fast: bool, bytes: &[u8], tables: &McuTables<'_>, job: DecodeJob<'_>) -> Result<(), Stop> {
+/// Decodes one job. `bytes` are [`UnstuffedData::bytes`](crate::bitstream::unstuffed::UnstuffedData::bytes).
+pub(crate) fn decode(bmi2: Option<Bmi2>, bytes: &[u8], tables: &McuTables<'_>, job: DecodeJob<'_>) -> Result<(), Stop> {
     #[cfg(target_arch = "x86_64")]
-    if fast {
-        // SAFETY: `fast` is only true where the processor was found to have these cpu.
+    if let Some(_proof) = bmi2 {
+        // SAFETY: a `Bmi2` exists only if the processor has all features that the function enables (`cpu.rs`).
         return unsafe { one_bmi2(bytes, tables, job) };
     }
-    let _ = fast;
+    let _ = bmi2;
     one(bytes, tables, job)
 }
 
-/// Decodes two jobs at once; what stopped each of them.
+/// Decodes two jobs in one loop, and returns what stopped each of them.
 pub(crate) fn decode_two(
-    fast: bool,
+    bmi2: Option<Bmi2>,
     bytes: &[u8],
     tables: &McuTables<'_>,
     jobs: (DecodeJob<'_>, DecodeJob<'_>),
 ) -> (Result<(), Stop>, Result<(), Stop>) {
     #[cfg(target_arch = "x86_64")]
-    if fast {
-        // SAFETY: `fast` is only true where the processor was found to have these cpu.
+    if let Some(_proof) = bmi2 {
+        // SAFETY: a `Bmi2` exists only if the processor has all features that the function enables (`cpu.rs`).
         return unsafe { two_bmi2(bytes, tables, jobs) };
     }
-    let _ = fast;
+    let _ = bmi2;
     two(bytes, tables, jobs)
 }
 
-/// Decodes a job, and at once another one that is taken to begin where its cursor is, up to bit `until`. The guess is
-/// wrong at first; but codes find their step by themselves. Its marks must be [`u32::MAX`], and one more than other jobs
-/// need.
-pub(crate) fn decode_ahead(
-    fast: bool,
+/// Decodes a job and, in the same loop, a speculative one that starts at an arbitrary bit, up to bit `until`. The MCU offsets
+/// of the speculative job must all be [`u32::MAX`], and one more than other jobs need.
+pub(crate) fn decode_speculative(
+    bmi2: Option<Bmi2>,
     bytes: &[u8],
     tables: &McuTables<'_>,
     job: DecodeJob<'_>,
-    guess: DecodeJob<'_>,
+    speculative: DecodeJob<'_>,
     until: usize,
-) -> Ahead {
+) -> SpeculativeResult {
     #[cfg(target_arch = "x86_64")]
-    if fast {
-        // SAFETY: `fast` is only true where the processor was found to have these cpu.
-        return unsafe { ahead_bmi2(bytes, tables, job, guess, until) };
+    if let Some(_proof) = bmi2 {
+        // SAFETY: a `Bmi2` exists only if the processor has all features that the function enables (`cpu.rs`).
+        return unsafe { speculative_bmi2(bytes, tables, job, speculative, until) };
     }
-    let _ = fast;
-    ahead(bytes, tables, job, guess, until)
+    let _ = bmi2;
+    with_speculative(bytes, tables, job, speculative, until)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -143,14 +119,20 @@ fn two_bmi2(
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi1,bmi2,lzcnt,movbe")]
-fn ahead_bmi2(bytes: &[u8], tables: &McuTables<'_>, job: DecodeJob<'_>, guess: DecodeJob<'_>, until: usize) -> Ahead {
-    ahead(bytes, tables, job, guess, until)
+fn speculative_bmi2(
+    bytes: &[u8],
+    tables: &McuTables<'_>,
+    job: DecodeJob<'_>,
+    speculative: DecodeJob<'_>,
+    until: usize,
+) -> SpeculativeResult {
+    with_speculative(bytes, tables, job, speculative, until)
 }
 
 #[inline(always)]
 fn one(bytes: &[u8], tables: &McuTables<'_>, job: DecodeJob<'_>) -> Result<(), Stop> {
-    let Some((mut a, cursor)) = Stream::new(bytes, tables, job) else { return Ok(()) };
-    // SAFETY: `a` is new, and has begun before it goes on.
+    let Some((mut a, cursor)) = BlockStream::new(bytes, tables, job) else { return Ok(()) };
+    // SAFETY: `a` is new, and `start` comes before `rest`.
     unsafe {
         a.start();
         a.rest();
@@ -164,16 +146,16 @@ fn two(
     tables: &McuTables<'_>,
     (a, b): (DecodeJob<'_>, DecodeJob<'_>),
 ) -> (Result<(), Stop>, Result<(), Stop>) {
-    assert!(a.blocks > 0 && b.blocks > 0, "two jobs with something to do");
+    assert!(a.blocks > 0 && b.blocks > 0, "both jobs must have blocks");
     let (Some((mut a, cursor_a)), Some((mut b, cursor_b))) =
-        (Stream::new(bytes, tables, a), Stream::new(bytes, tables, b))
+        (BlockStream::new(bytes, tables, a), BlockStream::new(bytes, tables, b))
     else {
         return (Ok(()), Ok(()));
     };
-    // SAFETY: both are new, and have begun before they go on.
+    // SAFETY: both are new, and `start` comes before `decode_both` and `rest`.
     unsafe {
         if a.start() & b.start() {
-            both(&mut a, &mut b);
+            decode_both(&mut a, &mut b);
         }
         a.rest();
         b.rest();
@@ -182,25 +164,37 @@ fn two(
 }
 
 #[inline(always)]
-fn ahead(bytes: &[u8], tables: &McuTables<'_>, job: DecodeJob<'_>, guess: DecodeJob<'_>, until: usize) -> Ahead {
-    assert!(guess.marks.len() >= guess.blocks / tables.len() + 2 && guess.marks.last() == Some(&u32::MAX));
-    let none = Ahead { blocks: 0, result: Ok(()), met: None, speculative_mcus: 0 };
-    let marks = guess.marks.as_ptr();
-    let Some((mut a, cursor_a)) = Stream::new(bytes, tables, job) else { return none };
-    let Some((mut b, cursor_b)) = Stream::new(bytes, tables, guess) else { return none };
-    b.guess(until);
-    a.meet(&b);
-    // SAFETY: both are new, and have begun before they go on.
+fn with_speculative(
+    bytes: &[u8],
+    tables: &McuTables<'_>,
+    job: DecodeJob<'_>,
+    speculative: DecodeJob<'_>,
+    until: usize,
+) -> SpeculativeResult {
+    let offsets = &speculative.mcu_offsets;
+    assert!(offsets.len() >= speculative.blocks / tables.len() + 2 && offsets.last() == Some(&u32::MAX));
+    let none = SpeculativeResult { blocks: 0, result: Ok(()), synced_at: None, speculative_mcus: 0 };
+    let offsets = offsets.as_ptr();
+    let Some((mut a, cursor_a)) = BlockStream::new(bytes, tables, job) else { return none };
+    let Some((mut b, cursor_b)) = BlockStream::new(bytes, tables, speculative) else { return none };
+    b.set_speculative(until);
+    a.stop_at_sync_with(&b);
+    // SAFETY: both are new, and `start` comes before `decode_both` and `rest`.
     unsafe {
         if a.start() & b.start() {
-            both(&mut a, &mut b);
+            decode_both(&mut a, &mut b);
         }
         a.rest();
-        if a.confirm(&mut b) {
+        if a.confirm_sync(&mut b) {
             b.rest();
         }
     }
     let _ = b.close(cursor_b);
-    let met = a.met(marks);
-    Ahead { blocks: a.done(), met, speculative_mcus: b.done() / tables.len(), result: a.close(cursor_a) }
+    let synced_at = a.synced_at(offsets);
+    SpeculativeResult {
+        blocks: a.done(),
+        synced_at,
+        speculative_mcus: b.done() / tables.len(),
+        result: a.close(cursor_a),
+    }
 }

@@ -1,385 +1,415 @@
-//! Passing over blocks: from Huffman codes to where blocks begin, and nothing else.
+//! Scan-only decoding: finds the bit at which each block begins, and skips its coefficients.
 //!
-//! Where a block ends cannot be predicted, and a wrong prediction costs more than a few symbols do. So its end is no branch
-//! here: a look-up passes over all symbols that it can see whole, whatever they are, and where they end a block, the next
-//! look-up is one in another table. Its place is noted after each of them; only where something ended the note is kept.
-//! What such a loop waits for are its own look-ups, so that it has time for several tracks.
+//! The end of a block is unpredictable, and a mispredicted branch costs more than decoding several symbols, so the inner loop
+//! has no branch on it. A lookup skips all symbols that it holds completely, of whatever value; if the last of them ends the
+//! block, the next lookup simply uses another table. The bit offset is stored after every lookup, and the store position
+//! advances only if the lookup ended something. The loop then waits for its own lookups only, which leaves time for several
+//! scanners at once.
+//!
+//! Each block has two *phases*: its DC symbol, and its AC symbols up to the end of the block. A phase boundary is where the
+//! table changes.
+//!
+//! Memory safety rests on three invariants, which [`Scanner::rounds`] establishes for the rounds it allows:
+//! 1. *Input*: an entry covers at most [`SCAN_MAX_BITS`] bits (`ScanTable::rebuild` makes longer ones a miss; that DC symbols
+//!    are at most 15 is checked in `markers/parser.rs`). So a round consumes at most [`ROUND_BITS`], and the last refill of
+//!    the rounds begins at least [`END_MARGIN`] bytes before the end of the slack.
+//! 2. *Tables*: a lookup uses as many bits as the tag of the table pointer says, and the table has an entry for each of their
+//!    values ([`ScanTable::tagged_pointer`]).
+//! 3. *Output*: a lookup advances by at most one phase, for which there are an offset and a table pointer.
 
 use std::hint::select_unpredictable;
 
+use super::MAX_MCU_BLOCKS;
 use crate::bitstream::unstuffed::SLACK;
-use crate::entropy::decode::MAX_MCU_BLOCKS;
+use crate::cpu::Bmi2;
 use crate::error::Damage;
-use crate::huffman::{SKIP_BITS, SKIP_COEFS, SKIP_END, SKIP_LOOK, SKIP_MOST, SKIP_SHIFT, ScanTable, skip};
+use crate::huffman::scan_table::{
+    SCAN_BITS_SHIFT, SCAN_COEFS_SHIFT, SCAN_END, SCAN_LOOKUP_BITS, SCAN_MAX_BITS, SCAN_MAX_COEFS, ScanTable, scan_entry,
+};
 
-/// Look-ups that a refill is enough for: at least 57 bits.
-const LOOKUPS: usize = 57 / SKIP_BITS as usize;
-const _: () = assert!(LOOKUPS == 3, "as many as `go` makes");
-/// BitReader that they pass over at most.
-const ROUND: usize = LOOKUPS * SKIP_BITS as usize;
+/// Lookups that can follow one refill, which loads at least 57 bits.
+const LOOKUPS: usize = 57 / SCAN_MAX_BITS as usize;
+const _: () = assert!(LOOKUPS == 3, "as many as `run_rounds` makes");
+/// The most bits that the lookups after one refill consume.
+const ROUND_BITS: usize = LOOKUPS * SCAN_MAX_BITS as usize;
 
-/// Keys laid out one after the other.
-const RING: usize = 192;
-const _: () = assert!(2 * 2 * MAX_MCU_BLOCKS <= RING);
+/// Number of table pointers laid out one after the other, repeating those of an MCU.
+const POINTERS: usize = 192;
+const _: () = assert!(2 * 2 * MAX_MCU_BLOCKS <= POINTERS);
 
-/// No look-up starts nearer to the end of the slack: a symbol and a refill take less.
-const AHEAD: usize = 32;
-const _: () = assert!(AHEAD < SLACK);
+/// No lookup begins nearer to the end of the slack: more bytes than a symbol and a refill read.
+const END_MARGIN: usize = 32;
+const _: () = assert!(END_MARGIN < SLACK);
 
-/// The tables for passing over one block of an MCU.
+/// The scan-only tables of one block of an MCU.
 #[derive(Clone, Copy)]
-pub(crate) struct SkipLane<'a> {
+pub(crate) struct BlockScanTables<'a> {
     pub dc: &'a ScanTable<true>,
     pub ac: &'a ScanTable<false>,
 }
 
-/// The tables of the blocks of an MCU, in order.
-pub(crate) type SkipLanes<'a> = [SkipLane<'a>];
+/// The scan-only tables of the blocks of an MCU, in the order of the scan.
+pub(crate) type McuScanTables<'a> = [BlockScanTables<'a>];
 
-/// The keys ([`ScanTable::key`]) of an MCU's tables in the order of their use, time and again.
-pub(crate) struct Keys<'a> {
-    keys: [*const u8; RING],
-    tables: &'a SkipLanes<'a>,
+/// The tagged pointers ([`ScanTable::tagged_pointer`]) of an MCU's tables in the order of the phases, repeated.
+pub(crate) struct TablePointers<'a> {
+    pointers: [*const u8; POINTERS],
+    tables: &'a McuScanTables<'a>,
 }
 
-impl<'a> Keys<'a> {
-    pub(crate) fn new(tables: &'a SkipLanes<'a>) -> Keys<'a> {
+impl<'a> TablePointers<'a> {
+    pub(crate) fn new(tables: &'a McuScanTables<'a>) -> TablePointers<'a> {
         assert!(!tables.is_empty() && tables.len() <= MAX_MCU_BLOCKS);
-        let mut keys = [std::ptr::null(); RING];
-        for (pair, lane) in keys.as_chunks_mut::<2>().0.iter_mut().zip(tables.iter().cycle()) {
-            *pair = [lane.dc.key(), lane.ac.key()];
+        let mut pointers = [std::ptr::null(); POINTERS];
+        for (pair, block) in pointers.as_chunks_mut::<2>().0.iter_mut().zip(tables.iter().cycle()) {
+            *pair = [block.dc.tagged_pointer(), block.ac.tagged_pointer()];
         }
-        Keys { keys, tables }
+        TablePointers { pointers, tables }
     }
 
-    /// Turns of an MCU: a DC and an AC for each block.
-    fn turns(&self) -> usize {
+    /// Phases of an MCU: DC and AC of each block.
+    fn phases(&self) -> usize {
         2 * self.tables.len()
     }
 }
 
-/// Notes that a track needs for so many blocks: where each of them begins and where its DC ends, and where the one after
-/// them begins, and what a round of look-ups may add to that.
-pub(crate) const fn notes(blocks: usize) -> usize {
+/// Number of offsets that a scanner needs for `blocks` blocks: one for each phase, one for the end, and what a round may add.
+pub(crate) const fn offsets_for(blocks: usize) -> usize {
     2 * blocks + 1 + LOOKUPS
 }
 
-/// BlockRow that so many notes are enough for.
-pub(crate) const fn blocks(notes: usize) -> usize {
-    notes.saturating_sub(1 + LOOKUPS) / 2
+/// Number of blocks for which `offsets` offsets are enough.
+pub(crate) const fn blocks_for(offsets: usize) -> usize {
+    offsets.saturating_sub(1 + LOOKUPS) / 2
 }
 
-/// Where the coefficients are in [`Hot::state`].
-const COEFS: u32 = 64 - SKIP_SHIFT + SKIP_COEFS;
-const _: () = assert!(COEFS == 57, "more than a block has are its highest bit");
+/// Position of the coefficient count in [`Scanner::state`].
+const COEFS_SHIFT: u32 = 64 - SCAN_BITS_SHIFT + SCAN_COEFS_SHIFT;
+const _: () = assert!(COEFS_SHIFT == 57, "a count beyond a block sets the highest bit");
 
-/// A track while look-ups follow each other: to be kept in registers.
-struct Hot {
+/// The part of a scanner that every lookup changes, kept in registers.
+struct LookupState {
     /// The next bits.
     bits: u64,
     /// See [`Scanner::state`].
     state: u64,
-    /// Says which table comes next.
-    key: *const u8,
-    /// See [`Scanner::turns`].
-    turns: usize,
-    /// Where the keys would begin if `turns` had never been 0: the next one is that of number `turns`.
-    keys: *const *const u8,
-    notes: *mut u32,
+    /// Tagged pointer of the current phase's table.
+    table: *const u8,
+    /// See [`Scanner::phases`].
+    phases: usize,
+    /// The address at which the table pointers would begin if `phases` counted from 0: the next one is at index `phases`.
+    pointers: *const *const u8,
+    offsets: *mut u32,
     /// The byte from which bits are counted.
     data: *const u8,
 }
 
-impl Hot {
-    /// Gets at least 57 bits.
+impl LookupState {
+    /// Loads at least 57 bits.
     ///
     /// # Safety
-    /// The track must be before its end by [`Scanner::rounds`].
+    /// The scanner must be inside the rounds that [`Scanner::rounds`] allowed.
     #[inline(always)]
     unsafe fn refill(&mut self) {
         let bit = self.state as u32;
-        // SAFETY: what stops a track keeps AHEAD bytes before the end of the data.
+        // SAFETY: END_MARGIN bytes follow (invariant 1).
         let bytes = unsafe { self.data.add(bit as usize / 8).cast::<[u8; 8]>().read() };
         self.bits = u64::from_be_bytes(bytes) << (bit % 8);
     }
 
-    /// One look-up; [`LOOKUPS`] of them can follow a refill. What it added, if that is more than a block has.
+    /// Makes one lookup; [`LOOKUPS`] of them can follow a refill. Returns the amount added to `state` if the coefficients are
+    /// more than a block has.
     ///
     /// # Safety
-    /// The track must be before its end by [`Scanner::rounds`].
+    /// The scanner must be inside the rounds that [`Scanner::rounds`] allowed.
     #[inline(always)]
-    unsafe fn step(&mut self) -> Option<u64> {
-        let index = (self.bits >> (self.key.addr() & 63)) as usize;
-        // SAFETY: `key` is that of a table with an entry for each value of so many bits.
-        let entry = unsafe { u64::from(*self.key.wrapping_add(SKIP_LOOK as usize).cast::<u16>().add(index)) };
-        // BitReader are lowest in it.
-        let sum = entry.rotate_right(SKIP_SHIFT);
+    unsafe fn lookup(&mut self) -> Option<u64> {
+        let index = (self.bits >> (self.table.addr() & 63)) as usize;
+        // SAFETY: the table has an entry for each value of as many bits as its tag says (invariant 2).
+        let entry = unsafe { u64::from(*self.table.wrapping_add(SCAN_LOOKUP_BITS as usize).cast::<u16>().add(index)) };
+        // Rotated, the bit count is lowest and the coefficient count highest.
+        let sum = entry.rotate_right(SCAN_BITS_SHIFT);
         self.bits <<= sum & 63;
         self.state = self.state.wrapping_add(sum);
         if self.state >> 63 != 0 {
             return Some(sum);
         }
-        // SAFETY: there are notes and keys for all look-ups that may follow each other.
+        // SAFETY: there are offsets and table pointers for the phases of all rounds (invariant 3).
         let next = unsafe {
-            *self.notes.add(self.turns) = self.state as u32;
-            *self.keys.wrapping_add(self.turns)
+            *self.offsets.add(self.phases) = self.state as u32;
+            *self.pointers.wrapping_add(self.phases)
         };
-        let ends = entry & u64::from(SKIP_END) != 0;
-        self.key = select_unpredictable(ends, next, self.key);
+        let ends = entry & u64::from(SCAN_END) != 0;
+        self.table = select_unpredictable(ends, next, self.table);
         self.state = select_unpredictable(ends, u64::from(self.state as u32), self.state);
-        self.turns += usize::from(ends);
+        self.phases += usize::from(ends);
         None
     }
 }
 
-/// A run of blocks that is passed over, or what is taken for one.
+/// Scans a run of blocks from a known or from a speculative start.
 pub(crate) struct Scanner<'a> {
-    keys: &'a Keys<'a>,
+    pointers: &'a TablePointers<'a>,
     bytes: &'a [u8],
-    /// The byte from which bits are counted.
+    /// Index of the byte from which bits are counted.
     start: usize,
-    /// Where to stop, soon after, from there.
+    /// The bit, counted from `start`, after which the scanner stops.
     stop: usize,
-    /// The sum of all entries ([`skip`]), rotated: the next bit's number is lowest, and the coefficients that were passed of
-    /// its block are highest.
+    /// The sum of all entries ([`scan_entry`]), rotated: the low half is the next bit, counted from `start`; the high bits are
+    /// the number of coefficients of the current block so far.
     state: u64,
-    /// BlockRow and DCs that were begun.
-    turns: usize,
-    /// The turn for which the keys begin.
+    /// Number of phases begun.
+    phases: usize,
+    /// The phase to which the first table pointer belongs: the first of an MCU.
     first: usize,
-    /// For each turn, the bit at which it begins: a block's DC or, every second one, its AC.
-    notes: &'a mut [u32],
-    /// Notes that are enough.
-    enough: usize,
-    /// The start is a guess: where codes lead astray, begin anew.
-    guess: bool,
+    /// For each phase the bit at which it begins, counted from `start`: even indices are blocks, odd ones their AC symbols.
+    offsets: &'a mut [u32],
+    /// Number of phases after which the scanner is full.
+    max_phases: usize,
+    /// Whether the start is speculative: an invalid code then does not count as damage, and scanning restarts at the next bit.
+    speculative: bool,
     over: bool,
     damage: Option<Damage>,
 }
 
 impl<'a> Scanner<'a> {
-    /// A track over `blocks` blocks from bit `bit` on, where an MCU begins. `bytes` are data from
-    /// [`crate::bitstream::unstuffed::UnstuffedData::bytes`]; notes must be at least [`notes`].
+    /// Returns a scanner for `blocks` blocks from bit `bit` on, where an MCU begins. `bytes` are
+    /// [`UnstuffedData::bytes`](crate::bitstream::unstuffed::UnstuffedData::bytes).
+    ///
+    /// # Panics
+    /// If there are fewer offsets than [`offsets_for`] says, or the bit is beyond the data.
     pub(crate) fn new(
         bytes: &'a [u8],
-        keys: &'a Keys<'a>,
+        pointers: &'a TablePointers<'a>,
         bit: usize,
         blocks: usize,
-        notes: &'a mut [u32],
+        offsets: &'a mut [u32],
     ) -> Scanner<'a> {
-        assert!(bytes.len() >= SLACK && bit / 8 <= bytes.len() - AHEAD);
-        assert!(notes.len() >= self::notes(blocks) && blocks < u32::MAX as usize >> 12);
-        let (start, enough) = (bit / 8, 2 * blocks + 1);
-        let (guess, over, damage) = (false, false, None);
-        let mut track =
-            Scanner { keys, bytes, start, stop: 0, state: 0, turns: 0, first: 0, notes, enough, guess, over, damage };
-        track.begin(bit % 8);
-        track
+        assert!(bytes.len() >= SLACK && bit / 8 <= bytes.len() - END_MARGIN);
+        assert!(offsets.len() >= offsets_for(blocks) && blocks < u32::MAX as usize >> 12);
+        let mut scanner = Scanner {
+            pointers,
+            bytes,
+            start: bit / 8,
+            stop: 0,
+            state: 0,
+            phases: 0,
+            first: 0,
+            offsets,
+            max_phases: 2 * blocks + 1,
+            speculative: false,
+            over: false,
+            damage: None,
+        };
+        scanner.restart_at(bit % 8);
+        scanner
     }
 
-    /// The same, where bit `bit` is but a guess: where codes lead astray, the track begins anew.
-    pub(crate) fn guess(mut self) -> Self {
-        self.guess = true;
+    /// Makes the start speculative: after an invalid code the scanner restarts at the next bit.
+    pub(crate) fn speculative(mut self) -> Self {
+        self.speculative = true;
         self
     }
 
-    /// Takes the guess for true.
-    pub(crate) fn confirm(&mut self) {
-        self.guess = false;
+    /// Ends the speculation: another scanner synchronised with this one, so invalid codes are damage from now on.
+    pub(crate) fn confirm_sync(&mut self) {
+        self.speculative = false;
     }
 
-    /// Makes the track stop soon after bit `bit`, or towards the end of the slack, which it takes for data.
-    pub(crate) fn until(&mut self, bit: usize) {
+    /// Makes the scanner stop soon after bit `bit`, or near the end of the slack, which it reads as if it were data.
+    pub(crate) fn set_stop(&mut self, bit: usize) {
         self.stop = bit.min(self.end()).saturating_sub(self.start * 8);
     }
 
-    /// The bit from which on there are no look-ups.
+    /// The bit from which on there are no lookups.
     fn end(&self) -> usize {
-        (self.bytes.len() - AHEAD) * 8
+        (self.bytes.len() - END_MARGIN) * 8
     }
 
-    /// The next bit's number.
+    /// Index of the next bit.
     pub(crate) fn bit(&self) -> usize {
-        self.start * 8 + self.at()
+        self.start * 8 + self.relative_bit()
     }
 
-    /// BlockRow whose first bits are known; they may be beyond the data.
-    pub(crate) fn known(&self) -> usize {
-        self.turns.div_ceil(2)
+    /// Number of blocks whose first bits are known. They may be beyond the data.
+    pub(crate) fn known_blocks(&self) -> usize {
+        self.phases.div_ceil(2)
     }
 
-    /// First bit of a block, which must be known.
+    /// First bit of block `block`, which must be known.
     #[inline(always)]
-    pub(crate) fn place(&self, block: usize) -> usize {
-        self.start * 8 + self.notes[2 * block] as usize
+    pub(crate) fn block_offset(&self, block: usize) -> usize {
+        self.start * 8 + self.offsets[2 * block] as usize
     }
 
-    /// Whether all blocks are passed over that there was room for.
+    /// Whether all blocks for which there was room are scanned.
     fn is_full(&self) -> bool {
-        self.turns >= self.enough
+        self.phases >= self.max_phases
     }
 
-    /// Whether the track cannot go on.
+    /// Whether the scanner cannot continue.
     pub(crate) fn is_over(&self) -> bool {
         self.over || self.is_full() || self.bit() >= self.end()
     }
 
-    /// What ended the track, if it was no guess.
+    /// The damage that ended the scanner, unless its start was speculative.
     pub(crate) fn damage(&self) -> Option<Damage> {
         self.damage
     }
 
-    /// The next bit's number, from the start.
-    fn at(&self) -> usize {
+    /// Index of the next bit, counted from `start`.
+    fn relative_bit(&self) -> usize {
         self.state as u32 as usize
     }
 
-    /// Goes on with the first block of an MCU at bit `at` from the start.
-    fn begin(&mut self, at: usize) {
-        (self.state, self.turns, self.first) = (at as u64, 0, 0);
-        self.turn();
+    /// Drops all offsets and continues with the first block of an MCU at bit `relative_bit`, counted from `start`.
+    fn restart_at(&mut self, relative_bit: usize) {
+        (self.state, self.phases, self.first) = (relative_bit as u64, 0, 0);
+        self.begin_phase();
     }
 
-    /// Goes on with the next turn.
-    fn turn(&mut self) {
-        self.state = self.at() as u64;
-        self.notes[self.turns] = self.state as u32;
-        self.turns += 1;
+    /// Begins the next phase at the next bit.
+    fn begin_phase(&mut self) {
+        self.state = self.relative_bit() as u64;
+        self.offsets[self.phases] = self.state as u32;
+        self.phases += 1;
     }
 
-    /// Rounds of look-ups that can go on without a look at where they are.
+    /// Returns the number of rounds, each a refill and [`LOOKUPS`] lookups, for which the invariants of this module hold.
     #[inline(always)]
     fn rounds(&mut self) -> usize {
         if self.over {
             return 0;
         }
-        if self.turns - self.first > RING / 2 {
-            self.first = (self.turns - 1) / self.keys.turns() * self.keys.turns();
+        if self.phases - self.first > POINTERS / 2 {
+            self.first = (self.phases - 1) / self.pointers.phases() * self.pointers.phases();
         }
-        let data = self.stop.saturating_sub(self.at()).div_ceil(ROUND);
-        let notes = self.enough.saturating_sub(self.turns).div_ceil(LOOKUPS);
-        data.min(notes).min((RING - (self.turns - self.first)) / LOOKUPS)
+        let data = self.stop.saturating_sub(self.relative_bit()).div_ceil(ROUND_BITS);
+        let offsets = self.max_phases.saturating_sub(self.phases).div_ceil(LOOKUPS);
+        data.min(offsets).min((POINTERS - (self.phases - self.first)) / LOOKUPS)
     }
 
-    /// The track's state, to go on from.
+    /// Returns the state from which lookups continue.
     #[inline(always)]
-    fn hot(&mut self) -> Hot {
-        Hot {
+    fn lookup_state(&mut self) -> LookupState {
+        LookupState {
             bits: 0,
             state: self.state,
-            key: self.keys.keys[self.turns - 1 - self.first],
-            turns: self.turns,
-            keys: self.keys.keys.as_ptr().wrapping_sub(self.first),
-            notes: self.notes.as_mut_ptr(),
+            table: self.pointers.pointers[self.phases - 1 - self.first],
+            phases: self.phases,
+            pointers: self.pointers.pointers.as_ptr().wrapping_sub(self.first),
+            offsets: self.offsets.as_mut_ptr(),
             data: self.bytes[self.start..].as_ptr(),
         }
     }
 
-    /// Whether there are data, notes and keys for another round: what [`Scanner::rounds`] promises.
-    fn has_room(&self, hot: &Hot) -> bool {
-        self.start + hot.state as u32 as usize / 8 + 8 <= self.bytes.len()
-            && hot.turns + LOOKUPS <= self.notes.len()
-            && hot.turns - self.first + LOOKUPS <= RING
+    /// Whether another round keeps the invariants: what [`Scanner::rounds`] promises, checked in debug builds.
+    fn has_room(&self, state: &LookupState) -> bool {
+        self.start + state.state as u32 as usize / 8 + 8 <= self.bytes.len()
+            && state.phases + LOOKUPS <= self.offsets.len()
+            && state.phases - self.first + LOOKUPS <= POINTERS
     }
 
-    /// Takes back a look-up that led beyond the block, and goes on symbol by symbol: over the one whose code was too long for
-    /// the look-up, or to the end of the block, where it saw more than that.
+    /// Undoes a lookup that went beyond the block, which added `sum`, and continues symbol by symbol: after a miss for the one
+    /// symbol that was too long, otherwise to the end of the block.
     #[cold]
     #[inline(never)]
-    fn single(&mut self, sum: u64) {
+    fn scan_slowly(&mut self, sum: u64) {
         self.state = self.state.wrapping_sub(sum);
         let missed = sum as u8 == 0;
-        let (lane, dc) = (&self.keys.tables[(self.turns - 1) % self.keys.turns() / 2], self.turns % 2 == 1);
-        let codes = if dc { &lane.dc.codes } else { &lane.ac.codes };
-        while self.state >> COEFS != SKIP_MOST.into() {
-            let byte = self.start + self.at() / 8;
-            let Some(&bytes) = self.bytes[byte..].first_chunk().filter(|_| byte <= self.bytes.len() - AHEAD) else {
-                return self.astray(Damage::Ends);
+        let block = &self.pointers.tables[(self.phases - 1) % self.pointers.phases() / 2];
+        let dc = self.phases % 2 == 1;
+        let codes = if dc { &block.dc.codes } else { &block.ac.codes };
+        while self.state >> COEFS_SHIFT != SCAN_MAX_COEFS.into() {
+            let byte = self.start + self.relative_bit() / 8;
+            let Some(&bytes) = self.bytes[byte..].first_chunk().filter(|_| byte <= self.bytes.len() - END_MARGIN)
+            else {
+                return self.desynchronised(Damage::Ends);
             };
-            let Some((length, symbol)) = codes.find(u64::from_be_bytes(bytes) << (self.at() % 8)) else {
-                return self.astray(Damage::Code);
+            let Some((length, symbol)) = codes.find(u64::from_be_bytes(bytes) << (self.relative_bit() % 8)) else {
+                return self.desynchronised(Damage::Code);
             };
-            let entry = skip(dc, length, symbol);
-            self.state = self.state.wrapping_add(u64::from(entry).rotate_right(SKIP_SHIFT));
+            let entry = scan_entry(dc, length, symbol);
+            self.state = self.state.wrapping_add(u64::from(entry).rotate_right(SCAN_BITS_SHIFT));
             if self.state >> 63 != 0 {
-                return self.astray(Damage::Block);
+                return self.desynchronised(Damage::Block);
             }
-            if entry & SKIP_END != 0 {
+            if entry & SCAN_END != 0 {
                 break;
             }
             if missed {
                 return;
             }
         }
-        self.turn();
+        self.begin_phase();
     }
 
-    /// CodeTable led astray: damage, or a wrong guess of where an MCU begins.
-    fn astray(&mut self, damage: Damage) {
-        // What follows the data leads astray too.
-        let data = self.bit() + 64 < (self.bytes.len() - SLACK) * 8;
-        if self.guess && data {
-            return self.begin(self.at() + 1);
+    /// Handles codes that cannot be: damage, or a speculative scanner that has not synchronised yet.
+    fn desynchronised(&mut self, damage: Damage) {
+        // Beyond the data, restarting is useless.
+        let in_data = self.bit() + 64 < (self.bytes.len() - SLACK) * 8;
+        if self.speculative && in_data {
+            return self.restart_at(self.relative_bit() + 1);
         }
-        self.damage = Some(damage).filter(|_| !self.guess);
+        self.damage = Some(damage).filter(|_| !self.speculative);
         self.over = true;
     }
 }
 
-/// Goes on with all tracks until one of them stops, or is over.
-pub(crate) fn run<const N: usize>(fast: bool, tracks: [&mut Scanner<'_>; N]) {
+/// Advances all scanners in one loop until one of them reaches its stop or is over.
+pub(crate) fn run<const N: usize>(bmi2: Option<Bmi2>, scanners: [&mut Scanner<'_>; N]) {
     #[cfg(target_arch = "x86_64")]
-    if fast {
-        // SAFETY: `fast` is only true where the processor was found to have these cpu.
-        return unsafe { run_bmi2(tracks) };
+    if let Some(_proof) = bmi2 {
+        // SAFETY: a `Bmi2` exists only if the processor has all features that the function enables (`cpu.rs`).
+        return unsafe { run_bmi2(scanners) };
     }
-    let _ = fast;
-    run_here(tracks);
+    let _ = bmi2;
+    run_portable(scanners);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi1,bmi2,lzcnt,movbe")]
-fn run_bmi2<const N: usize>(tracks: [&mut Scanner<'_>; N]) {
-    run_here(tracks);
+fn run_bmi2<const N: usize>(scanners: [&mut Scanner<'_>; N]) {
+    run_portable(scanners);
 }
 
 #[inline(always)]
-fn run_here<const N: usize>(mut tracks: [&mut Scanner<'_>; N]) {
+fn run_portable<const N: usize>(mut scanners: [&mut Scanner<'_>; N]) {
     loop {
-        let rounds = tracks.iter_mut().map(|track| track.rounds()).min().unwrap_or(0);
+        let rounds = scanners.iter_mut().map(|scanner| scanner.rounds()).min().unwrap_or(0);
         if rounds == 0 {
             break;
         }
-        // SAFETY: so many can follow.
-        if let Some((i, sum)) = unsafe { go(&mut tracks, rounds) } {
-            tracks[i].single(sum);
+        // SAFETY: every scanner allows as many rounds.
+        if let Some((i, sum)) = unsafe { run_rounds(&mut scanners, rounds) } {
+            scanners[i].scan_slowly(sum);
         }
     }
 }
 
-/// Goes on with all tracks by so many rounds. Stops where a look-up led beyond its block: tells in which track, and what it
-/// added.
+/// Advances all scanners by `rounds` rounds. Stops where a lookup went beyond its block, and returns the index of that
+/// scanner and the amount that the lookup added to its state.
 ///
 /// # Safety
-/// All tracks must be before their ends by so many [`Scanner::rounds`].
+/// [`Scanner::rounds`] of every scanner must have returned at least `rounds`.
 #[inline(always)]
-unsafe fn go<const N: usize>(tracks: &mut [&mut Scanner<'_>; N], rounds: usize) -> Option<(usize, u64)> {
-    let mut hot: [Hot; N] = std::array::from_fn(|i| tracks[i].hot());
+unsafe fn run_rounds<const N: usize>(scanners: &mut [&mut Scanner<'_>; N], rounds: usize) -> Option<(usize, u64)> {
+    let mut states: [LookupState; N] = std::array::from_fn(|i| scanners[i].lookup_state());
     let mut beyond = None;
     for _ in 0..rounds {
-        debug_assert!(tracks.iter().zip(&hot).all(|(track, hot)| track.has_room(hot)));
-        // SAFETY: the caller's promise; LOOKUPS look-ups follow each refill.
+        debug_assert!(scanners.iter().zip(&states).all(|(scanner, state)| scanner.has_room(state)));
+        // SAFETY: the caller's promise; LOOKUPS lookups follow each refill.
         unsafe {
-            hot.iter_mut().for_each(|hot| hot.refill());
-            let mut all = || (0..N).find_map(|i| hot[i].step().map(|sum| (i, sum)));
+            states.iter_mut().for_each(|state| state.refill());
+            let mut all = || (0..N).find_map(|i| states[i].lookup().map(|sum| (i, sum)));
             beyond = all().or_else(&mut all).or_else(&mut all);
         }
         if beyond.is_some() {
             break;
         }
     }
-    for (track, hot) in tracks.iter_mut().zip(hot) {
-        (track.state, track.turns) = (hot.state, hot.turns);
+    for (scanner, state) in scanners.iter_mut().zip(states) {
+        (scanner.state, scanner.phases) = (state.state, state.phases);
     }
     beyond
 }

@@ -1,16 +1,15 @@
-//! What the frame header says of the image, and the limits it is held to.
+//! The frame header (T.81, B.2.2), and the limits on it.
 
+use super::segment::{DAC, DHT, JPG, Segment};
 use crate::error::{Error, Feature, Result};
-use crate::markers::parser::Parser;
-use crate::markers::segment::Segment;
 
-/// Sizes beyond which an image is refused before anything is allocated for it.
+/// Sizes beyond which an image is refused before any memory is allocated for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Most pixels, width times height. Default 2²⁸ (16,384 × 16,384).
+    /// The most pixels, width times height. Default 2²⁸ (16,384 × 16,384).
     pub pixels: u64,
-    /// Most scans that a progressive image may have. Default 100; encoders write about ten.
+    /// The most scans of an image. Default 100; encoders write about ten.
     pub scans: u32,
 }
 
@@ -21,75 +20,69 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The default with another number of pixels.
+    /// Replaces the limit on pixels.
     #[must_use]
     pub fn with_pixels(self, pixels: u64) -> Limits {
         Limits { pixels, ..self }
     }
 }
 
-/// How the coefficients are laid out over scans.
+/// How the coefficients are distributed over scans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Process {
-    /// One pass over the image (SOF0, or SOF1 with Huffman codes).
+    /// Each coefficient completely in one scan (SOF0 or SOF1).
     Sequential,
-    /// Several passes, each adding precision (SOF2).
+    /// In several scans of increasing precision (SOF2).
     Progressive,
 }
 
-/// What the components mean.
+/// The colour space of the components.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Color {
-    /// One component: lightness.
+    /// One component: luma.
     Grey,
-    /// Lightness and two differences of colour, as in JFIF.
+    /// Luma and two chroma components, as in JFIF.
     YCbCr,
-    /// Red, green and blue, as the Adobe marker or the component names say.
+    /// Red, green and blue: by the Adobe marker or the component identifiers.
     Rgb,
 }
 
 /// One colour component of the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Component {
-    /// Name of the component in scans.
+    /// Identifier of the component in scan headers.
     pub id: u8,
     /// Horizontal sampling factor, 1 to 4.
     pub h: u8,
     /// Vertical sampling factor, 1 to 4.
     pub v: u8,
-    /// Number of its quantisation table, 0 to 3.
+    /// Index of its quantisation table, 0 to 3.
     pub table: u8,
 }
 
-/// What the frame header of a JPEG says.
+/// The header of an image: its frame header, and what its first scan header adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Header {
     /// Width in pixels, as coded (EXIF orientation not applied).
     pub width: u32,
     /// Height in pixels, as coded.
     pub height: u32,
-    /// Sequential or progressive.
+    /// How the coefficients are distributed over scans.
     pub process: Process,
-    /// What the components mean.
+    /// The colour space.
     pub color: Color,
-    /// Whether all components come in one sequential scan, in order: only such an image has entry points, others are
-    /// decoded by way of all of their coefficients.
+    /// Whether one sequential scan has all components in order. Only such an image has entry points. Of any other, the
+    /// coefficients of the whole image are decoded first.
     pub one_scan: bool,
-    /// MCUs from a restart marker to the next one, in the first scan; 0 if there are none.
+    /// MCUs between restart markers of the first scan; 0 if there are none.
     pub restart_interval: u32,
     pub(crate) components: [Component; 3],
 }
 
 impl Header {
-    /// Reads the header of `jpeg`, up to its first scan.
-    ///
-    /// # Errors
-    /// What is not a JPEG, breaks the format, is beyond `limits`, or is of a kind that this crate leaves to others
-    /// ([`Error::Unsupported`]).
-    pub fn parse(jpeg: &[u8], limits: &Limits) -> Result<Header> {
-        Ok(Parser::start(jpeg, limits)?.0.header)
-    }
-
     /// The colour components: one or three.
     #[must_use]
     pub fn components(&self) -> &[Component] {
@@ -103,26 +96,38 @@ impl Header {
         (max(|c| c.h), max(|c| c.v))
     }
 
-    /// MCUs across and down an interleaved scan.
+    /// MCUs across and down in an interleaved scan.
     pub(crate) fn mcus(&self) -> (u32, u32) {
         let (h, v) = self.max_sampling();
         (self.width.div_ceil(8 * h), self.height.div_ceil(8 * v))
     }
 }
 
-/// The frame header before its colours are known.
-#[derive(Clone, Copy)]
-pub(crate) struct Frame {
-    width: u32,
-    height: u32,
-    process: Process,
-    components: [Component; 3],
-    count: usize,
+/// Returns the process that a frame header marker stands for; `None` for other markers.
+pub(super) fn frame_process(marker: u8) -> Option<Result<Process>> {
+    match marker {
+        DHT | JPG | DAC => None,
+        0xc0 | 0xc1 => Some(Ok(Process::Sequential)),
+        0xc2 => Some(Ok(Process::Progressive)),
+        0xc3 | 0xc5..=0xc7 => Some(Err(Error::Unsupported(Feature::Lossless))),
+        0xc9..=0xcf => Some(Err(Error::Unsupported(Feature::Arithmetic))),
+        _ => None,
+    }
 }
 
-impl Frame {
-    pub(crate) fn parse(s: &Segment<'_>, limits: &Limits) -> Result<Frame> {
-        let &[precision, h1, h0, w1, w0, count, ref rest @ ..] = s.body else {
+/// The part of a frame header that images of all kinds share.
+pub(super) struct FrameSize<'a> {
+    pub width: u32,
+    pub height: u32,
+    /// Number of components.
+    pub count: u8,
+    /// The bytes of the components: at least three for each.
+    pub components: &'a [u8],
+}
+
+impl<'a> FrameSize<'a> {
+    pub(super) fn parse(s: &Segment<'a>) -> Result<FrameSize<'a>> {
+        let &[precision, h1, h0, w1, w0, count, ref components @ ..] = s.body else {
             return Err(s.error("at least 6 bytes", s.body.len() as u64));
         };
         if precision != 8 {
@@ -135,17 +140,33 @@ impl Frame {
         if height == 0 {
             return Err(Error::Unsupported(Feature::Height));
         }
+        if components.len() < 3 * usize::from(count) || count == 0 {
+            return Err(s.error("three bytes for each component", components.len() as u64));
+        }
+        Ok(FrameSize { width, height, count, components })
+    }
+}
+
+/// A frame header whose colour space is not known yet.
+#[derive(Clone, Copy)]
+pub(super) struct Frame {
+    width: u32,
+    height: u32,
+    process: Process,
+    components: [Component; 3],
+    count: usize,
+}
+
+impl Frame {
+    pub(super) fn parse(s: &Segment<'_>, process: Process, limits: &Limits) -> Result<Frame> {
+        let FrameSize { width, height, count, components: rest } = FrameSize::parse(s)?;
         let (found, allowed) = (u64::from(width) * u64::from(height), limits.pixels);
         if found > allowed {
             return Err(Error::Limit { what: "pixels", allowed, found });
         }
-        if rest.len() < 3 * usize::from(count) || count == 0 {
-            return Err(s.error("three bytes for each component", rest.len() as u64));
-        }
         if count != 1 && count != 3 {
             return Err(Error::Unsupported(Feature::Components(count)));
         }
-        let process = if s.marker == 0xc2 { Process::Progressive } else { Process::Sequential };
         let mut components = [Component::default(); 3];
         for (i, b) in rest.chunks_exact(3).take(usize::from(count)).enumerate() {
             let (h, v) = (b[1] >> 4, b[1] & 15);
@@ -153,20 +174,21 @@ impl Frame {
                 return Err(s.error("sampling factors from 1 to 4", b[1]));
             }
             if b[2] > 3 {
-                return Err(s.error("a quantisation table numbered 0 to 3", b[2]));
+                return Err(s.error("a quantisation table from 0 to 3", b[2]));
             }
-            // A single component is never interleaved, so its factors mean nothing.
+            // A single component is never interleaved, so its factors have no meaning.
             let (h, v) = if count == 1 { (1, 1) } else { (h, v) };
             if components[..i].iter().any(|c| c.id == b[0]) {
-                return Err(s.error("a different name for each component", b[0]));
+                return Err(s.error("a different identifier for each component", b[0]));
             }
             components[i] = Component { id: b[0], h, v, table: b[2] };
         }
         Ok(Frame { width, height, process, components, count: usize::from(count) })
     }
 
-    /// The colours as libjpeg takes them: JFIF first, then the Adobe marker, then the components' names.
-    pub(crate) fn header(&self, jfif: bool, adobe: Option<u8>) -> Result<Header> {
+    /// Returns the header with the colour space that libjpeg chooses: by JFIF first, then by the Adobe marker's `transform`,
+    /// then by the component identifiers.
+    pub(super) fn header(&self, jfif: bool, adobe: Option<u8>) -> Result<Header> {
         let ids = self.components.map(|c| c.id);
         let color = match (self.count, jfif, adobe) {
             (1, _, _) => Color::Grey,

@@ -1,50 +1,53 @@
-//! The state over an image's segments: the tables in force, the scans. Everything a decoder relies on is checked here.
+//! Parses the segments of an image in order: the tables in force, and the scan headers. Everything that the decoders rely on
+//! is checked here; in particular that Huffman tables are prefix codes, and that DC symbols are at most 15.
 
+use super::header::{Color, Component, Frame, Header, Limits, Process, frame_process};
+use super::huffman_spec::HuffmanSpec;
+use super::segment::{self, APP0, APP14, DHT, DNL, DQT, DRI, EOI, JPG, SOI, SOS, Segment, be16};
+use super::standard;
 use crate::error::{Error, Feature, Result};
-use crate::huffman::HuffmanSpec;
-use crate::markers::header::{Color, Component, Frame, Header, Limits, Process};
-use crate::markers::segment::{self, APP0, APP14, DAC, DHT, DNL, DQT, DRI, EOI, SOI, SOS, Segment, be16};
-use crate::markers::standard;
 
-/// One component's part in a scan.
+/// A component in a scan header.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ScanComponent {
     /// Index of the component in the frame.
     pub index: usize,
-    /// Number of the DC and of the AC table.
+    /// Indices of its DC and AC table.
     pub tables: (usize, usize),
 }
 
-/// One scan: its header and where its data start.
+/// A scan header (T.81, B.2.3), and where the scan's data start.
 #[derive(Clone, Copy)]
 pub(crate) struct ScanHeader {
     components: [ScanComponent; 3],
     count: usize,
-    /// First and last coefficient, in zigzag order.
+    /// First and last zigzag index (Ss, Se).
     pub band: (u8, u8),
-    /// Successive approximation: bits not yet known before, and after this scan.
+    /// Successive approximation (Ah, Al): the number of low bits not yet known before this scan, and after it.
     pub bits: (u8, u8),
-    /// MCUs between restarts, or 0.
+    /// MCUs between restart markers; 0 if there are none.
     pub restart_interval: u32,
-    /// Where the SOS marker is.
+    /// Byte offset of the SOS marker.
     pub offset: usize,
-    /// First byte of the entropy-coded data.
+    /// Byte offset of the entropy-coded data.
     pub data: usize,
 }
 
 impl ScanHeader {
+    /// The components of the scan, in its order.
     pub(crate) fn components(&self) -> &[ScanComponent] {
         &self.components[..self.count]
     }
 }
 
-/// Walks the segments of an image and remembers the tables in force.
+/// The state of parsing: the position, and the tables in force there.
+#[derive(Clone)]
 pub(crate) struct Parser<'a> {
     pub jpeg: &'a [u8],
     pub header: Header,
-    /// DC and AC tables in force.
-    pub huffman: [[Option<HuffmanSpec<'a>>; 4]; 2],
-    /// Quantisation table of each component, in natural order, fixed by its first scan.
+    /// DC and AC tables in force, by index.
+    huffman: [[Option<HuffmanSpec<'a>>; 4]; 2],
+    /// Quantisation table of each component in natural order: the one in force at its first scan.
     pub quant: [Option<[u16; 64]>; 3],
     quant_in_force: [Option<[u16; 64]>; 4],
     at: usize,
@@ -54,12 +57,12 @@ pub(crate) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Reads up to the end of the first scan's header.
+    /// Parses the segments up to and including the first scan header.
     pub(crate) fn start(jpeg: &'a [u8], limits: &Limits) -> Result<(Parser<'a>, ScanHeader)> {
         segment::check_start(jpeg)?;
-        let mut frame: Option<(Frame, Segment<'a>)> = None;
+        let mut frame: Option<Frame> = None;
         let (mut jfif, mut adobe) = (false, None);
-        let mut reader = Parser {
+        let mut parser = Parser {
             jpeg,
             header: Header {
                 width: 0,
@@ -79,51 +82,57 @@ impl<'a> Parser<'a> {
             max_scans: limits.scans,
         };
         loop {
-            let s = segment::next(jpeg, reader.at)?;
-            reader.at = s.end;
+            let s = segment::next_segment(jpeg, parser.at)?;
+            parser.at = s.end;
             match s.marker {
                 SOI => return Err(s.error("one SOI", 2u8)),
                 EOI => return Err(Error::Ends { offset: s.offset, expected: "a scan" }),
-                0xc3 | 0xc5..=0xc7 => return Err(Error::Unsupported(Feature::Lossless)),
-                0xc8..=0xcf if s.marker != DAC => return Err(Error::Unsupported(Feature::Arithmetic)),
-                0xc0..=0xc2 if frame.is_some() => return Err(s.error("one frame header", 2u8)),
-                0xc0..=0xc2 => frame = Some((Frame::parse(&s, limits)?, s)),
+                JPG => return Err(Error::Unsupported(Feature::Arithmetic)),
                 APP0 if s.body.len() >= 14 && s.body.starts_with(b"JFIF\0") => jfif = true,
                 APP14 if s.body.len() >= 12 && s.body.starts_with(b"Adobe") => adobe = Some(s.body[11]),
                 SOS => {
-                    let (frame, _) = frame.ok_or_else(|| s.error("a frame header before the first scan", 0u8))?;
-                    reader.header = frame.header(jfif, adobe)?;
-                    reader.header.restart_interval = reader.restart_interval;
-                    let scan = reader.scan(&s)?;
-                    let in_order = scan.components().iter().map(|c| c.index).eq(0..reader.header.components().len());
-                    reader.header.one_scan = in_order && reader.header.process == Process::Sequential;
-                    return Ok((reader, scan));
+                    let frame = frame.ok_or_else(|| s.error("a frame header before the first scan", 0u8))?;
+                    parser.header = frame.header(jfif, adobe)?;
+                    parser.header.restart_interval = parser.restart_interval;
+                    let scan = parser.scan_header(&s)?;
+                    let in_order = scan.components().iter().map(|c| c.index).eq(0..parser.header.components().len());
+                    parser.header.one_scan = in_order && parser.header.process == Process::Sequential;
+                    return Ok((parser, scan));
                 }
-                _ => reader.tables(&s)?,
+                marker => match frame_process(marker) {
+                    Some(process) => {
+                        let process = process?;
+                        if frame.is_some() {
+                            return Err(s.error("one frame header", 2u8));
+                        }
+                        frame = Some(Frame::parse(&s, process, limits)?);
+                    }
+                    None => parser.parse_tables(&s)?,
+                },
             }
         }
     }
 
-    /// The next scan after the entropy-coded data that end at byte `from`; `None` at the end of the image.
+    /// Parses the next scan header, after the entropy-coded data that end at byte `from`; `None` at the end of the image.
     pub(crate) fn next_scan(&mut self, from: usize) -> Result<Option<ScanHeader>> {
         self.at = from;
         loop {
-            let s = segment::next(self.jpeg, self.at)?;
+            let s = segment::next_segment(self.jpeg, self.at)?;
             self.at = s.end;
             match s.marker {
                 EOI => return Ok(None),
-                SOS => return self.scan(&s).map(Some),
+                SOS => return self.scan_header(&s).map(Some),
                 0xc0..=0xc3 | 0xc5..=0xc7 => return Err(s.error("one frame header", 2u8)),
-                _ => self.tables(&s)?,
+                _ => self.parse_tables(&s)?,
             }
         }
     }
 
-    /// Takes in a segment that may hold tables.
-    fn tables(&mut self, s: &Segment<'a>) -> Result<()> {
+    /// Parses a segment that may define tables; ignores others.
+    fn parse_tables(&mut self, s: &Segment<'a>) -> Result<()> {
         match s.marker {
-            DQT => self.quantisation(s),
-            DHT => self.codes(s),
+            DQT => self.quantisation_tables(s),
+            DHT => self.huffman_tables(s),
             DRI if s.body.len() == 2 => {
                 self.restart_interval = u32::from(be16(s.body, 0));
                 Ok(())
@@ -134,12 +143,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn quantisation(&mut self, s: &Segment<'a>) -> Result<()> {
+    fn quantisation_tables(&mut self, s: &Segment<'a>) -> Result<()> {
         let mut body = s.body;
         while let [head, rest @ ..] = body {
             let (wide, number) = (usize::from(head >> 4), usize::from(head & 15));
             if wide > 1 || number > 3 {
-                return Err(s.error("a table of 8 or 16 bits numbered 0 to 3", *head));
+                return Err(s.error("a table of 8 or 16 bits with an index from 0 to 3", *head));
             }
             let size = 64 << wide;
             let values = rest.get(..size).ok_or_else(|| s.error("a whole quantisation table", rest.len() as u64))?;
@@ -154,18 +163,18 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn codes(&mut self, s: &Segment<'a>) -> Result<()> {
+    fn huffman_tables(&mut self, s: &Segment<'a>) -> Result<()> {
         let mut body = s.body;
         while let [head, rest @ ..] = body {
             let (class, number) = (usize::from(head >> 4), usize::from(head & 15));
             if class > 1 || number > 3 {
-                return Err(s.error("a DC or AC table numbered 0 to 3", *head));
+                return Err(s.error("a DC or AC table from 0 to 3", *head));
             }
             let counts = rest.first_chunk::<16>().ok_or_else(|| s.error("16 counts of codes", rest.len() as u64))?;
             let n: usize = counts.iter().map(|&c| usize::from(c)).sum();
             let symbols = rest.get(16..16 + n).ok_or_else(|| s.error("a symbol for every code", n as u64))?;
             let spec = HuffmanSpec { counts, symbols };
-            if n > 256 || !spec.is_code() {
+            if n > 256 || !spec.is_prefix_code() {
                 return Err(s.error("counts that describe a prefix code", n as u64));
             }
             self.huffman[class][number] = Some(spec);
@@ -174,7 +183,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn scan(&mut self, s: &Segment<'a>) -> Result<ScanHeader> {
+    fn scan_header(&mut self, s: &Segment<'a>) -> Result<ScanHeader> {
         let found = self.max_scans - self.scans_left + 1;
         let beyond = Error::Limit { what: "scans", allowed: self.max_scans.into(), found: found.into() };
         self.scans_left = self.scans_left.checked_sub(1).ok_or(beyond)?;
@@ -203,7 +212,7 @@ impl<'a> Parser<'a> {
                 return Err(s.error("each component once", id));
             }
             if tables >> 4 > 3 || tables & 15 > 3 {
-                return Err(s.error("tables numbered 0 to 3", tables));
+                return Err(s.error("tables from 0 to 3", tables));
             }
             scan.components[i] = ScanComponent { index, tables: (usize::from(tables >> 4), usize::from(tables & 15)) };
             if self.quant[index].is_none() {
@@ -213,16 +222,16 @@ impl<'a> Parser<'a> {
             }
         }
         match self.header.process {
-            // What a sequential scan says of bands and bits means nothing, and libjpeg ignores it too.
+            // Sequential scans have no band and no successive approximation; libjpeg ignores these fields too.
             Process::Sequential => (scan.band, scan.bits) = ((0, 63), (0, 0)),
             Process::Progressive => check_progression(&scan, s)?,
         }
         Ok(scan)
     }
 
-    /// The table in force, or the standard one that motion JPEG leaves out.
-    pub(crate) fn spec(&self, scan: &ScanHeader, dc: bool, number: usize) -> Result<HuffmanSpec<'a>> {
-        let spec = self.huffman[usize::from(!dc)][number].or_else(|| standard::spec(dc, number));
+    /// Returns the Huffman table in force, or the standard one, which Motion JPEG omits.
+    pub(crate) fn huffman_spec(&self, scan: &ScanHeader, dc: bool, number: usize) -> Result<HuffmanSpec<'a>> {
+        let spec = self.huffman[usize::from(!dc)][number].or_else(|| standard::huffman_spec(dc, number));
         let fail = |expected, found| Error::Segment { marker: SOS, offset: scan.offset, expected, found };
         let spec = spec.ok_or_else(|| fail("the Huffman table it names", number as u64))?;
         match spec.symbols.iter().find(|&&s| dc && s > 15) {
@@ -232,6 +241,7 @@ impl<'a> Parser<'a> {
     }
 }
 
+/// Checks band and successive approximation of a progressive scan (T.81, G.1.1.1).
 fn check_progression(scan: &ScanHeader, s: &Segment<'_>) -> Result<()> {
     let ((first, last), (high, low)) = (scan.band, scan.bits);
     let dc = first == 0;

@@ -1,4 +1,6 @@
-//! The sequence of marker segments: where each starts and what it holds, and nothing of what it means.
+//! The sequence of markers and marker segments, without their meaning.
+
+use memchr::memchr;
 
 use crate::error::{Error, Result};
 
@@ -10,32 +12,34 @@ pub(crate) const DNL: u8 = 0xdc;
 pub(crate) const DRI: u8 = 0xdd;
 pub(crate) const DHT: u8 = 0xc4;
 pub(crate) const DAC: u8 = 0xcc;
+/// Reserved for extensions, in the range of the frame headers.
+pub(crate) const JPG: u8 = 0xc8;
 pub(crate) const APP0: u8 = 0xe0;
 pub(crate) const APP1: u8 = 0xe1;
 pub(crate) const APP14: u8 = 0xee;
-pub(crate) const TEM: u8 = 0x01;
+const TEM: u8 = 0x01;
 
-/// One marker with what belongs to it.
+/// A marker with its segment.
 #[derive(Clone, Copy)]
 pub(crate) struct Segment<'a> {
     /// Second byte of the marker.
     pub marker: u8,
-    /// Where the marker is, in bytes from the start of the image.
+    /// Byte offset of the marker in the image.
     pub offset: usize,
-    /// What follows the length; empty for markers that stand alone.
+    /// The bytes after the length; empty for markers without a segment.
     pub body: &'a [u8],
-    /// Byte after the segment.
+    /// Byte offset after the segment.
     pub end: usize,
 }
 
 impl Segment<'_> {
-    /// The error that this segment has `found` where the format asks for `expected`.
+    /// Returns the error that this segment has `found` where the format requires `expected`.
     pub(crate) fn error(&self, expected: &'static str, found: impl Into<u64>) -> Error {
         Error::Segment { marker: self.marker, offset: self.offset, expected, found: found.into() }
     }
 }
 
-/// Checks that the bytes start as a JPEG does.
+/// Checks that the bytes start with SOI.
 pub(crate) fn check_start(jpeg: &[u8]) -> Result<()> {
     match jpeg {
         [0xff, SOI, ..] => Ok(()),
@@ -43,45 +47,62 @@ pub(crate) fn check_start(jpeg: &[u8]) -> Result<()> {
     }
 }
 
-/// The next segment at or after byte `from`. Bytes that are no marker are passed over, as libjpeg does: some writers
-/// leave them between segments, and the pixels are whole.
-pub(crate) fn next(jpeg: &[u8], from: usize) -> Result<Segment<'_>> {
-    let ends = |expected| Error::Ends { offset: jpeg.len(), expected };
+/// Whether the marker has no segment: TEM, RST0 to RST7, SOI and EOI.
+pub(crate) fn is_standalone(marker: u8) -> bool {
+    matches!(marker, TEM | 0xd0..=0xd7 | SOI | EOI)
+}
+
+/// Returns byte offset and second byte of the next marker at or after byte `from`. Skips other bytes, as libjpeg does: some
+/// writers leave them between segments, and the pixels are complete.
+pub(crate) fn next_marker(jpeg: &[u8], from: usize) -> Option<(usize, u8)> {
     let mut at = from;
     loop {
-        let rest = jpeg.get(at..).unwrap_or(&[]);
-        at += memchr::memchr(0xff, rest).ok_or_else(|| ends("the next marker"))?;
+        at += memchr(0xff, jpeg.get(at..)?)?;
         while jpeg.get(at + 1) == Some(&0xff) {
             at += 1;
         }
-        let marker = *jpeg.get(at + 1).ok_or_else(|| ends("the next marker"))?;
-        let (offset, body) = (at, at + 4);
-        match marker {
+        match *jpeg.get(at + 1)? {
             0 => at += 2,
-            SOI | EOI | TEM | 0xd0..=0xd7 => return Ok(Segment { marker, offset, body: &[], end: at + 2 }),
-            _ => {
-                let length = jpeg.get(at + 2..body).ok_or_else(|| ends("a segment's length"))?;
-                let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
-                let end = at + 2 + length;
-                if length < 2 {
-                    return Err(Error::Segment {
-                        marker,
-                        offset,
-                        expected: "a length of at least 2",
-                        found: length as u64,
-                    });
-                }
-                let body = jpeg.get(body..end).ok_or_else(|| ends("the end of a segment"))?;
-                return Ok(Segment { marker, offset, body, end });
-            }
+            marker => return Some((at, marker)),
         }
     }
 }
 
-/// The byte after the entropy-coded data that start at `from`: the next marker that is no restart, or the end.
+/// Returns the segment of `marker`, which is at byte `offset`.
+///
+/// # Errors
+/// [`Error::Ends`] if the bytes end inside it, [`Error::Segment`] for a length below 2.
+pub(crate) fn segment_at(jpeg: &[u8], offset: usize, marker: u8) -> Result<Segment<'_>> {
+    if is_standalone(marker) {
+        return Ok(Segment { marker, offset, body: &[], end: offset + 2 });
+    }
+    let ends = |expected| Error::Ends { offset: jpeg.len(), expected };
+    let body = offset + 4;
+    let length = jpeg.get(offset + 2..body).ok_or_else(|| ends("a segment's length"))?;
+    let length = usize::from(be16(length, 0));
+    if length < 2 {
+        return Err(Error::Segment { marker, offset, expected: "a length of at least 2", found: length as u64 });
+    }
+    let end = offset + 2 + length;
+    let body = jpeg.get(body..end).ok_or_else(|| ends("the end of a segment"))?;
+    Ok(Segment { marker, offset, body, end })
+}
+
+/// Returns the next marker at or after byte `from`, with its segment.
+///
+/// # Errors
+/// [`Error::Ends`] if the bytes end before, [`Error::Segment`] for a length below 2.
+pub(crate) fn next_segment(jpeg: &[u8], from: usize) -> Result<Segment<'_>> {
+    let marker = next_marker(jpeg, from);
+    let (offset, marker) = marker.ok_or(Error::Ends { offset: jpeg.len(), expected: "the next marker" })?;
+    segment_at(jpeg, offset, marker)
+}
+
+/// Returns the byte offset after the entropy-coded data that start at `from`: that of the next marker other than RSTn, or the
+/// length of the image.
 pub(crate) fn end_of_scan(jpeg: &[u8], from: usize) -> usize {
     let mut at = from;
-    while let Some(step) = memchr::memchr(0xff, &jpeg[at..]) {
+    while let Some(step) = memchr(0xff, &jpeg[at..]) {
         at += step;
         match jpeg.get(at + 1) {
             Some(0 | 0xd0..=0xd7) => at += 2,
@@ -92,7 +113,7 @@ pub(crate) fn end_of_scan(jpeg: &[u8], from: usize) -> usize {
     jpeg.len()
 }
 
-/// Big-endian u16 at `at`.
+/// Reads the big-endian u16 at `at`.
 pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }

@@ -1,21 +1,21 @@
-//! Constants of ITU-T T.81: the zigzag order, and the Huffman tables of its annex K, which motion JPEG leaves out.
+//! Constants of ITU-T T.81: the zigzag order, and the Huffman tables of its annex K, which Motion JPEG files omit.
 
-use crate::huffman::HuffmanSpec;
+use super::huffman_spec::HuffmanSpec;
 
-/// Natural (row by row) index of each coefficient in the order of the file.
+/// For each zigzag index, the natural (row by row) index of the coefficient.
 pub(crate) const ZIGZAG: [u8; 64] = [
     0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7, 14, 21,
     28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54,
     47, 55, 62, 63,
 ];
 
-/// The standard table of that class and number: 0 for lightness, 1 for colour.
-pub(crate) fn spec(dc: bool, number: usize) -> Option<HuffmanSpec<'static>> {
+/// Returns the standard DC or AC table: number 0 is for luma, 1 for chroma.
+pub(super) fn huffman_spec(dc: bool, number: usize) -> Option<HuffmanSpec<'static>> {
     let (counts, symbols): (&[u8; 16], &[u8]) = match (dc, number) {
         (true, 0) => (&[0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0], &DC),
         (true, 1) => (&[0, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0], &DC),
-        (false, 0) => (&[0, 2, 1, 3, 3, 2, 4, 3, 5, 5, 4, 4, 0, 0, 1, 0x7d], &AC_LIGHTNESS),
-        (false, 1) => (&[0, 2, 1, 2, 4, 4, 3, 4, 7, 5, 4, 4, 0, 1, 2, 0x77], &AC_COLOUR),
+        (false, 0) => (&[0, 2, 1, 3, 3, 2, 4, 3, 5, 5, 4, 4, 0, 0, 1, 0x7d], &AC_LUMA),
+        (false, 1) => (&[0, 2, 1, 2, 4, 4, 3, 4, 7, 5, 4, 4, 0, 1, 2, 0x77], &AC_CHROMA),
         _ => return None,
     };
     Some(HuffmanSpec { counts, symbols })
@@ -24,7 +24,7 @@ pub(crate) fn spec(dc: bool, number: usize) -> Option<HuffmanSpec<'static>> {
 const DC: [u8; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
 
 #[rustfmt::skip]
-const AC_LIGHTNESS: [u8; 162] = [
+const AC_LUMA: [u8; 162] = [
     0x01, 0x02, 0x03, 0x00, 0x04, 0x11, 0x05, 0x12, 0x21, 0x31, 0x41, 0x06, 0x13, 0x51, 0x61, 0x07, 0x22, 0x71,
     0x14, 0x32, 0x81, 0x91, 0xa1, 0x08, 0x23, 0x42, 0xb1, 0xc1, 0x15, 0x52, 0xd1, 0xf0, 0x24, 0x33, 0x62, 0x72,
     0x82, 0x09, 0x0a, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x34, 0x35, 0x36, 0x37,
@@ -37,7 +37,7 @@ const AC_LIGHTNESS: [u8; 162] = [
 ];
 
 #[rustfmt::skip]
-const AC_COLOUR: [u8; 162] = [
+const AC_CHROMA: [u8; 162] = [
     0x00, 0x01, 0x02, 0x03, 0x11, 0x04, 0x05, 0x21, 0x31, 0x06, 0x12, 0x41, 0x51, 0x07, 0x61, 0x71, 0x13, 0x22,
     0x32, 0x81, 0x08, 0x14, 0x42, 0x91, 0xa1, 0xb1, 0xc1, 0x09, 0x23, 0x33, 0x52, 0xf0, 0x15, 0x62, 0x72, 0xd1,
     0x0a, 0x16, 0x24, 0x34, 0xe1, 0x25, 0xf1, 0x17, 0x18, 0x19, 0x1a, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x35, 0x36,

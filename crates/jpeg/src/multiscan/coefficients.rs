@@ -1,23 +1,25 @@
-//! All scans of an image, sequential or progressive, into the coefficients of the whole image. This is the general way,
-//! simple and checked at each step; `entropy` is the fast one, for the common case.
+//! All scans of an image, sequential or progressive, decoded to the coefficients of the whole image. This is the general
+//! path, simple and checked at each step; `sequential` is the fast one for images of one scan.
 
+use super::progressive;
+use crate::bitstream::bit_reader::BitReader;
 use crate::bitstream::unstuffed::{EntropySegment, UnstuffedData};
-use crate::decoder::room;
+use crate::blocks::{BlockRow, QUARTER};
+use crate::buffer::resize_unspecified;
 use crate::error::{Damage, Error, Feature, Result};
-use crate::huffman::{CodeTable, HuffmanSpec, extend};
+use crate::huffman::code_table::CodeTable;
+use crate::huffman::extend;
 use crate::markers::header::{Header, Process};
 use crate::markers::parser::{Parser, ScanHeader};
-use crate::markers::segment;
+use crate::markers::segment::end_of_scan;
 use crate::markers::standard::ZIGZAG;
-use crate::multiscan::progressive;
-use crate::transform::idct::{BlockRow, QUARTER};
 
-/// One component's blocks.
+/// Where the blocks of one component are.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct BlockGrid {
-    /// BlockRow across and down, with those that fill the last MCUs.
+    /// Blocks across and down, including those that only fill the last MCUs.
     pub padded: (usize, usize),
-    /// BlockRow across and down that hold samples.
+    /// Blocks across and down that contain pixels of the image.
     pub blocks: (usize, usize),
     /// Index of the first block.
     pub first: usize,
@@ -27,7 +29,7 @@ pub(crate) struct BlockGrid {
 }
 
 impl BlockGrid {
-    /// Those of an image's components; empty ones for those that it does not have.
+    /// Returns the grids of an image's components; those of components that it does not have are empty.
     pub(crate) fn of(header: &Header) -> [BlockGrid; 3] {
         let (across, down) = header.mcus();
         let (max_h, max_v) = header.max_sampling();
@@ -43,7 +45,7 @@ impl BlockGrid {
         grids
     }
 
-    /// Index of a block.
+    /// Index of the block in column `x` of row `y`.
     pub(crate) fn index(&self, x: usize, y: usize) -> usize {
         self.first + y * self.padded.0 + x
     }
@@ -57,143 +59,67 @@ pub(crate) struct Coefficients {
     last: Vec<u8>,
 }
 
-/// BitReader of a segment, most significant first. Past the end there are zeros, and [`BitReader::is_over`] says so.
-pub(crate) struct BitReader<'a> {
-    rest: &'a [u8],
-    held: u64,
-    count: u32,
-    missing: u32,
-}
-
-impl<'a> BitReader<'a> {
-    pub(crate) fn new(data: &'a [u8]) -> BitReader<'a> {
-        BitReader { rest: data, held: 0, count: 0, missing: 0 }
-    }
-
-    fn refill(&mut self) {
-        if let Some((head, _)) = self.rest.split_first_chunk::<8>() {
-            let bytes = (63 - self.count) / 8;
-            self.held |= u64::from_be_bytes(*head) >> self.count;
-            // BitReader beyond those counted are the same when they come again.
-            self.rest = &self.rest[bytes as usize..];
-            self.count += 8 * bytes;
-            return;
-        }
-        while self.count <= 56 {
-            let byte = match self.rest {
-                [first, rest @ ..] => {
-                    self.rest = rest;
-                    *first
-                }
-                [] => {
-                    self.missing += 8;
-                    0
-                }
-            };
-            self.held |= u64::from(byte) << (56 - self.count);
-            self.count += 8;
-        }
-    }
-
-    /// The next `n` bits, at most 16.
-    #[inline]
-    pub(crate) fn take(&mut self, n: u32) -> i32 {
-        if self.count < n {
-            self.refill();
-        }
-        let value = (self.held >> 1 >> (63 - n)) as i32;
-        self.drop(n);
-        value
-    }
-
-    fn drop(&mut self, n: u32) {
-        self.held <<= n;
-        self.count -= n;
-    }
-
-    /// The next symbol.
-    #[inline]
-    pub(crate) fn symbol(&mut self, codes: &CodeTable) -> std::result::Result<u8, Damage> {
-        if self.count < 16 {
-            self.refill();
-        }
-        let (length, symbol) = codes.find(self.held).ok_or(Damage::Code)?;
-        self.drop(length);
-        Ok(symbol)
-    }
-
-    /// Whether more bits were taken than there were.
-    pub(crate) fn is_over(&self) -> bool {
-        self.missing > self.count
-    }
-
-    /// Whether nothing is left but padding, which is ones.
-    fn is_spent(&mut self) -> bool {
-        self.drop(self.count % 8);
-        while self.count > self.missing {
-            if self.take(8) != 0xff {
-                return false;
-            }
-        }
-        self.rest.iter().all(|&b| b == 0xff)
-    }
-}
-
-/// State of one scan.
-pub(crate) struct State {
+/// The state of decoding one scan.
+pub(super) struct ScanDecoder {
+    /// DC tables of the scan's components.
     pub dc: [Option<CodeTable>; 3],
+    /// The AC table of a progressive AC scan, which has one component.
     pub ac: Option<CodeTable>,
+    /// AC tables of the scan's components.
     acs: [Option<CodeTable>; 3],
+    /// DC predictors of the scan's components.
     pub predictors: [i16; 3],
-    /// BlockRow to come that have no new coefficients.
+    /// End-of-band run (EOBRUN): the number of following blocks without new coefficients.
     pub run: u32,
+    /// First and last zigzag index.
     pub band: (usize, usize),
+    /// Successive approximation: low bits not known before and after the scan.
     pub bits: (u8, u8),
 }
 
 impl Coefficients {
-    /// Reads all scans. Returns the quantisation tables.
+    /// Decodes all scans, of which `first` is the first one. Returns the components' quantisation tables in natural order.
     pub(crate) fn read(
         &mut self,
-        mut reader: Parser<'_>,
+        mut parser: Parser<'_>,
         first: &ScanHeader,
         unstuffed: &mut UnstuffedData,
     ) -> Result<[Option<[u16; 64]>; 3]> {
-        let header = reader.header;
-        self.make_room(&header);
+        let header = parser.header;
+        self.allocate(&header);
         let mut progress = progressive::Progress::new(header.components().len());
         let mut scan = *first;
         loop {
             progress.admit(&header, &scan)?;
-            unstuffed.fill(reader.jpeg, scan.data, self.segments(&header, &scan));
-            self.scan(&reader, &scan, unstuffed)?;
+            unstuffed.fill(parser.jpeg, scan.data, self.segments(&header, &scan));
+            self.scan(&parser, &scan, unstuffed)?;
             let done = header.process == Process::Sequential && progress.is_complete();
             if done {
                 break;
             }
-            let end = segment::end_of_scan(reader.jpeg, unstuffed.stored_end());
-            match reader.next_scan(end) {
+            let end = end_of_scan(parser.jpeg, unstuffed.stored_end());
+            match parser.next_scan(end) {
                 Ok(Some(next)) => scan = next,
                 Ok(None) => break,
-                // A missing end of image is no loss once every bit of every coefficient is known.
+                // Once every bit of every coefficient is known, a missing EOI does not matter.
                 Err(Error::Ends { .. }) if progress.is_complete() => break,
                 Err(e) => return Err(e),
             }
         }
         match progress.is_complete() {
-            true => Ok(reader.quant),
+            true => Ok(parser.quant),
             false => Err(Error::Unsupported(Feature::Incomplete)),
         }
     }
 
-    fn make_room(&mut self, header: &Header) {
+    fn allocate(&mut self, header: &Header) {
         self.grids = BlockGrid::of(header);
         let blocks: usize = self.grids.iter().map(|g| g.padded.0 * g.padded.1).sum();
-        room(&mut self.values, blocks * 64);
+        resize_unspecified(&mut self.values, blocks * 64);
         self.values.fill(0);
     }
 
-    /// MCUs of a scan across and down: blocks, where it is of one component.
+    /// MCUs of a scan across and down. In a scan of one component, each block is an MCU.
     fn mcus(&self, header: &Header, scan: &ScanHeader) -> (usize, usize) {
         match scan.components() {
             [one] => self.grids[one.index].blocks,
@@ -215,12 +141,12 @@ impl Coefficients {
         self.values.capacity() * 2 + self.last.capacity()
     }
 
-    fn scan(&mut self, reader: &Parser<'_>, scan: &ScanHeader, unstuffed: &UnstuffedData) -> Result<()> {
-        let header = &reader.header;
+    fn scan(&mut self, parser: &Parser<'_>, scan: &ScanHeader, unstuffed: &UnstuffedData) -> Result<()> {
+        let header = &parser.header;
         let codes = |dc: bool, number| -> Result<Option<CodeTable>> {
-            Ok(Some(CodeTable::new(&reader.spec(scan, dc, number)? as &HuffmanSpec<'_>)))
+            Ok(Some(CodeTable::new(&parser.huffman_spec(scan, dc, number)?)))
         };
-        let mut state = State {
+        let mut state = ScanDecoder {
             dc: [None, None, None],
             ac: None,
             acs: [None, None, None],
@@ -250,7 +176,7 @@ impl Coefficients {
             let offset = unstuffed.segments()[segment].stored;
             let error = |damage| Error::Damaged { row: (mcu / across) as u32, rows: down as u32, offset, damage };
             if mcu > 0 && mcu % interval == 0 {
-                if !bits.is_spent() {
+                if !bits.only_padding_left() {
                     return Err(error(Damage::LeftOver));
                 }
                 let next = unstuffed.segments().get(segment + 1).ok_or_else(|| error(Damage::Ends))?;
@@ -269,16 +195,16 @@ impl Coefficients {
                     state.block(header.process, i, &mut bits, block).map_err(error)?;
                 }
             }
-            if bits.is_over() {
+            if bits.is_overrun() {
                 return Err(error(Damage::Ends));
             }
         }
         Ok(())
     }
 
-    /// Finds out of each block how much of it is 0.
+    /// Determines `last` of every block: 0, the upper left quarter, or all coefficients.
     pub(crate) fn find_last(&mut self) {
-        room(&mut self.last, self.values.len() / 64);
+        resize_unspecified(&mut self.last, self.values.len() / 64);
         for (last, block) in self.last.iter_mut().zip(self.values.as_chunks::<64>().0) {
             let zero = |values: &[i16]| values.iter().fold(0, |a, &v| a | v) == 0;
             let corner = block[..32].as_chunks::<8>().0.iter().all(|row| zero(&row[4..])) && zero(&block[32..]);
@@ -298,31 +224,26 @@ impl Coefficients {
     }
 }
 
-impl State {
+impl ScanDecoder {
     fn block(
         &mut self,
         process: Process,
         i: usize,
         bits: &mut BitReader<'_>,
         block: &mut [i16; 64],
-    ) -> std::result::Result<(), Damage> {
+    ) -> Result<(), Damage> {
         match process {
             Process::Sequential => self.sequential(i, bits, block),
             Process::Progressive => {
                 if self.band.0 > 0 && self.ac.is_none() {
                     self.ac = self.acs[i].take();
                 }
-                progressive::block(self, i, bits, block)
+                progressive::decode_block(self, i, bits, block)
             }
         }
     }
 
-    fn sequential(
-        &mut self,
-        i: usize,
-        bits: &mut BitReader<'_>,
-        block: &mut [i16; 64],
-    ) -> std::result::Result<(), Damage> {
+    fn sequential(&mut self, i: usize, bits: &mut BitReader<'_>, block: &mut [i16; 64]) -> Result<(), Damage> {
         let (Some(dc), Some(ac)) = (&self.dc[i], &self.acs[i]) else { return Err(Damage::Progression) };
         let size = u32::from(bits.symbol(dc)?);
         let difference = extend(bits.take(size), size) as i16;

@@ -1,2 +1,4 @@
+//! Images of several scans: progressive ones, and sequential ones with a scan for each component.
+
 pub(crate) mod coefficients;
-pub(crate) mod progressive;
+mod progressive;

@@ -1,14 +1,15 @@
-//! Progressive scans (ITU-T T.81, annex G): which may follow which, and what each adds to a block.
+//! Progressive scans (ITU-T T.81, annex G): their permitted order, and what each adds to a block.
 
+use super::coefficients::ScanDecoder;
+use crate::bitstream::bit_reader::BitReader;
 use crate::error::{Damage, Error, Result};
 use crate::huffman::extend;
 use crate::markers::header::{Header, Process};
 use crate::markers::parser::ScanHeader;
 use crate::markers::segment::SOS;
 use crate::markers::standard::ZIGZAG;
-use crate::multiscan::coefficients::{BitReader, State};
 
-/// For each coefficient of each component, how many of its bits are still unknown; `None` before its first scan.
+/// For each coefficient of each component, the number of low bits that are not known yet; `None` before its first scan.
 pub(crate) struct Progress {
     known: [[Option<u8>; 64]; 3],
     components: usize,
@@ -19,7 +20,10 @@ impl Progress {
         Progress { known: [[None; 64]; 3], components }
     }
 
-    /// Takes note of a scan, if it continues those before it.
+    /// Records a scan.
+    ///
+    /// # Errors
+    /// [`Error::Segment`] if it does not continue the scans before it.
     pub(crate) fn admit(&mut self, header: &Header, scan: &ScanHeader) -> Result<()> {
         for part in scan.components() {
             let known = &mut self.known[part.index];
@@ -47,19 +51,19 @@ impl Progress {
         Ok(())
     }
 
-    /// Whether every bit of every coefficient is known.
+    /// Whether all bits of all coefficients are known.
     pub(crate) fn is_complete(&self) -> bool {
         self.known[..self.components].iter().flatten().all(|b| *b == Some(0))
     }
 }
 
-/// Decodes what the scan adds to a block; `i` is the component's place in the scan.
-pub(crate) fn block(
-    state: &mut State,
+/// Decodes what a scan adds to a block. `i` is the index of the component in the scan.
+pub(super) fn decode_block(
+    state: &mut ScanDecoder,
     i: usize,
     bits: &mut BitReader<'_>,
     block: &mut [i16; 64],
-) -> std::result::Result<(), Damage> {
+) -> Result<(), Damage> {
     match (state.band.0, state.bits.0) {
         (0, 0) => dc_first(state, i, bits, block),
         (0, _) => {
@@ -71,12 +75,7 @@ pub(crate) fn block(
     }
 }
 
-fn dc_first(
-    state: &mut State,
-    i: usize,
-    bits: &mut BitReader<'_>,
-    block: &mut [i16; 64],
-) -> std::result::Result<(), Damage> {
+fn dc_first(state: &mut ScanDecoder, i: usize, bits: &mut BitReader<'_>, block: &mut [i16; 64]) -> Result<(), Damage> {
     let codes = state.dc[i].as_ref().ok_or(Damage::Progression)?;
     let size = u32::from(bits.symbol(codes)?);
     let difference = extend(bits.take(size), size) as i16;
@@ -85,12 +84,12 @@ fn dc_first(
     Ok(())
 }
 
-/// BlockRow without new coefficients from this one on, as an end-of-band symbol with that run says.
+/// Reads the end-of-band run of a symbol (EOBn): the number of blocks, from this one on, without new coefficients.
 fn end_of_band(bits: &mut BitReader<'_>, run: u32) -> u32 {
     (1 << run) + bits.take(run) as u32
 }
 
-fn ac_first(state: &mut State, bits: &mut BitReader<'_>, block: &mut [i16; 64]) -> std::result::Result<(), Damage> {
+fn ac_first(state: &mut ScanDecoder, bits: &mut BitReader<'_>, block: &mut [i16; 64]) -> Result<(), Damage> {
     if state.run > 0 {
         state.run -= 1;
         return Ok(());
@@ -119,14 +118,14 @@ fn ac_first(state: &mut State, bits: &mut BitReader<'_>, block: &mut [i16; 64]) 
     Ok(())
 }
 
-/// Gives a coefficient that is not 0 its next bit.
+/// Refines a coefficient that is not 0 by its next bit.
 fn refine(value: &mut i16, bits: &mut BitReader<'_>, one: i16) {
     if bits.take(1) == 1 && *value & one == 0 {
         *value = if *value >= 0 { value.wrapping_add(one) } else { value.wrapping_sub(one) };
     }
 }
 
-fn ac_refine(state: &mut State, bits: &mut BitReader<'_>, block: &mut [i16; 64]) -> std::result::Result<(), Damage> {
+fn ac_refine(state: &mut ScanDecoder, bits: &mut BitReader<'_>, block: &mut [i16; 64]) -> Result<(), Damage> {
     let codes = state.ac.as_ref().ok_or(Damage::Progression)?;
     let one = 1i16 << state.bits.1;
     let (mut k, last) = state.band;
@@ -143,7 +142,7 @@ fn ac_refine(state: &mut State, bits: &mut BitReader<'_>, block: &mut [i16; 64])
             1 => -one,
             _ => return Err(Damage::Code),
         };
-        // Pass over `run` coefficients that are 0, refining those that are not.
+        // Skip `run` coefficients that are 0, and refine those that are not.
         while k <= last {
             let value = &mut block[usize::from(ZIGZAG[k])];
             if *value != 0 {

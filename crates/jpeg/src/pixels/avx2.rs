@@ -1,16 +1,40 @@
-//! Upsampling and conversion to RGB with AVX2: the same results as `upsample` and `color`, 32 samples at a time.
+//! Upsampling and conversion to RGB with AVX2, 32 samples at a time.
+//!
+//! Vectors are loaded and stored beyond the samples used, so the slices must have as many bytes more as each function says.
+//! Functions panic if they have not.
 
 use std::arch::x86_64::*;
 
+use crate::cpu::Avx2;
 use crate::markers::header::Color;
-use crate::pixels::color::{BLUE_CB, GREEN_CB, GREEN_CR, RED_CR};
 
-/// Sixteen samples as 16-bit numbers.
+impl Avx2 {
+    /// As [`super::upsample::across`]. `row` must have at least 17 bytes more than `n`, and `out` 32 more than 2 n.
+    pub(super) fn upsample_across(self, row: &[u8], n: usize, out: &mut [u8]) {
+        // SAFETY: an `Avx2` exists only if the processor has AVX2 (`cpu.rs`).
+        unsafe { across(row, n, out) }
+    }
+
+    /// As [`super::upsample::both`]. The rows must have at least 17 bytes more than `n`, and `out` 32 more than 2 n.
+    pub(super) fn upsample_both(self, near: &[u8], far: &[u8], n: usize, out: &mut [u8]) {
+        // SAFETY: an `Avx2` exists only if the processor has AVX2 (`cpu.rs`).
+        unsafe { both(near, far, n, out) }
+    }
+
+    /// As [`super::color::convert`]. The rows must have at least 32 bytes more than samples used.
+    pub(super) fn convert_to_rgb(self, color: Color, rows: [&[u8]; 3], out: &mut [u8]) {
+        // SAFETY: an `Avx2` exists only if the processor has AVX2 (`cpu.rs`).
+        unsafe { convert(color, rows, out) }
+    }
+}
+use super::color::{BLUE_CB, GREEN_CB, GREEN_CR, RED_CR};
+
+/// Loads sixteen samples as 16-bit numbers.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn wide(row: &[u8], at: usize) -> __m256i {
-    let bytes: &[u8; 16] = row[at..].first_chunk().unwrap_or(&[0; 16]);
-    // SAFETY: `bytes` are 16 bytes.
+    let bytes = &row[at..at + 16];
+    // SAFETY: `bytes` has 16 bytes.
     _mm256_cvtepu8_epi16(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) })
 }
 
@@ -19,15 +43,13 @@ fn wide(row: &[u8], at: usize) -> __m256i {
 #[target_feature(enable = "avx2")]
 fn store_pairs(out: &mut [u8], at: usize, left: __m256i, right: __m256i) {
     let pairs = _mm256_or_si256(left, _mm256_slli_epi16::<8>(right));
-    if let Some(out) = out[at..].first_chunk_mut::<32>() {
-        // SAFETY: `out` is 32 bytes.
-        unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), pairs) }
-    }
+    let out = &mut out[at..at + 32];
+    // SAFETY: `out` has 32 bytes.
+    unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), pairs) }
 }
 
-/// As [`crate::pixels::upsample::across`]; `row` has at least 17 bytes and `out` 32 beyond what is used.
 #[target_feature(enable = "avx2")]
-pub(crate) fn across(row: &[u8], n: usize, out: &mut [u8]) {
+fn across(row: &[u8], n: usize, out: &mut [u8]) {
     let (one, two, three) = (_mm256_set1_epi16(1), _mm256_set1_epi16(2), _mm256_set1_epi16(3));
     for i in (1..n - 1).step_by(16) {
         let here = _mm256_mullo_epi16(wide(row, i), three);
@@ -42,9 +64,8 @@ pub(crate) fn across(row: &[u8], n: usize, out: &mut [u8]) {
     out[2 * n - 1] = row[n - 1];
 }
 
-/// As [`crate::pixels::upsample::both`]; the rows have at least 17 bytes and `out` 32 beyond what is used.
 #[target_feature(enable = "avx2")]
-pub(crate) fn both(near: &[u8], far: &[u8], n: usize, out: &mut [u8]) {
+fn both(near: &[u8], far: &[u8], n: usize, out: &mut [u8]) {
     let (seven, eight, three) = (_mm256_set1_epi16(7), _mm256_set1_epi16(8), _mm256_set1_epi16(3));
     let sum = |i: usize| _mm256_add_epi16(_mm256_mullo_epi16(wide(near, i), three), wide(far, i));
     for i in (1..n - 1).step_by(16) {
@@ -60,15 +81,14 @@ pub(crate) fn both(near: &[u8], far: &[u8], n: usize, out: &mut [u8]) {
     out[2 * n - 1] = ((4 * v(n - 1) + 7) >> 4) as u8;
 }
 
-/// As [`crate::pixels::color::convert`].
 #[target_feature(enable = "avx2")]
-pub(crate) fn convert(color: Color, rows: [&[u8]; 3], out: &mut [u8]) {
+fn convert(color: Color, rows: [&[u8]; 3], out: &mut [u8]) {
     let n = out.len() / 3;
     let mut x = 0;
     while x < n {
         let load = |c: usize| {
-            let bytes: &[u8; 32] = rows[c][x..].first_chunk().unwrap_or(&[0; 32]);
-            // SAFETY: `bytes` are 32 bytes.
+            let bytes = &rows[c][x..x + 32];
+            // SAFETY: `bytes` has 32 bytes.
             unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
         };
         let pixels = match color {
@@ -90,8 +110,8 @@ pub(crate) fn convert(color: Color, rows: [&[u8]; 3], out: &mut [u8]) {
     }
 }
 
-/// Each factor is taken apart so that products of 16 bits suffice: 1.402 = 1 + 0.402, 1.772 = 2 − 0.228,
-/// −0.714 = 0.286 − 1; the parts are those of the constants with 16 bits, so the rounding is the same.
+/// Each factor is split so that products of 16 bits suffice: 1.402 = 1 + 0.402, 1.772 = 2 − 0.228, −0.714 = 0.286 − 1. The
+/// parts are exact, because they come from the constants with 16 fraction bits, so the rounding is that of `color`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn ycbcr(y: __m256i, cb: __m256i, cr: __m256i) -> [__m256i; 3] {
@@ -100,7 +120,7 @@ fn ycbcr(y: __m256i, cb: __m256i, cr: __m256i) -> [__m256i; 3] {
         let part = |v| if high { _mm256_unpackhi_epi8(v, zero) } else { _mm256_unpacklo_epi8(v, zero) };
         let middle = _mm256_set1_epi16(128);
         let (y, cb, cr) = (part(y), _mm256_sub_epi16(part(cb), middle), _mm256_sub_epi16(part(cr), middle));
-        // (2 x c >> 16) + 1 >> 1 rounds x c >> 16 to the nearest.
+        // ((2 x c >> 16) + 1) >> 1 is x c / 2¹⁶, rounded to the nearest.
         let round = |v: __m256i, c: i32| {
             let twice = _mm256_mulhi_epi16(_mm256_add_epi16(v, v), _mm256_set1_epi16(c as i16));
             _mm256_srai_epi16::<1>(_mm256_add_epi16(twice, _mm256_set1_epi16(1)))
@@ -119,7 +139,7 @@ fn ycbcr(y: __m256i, cb: __m256i, cr: __m256i) -> [__m256i; 3] {
     [0, 1, 2].map(|c| _mm256_packus_epi16(low[c], high[c]))
 }
 
-/// For each third of 16 pixels and each colour, which of its samples go where.
+/// For each third of 16 pixels and each colour, the shuffle from samples to their places.
 static MASKS: [[[u8; 16]; 3]; 3] = {
     let mut masks = [[[0x80; 16]; 3]; 3];
     let mut i = 0;
@@ -130,7 +150,7 @@ static MASKS: [[[u8; 16]; 3]; 3] = {
     masks
 };
 
-/// Interleaves three times 32 samples.
+/// Stores 32 samples of each colour as pixels.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn store(pixels: [__m256i; 3], out: &mut [u8; 96]) {
@@ -149,7 +169,7 @@ fn store(pixels: [__m256i; 3], out: &mut [u8; 96]) {
         _mm256_permute2x128_si256::<0x31>(b, c),
     ];
     for (part, out) in parts.into_iter().zip(out.as_chunks_mut::<32>().0) {
-        // SAFETY: `out` is 32 bytes.
+        // SAFETY: `out` is a chunk of 32 bytes.
         unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), part) }
     }
 }

@@ -1,21 +1,21 @@
-//! Samples to RGB: the conversion of JFIF (ITU-R BT.601, full range) with libjpeg's rounding.
+//! From samples to RGB: the conversion of JFIF (ITU-R BT.601, full range) with libjpeg's rounding.
 
+use crate::cpu::Avx2;
 use crate::markers::header::Color;
 
-/// x · 2¹⁶, rounded: what the differences of colour add to lightness.
+/// Factors of chroma with 16 fraction bits, rounded.
 pub(crate) const RED_CR: i32 = 91881; // 1.40200
 pub(crate) const GREEN_CB: i32 = -22554; // 0.34414
 pub(crate) const GREEN_CR: i32 = -46802; // 0.71414
 pub(crate) const BLUE_CB: i32 = 116130; // 1.77200
-pub(crate) const HALF: i32 = 1 << 15;
+const HALF: i32 = 1 << 15;
 
-/// Writes as many pixels as `out` has room for, three bytes each, from rows of samples: one (grey) or three. The rows go on
-/// for at least 64 bytes beyond the samples that are used.
-pub(crate) fn convert(avx2: bool, color: Color, rows: [&[u8]; 3], out: &mut [u8]) {
+/// Fills `out` with pixels of three bytes each, from rows of samples: one row (grey) or three. At least 32 bytes must follow
+/// the samples used in each row.
+pub(crate) fn convert(avx2: Option<Avx2>, color: Color, rows: [&[u8]; 3], out: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
-    if avx2 {
-        // SAFETY: `avx2` is only true where the processor was found to have AVX2.
-        return unsafe { crate::pixels::avx2::convert(color, rows, out) };
+    if let Some(avx2) = avx2 {
+        return avx2.convert_to_rgb(color, rows, out);
     }
     let _ = avx2;
     let [a, b, c] = rows;

@@ -1,5 +1,14 @@
+//! From samples to pixels.
+//!
+//! | file | part |
+//! |---|---|
+//! | `upsample` | subsampled components to one sample for each pixel |
+//! | `color` | samples to RGB |
+//! | `avx2` | both with AVX2 |
+//! | `writer` | the rows of samples that are still needed, and the rows of pixels that are complete |
+
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod avx2;
-pub(crate) mod color;
-pub(crate) mod upsample;
+mod avx2;
+mod color;
+mod upsample;
 pub(crate) mod writer;

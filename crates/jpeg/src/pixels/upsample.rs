@@ -1,10 +1,9 @@
-//! One sample a pixel, from rows with fewer: libjpeg's triangle filters ("fancy upsampling") and unstuffed repetition.
+//! Upsampling to one sample for each pixel: libjpeg's triangle filters ("fancy upsampling") and repetition.
 
-#[cfg(target_arch = "x86_64")]
-use crate::pixels::avx2;
+use crate::cpu::Avx2;
 
-/// Triangle filter down: three quarters of the nearer row, one quarter of the other. `below` says that the other row
-/// lies below, which rounds differently.
+/// Vertical triangle filter: three quarters of the nearer row and one quarter of the other. `below` says that the other row
+/// is below, where libjpeg rounds differently.
 pub(crate) fn down(near: &[u8], far: &[u8], below: bool, out: &mut [u8]) {
     let bias = if below { 2 } else { 1 };
     for ((o, &n), &f) in out.iter_mut().zip(near).zip(far) {
@@ -12,13 +11,12 @@ pub(crate) fn down(near: &[u8], far: &[u8], below: bool, out: &mut [u8]) {
     }
 }
 
-/// Triangle filter across. `out` gets two samples for each of the first `n` of `row`, `n` being at least two. What
-/// follows them in both may be touched.
-pub(crate) fn across(avx2: bool, row: &[u8], n: usize, out: &mut [u8]) {
+/// Horizontal triangle filter: writes two samples to `out` for each of the first `n` of `row`; `n` is at least 2. With AVX2,
+/// both slices must have as many bytes more as `pixels/avx2.rs` says, of which those of `out` may be overwritten.
+pub(crate) fn across(avx2: Option<Avx2>, row: &[u8], n: usize, out: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
-    if avx2 {
-        // SAFETY: `avx2` is only true where the processor was found to have AVX2.
-        return unsafe { avx2::across(row, n, out) };
+    if let Some(avx2) = avx2 {
+        return avx2.upsample_across(row, n, out);
     }
     let _ = avx2;
     let row = &row[..n];
@@ -34,13 +32,12 @@ pub(crate) fn across(avx2: bool, row: &[u8], n: usize, out: &mut [u8]) {
     out[2 * n - 1] = row[n - 1];
 }
 
-/// Triangle filter across and down, with one rounding at the end. `out` gets two samples for each of the first `n` of
-/// `near` and `far`. What follows them may be touched.
-pub(crate) fn both(avx2: bool, near: &[u8], far: &[u8], n: usize, out: &mut [u8]) {
+/// Triangle filter in both directions, rounded once: writes two samples to `out` for each of the first `n` of `near` and
+/// `far`. As for [`across`], the slices must be longer with AVX2.
+pub(crate) fn both(avx2: Option<Avx2>, near: &[u8], far: &[u8], n: usize, out: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
-    if avx2 {
-        // SAFETY: `avx2` is only true where the processor was found to have AVX2.
-        return unsafe { avx2::both(near, far, n, out) };
+    if let Some(avx2) = avx2 {
+        return avx2.upsample_both(near, far, n, out);
     }
     let _ = avx2;
     let sum = |i: usize| 3 * u16::from(near[i]) + u16::from(far[i]);

@@ -1,24 +1,25 @@
-//! Rows of blocks in, rows of pixels out, through a window of samples a few rows high.
+//! Converts rows of blocks to rows of pixels. Keeps only the few rows of samples that the next rows of pixels need.
 
-use crate::decoder::{CpuFeatures, room};
+use super::{color, upsample};
+use crate::blocks::BlockRow;
+use crate::buffer::resize_unspecified;
+use crate::cpu::{Avx2, CpuFeatures};
 use crate::markers::header::Color;
-use crate::pixels::color;
-use crate::pixels::upsample;
 use crate::plan::{DecodePlan, Plane, Upsample};
-use crate::transform::idct::{self, BlockRow};
+use crate::transform::idct;
 
-/// Bytes after each row that vector code may touch.
+/// Bytes after each row that vector code may read or write: 32 for stores and for the loads of `color`.
 const MARGIN: usize = 64;
 
-/// Samples of one component that are still needed.
+/// The samples of one component that are still needed.
 #[derive(Default)]
 struct SampleWindow {
     samples: Vec<u8>,
     stride: usize,
-    /// Sample rows `start..end` of the component are in the window; the first one lies at its start.
+    /// The component's sample rows `start..end` are in the window, row `start` at its beginning.
     start: u32,
     end: u32,
-    /// Column of the first sample.
+    /// The component's column of the first sample.
     column: u32,
     /// One upsampled row.
     row: Vec<u8>,
@@ -28,11 +29,11 @@ struct SampleWindow {
 #[derive(Default)]
 pub(crate) struct PixelWriter {
     windows: [SampleWindow; 3],
-    /// Next row of pixels, in the scaled image.
+    /// The next row of pixels to write, in the scaled image.
     y: u32,
 }
 
-/// Sample rows of a window: those of a row of MCUs, and those that wait for the next one.
+/// Sample rows of a window: those of a row of MCUs, and those that wait for the next row of MCUs.
 fn window_rows(plane: &Plane, plan: &DecodePlan) -> usize {
     let slowest = plan.planes().iter().map(|p| p.expand.1).max().unwrap_or(1);
     (plane.rows_per_mcu() + 2 * slowest + 2) as usize
@@ -50,14 +51,14 @@ fn row_length(plane: &Plane) -> usize {
     }
 }
 
-/// Bytes that [`PixelWriter`] holds for a request.
-pub(crate) fn bytes(plan: &DecodePlan) -> usize {
+/// Returns the most bytes of memory that [`PixelWriter`] holds for a plan.
+pub(crate) fn max_bytes(plan: &DecodePlan) -> usize {
     let window = |p: &Plane| window_rows(p, plan) * window_stride(p) + row_length(p);
     plan.planes().iter().map(window).sum()
 }
 
 impl PixelWriter {
-    /// Gets ready for the first row of MCUs that `plan` needs.
+    /// Prepares for the first row of MCUs of `plan`.
     pub(crate) fn begin(&mut self, plan: &DecodePlan) {
         self.y = plan.rect.y;
         for (window, plane) in self.windows.iter_mut().zip(plan.planes()) {
@@ -65,8 +66,8 @@ impl PixelWriter {
             window.start = plan.mcu_rows.start * plane.rows_per_mcu();
             window.end = window.start;
             window.column = plane.block_columns().start * plane.block;
-            room(&mut window.samples, window_rows(plane, plan) * window.stride);
-            room(&mut window.row, row_length(plane));
+            resize_unspecified(&mut window.samples, window_rows(plane, plan) * window.stride);
+            resize_unspecified(&mut window.row, row_length(plane));
         }
     }
 
@@ -75,10 +76,10 @@ impl PixelWriter {
         self.windows.iter().map(|w| w.samples.capacity() + w.row.capacity()).sum()
     }
 
-    /// Takes in the blocks of component `index` in the next row of MCUs; `blocks` gives those of a row of blocks.
+    /// Transforms the blocks of component `index` in the next row of MCUs; `blocks` returns its `v`-th row of blocks.
     pub(crate) fn push<'b>(
         &mut self,
-        cpu: CpuFeatures,
+        cpu: &CpuFeatures,
         plane: &Plane,
         index: usize,
         blocks: impl Fn(u32) -> BlockRow<'b>,
@@ -88,14 +89,21 @@ impl PixelWriter {
             let rows = window.end..window.end + plane.block;
             if rows.start < plane.rows.end && rows.end > plane.rows.start {
                 let at = (window.end - window.start) as usize * window.stride;
-                idct::row(cpu, plane, &blocks(v), &mut window.samples[at..], window.stride);
+                idct::transform_row(cpu, plane, &blocks(v), &mut window.samples[at..], window.stride);
             }
             window.end = rows.end;
         }
     }
 
-    /// Writes all rows of pixels that the samples so far suffice for.
-    pub(crate) fn drain(&mut self, avx2: bool, plan: &DecodePlan, color: Color, out: &mut [u8], stride: usize) {
+    /// Writes all rows of pixels whose samples are there.
+    pub(crate) fn write_ready_rows(
+        &mut self,
+        avx2: Option<Avx2>,
+        plan: &DecodePlan,
+        color: Color,
+        out: &mut [u8],
+        stride: usize,
+    ) {
         let (rect, planes) = (plan.rect, plan.planes());
         let ready = |y: u32, windows: &[SampleWindow; 3]| {
             planes.iter().zip(windows).all(|(p, w)| {
@@ -118,7 +126,7 @@ impl PixelWriter {
         }
         for (window, plane) in self.windows.iter_mut().zip(planes) {
             let (near, far) = plane.rows_for(self.y.min(rect.y + rect.height - 1));
-            window.keep(near.min(far));
+            window.drop_before(near.min(far));
         }
     }
 }
@@ -128,21 +136,20 @@ impl SampleWindow {
         (row - self.start) as usize * self.stride
     }
 
-    /// The needed samples of a row, and what follows them.
+    /// The needed samples of a row, and the bytes after them.
     fn samples(&self, plane: &Plane, row: u32) -> &[u8] {
         let at = self.at(row);
         &self.samples[at + (plane.columns.start - self.column) as usize..at + self.stride]
     }
 
-    /// Fills `row` with what `plane` shows in pixel row `y`, from its first needed column on.
-    fn upsample(&mut self, avx2: bool, plane: &Plane, y: u32) {
+    /// Fills `self.row` with the component's upsampled samples for pixel row `y`, from its first needed column on.
+    fn upsample(&mut self, avx2: Option<Avx2>, plane: &Plane, y: u32) {
         let (near, far) = plane.rows_for(y);
         let n = (plane.columns.end - plane.columns.start) as usize;
         let mut row = std::mem::take(&mut self.row);
         let (a, b) = (self.samples(plane, near), self.samples(plane, far));
         match plane.upsample {
             Upsample::None => {}
-            // Repeated only down: the row itself serves.
             Upsample::Repeat => upsample::repeat(&a[..n], plane.expand.0 as usize, &mut row),
             Upsample::Across => upsample::across(avx2, a, n, &mut row),
             Upsample::Down => upsample::down(&a[..n], &b[..n], y % 2 == 1, &mut row),
@@ -163,7 +170,7 @@ impl SampleWindow {
     }
 
     /// Drops the rows before `row`.
-    fn keep(&mut self, row: u32) {
+    fn drop_before(&mut self, row: u32) {
         if row > self.start {
             let row = row.min(self.end);
             let kept = self.at(row)..self.at(self.end);

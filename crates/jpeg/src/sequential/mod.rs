@@ -1,4 +1,15 @@
-pub(crate) mod rows;
+//! One sequential scan as a sequence of MCUs: restart markers, DC prediction, scan-only decoding and speculation.
+//!
+//! | file | part |
+//! |---|---|
+//! | `layout` | the blocks of an MCU, and their tables |
+//! | `state` | the position in a scan, and decoding from it over restart markers |
+//! | `speculation` | decoding in two places at once, the second one estimated |
+//! | `scan_only` | skipping MCUs, in three places at once |
+//! | `workspace` | the buffers that all of these reuse |
+
+pub(crate) mod layout;
 pub(crate) mod scan_only;
 pub(crate) mod speculation;
 pub(crate) mod state;
+pub(crate) mod workspace;

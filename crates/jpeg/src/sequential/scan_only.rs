@@ -1,115 +1,115 @@
-//! Passing over MCUs: where each of them begins, and the DC predictors there. Without restarts, in several places at once:
-//! all but the first one are speculative_mcus, and true from where the one before meets it.
+//! Scan-only decoding of MCUs: finds the bit at which each of them begins, and the DC predictors there. In a scan without
+//! restart markers, [`SCANNERS`] scanners run at once. All but the first one start speculatively, and are valid from the
+//! point where the preceding one synchronised with them.
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use crate::entropy::decode::BitCursor;
-use crate::entropy::scanner::{self, Keys, Scanner, SkipLanes};
+use super::speculation::{SCANNERS, estimated_bits};
+use super::state::{ScanContext, ScanError, ScanState};
+use crate::bitstream::bit_cursor::BitCursor;
+use crate::entropy::scanner::{self, McuScanTables, Scanner, TablePointers};
 use crate::error::Damage;
-use crate::huffman::{CodeTable, extend};
-use crate::sequential::state::{ScanContext, ScanError, ScanState};
+use crate::huffman::code_table::CodeTable;
+use crate::huffman::extend;
 
-/// Tracks at once: enough to fill the time in which a look-up waits for the one before.
-pub(crate) const TRACKS: usize = 3;
-
-/// BitReader that a track goes on for beyond the start of the next one, before it is asked where they met.
-const MARGIN: usize = 8 << 10;
+/// Bits that a scanner continues beyond the start of the next one before the two are compared: within them, most have
+/// synchronised.
+const SYNC_MARGIN: usize = 8 << 10;
 
 impl ScanState {
-    /// Passes over the MCUs up to number `end`, which the scan must have. Calls `each` with the state before each of them,
-    /// in which the cursor is an earlier one, and its first bit. Returns how many came from guesses.
-    pub(crate) fn pass(
+    /// Skips the MCUs before MCU `end`, which the scan must have. Calls `each` with the state before each MCU, whose cursor
+    /// may be at an earlier one, and the MCU's first bit. Returns the number of MCUs that came from speculative scanners.
+    pub(crate) fn skip_to(
         &mut self,
         context: &ScanContext<'_>,
-        tables: &SkipLanes<'_>,
+        tables: &McuScanTables<'_>,
         end: u64,
-        notes: &mut [u32],
+        offsets: &mut [u32],
         mut each: impl FnMut(&ScanState, usize),
     ) -> Result<u64, ScanError> {
         let ScanContext { layout, unstuffed, .. } = *context;
-        let keys = Keys::new(tables);
-        let room = notes.len() / TRACKS;
-        let most = scanner::blocks(room) / layout.count;
+        let pointers = TablePointers::new(tables);
+        let capacity = offsets.len() / SCANNERS;
+        let max_mcus = scanner::blocks_for(capacity) / layout.mcu_blocks;
         let mut speculative_mcus = 0;
         while self.mcu < end {
-            if !self.is_unbroken(1) {
+            if !self.is_uninterrupted(1) {
                 self.restart(context)?;
                 self.predictors = [0; 3];
             }
-            let wanted = self.unbroken(context, end - self.mcu)? as usize;
+            let wanted = self.uninterrupted(context, end - self.mcu)? as usize;
             let bit = self.cursor.bit();
-            let rest = u64::from(layout.mcus.0) * u64::from(layout.mcus.1) - self.mcu;
-            // A track needs some of its notes beyond the start of the next one.
-            let aim = wanted.min(most * TRACKS * 7 / 8);
-            let span = (unstuffed.bits().saturating_sub(bit) as u64 * aim as u64 / rest) as usize;
-            let worth = layout.interval == u64::MAX && context.is_worth_a_guess(aim, span);
+            // A scanner uses part of its offsets beyond the start of the next one.
+            let target = wanted.min(max_mcus * SCANNERS * 7 / 8);
+            let bits = estimated_bits(layout, context, self, target);
+            let speculate = layout.interval == u64::MAX && context.speculation.is_worthwhile(context, target, bits);
 
-            let mut rooms = notes.chunks_exact_mut(room);
-            let first = wanted.min(most);
-            let mut tracks: [Scanner<'_>; TRACKS] = std::array::from_fn(|i| {
-                let notes = rooms.next().unwrap_or_default();
-                match i {
-                    0 => Scanner::new(unstuffed.bytes(), &keys, bit, first * layout.count, notes),
-                    _ => Scanner::new(unstuffed.bytes(), &keys, bit + span / TRACKS * i, most * layout.count, notes)
-                        .guess(),
-                }
+            let mut parts = offsets.chunks_exact_mut(capacity);
+            let first = wanted.min(max_mcus);
+            let mut scanners: [Scanner<'_>; SCANNERS] = std::array::from_fn(|i| {
+                let offsets = parts.next().unwrap_or_default();
+                let (bit, mcus) = if i == 0 { (bit, first) } else { (bit + bits / SCANNERS * i, max_mcus) };
+                let scanner = Scanner::new(unstuffed.bytes(), &pointers, bit, mcus * layout.mcu_blocks, offsets);
+                if i == 0 { scanner } else { scanner.speculative() }
             });
-            let met = if worth { together(context, &mut tracks, bit + span) } else { [None; TRACKS - 1] };
-            let alone = met[0].is_none();
+            let syncs =
+                if speculate { run_until_synced(context, &mut scanners, bit + bits) } else { [None; SCANNERS - 1] };
+            let alone = syncs[0].is_none();
             if alone {
-                tracks[0].until(usize::MAX);
-                scanner::run(context.fast, [&mut tracks[0]]);
+                scanners[0].set_stop(usize::MAX);
+                scanner::run(context.bmi2, [&mut scanners[0]]);
             }
 
-            let (mut from, mut told) = (0, 0);
-            for (i, track) in tracks.iter().enumerate() {
-                let next = met.get(i).copied().flatten();
-                let to = next.map_or((track.known() - 1) / layout.count, |(here, _)| here);
-                let mcus = to.saturating_sub(from).min(wanted - told);
-                self.tell(context, tables, track, from..from + mcus, &mut each)?;
-                told += mcus;
+            let (mut from, mut emitted) = (0, 0);
+            for (i, scanner) in scanners.iter().enumerate() {
+                let next = syncs.get(i).copied().flatten();
+                let to = next.map_or((scanner.known_blocks() - 1) / layout.mcu_blocks, |(here, _)| here);
+                let mcus = to.saturating_sub(from).min(wanted - emitted);
+                self.emit(context, tables, scanner, from..from + mcus, &mut each)?;
+                emitted += mcus;
                 speculative_mcus += if i > 0 { mcus as u64 } else { 0 };
                 match next {
-                    Some((_, there)) if told < wanted => from = there,
+                    Some((_, there)) if emitted < wanted => from = there,
                     _ => break,
                 }
             }
-            if alone && told < first {
-                self.cursor = BitCursor::at(unstuffed.bytes(), tracks[0].bit());
-                return Err(self.error(tracks[0].damage().unwrap_or(Damage::Ends)));
+            if alone && emitted < first {
+                self.cursor = BitCursor::at(unstuffed.bytes(), scanners[0].bit());
+                return Err(self.error(scanners[0].damage().unwrap_or(Damage::Ends)));
             }
-            debug_assert!(told > 0, "tracks meet after an MCU of the first one");
+            debug_assert!(emitted > 0, "scanners synchronise after at least one MCU of the first one");
         }
         Ok(speculative_mcus)
     }
 
-    /// Goes on by these MCUs of a track, as far as there are data.
-    fn tell(
+    /// Advances by the given MCUs of a scanner, as far as there are data: calls `each` and updates the DC predictors.
+    fn emit(
         &mut self,
         context: &ScanContext<'_>,
-        tables: &SkipLanes<'_>,
-        track: &Scanner<'_>,
+        tables: &McuScanTables<'_>,
+        scanner: &Scanner<'_>,
         mcus: Range<usize>,
         each: &mut impl FnMut(&ScanState, usize),
     ) -> Result<(), ScanError> {
         let bytes = context.unstuffed.bytes();
+        // For each component, its blocks in an MCU and its DC codes.
         let mut components: [(usize, &CodeTable); 3] = [(0, &tables[0].dc.codes); 3];
-        for (lane, &component) in tables.iter().zip(&context.layout.blocks) {
+        for (block, &component) in tables.iter().zip(&context.layout.blocks) {
             let (blocks, codes) = &mut components[usize::from(component)];
-            (*blocks, *codes) = (*blocks + 1, &lane.dc.codes);
+            (*blocks, *codes) = (*blocks + 1, &block.dc.codes);
         }
         let end = context.unstuffed.segments()[self.segment].end * 8;
         let mut block = mcus.start * tables.len();
         for _ in mcus {
-            if track.place(block) > end {
-                // `settle` says so.
+            if scanner.block_offset(block) > end {
+                // `finish` below reports it.
                 break;
             }
-            each(self, track.place(block));
+            each(self, scanner.block_offset(block));
             for (predictor, (blocks, codes)) in self.predictors.iter_mut().zip(components) {
                 for _ in 0..blocks {
-                    let bit = track.place(block);
+                    let bit = scanner.block_offset(block);
                     let head = bytes[bit / 8..].first_chunk().map_or(0, |&b| u64::from_be_bytes(b)) << (bit % 8);
                     let (length, size) = codes.find(head).unwrap_or((0, 0));
                     let size = u32::from(size);
@@ -120,57 +120,61 @@ impl ScanState {
             }
             self.advance(1);
         }
-        self.cursor = BitCursor::at(bytes, track.place(block));
-        self.settle(context, 0, Ok(()))
+        self.cursor = BitCursor::at(bytes, scanner.block_offset(block));
+        self.finish(context, 0, Ok(()))
     }
 }
 
-/// Goes on with all tracks, each until it met the next one, the last one until bit `end`. Returns where they met, in MCUs
-/// of the one and of the other.
-fn together(
+/// Runs all scanners, each until it synchronised with the next one, the last one until bit `end`. For each scanner but the
+/// last, returns the index of the MCU at which it did, in its own offsets and in those of the next one.
+fn run_until_synced(
     context: &ScanContext<'_>,
-    tracks: &mut [Scanner<'_>; TRACKS],
+    scanners: &mut [Scanner<'_>; SCANNERS],
     end: usize,
-) -> [Option<(usize, usize)>; TRACKS - 1] {
+) -> [Option<(usize, usize)>; SCANNERS - 1] {
     let mut next = end;
-    for track in tracks.iter_mut().rev() {
-        track.until(next);
-        next = track.bit() + MARGIN;
+    for scanner in scanners.iter_mut().rev() {
+        scanner.set_stop(next);
+        next = scanner.bit() + SYNC_MARGIN;
     }
-    let [a, b, c] = tracks;
-    scanner::run(context.fast, [a, b, c]);
-    scanner::run(context.fast, [a, b]);
-    scanner::run(context.fast, [a, c]);
-    scanner::run(context.fast, [b, c]);
-    let mut met = [None; TRACKS - 1];
-    let mut rest = &mut tracks[..];
+    // All three run until one of them stops, then each pair, because a pair that is over returns at once.
+    let [a, b, c] = scanners;
+    scanner::run(context.bmi2, [a, b, c]);
+    scanner::run(context.bmi2, [a, b]);
+    scanner::run(context.bmi2, [a, c]);
+    scanner::run(context.bmi2, [b, c]);
+    let mut syncs = [None; SCANNERS - 1];
+    let mut rest = &mut scanners[..];
     let mut from = 0;
     while let Some((here, others)) = rest.split_first_mut() {
-        scanner::run(context.fast, [here]);
+        scanner::run(context.bmi2, [here]);
         let Some(there) = others.first_mut() else { break };
         let found = loop {
-            let found = meeting(here, from, there, context.layout.count);
+            let found = first_common_mcu(here, from, there, context.layout.mcu_blocks);
             if found.is_some() || here.is_over() || here.bit() >= there.bit() {
                 break found;
             }
-            here.until(here.bit() + MARGIN);
-            scanner::run(context.fast, [here]);
+            here.set_stop(here.bit() + SYNC_MARGIN);
+            scanner::run(context.bmi2, [here]);
         };
-        let Some((_, place)) = found else { break };
-        there.confirm();
-        from = place;
-        met[TRACKS - 1 - others.len()] = found;
+        let Some((_, index)) = found else { break };
+        there.confirm_sync();
+        from = index;
+        syncs[SCANNERS - 1 - others.len()] = found;
         rest = others;
     }
-    met
+    syncs
 }
 
-/// The first MCU of the one, from number `from` on, that begins where one of the other does, and which.
-fn meeting(a: &Scanner<'_>, from: usize, b: &Scanner<'_>, count: usize) -> Option<(usize, usize)> {
-    let place = |track: &Scanner<'_>, mcu: usize| (mcu * count < track.known()).then(|| track.place(mcu * count));
+/// Returns the index of the first MCU of `a`, from MCU `from` on, that begins at the same bit as one of `b`'s, and the index
+/// of that one.
+fn first_common_mcu(a: &Scanner<'_>, from: usize, b: &Scanner<'_>, mcu_blocks: usize) -> Option<(usize, usize)> {
+    let offset = |scanner: &Scanner<'_>, mcu: usize| {
+        (mcu * mcu_blocks < scanner.known_blocks()).then(|| scanner.block_offset(mcu * mcu_blocks))
+    };
     let (mut i, mut j) = (from, 0);
     loop {
-        match place(a, i)?.cmp(&place(b, j)?) {
+        match offset(a, i)?.cmp(&offset(b, j)?) {
             Ordering::Less => i += 1,
             Ordering::Equal => return Some((i, j)),
             Ordering::Greater => j += 1,

@@ -1,116 +1,144 @@
-//! A scan without any known start but its own, decoded in two places at once: the second one is speculative_mcus, far enough ahead,
-//! and true from where the first one meets it.
+//! Speculative decoding of a scan whose only known position is its start: rounds of MCUs that are decoded in two places at
+//! once, from the current position and from an estimated one. The second part is valid from where the first one synchronised
+//! with it (see [`crate::entropy::decode`]).
 
-use crate::entropy::decode::{self, BitCursor, DecodeJob};
+use super::layout::ScanLayout;
+use super::state::{ScanContext, ScanError, ScanState, undo_dc_prediction};
+use crate::bitstream::bit_cursor::BitCursor;
+use crate::entropy::decode::{self, DecodeJob};
 use crate::entropy::scanner;
-use crate::sequential::scan_only;
-use crate::sequential::state::{ScanContext, ScanError, ScanState, predict};
 
-impl ScanContext<'_> {
-    /// Whether to guess in the next so many MCUs, which have about `span` bits.
-    pub(crate) fn is_worth_a_guess(&self, mcus: usize, span: usize) -> bool {
-        let (least, bytes) = self.speculation.worth;
-        self.layout.phased && self.unstuffed.bits() < u32::MAX as usize && mcus >= least && span / 8 >= bytes
-    }
-}
+/// Number of scanners in one loop of scan-only decoding: enough to fill the time in which each waits for its lookup.
+pub(super) const SCANNERS: usize = 3;
 
-/// How much is decoded before it becomes pixels, and when to guess.
+/// How much is decoded in a round, and when to speculate.
 #[derive(Clone, Copy)]
 pub(crate) struct Speculation {
-    /// Bytes of coefficients in a round, about.
-    pub coefs: usize,
-    /// BlockRow of each track in a round of passing over them.
-    blocks: usize,
-    /// MCUs, and bytes of data, in a round that is worth a guess; at least one each, so that it starts after what is known.
-    worth: (usize, usize),
+    /// Approximate bytes of coefficients in a round.
+    round_bytes: usize,
+    /// Blocks of each scanner in a round of scan-only decoding.
+    scan_blocks: usize,
+    /// Threshold in MCUs of a round for a speculative part, at least 1.
+    min_mcus: usize,
+    /// Threshold in bytes of data of a round for a speculative part, at least 1.
+    min_bytes: usize,
 }
 
 impl Speculation {
-    /// Coefficients few enough for the second-level cache, and many enough that what is decoded twice, until the guess is
-    /// met, is little; a guess where there is something to gain.
-    pub(crate) const BEST: Speculation = Speculation { coefs: 384 << 10, blocks: 1 << 13, worth: (64, 1 << 10) };
-    /// As many rounds and guesses as there can be, for tests: small images see all that large ones do.
-    pub(crate) const EAGER: Speculation = Speculation { coefs: 0, blocks: 170, worth: (2, 1) };
+    /// The parameters for speed. A round's coefficients fit into the second-level cache, and are many compared with those that
+    /// are decoded twice before both parts synchronise.
+    pub(crate) const FAST: Speculation =
+        Speculation { round_bytes: 384 << 10, scan_blocks: 1 << 13, min_mcus: 64, min_bytes: 1 << 10 };
+    /// As many rounds and speculative parts as possible, so that tests with small images reach every case.
+    pub(crate) const EAGER: Speculation = Speculation { round_bytes: 0, scan_blocks: 170, min_mcus: 2, min_bytes: 1 };
 
-    /// Notes for passing over MCUs of an image of so many blocks.
-    pub(crate) fn notes(&self, blocks: u64) -> usize {
-        scan_only::TRACKS * scanner::notes(blocks.min(self.blocks as u64) as usize)
+    /// Number of block offsets that scan-only decoding of `blocks` blocks uses.
+    pub(crate) fn scan_offsets(&self, blocks: u64) -> usize {
+        SCANNERS * scanner::offsets_for(blocks.min(self.scan_blocks as u64) as usize)
     }
 
-    /// Rows of MCUs, of that many blocks each, in a round, where starts are `step` rows apart: two groups at
-    /// least, if there are so many.
-    pub(crate) fn rows(&self, row_blocks: usize, step: u32, rows: u32) -> u32 {
-        let fit = (self.coefs / (row_blocks * 128)).min(rows as usize) as u32 / step * step;
+    /// Number of rows of MCUs in a round, for `row_blocks` blocks in a row and `rows` rows in the image, if known starts are
+    /// `step` rows apart: a multiple of `step`, and at least two of it if there are as many rows.
+    pub(crate) fn round_rows(&self, row_blocks: usize, step: u32, rows: u32) -> u32 {
+        let fit = (self.round_bytes / (row_blocks * 128)).min(rows as usize) as u32 / step * step;
         fit.max(2 * step).min(rows.next_multiple_of(step))
+    }
+
+    /// Whether to speculate in the next `mcus` MCUs, which have approximately `bits` bits.
+    pub(super) fn is_worthwhile(&self, context: &ScanContext<'_>, mcus: usize, bits: usize) -> bool {
+        context.layout.detects_wrong_block
+            && context.unstuffed.bits() < u32::MAX as usize
+            && mcus >= self.min_mcus
+            && bits / 8 >= self.min_bytes
     }
 }
 
-/// TableCaches of a round, for MCUs: those decoded from where the state is, from `coefs` and `last` 0 on; and those decoded from
-/// the guess.
-pub(crate) struct Space<'a> {
+/// The buffers of a round: each pair is for the part from the current position and for the speculative part.
+pub(crate) struct RoundBuffers<'a> {
     pub coefs: (&'a mut [i16], &'a mut [i16]),
     pub last: (&'a mut [u8], &'a mut [u8]),
-    /// First bits of the MCUs: one more than there is room for, and two more.
-    pub marks: (&'a mut [u32], &'a mut [u32]),
-    /// MCUs that there is room for.
+    /// Bit offsets of the MCUs: one more than there is room for, and two more.
+    pub mcu_offsets: (&'a mut [u32], &'a mut [u32]),
+    /// The most MCUs of each part.
     pub mcus: (usize, usize),
 }
 
-/// What a round brought, in MCUs: the first part, and of the guess as many from one on.
+/// The MCUs that a round decoded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
+    /// MCUs of the first part.
     pub first: usize,
+    /// Index of the first valid MCU in the speculative part.
     pub from: usize,
+    /// Valid MCUs of the speculative part; they follow those of the first part.
     pub second: usize,
 }
 
-/// Decodes on from `state`, about `aim` MCUs in all but none from number `end` on. DC are values afterwards.
-pub(crate) fn round(
+/// Decodes about `target` MCUs from `state`, stopping before MCU `end`. DC coefficients are absolute on return.
+pub(crate) fn decode_round(
     context: &ScanContext<'_>,
     state: &mut ScanState,
-    (aim, end): (usize, u64),
-    space: Space<'_>,
+    (target, end): (usize, u64),
+    buffers: RoundBuffers<'_>,
 ) -> Result<Round, ScanError> {
     let ScanContext { layout, unstuffed, .. } = *context;
-    let Space { coefs, last, marks, mcus } = space;
-    let count = layout.count;
+    let RoundBuffers { coefs, last, mcu_offsets, mcus } = buffers;
+    let mcu_blocks = layout.mcu_blocks;
     let wanted = (end - state.mcu) as usize;
     let (from, bit) = (state.mcu, state.cursor.bit());
-    let left = (u64::from(layout.mcus.0) * u64::from(layout.mcus.1) - from).max(1);
-    let span = (unstuffed.bits().saturating_sub(bit) as u64 * aim.min(wanted) as u64 / left) as usize;
+    let bits = estimated_bits(layout, context, state, target.min(wanted));
     let mut done = Round { first: mcus.0.min(wanted), from: 0, second: 0 };
     if layout.interval == u64::MAX {
         let job = DecodeJob {
             cursor: &mut state.cursor,
             coefs: coefs.0,
             last: last.0,
-            blocks: done.first * count,
-            marks: &mut marks.0[..=done.first],
+            blocks: done.first * mcu_blocks,
+            mcu_offsets: &mut mcu_offsets.0[..=done.first],
         };
-        if context.is_worth_a_guess(aim.min(wanted), span) {
-            let mut cursor = BitCursor::at(unstuffed.bytes(), (bit + span / 2) / 8 * 8);
-            let noted = &mut marks.1[..mcus.1 + 2];
-            noted.fill(u32::MAX);
-            let guess =
-                DecodeJob { cursor: &mut cursor, coefs: coefs.1, last: last.1, blocks: mcus.1 * count, marks: noted };
-            let ahead = decode::decode_ahead(context.fast, unstuffed.bytes(), context.tables, job, guess, bit + span);
-            done.first = ahead.blocks / count;
-            state.settle(context, done.first as u64, ahead.result)?;
-            if let Some(met) = ahead.met {
-                (done.from, done.second) = (met, (ahead.speculative_mcus - met).min(wanted - done.first));
-                state.cursor = BitCursor::at(unstuffed.bytes(), marks.1[met + done.second] as usize);
-                state.settle(context, done.second as u64, Ok(()))?;
+        if context.speculation.is_worthwhile(context, target.min(wanted), bits) {
+            let mut cursor = BitCursor::at(unstuffed.bytes(), (bit + bits / 2) / 8 * 8);
+            let offsets = &mut mcu_offsets.1[..mcus.1 + 2];
+            offsets.fill(u32::MAX);
+            let speculative = DecodeJob {
+                cursor: &mut cursor,
+                coefs: coefs.1,
+                last: last.1,
+                blocks: mcus.1 * mcu_blocks,
+                mcu_offsets: offsets,
+            };
+            let result = decode::decode_speculative(
+                context.bmi2,
+                unstuffed.bytes(),
+                context.tables,
+                job,
+                speculative,
+                bit + bits,
+            );
+            done.first = result.blocks / mcu_blocks;
+            state.finish(context, done.first as u64, result.result)?;
+            if let Some(synced_at) = result.synced_at {
+                let valid = result.speculative_mcus - synced_at;
+                (done.from, done.second) = (synced_at, valid.min(wanted - done.first));
+                state.cursor = BitCursor::at(unstuffed.bytes(), mcu_offsets.1[synced_at + done.second] as usize);
+                state.finish(context, done.second as u64, Ok(()))?;
             }
         } else {
-            let result = decode::decode(context.fast, unstuffed.bytes(), context.tables, job);
-            state.settle(context, done.first as u64, result)?;
+            let result = decode::decode(context.bmi2, unstuffed.bytes(), context.tables, job);
+            state.finish(context, done.first as u64, result)?;
         }
     } else {
-        state.step(context, done.first as u64, coefs.0, last.0)?;
+        state.decode(context, done.first as u64, coefs.0, last.0)?;
     }
-    let size = count * 64;
+    let size = mcu_blocks * 64;
     let second = done.from * size..(done.from + done.second) * size;
-    predict(layout, from, &mut state.predictors, &mut coefs.0[..done.first * size]);
-    predict(layout, from + done.first as u64, &mut state.predictors, &mut coefs.1[second]);
+    undo_dc_prediction(layout, from, &mut state.predictors, &mut coefs.0[..done.first * size]);
+    undo_dc_prediction(layout, from + done.first as u64, &mut state.predictors, &mut coefs.1[second]);
     Ok(done)
+}
+
+/// Estimates the bits of the next `mcus` MCUs from the average of all MCUs that are left.
+pub(super) fn estimated_bits(layout: &ScanLayout, context: &ScanContext<'_>, state: &ScanState, mcus: usize) -> usize {
+    let left = (u64::from(layout.mcus.0) * u64::from(layout.mcus.1) - state.mcu).max(1);
+    (context.unstuffed.bits().saturating_sub(state.cursor.bit()) as u64 * mcus as u64 / left) as usize
 }

@@ -1,168 +1,53 @@
-//! Walking a sequential scan: MCU after MCU over restart markers, from its start or from anywhere the state is known.
+//! The position in a sequential scan, and decoding from it over restart markers.
 
+use super::layout::ScanLayout;
+use super::speculation::Speculation;
+use crate::bitstream::bit_cursor::BitCursor;
 use crate::bitstream::unstuffed::UnstuffedData;
-use crate::entropy::decode::{self, BitCursor, BlockTables, DecodeJob, MAX_MCU_BLOCKS, McuTables};
-use crate::entropy::scanner::{SkipLane, SkipLanes};
-use crate::error::{Damage, Error, Result};
-use crate::huffman::TableCaches;
+use crate::cpu::Bmi2;
+use crate::entropy::decode::{self, DecodeJob, McuTables};
+use crate::error::{Damage, Error};
 use crate::markers::header::Header;
-use crate::markers::parser::{Parser, ScanComponent, ScanHeader};
-use crate::sequential::speculation::Speculation;
 
-/// What a scan's MCUs consist of, and where its tables are remembered.
-pub(crate) struct ScanLayout {
-    /// MCUs across and down.
-    pub mcus: (u32, u32),
-    /// For each block of an MCU: its component's place in the scan.
-    pub blocks: [u8; MAX_MCU_BLOCKS],
-    /// BlockRow in an MCU.
-    pub count: usize,
-    /// MCUs between restarts; `u64::MAX` without.
-    pub interval: u64,
-    /// Whether decoding from a wrong block of an MCU goes wrong, so that it is noticed.
-    pub phased: bool,
-    /// DC and AC table of each block of an MCU.
-    tables: [(usize, usize); MAX_MCU_BLOCKS],
-    /// The same for passing over.
-    skips: [(usize, usize); MAX_MCU_BLOCKS],
-}
-
-impl ScanLayout {
-    /// The layout of an image's first scan; `None` if there are more.
-    pub(crate) fn new(reader: &Parser<'_>, scan: &ScanHeader) -> Result<Option<ScanLayout>> {
-        let components = reader.header.components();
-        if !reader.header.one_scan {
-            return Ok(None);
-        }
-        let mut layout = ScanLayout {
-            mcus: reader.header.mcus(),
-            blocks: [0; MAX_MCU_BLOCKS],
-            count: 0,
-            interval: match scan.restart_interval {
-                0 => u64::MAX,
-                n => n.into(),
-            },
-            phased: false,
-            tables: [(0, 0); MAX_MCU_BLOCKS],
-            skips: [(0, 0); MAX_MCU_BLOCKS],
-        };
-        let specs = |part: &ScanComponent| -> Result<_> {
-            Ok((reader.spec(scan, true, part.tables.0)?, reader.spec(scan, false, part.tables.1)?))
-        };
-        let first = specs(&scan.components()[0])?;
-        for (i, part) in scan.components().iter().enumerate() {
-            layout.phased |= specs(part)? != first;
-            for _ in 0..components[i].h * components[i].v {
-                layout.blocks[layout.count] = i as u8;
-                layout.count += 1;
-            }
-        }
-        layout.phased |= layout.count == 1;
-        Ok(Some(layout))
-    }
-
-    /// Gets the tables ready for decoding that scan.
-    pub(crate) fn prepare(&mut self, reader: &Parser<'_>, scan: &ScanHeader, caches: &mut TableCaches) -> Result<()> {
-        for (tables, &component) in self.tables[..self.count].iter_mut().zip(&self.blocks) {
-            let (dc, ac) = scan.components()[usize::from(component)].tables;
-            let dc = caches.dc.prepare(&reader.spec(scan, true, dc)?);
-            *tables = (dc, caches.ac.prepare(&reader.spec(scan, false, ac)?));
-        }
-        Ok(())
-    }
-
-    /// Gets the tables ready for passing over blocks of that scan.
-    pub(crate) fn prepare_skips(
-        &mut self,
-        reader: &Parser<'_>,
-        scan: &ScanHeader,
-        caches: &mut TableCaches,
-    ) -> Result<()> {
-        for (tables, &component) in self.skips[..self.count].iter_mut().zip(&self.blocks) {
-            let (dc, ac) = scan.components()[usize::from(component)].tables;
-            let dc = caches.dc_skips.prepare(&reader.spec(scan, true, dc)?);
-            *tables = (dc, caches.ac_skips.prepare(&reader.spec(scan, false, ac)?));
-        }
-        Ok(())
-    }
-
-    /// MCUs in a row.
-    pub(crate) fn across(&self) -> usize {
-        self.mcus.0 as usize
-    }
-
-    /// BlockRow in a row of MCUs.
-    pub(crate) fn row_blocks(&self) -> usize {
-        self.mcus.0 as usize * self.count
-    }
-
-    /// BlockRow in all.
-    pub(crate) fn all_blocks(&self) -> u64 {
-        self.row_blocks() as u64 * u64::from(self.mcus.1)
-    }
-
-    /// Pieces between restart markers.
-    pub(crate) fn segments(&self) -> u64 {
-        (u64::from(self.mcus.0) * u64::from(self.mcus.1)).div_ceil(self.interval)
-    }
-
-    /// Coefficients to hold so many MCUs, and what the entropy decoder needs beside.
-    pub(crate) fn coefs(&self, mcus: usize) -> usize {
-        mcus * self.count * 64 + 64
-    }
-
-    /// Calls `f` with the tables of the MCU's blocks.
-    pub(crate) fn with_tables<R>(&self, caches: &TableCaches, f: impl FnOnce(&McuTables<'_>) -> R) -> R {
-        let tables = self.tables.map(|(dc, ac)| BlockTables { dc: caches.dc.get(dc), ac: caches.ac.get(ac) });
-        f(&tables[..self.count])
-    }
-
-    /// Calls `f` with the tables for passing over the MCU's blocks.
-    pub(crate) fn with_skips<R>(&self, caches: &TableCaches, f: impl FnOnce(&SkipLanes<'_>) -> R) -> R {
-        let tables = self.skips.map(|(dc, ac)| SkipLane { dc: caches.dc_skips.get(dc), ac: caches.ac_skips.get(ac) });
-        f(&tables[..self.count])
-    }
-}
-
-/// What does not change while a scan is walked.
+/// What stays the same while a scan is decoded.
 pub(crate) struct ScanContext<'a> {
     pub layout: &'a ScanLayout,
     pub unstuffed: &'a UnstuffedData,
-    /// The tables for decoding; none where blocks are only passed over.
+    /// The tables of an MCU; empty for scan-only decoding.
     pub tables: &'a McuTables<'a>,
-    /// Whether the processor has BMI2.
-    pub fast: bool,
+    pub bmi2: Option<Bmi2>,
     pub speculation: Speculation,
 }
 
-/// State before an MCU.
+/// The state before an MCU.
 #[derive(Clone, Copy)]
 pub(crate) struct ScanState {
     pub cursor: BitCursor,
-    /// Index of the segment between restart markers.
+    /// Index of the entropy-coded segment.
     pub segment: usize,
-    /// The MCU's number in the scan.
+    /// Index of the MCU in the scan.
     pub mcu: u64,
-    /// DC predictors, in the order of the scan.
+    /// DC predictors, in the order of the scan's components.
     pub predictors: [i16; 3],
-    /// MCUs before the next restart.
+    /// MCUs before the next restart marker.
     left: u64,
 }
 
-/// Where and how a state ended badly.
+/// Damage in a scan, and where it was found.
 pub(crate) struct ScanError {
     mcu: u64,
     segment: usize,
+    /// Index of the byte in the unstuffed data.
     byte: usize,
     damage: Damage,
 }
 
 impl ScanError {
-    /// The error to report.
-    pub(crate) fn error(&self, header: &Header, unstuffed: &UnstuffedData) -> Error {
+    /// Converts to the error that is reported, with a byte offset in the image.
+    pub(crate) fn into_error(self, header: &Header, unstuffed: &UnstuffedData) -> Error {
         let (across, rows) = header.mcus();
         let segment = unstuffed.segments()[self.segment.min(unstuffed.segments().len() - 1)];
-        // Stuffed bytes before it are not counted, hence "near".
+        // Stuffed bytes in the segment are not counted, so the offset is approximate.
         let offset = (segment.stored + self.byte.saturating_sub(segment.start)).min(unstuffed.stored_end());
         let row = (self.mcu / u64::from(across)).min(u64::from(rows) - 1) as u32;
         Error::Damaged { row, rows, offset, damage: self.damage }
@@ -170,7 +55,7 @@ impl ScanError {
 }
 
 impl ScanState {
-    /// The state before MCU `mcu`, whose first bit is `bit` of the unstuffed data, in segment `segment`.
+    /// Returns the state before MCU `mcu`, whose first bit is bit `bit` of the unstuffed data, in segment `segment`.
     pub(crate) fn at(
         layout: &ScanLayout,
         unstuffed: &UnstuffedData,
@@ -183,97 +68,94 @@ impl ScanState {
         ScanState { cursor, segment, mcu, predictors, left: layout.interval - mcu % layout.interval }
     }
 
-    /// Takes up the first byte, where the data came after the state was made.
-    pub(crate) fn load(&mut self, unstuffed: &UnstuffedData) {
+    /// Loads the cursor's first byte again, for a state that was made before its data were.
+    pub(crate) fn reload(&mut self, unstuffed: &UnstuffedData) {
         self.cursor = BitCursor::at(unstuffed.bytes(), self.cursor.bit());
     }
 
-    /// The error that the data are damaged here.
+    /// Returns the error that the data are damaged at this position.
     pub(crate) fn error(&self, damage: Damage) -> ScanError {
         ScanError { mcu: self.mcu, segment: self.segment, byte: self.cursor.bit() / 8, damage }
     }
 
-    /// Whether the next `mcus` MCUs come without a restart marker before or between them.
-    pub(crate) fn is_unbroken(&self, mcus: u64) -> bool {
+    /// Whether no restart marker comes before or between the next `mcus` MCUs.
+    pub(crate) fn is_uninterrupted(&self, mcus: u64) -> bool {
         self.left >= mcus
     }
 
-    /// Decodes `mcus` MCUs, with DC still as differences.
-    pub(crate) fn step(
+    /// Decodes `mcus` MCUs. DC coefficients remain differences.
+    pub(crate) fn decode(
         &mut self,
         context: &ScanContext<'_>,
         mcus: u64,
         coefs: &mut [i16],
         last: &mut [u8],
-    ) -> std::result::Result<(), ScanError> {
+    ) -> Result<(), ScanError> {
         let mut done = 0;
         while done < mcus {
-            let now = self.unbroken(context, mcus - done)?;
-            let block = done as usize * context.layout.count;
-            let blocks = now as usize * context.layout.count;
+            let now = self.uninterrupted(context, mcus - done)?;
+            let block = done as usize * context.layout.mcu_blocks;
+            let blocks = now as usize * context.layout.mcu_blocks;
             let (coefs, last) = (&mut coefs[block * 64..], &mut last[block..]);
-            let job = DecodeJob { cursor: &mut self.cursor, coefs, last, blocks, marks: &mut [] };
-            let result = decode::decode(context.fast, context.unstuffed.bytes(), context.tables, job);
-            self.settle(context, now, result)?;
+            let job = DecodeJob { cursor: &mut self.cursor, coefs, last, blocks, mcu_offsets: &mut [] };
+            let result = decode::decode(context.bmi2, context.unstuffed.bytes(), context.tables, job);
+            self.finish(context, now, result)?;
             done += now;
         }
         Ok(())
     }
 
-    /// Decodes MCUs of two walks at once, each into its own buffers.
-    pub(crate) fn step_two(
+    /// Decodes MCUs from two positions in one loop, each into its own buffers.
+    pub(crate) fn decode_two(
         context: &ScanContext<'_>,
         (a, b): (&mut ScanState, &mut ScanState),
         mcus: (u64, u64),
         coefs: (&mut [i16], &mut [i16]),
         last: (&mut [u8], &mut [u8]),
-    ) -> std::result::Result<(), ScanError> {
-        let count = context.layout.count;
+    ) -> Result<(), ScanError> {
+        let count = context.layout.mcu_blocks;
         let mut done = (0, 0);
         while done.0 < mcus.0 && done.1 < mcus.1 {
-            let now = (a.unbroken(context, mcus.0 - done.0)?, b.unbroken(context, mcus.1 - done.1)?);
+            let now = (a.uninterrupted(context, mcus.0 - done.0)?, b.uninterrupted(context, mcus.1 - done.1)?);
             let (blocks_a, blocks_b) = (now.0 as usize * count, now.1 as usize * count);
             let (from_a, from_b) = (done.0 as usize * count, done.1 as usize * count);
             let coefs = (&mut coefs.0[from_a * 64..], &mut coefs.1[from_b * 64..]);
             let last = (&mut last.0[from_a..], &mut last.1[from_b..]);
-            let job_a =
-                DecodeJob { cursor: &mut a.cursor, coefs: coefs.0, last: last.0, blocks: blocks_a, marks: &mut [] };
-            let job_b =
-                DecodeJob { cursor: &mut b.cursor, coefs: coefs.1, last: last.1, blocks: blocks_b, marks: &mut [] };
-            let (end_a, end_b) =
-                decode::decode_two(context.fast, context.unstuffed.bytes(), context.tables, (job_a, job_b));
-            a.settle(context, now.0, end_a)?;
-            b.settle(context, now.1, end_b)?;
+            let job = |cursor, coefs, last, blocks| DecodeJob { cursor, coefs, last, blocks, mcu_offsets: &mut [] };
+            let jobs = (job(&mut a.cursor, coefs.0, last.0, blocks_a), job(&mut b.cursor, coefs.1, last.1, blocks_b));
+            let (end_a, end_b) = decode::decode_two(context.bmi2, context.unstuffed.bytes(), context.tables, jobs);
+            a.finish(context, now.0, end_a)?;
+            b.finish(context, now.1, end_b)?;
             done = (done.0 + now.0, done.1 + now.1);
         }
         let at = (done.0 as usize * count, done.1 as usize * count);
-        a.step(context, mcus.0 - done.0, &mut coefs.0[at.0 * 64..], &mut last.0[at.0..])?;
-        b.step(context, mcus.1 - done.1, &mut coefs.1[at.1 * 64..], &mut last.1[at.1..])
+        a.decode(context, mcus.0 - done.0, &mut coefs.0[at.0 * 64..], &mut last.0[at.0..])?;
+        b.decode(context, mcus.1 - done.1, &mut coefs.1[at.1 * 64..], &mut last.1[at.1..])
     }
 
-    /// How many of the next `mcus` MCUs come without a restart marker between them, after any that is due now.
-    pub(crate) fn unbroken(&mut self, context: &ScanContext<'_>, mcus: u64) -> std::result::Result<u64, ScanError> {
+    /// Consumes a restart marker that is due, and returns how many of the next `mcus` MCUs come before the one after it.
+    pub(crate) fn uninterrupted(&mut self, context: &ScanContext<'_>, mcus: u64) -> Result<u64, ScanError> {
         if self.left == 0 {
             self.restart(context)?;
         }
         Ok(mcus.min(self.left))
     }
 
-    /// Goes on by so many MCUs, which come without a restart between them.
+    /// Advances by `mcus` MCUs without a restart marker between them.
     pub(crate) fn advance(&mut self, mcus: u64) {
         self.mcu += mcus;
         self.left -= mcus;
     }
 
-    /// Accounts for decoded MCUs and checks that their data were there.
-    pub(crate) fn settle(
+    /// Advances by `mcus` decoded MCUs, and checks that they did not read beyond their segment.
+    pub(crate) fn finish(
         &mut self,
         context: &ScanContext<'_>,
         mcus: u64,
-        result: std::result::Result<(), decode::Stop>,
-    ) -> std::result::Result<(), ScanError> {
+        result: Result<(), decode::Stop>,
+    ) -> Result<(), ScanError> {
         if let Err((block, damage)) = result {
-            self.mcu += (block / context.layout.count) as u64;
+            self.mcu += (block / context.layout.mcu_blocks) as u64;
             return Err(self.error(damage));
         }
         self.advance(mcus);
@@ -283,17 +165,16 @@ impl ScanState {
         }
     }
 
-    /// Whether nothing but padding is left before the next restart marker, or the end. Padding is ones; some writers add a
-    /// whole byte of them.
-    pub(crate) fn is_at_end(&self, context: &ScanContext<'_>) -> bool {
+    /// Whether only padding is left in the segment. Padding consists of ones; some encoders add a whole byte of them.
+    pub(crate) fn only_padding_left(&self, context: &ScanContext<'_>) -> bool {
         let rest = self.cursor.bit().div_ceil(8)..context.unstuffed.segments()[self.segment].end;
         context.unstuffed.bytes()[rest].iter().all(|&b| b == 0xff)
     }
 
-    /// Passes over a restart marker.
-    pub(crate) fn restart(&mut self, context: &ScanContext<'_>) -> std::result::Result<(), ScanError> {
+    /// Consumes a restart marker, which must be the expected one and follow after nothing but padding.
+    pub(crate) fn restart(&mut self, context: &ScanContext<'_>) -> Result<(), ScanError> {
         let segments = context.unstuffed.segments();
-        if !self.is_at_end(context) {
+        if !self.only_padding_left(context) {
             return Err(self.error(Damage::LeftOver));
         }
         let interval = context.layout.interval;
@@ -309,28 +190,17 @@ impl ScanState {
             None => Err(self.error(Damage::Ends)),
         }
     }
-
-    /// Whether the state arrived where `next` begins, with the same predictors.
-    pub(crate) fn meets(mut self, context: &ScanContext<'_>, next: &ScanState) -> bool {
-        if self.left == 0 && self.restart(context).is_ok() {
-            self.predictors = [0; 3];
-        }
-        let components = usize::from(context.layout.blocks[context.layout.count - 1]) + 1;
-        self.segment == next.segment
-            && self.cursor.bit() == next.cursor.bit()
-            && self.predictors[..components] == next.predictors[..components]
-    }
 }
 
-/// Turns the DC differences of the MCUs from number `mcu` on into values, from `predictors`, which end as those after the
-/// last MCU.
-pub(crate) fn predict(layout: &ScanLayout, mcu: u64, predictors: &mut [i16; 3], coefs: &mut [i16]) {
-    let blocks = &layout.blocks[..layout.count];
+/// Replaces the DC differences of consecutive MCUs, the first of which has index `mcu` in the scan, by DC coefficients.
+/// `predictors` are those before the first MCU, and on return those after the last one.
+pub(crate) fn undo_dc_prediction(layout: &ScanLayout, mcu: u64, predictors: &mut [i16; 3], coefs: &mut [i16]) {
+    let blocks = &layout.blocks[..layout.mcu_blocks];
     let mut left = match mcu % layout.interval {
         0 => 0,
         n => layout.interval - n,
     };
-    for mcu in coefs.chunks_exact_mut(64 * layout.count) {
+    for mcu in coefs.chunks_exact_mut(64 * layout.mcu_blocks) {
         if left == 0 {
             *predictors = [0; 3];
             left = layout.interval;

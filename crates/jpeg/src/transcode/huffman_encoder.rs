@@ -1,13 +1,13 @@
-//! Optimal Huffman codes, and writing bits with them.
+//! Optimal Huffman codes, and writing of entropy-coded data with them.
 
-use crate::huffman::HuffmanSpec;
-use crate::transcode::symbols::{MAGNITUDE, Symbol, TABLES};
+use super::symbols::{MAGNITUDE_SHIFT, Symbol, TABLES};
+use crate::markers::huffman_spec::HuffmanSpec;
 
-/// How often each symbol occurs.
-pub(crate) struct Frequencies(pub [u32; 256]);
+/// The number of occurrences of each symbol.
+pub(super) type Frequencies = [u32; 256];
 
-/// A code made for one image.
-pub(crate) struct Code {
+/// A Huffman code for the symbols of one image.
+pub(super) struct HuffmanCode {
     /// Number of codes of each length from 1 to 16 bits.
     pub lengths: [u8; 16],
     /// The symbols, in order of their codes.
@@ -16,17 +16,19 @@ pub(crate) struct Code {
     codes: [(u16, u8); 256],
 }
 
-/// Longest code of a JPEG.
-const LONGEST: usize = 16;
+/// Bits of the longest code that T.81 allows.
+const MAX_LENGTH: usize = 16;
 
-impl Code {
-    /// The best code for those counts, with no code of more than 16 bits and none of only ones (ITU-T T.81, K.2).
-    pub(crate) fn new(counts: &Frequencies) -> Code {
-        let mut depths = depths(counts);
-        // T.81, figure K.3: two codes too long become one shorter by a bit, and a code above makes room for the other.
+impl HuffmanCode {
+    /// Returns the optimal code for symbols of these frequencies in which no code is longer than 16 bits or consists of ones
+    /// only (ITU-T T.81, K.2).
+    pub(super) fn optimal(frequencies: &Frequencies) -> HuffmanCode {
+        let mut depths = tree_depths(frequencies);
+        // T.81, figure K.3: of two codes that are too long, one becomes a bit shorter, and the other one moves below a
+        // shorter code, which becomes a bit longer.
         let mut lengths = [0usize; 64];
         depths.iter().for_each(|&(_, depth)| lengths[depth] += 1);
-        for long in (LONGEST + 1..64).rev() {
+        for long in (MAX_LENGTH + 1..64).rev() {
             while lengths[long] > 0 {
                 let above = (1..long - 1).rev().find(|&l| lengths[l] > 0).unwrap_or(1);
                 lengths[long] -= 2;
@@ -35,7 +37,7 @@ impl Code {
                 lengths[above] -= 1;
             }
         }
-        // The code of only ones goes to the symbol that does not exist: the last of the longest.
+        // The code of ones only, the last of the longest, belongs to the reserved symbol 256.
         if let Some(longest) = lengths.iter_mut().rev().find(|n| **n > 0) {
             *longest -= 1;
         }
@@ -45,21 +47,21 @@ impl Code {
         let lengths = std::array::from_fn(|i| lengths[i + 1] as u8);
         let mut codes = [(0, 0); 256];
         HuffmanSpec { counts: &lengths, symbols: &symbols }
-            .each(|code, length, symbol| codes[usize::from(symbol)] = (code as u16, length as u8));
-        Code { lengths, symbols, codes }
+            .for_each_code(|code, length, symbol| codes[usize::from(symbol)] = (code as u16, length as u8));
+        HuffmanCode { lengths, symbols, codes }
     }
 }
 
-/// Each symbol that occurs, and 256, which stands for the code of only ones, with its depth in Huffman's tree.
-fn depths(counts: &Frequencies) -> Vec<(usize, usize)> {
-    let mut leaves: Vec<(usize, usize)> = (0..256).filter(|&s| counts.0[s] > 0).map(|s| (s, 0)).collect();
+/// Returns each symbol that occurs, and the reserved symbol 256, with its depth in the Huffman tree.
+fn tree_depths(frequencies: &Frequencies) -> Vec<(usize, usize)> {
+    let mut leaves: Vec<(usize, usize)> = (0..256).filter(|&s| frequencies[s] > 0).map(|s| (s, 0)).collect();
     leaves.push((256, 0));
     if leaves.len() == 1 {
         leaves.push((0, 0));
     }
-    let weight = |s: usize| u64::from(counts.0.get(s).copied().unwrap_or(0)).max(u64::from(s < 256));
-    // Each tree: weight, and its leaves. Of equal weights the one with the higher symbols is taken first, so that 256
-    // is among the deepest.
+    let weight = |s: usize| u64::from(frequencies.get(s).copied().unwrap_or(0)).max(u64::from(s < 256));
+    // Each tree is its weight and its leaves. Of equal weights, the tree with the higher symbols is merged first, so that 256
+    // is among the deepest leaves.
     let mut trees: Vec<(u64, Vec<usize>)> =
         leaves.iter().enumerate().map(|(i, &(s, _))| (weight(s), vec![i])).collect();
     while trees.len() > 1 {
@@ -73,19 +75,19 @@ fn depths(counts: &Frequencies) -> Vec<(usize, usize)> {
     leaves
 }
 
-/// Entropy-coded data being written, with byte stuffing.
-pub(crate) struct EntropyWriter {
+/// Writes entropy-coded data with byte stuffing.
+pub(super) struct EntropyWriter {
     bytes: Vec<u8>,
-    /// Of each symbol of each table: its code, moved up by the magnitude bits that follow it, and above bit 32 the length of
-    /// both.
+    /// For each symbol of each table: its code, shifted left by the number of magnitude bits that follow it; from bit 32 on
+    /// the length of code and magnitude.
     codes: Box<[u64; TABLES << 8]>,
     held: u64,
     count: u32,
 }
 
 impl EntropyWriter {
-    /// A writer that appends to `bytes`, with the codes of each table in turn.
-    pub(crate) fn new(bytes: Vec<u8>, tables: &[Code]) -> EntropyWriter {
+    /// Returns a writer that appends to `bytes`; `tables` are the codes of each table in order.
+    pub(super) fn new(bytes: Vec<u8>, tables: &[HuffmanCode]) -> EntropyWriter {
         let mut codes = Box::new([0; TABLES << 8]);
         for (table, code) in tables.iter().enumerate().take(TABLES) {
             for (symbol, &(bits, length)) in code.codes.iter().enumerate() {
@@ -97,14 +99,15 @@ impl EntropyWriter {
         EntropyWriter { bytes, codes, held: 0, count: 0 }
     }
 
-    /// Writes a symbol's code and its magnitude.
+    /// Writes the code of a symbol and its magnitude bits.
     #[inline]
-    pub(crate) fn put(&mut self, symbol: Symbol) {
+    pub(super) fn put(&mut self, symbol: Symbol) {
         let code = self.codes[symbol as usize & ((TABLES << 8) - 1)];
-        self.bits(code as u32 | symbol >> MAGNITUDE, (code >> 32) as u32);
+        self.bits(code as u32 | symbol >> MAGNITUDE_SHIFT, (code >> 32) as u32);
     }
 
-    /// Fewer than 32 bits are held between calls, and a code with its magnitude has at most 31.
+    /// Writes the low `n` bits of `bits`. Fewer than 32 bits are held between calls, and a code with its magnitude has at most
+    /// 31.
     #[inline]
     fn bits(&mut self, bits: u32, n: u32) {
         self.held = self.held << n | u64::from(bits);
@@ -119,8 +122,8 @@ impl EntropyWriter {
     #[inline]
     fn word(&mut self, word: u32) {
         // Whether any byte is ff, that is, 0 in the complement.
-        let stuffed = (!word).wrapping_sub(0x0101_0101) & word & 0x8080_8080 != 0;
-        match stuffed {
+        let needs_stuffing = (!word).wrapping_sub(0x0101_0101) & word & 0x8080_8080 != 0;
+        match needs_stuffing {
             false => self.bytes.extend_from_slice(&word.to_be_bytes()),
             true => word.to_be_bytes().into_iter().for_each(|b| self.byte(b)),
         }
@@ -133,8 +136,8 @@ impl EntropyWriter {
         }
     }
 
-    /// Fills the last byte with ones, and gives back what was written.
-    pub(crate) fn finish(mut self) -> Vec<u8> {
+    /// Pads the last byte with ones, and returns all bytes.
+    pub(super) fn finish(mut self) -> Vec<u8> {
         let n = (8 - self.count % 8) % 8;
         self.bits((1 << n) - 1, n);
         while self.count >= 8 {

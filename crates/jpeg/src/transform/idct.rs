@@ -1,11 +1,12 @@
-//! From coefficients to samples: libjpeg's accurate integer transform ("islow"), and its reduced ones for 1/2, 1/4 and
-//! 1/8, bit for bit.
+//! The inverse transform from coefficients to samples: libjpeg's accurate integer one ("islow"), and its reduced ones for
+//! 1/2, 1/4 and 1/8, bit for bit.
 //!
 //! The transform is that of C. Loeffler, A. Ligtenberg and G. Moschytz, "Practical Fast 1-D DCT Algorithms with 11
 //! Multiplications", ICASSP 1989, with constants of 13 bits. Intermediate values have 16 bits, as in libjpeg-turbo's SIMD
-//! code: sums wrap, the results of a pass saturate. No image whose coefficients come from samples gets there.
+//! code: sums wrap, and the results of a pass saturate. The coefficients of an encoder reach neither.
 
-use crate::decoder::CpuFeatures;
+use crate::blocks::BlockRow;
+use crate::cpu::CpuFeatures;
 use crate::plan::Plane;
 
 /// Constants of 13 bits: x · 2¹³, rounded.
@@ -36,67 +37,27 @@ pub(crate) mod fix {
 
 use fix::*;
 
-/// BitReader of the constants.
+/// Fraction bits of the constants.
 pub(crate) const CONST_BITS: i32 = 13;
-/// BitReader of precision that the first pass adds.
+/// Fraction bits of the results of the first pass.
 pub(crate) const PASS1_BITS: i32 = 2;
 
-/// Last index, in zigzag order, at which all coefficients are in the upper left quarter of the block.
-pub(crate) const QUARTER: u8 = 9;
-
-/// A row of a component's blocks in a buffer of coefficients.
-#[derive(Clone, Copy)]
-pub(crate) struct BlockRow<'a> {
-    pub coefs: &'a [i16],
-    /// For each block, the last coefficient that may differ from 0.
-    pub last: &'a [u8],
-    /// Index of the row's first block.
-    pub first: usize,
-    /// BlockRow of this component that lie together.
-    pub run: usize,
-    /// BlockRow from the start of one run to that of the next.
-    pub step: usize,
-}
-
-impl<'a> BlockRow<'a> {
-    /// Index of the block in column `column` of the component.
-    #[inline(always)]
-    pub(crate) fn index(&self, column: usize) -> usize {
-        match self.run {
-            1 => self.first + column * self.step,
-            2 => self.first + (column >> 1) * self.step + (column & 1),
-            run => self.first + column / run * self.step + column % run,
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn get(&self, column: usize) -> (&'a [i16; 64], u8) {
-        let index = self.index(column);
-        let block = &self.coefs[index * 64..index * 64 + 64];
-        (block.first_chunk().unwrap_or(&[0; 64]), self.last[index])
-    }
-}
-
-/// Transforms the blocks that `plane` needs of a row, into `out`, whose first sample is the first needed block's, with
+/// Transforms the blocks that `plane` needs of a row into `out`, whose first sample is that of the first needed block, with
 /// `stride` bytes from row to row. Samples to the right of the last block may be overwritten, up to a number of blocks
 /// divisible by 4.
-pub(crate) fn row(cpu: CpuFeatures, plane: &Plane, blocks: &BlockRow<'_>, out: &mut [u8], stride: usize) {
+pub(crate) fn transform_row(cpu: &CpuFeatures, plane: &Plane, blocks: &BlockRow<'_>, out: &mut [u8], stride: usize) {
     #[cfg(target_arch = "x86_64")]
-    if cpu.avx2 {
-        // SAFETY: cpu are only true where the processor was found to have them.
-        return unsafe {
-            match plane.block {
-                8 if cpu.avx512 => crate::transform::idct_avx512::row(plane, blocks, out, stride),
-                8 => crate::transform::idct_avx2::row(plane, blocks, out, stride),
-                _ => crate::transform::scaled_avx2::row(plane, blocks, out, stride),
-            }
-        };
+    match (plane.block, cpu.avx2(), cpu.avx512()) {
+        (8, Some(_), Some(avx512)) => return avx512.transform_full_row(plane, blocks, out, stride),
+        (8, Some(avx2), None) => return avx2.transform_full_row(plane, blocks, out, stride),
+        (_, Some(avx2), _) => return avx2.transform_scaled_row(plane, blocks, out, stride),
+        (_, None, _) => {}
     }
     let _ = cpu;
     row_portable(plane, blocks, out, stride);
 }
 
-/// The unstuffed way; also compiled for AVX2, where the compiler vectorises it.
+/// The portable version of [`transform_row`]; also compiled for AVX2 by `scaled_avx2`, where the compiler vectorises it.
 #[inline(always)]
 pub(crate) fn row_portable(plane: &Plane, blocks: &BlockRow<'_>, out: &mut [u8], stride: usize) {
     let size = plane.block as usize;
@@ -127,7 +88,7 @@ fn sample(x: i32) -> u8 {
     (x.clamp(-128, 127) + 128) as u8
 }
 
-/// What a block with nothing but DC becomes: both passes, simplified.
+/// The sample of a block that has only a DC coefficient: both passes, simplified.
 #[inline(always)]
 pub(crate) fn flat(dc: i16, quant: u16) -> u8 {
     let first = saturate(i32::from(dc.wrapping_mul(quant as i16)) << PASS1_BITS);
@@ -141,7 +102,7 @@ fn fill(value: u8, size: usize, out: &mut [u8], stride: usize) {
     }
 }
 
-/// The eight-point transform of eight columns at once (each array holds one value a column).
+/// The eight-point transform of eight columns at once (each inner array holds one value of every column).
 #[inline(always)]
 fn pass(x: &[[i16; 8]; 8], bits: i32) -> [[i16; 8]; 8] {
     let mut out = [[0; 8]; 8];
@@ -194,7 +155,7 @@ fn full(block: &[i16; 64], last: u8, quant: &[u16; 64], out: &mut [u8], stride: 
     }
 }
 
-/// Four samples from eight coefficients, of which the middle one has no part, for eight columns at once.
+/// The transform from eight coefficients, of which the fifth is not used, to four samples, for eight columns at once.
 #[inline(always)]
 fn four(x: &[[i16; 8]; 8], bits: i32) -> [[i16; 8]; 4] {
     let mut out = [[0; 8]; 4];
@@ -228,7 +189,7 @@ fn half(block: &[i16; 64], last: u8, quant: &[u16; 64], out: &mut [u8], stride: 
     }
 }
 
-/// Two samples from the first and the odd coefficients.
+/// The transform from the first and the odd coefficients to two samples.
 #[inline(always)]
 fn two(x0: i16, odd: [i16; 4], bits: i32) -> [i16; 2] {
     let constants = [F_3_624, -F_1_272, F_0_850, -F_0_720];
@@ -254,13 +215,14 @@ fn quarter(block: &[i16; 64], quant: &[u16; 64], out: &mut [u8], stride: usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blocks::QUARTER;
     use crate::plan::Upsample;
 
-    /// Every way of computing gives what the portable one gives, for any number of blocks and any sparsity.
+    /// Every implementation computes what the portable one does, for any number of blocks and any sparsity.
     #[test]
     fn vector_instructions_change_no_sample() {
         let all = CpuFeatures::detect();
-        let ways = [all, CpuFeatures { avx512: false, ..all }, CpuFeatures { avx512: false, bmi2: false, ..all }];
+        let implementations = [all, all.without_avx512()];
         let mut state = 7u64;
         let mut random = move |n: u64| {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
@@ -294,12 +256,12 @@ mod tests {
             let stride = width + 64;
             let samples = |cpu| {
                 let mut out = vec![0; stride * block as usize];
-                row(cpu, &plane, &blocks, &mut out, stride);
+                transform_row(&cpu, &plane, &blocks, &mut out, stride);
                 out.chunks(stride).flat_map(|line| line[..width].to_vec()).collect::<Vec<u8>>()
             };
             let expected = samples(CpuFeatures::PORTABLE);
-            for way in ways {
-                assert!(samples(way) == expected, "{count} blocks of {block} from {first}");
+            for cpu in implementations {
+                assert!(samples(cpu) == expected, "{count} blocks of {block} from {first}");
             }
         }
     }

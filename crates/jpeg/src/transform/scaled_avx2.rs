@@ -1,18 +1,27 @@
-//! The transforms of 1/2 and 1/4 with AVX2: two blocks at a time, one in each half of the registers. Same results as `idct`.
+//! The inverse transforms for 1/2 and 1/4 with AVX2: two blocks at a time, one in each half of a vector.
 
 use std::arch::x86_64::*;
 
+use super::idct::{CONST_BITS, PASS1_BITS, fix::*, flat, row_portable};
+use super::idct_avx2::{Wide, add, dot, sub, zip};
+use crate::blocks::BlockRow;
+use crate::cpu::Avx2;
 use crate::plan::Plane;
-use crate::transform::idct::{BlockRow, CONST_BITS, PASS1_BITS, fix::*, flat, row_portable};
-use crate::transform::idct_avx2::{Wide, add, dot, sub, zip};
 
-/// Shifts that undo the first and the second pass, without the bits that a transform adds of its own.
+/// Shifts that undo the scaling of the first and of the second pass, without the bits that each transform adds.
 const FIRST: i32 = CONST_BITS - PASS1_BITS;
 const SECOND: i32 = CONST_BITS + PASS1_BITS + 3;
 
-/// As [`crate::transform::idct::row`], for blocks of fewer than 8×8 samples.
+impl Avx2 {
+    /// As [`super::idct::transform_row`], for blocks of fewer than 8×8 samples.
+    pub(super) fn transform_scaled_row(self, plane: &Plane, blocks: &BlockRow<'_>, out: &mut [u8], stride: usize) {
+        // SAFETY: an `Avx2` exists only if the processor has AVX2 (`cpu.rs`).
+        unsafe { row(plane, blocks, out, stride) }
+    }
+}
+
 #[target_feature(enable = "avx2")]
-pub(crate) fn row(plane: &Plane, blocks: &BlockRow<'_>, out: &mut [u8], stride: usize) {
+fn row(plane: &Plane, blocks: &BlockRow<'_>, out: &mut [u8], stride: usize) {
     match plane.block {
         4 => pairs(plane, blocks, out, stride, |a, b, quant| half(a, b, quant)),
         2 => pairs(plane, blocks, out, stride, |a, b, quant| quarter(a, b, quant)),
@@ -20,7 +29,7 @@ pub(crate) fn row(plane: &Plane, blocks: &BlockRow<'_>, out: &mut [u8], stride: 
     }
 }
 
-/// Transforms two blocks at a time into `SIZE` rows, of which each holds both blocks' samples side by side.
+/// Transforms two blocks at a time to `SIZE` rows, each of which holds a row of both blocks side by side.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn pairs<const SIZE: usize>(
@@ -55,7 +64,7 @@ fn pairs<const SIZE: usize>(
 fn load(a: &[i16; 64], b: &[i16; 64], quant: &[u16; 64], r: usize) -> __m256i {
     let part = |r: usize| 8 * r..8 * r + 8;
     let (a, b, quant) = (&a[part(r)], &b[part(r)], &quant[part(r)]);
-    // SAFETY: each is 16 bytes.
+    // SAFETY: each of the three slices is eight values, 16 bytes.
     let (a, b, quant) = unsafe {
         (_mm_loadu_si128(a.as_ptr().cast()), _mm_loadu_si128(b.as_ptr().cast()), _mm_loadu_si128(quant.as_ptr().cast()))
     };
@@ -74,7 +83,7 @@ fn descale<const BITS: i32>(sums: __m256i) -> __m256i {
     _mm256_srai_epi32::<BITS>(_mm256_add_epi32(sums, _mm256_set1_epi32(1 << (BITS - 1))))
 }
 
-/// Each number times 2 to the power of `BITS`, 14 or 15.
+/// Multiplies each number by 2 to the power of `BITS`, 14 or 15.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn lift<const BITS: i32>(x: __m256i) -> Wide {
@@ -86,7 +95,7 @@ fn lift<const BITS: i32>(x: __m256i) -> Wide {
     }
 }
 
-/// What four outputs are made of: 2¹⁴ times the first input, and pairs of the others.
+/// The four-point transform: from 2¹⁴ times the first input, and pairs of the others.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn four(first: Wide, z26: Wide, z37: Wide, z15: Wide) -> [Wide; 4] {
@@ -106,7 +115,7 @@ fn half(a: &[i16; 64], b: &[i16; 64], quant: &[u16; 64]) -> [u64; 4] {
     let [r0, r1, r2, r3] = four(first, zip(x2, x6), zip(x3, x7), zip(x1, x5));
     let (r0, r1) = (narrow::<{ FIRST + 1 }>(r0), narrow::<{ FIRST + 1 }>(r1));
     let (r2, r3) = (narrow::<{ FIRST + 1 }>(r2), narrow::<{ FIRST + 1 }>(r3));
-    // Two columns, four rows of each, in every half register.
+    // Two columns of four rows in each half of a register.
     let ([low01, high01], [low23, high23]) = (zip(r0, r1), zip(r2, r3));
     let (c01, c23) = (_mm256_unpacklo_epi32(low01, low23), _mm256_unpackhi_epi32(low01, low23));
     let (c45, c67) = (_mm256_unpacklo_epi32(high01, high23), _mm256_unpackhi_epi32(high01, high23));
@@ -115,7 +124,7 @@ fn half(a: &[i16; 64], b: &[i16; 64], quant: &[u16; 64]) -> [u64; 4] {
     let [_, z15] = zip(c01, c45);
     let [[c0, _], [c1, _], [c2, _], [c3, _]] = four([first; 2], [z26; 2], [z37; 2], [z15; 2]);
     let samples = _mm256_packs_epi16(narrow::<{ SECOND + 1 }>([c0, c1]), narrow::<{ SECOND + 1 }>([c2, c3]));
-    // Sixteen samples, column after column, to row after row.
+    // Sixteen samples from column by column to row by row.
     let order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     let samples = _mm256_shuffle_epi8(samples, _mm256_broadcastsi128_si256(order));
     let samples = _mm256_xor_si256(samples, _mm256_set1_epi8(-128));
@@ -135,7 +144,7 @@ fn quarter(a: &[i16; 64], b: &[i16; 64], quant: &[u16; 64]) -> [u64; 2] {
     let first = lift::<{ CONST_BITS + 2 }>(load(a, b, quant, 0));
     let odd = add(dot(zip(x1, x3), F_3_624, -F_1_272), dot(zip(x5, x7), F_0_850, -F_0_720));
     let rows = [narrow::<{ FIRST + 2 }>(add(first, odd)), narrow::<{ FIRST + 2 }>(sub(first, odd))];
-    // Across a row: −2¹⁵ times its first number, and the sum over its odd ones.
+    // Within a row: −2¹⁵ times its first number, and the weighted sum of its odd ones.
     let factor = |k: i32| k as i16;
     let first = _mm_setr_epi16(i16::MIN, 0, 0, 0, 0, 0, 0, 0);
     let [f1, f3, f5, f7] = [factor(F_3_624), factor(-F_1_272), factor(F_0_850), factor(-F_0_720)];
@@ -151,7 +160,7 @@ fn quarter(a: &[i16; 64], b: &[i16; 64], quant: &[u16; 64]) -> [u64; 2] {
     [u64::from(a & 0xffff | b << 16), u64::from(a >> 16 | b & 0xffff_0000)]
 }
 
-/// Across both rows, the sums of eight products; of the first row, of the second one, and again.
+/// The sums of the eight products of each row: first row, second row, first row, second row.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn sums(rows: [__m256i; 2], factors: __m128i) -> __m256i {

@@ -1,11 +1,12 @@
-//! The corpora beside the project, and checksums.
+//! Corpora outside the repository, and checksums.
 
 use std::path::PathBuf;
 
-/// A folder of the corpora beside the project, or `None`, with a note, where they are absent.
+/// Returns a folder of the corpora (below `SHARDTOOL_SHARED`, by default a sibling of the repository); `None`, with a message, if
+/// it does not exist.
 pub(crate) fn shared(name: &str) -> Option<PathBuf> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
-    let root = std::env::var_os("SHARDTOOL_SHARED").map_or_else(|| PathBuf::from(beside), PathBuf::from);
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
+    let root = std::env::var_os("SHARDTOOL_SHARED").map_or_else(|| PathBuf::from(default), PathBuf::from);
     let folder = root.join("data").join(name);
     if !folder.is_dir() {
         eprintln!("skipped: no {}", folder.display());

@@ -1,4 +1,4 @@
-//! Decoding into buffers of the tests' own, and choices from a seed.
+//! Decoding into new buffers, and pseudo-random choices.
 
 use shardtool_jpeg::{Decoder, Header, Rect, Request, Result, Scale};
 
@@ -11,7 +11,7 @@ pub(crate) fn random(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Decodes into a buffer of its own, with a few bytes after each row, which must stay as they were.
+/// Decodes into a new buffer with a few bytes between its rows, and checks that these are not written.
 pub(crate) fn decode(decoder: &mut Decoder, jpeg: &[u8], entries: Option<&[u8]>, request: &Request) -> Result<Vec<u8>> {
     let header = Header::parse(jpeg, decoder.limits())?;
     let (width, height) = request.rect.map_or(header.size(request.scale), |r| (r.width, r.height));
@@ -23,21 +23,21 @@ pub(crate) fn decode(decoder: &mut Decoder, jpeg: &[u8], entries: Option<&[u8]>,
     Ok(out.chunks(stride).flat_map(|r| r[..row].to_vec()).collect())
 }
 
-/// A rectangle in an image of that size.
+/// Returns a random rectangle of an image of that size.
 pub(crate) fn rect((width, height): (u32, u32), state: &mut u64) -> Rect {
     let mut below = |n: u32| (random(state) % u64::from(n)) as u32;
     let (w, h) = (1 + below(width), 1 + below(height));
     Rect { x: below(width - w + 1), y: below(height - h + 1), width: w, height: h }
 }
 
-/// Part of RGB pixels `width` wide.
+/// Returns a rectangle of RGB pixels with `width` pixels in a row.
 pub(crate) fn part(pixels: &[u8], width: u32, rect: Rect) -> Vec<u8> {
     let rows = pixels.chunks(width as usize * 3).skip(rect.y as usize).take(rect.height as usize);
     let (from, to) = (rect.x as usize * 3, (rect.x + rect.width) as usize * 3);
     rows.flat_map(|r| r[from..to].to_vec()).collect()
 }
 
-/// A request for a whole image at that scale.
+/// Returns the request for a whole image at a scale.
 pub(crate) fn whole(scale: Scale) -> Request {
     Request { rect: None, scale }
 }

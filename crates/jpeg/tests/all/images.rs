@@ -15,7 +15,7 @@ pub(crate) fn images() -> Vec<(String, Vec<u8>)> {
     images
 }
 
-/// The files below a folder.
+/// Returns all files below a folder, sorted.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()) {

@@ -1,4 +1,5 @@
-//! Damaged images, made from good ones: every way of decoding one must agree with every other, and none may panic.
+//! Damaged images made from good ones: all decode paths must agree whether an image is damaged and on its pixels, and none may
+//! panic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -9,20 +10,20 @@ use shardtool_jpeg::{Decoder, Error, Header, Limits, Rect, Request, Scale, entri
 
 use crate::decoding::{decode, part, random, rect, whole};
 
-/// What the executions came to.
+/// Counts of the results.
 #[derive(Default, Debug)]
 pub(crate) struct Tally {
     /// Images decoded.
     pub(crate) decoded: u64,
-    /// Images refused.
+    /// Images with an error.
     pub(crate) refused: u64,
-    /// Decodes entered by entry points, good or damaged.
+    /// Decodes with entry points, good or damaged.
     pub(crate) hinted: u64,
-    /// MCUs that came from guesses.
-    pub(crate) guessed: u64,
+    /// MCUs that came from speculation.
+    pub(crate) speculative_mcus: u64,
 }
 
-/// Bytes of `image` with a few changes.
+/// Returns `image` with a few random changes.
 fn mutate(image: &[u8], state: &mut u64) -> Vec<u8> {
     let mut bytes = image.to_vec();
     for _ in 0..1 + random(state) % 4 {
@@ -40,7 +41,7 @@ fn mutate(image: &[u8], state: &mut u64) -> Vec<u8> {
                 let to = (random(state) % n) as usize;
                 bytes.splice(to..to, copy);
             }
-            // Markers are where the decisions are.
+            // Bytes after a marker, on which most decisions depend.
             4 => {
                 let markers: Vec<usize> = memchr::memchr_iter(0xff, &bytes).collect();
                 if let Some(&m) = markers.get((random(state) % markers.len().max(1) as u64) as usize) {
@@ -54,7 +55,7 @@ fn mutate(image: &[u8], state: &mut u64) -> Vec<u8> {
     bytes
 }
 
-/// One image, damaged by `state`, decoded in several ways.
+/// Damages one image, and decodes it by several paths.
 fn execute(image: &[u8], hints: &[u8], state: &mut u64, decoders: &mut [Decoder; 3], tally: &mut Tally) {
     let jpeg = mutate(image, state);
     let [fast, portable, eager] = decoders;
@@ -67,40 +68,51 @@ fn execute(image: &[u8], hints: &[u8], state: &mut u64, decoders: &mut [Decoder;
     let all = decode(fast, &jpeg, None, &whole(scale));
     if random(state).is_multiple_of(4) {
         let plain = decode(portable, &jpeg, None, &whole(scale));
-        assert_eq!(all.is_ok(), plain.is_ok(), "vector instructions decide over damage");
+        assert_eq!(all.is_ok(), plain.is_ok(), "only one finds damage: vector instructions or portable code");
         assert!(all.is_err() || all == plain, "vector instructions change pixels");
     }
     if random(state).is_multiple_of(2) {
-        let guessed = decode(eager, &jpeg, None, &whole(scale));
-        assert_eq!(all.is_ok(), guessed.is_ok(), "guesses decide over damage");
-        assert!(all.is_err() || all == guessed, "guesses change pixels");
+        let speculative = decode(eager, &jpeg, None, &whole(scale));
+        assert_eq!(all.is_ok(), speculative.is_ok(), "only one finds damage: with or without speculation");
+        assert!(all.is_err() || all == speculative, "speculation changes pixels");
     }
     let step = 1 + (random(state) % 8) as u32;
     let (mut payload, mut again) = (Vec::new(), Vec::new());
     let found = entries::find(&jpeg, step, fast, &mut payload);
-    // Of an image of several scans there is nothing to find, damaged or not.
-    assert_eq!(found.is_ok(), all.is_ok() || !header.one_scan, "passing over decides over damage: {found:?}");
-    let guessed = entries::find(&jpeg, step, eager, &mut again);
-    assert!(found.is_ok() == guessed.is_ok() && again == payload, "guesses change entry points: {guessed:?}");
+    // An image of several scans has no entry points, and its data are not read.
+    assert_eq!(
+        found.is_ok(),
+        all.is_ok() || !header.one_scan,
+        "only one finds damage: decoding or scan-only decoding: {found:?}"
+    );
+    let speculative = entries::find(&jpeg, step, eager, &mut again);
+    assert!(
+        found.is_ok() == speculative.is_ok() && again == payload,
+        "speculation changes entry points: {speculative:?}"
+    );
     let area: Rect = rect(size, state);
     let request = Request { rect: Some(area), scale };
     let cut = decode(fast, &jpeg, None, &request);
-    let guessed = decode(eager, &jpeg, None, &request);
-    assert_eq!(cut.is_ok(), guessed.is_ok(), "guesses decide over damage above a rectangle");
-    assert!(cut.is_err() || cut == guessed, "guesses change pixels of a rectangle");
+    let speculative = decode(eager, &jpeg, None, &request);
+    assert_eq!(
+        cut.is_ok(),
+        speculative.is_ok(),
+        "only one finds damage above a rectangle: with or without speculation"
+    );
+    assert!(cut.is_err() || cut == speculative, "speculation changes pixels of a rectangle");
     match &all {
         Ok(pixels) => {
             tally.decoded += 1;
-            assert!(cut.is_ok_and(|cut| cut == part(pixels, size.0, area)), "a rectangle is no part of the image");
+            assert!(cut.is_ok_and(|cut| cut == part(pixels, size.0, area)), "a rectangle differs from the whole image");
             let cut = decode(fast, &jpeg, Some(&payload), &request).unwrap();
             assert!(cut == part(pixels, size.0, area), "entry points change pixels");
             if random(state).is_multiple_of(8) {
                 match transcode(&jpeg, fast) {
                     Ok(again) => {
                         let again = decode(fast, &again.jpeg, None, &whole(scale));
-                        assert!(again.as_ref() == Ok(pixels), "re-layout changes pixels");
+                        assert!(again.as_ref() == Ok(pixels), "transcoding changes pixels");
                     }
-                    Err(e) => assert!(e != Error::TranscodeMismatch, "re-layout changes coefficients"),
+                    Err(e) => assert!(e != Error::TranscodeMismatch, "transcoding changes coefficients"),
                 }
             }
         }
@@ -109,7 +121,7 @@ fn execute(image: &[u8], hints: &[u8], state: &mut u64, decoders: &mut [Decoder;
             let _ = transcode(&jpeg, fast);
         }
     }
-    // The entry points of the image as it was, and damaged ones: they may be of use above the damage, but not crash.
+    // Entry points of the undamaged image, and damaged ones, must not cause a panic. They may fit above the damage.
     if !hints.is_empty() {
         tally.hinted += 1;
         let hints = if random(state).is_multiple_of(2) { hints.to_vec() } else { mutate(hints, state) };
@@ -118,7 +130,7 @@ fn execute(image: &[u8], hints: &[u8], state: &mut u64, decoders: &mut [Decoder;
     }
 }
 
-/// Ends the program where one execution takes longer than a minute: nothing else would tell which one never ends.
+/// Aborts the program if one execution takes longer than a minute, and prints which one.
 fn watch(running: &Arc<AtomicU64>) {
     let running = Arc::downgrade(running);
     std::thread::spawn(move || {
@@ -139,11 +151,11 @@ fn watch(running: &Arc<AtomicU64>) {
     });
 }
 
-/// Damages `images` in turn, `executions` times from `seed`. A failure names the execution's seed, with which it can be
-/// repeated alone.
+/// Damages and decodes random ones of `images`, `executions` times from `seed`. A failure prints the seed with which that
+/// execution can be repeated alone.
 pub(crate) fn run(images: &[(String, Vec<u8>)], seed: u64, executions: u64) -> Tally {
     let limits = Limits::default().with_pixels(1 << 14);
-    let new = || Decoder::new().with_limits(limits);
+    let new = || Decoder::from_env().with_limits(limits);
     let mut decoders = [new(), new().with_simd(false), new().with_eager_speculation()];
     let mut tally = Tally::default();
     let hints: Vec<Vec<u8>> = images
@@ -166,6 +178,6 @@ pub(crate) fn run(images: &[(String, Vec<u8>)], seed: u64, executions: u64) -> T
         }));
         assert!(result.is_ok(), "execution {i} failed, on {name}: repeat it with --seed {i} --executions 1");
     }
-    tally.guessed = decoders[2].speculative_mcus();
+    tally.speculative_mcus = decoders[2].speculative_mcus();
     tally
 }

@@ -1,4 +1,4 @@
-//! Pixels: those of libjpeg-turbo, by whichever way.
+//! The pixels of every decode path equal those of libjpeg-turbo.
 
 use crate::corpora::crc32;
 use crate::decoding::{decode, part, random, rect, whole};
@@ -6,7 +6,7 @@ use crate::images::images;
 use shardtool_jpeg::{DecodePath, Decoder, Error, Header, Limits, Rect, Request, Scale, entries, transcode};
 
 fn decoders() -> [Decoder; 2] {
-    [Decoder::new(), Decoder::new().with_simd(false)]
+    [Decoder::from_env(), Decoder::from_env().with_simd(false)]
 }
 
 fn found(jpeg: &[u8], step: u32, decoder: &mut Decoder) -> Vec<u8> {
@@ -16,7 +16,7 @@ fn found(jpeg: &[u8], step: u32, decoder: &mut Decoder) -> Vec<u8> {
 }
 
 #[test]
-fn whole_images_at_every_scale_are_libjpeg_turbos() {
+fn whole_images_equal_libjpeg_turbo_at_every_scale() {
     let expected = include_str!("../data/expected.txt");
     let images = images();
     let mut checked = 0;
@@ -35,14 +35,14 @@ fn whole_images_at_every_scale_are_libjpeg_turbos() {
     assert!(checked > 100, "{checked}");
 }
 
-/// Images this small are decoded without guesses, unless they are asked for.
+/// Images as small as these are decoded without speculation by default.
 #[test]
-fn guesses_change_neither_pixels_nor_entry_points() {
+fn speculation_changes_neither_pixels_nor_entry_points() {
     let mut state = 7;
     for simd in [true, false] {
-        let mut eager = Decoder::new().with_simd(simd).with_eager_speculation();
+        let mut eager = Decoder::from_env().with_simd(simd).with_eager_speculation();
         for (name, jpeg) in images() {
-            let mut plain = Decoder::new();
+            let mut plain = Decoder::from_env();
             let before = eager.speculative_mcus();
             for scale in Scale::ALL {
                 let all = decode(&mut plain, &jpeg, None, &whole(scale)).unwrap();
@@ -60,9 +60,11 @@ fn guesses_change_neither_pixels_nor_entry_points() {
             }
             assert_eq!(plain.speculative_mcus(), 0, "{name}");
             match &name[..] {
-                // Where a scan is long enough to find the step, and not interrupted, most guesses are met.
-                "420" | "422" | "best-quality" => assert!(eager.speculative_mcus() > before, "{name}: none was met"),
-                // One table for all components: a guess would not notice that it takes one for another.
+                // In a long scan without restart markers, the speculative part synchronises.
+                "420" | "422" | "best-quality" => {
+                    assert!(eager.speculative_mcus() > before, "{name}: never synchronised")
+                }
+                // All components share one table, so that speculation could confuse them: there is none.
                 "rgb" => assert_eq!(eager.speculative_mcus(), before, "{name}"),
                 _ => {}
             }
@@ -71,8 +73,8 @@ fn guesses_change_neither_pixels_nor_entry_points() {
 }
 
 #[test]
-fn rectangles_are_parts_of_the_whole_by_every_way() {
-    let (mut state, mut ways) = (1, Vec::new());
+fn rectangles_equal_the_whole_by_every_path() {
+    let (mut state, mut paths) = (1, Vec::new());
     for (name, jpeg) in images() {
         for mut decoder in decoders() {
             let header = Header::parse(&jpeg, &Limits::default()).unwrap();
@@ -89,21 +91,21 @@ fn rectangles_are_parts_of_the_whole_by_every_way() {
                     let mut out = vec![0; pixels.len()];
                     let outcome = decoder.decode(&jpeg, hints, &request, &mut out, rect.width as usize * 3).unwrap();
                     assert_eq!(outcome.path == DecodePath::Entries, hints.is_some_and(|h| !h.is_empty()), "{name}");
-                    ways.push(outcome.path);
+                    paths.push(outcome.path);
                 }
             }
         }
     }
-    for way in [DecodePath::Entries, DecodePath::Restarts, DecodePath::Start, DecodePath::Scans] {
-        assert!(ways.contains(&way), "no image went by {way:?}");
+    for path in [DecodePath::Entries, DecodePath::Restarts, DecodePath::Start, DecodePath::Scans] {
+        assert!(paths.contains(&path), "no image was decoded by {path:?}");
     }
 }
 
 #[test]
-fn entry_points_that_do_not_fit_are_left_aside_or_prove_right() {
+fn damaged_entry_points_never_change_pixels() {
     let mut state = 2;
     for (name, jpeg) in images() {
-        let mut decoder = Decoder::new();
+        let mut decoder = Decoder::from_env();
         let header = Header::parse(&jpeg, &Limits::default()).unwrap();
         let good = found(&jpeg, 1, &mut decoder);
         if good.is_empty() {
@@ -137,7 +139,7 @@ fn entry_points_that_do_not_fit_are_left_aside_or_prove_right() {
 fn entry_points_follow_the_documented_layout() {
     for (name, jpeg) in images() {
         let header = Header::parse(&jpeg, &Limits::default()).unwrap();
-        let payload = found(&jpeg, 1, &mut Decoder::new());
+        let payload = found(&jpeg, 1, &mut Decoder::from_env());
         if payload.is_empty() {
             continue;
         }
@@ -162,9 +164,9 @@ fn entry_points_follow_the_documented_layout() {
 }
 
 #[test]
-fn relaid_images_have_the_same_pixels_and_decode_sequentially() {
+fn transcoded_images_have_the_same_pixels_in_one_scan() {
     for (name, jpeg) in images() {
-        let mut decoder = Decoder::new();
+        let mut decoder = Decoder::from_env();
         let again = transcode(&jpeg, &mut decoder).unwrap().jpeg;
         for scale in Scale::ALL {
             let [a, b] = [&jpeg, &again].map(|j| decode(&mut decoder, j, None, &whole(scale)).unwrap());
@@ -177,7 +179,7 @@ fn relaid_images_have_the_same_pixels_and_decode_sequentially() {
 }
 
 #[test]
-fn relayout_keeps_the_orientation_and_nothing_else_of_exif() {
+fn transcoding_keeps_only_the_orientation_of_exif() {
     let (_, jpeg) = images().remove(0);
     for (little, orientation) in [(true, 6u8), (false, 8), (true, 1)] {
         let short = |v: u16| if little { v.to_le_bytes() } else { v.to_be_bytes() };
@@ -191,7 +193,7 @@ fn relayout_keeps_the_orientation_and_nothing_else_of_exif() {
         tagged.extend((exif.len() as u16 + 2).to_be_bytes());
         tagged.extend(&exif);
         tagged.extend(&jpeg[2..]);
-        let again = transcode(&tagged, &mut Decoder::new()).unwrap().jpeg;
+        let again = transcode(&tagged, &mut Decoder::from_env()).unwrap().jpeg;
         let at = again.windows(6).position(|w| w == b"Exif\0\0");
         assert_eq!(at.is_some(), orientation > 1);
         if let Some(at) = at {
@@ -203,9 +205,9 @@ fn relayout_keeps_the_orientation_and_nothing_else_of_exif() {
 }
 
 #[test]
-fn rectangles_and_buffers_that_do_not_fit_are_refused() {
+fn rejects_rectangles_and_buffers_that_do_not_fit() {
     let (_, jpeg) = images().remove(0);
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::from_env();
     let header = Header::parse(&jpeg, &Limits::default()).unwrap();
     let (w, h) = header.size(Scale::Full);
     for (x, y, width, height) in [(0, 0, w + 1, h), (0, 0, w, h + 1), (w, 0, 1, 1), (0, 0, 0, 1), (u32::MAX, 0, 2, 1)] {
@@ -223,9 +225,9 @@ fn rectangles_and_buffers_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn cut_images_are_errors_that_say_where() {
+fn errors_of_truncated_images_say_where() {
     for (name, jpeg) in images() {
-        let mut decoder = Decoder::new();
+        let mut decoder = Decoder::from_env();
         for cut in (0..jpeg.len()).step_by(7) {
             match decode(&mut decoder, &jpeg[..cut], None, &whole(Scale::Full)) {
                 Ok(_) => assert!(cut + 8 > jpeg.len(), "{name} cut at {cut} of {} decoded", jpeg.len()),

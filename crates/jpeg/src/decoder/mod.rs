@@ -1,0 +1,298 @@
+//! The decoder: from a request to pixels, by the path that decodes least.
+
+mod known_starts;
+mod mcu_row;
+mod scan_start;
+
+use crate::bitstream::unstuffed;
+use crate::cpu::CpuFeatures;
+use crate::entry_points::enter;
+use crate::entry_points::payload::MAX_STEP;
+use crate::error::Result;
+use crate::huffman::table_cache::TableCaches;
+use crate::image::ParsedImage;
+use crate::markers::header::{Header, Limits};
+use crate::multiscan::coefficients::Coefficients;
+use crate::pixels::writer::{self, PixelWriter};
+use crate::plan::DecodePlan;
+use crate::request::Request;
+use crate::sequential::layout::ScanLayout;
+use crate::sequential::speculation::Speculation;
+use crate::sequential::state::ScanState;
+use crate::sequential::workspace::ScanWorkspace;
+
+use known_starts::Starts;
+use mcu_row::Output;
+
+/// Decodes JPEGs one after the other in memory that it keeps. Once it has decoded images as large as any to come, it
+/// allocates nothing.
+///
+/// ```
+/// # let jpeg = include_bytes!("../../tests/data/420.jpg");
+/// use shardtool_jpeg::{Decoder, Header, Limits, Request, Scale};
+///
+/// let header = Header::parse(jpeg, &Limits::default())?;
+/// let (width, height) = header.size(Scale::Full);
+/// let stride = width as usize * 3;
+/// let mut pixels = vec![0; stride * height as usize];
+/// let outcome = Decoder::new().decode(jpeg, None, &Request::default(), &mut pixels, stride)?;
+/// assert_eq!((outcome.width, outcome.height), (width, height));
+/// # Ok::<(), shardtool_jpeg::Error>(())
+/// ```
+pub struct Decoder {
+    limits: Limits,
+    scan: ScanWorkspace,
+    writer: PixelWriter,
+    /// Coefficients of a whole image, for images of several scans.
+    coefficients: Coefficients,
+}
+
+/// The path by which an image was decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecodePath {
+    /// From entry points.
+    Entries,
+    /// From restart markers at every few rows of MCUs.
+    Restarts,
+    /// From the start of the scan up to the last row needed.
+    Start,
+    /// All scans, into the coefficients of the whole image (progressive images, or components in separate scans).
+    Scans,
+}
+
+/// The result of a decode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// Width in pixels of what was written.
+    pub width: u32,
+    /// Height in pixels of what was written.
+    pub height: u32,
+    /// The path taken.
+    pub path: DecodePath,
+    /// Whether entry points were given but do not fit the image, so that it was decoded without them.
+    pub entries_rejected: bool,
+}
+
+/// The environment variable that [`Decoder::from_env`] reads.
+const PORTABLE_VARIABLE: &str = "SHARDTOOL_JPEG_PORTABLE";
+
+impl Default for Decoder {
+    fn default() -> Decoder {
+        Decoder::new()
+    }
+}
+
+impl Decoder {
+    /// Returns a decoder with default limits that uses the processor's vector and bit instructions.
+    #[must_use]
+    pub fn new() -> Decoder {
+        Decoder {
+            limits: Limits::default(),
+            scan: ScanWorkspace::new(CpuFeatures::detect()),
+            writer: PixelWriter::default(),
+            coefficients: Coefficients::default(),
+        }
+    }
+
+    /// As [`Decoder::new`], but without vector and bit instructions if the environment variable `SHARDTOOL_JPEG_PORTABLE` is
+    /// `1`. For programs that want a switch for bug reports and tests, like libjpeg-turbo's `JSIMD_FORCENONE`; no other
+    /// function of this crate reads the environment. The pixels are the same.
+    #[must_use]
+    pub fn from_env() -> Decoder {
+        Decoder::new().with_simd(std::env::var_os(PORTABLE_VARIABLE).is_none_or(|value| value != "1"))
+    }
+
+    /// Replaces the limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Decoder {
+        self.limits = limits;
+        self
+    }
+
+    /// Enables (if the processor has them) or disables vector and bit instructions. The pixels are the same.
+    #[must_use]
+    pub fn with_simd(mut self, simd: bool) -> Decoder {
+        self.scan.cpu = if simd { CpuFeatures::detect() } else { CpuFeatures::PORTABLE };
+        self
+    }
+
+    /// Makes the decoder speculate wherever it can, not only where that is faster. For tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_eager_speculation(mut self) -> Decoder {
+        self.scan.speculation = Speculation::EAGER;
+        self
+    }
+
+    /// Returns how many MCUs of all images so far came from speculation. For tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn speculative_mcus(&self) -> u64 {
+        self.scan.speculative_mcus
+    }
+
+    /// The limits in force.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Decodes what `request` asks for to RGB, `[height, width, 3]` with `stride` bytes from row to row, into `out`. Grey is
+    /// repeated three times. `entries` are the image's entry points ([`entries::find`](crate::entries::find)), if there are
+    /// any; they are checked, and ignored if they do not fit.
+    ///
+    /// The pixels equal those of libjpeg-turbo with its default settings, and those of a rectangle equal the same part of the
+    /// whole image.
+    ///
+    /// # Errors
+    /// As [`Header::parse`]; [`Damaged`](crate::Error::Damaged) for damage in the rows that were decoded,
+    /// [`Rectangle`](crate::Error::Rectangle) and [`Buffer`](crate::Error::Buffer) for a wrong request. After an error the
+    /// content of `out` is unspecified.
+    pub fn decode(
+        &mut self,
+        jpeg: &[u8],
+        entries: Option<&[u8]>,
+        request: &Request,
+        out: &mut [u8],
+        stride: usize,
+    ) -> Result<Outcome> {
+        self.decode_parsed(&ParsedImage::parse(jpeg, &self.limits)?, entries, request, out, stride)
+    }
+
+    /// As [`Decoder::decode`], for an image whose header is parsed already; its limits are those that it was parsed with.
+    ///
+    /// # Errors
+    /// As [`Decoder::decode`].
+    pub fn decode_parsed(
+        &mut self,
+        image: &ParsedImage<'_>,
+        entries: Option<&[u8]>,
+        request: &Request,
+        out: &mut [u8],
+        stride: usize,
+    ) -> Result<Outcome> {
+        let ParsedImage { parser, scan } = image;
+        let plan = DecodePlan::new(&parser.header, &parser.quant, request)?;
+        plan.check_buffer(out.len(), stride)?;
+        let (width, height) = (plan.rect.width, plan.rect.height);
+        let outcome = |path, entries_rejected| Outcome { width, height, path, entries_rejected };
+
+        let Some(mut layout) = ScanLayout::new(parser, scan)? else {
+            self.decode_all_scans(image, request, out, stride)?;
+            return Ok(outcome(DecodePath::Scans, entries.is_some()));
+        };
+        let Decoder { scan: workspace, writer, .. } = self;
+        layout.prepare_tables(parser, scan, &mut workspace.caches)?;
+        let mut output = Output { plan: &plan, color: parser.header.color, writer, out, stride };
+        let entries = entries.filter(|e| !e.is_empty());
+        if let Some(entries) = entries {
+            let ScanWorkspace { unstuffed, starts, .. } = workspace;
+            let step = enter::enter(parser, scan, &layout, &plan.mcu_rows, entries, unstuffed, starts);
+            if let Some(step) = step
+                && workspace.decode_from_starts(&layout, Starts { step, hints: true }, &mut output).is_ok()
+            {
+                return Ok(outcome(DecodePath::Entries, false));
+            }
+        }
+        workspace.unstuffed.fill(parser.jpeg, scan.data, layout.segments());
+        if let Some(starts) = workspace.find_restart_starts(&layout) {
+            let result = workspace.decode_from_starts(&layout, starts, &mut output);
+            result.map_err(|e| e.into_error(&parser.header, &workspace.unstuffed))?;
+            return Ok(outcome(DecodePath::Restarts, entries.is_some()));
+        }
+        if plan.mcu_rows.start > 0 {
+            layout.prepare_scan_tables(parser, scan, &mut workspace.caches)?;
+        }
+        let result = workspace.decode_from_scan_start(&layout, &mut output);
+        result.map_err(|e| e.into_error(&parser.header, &workspace.unstuffed))?;
+        Ok(outcome(DecodePath::Start, entries.is_some()))
+    }
+
+    /// Returns an upper bound of the bytes of memory that decoding `request` takes in addition to the image (of `jpeg_bytes`
+    /// bytes) and the pixels.
+    ///
+    /// # Errors
+    /// [`Rectangle`](crate::Error::Rectangle) for a rectangle outside the image.
+    pub fn scratch_bytes(header: &Header, request: &Request, jpeg_bytes: usize) -> Result<usize> {
+        let plan = DecodePlan::new(header, &[None; 3], request)?;
+        let (across, down) = (u64::from(plan.mcus.0), u64::from(plan.mcus.1));
+        let row_blocks = plan.row_blocks();
+        let (blocks, offsets, starts, segments) = match header.one_scan {
+            true => {
+                let interval = if header.restart_interval == 0 { u64::MAX } else { header.restart_interval.into() };
+                let segments = (across * down).div_ceil(interval);
+                let rows =
+                    |step| u64::from(Speculation::FAST.round_rows(row_blocks, step, plan.mcus.1).min(plan.mcus.1));
+                // Either a batch of known starts, or a first part and a speculative part with one row more.
+                let batch = (1..=MAX_STEP).map(rows).max().unwrap_or(0);
+                let speculative = 2 * rows(1);
+                let mcu_offsets = (2 * rows(1) * across + 3) as usize;
+                let scan_offsets = match plan.mcu_rows.start {
+                    0 => 0,
+                    _ => Speculation::FAST.scan_offsets(down * row_blocks as u64),
+                };
+                (batch.max(speculative + 1) as usize * row_blocks, mcu_offsets.max(scan_offsets), down, segments)
+            }
+            // Each scan may have another restart interval, down to one block.
+            false => (down as usize * row_blocks, 0, 0, down * row_blocks as u64),
+        };
+        let coefs = blocks * (64 * 2 + 1) + 2 * 64 * 2 + offsets * 4;
+        let starts = starts as usize * size_of::<ScanState>();
+        let unstuffed = unstuffed::max_bytes(jpeg_bytes, segments);
+        Ok(writer::max_bytes(&plan) + coefs + starts + unstuffed + TableCaches::MAX_BYTES)
+    }
+
+    /// Returns the bytes of memory that this decoder holds now, without its tables.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.scan.capacity() + self.coefficients.capacity() + self.writer.capacity()
+    }
+
+    /// Frees memory if more than `bytes` are held, for instance after an exceptionally large image.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        if self.held_bytes() > bytes {
+            self.scan.free();
+            (self.writer, self.coefficients) = (PixelWriter::default(), Coefficients::default());
+        }
+    }
+
+    /// The buffers for sequential scans, for finding entry points.
+    pub(crate) fn scan_workspace(&mut self) -> &mut ScanWorkspace {
+        &mut self.scan
+    }
+
+    /// The buffers for sequential scans and for images of several scans, for transcoding.
+    pub(crate) fn workspaces(&mut self) -> (&mut ScanWorkspace, &mut Coefficients) {
+        (&mut self.scan, &mut self.coefficients)
+    }
+
+    /// Decodes an image of several scans: first all coefficients, then the pixels.
+    fn decode_all_scans(
+        &mut self,
+        image: &ParsedImage<'_>,
+        request: &Request,
+        out: &mut [u8],
+        stride: usize,
+    ) -> Result<()> {
+        let Decoder { scan: ScanWorkspace { cpu, unstuffed, .. }, writer, coefficients, .. } = self;
+        let header = image.header();
+        let quant = coefficients.read(image.parser.clone(), &image.scan, unstuffed)?;
+        coefficients.find_last();
+        let plan = DecodePlan::new(header, &quant, request)?;
+        writer.begin(&plan);
+        for row in plan.mcu_rows.clone() {
+            for (i, plane) in plan.planes().iter().enumerate() {
+                writer.push(cpu, plane, i, |v| coefficients.row(i, row * plane.v + v));
+            }
+            writer.write_ready_rows(cpu.avx2(), &plan, header.color, out, stride);
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decoder").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,74 @@
+//! Whether given entry points fit the image. Entry points are hints from an index, so nothing about them is trusted:
+//!
+//! 1. [`payload`]: the payload has the documented layout, the number of entries follows from the image's size, and their bits
+//!    ascend. Otherwise it is not used.
+//! 2. [`is_data_byte`]: a run of groups begins inside the scan's data and not inside a stuffed pair. That the following
+//!    entries do too is checked by [`UnstuffedData::extend`](crate::bitstream::unstuffed::UnstuffedData::extend), which only
+//!    stops at whole bytes of data.
+//! 3. [`ends_at_next_start`] and [`ends_at_data_end`]: each run of groups that was decoded ends exactly where the next entry
+//!    says, with its DC predictors, and the last one where the data end.
+//!
+//! If any check fails, the image is decoded without entry points. Entries inside a run are not used, so not checked.
+//!
+//! [`is_exact`] is the check of an index by its verification: the payload is byte for byte the one that [`find`] finds.
+
+use super::find::find;
+use super::payload::{HEAD, MAX_STEP, Payload, entry_size};
+use crate::error::Result;
+use crate::markers::parser::{Parser, ScanHeader};
+use crate::sequential::state::{ScanContext, ScanState};
+use crate::sequential::workspace::ScanWorkspace;
+
+/// Returns the parsed payload if it has the documented layout for an image of `mcu_rows` rows of MCUs whose scan has
+/// `components` components.
+pub(super) fn payload(bytes: &[u8], components: usize, mcu_rows: u32) -> Option<Payload<'_>> {
+    let (&[step, c], entries) = bytes.split_first_chunk::<HEAD>()?;
+    let (step, size) = (u32::from(step), entry_size(components));
+    if !(1..=MAX_STEP).contains(&step) || usize::from(c) != components {
+        return None;
+    }
+    let groups = mcu_rows.div_ceil(step) as usize;
+    let payload = Payload { step, groups, entries, size };
+    let ascending = || (2..groups).all(|g| payload.bit(g - 1) < payload.bit(g));
+    (entries.len() == (groups - 1) * size && ascending()).then_some(payload)
+}
+
+/// Whether byte `byte` of the image can begin a group: it is in or after the first byte of the scan's data, and not the 00 of
+/// a stuffed pair.
+pub(super) fn is_data_byte(jpeg: &[u8], scan: &ScanHeader, byte: usize) -> bool {
+    let stuffed = || byte > scan.data && jpeg[byte - 1] == 0xff && jpeg[byte] == 0;
+    byte >= scan.data && byte < jpeg.len() && !stuffed()
+}
+
+/// Whether decoding up to `state` ended where `next` begins, after padding and a restart marker that is due, with the same
+/// predictors.
+pub(crate) fn ends_at_next_start(mut state: ScanState, context: &ScanContext<'_>, next: &ScanState) -> bool {
+    if !state.is_uninterrupted(1) && state.restart(context).is_ok() {
+        state.predictors = [0; 3];
+    }
+    let components = usize::from(context.layout.blocks[context.layout.mcu_blocks - 1]) + 1;
+    state.segment == next.segment
+        && state.cursor.bit() == next.cursor.bit()
+        && state.predictors[..components] == next.predictors[..components]
+}
+
+/// Whether decoding up to `state` ended where the data end.
+pub(crate) fn ends_at_data_end(state: &ScanState, context: &ScanContext<'_>) -> bool {
+    state.only_padding_left(context)
+}
+
+/// Whether `payload` is exactly what [`find`] finds at its own distance. An empty payload is, because it promises nothing.
+pub(crate) fn is_exact(
+    parser: &Parser<'_>,
+    scan: &ScanHeader,
+    payload: &[u8],
+    workspace: &mut ScanWorkspace,
+) -> Result<bool> {
+    let Some(&step) = payload.first() else { return Ok(true) };
+    if !(1..=MAX_STEP).contains(&u32::from(step)) {
+        return Ok(false);
+    }
+    let mut found = Vec::new();
+    find(parser, scan, step.into(), workspace, &mut found)?;
+    Ok(found == payload)
+}

@@ -1,9 +1,10 @@
-//! What this crate promises, held against libjpeg-turbo, against itself by its other ways, and against damage.
+//! Compares the decoder with libjpeg-turbo and all of its decode paths with each other, for good and for damaged images.
 
 mod corpora;
 mod damage;
 mod decoding;
 mod images;
+mod large;
 mod mutate;
 mod pixels;
 mod reading;

@@ -1,6 +1,7 @@
 //! Decodes images of any format to RGB: whole, or the region that a geometry needs.
 
 use crate::codecs::{self, CodecOptions};
+use crate::encoded::EncodedImage;
 use crate::error::Error;
 use crate::float_range::FloatRange;
 use crate::format::{Format, sniff};
@@ -121,8 +122,23 @@ impl Decoder {
         geometry: &Geometry,
         options: &RegionOptions,
     ) -> Result<DecodedRegion<'_>, Error> {
-        match sniff(bytes).ok_or_else(|| Error::unknown(bytes))? {
-            Format::Jpeg => self.jpeg.region(bytes, entries, geometry, options, &mut self.pixels),
+        self.decode_parsed_region(&EncodedImage::parse(bytes)?, entries, geometry, options)
+    }
+
+    /// As [`Decoder::decode_region`], for an image whose header is parsed already.
+    ///
+    /// # Errors
+    /// As [`Decoder::decode_region`].
+    pub fn decode_parsed_region(
+        &mut self,
+        image: &EncodedImage<'_>,
+        entries: Option<&[u8]>,
+        geometry: &Geometry,
+        options: &RegionOptions,
+    ) -> Result<DecodedRegion<'_>, Error> {
+        let bytes = image.bytes();
+        match image.format().ok_or_else(|| Error::unknown(bytes))? {
+            Format::Jpeg => self.jpeg.region(image, entries, geometry, options, &mut self.pixels),
             format => {
                 codecs::decode(format, bytes, &CodecOptions::from(options), &mut self.pixels)?;
                 let region =

@@ -1,4 +1,4 @@
-//! JPEG entry points of stored images: what an index holds of them, and whether that is true.
+//! JPEG entry points of stored images, as an index holds them: finding and verifying.
 
 use std::cell::RefCell;
 
@@ -7,12 +7,12 @@ use shardtool_jpeg::{self as jpeg, Header, Limits, entries};
 use crate::jpeg::unlimited;
 
 thread_local! {
-    /// One decoder a thread: its memory is reused from image to image.
-    static DECODER: RefCell<jpeg::Decoder> = RefCell::new(jpeg::Decoder::new());
+    /// A decoder for each thread, which reuses its memory from image to image.
+    static DECODER: RefCell<jpeg::Decoder> = RefCell::new(jpeg::Decoder::from_env());
 }
 
-/// Entry points of an image, at the default distance, as an index holds them; none for what is no JPEG, or one that has
-/// none. An image whose data are damaged has none either: whoever decodes it is told what is wrong with it.
+/// Returns the entry points of an image at the default distance. Empty for other formats, for JPEGs that
+/// cannot have any, and for damaged ones: decoding reports their damage.
 pub fn entry_points(image: &[u8]) -> Vec<u8> {
     let mut payload = vec![];
     if image.starts_with(&[0xff, 0xd8])
@@ -27,13 +27,9 @@ pub fn entry_points(image: &[u8]) -> Vec<u8> {
     payload
 }
 
-/// Whether these are the entry points of a JPEG: those that looking for them again finds, byte for byte. `verify` asks this
-/// of an index. Empty entry points say nothing that could be wrong.
+/// Returns whether `entries` are exactly the entry points that finding them again gives: the check of an index by `verify`.
+/// Empty entry points always are. Decoding does not need this check (see [`shardtool_jpeg::entries`]).
 pub fn check_entries(image: &[u8], entries: &[u8]) -> bool {
-    let Some(step) = entries.first() else { return true };
-    let mut found = vec![];
-    let looked = (1..=8).contains(step).then(|| {
-        entries::find(image, u32::from(*step), &mut jpeg::Decoder::new().with_limits(unlimited()), &mut found)
-    });
-    matches!(looked, Some(Ok(()))) && found == entries
+    let mut decoder = jpeg::Decoder::from_env().with_limits(unlimited());
+    entries::verify(image, entries, &mut decoder).unwrap_or(false)
 }

@@ -1,9 +1,10 @@
-//! The one place where JPEG bytes become pixels: our own decoder, and the `image` crate for the kinds that it leaves to
-//! others. Damage is an error; no second decoder is asked to be kinder.
+//! Decodes JPEGs: with our own decoder, or with the `image` crate if they are of a kind that ours does not read (CMYK).
+//! Damage is an error; a damaged JPEG is not given to the other decoder.
 
-use shardtool_jpeg::{self as jpeg, Header, Outcome, Request, Scale};
+use shardtool_jpeg::{self as jpeg, Outcome, Request, Scale};
 
 use crate::codecs;
+use crate::encoded::EncodedImage;
 use crate::error::Error;
 use crate::format::Format;
 use crate::limits::Limits;
@@ -12,42 +13,51 @@ use crate::pixels::{Pixels, PixelsRef, rgb_len};
 use crate::region::{DecodePath, DecodedRegion, RegionOptions};
 use crate::transform::geometry::{Geometry, Rect};
 
-/// Our decoder, as this crate uses it.
+/// Our decoder, without limits. It is created with [`jpeg::Decoder::from_env`]: as this crate decodes for the
+/// command, the loader and Python, the switch for bug reports works in all of them.
 pub(crate) struct Jpeg(jpeg::Decoder);
 
 impl Default for Jpeg {
     fn default() -> Self {
-        Jpeg(jpeg::Decoder::new().with_limits(unlimited()))
+        Jpeg(jpeg::Decoder::from_env().with_limits(unlimited()))
     }
 }
 
 impl Jpeg {
-    /// Decodes a whole JPEG. One cut short is refused, even where only its end marker is missing.
+    /// Decodes a whole JPEG. A truncated one is refused, even if only its end marker is missing.
     pub(crate) fn whole(&mut self, bytes: &[u8], limits: &Limits, pixels: &mut Pixels) -> Result<(), Error> {
-        check(bytes, limits)?;
-        let Some(header) = supported(Header::parse(bytes, &unlimited()))? else {
-            return codecs::decode_rare_jpeg(bytes, limits, pixels);
+        let image = match jpeg::ParsedImage::parse(bytes, &unlimited()) {
+            Ok(image) => image,
+            Err(error) => {
+                // Truncation and limits are reported first.
+                check(bytes, limits)?;
+                supported::<()>(Err(error))?;
+                return codecs::decode_rare_jpeg(bytes, limits, pixels);
+            }
         };
-        (pixels.width, pixels.height) = (header.width, header.height);
-        pixels.data.resize(rgb_len(header.width, header.height) as usize, 0);
-        let stride = header.width as usize * 3;
-        match supported(self.0.decode(bytes, None, &Request::default(), &mut pixels.data, stride))? {
+        let (width, height) = (image.header().width, image.header().height);
+        limits.check(Format::Jpeg, width, height, 3)?;
+        markers::complete_len(bytes)?;
+        (pixels.width, pixels.height) = (width, height);
+        pixels.data.resize(rgb_len(width, height) as usize, 0);
+        let stride = width as usize * 3;
+        match supported(self.0.decode_parsed(&image, None, &Request::default(), &mut pixels.data, stride))? {
             Some(_) => Ok(()),
             None => codecs::decode_rare_jpeg(bytes, limits, pixels),
         }
     }
 
-    /// Decodes what a geometry needs into `pixels`, whose allocation only grows.
+    /// Decodes what a geometry needs of a JPEG into `pixels`, whose allocation only grows.
     pub(crate) fn region<'a>(
         &mut self,
-        bytes: &[u8],
+        image: &EncodedImage<'_>,
         entries: Option<&[u8]>,
         geometry: &Geometry,
         options: &RegionOptions,
         pixels: &'a mut Pixels,
     ) -> Result<DecodedRegion<'a>, Error> {
-        let decoded = match supported(Header::parse(bytes, &unlimited()))? {
-            Some(header) => self.rectangle(&header, bytes, entries, geometry, options, pixels)?,
+        let decoded = match image.jpeg() {
+            Some(jpeg) => self.rectangle(jpeg, entries, geometry, options, pixels)?,
             None => None,
         };
         if let Some((rect, reduction, outcome)) = decoded {
@@ -67,34 +77,36 @@ impl Jpeg {
                 entries_rejected: outcome.entries_rejected,
             });
         }
-        check(bytes, &options.limits)?;
-        codecs::decode_rare_jpeg(bytes, &options.limits, pixels)?;
-        let window = DecodedRegion { path: DecodePath::WholeImage, ..DecodedRegion::whole_image(pixels.view()?) };
-        geometry.check_stored(window.stored)?;
-        Ok(window)
+        check(image.bytes(), &options.limits)?;
+        codecs::decode_rare_jpeg(image.bytes(), &options.limits, pixels)?;
+        let region = DecodedRegion { path: DecodePath::WholeImage, ..DecodedRegion::whole_image(pixels.view()?) };
+        geometry.check_stored(region.stored)?;
+        Ok(region)
     }
 
-    /// Decodes the rectangle that a geometry needs, and tells it with its reduction; `None` for an unsupported kind.
+    /// Decodes the rectangle that a geometry needs, and returns it with its reduction; `None` for a kind that our decoder does not
+    /// read.
     fn rectangle(
         &mut self,
-        header: &Header,
-        bytes: &[u8],
+        image: &jpeg::ParsedImage<'_>,
         entries: Option<&[u8]>,
         geometry: &Geometry,
         options: &RegionOptions,
         pixels: &mut Pixels,
     ) -> Result<Option<(Rect, u32, Outcome)>, Error> {
-        options.limits.check(Format::Jpeg, header.width, header.height, 3)?;
-        geometry.check_stored((header.width, header.height))?;
+        let (width, height) = (image.header().width, image.header().height);
+        options.limits.check(Format::Jpeg, width, height, 3)?;
+        geometry.check_stored((width, height))?;
         let reduction = geometry.reduction(options.reducing_gap);
         let rect = geometry.reduced(reduction).needed();
         let len = rgb_len(rect.width, rect.height) as usize;
-        // Not more than needed, so that what is held is what was announced.
+        // Reserves exactly what is needed, so that the memory held is what `scratch_bytes` promised.
         pixels.data.reserve_exact(len.saturating_sub(pixels.data.len()));
         pixels.data.resize(pixels.data.len().max(len), 0);
         let entries = entries.filter(|e| !e.is_empty());
         let stride = rect.width as usize * 3;
-        let outcome = self.0.decode(bytes, entries, &request(rect, reduction), &mut pixels.data[..len], stride);
+        let (request, out) = (request(rect, reduction), &mut pixels.data[..len]);
+        let outcome = self.0.decode_parsed(image, entries, &request, out, stride);
         Ok(supported(outcome)?.map(|outcome| (rect, reduction, outcome)))
     }
 
@@ -107,19 +119,20 @@ impl Jpeg {
     }
 }
 
-/// The decoder's own limits do not bind: [`Limits::check`] does, which names the option to raise.
+/// Limits of our decoder that no image exceeds: this crate checks its own [`Limits`], whose error names the option to raise.
 pub(crate) fn unlimited() -> jpeg::Limits {
     jpeg::Limits::default().with_pixels(u64::MAX)
 }
 
-/// Refuses a header beyond the limits, and a file cut short, of which some decoders fill the rest with grey and say nothing.
+/// Checks limits and completeness of a JPEG of any kind. Some decoders fill the rest of a truncated image with grey, without an
+/// error.
 fn check(bytes: &[u8], limits: &Limits) -> Result<(), Error> {
     let header = markers::header(bytes)?;
-    limits.check(Format::Jpeg, header.width.into(), header.height.into(), 3)?;
+    limits.check(Format::Jpeg, header.width, header.height, 3)?;
     markers::complete_len(bytes).map(drop)
 }
 
-/// `None` for a kind of JPEG that our decoder leaves to others.
+/// Returns `None` for a kind of JPEG that our decoder does not read.
 pub(crate) fn supported<T>(result: jpeg::Result<T>) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -128,6 +141,7 @@ pub(crate) fn supported<T>(result: jpeg::Result<T>) -> Result<Option<T>, Error> 
     }
 }
 
+/// Returns the request for a rectangle of the image reduced by 1, 2, 4 or 8.
 pub(crate) fn request(rect: Rect, reduction: u32) -> Request {
     let scale = Scale::ALL.into_iter().find(|s| s.divisor() == reduction).unwrap_or(Scale::Full);
     let Rect { left, top, width, height } = rect;

@@ -30,6 +30,7 @@
 //! | `pixels` | images in memory |
 //! | `raw_pixels` | pixels stored without coding, or in one zstd frame |
 //! | `transform` | transforms, and the geometry they give an image |
+//! | `encoded` | an encoded image with its parsed header |
 //! | `decoder`, `region` | decoding of a whole image, or of the region that a geometry needs |
 //! | `jpeg`, `entries` | JPEG, with our own decoder, and its entry points |
 //! | `codecs` | decoders of the other formats |
@@ -58,6 +59,7 @@ mod damage;
 mod decoder;
 #[cfg(feature = "encode")]
 mod encode;
+mod encoded;
 mod entries;
 mod error;
 mod float_range;
@@ -81,6 +83,7 @@ pub use completeness::check_complete;
 pub use decoder::{DecodeOptions, Decoder, decode, decode_into};
 #[cfg(feature = "encode")]
 pub use encode::encode_jpeg;
+pub use encoded::EncodedImage;
 pub use entries::{check_entries, entry_points};
 pub use error::{Error, LimitKind, TransformError};
 pub use float_range::FloatRange;

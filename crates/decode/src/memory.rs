@@ -1,21 +1,20 @@
-//! What a sample takes of memory beside its bytes and its place in the batch, told before it is decoded, so that a loader
-//! admits no more samples at a time than fit. Upper bounds, for a thread that holds nothing yet.
-
-use shardtool_jpeg::Header;
+//! Bounds of the memory that decoding an image takes, in addition to its bytes and its place in the batch, known before it is
+//! decoded, so that a loader decodes no more images at a time than fit. Upper bounds, for a thread that holds no memory yet.
 
 use crate::codecs::tiff;
+use crate::encoded::EncodedImage;
 use crate::error::Error;
-use crate::format::{Format, sniff};
+use crate::format::Format;
 use crate::jpeg;
 use crate::pixels::rgb_len;
 use crate::probe::{ImageInfo, probe};
 use crate::region::RegionOptions;
 use crate::transform::geometry::Geometry;
 
-/// Bytes at most for an image of that size (width, height) and encoded length in bytes, in any format, and `output` (width,
-/// height) pixels made of it: what is known from an index alone. JPEG XL and JPEG 2000 take more ([`scratch_bytes`]). Decoders of other formats, and of progressive JPEGs,
-/// keep 12 bytes a pixel at most (coefficients beside pixels, or 16-bit samples with the rows they come from), and may copy
-/// the file.
+/// Returns an upper bound of the bytes that decoding takes for an image of any format, of this size (width, height) and
+/// encoded length in bytes, of which `output` (width, height) pixels are made: what is known from an index alone. Decoders of
+/// JPEG XL and JPEG 2000 can take more ([`scratch_bytes`]); those of other formats and of progressive JPEGs keep at most 12
+/// bytes a pixel (coefficients and pixels, or 16-bit samples and the rows they come from), and may copy the file.
 pub fn scratch_bound((width, height): (u32, u32), encoded: u64, output: (u32, u32)) -> u64 {
     // JPEGs are coded in units of up to 32 × 32 pixels.
     let padded = |side: u32| u64::from(side).next_multiple_of(32);
@@ -24,44 +23,56 @@ pub fn scratch_bound((width, height): (u32, u32), encoded: u64, output: (u32, u3
     pixels.saturating_mul(12).saturating_add(2 * encoded).saturating_add(applied + FIXED)
 }
 
-/// The same for just what [`Decoder::decode_region`](crate::Decoder::decode_region) and [`apply_geometry`](crate::apply_geometry) do with
-/// this image: of most JPEGs the part that the geometry needs, by the header. Much less for large photographs.
+/// As [`EncodedImage::scratch_bytes`], for an image that is not parsed yet.
 ///
 /// # Errors
-/// A header that is broken, not of the geometry's size, or beyond the limits.
+/// As [`EncodedImage::parse`] and [`EncodedImage::scratch_bytes`].
 pub fn scratch_bytes(bytes: &[u8], geometry: &Geometry, options: &RegionOptions) -> Result<u64, Error> {
-    let all = || Ok(scratch_bound(geometry.stored, bytes.len() as u64, geometry.size));
-    let format = sniff(bytes);
-    if format != Some(Format::Jpeg) {
-        let ImageInfo { width, height, .. } = probe(bytes, &options.limits)?;
-        geometry.check_stored((width, height))?;
-        let pixels = u64::from(width) * u64::from(height);
-        return match format {
-            Some(Format::Jxl | Format::Jp2) => all().map(|bound| bound.saturating_add(pixels * FLOATING)),
-            // The bound includes 12 bytes per pixel, of which 3 are the result.
-            Some(Format::Tiff) => {
-                let chunk = tiff::chunk_bytes(bytes)?.saturating_sub(9 * pixels);
-                all().map(|bound| bound.saturating_add(chunk))
-            }
-            _ => all(),
-        };
-    }
-    let Some(header) = jpeg::supported(Header::parse(bytes, &jpeg::unlimited()))? else { return all() };
-    options.limits.check(Format::Jpeg, header.width, header.height, 3)?;
-    geometry.check_stored((header.width, header.height))?;
-    let reduction = geometry.reduction(options.reducing_gap);
-    let reduced = geometry.reduced(reduction);
-    let rect = reduced.needed();
-    let request = jpeg::request(rect, reduction);
-    let decoding = shardtool_jpeg::Decoder::scratch_bytes(&header, &request, bytes.len());
-    let decoding = decoding.map_err(|source| Error::Jpeg { source })? as u64;
-    let size = geometry.orientation.size(geometry.size);
-    let applied = applied((reduced.area.width, reduced.area.height), size, geometry.size);
-    Ok(decoding + rgb_len(rect.width, rect.height) + applied + FIXED)
+    EncodedImage::parse(bytes)?.scratch_bytes(geometry, options)
 }
 
-/// What resizing an area (width, height) to `size` takes: weights along both axes, the ring of rows, and, counted in any
-/// case, a result whose rows and columns are exchanged. Vectors may be twice as long as what is in them.
+impl EncodedImage<'_> {
+    /// Returns an upper bound of the bytes that [`Decoder::decode_parsed_region`](crate::Decoder::decode_parsed_region) and
+    /// [`apply_geometry`](crate::apply_geometry) take for this image. For most JPEGs it covers only the part that the geometry
+    /// needs: much less than [`scratch_bound`] for large photographs.
+    ///
+    /// # Errors
+    /// If the header is damaged, not of the size that the geometry was planned for, or beyond the limits.
+    pub fn scratch_bytes(&self, geometry: &Geometry, options: &RegionOptions) -> Result<u64, Error> {
+        let bytes = self.bytes();
+        let all = || Ok(scratch_bound(geometry.stored, bytes.len() as u64, geometry.size));
+        if self.format() != Some(Format::Jpeg) {
+            let ImageInfo { width, height, .. } = probe(bytes, &options.limits)?;
+            geometry.check_stored((width, height))?;
+            let pixels = u64::from(width) * u64::from(height);
+            return match self.format() {
+                Some(Format::Jxl | Format::Jp2) => all().map(|bound| bound.saturating_add(pixels * FLOATING)),
+                // The bound includes 12 bytes per pixel, of which 3 are the result.
+                Some(Format::Tiff) => {
+                    let chunk = tiff::chunk_bytes(bytes)?.saturating_sub(9 * pixels);
+                    all().map(|bound| bound.saturating_add(chunk))
+                }
+                _ => all(),
+            };
+        }
+        let Some(jpeg) = self.jpeg() else { return all() };
+        let header = jpeg.header();
+        options.limits.check(Format::Jpeg, header.width, header.height, 3)?;
+        geometry.check_stored((header.width, header.height))?;
+        let reduction = geometry.reduction(options.reducing_gap);
+        let reduced = geometry.reduced(reduction);
+        let rect = reduced.needed();
+        let request = jpeg::request(rect, reduction);
+        let decoding = shardtool_jpeg::Decoder::scratch_bytes(header, &request, bytes.len());
+        let decoding = decoding.map_err(|source| Error::Jpeg { source })? as u64;
+        let size = geometry.orientation.size(geometry.size);
+        let applied = applied((reduced.area.width, reduced.area.height), size, geometry.size);
+        Ok(decoding + rgb_len(rect.width, rect.height) + applied + FIXED)
+    }
+}
+
+/// Returns the bytes that resizing an area (width, height) to `size` takes: the weights of both axes, the ring of rows, and a
+/// transposed result, whether it is needed or not. Doubled, because a vector's capacity may be twice its length.
 fn applied((width, height): (f64, f64), size: (u32, u32), output: (u32, u32)) -> u64 {
     let taps = |length: f64, n: u32| (length / f64::from(n)).max(1.0).ceil() as u64 + 1;
     let (across, down) = (taps(width, size.0), taps(height, size.1));
@@ -71,8 +82,8 @@ fn applied((width, height): (f64, f64), size: (u32, u32), output: (u32, u32)) ->
     2 * (weights + ring + ends) + rgb_len(output.0, output.1)
 }
 
-/// Bytes a pixel that decoders in floating point take beyond those of others: together 40, of which 33 (JPEG 2000) and 28
-/// (JPEG XL) were measured of 12 megapixels of RGB.
+/// Additional bytes a pixel of decoders that compute in floating point: 40 in all. 33 (JPEG 2000) and 28 (JPEG XL) were
+/// measured with 12 megapixels of RGB.
 const FLOATING: u64 = 28;
 
 /// Tables and small buffers of any decoder.

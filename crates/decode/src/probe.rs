@@ -32,7 +32,7 @@ pub fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageInfo, Error> {
     let format = sniff(bytes).ok_or_else(|| Error::unknown(bytes))?;
     if format == Format::Jpeg {
         let h = markers::header(bytes)?;
-        let (width, height) = (h.width.into(), h.height.into());
+        let (width, height) = (h.width, h.height);
         limits.check(format, width, height, 3)?;
         return Ok(ImageInfo { format, width, height, channels: h.components, orientation: h.orientation });
     }

@@ -6,8 +6,8 @@ use crate::config::Images;
 use crate::input::Input;
 use crate::stats::Meters;
 use shardtool_decode::{
-    DecodedRegion, Decoder, Error, Filter, Format, Geometry, ImageInfo, LabelMap, Normalizer, Orientation, PixelsMut,
-    Random, RegionOptions,
+    DecodedRegion, Decoder, EncodedImage, Error, Filter, Format, Geometry, ImageInfo, LabelMap, Normalizer,
+    Orientation, PixelsMut, Random, RegionOptions,
 };
 use shardtool_format::{index, names};
 use shardtool_order::Rng;
@@ -77,20 +77,23 @@ impl<'r> Stored<'r> {
     fn planned(self, images: &Images, rng: &Rng) -> Result<Planned<'r>, Error> {
         let mut draw = Draw(rng.clone());
         let geometry = images.pipeline.plan(self.size, Orientation::from_exif(self.orientation), &mut draw)?;
+        let mut encoded = None;
         let image = match self.format {
             Some(Format::Raw) => FIXED,
             Some(_) => FIXED + 3 * pixels(self.size),
-            None => shardtool_decode::scratch_bytes(self.bytes, &geometry, &options(images))?,
+            None => encoded.insert(EncodedImage::parse(self.bytes)?).scratch_bytes(&geometry, &options(images))?,
         };
         let mask = self.mask.map_or(0, |_| mask_scratch(self.size));
         let output = images.output.map_or(0, |_| 3 * pixels(geometry.output_size()));
-        Ok(Planned { stored: self, geometry, draw, scratch: image + mask + output })
+        Ok(Planned { stored: self, encoded, geometry, draw, scratch: image + mask + output })
     }
 }
 
 /// A stored image, and what is to be shown of it.
 pub(crate) struct Planned<'r> {
     stored: Stored<'r>,
+    /// The image with its parsed header, unless it is stored as raw pixels.
+    encoded: Option<EncodedImage<'r>>,
     geometry: Geometry,
     /// What the pipeline's steps left of the sample's randomness.
     draw: Draw,
@@ -126,7 +129,7 @@ pub(crate) fn place(
     scratch: &mut Scratch,
     meters: &Meters,
 ) -> Result<(), Fault> {
-    let Planned { stored, geometry, mut draw, .. } = planned;
+    let Planned { stored, encoded, geometry, mut draw, .. } = planned;
     let start = Instant::now();
     let (width, height) = geometry.output_size();
     let row = out.image.as_deref_mut().unwrap_or_default();
@@ -137,7 +140,7 @@ pub(crate) fn place(
             (&mut scratch.pixels[..], Some((normalizer, row)))
         }
     };
-    let window = decode(&stored, &geometry, images, &mut scratch.decoder, &mut scratch.unpacked)?;
+    let window = decode(&stored, encoded.as_ref(), &geometry, images, &mut scratch.decoder, &mut scratch.unpacked)?;
     let decoded = Instant::now();
     meters.decode.add(decoded - start, 1);
     shardtool_decode::apply_geometry(&geometry, &window, Filter::Bilinear, image, &mut scratch.resize)?;
@@ -159,6 +162,7 @@ pub(crate) fn place(
 /// The one place where a record's stored bytes become pixels: at least those that the geometry needs.
 fn decode<'a>(
     stored: &Stored<'a>,
+    encoded: Option<&EncodedImage<'a>>,
     geometry: &Geometry,
     images: &Images,
     decoder: &'a mut Decoder,
@@ -174,7 +178,10 @@ fn decode<'a>(
             limits,
             unpacked,
         )?)),
-        None => decoder.decode_region(stored.bytes, stored.entries, geometry, &options(images)),
+        None => match encoded {
+            Some(image) => decoder.decode_parsed_region(image, stored.entries, geometry, &options(images)),
+            None => decoder.decode_region(stored.bytes, stored.entries, geometry, &options(images)),
+        },
     }
 }
 

@@ -1,0 +1,45 @@
+//! An encoded image whose header is parsed, so that planning its memory and decoding it parse it only once.
+
+use shardtool_jpeg as jpeg;
+
+use crate::error::Error;
+use crate::format::{Format, sniff};
+use crate::jpeg::{supported, unlimited};
+
+/// An encoded image. If it is a JPEG that our decoder reads, its header is parsed. About 1.5 KiB; borrows the bytes.
+#[derive(Clone, Debug)]
+pub struct EncodedImage<'a> {
+    bytes: &'a [u8],
+    format: Option<Format>,
+    jpeg: Option<jpeg::ParsedImage<'a>>,
+}
+
+impl<'a> EncodedImage<'a> {
+    /// Detects the format and parses the header of a JPEG. An image of no known format is no error here, but where it is
+    /// used.
+    ///
+    /// # Errors
+    /// [`Error::Jpeg`] if the header of a JPEG is damaged.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
+        let format = sniff(bytes);
+        let jpeg = match format {
+            Some(Format::Jpeg) => supported(jpeg::ParsedImage::parse(bytes, &unlimited()))?,
+            _ => None,
+        };
+        Ok(EncodedImage { bytes, format, jpeg })
+    }
+
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The detected format.
+    pub(crate) fn format(&self) -> Option<Format> {
+        self.format
+    }
+
+    /// The parsed JPEG, if our decoder reads it.
+    pub(crate) fn jpeg(&self) -> Option<&jpeg::ParsedImage<'a>> {
+        self.jpeg.as_ref()
+    }
+}

@@ -7,6 +7,7 @@ use crate::text;
 use anyhow::{Context, bail};
 use rayon::prelude::*;
 use serde_json::json;
+use shardtool_format::Chain;
 use shardtool_read::{Record, Split};
 use std::ffi::OsStr;
 use std::io::Write;
@@ -40,7 +41,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let refused = Mutex::new(vec![]);
     (0..split.len()).into_par_iter().for_each(|id| match extract(&split, id, out) {
         Ok(bytes) => progress.advance(1, bytes),
-        Err(error) => refused.lock().expect("no thread panics with the list").push((id, format!("{error:#}"))),
+        Err(error) => {
+            refused.lock().expect("no thread panics with the list").push((id, Chain(error.as_ref()).to_string()))
+        }
     });
     progress.finish();
     let mut refused = refused.into_inner().expect("no thread panics with the list");

@@ -1,0 +1,41 @@
+//! `shardtool pack`.
+
+mod arguments;
+mod report;
+
+pub(crate) use arguments::Arguments;
+
+use crate::exit::{self, Exit};
+use crate::progress::Images;
+use shardtool_pack as pack;
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let options = arguments.options();
+    if arguments.dry_run {
+        return match pack::plan(&options) {
+            Ok(plan) => report::print_plan(arguments, &plan),
+            Err(error) => failed(error),
+        };
+    }
+    let progress = Images::new("packed");
+    let packed = pack::pack(&options, &progress);
+    progress.finish();
+    match packed {
+        Ok(summary) => {
+            report::print_summary(arguments, &summary, progress.seconds())?;
+            Ok(if summary.rejected > 0 { Exit::Finding } else { Exit::Success })
+        }
+        Err(error) => failed(error),
+    }
+}
+
+/// Exits with a finding if `--on-error fail` stopped at a rejected input.
+fn failed(error: pack::Error) -> anyhow::Result<Exit> {
+    match error {
+        pack::Error::Rejected(_) | pack::Error::RejectedBefore { .. } => {
+            exit::print_error(&error);
+            Ok(Exit::Finding)
+        }
+        error => Err(error.into()),
+    }
+}

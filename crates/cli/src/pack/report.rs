@@ -1,0 +1,124 @@
+//! Output of `shardtool pack`.
+
+use super::Arguments;
+use crate::exit::Exit;
+use crate::text;
+use serde_json::json;
+use shardtool_format::Chain;
+use shardtool_pack::{Optimized, Plan, PlannedShard, Summary};
+use std::io::Write;
+
+/// Prints what `--dry-run` found, and returns whether there are rejected inputs.
+pub(super) fn print_plan(arguments: &Arguments, plan: &Plan) -> anyhow::Result<Exit> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let features: Vec<_> = plan.features().iter().map(|f| (f.name.clone(), f.kind.name())).collect();
+    let rejected: Vec<_> = plan.rejected().iter().map(|r| (r.input.clone(), Chain(&r.reason).to_string())).collect();
+    if arguments.json {
+        let shard = |s: PlannedShard| json!({"file": s.file, "images": s.images, "source_bytes": s.source_bytes});
+        let shards: Vec<_> = plan.shards(&arguments.split).map(shard).collect();
+        let feature = |(name, kind): &(String, &str)| json!({"name": name, "type": kind});
+        let reject = |(input, reason): &(String, String)| json!({"input": input, "reason": reason});
+        let document = json!({
+            "split": arguments.split, "images": plan.images(), "source_bytes": plan.source_bytes(),
+            "classes": plan.classes(), "features": features.iter().map(feature).collect::<Vec<_>>(), "shards": shards,
+            "rejected": rejected.iter().map(reject).collect::<Vec<_>>(),
+        });
+        writeln!(out, "{document:#}")?;
+    } else {
+        let (images, bytes) = (text::plural(plan.images(), "image"), text::bytes(plan.source_bytes()));
+        let classes = text::plural_irregular(plan.classes().len() as u64, "class", "classes");
+        writeln!(out, "would pack {images} of {classes}, {bytes}, as split {}:", arguments.split)?;
+        for shard in plan.shards(&arguments.split) {
+            let bytes = text::bytes(shard.source_bytes);
+            writeln!(out, "  {:<28} {:>12}  {bytes:>9}", shard.file, text::plural(shard.images, "image"))?;
+        }
+        for (input, reason) in &rejected {
+            writeln!(out, "  rejected: {}: {reason}", text::printable(input.as_bytes()))?;
+        }
+        writeln!(out, "Nothing was written.")?;
+    }
+    out.flush()?;
+    Ok(if rejected.is_empty() { Exit::Success } else { Exit::Finding })
+}
+
+/// Prints what was packed.
+pub(super) fn print_summary(arguments: &Arguments, summary: &Summary, seconds: f64) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let split = &summary.split;
+    let (images, rate) = (split.records() as f64 / seconds.max(1e-6), summary.source_bytes as f64 / seconds.max(1e-6));
+    if arguments.json {
+        let document = json!({
+            "destination": arguments.destination.to_string_lossy(), "split": split.name, "images": split.records(),
+            "shards": split.shards.len(), "bytes": split.bytes(), "classes": summary.classes,
+            "fingerprint": format!("{:08x}", split.fingerprint()), "rejected": summary.rejected,
+            "rejected_file": summary.rejected_file, "resumed_shards": summary.resumed_shards,
+            "already_complete": summary.already_complete,
+            "source_bytes": summary.source_bytes, "seconds": seconds,
+            "jpeg": summary.optimized.as_ref().map(optimized_json),
+        });
+        writeln!(out, "{document:#}")?;
+        return Ok(());
+    }
+    let verb = if summary.already_complete { "already complete:" } else { "packed" };
+    writeln!(
+        out,
+        "{verb} {} of {} {} {} ({}) of {}, split {}",
+        text::plural(split.records(), if summary.with_images { "image" } else { "record" }),
+        text::plural_irregular(summary.classes, "class", "classes"),
+        if summary.already_complete { "in" } else { "into" },
+        text::plural(split.shards.len() as u64, "shard"),
+        text::bytes(split.bytes()),
+        arguments.destination.display(),
+        split.name
+    )?;
+    if !summary.with_images {
+        writeln!(out, "  the source has no images: records hold its other values")?;
+    }
+    if summary.resumed_shards > 0 {
+        let shards = text::plural(summary.resumed_shards, "shard");
+        writeln!(out, "  {shards} were already finished by an interrupted run")?;
+    }
+    let fingerprint = split.fingerprint();
+    if summary.already_complete {
+        writeln!(out, "  same source and options: nothing was written; fingerprint {fingerprint:08x}")?;
+    } else {
+        writeln!(
+            out,
+            "  {seconds:.2} s, {} images/s, {:.0} MB/s; fingerprint {fingerprint:08x}",
+            text::count(images as u64),
+            rate / 1e6
+        )?;
+    }
+    if let Some(optimized) = &summary.optimized {
+        print_optimized(&mut out, optimized)?;
+    }
+    if let Some(file) = &summary.rejected_file {
+        let rejected = text::plural(summary.rejected, "input");
+        writeln!(out, "  {rejected} rejected; each is listed with its reason in {}", file.display())?;
+    }
+    Ok(())
+}
+
+fn optimized_json(o: &Optimized) -> serde_json::Value {
+    json!({
+        "optimized": o.images, "opened": o.opened, "bytes_before": o.bytes_before, "bytes_after": o.bytes_after,
+        "kept": o.kept, "refused": o.refused,
+    })
+}
+
+fn print_optimized(out: &mut impl Write, o: &Optimized) -> std::io::Result<()> {
+    let share = 100.0 * o.bytes_after.abs_diff(o.bytes_before) as f64 / o.bytes_before.max(1) as f64;
+    let change = if o.bytes_after > o.bytes_before { "more" } else { "saved" };
+    let bytes = text::bytes(o.bytes_after.abs_diff(o.bytes_before));
+    writeln!(out, "  {} transcoded, {bytes} ({share:.1} %) {change}", text::plural(o.images, "JPEG"))?;
+    if o.opened > 0 {
+        writeln!(out, "  {} of these were progressive: a crop now decodes only its rows", text::count(o.opened))?;
+    }
+    if o.kept > 0 {
+        writeln!(out, "  {} unchanged: already smallest", text::plural(o.kept, "JPEG"))?;
+    }
+    for (name, images) in &o.refused {
+        writeln!(out, "  {} unchanged: {name}", text::plural(*images, "JPEG"))?;
+    }
+    Ok(())
+}

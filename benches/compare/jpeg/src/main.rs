@@ -9,7 +9,7 @@ use std::path::Path;
 
 use shardtool_benches::photographs::{Photograph, files, photographs, random_resized_crop};
 use shardtool_benches::{Candidate, compare_cpu, print};
-use shardtool_decode::{DecodedRegion, Filter, PixelsRef, RegionOptions, ResizeScratch, apply};
+use shardtool_decode::{DecodedRegion, Filter, PixelsRef, RegionOptions, ResizeScratch, apply_geometry};
 use shardtool_jpeg::{Decoder, Outcome, Request, Scale};
 use turbojpeg::{Decompressor, Image, PixelFormat, ScalingFactor};
 use zune_jpeg::JpegDecoder;
@@ -42,19 +42,19 @@ fn zune(p: &Photograph, out: &mut Vec<u8>) -> usize {
 }
 
 #[derive(Clone, Copy, Default)]
-struct How {
+struct Work {
     entries: bool,
     crop: bool,
     scale: Scale,
 }
 
-fn ours(decoder: &mut Decoder, p: &Photograph, how: How, out: &mut Vec<u8>) -> (usize, Outcome) {
-    let rect = how.crop.then_some(p.crop);
-    let (width, height) = rect.map_or(p.header.size(how.scale), |r| (r.width, r.height));
+fn ours(decoder: &mut Decoder, p: &Photograph, work: Work, out: &mut Vec<u8>) -> (usize, Outcome) {
+    let rect = work.crop.then_some(p.crop);
+    let (width, height) = rect.map_or(p.header.size(work.scale), |r| (r.width, r.height));
     let stride = width as usize * 3;
     out.resize(out.len().max(stride * height as usize), 0);
-    let request = Request { rect, scale: how.scale };
-    let outcome = decoder.decode(&p.jpeg, how.entries.then_some(&p.entries[..]), &request, out, stride);
+    let request = Request { rect, scale: work.scale };
+    let outcome = decoder.decode(&p.jpeg, work.entries.then_some(&p.entries[..]), &request, out, stride);
     (stride * height as usize, outcome.expect("pixels"))
 }
 
@@ -63,33 +63,33 @@ fn ours(decoder: &mut Decoder, p: &Photograph, how: How, out: &mut Vec<u8>) -> (
 fn check(samples: &[Photograph], files: usize) {
     let (mut theirs, mut decoder) = (Decompressor::new().expect("libjpeg-turbo"), Decoder::new());
     let (mut a, mut b) = (Vec::new(), Vec::new());
-    let mut ways: BTreeMap<String, usize> = BTreeMap::new();
+    let mut paths: BTreeMap<String, usize> = BTreeMap::new();
     let mut entered = 0;
     for p in samples {
         for scale in Scale::ALL {
             let size = turbo(&mut theirs, p, scale, &mut a);
             for entries in [false, true] {
-                let (_, outcome) = ours(&mut decoder, p, How { entries, scale, crop: false }, &mut b);
+                let (_, outcome) = ours(&mut decoder, p, Work { entries, scale, crop: false }, &mut b);
                 assert!(a[..size] == b[..size], "pixels differ at 1/{}", scale.divisor());
                 if scale == Scale::Full {
                     let with = if entries { "with" } else { "without" };
-                    *ways.entry(format!("{with} entry points: {:?}", outcome.path)).or_default() += 1;
+                    *paths.entry(format!("{with} entry points: {:?}", outcome.path)).or_default() += 1;
                     entered += usize::from(outcome.path == shardtool_jpeg::DecodePath::Entries);
                 }
             }
         }
     }
-    for (way, count) in ways {
-        println!("  {way}: {count} images");
+    for (path, count) in paths {
+        println!("  {path}: {count} images");
     }
-    println!("  left to the fallback, and not measured: {} of {files} files", files - samples.len());
-    assert!(entered * 100 >= samples.len() * 99 && samples.len() * 100 >= files * 99, "not the ways that are measured");
+    println!("  decoded by the fallback, and not measured: {} of {files} files", files - samples.len());
+    assert!(entered * 100 >= samples.len() * 99 && samples.len() * 100 >= files * 99, "at least 99 % of the files take the measured decode path");
 }
 
 /// Makes a candidate that does `work` on each photograph.
-fn each<'a>(name: &'a str, samples: &'a [Photograph], mut one: impl FnMut(&Photograph) + 'a) -> Candidate<'a> {
+fn each<'a>(name: &'a str, samples: &'a [Photograph], mut work: impl FnMut(&Photograph) + 'a) -> Candidate<'a> {
     Candidate::new(name, move || {
-        samples.iter().for_each(&mut one);
+        samples.iter().for_each(&mut work);
         samples.len() as f64
     })
 }
@@ -130,30 +130,30 @@ fn main() {
         let image = image::load_from_memory_with_format(&p.jpeg, image::ImageFormat::Jpeg).expect("pixels");
         std::hint::black_box(image.into_rgb8());
     }));
-    let whole = How::default();
-    let scaled = |scale| How { scale, ..whole };
-    for (name, how, decoder) in [
+    let whole = Work::default();
+    let scaled = |scale| Work { scale, ..whole };
+    for (name, work, decoder) in [
         ("ours, whole", whole, &decoder),
         ("ours, whole, portable", whole, &portable),
-        ("ours, whole, entry points", How { entries: true, ..whole }, &decoder),
-        ("ours, crop", How { crop: true, ..whole }, &decoder),
-        ("ours, crop, entry points", How { crop: true, entries: true, ..whole }, &decoder),
+        ("ours, whole, entry points", Work { entries: true, ..whole }, &decoder),
+        ("ours, crop", Work { crop: true, ..whole }, &decoder),
+        ("ours, crop, entry points", Work { crop: true, entries: true, ..whole }, &decoder),
         ("ours, 1/2", scaled(Scale::Half), &decoder),
-        ("ours, 1/2, entry points", How { entries: true, ..scaled(Scale::Half) }, &decoder),
+        ("ours, 1/2, entry points", Work { entries: true, ..scaled(Scale::Half) }, &decoder),
         ("ours, 1/4", scaled(Scale::Quarter), &decoder),
-        ("ours, 1/4, entry points", How { entries: true, ..scaled(Scale::Quarter) }, &decoder),
+        ("ours, 1/4, entry points", Work { entries: true, ..scaled(Scale::Quarter) }, &decoder),
         ("ours, 1/8", scaled(Scale::Eighth), &decoder),
-        ("ours, 1/8, entry points", How { entries: true, ..scaled(Scale::Eighth) }, &decoder),
+        ("ours, 1/8, entry points", Work { entries: true, ..scaled(Scale::Eighth) }, &decoder),
     ] {
         let mut out = Vec::new();
         candidates.push(each(name, samples, move |p| {
-            ours(&mut decoder.borrow_mut(), p, how, &mut out);
+            ours(&mut decoder.borrow_mut(), p, work, &mut out);
         }));
     }
     print("bytes to RGB, one core", "images/s", 1.0, &compare_cpu(rounds, &mut candidates));
 
-    let place = || (ResizeScratch::default(), vec![0; (SIDE * SIDE * 3) as usize]);
-    let (mut pixels, (mut scratch, mut result)) = (Vec::new(), place());
+    let buffers = || (ResizeScratch::default(), vec![0; (SIDE * SIDE * 3) as usize]);
+    let (mut pixels, (mut scratch, mut result)) = (Vec::new(), buffers());
     let mut candidates = vec![each("libjpeg-turbo, whole, our resize", samples, |p| {
         let size = turbo(&mut theirs.borrow_mut(), p, Scale::Full, &mut pixels);
         let view = PixelsRef::new(p.header.width, p.header.height, &pixels[..size]).expect("pixels");
@@ -166,7 +166,7 @@ fn main() {
         ("ours, reducing gap 2", false, Some(2.0)),
         ("ours, entry points, reducing gap 2", true, Some(2.0)),
     ] {
-        let (mut decoder, (mut scratch, mut result)) = (shardtool_decode::Decoder::default(), place());
+        let (mut decoder, (mut scratch, mut result)) = (shardtool_decode::Decoder::default(), buffers());
         let options = RegionOptions::default().with_reducing_gap(reducing_gap);
         candidates.push(each(name, samples, move |p| {
             let hints = entries.then_some(&p.entries[..]);

@@ -12,18 +12,17 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-from transformers import ResNetConfig, ResNetForImageClassification, TrainingArguments
+from transformers import ResNetConfig, ResNetForImageClassification
 
 import shardtool as st
 from shardtool.torch import Batch, Loader
 
 
 class LoaderTrainer(transformers.Trainer):
-    """A Trainer that takes ready loaders."""
+    """A Trainer that uses the loaders that it is given."""
 
-    def __init__(self, *args: Any, train_loader: Any, eval_loader: Any, **options: Any):
-        super().__init__(*args, **options)
-        self.train_loader, self.eval_loader = train_loader, eval_loader
+    train_loader: Loader[Any]
+    eval_loader: Loader[Any]
 
     def get_train_dataloader(self) -> Any:
         return self.train_loader
@@ -75,7 +74,9 @@ def main() -> None:
     make = partial(Loader, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225), collate_fn=inputs)
     train_loader = make(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()])
     eval_loader = make(val, args.batch_size, [st.Resize(args.size), st.CenterCrop(args.size)], order=st.Sequential())
-    arguments = TrainingArguments(
+    config = ResNetConfig(layer_type="basic", hidden_sizes=[64, 128, 256, 512], depths=[2] * 4)
+    config.num_labels = len(train.classes)
+    arguments = transformers.TrainingArguments(
         output_dir=args.output,
         num_train_epochs=args.epochs,
         gradient_accumulation_steps=args.accumulate,
@@ -83,11 +84,9 @@ def main() -> None:
         ignore_data_skip=True,  # the loader resumes by its own state
         report_to="none",
     )
-    config = ResNetConfig(layer_type="basic", hidden_sizes=[64, 128, 256, 512], depths=[2] * 4)
-    config.num_labels = len(train.classes)
-    model, callbacks = ResNetForImageClassification(config), [LoaderState(train_loader, args.resume)]
-    loaders = {"train_loader": train_loader, "eval_loader": eval_loader}
-    trainer = LoaderTrainer(model, arguments, eval_dataset=val, compute_metrics=accuracy, callbacks=callbacks, **loaders)
+    trainer = LoaderTrainer(ResNetForImageClassification(config), arguments, compute_metrics=accuracy, eval_dataset=val)
+    trainer.train_loader, trainer.eval_loader = train_loader, eval_loader
+    trainer.add_callback(LoaderState(train_loader, args.resume))
     trainer.train(resume_from_checkpoint=args.resume)
     print(trainer.evaluate(), flush=True)
 

@@ -55,7 +55,6 @@ def main() -> None:
     loader = make(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()])
     steps = [st.Resize(args.size * 256 // 224), st.CenterCrop(args.size)]
     evaluation = make(val, args.batch_size, steps, order=st.Sequential())
-
     net = torchvision.models.get_model(args.model, num_classes=len(train.classes)).to(device)
     model = DistributedDataParallel(net) if dist.is_initialized() else net
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
@@ -67,8 +66,7 @@ def main() -> None:
     first = not dist.is_initialized() or dist.get_rank() == 0
 
     def save() -> None:
-        """On one rank: the loader's state is the same on every rank after the same step."""
-        if first:
+        if first:  # the loader's state is the same on every rank
             torch.save({name: part.state_dict() for name, part in parts.items()}, f"{args.checkpoint}.tmp")
             os.replace(f"{args.checkpoint}.tmp", args.checkpoint)
 
@@ -79,9 +77,8 @@ def main() -> None:
             loss.backward()
             optimizer.step()
             schedule.step()
-            if step % args.save_every == 0:
+            if step % args.save_every == 0 or step == len(loader):
                 save()
-        save()
         accuracy = evaluate(model, evaluation, device)
         if first:
             print(f"epoch {epoch}: accuracy {accuracy:.4f}", flush=True)

@@ -5,13 +5,13 @@ mod archive_shards;
 mod file_shards;
 mod target;
 
-use crate::plan::Work;
+use crate::plan::{Work, stoppable_plan};
 use crate::progress::{Progress, Step, after};
 use crate::record::optimize::Optimized;
 use crate::shard_writer::Written;
 use crate::split::files::SplitFiles;
 use crate::split::manifest_store;
-use crate::{Error, JpegLayout, OnError, Options, Plan, plan, rejects};
+use crate::{Error, JpegLayout, OnError, Options, Plan, rejects};
 use shardtool_format::manifest::Split;
 use std::path::PathBuf;
 use target::{Remaining, Target};
@@ -48,7 +48,7 @@ pub struct Summary {
 /// What is wrong with options, source or destination, and [`Error::Io`]. Nothing half-written is left under its own
 /// name; finished shards stay for the next run.
 pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error> {
-    let plan = plan(options)?;
+    let plan = stoppable_plan(options, progress)?;
     if let Some(split) = target::complete(options, &plan)? {
         return already_complete(options, &plan, split);
     }

@@ -1,6 +1,7 @@
 //! Which image goes to which shard: fixed from the shuffled listing and the sources' sizes before any image is opened,
 //! so that a rejected image shifts no other and an interrupted pack can go on.
 
+use crate::progress::Progress;
 use crate::sample::SampleSchema;
 use crate::source::archive::{Archives, SampleCount, SurveyedFile};
 use crate::source::{Listing, Source};
@@ -57,8 +58,16 @@ pub struct PlannedShard {
 /// Those of options and sources; [`Error::Rejected`] under [`OnError::Fail`]. What already lies at the destination is
 /// looked at by [`crate::pack()`].
 pub fn plan(options: &Options) -> Result<Plan, Error> {
+    stoppable_plan(options, &())
+}
+
+/// As [`plan()`]; ends early if `progress` says so.
+///
+/// # Errors
+/// Those of [`plan()`], and [`Error::Stopped`].
+pub(crate) fn stoppable_plan(options: &Options, progress: &dyn Progress) -> Result<Plan, Error> {
     options.check()?;
-    let source = Source::new(options)?;
+    let source = Source::new(options, progress)?;
     let order =
         |count: usize| options.seed.map(|seed| pack_permutation(seed, count as u64).expect("fewer than 2^63 inputs"));
     let work = match source {

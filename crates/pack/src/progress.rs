@@ -3,20 +3,27 @@
 use crate::Error;
 use std::ops::ControlFlow;
 
-/// Told how a run gets on; may end it. All methods do nothing by default.
+/// Receives the progress of a run, and may end it. By default all methods do nothing.
 pub trait Progress: Sync {
-    /// How much there is to do: images, and bytes of their files.
+    /// Receives the amount of work: number of images, and bytes of their files.
     fn total(&self, images: u64, bytes: u64) {
         let _ = (images, bytes);
     }
-    /// So many more images are done, rejected ones included, of so many bytes.
+    /// Receives an increment: images that are done, including rejected ones, and bytes of their files.
     fn done(&self, images: u64, bytes: u64) {
         let _ = (images, bytes);
     }
-    /// A step of the commit is durable. `Break` ends the run with [`Error::Stopped`]; the same call goes on from there.
+    /// Receives a step of the commit that is durable. `Break` ends the run with [`Error::Stopped`]; the same call resumes
+    /// from there.
     fn after(&self, step: Step) -> ControlFlow<()> {
         let _ = step;
         ControlFlow::Continue(())
+    }
+    /// Returns whether to end the run. It is called for each sample, also while archives are surveyed; if it returns true, the
+    /// run ends with [`Error::Stopped`] once the samples in work are done, and the same call resumes after the last finished
+    /// shard.
+    fn stopped(&self) -> bool {
+        false
     }
 }
 
@@ -45,10 +52,18 @@ pub enum Step {
     Kept,
 }
 
-/// Tells of a step.
+/// Fails if the run is to be ended.
 ///
 /// # Errors
-/// [`Error::Stopped`] if that is to be the last.
+/// [`Error::Stopped`].
+pub(crate) fn check(progress: &dyn Progress) -> Result<(), Error> {
+    if progress.stopped() { Err(Error::Stopped) } else { Ok(()) }
+}
+
+/// Reports a durable step.
+///
+/// # Errors
+/// [`Error::Stopped`] if it is to be the last one.
 pub(crate) fn after(progress: &dyn Progress, step: Step) -> Result<(), Error> {
     match progress.after(step) {
         ControlFlow::Continue(()) => Ok(()),

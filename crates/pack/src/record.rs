@@ -4,7 +4,8 @@ pub(crate) mod image;
 pub(crate) mod optimize;
 
 use crate::sample::{ResolvedSample, SampleSchema, Values};
-use crate::source::{Entry, Listing, objects};
+use crate::source::objects::{self, CodedImage};
+use crate::source::{Entry, Listing};
 use crate::{JpegLayout, Options, Reason};
 use image::{ImageConverter, PixelArray, StoredImage};
 use optimize::{Optimizer, Outcome};
@@ -103,7 +104,7 @@ impl<'a> RecordWriter<'a> {
     }
 
     fn record(&mut self, fields: &Fields<'_>, image: Image<'_>, buffer: Vec<u8>) -> Result<Record, Reason> {
-        let mut probed = None;
+        let mut coded = None;
         let stored = match image {
             Image::None => {
                 let values = coordinates(self.schema, fields.values, None, false)?;
@@ -112,19 +113,25 @@ impl<'a> RecordWriter<'a> {
             }
             Image::File([]) => return Err(Reason::Empty),
             Image::File(file) => {
-                let info = probed.insert(decode::probe(file, &self.options.limits)?);
+                let info = decode::probe(file, &self.options.limits)?;
+                coded =
+                    Some(CodedImage { width: info.width, height: info.height, orientation: info.orientation.into() });
                 decode::check_complete(file)?;
-                self.storing.store(file, info, self.options)?
+                self.storing.store(file, &info, self.options)?
             }
-            Image::Pixels(pixels) => self.storing.store_pixels(&pixels, self.options)?,
+            Image::Pixels(pixels) => {
+                let (width, height) = pixels.size();
+                coded = Some(CodedImage { width, height, orientation: 1 });
+                self.storing.store_pixels(&pixels, self.options)?
+            }
         };
         let (stored, outcome) = match &mut self.optimizer {
             Some(optimizer) => optimizer.optimize(stored),
             None => (stored, Outcome::Other),
         };
         let entries = if self.options.entry_points { decode::entry_points(stored.bytes) } else { vec![] };
-        let turned = probed.as_ref().is_some_and(|info| u32::from(info.orientation) != stored.orientation);
-        let values = coordinates(self.schema, fields.values, probed.as_ref(), turned)?;
+        let turned = coded.as_ref().is_some_and(|coded| coded.orientation != stored.orientation);
+        let values = coordinates(self.schema, fields.values, coded.as_ref(), turned)?;
         frame(self.schema, &Fields { values: &values, ..*fields }, Some(&stored), entries, outcome, buffer)
     }
 }
@@ -133,12 +140,12 @@ impl<'a> RecordWriter<'a> {
 fn coordinates<'v>(
     schema: &SampleSchema,
     values: &'v [Values],
-    info: Option<&decode::ImageInfo>,
+    coded: Option<&CodedImage>,
     turned: bool,
 ) -> Result<Cow<'v, [Values]>, Reason> {
     let mut out = Cow::Borrowed(values);
     for (at, (name, _)) in schema.columns.iter().enumerate() {
-        if let Some(stored) = objects::stored(name, &values[at], info, turned) {
+        if let Some(stored) = objects::stored(name, &values[at], coded, turned) {
             out.to_mut()[at] = stored?;
         }
     }

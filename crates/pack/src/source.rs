@@ -13,6 +13,7 @@ pub(crate) mod objects;
 
 use crate::class_ids::ClassIds;
 use crate::error::SourceError;
+use crate::progress::Progress;
 use crate::{Error, Options};
 use archive::Archives;
 use detect::DetectedSource;
@@ -31,9 +32,9 @@ impl Source {
     /// Lists the source that `options` name; archives are read once, without their images.
     ///
     /// # Errors
-    /// [`SourceError::NotFound`], [`SourceError::Empty`], [`SourceError::UnknownFormat`], those of lists and archives, and
+    /// [`SourceError::NotFound`], [`SourceError::Empty`], [`SourceError::UnknownFormat`], those of lists and archives, [`Error::Stopped`], and
     /// [`Error::Io`].
-    pub(crate) fn new(options: &Options) -> Result<Self, Error> {
+    pub(crate) fn new(options: &Options, progress: &dyn Progress) -> Result<Self, Error> {
         let source = &options.source;
         let classes = options.classes.as_deref().map(ClassIds::read).transpose()?;
         let found = detect::detect(source, options.from)?;
@@ -42,7 +43,7 @@ impl Source {
         }
         let listing = match found {
             DetectedSource::Archives(files) => {
-                return Archives::new(files, classes, options).map(|all| Source::Archives(Box::new(all)));
+                return Archives::new(files, classes, options, progress).map(|all| Source::Archives(Box::new(all)));
             }
             _ if !options.map.is_empty() => {
                 return Err(Error::Option { option: "map", expected: "a source whose samples have named fields" });

@@ -1,4 +1,5 @@
-//! A batch to a dict of arrays: the images without a copy; on the host everything else (some bytes a row) is copied.
+//! Converts a batch to a dict of arrays. Images are not copied; of a batch on the host everything else is copied, a few bytes
+//! per row.
 
 use crate::array::{Half, Memory};
 use crate::device::DeviceArray;
@@ -10,21 +11,21 @@ use shardtool_cuda::{DeviceBatch, Dtype, Output};
 use shardtool_load::{Batch, Values};
 use std::sync::Arc;
 
-/// Names by which users find what is not a feature.
+/// Names of arrays that are not features.
 const IMAGE: &str = "image";
 const LABEL: &str = "label";
 const MASK: &str = "mask";
-/// Where the small arrays of a batch on a device are on the host.
+/// Name of the dict of host arrays in a batch on a device.
 const HOST: &str = "host";
 
-/// A batch, wherever it is.
+/// A batch on the host or on a device.
 pub(crate) enum Delivered {
     Host(Batch),
     Device(DeviceBatch),
 }
 
 impl Delivered {
-    /// `{"image", "label", "id", "valid", …}`, the features of further columns by their names.
+    /// Returns `{"image", "label", "id", "valid", …}`, with other columns by their features' names.
     pub(crate) fn into_dict<'py>(self, py: Python<'py>, label: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
         match self {
             Delivered::Host(batch) => on_host(py, batch, label),
@@ -33,10 +34,11 @@ impl Delivered {
     }
 }
 
-/// Arrays on the device; ragged columns and bytes, and under "host" all the small ones once more, on the host.
+/// Images and columns of numbers are on the device; ragged columns and byte strings are on the host. `"host"` holds ids,
+/// `valid` and columns of numbers on the host as well.
 fn on_device<'py>(py: Python<'py>, mut batch: DeviceBatch, label: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
     let (dict, host) = (PyDict::new(py), PyDict::new(py));
-    // What the arrays below own is moved there, not copied.
+    // Values are moved into the host's arrays, not copied.
     let rows = batch.take_rows();
     let batch = Arc::new(Local::new(batch));
     let named = |feature: &str| if label == Some(feature) { LABEL.to_owned() } else { feature.to_owned() };
@@ -63,21 +65,27 @@ fn on_host<'py>(py: Python<'py>, batch: Batch, label: Option<&str>) -> PyResult<
     let rows = batch.len();
     let batch = Arc::new(Local::new(batch));
     if let (Some(shape), Some(buffer)) = (batch.image_shape(), batch.buffer()) {
-        // The batch is ours alone, and nobody looks at its pixels any more except through this array.
-        let (first, shape) = (buffer.as_ptr().as_ptr(), shape.to_vec());
-        let memory = match batch.output().map(Output::dtype) {
-            None => Memory::new(first, shape, true, batch.clone()),
-            Some(Dtype::F32) => Memory::new(first.cast::<f32>(), shape, true, batch.clone()),
-            Some(Dtype::F16) => Memory::new(first.cast::<Half>(), shape, true, batch.clone()),
-            // numpy has no bfloat16: the frameworks' loaders take these bits for what they are.
-            Some(Dtype::Bf16) => Memory::new(first.cast::<u16>(), shape, true, batch.clone()),
+        let (first, shape, owner) = (buffer.as_ptr().as_ptr(), shape.to_vec(), batch.clone());
+        // SAFETY: the buffer holds the pixels, of this type and shape (`Batch::images`, `Batch::image_shape`), aligned to 64
+        // bytes, until the batch is dropped. The batch was moved here, and Rust code does not use its pixels any more.
+        #[expect(unsafe_code, reason = "writable memory of another owner")]
+        let memory = unsafe {
+            match batch.output().map(Output::dtype) {
+                None => Memory::writable(first, shape, owner),
+                Some(Dtype::F32) => Memory::writable(first.cast::<f32>(), shape, owner),
+                Some(Dtype::F16) => Memory::writable(first.cast::<Half>(), shape, owner),
+                // numpy has no bfloat16: the loaders of frameworks reinterpret these bits.
+                Some(Dtype::Bf16) => Memory::writable(first.cast::<u16>(), shape, owner),
+            }
         };
         dict.set_item(IMAGE, memory.into_array(py)?)?;
     } else if !batch.records().is_empty() {
         dict.set_item(IMAGE, encoded(py, &batch)?)?;
     }
     if let (Some(shape), Some(buffer)) = (batch.mask_shape(), batch.mask_buffer()) {
-        let memory = Memory::new(buffer.as_ptr().as_ptr(), shape.to_vec(), true, batch.clone());
+        // SAFETY: as above, for the masks: u8, in the shape of `Batch::mask_shape`.
+        #[expect(unsafe_code, reason = "writable memory of another owner")]
+        let memory = unsafe { Memory::writable(buffer.as_ptr().as_ptr(), shape.to_vec(), batch.clone()) };
         dict.set_item(MASK, memory.into_array(py)?)?;
     }
     for feature in batch.columns() {
@@ -91,7 +99,7 @@ fn on_host<'py>(py: Python<'py>, batch: Batch, label: Option<&str>) -> PyResult<
     Ok(dict)
 }
 
-/// Images as stored; `None` in rows without a sample.
+/// Returns a list of the images as stored; `None` in rows without a sample.
 fn encoded<'py>(py: Python<'py>, batch: &Batch) -> PyResult<Bound<'py, PyList>> {
     let image = |record: &Option<shardtool_read::Record>| -> PyResult<Option<Bound<'py, PyBytes>>> {
         let Some(record) = record else { return Ok(None) };
@@ -101,7 +109,7 @@ fn encoded<'py>(py: Python<'py>, batch: &Batch) -> PyResult<Bound<'py, PyList>> 
     PyList::new(py, batch.records().iter().map(image).collect::<PyResult<Vec<_>>>()?)
 }
 
-/// A column's values as an array, a `Ragged`, or a list of byte strings.
+/// Returns a column's values as an array, a `Ragged`, or a list of byte strings.
 fn column<'py>(py: Python<'py>, values: Values, rows: usize, width: usize) -> PyResult<Bound<'py, PyAny>> {
     let shape = || if width == 1 { vec![rows] } else { vec![rows, width] };
     let ragged = |offsets: Vec<i64>, values: Memory| {

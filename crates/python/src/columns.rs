@@ -1,10 +1,10 @@
-//! Columns of indexes to arrays: a view of one shard's index, or several joined.
+//! Converts columns of indexes to arrays: a view of one shard's index, or those of several shards concatenated.
 
 use crate::array::{Memory, Number};
 use crate::error;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use shardtool_format::index::{Column, Element, Fixed, Scalar};
+use shardtool_format::index::{Column, Element, Scalar};
 use shardtool_read::{Shard, Split};
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) struct Columns {
     split: Split,
     shards: std::ops::Range<usize>,
-    /// Columns joined before.
+    /// Arrays made before, by name.
     joined: Py<PyDict>,
 }
 
@@ -37,10 +37,10 @@ impl Columns {
         let shard = self.open(py, number)?;
         let column = shard.columns().iter().find(|column| column.feature() == Some(name));
         let memory = match column.map(|c| c.element()) {
-            Some(Element::I64) => memory(&shard, shard.feature::<i64>(name)),
-            Some(Element::F32) => memory(&shard, shard.feature::<f32>(name)),
-            Some(Element::U32) => memory(&shard, shard.feature::<u32>(name)),
-            Some(Element::U64) => memory(&shard, shard.feature::<u64>(name)),
+            Some(Element::I64) => memory::<i64>(&shard, name),
+            Some(Element::F32) => memory::<f32>(&shard, name),
+            Some(Element::U32) => memory::<u32>(&shard, name),
+            Some(Element::U64) => memory::<u64>(&shard, name),
             _ => return Ok(None),
         };
         let memory = memory.map_err(|e| error::read(py, e))?;
@@ -48,15 +48,9 @@ impl Columns {
     }
 }
 
-fn memory<T: Number + Scalar>(
-    shard: &Arc<Shard>,
-    column: shardtool_read::Result<Option<Fixed<'_, T>>>,
-) -> shardtool_read::Result<Option<Memory>> {
-    let view = |column: Fixed<'_, T>| {
-        let bytes = column.as_bytes();
-        Memory::new(bytes.as_ptr().cast::<T>(), vec![bytes.len() / size_of::<T>()], false, shard.clone())
-    };
-    Ok(column?.map(view))
+/// Returns a column of a shard's index as memory that keeps the shard.
+fn memory<T: Number + Scalar>(shard: &Arc<Shard>, name: &str) -> shardtool_read::Result<Option<Memory>> {
+    Memory::shared::<T, _, _>(shard, |shard| Ok(shard.feature::<T>(name)?.map(|column| column.as_bytes())))
 }
 
 #[pymethods]
@@ -98,7 +92,7 @@ impl Columns {
         Ok(self.names(py)?.into_pyobject(py)?.try_iter()?.into_any())
     }
 
-    /// Names of the columns.
+    /// Returns the names of the columns.
     fn keys(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         self.names(py)
     }

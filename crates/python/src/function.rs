@@ -1,4 +1,4 @@
-//! A Python function to a step of a loader. Workers call it one at a time, holding Python's lock.
+//! Converts a Python function to a step of a loader. Workers call it one at a time, holding the GIL.
 
 use crate::array::Memory;
 use crate::error;
@@ -7,8 +7,8 @@ use pyo3::types::PyBytes;
 use shardtool_decode::{PixelFn, PixelsMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the function raised, by the text that the loader has of it: the loader itself knows only that a call failed, and
-/// several workers may fail at once.
+/// Exceptions that the function raised, by their messages. The loader reports only the message of one panic, and several
+/// workers may fail at once.
 #[derive(Clone, Default)]
 pub(crate) struct Raised(Arc<Mutex<Vec<(String, PyErr)>>>);
 
@@ -17,21 +17,21 @@ impl Raised {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((message, error));
     }
 
-    /// Takes what was raised with this text, and forgets everything else.
+    /// Removes and returns the exception with this message, and drops all others.
     pub(crate) fn take(&self, message: &str) -> Option<PyErr> {
         let raised = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         raised.into_iter().find(|(text, _)| text == message).map(|(_, error)| error)
     }
 
-    /// Forgets what was raised by calls for batches that were given up.
+    /// Drops exceptions of calls for batches that were cancelled.
     pub(crate) fn clear(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-/// The loader's step that calls `function(image, seed)`: the image a u8 array `[H, W, 3]` of its own, the seed a number in
-/// 0…2³² − 2 that belongs to sample and epoch. What it returns is the image then, or, with `None`, what it made of its
-/// argument.
+/// Returns the loader's step that calls `function(image, seed)`. `image` is a u8 array `[H, W, 3]`, a copy; `seed` is a number
+/// from 0 to 2³² − 2 that depends on seed, epoch and sample. The image becomes what the function returns, or, if it returns
+/// `None`, its changed argument.
 pub(crate) fn custom(function: Py<PyAny>, raised: Raised) -> PixelFn {
     Arc::new(move |mut pixels, random| {
         let seed = random.below(u64::from(u32::MAX));
@@ -39,22 +39,22 @@ pub(crate) fn custom(function: Py<PyAny>, raised: Raised) -> PixelFn {
         let message = match done {
             Some(Ok(())) => return,
             Some(Err(error)) => {
-                // The seed belongs to sample and epoch, and tells this call from others.
+                // The seed distinguishes this call from those for other samples.
                 let message = format!("the function of `transform` raised {error} (seed {seed})");
                 raised.set(message.clone(), error);
                 message
             }
-            None => "the interpreter ends".to_owned(),
+            None => "the interpreter is shutting down".to_owned(),
         };
-        // What the function does wrong is no bad sample, and ends the run. Without the message of a panic on stderr, since
-        // the exception says it.
+        // An error of the function is not a bad sample: it ends the run. `resume_unwind` prints no panic message, since the
+        // exception has it.
         std::panic::resume_unwind(Box::new(message));
     })
 }
 
 fn call(py: Python<'_>, function: &Py<PyAny>, pixels: &mut PixelsMut<'_>, seed: u64) -> PyResult<()> {
     let shape = vec![pixels.height() as usize, pixels.width() as usize, 3];
-    // A copy, since the function may keep what it gets.
+    // A copy, since the function may keep its argument.
     let image = Memory::from_vec(pixels.data.to_vec(), shape.clone()).into_array(py)?;
     let returned = function.call1(py, (&image, seed))?.into_bound(py);
     let returned = if returned.is_none() { image } else { returned };

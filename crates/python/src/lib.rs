@@ -34,6 +34,7 @@ mod lane;
 mod loader;
 mod pack;
 mod process;
+mod progress;
 mod record;
 mod spelling;
 mod verify;

@@ -1,8 +1,10 @@
-//! Packing, with progress; Ctrl-C stops it after the shards at hand, and the same call goes on from there.
+//! Packing, with progress. Ctrl-C ends it once the images in work are done, and the same call resumes after the last finished
+//! shard.
 
 use crate::config::{Size, one_of};
 use crate::error;
 use crate::process::interruptible;
+use crate::progress::Counts;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shardtool_format::manifest::Kind;
@@ -14,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// As `shardtool.pack` passes them.
+/// Arguments of `shardtool.pack`.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct PackOptions {
@@ -41,7 +43,10 @@ pub(crate) struct PackOptions {
     on_error: String,
     force: bool,
     jpeg_entries: bool,
+    /// Whether to show a bar on stderr.
     progress: bool,
+    /// Function that shows the progress instead.
+    report: Option<Py<PyAny>>,
 }
 
 const KINDS: [(&str, SourceKind); 7] = [
@@ -96,40 +101,49 @@ impl PackOptions {
     }
 }
 
-/// Shows progress if asked to, and ends the run when told to.
+/// Counts what is done, shows it on the terminal, and ends the run after Ctrl-C.
 struct Watch {
     bar: Option<shardtool_cli::Images>,
+    counts: Arc<Counts>,
     stop: Arc<AtomicBool>,
 }
 
 impl Progress for Watch {
     fn total(&self, images: u64, bytes: u64) {
+        self.counts.set_total(images);
         self.bar.iter().for_each(|bar| bar.total(images, bytes));
     }
 
     fn done(&self, images: u64, bytes: u64) {
+        self.counts.advance(images, bytes);
         self.bar.iter().for_each(|bar| bar.done(images, bytes));
     }
 
     fn after(&self, _step: Step) -> ControlFlow<()> {
-        if self.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 }
 
-/// Packs images into a split of a dataset, and gives a summary as a dict.
+/// Packs images into a split of a dataset, and returns a summary as a dict.
 #[pyfunction]
 pub(crate) fn pack<'py>(py: Python<'py>, options: PackOptions) -> PyResult<Bound<'py, PyDict>> {
-    let progress = options.progress;
+    let (progress, report) = (options.progress, options.report.as_ref().map(|report| report.clone_ref(py)));
     let options = options.options(py)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let watch = Watch { bar: progress.then(|| shardtool_cli::Images::new("packed")), stop: stop.clone() };
+    let (stop, counts) = (Arc::new(AtomicBool::new(false)), Arc::new(Counts::default()));
+    let bar = progress.then(|| shardtool_cli::Images::new("packed"));
+    let watch = Watch { bar, counts: counts.clone(), stop: stop.clone() };
     let work = move || {
         let packed = shardtool_pack::pack(&options, &watch);
         watch.bar.iter().for_each(shardtool_cli::Images::finish);
         packed
     };
-    let summary: Summary =
-        interruptible(py, work, || stop.store(true, Ordering::Relaxed))?.map_err(|e| error::pack(py, e))?;
+    let stop = || stop.store(true, Ordering::Relaxed);
+    let packed = interruptible(py, work, stop, |py| counts.report(py, report.as_ref()))?;
+    let summary: Summary = packed.map_err(|e| error::pack(py, e))?;
     let dict = PyDict::new(py);
     dict.set_item("split", &summary.split.name)?;
     dict.set_item("images", summary.split.records())?;

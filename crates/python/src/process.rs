@@ -1,12 +1,12 @@
-//! Processes and signals: what a forked child must leave alone, and Ctrl-C while Rust code works.
+//! Processes and signals: objects that a forked child must not use, and Ctrl-C while Rust code runs.
 
 use pyo3::prelude::*;
 use std::ops::Deref;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// A value that threads of this process stand behind. In a child made by `fork` those threads do not exist, and locks may
-/// be held for ever: there it is never used, nor dropped.
+/// A value whose threads belong to this process. In a child made by `fork` those threads do not exist, and locks may be held
+/// for ever, so there the value is neither used nor dropped.
 pub(crate) struct Local<T> {
     value: Option<T>,
     process: u32,
@@ -17,7 +17,7 @@ impl<T> Local<T> {
         Local { value: Some(value), process: std::process::id() }
     }
 
-    /// Whether this is the process that made it.
+    /// Returns whether this process created the value.
     pub(crate) fn is_ours(&self) -> bool {
         self.process == std::process::id()
     }
@@ -27,7 +27,7 @@ impl<T> Deref for Local<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.value.as_ref().expect("taken only when it is dropped")
+        self.value.as_ref().expect("taken only by `drop`")
     }
 }
 
@@ -39,31 +39,33 @@ impl<T> Drop for Local<T> {
     }
 }
 
-/// How often to look for Ctrl-C.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often signals are checked and progress is reported.
+const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Does long work on a thread of its own while this one, which has let go of Python, looks for Ctrl-C; calls `stop` then,
-/// and waits for the work to end, which it does soon.
+/// Runs `work` on another thread and waits for it without the GIL. Every 100 ms, and once at the end, checks for signals and
+/// calls `report`. If either raises (`KeyboardInterrupt` on Ctrl-C), calls `stop`, waits until the work has ended, which it
+/// does soon, and returns that exception.
 pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
     stop: impl Fn(),
+    report: impl Fn(Python<'_>) -> PyResult<()>,
 ) -> PyResult<T> {
     let (sender, mut receiver) = channel();
     let thread = std::thread::Builder::new().name("shardtool-work".to_owned()).spawn(move || {
-        // Nobody listens any more after Ctrl-C.
+        // After an exception the receiver is gone.
         let _ = sender.send(work());
     })?;
     loop {
         let answer;
-        (answer, receiver) = py.detach(move || (receiver.recv_timeout(LOOK), receiver));
+        (answer, receiver) = py.detach(move || (receiver.recv_timeout(INTERVAL), receiver));
         match answer {
-            Ok(value) => return Ok(value),
+            Ok(value) => return report(py).map(|()| value),
             Err(RecvTimeoutError::Timeout) => {
-                if let Err(interrupt) = py.check_signals() {
+                if let Err(exception) = py.check_signals().and_then(|()| report(py)) {
                     stop();
                     py.detach(|| drop(thread.join()));
-                    return Err(interrupt);
+                    return Err(exception);
                 }
             }
             Err(RecvTimeoutError::Disconnected) => {

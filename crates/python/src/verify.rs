@@ -31,7 +31,8 @@ pub(crate) fn verify<'py>(
         Err(error) if error.is_damage() => Ok(Report::of_error(&error)),
         Err(error) => Err(error),
     };
-    let report = interruptible(py, work, || stop.store(true, Ordering::Relaxed))?.map_err(|e| error::read(py, e))?;
+    let report =
+        interruptible(py, work, || stop.store(true, Ordering::Relaxed), |_| Ok(()))?.map_err(|e| error::read(py, e))?;
     let dict = PyDict::new(py);
     dict.set_item("shards", report.shards)?;
     dict.set_item("good_records", report.good_records)?;

@@ -13,7 +13,7 @@ use shardtool_pack::{
 };
 use std::path::PathBuf;
 
-/// As `shardtool.Writer` passes them.
+/// Arguments of `shardtool.Writer`.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Options {
@@ -86,6 +86,8 @@ pub(crate) enum ValuesArgument {
     Bytes(Vec<PyBackedBytes>),
 }
 
+/// Returns the values, which are of type `int64`, `float`, `bytes` or `pixels` (floats in pixels of the image); `None` if
+/// they are not.
 fn value(kind: &str, values: &ValuesArgument) -> Option<Value> {
     Some(match (kind, values) {
         ("int64", ValuesArgument::Numbers(bytes)) => {
@@ -94,12 +96,15 @@ fn value(kind: &str, values: &ValuesArgument) -> Option<Value> {
         ("float", ValuesArgument::Numbers(bytes)) => {
             Value::Float(bytes.as_chunks().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect())
         }
+        ("pixels", ValuesArgument::Numbers(bytes)) => {
+            Value::Pixels(bytes.as_chunks().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect())
+        }
         ("bytes", ValuesArgument::Bytes(list)) => Value::Bytes(list.iter().map(|bytes| bytes.to_vec()).collect()),
         _ => return None,
     })
 }
 
-/// A writer; `shardtool.Writer` is what users see.
+/// The writer behind `shardtool.Writer`.
 #[pyclass(frozen, module = "shardtool._shardtool")]
 pub(crate) struct Writer {
     writer: Local<shardtool_pack::Writer>,
@@ -129,7 +134,7 @@ impl Writer {
         Ok(Writer { writer: Local::new(writer), array_jpeg })
     }
 
-    /// Writes a sample. Returns whether its key was new. Values: name, type, and bytes of numbers or a list of bytes.
+    /// Writes a sample, and returns whether its key was new. Values are name, type, and bytes of numbers or a list of bytes.
     fn write(
         &self,
         py: Python<'_>,
@@ -153,12 +158,12 @@ impl Writer {
             LabelArgument::Name(name) => Label::Name(name),
         });
         let values = values.iter().map(|(name, kind, values)| Some((name.as_str(), value(kind, values)?)));
-        let values = values.collect::<Option<Vec<_>>>().ok_or_else(|| wrong("values of another type than said"))?;
+        let values = values.collect::<Option<Vec<_>>>().ok_or_else(|| wrong("values do not match their type"))?;
         let sample = Sample { key, image, label, values };
         py.detach(|| writer.write(&sample)).map_err(|e| error::pack(py, e))
     }
 
-    /// Finishes the part. Commits the split, and gives a summary as a dict, if there are no other parts.
+    /// Finishes the part. If there are no other parts, commits the split and returns a summary as a dict.
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let writer = self.writer()?;
         let committed = py.detach(|| writer.finish(&())).map_err(|e| error::pack(py, e))?;
@@ -173,7 +178,7 @@ impl Writer {
     }
 }
 
-/// Commits a split whose parts are finished, and gives a summary as a dict.
+/// Commits a split whose parts are finished, and returns a summary as a dict.
 #[pyfunction]
 pub(crate) fn commit<'py>(
     py: Python<'py>,

@@ -45,6 +45,18 @@ def test_troubleshooting_explains_every_exception():
     assert [name for name in st.errors.__all__ if f"`{name}`" not in text] == []
 
 
+def test_messages_in_troubleshooting_occur_in_the_sources():
+    """Each message that the page quotes in `“…”` is part of a message in the sources: of the native crates, or Python."""
+    root = DOCS.parent / "crates"
+    sources = [*root.glob("*/src/**/*.rs"), *root.glob("python/python/**/*.py")]
+    # Messages are split over lines: in Rust with a backslash, in Python as adjacent literals.
+    texts = [re.sub(r'\\\n\s*|"\s*\n\s*f?"', "", path.read_text()) for path in sources]
+    quoted = re.findall(r"“([^”]+)”", (DOCS / "troubleshooting.md").read_text())
+    assert len(quoted) > 15
+    missing = [message for message in quoted if not any(message in text for text in texts)]
+    assert missing == []
+
+
 def test_links_of_the_pages_lead_somewhere():
     for path in [*DOCS.glob("*.md"), DOCS.parent / "README.md"]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):

@@ -1,4 +1,4 @@
-"""Being a good guest in a Python process: Ctrl-C, forks, pickles, early ends, the interpreter's exit."""
+"""Behaviour in a Python process: Ctrl-C, progress, forks, pickles, early ends, the interpreter's exit."""
 
 import multiprocessing
 import os
@@ -6,9 +6,11 @@ import pickle
 import signal
 import subprocess
 import sys
+import tarfile
 import textwrap
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
@@ -83,6 +85,112 @@ def test_ctrl_c_while_packing_and_going_on(photos, tmp_path):
     packed = st.pack(tmp_path / "list.csv", tmp_path / "out", **options)
     assert packed.images == 4000 and 3 <= packed.resumed_shards < 200
     assert st.verify(tmp_path / "out").good_records == 4000
+
+
+@pytest.mark.parametrize("kind", ["files", "archive"])
+def test_ctrl_c_ends_a_pack_within_a_shard_and_it_resumes(photos, tmp_path, kind):
+    """All images belong to one shard, which takes many seconds: the pack ends within about a second of the signal."""
+    random = np.random.default_rng(0)
+    for number in range(8):
+        noise = random.integers(0, 255, (512, 512, 3), np.uint8)
+        Image.fromarray(noise).save(tmp_path / f"{number}.png")
+    if kind == "files":
+        source = tmp_path / "list.csv"
+        source.write_text("\n".join(["path,key", *(f"{i % 8}.png,key {i}" for i in range(600))]))
+    else:
+        source = tmp_path / "source.tar"
+        with tarfile.open(source, "w") as archive:
+            for i in range(600):
+                archive.add(tmp_path / f"{i % 8}.png", f"{i:04}.png")
+    program = """
+        import os, signal, sys, threading, time
+        import shardtool as st
+        def interrupt():
+            while not os.path.exists(sys.argv[2]):
+                time.sleep(0.01)
+            time.sleep(1.0)
+            global sent
+            sent = time.monotonic()
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=interrupt, daemon=True).start()
+        try:
+            st.pack(sys.argv[1], sys.argv[2], pixels="raw-zstd", zstd_level=19, shard_size="1GiB")
+        except KeyboardInterrupt:
+            print(time.monotonic() - sent)
+        """
+    run = python(program, source, tmp_path / "out")
+    assert run.returncode == 0, run.stderr
+    # An image takes about 0.2 s here; the limit leaves room for a loaded machine.
+    assert float(run.stdout) < 3, run.stdout
+    assert list((tmp_path / "out").glob("*.tfrecord")) == [] and list((tmp_path / "out").glob("*.tmp")) == []
+    resumed = python(
+        """
+        import sys
+        import shardtool as st
+        options = dict(pixels="raw-zstd", zstd_level=19, shard_size="1GiB")
+        try:
+            print(st.pack(sys.argv[1], sys.argv[2], **{**options, "seed": 3}))
+        except st.PackError as error:
+            print(error)
+        """,
+        source,
+        tmp_path / "out",
+    )
+    assert "left by an interrupted" in resumed.stdout, resumed.stdout + resumed.stderr
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """Makes this process look like the kernel of a notebook."""
+    shell = types.SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+
+
+def test_progress_in_a_notebook_is_a_bar_of_tqdm(photos, tmp_path, notebook, monkeypatch, capfd):
+    bars = []
+
+    class Bar:
+        def __init__(self, **options):
+            self.options, self.n, self.total, self.closed = options, 0, None, False
+            bars.append(self)
+
+        def reset(self, total):
+            self.total = total
+
+        def update(self, by):
+            self.n += by
+
+        def close(self):
+            self.closed = True
+
+    monkeypatch.setitem(sys.modules, "tqdm", types.SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "tqdm.auto", types.SimpleNamespace(tqdm=Bar))
+    packed = st.pack(photos, tmp_path / "out", progress=True)
+    (bar,) = bars
+    assert (bar.n, bar.total, bar.closed) == (packed.images, packed.images, True)
+    assert bar.options["desc"] == "packed" and capfd.readouterr().err == ""
+
+
+def test_progress_in_a_notebook_without_tqdm_is_lines(photos, tmp_path, notebook, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    st.pack(photos, tmp_path / "out", progress=True)
+    assert "packed 105 of 105 images" in capsys.readouterr().err
+
+
+def test_an_exception_of_the_bar_ends_the_pack(photos, tmp_path, notebook, monkeypatch):
+    class Bar:
+        def __init__(self, **options):
+            self.n, self.total = 0, None
+
+        def reset(self, total):
+            raise ZeroDivisionError("mine")
+
+        def close(self):
+            pass
+
+    monkeypatch.setitem(sys.modules, "tqdm.auto", types.SimpleNamespace(tqdm=Bar))
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        st.pack(photos, tmp_path / "out", progress=True)
 
 
 @pytest.fixture(scope="module")

@@ -275,3 +275,73 @@ def test_samples_without_images(tmp_path):
     with pytest.raises(st.OptionError, match="no images; verify without `decode`"):
         st.verify(tmp_path / "out", decode=True)
     assert split[3]["image"] is None and split.columns["score"].tolist() == [i / 2 for i in range(10)]
+
+
+def photo(height, width, shade):
+    return np.full((height, width, 3), shade, np.uint8)
+
+
+@pytest.mark.parametrize("boxes, second", [("xywh", [10, 6, 10, 4]), ("xyxy", [10, 6, 20, 10])])
+def test_objects_are_those_of_pack(tmp_path, boxes, second):
+    """The features of `objects` are the ones that `pack` makes of the same objects in a JSONL list."""
+    first = [0, 0, 20, 10]
+    objects = [
+        {"bbox": [first, second], "category": [1, 0], "area": [200.0, 40.0], "segmentation": [[[1, 2, 3]], [[4]]],
+         "keypoints": [[1, 2, 2], [10, 5, 0]]},
+        {"bbox": [], "category": [], "area": [], "segmentation": [], "keypoints": []},
+    ]  # fmt: skip
+    images = [photo(10, 20, 10), photo(10, 20, 200)]
+    lines = []
+    for number, (image, each) in enumerate(zip(images, objects, strict=True)):
+        Image.fromarray(image).save(tmp_path / f"{number}.png")
+        lines.append(json.dumps({"path": f"{number}.png", "objects": each}))
+    (tmp_path / "list.jsonl").write_text("\n".join(lines))
+    st.pack(tmp_path / "list.jsonl", tmp_path / "packed", boxes=boxes, seed=None)
+    packed = st.Dataset(tmp_path / "packed")["train"]
+    with st.Writer(tmp_path / "written", boxes=boxes) as writer:
+        arrays = {name: np.array(values) for name, values in objects[0].items() if name in ("bbox", "area")}
+        writer.write({"key": "0", "image": images[0], "objects": {**objects[0], **arrays}})
+        writer.write({"key": "1", "image": images[1], "objects": objects[1]})
+    written = st.Dataset(tmp_path / "written")["train"]
+    mine = {name: kind for name, kind in written.features.items() if name.startswith("image/object/")}
+    assert mine == {name: kind for name, kind in packed.features.items() if name.startswith("image/object/")}
+    for a, b in zip(written, packed, strict=True):
+        for name in mine:
+            assert a["features"].get(name) == b["features"].get(name), name
+    found = np.array(written[0]["features"]["image/object/bbox"]).reshape(2, 4)
+    np.testing.assert_allclose(found, [[0, 0, 1, 1], [0.5, 0.6, 1, 1]], rtol=1e-6)
+
+
+def test_objects_as_dicts_and_with_class_names(tmp_path):
+    sample = {"key": "a", "image": photo(10, 20, 0), "objects": [{"bbox": [0, 0, 10, 5], "label": "cat"}]}
+    features = {"image/object/bbox": "float", "image/object/class/text": "bytes"}
+    with st.Writer(tmp_path / "out", features=features) as writer:
+        writer.write(sample)
+        writer.write({"key": "b", "image": photo(5, 5, 0), "objects": {"bbox": [], "label": []}})
+    record = st.Dataset(tmp_path / "out")["train"][0]
+    assert record["features"]["image/object/class/text"] == b"cat"
+    assert record["features"]["image/object/bbox"] == [0.0, 0.0, 0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    "objects, message",
+    [
+        ({"bbox": [[0, 0, 1, 1]], "category": []}, "`category` has 0 values: expected 1, one for each box"),
+        ({"bbox": [[0, 0, 1]]}, "expected four numbers for each object"),
+        ({"bbox": [[0, 0, 1, 1, 0, 0, 1, 1]]}, "expected four numbers for each object"),
+        ({"bbox": [[0, 0, 1, 1]], "category": [0.5]}, "expected whole numbers, or names"),
+        ({"bbox": [[0, 0, 1, 1]], "keypoints": [[1, 2]]}, "x, y and visibility"),
+    ],
+)
+def test_wrong_objects_are_named(tmp_path, objects, message):
+    with pytest.raises(st.OptionError, match=message):
+        with st.Writer(tmp_path / "out") as writer:
+            writer.write({"key": "a", "image": photo(10, 20, 0), "objects": objects})
+
+
+def test_boxes_without_an_image_are_an_error(tmp_path):
+    with pytest.raises(st.PackError, match="image"):
+        with st.Writer(tmp_path / "out") as writer:
+            writer.write({"key": "a", "objects": {"bbox": [[0, 0, 1, 1]]}})
+    with pytest.raises(st.OptionError, match="`boxes` is 'yolo'"):
+        st.Writer(tmp_path / "other", boxes="yolo")

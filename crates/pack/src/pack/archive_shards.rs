@@ -3,7 +3,7 @@
 use super::target::Target;
 use crate::ordered::{Window, ordered};
 use crate::plan::ArchivePlan;
-use crate::progress::Progress;
+use crate::progress::{Progress, check};
 use crate::record::{Image, RecordWriter};
 use crate::shard_writer::{ShardWriter, Written};
 use crate::source::archive::SurveyedFile;
@@ -141,6 +141,7 @@ impl SampleVisitor for FileWriter<'_, '_, '_> {
         if self.run.failed.load(Ordering::Relaxed) {
             return Err(Error::Stopped);
         }
+        check(self.run.progress)?;
         // Offsets of a damaged archive may go back; its shards do not.
         self.go_to(self.shard_of(item.at).max(self.next))?;
         let Some(open) = &mut self.open else { return Ok(()) };

@@ -4,7 +4,7 @@
 use super::target::Target;
 use crate::ordered::{Window, ordered};
 use crate::plan::FilePlan;
-use crate::progress::Progress;
+use crate::progress::{Progress, check};
 use crate::record::{Record, RecordWriter};
 use crate::sample::SampleSchema;
 use crate::shard_writer::{Finished, ShardWriter, Written};
@@ -63,7 +63,7 @@ pub(crate) fn write(
                     buffers.put(used);
                 }
                 progress.done(1, entry.size);
-                Ok(())
+                check(progress)
             },
         )
         .and_then(|()| writer.close(end));

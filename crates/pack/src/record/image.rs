@@ -34,6 +34,11 @@ impl<'a> PixelArray<'a> {
         let good = (1..=4).contains(&channels) && data.len() as u64 == bytes;
         good.then_some(PixelArray { data, width, height, channels, jpeg })
     }
+
+    /// Returns width and height in pixels.
+    pub(crate) fn size(&self) -> (u32, u32) {
+        (self.width, self.height)
+    }
 }
 
 /// The array as a PNG file.

@@ -28,6 +28,7 @@ mod webdataset;
 use crate::class_ids::ClassIds;
 use crate::error::SourceError;
 use crate::ordered::{Window, ordered};
+use crate::progress::Progress;
 use crate::sample::{ResolvedSample, SampleSchema, Values};
 use crate::{Error, Options, Reason};
 pub(crate) use files::{ArchiveFile, SampleCount};
@@ -63,8 +64,13 @@ impl Archives {
     ///
     /// # Errors
     /// [`ArchiveError::ColumnTypes`](crate::ArchiveError), [`ArchiveError::TooManyColumns`](crate::ArchiveError), [`ArchiveError::TooManyClasses`](crate::ArchiveError), [`ArchiveError::UnknownColumn`](crate::ArchiveError),
-    /// [`SourceError::UnknownClass`], [`Error::Option`], [`SourceError::Empty`], [`Error::Io`].
-    pub(super) fn new(files: ArchiveFiles, classes: Option<ClassIds>, options: &Options) -> Result<Self, Error> {
+    /// [`SourceError::UnknownClass`], [`Error::Option`], [`SourceError::Empty`], [`Error::Stopped`], [`Error::Io`].
+    pub(super) fn new(
+        files: ArchiveFiles,
+        classes: Option<ClassIds>,
+        options: &Options,
+        progress: &dyn Progress,
+    ) -> Result<Self, Error> {
         let ArchiveFiles { kind, files } = files;
         let crate::Shards::Size(shard_size) = options.shards else {
             let expected = "a size of shards: an archive's samples go to shards of its own";
@@ -80,7 +86,7 @@ impl Archives {
         let mut surveyed = vec![];
         let window = Window { pieces: 2 * options.jobs.get(), weight: u64::MAX };
         let survey = |_: &mut (), i: usize| {
-            let mut visit = Surveyor::new(&files[i], shard_size, &roles, &options.columns);
+            let mut visit = Surveyor::new(&files[i], shard_size, &roles, &options.columns, progress);
             read(kind, &files[i], &roles, limit, &mut visit).map(|()| visit.finish())
         };
         ordered(

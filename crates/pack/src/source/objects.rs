@@ -7,7 +7,6 @@ use crate::Reason;
 use crate::options::BoxFormat;
 use crate::sample::Values;
 use serde_json::{Map, Value};
-use shardtool_decode::ImageInfo;
 use std::collections::BTreeMap;
 
 /// Boxes: float, n × 4: left, top, right, bottom, as fractions of the coded image.
@@ -153,12 +152,20 @@ pub(crate) fn join_tensorflow(columns: &mut BTreeMap<String, Values>) {
     columns.insert(BBOX.to_owned(), boxes);
 }
 
+/// The image that coordinates refer to, as it is coded.
+pub(crate) struct CodedImage {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    /// EXIF orientation, 1 to 8.
+    pub(crate) orientation: u32,
+}
+
 /// Coordinates of a column for the image as it is stored: pixels become fractions of the coded image; where the stored
 /// image is upright and the file's was not, they turn with it. `None` if the column has none.
 pub(crate) fn stored(
     column: &str,
     values: &Values,
-    info: Option<&ImageInfo>,
+    image: Option<&CodedImage>,
     turned: bool,
 ) -> Option<Result<Values, Reason>> {
     let group = match column {
@@ -171,13 +178,13 @@ pub(crate) fn stored(
         Values::Floats(numbers) if turned && numbers.len() % group == 0 => (numbers, false),
         _ => return None,
     };
-    let Some(info) = info else {
+    let Some(image) = image else {
         let (member, expected) = (column.to_owned(), "an image, whose size makes fractions of pixels");
         return Some(Err(Reason::Objects { member, expected }));
     };
-    let size = if pixels { (info.width as f32, info.height as f32) } else { (1.0, 1.0) };
-    let orientation = if turned { info.orientation } else { 1 };
-    let turn = |x: f32, y: f32| upright(orientation.into(), x / size.0, y / size.1);
+    let size = if pixels { (image.width as f32, image.height as f32) } else { (1.0, 1.0) };
+    let orientation = if turned { image.orientation } else { 1 };
+    let turn = |x: f32, y: f32| upright(orientation, x / size.0, y / size.1);
     let mut out = Vec::with_capacity(numbers.len());
     for group in numbers.chunks_exact(group) {
         match *group {
@@ -244,27 +251,13 @@ mod tests {
     fn boxes_turn_with_their_image() {
         // A pixel of a 4 × 2 image, by where `Orientation` puts it.
         for orientation in 1..=8 {
-            let mut info = info(4, 2);
-            info.orientation = orientation;
+            let info = CodedImage { width: 4, height: 2, orientation };
             let values = Values::Pixels([1.0, 0.0, 2.0, 1.0].into());
             let Some(Ok(Values::Floats(b))) = stored(BBOX, &values, Some(&info), true) else { panic!() };
-            let (w, h) = Orientation::from_exif(orientation).size((4, 2));
+            let (w, h) = Orientation::from_exif(orientation as u8).size((4, 2));
             let found = ((b[0] * w as f32).round() as u32, (b[1] * h as f32).round() as u32);
-            let expected =
-                [(1, 0), (2, 0), (2, 1), (1, 1), (0, 1), (1, 1), (1, 2), (0, 2)][usize::from(orientation) - 1];
+            let expected = [(1, 0), (2, 0), (2, 1), (1, 1), (0, 1), (1, 1), (1, 2), (0, 2)][orientation as usize - 1];
             assert_eq!(found, expected, "{orientation}");
         }
-    }
-
-    fn info(width: u32, height: u32) -> ImageInfo {
-        let png = {
-            let mut file = vec![];
-            let mut encoder = png::Encoder::new(&mut file, width, height);
-            encoder.set_color(png::ColorType::Grayscale);
-            let data = vec![0; (width * height) as usize];
-            encoder.write_header().unwrap().write_image_data(&data).unwrap();
-            file
-        };
-        shardtool_decode::probe(&png, &shardtool_decode::Limits::default()).unwrap()
     }
 }

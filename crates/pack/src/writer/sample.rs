@@ -4,6 +4,7 @@ use crate::error::SampleProblem;
 use crate::record;
 use crate::record::image::PixelArray;
 use crate::sample::{ResolvedSample, SampleSchema, Values};
+use crate::source::objects;
 use shardtool_format::manifest::Kind;
 
 /// A sample that a program writes.
@@ -46,12 +47,16 @@ pub enum Value {
     Float(Vec<f32>),
     /// Byte strings.
     Bytes(Vec<Vec<u8>>),
+    /// Floats of the features `image/object/bbox` and `image/object/keypoints`, as pixels of the given image: left, top,
+    /// right, bottom; or x, y, visibility. They are stored as fractions of the image's size.
+    Pixels(Vec<f32>),
 }
 
 impl Value {
     fn into_values(self, kind: Kind) -> Option<Values> {
         Some(match (self, kind) {
             (Value::Int64(list), Kind::Int64) => Values::Int64s(list.into()),
+            (Value::Pixels(list), Kind::Float) => Values::Pixels(list.into()),
             (Value::Float(list), Kind::Float) => Values::Floats(list.into()),
             // As in lists: integers are floats in a column of floats.
             (Value::Int64(list), Kind::Float) => Values::Floats(list.into_iter().map(|value| value as f32).collect()),
@@ -80,7 +85,8 @@ pub(super) fn resolve(sample: &Sample<'_>, schema: &SampleSchema) -> Result<Reso
             return Err(SampleProblem::Twice { feature: feature() });
         }
         let expected = schema.columns[at].1;
-        let value = value.clone().into_values(expected);
+        let has_coordinates = !matches!(value, Value::Pixels(_)) || objects::PIXELS.contains(name);
+        let value = value.clone().into_values(expected).filter(|_| has_coordinates);
         values[at] = value.ok_or_else(|| SampleProblem::Type { feature: feature(), expected })?;
     }
     Ok(ResolvedSample { key: sample.key.to_owned(), label, values })

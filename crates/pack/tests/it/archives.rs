@@ -269,6 +269,31 @@ fn the_same_bytes_whatever_the_threads_and_wherever_it_stops() {
     assert!(stopped > 10);
 }
 
+/// A run may be stopped at any sample: while archives are surveyed (40 samples), and while they are packed.
+#[test]
+fn run_stopped_at_any_sample_resumes_to_the_same_bytes() {
+    struct StopAtSample(AtomicUsize);
+    impl Progress for StopAtSample {
+        fn stopped(&self) -> bool {
+            self.0.fetch_update(SeqCst, SeqCst, |left| Some(left.saturating_sub(1))).unwrap() == 0
+        }
+    }
+    let Folder { _temp, source, destination } = folder(&[("0.tar", &web(0, 20)), ("1.tar", &web(20, 20))]);
+    let options = with!(Options::new(&source, &destination), shards = Shards::Size(9_000));
+    pack(&options, &()).unwrap();
+    let expected = snapshot(&destination);
+    for samples in [0, 39, 41, 70] {
+        fs::remove_dir_all(&destination).unwrap();
+        let stopped = pack(&options, &StopAtSample(AtomicUsize::new(samples))).unwrap_err();
+        assert!(matches!(stopped, Error::Stopped), "{stopped}");
+        // A run that is stopped while it surveys has not begun to write.
+        assert!(samples >= 40 || !destination.join("_index").exists(), "stopped after {samples} samples");
+        fs::create_dir_all(&destination).unwrap();
+        pack(&options, &()).unwrap();
+        assert!(snapshot(&destination) == expected, "stopped after {samples} samples");
+    }
+}
+
 #[test]
 fn keys_are_unique() {
     let image = jpeg(1, 20, 20);

@@ -188,6 +188,31 @@ fn stopped_and_continued() {
     assert_eq!(check(&options.destination, "train").len(), 45);
 }
 
+/// `stopped` ends the run within a shard; the next run resumes after the last finished shard, to the same bytes.
+#[test]
+fn run_stopped_within_a_shard_resumes_to_the_same_bytes() {
+    struct StopAtImage(AtomicUsize);
+    impl Progress for StopAtImage {
+        fn stopped(&self) -> bool {
+            self.0.fetch_update(SeqCst, SeqCst, |left| Some(left.saturating_sub(1))).unwrap() == 0
+        }
+    }
+    let temp = tempfile::tempdir().unwrap();
+    let source = source(temp.path());
+    let options = |name: &str| with!(Options::new(&source, temp.path().join(name)), shards = Shards::Count(4));
+    pack(&options("whole"), &()).unwrap();
+    let expected = snapshot(&temp.path().join("whole"));
+    for images in [0, 1, 20, 40] {
+        let name = format!("stopped{images}");
+        let stopped = pack(&options(&name), &StopAtImage(AtomicUsize::new(images))).unwrap_err();
+        assert!(matches!(stopped, Error::Stopped), "{stopped}");
+        let left = names(&temp.path().join(&name));
+        assert!(!left.iter().any(|name| name.ends_with(".tmp") || name == "dataset.json"), "{left:?}");
+        pack(&options(&name), &()).unwrap();
+        assert!(snapshot(&temp.path().join(&name)) == expected, "stopped after {images} images");
+    }
+}
+
 #[test]
 fn another_pack_does_not_take_over() {
     struct Stop;

@@ -1,4 +1,4 @@
-"""Making datasets."""
+"""Packing datasets."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from typing import Literal
 from . import _shardtool
 from .checks import whole
 from .launch import warn
+from .progress import reporter
 
 __all__ = ["Packed", "pack"]
 
 
 @dataclass(frozen=True)
 class Packed:
-    """What a pack did."""
+    """The result of a pack."""
 
     #: Name of the split.
     split: str
-    #: Images packed.
+    #: Number of images.
     images: int
-    #: Shards written.
+    #: Number of shards.
     shards: int
-    #: Their bytes.
+    #: Bytes of the shards.
     bytes: int
-    #: Named classes.
+    #: Number of classes that have a name.
     classes: int
     #: Identifies the records: eight hex digits.
     fingerprint: str
-    #: Inputs that could not be packed.
+    #: Number of inputs that could not be packed.
     rejected: int
     #: The file that lists them, if there are any.
     rejected_file: str | None
-    #: Shards that an interrupted run had finished.
+    #: Number of shards that an interrupted run had finished.
     resumed_shards: int
     #: Whether the split was complete before, so that nothing was written. Not compared.
     already_complete: bool = field(default=False, compare=False)
@@ -67,22 +68,69 @@ def pack(
     jpeg_entries: bool = True,
     progress: bool = False,
 ) -> Packed:
-    """Packs images into a split of a dataset: a folder of class folders, a flat folder, a list (CSV with a header, or
-    JSONL, whose columns `path`, `label` and `key` are used and all others become features; a column of type `"file"` names
-    files, whose bytes become the feature), or archives: TFRecord, WebDataset, Parquet, MDS, detected from content unless `kind`
-    says which. Image files go in untouched unless `pixels`, `jpeg`, `resize_shorter` or `max_side` say otherwise; sizes
-    read as `"256MiB"`.
+    """Packs images into a split of a dataset.
 
-    `map` gives an archive's fields under other names, ours to theirs: `{"image": "photo/bytes"}`. `label_offset` is
-    subtracted from its labels to get class ids.
+    If the call is interrupted, by Ctrl-C or a kill, the same call resumes after the last finished shard. If the split is
+    complete and was packed from the same source with the same options, `pack` writes nothing and returns it.
 
-    `boxes` says how the boxes of a source's `objects` are written, in pixels: left, top, width, height, or left, top, right,
-    bottom. A COCO annotation file (`instances.json`) is a source, too; `images` is the folder of its images, by default
-    the file's own.
+    Parameters
+    ----------
+    source
+        A folder of class folders; a flat folder; a list (CSV with a header, or JSONL); a COCO annotation file
+        (`instances.json`); or archives: TFRecord, WebDataset, Parquet or MDS. The columns `path`, `label` and `key` of a
+        list are used, and all others become features.
+    destination
+        Folder of the dataset. It is created if it does not exist.
+    split
+        Name of the split.
+    shard_size, shards
+        Size of a shard in bytes, or as text such as `"256MiB"`; or the number of shards.
+    seed
+        Seed of the order in which images are packed; `None` keeps the order of the source.
+    jobs
+        Number of threads. Default: the number of CPUs that this process may use.
+    classes
+        File with the class names, one per line.
+    kind
+        Kind of the source. Default: detected from its content.
+    map
+        Names of an archive's fields, by what they are used for: `{"image": "photo/bytes"}`.
+    label_offset
+        Subtracted from an archive's labels to get class ids.
+    jpeg
+        `"keep"` stores JPEG files as they are; `"optimize"` transcodes them without loss, which makes them smaller.
+    columns
+        Types of a list's columns. A column of type `"file"` contains paths of files, whose bytes become the feature.
+    boxes
+        What the boxes of a source's `objects` are, in pixels: `"xywh"` left, top, width, height, or `"xyxy"` left, top,
+        right, bottom.
+    images
+        Folder of the images of a COCO annotation file. Default: the folder of that file.
+    pixels
+        `"encoded"` stores image files as they are; `"raw"` and `"raw-zstd"` store decoded RGB.
+    zstd_level
+        Compression level of `"raw-zstd"`.
+    resize_shorter, max_side
+        Makes images smaller: the shorter side at most this many pixels, or the longer one.
+    quality
+        JPEG quality of images that are made smaller, 1 to 100.
+    on_error
+        What happens to inputs that cannot be packed: `"skip"` lists them in a file, `"fail"` ends the call.
+    force
+        Replace a split of that name.
+    jpeg_entries
+        Whether to store entry points of JPEGs in the index, with which a crop decodes only the rows that it needs.
+    progress
+        Show the progress: a bar on a terminal or, if tqdm is installed, in a notebook; else lines on stderr.
 
-    `seed` is of the order in which images are packed; `None` keeps the source's. An interrupted pack, called again, goes
-    on where it was. If the split is complete and was packed from the same source with the same options, writes nothing and
-    returns it; if one of them differs, raises a `PackError` that names it. Raises `PackError`, `OptionError`, `FileError`.
+    Raises
+    ------
+    PackError
+        The source cannot be packed, or the split exists and was packed otherwise; the message names the difference.
+    OptionError
+        An argument that cannot be used.
+    FileError
+        The operating system refused.
     """
     options = locals().copy()
     for name, least in (("seed", 0), ("shards", 1), ("jobs", 1), ("resize_shorter", 1), ("max_side", 1), ("quality", 1)):
@@ -93,7 +141,14 @@ def pack(
         options["shard_size"] = whole("shard_size", shard_size, 1)
     options["map"] = list((map or {}).items())
     options["columns"] = list((columns or {}).items())
-    summary = _shardtool.pack(options)
+    report = reporter("packed", "images") if progress else None
+    # The native module draws its own bar if there is no reporter.
+    options["report"], options["progress"] = report, progress and report is None
+    try:
+        summary = _shardtool.pack(options)
+    finally:
+        if report is not None:
+            report.close()
     file = summary.pop("rejected_file")
     if summary["rejected"]:
         warn(f"pack rejected {summary['rejected']} inputs; {file} lists them with the reasons")

@@ -1,41 +1,57 @@
-"""Values that a program has, as features and images of a record."""
+"""Converts values of a program to features and images of a record."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from .errors import OptionError
+from .objects import BBOX, Boxes, Pixels, flatten_objects, is_objects
 
 __all__ = ["Kind", "convert_features", "infer_features", "to_image"]
 
 #: Features whose shape is known from the number of their values.
-_FIXED = ("image/object/bbox",)
+_FIXED = (BBOX,)
+#: The member of a sample that describes the objects in its image.
+_OBJECTS = "objects"
 
 Kind: TypeAlias = Literal["int64", "float", "bytes"]
-#: A feature's name, type, and values: numbers as little-endian bytes, or a list of byte strings.
-Converted: TypeAlias = "tuple[str, Kind, bytes | list[bytes]]"
+#: A feature's name, type, and values: numbers as little-endian bytes, or a list of byte strings. The type `pixels` is that of
+#: coordinates, which are stored as floats.
+Converted: TypeAlias = "tuple[str, Kind | Literal['pixels'], bytes | list[bytes]]"
 
 
-def infer_features(sample: Mapping[str, Any], skip: tuple[str, ...]) -> dict[str, Kind]:
-    """Returns the features of a sample with their types, members in `skip` left out."""
+def infer_features(sample: Mapping[str, Any], skip: tuple[str, ...], boxes: Boxes) -> dict[str, Kind]:
+    """Returns the features of a sample with their types, without the members in `skip`."""
     features: dict[str, Kind] = {}
-    for name, value in sample.items():
-        if name not in skip and value is not None:
-            for part, kind, _ in _flat(name, value, None):
-                features[part] = kind
+    for name, value in _members(sample, skip, boxes, None):
+        for part, kind, _ in _flat(name, value, None):
+            features[part] = "float" if kind == "pixels" else kind
     return features
 
 
-def convert_features(sample: Mapping[str, Any], skip: tuple[str, ...], features: Mapping[str, Kind]) -> list[Converted]:
-    """Converts a sample's values to the types of `features`."""
-    converted = []
+def _members(
+    sample: Mapping[str, Any], skip: tuple[str, ...], boxes: Boxes, features: Mapping[str, Kind] | None
+) -> Iterator[tuple[str, Any]]:
+    """Names and values of a sample's features."""
     for name, value in sample.items():
         if name in skip or value is None:
             continue
+        if name == _OBJECTS and is_objects(value):
+            yield from flatten_objects(value, boxes, features).items()
+        else:
+            yield name, value
+
+
+def convert_features(
+    sample: Mapping[str, Any], skip: tuple[str, ...], boxes: Boxes, features: Mapping[str, Kind]
+) -> list[Converted]:
+    """Converts a sample's values to the types of `features`."""
+    converted = []
+    for name, value in _members(sample, skip, boxes, features):
         if name not in features:
             raise OptionError(
                 f"feature `{name}` is not among the writer's features {sorted(features)}; "
@@ -58,6 +74,8 @@ def convert_features(sample: Mapping[str, Any], skip: tuple[str, ...], features:
 
 def _flat(name: str, value: Any, features: Mapping[str, Kind] | None) -> list[Converted]:
     """A value as one feature, or as two if it is nested: its values, and their shape or lengths."""
+    if isinstance(value, Pixels):
+        return [(name, "pixels", value.values.astype("<f4").tobytes())]
     if name in _FIXED and isinstance(value, (list, tuple, np.ndarray)):
         value = np.asarray(value, np.float32).ravel()
     kind = None if features is None else features[name]
@@ -106,7 +124,7 @@ def _numbers(name: str, values: Any) -> Converted:
 
 
 def _leaves(values: Any, kind: Kind | None, name: str) -> tuple[Kind, bytes | list[bytes]]:
-    """Values of one type: the declared one, or their own."""
+    """Converts values to the declared type, or to their own."""
     texts = [isinstance(value, (str, bytes, bytearray, memoryview)) for value in values]
     if kind == "bytes" or (kind is None and texts and all(texts)):
         if not all(texts):
@@ -130,7 +148,7 @@ def _leaves(values: Any, kind: Kind | None, name: str) -> tuple[Kind, bytes | li
 
 
 def to_image(image: Any) -> bytes | tuple[bytes, int, int, int] | None:
-    """An image as the bytes of its file, or as pixels, height, width and channels."""
+    """Returns an image as the bytes of its file, or as pixels, height, width and channels."""
     if image is None or isinstance(image, bytes):
         return image
     if isinstance(image, (bytearray, memoryview)):
@@ -158,7 +176,7 @@ def to_image(image: Any) -> bytes | tuple[bytes, int, int, int] | None:
 
 
 def _of_pil(image: Any) -> Any:
-    """A PIL image in a mode whose array is uint8."""
+    """Converts a PIL image to a mode whose array is uint8."""
     if image.mode in ("L", "LA", "RGB", "RGBA"):
         return image
     if image.mode in ("I", "F") or image.mode.startswith("I;"):

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from . import _shardtool
 from .errors import OptionError, OptionTypeError, UsageError
 from .packing import Packed
+from .objects import Boxes
 from .values import Kind, convert_features, infer_features, to_image
 
 __all__ = ["Writer", "commit"]
@@ -47,6 +48,9 @@ class Writer:
         Class names by id. Needed if labels are text.
     labels, images
         Whether every sample has a label, or an image. Default: as the first sample has.
+    boxes
+        What the boxes of a sample's `objects` are, in pixels: `"xywh"` left, top, width, height, or `"xyxy"` left, top,
+        right, bottom.
     shard_size
         A shard ends after the record with which it has at least this many bytes: an int, or text such as `"256MiB"`
         (the default).
@@ -92,6 +96,7 @@ class Writer:
         classes: Iterable[str] = (),
         labels: bool | None = None,
         images: bool | None = None,
+        boxes: Boxes = "xywh",
         shard_size: int | str | None = None,
         part: tuple[int, int] | None = None,
         pixels: Literal["encoded", "raw", "raw-zstd"] = "encoded",
@@ -104,6 +109,8 @@ class Writer:
         force: bool = False,
     ):
         options = {name: value for name, value in locals().items() if name not in ("self", "features")}
+        if boxes not in ("xywh", "xyxy"):
+            raise OptionError(f'`boxes` is {boxes!r}: expected "xywh", "xyxy"')
         self._options = {**options, "classes": list(classes)}
         self._features = None if features is None else dict(features)
         self._native: _shardtool.Writer | None = None
@@ -124,8 +131,10 @@ class Writer:
             `key`: text, unique in the split. `image`: bytes of an image file, a path of one, a uint8 array
             `[height, width]` or `[height, width, channels]` (1 grey, 2 grey and alpha, 3 RGB, 4 RGBA), or a PIL image; if
             it is a path and there is no `key`, the path is the key. `label`: a class id from 0, or a name among
-            `classes`. Everything else is a feature: a number, text, bytes, or a list or array of them; `None` is no
-            value.
+            `classes`. `objects`: the objects in the image as COCO and Hugging Face's datasets have them, a dict of lists
+            (or a list of dicts) with `bbox` in pixels (see `boxes`) and perhaps `category`, `keypoints` and others; they
+            become the features `image/object/bbox`, `image/object/class/label` and so on, as with `pack`. Everything else
+            is a feature: a number, text, bytes, or a list or array of them; `None` is no value.
 
         Returns
         -------
@@ -141,7 +150,7 @@ class Writer:
         try:
             native = self._native or self._open(sample)
             assert self._features is not None
-            values = convert_features(sample, _OWN, self._features)
+            values = convert_features(sample, _OWN, self._options["boxes"], self._features)
             return native.write(key, to_image(image), _to_label(sample.get("label")), values)
         except Exception as error:
             # The message of our own errors names the key.
@@ -183,13 +192,13 @@ class Writer:
         raise TypeError("a Writer belongs to its process: open one in each process, with part=(i, n), then call commit")
 
     def _open(self, sample: Mapping[str, Any]) -> _shardtool.Writer:
-        """Opens the writer, as the first sample says where options do not."""
+        """Opens the writer. What its options leave open, the first sample decides."""
         with self._opening:
             if self._native is None:
                 if self._closed:
                     raise UsageError("the writer is closed")
                 if self._features is None:
-                    self._features = infer_features(sample, _OWN)
+                    self._features = infer_features(sample, _OWN, self._options["boxes"])
                 for name, member in (("labels", "label"), ("images", "image")):
                     if self._options[name] is None:
                         self._options[name] = sample.get(member) is not None

@@ -6,6 +6,7 @@ use super::roles::{Labels, RoleFields, Roles, StoredLabel};
 use super::sample::{SampleVisitor, VisitedSample};
 use crate::class_ids::{ClassIds, ClassNames};
 use crate::error::ArchiveError;
+use crate::progress::{Progress, check};
 use crate::sample::{SampleSchema, Values};
 use crate::source::objects;
 use crate::{Error, Options};
@@ -199,6 +200,7 @@ pub(super) struct Surveyor<'a> {
     shard_size: u64,
     roles: &'a Roles,
     declared: &'a [(String, Kind)],
+    progress: &'a dyn Progress,
     shards: Vec<SampleCount>,
     survey: Survey,
 }
@@ -209,9 +211,10 @@ impl<'a> Surveyor<'a> {
         shard_size: u64,
         roles: &'a Roles,
         declared: &'a [(String, Kind)],
+        progress: &'a dyn Progress,
     ) -> Self {
         let shards = vec![SampleCount::default(); file.shards(shard_size) as usize];
-        Surveyor { file, shard_size, roles, declared, shards, survey: Survey::new() }
+        Surveyor { file, shard_size, roles, declared, progress, shards, survey: Survey::new() }
     }
 
     pub(super) fn finish(self) -> (Vec<SampleCount>, Survey) {
@@ -256,6 +259,7 @@ impl SampleVisitor for Surveyor<'_> {
     }
 
     fn item(&mut self, item: VisitedSample<'_>) -> Result<(), Error> {
+        check(self.progress)?;
         let shard = &mut self.shards[self.file.shard(item.at, self.shard_size)];
         shard.images += 1;
         shard.bytes += item.bytes;

@@ -1,0 +1,120 @@
+"""The objects in an image, as COCO and Hugging Face's datasets write them: a dict of lists, or a list of dicts, with `bbox`
+and other members. They become the features that `pack` makes of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from .errors import OptionError
+
+__all__ = ["BBOX", "Boxes", "Pixels", "flatten_objects", "is_objects"]
+
+#: `[n, 4]` float: left, top, right, bottom, as fractions of the image's width and height.
+BBOX = "image/object/bbox"
+_CLASS = "image/object/class/label"
+_CLASS_TEXT = "image/object/class/text"
+_KEYPOINTS = "image/object/keypoints"
+#: Members that hold classes; the first one that exists is used.
+_CLASS_MEMBERS = ("category", "category_id", "label", "labels", "class")
+
+#: Left, top, width, height; or left, top, right, bottom.
+Boxes = Literal["xywh", "xyxy"]
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """Coordinates in pixels of the image, which are stored as fractions of its size."""
+
+    values: np.ndarray
+
+
+def is_objects(value: Any) -> bool:
+    """Returns whether a value describes objects."""
+    if isinstance(value, Mapping):
+        return "bbox" in value and all(isinstance(member, (list, tuple, np.ndarray)) for member in value.values())
+    if isinstance(value, (list, tuple)):
+        return bool(value) and all(isinstance(item, Mapping) and "bbox" in item for item in value)
+    return False
+
+
+def flatten_objects(value: Any, boxes: Boxes, features: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Converts objects to features by name. `features` are those of the writer, if they are known."""
+    members = _members(value)
+    count = len(members["bbox"])
+    for name, values in members.items():
+        if len(values) != count:
+            raise OptionError(f"`objects`: `{name}` has {len(values)} values: expected {count}, one for each box")
+    class_member = next((name for name in _CLASS_MEMBERS if name in members), None)
+    flat: dict[str, Any] = {}
+    for name, values in members.items():
+        if name == "bbox":
+            flat[BBOX] = Pixels(_corners(values, boxes))
+        elif name == "keypoints":
+            points = _coordinates("keypoints", values, 3)
+            flat[_KEYPOINTS] = Pixels(points)
+            flat[f"{_KEYPOINTS}/shape"] = np.array([count, points.size // 3 // max(count, 1), 3], np.int64)
+        elif name == class_member:
+            text = any(isinstance(item, str) for item in values)
+            if not values:
+                text = features is not None and _CLASS not in features and _CLASS_TEXT in features
+            flat[_CLASS_TEXT if text else _CLASS] = values if text else np.asarray(values or [], _class_type(values))
+        elif any(_is_nested(item) for item in values):
+            # Polygons, run lengths and the like: one JSON text for each object.
+            flat[f"image/object/{name}"] = [json.dumps(item, separators=(",", ":")) for item in values]
+        else:
+            flat[f"image/object/{name}"] = values
+    return flat
+
+
+def _members(value: Any) -> dict[str, list[Any]]:
+    """The members of objects, each a list with one value for each object."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(values) for name, values in value.items()}
+    names = dict.fromkeys(name for item in value for name in item)
+    return {str(name): [_plain(item.get(name)) for item in value] for name in names}
+
+
+def _plain(value: Any) -> Any:
+    """Lists in place of arrays and tuples."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, Mapping) or (
+        isinstance(value, list) and any(isinstance(item, (list, Mapping)) for item in value)
+    )
+
+
+def _class_type(values: list[Any]) -> type:
+    if not all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in values):
+        raise OptionError(f"`objects`: classes are {values!r:.80}: expected whole numbers, or names")
+    return np.int64
+
+
+def _coordinates(name: str, values: list[Any], group: int) -> np.ndarray:
+    """Returns numbers `[n, ..]`, as many for each object, in groups of `group`."""
+    try:
+        array = np.asarray(values, np.float32).reshape(len(values), -1) if values else np.zeros((0, group), np.float32)
+    except (TypeError, ValueError):
+        array = np.zeros((1, 0), np.float32)
+    if array.shape[1] % group or not array.shape[1]:
+        expected = "four numbers" if group == 4 else "x, y and visibility of the same points"
+        raise OptionError(f"`objects`: `{name}` is {values!r:.80}: expected {expected} for each object")
+    return array
+
+
+def _corners(values: list[Any], boxes: Boxes) -> np.ndarray:
+    """Left, top, right and bottom of each box."""
+    array = _coordinates("bbox", values, 4)
+    if array.shape[1] != 4:
+        raise OptionError(f"`objects`: `bbox` is {values!r:.80}: expected four numbers for each object")
+    if boxes == "xywh":
+        array = np.concatenate([array[:, :2], array[:, :2] + array[:, 2:]], axis=1)
+    return array

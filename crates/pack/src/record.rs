@@ -104,7 +104,7 @@ impl<'a> RecordWriter<'a> {
     }
 
     fn record(&mut self, fields: &Fields<'_>, image: Image<'_>, buffer: Vec<u8>) -> Result<Record, Reason> {
-        let mut coded = None;
+        let coded;
         let stored = match image {
             Image::None => {
                 let values = coordinates(self.schema, fields.values, None, false)?;

@@ -6,8 +6,9 @@ use fax::decoder::{DecodeStatus, Group3Decoder, Group4Decoder, pels};
 use shardtool_jpeg as jpeg;
 use weezl::{BitOrder, LzwStatus};
 
-use super::layout::{Layout, photometric, unsupported};
+use super::layout::{Layout, unsupported};
 use super::samples::Samples;
+use super::tags::{compression, photometric};
 use crate::codecs::decoder_error;
 use crate::error::Error;
 use crate::float_range::FloatRange;
@@ -29,27 +30,34 @@ impl<'l, 'a> Codec<'l, 'a> {
         let mut codec =
             Codec { layout, samples: Samples::new(layout, float_range)?, row_bytes, input: vec![], jpeg: None };
         match layout.compression {
-            1 | 5 | 8 | 32946 | 32773 | 50000 => {}
-            3 | 4 if layout.bits != 1 || layout.chunk_samples() != 1 => {
+            compression::NONE
+            | compression::LZW
+            | compression::DEFLATE
+            | compression::OLD_DEFLATE
+            | compression::PACK_BITS
+            | compression::ZSTD => {}
+            compression::FAX3 | compression::FAX4 if layout.bits != 1 || layout.chunk_samples() != 1 => {
                 return Err(unsupported("fax compression of other than 1-bit images"));
             }
-            3 if layout.t4_options & 1 != 0 => return Err(unsupported("two-dimensional Group 3 fax compression")),
-            3 | 4 if layout.chunk.0 > u16::MAX.into() => {
+            compression::FAX3 if layout.t4_options & 1 != 0 => {
+                return Err(unsupported("two-dimensional Group 3 fax compression"));
+            }
+            compression::FAX3 | compression::FAX4 if layout.chunk.0 > u16::MAX.into() => {
                 return Err(unsupported("fax compression of wider rows than 65535"));
             }
-            3 | 4 => {}
-            7 if layout.bits != 8 || !matches!(layout.chunk_samples(), 1 | 3) => {
+            compression::FAX3 | compression::FAX4 => {}
+            compression::JPEG if layout.bits != 8 || !matches!(layout.chunk_samples(), 1 | 3) => {
                 return Err(unsupported("JPEG compression of other than 1 or 3 samples of 8 bits"));
             }
-            7 => {
+            compression::JPEG => {
                 codec.samples = Samples::BYTES;
                 codec.jpeg = Some(jpeg::Decoder::new().with_limits(crate::jpeg::unlimited()));
             }
-            2 => return Err(unsupported("CCITT run-length compression")),
-            6 => return Err(unsupported("old-style JPEG compression")),
-            34925 => return Err(unsupported("LZMA compression")),
-            50001 => return Err(unsupported("WebP compression")),
-            34887 => return Err(unsupported("LERC compression")),
+            compression::CCITT_RLE => return Err(unsupported("CCITT run-length compression")),
+            compression::OLD_JPEG => return Err(unsupported("old-style JPEG compression")),
+            compression::LZMA => return Err(unsupported("LZMA compression")),
+            compression::WEBP => return Err(unsupported("WebP compression")),
+            compression::LERC => return Err(unsupported("LERC compression")),
             _ => {
                 return Err(unsupported(
                     "a compression other than none, PackBits, LZW, Deflate, Zstandard, fax or JPEG",
@@ -78,7 +86,12 @@ impl<'l, 'a> Codec<'l, 'a> {
         let start = usize::try_from(offset).ok().filter(|start| *start <= file.len()).ok_or_else(|| truncated(file))?;
         let mut data = &file[start..];
         data = &data[..usize::try_from(length).unwrap_or(usize::MAX).min(data.len())];
-        if self.layout.low_bits_first && matches!(self.layout.compression, 1 | 3 | 4 | 32773) {
+        if self.layout.low_bits_first
+            && matches!(
+                self.layout.compression,
+                compression::NONE | compression::FAX3 | compression::FAX4 | compression::PACK_BITS
+            )
+        {
             self.input.clear();
             self.input.extend(data.iter().map(|byte| byte.reverse_bits()));
             data = &self.input;
@@ -86,15 +99,17 @@ impl<'l, 'a> Codec<'l, 'a> {
         let len = self.row_bytes * rows as usize;
         out.resize(len, 0);
         match self.layout.compression {
-            1 => out.copy_from_slice(data.get(..len).ok_or_else(|| truncated(file))?),
-            5 => lzw(data, out)?,
-            8 | 32946 => {
+            compression::NONE => out.copy_from_slice(data.get(..len).ok_or_else(|| truncated(file))?),
+            compression::LZW => lzw(data, out)?,
+            compression::DEFLATE | compression::OLD_DEFLATE => {
                 flate2::read::ZlibDecoder::new(data).read_exact(out).map_err(damaged)?;
             }
-            50000 => zstd::stream::read::Decoder::new(data).and_then(|mut d| d.read_exact(out)).map_err(damaged)?,
-            32773 => packbits(data, out).ok_or_else(|| damaged("truncated PackBits data"))?,
-            3 => fax3(data, self.layout.chunk.0 as u16, self.row_bytes, out)?,
-            4 => fax4(data, self.layout.chunk.0 as u16, self.row_bytes, out)?,
+            compression::ZSTD => {
+                zstd::stream::read::Decoder::new(data).and_then(|mut d| d.read_exact(out)).map_err(damaged)?
+            }
+            compression::PACK_BITS => packbits(data, out).ok_or_else(|| damaged("truncated PackBits data"))?,
+            compression::FAX3 => fax3(data, self.layout.chunk.0 as u16, self.row_bytes, out)?,
+            compression::FAX4 => fax4(data, self.layout.chunk.0 as u16, self.row_bytes, out)?,
             _ => self.jpeg(file, start, rows, out)?,
         }
         Ok(())

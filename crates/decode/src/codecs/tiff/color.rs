@@ -1,6 +1,7 @@
 //! Converts pixels of one byte per sample to RGB.
 
-use super::layout::{Layout, photometric, unsupported};
+use super::layout::{Layout, unsupported};
+use super::tags::{compression, photometric};
 use crate::error::Error;
 
 /// The conversion for one image.
@@ -29,10 +30,12 @@ impl Color {
             }
             photometric::RGB => return Err(unsupported("RGB of other than 8 or 16 bits, or of fewer than 3 samples")),
             // The JPEG decoder converts to RGB.
-            photometric::YCBCR if layout.compression == 7 && layout.samples == 3 => ColorKind::Rgb,
+            photometric::YCBCR if layout.compression == compression::JPEG && layout.samples == 3 => ColorKind::Rgb,
             photometric::YCBCR => return Err(unsupported("YCbCr in other than (new-style) JPEG compression")),
-            8..=10 => return Err(unsupported("CIELab colours")),
-            4 => return Err(unsupported("a transparency mask instead of an image")),
+            photometric::CIE_LAB | photometric::ICC_LAB | photometric::ITU_LAB => {
+                return Err(unsupported("CIELab colours"));
+            }
+            photometric::MASK => return Err(unsupported("a transparency mask instead of an image")),
             _ => return Err(unsupported("colours other than grey, palette, RGB, CMYK and YCbCr")),
         };
         let premultiplied = matches!(kind, ColorKind::Rgb) && layout.samples > 3 && layout.extra.first() == Some(&1);

@@ -1,21 +1,9 @@
 //! The layout of the image in a TIFF, read from its tags and validated: size, samples, and offsets of the strips or tiles.
 
 use super::directory::Directory;
+use super::tags::{compression, photometric, sample_format, tag};
 use crate::error::Error;
 use crate::format::Format;
-
-/// PhotometricInterpretation (tag 262).
-pub(super) mod photometric {
-    pub(crate) const WHITE_IS_ZERO: u64 = 0;
-    pub(crate) const BLACK_IS_ZERO: u64 = 1;
-    pub(crate) const RGB: u64 = 2;
-    pub(crate) const PALETTE: u64 = 3;
-    pub(crate) const CMYK: u64 = 5;
-    pub(crate) const YCBCR: u64 = 6;
-}
-
-/// Compression (tag 259) of JPEG streams.
-pub(super) const JPEG: u64 = 7;
 
 /// The image that a directory describes. A *chunk* is a strip or a tile.
 pub(super) struct Layout<'a> {
@@ -28,7 +16,6 @@ pub(super) struct Layout<'a> {
     pub(super) bits: u8,
     /// Samples of a pixel.
     pub(super) samples: usize,
-    /// SampleFormat (tag 339): 1 unsigned, 2 signed, 3 floating point, 4 undefined.
     pub(super) sample_format: u64,
     pub(super) photometric: u64,
     pub(super) compression: u64,
@@ -37,13 +24,13 @@ pub(super) struct Layout<'a> {
     pub(super) low_bits_first: bool,
     /// Whether each sample of a pixel is in a separate plane with its chunks.
     pub(super) planar: bool,
-    /// ExtraSamples (tag 338): 0 unspecified, 1 associated alpha, 2 alpha.
+    /// ExtraSamples: 0 unspecified, 1 associated alpha, 2 alpha.
     pub(super) extra: Vec<u64>,
-    /// T4Options (tag 292).
+    /// T4Options.
     pub(super) t4_options: u64,
-    /// ColorMap (tag 320): the red, then the green, then the blue values.
+    /// ColorMap: the red, then the green, then the blue values.
     pub(super) palette: Vec<u64>,
-    /// JPEGTables (tag 347).
+    /// JPEGTables: the tables of JPEG streams that have none.
     pub(super) jpeg_tables: Option<&'a [u8]>,
     /// Width and height of a chunk in pixels.
     pub(super) chunk: (u32, u32),
@@ -63,33 +50,33 @@ impl<'a> Layout<'a> {
     pub(super) fn read(bytes: &'a [u8]) -> Result<Self, Error> {
         let tags = Directory::read(bytes)?;
         let side = |tag| Ok(tags.first(tag)?.and_then(|side| u32::try_from(side).ok()).unwrap_or(0));
-        let (width, height) = (side(256)?, side(257)?);
+        let (width, height) = (side(tag::IMAGE_WIDTH)?, side(tag::IMAGE_LENGTH)?);
         if width == 0 || height == 0 {
             return Err(Error::Empty { format: Format::Tiff, width, height });
         }
-        let samples = tags.first(277)?;
-        let photometric = tags.first(262)?.unwrap_or(photometric::WHITE_IS_ZERO);
+        let samples = tags.first(tag::SAMPLES_PER_PIXEL)?;
+        let photometric = tags.first(tag::PHOTOMETRIC_INTERPRETATION)?.unwrap_or(photometric::WHITE_IS_ZERO);
         // Some writers of YCbCr omit the number of samples.
         let default_samples = if photometric == photometric::YCBCR { 3 } else { 1 };
         let samples = samples.map_or(default_samples, |n| usize::try_from(n).unwrap_or(0));
         if !(1..=16).contains(&samples) {
             return Err(unsupported("other than 1 to 16 samples a pixel"));
         }
-        let bits = tags.list(258)?;
+        let bits = tags.list(tag::BITS_PER_SAMPLE)?;
         let first = bits.first().copied().unwrap_or(1);
         if !matches!(first, 1..=64) || bits.iter().take(samples).any(|bits| *bits != first) {
             return Err(unsupported("samples of different or of more than 64 bits"));
         }
-        let formats = tags.list(339)?;
-        let sample_format = formats.first().copied().unwrap_or(1);
+        let formats = tags.list(tag::SAMPLE_FORMAT)?;
+        let sample_format = formats.first().copied().unwrap_or(sample_format::UNSIGNED);
         if formats.iter().take(samples).any(|format| *format != sample_format) {
             return Err(unsupported("samples of different formats"));
         }
-        let orientation = tags.first(274)?.filter(|o| (1..=8).contains(o)).unwrap_or(1) as u8;
-        let tiled = tags.raw(322)?.is_some();
+        let orientation = tags.first(tag::ORIENTATION)?.filter(|o| (1..=8).contains(o)).unwrap_or(1) as u8;
+        let tiled = tags.raw(tag::TILE_WIDTH)?.is_some();
         let chunk = match tiled {
-            true => (side(322)?, side(323)?),
-            false => (width, side(278)?.min(height)),
+            true => (side(tag::TILE_WIDTH)?, side(tag::TILE_LENGTH)?),
+            false => (width, side(tag::ROWS_PER_STRIP)?.min(height)),
         };
         // Without RowsPerStrip, one strip is the whole image.
         let chunk = if !tiled && chunk.1 == 0 { (width, height) } else { chunk };
@@ -97,7 +84,11 @@ impl<'a> Layout<'a> {
             return Err(Error::Empty { format: Format::Tiff, width: chunk.0, height: chunk.1 });
         }
         // Some writers use the tags of strips for tiles.
-        let (offsets, lengths) = if tags.raw(324)?.is_some() { (324, 325) } else { (273, 279) };
+        let (offsets, lengths) = if tags.raw(tag::TILE_OFFSETS)?.is_some() {
+            (tag::TILE_OFFSETS, tag::TILE_BYTE_COUNTS)
+        } else {
+            (tag::STRIP_OFFSETS, tag::STRIP_BYTE_COUNTS)
+        };
         Ok(Layout {
             big_endian: tags.big_endian,
             width,
@@ -107,14 +98,14 @@ impl<'a> Layout<'a> {
             samples,
             sample_format,
             photometric,
-            compression: tags.first(259)?.unwrap_or(1),
-            predictor: tags.first(317)?.unwrap_or(1),
-            low_bits_first: tags.first(266)? == Some(2),
-            planar: samples > 1 && tags.first(284)? == Some(2),
-            extra: tags.list(338)?,
-            t4_options: tags.first(292)?.unwrap_or(0),
-            palette: if photometric == photometric::PALETTE { tags.list(320)? } else { vec![] },
-            jpeg_tables: tags.raw(347)?,
+            compression: tags.first(tag::COMPRESSION)?.unwrap_or(compression::NONE),
+            predictor: tags.first(tag::PREDICTOR)?.unwrap_or(1),
+            low_bits_first: tags.first(tag::FILL_ORDER)? == Some(2),
+            planar: samples > 1 && tags.first(tag::PLANAR_CONFIGURATION)? == Some(2),
+            extra: tags.list(tag::EXTRA_SAMPLES)?,
+            t4_options: tags.first(tag::T4_OPTIONS)?.unwrap_or(0),
+            palette: if photometric == photometric::PALETTE { tags.list(tag::COLOR_MAP)? } else { vec![] },
+            jpeg_tables: tags.raw(tag::JPEG_TABLES)?,
             chunk,
             offsets: tags.list(offsets)?,
             lengths: tags.list(lengths)?,
@@ -134,7 +125,7 @@ impl<'a> Layout<'a> {
 
     /// Returns whether samples are floating-point numbers.
     pub(super) fn is_float(&self) -> bool {
-        self.sample_format == 3
+        self.sample_format == sample_format::FLOAT
     }
 
     pub(super) fn is_cmyk(&self) -> bool {
@@ -155,7 +146,7 @@ impl<'a> Layout<'a> {
     /// RGB.
     pub(super) fn chunk_bytes(&self) -> u64 {
         let row = self.row_bytes().max(u64::from(self.chunk.0) * 3);
-        let rows = if self.compression == JPEG { self.chunk.1 } else { self.chunk.1.min(self.height) };
+        let rows = if self.compression == compression::JPEG { self.chunk.1 } else { self.chunk.1.min(self.height) };
         row.saturating_mul(rows.into())
     }
 

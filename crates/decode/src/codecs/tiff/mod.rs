@@ -3,6 +3,7 @@
 //! | module | content |
 //! |---|---|
 //! | `directory` | header and first directory (IFD): tags and their values |
+//! | `tags` | names of tags and of their values |
 //! | `layout` | size, samples and chunks of the image, validated from the tags |
 //! | `codec` | decompresses one strip or tile |
 //! | `samples` | undoes the predictor and converts samples to one byte each |
@@ -16,6 +17,7 @@ mod color;
 mod directory;
 mod layout;
 mod samples;
+mod tags;
 
 use super::CodecOptions;
 use crate::error::{Error, LimitKind};

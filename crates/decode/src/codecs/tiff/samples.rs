@@ -3,6 +3,7 @@
 use half::f16;
 
 use super::layout::{Layout, unsupported};
+use super::tags::{predictor, sample_format};
 use crate::error::Error;
 use crate::float_range::FloatRange;
 use crate::format::Format;
@@ -44,19 +45,27 @@ impl Samples {
     pub(super) fn new(layout: &Layout<'_>, float_range: Option<FloatRange>) -> Result<Self, Error> {
         let Layout { bits, big_endian, .. } = *layout;
         let kind = match (layout.sample_format, bits) {
-            (3, 16 | 32 | 64) => SampleKind::Float(float_range.ok_or(Error::FloatSamples { format: Format::Tiff })?),
-            (3, _) => return Err(unsupported("floating-point samples of other than 16, 32 or 64 bits")),
-            (2, 1 | 2 | 4 | 8 | 12 | 16 | 32) => SampleKind::Signed,
+            (sample_format::FLOAT, 16 | 32 | 64) => {
+                SampleKind::Float(float_range.ok_or(Error::FloatSamples { format: Format::Tiff })?)
+            }
+            (sample_format::FLOAT, _) => {
+                return Err(unsupported("floating-point samples of other than 16, 32 or 64 bits"));
+            }
+            (sample_format::SIGNED, 1 | 2 | 4 | 8 | 12 | 16 | 32) => SampleKind::Signed,
             // Undefined samples count as unsigned, as in Pillow.
-            (1 | 4, 1 | 2 | 4 | 8 | 12 | 16 | 32) => SampleKind::Unsigned,
-            (1 | 2 | 4, _) => return Err(unsupported("samples of other than 1, 2, 4, 8, 12, 16 or 32 bits")),
+            (sample_format::UNSIGNED | sample_format::UNDEFINED, 1 | 2 | 4 | 8 | 12 | 16 | 32) => SampleKind::Unsigned,
+            (sample_format::UNSIGNED | sample_format::SIGNED | sample_format::UNDEFINED, _) => {
+                return Err(unsupported("samples of other than 1, 2, 4, 8, 12, 16 or 32 bits"));
+            }
             _ => return Err(unsupported("complex samples")),
         };
         let predictor = match (layout.predictor, bits) {
-            (2, 8 | 16 | 32) => Predictor::Horizontal,
-            (2, _) => return Err(unsupported("a predictor of samples other than 8, 16 or 32 bits")),
-            (3, _) if layout.is_float() => Predictor::FloatingPoint,
-            (3, _) => return Err(unsupported("a floating-point predictor of integers")),
+            (predictor::HORIZONTAL, 8 | 16 | 32) => Predictor::Horizontal,
+            (predictor::HORIZONTAL, _) => {
+                return Err(unsupported("a predictor of samples other than 8, 16 or 32 bits"));
+            }
+            (predictor::FLOATING_POINT, _) if layout.is_float() => Predictor::FloatingPoint,
+            (predictor::FLOATING_POINT, _) => return Err(unsupported("a floating-point predictor of integers")),
             _ => Predictor::None,
         };
         Ok(Samples { bits, big_endian, kind, predictor, per_pixel: layout.chunk_samples() })

@@ -19,6 +19,7 @@ use shardtool_decode::{
     DecodeOptions, Decoder, Filter, LabelMap, Limits, Orientation, Pipeline, Pixels, Random, RegionOptions,
     ResizeScratch, apply_geometry, decode, encode_jpeg, probe, resize,
 };
+use shardtool_format::Chain;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -40,7 +41,7 @@ fn main() -> Result<(), Failure> {
     for line in stdin().lock().lines() {
         let line = line?;
         let answer = answer(&line.split(' ').collect::<Vec<_>>()).unwrap_or_else(|e| {
-            eprintln!("{line}: {e}");
+            eprintln!("{line}: {}", Chain(&*e));
             Pixels::default()
         });
         for n in [answer.width, answer.height, u32::try_from(answer.data.len())?] {

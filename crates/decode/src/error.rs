@@ -79,7 +79,7 @@ pub enum Error {
         format: Format,
     },
     /// Bad data, found by the decoder of that format.
-    #[error("invalid {format} data: {source}")]
+    #[error("invalid {format} data")]
     Decoder {
         /// Format of the image.
         format: Format,
@@ -104,13 +104,13 @@ pub enum Error {
         message: String,
     },
     /// Bad data, found by our JPEG decoder.
-    #[error("invalid jpeg data: {source}")]
+    #[error("invalid jpeg data")]
     Jpeg {
         /// The decoder's error.
         source: shardtool_jpeg::Error,
     },
     /// Bad data: a zstd frame that does not decompress.
-    #[error("invalid raw-zstd data: {source}")]
+    #[error("invalid raw-zstd data")]
     Zstd {
         /// zstd's error.
         source: std::io::Error,
@@ -185,7 +185,7 @@ pub enum Error {
         height: u32,
     },
     /// The JPEG encoder failed.
-    #[error("cannot encode JPEG: {source}")]
+    #[error("cannot encode JPEG")]
     Encode {
         /// The encoder's error.
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -193,8 +193,7 @@ pub enum Error {
     /// Bad argument: an invalid list of transforms.
     #[error("invalid transforms: {reason}")]
     Transforms {
-        /// What is invalid.
-        #[source]
+        /// What is invalid. Part of the message, not a source, because serde keeps only the message.
         reason: TransformError,
     },
     /// A centre crop larger than the image.

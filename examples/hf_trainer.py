@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 import transformers
 from transformers import ResNetConfig, ResNetForImageClassification
 
@@ -21,14 +20,13 @@ from shardtool.torch import Batch, Loader
 class LoaderTrainer(transformers.Trainer):
     """A Trainer that uses the loaders that it is given."""
 
-    train_loader: Loader[Any]
-    eval_loader: Loader[Any]
+    loaders: tuple[Loader[Any], Loader[Any]]
 
     def get_train_dataloader(self) -> Any:
-        return self.train_loader
+        return self.loaders[0]
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
-        return self.eval_loader
+        return self.loaders[1]
 
 
 class LoaderState(transformers.TrainerCallback):
@@ -39,23 +37,22 @@ class LoaderState(transformers.TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if state.is_world_process_zero:
-            folder = pathlib.Path(args.output_dir) / f"checkpoint-{state.global_step}"
-            (folder / "loader.json").write_text(json.dumps(self.loader.state_dict()))
+            file = pathlib.Path(args.output_dir, f"checkpoint-{state.global_step}", "loader.json")
+            file.write_text(json.dumps(self.loader.state_dict()))
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self.resume:
             self.loader.load_state_dict(json.loads((pathlib.Path(self.resume) / "loader.json").read_text()))
 
 
-def inputs(batch: Batch) -> dict[str, torch.Tensor]:
+def inputs(batch: Batch) -> dict[str, Any]:
     return {"pixel_values": batch["image"], "labels": batch["label"]}
 
 
 def accuracy(prediction: transformers.EvalPrediction) -> dict[str, float]:
-    label = np.asarray(prediction.label_ids)
-    right = np.asarray(prediction.predictions).argmax(1) == label
+    label, predicted = np.asarray(prediction.label_ids), np.asarray(prediction.predictions).argmax(1)
     shown = label != -100  # rows without a sample have label −100
-    return {"accuracy": float(right[shown].mean()), "samples": int(shown.sum())}
+    return {"accuracy": float((predicted == label)[shown].mean()), "samples": int(shown.sum())}
 
 
 def main() -> None:
@@ -71,21 +68,17 @@ def main() -> None:
     parser.add_argument("--resume")
     args = parser.parse_args()
     train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
-    make = partial(Loader, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225), collate_fn=inputs)
+    make = partial(Loader[Any], mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225), collate_fn=inputs)
     train_loader = make(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()])
     eval_loader = make(val, args.batch_size, [st.Resize(args.size), st.CenterCrop(args.size)], order=st.Sequential())
+    arguments = transformers.TrainingArguments(
+        args.output, num_train_epochs=args.epochs, gradient_accumulation_steps=args.accumulate,
+        save_steps=args.save_steps, report_to="none", ignore_data_skip=True,  # the loader resumes by its own state
+    )
     config = ResNetConfig(layer_type="basic", hidden_sizes=[64, 128, 256, 512], depths=[2] * 4)
     config.num_labels = len(train.classes)
-    arguments = transformers.TrainingArguments(
-        output_dir=args.output,
-        num_train_epochs=args.epochs,
-        gradient_accumulation_steps=args.accumulate,
-        save_steps=args.save_steps,
-        ignore_data_skip=True,  # the loader resumes by its own state
-        report_to="none",
-    )
     trainer = LoaderTrainer(ResNetForImageClassification(config), arguments, compute_metrics=accuracy, eval_dataset=val)
-    trainer.train_loader, trainer.eval_loader = train_loader, eval_loader
+    trainer.loaders = train_loader, eval_loader
     trainer.add_callback(LoaderState(train_loader, args.resume))
     trainer.train(resume_from_checkpoint=args.resume)
     print(trainer.evaluate(), flush=True)

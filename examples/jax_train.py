@@ -72,11 +72,12 @@ def main() -> None:
         loader.load_state_dict(state)
 
     for epoch in range(loader.state_dict()["epoch"], args.epochs):
+        loss = jnp.zeros(())
         for batch in loader:
             weights, loss = train_step(weights, batch["image"], batch["label"])
         with open(args.checkpoint, "wb") as file:
             pickle.dump((jax.device_get(weights), loader.state_dict()), file)
-        correct, samples = sum(count(weights, batch["image"], batch["label"]) for batch in evaluation)
+        correct, samples = sum((count(weights, batch["image"], batch["label"]) for batch in evaluation), jnp.zeros(2))
         print(f"epoch {epoch}: loss {loss:.4f}, accuracy {correct / samples:.4f}", flush=True)
 
 

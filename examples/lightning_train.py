@@ -9,7 +9,7 @@ from functools import partial
 
 import lightning
 import torch
-import torchmetrics
+import torchmetrics.classification
 import torchvision
 from lightning.pytorch.callbacks import ModelCheckpoint
 

@@ -50,12 +50,13 @@ def main() -> None:
     classes = len(train.classes)
     model = timm.create_model(args.model, pretrained=False, num_classes=classes).to(device)
     config = timm.data.resolve_data_config({}, model=model)
-    make = partial(Loader, device=device, mean=config["mean"], std=config["std"], collate_fn=st.image_label)
+    make = partial(Loader[Any], device=device, mean=config["mean"], std=config["std"], collate_fn=st.image_label)
     loader = make(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()])
     evaluation = make(val, args.batch_size, [st.Resize(args.size), st.CenterCrop(args.size)], order=st.Sequential())
 
     optimizer = timm.optim.create_optimizer_v2(model, opt="sgd", lr=args.lr, momentum=0.9)
     schedule, _ = timm.scheduler.create_scheduler_v2(optimizer, num_epochs=args.epochs, warmup_epochs=0)
+    assert schedule is not None
     average = timm.utils.ModelEmaV3(model, decay=0.999)
     mixup = timm.data.Mixup(mixup_alpha=0.2, cutmix_alpha=1.0, label_smoothing=0.1, num_classes=classes)
     criterion = timm.loss.SoftTargetCrossEntropy()

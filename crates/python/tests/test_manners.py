@@ -136,7 +136,7 @@ def test_ctrl_c_ends_a_pack_within_a_shard_and_it_resumes(photos, tmp_path, kind
         source,
         tmp_path / "out",
     )
-    assert "left by an interrupted" in resumed.stdout, resumed.stdout + resumed.stderr
+    assert "an interrupted pack left" in resumed.stdout, resumed.stdout + resumed.stderr
 
 
 @pytest.fixture

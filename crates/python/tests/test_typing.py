@@ -1,10 +1,12 @@
-"""What type checkers and completion see."""
+"""Types, as mypy, pyright and completion see them."""
 
 import importlib
 import importlib.util
 import inspect
+import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -73,6 +75,44 @@ def test_numpy_batches_and_options(tmp_path):
 def test_torch_batches(tmp_path):
     pytest.importorskip("torch")
     assert mypy(TORCH, tmp_path) in (["torch._tensor.Tensor", "builtins.int"], ["torch._tensor.Tensor", "int"], ["Tensor", "int"])
+
+
+#: Rules of pyright's strict mode about code of others: types that torch and the trainers leave open, or do not export.
+LENIENT = [
+    "reportMissingTypeStubs",
+    "reportPrivateImportUsage",
+    "reportUnknownArgumentType",
+    "reportUnknownLambdaType",
+    "reportUnknownMemberType",
+    "reportUnknownParameterType",
+    "reportUnknownVariableType",
+    "reportUntypedFunctionDecorator",
+]
+
+
+def pyright(tmp_path, files, lenient=()):
+    """Runs pyright in strict mode on copies of files; `scripts/pyright` installs it, and SHARDTOOL_PYRIGHT is its path."""
+    command = os.environ.get("SHARDTOOL_PYRIGHT")
+    if not command:
+        pytest.skip("pyright is not installed: SHARDTOOL_PYRIGHT=$(scripts/pyright)")
+    (tmp_path / "checked").mkdir()
+    for file in files:
+        shutil.copy(file, tmp_path / "checked")
+    config = {"include": ["checked"], "typeCheckingMode": "strict", "extraPaths": [str(pathlib.Path(st.__file__).parents[1])]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({**config, **dict.fromkeys(lenient, False)}))
+    run = subprocess.run([command, "--pythonpath", sys.executable], capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_stubs_pass_pyright_in_strict_mode(tmp_path):
+    pyright(tmp_path, [pathlib.Path(st.__file__).parent / "_shardtool.pyi"])
+
+
+def test_pyright_finds_an_error(tmp_path):
+    file = tmp_path / "wrong.py"
+    file.write_text('import shardtool as st\n\nst.Dataset("x").split(3)\n')
+    with pytest.raises(AssertionError, match="reportArgumentType"):
+        pyright(tmp_path, [file], LENIENT)
 
 
 def test_the_module_itself_is_strict(tmp_path):

@@ -14,6 +14,7 @@ import sys
 import pytest
 from conftest import COUNT
 from frameworks import ENVIRONMENT
+from test_typing import LENIENT, check, pyright
 
 EXAMPLES = pathlib.Path(__file__).parents[4] / "examples"
 #: Packages that each needs, its arguments, and those that resume in addition.
@@ -87,6 +88,23 @@ def test_example_on_two_ranks(dataset, prepared):
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr[-6000:]
         assert re.findall(r"epoch (\d+): accuracy", done.stdout) == expected
+
+
+def installed_examples():
+    """Examples whose packages are all installed here."""
+    found = [name for name, (needs, _, _) in PROGRAMS.items() if all(map(importlib.util.find_spec, needs))]
+    if not found:
+        pytest.skip("none of the examples' packages is installed")
+    return [EXAMPLES / f"{name}.py" for name in found]
+
+
+def test_examples_pass_mypy_in_strict_mode(tmp_path):
+    run = check(tmp_path, *installed_examples())
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_examples_pass_pyright_in_strict_mode(tmp_path):
+    pyright(tmp_path, installed_examples(), LENIENT)
 
 
 def test_examples_are_short():

@@ -7,25 +7,29 @@
 //!
 //! | module | part |
 //! |---|---|
-//! | `markers` | marker segments: headers, tables, metadata |
+//! | `error`, `cpu`, `buffer` | errors, detection of instruction sets, growing of buffers |
+//! | `markers`, `image` | marker segments: headers, tables, metadata; and an image with its parsed header |
 //! | `request`, `plan` | what a caller wants, and which blocks and samples that needs |
 //! | `huffman` | lookup tables, and caches of them |
 //! | `bitstream` | entropy-coded data without byte stuffing |
 //! | `entropy` | the inner loops: Huffman codes to coefficients, or to the boundaries of blocks |
 //! | `sequential` | one sequential scan: restart markers, DC prediction, speculation, scan-only decoding |
 //! | `multiscan` | images of several scans (progressive), by way of the whole image's coefficients |
-//! | `blocks`, `transform` | coefficients, and inverse transforms of them to samples |
+//! | `blocks`, `transform` | rows of coefficient blocks, and inverse transforms of them to samples |
 //! | `pixels` | upsampling and colour conversion |
 //! | `entry_points` | starts inside a scan, kept in an index: their bytes, finding, validating, using them |
 //! | `decoder` | [`Decoder`]: all of these in reused memory |
 //! | [`entries`] | the public functions for entry points, and their documentation |
 //! | `transcode` | [`transcode()`]: the same coefficients in one scan with optimal codes |
 //!
-//! `error`, `cpu` (detection of instruction sets) and `buffer` serve all of them. Imports point up this table, with one
-//! exception: `bitstream::bit_reader` and `huffman` are one step of `multiscan`, and `markers::standard` is used by all.
+//! Modules import only from modules above them in this table; `multiscan` uses `blocks`. Only documentation links point down.
+//! Inside the folders there are two circles, of vector code and its portable counterpart: `pixels::avx2` uses the constants of
+//! `pixels::color`, which calls it, and likewise the `transform` modules call each other by methods of tokens.
 //!
-//! `unsafe` is confined to `entropy`, whose modules state the invariants of their unchecked accesses, and to the `*_avx2` and
-//! `*_avx512` modules. The latter are entered by methods of tokens that prove detection (`cpu`).
+//! `unsafe` is confined to `entropy`, whose modules state the invariants of their unchecked accesses, and to the vector code in
+//! `transform` and `pixels`, which is entered by methods of tokens that prove detection (`cpu`).
+//!
+//! No function reads the environment but [`Decoder::from_env`].
 
 mod bitstream;
 mod blocks;

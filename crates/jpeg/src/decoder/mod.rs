@@ -17,7 +17,7 @@ use crate::pixels::writer::{self, PixelWriter};
 use crate::plan::DecodePlan;
 use crate::request::Request;
 use crate::sequential::layout::ScanLayout;
-use crate::sequential::speculation::Speculation;
+use crate::sequential::parameters::Speculation;
 use crate::sequential::state::ScanState;
 use crate::sequential::workspace::ScanWorkspace;
 

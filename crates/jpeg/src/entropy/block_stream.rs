@@ -9,7 +9,7 @@
 //!    [`u32::MAX`], which no stream reaches.
 
 use super::MAX_MCU_BLOCKS;
-use super::decode::{DecodeJob, McuTables, Stop};
+use super::job::{DecodeJob, McuTables, Stop};
 use super::symbol_state::{ALL_AC, SymbolState};
 use crate::bitstream::bit_cursor::BitCursor;
 use crate::bitstream::unstuffed::SLACK;

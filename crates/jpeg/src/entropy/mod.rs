@@ -2,6 +2,7 @@
 //!
 //! | file | part |
 //! |---|---|
+//! | `job` | a run of blocks to decode |
 //! | `decode` | decodes one or two runs of blocks to coefficients, the second one speculatively if its start is unknown |
 //! | `block_stream` | a run of blocks: what happens between blocks, and where it ends |
 //! | `symbol_state` | the state that each symbol changes, kept in registers |
@@ -9,6 +10,7 @@
 
 mod block_stream;
 pub(crate) mod decode;
+pub(crate) mod job;
 pub(crate) mod scanner;
 mod symbol_state;
 

@@ -2,17 +2,16 @@
 //! path, simple and checked at each step; `sequential` is the fast one for images of one scan.
 
 use super::progressive;
+use super::scan_decoder::ScanDecoder;
 use crate::bitstream::bit_reader::BitReader;
 use crate::bitstream::unstuffed::{EntropySegment, UnstuffedData};
 use crate::blocks::{BlockRow, QUARTER};
 use crate::buffer::resize_unspecified;
 use crate::error::{Damage, Error, Feature, Result};
 use crate::huffman::code_table::CodeTable;
-use crate::huffman::extend;
 use crate::markers::header::{Header, Process};
 use crate::markers::parser::{Parser, ScanHeader};
 use crate::markers::segment::end_of_scan;
-use crate::markers::standard::ZIGZAG;
 
 /// Where the blocks of one component are.
 #[derive(Clone, Copy, Default)]
@@ -57,24 +56,6 @@ pub(crate) struct Coefficients {
     pub values: Vec<i16>,
     pub grids: [BlockGrid; 3],
     last: Vec<u8>,
-}
-
-/// The state of decoding one scan.
-pub(super) struct ScanDecoder {
-    /// DC tables of the scan's components.
-    pub dc: [Option<CodeTable>; 3],
-    /// The AC table of a progressive AC scan, which has one component.
-    pub ac: Option<CodeTable>,
-    /// AC tables of the scan's components.
-    acs: [Option<CodeTable>; 3],
-    /// DC predictors of the scan's components.
-    pub predictors: [i16; 3],
-    /// End-of-band run (EOBRUN): the number of following blocks without new coefficients.
-    pub run: u32,
-    /// First and last zigzag index.
-    pub band: (usize, usize),
-    /// Successive approximation: low bits not known before and after the scan.
-    pub bits: (u8, u8),
 }
 
 impl Coefficients {
@@ -192,7 +173,7 @@ impl Coefficients {
                 for b in 0..h * v {
                     let index = grid.index(x * h + b % h, y * v + b / h);
                     let block = &mut self.values.as_chunks_mut::<64>().0[index];
-                    state.block(header.process, i, &mut bits, block).map_err(error)?;
+                    decode_block(&mut state, header.process, i, &mut bits, block).map_err(error)?;
                 }
             }
             if bits.is_overrun() {
@@ -224,46 +205,21 @@ impl Coefficients {
     }
 }
 
-impl ScanDecoder {
-    fn block(
-        &mut self,
-        process: Process,
-        i: usize,
-        bits: &mut BitReader<'_>,
-        block: &mut [i16; 64],
-    ) -> Result<(), Damage> {
-        match process {
-            Process::Sequential => self.sequential(i, bits, block),
-            Process::Progressive => {
-                if self.band.0 > 0 && self.ac.is_none() {
-                    self.ac = self.acs[i].take();
-                }
-                progressive::decode_block(self, i, bits, block)
+/// Decodes what a scan adds to a block. `i` is the index of the component in the scan.
+fn decode_block(
+    decoder: &mut ScanDecoder,
+    process: Process,
+    i: usize,
+    bits: &mut BitReader<'_>,
+    block: &mut [i16; 64],
+) -> Result<(), Damage> {
+    match process {
+        Process::Sequential => decoder.sequential(i, bits, block),
+        Process::Progressive => {
+            if decoder.band.0 > 0 && decoder.ac.is_none() {
+                decoder.ac = decoder.acs[i].take();
             }
+            progressive::decode_block(decoder, i, bits, block)
         }
-    }
-
-    fn sequential(&mut self, i: usize, bits: &mut BitReader<'_>, block: &mut [i16; 64]) -> Result<(), Damage> {
-        let (Some(dc), Some(ac)) = (&self.dc[i], &self.acs[i]) else { return Err(Damage::Progression) };
-        let size = u32::from(bits.symbol(dc)?);
-        let difference = extend(bits.take(size), size) as i16;
-        self.predictors[i] = self.predictors[i].wrapping_add(difference);
-        block[0] = self.predictors[i];
-        let mut k = 1;
-        while k < 64 {
-            let symbol = bits.symbol(ac)?;
-            let (run, size) = (usize::from(symbol >> 4), u32::from(symbol & 15));
-            if size == 0 && run != 15 {
-                break;
-            }
-            k += run;
-            let value = extend(bits.take(size), size) as i16;
-            if k > 63 {
-                return Err(Damage::Block);
-            }
-            block[usize::from(ZIGZAG[k])] = value;
-            k += 1;
-        }
-        Ok(())
     }
 }

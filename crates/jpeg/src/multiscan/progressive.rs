@@ -1,6 +1,6 @@
 //! Progressive scans (ITU-T T.81, annex G): their permitted order, and what each adds to a block.
 
-use super::coefficients::ScanDecoder;
+use super::scan_decoder::ScanDecoder;
 use crate::bitstream::bit_reader::BitReader;
 use crate::error::{Damage, Error, Result};
 use crate::huffman::extend;

@@ -173,3 +173,23 @@ fn store(pixels: [__m256i; 3], out: &mut [u8; 96]) {
         unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), part) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::cpu::CpuFeatures;
+    use crate::markers::header::Color;
+
+    /// Rows without the bytes after them that vector code reads are an error of the caller, not zeros.
+    #[test]
+    fn short_rows_panic() {
+        let Some(avx2) = CpuFeatures::detect().avx2() else { return };
+        let panics = |f: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_err();
+        let (row, long) = ([7u8; 20], [7u8; 20 + 64]);
+        assert!(panics(&|| avx2.upsample_across(&row, 20, &mut [0; 128])));
+        assert!(panics(&|| avx2.upsample_both(&long, &row, 20, &mut [0; 128])));
+        assert!(panics(&|| avx2.upsample_across(&long, 20, &mut [0; 40])));
+        assert!(panics(&|| avx2.convert_to_rgb(Color::YCbCr, [&long, &long, &row], &mut [0; 60])));
+        avx2.upsample_across(&long, 20, &mut [0; 128]);
+        avx2.convert_to_rgb(Color::YCbCr, [&long; 3], &mut [0; 60]);
+    }
+}

@@ -1,7 +1,7 @@
 //! What the MCUs of a sequential scan consist of.
 
 use crate::entropy::MAX_MCU_BLOCKS;
-use crate::entropy::decode::{BlockTables, McuTables};
+use crate::entropy::job::{BlockTables, McuTables};
 use crate::entropy::scanner::{BlockScanTables, McuScanTables};
 use crate::error::Result;
 use crate::huffman::table_cache::TableCaches;

@@ -5,7 +5,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::speculation::{SCANNERS, estimated_bits};
+use super::parameters::SCANNERS;
+use super::speculation::estimated_bits;
 use super::state::{ScanContext, ScanError, ScanState};
 use crate::bitstream::bit_cursor::BitCursor;
 use crate::entropy::scanner::{self, McuScanTables, Scanner, TablePointers};
@@ -43,7 +44,8 @@ impl ScanState {
             // A scanner uses part of its offsets beyond the start of the next one.
             let target = wanted.min(max_mcus * SCANNERS * 7 / 8);
             let bits = estimated_bits(layout, context, self, target);
-            let speculate = layout.interval == u64::MAX && context.speculation.is_worthwhile(context, target, bits);
+            let speculate =
+                layout.interval == u64::MAX && context.speculation.is_worthwhile(layout, unstuffed, target, bits);
 
             let mut parts = offsets.chunks_exact_mut(capacity);
             let first = wanted.min(max_mcus);

@@ -5,53 +5,8 @@
 use super::layout::ScanLayout;
 use super::state::{ScanContext, ScanError, ScanState, undo_dc_prediction};
 use crate::bitstream::bit_cursor::BitCursor;
-use crate::entropy::decode::{self, DecodeJob};
-use crate::entropy::scanner;
-
-/// Number of scanners in one loop of scan-only decoding: enough to fill the time in which each waits for its lookup.
-pub(super) const SCANNERS: usize = 3;
-
-/// How much is decoded in a round, and when to speculate.
-#[derive(Clone, Copy)]
-pub(crate) struct Speculation {
-    /// Approximate bytes of coefficients in a round.
-    round_bytes: usize,
-    /// Blocks of each scanner in a round of scan-only decoding.
-    scan_blocks: usize,
-    /// Threshold in MCUs of a round for a speculative part, at least 1.
-    min_mcus: usize,
-    /// Threshold in bytes of data of a round for a speculative part, at least 1.
-    min_bytes: usize,
-}
-
-impl Speculation {
-    /// The parameters for speed. A round's coefficients fit into the second-level cache, and are many compared with those that
-    /// are decoded twice before both parts synchronise.
-    pub(crate) const FAST: Speculation =
-        Speculation { round_bytes: 384 << 10, scan_blocks: 1 << 13, min_mcus: 64, min_bytes: 1 << 10 };
-    /// As many rounds and speculative parts as possible, so that tests with small images reach every case.
-    pub(crate) const EAGER: Speculation = Speculation { round_bytes: 0, scan_blocks: 170, min_mcus: 2, min_bytes: 1 };
-
-    /// Number of block offsets that scan-only decoding of `blocks` blocks uses.
-    pub(crate) fn scan_offsets(&self, blocks: u64) -> usize {
-        SCANNERS * scanner::offsets_for(blocks.min(self.scan_blocks as u64) as usize)
-    }
-
-    /// Number of rows of MCUs in a round, for `row_blocks` blocks in a row and `rows` rows in the image, if known starts are
-    /// `step` rows apart: a multiple of `step`, and at least two of it if there are as many rows.
-    pub(crate) fn round_rows(&self, row_blocks: usize, step: u32, rows: u32) -> u32 {
-        let fit = (self.round_bytes / (row_blocks * 128)).min(rows as usize) as u32 / step * step;
-        fit.max(2 * step).min(rows.next_multiple_of(step))
-    }
-
-    /// Whether to speculate in the next `mcus` MCUs, which have approximately `bits` bits.
-    pub(super) fn is_worthwhile(&self, context: &ScanContext<'_>, mcus: usize, bits: usize) -> bool {
-        context.layout.detects_wrong_block
-            && context.unstuffed.bits() < u32::MAX as usize
-            && mcus >= self.min_mcus
-            && bits / 8 >= self.min_bytes
-    }
-}
+use crate::entropy::decode;
+use crate::entropy::job::DecodeJob;
 
 /// The buffers of a round: each pair is for the part from the current position and for the speculative part.
 pub(crate) struct RoundBuffers<'a> {
@@ -96,7 +51,7 @@ pub(crate) fn decode_round(
             blocks: done.first * mcu_blocks,
             mcu_offsets: &mut mcu_offsets.0[..=done.first],
         };
-        if context.speculation.is_worthwhile(context, target.min(wanted), bits) {
+        if context.speculation.is_worthwhile(layout, unstuffed, target.min(wanted), bits) {
             let mut cursor = BitCursor::at(unstuffed.bytes(), (bit + bits / 2) / 8 * 8);
             let offsets = &mut mcu_offsets.1[..mcus.1 + 2];
             offsets.fill(u32::MAX);

@@ -1,11 +1,12 @@
 //! The position in a sequential scan, and decoding from it over restart markers.
 
 use super::layout::ScanLayout;
-use super::speculation::Speculation;
+use super::parameters::Speculation;
 use crate::bitstream::bit_cursor::BitCursor;
 use crate::bitstream::unstuffed::UnstuffedData;
 use crate::cpu::Bmi2;
-use crate::entropy::decode::{self, DecodeJob, McuTables};
+use crate::entropy::decode;
+use crate::entropy::job::{DecodeJob, McuTables, Stop};
 use crate::error::{Damage, Error};
 use crate::markers::header::Header;
 
@@ -152,7 +153,7 @@ impl ScanState {
         &mut self,
         context: &ScanContext<'_>,
         mcus: u64,
-        result: Result<(), decode::Stop>,
+        result: Result<(), Stop>,
     ) -> Result<(), ScanError> {
         if let Err((block, damage)) = result {
             self.mcu += (block / context.layout.mcu_blocks) as u64;

@@ -1,6 +1,6 @@
 //! The buffers that decoding of sequential scans reuses from image to image.
 
-use super::speculation::Speculation;
+use super::parameters::Speculation;
 use super::state::ScanState;
 use crate::bitstream::unstuffed::UnstuffedData;
 use crate::cpu::CpuFeatures;

@@ -1,10 +1,7 @@
 //! Optimal Huffman codes, and writing of entropy-coded data with them.
 
-use super::symbols::{MAGNITUDE_SHIFT, Symbol, TABLES};
+use super::symbols::{Frequencies, MAGNITUDE_SHIFT, Symbol, TABLES};
 use crate::markers::huffman_spec::HuffmanSpec;
-
-/// The number of occurrences of each symbol.
-pub(super) type Frequencies = [u32; 256];
 
 /// A Huffman code for the symbols of one image.
 pub(super) struct HuffmanCode {

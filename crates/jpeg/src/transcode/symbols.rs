@@ -1,6 +1,5 @@
 //! From coefficients to the symbols of one sequential scan: runs of zeros and magnitudes, not yet Huffman-coded.
 
-use super::huffman_encoder::Frequencies;
 use crate::buffer::resize_unspecified;
 use crate::decoder::Decoder;
 use crate::error::{Error, Feature, Result};
@@ -19,6 +18,9 @@ pub(super) type Symbol = u32;
 pub(super) const MAGNITUDE_SHIFT: u32 = 10;
 /// Number of Huffman tables: DC and AC for luma (or the only component), DC and AC for chroma.
 pub(super) const TABLES: usize = 4;
+
+/// The number of occurrences of each symbol.
+pub(super) type Frequencies = [u32; 256];
 
 /// The most magnitude bits of a DC difference and of an AC coefficient of 8-bit samples (T.81, tables F.1 and F.2).
 const MAX_BITS: [u32; 2] = [11, 10];

@@ -13,8 +13,8 @@ use std::arch::x86_64::{
     _mm256_unpacklo_epi64 as unpacklo_epi64, _mm256_xor_si256 as xor,
 };
 
-use super::idct::{CONST_BITS, PASS1_BITS, fix::*, flat};
 use super::idct_simd::define_idct;
+use super::portable::{CONST_BITS, PASS1_BITS, fix::*, flat};
 use crate::blocks::{BlockRow, QUARTER};
 use crate::cpu::Avx2;
 use crate::plan::Plane;

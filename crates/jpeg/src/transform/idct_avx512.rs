@@ -13,8 +13,8 @@ use std::arch::x86_64::{
     _mm512_unpacklo_epi32 as unpacklo_epi32, _mm512_unpacklo_epi64 as unpacklo_epi64, _mm512_xor_si512 as xor,
 };
 
-use super::idct::{CONST_BITS, PASS1_BITS, fix::*, flat};
 use super::idct_simd::define_idct;
+use super::portable::{CONST_BITS, PASS1_BITS, fix::*, flat};
 use crate::blocks::{BlockRow, QUARTER};
 use crate::cpu::Avx512;
 use crate::plan::Plane;

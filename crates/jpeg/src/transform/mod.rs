@@ -2,10 +2,11 @@
 //!
 //! | file | part |
 //! |---|---|
-//! | `idct` | the choice between the implementations, and the portable one |
+//! | `portable` | the portable implementation, and the constants of all |
 //! | `idct_simd` | the full-size transform for any width of vectors |
 //! | `idct_avx2`, `idct_avx512` | its two instances |
 //! | `scaled_avx2` | the transforms for 1/2 and 1/4 |
+//! | `idct` | the choice between the implementations |
 
 pub(crate) mod idct;
 #[cfg(target_arch = "x86_64")]
@@ -14,5 +15,6 @@ mod idct_avx2;
 mod idct_avx512;
 #[cfg(target_arch = "x86_64")]
 mod idct_simd;
+mod portable;
 #[cfg(target_arch = "x86_64")]
 mod scaled_avx2;

@@ -2,8 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use super::idct::{CONST_BITS, PASS1_BITS, fix::*, flat, row_portable};
 use super::idct_avx2::{Wide, add, dot, sub, zip};
+use super::portable::{CONST_BITS, PASS1_BITS, fix::*, flat, row_portable};
 use crate::blocks::BlockRow;
 use crate::cpu::Avx2;
 use crate::plan::Plane;

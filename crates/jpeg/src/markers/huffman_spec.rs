@@ -23,6 +23,7 @@ impl HuffmanSpec<'_> {
     }
 
     /// Calls `f` with every (code, length in bits, symbol) in the order of the codes.
+    #[inline]
     pub(crate) fn for_each_code(&self, mut f: impl FnMut(u32, u32, u8)) {
         let (mut code, mut symbols) = (0u32, self.symbols.iter());
         for (length, &count) in (1u32..).zip(self.counts) {

@@ -1,4 +1,4 @@
-//! Keyword arguments to a loader's configuration.
+//! Converts keyword arguments to a loader's configuration.
 
 use crate::array::numbers;
 use crate::device::{DeviceOptions, OutputOptions};
@@ -13,7 +13,7 @@ use shardtool_read::Split;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// As `shardtool.loader` passes them.
+/// Arguments of `shardtool.Loader`.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Options {
@@ -106,19 +106,19 @@ impl SourceOption {
     }
 }
 
-/// A loader's configuration before it is bound to a replica, with what only this module knows.
-pub(crate) struct Settled {
-    /// Of the only replica.
+/// A loader's configuration before it is bound to a replica.
+pub(crate) struct Resolved {
+    /// As if this process were the only replica.
     config: Config,
     local_replicas: u32,
     /// One device for each replica of this process, and what batches become there.
     pub(crate) devices: Option<(Vec<Device>, shardtool_cuda::Config)>,
-    /// What the user's function raised.
+    /// Exceptions of the user's function.
     pub(crate) raised: Raised,
 }
 
-impl Settled {
-    /// Checks what can be checked before the replica is known: with the one given, else as the only one.
+impl Resolved {
+    /// Checks the configuration before the replica is known: with the given one, else as the only one.
     fn check(&self, py: Python<'_>, given: Option<(u32, u32)>) -> PyResult<()> {
         let (rank, world) = given.unwrap_or((0, 1));
         let (config, ranks) = self.bind(py, (rank, world, None))?;
@@ -133,8 +133,8 @@ impl Settled {
 /// Rank, world size and local world size of this process.
 pub(crate) type Place = (u32, u32, Option<u32>);
 
-impl Settled {
-    /// The configuration of a process's first replica, and the ranks of all of them.
+impl Resolved {
+    /// Returns the configuration of the process's first replica, and the ranks of all its replicas.
     pub(crate) fn bind(&self, py: Python<'_>, (rank, world, local_world): Place) -> PyResult<(Config, Vec<u32>)> {
         let local = self.local_replicas;
         let first = rank.checked_mul(local).zip(world.checked_mul(local));
@@ -146,7 +146,7 @@ impl Settled {
 }
 
 impl Options {
-    pub(crate) fn settle(self, py: Python<'_>, splits: Vec<Split>) -> PyResult<Settled> {
+    pub(crate) fn resolve(self, py: Python<'_>, splits: Vec<Split>) -> PyResult<Resolved> {
         let first = splits.first().cloned();
         let first = first.ok_or_else(|| error::load(py, shardtool_load::Error::NoSplits))?;
         let raised = Raised::default();
@@ -182,9 +182,9 @@ impl Options {
         config.starve_after = Duration::try_from_secs_f64(self.starve_after)
             .map_err(|e| error::option(py, &format!("`starve_after`: {e}")))?;
         let devices = self.device.map(|options| options.open(py, config.starve_after)).transpose()?;
-        let settled = Settled { config, local_replicas: self.local_replicas, devices, raised };
-        settled.check(py, self.rank.zip(self.world_size))?;
-        Ok(settled)
+        let resolved = Resolved { config, local_replicas: self.local_replicas, devices, raised };
+        resolved.check(py, self.rank.zip(self.world_size))?;
+        Ok(resolved)
     }
 }
 
@@ -194,7 +194,7 @@ const REMAINDERS: [(&str, Remainder); 3] =
     [("drop", Remainder::Drop), ("pad", Remainder::Pad), ("mask", Remainder::Mask)];
 const ON_BAD: [(&str, OnBad); 3] = [("error", OnBad::Error), ("mask", OnBad::Mask), ("substitute", OnBad::Substitute)];
 
-/// The value of that name.
+/// Returns the value of that name.
 pub(crate) fn one_of<T: Copy>(py: Python<'_>, option: &str, name: &str, known: &[(&str, T)]) -> PyResult<T> {
     let found = known.iter().find(|(known, _)| *known == name);
     found.map(|(_, value)| *value).ok_or_else(|| {
@@ -218,7 +218,7 @@ fn order(py: Python<'_>, (name, run, window): &(String, u32, u32)) -> PyResult<O
 /// Rank, world size, local world size, where they came from, and what was ignored.
 type Found = (u32, u32, Option<u32>, String, Vec<String>);
 
-/// Resolves the replica of this process: as given, or from the environment.
+/// Finds the replica of this process: as given, or from the environment.
 #[pyfunction]
 pub(crate) fn launch(py: Python<'_>, rank: Option<u32>, world_size: Option<u32>) -> PyResult<Found> {
     let given = rank.zip(world_size).map(|(rank, world)| Replica::new(rank, world)).transpose();

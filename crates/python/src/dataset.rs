@@ -19,7 +19,7 @@ impl Dataset {
         Ok(Dataset(opened.map_err(|e| error::read(py, e))?))
     }
 
-    /// The split of that name.
+    /// Returns the split of that name.
     fn split(&self, py: Python<'_>, name: &str) -> PyResult<Split> {
         let split = self.0.split(name).map_err(|e| error::read(py, e))?;
         Ok(Split::new(py, self.0.path().to_owned(), split.clone()))
@@ -53,13 +53,13 @@ impl Dataset {
         self.0.splits().iter().map(|s| s.name()).collect()
     }
 
-    /// Where it was opened.
+    /// The path that it was opened with.
     #[getter]
     fn path(&self) -> PathBuf {
         self.0.path().to_owned()
     }
 
-    /// Class names, by class id; empty where classes have no names.
+    /// Class names, by class id; empty if classes have no names.
     #[getter]
     fn classes(&self) -> Vec<String> {
         self.0.manifest().classes.clone()
@@ -154,7 +154,7 @@ impl Split {
         self.dataset.clone()
     }
 
-    /// Class names, by class id; empty where classes have no names.
+    /// Class names, by class id; empty if classes have no names.
     #[getter]
     fn classes(&self) -> Vec<String> {
         self.split.manifest().classes.clone()
@@ -166,13 +166,13 @@ impl Split {
         features(py, self.split.manifest())
     }
 
-    /// Name of the feature that holds the class, if one does.
+    /// Name of the feature that holds the class, if there is one.
     #[getter]
     fn label(&self) -> Option<&str> {
         self.split.manifest().label.as_deref()
     }
 
-    /// What to subtract from a stored label to get the class id.
+    /// Subtracted from a stored label to get the class id.
     #[getter]
     fn label_offset(&self) -> i64 {
         self.split.manifest().label_offset
@@ -184,7 +184,7 @@ impl Split {
         format!("{:08x}", self.split.entry().fingerprint())
     }
 
-    /// The scalar features as arrays `[len]`, as stored: a view of the index where there is one shard, else joined on
+    /// The scalar features as arrays `[len]`, as stored: a view of the index if there is one shard, else concatenated on
     /// first use.
     #[getter]
     fn columns(&self, py: Python<'_>) -> Py<Columns> {

@@ -1,4 +1,4 @@
-//! Options of devices, and arrays that lie on one: for DLPack and for the CUDA array interface (version 3).
+//! Options of devices, and arrays on a device, exported through DLPack and the CUDA array interface (version 3).
 
 use crate::config::{Size, one_of};
 use crate::error;
@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What images become, as `shardtool.loader` passes it.
+/// Type, layout and normalisation of images.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct OutputOptions {
@@ -32,7 +32,7 @@ impl OutputOptions {
     }
 }
 
-/// As `shardtool.loader` passes them.
+/// Options of devices of `shardtool.Loader`.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct DeviceOptions {
@@ -77,7 +77,7 @@ impl Which {
     }
 }
 
-/// An array on a device. Keeps its batch, as does everything that is made from it.
+/// An array on a device. It keeps its batch, as do the arrays of frameworks made from it.
 #[pyclass(frozen, module = "shardtool._shardtool")]
 pub(crate) struct DeviceArray {
     batch: Arc<Local<DeviceBatch>>,
@@ -85,14 +85,14 @@ pub(crate) struct DeviceArray {
 }
 
 impl DeviceArray {
-    /// All arrays of a batch, by the names of their parts: images, ids, valid, columns.
+    /// Returns all arrays of a batch: images, ids, `valid`, columns.
     pub(crate) fn all(batch: &Arc<Local<DeviceBatch>>) -> (DeviceArray, DeviceArray, DeviceArray, Vec<DeviceArray>) {
         let array = |which| DeviceArray { batch: batch.clone(), which };
         let columns = batch.columns().map(|name| array(Which::Column(name.to_owned()))).collect();
         (array(Which::Images), array(Which::Ids), array(Which::Valid), columns)
     }
 
-    /// The name of a column's array.
+    /// Returns the name of a column's array.
     pub(crate) fn column(&self) -> &str {
         match &self.which {
             Which::Column(name) => name,
@@ -142,9 +142,9 @@ impl DeviceArray {
         Ok((CUDA, self.batch()?.ordinal()))
     }
 
-    /// A capsule of DLPack. `stream` waits for the array, and what is queued there until it is let go of is waited for
-    /// before its memory is used again: `None` and 1 are the legacy default stream, 2 the one of each thread, larger ones
-    /// are handles; −1 asks for no waiting.
+    /// Returns a DLPack capsule. `stream` waits for the array; its memory is reused only after the work that is queued there
+    /// when the array is deleted. `None` and 1 are the legacy default stream, 2 the per-thread default stream, larger numbers
+    /// are handles; −1 means that the caller orders its work itself.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -162,8 +162,8 @@ impl DeviceArray {
             let place = self.place()?;
             return Err(PyBufferError::new_err(format!("the array lies on {place}, and was asked for on {device:?}")));
         }
-        // SAFETY: DLPack has callers give handles of streams of this device that live as long as the array; the driver has
-        // one primary context for all of a process.
+        // SAFETY: DLPack requires that handles are streams of this device that live as long as the array, and a process has
+        // one primary context per device.
         #[expect(unsafe_code, reason = "a stream's handle comes as a number")]
         let exported = unsafe { batch.export(self.which.part(), stream.unwrap_or(1)) };
         let exported = exported.map_err(|e| error::device(py, e))?;
@@ -174,8 +174,7 @@ impl DeviceArray {
         }
     }
 
-    /// For users of the CUDA array interface: they wait for the stream that it names. Not for bfloat16, which it cannot
-    /// describe.
+    /// Describes the array for the CUDA array interface, whose users wait for the stream that it names. It has no bfloat16.
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let typestr = match self.element(py)? {
@@ -196,12 +195,12 @@ impl DeviceArray {
         interface.set_item("shape", PyTuple::new(py, self.extents(py)?)?)?;
         interface.set_item("strides", py.None())?;
         interface.set_item("data", (address, false))?;
-        // The legacy default stream, which was made to wait for the array.
+        // The legacy default stream, which waits for the array.
         interface.set_item("stream", 1)?;
         Ok(interface)
     }
 
-    /// numpy would make an array of one object of it.
+    /// Raises `TypeError`, since numpy would make an array of one object.
     #[pyo3(signature = (*_arguments, **_options))]
     fn __array__(&self, _arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let place = self.place()?;
@@ -220,7 +219,7 @@ impl DeviceArray {
 const MANAGED: &CStr = c_str!("dltensor");
 const VERSIONED: &CStr = c_str!("dltensor_versioned");
 
-/// A capsule that lets go of its tensor if nobody took it.
+/// Returns a capsule that deletes its tensor if no consumer has taken it.
 fn capsule<'py, T>(
     py: Python<'py>,
     tensor: *mut T,
@@ -228,8 +227,8 @@ fn capsule<'py, T>(
     release: pyo3::ffi::PyCapsule_Destructor,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let tensor = NonNull::new(tensor).expect("made from a box").cast();
-    // SAFETY: the tensor lives until its deleter is called: by whoever takes it, who renames the capsule as DLPack has it,
-    // or else by `release`. The name is static.
+    // SAFETY: the tensor lives until its deleter is called: by the consumer that takes it and, as DLPack requires, renames
+    // the capsule, or else by `release`. The name is static.
     #[expect(unsafe_code, reason = "capsules hold pointers")]
     unsafe {
         PyCapsule::new_with_pointer_and_destructor(py, tensor, name, Some(release))
@@ -238,8 +237,8 @@ fn capsule<'py, T>(
 
 #[expect(unsafe_code, reason = "capsules hold pointers")]
 unsafe extern "C" fn release_managed(capsule: *mut pyo3::ffi::PyObject) {
-    // SAFETY: Python calls this with the capsule, which has its name still when nobody took the tensor; the tensor is then
-    // as `into_managed` made it.
+    // SAFETY: Python calls this with the capsule. If it still has its name, no consumer has taken the tensor, which is then
+    // as `into_managed` returned it.
     unsafe {
         if pyo3::ffi::PyCapsule_IsValid(capsule, MANAGED.as_ptr()) == 1 {
             let tensor = pyo3::ffi::PyCapsule_GetPointer(capsule, MANAGED.as_ptr()).cast::<Managed>();

@@ -65,7 +65,7 @@ pub(crate) fn forked(py: Python<'_>) -> PyErr {
 
 /// The exception with a note (`BaseException.add_note`, Python 3.11).
 pub(crate) fn with_note(py: Python<'_>, error: PyErr, note: &str) -> PyErr {
-    // Before 3.11 exceptions have no notes; nothing else may stand in the way of the exception itself.
+    // Exceptions have no notes before Python 3.11. A failure here must not replace the exception itself.
     let _ = error.value(py).call_method1("add_note", (note,));
     error
 }
@@ -186,7 +186,7 @@ pub(crate) fn order(py: Python<'_>, error: shardtool_order::Error) -> PyErr {
     plain(py, class, &error)
 }
 
-/// A transform that is no list of steps.
+/// Returns the error of a transform that is not a list of steps.
 pub(crate) fn transform(py: Python<'_>, error: &serde_json::Error) -> PyErr {
     option(py, &format!("`transform`: {error}"))
 }

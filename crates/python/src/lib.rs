@@ -1,24 +1,25 @@
-//! Beside the command line at the end of the data's way: the Python module. Only conversions between Python and the Rust
-//! crates; what users see around them (configuration as dataclasses, pickling, torch and jax) is in `python/shardtool`.
+//! The native part of the Python module: conversions between Python and the Rust crates. The interface around them
+//! (dataclasses, pickling, loaders of torch and jax) is in `python/shardtool`.
 //!
-//! | module | what it converts |
+//! | module | responsibility |
 //! |---|---|
-//! | `error` | errors of all crates to the exceptions of `shardtool.errors` |
-//! | `spelling` | options in messages, as Python spells them |
-//! | `array` | memory of ours to numpy arrays, without a copy |
+//! | `error` | converts errors of all crates to the exceptions of `shardtool.errors` |
+//! | `spelling` | writes options in messages as Python arguments |
+//! | `array` | memory owned by Rust as numpy arrays, without a copy |
 //! | `dataset` | datasets, splits, shards |
-//! | `record` | a record to a dict |
-//! | `columns` | columns of indexes to arrays |
-//! | `config` | keyword arguments to a loader's configuration |
-//! | `function` | a Python function to a step of a loader |
-//! | `device` | options of devices; arrays that lie on one |
-//! | `lane` | one replica's batches, in host memory or on a device |
+//! | `record` | converts a record to a dict |
+//! | `columns` | columns of indexes as arrays |
+//! | `config` | converts keyword arguments to a loader's configuration |
+//! | `function` | a Python function as a step of a loader |
+//! | `device` | options of devices; arrays on a device |
+//! | `replica` | the loader of one replica, on the host or on a device |
 //! | `loader` | the loader: iteration, state, statistics |
-//! | `batch` | a batch to a dict of arrays |
-//! | `process` | what a forked child must leave alone; Ctrl-C |
-//! | `pack`, `verify` | the two long calls, with progress |
-//! | `writer` | samples of a program to a split |
-//! | `command` | the command line inside the wheel |
+//! | `batch` | converts a batch to a dict of arrays |
+//! | `process` | objects that a forked child must not use; Ctrl-C |
+//! | `progress` | progress of long calls |
+//! | `pack`, `verify` | long calls, with progress and Ctrl-C |
+//! | `writer` | writes samples of a program to a split |
+//! | `command` | the command line in the wheel |
 #![deny(unsafe_code)]
 
 mod array;
@@ -30,19 +31,19 @@ mod dataset;
 mod device;
 mod error;
 mod function;
-mod lane;
 mod loader;
 mod pack;
 mod process;
 mod progress;
 mod record;
+mod replica;
 mod spelling;
 mod verify;
 mod writer;
 
 use pyo3::prelude::*;
 
-/// What `shardtool` is made of; private: import `shardtool` instead.
+/// The native part of `shardtool`; private: import `shardtool` instead.
 #[pymodule]
 mod _shardtool {
     #[pymodule_export]
@@ -69,7 +70,7 @@ mod _shardtool {
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-    /// Silences the panic message of image decoders: the exception or the bad sample that names the image is enough.
+    /// Silences panic messages of image decoders, since an exception or a bad sample names the image.
     #[pymodule_init]
     fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
         shardtool_decode::silence_decoder_panics();

@@ -1,10 +1,10 @@
-//! The loader: iteration, state, statistics. Waiting happens without Python's lock.
+//! The loader: iteration, state, statistics. It waits without the GIL.
 
 use crate::batch::Delivered;
-use crate::config::{Options, Place, Settled};
+use crate::config::{Options, Place, Resolved};
 use crate::dataset::Split;
 use crate::error;
-use crate::lane::Lane;
+use crate::replica::ReplicaLoader;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use shardtool_cuda::{Error, ImageLoader};
@@ -13,14 +13,13 @@ use shardtool_order::ResumeState;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Workers and their queue; `shardtool.Loader` is what users see. It has neither before it is bound to a replica, which
-/// happens when the first iteration begins.
+/// The loader behind `shardtool.Loader`. It is bound to a replica, and starts its workers, when the first iteration begins.
 #[pyclass(frozen, module = "shardtool._shardtool")]
 pub(crate) struct Loader {
-    settled: Settled,
+    resolved: Resolved,
     /// The process that bound the loader; 0 before that.
     process: AtomicU32,
-    /// Locked only while this thread has released Python's lock, since its holder takes that lock to look for Ctrl-C.
+    /// Locked only without the GIL, since its holder acquires the GIL to check for Ctrl-C.
     state: Mutex<State>,
     label: Option<String>,
 }
@@ -33,58 +32,58 @@ enum State {
 }
 
 struct Inner {
-    /// One for each replica that this process serves, all fed by the same workers.
-    lanes: Vec<Lane>,
-    /// What the first lanes have delivered of a step in which waiting was interrupted.
+    /// One for each replica that this process serves, all with the same workers.
+    replicas: Vec<ReplicaLoader>,
+    /// Batches of the first replicas, of a step whose waiting was interrupted.
     part: Vec<Option<Delivered>>,
-    /// Which iteration is going on; an older one ends with an error.
+    /// Number of the current iteration; older ones end with an error.
     iteration: u64,
-    /// Whether the next iteration goes on where the loader stands, even inside an epoch.
+    /// Whether the next iteration continues at the current state, even inside an epoch.
     fresh: bool,
 }
 
 impl Inner {
-    /// Where the caller stands: the last lane is the one that an interrupted step did not reach.
+    /// Returns the state of the consumer, which is that of the last replica: an interrupted step has not reached it.
     fn state(&self) -> ResumeState {
-        self.lanes[self.lanes.len() - 1].state()
+        self.replicas[self.replicas.len() - 1].state()
     }
 
     fn start_epoch(&mut self, epoch: u64) -> Result<(), Error> {
         self.part.clear();
-        self.lanes.iter_mut().try_for_each(|lane| lane.start_epoch(epoch))
+        self.replicas.iter_mut().try_for_each(|replica| replica.start_epoch(epoch))
     }
 
-    /// A batch of each lane; none at the epoch's end, which comes for all of them after the same step.
+    /// Returns a batch of each replica, or none at the end of an epoch, which all of them reach after the same step.
     fn next(&mut self, interrupted: &mut dyn FnMut() -> bool) -> Result<Vec<Delivered>, Error> {
-        while let Some(lane) = self.lanes.get_mut(self.part.len()) {
-            self.part.push(lane.next(interrupted)?);
+        while let Some(replica) = self.replicas.get_mut(self.part.len()) {
+            self.part.push(replica.next(interrupted)?);
         }
         Ok(self.part.drain(..).flatten().collect())
     }
 }
 
-fn lanes(settled: &Settled, config: &Config, ranks: &[u32]) -> Result<Vec<Lane>, Error> {
-    match &settled.devices {
-        None => Ok(shardtool_load::Loader::group(config, ranks)?.into_iter().map(Lane::Host).collect()),
+fn replicas(resolved: &Resolved, config: &Config, ranks: &[u32]) -> Result<Vec<ReplicaLoader>, Error> {
+    match &resolved.devices {
+        None => Ok(shardtool_load::Loader::group(config, ranks)?.into_iter().map(ReplicaLoader::Host).collect()),
         Some((devices, on_device)) => {
             let group = ImageLoader::group(devices, on_device.clone(), config, ranks)?;
-            Ok(group.into_iter().map(|loader| Lane::Device(Box::new(loader))).collect())
+            Ok(group.into_iter().map(|loader| ReplicaLoader::Device(Box::new(loader))).collect())
         }
     }
 }
 
 impl Inner {
-    fn new(settled: &Settled, config: &Config, ranks: &[u32], at: Option<&ResumeState>) -> Result<Self, Error> {
-        let mut lanes = lanes(settled, config, ranks)?;
+    fn new(resolved: &Resolved, config: &Config, ranks: &[u32], at: Option<&ResumeState>) -> Result<Self, Error> {
+        let mut replicas = replicas(resolved, config, ranks)?;
         if let Some(state) = at {
-            lanes.iter_mut().try_for_each(|lane| lane.load_state(state))?;
+            replicas.iter_mut().try_for_each(|replica| replica.load_state(state))?;
         }
-        Ok(Inner { part: Vec::with_capacity(lanes.len()), lanes, iteration: 0, fresh: true })
+        Ok(Inner { part: Vec::with_capacity(replicas.len()), replicas, iteration: 0, fresh: true })
     }
 }
 
 impl Loader {
-    /// Calls `f` with the state, without Python's lock.
+    /// Calls `f` with the state, without the GIL.
     fn with_state<T: Send>(
         &self,
         py: Python<'_>,
@@ -101,7 +100,7 @@ impl Loader {
         let result = result.ok_or_else(|| error::usage(py, "the loader is closed"))?;
         result.map_err(|error| match error {
             Error::Load(shardtool_load::Error::Panic { id, ref shard, record, ref message }) => {
-                match self.settled.raised.take(message) {
+                match self.resolved.raised.take(message) {
                     Some(raised) => {
                         let place = format!("record {record} of {} (id {id})", shard.display());
                         error::with_note(py, raised, &format!("raised by the function of `transform` for {place}"))
@@ -113,7 +112,7 @@ impl Loader {
         })
     }
 
-    /// Calls `f` with the bound loader; `None` where it is not bound.
+    /// Calls `f` with the bound loader; returns `None` if it is not bound.
     fn with_bound<T: Send>(
         &self,
         py: Python<'_>,
@@ -125,7 +124,7 @@ impl Loader {
         })
     }
 
-    /// Calls `checked` with what is known of a loader that is not bound, at this place and position, else `bound`.
+    /// Calls `bound` if the loader is bound to a replica; otherwise `checked`, with the checked configuration and the position.
     fn at<T: Send>(
         &self,
         py: Python<'_>,
@@ -133,7 +132,7 @@ impl Loader {
         checked: impl FnOnce(&Checked, &mut Option<ResumeState>) -> Result<T, Error> + Send,
         bound: impl FnOnce(&mut Inner) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
-        let (config, ranks) = self.settled.bind(py, place)?;
+        let (config, ranks) = self.resolved.bind(py, place)?;
         self.with_state(py, |state| match state {
             State::Unbound(at) => checked(&shardtool_load::Loader::check(&config, &ranks)?, at),
             State::Bound(inner) => bound(inner),
@@ -148,19 +147,19 @@ impl Loader {
     fn new(py: Python<'_>, splits: Vec<Py<Split>>, options: Options) -> PyResult<Self> {
         let splits: Vec<_> = splits.iter().map(|split| split.get().split.clone()).collect();
         let label = splits.first().and_then(|split| split.manifest().label.clone());
-        let settled = options.settle(py, splits)?;
-        Ok(Loader { settled, process: AtomicU32::new(0), state: Mutex::new(State::Unbound(None)), label })
+        let resolved = options.resolve(py, splits)?;
+        Ok(Loader { resolved, process: AtomicU32::new(0), state: Mutex::new(State::Unbound(None)), label })
     }
 
-    /// Begins an iteration and returns its number: where a state was loaded or an epoch set, else the next epoch. The first
-    /// one binds the loader to a replica, and starts its workers.
+    /// Begins an iteration and returns its number. It continues at a state that was loaded or an epoch that was set, else it is
+    /// the next epoch. The first one binds the loader to a replica, and starts its workers.
     fn begin(&self, py: Python<'_>, place: Place) -> PyResult<u64> {
-        // What other workers raised in a step that was given up.
-        self.settled.raised.clear();
-        let (config, ranks) = self.settled.bind(py, place)?;
+        // Exceptions of other workers in a step that was cancelled.
+        self.resolved.raised.clear();
+        let (config, ranks) = self.resolved.bind(py, place)?;
         self.with_state(py, |state| {
             if let State::Unbound(at) = state {
-                *state = State::Bound(Inner::new(&self.settled, &config, &ranks, at.as_ref())?);
+                *state = State::Bound(Inner::new(&self.resolved, &config, &ranks, at.as_ref())?);
                 self.process.store(std::process::id(), Ordering::Release);
             }
             let State::Bound(inner) = state else { return Err(Error::Load(shardtool_load::Error::Stopped)) };
@@ -176,18 +175,18 @@ impl Loader {
         })
     }
 
-    /// Whether the loader is bound to a replica.
+    /// Returns whether the loader is bound to a replica.
     fn is_bound(&self) -> bool {
         self.process.load(Ordering::Acquire) != 0
     }
 
-    /// What happened since the last call and a person should hear of: whether it is a bad sample, and the text.
+    /// Returns the notices since the last call: whether each is about a bad sample, and its text.
     fn notices(&self, py: Python<'_>) -> PyResult<Vec<(bool, String)>> {
-        let notices = self.with_bound(py, |inner| Ok(inner.lanes[0].notices()))?.unwrap_or_default();
+        let notices = self.with_bound(py, |inner| Ok(inner.replicas[0].notices()))?.unwrap_or_default();
         Ok(notices.iter().map(|notice| (!matches!(notice, Notice::Growth { .. }), notice.to_string())).collect())
     }
 
-    /// The next batches of an iteration, one for each replica; none at the epoch's end.
+    /// Returns the next batches of an iteration, one for each replica; none at the end of the epoch.
     fn next<'py>(&self, py: Python<'py>, iteration: u64) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let mut signal = None;
         let next = self.with_bound(py, |inner| {
@@ -213,13 +212,13 @@ impl Loader {
         }
     }
 
-    /// The state to resume from, as JSON.
+    /// Returns the state to resume from, as JSON.
     fn state(&self, py: Python<'_>, place: Place) -> PyResult<String> {
         let checked = |checked: &Checked, at: &mut Option<ResumeState>| Ok(at.unwrap_or(checked.state(0, 0)));
         Ok(self.at(py, place, checked, |inner| Ok(inner.state()))?.to_string())
     }
 
-    /// Goes on from a state.
+    /// Resumes from a state.
     fn load_state(&self, py: Python<'_>, place: Place, json: &str) -> PyResult<()> {
         let state = ResumeState::parse(json).map_err(|e| error::order(py, e))?;
         let checked = |checked: &Checked, at: &mut Option<ResumeState>| {
@@ -229,13 +228,13 @@ impl Loader {
         };
         self.at(py, place, checked, |inner| {
             inner.part.clear();
-            inner.lanes.iter_mut().try_for_each(|lane| lane.load_state(&state))?;
+            inner.replicas.iter_mut().try_for_each(|replica| replica.load_state(&state))?;
             (inner.fresh, inner.iteration) = (true, inner.iteration + 1);
             Ok(())
         })
     }
 
-    /// The next iteration is this epoch: from where a state was loaded inside it, else from its beginning.
+    /// Makes the next iteration this epoch, from a state that was loaded inside it, else from its beginning.
     fn set_epoch(&self, py: Python<'_>, place: Place, epoch: u64) -> PyResult<()> {
         let checked = |checked: &Checked, at: &mut Option<ResumeState>| {
             if at.is_none_or(|state| state.epoch != epoch) {
@@ -252,25 +251,25 @@ impl Loader {
         })
     }
 
-    /// Steps of a whole epoch.
+    /// Returns the number of steps of an epoch.
     fn len(&self, py: Python<'_>, place: Place) -> PyResult<usize> {
-        self.at(py, place, |checked, _| Ok(checked.len() as usize), |inner| Ok(inner.lanes[0].len() as usize))
+        self.at(py, place, |checked, _| Ok(checked.len() as usize), |inner| Ok(inner.replicas[0].len() as usize))
     }
 
-    /// Steps of the epoch that were delivered.
+    /// Returns the number of steps of the current epoch that were delivered.
     fn steps_done(&self, py: Python<'_>, place: Place) -> PyResult<usize> {
-        let (config, ranks) = self.settled.bind(py, place)?;
+        let (config, ranks) = self.resolved.bind(py, place)?;
         let checked = shardtool_load::Loader::check(&config, &ranks).map_err(|e| error::load(py, e))?;
         let p = |state: ResumeState| (checked.len() - checked.steps_left(state.p)) as usize;
         self.at(py, place, |_, at| Ok(at.map_or(0, p)), |inner| Ok(p(inner.state())))
     }
 
-    /// Statistics as JSON, and as Prometheus text.
+    /// Returns the statistics as JSON, and as Prometheus text.
     fn stats(&self, py: Python<'_>) -> PyResult<(String, String)> {
         let stats = self.with_bound(py, |inner| {
-            let stats = inner.lanes[0].stats();
+            let stats = inner.replicas[0].stats();
             let mut json = stats.to_json();
-            let devices: Vec<_> = inner.lanes.iter().filter_map(Lane::device).collect();
+            let devices: Vec<_> = inner.replicas.iter().filter_map(ReplicaLoader::device).collect();
             if !devices.is_empty() {
                 json["devices"] = devices.into();
             }
@@ -279,9 +278,9 @@ impl Loader {
         stats.ok_or_else(|| error::usage(py, "no iteration has begun: there are no statistics yet"))
     }
 
-    /// The bad samples so far, as dicts.
+    /// Returns the bad samples so far, as dicts.
     fn bad_samples<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let samples = self.with_bound(py, |inner| Ok(inner.lanes[0].bad_samples()))?.unwrap_or_default();
+        let samples = self.with_bound(py, |inner| Ok(inner.replicas[0].bad_samples()))?.unwrap_or_default();
         let dicts = samples.iter().map(|sample| {
             let dict =
                 crate::verify::to_dict(py, sample.fault.damage().map(|damage| damage.name()), &error::finding(sample))?;
@@ -291,7 +290,7 @@ impl Loader {
         PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Ends the workers; batches that were delivered stay valid.
+    /// Ends the workers. Delivered batches stay valid.
     fn close(&self, py: Python<'_>) {
         if self.is_ours() {
             py.detach(|| {
@@ -305,8 +304,8 @@ impl Loader {
 }
 
 impl Loader {
-    /// Whether this process may use, and drop, what the loader is bound to. In a forked child its threads do not exist, and
-    /// locks may be held for ever.
+    /// Returns whether this process may use and drop the bound loader. In a forked child its threads do not exist, and locks
+    /// may be held for ever.
     fn is_ours(&self) -> bool {
         let process = self.process.load(Ordering::Acquire);
         process == 0 || process == std::process::id()
@@ -314,7 +313,7 @@ impl Loader {
 }
 
 impl Drop for Loader {
-    /// Joins the workers without Python's lock, which one of them may be waiting for to call the user's function.
+    /// Joins the workers without the GIL, which one of them may wait for to call the user's function.
     fn drop(&mut self) {
         if self.is_ours() {
             Python::attach(|py| self.close(py));

@@ -1,4 +1,4 @@
-//! A record to a dict.
+//! Converts a record to a dict.
 
 use crate::error;
 use pyo3::prelude::*;
@@ -26,7 +26,7 @@ pub(crate) fn to_dict<'py>(py: Python<'py>, record: &Record, manifest: &Manifest
     Ok(dict)
 }
 
-/// A feature's one value, or a list of several or none.
+/// Returns a feature's value if there is one, else a list.
 fn value<'py>(py: Python<'py>, feature: &Feature<'_>) -> PyResult<Bound<'py, PyAny>> {
     let list = match feature {
         Feature::Empty => PyList::empty(py),

@@ -1,4 +1,4 @@
-//! Messages of the Rust crates name options as the command line spells them; Python's callers read keyword arguments.
+//! Messages of the Rust crates name flags of the command line; in Python they name keyword arguments.
 
 /// Command line → Python. Longer spellings come before the shorter ones that they contain.
 const SPELLINGS: [(&str, &str); 12] = [
@@ -16,7 +16,7 @@ const SPELLINGS: [(&str, &str); 12] = [
     ("the same command goes on", "the same call goes on"),
 ];
 
-/// A message with keyword arguments in place of flags.
+/// Replaces flags in a message by keyword arguments.
 pub(crate) fn in_python(message: &str) -> String {
     let mut message = message.to_owned();
     for (flag, keyword) in SPELLINGS {

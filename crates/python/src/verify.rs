@@ -27,7 +27,7 @@ pub(crate) fn verify<'py>(
     let stopped = stop.clone();
     let work = move || match Dataset::open(&path) {
         Ok(dataset) => Ok(check(&dataset, decode, progress, &stopped)),
-        // Damage of the manifest itself is what verify is asked for: a finding.
+        // A damaged manifest is a finding, not an error.
         Err(error) if error.is_damage() => Ok(Report::of_error(&error)),
         Err(error) => Err(error),
     };

@@ -1,4 +1,4 @@
-"""What `shardtool` is made of; private but for the classes that `shardtool` exports."""
+"""The native part of `shardtool`; private except for the classes that `shardtool` exports."""
 
 from collections.abc import Iterator, Sequence
 from os import PathLike
@@ -31,7 +31,7 @@ _Place = tuple[int, int, int | None]
 
 @final
 class Memory:
-    """Memory that an array looks at; the array keeps it alive."""
+    """Memory that a numpy array shows; the array keeps it."""
 
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
@@ -45,7 +45,7 @@ class Columns:
     def __contains__(self, name: str, /) -> bool: ...
     def __iter__(self, /) -> Iterator[str]: ...
     def keys(self, /) -> list[str]:
-        """Names of the columns."""
+        """Returns the names of the columns."""
 
 @final
 class Dataset:
@@ -56,16 +56,16 @@ class Dataset:
 
     def __new__(cls, path: str | PathLike[str]) -> Dataset: ...
     def split(self, /, name: str) -> Split:
-        """The split of that name. Raises `SplitError`."""
+        """Returns the split of that name. Raises `SplitError`."""
 
     def __getitem__(self, name: str, /) -> Split:
-        """The split of that name. Raises `SplitError`."""
+        """Returns the split of that name. Raises `SplitError`."""
 
     def __contains__(self, name: str, /) -> bool: ...
     def __len__(self, /) -> int: ...
     def __iter__(self, /) -> Iterator[str]: ...
     def keys(self, /) -> list[str]:
-        """Names of the splits."""
+        """Returns the names of the splits."""
 
     @property
     def splits(self) -> list[str]:
@@ -73,11 +73,11 @@ class Dataset:
 
     @property
     def path(self) -> Path:
-        """Where it was opened."""
+        """The path that it was opened with."""
 
     @property
     def classes(self) -> list[str]:
-        """Class names, by class id; empty where classes have no names."""
+        """Class names, by class id; empty if classes have no names."""
 
     @property
     def features(self) -> dict[str, Literal["int64", "float", "bytes"]]:
@@ -93,7 +93,7 @@ class Split:
     def __len__(self, /) -> int: ...
     @overload
     def __getitem__(self, index: int, /) -> dict[str, Any]:
-        """A record, checked: `key`, `image` (bytes as stored, or `None`), `label` (class id, or `None`), `features`
+        """Returns a record, with its CRCs checked: `key`, `image` (bytes as stored, or `None`), `label` (class id, or `None`), `features`
         (all others by name: a value, or a list); a list of them for a slice. Raises `OutOfRangeError`, `DamageError`."""
 
     @overload
@@ -109,7 +109,7 @@ class Split:
 
     @property
     def classes(self) -> list[str]:
-        """Class names, by class id; empty where classes have no names."""
+        """Class names, by class id; empty if classes have no names."""
 
     @property
     def features(self) -> dict[str, Literal["int64", "float", "bytes"]]:
@@ -117,11 +117,11 @@ class Split:
 
     @property
     def label(self) -> str | None:
-        """Name of the feature that holds the class, if one does."""
+        """Name of the feature that holds the class, if there is one."""
 
     @property
     def label_offset(self) -> int:
-        """What to subtract from a stored label to get the class id."""
+        """Subtracted from a stored label to get the class id."""
 
     @property
     def fingerprint(self) -> str:
@@ -129,7 +129,7 @@ class Split:
 
     @property
     def columns(self) -> Columns:
-        """The scalar features as arrays `[len]`, as stored: a view of the index where there is one shard, else joined on
+        """The scalar features as arrays `[len]`, as stored: a view of the index if there is one shard, else concatenated on
         first use."""
 
     @property
@@ -157,7 +157,7 @@ class Shard:
 
 @final
 class DeviceArray:
-    """An array on a device. Keeps its batch, as does everything that is made from it."""
+    """An array on a device. It keeps its batch, as do the arrays of frameworks made from it."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -183,24 +183,24 @@ class DeviceArray:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A capsule of DLPack. `stream` waits for the array, and what is queued there until it is let go of is waited
-        for before its memory is used again: `None` and 1 are the legacy default stream, 2 the one of each thread, larger
-        ones are handles; −1 asks for no waiting. Raises `BufferError`, `OptionError`, `DeviceError`."""
+        """Returns a DLPack capsule. `stream` waits for the array; its memory is reused only after the work that is queued
+        there when the array is deleted. `None` and 1 are the legacy default stream, 2 the per-thread default stream, larger
+        numbers are handles; −1 means that the caller orders its work itself. Raises `BufferError`, `OptionError`, `DeviceError`."""
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """For users of the CUDA array interface: they wait for the stream that it names. Not for bfloat16, which it cannot
-        describe."""
+        """Describes the array for the CUDA array interface, whose users wait for the stream that it names. It has no
+        bfloat16."""
 
     def __array__(self, /, *_arguments: Any, **_options: Any) -> NoReturn:
-        """Raises `TypeError`: numpy would make an array of one object of it."""
+        """Raises `TypeError`, since numpy would make an array of one object."""
 
     def __len__(self, /) -> int: ...
 
 @final
 class Loader:
-    """Workers and their queue; `shardtool.Loader` is what users see. It has neither before the first iteration begins. A
-    `place` is rank, world size and local world size."""
+    """The loader behind `shardtool.Loader`. It starts its workers when the first iteration begins. A `place` is rank, world
+    size and local world size."""
 
     def __new__(cls, splits: list[Split], options: dict[str, Any]) -> Loader: ...
     def begin(self, /, place: _Place) -> int:
@@ -210,7 +210,7 @@ class Loader:
         """Whether an iteration has begun."""
 
     def notices(self, /) -> list[tuple[bool, str]]:
-        """What happened since the last call: whether it is a bad sample, and the text."""
+        """Returns the notices since the last call: whether each is about a bad sample, and its text."""
 
     def next(self, /, iteration: int) -> list[dict[str, Any]]:
         """The next batches of an iteration, one for each replica; none at the epoch's end."""
@@ -219,7 +219,7 @@ class Loader:
         """The state to resume from, as JSON."""
 
     def load_state(self, /, place: _Place, json: str) -> None:
-        """Goes on from a state."""
+        """Resumes from a state."""
 
     def set_epoch(self, /, place: _Place, epoch: int) -> None:
         """The next iteration is this epoch."""
@@ -242,7 +242,7 @@ class Loader:
 def launch(rank: int | None, world_size: int | None) -> tuple[int, int, int | None, str, list[str]]: ...
 @final
 class Writer:
-    """A writer; `shardtool.Writer` is what users see."""
+    """The writer behind `shardtool.Writer`."""
 
     def __new__(cls, options: dict[str, Any]) -> Writer: ...
     def write(
@@ -253,10 +253,11 @@ class Writer:
         label: int | str | None,
         values: Sequence[tuple[str, str, bytes | list[bytes]]],
     ) -> bool:
-        """Writes a sample. Returns whether its key was new. Values: name, type, and bytes of numbers or a list of bytes."""
+        """Writes a sample, and returns whether its key was new. Values are name, type, and bytes of numbers or a list of
+        bytes."""
 
     def finish(self, /) -> dict[str, Any] | None:
-        """Finishes the part. Commits the split, and gives a summary as a dict, if there are no other parts."""
+        """Finishes the part. If there are no other parts, commits the split and returns a summary as a dict."""
 
     def abandon(self, /) -> None:
         """Closes the writer; the next one continues after its finished shards."""

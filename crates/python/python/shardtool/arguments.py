@@ -1,4 +1,4 @@
-"""Arguments of a loader, each checked and brought to the form that the native module reads."""
+"""Checks the arguments of a loader, and converts them for the native module."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def as_replica(rank: int | None, world_size: int | None, world: int | None) -> t
 
 
 def is_one_device(device: Any) -> bool:
-    """Whether it is one device: text, or an object such as `torch.device`, whose text names it."""
+    """Returns whether this is one device: text, or an object such as `torch.device`, whose text names it."""
     return isinstance(device, str) or not isinstance(device, Sequence)
 
 
 def as_devices(device: Any) -> list[str] | None:
-    """Names of devices; `None` for the host."""
+    """Returns the names of devices; `None` for the host."""
     if device is None:
         return None
     names = [str(one) for one in ([device] if is_one_device(device) else device)]
@@ -79,9 +79,9 @@ def as_devices(device: Any) -> list[str] | None:
 def as_output(
     dtype: str | None, layout: str | None, mean: Sequence[float] | None, std: Sequence[float] | None
 ) -> dict[str, Any]:
-    """What images become, with defaults."""
+    """Returns type, layout and normalisation of images, with defaults."""
     output: dict[str, Any] = {"dtype": dtype or "float32", "layout": layout or "NCHW"}
-    # What a framework calls the type: `torch.float16`.
+    # A dtype of torch: `torch.float16`.
     output["dtype"] = str(output["dtype"]).removeprefix("torch.")
     instance("layout", output["layout"], (str,), '`"NCHW"` or `"NHWC"`')
     for name, values, default in (("mean", mean, 0.0), ("std", std, 1.0)):
@@ -95,7 +95,7 @@ def as_output(
 
 
 def as_size(name: str, value: Any) -> Any:
-    """Bytes, or text that the native module reads."""
+    """Returns bytes, or text that the native module parses."""
     return value if isinstance(value, str) else whole(name, value)
 
 

@@ -1,4 +1,4 @@
-"""How datasets look in a notebook."""
+"""HTML of datasets, for notebooks."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import html
 
 from ._shardtool import Dataset
 
-#: Thumbnails shown, and the largest stored image that is put into a page, in bytes.
+#: Number of thumbnails, and the largest image in bytes that is embedded.
 _SHOWN = 6
 _LARGEST = 1 << 20
 
 
 def dataset_html(dataset: Dataset) -> str:
-    """A table of splits, and the first images of the first split."""
+    """Returns a table of splits, and the first images of the first split."""
     splits = [dataset.split(name) for name in dataset.splits]
     rows = "".join(
         f"<tr><td>{html.escape(split.name)}</td><td>{len(split):,}</td><td>{len(split.shards):,}</td>"

@@ -66,13 +66,13 @@ class Loader(_loader.Loader[T, Batch], Generic[T]):
         `"cuda:0"`, as in `shardtool.Loader`: uploaded and normalised by the loader. Or several local JAX devices, each
         of which is a replica with `batch_size` rows, all fed by one set of workers: a batch then holds arrays of
         `batch_size` times all devices of all processes, sharded over them in the order of processes and devices, as a
-        `jax.jit` of the whole step wants them; columns that are not numbers are lists with one entry for each local
+        `jax.jit` of the whole step needs them; columns that are not numbers are lists with one entry for each local
         device.
 
     Everything else is as in `shardtool.Loader`.
     """
 
-    # What JAX has not released yet looks kept, in a loop that keeps nothing.
+    # Batches that JAX has not released yet count as kept, even if the loop keeps none.
     _warns_of_growth = False
 
     if not TYPE_CHECKING:
@@ -105,9 +105,9 @@ class Loader(_loader.Loader[T, Batch], Generic[T]):
         return super()._resolve()
 
     def _convert(self, batch: dict[str, Any]) -> Any:
-        # Batches of several devices are put where they belong in `_gather`.
+        # With several devices, `_gather` puts batches on them.
         if self._output is not None and self._output["dtype"] == "bfloat16" and isinstance(batch["image"], np.ndarray):
-            # numpy has no such type of its own, and carried its bits.
+            # numpy has no bfloat16: the array holds its bits.
             batch["image"] = batch["image"].view(jax.numpy.bfloat16)
         return batch if self._devices is not None else _each(batch, self._array)
 

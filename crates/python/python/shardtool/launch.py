@@ -1,4 +1,4 @@
-"""Which replica this process is, resolved when it is needed: as given, from torch.distributed, or from the environment."""
+"""Finds the replica of this process when it is needed: as given, from torch.distributed, or from the environment."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Launch(NamedTuple):
 
     rank: int
     world_size: int
-    #: Processes on this machine; `None` where nothing says.
+    #: Processes on this machine; `None` if unknown.
     local_world_size: int | None
     #: Where the numbers came from, in words.
     source: str
-    #: Environment variables that look like a launcher's and were not used, in words.
+    #: Messages about environment variables of launchers that were ignored.
     ignored: list[str]
 
     @property

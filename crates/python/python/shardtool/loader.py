@@ -52,7 +52,7 @@ def _close_all() -> None:
 
 
 class Stats(dict[str, Any]):
-    """Where the time went: a dict, and as text with a verdict. Times of workers are summed over them."""
+    """Time spent in each stage: a dict, and as text with a verdict. Times of workers are summed."""
 
     #: The same values in the text format of Prometheus.
     prometheus: str
@@ -128,7 +128,7 @@ class Loader(Generic[T, B]):
         Replicas that this process serves, all with one set of workers and one budget; of `world_size`
         processes with as many each, process `rank` is then replicas `rank * local_replicas` and following.
     device
-        `"cuda:0"`, or several devices, each a replica of its own. `"cpu"` is the same as `None`.
+        `"cuda:0"`, or several devices, each one replica. `"cpu"` is the same as `None`.
     dtype
         Type of the images: `"float32"`, `"float16"` or `"bfloat16"`.
     layout
@@ -153,7 +153,7 @@ class Loader(Generic[T, B]):
     page_cache
         `"keep"`, or `"release"` a record's pages once its sample is made.
     read_ahead
-        Bytes, or text, of records that the system is asked to read ahead; 0 turns it off.
+        Bytes, or text, of records to read ahead into the page cache; 0 turns it off.
     starve_after
         Seconds to wait when the consumer holds every batch, before `StarvedError`.
     collate_fn
@@ -302,11 +302,11 @@ class Loader(Generic[T, B]):
             batch: Any = self._gather(converted) if self._group else converted.pop()
             del converted
             yield batch if self._collate is None else self._collate(batch)
-            # Not held while the next one is waited for.
+            # Dropped before waiting for the next one.
             del batch
             # Between batches, so that a warning that is an error loses none.
-            self._hear()
-        self._hear()
+            self._report_notices()
+        self._report_notices()
 
     def _launch(self) -> launch.Launch:
         """Which replica this process is: as bound, else as it is now."""
@@ -322,7 +322,7 @@ class Loader(Generic[T, B]):
     #: Whether growth beyond the default memory budget is a warning, or only logged.
     _warns_of_growth = True
 
-    def _hear(self) -> None:
+    def _report_notices(self) -> None:
         """Reports what the native loader noticed."""
         for bad_sample, message in self._native.notices():
             if bad_sample or self._warns_of_growth:
@@ -390,7 +390,7 @@ class Loader(Generic[T, B]):
         self._native.set_epoch(self._launch().place, whole("epoch", epoch))
 
     def stats(self) -> Stats:
-        """Returns where the time went so far. Raises `UsageError` before the first iteration."""
+        """Returns the time spent in each stage so far. Raises `UsageError` before the first iteration."""
         values, prometheus = self._native.stats()
         return Stats(json.loads(values), prometheus)
 

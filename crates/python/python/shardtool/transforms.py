@@ -1,5 +1,5 @@
-"""Transforms: what is done to each image, as plain data. Each does what torchvision's of that name does (v2, antialiased
-bilinear). Each sample has its own random numbers, which depend on seed, epoch and sample alone."""
+"""Transforms of images, as plain data. Each does the same as torchvision's of that name (v2, antialiased bilinear). Each sample
+has its own random numbers, which depend only on seed, epoch and sample."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class HorizontalFlip(Transform):
 
 @dataclass(frozen=True)
 class Function:
-    """A function of your own, as the last step. A callable that is not a `Transform` may stand in its place.
+    """A function of your own, as the last step. A callable that is not a `Transform` may be given instead.
 
     The loader's threads call it one at a time, because Python lets only one thread run: where it takes long, it bounds the
     rate, and `stats()` shows it as *resize*. If it raises, the epoch ends: the exception is raised by the `for` loop, with a

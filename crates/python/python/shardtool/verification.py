@@ -1,4 +1,4 @@
-"""Checking a dataset."""
+"""Verifying a dataset."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class Damage:
     shard: str
     #: The record, from 0 in its shard.
     record: int | None
-    #: The record's key, where the index could tell.
+    #: The record's key, if the index has it.
     key: str | None
-    #: Where in the file, in bytes.
+    #: Position in the file, in bytes.
     offset: int | None
-    #: What should be there.
+    #: The expected value, as text.
     expected: str | None
-    #: What is there.
+    #: The value that was found, as text.
     found: str | None
-    #: All of it in a sentence.
+    #: The damage in a sentence.
     message: str
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was checked, and every damage found."""
+    """The result of a verification: what was checked, and every damage."""
 
     #: Shards checked.
     shards: int
-    #: Records whose CRC was right.
+    #: Records whose CRC matched.
     good_records: int
     #: Bytes of shards read.
     bytes: int
@@ -58,8 +58,9 @@ class Report:
 
 
 def verify(path: str | os.PathLike[str], *, decode: bool = False, progress: bool = False) -> Report:
-    """Checks framing and both CRCs of every record, indexes against records, whole files against the manifest; with
-    `decode` every image as well. Lists every damage. `progress` shows a bar on stderr. Raises only where it could not check: `DatasetError`, `FileError`."""
+    """Checks framing and both CRCs of every record, indexes against records, and files against the manifest; with `decode`
+    every image as well. `progress` shows a bar on stderr. Damage is listed in the report; raises `DatasetError` or `FileError`
+    only if the check was not possible."""
     found = _shardtool.verify(path, decode, progress)
     damages = [Damage(**damage) for damage in found.pop("damages")]
     return Report(damages=damages, **found)

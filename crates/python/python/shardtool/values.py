@@ -134,7 +134,8 @@ def _leaves(values: Any, kind: Kind | None, name: str) -> tuple[Kind, bytes | li
         raise OptionError(f"feature `{name}`: expected {'numbers' if kind is None else kind}, found {values!r:.80}")
     array = np.asarray(values)
     if array.size == 0:
-        return kind or "float", b""
+        is_integer = isinstance(values, np.ndarray) and array.dtype.kind in "iu"
+        return kind or ("int64" if is_integer else "float"), b""
     whole = array.dtype.kind in "bui"
     if array.dtype.kind not in "buif":
         raise OptionError(f"feature `{name}`: expected numbers, text or bytes, found {values!r:.80}")

@@ -40,13 +40,29 @@ pub struct Summary {
     pub optimized: Option<Optimized>,
 }
 
-/// Packs a source into a split of a dataset. A run that was killed or stopped goes on where it was when called again
-/// with the same source and options, and ends with the same bytes. If the split is complete, writes nothing and returns
-/// it.
+/// Packs a source into a split of a dataset. If a run is killed or stopped, the next call with the same source and options
+/// continues it and ends with the same bytes. If the split is complete, writes nothing and returns it.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// use shardtool_pack::{Options, Shards, pack};
+///
+/// // A list without a column `path`: its rows are the samples. Folders of images are packed in the same way.
+/// let list = folder.path().join("reviews.csv");
+/// std::fs::write(&list, "text,label\nvery good,positive\ntoo long,negative\n")?;
+/// let mut options = Options::new(&list, folder.path().join("dataset"));
+/// options.shards = Shards::Count(1);
+/// let summary = pack(&options, &())?;
+/// assert_eq!((summary.split.records(), summary.classes), (2, 2));
+/// assert!(pack(&options, &())?.already_complete);
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
-/// What is wrong with options, source or destination, and [`Error::Io`]. Nothing half-written is left under its own
-/// name; finished shards stay for the next run.
+/// What is wrong with options, source or destination, and [`Error::Io`]. No incomplete file is left under its final name;
+/// finished shards are kept for the next run.
 pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error> {
     let plan = stoppable_plan(options, progress)?;
     if let Some(split) = target::complete(options, &plan)? {

@@ -41,12 +41,31 @@ pub use commit_parts::{Committed, commit};
 pub use options::WriterOptions;
 pub use sample::{Image, Label, Sample, Value};
 
-/// Writes a split, or a part of one. Any number of threads may write: records are made side by side, and stored in the
-/// order in which they are ready.
+/// Writes a split, or a part of one, sample by sample. Any number of threads may write: records are made in parallel and
+/// stored in the order in which they are ready.
 ///
-/// A writer that is dropped, or killed, before [`Writer::finish`] leaves its finished shards. Opened again with the same
-/// options, it keeps them, and [`Writer::write`] does nothing for the keys in them; so the same program, run again, ends
-/// with the same bytes.
+/// If a writer is dropped or killed before [`Writer::finish`], its finished shards are kept. The next writer with the same
+/// options keeps them, and its [`Writer::write`] skips the keys in them; so the same program, run again, ends with the same
+/// bytes.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// use shardtool_pack::{Image, Label, PixelArray, Sample, Writer, WriterOptions};
+///
+/// let mut options = WriterOptions::new(folder.path().join("dataset"), "train");
+/// options.classes = vec!["dark".to_owned(), "light".to_owned()];
+/// let writer = Writer::open(&options)?;
+/// for (key, class, value) in [("a", "dark", 10), ("b", "light", 250)] {
+///     let pixels = vec![value; 16 * 16 * 3];
+///     let image = PixelArray::new(&pixels, 16, 16, 3, false).map(Image::Pixels);
+///     writer.write(&Sample { key, image, label: Some(Label::Name(class)), values: vec![] })?;
+/// }
+/// let committed = writer.finish(&())?.expect("a writer of the whole split commits it");
+/// assert_eq!(committed.split.records(), 2);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Writer {
     options: Options,
     schema: SampleSchema,

@@ -9,6 +9,7 @@ mod bad_input;
 mod complete;
 mod decoder_panics;
 mod exporting;
+mod laws;
 mod nested;
 mod optimize;
 mod packing;

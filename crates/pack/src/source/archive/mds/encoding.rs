@@ -6,13 +6,13 @@ use crate::source::archive::json;
 /// How the values of a column are encoded.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Encoding {
-    /// Bytes as they are: of images, texts, pickles, lists of images.
+    /// Raw bytes: images, texts, pickles, lists of images.
     Bytes,
-    /// A text that is a number.
+    /// A number as text.
     TextInt,
     TextFloat,
     Scalar(Number),
-    /// An array, whose type and shape stand in the encoding or before its values.
+    /// An array, whose type and shape are in the encoding's name or before its values.
     Array {
         number: Option<Number>,
         shape: Option<Vec<u64>>,
@@ -22,7 +22,7 @@ pub(super) enum Encoding {
     Json,
 }
 
-/// Types of numbers.
+/// Types of numbers, with their length in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Number {
     Unsigned(usize),
@@ -40,7 +40,7 @@ pub(super) enum Decoded {
 }
 
 impl Encoding {
-    /// What an index calls by that name; `None` for what nobody knows.
+    /// Parses an encoding's name; `None` if it is unknown.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let (base, arguments) = name.split_once(':').map_or((name, None), |(base, rest)| (base, Some(rest)));
         Some(match base {
@@ -68,7 +68,7 @@ impl Encoding {
         })
     }
 
-    /// Decodes a value that is not the sample's image; `None` where it is not of this encoding.
+    /// Decodes a value that is not the sample's image; `None` if it does not follow this encoding.
     pub(super) fn decode(&self, value: &[u8]) -> Option<Decoded> {
         let text = || std::str::from_utf8(value).ok();
         Some(Decoded::Values(match self {
@@ -96,8 +96,8 @@ impl Encoding {
         }))
     }
 
-    /// The sample's image as a file: as it is stored, or made into a BMP in `buffer` where it is stored as pixels.
-    /// `None` where it cannot be one.
+    /// Returns the sample's image as a file: as stored, or converted to a BMP in `buffer` if it is stored as pixels.
+    /// `None` if it cannot be converted.
     pub(super) fn image<'a>(&self, value: &'a [u8], buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         let (width, height, channels, pixels) = match self {
             Encoding::Bytes => return Some(value),
@@ -128,7 +128,7 @@ impl Encoding {
         Some(buffer)
     }
 
-    /// The type, the shape and the bytes of an array.
+    /// Returns the type, the shape and the bytes of an array.
     fn array<'a>(&self, mut value: &'a [u8]) -> Option<(Number, Vec<u64>, &'a [u8])> {
         let Encoding::Array { number, shape } = self else { return None };
         let number = match number {
@@ -142,7 +142,7 @@ impl Encoding {
         let shape = match shape {
             Some(shape) => shape.clone(),
             None => {
-                // Low bits: number of dimensions; high bits: which unsigned type holds them.
+                // Low two bits: log2 of the bytes per dimension; high bits: number of dimensions.
                 let (head, rest) = value.split_first()?;
                 let side = 1usize << (head & 3);
                 let (sides, rest) = rest.split_at_checked(usize::from(head >> 2) * side)?;
@@ -173,7 +173,7 @@ impl Number {
         }
     }
 
-    /// The code of a type before an array: its bits, and in the last ones its sort.
+    /// Parses the code of a type before an array: its size in bits, and its kind in the low two bits.
     fn of_code(code: u8) -> Option<Self> {
         let bytes = match code & !3 {
             bits @ (8 | 16 | 32 | 64) => usize::from(bits / 8),
@@ -193,7 +193,7 @@ impl Number {
         }
     }
 
-    /// Values of whole numbers' bytes; `None` where one does not fit 64 bits with a sign.
+    /// Decodes whole numbers or floats; `None` if one does not fit an `i64`.
     fn values(self, bytes: &[u8]) -> Option<Values> {
         let chunks = bytes.chunks_exact(self.bytes());
         Some(match self {
@@ -213,25 +213,20 @@ fn unsigned(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// IEEE 754 binary16, binary32 or binary64 as binary32.
+/// Converts IEEE 754 binary16, binary32 or binary64 to binary32.
 fn float(bits: u64, bytes: usize) -> f32 {
     match bytes {
         8 => f64::from_bits(bits) as f32,
         4 => f32::from_bits(bits as u32),
-        _ => {
-            let (sign, exponent, fraction) = (bits >> 15 & 1, bits >> 10 & 31, (bits & 1023) as f32);
-            let size = match exponent {
-                0 => fraction * (-24f32).exp2(),
-                31 if fraction == 0.0 => f32::INFINITY,
-                31 => f32::NAN,
-                _ => (1024.0 + fraction) * (exponent as f32 - 25.0).exp2(),
-            };
-            if sign == 1 { -size } else { size }
-        }
+        _ => match half::f16::from_bits(bits as u16) {
+            // Without its payload, so that equal arrays are stored as equal bytes.
+            nan if nan.is_nan() => f32::NAN.copysign(nan.to_f32()),
+            number => number.to_f32(),
+        },
     }
 }
 
-/// Writes a BMP of 24 bits a pixel, top row first: a file that loses nothing of grey or RGB pixels.
+/// Writes a BMP of 24 bits per pixel, top row first, which preserves grey and RGB pixels exactly.
 fn bmp(width: u32, height: u32, channels: usize, pixels: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let row = u64::from(width) * channels as u64;
     if row == 0 || u64::from(height).checked_mul(row)? != pixels.len() as u64 {
@@ -242,7 +237,7 @@ fn bmp(width: u32, height: u32, channels: usize, pixels: &[u8], out: &mut Vec<u8
     let size = u32::try_from(stride.checked_mul(height as usize)?.checked_add(54)?).ok()?;
     out.clear();
     out.extend_from_slice(b"BM");
-    // BITMAPFILEHEADER, then BITMAPINFOHEADER: a negative height means top row first.
+    // BITMAPFILEHEADER, then BITMAPINFOHEADER; a negative height means top row first.
     for number in [size, 0, 54, 40] {
         out.extend_from_slice(&number.to_le_bytes());
     }
@@ -270,7 +265,8 @@ mod tests {
             assert_eq!(float(bits, 2), value);
         }
         assert_eq!(float(0x7c00, 2), f32::INFINITY);
-        assert!(float(0x7c01, 2).is_nan());
+        assert_eq!(float(0x7c01, 2).to_bits(), f32::NAN.to_bits());
+        assert_eq!(float(0x83ff, 2), -6.097_555e-5);
         assert_eq!(Number::Signed(2).values(&[0xff, 0xff, 2, 0]), Some(Values::Int64s([-1, 2].into())));
         assert_eq!(Number::Unsigned(8).values(&[0xff; 8]), None);
     }

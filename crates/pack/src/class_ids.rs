@@ -1,4 +1,8 @@
-//! Class names and their ids.
+//! Class ids: every rule that decides which id a class has.
+//!
+//! A file of class names (`--classes`) fixes the ids; without one, ids follow the byte order of the names, or of COCO's
+//! category ids ([`ClassIds`]). Integer labels are ids after the offset is subtracted ([`id_of_stored`]). For existing
+//! records, names come from the pairs of label and text in them ([`ClassNames`]).
 
 use crate::error::SourceError;
 use crate::{Error, Reason};
@@ -7,16 +11,16 @@ use shardtool_format::names;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-/// Class names, numbered from 0.
+/// Class names and their ids, from 0.
 pub(crate) struct ClassIds {
     names: Vec<String>,
     ids: HashMap<String, i64>,
-    /// The file that gives the names; without one, names are the source's own.
+    /// The file of class names; without one, the names are those of the source.
     file: Option<PathBuf>,
 }
 
 impl ClassIds {
-    /// The names in a file, one a line, in the file's order.
+    /// Reads the names from a file, one per line; ids follow the order of lines.
     ///
     /// # Errors
     /// [`Error::Io`], [`SourceError::ClassesFile`].
@@ -41,7 +45,7 @@ impl ClassIds {
         Ok(ClassIds { names, ids, file: Some(file.to_owned()) })
     }
 
-    /// The names that a source uses: ids follow their byte order.
+    /// Makes ids for the names of a source, in their byte order.
     pub(crate) fn sorted(names: impl IntoIterator<Item = String>) -> Self {
         let mut names: Vec<_> = names.into_iter().collect();
         names.sort_unstable();
@@ -50,15 +54,15 @@ impl ClassIds {
         ClassIds { names, ids, file: None }
     }
 
-    /// The id of a class that a source uses.
+    /// Returns the id of a class name of the source.
     ///
     /// # Errors
-    /// [`SourceError::UnknownClass`] if the file of class names lacks it.
+    /// [`SourceError::UnknownClass`] if the file of class names does not contain it.
     pub(crate) fn id(&self, name: &str) -> Result<i64, Error> {
         self.ids.get(name).copied().ok_or_else(|| self.unknown(name))
     }
 
-    /// Checks that an id that a source uses has a name.
+    /// Checks that the file of class names has a name for an id.
     ///
     /// # Errors
     /// [`SourceError::UnknownClass`].
@@ -72,10 +76,10 @@ impl ClassIds {
         Error::Source(SourceError::UnknownClass { class: class.to_owned(), classes: self.names.len(), file })
     }
 
-    /// The id of a class of one sample.
+    /// Returns the id of one sample's class name.
     ///
     /// # Errors
-    /// [`Reason::Class`] if there is none of that name.
+    /// [`Reason::Class`] if no class has this name.
     pub(crate) fn known(&self, name: &str) -> Result<i64, Reason> {
         self.ids.get(name).copied().ok_or_else(|| Reason::Class { class: name.to_owned() })
     }
@@ -89,25 +93,52 @@ impl ClassIds {
     }
 }
 
-/// Ids beyond this are no class ids: they would make a list of mostly invented names.
+/// Returns the class id of an integer label: the label less `offset`, if `classes` has a name for it.
+///
+/// # Errors
+/// [`Reason::Label`].
+pub(crate) fn id_of_stored(stored: i64, offset: i64, classes: Option<&ClassIds>) -> Result<i64, Reason> {
+    match stored.checked_sub(offset) {
+        Some(id) if id >= 0 && classes.is_none_or(|classes| classes.check(id).is_ok()) => Ok(id),
+        _ => Err(Reason::Label { label: stored.to_string(), offset }),
+    }
+}
+
+/// Returns the class ids of category ids, which are their ranks, and the classes' names in that order.
+pub(crate) fn by_rank(mut categories: Vec<(i64, String)>) -> (HashMap<i64, i64>, Vec<String>) {
+    categories.sort_by_key(|(category, _)| *category);
+    let ids = categories.iter().enumerate().map(|(class, (category, _))| (*category, class as i64)).collect();
+    (ids, categories.into_iter().map(|(_, name)| name).collect())
+}
+
+/// Returns the class id of a label that a program gives to a writer, whose classes have these names; `None` if it is not
+/// one of them. A writer without names takes every id from 0.
+pub(crate) fn id_of_label(label: Result<i64, &str>, names: &[String]) -> Option<i64> {
+    match label {
+        Ok(id) => usize::try_from(id).ok().filter(|at| names.is_empty() || *at < names.len()).map(|_| id),
+        Err(name) => names.iter().position(|class| class == name).map(|at| at as i64),
+    }
+}
+
+/// Larger ids are not class ids: they would make a list of mostly invented names.
 const MOST: i64 = 1 << 20;
 
-/// Collects pairs of label and class name.
+/// Collects the class names of existing records: pairs of label and text.
 pub(crate) struct ClassNames {
     label: String,
     offset: i64,
     names: BTreeMap<i64, String>,
-    /// One label with two names, or an id out of range: then records name no classes.
+    /// A label has two names, or an id is out of range; then the names are not used.
     contradiction: bool,
 }
 
 impl ClassNames {
-    /// ClassIds told by the feature `label`, whose value minus `offset` is the class id.
+    /// Reads class ids from the feature `label`, less `offset`.
     pub(crate) fn new(label: &str, offset: i64) -> Self {
         ClassNames { label: label.to_owned(), offset, names: BTreeMap::new(), contradiction: false }
     }
 
-    /// Takes what a record tells.
+    /// Adds the pair of a record.
     pub(crate) fn see(&mut self, example: &Example<'_>) {
         let text = example.bytes(names::CLASS_TEXT).and_then(|text| std::str::from_utf8(text).ok());
         if let (Some(label), Some(text)) = (example.int64(&self.label), text) {
@@ -115,7 +146,7 @@ impl ClassNames {
         }
     }
 
-    /// Takes a class id and its name.
+    /// Adds a class id and its name.
     pub(crate) fn put(&mut self, id: i64, name: &str) {
         match self.names.get(&id) {
             Some(known) => self.contradiction |= known != name,
@@ -124,14 +155,14 @@ impl ClassNames {
         }
     }
 
-    /// Takes what the records of another shard told.
+    /// Adds the pairs of another shard.
     pub(crate) fn join(&mut self, other: ClassNames) {
         self.contradiction |= other.contradiction;
         other.names.iter().for_each(|(id, name)| self.put(*id, name));
     }
 
-    /// The names by id; none where records contradict each other. A class without records between others has the name
-    /// `class-<id>`, since only its name is lost.
+    /// Returns the names by id, or none if records contradict each other. A class without records, between others, gets
+    /// the name `class-<id>`.
     pub(crate) fn into_names(self) -> Vec<String> {
         let last = self.names.last_key_value().map_or(-1, |(id, _)| *id);
         let named: Vec<_> =

@@ -6,7 +6,7 @@ mod values;
 pub(crate) use schema::{SampleSchema, features, is_written};
 pub(crate) use values::{ListedFile, Values};
 
-/// A sample as it is packed, but for its image.
+/// A sample without its image: its label is a class id, its values have the types of the columns.
 pub(crate) struct ResolvedSample {
     pub(crate) key: String,
     pub(crate) label: Option<i64>,

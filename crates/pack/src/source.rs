@@ -1,5 +1,5 @@
-//! Sources: a folder of class folders, a flat folder, or a list become a listing. Nothing is opened but lists and
-//! folders; sizes and times come from one `stat` an entry. Files that hold many samples each are in [`archive`].
+//! Sources: a folder of class folders, a flat folder or a list becomes a [`Listing`] of inputs. Only lists and folders
+//! are opened; sizes and times come from one `stat` per entry. Files with many samples each are in [`archive`].
 
 pub(crate) mod archive;
 mod coco;
@@ -20,16 +20,16 @@ use detect::DetectedSource;
 pub(crate) use listing::{Entry, Listing};
 use std::path::Path;
 
-/// What is to be packed, and where it lies.
+/// The inputs of a pack.
 pub(crate) enum Source {
-    /// An image a file.
+    /// One image or row per entry.
     Files(Listing),
-    /// Many samples a file.
+    /// Many samples per file.
     Archives(Box<Archives>),
 }
 
 impl Source {
-    /// Lists the source that `options` name; archives are read once, without their images.
+    /// Lists the source of `options`. Archives are read once, without their images.
     ///
     /// # Errors
     /// [`SourceError::NotFound`], [`SourceError::Empty`], [`SourceError::UnknownFormat`], those of lists and archives, [`Error::Stopped`], and
@@ -63,7 +63,7 @@ impl Source {
     }
 }
 
-/// Refuses a dataset inside the folder that is packed: its shards would be inputs of the next run.
+/// Refuses a destination inside the source folder: its shards would be inputs of the next run.
 fn inside(destination: &Path, source: &Path) -> Result<(), Error> {
     let source_full = source.canonicalize().map_err(Error::io("read", source))?;
     let mut existing = destination;

@@ -6,18 +6,18 @@ use shardtool_format::names;
 
 /// What all samples of a source have in common.
 pub(crate) struct SampleSchema {
-    /// Class names by id; empty where there are no classes, or classes have no names.
+    /// Class names by id; empty if there are no classes, or classes have no names.
     pub(crate) classes: Vec<String>,
     /// Whether samples have images.
     pub(crate) images: bool,
     /// Whether samples have labels.
     pub(crate) labelled: bool,
-    /// The source's own columns, in the order of the samples' `values`.
+    /// The source's own columns, in the order of [`super::ResolvedSample::values`].
     pub(crate) columns: Vec<(String, Kind)>,
 }
 
 impl SampleSchema {
-    /// CRC32C over what a source's samples have in common, and over whatever else `visit` hands on.
+    /// Returns a CRC32C over the schema and everything that `visit` adds.
     pub(crate) fn crc(&self, visit: impl FnOnce(&mut dyn FnMut(&[u8]))) -> u32 {
         let mut crc = Crc32c::new();
         let mut text = |text: &[u8]| {
@@ -34,7 +34,7 @@ impl SampleSchema {
     }
 }
 
-/// Features of every record, besides the source's own columns.
+/// Features of every record, in addition to the source's columns.
 const ALWAYS: [(&str, Kind); 8] = [
     (names::IMAGE_CHANNELS, Kind::Int64),
     (names::IMAGE_ENCODED, Kind::Bytes),
@@ -45,15 +45,15 @@ const ALWAYS: [(&str, Kind); 8] = [
     (names::IMAGE_ORIENTATION, Kind::Int64),
     (names::IMAGE_WIDTH, Kind::Int64),
 ];
-/// Features of records with a class.
+/// Features of labelled records.
 const LABELLED: [(&str, Kind); 2] = [(names::CLASS_LABEL, Kind::Int64), (names::CLASS_TEXT, Kind::Bytes)];
 
-/// Whether records have a feature of this name without a source's doing.
+/// Returns whether pack writes a feature of this name itself.
 pub(crate) fn is_written(name: &str) -> bool {
     ALWAYS.iter().chain(&LABELLED).any(|(written, _)| *written == name)
 }
 
-/// The features of a source's records, in byte order of their names.
+/// Returns the features of a source's records, in byte order of their names.
 pub(crate) fn features(schema: &SampleSchema) -> Vec<FeatureType> {
     let labelled = LABELLED.iter().filter(|(name, _)| match *name {
         names::CLASS_TEXT => schema.labelled && !schema.classes.is_empty(),

@@ -1,12 +1,12 @@
-//! Values of one sample in one column.
+//! The values of one sample in one column.
 
 use shardtool_format::example::{Column, Feature};
 use shardtool_format::manifest::Kind;
 
-/// Values of one sample in one column.
+/// The values of one sample in one column.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Values {
-    /// None: an empty cell, `null`, or an absent member.
+    /// No value: an empty cell, `null`, or an absent member.
     Missing,
     Int64(i64),
     Float(f32),
@@ -14,20 +14,20 @@ pub(crate) enum Values {
     Int64s(Box<[i64]>),
     Floats(Box<[f32]>),
     BytesList(Box<[Box<[u8]>]>),
-    /// Floats that are coordinates in pixels, until the size of the image is known.
+    /// Coordinates in pixels, until the size of the image is known.
     Pixels(Box<[f32]>),
-    /// The bytes of a file, read when its record is made.
+    /// A file, whose bytes are read when the record is made.
     File(Box<ListedFile>),
 }
 
-/// A file as it was when it was listed.
+/// A file as it was listed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ListedFile {
-    /// From the listing's root.
+    /// Path relative to the listing's root.
     pub(crate) path: Box<str>,
-    /// Bytes.
+    /// Length in bytes.
     pub(crate) size: u64,
-    /// Nanoseconds since 1970 of its last change.
+    /// Time of its last change, in nanoseconds since 1970.
     pub(crate) modified: i64,
 }
 
@@ -36,7 +36,7 @@ impl Values {
         Values::Bytes(text.as_bytes().into())
     }
 
-    /// The values of an Example's feature.
+    /// Converts an Example's feature.
     pub(crate) fn of_feature(feature: Feature<'_>) -> Self {
         match feature {
             Feature::Empty => Values::Missing,
@@ -49,7 +49,7 @@ impl Values {
         }
     }
 
-    /// Their own type; `None` where there are no values.
+    /// Returns the values' own type; `None` if there are no values.
     pub(crate) fn kind(&self) -> Option<Kind> {
         match self {
             Values::Missing => None,
@@ -59,7 +59,8 @@ impl Values {
         }
     }
 
-    /// The values as those of a column of that type: integers may become floats, numbers text, text numbers.
+    /// Converts the values to a column's type: integers to floats, numbers to text, text to numbers. Returns `None` if
+    /// they do not fit.
     pub(crate) fn fit(self, kind: Kind) -> Option<Self> {
         let text = |bytes: &[u8]| std::str::from_utf8(bytes).ok().map(str::trim).map(str::to_owned);
         Some(match (self, kind) {
@@ -74,7 +75,7 @@ impl Values {
         })
     }
 
-    /// The values that are byte strings.
+    /// Returns the values that are byte strings.
     pub(crate) fn byte_strings(&self) -> Vec<&[u8]> {
         match self {
             Values::Bytes(bytes) => vec![bytes],
@@ -83,7 +84,7 @@ impl Values {
         }
     }
 
-    /// The values as a feature of the column's type; `byte_strings` are those of these values.
+    /// Returns the values as an Example's feature of the column's type; `byte_strings` are those of these values.
     pub(crate) fn column<'a>(&'a self, kind: Kind, byte_strings: &'a [&'a [u8]]) -> Column<'a> {
         match (self, kind) {
             (Values::Int64(value), _) => Column::Int64(std::slice::from_ref(value)),
@@ -98,7 +99,7 @@ impl Values {
         }
     }
 
-    /// The values' bytes, for a checksum.
+    /// Calls `visit` with the values' bytes, for a checksum.
     pub(crate) fn each_bytes(&self, visit: &mut dyn FnMut(&[u8])) {
         match self {
             Values::Missing => visit(&[]),

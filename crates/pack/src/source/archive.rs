@@ -1,15 +1,15 @@
-//! Archives: files that hold many samples each, in the formats of others. A file is the unit of work: its samples go to
-//! shards of its own, by where they lie in it, so that files are packed side by side and an interrupted one is read
-//! again. Each is read twice: once for types, class names and counts, without images where the format allows it; then
-//! for its samples. Memory: one sample a thread, and 8 bytes a sample that keep keys unique.
+//! Archives: files of other formats with many samples each. The unit of work is a file: its samples go to its own
+//! shards, by their position in it, so that files are packed in parallel and an interrupted file is read again. Each
+//! file is read twice: once for types, class names and counts, without images if the format allows it; then for its
+//! samples. Memory: one sample per thread, and 8 bytes per sample to keep keys unique.
 //!
 //! | module | its one job |
 //! |---|---|
-//! | `files` | which files there are, and of which kind |
-//! | `sample` | what a reader hands on: one sample, or why it cannot be had |
+//! | `files` | the files of a source, and their kind |
+//! | `sample` | what a format's reader delivers: a sample, or why there is none |
 //! | `roles` | which field is the image, the label, the key |
-//! | `survey` | the first reading: types of columns, names of classes, counts |
-//! | `stream` | gzip, zlib and zstd, told by content |
+//! | `survey` | the first pass: types of columns, class names, counts |
+//! | `stream` | decompression of gzip, zlib and zstd, detected from content |
 //! | `json` | values of JSON objects as columns |
 //! | `tfrecord`, `webdataset`, `parquet`, `mds` | one format each |
 
@@ -38,7 +38,7 @@ use sample::{Sample, SampleVisitor};
 use shardtool_format::manifest::Kind;
 use survey::{Survey, Surveyor};
 
-/// Archives, surveyed.
+/// Surveyed archives.
 pub(crate) struct Archives {
     pub(crate) schema: SampleSchema,
     /// In byte order of their names.
@@ -46,25 +46,25 @@ pub(crate) struct Archives {
     kind: ArchiveKind,
     roles: Roles,
     labels: Labels,
-    /// Hashes of keys that more than one sample has, sorted.
+    /// Hashes of keys that several samples have, sorted.
     repeated: Box<[u64]>,
-    /// Bytes of one sample that are read; a larger one is rejected.
+    /// Largest sample in bytes; a larger one is rejected.
     limit: u64,
 }
 
 /// A file, and what the survey found in it.
 pub(crate) struct SurveyedFile {
     pub(crate) file: ArchiveFile,
-    /// For each of its shards.
+    /// One count per shard.
     pub(crate) shards: Vec<SampleCount>,
 }
 
 impl Archives {
-    /// Surveys files.
+    /// Reads all files once and decides the schema.
     ///
     /// # Errors
-    /// [`ArchiveError::ColumnTypes`](crate::ArchiveError), [`ArchiveError::TooManyColumns`](crate::ArchiveError), [`ArchiveError::TooManyClasses`](crate::ArchiveError), [`ArchiveError::UnknownColumn`](crate::ArchiveError),
-    /// [`SourceError::UnknownClass`], [`Error::Option`], [`SourceError::Empty`], [`Error::Stopped`], [`Error::Io`].
+    /// [`ArchiveError`](crate::ArchiveError), [`SourceError::UnknownClass`], [`SourceError::Empty`], [`Error::Option`],
+    /// [`Error::Stopped`], [`Error::Io`].
     pub(super) fn new(
         files: ArchiveFiles,
         classes: Option<ClassIds>,
@@ -114,7 +114,7 @@ impl Archives {
         let stored = None;
         let survey::SurveyResult { mut schema, labels, repeated } = all.describe(classes, stored, options)?;
         let mut roles = roles;
-        // Only these formats have nested values; elsewhere such names are the user's own.
+        // Only these formats have nested values; in others such names are the user's own.
         if matches!(kind, ArchiveKind::Webdataset | ArchiveKind::Parquet) {
             roles.nesting.learn(schema.columns.iter().map(|(name, _)| name));
         }
@@ -122,18 +122,18 @@ impl Archives {
         Ok(Archives { schema, files: surveyed, kind, roles, labels, repeated, limit })
     }
 
-    /// Visits the samples of a file.
+    /// Calls `visit` for each sample of a file.
     ///
     /// # Errors
-    /// [`Error::Io`] where it cannot be opened, and those of the visitor. Damage is visited.
+    /// [`Error::Io`] if the file cannot be opened, and those of the visitor. Damage is passed to the visitor.
     pub(crate) fn read(&self, file: &ArchiveFile, visit: &mut dyn SampleVisitor) -> Result<(), Error> {
         read(self.kind, file, &self.roles, self.limit, visit)
     }
 
-    /// What is packed of the fields of a sample, the `number`-th of its file.
+    /// Resolves the `number`-th sample of a file: key, class id, and values in the columns' types.
     ///
     /// # Errors
-    /// Why it cannot be packed.
+    /// Why the sample cannot be packed.
     pub(crate) fn packed(
         &self,
         file: &ArchiveFile,
@@ -161,7 +161,8 @@ impl Archives {
         Ok(ResolvedSample { key, label, values })
     }
 
-    /// CRC32C over everything that decides what is packed, so that a resumed pack knows that its source is the same.
+    /// Returns a CRC32C over everything that decides what is packed, by which a resumed pack recognises an unchanged
+    /// source.
     pub(crate) fn crc(&self) -> u32 {
         self.schema.crc(|text| {
             text(self.kind.name().as_bytes());

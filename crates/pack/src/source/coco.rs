@@ -1,7 +1,8 @@
-//! A COCO annotation file: images, and the objects in each. Detected from its content.
+//! COCO annotation files: images, and the objects in each.
 
 use super::listing::{Entry, Listing};
 use super::objects;
+use crate::class_ids;
 use crate::error::SourceError;
 use crate::sample::{SampleSchema, Values};
 use crate::{BoxFormat, Error, Options, Reason, Rejection};
@@ -13,7 +14,7 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-/// Bytes in which a COCO file names one of its members, where whether it is one is decided.
+/// Number of bytes in which the members of a COCO file are searched for detection.
 const LOOKED_AT: u64 = 1 << 20;
 
 #[derive(Deserialize)]
@@ -37,7 +38,7 @@ struct Category {
     name: String,
 }
 
-/// One object. Members that are not named here are left out.
+/// One object. Other members are ignored.
 #[derive(Deserialize)]
 struct Annotation {
     image_id: i64,
@@ -60,7 +61,8 @@ fn text<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::
     Value::deserialize(from).map(|value| (!value.is_null()).then(|| value.to_string()))
 }
 
-/// Whether a file of JSON is a COCO annotation file: an object that has images among its first members.
+/// Returns whether a file is a COCO annotation file: a JSON object with `images`, `annotations` or `file_name` near its
+/// beginning.
 pub(super) fn is(path: &Path) -> bool {
     let json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
     let mut start = vec![];
@@ -71,18 +73,16 @@ pub(super) fn is(path: &Path) -> bool {
 }
 
 /// Lists the images of a COCO file with their objects. Images lie in `options.images`, by default in the file's folder.
-/// Class ids are the ranks of category ids, whose names become those of the classes; the ids themselves are kept.
+/// Class ids are the ranks of the category ids, as `class_ids` decides; the category ids themselves are kept.
 ///
 /// # Errors
 /// [`SourceError::Coco`], [`Error::Io`].
 pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
     let wrong = |problem: String| Error::Source(SourceError::Coco { path: file.to_owned(), problem });
     let opened = File::open(file).map_err(Error::io("read", file))?;
-    let Document { mut images, annotations, mut categories } =
+    let Document { mut images, annotations, categories } =
         serde_json::from_reader(BufReader::new(opened)).map_err(|e| wrong(e.to_string()))?;
-    categories.sort_by_key(|category| category.id);
-    let classes: HashMap<_, _> = categories.iter().enumerate().map(|(class, c)| (c.id, class as i64)).collect();
-    let names: Vec<_> = categories.iter().map(|category| category.name.clone()).collect();
+    let (classes, names) = class_ids::by_rank(categories.into_iter().map(|c| (c.id, c.name)).collect());
     let mut sorted: Vec<_> = names.iter().collect();
     sorted.sort();
     if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -131,7 +131,7 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
     Ok(Listing { entries, schema, rejected, root })
 }
 
-/// Columns of a COCO file, in byte order of their names.
+/// Returns the columns of a COCO file, in byte order of their names.
 fn columns(keypoints: bool) -> Vec<(String, Kind)> {
     let mut columns = vec![
         ("image/id", Kind::Int64),
@@ -150,7 +150,7 @@ fn columns(keypoints: bool) -> Vec<(String, Kind)> {
     columns.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect()
 }
 
-/// The values of an image, in the order of `columns`.
+/// Returns the values of an image, in the order of `columns`.
 fn values(
     id: i64,
     annotations: Vec<Annotation>,
@@ -168,12 +168,12 @@ fn values(
     ]);
     let texts = annotations.iter().map(|a| a.segmentation.as_deref().unwrap_or("null").as_bytes().into());
     found.insert("image/object/segmentation", Values::BytesList(texts.collect()));
-    // Boxes and keypoints take the way of every other source's.
+    // Boxes and keypoints are converted like those of other sources.
     let mut members = Map::new();
     members.insert("bbox".to_owned(), annotations.iter().map(|a| Value::from(a.bbox.clone())).collect());
     if columns.iter().any(|(name, _)| name == objects::KEYPOINTS) {
         let most = annotations.iter().filter_map(|a| a.keypoints.as_ref()).map(Vec::len).max().unwrap_or(0);
-        // An object without keypoints has as many as the others, none of them labelled.
+        // An object without keypoints gets as many as the others, all unlabelled.
         let points = |a: &Annotation| Value::from(a.keypoints.clone().unwrap_or_else(|| vec![0.0; most]));
         members.insert("keypoints".to_owned(), annotations.iter().map(points).collect());
     }

@@ -1,4 +1,4 @@
-//! What a source is, told by its content.
+//! Detects the kind of a source from its content.
 
 use super::archive::files::{ArchiveFile, ArchiveFiles, ArchiveKind};
 use crate::error::SourceError;
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// What lies at a source's path.
+/// What a source is.
 pub(super) enum DetectedSource {
     Folder,
     List,
@@ -15,10 +15,10 @@ pub(super) enum DetectedSource {
     Archives(ArchiveFiles),
 }
 
-/// How many files of a folder are looked into before it is taken for one of images.
+/// Number of files of a folder that are examined before it is taken for a folder of images.
 const LOOKED_INTO: usize = 32;
 
-/// Finds out what lies at `source`: what `from` says, else what the content tells.
+/// Detects what `source` is, unless `from` says it.
 ///
 /// # Errors
 /// [`SourceError::NotFound`], [`SourceError::UnknownFormat`], [`SourceError::Empty`], [`Error::Io`], and those of an MDS index.
@@ -68,7 +68,7 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
     }
     let files = children(source)?;
     let looked_into = || files.iter().take(LOOKED_INTO);
-    // Archives beside images are a matter for the list of rejects, not instead of the images.
+    // Archives next to images are rejected inputs; the images are packed.
     if forced.is_none()
         && (looked_into().any(|file| is_image(file)) || !looked_into().any(|file| ArchiveKind::of(file).is_some()))
     {
@@ -77,15 +77,16 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
     chosen(source, files, forced)?.ok_or(Error::Source(SourceError::Empty { path: source.to_owned(), rejected: None }))
 }
 
-/// Whether a file begins as an image does.
+/// Returns whether a file starts with the signature of an image format.
 fn is_image(path: &Path) -> bool {
     let mut start = vec![];
     let read = File::open(path).and_then(|file| file.take(32).read_to_end(&mut start));
     read.is_ok() && shardtool_decode::sniff(&start).is_some()
 }
 
-/// The archives among `files`: of the kind that has the most bytes, unless one is forced. A file counts by its content,
-/// or by a name that ends as one of that kind does: a damaged archive is not passed over.
+/// Chooses the archives among `files`: those of the `forced` kind, otherwise of the kind with the most bytes. A file is
+/// of a kind by its content or by the extension that files of that kind have here, so that a damaged archive is not
+/// ignored.
 fn chosen(source: &Path, files: Vec<PathBuf>, forced: Option<ArchiveKind>) -> Result<Option<DetectedSource>, Error> {
     let kinds: Vec<_> = files.iter().map(|file| ArchiveKind::of(file)).collect();
     let size = |file: &PathBuf| std::fs::metadata(file).map_or(0, |meta| meta.len());
@@ -105,7 +106,7 @@ fn chosen(source: &Path, files: Vec<PathBuf>, forced: Option<ArchiveKind>) -> Re
     Ok(Some(DetectedSource::Archives(ArchiveFiles { kind, files: taken })))
 }
 
-/// The files of a folder that are not hidden, in byte order of their names.
+/// Returns the visible files of a folder, in byte order of their names.
 fn children(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = vec![];
     for entry in std::fs::read_dir(folder).map_err(Error::io("list", folder))? {
@@ -119,7 +120,7 @@ fn children(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// The files that a glob names.
+/// Returns the files that match a glob.
 fn globbed(pattern: &Path) -> Vec<PathBuf> {
     let found = pattern.to_str().and_then(|pattern| glob::glob(pattern).ok());
     let mut files: Vec<_> = found.into_iter().flatten().filter_map(Result::ok).filter(|path| path.is_file()).collect();

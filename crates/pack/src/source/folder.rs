@@ -1,4 +1,4 @@
-//! Folders: of class folders, or flat.
+//! Folders: class folders, or a flat folder of images.
 
 use super::listing::{Entry, Listing};
 use crate::class_ids::ClassIds;
@@ -11,11 +11,11 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Lists a folder. With sub-folders in it, each is a class and its images lie at any depth below it; without, images
-/// have no labels. Hidden names are skipped. A symbolic link counts as what it leads to.
+/// Lists a folder. If it has subfolders, each is a class, and images may lie at any depth below it; otherwise images
+/// have no labels. Hidden names are skipped. Symbolic links are followed.
 ///
 /// # Errors
-/// [`SourceError::UnknownClass`], [`Error::Io`] where the folder itself cannot be read, [`SourceError::ColumnsOfFolder`].
+/// [`SourceError::UnknownClass`], [`SourceError::ColumnsOfFolder`]; [`Error::Io`] if the folder itself cannot be read.
 pub(super) fn list(root: &Path, classes: Option<ClassIds>, columns: &[(String, Kind)]) -> Result<Listing, Error> {
     if let Some((column, _)) = columns.first() {
         return Err(Error::Source(SourceError::ColumnsOfFolder { column: column.clone() }));
@@ -63,7 +63,7 @@ struct Child {
 }
 
 impl Walk {
-    /// What a folder holds that is not hidden and can be read; the rest is rejected.
+    /// Returns the visible entries of a folder and rejects unreadable ones.
     fn children(&mut self, folder: &Path, prefix: &str) -> io::Result<Vec<Child>> {
         let mut children = vec![];
         for entry in std::fs::read_dir(folder)? {
@@ -89,7 +89,8 @@ impl Walk {
         Ok(children)
     }
 
-    /// Walks a folder; `above` are the folders that lead here, which a link must not lead back to.
+    /// Lists a folder recursively. `above` holds device and inode of the folders above it; a link back to one of them
+    /// is rejected.
     fn folder(&mut self, folder: Child, above: &mut Vec<(u64, u64)>) {
         let identity = (folder.meta.dev(), folder.meta.ino());
         if above.contains(&identity) {

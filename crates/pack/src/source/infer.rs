@@ -1,14 +1,14 @@
-//! Types of a list's columns, from their values.
+//! Infers the types of a list's columns from their values.
 
 use crate::sample::Values;
 use serde_json::Value;
 use shardtool_format::manifest::Kind;
 
-/// One value of a list, as its file spells it.
+/// One value of a list.
 pub(super) enum Cell<'a> {
-    /// Text of a CSV file: a number if it reads as one.
+    /// Text of a CSV file; it counts as a number if it parses as one.
     Text(&'a str),
-    /// A member of a JSON object: what its type says.
+    /// A member of a JSON object, with its JSON type.
     Json(&'a Value),
 }
 
@@ -16,9 +16,9 @@ pub(super) enum Cell<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct Inferred {
     pub(super) kind: Option<Kind>,
-    /// Given by the user: values must fit.
+    /// The user gave the type: values must fit it.
     pub(super) declared: bool,
-    /// The line whose value made it so.
+    /// The line whose value decided the type.
     pub(super) line: u64,
 }
 
@@ -27,9 +27,9 @@ impl Inferred {
         Inferred { kind: declared, declared: declared.is_some(), line: 0 }
     }
 
-    /// Takes the value of a line. Integers become floats where a float follows or came before; text takes CSV numbers
-    /// in, but a number that came first is not taken for text: one wrong cell would change the whole column's type.
-    /// The other type in question is returned where the value does not fit.
+    /// Updates the type with the value of a line. Integers and floats together are floats. In a column of text, CSV
+    /// numbers are text; but text in a column of numbers is an error, because one wrong cell would change the type of
+    /// the whole column. If the value does not fit, returns the value's own type.
     pub(super) fn see(&mut self, cell: &Cell<'_>, line: u64) -> Result<(), Option<Kind>> {
         if let Some(kind) = self.kind.filter(|_| self.declared) {
             return cell.values(kind).map(drop).ok_or(None);
@@ -56,7 +56,7 @@ impl Cell<'_> {
         matches!(self, Cell::Text("") | Cell::Json(Value::Null))
     }
 
-    /// The natural type of each value; `None` for what no feature can hold.
+    /// Returns the natural type of each value; `None` for values that no feature can hold.
     fn kinds(&self) -> Vec<Option<Kind>> {
         match self {
             Cell::Text("") | Cell::Json(Value::Null) => vec![],
@@ -66,7 +66,7 @@ impl Cell<'_> {
         }
     }
 
-    /// The values as a feature of that type; `None` if they do not fit.
+    /// Converts the values to a column's type; `None` if they do not fit.
     pub(super) fn values(&self, kind: Kind) -> Option<Values> {
         if self.is_missing() {
             return Some(Values::Missing);
@@ -100,7 +100,7 @@ impl std::fmt::Display for Cell<'_> {
     }
 }
 
-/// `nan` and `inf` are words until a column is declared to be float.
+/// Parses no `nan` or `inf`: these are words unless the column is declared to be float.
 fn text_kind(text: &str) -> Kind {
     let number = text.parse::<f32>().is_ok() && !text.contains(|c: char| c.is_alphabetic() && !matches!(c, 'e' | 'E'));
     match (text.parse::<i64>(), number) {

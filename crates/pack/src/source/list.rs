@@ -1,5 +1,5 @@
-//! Lists: CSV with a header, or JSONL. Read twice: for the types of columns and the names of classes, then for the
-//! entries; so that nothing but the entries is kept.
+//! Lists: CSV with a header, or JSONL. They are read twice, first for the types of columns and the class names, then
+//! for the entries, so that only the entries are kept in memory.
 
 use super::infer::{Cell, Inferred};
 use super::listing::{self, Entry, Listing};
@@ -16,17 +16,17 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// Column that names the image, relative to the list's folder.
+/// Column with the path of the image, relative to the list's folder.
 const PATH: &str = "path";
-/// Names of columns that other people give to what [`PATH`] is here.
+/// Other common names of [`PATH`], by which a misnamed column is recognised.
 const IMAGE_NAMES: [&str; 10] =
     ["file", "filename", "file_name", "filepath", "file_path", "image", "image_file", "image_path", "img", "img_path"];
-/// Column that replaces the path as key.
+/// Column with the key, by default the path.
 const KEY: &str = "key";
-/// Column that gives the class, by name or by id.
+/// Column with the class, by name or by id.
 const LABEL: &str = "label";
 
-/// Lists what a list names.
+/// Lists the rows of a list.
 ///
 /// # Errors
 /// [`SourceError::UnknownFormat`], [`ListError::Csv`], [`ListError::Json`], [`ListError::Column`], [`ListError::Types`],
@@ -37,7 +37,7 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
     let mut nesting = Nesting { boxes: *boxes, ..Nesting::default() };
     let scan = Scan::new(file, &declared.iter().cloned().chain(paths).collect::<Vec<_>>(), &nesting)?;
     nesting.learn(scan.columns.keys());
-    // Without paths, the samples are the rows themselves.
+    // Without a column of paths, the rows themselves are the samples.
     let images = scan.columns.contains_key(PATH);
     let labelled = scan.columns.get(LABEL).is_some_and(|label| label.kind.is_some());
     let by_name = labelled && scan.columns[LABEL].kind == Some(Kind::Bytes);
@@ -115,7 +115,7 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
     Ok(Listing { entries, schema, rejected, root })
 }
 
-/// Makes of a path the file that it names.
+/// Replaces a path by the file that it names.
 fn name_file(root: &Path, value: &mut Values) -> Result<(), Reason> {
     let Values::Bytes(path) = value else { return Ok(()) };
     let path = std::str::from_utf8(path).map_err(|_| Reason::Missing)?;
@@ -128,7 +128,7 @@ fn name_file(root: &Path, value: &mut Values) -> Result<(), Reason> {
     Ok(())
 }
 
-/// What the first reading finds.
+/// What the first pass finds.
 struct Scan {
     /// In byte order of names.
     columns: BTreeMap<String, Inferred>,
@@ -182,7 +182,7 @@ impl Scan {
         if float_label {
             return Err(column(LABEL, "labels are class names or integers, not floats; declare `label:bytes`"));
         }
-        // A list without images has no such column either, but a misspelt one must not lose the images in silence.
+        // A list without images has no such column either, but a misspelt one must not silently drop the images.
         if !columns.contains_key(PATH)
             && let Some(name) = columns.keys().find(|name| IMAGE_NAMES.contains(&name.as_str()))
         {
@@ -207,7 +207,7 @@ enum RowValues<'a> {
         header: &'a csv::StringRecord,
         record: &'a csv::StringRecord,
     },
-    /// Members as flat columns, and whether there were `objects` among them.
+    /// Members as flat columns, and whether the object had a member `objects`.
     Json(&'a Map<String, Value>, bool),
 }
 
@@ -230,12 +230,12 @@ impl Row<'_> {
         }
     }
 
-    /// Whether columns of objects are in pixels.
+    /// Returns whether object columns are in pixels.
     fn has_objects(&self) -> bool {
         matches!(self.values, RowValues::Json(_, true))
     }
 
-    /// The value of a column as text, numbers as they are spelled.
+    /// Returns the value of a column as text, with numbers as they are spelled.
     fn text(&self, column: &str) -> Option<String> {
         match self.cell(column)? {
             Cell::Text(text) => Some(text.to_owned()),
@@ -250,7 +250,7 @@ impl Row<'_> {
     }
 }
 
-/// Visits the rows of a list.
+/// Calls `visit` for each row of a list.
 fn rows(file: &Path, nesting: &Nesting, visit: impl FnMut(Row<'_>) -> Result<(), Error>) -> Result<(), Error> {
     let extension = file.extension().map(|e| e.to_ascii_lowercase());
     match extension.as_deref().and_then(|e| e.to_str()) {
@@ -300,7 +300,7 @@ fn json_rows(file: &Path, nesting: &Nesting, mut visit: impl FnMut(Row<'_>) -> R
     }
 }
 
-/// Checks that no two entries have the same key; `lines` are theirs in the list.
+/// Checks that all keys differ; `lines` are the entries' lines in the list.
 fn unique_keys(file: &Path, entries: &[Entry], lines: &[u64]) -> Result<(), Error> {
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by_key(|i| &entries[*i].key);

@@ -6,48 +6,49 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// Everything that a source offers, in the source's own order: folders by key in byte order, lists as they are.
-/// Memory is about 100 bytes an entry, besides its key and its columns.
+/// All inputs of a source, in its own order: folders by key in byte order, lists in the order of their rows. An entry
+/// takes about 100 bytes in addition to its key and its columns.
 pub(crate) struct Listing {
     pub(crate) entries: Vec<Entry>,
     pub(crate) schema: SampleSchema,
-    /// What cannot be packed, and is known already.
+    /// Inputs that were rejected while listing.
     pub(crate) rejected: Vec<Rejection>,
-    /// What entries' paths are relative to.
+    /// The folder to which the entries' paths are relative.
     pub(super) root: PathBuf,
 }
 
-/// One image that is to be packed.
+/// One input: an image file or a row.
 pub(crate) struct Entry {
     pub(crate) key: Box<str>,
-    /// Path from the listing's root, where it is not the key.
+    /// Path relative to the listing's root, if it differs from the key.
     path: Option<Box<str>>,
     pub(crate) label: Option<i64>,
-    /// Values of the listing's columns.
+    /// Values of the source's columns.
     pub(crate) values: Box<[Values]>,
-    /// Bytes of the file when it was listed.
+    /// Bytes of the file at the time of listing.
     pub(crate) size: u64,
-    /// Nanoseconds since 1970 of the file's last change when it was listed.
+    /// Time of the file's last change at the time of listing, in nanoseconds since 1970.
     modified: i64,
 }
 
 impl Listing {
-    /// What the listing's paths are relative to.
+    /// Returns the folder to which paths are relative.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where an entry's image lies.
+    /// Returns the path of an entry's image.
     pub(crate) fn path(&self, entry: &Entry) -> PathBuf {
         self.root.join(&**entry.path.as_ref().unwrap_or(&entry.key))
     }
 
-    /// Bytes of all images.
+    /// Returns the bytes of all images.
     pub(crate) fn bytes(&self) -> u64 {
         self.entries.iter().map(|e| e.size).sum()
     }
 
-    /// CRC32C over everything that decides what is packed, so that a resumed pack knows that its source is the same.
+    /// Returns a CRC32C over everything that decides what is packed, by which a resumed pack recognises an unchanged
+    /// source.
     pub(crate) fn crc(&self) -> u32 {
         self.schema.crc(|text| {
             for entry in &self.entries {
@@ -62,7 +63,7 @@ impl Listing {
     }
 }
 
-/// Nanoseconds since 1970 of a file's last change.
+/// Returns the time of a file's last change in nanoseconds since 1970.
 pub(super) fn modified(meta: &Metadata) -> i64 {
     let modified = meta.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
     modified.map_or(0, |t| t.as_nanos() as i64)
@@ -88,7 +89,7 @@ impl Entry {
 }
 
 impl Entry {
-    /// An entry without an image: its size is that of its values.
+    /// Makes an entry without an image; its size is that of its key and values.
     pub(super) fn of_row(key: String, label: Option<i64>, values: Box<[Values]>) -> Self {
         let mut size = key.len() as u64;
         values.iter().for_each(|values| values.each_bytes(&mut |bytes| size += bytes.len() as u64));

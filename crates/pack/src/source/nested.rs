@@ -1,4 +1,4 @@
-//! Nested JSON values as flat columns, which is all that a record can hold.
+//! Converts nested JSON values to flat columns, since a record cannot hold nested ones.
 //!
 //! | value of NAME | columns |
 //! |---|---|
@@ -14,16 +14,16 @@ use crate::{BoxFormat, Reason};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// The member whose value describes the objects in an image.
+/// The member that describes the objects in an image.
 const OBJECTS: &str = "objects";
 
-/// How nested values become columns, as far as that is the same in all samples.
+/// How nested values become columns, as far as it must be the same in all samples.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Nesting {
     pub(crate) boxes: BoxFormat,
-    /// Columns that are ragged in some sample: they have lengths in all, not shapes.
+    /// Columns that are ragged in some sample: they have lengths in all samples, not shapes.
     pub(crate) ragged: BTreeSet<String>,
-    /// Columns that have shapes in some sample: an empty list has one, too.
+    /// Columns that have a shape in some sample: empty lists have one too.
     pub(crate) shaped: BTreeSet<String>,
 }
 
@@ -33,7 +33,7 @@ const SHAPE: &str = "/shape";
 const LENGTHS: &str = "/lengths";
 
 impl Nesting {
-    /// Learns from the names of all columns which are ragged and which have shapes.
+    /// Learns from the names of all columns which ones are ragged and which have shapes.
     pub(crate) fn learn<'a>(&mut self, columns: impl Iterator<Item = &'a String>) {
         for name in columns {
             if let Some(base) = name.strip_suffix(LENGTHS) {
@@ -45,7 +45,7 @@ impl Nesting {
         self.shaped.retain(|name| !self.ragged.contains(name));
     }
 
-    /// Whether no sample has a value of this column, now that ragged columns are known.
+    /// Returns whether no sample has a value of this column, because its base column is ragged.
     pub(crate) fn is_replaced(&self, column: &str) -> bool {
         column.strip_suffix(SHAPE).is_some_and(|base| self.ragged.contains(base))
     }
@@ -115,7 +115,7 @@ fn is_nested(value: &Value) -> bool {
     value.is_array() || value.is_object()
 }
 
-/// The shape of nested lists; `None` if they are not rectangular, or hold an object.
+/// Returns the shape of nested lists; `None` if they are not rectangular or contain an object.
 fn shape(list: &[Value]) -> Option<Vec<usize>> {
     let mut inner: Option<Vec<usize>> = None;
     for value in list {
@@ -132,7 +132,7 @@ fn shape(list: &[Value]) -> Option<Vec<usize>> {
     Some([vec![list.len()], inner.unwrap_or_default()].concat())
 }
 
-/// The leaves of nested lists, in order.
+/// Returns the leaves of nested lists, in order.
 fn leaves(list: Vec<Value>) -> Vec<Value> {
     let leaf = |value| match value {
         Value::Array(list) => leaves(list),

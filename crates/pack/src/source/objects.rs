@@ -1,7 +1,7 @@
-//! The objects in an image: boxes, classes, keypoints, as other people write them, under one set of names.
+//! Objects in an image: converts the boxes, classes and keypoints of common formats to one set of columns.
 //!
-//! Boxes arrive in pixels and leave as fractions of the coded image. The image's size is known when its record is made:
-//! until then boxes are [`Values::Pixels`].
+//! Boxes are read in pixels and stored as fractions of the coded image. The image's size is known when its record is
+//! made; until then they are [`Values::Pixels`].
 
 use crate::Reason;
 use crate::options::BoxFormat;
@@ -11,19 +11,19 @@ use std::collections::BTreeMap;
 
 /// Boxes: float, n × 4: left, top, right, bottom, as fractions of the coded image.
 pub(crate) const BBOX: &str = "image/object/bbox";
-/// ClassIds: int64, n.
+/// Classes: int64, n.
 pub(crate) const CLASS: &str = "image/object/class/label";
 /// Keypoints: float, n × k × 3: x, y as fractions of the coded image, and visibility.
 pub(crate) const KEYPOINTS: &str = "image/object/keypoints";
 /// Columns that are in pixels until their record is made.
 pub(crate) const PIXELS: [&str; 2] = [BBOX, KEYPOINTS];
-/// Members that hold classes, the best first.
+/// Members that hold classes, in order of preference.
 const CLASSES: [&str; 5] = ["category", "category_id", "label", "labels", "class"];
-/// TensorFlow Object Detection's columns of boxes, as fractions.
+/// TensorFlow Object Detection's box columns, in fractions.
 const TENSORFLOW: [&str; 4] =
     ["image/object/bbox/xmin", "image/object/bbox/ymin", "image/object/bbox/xmax", "image/object/bbox/ymax"];
 
-/// Whether a value describes objects: an object whose members are lists, or a list of objects.
+/// Returns whether a value describes objects: an object whose members are lists, or a list of objects.
 pub(super) fn are(value: &Value) -> bool {
     match value {
         Value::Object(members) => members.contains_key("bbox") && members.values().all(Value::is_array),
@@ -75,7 +75,7 @@ pub(super) fn flat(
             }
             name => {
                 let name = format!("image/object/{name}");
-                // Polygons, masks and the like: one JSON text for each object.
+                // Polygons, masks and similar values: one JSON text for each object.
                 let deep = |v: &Value| {
                     v.is_object() || v.as_array().is_some_and(|l| l.iter().any(|v| v.is_array() || v.is_object()))
                 };
@@ -89,7 +89,7 @@ pub(super) fn flat(
     Ok(())
 }
 
-/// The members of objects, each a list with a value for each object.
+/// Returns the members of objects, each as a list with one value per object.
 fn members(value: Value) -> BTreeMap<String, Vec<Value>> {
     match value {
         Value::Object(members) => {
@@ -115,7 +115,7 @@ fn members(value: Value) -> BTreeMap<String, Vec<Value>> {
     }
 }
 
-/// The numbers of a list, in groups or not, if there are exactly `count`.
+/// Returns the numbers of a list, nested or not, if there are exactly `count`.
 fn numbers(value: &Value, count: usize) -> Option<Vec<f64>> {
     let mut found = vec![];
     for value in value.as_array()? {
@@ -136,7 +136,7 @@ pub(crate) fn in_pixels(column: &str, values: Values) -> Values {
     }
 }
 
-/// Replaces TensorFlow Object Detection's four columns by one of boxes.
+/// Replaces TensorFlow Object Detection's four box columns by one.
 pub(crate) fn join_tensorflow(columns: &mut BTreeMap<String, Values>) {
     let list = |values: &Values| match values {
         Values::Floats(list) => Some(list.to_vec()),
@@ -160,8 +160,9 @@ pub(crate) struct CodedImage {
     pub(crate) orientation: u32,
 }
 
-/// Coordinates of a column for the image as it is stored: pixels become fractions of the coded image; where the stored
-/// image is upright and the file's was not, they turn with it. `None` if the column has none.
+/// Converts the coordinates of a column to the image as stored: pixels become fractions of the coded image, and if
+/// `turned` (the stored image is upright and the source's was not), the EXIF orientation is applied to them. Returns
+/// `None` if the column holds no coordinates.
 pub(crate) fn stored(
     column: &str,
     values: &Values,
@@ -202,7 +203,7 @@ pub(crate) fn stored(
     Some(Ok(Values::Floats(out.into())))
 }
 
-/// Where a point of the coded image, in fractions, lies in the upright one.
+/// Maps a point of the coded image to the upright one, in fractions.
 fn upright(orientation: u32, x: f32, y: f32) -> (f32, f32) {
     match orientation {
         2 => (1.0 - x, y),
@@ -249,7 +250,7 @@ mod tests {
 
     #[test]
     fn boxes_turn_with_their_image() {
-        // A pixel of a 4 × 2 image, by where `Orientation` puts it.
+        // The position of one pixel of a 4 × 2 image, in each orientation.
         for orientation in 1..=8 {
             let info = CodedImage { width: 4, height: 2, orientation };
             let values = Values::Pixels([1.0, 0.0, 2.0, 1.0].into());

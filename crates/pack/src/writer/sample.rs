@@ -1,5 +1,6 @@
 //! What a program writes: an image, a label and values, by name.
 
+use crate::class_ids;
 use crate::error::SampleProblem;
 use crate::record;
 use crate::record::image::PixelArray;
@@ -93,15 +94,11 @@ pub(super) fn resolve(sample: &Sample<'_>, schema: &SampleSchema) -> Result<Reso
 }
 
 fn class_id(label: Label<'_>, classes: &[String]) -> Result<i64, SampleProblem> {
-    let id = match label {
-        Label::Id(id) => usize::try_from(id).ok().filter(|id| classes.is_empty() || *id < classes.len()),
-        Label::Name(name) => classes.iter().position(|class| class == name),
+    let (wanted, text) = match label {
+        Label::Id(id) => (Ok(id), id.to_string()),
+        Label::Name(name) => (Err(name), name.to_owned()),
     };
-    let label = || match label {
-        Label::Id(id) => id.to_string(),
-        Label::Name(name) => name.to_owned(),
-    };
-    id.map(|id| id as i64).ok_or_else(|| SampleProblem::Class { label: label(), classes: classes.len() })
+    class_ids::id_of_label(wanted, classes).ok_or(SampleProblem::Class { label: text, classes: classes.len() })
 }
 
 /// What becomes the image of a sample's record.

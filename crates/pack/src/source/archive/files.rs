@@ -1,4 +1,4 @@
-//! Which files a source of archives has, and of which kind.
+//! The files of a source of archives, and their kind.
 
 use super::mds::index;
 use crate::Error;
@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The kind of a source's archives.
+/// The kind of archives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::source) enum ArchiveKind {
     Tfrecord,
@@ -28,13 +28,13 @@ pub(in crate::source) struct ArchiveFiles {
 #[derive(Debug, Clone)]
 pub(crate) struct ArchiveFile {
     pub(crate) path: PathBuf,
-    /// Its plain file name, as far as that is UTF-8.
+    /// File name, lossily converted to UTF-8.
     pub(crate) name: String,
-    /// Bytes when it was listed.
+    /// Length in bytes at the time of listing.
     pub(crate) size: u64,
-    /// Nanoseconds since 1970 of its last change when it was listed.
+    /// Time of its last change at the time of listing, in nanoseconds since 1970.
     pub(super) modified: i64,
-    /// What an MDS index tells of its shard's columns.
+    /// The columns of an MDS shard, from its index.
     pub(super) mds: Option<Arc<index::Layout>>,
 }
 
@@ -53,35 +53,35 @@ impl ArchiveFile {
     }
 }
 
-/// What belongs to one shard.
+/// Samples of one shard.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SampleCount {
-    /// Samples, those that cannot be packed included.
+    /// Number of samples, rejected ones included.
     pub(crate) images: u64,
-    /// Bytes of the samples, uncompressed.
+    /// Uncompressed bytes of the samples.
     pub(crate) bytes: u64,
 }
 
 impl ArchiveFile {
-    /// Which of the file's shards a sample at uncompressed byte `at` goes to: shards are of `shard_size` bytes, and
-    /// there are as many as the file's own size makes.
+    /// Returns which of the file's shards a sample at uncompressed byte `at` goes to. Shards are of `shard_size` bytes,
+    /// and the file's own size decides how many there are.
     pub(crate) fn shard(&self, at: u64, shard_size: u64) -> usize {
         (at / shard_size).min(self.shards(shard_size) - 1) as usize
     }
 
-    /// How many shards the file becomes.
+    /// Returns the number of shards that the file becomes.
     pub(crate) fn shards(&self, shard_size: u64) -> u64 {
         self.size.div_ceil(shard_size).max(1)
     }
 }
 
 impl ArchiveFiles {
-    /// Whether a folder holds MDS shards: its `index.json` says so.
+    /// Returns whether a folder has a valid MDS `index.json`.
     pub(in crate::source) fn is_mds(folder: &Path) -> bool {
         index::index(folder).is_ok()
     }
 
-    /// The shards of a folder's `index.json`.
+    /// Lists the shards of a folder's `index.json`.
     ///
     /// # Errors
     /// [`ArchiveError::MdsIndex`](crate::ArchiveError), [`Error::Io`].
@@ -104,7 +104,7 @@ impl ArchiveKind {
         }
     }
 
-    /// What a file is by its content; `None` for what is no archive, or cannot be read.
+    /// Detects the kind of a file from its content; `None` if it is not an archive or cannot be read.
     pub(in crate::source) fn of(path: &Path) -> Option<Self> {
         let mut start = vec![];
         File::open(path).ok()?.take(tar_header::END).read_to_end(&mut start).ok()?;
@@ -116,7 +116,7 @@ impl ArchiveKind {
         }
         let mut inside = vec![];
         let stream = super::stream::open(path).ok()?;
-        // What can be decompressed of the start tells enough, whatever follows.
+        // The part of the start that can be decompressed is enough.
         let _ = stream.take(tar_header::END).read_to_end(&mut inside);
         Self::of_plain(&inside)
     }
@@ -130,7 +130,7 @@ impl ArchiveKind {
     }
 }
 
-/// Where a tar header has its magic (POSIX.1, `pax`).
+/// The tar header's magic (POSIX.1, `pax`).
 mod tar_header {
     pub(super) const MAGIC: usize = 257;
     pub(super) const END: u64 = 512;

@@ -6,7 +6,7 @@ use crate::source::nested::Nesting;
 use crate::source::objects;
 use serde_json::{Map, Value};
 
-/// The members of a JSON object as columns.
+/// Converts the members of a JSON object to columns.
 ///
 /// # Errors
 /// [`Reason::Objects`].
@@ -20,8 +20,8 @@ pub(super) fn columns(members: Map<String, Value>, nesting: &Nesting) -> Result<
     Ok(nesting.flat(members)?.into_iter().map(column).collect())
 }
 
-/// A JSON value as a column's: numbers, texts and lists of one of them as they are, `null` and `[]` as no value, all
-/// else as JSON text.
+/// Converts a JSON value: numbers, texts and lists of one of them as they are, `null` and `[]` to no value, everything
+/// else to JSON text.
 pub(super) fn values(value: &Value) -> Values {
     match value {
         Value::Null => Values::Missing,

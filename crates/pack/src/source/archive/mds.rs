@@ -1,10 +1,10 @@
-//! Mosaic MDS: a folder of shards and an `index.json` that tells their columns. A shard, little-endian:
+//! Mosaic MDS: a folder of shards with an `index.json` that describes their columns. A shard, little-endian:
 //!
 //! ```text
 //! u32 samples | u32 offset of each sample, and of the end | JSON | samples
 //! sample: u32 size of each column without a fixed one | the columns, in the index's order
 //! ```
-//! Source: mosaicml-streaming, `streaming/base/format/mds`. Every length is checked against what is there.
+//! Source: mosaicml-streaming, `streaming/base/format/mds`. Every length is checked against the bytes that are left.
 
 mod encoding;
 pub(super) mod index;
@@ -20,10 +20,10 @@ use index::Layout;
 use std::borrow::Cow;
 use std::io::Read;
 
-/// Visits the samples of a shard. Where an offset is damaged or the shard ends too soon, what follows is lost.
+/// Visits the samples of a shard. After a damaged offset or the end of a truncated shard, the rest is lost.
 ///
 /// # Errors
-/// [`Error::Io`] where the file cannot be opened, and those of the visitor.
+/// [`Error::Io`] if the file cannot be opened, and those of the visitor.
 pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dyn SampleVisitor) -> Result<(), Error> {
     let mut stream = stream::open(&file.path).map_err(Error::io("read", &file.path))?;
     let layout = file.mds.as_deref().expect("listed by its index");
@@ -48,7 +48,7 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dy
     Ok(())
 }
 
-/// The bytes of a shard's offsets, at least one.
+/// Reads the bytes of a shard's offsets, at least one.
 fn offsets(stream: &mut impl Read) -> Result<Vec<u8>, Reason> {
     let mut bytes = vec![];
     let whole = fill(stream, 4, &mut bytes).map_err(Reason::Unreadable)?;
@@ -61,7 +61,7 @@ fn offsets(stream: &mut impl Read) -> Result<Vec<u8>, Reason> {
     Ok(bytes)
 }
 
-/// Reads a sample, which lies at `range`; the stream is at `position`. The inner result is the sample's own.
+/// Reads the sample at `range`; the stream is at `position`. The inner result concerns only this sample.
 fn sample_bytes(
     stream: &mut impl Read,
     position: u64,
@@ -89,7 +89,7 @@ fn sample_bytes(
     }
 }
 
-/// A sample's columns. `image` holds an image that has to be encoded.
+/// Decodes a sample's columns. `image` is a buffer for an image that has to be encoded.
 fn sample<'a>(data: &'a [u8], layout: &'a Layout, roles: &Roles, image: &'a mut Vec<u8>) -> Result<Sample<'a>, Reason> {
     let mut heads = data;
     let mut sizes = vec![];

@@ -1,5 +1,5 @@
-//! Parquet files: images as Hugging Face lays them out, `struct { bytes, path }`, or as plain binary columns. A row
-//! group's rows are taken to be of equal size, so that where a row lies is known without reading its image.
+//! Parquet files: images in Hugging Face's layout, `struct { bytes, path }`, or plain binary columns. The rows of a row
+//! group count as equally long, so that the position of a row is known without reading its image.
 
 use super::files::ArchiveFile;
 use super::json;
@@ -19,15 +19,15 @@ use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Members of Hugging Face's struct of an image.
+/// Members of Hugging Face's image struct.
 const MEMBERS: [&str; 2] = ["bytes", "path"];
-/// Rows decoded at once; images are large.
+/// Rows per decoding step; images are large.
 const ROWS: usize = 16;
 
-/// Visits the rows of a file. Where a page is damaged, what follows is lost.
+/// Visits the rows of a file. After a damaged page, the rest of the file is lost.
 ///
 /// # Errors
-/// [`Error::Io`] where the file cannot be opened, and those of the visitor.
+/// [`Error::Io`] if the file cannot be opened, and those of the visitor.
 pub(super) fn read(file: &ArchiveFile, roles: &Roles, _limit: u64, visit: &mut dyn SampleVisitor) -> Result<(), Error> {
     let opened = File::open(&file.path).map_err(Error::io("read", &file.path))?;
     let mut rows = Rows { number: 0, visit };
@@ -37,7 +37,7 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, _limit: u64, visit: &mut d
     }
 }
 
-/// The library panics on some types that it does not know; here that is damage like any other.
+/// Treats a panic of the library, which some unknown types cause, as damage.
 fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     let caught = catch_unwind(AssertUnwindSafe(read));
     caught.unwrap_or_else(|_| Err(ParquetError::NYI("a type that cannot be read".to_owned())))
@@ -76,7 +76,7 @@ impl Rows<'_> {
                         }
                     }
                 }
-                // Nothing but images, which are not wanted.
+                // The schema has nothing but images, which are not needed.
                 None => {
                     for row in 0..count {
                         self.row(at(row)..at(row + 1), Row::new(vec![]), image.as_deref(), roles)?;
@@ -114,7 +114,7 @@ impl Rows<'_> {
         let sample = match (elsewhere, key) {
             _ if wrong.is_some() => Err(wrong.expect("some")),
             (Some(()), Some(path)) => Err(Reason::Elsewhere { path }),
-            // Where the image was not read, there is one.
+            // If the image was not read, the row has one.
             (_, key) => {
                 Ok(Sample { key: key.map(Cow::Owned), image: stored.as_ref().map(|bytes| bytes.data()), fields })
             }
@@ -139,7 +139,7 @@ impl Rows<'_> {
     }
 }
 
-/// The column that holds the image: by its name, else the first of Hugging Face's struct.
+/// Returns the name of the image column: by its name, otherwise the first one with Hugging Face's struct.
 fn image(schema: &SchemaDescPtr, roles: &Roles) -> Option<String> {
     let columns = schema.root_schema().get_fields();
     let named = roles.image(columns.iter().map(|column| column.name()));
@@ -153,7 +153,7 @@ fn is_image(column: &Type) -> bool {
         && column.get_fields().iter().all(|f| MEMBERS.contains(&f.name()))
 }
 
-/// The schema without the image's bytes; `None` where nothing is left.
+/// Returns the schema without the image's bytes; `None` if nothing is left.
 fn without(schema: &SchemaDescPtr, image: &str) -> Option<SchemaDescPtr> {
     let root = schema.root_schema();
     let smaller = |column: &Arc<Type>| -> Option<Arc<Type>> {
@@ -195,7 +195,7 @@ fn push(
                 push(name, field, nesting, fields)?;
             }
         }
-        // Only where other samples have nested values does an empty list mean more than no value.
+        // An empty list is different from no value only if other samples have nested values.
         Field::ListInternal(list) if list.len() == 0 => {
             let columns = json::columns([(name, JsonValue::Array(vec![]))].into_iter().collect(), nesting)?;
             fields.extend(columns.into_iter().map(|(name, values)| (Cow::Owned(name), values)));
@@ -205,13 +205,13 @@ fn push(
     Ok(())
 }
 
-/// Whether a value is a list of lists or of structs.
+/// Returns whether a value is a list of lists or of structs.
 fn is_nested(field: &Field) -> bool {
     let inner = |field: &Field| matches!(field, Field::ListInternal(_) | Field::Group(_));
     matches!(field, Field::ListInternal(list) if list.elements().iter().any(inner))
 }
 
-/// A nested value as JSON.
+/// Converts a nested value to JSON.
 fn to_json(field: &Field) -> JsonValue {
     match field {
         Field::Group(row) => row.get_column_iter().map(|(name, field)| (name.clone(), to_json(field))).collect(),
@@ -226,7 +226,7 @@ fn to_json(field: &Field) -> JsonValue {
     }
 }
 
-/// A value as a column's: numbers, texts, bytes and lists of one of them as they are, all else as text.
+/// Converts a value: numbers, texts, bytes and lists of one of them as they are, everything else to text.
 fn values(field: &Field) -> Values {
     if let Some(int) = int(field) {
         return Values::Int64(int);
@@ -277,7 +277,7 @@ fn elements(list: &List) -> Option<Values> {
     ints.or_else(floats).or_else(|| all.iter().map(bytes).collect::<Option<_>>().map(Values::BytesList))
 }
 
-/// Names of the label's classes, where Hugging Face's metadata states them.
+/// Returns the label's class names, if Hugging Face's metadata state them.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -301,7 +301,7 @@ pub(super) fn class_names(file: &ArchiveFile, roles: &Roles) -> Result<Option<Ve
     Ok(roles.labels().find_map(names).or_else(objects))
 }
 
-/// The first member of that name, at any depth.
+/// Returns the first member of that name, at any depth.
 fn find<'v>(value: &'v JsonValue, name: &str) -> Option<&'v JsonValue> {
     match value {
         JsonValue::Object(members) => members.get(name).or_else(|| members.values().find_map(|v| find(v, name))),

@@ -1,7 +1,7 @@
-//! Which field of a sample is the image, the label, the key; and under which names the others become features.
+//! Decides which field of a sample is the image, the label and the key, and the feature names of the others.
 
 use super::sample::Sample;
-use crate::class_ids::ClassIds;
+use crate::class_ids::{self, ClassIds};
 use crate::sample::{self, Values};
 use crate::source::nested::Nesting;
 use crate::source::objects;
@@ -9,7 +9,7 @@ use crate::{BoxFormat, Reason};
 use shardtool_format::names;
 use std::collections::BTreeMap;
 
-/// Fields taken for the image, the best first. Extensions of WebDataset samples are field names as well.
+/// Field names of images, in order of preference. Extensions of WebDataset samples are field names too.
 const IMAGES: [&str; 15] = [
     names::IMAGE_ENCODED,
     "image",
@@ -27,27 +27,27 @@ const IMAGES: [&str; 15] = [
     "img",
     "pil",
 ];
-/// Fields taken for the label: the first that is an integer or a text.
+/// Field names of labels: the first one that is an integer or text.
 const LABELS: [&str; 5] = [names::CLASS_LABEL, "label", "cls", "class", "target"];
-/// Fields taken for the key of samples without a name of their own.
+/// Field names of keys, for samples without their own name.
 const KEYS: [&str; 5] = [names::IMAGE_KEY, names::IMAGE_FILENAME, "key", "__key__", "filename"];
 
-/// Which field is what.
+/// Which field has which role.
 pub(super) struct Roles {
     image: Vec<String>,
     label: Vec<String>,
     key: Vec<String>,
     class: String,
-    /// Whether the key was asked for by name, and so goes before the sample's own.
+    /// The user named the key's field, so it precedes the sample's own name.
     key_given: bool,
-    /// Features under other names: theirs, ours.
+    /// Features that the user renamed: the archive's name and ours.
     renamed: Vec<(String, String)>,
     offset: i64,
     /// How nested values become columns.
     pub(super) nesting: Nesting,
 }
 
-/// A label as it is stored.
+/// A label as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StoredLabel {
     Id(i64),
@@ -57,25 +57,25 @@ pub(super) enum StoredLabel {
 /// How labels become class ids.
 pub(super) enum Labels {
     None,
-    /// By name, among those of the source or a file.
+    /// By name, among the names of the source or of a file.
     Names(ClassIds),
-    /// As they are, less the offset; checked where a file names the classes.
+    /// As ids, after the offset is subtracted; checked if a file names the classes.
     Ids(Option<ClassIds>),
 }
 
 /// Columns of a sample by name.
 pub(super) type Columns = BTreeMap<String, Values>;
 
-/// The fields of a sample, told apart.
+/// The fields of a sample, by role.
 pub(super) struct RoleFields {
     pub(super) key: Option<String>,
     pub(super) label: Option<StoredLabel>,
-    /// The others, under our names; among them the class's name.
+    /// The other fields by feature name, the class name included.
     pub(super) columns: Columns,
 }
 
 impl Roles {
-    /// Our names for theirs, as `--map` gives them; `offset` is what stored labels are more than class ids.
+    /// Makes roles from `--map`; `offset` is subtracted from stored labels.
     pub(super) fn new(map: &[(String, String)], offset: i64, boxes: BoxFormat) -> Self {
         let given = |ours: &[&str]| -> Vec<String> {
             map.iter().filter(|(name, _)| ours.contains(&name.as_str())).map(|(_, theirs)| theirs.clone()).collect()
@@ -102,29 +102,29 @@ impl Roles {
         }
     }
 
-    /// How good a name is for the image: 0 is best; `None` if it is not one of an image.
+    /// Returns the preference of a name for the image, 0 being the best; `None` if it is not an image's name.
     pub(super) fn image_rank(&self, name: &str) -> Option<usize> {
         self.image.iter().position(|image| image == name)
     }
 
-    /// The field of these that is the image.
+    /// Returns the position of the field that is the image.
     pub(super) fn image<'n>(&self, fields: impl Iterator<Item = &'n str>) -> Option<usize> {
         let ranked = fields.enumerate().filter_map(|(i, name)| Some((self.image_rank(name)?, i)));
         ranked.min().map(|(_, i)| i)
     }
 
-    /// Fields that may be the label, the best first.
+    /// Returns the field names of labels, in order of preference.
     #[cfg(feature = "parquet")]
     pub(super) fn labels(&self) -> impl Iterator<Item = &str> {
         self.label.iter().map(String::as_str)
     }
 
-    /// Tells a sample's fields apart; takes them out of it.
+    /// Assigns the fields of a sample to roles and takes them out of it.
     pub(super) fn resolve(&self, sample: &mut Sample<'_>) -> RoleFields {
         let mut columns: Columns =
             sample.fields.drain(..).filter(|(name, _)| !name.is_empty()).map(|(n, v)| (n.into_owned(), v)).collect();
         let own = sample.key.take().map(|key| key.into_owned()).filter(|_| !self.key_given);
-        // A field that our own exports write knows the key better than a tar's names do.
+        // The field `image/key`, which our own exports write, is more exact than a tar's file names.
         let ours = columns.get(names::IMAGE_KEY).and_then(key).filter(|_| !self.key_given);
         let key = ours.or(own).or_else(|| self.key.iter().find_map(|name| key(columns.get(name)?)));
         let label = self.label.iter().find_map(|name| Some((name, label(columns.get(name)?)?)));
@@ -139,7 +139,7 @@ impl Roles {
             }
         }
         objects::join_tensorflow(&mut columns);
-        // What pack writes itself, it knows from the image.
+        // The features that pack writes itself are derived from the image.
         columns.retain(|name, _| !sample::is_written(name));
         if let Some(class @ Values::Bytes(_)) = class {
             columns.insert(names::CLASS_TEXT.to_owned(), class);
@@ -147,18 +147,14 @@ impl Roles {
         RoleFields { key, label, columns }
     }
 
-    /// The class id of a stored label.
+    /// Returns the class id of a stored label.
     ///
     /// # Errors
     /// [`Reason::Label`].
     pub(super) fn class_id(&self, label: StoredLabel, classes: Option<&ClassIds>) -> Result<i64, Reason> {
-        let wrong = |label: String| Reason::Label { label, offset: self.offset };
         match label {
-            StoredLabel::Id(stored) => match stored.checked_sub(self.offset) {
-                Some(id) if id >= 0 && classes.is_none_or(|classes| classes.check(id).is_ok()) => Ok(id),
-                _ => Err(wrong(stored.to_string())),
-            },
-            StoredLabel::Name(name) => Err(wrong(name)),
+            StoredLabel::Id(stored) => class_ids::id_of_stored(stored, self.offset, classes),
+            StoredLabel::Name(label) => Err(Reason::Label { label, offset: self.offset }),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a reader hands on: one sample, or why it cannot be had.
+//! What a format's reader delivers: a sample, or why there is none.
 
 use crate::sample::Values;
 use crate::{Error, Reason};
@@ -6,32 +6,34 @@ use std::borrow::Cow;
 
 /// One sample as its archive has it.
 pub(crate) struct Sample<'a> {
-    /// Its name in the archive, where samples have names.
+    /// Its name in the archive, if samples have names.
     pub(crate) key: Option<Cow<'a, str>>,
-    /// The image's file; empty where it was not wanted, `None` where there is none.
+    /// The image file; empty if it was not requested, `None` if there is none.
     pub(crate) image: Option<&'a [u8]>,
     /// All other fields.
     pub(crate) fields: Vec<(Cow<'a, str>, Values)>,
 }
 
-/// A sample and where it stands.
+/// A sample and its position in the file.
 pub(crate) struct VisitedSample<'a> {
-    /// From 0 in its file.
+    /// Number of the sample in its file, from 0.
     pub(crate) number: u64,
-    /// Where it begins in the file, in uncompressed bytes.
+    /// Position in the file, in uncompressed bytes.
     pub(crate) at: u64,
-    /// How many uncompressed bytes it takes.
+    /// Length in uncompressed bytes.
     pub(crate) bytes: u64,
     pub(crate) sample: Result<Sample<'a>, Reason>,
 }
 
-/// Takes the samples of a file, in order.
+/// Receives the samples of a file, in order.
 pub(crate) trait SampleVisitor {
-    /// Whether the sample at uncompressed byte `at` is wanted whole: then its checksums are checked and its image is
-    /// read. Else its fields are enough.
+    /// Returns whether the sample at uncompressed byte `at` is needed with its image. If not, the reader may skip the
+    /// image and the checksums.
     fn wants_image(&self, at: u64) -> bool;
 
+    /// Receives a sample.
+    ///
     /// # Errors
-    /// What ends the reading.
+    /// Any error ends the reading.
     fn item(&mut self, item: VisitedSample<'_>) -> Result<(), Error>;
 }

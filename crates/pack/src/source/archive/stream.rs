@@ -1,4 +1,4 @@
-//! A file's bytes, decompressed where it is compressed as a whole; in constant memory.
+//! Reads a file, decompressing it if it is compressed as a whole; in constant memory.
 
 use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 use shardtool_format::frame;
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-/// How a file is compressed as a whole.
+/// Compression of a whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Compression {
     None,
@@ -15,7 +15,7 @@ pub(super) enum Compression {
     Zstd,
 }
 
-/// Bytes read at once.
+/// Bytes per read.
 const BUFFER: usize = 256 << 10;
 
 /// Detects the compression of a file from its first bytes: gzip and zlib as for a TFRecord file, and zstd (RFC 8878).
@@ -44,8 +44,8 @@ pub(super) fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     })
 }
 
-/// Reads `length` bytes into `buffer`, fewer where the stream ends before; memory follows what is there, not what a
-/// header says.
+/// Reads `length` bytes into `buffer`, or fewer if the stream ends. Memory grows with the bytes read, not with
+/// `length`, which may be damaged. Returns whether all bytes were read.
 ///
 /// # Errors
 /// Those of the stream.
@@ -54,7 +54,7 @@ pub(super) fn fill(stream: &mut impl Read, length: u64, buffer: &mut Vec<u8>) ->
     append(stream, length, buffer)
 }
 
-/// The same, behind what `buffer` holds.
+/// Like [`fill`], but appends to `buffer`.
 ///
 /// # Errors
 /// Those of the stream.
@@ -64,7 +64,7 @@ pub(super) fn append(stream: &mut impl Read, length: u64, buffer: &mut Vec<u8>) 
     Ok(read as u64 == length)
 }
 
-/// Passes over `length` bytes.
+/// Skips `length` bytes. Returns whether the stream had so many.
 ///
 /// # Errors
 /// Those of the stream.

@@ -1,5 +1,4 @@
-//! The first reading of archives: types of columns, names of classes, how many samples go to each shard, and which keys
-//! are not unique.
+//! The first pass over archives: types of columns, class names, number of samples per shard, and repeated keys.
 
 use super::files::{ArchiveFile, SampleCount};
 use super::roles::{Labels, RoleFields, Roles, StoredLabel};
@@ -15,21 +14,21 @@ use shardtool_format::names;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// How the label is named where its type is given, whatever field it is.
+/// The name under which the label's type is given, whatever its field.
 const LABEL: &str = "label";
-/// More columns than anybody has: names of fields are not values.
+/// More columns than real datasets have: such field names are values.
 const MOST_COLUMNS: usize = 4096;
-/// More class names than anybody has: captions are not labels.
+/// More class names than real datasets have: such labels are captions.
 const MOST_CLASSES: usize = 1 << 17;
 
-/// A hash of a key, by which repeated keys are found.
+/// Hashes a key, to find repeated ones.
 pub(super) fn hash(key: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
     hasher.finish()
 }
 
-/// A type, and the sample that has it.
+/// A type, and a sample that has it.
 #[derive(Debug, Clone)]
 struct Seen {
     kind: Kind,
@@ -37,7 +36,7 @@ struct Seen {
     number: u64,
 }
 
-/// What samples told.
+/// What the samples of a file have in common.
 pub(super) struct Survey {
     columns: BTreeMap<String, Seen>,
     /// The type of labels.
@@ -47,7 +46,7 @@ pub(super) struct Survey {
     keys: Vec<u64>,
 }
 
-/// What all samples have in common.
+/// The result of a survey.
 pub(super) struct SurveyResult {
     pub(super) schema: SampleSchema,
     pub(super) labels: Labels,
@@ -65,7 +64,7 @@ impl Survey {
         }
     }
 
-    /// Takes what another file told.
+    /// Adds the survey of another file.
     ///
     /// # Errors
     /// [`ArchiveError::ColumnTypes`], [`ArchiveError::TooManyColumns`], [`ArchiveError::TooManyClasses`].
@@ -99,7 +98,7 @@ impl Survey {
         }
     }
 
-    /// Labels are all integers, or all names.
+    /// Records the type of a label; all must be integers, or all names.
     fn labelled(&mut self, seen: Seen) -> Result<(), Error> {
         match &mut self.label {
             Some(there) => joined(LABEL, there, seen),
@@ -120,7 +119,7 @@ impl Survey {
         }
     }
 
-    /// What all samples have in common. `classes` are those of a file, `stored` those that the archives state.
+    /// Decides the schema. `classes` are the names of a file, `stored` those that the archives' metadata state.
     ///
     /// # Errors
     /// [`ArchiveError::UnknownColumn`], [`SourceError::UnknownClass`](crate::SourceError).
@@ -139,7 +138,7 @@ impl Survey {
         }
         let (labels, class_names) = match self.label.map(|seen| seen.kind) {
             None => {
-                // ClassIds of objects, not of images.
+                // These are the classes of objects, not of images.
                 let objects = self.columns.contains_key(objects::CLASS);
                 let names = classes.map(ClassIds::into_names).or(stored).filter(|_| objects);
                 (Labels::None, names.unwrap_or_default())
@@ -161,7 +160,7 @@ impl Survey {
         };
         let labelled = !matches!(labels, Labels::None);
         if labelled && !class_names.is_empty() {
-            // The class's name is written from the names of classes.
+            // The class name is written from the list of names.
             self.columns.remove(names::CLASS_TEXT);
         }
         let columns = self.columns.into_iter().map(|(name, seen)| (name, seen.kind)).collect();
@@ -170,7 +169,7 @@ impl Survey {
     }
 }
 
-/// Joins the types of one column: integers and floats are floats.
+/// Unifies the types of one column: integers and floats together are floats.
 fn joined(name: &str, there: &mut Seen, here: Seen) -> Result<(), Error> {
     match (there.kind, here.kind) {
         (a, b) if a == b => Ok(()),
@@ -186,7 +185,7 @@ fn joined(name: &str, there: &mut Seen, here: Seen) -> Result<(), Error> {
     }
 }
 
-/// The hashes that occur more than once, sorted.
+/// Returns the hashes that occur more than once, sorted.
 fn repeated(mut keys: Vec<u64>) -> Box<[u64]> {
     keys.sort_unstable();
     let mut twice: Vec<_> = keys.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
@@ -226,7 +225,7 @@ impl<'a> Surveyor<'a> {
         let given = self.declared.iter().find(|(name, _)| name == LABEL).map(|(_, kind)| *kind);
         let label = match (label, given) {
             (StoredLabel::Id(id), Some(Kind::Bytes)) => StoredLabel::Name(id.to_string()),
-            // Rejected when it is packed.
+            // It is rejected when it is packed.
             (StoredLabel::Name(_), Some(Kind::Int64)) => return Ok(()),
             (label, _) => label,
         };

@@ -13,10 +13,10 @@ use shardtool_format::frame::{self, FOOTER_BYTES, HEADER_BYTES, OVERHEAD_BYTES};
 use std::borrow::Cow;
 use std::io::Read;
 
-/// Visits the records of a file. Where a length is damaged, what follows is lost; other damage costs its record.
+/// Visits the records of a file. After a damaged length, the rest of the file is lost; other damage costs one record.
 ///
 /// # Errors
-/// [`Error::Io`] where the file cannot be opened, and those of the visitor.
+/// [`Error::Io`] if the file cannot be opened, and those of the visitor.
 pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dyn SampleVisitor) -> Result<(), Error> {
     let mut stream = stream::open(&file.path).map_err(Error::io("read", &file.path))?;
     let (mut number, mut at, mut data) = (0, 0, vec![]);
@@ -40,11 +40,11 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dy
 enum Next {
     /// The record's data were read.
     Data,
-    /// The record cannot be had, but the next one begins so many bytes on.
+    /// The record is lost, but the next one begins `bytes` later.
     Lost { bytes: u64, reason: Reason },
 }
 
-/// Reads the next record; `None` at the end.
+/// Reads the next record; `None` at the end of the file.
 fn record(
     stream: &mut impl Read,
     offset: u64,
@@ -76,7 +76,7 @@ fn record(
     Ok(Some(Next::Data))
 }
 
-/// A record's data as a sample.
+/// Converts a record's data to a sample.
 fn sample<'a>(data: &'a [u8], roles: &Roles) -> Result<Sample<'a>, Reason> {
     let example = Example::parse(data)?;
     let features = example.features();

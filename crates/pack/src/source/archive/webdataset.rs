@@ -1,5 +1,5 @@
-//! tar files of WebDataset samples: consecutive files that share their name up to the first dot of its last part are
-//! one sample; what follows the dot, in lower case, names the field. Plain tars, or compressed as a whole.
+//! tar files of WebDataset samples: consecutive files with the same name up to the first dot of their last path
+//! component are one sample; the rest of the name, in lower case, is the field. The tar may be compressed as a whole.
 
 use super::files::ArchiveFile;
 use super::json;
@@ -14,20 +14,20 @@ use std::io::Read;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// Members are padded to blocks of so many bytes.
+/// Members are padded to blocks of this many bytes.
 const BLOCK: u64 = 512;
 
-/// Visits the samples of a file. Where a tar header is damaged, what follows is lost.
+/// Visits the samples of a file. After a damaged tar header, the rest of the file is lost.
 ///
 /// # Errors
-/// [`Error::Io`] where the file cannot be opened, and those of the visitor.
+/// [`Error::Io`] if the file cannot be opened, and those of the visitor.
 pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dyn SampleVisitor) -> Result<(), Error> {
     let io = |e| Error::io("read", &file.path)(e);
     let opened = File::open(&file.path).map_err(io)?;
     let mut start = [0; 12];
     let known = opened.read_at(&mut start, 0).map_err(io)?;
     if compression(&start[..known]) == Compression::None {
-        // Images that are not wanted are sought over, so that a survey reads little more than headers.
+        // Images that are not needed are skipped by seeking, so that a survey reads little more than headers.
         let mut tar = tar::Archive::new(opened);
         let entries = tar.entries_with_seek().map_err(io)?;
         Reader::new(roles, limit, Some(file.size), visit).entries(entries)
@@ -38,16 +38,16 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dy
     }
 }
 
-/// Gathers the members of one sample after the other.
+/// Groups consecutive members into samples.
 struct Reader<'a> {
     roles: &'a Roles,
     limit: u64,
-    /// Length of the file, where members are sought over.
+    /// Length of the file, if members are skipped by seeking.
     length: Option<u64>,
     visit: &'a mut dyn SampleVisitor,
     number: u64,
     group: Option<Group>,
-    /// Contents of the group's members, one behind the other.
+    /// Contents of the group's members, concatenated.
     data: Vec<u8>,
 }
 
@@ -55,7 +55,7 @@ struct Reader<'a> {
 struct Group {
     key: String,
     at: u64,
-    /// Field names, and where their contents lie in the data.
+    /// Field names, and the ranges of their contents in the data.
     members: Vec<(String, Range<usize>)>,
     end: u64,
     problem: Option<Reason>,
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
                 return self.lost(end, reason);
             }
         }
-        // Seeking over the end of a file is no error by itself.
+        // Seeking past the end of a file is not an error by itself.
         let whole = end.div_ceil(BLOCK).saturating_mul(BLOCK);
         match self.length {
             Some(length) if length < whole => {
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes a member. `Err(reason)` where nothing can be read beyond it.
+    /// Adds a member to its sample. `Err(reason)` if the file cannot be read any further.
     fn member<R: Read>(&mut self, entry: &mut tar::Entry<'_, R>) -> Result<Result<(), Reason>, Error> {
         if !entry.header().entry_type().is_file() {
             return Ok(Ok(()));
@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
         Ok(Ok(()))
     }
 
-    /// Hands on the gathered sample, if there is one.
+    /// Passes the current sample to the visitor, if there is one.
     fn finish(&mut self) -> Result<(), Error> {
         let Some(Group { key, at, members, end, problem }) = self.group.take() else { return Ok(()) };
         let data = std::mem::take(&mut self.data);
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Key and field of a member; `None` for one that belongs to no sample: without a dot, hidden, or WebDataset's own
+/// Splits a member's path into key and field; `None` if it belongs to no sample: no dot, hidden, or WebDataset's own
 /// `__NAME__`.
 fn split(path: &str) -> Option<(&str, &str)> {
     let own = !path.contains('/') && path.starts_with("__") && path.ends_with("__");
@@ -179,7 +179,7 @@ fn split(path: &str) -> Option<(&str, &str)> {
     (dot > last && !own).then(|| (&path[..dot], &path[dot + 1..]))
 }
 
-/// How good a field is for the image: by its whole name, else by the end of it (`image.jpg`).
+/// Returns the preference of a field for the image: by its whole name, otherwise by its last extension (`image.jpg`).
 fn is_image(field: &str, roles: &Roles) -> Option<(bool, usize)> {
     let whole = roles.image_rank(field).map(|rank| (false, rank));
     whole.or_else(|| roles.image_rank(field.rsplit('.').next()?).map(|rank| (true, rank)))
@@ -203,14 +203,14 @@ fn sample<'a>(
         }
     }
     for (name, values) in flattened {
-        // A field of its own goes before a member of JSON that has its name.
+        // A field precedes a JSON member of the same name.
         let name = if members.iter().any(|(field, _)| *field == name) { format!("json/{name}") } else { name };
         fields.push((Cow::Owned(name), values));
     }
     Ok(Sample { key: Some(Cow::Borrowed(key)), image: image.map(|i| &data[members[i].1.clone()]), fields })
 }
 
-/// The class of a `.cls` file: an integer, else a name.
+/// Parses the class of a `.cls` file: an integer, otherwise a name.
 fn class(content: &[u8]) -> Values {
     let text = std::str::from_utf8(content).ok().map(str::trim);
     match text.and_then(|text| text.parse().ok()) {
@@ -219,7 +219,8 @@ fn class(content: &[u8]) -> Values {
     }
 }
 
-/// The members of `.json` under their own names, of `NAME.json` as `NAME/member`; other JSON as it is.
+/// Returns the members of `.json` under their own names, those of `NAME.json` as `NAME/member`, and other JSON as it
+/// is.
 fn json_fields(field: &str, content: &[u8], roles: &Roles) -> Result<Vec<(String, Values)>, Reason> {
     let value =
         serde_json::from_slice(content).map_err(|e| Reason::Json { field: field.to_owned(), source: Box::new(e) })?;

@@ -1,4 +1,4 @@
-//! `index.json`: which shards there are, and their columns.
+//! `index.json`: the shards of a folder, and their columns.
 
 use super::encoding::Encoding;
 use crate::error::ArchiveError;
@@ -18,14 +18,14 @@ pub(in crate::source::archive) struct Layout {
 pub(super) struct Column {
     pub(super) name: String,
     pub(super) encoding: Encoding,
-    /// Bytes of each value, where all have the same.
+    /// Bytes of each value, if all have the same length.
     pub(super) size: Option<u64>,
-    /// As the index spells it.
+    /// The encoding as the index spells it.
     spelled: String,
 }
 
 impl Column {
-    /// That a value is not what the index says.
+    /// Returns the reason for a value that does not follow the index.
     pub(super) fn damaged(&self) -> Reason {
         Reason::Encoding { column: self.name.clone(), encoding: self.spelled.clone() }
     }
@@ -52,8 +52,8 @@ struct File {
     basename: String,
 }
 
-/// File names of a folder's shards, and their columns. Where a shard lies decompressed beside its compressed file, that
-/// one is taken.
+/// Returns the file names of a folder's shards, and their columns. If a shard exists both compressed and decompressed,
+/// returns the decompressed file.
 ///
 /// # Errors
 /// [`ArchiveError::MdsIndex`], [`Error::Io`].
@@ -83,7 +83,7 @@ impl Shard {
         names::check_file_name("basename", &file.basename)?;
         let parsed = self.column_names.into_iter().zip(self.column_encodings).zip(self.column_sizes);
         let columns = parsed.map(|((name, spelled), size)| match Encoding::parse(&spelled) {
-            // The library reads a size of 0 as none.
+            // The library treats a size of 0 as no fixed size.
             Some(encoding) => Ok(Column { name, encoding, size: size.filter(|size| *size > 0), spelled }),
             None => Err(MdsProblem::Encoding { column: name, encoding: spelled }),
         });

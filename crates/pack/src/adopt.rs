@@ -1,4 +1,5 @@
-//! Existing TFRecord files become a dataset: an index for each, a manifest beside them. No shard is rewritten.
+//! Turns existing TFRecord files into a dataset: an index for each file, and a manifest next to them. No shard is
+//! rewritten.
 
 use crate::Error;
 use crate::class_ids::ClassNames;
@@ -17,17 +18,17 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-/// How existing files are to be understood.
+/// Options of [`adopt`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AdoptOptions {
-    /// A folder to fill with links to the files, indexes and manifest. Default: the files' own folder.
+    /// Folder to fill with links to the files, indexes and the manifest. Default: the files' own folder.
     pub out: Option<PathBuf>,
-    /// The split of all files. Default: what stands before `-NNNNN` in each name, else `train`.
+    /// The split of all files. Default: the part of each name before `-NNNNN`, otherwise `train`.
     pub split: Option<String>,
-    /// How records are to be understood.
+    /// Which features hold the image and the label.
     pub conventions: Conventions,
-    /// Threads; each reads one file.
+    /// Number of threads; each reads one file.
     pub jobs: NonZeroUsize,
     /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows above
     /// it. Default: yes.
@@ -46,14 +47,12 @@ impl Default for AdoptOptions {
     }
 }
 
-/// Makes a dataset of TFRecord files. Checks both CRCs of every record on the way. Returns the splits that were added.
+/// Makes a dataset of TFRecord files. Checks both CRCs of every record. Returns the added splits.
 ///
-/// Payloads are taken for bytes without features when the very first record is no Example; after an Example every
-/// record must be one.
+/// If the very first record is not an Example, all records are opaque bytes; otherwise every record must be an Example.
 ///
 /// # Errors
-/// [`ShardError::Compressed`], [`ShardError::Record`], [`ShardError::FeatureType`], [`ShardError::Scattered`], [`DestinationError::SplitExists`],
-/// [`DestinationError::Incompatible`], [`DestinationError::InTheWay`], [`Error::Name`], [`Error::Io`].
+/// [`Error::Shard`], [`Error::Destination`], [`Error::Name`], [`Error::Io`].
 pub fn adopt(files: &[PathBuf], options: &AdoptOptions, progress: &dyn Progress) -> Result<Vec<Split>, Error> {
     let (folder, splits) = arrange(files, options)?;
     not_there_yet(&folder, &splits)?;
@@ -61,13 +60,13 @@ pub fn adopt(files: &[PathBuf], options: &AdoptOptions, progress: &dyn Progress)
     let added = index_all(&folder, &splits, options, progress, &mut written);
     if added.is_err() {
         written.iter().try_for_each(|path| commit::remove(path))?;
-        // Only where it is empty; the files of others stay.
+        // Removes only an empty folder; files of others stay.
         let _ = std::fs::remove_dir(folder.join(names::INDEX_FOLDER));
     }
     added
 }
 
-/// Refuses files and splits that the folder's manifest names: their indexes are good, and must stay.
+/// Refuses files and splits that the folder's manifest already names: their indexes are valid and must stay.
 fn not_there_yet(folder: &Path, splits: &BTreeMap<String, Vec<PathBuf>>) -> Result<(), Error> {
     for there in manifest_store::read(folder)?.iter().flat_map(|manifest| &manifest.splits) {
         if splits.contains_key(&there.name) {
@@ -84,7 +83,7 @@ fn not_there_yet(folder: &Path, splits: &BTreeMap<String, Vec<PathBuf>>) -> Resu
     Ok(())
 }
 
-/// Writes an index for each file, then the manifest. `written` are the files that were made before an error.
+/// Writes an index for each file, then the manifest. `written` receives the files created before an error.
 fn index_all(
     folder: &Path,
     splits: &BTreeMap<String, Vec<PathBuf>>,
@@ -142,7 +141,7 @@ fn index_all(
     Ok(added)
 }
 
-/// Makes a symbolic link to a shard; returns its path, unless the same link is there.
+/// Creates a symbolic link to a shard. Returns its path, or `None` if the same link exists.
 fn link(file: &Path, path: &Path) -> Result<Option<PathBuf>, Error> {
     let target = file.canonicalize().map_err(Error::io("read", file))?;
     if std::fs::read_link(path).is_ok_and(|there| there == target) {
@@ -152,7 +151,7 @@ fn link(file: &Path, path: &Path) -> Result<Option<PathBuf>, Error> {
     Ok(Some(path.to_owned()))
 }
 
-/// The folder of the dataset, and its files by split, in byte order of their names.
+/// Groups the files by split, in byte order of their names. Returns the folder of the dataset and the groups.
 fn arrange(files: &[PathBuf], options: &AdoptOptions) -> Result<(PathBuf, BTreeMap<String, Vec<PathBuf>>), Error> {
     let mut splits = BTreeMap::<String, Vec<PathBuf>>::new();
     let parent = |file: &Path| match file.parent() {
@@ -182,7 +181,7 @@ fn arrange(files: &[PathBuf], options: &AdoptOptions) -> Result<(PathBuf, BTreeM
     Ok((options.out.clone().unwrap_or_else(|| parent(first)), splits))
 }
 
-/// What one file's records told.
+/// The index and class names of one file.
 struct Scanned {
     indexed: Indexed,
     classes: ClassNames,

@@ -1,4 +1,5 @@
-//! How a file comes to be: under a temporary name, fsync, rename. So under its own name it is whole or not there.
+//! Atomic creation of files: written under a temporary name, fsynced, renamed. Under its final name a file is complete
+//! or absent.
 
 use crate::Error;
 use crate::error::DestinationError;
@@ -7,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A file under a temporary name beside its own, `.NAME.tmp`; removed when dropped unpublished.
+/// A file under the temporary name `.NAME.tmp` in its folder; removed when dropped unpublished.
 pub(crate) struct Temporary {
     temporary: PathBuf,
     path: PathBuf,
@@ -16,12 +17,12 @@ pub(crate) struct Temporary {
 }
 
 impl Temporary {
-    /// Begins a file. One left under the temporary name by a killed process is begun anew.
+    /// Creates the temporary file, replacing one that a killed process left.
     pub(crate) fn new(path: PathBuf) -> Result<Self, Error> {
         let name = path.file_name().expect("the path of a file").to_string_lossy();
         let temporary = path.with_file_name(temporary_name(&name));
         let file = File::create(&temporary).map_err(Error::io("create", &temporary))?;
-        // Large enough to gather small records, small enough that large ones pass it by.
+        // Large enough to collect small records; larger records bypass the buffer.
         let file = BufWriter::with_capacity(64 << 10, file);
         Ok(Temporary { temporary, path, file, published: false })
     }
@@ -31,8 +32,7 @@ impl Temporary {
         self.file.write_all(bytes).map_err(Error::io("write", &self.temporary))
     }
 
-    /// Makes the bytes durable and gives the file its own name. The name is durable once the folder is: see
-    /// [`sync_folder`].
+    /// Makes the bytes durable and renames the file. The new name is durable after [`sync_folder`].
     pub(crate) fn publish(mut self) -> Result<(), Error> {
         self.file.flush().and_then(|()| self.file.get_ref().sync_all()).map_err(Error::io("write", &self.temporary))?;
         std::fs::rename(&self.temporary, &self.path).map_err(Error::io("create", &self.path))?;
@@ -44,18 +44,18 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.published {
-            // Nothing can be done where this fails as well; the next run begins the same name anew.
+            // If this fails, the next run replaces the file.
             let _ = std::fs::remove_file(&self.temporary);
         }
     }
 }
 
-/// The name of a file while it is being written.
+/// Returns the temporary name of a file.
 pub(crate) fn temporary_name(name: &str) -> String {
     format!(".{name}.tmp")
 }
 
-/// Puts a file in place that holds `bytes`.
+/// Writes a file atomically.
 pub(crate) fn publish(path: PathBuf, bytes: &[u8]) -> Result<(), Error> {
     let mut file = Temporary::new(path)?;
     file.write(bytes)?;
@@ -67,7 +67,7 @@ pub(crate) fn sync_folder(path: &Path) -> Result<(), Error> {
     File::open(path).and_then(|folder| folder.sync_all()).map_err(Error::io("write", path))
 }
 
-/// Makes a folder and those above it, and their names durable.
+/// Creates a folder and its parents, and makes their names durable.
 pub(crate) fn create_folder(path: &Path) -> Result<(), Error> {
     if path.is_dir() {
         return Ok(());
@@ -79,7 +79,7 @@ pub(crate) fn create_folder(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Removes a file, if it is there.
+/// Removes a file, if it exists.
 pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     match std::fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path)(e)),
@@ -87,7 +87,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// The bytes of a file, or `None` if there is no such file.
+/// Returns the bytes of a file, or `None` if it does not exist.
 pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     match std::fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -96,15 +96,15 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     }
 }
 
-/// A lock on a name: an empty file that exists, locked, while the lock is held. A killed process leaves the file, not
-/// the lock.
+/// A lock: an empty, locked file that exists while the lock is held. A killed process leaves the file, but not the
+/// lock.
 pub(crate) struct Lock {
     path: PathBuf,
     _file: File,
 }
 
 impl Lock {
-    /// Takes the lock, or says that another process has it.
+    /// Takes the lock, or fails if another process holds it.
     ///
     /// # Errors
     /// [`DestinationError::Locked`], which names `what` the holder writes.
@@ -127,7 +127,7 @@ impl Lock {
         loop {
             let file = File::create(&path).map_err(Error::io("create", &path))?;
             lock(&file, &path)?;
-            // Its last holder may have removed the name between our opening and our locking it.
+            // The previous holder may have removed the name between our opening and our locking it.
             let ours = file.metadata().map_err(Error::io("lock", &path))?.ino();
             if std::fs::metadata(&path).is_ok_and(|named| named.ino() == ours) {
                 return Ok(Lock { path, _file: file });
@@ -138,7 +138,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While it is still locked, so that nobody else's lock is removed. A name that stays does no harm.
+        // Removed while still locked, so that no other process's lock is removed. A file that stays does no harm.
         let _ = std::fs::remove_file(&self.path);
     }
 }

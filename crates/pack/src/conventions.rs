@@ -1,4 +1,4 @@
-//! How records of existing shards are understood: what their payload is, and which features they have.
+//! What records of existing shards hold: Examples or opaque bytes, and which features.
 
 use crate::Error;
 use crate::class_ids::ClassNames;
@@ -12,15 +12,15 @@ use shardtool_format::names;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Which features of other people's records hold what.
+/// Which features hold the image and the label.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Conventions {
-    /// The feature that holds the image. Default `image/encoded`.
+    /// The feature with the image. Default `image/encoded`.
     pub image: String,
-    /// The feature that holds the label. Default `image/class/label`.
+    /// The feature with the label. Default `image/class/label`.
     pub label: String,
-    /// What to subtract from a stored label to get the class id. Default 0.
+    /// Offset that is subtracted from a stored label to get the class id. Default 0.
     pub label_offset: i64,
 }
 
@@ -30,7 +30,7 @@ impl Default for Conventions {
     }
 }
 
-/// What the records hold, told by the first one.
+/// Returns what the records hold, judging by the first one.
 pub(crate) fn payload(files: &[&PathBuf], image: &str) -> Result<Payload, Error> {
     for file in files {
         let mut frames = Frames::open(file)?;
@@ -44,9 +44,9 @@ pub(crate) fn payload(files: &[&PathBuf], image: &str) -> Result<Payload, Error>
     Ok(Payload::Examples { image: Some(image.to_owned()) })
 }
 
-/// What all files together told.
+/// What the records of several shards have in common.
 pub(crate) struct Gathered {
-    /// Name → a shard and a record that have it, and the type there.
+    /// Per feature name: a shard and a record that have it, and the type there.
     features: BTreeMap<String, (String, u64, Kind)>,
     classes: ClassNames,
 }

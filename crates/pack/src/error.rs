@@ -1,4 +1,4 @@
-//! What can go wrong with a whole run, by what failed. What is wrong with a single input is a [`Reason`].
+//! Errors of a whole run, in parts by what failed. What is wrong with a single input is a [`Reason`].
 //!
 //! Displaying an error prints one link of its chain; [`shardtool_format::Chain`] prints the whole chain.
 
@@ -19,7 +19,7 @@ pub use destination::DestinationError;
 pub use difference::{Difference, PlanDifference};
 pub use list::ListError;
 pub use mds::MdsProblem;
-pub use reason::{Reason, Rejection};
+pub use reason::{BoxError, Reason, Rejection};
 pub use sample::SampleProblem;
 pub use shard::ShardError;
 pub use source::SourceError;
@@ -27,9 +27,6 @@ pub use writer::WriterError;
 
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// An error of a library that this crate uses: its parser's or writer's account.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why nothing was packed, adopted or repaired, or why the run stopped before its end.
 #[derive(Debug, thiserror::Error)]

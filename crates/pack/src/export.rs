@@ -1,10 +1,10 @@
-//! A dataset in other people's formats. Everything is written into a folder of its own beside the destination, and put
-//! in place when it is complete.
+//! Exports a dataset to another format. Everything is written into a folder next to the destination, which is renamed
+//! when it is complete.
 //!
-//! | module | its one job |
+//! | module | responsibility |
 //! |---|---|
-//! | `sample` | a record taken apart: image file, class, other fields |
-//! | `places` | names made of keys: unique, and never outside the destination |
+//! | `sample` | the parts of a record: image file, class, other fields |
+//! | `file_names` | file names made of keys: unique, and never outside the destination |
 //! | `tfrecord`, `webdataset`, `parquet`, `folder` | one format each |
 
 mod file_names;
@@ -26,32 +26,32 @@ use shardtool_read::Split;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-/// What to export to.
+/// The format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExportKind {
-    /// TFRecord files: the shards themselves, as hard links where the file system can.
+    /// TFRecord files: the shards themselves, as hard links if the file system supports them.
     Tfrecord {
-        /// Write DALI's text index, `<shard>.idx`: offset and bytes of each record.
+        /// Writes DALI's text index, `<shard>.idx`: offset and length of each record.
         dali_index: bool,
     },
-    /// A WebDataset tar for each shard.
+    /// A WebDataset tar per shard.
     Webdataset,
-    /// A Parquet file for each shard, as Hugging Face lays out images.
+    /// A Parquet file per shard, in Hugging Face's image layout.
     Parquet,
     /// Image files in folders of classes.
     Folder,
 }
 
-/// How to export.
+/// Options of [`export`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ExportOptions {
-    /// What to.
+    /// The format.
     pub kind: ExportKind,
-    /// Threads; each writes one shard's file. Never changes a byte of what is written.
+    /// Number of threads; each writes one shard's file. Does not change any written byte.
     pub jobs: NonZeroUsize,
-    /// Put files into a folder that is not empty, in place of those of the same names.
+    /// Adds files to a folder that is not empty, replacing those of the same names.
     pub force: bool,
 }
 
@@ -62,7 +62,7 @@ impl ExportOptions {
     }
 }
 
-/// What an export did.
+/// The result of an export.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Exported {
@@ -72,15 +72,15 @@ pub struct Exported {
     pub files: u64,
     /// Bytes of the files.
     pub bytes: u64,
-    /// Records that could not be exported, and why, in their order.
+    /// Records that could not be exported, in their order.
     pub refused: Vec<Rejection>,
 }
 
-/// Exports splits of one dataset into a folder. A record that cannot be exported costs itself, and is reported.
+/// Exports splits of one dataset into a folder. Records that cannot be exported are left out and reported.
 ///
 /// # Errors
-/// [`DestinationError::NotEmpty`](crate::DestinationError), [`DestinationError::Locked`](crate::DestinationError), [`Error::Read`] where a shard cannot be opened, [`Error::Io`]. Then
-/// nothing is left at the destination that was not there before.
+/// [`Error::Destination`], [`Error::Read`] if a shard cannot be opened, [`Error::Io`]. No file is left at the
+/// destination then.
 pub fn export(
     splits: &[Split],
     destination: &Path,
@@ -92,7 +92,7 @@ pub fn export(
     let mut exported = Exported::default();
     for split in splits {
         let folder = match options.kind {
-            // Class folders of several splits would mix.
+            // Class folders of several splits would be mixed.
             ExportKind::Folder if splits.len() > 1 => staging.folder(split.name())?,
             _ => staging.path().to_owned(),
         };

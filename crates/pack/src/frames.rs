@@ -1,4 +1,4 @@
-//! Records of an existing shard, in constant memory: a window over the file that moves with the reader.
+//! Reads the records of an existing shard in constant memory, through a sliding window over the file.
 
 use crate::Error;
 use shardtool_format as format;
@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes read at once, unless a record is larger.
+/// Bytes per read, unless a record is larger.
 const WINDOW: usize = 1 << 20;
 
 /// A shard that is open for reading.
@@ -17,16 +17,16 @@ pub(crate) struct Frames {
     path: PathBuf,
     file: File,
     bytes: u64,
-    /// Part of the file, and where it begins.
+    /// A part of the file, and its offset.
     window: Vec<u8>,
     start: u64,
 }
 
-/// What stands at an offset of a shard.
+/// The frame at an offset of a shard.
 pub(crate) enum At<'a> {
     /// A good record: its data and their CRC32C.
     Record(&'a [u8], u32),
-    /// A frame whose length can be trusted and whose data cannot; or none at all. If known, where it ends.
+    /// Damage. If only the data are damaged, also the end of the frame.
     Damaged(format::Error, Option<u64>),
 }
 
@@ -39,12 +39,12 @@ impl Frames {
         Ok(Frames { path: path.to_owned(), file, bytes, window: vec![], start: 0 })
     }
 
-    /// Length of the file.
+    /// Returns the length of the file.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The shard's plain file name.
+    /// Returns the shard's file name.
     pub(crate) fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
@@ -57,7 +57,7 @@ impl Frames {
         Ok(Compression::detect(self.view(0, HEADER_BYTES)?))
     }
 
-    /// What stands at an offset before the end of the file.
+    /// Reads the frame at an offset before the end of the file.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -77,8 +77,8 @@ impl Frames {
         })
     }
 
-    /// The first offset from `from` on at which a length and its CRC match and the frame fits the file; the end of the
-    /// file if there is none. One pass: the CRC of eight bytes at every byte.
+    /// Returns the first offset at or after `from` with a length that matches its CRC and a frame that fits the file, or
+    /// the end of the file. Computes the CRC of eight bytes at each byte.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -98,7 +98,7 @@ impl Frames {
         Ok(end)
     }
 
-    /// The bytes from `offset`, as many as `length` or as the file has.
+    /// Returns `length` bytes from `offset`, or fewer at the end of the file.
     fn view(&mut self, offset: u64, length: usize) -> Result<&[u8], Error> {
         let length = (self.bytes - offset).min(length as u64) as usize;
         let inside = |start: u64, window: &[u8]| {

@@ -1,5 +1,5 @@
-//! Records in, index out: the one way in which `pack`, `adopt` and `repair` make an index, so that the same records
-//! always give the same bytes.
+//! Makes the index of a shard from its records. `pack`, `adopt`, `repair` and `reshard` all use it, so that the same
+//! records always give the same index.
 
 use crate::Error;
 use crate::error::ShardError;
@@ -13,17 +13,16 @@ use shardtool_format::{frame, names};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Payload {
-    /// `tf.train.Example`s; the image, if any, is the single value of this feature.
+    /// `tf.train.Example`s; the image, if any, is the single value of the feature `image`.
     Examples {
         /// Name of the image's feature.
         image: Option<String>,
     },
-    /// Bytes that nobody here understands. No image: the manifest names no feature that could hold one, and readers
-    /// take the whole record.
+    /// Bytes of an unknown format, without features or images. Readers deliver the whole record.
     Opaque,
 }
 
-/// Collects the columns of one shard's index while its records pass by.
+/// Collects the columns of one shard's index from its records.
 pub struct IndexWriter {
     file: String,
     payload: Payload,
@@ -39,18 +38,18 @@ pub struct IndexWriter {
     entry_points: Option<Strings>,
 }
 
-/// The index of a whole shard, and what else its records told.
+/// The index of a whole shard, and what its records have in common.
 #[non_exhaustive]
 pub struct Indexed {
-    /// The index's bytes.
+    /// The index as bytes.
     pub index: Vec<u8>,
     /// The shard's line in the manifest.
     pub shard: Shard,
-    /// Features that occur, with the type of their values and the first record that has them; in byte order of names.
+    /// Features that occur, with their type and the first record that has them; in byte order of names.
     pub features: Vec<(String, Kind, u64)>,
 }
 
-/// A variable column.
+/// A column of byte strings.
 #[derive(Default)]
 struct Strings {
     ends: Vec<u64>,
@@ -64,7 +63,7 @@ impl Strings {
     }
 }
 
-/// A feature met so far.
+/// A feature that occurred.
 struct Seen {
     name: String,
     kind: Kind,
@@ -72,7 +71,7 @@ struct Seen {
     numbers: Numbers,
 }
 
-/// The numbers of a feature, as long as it had exactly one in every record.
+/// The numbers of a feature, as long as every record has exactly one.
 enum Numbers {
     Int64(Vec<i64>),
     Float(Vec<f32>),
@@ -80,8 +79,7 @@ enum Numbers {
 }
 
 impl IndexWriter {
-    /// Begins the index of the shard with this plain file name. With `entry_points`, the index gets the column
-    /// `jpeg_entries`.
+    /// Begins the index of the shard with this file name. With `entry_points`, it gets the column `jpeg_entries`.
     pub fn new(file: &str, payload: Payload, entry_points: bool) -> Self {
         IndexWriter {
             file: file.to_owned(),
@@ -97,12 +95,12 @@ impl IndexWriter {
         }
     }
 
-    /// Records pushed so far.
+    /// Returns the number of records so far.
     pub fn records(&self) -> u64 {
         self.record_offsets.len() as u64
     }
 
-    /// Takes the next record: its data and their (unmasked) CRC32C. Returns the Example, unless records are opaque.
+    /// Adds a record: its data and their (unmasked) CRC32C. Returns the Example, unless records are opaque.
     ///
     /// # Errors
     /// [`ShardError::Record`] if it is not an Example, [`ShardError::TooLong`], [`ShardError::FeatureType`].
@@ -110,7 +108,7 @@ impl IndexWriter {
         self.take(data, data_crc, shardtool_decode::entry_points)
     }
 
-    /// Takes the next record, whose image's entry points were found elsewhere, where there is more than one thread.
+    /// Adds a record whose entry points are known.
     pub(crate) fn push_with_entries(&mut self, data: &[u8], data_crc: u32, entries: Vec<u8>) -> Result<(), Error> {
         self.take(data, data_crc, |_| entries).map(drop)
     }
@@ -151,7 +149,7 @@ impl IndexWriter {
         Ok(example)
     }
 
-    /// Counts bytes of the shard in.
+    /// Adds bytes to the shard's length and CRC.
     fn append(&mut self, bytes: &[u8], crc: Option<u32>) {
         let crc = crc.unwrap_or_else(|| crc32c(bytes));
         self.shard_crc = combine(self.shard_crc, crc, bytes.len() as u64);
@@ -166,7 +164,7 @@ impl IndexWriter {
                 Feature::Float(_) => Kind::Float,
                 Feature::Int64(_) => Kind::Int64,
             };
-            // Records mostly have the same features, so each mostly stands where it stood before.
+            // Records mostly have the same features, so each feature is usually where it was before.
             let at = match self.features.get(i) {
                 Some(seen) if seen.name == *name => i,
                 _ => match self.features.binary_search_by_key(name, |seen| &seen.name) {
@@ -192,7 +190,7 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// The index of all records pushed.
+    /// Returns the index of all records.
     pub fn finish(self) -> Indexed {
         let records = self.records();
         let mut index = Builder::new(records, self.shard_bytes, self.shard_crc);
@@ -234,7 +232,7 @@ impl Numbers {
         }
     }
 
-    /// Takes the feature's number in `record`; one record without, or with several, ends the column.
+    /// Adds the feature's number in `record`. A record with no number, or several, ends the column.
     fn push(&mut self, record: u64, feature: &Feature<'_>) {
         match (&mut *self, feature) {
             (Numbers::Int64(values), Feature::Int64(list)) if values.len() as u64 == record => match list.single() {

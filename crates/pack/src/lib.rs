@@ -1,40 +1,36 @@
-//! Everything that writes. In the data's way this crate comes first when a dataset is made: sources in, shards, indexes
-//! and a manifest out; afterwards only [`repair()`] touches a dataset again. It prints nothing: progress goes through
-//! [`Progress`], results come back as values.
+//! Writes datasets: packs sources into shards, indexes and a manifest; adopts existing TFRecord files; exports,
+//! reshards and repairs. The crate prints nothing: progress goes through [`Progress`], results are values.
 //!
 //! ```text
-//! source ─listing─▶ plan ─records─▶ shards ─commit─▶ index ─▶ manifest
+//! source ─listing─▶ plan ─samples─▶ records ─▶ shards ─commit─▶ index ─▶ manifest
 //! ```
 //!
-//! | module | its one job |
+//! Modules in layers; each imports only from those above it.
+//!
+//! | module | responsibility |
 //! |---|---|
-//! | `options` | what to pack, where to, and how |
-//! | `source` | folders and lists become a listing of images, files of other formats a survey of their samples |
-//! | `reject` | what cannot be packed, and why |
-//! | `plan` | which image goes to which shard, fixed before any is opened |
-//! | `plan_file` | `.pack-<split>.json`, `.packed-<split>.json`: what an unfinished or complete pack was to do |
-//! | `record` | an image becomes a framed Example |
-//! | `pixels` | an image is resized, re-encoded or stored raw |
-//! | `optimize` | a JPEG gets a better layout with the same coefficients |
-//! | `ordered` | work on several threads, results in order, bounded in flight |
-//! | `index_writer` | records become the columns of an index |
-//! | `commit` | temporary names, fsync, rename, locks |
+//! | `error` | errors, by what failed |
+//! | `progress` | progress reports, and stopping a run |
+//! | `ordered` | parallel work with results in order, a bounded number at a time |
+//! | `options` | options of a pack |
+//! | `commit`, `staging` | files and folders that appear under their names when complete; locks |
+//! | `class_ids` | which id a class has |
+//! | `sample` | the schema and the values of samples |
+//! | `source` | folders, lists and archives of other formats |
+//! | `record` | an image becomes a framed Example: kept, resized, re-encoded, or stored raw |
+//! | `index_writer` | the columns of an index, from records |
+//! | `frames`, `salvage` | records of existing shards, intact or damaged |
+//! | `rejects` | the list of rejected inputs |
+//! | `plan` | which sample goes to which shard |
+//! | `split` | the files of a split: names, plan files, manifest, whether it is complete |
+//! | `conventions` | what records of existing shards hold |
 //! | `shard_writer` | one shard: written, then committed with its index |
-//! | `shards` | records of image files are made, written into shards and committed, side by side |
-//! | `archive_shards` | the same for archives, each on one thread |
-//! | `split_files` | the files of one split: their names, which shards are finished, whether it is complete |
-//! | `target` | the dataset's folder as a pack finds it: what is left to do, what is to be cleared |
-//! | `catalogue` | the manifest: read, compared, a split put in or taken out |
-//! | [`mod@pack`] | all of the above, in the order that survives being killed |
-//! | `writer` | samples of a program become a split, in parts and by key |
-//! | `frames` | records of an existing shard, in constant memory |
-//! | `class_names` | class names, told by the records |
-//! | [`mod@adopt`] | existing TFRecord files become a dataset |
-//! | `salvage` | the good records of a damaged shard, and what lies between them |
-//! | `staging` | a folder that is complete before it has its name |
-//! | `export` | a dataset in other people's formats |
-//! | [`mod@reshard`] | records into other shards, of one dataset or of several |
-//! | [`mod@repair`] | index and manifest from the records; what is left of a damaged shard |
+//! | `pack` | all of the above, in an order that survives a kill at any point |
+//! | `writer` | samples of a program become a split |
+//! | `adopt` | existing TFRecord files become a dataset |
+//! | `export` | a dataset in another format |
+//! | `reshard` | the records of datasets in other shards |
+//! | `repair` | index and manifest from the records; the good records of damaged shards |
 #![forbid(unsafe_code)]
 
 mod adopt;

@@ -1,4 +1,4 @@
-//! What to pack, where to, and how.
+//! Options of a pack.
 
 use crate::Error;
 use shardtool_decode::{FloatRange, Limits};
@@ -7,56 +7,56 @@ use shardtool_format::names;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// What to pack, where to, and how. Plain data: start from [`Options::new`] and set what differs.
+/// Options of a pack. Start from [`Options::new`] and set what differs.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// A folder of class folders, a flat folder, or a list: CSV with a header, or JSONL. Or archives of other formats:
-    /// a file, a folder of them, or a glob.
+    /// A folder of class folders, a flat folder, a list (CSV with a header, or JSONL), or archives of other formats: a
+    /// file, a folder of them, or a glob.
     pub source: PathBuf,
-    /// What the source is, instead of what its content tells.
+    /// The kind of the source. Default: detected from its content.
     pub from: Option<SourceKind>,
-    /// Fields of archives under other names: ours, theirs. Ours may be `image`, `label`, `key`, `class`, or any feature.
+    /// Field names of archives: ours and the archive's. Ours may be `image`, `label`, `key`, `class`, or any feature.
     pub map: Vec<(String, String)>,
-    /// What to subtract from an archive's labels to get class ids. Default 0.
+    /// Offset that is subtracted from an archive's labels to get class ids. Default 0.
     pub label_offset: i64,
-    /// Folder of the dataset; made if it is not there.
+    /// Folder of the dataset; created if it does not exist.
     pub destination: PathBuf,
     /// Name of the split. Default `train`.
     pub split: String,
-    /// How large shards are, or how many. Default 256 MiB each.
+    /// Size or number of shards. Default 256 MiB each.
     pub shards: Shards,
     /// Seed of the order in which images are packed, or `None` for the source's own order. Default 0.
     pub seed: Option<u64>,
-    /// Threads. Default: the processors that this process may use. Never changes a byte of what is written.
+    /// Number of threads. Default: the CPUs available to this process. Does not change any written byte.
     pub jobs: NonZeroUsize,
-    /// File of class names, one a line, that fixes class ids. Default: the source's own names in byte order.
+    /// File of class names, one per line, that fixes class ids. Default: the source's own names in byte order.
     pub classes: Option<PathBuf>,
-    /// Types of columns that are not to be inferred.
+    /// Types of columns that are not inferred.
     pub columns: Vec<(String, Kind)>,
-    /// Columns of a list that name files, relative to the list's folder: a record's feature holds the bytes of its file
-    /// (segmentation masks, for instance).
+    /// Columns of a list that name files, relative to the list's folder. The feature holds the bytes of the file, such
+    /// as a segmentation mask.
     pub files: Vec<String>,
-    /// How boxes of `objects` are written in the source. Default: left, top, width, height in pixels.
+    /// Format of the boxes in `objects`. Default: left, top, width, height in pixels.
     pub boxes: BoxFormat,
-    /// The folder that a COCO file's images lie in. Default: the file's own.
+    /// The folder of a COCO file's images. Default: the file's folder.
     pub images: Option<PathBuf>,
-    /// How pixels are stored. Default: image files as they are.
+    /// How pixels are stored. Default: unchanged image files.
     pub pixels: PixelStore,
-    /// How JPEGs are laid out. Default: as they are.
+    /// How JPEGs are stored. Default: unchanged.
     pub jpeg: JpegLayout,
-    /// Make larger images smaller. Default: no.
+    /// Shrinks larger images. Default: no.
     pub resize: Option<Resize>,
-    /// Quality of images that are encoded again as JPEG, 1 to 100. Default 90.
+    /// Quality of images that are re-encoded as JPEG, 1 to 100. Default 90.
     pub quality: u8,
-    /// How large an image may be.
+    /// Limits on the size of an image.
     pub limits: Limits,
     /// The range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded. Default: such images
     /// are rejected if their pixels are needed.
     pub float_range: Option<FloatRange>,
-    /// What to do with an input that cannot be packed. Default: go on without it.
+    /// What to do with rejected inputs. Default: list them and continue.
     pub on_error: OnError,
-    /// Replace the split, or an interrupted pack of other inputs or options.
+    /// Replaces the split, or an interrupted pack of other inputs or options.
     pub force: bool,
     /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows above
     /// it. Default: yes.
@@ -75,7 +75,7 @@ pub enum SourceKind {
     Tfrecord,
     /// tar files of WebDataset samples, plain or compressed with gzip or zstd.
     Webdataset,
-    /// Parquet files, as Hugging Face lays out images, or with plain binary columns.
+    /// Parquet files in Hugging Face's layout, or with plain binary columns.
     Parquet,
     /// A folder of Mosaic MDS shards with its `index.json`.
     Mds,
@@ -83,19 +83,19 @@ pub enum SourceKind {
     Coco,
 }
 
-/// How the boxes of a source are written.
+/// Format of boxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum BoxFormat {
-    /// Remaining, top, width, height in pixels, as in COCO.
+    /// Left, top, width, height in pixels, as in COCO.
     #[default]
     Xywh,
-    /// Remaining, top, right, bottom in pixels, as in Pascal VOC.
+    /// Left, top, right, bottom in pixels, as in Pascal VOC.
     Xyxy,
 }
 
 impl BoxFormat {
-    /// Its name in options.
+    /// Returns the name used in options.
     pub fn name(self) -> &'static str {
         match self {
             BoxFormat::Xywh => "xywh",
@@ -104,12 +104,12 @@ impl BoxFormat {
     }
 }
 
-/// How large shards are, or how many.
+/// Size or number of shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shards {
-    /// About this many bytes of source files each; as many shards as that takes.
+    /// About this many bytes of source files per shard.
     Size(u64),
-    /// This many, of about the same size.
+    /// This many shards of about the same size.
     Count(u64),
 }
 
@@ -117,44 +117,45 @@ pub enum Shards {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PixelStore {
-    /// Image files as they are, or as JPEG where they are resized.
+    /// Unchanged image files, or JPEG if they are resized.
     Encoded,
     /// Height × width × 3 bytes RGB, upright.
     Raw,
-    /// One zstd frame of the same.
+    /// One zstd frame of the raw pixels.
     RawZstd {
-        /// Level of compression, 1 to 22.
+        /// Compression level, 1 to 22.
         level: i32,
     },
 }
 
-/// How JPEGs are laid out.
+/// How JPEGs are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JpegLayout {
-    /// Byte for byte as they are.
+    /// Byte for byte.
     Keep,
-    /// In one sequential scan with the best Huffman tables and no metadata but JFIF, Adobe and the EXIF orientation, where
-    /// that is smaller or where the image had several scans (progressive). Coefficients, and so pixels, stay the same.
+    /// Losslessly transcoded to one sequential scan with optimal Huffman tables and no metadata except JFIF, Adobe and
+    /// the EXIF orientation, if that is smaller or the image had several scans (progressive). Coefficients, and so
+    /// pixels, stay the same.
     Optimize,
 }
 
-/// Makes larger images smaller; never a smaller one larger. The aspect ratio stays.
+/// Shrinks larger images, keeping the aspect ratio; smaller ones are unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resize {
-    /// The shorter side becomes at most this many pixels.
+    /// Resizes the shorter side to this many pixels.
     Shorter(u32),
-    /// The longer side becomes at most this many pixels.
+    /// Resizes the longer side to this many pixels.
     MaxSide(u32),
 }
 
-/// What to do with an input that cannot be packed.
+/// What to do with rejected inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
-    /// List it, and go on.
+    /// List them and continue.
     Skip,
-    /// Stop with [`Error::Rejected`].
+    /// Stop at the first one with [`Error::Rejected`].
     Fail,
 }
 
@@ -215,7 +216,7 @@ impl Options {
     }
 }
 
-/// Processors that this process may use.
+/// Returns the number of CPUs available to this process.
 pub(crate) fn default_jobs() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }

@@ -1,22 +1,22 @@
-//! Work on several threads, results in order, a bounded amount in flight.
+//! Parallel work with results in order, and a bounded number of them in flight.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// How much may be claimed before the first unfinished piece is consumed.
+/// How much may be in flight before the first unfinished item is consumed.
 pub(crate) struct Window {
-    /// Pieces.
+    /// Number of items.
     pub(crate) pieces: usize,
-    /// Their weight together, by the caller's measure; one heavier piece is taken alone.
+    /// Their total weight, in any unit; a single heavier item is allowed.
     pub(crate) weight: u64,
 }
 
-/// Calls `work` for 0, 1 … `count` − 1 on `jobs` threads and `consume` for each result, in that order, on this one.
-/// Each thread has a state of its own. Pieces are claimed in order, so the first unfinished one is always worked on.
+/// Calls `work` for each of 0 to `count` on `jobs` threads, and `consume` for each result in that order on this thread.
+/// Each worker has its own state. Items are claimed in order, so the first unfinished one is always in progress.
 ///
 /// # Errors
-/// The first error of `consume`; no further piece is begun then.
+/// The first error of `consume`; no further item is started then.
 pub(crate) fn ordered<S, R: Send, E>(
     jobs: NonZeroUsize,
     count: usize,
@@ -44,7 +44,7 @@ pub(crate) fn ordered<S, R: Send, E>(
         }
         let _stop = Stop(&queue);
         for i in 0..count {
-            // A worker that panicked leaves nothing to wait for; the scope passes its panic on.
+            // If a worker panicked there is nothing to wait for; the scope propagates its panic.
             let Some(result) = queue.take(weight(i)) else { return Ok(()) };
             consume(i, result)?;
         }
@@ -54,15 +54,15 @@ pub(crate) fn ordered<S, R: Send, E>(
 
 struct Queue<R> {
     inner: Mutex<Inner<R>>,
-    /// There may be room for another claim.
+    /// Signals room for another claim.
     room: Condvar,
-    /// The first piece may be there.
+    /// Signals that the first result may be ready.
     ready: Condvar,
 }
 
 struct Inner<R> {
     claimed: usize,
-    /// Pieces taken so far: the number of the first in `results`.
+    /// Number of results taken, which is the number of the first item in `results`.
     taken: usize,
     results: VecDeque<Option<R>>,
     weight: u64,

@@ -1,5 +1,5 @@
-//! A pack from beginning to end, in the order that survives being killed at any point: plan file, shards each with its
-//! index, list of rejects, manifest; then the plan is kept as that of a complete split.
+//! A pack from beginning to end, in an order that survives a kill at any point: plan file, each shard followed by its
+//! index, list of rejected inputs, manifest; then the plan file is kept for the complete split.
 
 mod archive_shards;
 mod file_shards;
@@ -16,15 +16,15 @@ use shardtool_format::manifest::Split;
 use std::path::PathBuf;
 use target::{Remaining, Target};
 
-/// What a pack did.
+/// The result of a pack.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Summary {
     /// The split, as the manifest names it.
     pub split: Split,
-    /// Inputs that could not be packed.
+    /// Number of rejected inputs.
     pub rejected: u64,
-    /// The file that lists them, if there are any.
+    /// The list of rejected inputs, if there are any.
     pub rejected_file: Option<PathBuf>,
     /// Bytes of the sources' files, rejected ones included.
     pub source_bytes: u64,
@@ -32,11 +32,12 @@ pub struct Summary {
     pub with_images: bool,
     /// Number of named classes.
     pub classes: u64,
-    /// Shards that an interrupted run had finished.
+    /// Number of shards that an interrupted run had finished.
     pub resumed_shards: u64,
-    /// The split was complete before: nothing was written.
+    /// Whether the split was complete before, so that nothing was written.
     pub already_complete: bool,
-    /// What a better layout of JPEGs gained, if one was asked for and something was written. Images of the shards in `resumed_shards` are not counted.
+    /// What the transcoding of JPEGs saved, if it was requested and something was written. Images of resumed shards are
+    /// not counted.
     pub optimized: Option<Optimized>,
 }
 
@@ -126,7 +127,7 @@ fn summary(plan: &Plan, split: Split, rejected: u64, rejected_file: PathBuf) -> 
     }
 }
 
-/// Writes the shards that are not finished. Returns all of them in order, and how many were finished.
+/// Writes the unfinished shards. Returns all shards in order, and how many were finished before.
 fn write_shards(
     options: &Options,
     plan: &Plan,
@@ -162,7 +163,7 @@ fn write_shards(
     Ok((Written { shards, optimized: written.optimized }, resumed))
 }
 
-/// The first reject of a finished shard, as the error that `--on-error fail` makes of it.
+/// Returns an error if a finished shard has rejected inputs, as `--on-error fail` demands.
 fn first_reject(target: &Target, shard: usize) -> Result<(), Error> {
     let path = target.files().shard_rejects(shard);
     match rejects::count(&path)? {

@@ -1,5 +1,5 @@
-//! Which image goes to which shard: fixed from the shuffled listing and the sources' sizes before any image is opened,
-//! so that a rejected image shifts no other and an interrupted pack can go on.
+//! Which sample goes to which shard. This is fixed from the shuffled listing and the sizes of the inputs before any
+//! image is opened, so that a rejected image shifts no other and an interrupted pack can be continued.
 
 use crate::progress::Progress;
 use crate::sample::SampleSchema;
@@ -11,7 +11,7 @@ use shardtool_format::names;
 use shardtool_order::{Permutation, pack_permutation};
 use std::ops::Range;
 
-/// What a pack would do.
+/// The plan of a pack.
 pub struct Plan {
     pub(crate) work: Work,
 }
@@ -22,41 +22,41 @@ pub(crate) enum Work {
     Archives(ArchivePlan),
 }
 
-/// An image a file, in any order.
+/// One image or row per entry, in any order.
 pub(crate) struct FilePlan {
     pub(crate) listing: Listing,
-    /// Position → entry, unless it is the source's order.
+    /// Position → entry; `None` for the source's order.
     order: Option<Permutation>,
-    /// Where each shard's positions end.
+    /// The end of each shard, as a position.
     ends: Vec<usize>,
 }
 
-/// Archives, each with shards of its own; only their order is shuffled.
+/// Archives, each with its own shards; only the order of archives is shuffled.
 pub(crate) struct ArchivePlan {
     pub(crate) archives: Box<Archives>,
     pub(crate) shard_size: u64,
     order: Option<Permutation>,
-    /// Where the shards of each file end, in packing order.
+    /// The end of each file's shards, in packing order.
     ends: Vec<usize>,
 }
 
-/// A shard that a pack would write.
+/// A shard of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlannedShard {
     /// Its file name.
     pub file: String,
-    /// Images, before any is rejected.
+    /// Number of images, rejected ones included.
     pub images: u64,
     /// Bytes of their files.
     pub source_bytes: u64,
 }
 
-/// Lists the source and plans the shards. Writes nothing, and reads no image.
+/// Lists the source and plans the shards. Writes nothing and opens no image.
 ///
 /// # Errors
-/// Those of options and sources; [`Error::Rejected`] under [`OnError::Fail`]. What already lies at the destination is
-/// looked at by [`crate::pack()`].
+/// Those of options and sources; [`Error::Rejected`] under [`OnError::Fail`]. The destination is only checked by
+/// [`crate::pack()`].
 pub fn plan(options: &Options) -> Result<Plan, Error> {
     stoppable_plan(options, &())
 }
@@ -112,12 +112,12 @@ impl FilePlan {
         Ok(plan)
     }
 
-    /// The entry at a position of the packing order.
+    /// Returns the entry at a position of the packing order.
     pub(crate) fn entry(&self, position: usize) -> usize {
         at(&self.order, position)
     }
 
-    /// Positions of a shard.
+    /// Returns the positions of a shard.
     pub(crate) fn positions(&self, shard: usize) -> Range<usize> {
         between(&self.ends, shard)
     }
@@ -138,12 +138,12 @@ impl ArchivePlan {
         ArchivePlan { archives, shard_size, order, ends }
     }
 
-    /// The file at a position of the packing order.
+    /// Returns the file at a position of the packing order.
     pub(crate) fn file_at(&self, position: usize) -> &SurveyedFile {
         &self.archives.files[at(&self.order, position)]
     }
 
-    /// The shards of the file at a position.
+    /// Returns the shards of the file at a position.
     pub(crate) fn shards_at(&self, position: usize) -> Range<usize> {
         between(&self.ends, position)
     }
@@ -154,7 +154,7 @@ impl ArchivePlan {
     }
 }
 
-/// What stands at a position of the packing order.
+/// Returns the index at a position of the packing order.
 fn at(order: &Option<Permutation>, position: usize) -> usize {
     order.as_ref().map_or(position, |order| order.forward(position as u64) as usize)
 }
@@ -179,7 +179,7 @@ impl Plan {
         }
     }
 
-    /// Samples of a shard, and their bytes.
+    /// Returns the samples of a shard, and their bytes.
     pub(crate) fn sample_count(&self, shard: usize) -> SampleCount {
         match &self.work {
             Work::Files(plan) => {
@@ -191,7 +191,7 @@ impl Plan {
         }
     }
 
-    /// Images that are to be packed.
+    /// Returns the number of images to pack.
     pub fn images(&self) -> u64 {
         match &self.work {
             Work::Files(plan) => plan.listing.entries.len() as u64,
@@ -199,7 +199,7 @@ impl Plan {
         }
     }
 
-    /// Bytes of the source's files.
+    /// Returns the bytes of the source's files.
     pub fn source_bytes(&self) -> u64 {
         match &self.work {
             Work::Files(plan) => plan.listing.bytes(),
@@ -207,17 +207,17 @@ impl Plan {
         }
     }
 
-    /// Class names by id; empty where there are none.
+    /// Returns the class names by id; empty if there are none.
     pub fn classes(&self) -> &[String] {
         &self.schema().classes
     }
 
-    /// Features that every record will have, in byte order of their names.
+    /// Returns the features of every record, in byte order of their names.
     pub fn features(&self) -> Vec<FeatureType> {
         sample::features(self.schema())
     }
 
-    /// What cannot be packed, as far as that is known without opening images.
+    /// Returns the inputs that are rejected already without opening images.
     pub fn rejected(&self) -> &[Rejection] {
         match &self.work {
             Work::Files(plan) => &plan.listing.rejected,
@@ -225,7 +225,8 @@ impl Plan {
         }
     }
 
-    /// CRC32C over everything that decides what is packed, so that a resumed pack knows that its source is the same.
+    /// Returns a CRC32C over everything that decides what is packed, by which a resumed pack recognises an unchanged
+    /// source.
     pub(crate) fn source_crc(&self) -> u32 {
         match &self.work {
             Work::Files(plan) => plan.listing.crc(),
@@ -233,7 +234,7 @@ impl Plan {
         }
     }
 
-    /// The shards of a split of that name.
+    /// Returns the shards, for a split of this name.
     pub fn shards(&self, split: &str) -> impl Iterator<Item = PlannedShard> {
         (0..self.shard_count()).map(move |shard| {
             let SampleCount { images, bytes } = self.sample_count(shard);

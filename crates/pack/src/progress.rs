@@ -27,7 +27,7 @@ pub trait Progress: Sync {
     }
 }
 
-/// No progress is reported.
+/// Ignores progress.
 impl Progress for () {}
 
 /// A durable step of the commit.
@@ -44,11 +44,11 @@ pub enum Step {
     Shard,
     /// Its index is in place: the shard is finished.
     Index,
-    /// The list of rejects is in place, if there are any.
+    /// The list of rejected inputs is in place, if there are any.
     Rejected,
     /// The manifest names the split: it exists.
     Manifest,
-    /// The plan is kept under its name for complete splits, and not yet removed under its own.
+    /// The plan is kept under its final name, and not yet removed under its temporary one.
     Kept,
 }
 

@@ -1,4 +1,4 @@
-//! An image becomes a record: read once, looked at, and framed as an Example.
+//! Turns an image into a record: reads it once, examines it, and frames it as an Example.
 
 pub(crate) mod image;
 pub(crate) mod optimize;
@@ -17,24 +17,24 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// A record, framed.
+/// A framed record.
 pub(crate) struct Record {
     /// The frame: length, its CRC, data, its CRC.
     pub(crate) frame: Vec<u8>,
     /// CRC32C of the data.
     pub(crate) data_crc: u32,
-    /// Entry points of its image, if they are asked for.
+    /// Entry points of its image, if requested.
     pub(crate) entries: Vec<u8>,
-    /// What a better layout did to its image.
+    /// What the transcoding did to its image.
     pub(crate) outcome: Outcome,
 }
 
-/// A record's data, without the frame.
+/// Returns a record's data, without the frame.
 pub(crate) fn data(frame: &[u8]) -> &[u8] {
     &frame[frame::HEADER_BYTES..frame.len() - frame::FOOTER_BYTES]
 }
 
-/// Makes records on one thread; its buffers are used again for every image.
+/// Makes records on one thread, reusing its buffers.
 pub(crate) struct RecordWriter<'a> {
     schema: &'a SampleSchema,
     options: &'a Options,
@@ -43,10 +43,10 @@ pub(crate) struct RecordWriter<'a> {
     optimizer: Option<Optimizer>,
 }
 
-/// What becomes the image of a record.
+/// The image of a record.
 #[derive(Clone, Copy)]
 pub(crate) enum Image<'a> {
-    /// The source has none.
+    /// No image.
     None,
     /// The bytes of an image file.
     File(&'a [u8]),
@@ -54,7 +54,7 @@ pub(crate) enum Image<'a> {
     Pixels(PixelArray<'a>),
 }
 
-/// A sample, but for its image.
+/// A sample without its image.
 struct Fields<'a> {
     key: &'a str,
     label: Option<i64>,
@@ -67,7 +67,7 @@ impl<'a> RecordWriter<'a> {
         RecordWriter { schema, options, file: vec![], storing: ImageConverter::default(), optimizer }
     }
 
-    /// The record of a listing's entry, framed into `buffer`.
+    /// Makes the record of a listing's entry, framed into `buffer`.
     ///
     /// # Errors
     /// Why the entry cannot be packed.
@@ -89,7 +89,7 @@ impl<'a> RecordWriter<'a> {
         record
     }
 
-    /// The record of a sample of an archive or of a program, and its image, framed into `buffer`.
+    /// Makes the record of a sample of an archive or of a program, framed into `buffer`.
     ///
     /// # Errors
     /// Why the sample cannot be packed.
@@ -136,7 +136,7 @@ impl<'a> RecordWriter<'a> {
     }
 }
 
-/// The values with coordinates as fractions of the image as it is stored.
+/// Converts coordinates to fractions of the image as stored.
 fn coordinates<'v>(
     schema: &SampleSchema,
     values: &'v [Values],
@@ -174,7 +174,7 @@ fn frame(
     Ok(Record { frame: buffer, data_crc, entries, outcome })
 }
 
-/// An entry's values, with the bytes of the files that some of them name.
+/// Returns an entry's values, with the bytes of the files that some of them name.
 fn attached<'a>(listing: &Listing, entry: &'a Entry) -> Result<Cow<'a, [Values]>, Reason> {
     let mut values = Cow::Borrowed(&*entry.values);
     for (at, (name, _)) in listing.schema.columns.iter().enumerate() {
@@ -187,7 +187,7 @@ fn attached<'a>(listing: &Listing, entry: &'a Entry) -> Result<Cow<'a, [Values]>
     Ok(values)
 }
 
-/// Reads a file, which must be as long as it was when it was listed.
+/// Reads a file, which must be as long as it was listed.
 fn read(path: &Path, listed: u64, buffer: &mut Vec<u8>) -> Result<(), Reason> {
     let file = File::open(path).map_err(Reason::of_stat)?;
     buffer.clear();

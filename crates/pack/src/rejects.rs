@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 
-/// The rejections as JSON lines: `{"input": …, "reason": …}`.
+/// Returns the rejections as JSON lines: `{"input": …, "reason": …}`.
 pub(crate) fn to_json_lines(rejections: &[Rejection]) -> Vec<u8> {
     let mut out = vec![];
     for Rejection { input, reason } in rejections {
@@ -17,7 +17,7 @@ pub(crate) fn to_json_lines(rejections: &[Rejection]) -> Vec<u8> {
     out
 }
 
-/// How many rejections a file lists; 0 where there is no such file.
+/// Returns the number of rejections in a file; 0 if it does not exist.
 ///
 /// # Errors
 /// [`Error::Io`].

@@ -1,6 +1,6 @@
-//! Index and manifest from the records, and what is left of a damaged shard in a new file beside it. Nothing that is
-//! damaged is overwritten but indexes and the manifest, which hold nothing of their own; and no CRC is written for a
-//! record whose own CRCs have not matched.
+//! Rebuilds index and manifest from the records, and copies the good records of a damaged shard to a new file. Of the
+//! existing files, only indexes and the manifest are overwritten, which can be derived from the records; and no CRC is
+//! written for a record whose own CRCs do not match.
 
 use crate::class_ids::ClassNames;
 use crate::commit::{self, Temporary};
@@ -20,13 +20,13 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-/// How a dataset is repaired.
+/// Options of [`repair`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RepairOptions {
-    /// How records are to be understood where no good manifest says so.
+    /// Which features hold the image and the label, if no valid manifest says so.
     pub conventions: Conventions,
-    /// Threads; each works on one shard.
+    /// Number of threads; each repairs one shard.
     pub jobs: NonZeroUsize,
     /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows above
     /// it. Default: yes.
@@ -39,7 +39,7 @@ impl Default for RepairOptions {
     }
 }
 
-/// What a repair found and did.
+/// The result of a repair.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Repair {
@@ -47,19 +47,19 @@ pub struct Repair {
     pub manifest: ManifestRepair,
     /// What became of each shard, in the manifest's order.
     pub shards: Vec<ShardRepair>,
-    /// Splits that an interrupted pack has left unfinished and no manifest names: left alone, for the same pack to
-    /// finish.
+    /// Splits that an interrupted pack left unfinished and that no manifest names. They are unchanged, for the same
+    /// pack to finish.
     pub unfinished: Vec<String>,
 }
 
 /// What became of the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ManifestRepair {
-    /// It was good, and still says what is there.
+    /// It was valid and still describes the shards.
     Kept,
-    /// It was good, and now says what is there.
+    /// It was valid and was updated.
     Updated,
-    /// It was missing or damaged, and is made anew. Lost with the old one: its `created_by`, names of classes without
+    /// It was missing or damaged, and was rebuilt. Lost with the old one: its `created_by`, names of classes without
     /// records, and conventions other than those given.
     Rebuilt,
 }
@@ -74,44 +74,44 @@ pub struct ShardRepair {
     pub file: String,
     /// What was done.
     pub action: Action,
-    /// What is lost, in the order of the file.
+    /// The lost bytes and records, in the order of the file.
     pub lost: Vec<Lost>,
 }
 
 /// What was done about a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing: shard and index are good.
+    /// Nothing: shard and index are valid.
     Intact,
-    /// The index was missing, damaged or wrong, and is made anew.
+    /// The index was missing, damaged or wrong, and was rebuilt.
     IndexRebuilt,
-    /// Every record is good, but the file is not the one that the manifest describes: now it is.
+    /// Every record is good, but the file differed from the manifest, which was updated.
     Accepted,
-    /// Good records were copied to a new file, which takes the shard's place in the manifest. The damaged file and its
-    /// index stay as they are; nothing refers to them.
+    /// The good records were copied to a new file, which replaces the shard in the manifest. The damaged file and its
+    /// index are unchanged; nothing refers to them.
     Salvaged {
         /// Name of the new file.
         file: String,
         /// Records in it.
         records: u64,
     },
-    /// The file is not there; the manifest still names it, for when it is restored.
+    /// The file does not exist; the manifest still names it, in case it is restored.
     Missing,
 }
 
-/// A shard as it is looked for.
+/// A shard that is to be checked.
 struct Known {
     split: String,
     file: String,
-    /// Its line in a good manifest.
+    /// Its line in a valid manifest.
     line: Option<Shard>,
 }
 
 /// Repairs the dataset in a folder.
 ///
 /// # Errors
-/// [`ShardError::NoDataset`]; [`ShardError::Record`] and [`ShardError::FeatureType`] for records with good CRCs that are no Examples,
-/// or disagree about types; [`Error::Io`].
+/// [`ShardError::NoDataset`]; [`ShardError::Record`] and [`ShardError::FeatureType`] for records with good CRCs that
+/// are not Examples, or have features of different types; [`Error::Io`].
 pub fn repair(folder: &Path, options: &RepairOptions, progress: &dyn Progress) -> Result<Repair, Error> {
     let manifest = match manifest_store::read(folder) {
         Ok(manifest) => manifest,
@@ -163,7 +163,7 @@ pub fn repair(folder: &Path, options: &RepairOptions, progress: &dyn Progress) -
     let splits = splits.into_iter().map(|(name, shards)| Split { name, shards }).collect();
     let (outcome, repaired) = match &manifest {
         Some(manifest) => {
-            // Splits without shards are not among those looked for.
+            // Splits without shards were not checked.
             let empty = manifest.splits.iter().filter(|s| s.shards.is_empty()).cloned();
             let mut splits: Vec<Split> = empty.chain(splits).collect();
             splits.sort_by(|a, b| a.name.cmp(&b.name));
@@ -189,8 +189,8 @@ fn of_manifest(manifest: &Manifest) -> Vec<Known> {
     manifest.splits.iter().flat_map(of_split).collect()
 }
 
-/// Shards that lie in a folder: files named `.tfrecord`, and others that have an index. Where a shard was salvaged, the
-/// new file counts and the damaged one does not.
+/// Returns the shards in a folder: files named `.tfrecord`, and others that have an index. A salvaged file replaces the
+/// damaged one.
 fn of_folder(folder: &Path) -> Result<(Vec<Known>, Vec<String>), Error> {
     let mut files = vec![];
     for entry in std::fs::read_dir(folder).map_err(Error::io("list", folder))? {
@@ -218,12 +218,12 @@ fn of_folder(folder: &Path) -> Result<(Vec<Known>, Vec<String>), Error> {
     Ok((known, left))
 }
 
-/// The file that takes the place of a damaged shard.
+/// Returns the name of the file that replaces a damaged shard.
 fn salvaged_name(shard: &str) -> String {
     format!("{}.salvaged.tfrecord", shard.strip_suffix(".tfrecord").unwrap_or(shard))
 }
 
-/// What was done about one shard, and what it now holds; nothing where it is missing.
+/// What was done about one shard, and what it holds now; `None` if it is missing.
 struct Mended {
     action: Action,
     lost: Vec<Lost>,
@@ -266,7 +266,7 @@ fn mend(folder: &Path, known: &Known, payload: Payload, options: &RepairOptions)
     Ok(Mended { action, lost, found: Some((indexed, classes)) })
 }
 
-/// Copies the good records of a damaged shard to a file of that name, and writes its index.
+/// Copies the good records of a damaged shard to a file of this name, and writes its index.
 fn copy_good(
     folder: &Path,
     damaged: &Path,
@@ -289,7 +289,7 @@ fn copy_good(
     Ok((indexed, classes))
 }
 
-/// Records on their way into an index, and what they tell about classes.
+/// Collects the index and the class names of records.
 struct Reading {
     index: IndexWriter,
     classes: ClassNames,

@@ -1,5 +1,5 @@
-//! Records into other shards: larger, smaller, mixed anew, or those of several datasets together. Records are copied byte
-//! for byte, checked on the way.
+//! Copies records into other shards: larger, smaller, in another order, or those of several datasets together. Records
+//! are copied byte for byte and checked.
 
 use crate::commit::{self, Temporary};
 use crate::error::Difference;
@@ -19,15 +19,15 @@ use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-/// How to shard anew.
+/// Options of [`reshard`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ReshardOptions {
-    /// How large shards are, or how many for each split.
+    /// Size of shards, or number of shards per split.
     pub shards: Shards,
-    /// Seed of the order in which records are written, or `None` for the order they have, one source after the other.
+    /// Seed of the order in which records are written, or `None` to keep their order, one source after the other.
     pub seed: Option<u64>,
-    /// Threads; each writes one shard. Never changes a byte of what is written.
+    /// Number of threads; each writes one shard. Does not change any written byte.
     pub jobs: NonZeroUsize,
     /// Writes JPEG entry points into the indexes: those of the source's index, or new ones if it has none. Default: yes.
     pub entry_points: bool,
@@ -44,12 +44,12 @@ impl Default for ReshardOptions {
     }
 }
 
-/// Writes splits anew into a folder that is not there yet, or is empty; returns the new dataset's manifest. Each split is the records of all splits of its
-/// name among `sources`, which agree on classes and features.
+/// Writes splits into a folder that does not exist or is empty. Returns the new dataset's manifest. Each split consists
+/// of the records of all splits of its name among `sources`, which must have the same classes and features.
 ///
 /// # Errors
-/// [`ShardError::Bare`], [`DestinationError::Incompatible`], [`ShardError::MergedKey`], [`DestinationError::NotEmpty`]; [`Error::Read`] for a record
-/// that is damaged: `repair` the source first. Nothing is left at the destination then.
+/// [`Error::Shard`], [`Error::Destination`]; [`Error::Read`] for a damaged record: `repair` the source first. Nothing
+/// is left at the destination then.
 pub fn reshard(
     sources: &[Split],
     destination: &Path,
@@ -86,14 +86,14 @@ pub fn reshard(
     Ok(manifest)
 }
 
-/// One split on its way.
+/// The plan of one split.
 struct Resharding<'a> {
     name: &'a str,
     parts: Vec<&'a Split>,
-    /// The first id of each part, then the number of all.
+    /// The first id of each part, and the total number of records.
     starts: Vec<u64>,
     order: Option<Permutation>,
-    /// Where each shard's positions end.
+    /// The end of each shard, as a position.
     ends: Vec<u64>,
 }
 
@@ -135,7 +135,7 @@ impl<'a> Resharding<'a> {
         Ok(plan)
     }
 
-    /// Which source's record stands at a position of the new order, and its id there.
+    /// Returns the part and the record id at a position of the new order.
     fn locate(&self, position: u64) -> (&'a Split, u64) {
         let id = self.order.as_ref().map_or(position, |order| order.forward(position));
         let part = self.starts.partition_point(|start| *start <= id) - 1;
@@ -210,10 +210,11 @@ impl<'a> Resharding<'a> {
     }
 }
 
-/// Refuses a key that two of the splits have. Keys that one split repeats are its own matter. Takes some 40 bytes a record.
+/// Refuses a key that two of the splits have in common. Keys repeated in one split are allowed. Takes about 40 bytes
+/// per record.
 fn unique_keys(name: &str, parts: &[&Split]) -> Result<(), Error> {
     let random = RandomState::new();
-    // By the hash of a key: the first part, shard and row that have it.
+    // Hash of a key → the first part, shard and row that have it.
     let mut seen: HashMap<u64, (usize, usize, u64)> = HashMap::new();
     for (number, part) in parts.iter().enumerate() {
         for at in 0..part.entry().shards.len() {

@@ -1,4 +1,4 @@
-//! What is left of a damaged shard: every record whose length and data both match their CRCs, and what lies between.
+//! Finds the good records of a damaged shard, whose length and data both match their CRCs, and the bytes between them.
 
 use crate::Error;
 use crate::frames::{At, Frames};
@@ -11,24 +11,24 @@ use std::ops::Range;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Lost {
-    /// Where they lie in the damaged shard.
+    /// Their range in the damaged shard.
     pub bytes: Range<u64>,
-    /// The records that began there, if the old index is good.
+    /// The records that began there, if the old index is valid.
     pub records: Option<Range<u64>>,
-    /// Their keys, if the old index is good.
+    /// Their keys, if the old index is valid.
     pub keys: Vec<Vec<u8>>,
-    /// What is wrong at the first of these bytes; `None` where the shard merely ends before them.
+    /// What is wrong at the first of these bytes; `None` if the shard ends before them.
     pub problem: Option<format::Error>,
 }
 
-/// What a good index knows of a shard: offset and key of each record.
+/// Offset and key of each record, from a valid index.
 pub(crate) struct OldIndex {
     offsets: Vec<u64>,
     keys: Vec<Vec<u8>>,
 }
 
 impl OldIndex {
-    /// What the bytes of an index say, if it is whole.
+    /// Parses an index; `None` if it is damaged.
     pub(crate) fn parse(file: &[u8]) -> Option<Self> {
         let index = Index::parse(file).ok()?;
         (0..index.columns().len()).try_for_each(|column| index.check(column)).ok()?;
@@ -37,7 +37,7 @@ impl OldIndex {
         Some(OldIndex { offsets, keys })
     }
 
-    /// What is lost with these bytes.
+    /// Returns what is lost with these bytes.
     pub(crate) fn lost(old: Option<&Self>, bytes: Range<u64>, problem: Option<format::Error>) -> Lost {
         let row = |old: &Self, at: u64| old.offsets.partition_point(|offset| *offset < at);
         let rows = old.map(|old| row(old, bytes.start)..row(old, bytes.end));
@@ -45,13 +45,13 @@ impl OldIndex {
         Lost { bytes, records: rows.map(|r| r.start as u64..r.end as u64), keys, problem }
     }
 
-    /// Where the last record begins, for what a shortened shard has lost.
+    /// Returns the offset of the last record, from which a truncated shard's loss follows.
     pub(crate) fn last_offset(&self) -> Option<u64> {
         self.offsets.last().copied()
     }
 }
 
-/// Visits every good record of a shard, in order, with its data's CRC32C; returns what lies between them.
+/// Calls `visit` for every good record of a shard, in order, with its data's CRC32C. Returns the bytes between them.
 ///
 /// # Errors
 /// [`Error::Io`], and those of `visit`.
@@ -77,14 +77,14 @@ pub(crate) fn salvage(
     Ok(lost)
 }
 
-/// Where to go on after a damaged frame. `end` is where its length says that it ends, if that can be trusted.
+/// Returns where to continue after a damaged frame. `end` is the frame's end, if its length is valid.
 fn next_record(frames: &mut Frames, from: u64, end: Option<u64>, old: Option<&OldIndex>) -> Result<u64, Error> {
     if let Some(end) = end
         && (end == frames.bytes() || matches!(frames.at(end)?, At::Record(..) | At::Damaged(_, Some(_))))
     {
         return Ok(end);
     }
-    // The old index knows where records begin, so bytes of an image that look like a record cannot mislead.
+    // The offsets of the old index are reliable; bytes of an image that look like a record are not.
     if let Some(old) = old {
         let after = old.offsets.partition_point(|offset| *offset <= from);
         for offset in &old.offsets[after..] {

@@ -1,4 +1,5 @@
-//! One shard on its way: records into a temporary file, then into place, followed by its index, which says that it is.
+//! Writes one shard: its records into a temporary file, which is renamed, followed by its index, which marks it as
+//! finished.
 
 use crate::commit::{self, Temporary};
 use crate::index_writer::{IndexWriter, Indexed, Payload};
@@ -11,7 +12,7 @@ use crate::{Error, OnError, Options, Rejection, rejects};
 use shardtool_format::manifest::Shard;
 use shardtool_format::names;
 
-/// The shard that is being written.
+/// A shard that is being written.
 pub(crate) struct ShardWriter {
     number: usize,
     file: Temporary,
@@ -35,7 +36,7 @@ pub(crate) struct Finished {
 pub(crate) struct Written {
     /// Each shard's number and its line in the manifest.
     pub(crate) shards: Vec<(usize, Shard)>,
-    /// What a better layout of JPEGs gained.
+    /// What transcoding of JPEGs saved.
     pub(crate) optimized: Optimized,
 }
 
@@ -47,7 +48,7 @@ impl Written {
 }
 
 impl ShardWriter {
-    /// Begins the shard of that number.
+    /// Begins the shard with this number.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -69,7 +70,7 @@ impl ShardWriter {
         })
     }
 
-    /// Takes the next record; hands back its buffer.
+    /// Adds a record; returns its buffer.
     ///
     /// # Errors
     /// [`Error::Io`], and those of the index.
@@ -81,7 +82,7 @@ impl ShardWriter {
         Ok(frame)
     }
 
-    /// Takes what cannot be packed.
+    /// Adds a rejected input.
     ///
     /// # Errors
     /// [`Error::Rejected`] under [`OnError::Fail`].

@@ -1,11 +1,11 @@
-//! A folder that is complete before it has its name.
+//! A folder that gets its name when it is complete.
 
 use crate::Error;
 use crate::commit::{self, Lock};
 use crate::error::DestinationError;
 use std::path::{Path, PathBuf};
 
-/// `.NAME.export` beside the destination; removed when dropped unpublished.
+/// The folder `.NAME.export` next to the destination; removed when dropped unpublished.
 pub(crate) struct Staging {
     path: PathBuf,
     destination: PathBuf,
@@ -13,8 +13,8 @@ pub(crate) struct Staging {
 }
 
 impl Staging {
-    /// Begins a folder that is to become `destination`, which must not be there, or be empty; unless `force` lets it
-    /// take files in.
+    /// Creates a folder that will become `destination`, which must not exist or be empty. With `force`, its files will
+    /// be added to an existing folder.
     ///
     /// # Errors
     /// [`DestinationError::NotEmpty`], [`DestinationError::Locked`], [`Error::Io`].
@@ -35,7 +35,7 @@ impl Staging {
         commit::create_folder(parent)?;
         let lock = Lock::try_new(parent.join(format!(".{name}.export.lock")), destination)?;
         let path = parent.join(format!(".{name}.export"));
-        // What a killed export left: under the lock, nobody else's.
+        // A killed export left it; this process holds the lock.
         if path.exists() {
             std::fs::remove_dir_all(&path).map_err(Error::io("remove", &path))?;
         }
@@ -47,7 +47,7 @@ impl Staging {
         &self.path
     }
 
-    /// A folder inside.
+    /// Creates a folder inside.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -57,7 +57,7 @@ impl Staging {
         Ok(path)
     }
 
-    /// Gives the folder its name; where there is one of that name, its files are moved into it, each whole.
+    /// Renames the folder to the destination. If the destination exists, moves the files into it one by one.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -77,12 +77,12 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // Nothing is there any more after a rename; where this fails otherwise, the next export removes it.
+        // After a rename there is nothing left; if it fails otherwise, the next export removes it.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 
-/// Moves what a folder holds into another, file by file.
+/// Moves the files of a folder into another.
 fn merge(from: &Path, to: &Path) -> Result<(), Error> {
     for entry in std::fs::read_dir(from).map_err(Error::io("list", from))? {
         let entry = entry.map_err(Error::io("list", from))?;

@@ -1,18 +1,18 @@
-//! Writes a split sample by sample, from a program instead of a source. Records, shards and indexes are made as
-//! [`crate::pack()`] makes them. A writer's shards lie in its own folder until all parts of the split are finished;
-//! [`commit`] then moves them to their names in the dataset and puts the split into the manifest.
+//! Writes a split sample by sample, from a program instead of a source, with the records, shards and indexes of
+//! [`crate::pack()`]. A writer's shards lie in its own folder until all parts of the split are finished; [`commit`]
+//! then moves them into the dataset and adds the split to the manifest.
 //!
 //! ```text
 //! DATASET/.write-train/part-00000-of-00002/   plan.json, train-00000.tfrecord …, _index/…
 //! ```
 //!
-//! | module | its one job |
+//! | module | responsibility |
 //! |---|---|
-//! | `options` | how a writer writes |
-//! | `sample` | what a program writes: an image, a label, values |
+//! | `options` | options of a writer |
+//! | `sample` | a sample of a program: image, label, values |
 //! | `part` | the folder of a part, and its plan file |
-//! | `keys` | which keys have been written |
-//! | `join` | parts into the dataset |
+//! | `keys` | the set of written keys |
+//! | `commit_parts` | moves the parts into the dataset |
 
 mod commit_parts;
 mod keys;
@@ -80,7 +80,7 @@ struct State {
     /// Held until the writer is closed.
     lock: Option<Lock>,
     closed: bool,
-    /// Nothing is left to write: the part or the whole split was finished before.
+    /// The part or the whole split was finished before.
     complete: bool,
     open: Option<ShardWriter>,
     /// Bytes of the open shard.
@@ -96,11 +96,10 @@ struct State {
 }
 
 impl Writer {
-    /// Opens a writer: a new one, or one that continues what an earlier one with the same options left.
+    /// Opens a new writer, or continues what an earlier writer with the same options left.
     ///
     /// # Errors
-    /// [`Error::Option`], [`Error::Name`], [`DestinationError::Incompatible`](crate::DestinationError), [`DestinationError::SplitExists`](crate::DestinationError), [`DestinationError::PackedOtherwise`](crate::DestinationError),
-    /// [`DestinationError::ChangedSince`](crate::DestinationError), [`WriterError::OtherPlan`], [`DestinationError::Locked`](crate::DestinationError), [`DestinationError::Manifest`](crate::DestinationError), [`Error::Io`].
+    /// [`Error::Option`], [`Error::Name`], [`WriterError::OtherPlan`], [`Error::Destination`], [`Error::Io`].
     pub fn open(options: &WriterOptions) -> Result<Self, Error> {
         let (commits, part) = (options.part.is_none(), options.part.unwrap_or((0, 1)));
         let (options, schema) = options.check()?;
@@ -130,11 +129,11 @@ impl Writer {
         Ok(Writer { options, schema, plan, part, commits, state: Mutex::new(state) })
     }
 
-    /// Writes a sample. Returns `false`, and does nothing, if an earlier writer stored its key in a finished shard.
+    /// Writes a sample. Returns `false` without writing if an earlier writer stored its key in a finished shard.
     ///
     /// # Errors
-    /// [`WriterError::Sample`], after which the writer can take the next sample; [`WriterError::Closed`]; [`Error::Io`], which
-    /// closes the writer.
+    /// [`WriterError::Sample`], after which the writer can take the next sample; [`WriterError::Closed`];
+    /// [`Error::Io`], which closes the writer.
     pub fn write(&self, sample: &Sample<'_>) -> Result<bool, Error> {
         let key = sample.key;
         let problem = |problem: SampleProblem| {
@@ -171,7 +170,7 @@ impl Writer {
         Ok(true)
     }
 
-    /// Makes the last shard durable, and finishes the part. Commits the split if it has no other parts.
+    /// Makes the last shard durable and finishes the part. Commits the split if it has no other parts.
     ///
     /// # Errors
     /// [`WriterError::Closed`], [`Error::Io`], and those of [`commit`].
@@ -196,7 +195,7 @@ impl Writer {
         Ok(Some(Committed { resumed_shards, ..committed }))
     }
 
-    /// Closes the writer without finishing it: the open shard is dropped, finished ones stay for the next writer.
+    /// Closes the writer without finishing it: drops the open shard and keeps the finished ones for the next writer.
     pub fn abandon(&self) {
         let mut state = self.state();
         state.closed = true;
@@ -204,7 +203,7 @@ impl Writer {
         state.lock = None;
     }
 
-    /// Samples written so far, those that an earlier writer stored included.
+    /// Returns the number of samples written so far, those of an earlier writer included.
     pub fn records(&self) -> u64 {
         let state = self.state();
         (state.before.len() + state.written.len()) as u64
@@ -230,7 +229,7 @@ impl State {
         State { lock: None, closed: false, complete, open: None, bytes: 0, shards, resumed: 0, before, written }
     }
 
-    /// Whether a key is still to be written.
+    /// Returns whether a key is still to be written.
     ///
     /// # Errors
     /// [`WriterError::Closed`], [`WriterError::Sample`].

@@ -8,9 +8,9 @@ use shardtool_format::manifest::{FeatureType, Manifest};
 pub enum Difference {
     /// Other classes.
     Classes {
-        /// ClassIds that only the dataset has.
+        /// Classes that only the dataset has.
         missing: Vec<String>,
-        /// ClassIds that only the split has.
+        /// Classes that only the split has.
         added: Vec<String>,
     },
     /// The same classes under other ids.
@@ -106,7 +106,7 @@ fn some(names: &[String]) -> String {
     }
 }
 
-/// How a pack differs from the one that a plan file describes.
+/// The first difference between a pack and the one that a plan file describes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlanDifference {

@@ -1,22 +1,22 @@
 //! What is wrong with the index of an MDS folder.
 
-/// Why an `index.json` is none of MDS.
+/// Why an `index.json` is not a valid MDS index.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MdsProblem {
-    /// Not JSON of the right members.
+    /// Not JSON with the expected members.
     #[error(transparent)]
     Json(super::BoxError),
     /// Shards of another format.
     #[error("shards of format `{0}`; expected `mds`")]
     Format(String),
-    /// Names, encodings and sizes of columns differ in number.
-    #[error("as many names of columns as encodings and sizes are needed")]
+    /// There are not as many names of columns as encodings and sizes.
+    #[error("expected as many names of columns as encodings and sizes")]
     Columns,
-    /// A compression that is not read.
+    /// An unsupported compression.
     #[error("shards compressed with `{0}`; decompress them, or use zstd or gz")]
     Compression(String),
-    /// An encoding that nobody knows.
+    /// An unknown encoding.
     #[error("column `{column}` has the unknown encoding `{encoding}`")]
     Encoding {
         /// The column.
@@ -24,7 +24,7 @@ pub enum MdsProblem {
         /// Its encoding.
         encoding: String,
     },
-    /// A name of a shard that leads elsewhere.
+    /// A shard name that leads outside the folder.
     #[error(transparent)]
     Name(#[from] shardtool_format::Error),
 }

@@ -1,8 +1,10 @@
 //! Why one input is rejected, or one record not exported.
 
-use super::BoxError;
 use shardtool_format::manifest::Kind;
 use std::io;
+
+/// An error of a library that this crate uses, such as a parser.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// An input that cannot be packed, or a record that cannot be exported, and why. As an error it displays the input, and
 /// its source is the reason.

@@ -41,12 +41,12 @@ pub enum SampleProblem {
         /// Whether the sample has one.
         given: bool,
     },
-    /// A label that is no class.
+    /// A label that is not a class.
     #[error("its label `{label}` is not among the {classes} classes; give all names in advance, in `classes`")]
     Class {
         /// The label.
         label: String,
-        /// How many classes there are.
+        /// Number of classes.
         classes: usize,
     },
     /// An image although the writer has none, or none although it has them.

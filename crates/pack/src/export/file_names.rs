@@ -1,24 +1,24 @@
-//! Names made of keys: unique in their split, without an extension, and never outside the destination.
+//! File names made of keys: unique in their split, without an extension, and never outside the destination.
 
 use super::sample::Sample;
 use crate::Error;
 use shardtool_read::Split;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Extensions that images have, which keys are relieved of.
+/// Extensions of images, which are removed from keys.
 const EXTENSIONS: [&str; 9] = ["jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", "ppm"];
 
-/// Which keys need the record's number to be unique. 8 bytes a record while it is made.
+/// Decides which names need the record's number to be unique. Takes 8 bytes per record while it is made.
 #[derive(Default)]
 pub(super) struct FileNames {
-    /// Hashes of names that more than one record has, sorted.
+    /// Hashes of names that several records have, sorted.
     repeated: Box<[u64]>,
     /// Names have no dot in their last part.
     dotless: bool,
 }
 
 impl FileNames {
-    /// The names of a split's records; `dotless` ones have no dot in their last part.
+    /// Collects the names of a split's records. With `dotless`, names have no dot in their last part.
     ///
     /// # Errors
     /// [`Error::Read`].
@@ -36,7 +36,8 @@ impl FileNames {
         Ok(FileNames { repeated: repeated.into(), dotless })
     }
 
-    /// A sample's name, with `/` between its parts; one that others have too carries the record's number.
+    /// Returns a sample's name, with `/` between its parts. A name that other records have too ends in the record's
+    /// number.
     pub(super) fn name(&self, sample: &Sample<'_>) -> String {
         let name = name(&sample.key, self.dotless);
         match self.repeated.binary_search(&hash(&name)) {
@@ -46,18 +47,18 @@ impl FileNames {
     }
 }
 
-/// Some file systems take `A` and `a` for the same.
+/// Ignores case, since some file systems do.
 fn hash(name: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     name.to_lowercase().hash(&mut hasher);
     hasher.finish()
 }
 
-/// A key as a relative path without an image's extension: no empty part, none that leads up or is hidden.
+/// Converts a key to a relative path without an image's extension, without empty or hidden parts, and without `..`.
 fn name(key: &str, dotless: bool) -> String {
     let mut parts: Vec<_> = key.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     let last = parts.pop().unwrap_or_default();
-    // A folder named as an image is would be in that image's way.
+    // A folder must not have the name of an image's file.
     let folder = |text: &str| match image_name(text) {
         Some((bare, extension)) => part(&format!("{bare}_{extension}")),
         None => part(text),
@@ -68,15 +69,15 @@ fn name(key: &str, dotless: bool) -> String {
     parts.join("/")
 }
 
-/// A file name of an image, without its extension, and that.
+/// Splits the file name of an image into name and extension.
 fn image_name(name: &str) -> Option<(&str, &str)> {
     name.rsplit_once('.').filter(|(_, e)| EXTENSIONS.iter().any(|known| e.eq_ignore_ascii_case(known)))
 }
 
-/// A part of a path as a plain name.
+/// Converts a part of a path to a plain file name.
 pub(super) fn part(text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() || matches!(c, '/' | '\\') { '_' } else { c }).collect();
-    // A leading dot hides, or leads up.
+    // A leading dot would hide the file, or lead to the parent folder.
     match plain.strip_prefix('.') {
         Some(rest) => format!("_{rest}"),
         None if plain.is_empty() => "_".to_owned(),

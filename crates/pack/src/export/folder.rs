@@ -1,4 +1,4 @@
-//! Folders of classes: an image file for each record.
+//! Folders of classes: an image file per record.
 
 use super::file_names::part;
 use super::run::{Done, Refused, Run};
@@ -7,7 +7,8 @@ use crate::{Error, Reason};
 use std::fs::File;
 use std::io::Write;
 
-/// Writes a shard's images: where their keys say, below a folder of their class where the key does not name it.
+/// Writes a shard's images at the paths that their keys give, below a folder of their class unless the key begins with
+/// it.
 ///
 /// # Errors
 /// [`Error::Read`], [`Error::Io`].
@@ -26,7 +27,7 @@ pub(super) fn write(run: &Run<'_>, shard: usize, progress: &dyn Progress) -> Res
             std::fs::create_dir_all(folder).map_err(refused)?;
         }
         let mut file = File::create_new(&path).map_err(refused)?;
-        // A full disk is no matter of one record.
+        // A full disk concerns all records.
         file.write_all(&sample.image).map_err(|e| Refused::All(Error::io("write", &path)(e)))?;
         files += 1;
         bytes += sample.image.len() as u64;

@@ -1,4 +1,4 @@
-//! Parquet as Hugging Face lays out images: `image: struct { bytes, path }`, `label` with the names of its classes in the
+//! Parquet in Hugging Face's image layout: `image: struct { bytes, path }`, `label` with its class names in the
 //! metadata `huggingface`, and the other fields as columns.
 
 mod rows;
@@ -15,7 +15,7 @@ pub(super) use schema::Schema;
 use std::fs::File;
 use std::path::Path;
 
-/// Rows of a row group: what Hugging Face writes where there are images.
+/// Rows per row group, as Hugging Face writes image datasets.
 const ROWS: usize = 100;
 
 /// Writes a shard's file, `SPLIT-NNNNN-of-NNNNN.parquet`.

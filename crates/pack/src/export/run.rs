@@ -7,7 +7,7 @@ use crate::{Error, Reason, Rejection};
 use shardtool_read::Split;
 use std::path::Path;
 
-/// What became of one shard.
+/// The result of one shard.
 #[derive(Default)]
 pub(super) struct Done {
     pub(super) records: u64,
@@ -16,7 +16,7 @@ pub(super) struct Done {
     pub(super) refused: Vec<Rejection>,
 }
 
-/// One split on its way.
+/// The export of one split.
 pub(super) struct Run<'a> {
     pub(super) split: &'a Split,
     pub(super) folder: &'a Path,
@@ -24,14 +24,14 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Plain name of a shard's file, without `.tfrecord`.
+    /// Returns the file name of a shard, without `.tfrecord`.
     pub(super) fn stem(&self, shard: usize) -> String {
         let entry = &self.split.entry().shards[shard];
         let name = Path::new(&entry.file).file_name().unwrap_or_default().to_string_lossy();
         name.strip_suffix(".tfrecord").unwrap_or(&name).to_owned()
     }
 
-    /// Hands each sample of a shard to `take`; what cannot be taken is refused and sample_count.
+    /// Calls `take` for each sample of a shard, and collects the samples that cannot be exported.
     pub(super) fn each(
         &self,
         shard: usize,
@@ -40,7 +40,7 @@ impl<'a> Run<'a> {
     ) -> Result<Done, Error> {
         let mut done = Done::default();
         let (first, end) = (self.split.starts()[shard], self.split.starts()[shard + 1]);
-        // A shard that cannot be opened is no matter of one record.
+        // A shard that cannot be opened is an error of the whole export.
         self.split.shard(shard)?;
         let mut buffer = vec![];
         for id in first..end {
@@ -66,8 +66,8 @@ impl<'a> Run<'a> {
 
 /// Why a sample was not taken.
 pub(super) enum Refused {
-    /// For a reason of its own.
+    /// For a reason that concerns only this record.
     Record(Reason),
-    /// Nothing further can be taken.
+    /// Nothing further can be exported.
     All(Error),
 }

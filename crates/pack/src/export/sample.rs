@@ -1,4 +1,4 @@
-//! A record taken apart: the image as a file, the class, and the fields that pack does not write itself.
+//! The parts of a record: the image as a file, the class, and the fields that pack does not write itself.
 
 use crate::{Reason, sample};
 use shardtool_decode::{Format, Limits, decode_raw, sniff};
@@ -11,9 +11,9 @@ use std::borrow::Cow;
 pub(super) struct Sample<'a> {
     pub(super) id: u64,
     pub(super) key: String,
-    /// The image as a file: byte for byte as stored, or a PPM of raw pixels.
+    /// The image file: byte for byte as stored, or a PPM of raw pixels.
     pub(super) image: Cow<'a, [u8]>,
-    /// The extension of such files.
+    /// The extension of the image file.
     pub(super) extension: &'static str,
     /// The class id.
     pub(super) label: Option<i64>,
@@ -45,7 +45,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// The features that are neither image nor label, nor what pack would write again by itself.
+/// Returns the features that are neither image nor label, nor written by every pack.
 pub(super) fn fields<'a>(split: &Split, example: &Example<'a>) -> Vec<(&'a str, Feature<'a>)> {
     let manifest = split.manifest();
     let is = |role: &Option<String>, name: &str| role.as_deref() == Some(name);
@@ -56,7 +56,7 @@ pub(super) fn fields<'a>(split: &Split, example: &Example<'a>) -> Vec<(&'a str, 
     example.features().iter().filter(|(name, _)| other(name)).copied().collect()
 }
 
-/// The image as a file, and its extension.
+/// Returns the image as a file, and its extension.
 fn file<'a>(stored: &'a [u8], example: &Example<'_>) -> Result<(Cow<'a, [u8]>, &'static str), Reason> {
     let named = example.bytes(names::IMAGE_FORMAT).and_then(|name| Format::from_name(std::str::from_utf8(name).ok()?));
     let raw = named.filter(|format| matches!(format, Format::Raw | Format::RawZstd));
@@ -65,7 +65,7 @@ fn file<'a>(stored: &'a [u8], example: &Example<'_>) -> Result<(Cow<'a, [u8]>, &
         let size = (side(names::IMAGE_WIDTH), side(names::IMAGE_HEIGHT));
         let mut scratch = vec![];
         let pixels = decode_raw(format, stored, size.0, size.1, &Limits::default(), &mut scratch)?;
-        // Netpbm's binary pixmap: what PIL, torchvision and WebDataset read of pixels as they are.
+        // Netpbm's binary pixmap, which PIL, torchvision and WebDataset read.
         let header = format!("P6\n{} {}\n255\n", pixels.width(), pixels.height());
         return Ok((Cow::Owned([header.as_bytes(), pixels.data()].concat()), "ppm"));
     }

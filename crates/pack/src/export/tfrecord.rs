@@ -1,4 +1,4 @@
-//! TFRecord: the shards themselves, and DALI's index of them.
+//! TFRecord: the shards themselves, and DALI's index.
 
 use super::run::{Done, Run};
 use crate::Error;
@@ -6,8 +6,7 @@ use crate::commit;
 use crate::progress::Progress;
 use std::fmt::Write;
 
-/// Links or copies a shard. DALI's index has a line for each record: where it begins, and how many bytes it takes,
-/// framing included.
+/// Links or copies a shard. DALI's index has one line per record: its offset and its length, framing included.
 ///
 /// # Errors
 /// [`Error::Read`], [`Error::Io`].
@@ -15,7 +14,7 @@ pub(super) fn write(run: &Run<'_>, number: usize, dali_index: bool, progress: &d
     let entry = &run.split.entry().shards[number];
     let from = run.split.shard_path(number);
     let to = run.folder.join(from.file_name().unwrap_or_default());
-    // Links of the shards' own folder may lead elsewhere: the file itself is linked.
+    // A shard may be a link itself; its target is linked.
     let file = from.canonicalize().map_err(Error::io("read", &from))?;
     if std::fs::hard_link(&file, &to).is_err() {
         std::fs::copy(&file, &to).map_err(Error::io("create", &to))?;

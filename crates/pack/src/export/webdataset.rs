@@ -1,4 +1,4 @@
-//! WebDataset: a tar for each shard; of each sample the image, `.cls`, and `.json` with the other fields.
+//! WebDataset: a tar per shard, with the image, `.cls`, and `.json` with the other fields of each sample.
 
 use super::run::{Done, Refused, Run};
 use super::sample::Sample;
@@ -40,16 +40,16 @@ fn append(tar: &mut tar::Builder<impl Write>, path: &str, bytes: &[u8]) -> std::
     tar.append_data(&mut header, path, bytes)
 }
 
-/// An extension, and what its file holds.
+/// An extension, and the content of its file.
 type Member<'a> = (String, Cow<'a, [u8]>);
 
-/// The members of a sample: extensions and contents. Bytes that are no text are members by themselves.
+/// Returns the members of a sample: extensions and contents. Bytes that are not text are separate members.
 fn members<'a>(sample: &'a Sample<'_>) -> Result<Vec<Member<'a>>, Refused> {
     let mut members = vec![(sample.extension.to_owned(), sample.image.as_ref().into())];
     if let Some(label) = sample.label {
         members.push(("cls".to_owned(), label.to_string().into_bytes().into()));
     }
-    // Names that a tar cannot hold are kept for the way back.
+    // Keeps keys that a tar cannot hold, so that packing the export restores them.
     let mut json = Map::from_iter([(names::IMAGE_KEY.to_owned(), Value::from(sample.key.as_str()))]);
     if let Some(class) = &sample.class {
         json.insert(names::CLASS_TEXT.to_owned(), Value::from(class.as_str()));
@@ -70,7 +70,7 @@ fn members<'a>(sample: &'a Sample<'_>) -> Result<Vec<Member<'a>>, Refused> {
     Ok(members)
 }
 
-/// A field as JSON: one value by itself, several as a list; `None` where bytes are no text.
+/// Converts a field to JSON: one value by itself, several as a list; `None` if bytes are not text.
 fn value(feature: Feature<'_>) -> Option<Value> {
     let mut all = match feature {
         Feature::Empty => vec![],

@@ -1,4 +1,4 @@
-//! Samples of archives into shards: each file on one thread, into shards of its own.
+//! Writes the samples of archives into shards: each file on one thread, into its own shards.
 
 use super::target::Target;
 use crate::ordered::{Window, ordered};
@@ -12,8 +12,7 @@ use crate::{Error, Options, Reason, Rejection};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Writes the shards that are not `finished`. A file is read once more, from its beginning, unless all of its shards
-/// are finished.
+/// Writes the shards that are not `finished`. A file with an unfinished shard is read from its beginning.
 ///
 /// # Errors
 /// [`Error::Rejected`], [`Error::Stopped`], [`Error::Io`].
@@ -60,7 +59,7 @@ struct Run<'a> {
     target: &'a Target,
     progress: &'a dyn Progress,
     finished: &'a [bool],
-    /// Another file ended in an error: nothing further is begun.
+    /// Another file failed: no further sample is started.
     failed: &'a AtomicBool,
 }
 
@@ -77,9 +76,9 @@ struct FileWriter<'a, 'r, 'w> {
     /// Numbers of the file's shards.
     shards: Range<usize>,
     records: &'r mut RecordWriter<'w>,
-    /// The shard of the last sample, unless it is finished already.
+    /// The shard of the previous sample, unless it was finished before.
     open: Option<ShardWriter>,
-    /// The shard that the next sample goes to, or a later one.
+    /// The shard of the next sample, or a later one.
     next: usize,
     written: Written,
     buffer: Vec<u8>,
@@ -112,7 +111,7 @@ impl<'a, 'r, 'w> FileWriter<'a, 'r, 'w> {
         self.shards.start + self.surveyed.file.shard(at, self.run.plan.shard_size)
     }
 
-    /// Commits every shard before `shard`, those without samples as well, and opens that one if it is to be written.
+    /// Commits every shard before `shard`, empty ones included, and opens `shard` unless it was finished before.
     fn go_to(&mut self, shard: usize) -> Result<(), Error> {
         while self.next < shard {
             let open = match self.open.take() {
@@ -142,7 +141,7 @@ impl SampleVisitor for FileWriter<'_, '_, '_> {
             return Err(Error::Stopped);
         }
         check(self.run.progress)?;
-        // Offsets of a damaged archive may go back; its shards do not.
+        // Offsets of a damaged archive may decrease; the shard number must not.
         self.go_to(self.shard_of(item.at).max(self.next))?;
         let Some(open) = &mut self.open else { return Ok(()) };
         let file = &self.surveyed.file;

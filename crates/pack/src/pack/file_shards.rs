@@ -1,5 +1,5 @@
-//! Records into shards, and shards into place: records are made on several threads, written on one, and made durable on
-//! another.
+//! Writes the records of image files into shards: records are made on several threads, written on one, and made durable
+//! on another.
 
 use super::target::Target;
 use crate::ordered::{Window, ordered};
@@ -40,7 +40,7 @@ pub(crate) fn write(
     let largest = plan.listing.entries.iter().map(|e| e.size).max().unwrap_or(0);
     let jobs = options.jobs.get();
     let window = Window {
-        // Decoded images are larger than their files say, so fewer may wait.
+        // Decoded images are larger than their files, so fewer of them may be in flight.
         pieces: if options.pixels == PixelStore::Encoded && options.resize.is_none() { 16 * jobs } else { 2 * jobs },
         weight: jobs as u64 * largest.max(4 << 20),
     };
@@ -69,28 +69,28 @@ pub(crate) fn write(
         .and_then(|()| writer.close(end));
         drop(writer);
         let committed = committer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        // The committer's error is the cause where both have one.
+        // If both fail, the committer's error is the cause.
         committed.and_then(|shards| written.map(|()| shards))
     })
 }
 
-/// Writes records into shards, one shard after the other.
+/// Writes records into one shard after the other.
 struct Writer<'a> {
     options: &'a Options,
     schema: &'a SampleSchema,
     target: &'a Target,
     /// Numbers of the shards to write.
     left: &'a [usize],
-    /// Where each of them ends in the sequence of records.
+    /// The end of each of them in the sequence of records.
     ends: &'a [usize],
-    /// The next of them to be opened.
+    /// The next one to open.
     next: usize,
     open: Option<ShardWriter>,
     finished: SyncSender<Finished>,
 }
 
 impl Writer<'_> {
-    /// Takes the i-th record, or why it cannot be; hands back its buffer.
+    /// Writes the i-th record or its rejection; returns the record's buffer.
     fn take(&mut self, i: usize, key: &str, record: Result<Record, Reason>) -> Result<Option<Vec<u8>>, Error> {
         self.close(i)?;
         if self.open.is_none() {
@@ -106,14 +106,14 @@ impl Writer<'_> {
         }
     }
 
-    /// Hands every shard that ends at or before the i-th record to the committer, shards without records as well.
+    /// Passes every shard that ends at or before the i-th record to the committer, empty ones included.
     fn close(&mut self, i: usize) -> Result<(), Error> {
         while self.next < self.left.len() && self.ends[self.next] <= i {
             let open = match self.open.take() {
                 Some(open) => open,
                 None => ShardWriter::new(self.options, self.schema, self.target.files(), self.left[self.next])?,
             };
-            // The committer goes away only with an error of its own, which is the one reported.
+            // The committer ends early only with an error, which is reported instead.
             self.finished.send(open.finish()).map_err(|_| Error::Stopped)?;
             self.next += 1;
         }
@@ -121,19 +121,19 @@ impl Writer<'_> {
     }
 }
 
-/// Makes shards durable, each followed by its index, which says that it is.
+/// Makes shards durable, each followed by its index, whose presence marks the shard as finished.
 fn commit_all(target: &Target, progress: &dyn Progress, finished: Receiver<Finished>) -> Result<Written, Error> {
     let mut written = Written::default();
     finished.into_iter().try_for_each(|shard| shard.commit(target.files(), progress, &mut written))?;
     Ok(written)
 }
 
-/// Buffers of records that are written, to be used again.
+/// Buffers of written records, for reuse.
 #[derive(Default)]
 struct Buffers(Mutex<Vec<Vec<u8>>>);
 
 impl Buffers {
-    /// Larger ones are given back to the allocator.
+    /// Larger buffers are freed.
     const KEPT: usize = 4 << 20;
 
     fn take(&self) -> Vec<u8> {

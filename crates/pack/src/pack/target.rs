@@ -1,4 +1,4 @@
-//! The folder of a dataset as one pack finds it: what is finished, what is in the way, and what is to be cleared.
+//! The folder of a dataset as a pack finds it: which shards are finished, and which files must be removed first.
 
 use crate::commit::{self, Lock};
 use crate::error::DestinationError;
@@ -17,22 +17,21 @@ pub(crate) struct Target {
     _lock: Lock,
 }
 
-/// What is left to do for a split.
+/// What remains to be done for a split.
 pub(crate) enum Remaining {
-    /// Its shards that are not finished, and its manifest.
+    /// Its unfinished shards, and the manifest.
     Shards,
-    /// Nothing but to keep its plan as that of a complete split: the manifest names the split, and it is this one.
+    /// Only keeping its plan file: the manifest already names the split, and the plan is the same.
     PlanFile(Split),
     /// Nothing.
     Nothing(Split),
 }
 
-/// Returns the split that a plan would give, if it is complete already. Takes no lock and writes nothing, so that a
-/// complete dataset may be read-only, and any number of processes may ask at once.
+/// Returns the split if this plan is already complete. Takes no lock and writes nothing, so that a complete dataset may
+/// be read-only and any number of processes may call this at once.
 ///
 /// # Errors
-/// [`DestinationError::PackedOtherwise`], [`DestinationError::ChangedSince`], [`Error::Read`] if a shard is missing, [`DestinationError::Manifest`],
-/// [`Error::Io`].
+/// [`DestinationError`](crate::DestinationError); [`Error::Io`], also if a shard is missing.
 pub(crate) fn complete(options: &Options, plan: &Plan) -> Result<Option<Split>, Error> {
     let Options { destination, split, force, .. } = options;
     match force {
@@ -44,7 +43,7 @@ pub(crate) fn complete(options: &Options, plan: &Plan) -> Result<Option<Split>, 
 }
 
 impl Target {
-    /// Locks the split's part of a folder, making the folder where it is not there.
+    /// Locks the split in a folder, creating the folder if it does not exist.
     ///
     /// # Errors
     /// [`DestinationError::Locked`], [`Error::Io`].
@@ -55,13 +54,12 @@ impl Target {
         Ok(Target { files, _lock: lock })
     }
 
-    /// Makes the folder ready for a plan: puts its plan file in place, or finds it there from an interrupted run; and
-    /// with `--force` removes what was there before. The old manifest goes first, then the files that it named; the
-    /// plan file says meanwhile that they are being removed, so that a killed run is continued by any later one.
+    /// Prepares the folder for a plan: writes the plan file, or finds it from an interrupted run. With `force`, removes
+    /// the old split first: its entry in the manifest, then its files. Meanwhile the plan file records that they are
+    /// being removed, so that any later run can continue a killed one.
     ///
     /// # Errors
-    /// Those of [`complete`], [`DestinationError::SplitExists`], [`DestinationError::OtherPlan`], [`DestinationError::InTheWay`], [`DestinationError::Incompatible`],
-    /// [`DestinationError::Manifest`], [`Error::Stopped`], [`Error::Io`].
+    /// [`DestinationError`](crate::DestinationError), [`Error::Stopped`], [`Error::Io`].
     pub(crate) fn prepare(&self, options: &Options, plan: &Plan, progress: &dyn Progress) -> Result<Remaining, Error> {
         let schema = manifest_store::of_schema(plan.schema());
         let now = PlanFile::new(options, plan, Stage::Packing);
@@ -103,7 +101,7 @@ impl Target {
         Ok(Remaining::Shards)
     }
 
-    /// Removes everything that an earlier pack of the split wrote.
+    /// Removes all files of the split's previous pack.
     fn clear(&self, options: &Options, plan: &Plan, new: &Manifest, progress: &dyn Progress) -> Result<(), Error> {
         manifest_store::joined(self.files.folder(), new, self.files.split(), true)?;
         commit::create_folder(&self.files.folder().join(names::INDEX_FOLDER))?;
@@ -119,8 +117,8 @@ impl Target {
         self.files.sync()
     }
 
-    /// A shard's line in the manifest, if it is finished and accounts, together with the list of its rejects, for each
-    /// of `images`.
+    /// Returns a shard's line in the manifest if the shard is finished and its records and rejected inputs add up to
+    /// `images`.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -130,8 +128,8 @@ impl Target {
         Ok(accounted.then_some(line))
     }
 
-    /// Gathers the rejects of all shards behind those of the listing, into the file that names them; returns how many
-    /// there are. No file where there are none.
+    /// Writes the list of rejected inputs: those of the listing, then those of all shards. Returns their number; writes
+    /// no file if it is 0.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -154,7 +152,7 @@ impl Target {
         Ok(count)
     }
 
-    /// Removes what only an interrupted pack needs, and keeps the plan as that of a complete split.
+    /// Removes the files of an interrupted pack, and keeps the plan file of the complete split.
     ///
     /// # Errors
     /// [`Error::Stopped`], [`Error::Io`].
@@ -170,7 +168,7 @@ impl Target {
         }
         let kept = PlanFile::new(options, plan, Stage::Packing).carried_out(split);
         commit::publish(self.files.packed(), &kept.to_json())?;
-        // Durable before the plan's own name goes, so that at least one of the two is always there.
+        // Durable before the temporary plan file is removed, so that at least one of the two exists at any time.
         commit::sync_folder(self.files.folder())?;
         after(progress, Step::Kept)?;
         commit::remove(&self.files.plan())?;

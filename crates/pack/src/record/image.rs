@@ -1,4 +1,4 @@
-//! What is stored of an image: the file's own bytes, unless it is to be smaller or raw.
+//! Decides what is stored of an image: the file's own bytes, unless it is resized or stored raw.
 
 use crate::{Options, PixelStore, Reason, Resize};
 use shardtool_decode::{
@@ -6,7 +6,7 @@ use shardtool_decode::{
     reduce_shorter, resize,
 };
 
-/// An image as it is stored.
+/// An image as stored.
 pub(crate) struct StoredImage<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) format: Format,
@@ -16,7 +16,7 @@ pub(crate) struct StoredImage<'a> {
     pub(crate) orientation: u32,
 }
 
-/// Decoded pixels, as a program has them: `[height, width, channels]` u8, rows from the top, upright.
+/// Decoded pixels of a program: `[height, width, channels]` u8, top row first, upright.
 #[derive(Debug, Clone, Copy)]
 pub struct PixelArray<'a> {
     data: &'a [u8],
@@ -27,8 +27,9 @@ pub struct PixelArray<'a> {
 }
 
 impl<'a> PixelArray<'a> {
-    /// Pixels of 1 (grey), 2 (grey, alpha), 3 (RGB) or 4 (RGBA) channels; with `jpeg`, stored as a JPEG file of the
-    /// writer's quality instead of a PNG file. `None` if `data` is not `height * width * channels` bytes.
+    /// Wraps pixels of 1 (grey), 2 (grey, alpha), 3 (RGB) or 4 (RGBA) channels. With `jpeg`, they are stored as a JPEG
+    /// file of the writer's quality, otherwise as a PNG file. Returns `None` if `data` is not `height * width *
+    /// channels` bytes.
     pub fn new(data: &'a [u8], width: u32, height: u32, channels: u8, jpeg: bool) -> Option<Self> {
         let bytes = u64::from(width) * u64::from(height) * u64::from(channels);
         let good = (1..=4).contains(&channels) && data.len() as u64 == bytes;
@@ -41,12 +42,12 @@ impl<'a> PixelArray<'a> {
     }
 }
 
-/// The array as a PNG file.
+/// Encodes the array as a PNG file.
 fn encode_png(array: &PixelArray<'_>) -> Vec<u8> {
     let mut file = vec![];
     let mut encoder = png::Encoder::new(&mut file, array.width, array.height);
     encoder.set_depth(png::BitDepth::Eight);
-    // The files are about a tenth larger than by default, and the rate of a writer of arrays is this encoder's.
+    // Files are about a tenth larger than with the default, but this encoder limits the rate of writing arrays.
     encoder.set_compression(png::Compression::Fast);
     encoder.set_color(match array.channels {
         1 => png::ColorType::Grayscale,
@@ -59,7 +60,7 @@ fn encode_png(array: &PixelArray<'_>) -> Vec<u8> {
     file
 }
 
-/// Buffers that are used again for every image.
+/// Converts images, reusing its buffers.
 #[derive(Default)]
 pub(crate) struct ImageConverter {
     pixels: Pixels,
@@ -67,8 +68,8 @@ pub(crate) struct ImageConverter {
 }
 
 impl ImageConverter {
-    /// What is stored of an image file. Where pixels are decoded, the orientation is applied to them, and colour is
-    /// RGB. An image that is small enough already keeps its file's bytes.
+    /// Returns what is stored of an image file. If pixels are decoded, they are RGB and the EXIF orientation is
+    /// applied. An image that needs no conversion keeps its bytes.
     ///
     /// # Errors
     /// What is wrong with the image.
@@ -102,8 +103,8 @@ impl ImageConverter {
         self.store_decoded(size, options)
     }
 
-    /// What is stored of an array: a PNG file, which keeps every value, or a JPEG file if the array asks for one; or
-    /// what [`ImageConverter::store`] stores of that PNG file if pixels are resized or stored raw.
+    /// Returns what is stored of an array: a PNG file, which preserves every value, or a JPEG file if the array
+    /// requests it. If pixels are resized or stored raw, the same as for an image file.
     ///
     /// # Errors
     /// What is wrong with the array's size.
@@ -145,7 +146,7 @@ impl ImageConverter {
         self.store_decoded(size, options)
     }
 
-    /// Stores the decoded pixels at that size.
+    /// Converts the decoded pixels, resized to `size`.
     fn store_decoded(&mut self, size: (u32, u32), options: &Options) -> Result<StoredImage<'_>, Reason> {
         if size != (self.pixels.width, self.pixels.height) {
             self.pixels = resize(self.pixels.view()?, size)?;

@@ -1,35 +1,35 @@
-//! JPEGs in a better layout with the same coefficients, and what that gained.
+//! Lossless transcoding of JPEGs, and what it saved.
 //!
-//! The new layout (one sequential scan, the best Huffman tables, no metadata but what changes the picture) is stored where
-//! it is smaller, and for an image of several scans in any case: a progressive image is the smaller one as a rule, but it can
-//! only be decoded whole, and a crop of the new one decodes just its rows.
+//! The transcoded JPEG (one sequential scan, optimal Huffman tables, no metadata that does not change the picture) is
+//! stored if it is smaller, and always for an image of several scans: a progressive image is usually smaller, but can
+//! only be decoded as a whole, while a crop of the transcoded one decodes only its rows.
 
 use super::image::StoredImage;
 use shardtool_decode::Format;
 use shardtool_jpeg::{self as jpeg, Decoder};
 use std::collections::BTreeMap;
 
-/// What a better layout gained, over the images that one run packed.
+/// What transcoding saved, over the images that one run packed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Optimized {
-    /// JPEGs stored in the new layout.
+    /// Number of transcoded JPEGs.
     pub images: u64,
-    /// Those of them that had several scans (progressive), and can now be entered at the rows of a crop.
+    /// Number of those that had several scans (progressive), of which a crop can now be decoded alone.
     pub opened: u64,
-    /// Bytes of these images before.
+    /// Bytes of the transcoded images before.
     pub bytes_before: u64,
-    /// Bytes of these images as stored.
+    /// Bytes of the transcoded images as stored.
     pub bytes_after: u64,
-    /// JPEGs stored as they were, because the new layout is not smaller.
+    /// Number of JPEGs stored unchanged because transcoding makes them no smaller.
     pub kept: u64,
-    /// JPEGs stored as they were, because they cannot be laid out anew: how many, by what stands against it.
+    /// JPEGs stored unchanged because they cannot be transcoded: number per reason.
     pub refused: BTreeMap<String, u64>,
 }
 
 /// What became of one image.
 pub(crate) enum Outcome {
-    /// No JPEG, or no better layout is asked for.
+    /// Not a JPEG, or transcoding was not requested.
     Other,
     Relaid {
         before: usize,
@@ -57,7 +57,7 @@ impl Optimized {
 }
 
 impl Optimized {
-    /// Counts what another run of shards gained as well.
+    /// Adds the counts of other shards.
     pub(crate) fn append(&mut self, other: Optimized) {
         let Optimized { images, opened, bytes_before, bytes_after, kept, refused } = other;
         self.images += images;
@@ -69,7 +69,7 @@ impl Optimized {
     }
 }
 
-/// What stands against a new layout, without what differs from image to image.
+/// Returns the reason without what differs from image to image.
 fn name(error: &jpeg::Error) -> String {
     match error {
         jpeg::Error::Unsupported(feature) => feature.to_string(),
@@ -78,7 +78,7 @@ fn name(error: &jpeg::Error) -> String {
     }
 }
 
-/// Lays JPEGs out anew on one thread.
+/// Transcodes JPEGs on one thread.
 pub(crate) struct Optimizer {
     decoder: Decoder,
     jpeg: Vec<u8>,
@@ -86,11 +86,11 @@ pub(crate) struct Optimizer {
 
 impl Optimizer {
     pub(crate) fn new() -> Self {
-        // How large an image may be was checked before.
+        // The size was checked before.
         Optimizer { decoder: Decoder::new().with_limits(jpeg::Limits::default().with_pixels(u64::MAX)), jpeg: vec![] }
     }
 
-    /// The image in its better layout, if it is a JPEG that gains by one.
+    /// Returns the transcoded image, if it is a JPEG that is to be replaced.
     pub(crate) fn optimize<'a>(&'a mut self, stored: StoredImage<'a>) -> (StoredImage<'a>, Outcome) {
         if stored.format != Format::Jpeg {
             return (stored, Outcome::Other);

@@ -6,7 +6,7 @@
 //! | module | its one job |
 //! |---|---|
 //! | `files` | the files of a source, and their kind |
-//! | `sample` | what a format's reader delivers: a sample, or why there is none |
+//! | `sample` | what a format's reader delivers: a sample, or the reason why it is lost |
 //! | `roles` | which field is the image, the label, the key |
 //! | `survey` | the first pass: types of columns, class names, counts |
 //! | `stream` | decompression of gzip, zlib and zstd, detected from content |
@@ -73,7 +73,7 @@ impl Archives {
     ) -> Result<Self, Error> {
         let ArchiveFiles { kind, files } = files;
         let crate::Shards::Size(shard_size) = options.shards else {
-            let expected = "a size of shards: an archive's samples go to shards of its own";
+            let expected = "a size of shards, since each archive has its own shards";
             return Err(Error::Option { option: "shards", expected });
         };
         let total: u64 = files.iter().map(|file| file.shards(shard_size)).sum();

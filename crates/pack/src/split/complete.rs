@@ -1,4 +1,4 @@
-//! Whether a split is complete: the manifest names it, and a kept plan produced it as it is.
+//! Whether a split is complete: the manifest names it, and its plan file says that it is the result of this plan.
 
 use crate::Error;
 use crate::commit;
@@ -9,13 +9,12 @@ use crate::split::plan_file::PlanFile;
 use shardtool_format::manifest::Split;
 use shardtool_format::names;
 
-/// Returns the split that a plan would give, if it is complete already.
+/// Returns the split if the plan is complete already.
 ///
 /// # Errors
-/// [`DestinationError::PackedOtherwise`], [`DestinationError::ChangedSince`], [`DestinationError::Manifest`], [`Error::Io`], also if a shard is
-/// missing.
+/// [`DestinationError`](crate::DestinationError); [`Error::Io`], also if a shard is missing.
 pub(crate) fn complete(files: &SplitFiles, now: &PlanFile) -> Result<Option<Split>, Error> {
-    // An unfinished pack decides: it may be replacing the split.
+    // An unfinished pack may be replacing the split.
     if commit::read(&files.plan())?.is_some() {
         return Ok(None);
     }

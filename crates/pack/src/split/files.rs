@@ -1,4 +1,4 @@
-//! The files of one split in a folder: their names, which shards are finished, and whether the split is complete.
+//! The files of one split in a folder: their names, and which shards are finished.
 
 use crate::Error;
 use crate::commit;
@@ -39,29 +39,29 @@ impl SplitFiles {
         self.folder.join(names::INDEX_FOLDER).join(index)
     }
 
-    /// Rejects of one shard, until the manifest is in place.
+    /// The rejected inputs of one shard, until the manifest is in place.
     pub(crate) fn shard_rejects(&self, shard: usize) -> PathBuf {
         let shard = names::shard_file(&self.split, shard);
         let name = format!(".{}.rejected.jsonl", shard.trim_end_matches(".tfrecord"));
         self.folder.join(names::INDEX_FOLDER).join(name)
     }
 
-    /// The report of inputs that a pack rejected.
+    /// The list of rejected inputs of a pack.
     pub(crate) fn rejected(&self) -> PathBuf {
         self.folder.join(format!("rejected-{}.jsonl", self.split))
     }
 
-    /// The plan of an unfinished pack.
+    /// The plan file of an unfinished pack.
     pub(crate) fn plan(&self) -> PathBuf {
         self.folder.join(format!(".pack-{}.json", self.split))
     }
 
-    /// The plan of a complete split.
+    /// The plan file of a complete split.
     pub(crate) fn packed(&self) -> PathBuf {
         self.folder.join(format!(".packed-{}.json", self.split))
     }
 
-    /// Locked while the split is being packed or committed.
+    /// The lock file of the split.
     pub(crate) fn lock(&self) -> PathBuf {
         self.folder.join(format!(".pack-{}.lock", self.split))
     }
@@ -75,8 +75,8 @@ impl SplitFiles {
         commit::sync_folder(&self.folder)
     }
 
-    /// Files that packs of this split wrote, or seem to have written. Indexes first: an index commits its shard, so a
-    /// shard must not outlive its removal and look finished.
+    /// Returns the files that packs of this split wrote, judging by their names. Indexes come first: an index marks its
+    /// shard as finished, so it must be removed before the shard.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -97,8 +97,8 @@ impl SplitFiles {
         Ok(found)
     }
 
-    /// Whether a pack of this split writes a file of this name, whatever its plan: a shard, its index, the list of its
-    /// rejects, or one of these under its temporary name.
+    /// Returns whether a pack of this split writes a file of this name: a shard, its index, its list of rejected
+    /// inputs, or the temporary file of one of these.
     fn is_ours(&self, name: &str) -> bool {
         let name = name.strip_prefix('.').map_or(name, |name| name.strip_suffix(".tmp").unwrap_or(name));
         let name = name.strip_prefix('.').unwrap_or(name);
@@ -120,8 +120,8 @@ impl SplitFiles {
         }
     }
 
-    /// A shard's line in the manifest, if it is finished: its index is in place and whole, and says how long the shard
-    /// is.
+    /// Returns a shard's line in the manifest if it is finished: its index is complete and valid, and the shard is as
+    /// long as the index says.
     ///
     /// # Errors
     /// [`Error::Io`].

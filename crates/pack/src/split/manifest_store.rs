@@ -1,4 +1,4 @@
-//! The manifest as the writer sees it: read, compared with a new split, and replaced with a split put in or taken out.
+//! Reads, compares and replaces the manifest; adds a split to it or removes one.
 
 use crate::commit::{self, Lock};
 use crate::error::DestinationError;
@@ -9,12 +9,12 @@ use shardtool_format::manifest::{Manifest, Split};
 use shardtool_format::names;
 use std::path::Path;
 
-/// What wrote the manifest.
+/// The program that writes the manifest.
 pub(crate) const CREATED_BY: &str = concat!("shardtool ", env!("CARGO_PKG_VERSION"));
-/// Held while the manifest is read and replaced.
+/// The lock file while the manifest is read and replaced.
 const LOCK: &str = ".dataset.lock";
 
-/// The manifest of a folder; `None` if it has none.
+/// Returns the manifest of a folder; `None` if it has none.
 ///
 /// # Errors
 /// [`DestinationError::Manifest`], [`Error::Io`].
@@ -27,7 +27,7 @@ pub(crate) fn read(folder: &Path) -> Result<Option<Manifest>, Error> {
     commit::read(&path)?.map(parse).transpose()
 }
 
-/// A manifest without splits, for samples of which `schema` is true.
+/// Returns a manifest without splits, for samples with this schema.
 pub(crate) fn of_schema(schema: &SampleSchema) -> Manifest {
     Manifest {
         image: schema.images.then(|| names::IMAGE_ENCODED.to_owned()),
@@ -38,7 +38,7 @@ pub(crate) fn of_schema(schema: &SampleSchema) -> Manifest {
     }
 }
 
-/// Puts a split in place, beside those that are there. `schema` is the split's manifest without splits.
+/// Adds a split to the manifest. `schema` is the split's manifest without splits.
 ///
 /// # Errors
 /// [`DestinationError::SplitExists`], [`DestinationError::Incompatible`], and those of [`read`] and of writing.
@@ -50,7 +50,7 @@ pub(crate) fn add_split(folder: &Path, schema: &Manifest, split: Split) -> Resul
     write(folder, &manifest)
 }
 
-/// Takes a split out, if it is there. Its files stay.
+/// Removes a split, if it exists. Its files stay.
 ///
 /// # Errors
 /// Those of [`read`] and of writing.
@@ -74,8 +74,8 @@ pub(crate) fn replace(folder: &Path, manifest: &Manifest) -> Result<(), Error> {
     write(folder, manifest)
 }
 
-/// Checks that a split can join the dataset in a folder, in place of one of its name where `replacing`; returns what it
-/// joins, without that one.
+/// Checks that a split can join the dataset in a folder. With `replacing`, a split of the same name is ignored. Returns
+/// the manifest without this split.
 ///
 /// # Errors
 /// As [`add_split`], without those of writing.
@@ -90,7 +90,7 @@ pub(crate) fn joined(folder: &Path, schema: &Manifest, split: &str, replacing: b
     }
     there.splits.retain(|s| s.name != split);
     if there.splits.is_empty() {
-        // Nothing to agree with: a dataset whose only split is replaced may change its classes.
+        // A dataset whose only split is replaced may change its classes.
         return Ok(schema.clone());
     }
     match Difference::between(&there, schema) {

@@ -1,5 +1,5 @@
-//! The plan of a pack, on disk: `.pack-<split>.json` while the pack is unfinished, `.packed-<split>.json` once the
-//! manifest names the split. The same pack continues or is complete; another one is refused by naming what differs.
+//! Plan files: `.pack-<split>.json` while a pack is unfinished, `.packed-<split>.json` once the manifest names the
+//! split. The same pack continues or is complete; any other is refused with the first difference.
 
 use crate::error::PlanDifference;
 use crate::sample::SampleSchema;
@@ -10,10 +10,10 @@ use shardtool_decode::Limits;
 use shardtool_format::checksum::crc32c;
 use shardtool_format::manifest::{Shard, Split};
 
-/// Whether the plan is under way, or its split's old files are still to be removed.
+/// Whether the split's old files are still being removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// `--force` is removing the files of what was there before.
+    /// `--force` is removing the old files.
     Clearing,
     Packing,
 }
@@ -86,12 +86,12 @@ impl PlanFile {
         self
     }
 
-    /// A member as text or a number; `None` if it is absent or of another type.
+    /// Returns a member; `None` if it is absent or of another type.
     pub(crate) fn member<T: serde::de::DeserializeOwned>(&self, name: &str) -> Option<T> {
         serde_json::from_value(self.0.get(name)?.clone()).ok()
     }
 
-    /// The plan of a writer's part that is finished, with the lines of its shards.
+    /// Returns the plan file of a writer's finished part, with its shards.
     pub(crate) fn finished(mut self, shards: &[Shard]) -> Self {
         let line = |s: &Shard| json!([s.records, s.bytes, s.crc32c, s.index_bytes, s.index_crc32c]);
         self.0.insert("stage".to_owned(), json!("finished"));
@@ -99,7 +99,7 @@ impl PlanFile {
         self
     }
 
-    /// The lines of the shards of a writer's part, without names; `None` if the part is not finished.
+    /// Returns the shards of a writer's part, without names; `None` if the part is not finished.
     pub(crate) fn shard_lines(&self) -> Option<Vec<Shard>> {
         let lines: Vec<(u64, u64, u32, u64, u32)> = self.member("shard_lines")?;
         let line = |(records, bytes, crc32c, index_bytes, index_crc32c)| Shard {
@@ -113,7 +113,7 @@ impl PlanFile {
         Some(lines.into_iter().map(line).collect())
     }
 
-    /// Reads a plan file. An unparsable one matches no plan.
+    /// Parses a plan file. An invalid one matches no plan.
     pub(crate) fn parse(bytes: &[u8]) -> Self {
         PlanFile(serde_json::from_slice(bytes).unwrap_or_default())
     }
@@ -122,7 +122,7 @@ impl PlanFile {
         if self.0.get("stage") == Some(&json!("clearing")) { Stage::Clearing } else { Stage::Packing }
     }
 
-    /// The same plan, carried out: with the fingerprint of the split that it gave.
+    /// Returns the plan file of the complete split, with the split's fingerprint.
     pub(crate) fn carried_out(&self, split: &Split) -> Self {
         let mut members = self.0.clone();
         members.remove("shard_lines");
@@ -131,7 +131,7 @@ impl PlanFile {
         PlanFile(members)
     }
 
-    /// Whether this plan, once carried out, gave `split` as it is now.
+    /// Returns whether `split` is still the result of this plan.
     pub(crate) fn gave(&self, split: &Split) -> bool {
         self.0.get("fingerprint") == Some(&json!(fingerprint(split)))
     }
@@ -142,8 +142,8 @@ impl PlanFile {
         json
     }
 
-    /// Returns the first member in which the plan file `now` differs from this one, options before listings: other
-    /// options may have given the other listing.
+    /// Returns the first member in which the plan file `now` differs from this one. Options precede listings, since
+    /// other options may cause another listing.
     pub(crate) fn difference(&self, now: &PlanFile) -> Option<Box<PlanDifference>> {
         let options_first =
             |name: &&String| (name.as_str() != "format", name.as_str() == "listing_crc32c", name.starts_with("image"));

@@ -1,5 +1,5 @@
-//! The parts of a split into the dataset: shards and indexes get their names there, in the order of parts, then the
-//! manifest names the split. Every step can be repeated, so that a killed commit is continued by the next one.
+//! Moves the parts of a split into the dataset: shards and indexes are renamed in the order of parts, then the manifest
+//! names the split. Every step can be repeated, so that the next commit continues a killed one.
 
 use super::keys;
 use super::part::{self, PLAN};
@@ -16,7 +16,7 @@ use shardtool_format::names;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What a commit put into the manifest.
+/// The result of a commit.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Committed {
@@ -24,9 +24,9 @@ pub struct Committed {
     pub split: Split,
     /// Number of named classes.
     pub classes: u64,
-    /// Shards that earlier writers had finished.
+    /// Number of shards that earlier writers had finished.
     pub resumed_shards: u64,
-    /// The split was complete before: nothing was written.
+    /// Whether the split was complete before, so that nothing was written.
     pub already_complete: bool,
 }
 
@@ -37,13 +37,11 @@ struct Finished {
     shards: Vec<Shard>,
 }
 
-/// Commits a split whose parts are finished: their records in the order of parts. With `force`, replaces a split of that
-/// name. If the split is complete already and there are no parts, returns it.
+/// Commits a split whose parts are finished, with their records in the order of parts. With `force`, replaces a split
+/// of this name. If there are no parts and the split is complete, returns it.
 ///
 /// # Errors
-/// [`WriterError::NothingToCommit`], [`WriterError::PartsMissing`], [`WriterError::OtherPart`], [`WriterError::PartsKey`], [`DestinationError::SplitExists`],
-/// [`DestinationError::Incompatible`], [`DestinationError::InTheWay`], [`DestinationError::Locked`], [`DestinationError::Manifest`], [`Error::Stopped`],
-/// [`Error::Io`].
+/// [`Error::Writer`], [`Error::Destination`], [`Error::Stopped`], [`Error::Io`].
 pub fn commit(destination: &Path, split: &str, force: bool, progress: &dyn Progress) -> Result<Committed, Error> {
     names::check_split_name(split)?;
     let target = SplitFiles::new(destination, split);
@@ -114,7 +112,7 @@ pub fn commit(destination: &Path, split: &str, force: bool, progress: &dyn Progr
     Ok(Committed { split: entry, classes, resumed_shards, already_complete: false })
 }
 
-/// A split that a commit completed before.
+/// Returns the split if an earlier commit completed it.
 fn complete(target: &SplitFiles) -> Result<Option<Committed>, Error> {
     let Some(kept) = files::read(&target.packed())?.map(|bytes| PlanFile::parse(&bytes)) else { return Ok(None) };
     let Some(manifest) = manifest_store::read(target.folder())? else { return Ok(None) };
@@ -123,7 +121,7 @@ fn complete(target: &SplitFiles) -> Result<Option<Committed>, Error> {
     Ok(split.cloned().map(|split| Committed { split, classes, resumed_shards: 0, already_complete: true }))
 }
 
-/// Reads the plans of all parts, which must be finished and agree.
+/// Reads the plan files of all parts, which must be finished and agree.
 fn read(target: &SplitFiles, staging: &Path) -> Result<Vec<Finished>, Error> {
     let mut found: BTreeMap<u32, Finished> = BTreeMap::new();
     let mut first: Option<(PathBuf, PlanFile)> = None;
@@ -152,7 +150,7 @@ fn read(target: &SplitFiles, staging: &Path) -> Result<Vec<Finished>, Error> {
     }
 }
 
-/// What a writer's plan says of its samples.
+/// Returns the schema that a writer's plan file describes.
 fn schema(plan: &PlanFile) -> SampleSchema {
     let features: BTreeMap<String, String> = plan.member("features").unwrap_or_default();
     let kind = |text: &str| [Kind::Int64, Kind::Float, Kind::Bytes].into_iter().find(|kind| kind.name() == text);
@@ -164,10 +162,10 @@ fn schema(plan: &PlanFile) -> SampleSchema {
     }
 }
 
-/// Refuses a key that two parts have.
+/// Refuses a key that two parts have in common.
 fn unique_keys(parts: &[Finished], split: &str) -> Result<(), Error> {
     if parts.len() < 2 {
-        // A writer refuses a key that it has written.
+        // A writer refuses repeated keys itself.
         return Ok(());
     }
     let mut all = keys::Keys::default();
@@ -190,7 +188,7 @@ fn unique_keys(parts: &[Finished], split: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The first of the parts that has a key.
+/// Returns the first part that has a key.
 fn first_with(parts: &[Finished], wanted: &[u8]) -> Result<Option<usize>, Error> {
     for (at, part) in parts.iter().enumerate() {
         for number in 0..part.shards.len() {
@@ -230,7 +228,7 @@ fn put(from: &Path, to: &Path) -> Result<(), Error> {
     }
 }
 
-/// Removes the parts' folder: under another name first, so that one that is half removed is no split's.
+/// Removes the folder of parts. It is renamed first, so that a half-removed folder is not mistaken for parts.
 fn remove(staging: &Path, destination: &Path) -> Result<(), Error> {
     let name = staging.file_name().expect("a folder in the dataset's").to_string_lossy();
     let gone = staging.with_file_name(name.replacen(".write-", ".written-", 1));
@@ -242,16 +240,16 @@ fn remove(staging: &Path, destination: &Path) -> Result<(), Error> {
     files::sync_folder(destination)
 }
 
-/// How far a commit is.
+/// The progress of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Files of the split that is replaced are being removed.
+    /// Files of the replaced split are being removed.
     Clearing,
     /// Parts are being moved.
     Moving,
 }
 
-/// The file that records how far a commit is.
+/// The file that records the progress of a commit.
 struct Journal {
     path: PathBuf,
 }

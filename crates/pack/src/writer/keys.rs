@@ -1,4 +1,4 @@
-//! Which keys have been written, in 16 bytes a key.
+//! The set of written keys, in 16 bytes per key.
 
 use crate::Error;
 use crate::error::DestinationError;
@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 
-/// A set of keys, by 128 bits of SipHash: two of 10⁹ keys share them with a probability of 10⁻²¹.
+/// A set of keys, as 128 bits of SipHash each: the probability of a collision among 10⁹ keys is 10⁻²¹.
 #[derive(Default)]
 pub(super) struct Keys(HashSet<u128>);
 
@@ -37,7 +37,7 @@ impl Keys {
     }
 }
 
-/// Visits the keys of an index, in order.
+/// Calls `visit` for each key of an index, in order.
 ///
 /// # Errors
 /// [`Error::Io`], [`DestinationError::Index`], and those of the visitor.
@@ -55,7 +55,7 @@ pub(super) fn each(path: &Path, mut visit: impl FnMut(&[u8]) -> Result<(), Error
 
 fn hash(key: &[u8]) -> u128 {
     let half = |seed: u8| {
-        // `DefaultHasher::new` has fixed keys: a set is the same in every run.
+        // `DefaultHasher::new` has fixed keys, so the hashes are the same in every run.
         let mut hasher = DefaultHasher::new();
         hasher.write_u8(seed);
         hasher.write(key);

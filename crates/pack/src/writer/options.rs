@@ -1,4 +1,4 @@
-//! How a writer writes.
+//! Options of a writer.
 
 use crate::options::{JpegLayout, PixelStore, Resize};
 use crate::sample::SampleSchema;
@@ -7,36 +7,36 @@ use shardtool_decode::{FloatRange, Limits};
 use shardtool_format::manifest::Kind;
 use std::path::PathBuf;
 
-/// How a [`super::Writer`] writes. Plain data: start from [`WriterOptions::new`] and set what differs.
+/// Options of a [`super::Writer`]. Start from [`WriterOptions::new`] and set what differs.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct WriterOptions {
-    /// Folder of the dataset; made if it does not exist.
+    /// Folder of the dataset; created if it does not exist.
     pub destination: PathBuf,
     /// Name of the split. Default `train`.
     pub split: String,
-    /// The samples' own features and their types.
+    /// The samples' features, in addition to those of every record, and their types.
     pub features: Vec<(String, Kind)>,
-    /// Class names by id. Default: none, so that labels are ids without names.
+    /// Class names by id. Default: none; labels are then ids without names.
     pub classes: Vec<String>,
     /// Whether samples have labels; implied by `classes`. Default: no.
     pub labels: bool,
     /// Whether samples have images. Default: yes.
     pub images: bool,
-    /// A shard ends after the record with which it has at least this many bytes. Default 256 MiB.
+    /// A shard ends after the record with which it reaches this many bytes. Default 256 MiB.
     pub shard_size: u64,
-    /// Which part of the split this writer writes, from 0, and of how many. Default: the whole split, committed by
-    /// [`super::Writer::finish`]; parts are committed by [`super::commit`].
+    /// Number of this writer's part, from 0, and number of parts. Default: the whole split, which
+    /// [`super::Writer::finish`] commits; parts are committed by [`super::commit`].
     pub part: Option<(u32, u32)>,
-    /// How pixels are stored. Default: image files as they are, arrays as PNG.
+    /// How pixels are stored. Default: unchanged image files, arrays as PNG.
     pub pixels: PixelStore,
-    /// How JPEGs are laid out. Default: as they are.
+    /// How JPEGs are stored. Default: unchanged.
     pub jpeg: JpegLayout,
-    /// Make larger images smaller. Default: no.
+    /// Shrinks larger images. Default: no.
     pub resize: Option<Resize>,
     /// Quality of images that are encoded as JPEG, 1 to 100. Default 90.
     pub quality: u8,
-    /// How large an image may be.
+    /// Limits on the size of an image.
     pub limits: Limits,
     /// The range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded. Default: such images
     /// are rejected if their pixels are needed.
@@ -44,7 +44,7 @@ pub struct WriterOptions {
     /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows above
     /// it. Default: yes.
     pub entry_points: bool,
-    /// Replace the split, and what an unfinished writer with other options left.
+    /// Replaces the split, and what an unfinished writer with other options left.
     pub force: bool,
 }
 
@@ -78,7 +78,7 @@ impl WriterOptions {
         WriterOptions { destination: destination.into(), split: split.to_owned(), ..WriterOptions::default() }
     }
 
-    /// Checks ranges and names; returns what records and shards are made by.
+    /// Checks ranges and names. Returns the options of a pack and the schema.
     ///
     /// # Errors
     /// [`Error::Option`], [`Error::Name`].

@@ -12,20 +12,20 @@ use std::path::{Path, PathBuf};
 /// The plan file of a part.
 pub(super) const PLAN: &str = "plan.json";
 
-/// The folder of all unfinished parts of a split.
+/// Returns the folder of all parts of a split.
 pub(super) fn staging(split: &SplitFiles) -> PathBuf {
     split.folder().join(format!(".write-{}", split.split()))
 }
 
-/// One part of a split, as its writer sees it.
+/// One part of a split.
 pub(super) struct Part {
     staging: PathBuf,
     folder: PathBuf,
-    /// The part's own shards.
+    /// The part's shards.
     files: SplitFiles,
 }
 
-/// What an earlier writer of a part left.
+/// What an earlier writer of the part left.
 pub(super) struct Opened {
     /// Lines of its finished shards.
     pub(super) shards: Vec<Shard>,
@@ -47,7 +47,7 @@ impl Part {
         &self.files
     }
 
-    /// Locks the part and finds what an earlier writer of it left, or begins it. With `force`, removes what a writer with
+    /// Locks the part, and finds what an earlier writer left or begins it. With `force`, removes what a writer with
     /// other options left: in this part, or in all parts if this one is `alone`.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Part {
         Ok(Opened { shards, finished: false, lock })
     }
 
-    /// Makes the part's shards durable, and its plan say that it is finished.
+    /// Makes the part's shards durable, and marks the part as finished in its plan file.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -107,7 +107,7 @@ impl Part {
     }
 }
 
-/// The folders of parts, in byte order of their names.
+/// Returns the folders of parts, in byte order of their names.
 ///
 /// # Errors
 /// [`Error::Io`].

@@ -1,4 +1,4 @@
-//! What a program writes: an image, a label and values, by name.
+//! A sample of a program: image, label and values by name.
 
 use crate::class_ids;
 use crate::error::SampleProblem;
@@ -8,16 +8,16 @@ use crate::sample::{ResolvedSample, SampleSchema, Values};
 use crate::source::objects;
 use shardtool_format::manifest::Kind;
 
-/// A sample that a program writes.
+/// A sample to write.
 #[derive(Debug, Clone)]
 pub struct Sample<'a> {
-    /// Names the sample; unique in its split.
+    /// The sample's key; unique in its split.
     pub key: &'a str,
     /// Its image, if the writer has images.
     pub image: Option<Image<'a>>,
     /// Its label, if the writer has labels.
     pub label: Option<Label<'a>>,
-    /// Values of the writer's features. A feature that is not among them has no value.
+    /// Values of the writer's features. A feature that is missing here has no value.
     pub values: Vec<(&'a str, Value)>,
 }
 
@@ -59,7 +59,7 @@ impl Value {
             (Value::Int64(list), Kind::Int64) => Values::Int64s(list.into()),
             (Value::Pixels(list), Kind::Float) => Values::Pixels(list.into()),
             (Value::Float(list), Kind::Float) => Values::Floats(list.into()),
-            // As in lists: integers are floats in a column of floats.
+            // As in lists: integers fit a column of floats.
             (Value::Int64(list), Kind::Float) => Values::Floats(list.into_iter().map(|value| value as f32).collect()),
             (Value::Bytes(list), Kind::Bytes) => {
                 Values::BytesList(list.into_iter().map(Vec::into_boxed_slice).collect())
@@ -69,7 +69,7 @@ impl Value {
     }
 }
 
-/// What is packed of a sample, but for its image.
+/// Resolves a sample: class id, and values in the columns' types.
 pub(super) fn resolve(sample: &Sample<'_>, schema: &SampleSchema) -> Result<ResolvedSample, SampleProblem> {
     let label = match (sample.label, schema.labelled) {
         (None, false) => None,
@@ -101,7 +101,7 @@ fn class_id(label: Label<'_>, classes: &[String]) -> Result<i64, SampleProblem> 
     class_ids::id_of_label(wanted, classes).ok_or(SampleProblem::Class { label: text, classes: classes.len() })
 }
 
-/// What becomes the image of a sample's record.
+/// Returns the image of a sample's record.
 pub(super) fn image<'a>(sample: &Sample<'a>, schema: &SampleSchema) -> Result<record::Image<'a>, SampleProblem> {
     match (sample.image, schema.images) {
         (None, false) => Ok(record::Image::None),

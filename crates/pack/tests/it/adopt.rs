@@ -1,4 +1,4 @@
-//! TFRecord files of others become a dataset, where they lie or through links.
+//! Existing TFRecord files become a dataset, in place or through links.
 
 use crate::support::{chain, check, class_folders, jpeg, manifest, names, put, snapshot};
 use shardtool_format::checksum::crc32c;
@@ -21,7 +21,7 @@ pub(crate) fn example(mut features: Vec<(&str, Column<'_>)>) -> Vec<u8> {
     out
 }
 
-/// Records with the conventions of somebody else: `jpeg`, `class` from 1.
+/// Records with other conventions: `jpeg`, `class` from 1.
 fn theirs(path: &Path, labels: &[i64]) -> PathBuf {
     let mut file = vec![];
     for label in labels {
@@ -44,7 +44,7 @@ fn conventions() -> AdoptOptions {
 }
 
 #[test]
-fn in_place_with_other_conventions() {
+fn adopts_in_place_with_other_conventions() {
     let temp = tempfile::tempdir().unwrap();
     let at = |name: &str| temp.path().join(name);
     let files = [
@@ -74,7 +74,7 @@ fn in_place_with_other_conventions() {
 }
 
 #[test]
-fn through_links() {
+fn adopts_through_links() {
     let temp = tempfile::tempdir().unwrap();
     let (a, b) = (temp.path().join("a/x-00000.tfrecord"), temp.path().join("b/x-00001.tfrecord"));
     let files = [theirs(&a, &[1]), theirs(&b, &[2, 3])];
@@ -85,7 +85,7 @@ fn through_links() {
     let splits = adopt(&files, &options, &()).unwrap();
     assert_eq!((splits.len(), splits[0].records()), (1, 3));
     assert_eq!(fs::read_link(out.join("x-00001.tfrecord")).unwrap(), b.canonicalize().unwrap());
-    assert_eq!(names(&temp.path().join("a")), ["x-00000.tfrecord"], "nothing is written beside them");
+    assert_eq!(names(&temp.path().join("a")), ["x-00000.tfrecord"], "no file is written next to them");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn the_index_of_a_packed_shard_is_the_same() {
 }
 
 #[test]
-fn payloads_that_are_no_examples() {
+fn adopts_opaque_records() {
     let temp = tempfile::tempdir().unwrap();
     let file = temp.path().join("blobs.tfrecord");
     put(&file, &[framed(b"\xff\xff\xff"), framed(b""), framed(&example(vec![]))].concat());
@@ -132,7 +132,7 @@ fn compressed_files_are_refused_with_the_command_that_converts_them() {
         assert!(matches!(error, Error::Shard(ShardError::Compressed { kind: found, .. }) if found == kind), "{error}");
         assert!(chain(&error).contains(command), "{error}");
     }
-    // A record of 0x8b1f bytes begins like gzip, and is none.
+    // A record of 0x8b1f bytes begins like a gzip file.
     let file = temp.path().join("train-00000.tfrecord");
     put(&file, &framed(&[0xff; 0x8b1f]));
     assert_eq!(fs::read(&file).unwrap()[..2], [0x1f, 0x8b]);

@@ -1,5 +1,5 @@
-//! Archives of other formats come in: every byte, label and field; whatever the threads, after any stop, and whatever
-//! is wrong with them. What other people's libraries write is tested in `crates/cli/tests/with_formats.py`.
+//! Packs archives of other formats: every byte, label and field, for any number of threads, after any stop, and with any
+//! damage. What other libraries write is tested in `crates/cli/tests/with_formats.py`.
 
 use crate::support::{chain, check, jpeg, manifest, put, records, rejected, snapshot};
 use flate2::Compression;
@@ -190,7 +190,7 @@ fn every_field_of_a_webdataset_comes_back() {
 }
 
 #[test]
-fn samples_go_to_shards_by_where_they_lie() {
+fn samples_go_to_shards_by_their_position() {
     let files: Vec<_> = (0..5).map(|f| theirs(f * 20, 20)).collect();
     let names: Vec<_> = (0..5).map(|f| format!("x-{f}")).collect();
     let all: Vec<_> = names.iter().zip(&files).map(|(name, file)| (name.as_str(), &file[..])).collect();
@@ -234,7 +234,7 @@ impl Progress for Stopping {
 }
 
 #[test]
-fn the_same_bytes_whatever_the_threads_and_wherever_it_stops() {
+fn writes_the_same_bytes_for_any_threads_and_after_any_stop() {
     let mut cut = web(40, 20);
     cut.truncate(cut.len() * 2 / 3);
     let (one, two) = (web(0, 20), gzip(&web(20, 20)));
@@ -360,7 +360,7 @@ fn labels_of_two_types_are_named_and_the_type_can_be_given() {
 }
 
 #[test]
-fn damage_costs_its_samples_and_never_panics() {
+fn loses_only_damaged_samples_and_never_panics() {
     let image = jpeg(1, 20, 20);
     let mut flipped = theirs(0, 10);
     let third = records(&flipped)[3].0 as usize;
@@ -420,7 +420,7 @@ fn damage_costs_its_samples_and_never_panics() {
 }
 
 #[test]
-fn any_cut_and_any_flip_is_survived() {
+fn survives_any_cut_and_any_flip() {
     let files = [("t", theirs(0, 3)), ("w", web(0, 3)), ("z", gzip(&web(0, 3)))];
     for (name, file) in files {
         for i in 0..24 {
@@ -494,24 +494,24 @@ fn mds_with_hostile_indexes_and_shards() {
 }
 
 #[test]
-fn what_is_no_archive_is_refused_with_what_would_be() {
+fn refuses_other_files_and_names_the_known_formats() {
     let Folder { _temp, source, destination } = folder(&[("x.bin", b"nothing known")]);
     let refused = |options: &Options| chain(&pack(options, &()).unwrap_err());
     assert!(refused(&Options::new(source.join("x.bin"), &destination)).contains("--from KIND"));
     assert!(refused(&Options::new(source.join("nowhere-*"), &destination)).contains("no such file"));
     let tars = folder(&[("a.tar", &web(0, 3)), ("b.tar", &web(3, 3))]);
     let count = with!(Options::new(&tars.source, &destination), shards = Shards::Count(3));
-    assert!(refused(&count).contains("shards of its own"));
+    assert!(refused(&count).contains("its own shards"));
     put(&tars.source.join("photo.jpg"), &jpeg(1, 20, 20));
     let beside = pack(&Options::new(&tars.source, destination.with_extension("beside")), &()).unwrap();
-    assert_eq!((beside.split.records(), beside.rejected), (1, 2), "a folder of images, with two files that are none");
+    assert_eq!((beside.split.records(), beside.rejected), (1, 2), "a folder of images, and two other files");
     let globbed = Options::new(tars.source.join("[b]*.tar"), &destination);
     assert_eq!(pack(&globbed, &()).unwrap().split.records(), 3);
 }
 
 #[test]
 #[cfg(feature = "parquet")]
-fn any_cut_and_any_flip_of_a_parquet_file_is_survived() {
+fn survives_any_cut_and_any_flip_of_a_parquet_file() {
     let Folder { _temp, source, destination } = folder(&[("a.tar", &web(0, 5))]);
     pack(&Options::new(&source, &destination), &()).unwrap();
     let out = destination.with_extension("out");
@@ -526,7 +526,7 @@ fn any_cut_and_any_flip_of_a_parquet_file_is_survived() {
     };
     assert_eq!(again(&file).unwrap(), (0, 5));
     assert_eq!(again(&file[..file.len() / 2]).unwrap(), (1, 0));
-    // All of the footer, which tells lengths and types, and some of the pages.
+    // All of the footer, which has lengths and types, and some of the pages.
     let footer = file.len() - 8 - u32::from_le_bytes(*file[file.len() - 8..].first_chunk().unwrap()) as usize;
     for at in (0..footer).step_by(footer / 20).chain((footer..file.len()).step_by(9)) {
         let mut flipped = file.clone();

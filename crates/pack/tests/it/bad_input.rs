@@ -1,4 +1,4 @@
-//! What users get wrong, and what disks do: each named clearly, and nothing half-written left.
+//! Wrong input and failing disks: each is named in the message, and no partial file is left.
 
 use crate::resume::child;
 use crate::support::{chain, check, class_folders, jpeg, names, put, rejected};
@@ -49,7 +49,7 @@ fn reason(put_bad: impl FnOnce(&Path)) -> String {
 }
 
 #[test]
-fn no_such_path() {
+fn refuses_a_missing_source() {
     let (_temp, source, destination) = temp();
     let error = refused(&Options::new(&source, &destination));
     assert!(matches!(error, Error::Source(SourceError::NotFound { .. })));
@@ -57,7 +57,7 @@ fn no_such_path() {
 }
 
 #[test]
-fn an_empty_folder() {
+fn refuses_an_empty_folder() {
     let (_temp, source, destination) = temp();
     fs::create_dir(&source).unwrap();
     put(&source.join(".hidden.jpg"), &jpeg(1, 9, 9));
@@ -65,7 +65,7 @@ fn an_empty_folder() {
 }
 
 #[test]
-fn a_file_that_is_no_list() {
+fn refuses_a_file_of_unknown_format() {
     let (temp, ..) = temp();
     let source = temp.path().join("photo.jpg");
     put(&source, &jpeg(1, 9, 9));
@@ -73,18 +73,18 @@ fn a_file_that_is_no_list() {
 }
 
 #[test]
-fn a_zero_byte_file() {
+fn rejects_an_empty_file() {
     assert!(reason(|source| put(&source.join("cat/bad.jpg"), b"")).contains("0 bytes"));
 }
 
 #[test]
-fn text_renamed_to_jpg() {
+fn rejects_text_named_jpg() {
     let reason = reason(|source| put(&source.join("cat/bad.jpg"), b"Dear diary, today"));
     assert!(reason.contains("not an image"), "{reason}");
 }
 
 #[test]
-fn truncated_jpegs() {
+fn rejects_truncated_jpegs() {
     let whole = jpeg(1, 60, 60);
     for cut in [whole.len() - 1, whole.len() / 2, 100, 3] {
         let reason = reason(|source| put(&source.join("cat/bad.jpg"), &whole[..cut]));
@@ -93,7 +93,7 @@ fn truncated_jpegs() {
 }
 
 #[test]
-fn a_header_of_65535_by_65535() {
+fn rejects_an_image_beyond_the_limits() {
     let mut bomb = jpeg(1, 60, 60);
     let sof = bomb.windows(2).position(|w| w == [0xff, 0xc0]).unwrap();
     bomb[sof + 5..sof + 9].fill(0xff);
@@ -102,13 +102,13 @@ fn a_header_of_65535_by_65535() {
 }
 
 #[test]
-fn a_dangling_link() {
+fn rejects_a_dangling_link() {
     let reason = reason(|source| symlink("/nowhere/at/all.jpg", source.join("cat/bad.jpg")).unwrap());
     assert!(reason.contains("without a target"), "{reason}");
 }
 
 #[test]
-fn loops_of_links_end() {
+fn rejects_loops_of_links() {
     let found = reject(|source| {
         symlink("..", source.join("cat/up")).unwrap();
         symlink("self", source.join("cat/self")).unwrap();
@@ -119,7 +119,7 @@ fn loops_of_links_end() {
 }
 
 #[test]
-fn links_count_as_what_they_lead_to() {
+fn follows_links() {
     let (temp, source, destination) = temp();
     class_folders(&temp.path().join("elsewhere"), 2);
     fs::create_dir(&source).unwrap();
@@ -132,7 +132,7 @@ fn links_count_as_what_they_lead_to() {
 }
 
 #[test]
-fn files_beside_class_folders_and_names_that_are_not_utf8() {
+fn rejects_files_next_to_class_folders_and_names_that_are_not_utf8() {
     let found = reject(|source| {
         put(&source.join("loose.jpg"), &jpeg(1, 9, 9));
         put(&source.join("cat").join(OsStr::from_bytes(b"\xff.jpg")), &jpeg(1, 9, 9));
@@ -145,7 +145,7 @@ fn files_beside_class_folders_and_names_that_are_not_utf8() {
 }
 
 #[test]
-fn a_destination_that_cannot_be_written() {
+fn fails_if_the_destination_cannot_be_written() {
     let (temp, source, _) = temp();
     class_folders(&source, 1);
     put(&temp.path().join("file"), b"in the way");
@@ -158,7 +158,7 @@ fn a_destination_that_cannot_be_written() {
 }
 
 #[test]
-fn a_destination_inside_the_source() {
+fn refuses_a_destination_inside_the_source() {
     let (_temp, source, _) = temp();
     class_folders(&source, 1);
     let error = refused(&Options::new(&source, source.join("data/set")));
@@ -166,7 +166,7 @@ fn a_destination_inside_the_source() {
 }
 
 #[test]
-fn a_full_disk() {
+fn continues_after_a_full_disk() {
     let (_temp, source, destination) = temp();
     class_folders(&source, 40);
     let options = with!(Options::new(&source, &destination), shards = Shards::Count(3));
@@ -177,11 +177,11 @@ fn a_full_disk() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("cannot write") && text.contains("make room"), "{text}");
     assert_eq!(names(&destination), [".pack-train.json"], "no shard, no temporary file");
-    assert_eq!(pack(&options, &()).unwrap().split.records(), 120, "goes on once there is room");
+    assert_eq!(pack(&options, &()).unwrap().split.records(), 120, "continues when there is room");
 }
 
 #[test]
-fn lists_with_problems() {
+fn refuses_invalid_lists() {
     let (temp, ..) = temp();
     put(&temp.path().join("a.jpg"), &jpeg(1, 9, 9));
     put(&temp.path().join("b.jpg"), &jpeg(2, 9, 9));
@@ -219,7 +219,7 @@ fn lists_with_problems() {
 }
 
 #[test]
-fn rows_of_a_list_that_cannot_be_packed() {
+fn rejects_rows_that_cannot_be_packed() {
     let (temp, _, destination) = temp();
     put(&temp.path().join("a.jpg"), &jpeg(1, 9, 9));
     let list = temp.path().join("list.csv");
@@ -232,7 +232,7 @@ fn rows_of_a_list_that_cannot_be_packed() {
 }
 
 #[test]
-fn options_out_of_range() {
+fn refuses_options_out_of_range() {
     let (_temp, source, destination) = temp();
     class_folders(&source, 1);
     let options = Options::new(&source, &destination);
@@ -243,7 +243,7 @@ fn options_out_of_range() {
 }
 
 #[test]
-fn files_that_are_nobodys_are_never_overwritten() {
+fn never_overwrites_unknown_files() {
     let (_temp, source, destination) = temp();
     class_folders(&source, 1);
     put(&destination.join("train-00007.tfrecord"), b"precious");
@@ -253,11 +253,11 @@ fn files_that_are_nobodys_are_never_overwritten() {
         says(&error, &["train-00007.tfrecord", "move it"]);
     }
     assert_eq!(fs::read(destination.join("train-00007.tfrecord")).unwrap(), b"precious");
-    assert_eq!(fs::read_dir(&destination).unwrap().count(), 1, "nothing is written beside it");
+    assert_eq!(fs::read_dir(&destination).unwrap().count(), 1, "no other file is written");
 }
 
 #[test]
-fn a_damaged_manifest_is_not_overwritten() {
+fn keeps_a_damaged_manifest() {
     let (_temp, source, destination) = temp();
     class_folders(&source, 1);
     put(&destination.join("dataset.json"), b"{}");
@@ -266,7 +266,7 @@ fn a_damaged_manifest_is_not_overwritten() {
 }
 
 #[test]
-fn two_packs_of_one_split_at_once() {
+fn refuses_a_second_pack_of_the_same_split() {
     struct Second(Options);
     impl Progress for Second {
         fn after(&self, step: Step) -> ControlFlow<()> {

@@ -1,4 +1,4 @@
-//! Packing into a complete split: the same pack returns it, another one is refused by naming the difference.
+//! Packing into a complete split: the same pack returns it, any other is refused with the difference.
 
 use crate::support::{chain, class_folders, names, put, snapshot};
 use shardtool_pack::DestinationError;
@@ -89,7 +89,7 @@ fn refuses_a_split_that_lost_records_or_shards() {
 }
 
 #[test]
-fn asks_without_writing_to_the_folder() {
+fn finds_a_complete_split_without_writing_to_the_folder() {
     use std::os::unix::fs::PermissionsExt;
     let (_temp, options, _) = packed(false);
     // A lock of another process that packs this split: only writers wait for it.

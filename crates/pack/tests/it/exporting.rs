@@ -1,5 +1,5 @@
-//! Datasets go out in other formats: whole or not at all, every name inside the destination, damage reported. What other
-//! people's libraries make of it is tested in `crates/cli/tests/with_formats.py`.
+//! Exports are complete or absent, every name is inside the destination, and damage is reported. Other libraries read
+//! exports in `crates/cli/tests/with_formats.py`.
 
 use crate::support::{chain, check, class_folders, jpeg, manifest, names, put, records, snapshot};
 use shardtool_format::example::{self, Column};
@@ -64,7 +64,7 @@ fn adopted(folder: &Path, keys: &[&str]) {
 }
 
 #[test]
-fn the_same_bytes_whatever_the_threads() {
+fn writes_the_same_bytes_for_any_number_of_threads() {
     let (temp, set) = packed();
     for kind in KINDS {
         let out = |jobs: usize| {
@@ -112,7 +112,7 @@ fn tfrecords_are_links_with_an_index_of_each_record() {
 }
 
 #[test]
-fn no_name_leads_outside_and_none_is_lost() {
+fn exports_every_record_inside_the_destination() {
     let temp = tempfile::tempdir().unwrap();
     let set = temp.path().join("theirs");
     let keys = ["../../x.jpg", "/etc/passwd", "a/b.jpg", "A/B.png", "a//b", "..", "", "a.jpg/c", "a", "same", "same"];
@@ -149,7 +149,7 @@ fn no_name_leads_outside_and_none_is_lost() {
 }
 
 #[test]
-fn what_is_there_stays_unless_forced_and_nothing_is_half_written() {
+fn keeps_existing_files_unless_forced_and_leaves_no_partial_export() {
     let (temp, set) = packed();
     let out = temp.path().join("out");
     put(&out.join("mine.txt"), b"mine");
@@ -172,7 +172,7 @@ fn what_is_there_stays_unless_forced_and_nothing_is_half_written() {
 }
 
 #[test]
-fn damage_costs_its_record() {
+fn leaves_out_only_damaged_records() {
     let (temp, set) = packed();
     let path = set.join("train-00001.tfrecord");
     let mut file = fs::read(&path).unwrap();
@@ -192,7 +192,7 @@ fn damage_costs_its_record() {
 }
 
 #[test]
-fn raw_pixels_go_out_as_pixmaps() {
+fn exports_raw_pixels_as_pixmaps() {
     let (temp, _) = packed();
     let set = temp.path().join("raw");
     let pixels = PixelStore::RawZstd { level: 1 };
@@ -209,7 +209,7 @@ fn raw_pixels_go_out_as_pixmaps() {
 }
 
 #[test]
-fn two_exports_to_one_place_do_not_mix() {
+fn refuses_a_second_export_to_the_same_destination() {
     struct Nested<'a>(&'a Path, &'a Path);
     impl Progress for Nested<'_> {
         fn total(&self, _: u64, _: u64) {

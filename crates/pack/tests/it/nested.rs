@@ -1,4 +1,4 @@
-//! Nested lists, objects in images, COCO files and lists without images, held against plain sums.
+//! Nested lists, objects in images, COCO files and lists without images, compared with values computed here.
 
 use crate::support::{chain, check, jpeg, manifest, put, records, rejected};
 use shardtool_format::example::{Example, Feature};
@@ -125,7 +125,7 @@ fn objects_become_boxes() {
 /// An object: its box, its class, and the id of its category.
 type Object = (Vec<f32>, i64, i64);
 
-/// A document of COCO, and what must come of it, by plain sums.
+/// A COCO document, and the objects that must be packed.
 fn coco() -> (serde_json::Value, BTreeMap<String, Vec<Object>>) {
     let categories = [(90, "toothbrush"), (1, "person"), (18, "dog")];
     let (mut images, mut annotations, mut expected) = (vec![], vec![], BTreeMap::new());

@@ -1,4 +1,4 @@
-//! JPEGs in a better layout: the same picture, fewer bytes, and a count of what could not be had.
+//! Lossless transcoding of JPEGs: the same pixels, fewer bytes, and a count of images that were kept.
 
 use crate::support::{check, jpeg, put};
 use shardtool_format::index::{self, Index};
@@ -33,7 +33,7 @@ fn optimized(
 }
 
 #[test]
-fn each_image_takes_the_layout_that_serves_it() {
+fn transcodes_each_image_only_if_it_is_an_improvement() {
     let smooth = jpeg(1, 80, 60);
     let best = shardtool_jpeg::transcode(&smooth, &mut shardtool_jpeg::Decoder::new()).unwrap().jpeg;
     let mut cmyk = vec![];
@@ -95,7 +95,7 @@ fn images_encoded_again_are_optimised_too() {
 }
 
 #[test]
-fn the_layout_is_part_of_the_plan_and_of_nothing_else() {
+fn the_layout_is_part_of_the_plan_and_does_not_change_pixels() {
     let temp = tempfile::tempdir().unwrap();
     let (source, destination) = (temp.path().join("photos"), temp.path().join("set"));
     for i in 0..8 {

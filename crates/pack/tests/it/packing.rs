@@ -1,4 +1,4 @@
-//! What goes in comes out: bytes, labels, columns, orders, formats, splits.
+//! Packed data equal their source: bytes, labels, columns, orders, formats, splits.
 
 #[path = "../../../decode/tests/made/float_tiff.rs"]
 mod float_tiff;
@@ -46,7 +46,7 @@ fn every_byte_and_label_comes_back() {
 }
 
 #[test]
-fn the_same_bytes_whatever_the_number_of_threads() {
+fn writes_the_same_bytes_for_any_number_of_threads() {
     let (temp, source, _) = folders(30);
     put(&source.join("dog/broken.jpg"), b"text");
     let pack_with = |n: usize, pixels, resize| {
@@ -114,7 +114,7 @@ fn shards_are_of_about_the_same_size_and_may_be_empty() {
 }
 
 #[test]
-fn formats_are_told_by_content() {
+fn detects_formats_from_content() {
     use image::ImageFormat::{Bmp, Gif, Png, Tiff, WebP};
     let temp = tempfile::tempdir().unwrap();
     let (source, destination) = (temp.path().join("flat"), temp.path().join("set"));
@@ -275,7 +275,7 @@ fn json_lists_may_hold_several_values() {
 }
 
 #[test]
-fn a_further_split_joins_and_one_with_other_classes_does_not() {
+fn adds_a_split_and_refuses_one_with_other_classes() {
     let (temp, source, destination) = folders(5);
     pack(&Options::new(&source, &destination), &()).unwrap();
     let validation = |source: &Path| with!(Options::new(source, &destination), split = "validation".to_owned());
@@ -331,7 +331,7 @@ fn replaces_a_complete_split_by_force() {
 }
 
 #[test]
-fn failing_on_the_first_reject() {
+fn fails_on_the_first_rejected_input() {
     let (_temp, source, destination) = folders(3);
     put(&source.join("dog/bad.jpg"), b"bad");
     let options = with!(Options::new(&source, &destination), on_error = OnError::Fail);

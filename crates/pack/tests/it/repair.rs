@@ -1,4 +1,4 @@
-//! Damage of each kind, repaired as far as the records allow; what is lost is told exactly.
+//! Damage of each kind is repaired as far as the records allow, and the exact loss is reported.
 
 use crate::adopt::{example, framed};
 use crate::support::{check, class_folders, manifest, names, put, records, snapshot};
@@ -46,7 +46,7 @@ fn rows(files: &BTreeMap<PathBuf, Vec<u8>>) -> Vec<(u64, Vec<u8>)> {
 }
 
 #[test]
-fn nothing_to_do() {
+fn leaves_an_intact_dataset_unchanged() {
     let (_temp, set, files) = packed();
     let done = mend(&set);
     assert_eq!(done.manifest, ManifestRepair::Kept);
@@ -55,7 +55,7 @@ fn nothing_to_do() {
 }
 
 #[test]
-fn indexes_come_back_byte_for_byte() {
+fn rebuilds_indexes_byte_for_byte() {
     let (_temp, set, files) = packed();
     let length = files[Path::new(INDEX)].len();
     let damages: [&dyn Fn(); 4] = [
@@ -74,7 +74,7 @@ fn indexes_come_back_byte_for_byte() {
 }
 
 #[test]
-fn the_manifest_comes_back_byte_for_byte() {
+fn rebuilds_the_manifest_byte_for_byte() {
     let (_temp, set, files) = packed();
     let path = set.join("dataset.json");
     let damages: [&dyn Fn(); 2] = [&|| fs::remove_file(&path).unwrap(), &|| edit(&path, |bytes| bytes[99] ^= 1)];
@@ -165,7 +165,7 @@ fn damage_at_both_ends() {
 }
 
 #[test]
-fn a_shard_cut_between_records_is_accepted_and_the_loss_told() {
+fn accepts_a_shard_cut_between_records_and_reports_the_loss() {
     let (_temp, set, files) = packed();
     let rows = rows(&files);
     edit(&set.join(SHARD), |bytes| bytes.truncate(rows[5].0 as usize));
@@ -177,7 +177,7 @@ fn a_shard_cut_between_records_is_accepted_and_the_loss_told() {
 }
 
 #[test]
-fn a_missing_shard_stays_missed() {
+fn keeps_a_missing_shard_in_the_manifest() {
     let (_temp, set, files) = packed();
     fs::remove_file(set.join(SHARD)).unwrap();
     let done = mend(&set);

@@ -1,4 +1,4 @@
-//! The same records in other shards, of one dataset or of several: byte for byte, whole or not at all.
+//! Resharding and merging keep every record byte for byte, and leave a complete dataset or none.
 
 use crate::support::{check, class_folders, jpeg, manifest, put, snapshot};
 use shardtool_pack::{DestinationError, ShardError};
@@ -31,7 +31,7 @@ fn splits(set: &Path) -> Vec<Split> {
 }
 
 #[test]
-fn every_record_once_whatever_the_shards_and_threads() {
+fn writes_every_record_once_for_any_shards_and_threads() {
     let temp = tempfile::tempdir().unwrap();
     let set = packed(temp.path(), "set", 3);
     for (shards, seed) in [(1, Some(0)), (2, None), (5, Some(9)), (40, Some(1))] {
@@ -62,7 +62,7 @@ fn the_same_shards_in_the_same_order_are_the_same_files() {
 }
 
 #[test]
-fn datasets_become_one() {
+fn merges_datasets() {
     let temp = tempfile::tempdir().unwrap();
     let (a, b) = (packed(temp.path(), "a", 2), temp.path().join("b"));
     for (number, class) in ["cat", "dog", "emu"].iter().enumerate() {
@@ -80,7 +80,7 @@ fn datasets_become_one() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_leaves_nothing() {
+fn refuses_datasets_that_do_not_fit_and_leaves_nothing() {
     let temp = tempfile::tempdir().unwrap();
     let (a, other) = (packed(temp.path(), "a", 2), temp.path().join("other"));
     put(&temp.path().join("cars/car/1.jpg"), &jpeg(1, 20, 20));

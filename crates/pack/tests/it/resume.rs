@@ -1,4 +1,4 @@
-//! A pack that is killed at any step, run again, ends byte-identical and redoes no finished shard.
+//! A pack that was killed at any step and is run again ends with the same bytes and keeps finished shards.
 
 use crate::support::{chain, check, class_folders, manifest, names, put, records, rejected, snapshot};
 use shardtool_pack::DestinationError;
@@ -42,7 +42,7 @@ impl Progress for Dying {
     }
 }
 
-/// Not a test by itself: what the tests below run in a process of its own.
+/// Not a test by itself: the tests below run it in a separate process.
 #[test]
 fn a_child() {
     let Ok(task) = std::env::var(CHILD) else { return };
@@ -141,7 +141,7 @@ fn kill_everywhere(options: &Options, expected: &BTreeMap<PathBuf, Vec<u8>>, pre
 }
 
 #[test]
-fn killed_at_any_step() {
+fn continues_after_a_kill_at_any_step() {
     let temp = tempfile::tempdir().unwrap();
     let source = source(temp.path());
     let options = with!(Options::new(&source, temp.path().join("set")), shards = Shards::Count(3));
@@ -152,7 +152,7 @@ fn killed_at_any_step() {
 }
 
 #[test]
-fn killed_at_any_step_while_replacing_a_split() {
+fn continues_after_a_kill_at_any_step_of_replacing_a_split() {
     let temp = tempfile::tempdir().unwrap();
     let source = source(temp.path());
     let old = temp.path().join("old");
@@ -167,7 +167,7 @@ fn killed_at_any_step_while_replacing_a_split() {
 }
 
 #[test]
-fn stopped_and_continued() {
+fn continues_after_a_stop() {
     struct Stop(AtomicUsize);
     impl Progress for Stop {
         fn after(&self, _: Step) -> ControlFlow<()> {
@@ -214,7 +214,7 @@ fn run_stopped_within_a_shard_resumes_to_the_same_bytes() {
 }
 
 #[test]
-fn another_pack_does_not_take_over() {
+fn refuses_to_continue_another_pack() {
     struct Stop;
     impl Progress for Stop {
         fn after(&self, step: Step) -> ControlFlow<()> {
@@ -243,7 +243,7 @@ fn another_pack_does_not_take_over() {
 }
 
 #[test]
-fn a_finished_shard_that_was_damaged_is_done_again() {
+fn writes_a_damaged_finished_shard_again() {
     struct Stop;
     impl Progress for Stop {
         fn after(&self, step: Step) -> ControlFlow<()> {

@@ -50,7 +50,7 @@ pub(crate) fn put(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Class folders `cat`, `dog` and `emu` with so many JPEGs each, of different sizes.
+/// Class folders `cat`, `dog` and `emu` with `each` JPEGs of different sizes.
 pub(crate) fn class_folders(root: &Path, each: u32) {
     for (c, class) in ["cat", "dog", "emu"].iter().enumerate() {
         for i in 0..each {

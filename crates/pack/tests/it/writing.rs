@@ -1,4 +1,4 @@
-//! A writer gives the bytes of a pack, whatever interrupts it, in however many parts and threads.
+//! A writer writes the bytes of a pack, after any interruption, in any number of parts and threads.
 
 use crate::support::{chain, check, class_folders, names, picture, records, snapshot};
 use shardtool_format::example::Example;
@@ -131,7 +131,7 @@ fn continues_by_key_after_any_interruption() {
         let options = with!(options.clone(), destination = photos.root.join(format!("stopped-{stop}")));
         let writer = Writer::open(&options).unwrap();
         (0..stop).for_each(|i| assert!(photos.write(&writer, i).unwrap()));
-        // As a killed process does: nothing is finished, and an unfinished shard is left under its temporary name.
+        // Like a killed process: an unfinished shard is left under its temporary name.
         if stop % 2 == 0 {
             drop(writer)
         } else {

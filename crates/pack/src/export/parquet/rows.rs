@@ -51,7 +51,7 @@ impl Rows {
         self.count += 1;
         let mut leaves = self.columns.iter_mut();
         let mut next = || leaves.next().expect("a leaf for each column");
-        // A struct that is there, with a member that is there.
+        // Level 2: the struct and its member are present.
         next().one(LeafValues::Bytes(vec![ByteArray::from(sample.image.to_vec())]), 2);
         next().one(LeafValues::Bytes(vec![ByteArray::from(sample.key.as_str())]), 2);
         if schema.labelled {
@@ -91,13 +91,13 @@ impl Rows {
 }
 
 impl Leaf {
-    /// Takes one value, defined to that level.
+    /// Adds one value with this definition level.
     fn one(&mut self, value: LeafValues, level: i16) {
         self.definitions.push(level);
         self.values.append(value);
     }
 
-    /// Takes the values of a row: none is null.
+    /// Adds the values of a row; no value is null.
     fn many(&mut self, values: LeafValues) {
         let count = values.len();
         match &mut self.repetitions {

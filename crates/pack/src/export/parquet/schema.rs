@@ -20,7 +20,7 @@ use std::sync::Arc;
 const IMAGE: &str = "image";
 const LABEL: &str = "label";
 
-/// The columns of a split besides the image: what its records told.
+/// The columns of a split in addition to the image, from a pass over its records.
 pub(in crate::export) struct Schema {
     pub(super) labelled: bool,
     pub(super) columns: Vec<Shape>,
@@ -28,19 +28,19 @@ pub(in crate::export) struct Schema {
     pub(super) properties: WriterPropertiesPtr,
 }
 
-/// What values a column has.
+/// The values of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Shape {
     pub(super) name: String,
     pub(super) kind: Kind,
-    /// Some record has more than one.
+    /// Some record has more than one value.
     pub(super) list: bool,
     /// All byte strings are UTF-8.
     text: bool,
 }
 
 impl Schema {
-    /// Reads the fields of all records once.
+    /// Reads the fields of all records.
     ///
     /// # Errors
     /// [`Error::Read`] where a shard cannot be opened.
@@ -76,14 +76,14 @@ impl Schema {
 }
 
 impl Shape {
-    /// Under a name that no column of ours has.
+    /// Renames a column that has the name of the image or the label.
     fn renamed(self) -> Self {
         let taken = matches!(self.name.as_str(), IMAGE | LABEL);
         Shape { name: if taken { format!("{}_", self.name) } else { self.name }, ..self }
     }
 }
 
-/// The shapes of one shard's fields. Records that cannot be read are refused later.
+/// Returns the shapes of one shard's fields. Unreadable records are reported by the export itself.
 fn shapes(split: &Split, shard: usize) -> Result<Vec<Shape>, Error> {
     let mut shapes = BTreeMap::<String, Shape>::new();
     split.shard(shard)?;
@@ -147,7 +147,7 @@ fn message(labelled: bool, columns: &[Shape]) -> Result<TypePtr, ParquetError> {
     Ok(Arc::new(Type::group_type_builder("schema").with_fields(all).build()?))
 }
 
-/// The metadata by which the library `datasets` knows images, classes and types.
+/// Returns the metadata from which the library `datasets` takes images, classes and types.
 fn huggingface(labelled: bool, classes: &[String], columns: &[Shape]) -> String {
     let value = |dtype: &str| json!({"dtype": dtype, "_type": "Value"});
     let mut features = Map::from_iter([(IMAGE.to_owned(), json!({"_type": "Image"}))]);
@@ -168,7 +168,7 @@ fn huggingface(labelled: bool, classes: &[String], columns: &[Shape]) -> String 
     json!({"info": {"features": Value::Object(features)}}).to_string()
 }
 
-/// Images are compressed already, and no dictionary or statistics tell anything of them.
+/// Disables compression, dictionary and statistics for images, which are compressed already.
 fn properties(huggingface: String) -> WriterProperties {
     let image = ColumnPath::new(vec![IMAGE.to_owned(), "bytes".to_owned()]);
     WriterProperties::builder()

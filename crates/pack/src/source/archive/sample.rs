@@ -1,4 +1,4 @@
-//! What a format's reader delivers: a sample, or why there is none.
+//! What a format's reader delivers: a sample, or the reason why it is lost.
 
 use crate::sample::Values;
 use crate::{Error, Reason};
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 pub(crate) struct Sample<'a> {
     /// Its name in the archive, if samples have names.
     pub(crate) key: Option<Cow<'a, str>>,
-    /// The image file; empty if it was not requested, `None` if there is none.
+    /// The image file; empty if it was not requested, `None` if the sample has no image.
     pub(crate) image: Option<&'a [u8]>,
     /// All other fields.
     pub(crate) fields: Vec<(Cow<'a, str>, Values)>,

@@ -64,7 +64,7 @@ pub(super) fn append(stream: &mut impl Read, length: u64, buffer: &mut Vec<u8>) 
     Ok(read as u64 == length)
 }
 
-/// Skips `length` bytes. Returns whether the stream had so many.
+/// Skips `length` bytes. Returns whether the stream had them all.
 ///
 /// # Errors
 /// Those of the stream.

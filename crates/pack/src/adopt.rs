@@ -4,9 +4,9 @@
 use crate::Error;
 use crate::class_ids::ClassNames;
 use crate::commit;
-use crate::conventions::{Conventions, Gathered, payload};
+use crate::conventions::{Conventions, RecordSummary, payload};
 use crate::error::{DestinationError, ShardError};
-use crate::frames::{At, Frames};
+use crate::frames::{FrameAt, Frames};
 use crate::index_writer::{IndexWriter, Indexed, Payload};
 use crate::ordered::{Window, ordered};
 use crate::progress::{Progress, Step, after};
@@ -98,7 +98,7 @@ fn index_all(
     commit::create_folder(folder)?;
     let index_folder = folder.join(names::INDEX_FOLDER);
     commit::create_folder(&index_folder)?;
-    let mut gathered = Gathered::new(&options.conventions);
+    let mut summary = RecordSummary::new(&options.conventions);
     let mut shards = vec![];
     let window = Window { pieces: options.jobs.get(), weight: u64::MAX };
     let scan = |_: &mut (), i: usize| scan(files[i], payload.clone(), options, &mut |bytes| progress.done(0, bytes));
@@ -109,9 +109,9 @@ fn index_all(
         |_| 0,
         || (),
         scan,
-        |i, scanned: Result<Scanned, Error>| {
-            let Scanned { indexed, classes } = scanned?;
-            gathered.join(&indexed, classes)?;
+        |i, scanned: Result<ScannedFile, Error>| {
+            let ScannedFile { indexed, classes } = scanned?;
+            summary.join(&indexed, classes)?;
             if options.out.is_some() {
                 written.extend(link(files[i], &folder.join(&indexed.shard.file))?);
             }
@@ -123,7 +123,7 @@ fn index_all(
             after(progress, Step::Index)
         },
     )?;
-    let schema = gathered.manifest(&payload, &options.conventions);
+    let schema = summary.manifest(&payload, &options.conventions);
     for split in splits.keys() {
         manifest_store::joined(folder, &schema, split, false)?;
     }
@@ -182,26 +182,31 @@ fn arrange(files: &[PathBuf], options: &AdoptOptions) -> Result<(PathBuf, BTreeM
 }
 
 /// The index and class names of one file.
-struct Scanned {
+struct ScannedFile {
     indexed: Indexed,
     classes: ClassNames,
 }
 
 /// Reads a whole file, checking every record.
-fn scan(file: &Path, payload: Payload, options: &AdoptOptions, done: &mut dyn FnMut(u64)) -> Result<Scanned, Error> {
+fn scan(
+    file: &Path,
+    payload: Payload,
+    options: &AdoptOptions,
+    done: &mut dyn FnMut(u64),
+) -> Result<ScannedFile, Error> {
     let mut frames = Frames::open(file)?;
     let mut classes = ClassNames::new(&options.conventions.label, options.conventions.label_offset);
     let mut index = IndexWriter::new(&frames.name(), payload, options.entry_points);
     let mut offset = 0;
     while offset < frames.bytes() {
         let length = match frames.at(offset)? {
-            At::Record(data, crc) => {
+            FrameAt::Record(data, crc) => {
                 if let Some(example) = index.push(data, crc)? {
-                    classes.see(&example);
+                    classes.observe(&example);
                 }
                 data.len() as u64 + format::frame::OVERHEAD_BYTES as u64
             }
-            At::Damaged(source, _) => {
+            FrameAt::Damaged(source, _) => {
                 if let (0, format::Error::LengthCrc { .. }, Some(kind)) = (offset, &source, frames.compression()?) {
                     return Err(Error::Shard(ShardError::Compressed { path: file.to_owned(), kind }));
                 }
@@ -215,5 +220,5 @@ fn scan(file: &Path, payload: Payload, options: &AdoptOptions, done: &mut dyn Fn
         offset += length;
         done(length);
     }
-    Ok(Scanned { indexed: index.finish(), classes })
+    Ok(ScannedFile { indexed: index.finish(), classes })
 }

@@ -139,7 +139,7 @@ impl ClassNames {
     }
 
     /// Adds the pair of a record.
-    pub(crate) fn see(&mut self, example: &Example<'_>) {
+    pub(crate) fn observe(&mut self, example: &Example<'_>) {
         let text = example.bytes(names::CLASS_TEXT).and_then(|text| std::str::from_utf8(text).ok());
         if let (Some(label), Some(text)) = (example.int64(&self.label), text) {
             self.put(label.saturating_sub(self.offset), text);

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::class_ids::ClassNames;
 use crate::error::ShardError;
-use crate::frames::{At, Frames};
+use crate::frames::{FrameAt, Frames};
 use crate::index_writer::{Indexed, Payload};
 use crate::split::manifest_store;
 use shardtool_format::example::Example;
@@ -36,7 +36,7 @@ pub(crate) fn payload(files: &[&PathBuf], image: &str) -> Result<Payload, Error>
         let mut frames = Frames::open(file)?;
         if frames.bytes() > 0 {
             return Ok(match frames.at(0)? {
-                At::Record(data, _) if Example::parse(data).is_err() => Payload::Opaque,
+                FrameAt::Record(data, _) if Example::parse(data).is_err() => Payload::Opaque,
                 _ => Payload::Examples { image: Some(image.to_owned()) },
             });
         }
@@ -45,15 +45,18 @@ pub(crate) fn payload(files: &[&PathBuf], image: &str) -> Result<Payload, Error>
 }
 
 /// What the records of several shards have in common.
-pub(crate) struct Gathered {
+pub(crate) struct RecordSummary {
     /// Per feature name: a shard and a record that have it, and the type there.
     features: BTreeMap<String, (String, u64, Kind)>,
     classes: ClassNames,
 }
 
-impl Gathered {
+impl RecordSummary {
     pub(crate) fn new(conventions: &Conventions) -> Self {
-        Gathered { features: BTreeMap::new(), classes: ClassNames::new(&conventions.label, conventions.label_offset) }
+        RecordSummary {
+            features: BTreeMap::new(),
+            classes: ClassNames::new(&conventions.label, conventions.label_offset),
+        }
     }
 
     pub(crate) fn join(&mut self, indexed: &Indexed, classes: ClassNames) -> Result<(), Error> {

@@ -21,7 +21,7 @@ use crate::progress::Progress;
 use crate::staging::Staging;
 use crate::{Error, Rejection};
 use file_names::FileNames;
-use run::{Done, Run};
+use run::{Run, ShardExport};
 use shardtool_read::Split;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -107,7 +107,7 @@ pub fn export(
             || (),
             |(), shard| export.shard(shard, progress),
             |_, done| {
-                let Done { records, files, bytes, refused } = done?;
+                let ShardExport { records, files, bytes, refused } = done?;
                 exported.records += records;
                 exported.files += files;
                 exported.bytes += bytes;
@@ -146,7 +146,7 @@ impl<'a> SplitExport<'a> {
         })
     }
 
-    fn shard(&self, shard: usize, progress: &dyn Progress) -> Result<Done, Error> {
+    fn shard(&self, shard: usize, progress: &dyn Progress) -> Result<ShardExport, Error> {
         let run = &self.run;
         match self.kind {
             ExportKind::Tfrecord { dali_index } => tfrecord::write(run, shard, dali_index, progress),

@@ -23,7 +23,7 @@ pub(crate) struct Frames {
 }
 
 /// The frame at an offset of a shard.
-pub(crate) enum At<'a> {
+pub(crate) enum FrameAt<'a> {
     /// A good record: its data and their CRC32C.
     Record(&'a [u8], u32),
     /// Damage. If only the data are damaged, also the end of the frame.
@@ -61,19 +61,19 @@ impl Frames {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn at(&mut self, offset: u64) -> Result<At<'_>, Error> {
+    pub(crate) fn at(&mut self, offset: u64) -> Result<FrameAt<'_>, Error> {
         let left = self.bytes - offset;
         let whole = match frame::whole_length(self.view(offset, HEADER_BYTES)?, left, offset) {
             Ok(whole) => whole,
-            Err(e) => return Ok(At::Damaged(e, None)),
+            Err(e) => return Ok(FrameAt::Damaged(e, None)),
         };
         let frame = self.view(offset, whole as usize)?;
         Ok(match frame::data(frame, offset, Check::Data) {
             Ok(data) => {
                 let stored = frame.last_chunk::<FOOTER_BYTES>().expect("a whole frame");
-                At::Record(data, checksum::unmask(u32::from_le_bytes(*stored)))
+                FrameAt::Record(data, checksum::unmask(u32::from_le_bytes(*stored)))
             }
-            Err(e) => At::Damaged(e, Some(offset + whole)),
+            Err(e) => FrameAt::Damaged(e, Some(offset + whole)),
         })
     }
 

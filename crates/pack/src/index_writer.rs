@@ -31,11 +31,11 @@ pub struct IndexWriter {
     record_offsets: Vec<u64>,
     image_offsets: Vec<u32>,
     image_lengths: Vec<u32>,
-    keys: Strings,
+    keys: BytesColumn,
     /// In byte order of their names.
-    features: Vec<Seen>,
+    features: Vec<FeatureColumn>,
     /// The column `jpeg_entries`, if it is written.
-    entry_points: Option<Strings>,
+    entry_points: Option<BytesColumn>,
 }
 
 /// The index of a whole shard, and what its records have in common.
@@ -51,12 +51,12 @@ pub struct Indexed {
 
 /// A column of byte strings.
 #[derive(Default)]
-struct Strings {
+struct BytesColumn {
     ends: Vec<u64>,
     bytes: Vec<u8>,
 }
 
-impl Strings {
+impl BytesColumn {
     fn push(&mut self, row: &[u8]) {
         self.bytes.extend_from_slice(row);
         self.ends.push(self.bytes.len() as u64);
@@ -64,15 +64,15 @@ impl Strings {
 }
 
 /// A feature that occurred.
-struct Seen {
+struct FeatureColumn {
     name: String,
     kind: Kind,
     first_record: u64,
-    numbers: Numbers,
+    numbers: Scalars,
 }
 
 /// The numbers of a feature, as long as every record has exactly one.
-enum Numbers {
+enum Scalars {
     Int64(Vec<i64>),
     Float(Vec<f32>),
     Other,
@@ -89,9 +89,9 @@ impl IndexWriter {
             record_offsets: vec![],
             image_offsets: vec![],
             image_lengths: vec![],
-            keys: Strings::default(),
+            keys: BytesColumn::default(),
             features: vec![],
-            entry_points: entry_points.then(Strings::default),
+            entry_points: entry_points.then(BytesColumn::default),
         }
     }
 
@@ -140,7 +140,7 @@ impl IndexWriter {
             column.push(&image.map(entry_points).unwrap_or_default());
         }
         if let Some(example) = &example {
-            self.see(record, example)?;
+            self.observe(record, example)?;
         }
         self.record_offsets.push(self.shard_bytes);
         self.append(&frame::header(data.len() as u64), None);
@@ -156,7 +156,7 @@ impl IndexWriter {
         self.shard_bytes += bytes.len() as u64;
     }
 
-    fn see(&mut self, record: u64, example: &Example<'_>) -> Result<(), Error> {
+    fn observe(&mut self, record: u64, example: &Example<'_>) -> Result<(), Error> {
         for (i, (name, feature)) in example.features().iter().enumerate() {
             let kind = match feature {
                 Feature::Empty => continue,
@@ -170,8 +170,8 @@ impl IndexWriter {
                 _ => match self.features.binary_search_by_key(name, |seen| &seen.name) {
                     Ok(at) => at,
                     Err(at) => {
-                        let numbers = Numbers::new(kind);
-                        let seen = Seen { name: (*name).to_owned(), kind, first_record: record, numbers };
+                        let numbers = Scalars::new(kind);
+                        let seen = FeatureColumn { name: (*name).to_owned(), kind, first_record: record, numbers };
                         self.features.insert(at, seen);
                         at
                     }
@@ -201,8 +201,8 @@ impl IndexWriter {
         for seen in &self.features {
             let column = format!("{}{}", index::FEATURE_PREFIX, seen.name);
             match &seen.numbers {
-                Numbers::Int64(values) if values.len() as u64 == records => index.fixed(&column, values),
-                Numbers::Float(values) if values.len() as u64 == records => index.fixed(&column, values),
+                Scalars::Int64(values) if values.len() as u64 == records => index.fixed(&column, values),
+                Scalars::Float(values) if values.len() as u64 == records => index.fixed(&column, values),
                 _ => continue,
             };
         }
@@ -223,27 +223,27 @@ impl IndexWriter {
     }
 }
 
-impl Numbers {
+impl Scalars {
     fn new(kind: Kind) -> Self {
         match kind {
-            Kind::Int64 => Numbers::Int64(vec![]),
-            Kind::Float => Numbers::Float(vec![]),
-            Kind::Bytes => Numbers::Other,
+            Kind::Int64 => Scalars::Int64(vec![]),
+            Kind::Float => Scalars::Float(vec![]),
+            Kind::Bytes => Scalars::Other,
         }
     }
 
     /// Adds the feature's number in `record`. A record with no number, or several, ends the column.
     fn push(&mut self, record: u64, feature: &Feature<'_>) {
         match (&mut *self, feature) {
-            (Numbers::Int64(values), Feature::Int64(list)) if values.len() as u64 == record => match list.single() {
+            (Scalars::Int64(values), Feature::Int64(list)) if values.len() as u64 == record => match list.single() {
                 Some(value) => values.push(value),
-                None => *self = Numbers::Other,
+                None => *self = Scalars::Other,
             },
-            (Numbers::Float(values), Feature::Float(list)) if values.len() as u64 == record => match list.single() {
+            (Scalars::Float(values), Feature::Float(list)) if values.len() as u64 == record => match list.single() {
                 Some(value) => values.push(value),
-                None => *self = Numbers::Other,
+                None => *self = Scalars::Other,
             },
-            _ => *self = Numbers::Other,
+            _ => *self = Scalars::Other,
         }
     }
 }

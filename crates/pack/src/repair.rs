@@ -4,7 +4,7 @@
 
 use crate::class_ids::ClassNames;
 use crate::commit::{self, Temporary};
-use crate::conventions::{Conventions, Gathered, payload};
+use crate::conventions::{Conventions, RecordSummary, payload};
 use crate::error::{DestinationError, ShardError};
 use crate::frames::Frames;
 use crate::index_writer::{IndexWriter, Indexed, Payload};
@@ -100,7 +100,7 @@ pub enum Action {
 }
 
 /// A shard that is to be checked.
-struct Known {
+struct ListedShard {
     split: String,
     file: String,
     /// Its line in a valid manifest.
@@ -134,23 +134,23 @@ pub fn repair(folder: &Path, options: &RepairOptions, progress: &dyn Progress) -
         }
     };
     commit::create_folder(&folder.join(names::INDEX_FOLDER))?;
-    let bytes = |shard: &Known| std::fs::metadata(folder.join(&shard.file)).map_or(0, |meta| meta.len());
+    let bytes = |shard: &ListedShard| std::fs::metadata(folder.join(&shard.file)).map_or(0, |meta| meta.len());
     progress.total(known.len() as u64, known.iter().map(bytes).sum());
-    let mut gathered = Gathered::new(&options.conventions);
+    let mut summary = RecordSummary::new(&options.conventions);
     let (mut shards, mut splits) = (vec![], BTreeMap::<String, Vec<Shard>>::new());
     let window = Window { pieces: options.jobs.get(), weight: u64::MAX };
-    let mend = |_: &mut (), i: usize| mend(folder, &known[i], payload.clone(), options);
+    let repair_shard = |_: &mut (), i: usize| repair_shard(folder, &known[i], payload.clone(), options);
     ordered(
         options.jobs,
         known.len(),
         window,
         |_| 0,
         || (),
-        mend,
-        |i, mended: Result<Mended, Error>| {
-            let Mended { action, lost, found } = mended?;
-            let Known { split, file, line } = &known[i];
-            let shard = found.map(|(indexed, classes)| gathered.join(&indexed, classes).map(|()| indexed.shard));
+        repair_shard,
+        |i, result: Result<RepairedShard, Error>| {
+            let RepairedShard { action, lost, found } = result?;
+            let ListedShard { split, file, line } = &known[i];
+            let shard = found.map(|(indexed, classes)| summary.join(&indexed, classes).map(|()| indexed.shard));
             let shard = shard.transpose()?.or_else(|| line.clone());
             splits.entry(split.clone()).or_default().extend(shard);
             shards.push(ShardRepair { split: split.clone(), file: file.clone(), action, lost });
@@ -171,7 +171,7 @@ pub fn repair(folder: &Path, options: &RepairOptions, progress: &dyn Progress) -
             let same = repaired == *manifest;
             (if same { ManifestRepair::Kept } else { ManifestRepair::Updated }, repaired)
         }
-        None => (ManifestRepair::Rebuilt, Manifest { splits, ..gathered.manifest(&payload, &options.conventions) }),
+        None => (ManifestRepair::Rebuilt, Manifest { splits, ..summary.manifest(&payload, &options.conventions) }),
     };
     if outcome != ManifestRepair::Kept && !repaired.splits.is_empty() {
         manifest_store::replace(folder, &repaired)?;
@@ -179,11 +179,14 @@ pub fn repair(folder: &Path, options: &RepairOptions, progress: &dyn Progress) -
     Ok(Repair { manifest: outcome, shards, unfinished })
 }
 
-fn of_manifest(manifest: &Manifest) -> Vec<Known> {
+fn of_manifest(manifest: &Manifest) -> Vec<ListedShard> {
     let of_split = |split: &Split| {
         let name = split.name.clone();
-        let known =
-            move |shard: &Shard| Known { split: name.clone(), file: shard.file.clone(), line: Some(shard.clone()) };
+        let known = move |shard: &Shard| ListedShard {
+            split: name.clone(),
+            file: shard.file.clone(),
+            line: Some(shard.clone()),
+        };
         split.shards.iter().map(known).collect::<Vec<_>>()
     };
     manifest.splits.iter().flat_map(of_split).collect()
@@ -191,7 +194,7 @@ fn of_manifest(manifest: &Manifest) -> Vec<Known> {
 
 /// Returns the shards in a folder: files named `.tfrecord`, and others that have an index. A salvaged file replaces the
 /// damaged one.
-fn of_folder(folder: &Path) -> Result<(Vec<Known>, Vec<String>), Error> {
+fn of_folder(folder: &Path) -> Result<(Vec<ListedShard>, Vec<String>), Error> {
     let mut files = vec![];
     for entry in std::fs::read_dir(folder).map_err(Error::io("list", folder))? {
         let name = entry.map_err(Error::io("list", folder))?.file_name();
@@ -209,7 +212,7 @@ fn of_folder(folder: &Path) -> Result<(Vec<Known>, Vec<String>), Error> {
         if unfinished(split) {
             left.push(split.to_owned());
         } else if !files.contains(&salvaged_name(file)) {
-            known.push(Known { split: split.to_owned(), file: file.clone(), line: None });
+            known.push(ListedShard { split: split.to_owned(), file: file.clone(), line: None });
         }
     }
     left.dedup();
@@ -224,28 +227,33 @@ fn salvaged_name(shard: &str) -> String {
 }
 
 /// What was done about one shard, and what it holds now; `None` if it is missing.
-struct Mended {
+struct RepairedShard {
     action: Action,
     lost: Vec<Lost>,
     found: Option<(Indexed, ClassNames)>,
 }
 
-fn mend(folder: &Path, known: &Known, payload: Payload, options: &RepairOptions) -> Result<Mended, Error> {
+fn repair_shard(
+    folder: &Path,
+    known: &ListedShard,
+    payload: Payload,
+    options: &RepairOptions,
+) -> Result<RepairedShard, Error> {
     let path = folder.join(&known.file);
     if !path.exists() {
-        return Ok(Mended { action: Action::Missing, lost: vec![], found: None });
+        return Ok(RepairedShard { action: Action::Missing, lost: vec![], found: None });
     }
     let index_file = names::index_path(&path);
     let old_file = commit::read(&index_file)?;
     let old = old_file.as_deref().and_then(OldIndex::parse);
     let mut frames = Frames::open(&path)?;
-    let mut read = Reading::new(&known.file, payload.clone(), options);
+    let mut read = IndexBuilder::new(&known.file, payload.clone(), options);
     let mut lost = salvage(&mut frames, old.as_ref(), |data, crc| read.push(data, crc))?;
     if !lost.is_empty() {
         let file = salvaged_name(&known.file);
         let (indexed, classes) = copy_good(folder, &path, &file, old.as_ref(), payload, options)?;
         let action = Action::Salvaged { file, records: indexed.shard.records };
-        return Ok(Mended { action, lost, found: Some((indexed, classes)) });
+        return Ok(RepairedShard { action, lost, found: Some((indexed, classes)) });
     }
     let (indexed, classes) = read.finish();
     let same_shard =
@@ -263,7 +271,7 @@ fn mend(folder: &Path, known: &Known, payload: Payload, options: &RepairOptions)
     if let Some(last) = old.as_ref().and_then(OldIndex::last_offset).filter(|last| *last >= end) {
         lost.push(OldIndex::lost(old.as_ref(), end..last + 1, None));
     }
-    Ok(Mended { action, lost, found: Some((indexed, classes)) })
+    Ok(RepairedShard { action, lost, found: Some((indexed, classes)) })
 }
 
 /// Copies the good records of a damaged shard to a file of this name, and writes its index.
@@ -276,7 +284,7 @@ fn copy_good(
     options: &RepairOptions,
 ) -> Result<(Indexed, ClassNames), Error> {
     let mut out = Temporary::new(folder.join(file))?;
-    let mut read = Reading::new(file, payload, options);
+    let mut read = IndexBuilder::new(file, payload, options);
     salvage(&mut Frames::open(damaged)?, old, |data, crc| {
         out.write(&frame::header(data.len() as u64))?;
         out.write(data)?;
@@ -290,20 +298,20 @@ fn copy_good(
 }
 
 /// Collects the index and the class names of records.
-struct Reading {
+struct IndexBuilder {
     index: IndexWriter,
     classes: ClassNames,
 }
 
-impl Reading {
+impl IndexBuilder {
     fn new(file: &str, payload: Payload, options: &RepairOptions) -> Self {
         let classes = ClassNames::new(&options.conventions.label, options.conventions.label_offset);
-        Reading { index: IndexWriter::new(file, payload, options.entry_points), classes }
+        IndexBuilder { index: IndexWriter::new(file, payload, options.entry_points), classes }
     }
 
     fn push(&mut self, data: &[u8], crc: u32) -> Result<(), Error> {
         if let Some(example) = self.index.push(data, crc)? {
-            self.classes.see(&example);
+            self.classes.observe(&example);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Finds the good records of a damaged shard, whose length and data both match their CRCs, and the bytes between them.
 
 use crate::Error;
-use crate::frames::{At, Frames};
+use crate::frames::{FrameAt, Frames};
 use shardtool_format as format;
 use shardtool_format::frame::OVERHEAD_BYTES;
 use shardtool_format::index::{self, Index};
@@ -63,12 +63,12 @@ pub(crate) fn salvage(
     let (mut offset, mut lost) = (0, vec![]);
     while offset < frames.bytes() {
         let (problem, end) = match frames.at(offset)? {
-            At::Record(data, crc) => {
+            FrameAt::Record(data, crc) => {
                 visit(data, crc)?;
                 offset += (data.len() + OVERHEAD_BYTES) as u64;
                 continue;
             }
-            At::Damaged(problem, end) => (problem, end),
+            FrameAt::Damaged(problem, end) => (problem, end),
         };
         let next = next_record(frames, offset, end, old)?;
         lost.push(OldIndex::lost(old, offset..next, Some(problem)));
@@ -80,7 +80,7 @@ pub(crate) fn salvage(
 /// Returns where to continue after a damaged frame. `end` is the frame's end, if its length is valid.
 fn next_record(frames: &mut Frames, from: u64, end: Option<u64>, old: Option<&OldIndex>) -> Result<u64, Error> {
     if let Some(end) = end
-        && (end == frames.bytes() || matches!(frames.at(end)?, At::Record(..) | At::Damaged(_, Some(_))))
+        && (end == frames.bytes() || matches!(frames.at(end)?, FrameAt::Record(..) | FrameAt::Damaged(_, Some(_))))
     {
         return Ok(end);
     }
@@ -88,7 +88,7 @@ fn next_record(frames: &mut Frames, from: u64, end: Option<u64>, old: Option<&Ol
     if let Some(old) = old {
         let after = old.offsets.partition_point(|offset| *offset <= from);
         for offset in &old.offsets[after..] {
-            if *offset < frames.bytes() && matches!(frames.at(*offset)?, At::Record(..)) {
+            if *offset < frames.bytes() && matches!(frames.at(*offset)?, FrameAt::Record(..)) {
                 return Ok(*offset);
             }
         }
@@ -96,7 +96,7 @@ fn next_record(frames: &mut Frames, from: u64, end: Option<u64>, old: Option<&Ol
     let mut offset = from + 1;
     loop {
         offset = frames.next_header(offset)?;
-        if offset == frames.bytes() || matches!(frames.at(offset)?, At::Record(..)) {
+        if offset == frames.bytes() || matches!(frames.at(offset)?, FrameAt::Record(..)) {
             return Ok(offset);
         }
         offset += 1;

@@ -139,7 +139,7 @@ impl Writer {
         let problem = |problem: SampleProblem| {
             Error::Writer(WriterError::Sample { key: key.to_owned(), problem: Box::new(problem) })
         };
-        if !self.state().wants(key)? {
+        if !self.state().must_write(key)? {
             return Ok(false);
         }
         let packed = sample::resolve(sample, &self.schema).map_err(problem)?;
@@ -148,7 +148,7 @@ impl Writer {
         let record = records.sample(&packed, image, vec![]).map_err(|reason| problem(reason.into()))?;
         let mut state = self.state();
         // Another thread may have written the key meanwhile.
-        if !state.wants(key)? {
+        if !state.must_write(key)? {
             return Ok(false);
         }
         state.closed = true;
@@ -233,7 +233,7 @@ impl State {
     ///
     /// # Errors
     /// [`WriterError::Closed`], [`WriterError::Sample`].
-    fn wants(&self, key: &str) -> Result<bool, Error> {
+    fn must_write(&self, key: &str) -> Result<bool, Error> {
         let problem =
             |problem| Err(Error::Writer(WriterError::Sample { key: key.to_owned(), problem: Box::new(problem) }));
         match () {

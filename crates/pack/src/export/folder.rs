@@ -1,7 +1,7 @@
 //! Folders of classes: an image file per record.
 
 use super::file_names::part;
-use super::run::{Done, Refused, Run};
+use super::run::{Refusal, Run, ShardExport};
 use crate::progress::Progress;
 use crate::{Error, Reason};
 use std::fs::File;
@@ -12,7 +12,7 @@ use std::io::Write;
 ///
 /// # Errors
 /// [`Error::Read`], [`Error::Io`].
-pub(super) fn write(run: &Run<'_>, shard: usize, progress: &dyn Progress) -> Result<Done, Error> {
+pub(super) fn write(run: &Run<'_>, shard: usize, progress: &dyn Progress) -> Result<ShardExport, Error> {
     let (mut files, mut bytes) = (0, 0);
     let done = run.each(shard, progress, |sample| {
         let class = sample.class.as_deref().map(part).or(sample.label.map(|label| label.to_string()));
@@ -22,16 +22,16 @@ pub(super) fn write(run: &Run<'_>, shard: usize, progress: &dyn Progress) -> Res
             _ => name,
         };
         let path = run.folder.join(format!("{place}.{}", sample.extension));
-        let refused = |e| Refused::Record(Reason::CreateFile(e));
+        let refused = |e| Refusal::Record(Reason::CreateFile(e));
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(refused)?;
         }
         let mut file = File::create_new(&path).map_err(refused)?;
         // A full disk concerns all records.
-        file.write_all(&sample.image).map_err(|e| Refused::All(Error::io("write", &path)(e)))?;
+        file.write_all(&sample.image).map_err(|e| Refusal::All(Error::io("write", &path)(e)))?;
         files += 1;
         bytes += sample.image.len() as u64;
         Ok(())
     })?;
-    Ok(Done { files, bytes, ..done })
+    Ok(ShardExport { files, bytes, ..done })
 }

@@ -4,7 +4,7 @@
 mod rows;
 mod schema;
 
-use super::run::{Done, Refused, Run};
+use super::run::{Refusal, Run, ShardExport};
 use crate::Error;
 use crate::error::DestinationError;
 use crate::progress::Progress;
@@ -22,7 +22,12 @@ const ROWS: usize = 100;
 ///
 /// # Errors
 /// [`Error::Read`], [`DestinationError::Parquet`], [`Error::Io`].
-pub(super) fn write(run: &Run<'_>, schema: &Schema, shard: usize, progress: &dyn Progress) -> Result<Done, Error> {
+pub(super) fn write(
+    run: &Run<'_>,
+    schema: &Schema,
+    shard: usize,
+    progress: &dyn Progress,
+) -> Result<ShardExport, Error> {
     let shards = run.split.entry().shards.len();
     let path = run.folder.join(format!("{}-{shard:05}-of-{shards:05}.parquet", run.split.name()));
     let wrong =
@@ -34,12 +39,12 @@ pub(super) fn write(run: &Run<'_>, schema: &Schema, shard: usize, progress: &dyn
     let mut rows = Rows::new(schema);
     let done = run.each(shard, progress, |sample| {
         rows.push(schema, sample);
-        if rows.count == ROWS { rows.flush(&mut writer).map_err(|e| Refused::All(wrong(e))) } else { Ok(()) }
+        if rows.count == ROWS { rows.flush(&mut writer).map_err(|e| Refusal::All(wrong(e))) } else { Ok(()) }
     })?;
     rows.flush(&mut writer).map_err(wrong)?;
     writer.close().map_err(wrong)?;
     kept.sync_all().map_err(Error::io("write", &path))?;
-    Ok(Done { files: 1, bytes: length(&path)?, ..done })
+    Ok(ShardExport { files: 1, bytes: length(&path)?, ..done })
 }
 
 fn length(path: &Path) -> Result<u64, Error> {

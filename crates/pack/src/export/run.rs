@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The result of one shard.
 #[derive(Default)]
-pub(super) struct Done {
+pub(super) struct ShardExport {
     pub(super) records: u64,
     pub(super) files: u64,
     pub(super) bytes: u64,
@@ -36,9 +36,9 @@ impl<'a> Run<'a> {
         &self,
         shard: usize,
         progress: &dyn Progress,
-        mut take: impl FnMut(&Sample<'_>) -> Result<(), Refused>,
-    ) -> Result<Done, Error> {
-        let mut done = Done::default();
+        mut take: impl FnMut(&Sample<'_>) -> Result<(), Refusal>,
+    ) -> Result<ShardExport, Error> {
+        let mut done = ShardExport::default();
         let (first, end) = (self.split.starts()[shard], self.split.starts()[shard + 1]);
         // A shard that cannot be opened is an error of the whole export.
         self.split.shard(shard)?;
@@ -46,9 +46,9 @@ impl<'a> Run<'a> {
         for id in first..end {
             let mut key = format!("#{id}");
             let record = self.split.get_with(id, std::mem::take(&mut buffer)).map_err(Reason::from);
-            let taken = record.map_err(Refused::Record).and_then(|record| {
+            let taken = record.map_err(Refusal::Record).and_then(|record| {
                 let sample = Sample::new(self.split, id, &record);
-                let sample = sample.inspect(|sample| key.clone_from(&sample.key)).map_err(Refused::Record);
+                let sample = sample.inspect(|sample| key.clone_from(&sample.key)).map_err(Refusal::Record);
                 let taken = sample.and_then(|sample| take(&sample));
                 progress.done(1, record.data().len() as u64);
                 buffer = record.into_buffer();
@@ -56,8 +56,8 @@ impl<'a> Run<'a> {
             });
             match taken {
                 Ok(()) => done.records += 1,
-                Err(Refused::Record(reason)) => done.refused.push(Rejection { input: key, reason }),
-                Err(Refused::All(error)) => return Err(error),
+                Err(Refusal::Record(reason)) => done.refused.push(Rejection { input: key, reason }),
+                Err(Refusal::All(error)) => return Err(error),
             }
         }
         Ok(done)
@@ -65,7 +65,7 @@ impl<'a> Run<'a> {
 }
 
 /// Why a sample was not taken.
-pub(super) enum Refused {
+pub(super) enum Refusal {
     /// For a reason that concerns only this record.
     Record(Reason),
     /// Nothing further can be exported.

@@ -1,6 +1,6 @@
 //! TFRecord: the shards themselves, and DALI's index.
 
-use super::run::{Done, Run};
+use super::run::{Run, ShardExport};
 use crate::Error;
 use crate::commit;
 use crate::progress::Progress;
@@ -10,7 +10,12 @@ use std::fmt::Write;
 ///
 /// # Errors
 /// [`Error::Read`], [`Error::Io`].
-pub(super) fn write(run: &Run<'_>, number: usize, dali_index: bool, progress: &dyn Progress) -> Result<Done, Error> {
+pub(super) fn write(
+    run: &Run<'_>,
+    number: usize,
+    dali_index: bool,
+    progress: &dyn Progress,
+) -> Result<ShardExport, Error> {
     let entry = &run.split.entry().shards[number];
     let from = run.split.shard_path(number);
     let to = run.folder.join(from.file_name().unwrap_or_default());
@@ -31,5 +36,5 @@ pub(super) fn write(run: &Run<'_>, number: usize, dali_index: bool, progress: &d
         files += 1;
     }
     progress.done(entry.records, entry.bytes);
-    Ok(Done { records: entry.records, files, bytes: entry.bytes, refused: vec![] })
+    Ok(ShardExport { records: entry.records, files, bytes: entry.bytes, refused: vec![] })
 }

@@ -1,6 +1,6 @@
 //! WebDataset: a tar per shard, with the image, `.cls`, and `.json` with the other fields of each sample.
 
-use super::run::{Done, Refused, Run};
+use super::run::{Refusal, Run, ShardExport};
 use super::sample::Sample;
 use crate::progress::Progress;
 use crate::{Error, Reason};
@@ -15,7 +15,7 @@ use std::io::{BufWriter, Write};
 ///
 /// # Errors
 /// [`Error::Read`], [`Error::Io`].
-pub(super) fn write(run: &Run<'_>, shard: usize, progress: &dyn Progress) -> Result<Done, Error> {
+pub(super) fn write(run: &Run<'_>, shard: usize, progress: &dyn Progress) -> Result<ShardExport, Error> {
     let path = run.folder.join(format!("{}.tar", run.stem(shard)));
     let io = |e| Error::io("write", &path)(e);
     let file = File::create_new(&path).map_err(Error::io("create", &path))?;
@@ -23,14 +23,14 @@ pub(super) fn write(run: &Run<'_>, shard: usize, progress: &dyn Progress) -> Res
     let done = run.each(shard, progress, |sample| {
         let key = run.file_names.name(sample);
         for (extension, bytes) in members(sample)? {
-            append(&mut tar, &format!("{key}.{extension}"), &bytes).map_err(|e| Refused::All(io(e)))?;
+            append(&mut tar, &format!("{key}.{extension}"), &bytes).map_err(|e| Refusal::All(io(e)))?;
         }
         Ok(())
     })?;
     let mut file = tar.into_inner().map_err(io)?;
     file.flush().and_then(|()| file.get_ref().sync_all()).map_err(io)?;
     let bytes = file.get_ref().metadata().map_err(io)?.len();
-    Ok(Done { files: 1, bytes, ..done })
+    Ok(ShardExport { files: 1, bytes, ..done })
 }
 
 fn append(tar: &mut tar::Builder<impl Write>, path: &str, bytes: &[u8]) -> std::io::Result<()> {
@@ -44,7 +44,7 @@ fn append(tar: &mut tar::Builder<impl Write>, path: &str, bytes: &[u8]) -> std::
 type Member<'a> = (String, Cow<'a, [u8]>);
 
 /// Returns the members of a sample: extensions and contents. Bytes that are not text are separate members.
-fn members<'a>(sample: &'a Sample<'_>) -> Result<Vec<Member<'a>>, Refused> {
+fn members<'a>(sample: &'a Sample<'_>) -> Result<Vec<Member<'a>>, Refusal> {
     let mut members = vec![(sample.extension.to_owned(), sample.image.as_ref().into())];
     if let Some(label) = sample.label {
         members.push(("cls".to_owned(), label.to_string().into_bytes().into()));
@@ -63,7 +63,7 @@ fn members<'a>(sample: &'a Sample<'_>) -> Result<Vec<Member<'a>>, Refused> {
                 let extension = if taken { format!("{extension}.bin") } else { extension };
                 members.push((extension, list.single().unwrap_or_default().into()));
             }
-            _ => return Err(Refused::Record(Reason::NoText { field: (*name).to_owned() })),
+            _ => return Err(Refusal::Record(Reason::NoText { field: (*name).to_owned() })),
         }
     }
     members.push(("json".to_owned(), Value::Object(json).to_string().into_bytes().into()));

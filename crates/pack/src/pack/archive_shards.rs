@@ -132,7 +132,7 @@ impl<'a, 'r, 'w> FileWriter<'a, 'r, 'w> {
 }
 
 impl SampleVisitor for FileWriter<'_, '_, '_> {
-    fn wants_image(&self, at: u64) -> bool {
+    fn needs_image(&self, at: u64) -> bool {
         !self.run.finished[self.shard_of(at)]
     }
 

@@ -90,7 +90,7 @@ impl Target {
                 return Ok(Remaining::Shards);
             }
             (Some(Err(other)), None) if !clearing && !options.force => return Err(other),
-            (None, None) => self.files.nothing_in_the_way()?,
+            (None, None) => self.files.check_unoccupied()?,
             _ => self.clear(options, plan, &schema, progress)?,
         }
         manifest_store::joined(self.files.folder(), &schema, self.files.split(), false)?;
@@ -113,7 +113,7 @@ impl Target {
         after(progress, Step::Cleared)?;
         commit::remove(&self.files.rejected())?;
         commit::remove(&self.files.packed())?;
-        self.files.ours()?.iter().try_for_each(|path| commit::remove(path))?;
+        self.files.written_files()?.iter().try_for_each(|path| commit::remove(path))?;
         self.files.sync()
     }
 
@@ -166,7 +166,7 @@ impl Target {
         for shard in 0..plan.shard_count() {
             commit::remove(&self.files.shard_rejects(shard))?;
         }
-        let kept = PlanFile::new(options, plan, Stage::Packing).carried_out(split);
+        let kept = PlanFile::new(options, plan, Stage::Packing).completed(split);
         commit::publish(self.files.packed(), &kept.to_json())?;
         // Durable before the temporary plan file is removed, so that at least one of the two exists at any time.
         commit::sync_folder(self.files.folder())?;

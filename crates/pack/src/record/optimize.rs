@@ -31,7 +31,7 @@ pub struct Optimized {
 pub(crate) enum Outcome {
     /// Not a JPEG, or transcoding was not requested.
     Other,
-    Relaid {
+    Transcoded {
         before: usize,
         after: usize,
         opened: bool,
@@ -44,7 +44,7 @@ impl Optimized {
     pub(crate) fn add(&mut self, outcome: &Outcome) {
         match outcome {
             Outcome::Other => {}
-            Outcome::Relaid { before, after, opened } => {
+            Outcome::Transcoded { before, after, opened } => {
                 self.images += 1;
                 self.opened += u64::from(*opened);
                 self.bytes_before += *before as u64;
@@ -101,7 +101,7 @@ impl Optimizer {
                 let (before, after) = (stored.bytes.len(), self.jpeg.len());
                 (
                     StoredImage { bytes: &self.jpeg, ..stored },
-                    Outcome::Relaid { before, after, opened: new.was_multi_scan },
+                    Outcome::Transcoded { before, after, opened: new.was_multi_scan },
                 )
             }
             Ok(_) => (stored, Outcome::Kept),

@@ -30,7 +30,7 @@ impl Inferred {
     /// Updates the type with the value of a line. Integers and floats together are floats. In a column of text, CSV
     /// numbers are text; but text in a column of numbers is an error, because one wrong cell would change the type of
     /// the whole column. If the value does not fit, returns the value's own type.
-    pub(super) fn see(&mut self, cell: &Cell<'_>, line: u64) -> Result<(), Option<Kind>> {
+    pub(super) fn observe(&mut self, cell: &Cell<'_>, line: u64) -> Result<(), Option<Kind>> {
         if let Some(kind) = self.kind.filter(|_| self.declared) {
             return cell.values(kind).map(drop).ok_or(None);
         }

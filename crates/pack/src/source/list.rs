@@ -154,7 +154,7 @@ impl Scan {
                     columns.insert(name.to_owned(), Inferred::new(text.or(known)));
                 }
                 let inferred = columns.get_mut(name).expect("inserted above");
-                inferred.see(&cell, row.line).map_err(|other| {
+                inferred.observe(&cell, row.line).map_err(|other| {
                     Error::List(ListError::Types {
                         path: file.to_owned(),
                         line: row.line,

@@ -28,7 +28,7 @@ pub(crate) fn complete(files: &SplitFiles, now: &PlanFile) -> Result<Option<Spli
     if let Some(difference) = kept.difference(now) {
         return Err(Error::Destination(DestinationError::PackedOtherwise { destination, split, difference }));
     }
-    if !kept.gave(&there) {
+    if !kept.produced(&there) {
         return Err(Error::Destination(DestinationError::ChangedSince { destination, split }));
     }
     let indexes = destination.join(names::INDEX_FOLDER);

@@ -80,7 +80,7 @@ impl SplitFiles {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn ours(&self) -> Result<Vec<PathBuf>, Error> {
+    pub(crate) fn written_files(&self) -> Result<Vec<PathBuf>, Error> {
         let mut found = vec![];
         for folder in [self.folder.join(names::INDEX_FOLDER), self.folder.clone()] {
             let entries = match std::fs::read_dir(&folder) {
@@ -89,7 +89,7 @@ impl SplitFiles {
             };
             for entry in entries {
                 let entry = entry.map_err(Error::io("list", &folder))?;
-                if entry.file_name().to_str().is_some_and(|name| self.is_ours(name)) {
+                if entry.file_name().to_str().is_some_and(|name| self.is_written_name(name)) {
                     found.push(entry.path());
                 }
             }
@@ -99,7 +99,7 @@ impl SplitFiles {
 
     /// Returns whether a pack of this split writes a file of this name: a shard, its index, its list of rejected
     /// inputs, or the temporary file of one of these.
-    fn is_ours(&self, name: &str) -> bool {
+    fn is_written_name(&self, name: &str) -> bool {
         let name = name.strip_prefix('.').map_or(name, |name| name.strip_suffix(".tmp").unwrap_or(name));
         let name = name.strip_prefix('.').unwrap_or(name);
         let Some(rest) = name.strip_prefix(&self.split).and_then(|name| name.strip_prefix('-')) else { return false };
@@ -112,9 +112,9 @@ impl SplitFiles {
     ///
     /// # Errors
     /// [`DestinationError::InTheWay`], [`Error::Io`].
-    pub(crate) fn nothing_in_the_way(&self) -> Result<(), Error> {
+    pub(crate) fn check_unoccupied(&self) -> Result<(), Error> {
         let hidden = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        match self.ours()?.into_iter().find(|path| !hidden(path)) {
+        match self.written_files()?.into_iter().find(|path| !hidden(path)) {
             Some(path) => Err(Error::Destination(DestinationError::InTheWay { path })),
             None => Ok(()),
         }

@@ -123,7 +123,7 @@ impl PlanFile {
     }
 
     /// Returns the plan file of the complete split, with the split's fingerprint.
-    pub(crate) fn carried_out(&self, split: &Split) -> Self {
+    pub(crate) fn completed(&self, split: &Split) -> Self {
         let mut members = self.0.clone();
         members.remove("shard_lines");
         members.insert("stage".to_owned(), json!("complete"));
@@ -132,7 +132,7 @@ impl PlanFile {
     }
 
     /// Returns whether `split` is still the result of this plan.
-    pub(crate) fn gave(&self, split: &Split) -> bool {
+    pub(crate) fn produced(&self, split: &Split) -> bool {
         self.0.get("fingerprint") == Some(&json!(fingerprint(split)))
     }
 

@@ -88,7 +88,7 @@ pub fn commit(destination: &Path, split: &str, force: bool, progress: &dyn Progr
                 if target.plan().exists() {
                     return Err(Error::Destination(DestinationError::InTheWay { path: target.plan() }));
                 }
-                target.nothing_in_the_way()?;
+                target.check_unoccupied()?;
             }
             (None, Some(Stage::Moving)) => {}
         }
@@ -104,7 +104,7 @@ pub fn commit(destination: &Path, split: &str, force: bool, progress: &dyn Progr
         manifest_store::add_split(destination, &new, entry.clone())?;
         after(progress, Step::Manifest)?;
     }
-    files::publish(target.packed(), &parts[0].plan.carried_out(&entry).to_json())?;
+    files::publish(target.packed(), &parts[0].plan.completed(&entry).to_json())?;
     files::sync_folder(destination)?;
     after(progress, Step::Kept)?;
     remove(&staging, destination)?;
@@ -116,7 +116,7 @@ pub fn commit(destination: &Path, split: &str, force: bool, progress: &dyn Progr
 fn complete(target: &SplitFiles) -> Result<Option<Committed>, Error> {
     let Some(kept) = files::read(&target.packed())?.map(|bytes| PlanFile::parse(&bytes)) else { return Ok(None) };
     let Some(manifest) = manifest_store::read(target.folder())? else { return Ok(None) };
-    let split = manifest.split(target.split()).filter(|split| kept.gave(split));
+    let split = manifest.split(target.split()).filter(|split| kept.produced(split));
     let classes = manifest.classes.len() as u64;
     Ok(split.cloned().map(|split| Committed { split, classes, resumed_shards: 0, already_complete: true }))
 }
@@ -215,7 +215,7 @@ fn clear(target: &SplitFiles, new: &Manifest, journal: &Journal, progress: &dyn 
     for path in [target.rejected(), target.packed(), target.plan()] {
         files::remove(&path)?;
     }
-    target.ours()?.iter().try_for_each(|path| files::remove(path))?;
+    target.written_files()?.iter().try_for_each(|path| files::remove(path))?;
     files::create_folder(&target.folder().join(names::INDEX_FOLDER))?;
     target.sync()
 }

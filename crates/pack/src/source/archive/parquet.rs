@@ -57,7 +57,7 @@ impl Rows<'_> {
         for (i, group) in reader.metadata().row_groups().iter().enumerate() {
             let (count, bytes) = (group.num_rows().max(0) as u64, group.total_byte_size().max(0) as u64);
             let at = |row: u64| start.saturating_add((u128::from(row) * u128::from(bytes) / u128::from(count)) as u64);
-            let wanted = (0..count).any(|row| self.visit.wants_image(at(row)));
+            let wanted = (0..count).any(|row| self.visit.needs_image(at(row)));
             match if wanted { Some(&schema) } else { without.as_ref() } {
                 Some(columns) => {
                     let rows = TreeBuilder::new().with_batch_size(ROWS);

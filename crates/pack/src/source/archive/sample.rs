@@ -29,7 +29,7 @@ pub(crate) struct VisitedSample<'a> {
 pub(crate) trait SampleVisitor {
     /// Returns whether the sample at uncompressed byte `at` is needed with its image. If not, the reader may skip the
     /// image and the checksums.
-    fn wants_image(&self, at: u64) -> bool;
+    fn needs_image(&self, at: u64) -> bool;
 
     /// Receives a sample.
     ///

@@ -253,7 +253,7 @@ impl<'a> Surveyor<'a> {
 }
 
 impl SampleVisitor for Surveyor<'_> {
-    fn wants_image(&self, _at: u64) -> bool {
+    fn needs_image(&self, _at: u64) -> bool {
         false
     }
 

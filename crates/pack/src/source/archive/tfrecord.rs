@@ -21,7 +21,7 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dy
     let mut stream = stream::open(&file.path).map_err(Error::io("read", &file.path))?;
     let (mut number, mut at, mut data) = (0, 0, vec![]);
     loop {
-        let next = record(&mut stream, at, limit, visit.wants_image(at), &mut data);
+        let next = record(&mut stream, at, limit, visit.needs_image(at), &mut data);
         let (bytes, sample, last) = match next {
             Ok(None) => return Ok(()),
             Ok(Some(Next::Data)) => ((data.len() + OVERHEAD_BYTES) as u64, sample(&data, roles), false),

@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
         let from = self.data.len();
         if size.saturating_add(from as u64) > self.limit {
             group.problem = Some(Reason::SampleTooLong { bytes: size.saturating_add(from as u64), limit: self.limit });
-        } else if is_image(&field, self.roles).is_none() || self.visit.wants_image(group.at) {
+        } else if is_image(&field, self.roles).is_none() || self.visit.needs_image(group.at) {
             match append(entry, size, &mut self.data) {
                 Ok(true) => {}
                 Ok(false) => {

@@ -61,7 +61,9 @@ fn main() {
 fn outputs(split: &Split, rounds: usize) {
     let content = |output| {
         let pipeline = Pipeline::train(SIDE).expect("a pipeline");
-        Content::Images(Images { output, ..Images::new(pipeline) })
+        let mut images = Images::new(pipeline);
+        images.output = output;
+        Content::Images(images)
     };
     let output = |dtype, layout| {
         let (mean, std) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
@@ -207,7 +209,7 @@ fn first_batch(split: &Split, pipeline: &Pipeline, images_per_s: f64) {
     let (first, decoding) = (first.expect("a batch"), f64::from(BATCH) / images_per_s);
     println!("  first batch after {first:.3} s: x{:.2} of decoding one batch", first / decoding);
     println!("  anonymous memory at most {:.0} MB", peak as f64 / 1e6);
-    println!("  {}", loader.stats().verdict());
+    println!("  {}", loader.stats().bottleneck());
 }
 
 fn anonymous() -> u64 {

@@ -50,7 +50,7 @@ fn main() {
     );
     assert_eq!((last.threads, last.descriptors), (settled.threads, settled.descriptors), "threads, descriptors");
     println!("flat: {:.1} MB after a fifth of the time, {:.1} MB at the end", mb(settled), mb(last));
-    println!("{}", loader.stats().verdict());
+    println!("{}", loader.stats().bottleneck());
 }
 
 #[derive(Clone, Copy)]

@@ -126,7 +126,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     };
     let mut out = std::io::stdout().lock();
     if arguments.json {
-        let mut document = document(&measured, &stats);
+        let mut document = document(&measured, &stats)?;
         if let Some(uploads) = uploads {
             document["device"] = uploads.document();
         }
@@ -157,45 +157,36 @@ fn print(m: &Measured, stats: &Stats, out: &mut impl Write) -> anyhow::Result<()
     let shown = |bytes: Option<u64>| bytes.map_or("unknown".to_owned(), text::bytes);
     let (anonymous, resident) = (shown(m.peak_anonymous), shown(m.peak_resident));
     writeln!(out, "first batch after {:.2} s; peak memory {anonymous} anonymous, {resident} resident", m.first_batch)?;
-    let (workers, all) = stats.workers;
     writeln!(
         out,
-        "{workers} of {all} workers, {} prefetched; memory budget {}",
-        text::plural_irregular(stats.depth as u64, "batch", "batches"),
+        "{} of {} workers, {} prefetched; memory budget {}",
+        stats.workers,
+        stats.max_workers,
+        text::plural_irregular(stats.prefetch as u64, "batch", "batches"),
         text::bytes(stats.memory.budget)
     )?;
     writeln!(out, "{:<18} {:>10} {:>12}", "stage", "seconds", "per second")?;
     for (name, stage) in stats.stages() {
-        let name = stage_label(name);
         // The rate of a stage with almost no time is noise.
         let spent = stage.time.as_secs_f64();
         let rate = if spent < 0.005 { "-".to_owned() } else { text::count(stage.per_second() as u64) };
         writeln!(out, "  {name:<16} {spent:>10.2} {rate:>12}")?;
     }
-    writeln!(out, "{}", stats.verdict())?;
+    writeln!(out, "{}", stats.bottleneck())?;
     if stats.bad > 0 {
         writeln!(out, "{}: `shardtool verify --decode` lists them", text::plural(stats.bad, "bad sample"))?;
     }
     Ok(())
 }
 
-/// Returns how a stage is called in text. Its name in `--json` and Prometheus never changes.
-fn stage_label(name: &str) -> &str {
-    match name {
-        "wait for a slot" => "wait for buffer",
-        "caller waits" => "consumer wait",
-        "caller works" => "consumer busy",
-        name => name,
-    }
-}
-
-fn document(m: &Measured, stats: &Stats) -> serde_json::Value {
-    json!({
+fn document(m: &Measured, stats: &Stats) -> anyhow::Result<serde_json::Value> {
+    let stats: serde_json::Value = serde_json::from_str(&stats.to_json())?;
+    Ok(json!({
         "images_per_s": m.samples as f64 / m.seconds, "mb_per_s": m.bytes as f64 / m.seconds / 1e6,
         "samples": m.samples, "seconds": m.seconds,
         "cpu_s_per_1000": m.cpu / m.samples as f64 * 1e3, "time_to_first_batch_s": m.first_batch,
-        "peak_anon_bytes": m.peak_anonymous, "peak_resident_bytes": m.peak_resident, "stats": stats.to_json(),
-    })
+        "peak_anon_bytes": m.peak_anonymous, "peak_resident_bytes": m.peak_resident, "stats": stats,
+    }))
 }
 
 /// Returns the value of a line of `/proc/self/status` in bytes, such as `RssAnon:` or `VmHWM:` (proc_pid_status(5)).

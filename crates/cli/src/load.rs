@@ -104,7 +104,11 @@ enum RemainderName {
 impl LoadArguments {
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
         let (_, split) = self.split.open()?;
-        let images = |pipeline| Content::Images(Images { mask: self.mask.clone(), ..Images::new(pipeline) });
+        let images = |pipeline| {
+            let mut images = Images::new(pipeline);
+            images.mask = self.mask.clone();
+            Content::Images(images)
+        };
         let content = match self.work {
             Work::Train => images(Pipeline::train(self.size)?),
             // The common ratio: resize to 256, crop to 224.
@@ -141,7 +145,7 @@ impl LoadArguments {
             PolicyName::Shard => Policy::Shard,
             PolicyName::Off => Policy::Off,
         };
-        config.depth = self.prefetch;
+        config.prefetch = self.prefetch;
         Ok(config)
     }
 }

@@ -4,7 +4,7 @@ use crate::exit::Exit;
 use crate::load::LoadArguments;
 use crate::text;
 use serde_json::json;
-use shardtool_load::{Loader, Share};
+use shardtool_load::{Loader, ReplicaShare};
 use std::io::Write;
 
 /// Show what a loader would do, from the manifest only: steps, reads of each replica, memory
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             "world": world, "batch": schedule.batch(), "steps": schedule.steps(0),
             "replicas": shares.iter().map(replica).collect::<Vec<_>>(), "dropped": schedule.dropped(0),
             "batch_bytes": memory.batch, "scratch_bytes": memory.scratch, "workers": memory.workers,
-            "depth": memory.depth, "budget_bytes": memory.budget, "memory": memory.to_string(),
+            "depth": memory.prefetch, "budget_bytes": memory.budget, "memory": memory.to_string(),
         });
         writeln!(out, "{document:#}")?;
         return Ok(Exit::Success);
@@ -57,13 +57,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         "order {}; {} workers, {} prefetched",
         config.order,
         memory.workers,
-        text::plural_irregular(memory.depth as u64, "batch", "batches")
+        text::plural_irregular(memory.prefetch as u64, "batch", "batches")
     )?;
     writeln!(out, "memory budget {}:\n  {}", text::bytes(memory.budget), memory.to_string().replace("; ", ";\n  "))?;
     Ok(Exit::Success)
 }
 
-fn replica(share: &Share) -> serde_json::Value {
+fn replica(share: &ReplicaShare) -> serde_json::Value {
     json!({
         "rank": share.rank, "samples": share.samples, "padding": share.padding,
         "shards": share.reads.map(|r| r.shards), "bytes_estimated": share.reads.map(|r| r.bytes),

@@ -90,7 +90,7 @@ pub use float_range::FloatRange;
 pub use format::{Format, sniff};
 pub use label_map::LabelMap;
 pub use limits::Limits;
-pub use memory::{scratch_bound, scratch_bytes};
+pub use memory::{raw_scratch_bytes, scratch_bound, scratch_bytes};
 pub use normalize::Normalizer;
 pub use normalize::output::{Dtype, Layout, Output, OutputError};
 pub use pixels::{Pixels, PixelsMut, PixelsRef};

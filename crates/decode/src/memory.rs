@@ -72,6 +72,16 @@ impl EncodedImage<'_> {
     }
 }
 
+/// Returns an upper bound of the bytes that [`decode_raw`](crate::decode_raw) and
+/// [`apply_geometry`](crate::apply_geometry) take for raw pixels of that size (width, height), stored as `format`.
+pub fn raw_scratch_bytes(format: Format, (width, height): (u32, u32)) -> u64 {
+    match format {
+        // Used where they are stored.
+        Format::Raw => FIXED,
+        _ => FIXED + rgb_len(width, height),
+    }
+}
+
 /// Returns the bytes that resizing an area (width, height) to `size` takes: the weights of both axes, the ring of rows, and a
 /// transposed result, whether it is needed or not. Doubled, because a vector's capacity may be twice its length.
 fn applied((width, height): (f64, f64), size: (u32, u32), output: (u32, u32)) -> u64 {

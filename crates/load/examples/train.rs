@@ -1,4 +1,4 @@
-//! Trains a tiny network in plain Rust on a generated dataset, stops it in the middle of an epoch, and goes on from what
+//! Trains a tiny network in plain Rust on a generated dataset, stops it in the middle of an epoch, and resumes from what
 //! was saved: the weights are the same as without the stop, bit for bit.
 //!
 //! `cargo run --release -p shardtool-load --example train`
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     run(&mut model, &mut loader, u64::MAX)?;
     let accuracy = accuracy(&model, validation)?;
     println!("{EPOCHS} epochs of {} steps: {:.1} % of {} right", loader.len(), 100.0 * accuracy, validation.len());
-    println!("{}", loader.stats().verdict());
+    println!("{}", loader.stats().bottleneck());
     assert!(accuracy > 0.9, "it has learned");
 
     // The same again, stopped after 70 steps. What is kept: the weights, and a line of JSON.
@@ -55,7 +55,7 @@ fn training(split: &Split) -> Result<Config, Box<dyn Error>> {
     Ok(config)
 }
 
-/// Trains until the loader ends, or for so many steps.
+/// Trains until the loader ends, or for `steps` steps.
 fn run(model: &mut Model, loader: &mut Loader, mut steps: u64) -> Result<(), Box<dyn Error>> {
     while loader.state().epoch < EPOCHS && steps > 0 {
         let Some(batch) = loader.next_batch()? else { continue };

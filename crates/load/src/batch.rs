@@ -1,10 +1,11 @@
 //! A batch, from its first claimed row until its memory returns to the pool.
 
 use crate::budget::{Live, Reservation};
-use crate::columns::{Cell, Column, Values};
+use crate::buffer::{BatchBuffer, RowBuffer, RowPixels};
+use crate::column_values::Values;
+use crate::columns::{Cell, Column};
 use crate::handover::{Position, Work};
-use crate::memory::{BatchBuffer, RowMut, Rows};
-use crate::spec::Spec;
+use crate::resolved_config::ResolvedConfig;
 use shardtool_decode::{Normalizer, Output};
 use shardtool_order::{ResumeState, Row};
 use shardtool_read::Record;
@@ -22,7 +23,7 @@ pub(crate) trait Home: Send + Sync {
     /// The consumer of a replica dropped a batch.
     fn release(&self, replica: usize);
 
-    /// Nobody uses this memory of a replica's batch any more.
+    /// Returns the memory of a replica's batch, which is no longer used.
     fn give_back(&self, replica: usize, memory: BatchMemory);
 }
 
@@ -45,19 +46,10 @@ pub(crate) struct RowOut {
     pub(crate) record: Option<Record>,
 }
 
-/// Where the pixels of one row are written; `None` if the batch has none of the kind.
-#[derive(Default)]
-pub(crate) struct RowPixels<'a> {
-    /// `[H, W, 3]`.
-    pub(crate) image: Option<RowMut<'a>>,
-    /// `[H, W]`.
-    pub(crate) mask: Option<RowMut<'a>>,
-}
-
 /// The memory of a batch, reused for later ones.
 pub(crate) struct BatchMemory {
-    images: Option<Rows>,
-    masks: Option<Rows>,
+    images: Option<RowBuffer>,
+    masks: Option<RowBuffer>,
     outs: Box<[Mutex<RowOut>]>,
     plan: Vec<Row>,
     /// Allocated beyond the budget, for a consumer that keeps batches: freed when it returns.
@@ -70,20 +62,20 @@ pub(crate) struct BatchMemory {
 impl BatchMemory {
     /// Creates memory for the rows of a batch; images and masks if it has any.
     pub(crate) fn new(
-        spec: &Spec,
-        images: Option<Rows>,
-        masks: Option<Rows>,
+        config: &ResolvedConfig,
+        images: Option<RowBuffer>,
+        masks: Option<RowBuffer>,
         extra: bool,
         reservation: Arc<Reservation>,
     ) -> Self {
         let bytes: u64 = images.iter().chain(&masks).map(|rows| rows.buffer().len() as u64).sum();
-        let cells = || spec.columns.iter().map(Column::cell).collect();
+        let cells = || config.columns.iter().map(Column::cell).collect();
         let out = || RowOut { id: -1, valid: false, cells: cells(), record: None };
         BatchMemory {
             images,
             masks,
-            outs: (0..spec.batch).map(|_| Mutex::new(out())).collect(),
-            plan: Vec::with_capacity(spec.batch),
+            outs: (0..config.batch).map(|_| Mutex::new(out())).collect(),
+            plan: Vec::with_capacity(config.batch),
             extra,
             // Extra batches count as the consumer's memory, not as part of a budget.
             _live: Live::new(if extra { 0 } else { bytes }),
@@ -94,7 +86,7 @@ impl BatchMemory {
 
 /// A batch that workers fill and the consumer then reads.
 pub(crate) struct SharedBatch {
-    spec: Arc<Spec>,
+    config: Arc<ResolvedConfig>,
     home: Weak<dyn Home>,
     /// Which of the replicas that this loader serves.
     pub(crate) replica: usize,
@@ -116,20 +108,20 @@ pub(crate) struct SharedBatch {
 
 impl SharedBatch {
     pub(crate) fn new(
-        spec: &Arc<Spec>,
+        config: &Arc<ResolvedConfig>,
         home: Weak<dyn Home>,
         replica: usize,
         (epoch, p): Position,
         first: bool,
         mut memory: BatchMemory,
     ) -> Self {
-        let schedule = spec.plan.schedule();
+        let schedule = config.plan.schedule();
         memory.plan.clear();
-        memory.plan.extend(schedule.rows(p, spec.ranks[replica]));
+        memory.plan.extend(schedule.rows(p, config.ranks[replica]));
         let n = memory.plan.len();
         SharedBatch {
             after: schedule.after(epoch, p),
-            spec: spec.clone(),
+            config: config.clone(),
             home,
             replica,
             epoch,
@@ -192,7 +184,7 @@ impl SharedBatch {
     }
 
     fn gather(&self) {
-        let columns = &self.spec.columns;
+        let columns = &self.config.columns;
         let mut table = Table { values: columns.iter().map(Column::values).collect(), ..Table::default() };
         for row in 0..self.memory().outs.len() {
             self.with_out(row, |out| {
@@ -201,14 +193,14 @@ impl SharedBatch {
                 table.values.iter_mut().zip(&out.cells).for_each(|(values, cell)| values.push(cell));
                 table.unforeseen +=
                     out.cells.iter().zip(columns).map(|(cell, c)| c.unforeseen(cell.held())).sum::<u64>();
-                if self.spec.keeps_records() {
+                if self.config.keeps_records() {
                     table.unforeseen += out.record.as_ref().map_or(0, own_bytes);
                     table.records.push(out.record.take());
                 }
             });
         }
         table.unforeseen += table.values.iter().zip(columns).map(|(v, c)| c.unforeseen(v.held())).sum::<u64>();
-        let expected = self.spec.expected * self.spec.batch as u64;
+        let expected = self.config.expected * self.config.batch as u64;
         table.unforeseen = table.unforeseen.saturating_sub(expected);
         let _ = self.table.set(table);
     }
@@ -218,7 +210,7 @@ impl SharedBatch {
         self.table().unforeseen
     }
 
-    /// Rows of this complete batch that show a sample.
+    /// RowBuffer of this complete batch that show a sample.
     pub(crate) fn valid_rows(&self) -> u64 {
         self.table().valid.iter().filter(|v| **v).count() as u64
     }
@@ -254,11 +246,11 @@ fn own_bytes(record: &Record) -> u64 {
 impl Drop for SharedBatch {
     fn drop(&mut self) {
         let Some(mut memory) = self.memory.take() else { return };
-        if self.spec.release {
+        if self.config.release {
             let records = self.table.take().into_iter().flat_map(|table| table.records).flatten();
             records.for_each(|record| record.shard().release(record.row()));
         }
-        memory.images.iter_mut().chain(&mut memory.masks).for_each(Rows::reset);
+        memory.images.iter_mut().chain(&mut memory.masks).for_each(RowBuffer::reset);
         if let Some(home) = self.home.upgrade() {
             home.give_back(self.replica, memory);
         }
@@ -279,97 +271,97 @@ impl Batch {
         Batch(batch)
     }
 
-    /// N, rows that show no sample included.
+    /// Returns N, including rows without a sample.
     #[expect(clippy::len_without_is_empty, reason = "a batch has at least one row")]
     pub fn len(&self) -> usize {
         self.0.table().ids.len()
     }
 
-    /// Pixels at a multiple of 64 bytes: u8 RGB, or the little-endian values of [`Batch::output`], in the order of
-    /// [`Batch::image_shape`]. `None` where the loader makes no images.
+    /// Returns the pixels, aligned to 64 bytes: u8 RGB, or the little-endian values of [`Batch::output`], in the order of
+    /// [`Batch::image_shape`]. `None` if the loader delivers no images.
     pub fn images(&self) -> Option<&[u8]> {
-        self.0.memory().images.as_ref().and_then(Rows::bytes)
+        self.0.memory().images.as_ref().and_then(RowBuffer::bytes)
     }
 
-    /// Label maps, `[N, H, W]` u8, at a multiple of 64 bytes; 255 in rows that show no sample, what loss functions are told
-    /// to ignore. `None` where the loader was not asked for them ([`Images::mask`](crate::Images::mask)).
+    /// Returns the label maps, `[N, H, W]` u8, aligned to 64 bytes; rows without a sample hold 255, which loss functions
+    /// ignore by convention. `None` if [`Images::mask`](crate::Images::mask) is.
     pub fn masks(&self) -> Option<&[u8]> {
-        self.0.memory().masks.as_ref().and_then(Rows::bytes)
+        self.0.memory().masks.as_ref().and_then(RowBuffer::bytes)
     }
 
-    /// What the pixels became; `None` for u8.
+    /// Returns type, layout and normalisation of the pixels; `None` for u8.
     pub fn output(&self) -> Option<&Output> {
-        self.0.spec.normalizer.as_ref().map(Normalizer::output)
+        self.0.config.normalizer.as_ref().map(Normalizer::output)
     }
 
-    /// `[N, H, W, 3]`, or `[N, 3, H, W]` where [`Batch::output`] says so; `None` where the loader makes no images.
+    /// Returns `[N, H, W, 3]`, or `[N, 3, H, W]` if that is the layout of [`Batch::output`]; `None` without images.
     pub fn image_shape(&self) -> Option<[usize; 4]> {
-        let (height, width) = self.0.spec.image_size()?;
+        let (height, width) = self.0.config.image_size()?;
         let shape = [self.len(), height, width, 3];
         Some(self.output().map_or(shape, |output| output.layout().shape(shape)))
     }
 
-    /// `[N, H, W]`; `None` where the loader makes no label maps.
+    /// Returns `[N, H, W]`; `None` without label maps.
     pub fn mask_shape(&self) -> Option<[usize; 3]> {
-        let (height, width) = self.0.spec.image_size()?;
+        let (height, width) = self.0.config.image_size()?;
         self.0.memory().masks.as_ref().map(|_| [self.len(), height, width])
     }
 
-    /// The memory of the pixels, as its allocator made it.
+    /// Returns the memory of the pixels, as its allocator returned it.
     pub fn buffer(&self) -> Option<&dyn BatchBuffer> {
-        self.0.memory().images.as_ref().map(Rows::buffer)
+        self.0.memory().images.as_ref().map(RowBuffer::buffer)
     }
 
-    /// The memory of the label maps.
+    /// Returns the memory of the label maps.
     pub fn mask_buffer(&self) -> Option<&dyn BatchBuffer> {
-        self.0.memory().masks.as_ref().map(Rows::buffer)
+        self.0.memory().masks.as_ref().map(RowBuffer::buffer)
     }
 
-    /// Id of each row's sample, `[N]`; −1 where a row shows none. With several splits ids count through them.
+    /// Returns the id of each row's sample, `[N]`; −1 in rows without one. Ids count through the loader's splits.
     pub fn ids(&self) -> &[i64] {
         &self.0.table().ids
     }
 
-    /// Whether each row shows a sample, `[N]`.
+    /// Returns whether each row has a sample, `[N]`.
     pub fn valid(&self) -> &[bool] {
         &self.0.table().valid
     }
 
-    /// Names of the columns, in the order of the configuration.
+    /// Returns the names of the columns, in the order of the configuration.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
-        self.0.spec.columns.iter().map(|c| c.feature.as_str())
+        self.0.config.columns.iter().map(|c| c.feature.as_str())
     }
 
-    /// Values of a column; `None` where the batch has none of that name. Rows without a sample hold zeros or nothing,
+    /// Returns the values of a column; `None` if the batch has no such column. Rows without a sample hold zeros or nothing,
     /// integer labels −100.
     pub fn column(&self, feature: &str) -> Option<&Values> {
         let at = self.columns().position(|name| name == feature)?;
         self.0.table().values.get(at)
     }
 
-    /// Numbers a row of a column of numbers; `None` for ragged ones and bytes.
+    /// Returns the numbers per row of a column; `None` for ragged columns and bytes.
     pub fn column_width(&self, feature: &str) -> Option<usize> {
-        self.0.spec.columns.iter().find(|c| c.feature == feature)?.width()
+        self.0.config.columns.iter().find(|c| c.feature == feature)?.width()
     }
 
-    /// The records, `[N]`, where the loader delivers them; `None` in rows that show no sample.
+    /// Returns the records, `[N]`, `None` in rows without a sample; empty unless the loader delivers records.
     pub fn records(&self) -> &[Option<Record>] {
         &self.0.table().records
     }
 
-    /// The epoch, from 0.
+    /// Returns the epoch, from 0.
     pub fn epoch(&self) -> u64 {
         self.0.epoch
     }
 
-    /// Positions delivered before this batch.
+    /// Returns the positions of the epoch before this batch.
     pub fn position(&self) -> u64 {
         self.0.p
     }
 
-    /// The state to resume from after this batch.
+    /// Returns the state to resume from after this batch.
     pub fn state_after(&self) -> ResumeState {
-        self.0.spec.state(self.0.after)
+        self.0.config.state(self.0.after)
     }
 }
 

@@ -1,54 +1,26 @@
-//! Columns beside the images: from the features of records to arrays over a batch.
+//! Columns of a batch: how the features of records become arrays.
 
-use crate::bad::Fault;
+use crate::bad_samples::SampleError;
+use crate::column_values::Values;
 use crate::config::{ColumnSpec, Layout};
 use crate::error::{Error, Result};
-use crate::input::Input;
+use crate::features::Features;
+use crate::splits::Splits;
 use shardtool_format::example::{Example, Feature};
 use shardtool_format::manifest::Kind;
 use shardtool_read::{Record, Split};
 
-/// What loss functions ignore: the label of a masked row.
+/// The label of a masked row: loss functions ignore it.
 const MASKED_LABEL: i64 = -100;
 
-/// Values of one column of a batch of N rows.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Values {
-    /// Integers, `[N, width]`.
-    Int64(Vec<i64>),
-    /// Floats, `[N, width]`.
-    Float(Vec<f32>),
-    /// Integers of all rows, one after the other; row i's end at `offsets[i + 1]`.
-    RaggedInt64 {
-        /// `[N + 1]`, from 0.
-        offsets: Vec<i64>,
-        /// Of all rows.
-        values: Vec<i64>,
-    },
-    /// Floats of all rows.
-    RaggedFloat {
-        /// `[N + 1]`, from 0.
-        offsets: Vec<i64>,
-        /// Of all rows.
-        values: Vec<f32>,
-    },
-    /// Byte strings of all rows.
-    Bytes {
-        /// `[N + 1]`, from 0.
-        offsets: Vec<i64>,
-        /// Of all rows.
-        values: Vec<u8>,
-    },
-}
-
-/// A column as it will be: its feature's type known, its layout chosen.
+/// A column with its type and layout resolved.
 #[derive(Debug, Clone)]
 pub(crate) struct Column {
     pub(crate) feature: String,
     pub(crate) shape: Shape,
-    /// What is subtracted from its stored values: 0 but for the label.
+    /// Subtracted from stored values: the manifest's label offset for the label, else 0.
     offset: i64,
-    /// What masked rows hold.
+    /// The value of masked rows.
     masked: i64,
 }
 
@@ -61,7 +33,7 @@ pub(crate) enum Shape {
     Bytes,
 }
 
-/// One row's values of one column; keeps its memory from batch to batch.
+/// One row's values of one column; its memory is reused from batch to batch.
 #[derive(Debug)]
 pub(crate) enum Cell {
     Int64(Vec<i64>),
@@ -70,11 +42,11 @@ pub(crate) enum Cell {
 }
 
 impl Column {
-    /// Settles the columns of a configuration; without one, the label where the dataset has it.
-    pub(crate) fn settle(specs: Option<&[ColumnSpec]>, input: &Input) -> Result<Vec<Column>> {
-        let split = &input.splits()[0];
+    /// Resolves the columns of a configuration; by default the label, if the dataset has one.
+    pub(crate) fn resolve(specs: Option<&[ColumnSpec]>, splits: &Splits) -> Result<Vec<Column>> {
+        let split = &splits.as_slice()[0];
         let manifest = split.manifest();
-        let known = Known::new(split);
+        let known = Features::new(split);
         match (specs, &manifest.label) {
             (Some(specs), _) => specs.iter().map(|spec| Column::of(spec, split, &known)).collect(),
             (None, Some(label)) if known.kind(label).is_some() => {
@@ -85,7 +57,7 @@ impl Column {
         }
     }
 
-    fn of(spec: &ColumnSpec, split: &Split, known: &Known) -> Result<Column> {
+    fn of(spec: &ColumnSpec, split: &Split, known: &Features) -> Result<Column> {
         let ColumnSpec { feature, layout } = spec;
         let none = || Error::NoFeature { feature: feature.clone(), known: known.names() };
         let (kind, scalar) = known.kind(feature).ok_or_else(none)?;
@@ -98,15 +70,16 @@ impl Column {
             (Layout::Numbers { width }, Kind::Int64) => Shape::Int64(width),
             (Layout::Numbers { width }, Kind::Float) => Shape::Float(width),
             (Layout::Auto | Layout::Bytes, Kind::Bytes) => Shape::Bytes,
-            (Layout::Numbers { .. }, Kind::Bytes) => return Err(wrong(feature, kind, "numbers")),
-            (Layout::Ragged, Kind::Bytes) => return Err(wrong(feature, kind, "ragged numbers")),
-            (Layout::Bytes, _) => return Err(wrong(feature, kind, "byte strings")),
+            (Layout::Numbers { .. }, Kind::Bytes) => return Err(wrong_layout(feature, kind, "numbers")),
+            (Layout::Ragged, Kind::Bytes) => return Err(wrong_layout(feature, kind, "ragged numbers")),
+            (Layout::Bytes, _) => return Err(wrong_layout(feature, kind, "byte strings")),
         };
         let label = split.manifest().label.as_deref() == Some(feature.as_str()) && kind == Kind::Int64;
         let (offset, masked) = if label { (split.manifest().label_offset, MASKED_LABEL) } else { (0, 0) };
         Ok(Column { feature: feature.clone(), shape, offset, masked })
     }
 
+    /// Returns an empty cell.
     pub(crate) fn cell(&self) -> Cell {
         match self.shape {
             Shape::Int64(_) | Shape::RaggedInt64 => Cell::Int64(vec![]),
@@ -115,7 +88,7 @@ impl Column {
         }
     }
 
-    /// Bytes that a row takes in every batch; ragged values come on top.
+    /// Bytes that a row takes in every batch, without ragged values.
     pub(crate) fn row_bytes(&self) -> u64 {
         match self.shape {
             Shape::Int64(width) => 16 * width as u64,
@@ -124,12 +97,12 @@ impl Column {
         }
     }
 
-    /// What of `held` bytes no plan can foresee: all of a ragged column, nothing of another.
+    /// How much of `held` bytes cannot be planned: all of a ragged column or of byte strings, else none.
     pub(crate) fn unforeseen(&self, held: u64) -> u64 {
         if self.width().is_none() { held } else { 0 }
     }
 
-    /// Numbers a row; ragged columns and byte strings have no such width.
+    /// Numbers per row; `None` for ragged columns and byte strings.
     pub(crate) fn width(&self) -> Option<usize> {
         match self.shape {
             Shape::Int64(width) | Shape::Float(width) => Some(width),
@@ -137,14 +110,14 @@ impl Column {
         }
     }
 
-    /// Fills a cell from a record: from the shard's index where it has the feature, else from the Example, which is parsed
-    /// at most once a record.
+    /// Fills a cell from a record: from the shard's index if it has the feature, else from the Example, which is parsed at
+    /// most once per record.
     pub(crate) fn read<'r>(
         &self,
         record: &'r Record,
         example: &mut Option<Example<'r>>,
         cell: &mut Cell,
-    ) -> std::result::Result<(), Fault> {
+    ) -> std::result::Result<(), SampleError> {
         cell.clear();
         if self.width() == Some(1) && self.read_index(record, cell)? {
             return Ok(());
@@ -165,7 +138,7 @@ impl Column {
             }
             (Feature::Empty, Cell::Bytes(_)) => return Err(self.count(1, 0)),
             (Feature::Empty, _) => {}
-            _ => return Err(Fault::Type { feature: self.feature.clone() }),
+            _ => return Err(SampleError::Type { feature: self.feature.clone() }),
         }
         match self.width() {
             Some(width) if cell.len() != width => Err(self.count(width, cell.len())),
@@ -173,7 +146,8 @@ impl Column {
         }
     }
 
-    fn read_index(&self, record: &Record, cell: &mut Cell) -> std::result::Result<bool, Fault> {
+    /// Fills a cell of one number from the index; returns whether that has it.
+    fn read_index(&self, record: &Record, cell: &mut Cell) -> std::result::Result<bool, SampleError> {
         let (shard, row) = (record.shard(), record.row());
         match cell {
             Cell::Int64(values) => {
@@ -186,7 +160,7 @@ impl Column {
         Ok(cell.len() == 1)
     }
 
-    /// Fills the cell of a row that shows no sample.
+    /// Fills the cell of a row without a sample.
     pub(crate) fn mask(&self, cell: &mut Cell) {
         cell.clear();
         let width = self.width().unwrap_or(0);
@@ -197,7 +171,7 @@ impl Column {
         }
     }
 
-    /// An empty column, to be filled by [`Values::push`].
+    /// Returns an empty array, for [`Values::push`].
     pub(crate) fn values(&self) -> Values {
         let offsets = vec![0];
         match self.shape {
@@ -209,8 +183,8 @@ impl Column {
         }
     }
 
-    fn count(&self, expected: usize, found: usize) -> Fault {
-        Fault::Values { feature: self.feature.clone(), expected, found }
+    fn count(&self, expected: usize, found: usize) -> SampleError {
+        SampleError::Values { feature: self.feature.clone(), expected, found }
     }
 }
 
@@ -231,7 +205,7 @@ impl Cell {
         }
     }
 
-    /// Bytes of memory that it keeps.
+    /// Bytes of memory that it occupies.
     pub(crate) fn held(&self) -> u64 {
         (match self {
             Cell::Int64(values) => 8 * values.capacity(),
@@ -241,142 +215,7 @@ impl Cell {
     }
 }
 
-impl Values {
-    /// Appends a row.
-    pub(crate) fn push(&mut self, cell: &Cell) {
-        match (self, cell) {
-            (Values::Int64(values), Cell::Int64(cell)) => values.extend_from_slice(cell),
-            (Values::Float(values), Cell::Float(cell)) => values.extend_from_slice(cell),
-            (Values::RaggedInt64 { offsets, values }, Cell::Int64(cell)) => append(offsets, values, cell),
-            (Values::RaggedFloat { offsets, values }, Cell::Float(cell)) => append(offsets, values, cell),
-            (Values::Bytes { offsets, values }, Cell::Bytes(cell)) => append(offsets, values, cell),
-            _ => unreachable!("cells are made by the column that they go into"),
-        }
-    }
-
-    /// Bytes of memory that it keeps.
-    pub(crate) fn held(&self) -> u64 {
-        (match self {
-            Values::Int64(values) => 8 * values.capacity(),
-            Values::Float(values) => 4 * values.capacity(),
-            Values::RaggedInt64 { offsets, values } => 8 * (offsets.capacity() + values.capacity()),
-            Values::RaggedFloat { offsets, values } => 8 * offsets.capacity() + 4 * values.capacity(),
-            Values::Bytes { offsets, values } => 8 * offsets.capacity() + values.capacity(),
-        }) as u64
-    }
-}
-
-fn append<T: Copy>(offsets: &mut Vec<i64>, values: &mut Vec<T>, cell: &[T]) {
-    values.extend_from_slice(cell);
-    offsets.push(values.len() as i64);
-}
-
-/// Records of each split that are looked at for how long their ragged values are.
-const LOOKED_AT: u64 = 16;
-
-/// Bytes that a row's ragged values and byte strings, and its record where that is read into memory, may be expected to take:
-/// the most of a few records.
-pub(crate) fn expected(columns: &[Column], input: &Input, keeps_records: bool) -> u64 {
-    let ragged: Vec<_> = columns.iter().filter(|c| c.width().is_none()).collect();
-    if ragged.is_empty() && !keeps_records {
-        return 0;
-    }
-    let rows = input.splits().iter().flat_map(|split| {
-        let step = (split.len() / LOOKED_AT).max(1) as usize;
-        (0..split.len()).step_by(step).take(LOOKED_AT as usize).filter_map(|id| split.get(id).ok())
-    });
-    let bytes = rows.filter_map(|record| {
-        let mut example = None;
-        let cells = ragged.iter().map(|column| {
-            let mut cell = column.cell();
-            column.read(&record, &mut example, &mut cell).ok()?;
-            // Once in its row, which may be twice as long as what is in it, and once among all, which grew by doubling.
-            Some(4 * cell.held())
-        });
-        let cells: u64 = cells.collect::<Option<Vec<_>>>()?.into_iter().sum();
-        let own =
-            if keeps_records && record.shard().bytes().mapped().is_none() { record.data().len() as u64 } else { 0 };
-        Some(cells + own)
-    });
-    bytes.max().unwrap_or(0)
-}
-
-/// Refuses columns that the first record of a split has another number of values for: each sample would be bad.
-pub(crate) fn check_counts(columns: &[Column], input: &Input) -> Result<()> {
-    for split in input.splits() {
-        // What is wrong with the record itself shows when it is loaded.
-        let Ok(record) = split.get(0) else { continue };
-        let mut example = None;
-        for column in columns {
-            if let Err(Fault::Values { feature, expected, found }) =
-                column.read(&record, &mut example, &mut column.cell())
-            {
-                return Err(Error::Values { feature, expected, found, split: split.name().to_owned() });
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Refuses images of a dataset whose records are Examples without one. Opaque records are images themselves.
-pub(crate) fn check_images(input: &Input) -> Result<()> {
-    match input.splits().iter().find(|split| !split.manifest().has_images()) {
-        Some(split) => Err(Error::NoFeature { feature: "image/encoded".to_owned(), known: Known::new(split).names() }),
-        None => Ok(()),
-    }
-}
-
-/// Refuses a feature for masks that the dataset does not have, or not as byte strings.
-pub(crate) fn check_mask(feature: &str, input: &Input) -> Result<()> {
-    let known = Known::new(&input.splits()[0]);
-    match known.kind(feature) {
-        Some((Kind::Bytes, _)) => Ok(()),
-        Some((kind, _)) => Err(wrong(feature, kind, "label maps")),
-        None => Err(Error::NoFeature { feature: feature.to_owned(), known: known.names() }),
-    }
-}
-
-fn wrong(feature: &str, kind: Kind, layout: &'static str) -> Error {
+/// The error of a feature whose type does not fit a layout.
+pub(crate) fn wrong_layout(feature: &str, kind: Kind, layout: &'static str) -> Error {
     Error::Layout { feature: feature.to_owned(), kind: kind.name(), layout }
-}
-
-/// What is known of a split's features: name, type, and whether every record holds exactly one number.
-struct Known {
-    features: Vec<(String, Kind, bool)>,
-}
-
-impl Known {
-    /// A manifest tells types, and an index which features are scalar. For bare files, which have neither, the first
-    /// record does.
-    fn new(split: &Split) -> Self {
-        let first = (0..split.entry().shards.len()).find(|n| split.entry().shards[*n].records > 0);
-        let shard = first.and_then(|n| split.shard(n).ok());
-        let indexed = |name: &str| {
-            shard.as_ref().is_some_and(|shard| shard.columns().iter().any(|column| column.feature() == Some(name)))
-        };
-        let listed = &split.manifest().features;
-        let mut features: Vec<_> = listed.iter().map(|f| (f.name.clone(), f.kind, indexed(&f.name))).collect();
-        if features.is_empty() {
-            let record = first.and_then(|_| split.get(0).ok());
-            let example = record.as_ref().and_then(|r| r.example().ok());
-            features.extend(example.iter().flat_map(|e| e.features()).filter_map(|(name, feature)| {
-                let kind = match feature {
-                    Feature::Empty => return None,
-                    Feature::Bytes(_) => Kind::Bytes,
-                    Feature::Float(_) => Kind::Float,
-                    Feature::Int64(_) => Kind::Int64,
-                };
-                Some(((*name).to_owned(), kind, feature.count() == 1))
-            }));
-        }
-        Known { features }
-    }
-
-    fn kind(&self, feature: &str) -> Option<(Kind, bool)> {
-        self.features.iter().find(|(name, ..)| name == feature).map(|(_, kind, scalar)| (*kind, *scalar))
-    }
-
-    fn names(&self) -> Vec<String> {
-        self.features.iter().map(|(name, ..)| name.clone()).collect()
-    }
 }

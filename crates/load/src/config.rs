@@ -1,7 +1,7 @@
-//! What a loader is made from.
+//! The configuration of a loader.
 
-use crate::bad::OnBad;
-use crate::memory::{BatchAlloc, HostAlloc};
+use crate::bad_samples::OnBad;
+use crate::buffer::{BatchAlloc, HostAlloc};
 use shardtool_decode::{FloatRange, Limits, Output, Pipeline, PixelFn};
 use shardtool_order::{Order, Policy, Remainder, Replica, Source};
 use shardtool_read::Split;
@@ -10,110 +10,130 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a loader is made from: plain data but for the splits, the allocator and the user's own function. Make one with
-/// [`Config::new`] and set what should differ.
+/// The configuration of a [`Loader`](crate::Loader). Create one with [`Config::new`] and set what should differ.
+///
+/// ```no_run
+/// use shardtool_decode::Pipeline;
+/// use shardtool_load::{Config, Content, Images};
+/// use shardtool_order::Order;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let dataset = shardtool_read::Dataset::open("dataset")?;
+/// let content = Content::Images(Images::new(Pipeline::eval(256, 224)?));
+/// let mut config = Config::new(dataset.split("validation")?.clone(), content, 64);
+/// config.order = Order::Sequential;
+/// config.epochs = Some(1);
+/// config.memory_budget = Some(512 << 20);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Config {
-    /// The splits to read; ids count through them in this order.
+    /// The splits to read; ids count through them in this order. At least one.
     pub splits: Vec<Split>,
-    /// Which of their samples an epoch shows; `None` shows each once.
+    /// Which samples an epoch shows; `None` shows each sample of the splits once.
     pub source: Option<Source>,
-    /// In which order.
+    /// The order of an epoch. Default: shuffled.
     pub order: Order,
-    /// Of order and augmentation.
+    /// The seed of order and augmentation.
     pub seed: u64,
-    /// Rows of a batch, at least 1.
+    /// Rows of a batch, at least 1. Default: 1.
     pub batch: u32,
-    /// This process's replica.
+    /// The replica of this process. Default: the only one.
     pub replica: Replica,
-    /// Processes on this machine that load at the same time and share its memory and processors, at least 1
-    /// (`LOCAL_WORLD_SIZE`).
+    /// Processes on this machine that load at the same time and share its memory and CPUs, at least 1
+    /// (`LOCAL_WORLD_SIZE`). Default: 1.
     pub local_world: u32,
     /// How replicas share an epoch.
     pub policy: Policy,
-    /// What happens to an epoch's last step; `None` is what suits the order.
+    /// What happens to the last step of an epoch; `None` chooses by the order ([`Remainder::default_for`]).
     pub remainder: Option<Remainder>,
-    /// What of each record is delivered.
+    /// What is delivered of each record. Default: the record.
     pub content: Content,
-    /// The columns beside the images; `None` is the label, where the dataset has one.
+    /// The columns of a batch in addition to images or records; `None` is the label, if the dataset has one.
     pub columns: Option<Vec<ColumnSpec>>,
-    /// What happens to bad samples; `None` is `Mask` where the remainder is `Mask`, else `Substitute`.
+    /// What happens to bad samples; `None` is `Mask` if the remainder is `Mask`, else `Substitute`.
     pub on_bad: Option<OnBad>,
-    /// Bad samples, each counted once, beyond which the run ends; `None` is one in a hundred, at least 16.
+    /// Bad samples, each counted once, beyond which the run ends; `None` is 1 % of the samples, at least 16.
     pub max_bad: Option<u64>,
-    /// Bytes for batches, those that the consumer holds included, and decode scratch. A given budget is kept exactly;
-    /// `None` is the default rule (see [`Arithmetic`](crate::Arithmetic)), which grows for a consumer that keeps batches.
+    /// Bytes for batches, including those that the consumer holds, and for decode scratch. A given budget is never
+    /// exceeded; the default one (see [`MemoryPlan`](crate::MemoryPlan)) grows for a consumer that keeps batches.
     pub memory_budget: Option<u64>,
-    /// Worker threads, at least 1; `None` is the processors this process may use ÷ `local_world`, fewer while the caller
-    /// is slower than they are.
+    /// Worker threads, at least 1; `None` is the CPUs of this process ÷ `local_world`, and fewer take part while the
+    /// consumer is slower than they are.
     pub workers: Option<usize>,
-    /// Batches ahead of the caller, at least 1; `None` begins with 2 and grows within the budget when the caller waits
-    /// for batches although workers had none to fill.
-    pub depth: Option<usize>,
-    /// Bytes of records that the system is asked to read ahead of the workers, at most a quarter of what the container's
-    /// limit leaves beside the budget; 0 turns it off.
+    /// Batches built ahead of the consumer, at least 1; `None` begins with 2 and grows within the budget if the consumer
+    /// waits after it has found the queue full.
+    pub prefetch: Option<usize>,
+    /// Bytes of records that the system is asked to read ahead of the workers, limited to a quarter of the memory that the
+    /// budget leaves; 0 turns read-ahead off. Default: 64 MiB.
     pub read_ahead: u64,
-    /// What happens to a record's pages in the system's page cache once its sample is made.
+    /// What happens to a record's pages in the page cache once its sample is made.
     pub page_cache: PageCache,
-    /// Epochs after which [`Loader::next_batch`](crate::Loader::next_batch) gives nothing more; `None` never ends.
+    /// Epochs after which [`Loader::next_batch`](crate::Loader::next_batch) returns no more batches; `None` never ends.
     pub epochs: Option<u64>,
-    /// How long `next_batch` waits when the consumer holds every batch that there may be, before it errs.
+    /// How long `next_batch` waits, when the consumer holds every batch that memory allows, before it returns an error.
+    /// Default: 10 s.
     pub starve_after: Duration,
-    /// Where the memory of images comes from. Batches beyond the plan (see `memory_budget`) are [`HostAlloc`]'s.
+    /// Allocates the memory of images. Batches beyond the plan (see `memory_budget`) come from [`HostAlloc`].
     pub alloc: Arc<dyn BatchAlloc>,
-    /// The folder below which `/proc` and `/sys` are read for memory limits; tests put their own there.
+    /// The folder below which `/proc` and `/sys` are read for memory limits; tests have their own.
     #[doc(hidden)]
     pub system_root: PathBuf,
 }
 
-/// What happens to the pages of records in the system's page cache. They are not the process's memory, and the system gives
-/// them up when memory is short; a container's statistics may show them all the same.
+/// What happens to the pages of records in the page cache. They are not memory of the process, and the system reclaims them
+/// when memory is short, but the statistics of a container may include them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum PageCache {
-    /// They stay: other ranks and the next epoch want them.
+    /// Keeps them, for other ranks and the next epoch.
     #[default]
     Keep,
-    /// They are given up at once: for a dataset much larger than memory, beside programs whose own files should stay cached.
+    /// Releases them at once: for a dataset much larger than memory, on a machine whose other files should stay cached.
     Release,
 }
 
-/// What of each record is delivered.
+/// What is delivered of each record.
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum Content {
     /// Its image, decoded and transformed, and columns.
     Images(Images),
-    /// The record itself, checked, and columns: bytes of any kind, at the speed of memory.
+    /// The record itself, with its CRC checked, and columns.
     Records,
     /// Columns only.
     Columns,
 }
 
-/// How images are made.
+/// How images are decoded and transformed.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Images {
     /// The steps that give every image its size.
     pub pipeline: Pipeline,
     /// The user's own function, called on each finished image.
     pub custom: Option<PixelFn>,
-    /// Feature that holds a label map beside each image (a segmentation mask: a grey or palette PNG of the image's size,
-    /// one number a pixel). It goes through the same crop, resize and flip, the nearest value taken, never a mixture;
-    /// batches have it as [`Batch::masks`](crate::Batch::masks).
+    /// Feature with a label map for each image (a segmentation mask: a grey or palette PNG of the image's size, one number
+    /// per pixel). It gets the same crop, resize (nearest neighbour) and flip; batches have it as
+    /// [`Batch::masks`](crate::Batch::masks).
     pub mask: Option<String>,
-    /// What pixels become in the batch, made by the workers; `None` leaves them u8 `[N, H, W, 3]`.
+    /// The type, layout and normalisation of a batch's pixels, computed by the workers; `None` is u8 `[N, H, W, 3]`.
     pub output: Option<Output>,
-    /// Whether the EXIF orientation is applied.
+    /// Whether to apply the EXIF orientation. Default: no.
     pub apply_orientation: bool,
-    /// How large a stored image may be.
+    /// Limits on the size of stored images.
     pub limits: Limits,
     /// The range of floating-point samples (TIFF) that is scaled to 0 to 255. Default: such images are bad samples.
     pub float_range: Option<FloatRange>,
-    /// Large JPEGs are decoded at 1/2, 1/4 or 1/8 where what is shown stays at least this many times as large as the
-    /// result; `None` is exact. Default 2.0, as in PIL's sense of the word.
+    /// Decodes a JPEG at 1/2, 1/4 or 1/8 if the crop is then still at least this many times as large as the result; `None`
+    /// always decodes at full size. Default: 2.0. The name is PIL's.
     pub reducing_gap: Option<f64>,
 }
 
 impl Images {
-    /// Images by these steps, as coded (orientation not applied).
+    /// Returns options for images transformed by these steps.
     pub fn new(pipeline: Pipeline) -> Self {
         Images {
             pipeline,
@@ -128,52 +148,53 @@ impl Images {
     }
 }
 
-/// A column of a batch: a feature of the records.
+/// A column of a batch: the values of a feature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnSpec {
     /// Name of the feature.
     pub feature: String,
-    /// How its values stand in the batch.
+    /// How its values are laid out.
     pub layout: Layout,
 }
 
-/// How a feature's values stand in a batch.
+/// How the values of a feature are laid out in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Layout {
-    /// One number in every record becomes `[N]`; byte strings become bytes; anything else is ragged. The index of the first
-    /// shard decides; for bare files their first record.
+    /// `[N]` if every record has one number; bytes for byte strings; else ragged. Decided by the index of the first shard,
+    /// for bare files by their first record.
     Auto,
-    /// Exactly `width` numbers a record: `[N, width]`, for 1 `[N]`.
+    /// `width` numbers per record: `[N, width]`, or `[N]` if `width` is 1.
     Numbers {
-        /// Numbers a record, at least 1.
+        /// Numbers per record, at least 1.
         width: usize,
     },
-    /// Any number of numbers a record: all of them, and where each record's end.
+    /// Any number of numbers per record: all values, and the offset where each record's end.
     Ragged,
-    /// One byte string a record: all of them, and where each ends.
+    /// One byte string per record: all bytes, and the offset where each ends.
     Bytes,
 }
 
-impl Config {
-    /// A shuffled epoch of every sample of one split, on one replica, everything else by default.
-    pub fn new(split: Split, content: Content, batch: u32) -> Self {
+impl Default for Config {
+    /// Returns a configuration without splits, which must be set.
+    fn default() -> Self {
         Config {
-            splits: vec![split],
+            splits: vec![],
             source: None,
             order: Order::Shuffled,
             seed: 0,
-            batch,
+            batch: 1,
             replica: Replica::SINGLE,
             local_world: 1,
             policy: Policy::default(),
             remainder: None,
-            content,
+            content: Content::Records,
             columns: None,
             on_bad: None,
             max_bad: None,
             memory_budget: None,
             workers: None,
-            depth: None,
+            prefetch: None,
             read_ahead: 64 << 20,
             page_cache: PageCache::Keep,
             epochs: None,
@@ -182,13 +203,20 @@ impl Config {
             system_root: PathBuf::from("/"),
         }
     }
+}
 
-    /// The remainder, chosen or by default.
+impl Config {
+    /// Returns a configuration that shuffles the samples of one split for one replica.
+    pub fn new(split: Split, content: Content, batch: u32) -> Self {
+        Config { splits: vec![split], content, batch, ..Config::default() }
+    }
+
+    /// Returns the remainder, given or by default.
     pub fn remainder(&self) -> Remainder {
         self.remainder.unwrap_or(Remainder::default_for(self.order))
     }
 
-    /// What happens to bad samples, chosen or by default.
+    /// Returns what happens to bad samples, given or by default.
     pub fn on_bad(&self) -> OnBad {
         self.on_bad.unwrap_or(match self.remainder() {
             Remainder::Mask => OnBad::Mask,

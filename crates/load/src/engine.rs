@@ -3,35 +3,36 @@
 //! Ownership goes one way. Batches refer back weakly, to return their memory ([`Home`]):
 //!
 //! ```text
-//! Loader ─▶ worker threads ─▶ Engine ─▶ Handover ─▶ queues ─▶ SharedBatch ─▶ Spec
+//! Loader ─▶ worker threads ─▶ Engine ─▶ Handover ─▶ queues ─▶ SharedBatch ─▶ ResolvedConfig
 //!                               │          └──────▶ BatchSupply: free memory, tuning, pressure
 //!                               └─▶ ScratchAdmission, meters, bad samples, notices
 //! ```
 
-use crate::bad::{BadList, BadSample};
+use crate::autotune::Autotune;
+use crate::bad_samples::{BadSample, BadSamples};
 use crate::batch::{Batch, BatchMemory, Home};
-use crate::budget::{Arithmetic, Limits};
+use crate::batch_supply::BatchSupply;
+use crate::budget::{Limits, MemoryPlan};
+use crate::buffer::BatchAlloc;
 use crate::error::{Error, Result};
 use crate::handover::{Delivery, Empty, Handover, Position, Queue};
-use crate::memory::BatchAlloc;
-use crate::notice::{Notice, Notices};
-use crate::pressure::ScratchAdmission;
-use crate::spec::Spec;
-use crate::stats::{Meters, Stats};
-use crate::supply::BatchSupply;
-use crate::tune::Tuning;
+use crate::memory_pressure::ScratchAdmission;
+use crate::meters::Meters;
+use crate::notices::{Notice, Notices};
+use crate::resolved_config::ResolvedConfig;
+use crate::stats::Stats;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 pub(crate) struct Engine {
-    pub(crate) spec: Arc<Spec>,
+    pub(crate) config: Arc<ResolvedConfig>,
     pub(crate) handover: Arc<Handover<BatchSupply>>,
     pub(crate) scratch: ScratchAdmission,
     pub(crate) meters: Meters,
-    pub(crate) bad: BadList,
+    pub(crate) bad_samples: BadSamples,
     pub(crate) notices: Arc<Notices>,
-    arithmetic: Arithmetic,
+    memory: MemoryPlan,
     start: Instant,
     /// Bad samples at the last notice.
     noticed: AtomicU64,
@@ -39,37 +40,37 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn new(
-        spec: Spec,
-        arithmetic: Arithmetic,
+        config: ResolvedConfig,
+        memory: MemoryPlan,
         limits: Limits,
-        tuning: Tuning,
+        autotune: Autotune,
         alloc: Arc<dyn BatchAlloc>,
     ) -> Arc<Self> {
         Arc::new_cyclic(|engine: &Weak<Engine>| {
-            let (spec, notices) = (Arc::new(spec), Arc::new(Notices::default()));
-            let (plan, home) = (arithmetic.clone(), engine.clone());
-            let supply = BatchSupply::new(spec.clone(), plan, limits, alloc, notices.clone(), tuning, home);
-            let handover = Arc::new(Handover::new(spec.ranks.len(), supply));
-            let (batch_bytes, patience) = (spec.batch_bytes(), spec.starve_after);
+            let (config, notices) = (Arc::new(config), Arc::new(Notices::default()));
+            let (plan, home) = (memory.clone(), engine.clone());
+            let supply = BatchSupply::new(config.clone(), plan, limits, alloc, notices.clone(), autotune, home);
+            let handover = Arc::new(Handover::new(config.ranks.len(), supply));
+            let (batch_bytes, patience) = (config.batch_bytes(), config.starve_after);
             Engine {
-                scratch: ScratchAdmission::new(handover.clone(), &arithmetic, batch_bytes, patience),
+                scratch: ScratchAdmission::new(handover.clone(), &memory, batch_bytes, patience),
                 meters: Meters::default(),
-                bad: BadList::new(spec.max_bad),
+                bad_samples: BadSamples::new(config.max_bad),
                 notices,
                 start: Instant::now(),
                 noticed: AtomicU64::new(0),
-                arithmetic,
+                memory,
                 handover,
-                spec,
+                config,
             }
         })
     }
 
     /// Takes a replica's next batch, waiting for it; `None` at the end of an epoch.
     pub(crate) fn next(&self, replica: usize, interrupted: &mut dyn FnMut() -> bool) -> Result<Option<Batch>> {
-        match self.handover.take(replica, self.spec.starve_after, interrupted) {
+        match self.handover.take(replica, self.config.starve_after, interrupted) {
             Ok(Delivery::Work(batch, waited)) => {
-                self.meters.caller_wait.add(waited, 1);
+                self.meters.consumer_wait.add(waited, 1);
                 self.meters.samples.fetch_add(batch.valid_rows(), Ordering::Relaxed);
                 Ok(Some(Batch::new(batch)))
             }
@@ -81,15 +82,15 @@ impl Engine {
             Err(Empty::Failed(error)) => Err(error),
             Err(Empty::Stopped) => Err(Error::Stopped),
             Err(Empty::Interrupted) => Err(Error::Interrupted),
-            Err(Empty::Starved { held, waited, why: (slots, usage) }) => {
-                Err(Error::Starved { held, slots, waited, usage: usage.map(Box::new) })
+            Err(Empty::Starved { held, waited, why: (batches, usage) }) => {
+                Err(Error::Starved { held, batches, waited, usage: usage.map(Box::new) })
             }
         }
     }
 
     /// Reports bad samples that were found since the last notice.
     fn report_bad(&self, epoch: u64) {
-        let count = self.bad.count();
+        let count = self.bad_samples.count();
         // The first one was reported by itself.
         if count > self.noticed.fetch_max(count, Ordering::Relaxed).max(1) {
             self.notices.add(Notice::BadSamples { epoch, count });
@@ -98,7 +99,7 @@ impl Engine {
 
     /// Adds a bad sample; the first one of the run is reported.
     pub(crate) fn add_bad(&self, sample: BadSample) -> Result<Arc<BadSample>> {
-        let (sample, first) = self.bad.add(sample)?;
+        let (sample, first) = self.bad_samples.add(sample)?;
         if first {
             self.notices.add(Notice::BadSample(sample.clone()));
         }
@@ -107,7 +108,7 @@ impl Engine {
 
     /// Moves a replica to another position; batches begun for the old one are cancelled.
     pub(crate) fn seek(&self, replica: usize, (epoch, p): Position) {
-        self.handover.seek(replica, self.spec.plan.schedule().settle(epoch, p));
+        self.handover.seek(replica, self.config.plan.schedule().settle(epoch, p));
     }
 
     /// Where a replica's consumer stands.
@@ -123,21 +124,22 @@ impl Engine {
             read: meters.read.get(),
             decode: meters.decode.get(),
             resize: meters.resize.get(),
-            slot_wait: meters.slot_wait.get(),
-            caller_wait: meters.caller_wait.get(),
-            caller_busy: meters.caller_busy.get(),
+            buffer_wait: meters.buffer_wait.get(),
+            consumer_wait: meters.consumer_wait.get(),
+            consumer_busy: meters.consumer_busy.get(),
             bytes: meters.bytes.load(Ordering::Relaxed),
             samples: meters.samples.load(Ordering::Relaxed),
-            bad: self.bad.count(),
+            bad: self.bad_samples.count(),
             ready: queues.iter().map(Queue::ready).sum(),
             held: queues.iter().map(Queue::held).sum(),
-            workers: (supply.tuning.workers, self.arithmetic.workers as usize),
-            depth: supply.tuning.depth,
-            slots: supply.batches_per_replica(),
-            extra: supply.extra(),
-            why: supply.tuning.why,
-            memory: Arithmetic { budget: self.arithmetic.budget + supply.grown(), ..self.arithmetic.clone() },
-            unit: if self.spec.image_size().is_some() { "images" } else { "records" },
+            workers: supply.autotune.workers,
+            max_workers: self.memory.workers as usize,
+            prefetch: supply.autotune.prefetch,
+            batches_per_replica: supply.batches_per_replica(),
+            extra_batches: supply.extra(),
+            tuning: supply.autotune.reason,
+            memory: MemoryPlan { budget: self.memory.budget + supply.grown(), ..self.memory.clone() },
+            unit: if self.config.image_size().is_some() { "images" } else { "records" },
         })
     }
 }

@@ -1,7 +1,8 @@
-//! Why a loader could not be made, or cannot go on.
+//! Errors of a loader.
 
-use crate::bad::BadSample;
-use crate::budget::{Arithmetic, Usage};
+use crate::bad_samples::BadSample;
+use crate::budget::{MemoryPlan, Usage};
+use crate::units::Bytes;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,29 +10,29 @@ use std::time::Duration;
 /// Result of loading.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a loader could not be made, or cannot go on.
+/// Why a loader could not be created, or stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The dataset could not be opened or read, for a reason that is no sample's fault.
+    /// The dataset could not be opened or read, for a reason that is not a bad sample.
     #[error(transparent)]
     Read(#[from] shardtool_read::Error),
     /// Order, source, replicas or resume state.
     #[error(transparent)]
     Order(#[from] shardtool_order::Error),
-    /// A loader needs at least one split.
+    /// No split was given.
     #[error("no split was given: a loader reads at least one")]
     NoSplits,
-    /// The source counts other samples than the splits have.
-    #[error("the source speaks of {source_len} samples, the splits have {records}: make it for these splits")]
+    /// The source covers another number of samples than the splits have.
+    #[error("the source covers {source_len} samples but the splits have {records}; rebuild it for these splits")]
     SourceLength {
-        /// Samples of the source.
+        /// Samples that the source covers.
         source_len: u64,
         /// Records of the splits.
         records: u64,
     },
-    /// A group needs at least one rank, and each rank once.
-    #[error("the ranks of a group are {ranks:?}: give at least one, each once")]
+    /// The ranks of a group are empty or repeat one.
+    #[error("invalid ranks {ranks:?} of a group: expected at least one, without repeats")]
     Ranks {
         /// As given.
         ranks: Vec<u32>,
@@ -42,27 +43,27 @@ pub enum Error {
         /// The option.
         option: &'static str,
     },
-    /// No record of the dataset has that feature.
+    /// The dataset has no such feature.
     #[error("the dataset has no feature `{feature}`; it has: {}", known.join(", "))]
     NoFeature {
-        /// As asked for.
+        /// As requested.
         feature: String,
-        /// What there is.
+        /// The features of the dataset.
         known: Vec<String>,
     },
-    /// A column's layout does not go with the feature's type.
+    /// A column's layout does not fit the feature's type.
     #[error("feature `{feature}` holds {kind}: it cannot be a column of {layout}")]
     Layout {
         /// The feature.
         feature: String,
         /// What it holds.
         kind: &'static str,
-        /// What was asked for.
+        /// What was requested.
         layout: &'static str,
     },
-    /// The first record of a split has another number of values than the column takes.
+    /// The first record of a split has another number of values than the column takes: every sample would be bad.
     #[error(
-        "feature `{feature}` holds {found} values in the first record of split `{split}`, and a column of this layout takes \
+        "feature `{feature}` holds {found} values in the first record of split `{split}`, but a column of this layout takes \
          {expected}: leave it out of the columns, and read it from the records"
     )]
     Values {
@@ -70,18 +71,18 @@ pub enum Error {
         feature: String,
         /// Values that the column takes.
         expected: usize,
-        /// Values there.
+        /// Values of the record.
         found: usize,
         /// The split.
         split: String,
     },
     /// The configuration does not fit into its memory.
-    #[error("{0}: take a smaller batch or image, or allow more memory")]
-    Budget(Box<Arithmetic>),
-    /// An image needs more scratch than the budget leaves beside the batches.
+    #[error("not enough memory for the loader (use a smaller batch or image, or allow more memory): {0}")]
+    Budget(Box<MemoryPlan>),
+    /// An image needs more scratch than the batches leave of the budget.
     #[error(
-        "decoding the {width}x{height} image of record {record} of {} needs {needed} bytes of scratch, {allowed} are left \
-         beside the batches: raise the memory budget by {} bytes, or pack with smaller images",
+        "decoding the {width}x{height} image of record {record} of {} needs {needed} bytes of scratch, but the batches leave \
+         {allowed}: raise the memory budget by {} bytes, or pack with smaller images",
         shard.display(), needed - allowed
     )]
     Scratch {
@@ -95,36 +96,38 @@ pub enum Error {
         height: u32,
         /// Bytes needed.
         needed: u64,
-        /// Bytes that may be had.
+        /// Bytes available.
         allowed: u64,
     },
-    /// Memory for a batch could not be had.
-    #[error("memory for a batch of {bytes} bytes: {source}")]
+    /// The allocator failed.
+    #[error("cannot allocate {bytes} bytes for a batch")]
     Alloc {
-        /// Bytes asked for.
+        /// Bytes requested.
         bytes: usize,
-        /// The allocator's account.
+        /// The allocator's error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A bad sample under [`OnBad::Error`](crate::OnBad::Error).
-    #[error("bad sample: {0}")]
-    BadSample(Arc<BadSample>),
-    /// A bad sample for which nothing can stand in.
-    #[error("bad sample, and all {tried} substitutes are bad as well: {sample}")]
+    #[error("bad sample")]
+    BadSample(#[source] Arc<BadSample>),
+    /// A bad sample whose substitutes are bad too.
+    #[error("bad sample, and all {tried} substitutes tried are bad")]
     NoSubstitute {
         /// The sample.
+        #[source]
         sample: Arc<BadSample>,
-        /// How many others were tried.
+        /// Substitutes tried.
         tried: u64,
     },
     /// More bad samples than allowed.
-    #[error("{found} bad samples, `max_bad` allows {allowed}; the last: {last}")]
+    #[error("{found} bad samples, `max_bad` allows {allowed}; the last one")]
     TooManyBad {
         /// Samples found bad.
         found: u64,
         /// `max_bad`.
         allowed: u64,
-        /// The one too many.
+        /// The last one.
+        #[source]
         last: Arc<BadSample>,
     },
     /// The user's function, or a decoder, panicked.
@@ -136,44 +139,43 @@ pub enum Error {
         shard: PathBuf,
         /// Record in the shard, from 0.
         record: u64,
-        /// What the panic said.
+        /// The message of the panic.
         message: String,
     },
-    /// The consumer holds all batches that a given memory budget allows, or the memory limit was reached.
-    #[error("no batch in {waited:.1?}: {}", starved(*held, *slots, usage.as_deref()))]
+    /// The consumer holds every batch that a given memory budget or the system's limit allows.
+    #[error("no batch in {waited:.1?}: {}", starved(*held, *batches, usage.as_deref()))]
     Starved {
-        /// Batches held.
+        /// Batches that the consumer holds.
         held: usize,
-        /// Batches that the budget allows at once.
-        slots: usize,
+        /// Batches that the budget allows in memory.
+        batches: usize,
         /// How long the consumer waited.
         waited: Duration,
-        /// The limit that stopped a default budget from growing; `None` where the budget was given.
+        /// The limit that stopped a default budget from growing; `None` if the budget was given.
         usage: Option<Box<Usage>>,
     },
-    /// Whoever waited for a batch was told to stop waiting; nothing is lost, the next call waits for the same batch.
+    /// The callback ended the wait for a batch. No batch is lost: the next call waits for the same batch.
     #[error("waiting for a batch was interrupted")]
     Interrupted,
-    /// A loader goes no further after an error.
-    #[error("the loader stopped at its last error; load a state or start an epoch to go on")]
+    /// The loader has returned an error before.
+    #[error("the loader stopped at its last error; load a state or start an epoch to continue")]
     Stopped,
     /// A thread could not be started.
-    #[error("cannot start a worker thread: {0}")]
-    Thread(std::io::Error),
+    #[error("cannot start a worker thread")]
+    Thread(#[source] std::io::Error),
 }
 
-fn starved(held: usize, slots: usize, usage: Option<&Usage>) -> String {
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+fn starved(held: usize, batches: usize, usage: Option<&Usage>) -> String {
     match usage {
         None => format!(
-            "the consumer holds {held} of {slots} batches that the given memory budget allows; release batches sooner, or \
+            "the consumer holds {held} of {batches} batches that the given memory budget allows; release batches sooner, or \
              raise the budget"
         ),
         Some(Usage { limit, used }) => format!(
-            "the consumer holds {held} batches, and another one would pass 90 % of the memory limit ({:.1} of {:.1} MiB in \
-             use, {}); release batches sooner, or take smaller ones",
-            mib(*used),
-            mib(limit.bytes),
+            "the consumer holds {held} batches, and another one would exceed 90 % of the memory limit ({} of {} in use, \
+             {}); release batches sooner, or use smaller ones",
+            Bytes(*used),
+            Bytes(limit.bytes),
             limit.from
         ),
     }

@@ -75,7 +75,7 @@ pub(crate) trait Supply: Sized {
 pub(crate) enum Begin<W, E> {
     /// The work, and the position after it.
     Work(Arc<W>, Position),
-    /// There is no memory for it at present.
+    /// Memory for it is lacking at present.
     Later,
     /// There can be no memory for it.
     Failed(E),
@@ -480,7 +480,7 @@ impl<S: Supply> Handover<S> {
         self.lock().queues[replica].held -= 1;
     }
 
-    /// From any thread: nobody uses this buffer any more.
+    /// From any thread: returns a buffer that is no longer used.
     pub(crate) fn give_back(&self, replica: usize, buffer: S::Buffer) {
         let mut state = self.lock();
         state.queues[replica].live -= 1;
@@ -518,7 +518,7 @@ impl<S: Supply> Handover<S> {
         self.seek(replica, (epoch, 0));
     }
 
-    /// Reads the state.
+    /// ReplicaReads the state.
     pub(crate) fn read<T>(&self, f: impl FnOnce(&[Queue<S::Work, S::Error>], &S) -> T) -> T {
         let state = self.lock();
         f(&state.queues, &state.supply)

@@ -1,76 +1,84 @@
-//! After `read`, `order` and `decode` in the data's way: what a trainer calls. Workers take samples in order, write each
-//! straight into its place in a batch, and the caller gets the batches in order, in memory that stays below a bound.
+//! Feeds a trainer: workers read samples in order, decode each into its row of a batch, and the consumer takes the batches in
+//! order, in bounded memory.
+//!
+//! Uses `read` for records, `order` for which sample comes when, and `decode` for pixels. Start with [`Loader`] and
+//! [`Config`].
 //!
 //! ```text
-//! (epoch, p) ─plan─▶ batch of rows ─claim─▶ worker: read + CRC ▸ decode ▸ crop, resize, flip ─▶ row ─▶ ready ─▶ caller
-//!                        ▲                                                                                        │
-//!                        └───────────────────────────── memory, used again ◀────────────── drop ──────────────────┘
+//! (epoch, p) ─plan─▶ rows of a batch ─claim─▶ worker: read + CRC ▸ decode ▸ crop, resize, flip ─▶ complete ─▶ consumer
+//!                         ▲                                                                                     │
+//!                         └──────────────────────────── memory, reused ◀──────────── drop ──────────────────────┘
 //! ```
 //!
-//! | module | its job |
+//! | module | contents |
 //! |---|---|
-//! | `config` | what a loader is made from, as plain data |
-//! | `spec` | the same, settled against the dataset |
-//! | `input` | several splits as one sequence of ids |
-//! | `budget` | limits of the container, the arithmetic of memory, scratch admitted in bytes |
-//! | `memory` | where batches lie; rows written by several threads (the only unsafe code) |
-//! | `columns` | features of records to arrays over a batch |
-//! | `batch` | a batch, being built and delivered |
-//! | `image` | one stored image to its row |
-//! | `worker` | one thread: claims rows, makes samples, deals with bad ones |
-//! | `ahead` | what the system is asked to read before it is needed |
-//! | `bad` | bad samples and what happens to them |
-//! | `engine` | what workers and callers share: order of batches, waiting, ends |
-//! | `squeeze` | room for an image larger than foreseen |
-//! | `tune` | depth and workers, adjusted to the caller |
-//! | `stats` | where the time goes |
-//! | `verdict` | the same in words |
-//! | `notice` | what a person should hear of |
-//! | `export` | the same as JSON and for Prometheus |
-//! | `share` | what each replica will do, without doing it |
+//! | `config`, `resolved_config` | options of a loader; the same, validated against the dataset |
+//! | `splits` | several splits as one sequence of ids |
+//! | `budget` | limits of the system, the memory plan, scratch admitted in bytes |
+//! | `buffer` | memory of batches; rows written by several threads (the only unsafe code) |
+//! | `columns`, `column_values`, `features` | values of records as arrays over a batch; features of a dataset |
+//! | `image`, `typical_scratch` | one stored image to its row; the scratch that takes |
+//! | `batch` | a batch, shared by the workers that fill it, then read by the consumer |
+//! | `handover` | queues of batches between workers and consumers, model-checked |
+//! | `batch_supply` | when a batch begins, and with which memory |
+//! | `memory_pressure` | scratch for large images, at the cost of batches |
+//! | `autotune` | number of workers and batches ahead, adjusted to the consumer |
+//! | `engine` | what workers and consumers share |
+//! | `worker`, `read_ahead` | one thread that fills rows; what the system reads before |
+//! | `bad_samples` | what counts as a bad sample, and what happens to it |
+//! | `meters`, `stats`, `bottleneck`, `export` | where the time goes, in numbers, in words, for other programs |
+//! | `notices` | events reported to the user |
+//! | `replica_share` | what each replica will read, without reading it |
 //! | `loader` | the loader itself |
 #![deny(unsafe_code)]
 
-mod ahead;
-mod bad;
+mod autotune;
+mod bad_samples;
 mod batch;
+mod batch_supply;
+mod bottleneck;
 mod budget;
+#[expect(unsafe_code, reason = "rows of one buffer, written by several threads")]
+mod buffer;
+mod column_values;
 mod columns;
 mod config;
 mod engine;
 mod error;
 mod export;
+mod features;
 mod handover;
 mod image;
-mod input;
 mod loader;
-#[expect(unsafe_code, reason = "rows of one buffer, written by several threads")]
-mod memory;
-mod notice;
-mod pressure;
-mod share;
-mod spec;
+mod memory_pressure;
+mod meters;
+mod notices;
+mod read_ahead;
+mod replica_share;
+mod resolved_config;
+mod splits;
 mod stats;
-mod supply;
-mod tune;
-mod verdict;
+mod typical_scratch;
+mod units;
 mod worker;
 
-/// What [`handover`] waits with; `tests/model.rs` includes that file with the types of a model checker.
+pub use autotune::TuningReason;
+pub use bad_samples::{BadSample, OnBad, SampleError};
+pub use batch::Batch;
+pub use budget::{Limit, LimitSource, MemoryPlan, Usage};
+pub use buffer::{BatchAlloc, BatchBuffer, HostAlloc};
+pub use column_values::Values;
+pub use config::{ColumnSpec, Config, Content, Images, Layout, PageCache};
+pub use error::{Error, Result};
+pub use loader::{CheckedConfig, LoadPlan, Loader, Monitor};
+pub use meters::Stage;
+pub use notices::Notice;
+pub use replica_share::{MAX_COUNTED_SAMPLES, ReplicaReads, ReplicaShare};
+pub use stats::{StageName, Stats};
+pub use units::Bytes;
+
+/// The primitives of [`handover`]; `tests/model.rs` includes that file with those of a model checker.
 mod sync {
     pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
     pub(crate) use std::time::Instant;
 }
-
-pub use bad::{BadSample, Fault, OnBad};
-pub use batch::Batch;
-pub use budget::{Arithmetic, Limit, LimitSource, Usage};
-pub use columns::Values;
-pub use config::{ColumnSpec, Config, Content, Images, Layout, PageCache};
-pub use error::{Error, Result};
-pub use loader::{Checked, LoadPlan, Loader, Monitor};
-pub use memory::{BatchAlloc, BatchBuffer, HostAlloc};
-pub use notice::Notice;
-pub use share::{MOST, Reads, Share};
-pub use stats::{Stage, Stats};
-pub use tune::Why;

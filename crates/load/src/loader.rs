@@ -1,38 +1,73 @@
 //! The loader: what a trainer calls.
 
-use crate::bad::BadSample;
+use crate::autotune::{Autotune, Fixed};
+use crate::bad_samples::BadSample;
 use crate::batch::Batch;
-use crate::budget::{Arithmetic, DEPTH, Limits};
+use crate::budget::{DEFAULT_PREFETCH, Demand, Limits, MemoryPlan};
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::notice::Notice;
-use crate::share::{self, Share};
-use crate::spec::Spec;
+use crate::notices::Notice;
+use crate::replica_share::{self, ReplicaShare};
+use crate::resolved_config::ResolvedConfig;
 use crate::stats::Stats;
-use crate::tune::{Fixed, Tuning};
+use crate::typical_scratch::typical_scratch;
 use crate::worker::Worker;
 use shardtool_order::{ResumeState, Schedule};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Delivers batches in order while workers build the next ones. Dropping it ends and joins its workers; batches that the
-/// caller still holds stay valid.
+/// Delivers batches in order while workers build the next ones.
+///
+/// Dropping it ends and joins its workers; batches that the consumer still holds stay valid.
+///
+/// ```no_run
+/// use shardtool_decode::Pipeline;
+/// use shardtool_load::{Config, Content, Images, Loader};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let dataset = shardtool_read::Dataset::open("dataset")?;
+/// let content = Content::Images(Images::new(Pipeline::train(224)?));
+/// let mut loader = Loader::new(&Config::new(dataset.split("train")?.clone(), content, 256))?;
+/// for epoch in 0..90 {
+///     while let Some(batch) = loader.next_batch()? {
+///         let (pixels, shape) = (batch.images(), batch.image_shape()); // u8, [N, H, W, 3]
+///         let labels = batch.column("image/class/label");
+///         // Train on them, and save this with the checkpoint:
+///         let state = batch.state_after().to_string();
+///     }
+///     println!("epoch {epoch}: {}", loader.stats().bottleneck());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Loader {
     /// First, so that workers end before anything else is dropped.
     _workers: Arc<WorkerPool>,
     engine: Arc<Engine>,
     /// Which of the replicas that the workers serve.
     replica: usize,
-    /// When the caller was last given something.
+    /// When the last call of `next_batch` returned.
     returned: Option<Instant>,
 }
 
-/// The workers; joined when the last loader of a group is dropped.
+/// The worker threads; joined when the last loader of a group is dropped.
 struct WorkerPool {
     engine: Arc<Engine>,
     threads: Vec<JoinHandle<()>>,
+}
+
+impl WorkerPool {
+    fn start(engine: &Arc<Engine>, count: usize) -> Result<Self> {
+        let mut workers = WorkerPool { engine: engine.clone(), threads: Vec::with_capacity(count) };
+        for number in 0..count {
+            let worker = Worker::new(engine.clone(), number);
+            let thread = std::thread::Builder::new().name(format!("shardtool-load-{number}"));
+            workers.threads.push(thread.spawn(|| worker.run()).map_err(Error::Thread)?);
+        }
+        Ok(workers)
+    }
 }
 
 impl Drop for WorkerPool {
@@ -46,47 +81,41 @@ impl Drop for WorkerPool {
 }
 
 impl Loader {
-    /// A loader of [`Config::replica`]. Its workers start at once.
+    /// Creates the loader of [`Config::replica`]. Its workers start at once.
     ///
     /// # Errors
-    /// A configuration that contradicts itself or the dataset, or does not fit its memory ([`Error::Budget`]).
+    /// If the configuration contradicts itself or the dataset, or does not fit its memory ([`Error::Budget`]).
     pub fn new(config: &Config) -> Result<Self> {
         let mut group = Self::group(config, &[config.replica.rank()])?;
         Ok(group.remove(0))
     }
 
-    /// Loaders for several replicas of one process, fed by one set of workers: one for each of `ranks`, of
-    /// [`Config::replica`]'s world. The memory budget is for all of them together.
+    /// Creates loaders for several replicas of one process that share the workers: one for each of `ranks`, of the world of
+    /// [`Config::replica`]. The memory budget is for all of them together.
     ///
     /// # Errors
     /// As [`Loader::new`]; [`Error::Ranks`].
     pub fn group(config: &Config, ranks: &[u32]) -> Result<Vec<Self>> {
         let limits = Limits::find(&config.system_root);
-        let (spec, arithmetic) = settle(config, ranks, &limits)?;
-        let count = arithmetic.workers as usize;
-        let fixed = Fixed { workers: config.workers.is_some(), depth: config.depth.is_some() };
-        let tuning = Tuning::new(count, config.depth.unwrap_or(DEPTH), fixed);
-        let engine = Engine::new(spec, arithmetic, limits, tuning, config.alloc.clone());
-        let mut workers = WorkerPool { engine: engine.clone(), threads: Vec::with_capacity(count) };
-        for number in 0..count {
-            let worker = Worker::new(engine.clone(), number);
-            let thread = std::thread::Builder::new().name(format!("shardtool-load-{number}"));
-            workers.threads.push(thread.spawn(|| worker.run()).map_err(Error::Thread)?);
-        }
-        let workers = Arc::new(workers);
+        let (resolved, memory) = plan(config, ranks, &limits)?;
+        let count = memory.workers as usize;
+        let fixed = Fixed { workers: config.workers.is_some(), prefetch: config.prefetch.is_some() };
+        let autotune = Autotune::new(count, memory.prefetch as usize, fixed);
+        let engine = Engine::new(resolved, memory, limits, autotune, config.alloc.clone());
+        let workers = Arc::new(WorkerPool::start(&engine, count)?);
         let loader = |replica| Loader { _workers: workers.clone(), engine: engine.clone(), replica, returned: None };
         Ok((0..ranks.len()).map(loader).collect())
     }
 
-    /// Checks a configuration against its dataset: neither memory is reserved nor a thread started.
+    /// Checks a configuration against its dataset, without reserving memory or starting a thread.
     ///
     /// # Errors
     /// As [`Loader::new`], except for memory.
-    pub fn check(config: &Config, ranks: &[u32]) -> Result<Checked> {
-        Spec::new(config, ranks).map(Checked)
+    pub fn check(config: &Config, ranks: &[u32]) -> Result<CheckedConfig> {
+        ResolvedConfig::new(config, ranks).map(CheckedConfig)
     }
 
-    /// What a configuration comes to, without starting anything.
+    /// Returns the schedule and memory plan of a configuration, without starting anything.
     ///
     /// # Errors
     /// As [`Loader::new`].
@@ -94,116 +123,118 @@ impl Loader {
         Self::plan_group(config, &[config.replica.rank()])
     }
 
-    /// The same for several replicas of one process, as [`Loader::group`] makes them.
+    /// Returns the schedule and memory plan of several replicas of one process, as [`Loader::group`] creates them.
     ///
     /// # Errors
     /// As [`Loader::group`].
     pub fn plan_group(config: &Config, ranks: &[u32]) -> Result<LoadPlan> {
         let limits = Limits::find(&config.system_root);
-        let (spec, memory) = settle(config, ranks, &limits)?;
-        let schedule = spec.plan.schedule().clone();
+        let (resolved, memory) = plan(config, ranks, &limits)?;
+        let schedule = resolved.plan.schedule().clone();
         Ok(LoadPlan { schedule, memory })
     }
 
-    /// What each replica of a configuration will do in an epoch, in order of their ranks. Takes time in proportion to the
-    /// samples (some 10 million a second); opens no shard.
+    /// Returns what each replica of a configuration will read in an epoch, in order of rank. Takes time in proportion to
+    /// the samples (about 10 million per second); opens no shard.
     ///
     /// # Errors
-    /// As [`Loader::new`], but for memory.
-    pub fn shares(config: &Config) -> Result<Vec<Share>> {
-        share::shares(config)
+    /// As [`Loader::new`], except for memory.
+    pub fn shares(config: &Config) -> Result<Vec<ReplicaShare>> {
+        replica_share::shares(config)
     }
 
-    /// The next batch; `None` at an epoch's end, after which the next call begins the next epoch. Waits for it.
+    /// Returns the next batch, waiting for it; `None` at the end of an epoch, after which the next call begins the next
+    /// epoch.
     ///
     /// # Errors
-    /// Whatever ended the run, once everything before it was delivered; [`Error::Starved`] when the consumer holds every
-    /// batch that a given budget or the memory limit allows, after which it may drop some and call again.
+    /// The error that ended the run, once every batch before it was delivered. [`Error::Starved`] if the consumer holds
+    /// every batch that a given budget or the memory limit allows; it can drop some and call again.
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
         self.next_batch_unless(&mut || false)
     }
 
-    /// The same; while it waits, `interrupted` is asked every tenth of a second whether to stop waiting.
+    /// Returns the next batch as [`next_batch`](Self::next_batch) does; while it waits, calls `interrupted` every 100 ms,
+    /// which may end the wait.
     ///
     /// # Errors
     /// As [`Loader::next_batch`]; [`Error::Interrupted`].
     pub fn next_batch_unless(&mut self, interrupted: &mut dyn FnMut() -> bool) -> Result<Option<Batch>> {
         if let Some(returned) = self.returned.take() {
-            self.engine.meters.caller_busy.add(returned.elapsed(), 1);
+            self.engine.meters.consumer_busy.add(returned.elapsed(), 1);
         }
         let batch = self.engine.next(self.replica, interrupted)?;
         self.returned = Some(Instant::now());
         Ok(batch)
     }
 
-    /// Goes to the beginning of an epoch. What was built ahead is kept where it is that epoch's.
+    /// Moves to the beginning of an epoch. Batches built ahead are kept if they belong there.
     pub fn start_epoch(&mut self, epoch: u64) {
         self.engine.handover.start_epoch(self.replica, epoch);
     }
 
-    /// The state to resume from: counts what was delivered, not what was built ahead.
+    /// Returns the state to resume from. It counts what was delivered, not what was built ahead.
     pub fn state(&self) -> ResumeState {
-        self.engine.spec.state(self.engine.delivered(self.replica))
+        self.engine.config.state(self.engine.delivered(self.replica))
     }
 
-    /// Goes on from a state, of this or any other number of replicas, batch size or threads.
+    /// Resumes from a state, which may be of another number of replicas, batch size or number of workers.
     ///
     /// # Errors
-    /// A state of another dataset, source, order or seed.
+    /// If the state is of another dataset, source, order or seed.
     pub fn load_state(&mut self, state: &ResumeState) -> Result<()> {
-        let at = self.engine.spec.plan.resume(state, self.engine.spec.fingerprint)?;
+        let at = self.engine.config.plan.resume(state, self.engine.config.fingerprint)?;
         self.engine.seek(self.replica, at);
         Ok(())
     }
 
-    /// Steps of an epoch, the same for every replica.
+    /// Returns the steps of an epoch, which are the same for every replica.
     #[expect(clippy::len_without_is_empty, reason = "an epoch without a step is refused")]
     pub fn len(&self) -> u64 {
-        self.engine.spec.plan.schedule().steps(0)
+        self.engine.config.plan.schedule().steps(0)
     }
 
-    /// Steps left in the epoch at hand.
+    /// Returns the steps left in the current epoch.
     pub fn steps_left(&self) -> u64 {
-        self.engine.spec.plan.schedule().steps(self.engine.delivered(self.replica).1)
+        self.engine.config.plan.schedule().steps(self.engine.delivered(self.replica).1)
     }
 
-    /// What was done so far, by all replicas that this loader's workers serve.
+    /// Returns the statistics so far, of all replicas that this loader's workers serve.
     pub fn stats(&self) -> Stats {
         self.engine.stats()
     }
 
-    /// The bad samples of this run so far, each once, by all its replicas in this process.
+    /// Returns the bad samples of this run so far, each once, of all its replicas in this process.
     pub fn bad_samples(&self) -> Vec<Arc<BadSample>> {
-        self.engine.bad.list()
+        self.engine.bad_samples.list()
     }
 
-    /// Takes what happened since the last call and a person should hear of. It is logged as well (crate `log`).
+    /// Takes the notices since the last call. They are logged as well (crate `log`).
     pub fn notices(&self) -> Vec<Notice> {
         self.engine.notices.take()
     }
 
-    /// Returns a handle with statistics, bad samples and notices, for a loader that moves to another thread.
+    /// Returns a handle on statistics, bad samples and notices, for a loader that moves to another thread.
     pub fn monitor(&self) -> Monitor {
         Monitor(self.engine.clone())
     }
 }
 
-/// A configuration that fits its dataset, before a loader is made of it.
-pub struct Checked(Spec);
+/// A configuration that fits its dataset, before a loader is created from it.
+pub struct CheckedConfig(ResolvedConfig);
 
-impl Checked {
-    /// Steps of an epoch, the same for every replica.
+impl CheckedConfig {
+    /// Returns the steps of an epoch, which are the same for every replica.
     #[expect(clippy::len_without_is_empty, reason = "an epoch without a step is refused")]
     pub fn len(&self) -> u64 {
         self.steps_left(0)
     }
 
-    /// Steps of an epoch from position `p` on.
+    /// Returns the steps of an epoch from position `p` on.
     pub fn steps_left(&self, p: u64) -> u64 {
         self.0.plan.schedule().steps(p)
     }
 
-    /// The state of a run that has delivered everything before position `p` of an epoch.
+    /// Returns the state of a run that has delivered everything before position `p` of an epoch.
     pub fn state(&self, epoch: u64, p: u64) -> ResumeState {
         self.0.state((epoch, p))
     }
@@ -211,13 +242,14 @@ impl Checked {
     /// Returns the epoch and position at which a state resumes.
     ///
     /// # Errors
-    /// A state of another dataset, source, order or seed.
+    /// If the state is of another dataset, source, order or seed.
     pub fn resume(&self, state: &ResumeState) -> Result<(u64, u64)> {
         Ok(self.0.plan.resume(state, self.0.fingerprint)?)
     }
 }
 
-/// Looks at a loader from elsewhere. Keeps no worker alive; after the loader's end it says how things stood.
+/// Observes a loader from another thread. Does not keep its workers running; after the loader's end, its figures no longer
+/// change.
 #[derive(Clone)]
 pub struct Monitor(Arc<Engine>);
 
@@ -229,7 +261,7 @@ impl Monitor {
 
     /// As [`Loader::bad_samples`].
     pub fn bad_samples(&self) -> Vec<Arc<BadSample>> {
-        self.0.bad.list()
+        self.0.bad_samples.list()
     }
 
     /// As [`Loader::notices`].
@@ -238,21 +270,30 @@ impl Monitor {
     }
 }
 
-/// What a configuration comes to.
+/// What a configuration amounts to.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct LoadPlan {
-    /// Steps, samples of each replica, what is dropped.
+    /// Steps, samples of each replica, samples that are dropped.
     pub schedule: Schedule,
     /// The memory it takes.
-    pub memory: Arithmetic,
+    pub memory: MemoryPlan,
 }
 
-fn settle(config: &Config, ranks: &[u32], limits: &Limits) -> Result<(Spec, Arithmetic)> {
-    let mut spec = Spec::new(config, ranks)?;
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let workers = config.workers.unwrap_or((processors / config.local_world as usize).max(1));
-    let arithmetic = Arithmetic::new(config, &spec, workers, limits)?;
-    // Pages read ahead must still be there when their turn comes.
-    spec.bound_ahead(arithmetic.beside() / 4);
-    Ok((spec, arithmetic))
+fn plan(config: &Config, ranks: &[u32], limits: &Limits) -> Result<(ResolvedConfig, MemoryPlan)> {
+    let mut resolved = ResolvedConfig::new(config, ranks)?;
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = config.workers.unwrap_or((cpus / config.local_world as usize).max(1));
+    let demand = Demand {
+        batch: resolved.batch_bytes(),
+        replicas: ranks.len() as u64,
+        workers: workers as u64,
+        prefetch: config.prefetch.unwrap_or(DEFAULT_PREFETCH) as u64,
+        source: resolved.plan.source().bytes(),
+        scratch: typical_scratch(&resolved.splits, &resolved.content),
+    };
+    let memory = MemoryPlan::new(demand, config.memory_budget, config.local_world, limits).map_err(Error::Budget)?;
+    // Pages read ahead must still be in the page cache when the workers read them.
+    resolved.limit_read_ahead(memory.unreserved() / 4);
+    Ok((resolved, memory))
 }

@@ -1,141 +1,107 @@
-//! Where the time goes: one meter a stage, and what they say together.
+//! Statistics of a loader.
 
-use crate::budget::Arithmetic;
-use crate::tune::Why;
-use rustix::time::{ClockId, clock_gettime};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use crate::autotune::TuningReason;
+use crate::budget::MemoryPlan;
+use crate::meters::Stage;
+use std::fmt;
+use std::time::Duration;
 
-/// Time spent on something, and how often.
-#[derive(Debug, Default)]
-pub(crate) struct Meter {
-    nanos: AtomicU64,
-    count: AtomicU64,
-}
-
-impl Meter {
-    pub(crate) fn add(&self, time: Duration, count: u64) {
-        self.nanos.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
-        self.count.fetch_add(count, Ordering::Relaxed);
-    }
-
-    pub(crate) fn get(&self) -> Stage {
-        let time = Duration::from_nanos(self.nanos.load(Ordering::Relaxed));
-        Stage { time, count: self.count.load(Ordering::Relaxed) }
-    }
-}
-
-/// The meters of a loader. Times of workers are summed over them.
-#[derive(Default)]
-pub(crate) struct Meters {
-    pub(crate) data_wait: Meter,
-    pub(crate) read: Meter,
-    pub(crate) decode: Meter,
-    pub(crate) resize: Meter,
-    pub(crate) slot_wait: Meter,
-    pub(crate) caller_wait: Meter,
-    pub(crate) caller_busy: Meter,
-    pub(crate) bytes: AtomicU64,
-    pub(crate) samples: AtomicU64,
-}
-
-/// A read being timed. Every 16th is also timed by the thread's own processor clock: while that stands still the thread
-/// waits for data. (Asking that clock is a system call, too slow for every record of a small kind.)
-pub(crate) struct Reading {
-    start: Instant,
-    processor: Option<Duration>,
-}
-
-const SAMPLED: u64 = 16;
-
-impl Reading {
-    pub(crate) fn begin(number: u64) -> Self {
-        let processor = number.is_multiple_of(SAMPLED).then(processor_time);
-        Reading { start: Instant::now(), processor }
-    }
-
-    pub(crate) fn end(self, meters: &Meters) {
-        let time = self.start.elapsed();
-        meters.read.add(time, 1);
-        if let Some(before) = self.processor {
-            let waited = time.saturating_sub(processor_time() - before);
-            meters.data_wait.add(waited * SAMPLED as u32, SAMPLED);
-        }
-    }
-}
-
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-/// Time spent in one stage, and how often.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stage {
-    /// Summed over workers.
-    pub time: Duration,
-    /// Samples, or batches for waits.
-    pub count: u64,
-}
-
-impl Stage {
-    /// How many a second one thread does; 0 before the first.
-    pub fn per_second(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.count as f64 / self.time.as_secs_f64().max(1e-9) }
-    }
-
-    fn since(self, earlier: Stage) -> Stage {
-        Stage { time: self.time.saturating_sub(earlier.time), count: self.count.saturating_sub(earlier.count) }
-    }
-}
-
-/// What a loader has done so far, by all its replicas in this process.
+/// What a loader has done so far, for all its replicas in this process.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Stats {
-    /// Since the loader was made.
+    /// Since the loader was created.
     pub elapsed: Duration,
-    /// Workers in a read while their processor stood still: storage. Part of `read`; estimated from every 16th read.
+    /// Workers in a read while their CPU clock stood still: storage. Part of `read`; estimated from every 16th read.
     pub data_wait: Stage,
     /// Finding, reading and checking records.
     pub read: Stage,
     /// Bytes to pixels.
     pub decode: Stage,
-    /// Crop, resize and flip to the batch, and the user's own function.
+    /// Crop, resize and flip into the batch, and the user's own function.
     pub resize: Stage,
-    /// Workers without a batch to fill: the caller is slower than they are.
-    pub slot_wait: Stage,
-    /// The caller waiting for batches.
-    pub caller_wait: Stage,
-    /// The caller doing its own work between batches.
-    pub caller_busy: Stage,
+    /// Workers without a batch to fill, because the consumer is slower than they are.
+    pub buffer_wait: Stage,
+    /// The consumer waiting for batches.
+    pub consumer_wait: Stage,
+    /// The consumer's own work between batches.
+    pub consumer_busy: Stage,
     /// Bytes of records read.
     pub bytes: u64,
     /// Valid samples delivered.
     pub samples: u64,
-    /// Bad samples, each once.
+    /// Bad samples, each counted once.
     pub bad: u64,
-    /// Batches that stand ready.
+    /// Batches that are complete and not delivered.
     pub ready: usize,
-    /// Batches that the caller holds.
+    /// Batches that the consumer holds.
     pub held: usize,
-    /// Workers at work now, and those there are.
-    pub workers: (usize, usize),
-    /// Batches built ahead of the caller.
-    pub depth: usize,
+    /// Workers that take part at present.
+    pub workers: usize,
+    /// Worker threads.
+    pub max_workers: usize,
+    /// Batches built ahead of the consumer.
+    pub prefetch: usize,
     /// Batches of each replica that the budget allows in memory.
-    pub slots: usize,
+    pub batches_per_replica: usize,
     /// Batches in memory beyond the budget, for a consumer that keeps them.
-    pub extra: usize,
-    /// The last reason to change workers or depth.
-    pub why: Why,
-    /// The memory.
-    pub memory: Arithmetic,
-    /// What a sample is called.
+    pub extra_batches: usize,
+    /// Why `workers` or `prefetch` changed last.
+    pub tuning: TuningReason,
+    /// The memory plan, its budget as grown by now.
+    pub memory: MemoryPlan,
+    /// What a sample is called: `images` or `records`.
     pub unit: &'static str,
 }
 
+/// The name of a stage. `Display` writes it for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StageName {
+    /// [`Stats::data_wait`].
+    DataWait,
+    /// [`Stats::read`] without [`Stats::data_wait`].
+    Read,
+    /// [`Stats::decode`].
+    Decode,
+    /// [`Stats::resize`].
+    Resize,
+    /// [`Stats::buffer_wait`].
+    BufferWait,
+    /// [`Stats::consumer_wait`].
+    ConsumerWait,
+    /// [`Stats::consumer_busy`].
+    ConsumerBusy,
+}
+
+impl StageName {
+    /// Returns the name in JSON and Prometheus output, which other programs parse: it never changes.
+    pub fn stable(self) -> &'static str {
+        match self {
+            StageName::DataWait => "wait for data",
+            StageName::Read => "read + CRC",
+            StageName::Decode => "decode",
+            StageName::Resize => "resize",
+            StageName::BufferWait => "wait for a slot",
+            StageName::ConsumerWait => "caller waits",
+            StageName::ConsumerBusy => "caller works",
+        }
+    }
+}
+
+impl fmt::Display for StageName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            StageName::BufferWait => "wait for buffer",
+            StageName::ConsumerWait => "consumer wait",
+            StageName::ConsumerBusy => "consumer busy",
+            name => name.stable(),
+        })
+    }
+}
+
 impl Stats {
-    /// What happened since an earlier account of the same loader.
+    /// Returns what happened since an earlier reading of the same loader.
     pub fn since(&self, earlier: &Stats) -> Stats {
         Stats {
             elapsed: self.elapsed.saturating_sub(earlier.elapsed),
@@ -143,9 +109,9 @@ impl Stats {
             read: self.read.since(earlier.read),
             decode: self.decode.since(earlier.decode),
             resize: self.resize.since(earlier.resize),
-            slot_wait: self.slot_wait.since(earlier.slot_wait),
-            caller_wait: self.caller_wait.since(earlier.caller_wait),
-            caller_busy: self.caller_busy.since(earlier.caller_busy),
+            buffer_wait: self.buffer_wait.since(earlier.buffer_wait),
+            consumer_wait: self.consumer_wait.since(earlier.consumer_wait),
+            consumer_busy: self.consumer_busy.since(earlier.consumer_busy),
             bytes: self.bytes.saturating_sub(earlier.bytes),
             samples: self.samples.saturating_sub(earlier.samples),
             bad: self.bad.saturating_sub(earlier.bad),
@@ -153,21 +119,21 @@ impl Stats {
         }
     }
 
-    /// Samples delivered a second.
+    /// Returns the samples delivered per second.
     pub fn rate(&self) -> f64 {
         self.samples as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
 
-    /// The stages by name, in the order in which a sample passes them.
-    pub fn stages(&self) -> [(&'static str, Stage); 7] {
+    /// Returns the stages in the order in which a sample passes them, the work of workers first.
+    pub fn stages(&self) -> [(StageName, Stage); 7] {
         [
-            ("wait for data", self.data_wait),
-            ("read + CRC", self.read.since(Stage { count: 0, ..self.data_wait })),
-            ("decode", self.decode),
-            ("resize", self.resize),
-            ("wait for a slot", self.slot_wait),
-            ("caller waits", self.caller_wait),
-            ("caller works", self.caller_busy),
+            (StageName::DataWait, self.data_wait),
+            (StageName::Read, self.read.since(Stage { count: 0, ..self.data_wait })),
+            (StageName::Decode, self.decode),
+            (StageName::Resize, self.resize),
+            (StageName::BufferWait, self.buffer_wait),
+            (StageName::ConsumerWait, self.consumer_wait),
+            (StageName::ConsumerBusy, self.consumer_busy),
         ]
     }
 }

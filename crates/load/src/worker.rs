@@ -1,16 +1,17 @@
-//! A worker: claims rows in order, and makes each from its record.
+//! A worker thread: claims rows in order, and fills each from its record.
 
-use crate::ahead::{ReadAhead, cursor};
-use crate::bad::{BadSample, Fault, OnBad};
-use crate::batch::{RowOut, RowPixels, SharedBatch};
+use crate::bad_samples::{BadSample, OnBad, SampleError};
+use crate::batch::{RowOut, SharedBatch};
+use crate::buffer::RowPixels;
 use crate::config::Content;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::handover::Work;
-use crate::image::{self, Planned, Scratch};
-use crate::input::Place;
-use crate::pressure::{Admission, Refused};
-use crate::stats::Reading;
+use crate::image::{self, DecodeScratch, PlannedImage};
+use crate::memory_pressure::{Admission, Refused};
+use crate::meters::ReadTimer;
+use crate::read_ahead::{ReadAhead, cursor};
+use crate::splits::RecordLocation;
 use shardtool_order::{Sample, Walk};
 use shardtool_read::Record;
 use std::ops::Range;
@@ -24,40 +25,67 @@ pub(crate) struct Worker {
     /// For each replica, a cursor through the epoch it is in.
     cursors: Vec<Option<(u64, Walk)>>,
     read_ahead: ReadAhead,
-    scratch: Scratch,
-    /// What records are read into, where files are not mapped.
+    scratch: DecodeScratch,
+    /// Records are read into this if files are not mapped.
     buffer: Vec<u8>,
     /// Records read so far.
     reads: u64,
-    /// The sample at hand, for when it panics.
-    at: Option<u64>,
+    /// The id of the current sample, to name it if it panics.
+    current: Option<u64>,
 }
 
-/// A row in the making.
-struct Making<'a> {
+/// Where one row is written.
+struct RowTarget<'a> {
     pixels: RowPixels<'a>,
     out: &'a mut RowOut,
 }
 
-/// Why a sample is not there.
-enum Trouble {
-    /// Its own fault.
+/// Why a row has no sample.
+enum RowError {
+    /// The sample is bad.
     Bad(Box<BadSample>),
-    /// Everybody's.
+    /// The run ends.
     Run(Error),
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for RowError {
     fn from(error: Error) -> Self {
-        Trouble::Run(error)
+        RowError::Run(error)
+    }
+}
+
+impl RowError {
+    /// Sorts an error on a record: bad sample or end of the run.
+    fn of(id: u64, at: &RecordLocation<'_>, error: SampleError) -> Self {
+        match BadSample::new(id, at, error) {
+            Ok(bad) => RowError::Bad(Box::new(bad)),
+            Err(error) => RowError::Run(error),
+        }
+    }
+}
+
+/// Why a row could not be filled from its record.
+enum FillError {
+    Sample(SampleError),
+    Run(Error),
+    /// The batch was cancelled.
+    Cancelled,
+    /// This many bytes of scratch are needed in all, and are not free.
+    NeedsScratch(u64),
+}
+
+impl<E: Into<SampleError>> From<E> for FillError {
+    fn from(error: E) -> Self {
+        FillError::Sample(error.into())
     }
 }
 
 impl Worker {
     pub(crate) fn new(engine: Arc<Engine>, number: usize) -> Self {
-        let cursors = engine.spec.ranks.iter().map(|_| None).collect();
-        let read_ahead = ReadAhead::new(engine.spec.clone());
-        Worker { engine, number, cursors, read_ahead, scratch: Scratch::default(), buffer: vec![], reads: 0, at: None }
+        let cursors = engine.config.ranks.iter().map(|_| None).collect();
+        let read_ahead = ReadAhead::new(engine.config.clone());
+        let scratch = DecodeScratch::default();
+        Worker { engine, number, cursors, read_ahead, scratch, buffer: vec![], reads: 0, current: None }
     }
 
     /// Works until the loader ends.
@@ -75,22 +103,23 @@ impl Worker {
 
     /// Claims rows, of the current batch if it has any left; `None` when the loader ends.
     fn next(&self, mut current: Option<Arc<SharedBatch>>) -> Option<(Arc<SharedBatch>, Range<usize>)> {
-        let Engine { handover, spec, meters, .. } = &*self.engine;
+        let Engine { handover, config, meters, .. } = &*self.engine;
         loop {
             if let Some(batch) = current
-                && let Some(rows) = batch.claim(spec.claim())
+                && let Some(rows) = batch.claim(config.rows_per_claim())
             {
                 return Some((batch, rows));
             }
             // The finished batch was dropped above, outside the lock, which returning its memory takes.
             let (batch, waited) = handover.next(self.number);
             if let Some(waited) = waited {
-                meters.slot_wait.add(waited, 1);
+                meters.buffer_wait.add(waited, 1);
             }
             current = Some(batch?);
         }
     }
 
+    /// Fills claimed rows; the first one that fails cancels the batch.
     fn fill(&mut self, batch: &SharedBatch, rows: Range<usize>) {
         for row in rows {
             if batch.is_cancelled() {
@@ -101,8 +130,8 @@ impl Worker {
                 Ok(Ok(())) => continue,
                 Ok(Err(error)) => error,
                 Err(panic) => {
-                    self.scratch = Scratch::default();
-                    self.panic(&*panic)
+                    self.scratch = DecodeScratch::default();
+                    self.panicked(&*panic)
                 }
             };
             self.engine.handover.fail(batch.replica, batch, error);
@@ -113,23 +142,22 @@ impl Worker {
         let engine = self.engine.clone();
         let pixels = batch.pixels(row);
         batch.with_out(row, |out| {
-            let making = &mut Making { pixels, out };
+            let target = &mut RowTarget { pixels, out };
             let Some(q) = batch.planned(row).position() else {
-                mask(&engine, making);
+                mask(&engine, target);
                 return Ok(());
             };
             self.read_ahead.advance(batch, row);
             let sample = self.cursor(batch).sample(q);
-            let bad = match self.sample(batch, sample, making) {
+            let bad = match self.sample(batch, sample, target) {
                 Ok(()) => return Ok(()),
-                Err(Trouble::Run(error)) => return Err(error),
-                Err(Trouble::Bad(bad)) => *bad,
+                Err(RowError::Run(error)) => return Err(error),
+                Err(RowError::Bad(bad)) => engine.add_bad(*bad)?,
             };
-            let bad = engine.add_bad(bad)?;
-            match engine.spec.on_bad {
+            match engine.config.on_bad {
                 OnBad::Error => Err(Error::BadSample(bad)),
                 OnBad::Mask => {
-                    mask(&engine, making);
+                    mask(&engine, target);
                     Ok(())
                 }
                 OnBad::Substitute => {
@@ -137,10 +165,10 @@ impl Worker {
                     for q in self.cursor(batch).substitutes(q) {
                         let sample = self.cursor(batch).sample(q);
                         tried += 1;
-                        match self.sample(batch, sample, making) {
+                        match self.sample(batch, sample, target) {
                             Ok(()) => return Ok(()),
-                            Err(Trouble::Run(error)) => return Err(error),
-                            Err(Trouble::Bad(bad)) => drop(engine.add_bad(*bad)?),
+                            Err(RowError::Run(error)) => return Err(error),
+                            Err(RowError::Bad(bad)) => drop(engine.add_bad(*bad)?),
                         }
                     }
                     Err(Error::NoSubstitute { sample: bad, tried })
@@ -149,160 +177,134 @@ impl Worker {
         })
     }
 
-    /// Makes one sample: its pixels, columns and id.
+    /// Reads one sample and fills a row with its pixels, columns and id.
     fn sample(
         &mut self,
         batch: &SharedBatch,
         Sample { place, id }: Sample,
-        making: &mut Making<'_>,
-    ) -> std::result::Result<(), Trouble> {
-        self.at = Some(id);
+        target: &mut RowTarget<'_>,
+    ) -> std::result::Result<(), RowError> {
+        self.current = Some(id);
         let engine = self.engine.clone();
-        let spec = &engine.spec;
-        let at = spec.input.locate(id).map_err(Error::from)?;
-        let shard = at.open().map_err(|e| trouble(id, &at, e.into()))?;
-        if spec.exact {
+        let config = &engine.config;
+        let at = config.splits.locate(id).map_err(Error::from)?;
+        let shard = at.open().map_err(|e| RowError::of(id, &at, e.into()))?;
+        if config.exact {
             shard.read_exactly();
         }
-        // Where records are read into memory, room for this one is asked for before.
-        let own = match spec.content {
+        // A record that is read into memory, rather than mapped, needs scratch before it is read.
+        let record_bytes = match config.content {
             Content::Images(_) if shard.bytes().mapped().is_none() => {
-                let frame = shard.frame(at.row).map_err(|e| trouble(id, &at, e.into()))?;
+                let frame = shard.frame(at.row).map_err(|e| RowError::of(id, &at, e.into()))?;
                 frame.end - frame.start
             }
             _ => 0,
         };
-        let mut room = own;
+        let mut needed = record_bytes;
         let record = loop {
-            let held = match engine.scratch.admit(batch, room) {
-                Ok(held) => Some(held),
-                Err(Refused::Cancelled) => return Err(Trouble::Run(Error::Stopped)),
-                // What is wrong is told with the image's size, when that is known.
+            let admission = match engine.scratch.admit(batch, needed) {
+                Ok(admission) => Some(admission),
+                Err(Refused::Cancelled) => return Err(RowError::Run(Error::Stopped)),
+                // `decode` reports this with the image's size.
                 Err(Refused::TooLarge(_)) => None,
             };
             self.reads += 1;
-            let reading = Reading::begin(self.reads);
+            let timer = ReadTimer::start(self.reads);
             let record = shard.record(at.row, std::mem::take(&mut self.buffer));
-            reading.end(&engine.meters);
-            let record = record.map_err(|e| trouble(id, &at, e.into()))?;
-            match self.make(batch, place, &record, (own, held), &at, making) {
+            timer.stop(&engine.meters);
+            let record = record.map_err(|e| RowError::of(id, &at, e.into()))?;
+            match self.decode(batch, place, &record, (record_bytes, admission), &at, target) {
                 Ok(()) => break record,
-                Err(Made::Room(needed)) => room = needed,
-                Err(Made::Fault(fault)) => return Err(trouble(id, &at, fault)),
-                Err(Made::Run(error)) => return Err(Trouble::Run(error)),
-                Err(Made::Void) => return Err(Trouble::Run(Error::Stopped)),
+                Err(FillError::NeedsScratch(bytes)) => needed = bytes,
+                Err(FillError::Sample(error)) => return Err(RowError::of(id, &at, error)),
+                Err(FillError::Run(error)) => return Err(RowError::Run(error)),
+                Err(FillError::Cancelled) => return Err(RowError::Run(Error::Stopped)),
             }
         };
         engine.meters.bytes.fetch_add(record.data().len() as u64, Ordering::Relaxed);
-        (making.out.id, making.out.valid) = (id as i64, true);
-        if let Content::Records = spec.content {
-            making.out.record = Some(record);
+        (target.out.id, target.out.valid) = (id as i64, true);
+        if let Content::Records = config.content {
+            target.out.record = Some(record);
             return Ok(());
         }
-        if own <= engine.scratch.kept() {
+        if record_bytes <= engine.scratch.kept() {
             self.buffer = record.into_buffer();
         }
-        if spec.release {
+        if config.release {
             shard.release(at.row);
         }
         Ok(())
     }
 
-    fn make(
+    /// Fills a row's columns from a record, then its pixels once their scratch is admitted.
+    fn decode(
         &mut self,
         batch: &SharedBatch,
         place: u64,
         record: &Record,
-        (own, held): (u64, Option<Admission<'_>>),
-        at: &Place<'_>,
-        making: &mut Making<'_>,
-    ) -> std::result::Result<(), Made> {
-        let spec = &self.engine.spec;
+        (record_bytes, admission): (u64, Option<Admission<'_>>),
+        at: &RecordLocation<'_>,
+        target: &mut RowTarget<'_>,
+    ) -> std::result::Result<(), FillError> {
+        let config = &self.engine.config;
         let mut example = None;
-        for (column, cell) in spec.columns.iter().zip(&mut making.out.cells) {
+        for (column, cell) in config.columns.iter().zip(&mut target.out.cells) {
             column.read(record, &mut example, cell)?;
         }
-        let Content::Images(images) = &spec.content else { return Ok(()) };
-        let rng = shardtool_order::Rng::augment(spec.plan.seed(), batch.epoch, place);
-        let planned = Planned::of(record, images, &rng)?;
-        let (needed, (width, height)) = (own + planned.scratch, planned.size());
-        let _held = match held {
-            Some(mut held) if own > 0 => match held.extend(needed) {
-                true => held,
-                // Who holds some must not wait for more: all of it is given back, and asked for at once.
-                false => return Err(Made::Room(needed)),
+        let Content::Images(images) = &config.content else { return Ok(()) };
+        let rng = shardtool_order::Rng::augment(config.plan.seed(), batch.epoch, place);
+        let planned = PlannedImage::of(record, images, &rng)?;
+        let (needed, (width, height)) = (record_bytes + planned.scratch, planned.size());
+        let _admission = match admission {
+            Some(mut admission) if record_bytes > 0 => match admission.extend(needed) {
+                true => admission,
+                // A worker that holds scratch must not wait for more: it returns all of it, and requests the sum.
+                false => return Err(FillError::NeedsScratch(needed)),
             },
             _ => self.engine.scratch.admit(batch, needed).map_err(|refused| match refused {
-                Refused::Cancelled => Made::Void,
+                Refused::Cancelled => FillError::Cancelled,
                 Refused::TooLarge(allowed) => {
-                    Made::Run(Error::Scratch { shard: at.path(), record: at.row, width, height, needed, allowed })
+                    FillError::Run(Error::Scratch { shard: at.path(), record: at.row, width, height, needed, allowed })
                 }
             })?,
         };
-        let (normalizer, meters) = (spec.normalizer.as_ref(), &self.engine.meters);
-        let placed = image::place(planned, images, normalizer, &mut making.pixels, &mut self.scratch, meters);
+        let (normalizer, meters) = (config.normalizer.as_ref(), &self.engine.meters);
+        let written = image::write_row(planned, images, normalizer, &mut target.pixels, &mut self.scratch, meters);
         if needed > self.engine.scratch.kept() {
-            self.scratch = Scratch::default();
+            self.scratch = DecodeScratch::default();
         }
-        Ok(placed?)
+        Ok(written?)
     }
 
     /// The cursor through the epoch of this batch's replica.
     fn cursor(&mut self, batch: &SharedBatch) -> &mut Walk {
-        cursor(&self.engine.spec, &mut self.cursors[batch.replica], batch)
+        cursor(&self.engine.config, &mut self.cursors[batch.replica], batch)
     }
 
-    fn panic(&self, panic: &(dyn std::any::Any + Send)) -> Error {
+    fn panicked(&self, panic: &(dyn std::any::Any + Send)) -> Error {
         let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
         let message = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        let id = self.at.unwrap_or(u64::MAX);
-        let at = self.engine.spec.input.locate(id).ok();
+        let id = self.current.unwrap_or(u64::MAX);
+        let at = self.engine.config.splits.locate(id).ok();
         Error::Panic {
             id,
             shard: at.map(|p| p.path()).unwrap_or_default(),
             record: at.map_or(0, |p| p.row),
-            message: message.unwrap_or_else(|| "a value that is no text".to_owned()),
+            message: message.unwrap_or_else(|| "(the panic's value is not text)".to_owned()),
         }
     }
 }
 
-/// Why a sample could not be made from its record.
-enum Made {
-    Fault(Fault),
-    Run(Error),
-    /// Its batch is not wanted any more.
-    Void,
-    /// So many bytes are needed in all, and are not free.
-    Room(u64),
-}
-
-impl<E: Into<Fault>> From<E> for Made {
-    fn from(fault: E) -> Self {
-        Made::Fault(fault.into())
-    }
-}
-
-/// Sorts a fault: damage is the sample's own, what the system refuses is not.
-fn trouble(id: u64, at: &Place<'_>, fault: Fault) -> Trouble {
-    match fault {
-        Fault::Read(error) if !error.is_bad_sample() => Trouble::Run(error.into()),
-        fault => {
-            let key = at.open().ok().and_then(|s| s.key(at.row).ok().map(|k| k.into_owned())).filter(|k| !k.is_empty());
-            Trouble::Bad(Box::new(BadSample { id, shard: at.path(), record: at.row, key, fault }))
-        }
-    }
-}
-
-/// What a label map holds where there is no sample: what loss functions are told to ignore.
+/// The label map's value in rows without a sample: loss functions ignore it.
 const MASKED_LABEL: u8 = 255;
 
-/// Makes a row that shows no sample.
-fn mask(engine: &Engine, Making { pixels, out }: &mut Making<'_>) {
-    pixels.image.iter_mut().for_each(|image| match &engine.spec.normalizer {
+/// Fills a row that shows no sample.
+fn mask(engine: &Engine, RowTarget { pixels, out }: &mut RowTarget<'_>) {
+    pixels.image.iter_mut().for_each(|image| match &engine.config.normalizer {
         None => image.fill(0),
         Some(normalizer) => normalizer.write_black(image),
     });
     pixels.mask.iter_mut().for_each(|mask| mask.fill(MASKED_LABEL));
     (out.id, out.valid, out.record) = (-1, false, None);
-    engine.spec.columns.iter().zip(&mut out.cells).for_each(|(column, cell)| column.mask(cell));
+    engine.config.columns.iter().zip(&mut out.cells).for_each(|(column, cell)| column.mask(cell));
 }

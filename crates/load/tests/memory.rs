@@ -1,5 +1,5 @@
-//! A budget is a bound on live memory, not bookkeeping: an allocator that counts every byte of the process holds a table of
-//! configurations against it.
+//! A budget bounds live memory: an allocator that counts every byte of the process is compared with it, for a table of
+//! configurations.
 
 mod counting;
 mod dataset;
@@ -13,7 +13,11 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
-const SLACK: usize = 16 << 20;
+/// The bytes that may be live under a budget: 10 % more. A budget does not cover opened shards with their indexes, and the
+/// record that a worker reads before it knows the image's scratch; both are a few percent of the smallest budgets here.
+fn with_slack(budget: usize) -> usize {
+    budget + budget / 10
+}
 
 /// The allocator counts the whole process: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -26,7 +30,7 @@ fn grey(width: u32, height: u32) -> Vec<u8> {
     bytes
 }
 
-/// Photographs of several megapixels, so that scratch is most of the memory, in two shards.
+/// Photographs of several megapixels in two shards, so that most of the memory is scratch.
 fn large(folder: &Path, access: Access) -> Split {
     let samples: Vec<_> = (0..24)
         .map(|i| {
@@ -63,15 +67,15 @@ fn live_memory_stays_below_the_budget() {
             (64, 8, 2, None, &[0], 1.0, true),
             (224, 16, 4, Some(6), &[0], 2.0, true),
         ] {
-            let mask = masks.then(|| dataset::MASK.to_owned());
-            let content = Content::Images(Images { mask, ..Images::new(Pipeline::train(side).unwrap()) });
-            let mut config = Config::new(split.clone(), content, batch);
+            let mut images = Images::new(Pipeline::train(side).unwrap());
+            images.mask = masks.then(|| dataset::MASK.to_owned());
+            let mut config = Config::new(split.clone(), Content::Images(images), batch);
             config.replica = Replica::new(0, ranks.len() as u32).unwrap();
-            (config.workers, config.depth) = (Some(workers), depth);
+            (config.workers, config.prefetch) = (Some(workers), depth);
             config.remainder = Some(shardtool_order::Remainder::Pad);
             let column = |feature: &str| ColumnSpec { feature: feature.to_owned(), layout: Layout::Auto };
             config.columns = Some(vec![column("image/class/label"), column("boxes"), column("image/key")]);
-            let floor = Loader::plan(&config).unwrap().memory.floor();
+            let floor = Loader::plan(&config).unwrap().memory.minimum();
             let budget = (floor as f64 * times_floor) as usize;
             config.memory_budget = Some(budget as u64);
             let before = LIVE.load(Ordering::Relaxed);
@@ -90,15 +94,15 @@ fn live_memory_stays_below_the_budget() {
                 "{side} px x {batch}, {workers} workers, {} replicas, {access:?}: budget {budget}, peak {peak}",
                 ranks.len()
             );
-            assert!(peak <= budget + SLACK, "{side} x {batch}, {workers} workers: {peak} of {budget} bytes");
+            assert!(peak <= with_slack(budget), "{side} x {batch}, {workers} workers: {peak} of {budget} bytes");
             drop(group);
             let left = LIVE.load(Ordering::Relaxed).saturating_sub(before);
-            assert!(left < 1 << 20, "{left} bytes left behind");
+            assert!(left < 1 << 20, "{left} bytes leaked");
         }
     }
 }
 
-/// What a default budget grows by is what the consumer keeps: no byte more, and all of it comes back.
+/// A default budget grows by what the consumer keeps, and shrinks back.
 #[test]
 fn growth_is_as_large_as_what_the_consumer_keeps() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,10 +125,10 @@ fn growth_is_as_large_as_what_the_consumer_keeps() {
         let (peak, kept) = (PEAK.load(Ordering::Relaxed) - before, (window - 1) * memory.batch as usize);
         let budget = memory.budget as usize + kept;
         println!("window of {window}: planned {}, kept {kept}, peak {peak}", memory.budget);
-        assert!(peak <= budget + SLACK, "window of {window}: {peak} of {budget} bytes");
-        assert!(peak >= kept, "window of {window}: what is kept is counted");
+        assert!(peak <= with_slack(budget), "window of {window}: {peak} of {budget} bytes");
+        assert!(peak >= kept, "window of {window}: kept batches are counted");
         drop(loader);
         let left = LIVE.load(Ordering::Relaxed).saturating_sub(before);
-        assert!(left < 1 << 20, "{left} bytes left behind");
+        assert!(left < 1 << 20, "{left} bytes leaked");
     }
 }

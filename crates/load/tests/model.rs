@@ -1,9 +1,9 @@
 //! Every interleaving of the hand-over of batches, up to a bound on preemptions, tried by a model checker: batches in order,
-//! no buffer in two hands, nobody left waiting.
+//! no buffer with two owners, no thread left waiting.
 
 mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
-    // The model's own `Arc` has no weak references. Nobody waits for a count, so that the checker need not see it.
+    // The model's own `Arc` has no weak references. No thread waits for a reference count, so the checker need not see it.
     pub(crate) use std::sync::Arc;
     use std::time::Duration;
 
@@ -111,7 +111,7 @@ struct Buffers {
     free: Vec<Buffer>,
     made: usize,
     active: usize,
-    /// There is no memory for batches from this position on.
+    /// Batches from this position on cannot be allocated.
     fails_at: u64,
     /// Batches that may be building or complete.
     prefetch: usize,
@@ -283,7 +283,7 @@ fn good(_: &Tested, _: &Batch) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Tries every interleaving with so many preemptions: lost wake-ups and races show with one or two.
+/// Tries every interleaving with up to `preemptions` preemptions: lost wake-ups and races show with one or two.
 fn check(preemptions: usize, test: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);

@@ -1,4 +1,4 @@
-//! Nothing grows with the number of records: not the memory that a loader takes, nor the way to its first sample.
+//! Memory up to the first batch does not grow with the number of records.
 
 mod counting;
 
@@ -40,7 +40,7 @@ fn opaque(folder: &Path, file: &str, n: u64) -> Shard {
     }
 }
 
-/// A dataset of so many shards with `n` records each, of which only the first has files.
+/// A dataset of `shards` shards with `n` records each, of which only the first has files.
 fn dataset(folder: &Path, shards: usize, n: u64) {
     let first = opaque(folder, &names::shard_file("train", 0), n);
     let mut manifest = Manifest::new("test");
@@ -49,7 +49,7 @@ fn dataset(folder: &Path, shards: usize, n: u64) {
     std::fs::write(folder.join(names::MANIFEST), manifest.to_json()).unwrap();
 }
 
-/// Bytes that a dataset and its loader take at most up to the first batch of 64 records, which is checked.
+/// Peak memory of a dataset and its loader up to the first batch of 64 records, which is checked.
 fn memory(folder: &Path, order: Order) -> usize {
     let before = LIVE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);

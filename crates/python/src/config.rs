@@ -140,7 +140,8 @@ impl Resolved {
         let first = rank.checked_mul(local).zip(world.checked_mul(local));
         let (first, all) = first.ok_or_else(|| error::option(py, "`local_replicas`: too many replicas"))?;
         let replica = Replica::new(first, all).map_err(|e| error::order(py, e))?;
-        let config = Config { replica, local_world: local_world.unwrap_or(1), ..self.config.clone() };
+        let mut config = self.config.clone();
+        (config.replica, config.local_world) = (replica, local_world.unwrap_or(1));
         Ok((config, (first..first + local).collect()))
     }
 }
@@ -153,10 +154,11 @@ impl Options {
         let content = match &self.transform {
             Some(json) => {
                 let pipeline: Pipeline = serde_json::from_str(json).map_err(|e| error::transform(py, &e))?;
-                let custom = self.function.map(|function| function::custom(function, raised.clone()));
-                let (apply_orientation, mask) = (self.apply_orientation, self.mask);
-                let output = self.output.as_ref().map(|output| output.output(py)).transpose()?;
-                Content::Images(Images { apply_orientation, custom, mask, output, ..Images::new(pipeline) })
+                let mut images = Images::new(pipeline);
+                images.custom = self.function.map(|function| function::custom(function, raised.clone()));
+                (images.apply_orientation, images.mask) = (self.apply_orientation, self.mask);
+                images.output = self.output.as_ref().map(|output| output.output(py)).transpose()?;
+                Content::Images(images)
             }
             None => Content::Records,
         };
@@ -178,7 +180,7 @@ impl Options {
         config.max_bad = self.max_bad;
         config.memory_budget = self.memory_budget.map(|size| size.bytes(py, "memory_budget")).transpose()?;
         config.workers = self.workers;
-        config.depth = self.prefetch;
+        config.prefetch = self.prefetch;
         config.starve_after = Duration::try_from_secs_f64(self.starve_after)
             .map_err(|e| error::option(py, &format!("`starve_after`: {e}")))?;
         let devices = self.device.map(|options| options.open(py, config.starve_after)).transpose()?;

@@ -4,7 +4,7 @@ use crate::spelling::in_python;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shardtool_format::{Chain, Damage};
-use shardtool_load::{BadSample, Fault};
+use shardtool_load::{BadSample, SampleError};
 use shardtool_read::verify::Finding;
 use std::path::{Path, PathBuf};
 
@@ -158,14 +158,14 @@ fn bad_sample(py: Python<'_>, sample: &BadSample, message: &str) -> PyErr {
 
 /// Returns a bad sample as a finding about its shard.
 pub(crate) fn finding(sample: &BadSample) -> Finding {
-    let mut finding = match &sample.fault {
-        Fault::Read(error) => Finding::new(error),
-        fault => Finding::without_details(PathBuf::new(), fault.damage(), String::new()),
+    let mut finding = match &sample.error {
+        SampleError::Read(error) => Finding::new(error),
+        error => Finding::without_details(PathBuf::new(), error.damage(), String::new()),
     };
     finding.file = sample.shard.clone();
     finding.record = Some(sample.record);
     finding.key = sample.key.as_ref().map(|key| String::from_utf8_lossy(key).into_owned());
-    finding.message = sample.to_string();
+    finding.message = Chain(sample).to_string();
     finding
 }
 

@@ -8,7 +8,7 @@ use crate::replica::ReplicaLoader;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use shardtool_cuda::{Error, ImageLoader};
-use shardtool_load::{Checked, Config, Notice};
+use shardtool_load::{CheckedConfig, Config, Notice};
 use shardtool_order::ResumeState;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -129,7 +129,7 @@ impl Loader {
         &self,
         py: Python<'_>,
         place: Place,
-        checked: impl FnOnce(&Checked, &mut Option<ResumeState>) -> Result<T, Error> + Send,
+        checked: impl FnOnce(&CheckedConfig, &mut Option<ResumeState>) -> Result<T, Error> + Send,
         bound: impl FnOnce(&mut Inner) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         let (config, ranks) = self.resolved.bind(py, place)?;
@@ -214,14 +214,14 @@ impl Loader {
 
     /// Returns the state to resume from, as JSON.
     fn state(&self, py: Python<'_>, place: Place) -> PyResult<String> {
-        let checked = |checked: &Checked, at: &mut Option<ResumeState>| Ok(at.unwrap_or(checked.state(0, 0)));
+        let checked = |checked: &CheckedConfig, at: &mut Option<ResumeState>| Ok(at.unwrap_or(checked.state(0, 0)));
         Ok(self.at(py, place, checked, |inner| Ok(inner.state()))?.to_string())
     }
 
     /// Resumes from a state.
     fn load_state(&self, py: Python<'_>, place: Place, json: &str) -> PyResult<()> {
         let state = ResumeState::parse(json).map_err(|e| error::order(py, e))?;
-        let checked = |checked: &Checked, at: &mut Option<ResumeState>| {
+        let checked = |checked: &CheckedConfig, at: &mut Option<ResumeState>| {
             checked.resume(&state)?;
             *at = Some(state);
             Ok(())
@@ -236,7 +236,7 @@ impl Loader {
 
     /// Makes the next iteration this epoch, from a state that was loaded inside it, else from its beginning.
     fn set_epoch(&self, py: Python<'_>, place: Place, epoch: u64) -> PyResult<()> {
-        let checked = |checked: &Checked, at: &mut Option<ResumeState>| {
+        let checked = |checked: &CheckedConfig, at: &mut Option<ResumeState>| {
             if at.is_none_or(|state| state.epoch != epoch) {
                 *at = Some(checked.state(epoch, 0));
             }
@@ -271,9 +271,12 @@ impl Loader {
             let mut json = stats.to_json();
             let devices: Vec<_> = inner.replicas.iter().filter_map(ReplicaLoader::device).collect();
             if !devices.is_empty() {
-                json["devices"] = devices.into();
+                // As the last member of the object.
+                let devices = serde_json::Value::from(devices);
+                json.truncate(json.len() - 1);
+                json += &format!(",\"devices\":{devices}}}");
             }
-            Ok((json.to_string(), stats.to_prometheus()))
+            Ok((json, stats.to_prometheus()))
         })?;
         stats.ok_or_else(|| error::usage(py, "no iteration has begun: there are no statistics yet"))
     }
@@ -283,7 +286,7 @@ impl Loader {
         let samples = self.with_bound(py, |inner| Ok(inner.replicas[0].bad_samples()))?.unwrap_or_default();
         let dicts = samples.iter().map(|sample| {
             let dict =
-                crate::verify::to_dict(py, sample.fault.damage().map(|damage| damage.name()), &error::finding(sample))?;
+                crate::verify::to_dict(py, sample.error.damage().map(|damage| damage.name()), &error::finding(sample))?;
             dict.set_item("id", sample.id)?;
             Ok(dict)
         });

@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         images += batch.valid().iter().filter(|valid| **valid).count();
     }
     println!("epoch 0: {images} images in {} steps", first.len());
-    println!("{}", first.stats().verdict());
+    println!("{}", first.stats().bottleneck());
 
     first.next_batch()?; // the first step of epoch 1
     let state = first.state().to_string(); // JSON, to be stored with the model's weights

@@ -1,4 +1,4 @@
-//! How much memory this process may have, and how much is in use: the host's memory, and the limits of this process's
+//! Limits on the memory of this process, and how much of each is in use: the host's memory, and the limits of this process's
 //! cgroup and its ancestors.
 //!
 //! Sources: Linux, `Documentation/admin-guide/cgroup-v2.rst` (`memory.max`, `memory.current`, `memory.stat`) and
@@ -7,7 +7,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A limit, and who sets it.
+/// A limit on memory, and what sets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
     /// Bytes.
@@ -16,7 +16,7 @@ pub struct Limit {
     pub from: LimitSource,
 }
 
-/// Who sets a limit.
+/// What sets a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LimitSource {
     /// The machine's memory.
@@ -28,14 +28,14 @@ pub enum LimitSource {
 impl fmt::Display for LimitSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LimitSource::Host => f.write_str("the host's memory"),
+            LimitSource::Host => f.write_str("host memory"),
             LimitSource::Cgroup(file) => write!(f, "{}", file.display()),
         }
     }
 }
 
-/// The limits on this process's memory and how much of each is in use: the host's, and those of its cgroup and that
-/// cgroup's ancestors. Paths are found once; numbers are read at each call, below `root` (`/` except in tests).
+/// The limits on this process's memory. Paths are found once; numbers are read at each call, below `root` (`/` except in
+/// tests).
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
     root: PathBuf,
@@ -66,11 +66,11 @@ impl Limits {
         Limits { root: root.to_owned(), cgroups }
     }
 
-    /// Returns the smallest limit; `None` where the system does not say.
+    /// Returns the smallest limit; `None` if the system does not report one.
     pub(crate) fn smallest(&self) -> Option<Limit> {
         let host = self.host().map(|(bytes, _)| Limit { bytes, from: LimitSource::Host });
         let cgroups = self.cgroups.iter().filter_map(|group| group.limit(&self.root));
-        // Version 1 says "no limit" by a number near 2⁶³, which is never the smallest.
+        // Version 1 reports "no limit" as a number near 2⁶³, which is never the smallest.
         host.into_iter().chain(cgroups).min_by_key(|limit| limit.bytes)
     }
 
@@ -85,7 +85,7 @@ impl Limits {
         host.into_iter().chain(cgroups).find(|usage| usage.used.saturating_add(bytes) > most(usage.limit.bytes))
     }
 
-    /// Bytes that the host has, and bytes in use.
+    /// Returns the host's memory and how much of it is in use, in bytes.
     fn host(&self) -> Option<(u64, u64)> {
         let info = std::fs::read_to_string(self.root.join("proc/meminfo")).ok()?;
         let total = kib(&info, "MemTotal:")?;
@@ -105,7 +105,7 @@ impl Cgroup {
         Some(Limit { bytes, from: LimitSource::Cgroup(self.folder.join(file)) })
     }
 
-    /// Bytes in use, its descendants' included, without file cache: the system reclaims that before it kills a process.
+    /// Returns the bytes in use, including descendants, without file cache: the system reclaims that before it kills a process.
     fn used(&self, root: &Path) -> Option<u64> {
         let (file, prefix) =
             if self.version == 2 { ("memory.current", "") } else { ("memory.usage_in_bytes", "total_") };
@@ -119,12 +119,12 @@ impl Cgroup {
     }
 }
 
-/// Anonymous memory of this process in bytes; 0 where the system does not tell.
+/// Returns the anonymous memory of this process in bytes; 0 if the system does not report it.
 pub(crate) fn anonymous(root: &Path) -> u64 {
     std::fs::read_to_string(root.join("proc/self/status")).ok().and_then(|s| kib(&s, "RssAnon:")).unwrap_or(0)
 }
 
-/// The value of a line such as `MemTotal:  1024 kB`, in bytes.
+/// Returns the value of a line such as `MemTotal:  1024 kB`, in bytes.
 fn kib(lines: &str, name: &str) -> Option<u64> {
     let value = lines.lines().find_map(|line| line.strip_prefix(name))?;
     value.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
@@ -132,7 +132,7 @@ fn kib(lines: &str, name: &str) -> Option<u64> {
 
 /// A mounted hierarchy of cgroups that counts memory.
 struct Mount {
-    /// Which part of the hierarchy is mounted.
+    /// The part of the hierarchy that is mounted.
     root: String,
     at: PathBuf,
     version: u8,
@@ -155,7 +155,7 @@ impl Mount {
         Some(Mount { root, at: at.into(), version })
     }
 
-    /// This process's cgroup and its ancestors, as far as mounted.
+    /// Returns this process's cgroup and its mounted ancestors.
     fn cgroups(&self, cgroups: &str) -> Vec<Cgroup> {
         let folder = |folder| Cgroup { folder, version: self.version };
         self.folders(cgroups).unwrap_or_default().into_iter().map(folder).collect()
@@ -172,15 +172,15 @@ impl Mount {
             };
             ours.then_some(path)
         })?;
-        // In a container that sees its own cgroup as the root of the mount, the path may begin above what is mounted:
-        // then the mount's root is the nearest ancestor there is.
+        // If a container mounts its own cgroup as the root, the path may begin above the mount: the mount's root is then the
+        // nearest visible ancestor.
         let inside = Path::new(path).strip_prefix(&self.root).unwrap_or(Path::new(""));
         let inside: PathBuf = inside.components().filter(|c| matches!(c, std::path::Component::Normal(_))).collect();
         Some(inside.ancestors().map(|part| self.at.join(part)).collect())
     }
 }
 
-/// mountinfo writes blanks in paths as octal: `\040`.
+/// Decodes a path of mountinfo, which writes blanks as octal: `\040`.
 fn unescape(path: &str) -> String {
     ["\\040", "\\011", "\\012", "\\134"]
         .iter()
@@ -216,12 +216,12 @@ mod tests {
     const HOST: u64 = 1_000_000 * 1024;
 
     #[test]
-    fn without_cgroups_the_host_counts() {
-        assert_eq!(found(&[]), (HOST, "the host's memory".to_owned()));
+    fn host_memory_is_the_limit_without_cgroups() {
+        assert_eq!(found(&[]), (HOST, "host memory".to_owned()));
     }
 
     #[test]
-    fn version_2_and_its_ancestors() {
+    fn version_2_includes_ancestors() {
         let base = [("proc/self/cgroup", "0::/a/b\n"), ("proc/self/mountinfo", V2)];
         let own = ("sys/fs/cgroup/a/b/memory.max", "max\n");
         assert_eq!(found(&[&base[..], &[own]].concat()).0, HOST);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_and_its_no_limit() {
+    fn version_1_reads_its_no_limit() {
         let base = [("proc/self/cgroup", "5:cpu,cpuacct:/x\n4:memory:/docker/c\n0::/\n"), ("proc/self/mountinfo", V1)];
         let none = ("sys/fs/cgroup/memory/docker/c/memory.limit_in_bytes", "9223372036854771712\n");
         assert_eq!(found(&[&base[..], &[none]].concat()).0, HOST);
@@ -244,19 +244,19 @@ mod tests {
     }
 
     #[test]
-    fn a_container_mounts_its_own_cgroup_as_the_root() {
+    fn finds_the_limit_of_a_cgroup_mounted_as_the_root() {
         let v1 = "40 31 0:35 /docker/c /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
         let limit = ("sys/fs/cgroup/memory/memory.limit_in_bytes", "777\n");
         let whole = ("proc/self/cgroup", "4:memory:/docker/c\n");
         assert_eq!(found(&[whole, ("proc/self/mountinfo", v1), limit]).0, 777);
-        // A path that lies outside of what is mounted, and one with a namespace's `..`.
+        // A path outside the mount, and one with a namespace's `..`.
         for path in ["4:memory:/elsewhere\n", "4:memory:/../docker/c\n"] {
             assert_eq!(found(&[("proc/self/cgroup", path), ("proc/self/mountinfo", v1), limit]).0, 777, "{path}");
         }
     }
 
     #[test]
-    fn blanks_in_a_mount_point() {
+    fn reads_mount_points_with_blanks() {
         let mount = "31 23 0:27 / /my\\040groups rw - cgroup2 cgroup2 rw\n";
         let limit = ("my groups/a/memory.max", "99");
         assert_eq!(found(&[("proc/self/cgroup", "0::/a\n"), ("proc/self/mountinfo", mount), limit]).0, 99);
@@ -268,14 +268,14 @@ mod tests {
     }
 
     #[test]
-    fn growth_stops_at_nine_tenths_of_the_host() {
+    fn growth_stops_at_90_percent_of_the_host() {
         let info = ("proc/meminfo", "MemTotal: 1000 kB\nMemFree: 1 kB\nMemAvailable: 400 kB\n");
         assert_eq!(exceeded(&[info], 299 << 10), None);
-        assert_eq!(exceeded(&[info], 301 << 10), Some((600 << 10, 1000 << 10, "the host's memory".to_owned())));
+        assert_eq!(exceeded(&[info], 301 << 10), Some((600 << 10, 1000 << 10, "host memory".to_owned())));
     }
 
     #[test]
-    fn growth_counts_what_an_ancestor_uses_without_its_file_cache() {
+    fn growth_counts_the_usage_of_an_ancestor_without_file_cache() {
         let host = ("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 1000000 kB\n");
         let base = [host, ("proc/self/cgroup", "0::/a/b\n"), ("proc/self/mountinfo", V2)];
         let own = [("sys/fs/cgroup/a/b/memory.max", "max\n"), ("sys/fs/cgroup/a/b/memory.current", "10\n")];
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn anonymous_memory_of_this_process_is_told() {
+    fn reads_the_anonymous_memory_of_this_process() {
         assert!(anonymous(Path::new("/")) > 0);
         assert_eq!(anonymous(tree(&[("proc/self/status", "Name: x\nRssAnon:\t  12 kB\n")]).path()), 12 << 10);
     }

@@ -2,8 +2,8 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Bytes that all workers may use together. Who holds some never waits for anything else, so that all who wait are served
-/// in the end; in turn, so that a large image is not put off for ever by small ones.
+/// Bytes that all workers may use together. A worker that holds some never waits for anything else, so every waiting worker
+/// is served in the end; they are served in turn (a ticket lock), so that small images cannot starve a large one.
 pub(crate) struct ScratchPool {
     state: Mutex<Pool>,
     freed: Condvar,
@@ -13,11 +13,11 @@ pub(crate) struct ScratchPool {
 struct Pool {
     most: u64,
     used: u64,
-    /// The next ticket, and the one whose turn it is.
+    /// The next ticket, and the ticket that is served next.
     tickets: (u64, u64),
 }
 
-/// Bytes held; given back when dropped.
+/// Bytes held; returned when dropped.
 pub(crate) struct Admitted<'a> {
     pool: &'a ScratchPool,
     bytes: u64,
@@ -28,12 +28,15 @@ impl ScratchPool {
         ScratchPool { state: Mutex::new(Pool { most, ..Pool::default() }), freed: Condvar::new() }
     }
 
-    /// So many bytes more from now on.
+    /// Adds `bytes` to the pool.
     pub(crate) fn grow(&self, bytes: u64) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).most += bytes;
     }
 
-    /// Waits until so many bytes are free; errs with the size of the pool where they never can be.
+    /// Waits until `bytes` are free.
+    ///
+    /// # Errors
+    /// The size of the pool, if it is smaller than `bytes`.
     pub(crate) fn admit(&self, bytes: u64) -> Result<Admitted<'_>, u64> {
         if bytes == 0 {
             return Ok(Admitted { pool: self, bytes });
@@ -59,7 +62,7 @@ impl ScratchPool {
 }
 
 impl<'a> Admitted<'a> {
-    /// Takes so many bytes more if they are free, without waiting.
+    /// Takes `bytes` more if they are free and no other worker waits; returns whether it did.
     pub(crate) fn extend(&mut self, bytes: u64) -> bool {
         if bytes == 0 {
             return true;
@@ -95,7 +98,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     #[test]
-    fn never_more_than_the_pool_and_all_are_served() {
+    fn admits_no_more_than_the_pool_and_serves_every_thread() {
         let (pool, used) = (ScratchPool::new(100), AtomicU64::new(0));
         std::thread::scope(|scope| {
             for thread in 0..8u64 {

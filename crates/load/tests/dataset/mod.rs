@@ -1,4 +1,4 @@
-//! Small datasets for tests, written by the rules of `format`: shards, indexes, manifest.
+//! Small datasets for tests, written with `format`: shards, indexes, manifest.
 
 use shardtool_format::example::{Column, encode, range_within};
 use shardtool_format::manifest::{FeatureType, Kind, Manifest, Shard, Split};
@@ -20,7 +20,7 @@ pub(crate) struct Sample {
 /// Feature of label maps.
 pub(crate) const MASK: &str = "mask";
 
-/// A JPEG whose pixels tell which sample it is.
+/// A JPEG whose pixels depend on the sample's number.
 pub(crate) fn jpeg(number: u64, width: u32, height: u32) -> Vec<u8> {
     let image = image::RgbImage::from_fn(width, height, |x, y| {
         image::Rgb([
@@ -35,7 +35,7 @@ pub(crate) fn jpeg(number: u64, width: u32, height: u32) -> Vec<u8> {
     bytes
 }
 
-/// Writes samples as one split of a dataset at `folder`, so many a shard.
+/// Writes samples as one split of a dataset at `folder`, `per_shard` in each shard.
 pub(crate) fn write(folder: &Path, split: &str, samples: &[Sample], per_shard: usize) {
     std::fs::create_dir_all(folder.join(names::INDEX_FOLDER)).unwrap();
     let mut manifest = Manifest::new("test");

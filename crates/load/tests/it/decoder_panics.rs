@@ -1,4 +1,4 @@
-//! A decoder that panics costs its sample, and the run continues.
+//! The sample of a decoder that panics is bad, and the run continues.
 
 #[path = "../../../decode/tests/made/panicking_tiff.rs"]
 mod panicking_tiff;
@@ -6,7 +6,8 @@ mod panicking_tiff;
 use crate::{dataset, samples};
 use panicking_tiff::panicking_tiff;
 use shardtool_decode::Pipeline;
-use shardtool_load::{Config, Content, Error, Fault, Images, Loader, OnBad};
+use shardtool_format::Chain;
+use shardtool_load::{Config, Content, Error, Images, Loader, OnBad, SampleError};
 use shardtool_order::Order;
 use shardtool_read::{Dataset, Split};
 use std::path::Path;
@@ -26,7 +27,7 @@ fn config(split: Split) -> Config {
 }
 
 #[test]
-fn a_decoders_panic_is_a_bad_sample_and_the_run_continues() {
+fn panic_of_a_decoder_is_a_bad_sample() {
     let folder = tempfile::tempdir().unwrap();
     let split = split(folder.path());
     for workers in [1, 3] {
@@ -42,13 +43,17 @@ fn a_decoders_panic_is_a_bad_sample_and_the_run_continues() {
             assert!(others(&ids) >= 19, "{ids:?}");
             let bad = loader.bad_samples();
             assert_eq!(bad.iter().map(|bad| bad.id).collect::<Vec<_>>(), [5]);
-            assert!(matches!(bad[0].fault, Fault::Decode(shardtool_decode::Error::Panic { .. })), "{}", bad[0].fault);
+            assert!(
+                matches!(bad[0].error, SampleError::Decode(shardtool_decode::Error::Panic { .. })),
+                "{}",
+                bad[0].error
+            );
         }
     }
 }
 
 #[test]
-fn a_decoders_panic_names_the_sample_where_bad_samples_end_the_run() {
+fn panic_of_a_decoder_names_the_sample_if_bad_samples_end_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(split(folder.path()));
     config.on_bad = Some(OnBad::Error);
@@ -56,5 +61,5 @@ fn a_decoders_panic_names_the_sample_where_bad_samples_end_the_run() {
     loader.next_batch().unwrap().unwrap();
     let error = loader.next_batch().unwrap_err();
     assert!(matches!(&error, Error::BadSample(bad) if bad.id == 5), "{error}");
-    assert!(error.to_string().contains("the tiff decoder panicked"), "{error}");
+    assert!(Chain(&error).to_string().contains("the tiff decoder panicked"), "{error}");
 }

@@ -1,5 +1,4 @@
-//! What is delivered: each sample once, in the order that `order` says, the same pixels whatever the threads; and resume
-//! at every position.
+//! Each sample is delivered once, in the order of `order`, with pixels that do not depend on workers or replicas.
 
 use crate::{dataset, samples};
 use shardtool_decode::Pipeline;
@@ -32,7 +31,7 @@ fn epoch(loader: &mut Loader) -> (Vec<i64>, u64) {
 }
 
 #[test]
-fn a_share_is_what_its_replica_does() {
+fn share_equals_what_its_replica_reads() {
     let folder = tempfile::tempdir().unwrap();
     let split = split(&folder, &samples::numbers(101), 12);
     for policy in [Policy::Sample, Policy::Shard, Policy::Off] {
@@ -58,7 +57,7 @@ fn a_share_is_what_its_replica_does() {
                 }
                 let what = format!("{policy:?}, {remainder:?}, {order:?}: {share:?}");
                 assert_eq!(share.samples + share.padding, rows, "{what}");
-                // What fills up a padded step are samples of other replicas, as far as there are any.
+                // A padded step is filled with samples of other replicas, if there are any.
                 let filled =
                     if remainder == Remainder::Pad { share.samples..=rows } else { share.samples..=share.samples };
                 assert!(filled.contains(&(ids.len() as u64)), "{what}: {} ids", ids.len());
@@ -71,7 +70,7 @@ fn a_share_is_what_its_replica_does() {
 }
 
 #[test]
-fn each_sample_once_and_equal_steps_whatever_the_world() {
+fn delivers_each_sample_once_in_equal_steps_for_any_world_size() {
     let folder = tempfile::tempdir().unwrap();
     let samples = samples::numbers(101);
     let split = split(&folder, &samples, 30);
@@ -103,7 +102,7 @@ fn each_sample_once_and_equal_steps_whatever_the_world() {
 }
 
 #[test]
-fn the_last_batch_is_masked_and_its_masked_rows_are_zero() {
+fn masked_rows_of_the_last_batch_are_zero() {
     let folder = tempfile::tempdir().unwrap();
     let split = split(&folder, &samples::photographs(10), 4);
     let mut config = Config::new(split, images(), 4);
@@ -148,7 +147,7 @@ fn pixels(split: &Split, world: u32, batch: u32, workers: usize) -> BTreeMap<i64
 }
 
 #[test]
-fn the_same_pixels_whatever_the_threads_and_replicas() {
+fn pixels_do_not_depend_on_workers_and_replicas() {
     let folder = tempfile::tempdir().unwrap();
     let split = split(&folder, &samples::photographs(40), 7);
     let one = pixels(&split, 1, 8, 1);
@@ -159,52 +158,7 @@ fn the_same_pixels_whatever_the_threads_and_replicas() {
 }
 
 #[test]
-fn resumed_at_every_position_with_other_worlds_and_threads() {
-    let folder = tempfile::tempdir().unwrap();
-    let split = split(&folder, &samples::numbers(24), 5);
-    let config = |batch: u32, world: u32, rank: u32, workers: usize| {
-        let mut config = Config::new(split.clone(), Content::Columns, batch);
-        config.replica = Replica::new(rank, world).unwrap();
-        (config.workers, config.seed, config.epochs) = (Some(workers), 9, Some(2));
-        config.remainder = Some(Remainder::Mask);
-        config
-    };
-    let mut whole = Loader::new(&config(1, 1, 0, 1)).unwrap();
-    let expected: Vec<_> = [epoch(&mut whole).0, epoch(&mut whole).0].concat();
-    for stop in 0..expected.len() {
-        let mut first = Loader::new(&config(1, 1, 0, 2)).unwrap();
-        let mut seen = vec![];
-        while seen.len() < stop {
-            if let Some(batch) = first.next_batch().unwrap() {
-                seen.extend_from_slice(batch.ids());
-            }
-        }
-        let state = first.state();
-        for (world, batch) in [(1, 1), (1, 5), (2, 3), (4, 2)] {
-            let mut replicas: Vec<_> = (0..world)
-                .map(|rank| {
-                    let mut loader = Loader::new(&config(batch, world, rank, 3)).unwrap();
-                    loader.load_state(&state).unwrap();
-                    loader
-                })
-                .collect();
-            let mut rest = vec![];
-            let mut ends = 0;
-            while ends < 2 - state.epoch {
-                let batches: Vec<_> = replicas.iter_mut().map(|l| l.next_batch().unwrap()).collect();
-                assert!(batches.iter().all(|b| b.is_some() == batches[0].is_some()));
-                ends += u64::from(batches[0].is_none());
-                rest.extend(batches.iter().flatten().flat_map(|b| b.ids().to_vec()).filter(|id| *id >= 0));
-                let states: Vec<_> = replicas.iter().map(Loader::state).collect();
-                assert!(states.iter().all(|s| *s == states[0]));
-            }
-            assert_eq!([seen.clone(), rest].concat(), expected, "stopped after {stop}, {world} x {batch}");
-        }
-    }
-}
-
-#[test]
-fn a_state_of_another_dataset_is_refused() {
+fn state_of_another_dataset_is_refused() {
     let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (a, b) = (split(&a, &samples::numbers(8), 8), split(&b, &samples::numbers(9), 9));
     let state = Loader::new(&Config::new(a.clone(), Content::Columns, 2)).unwrap().state();
@@ -223,14 +177,14 @@ fn several_replicas_of_one_process_share_the_workers() {
     config.replica = Replica::new(0, 3).unwrap();
     (config.remainder, config.workers, config.epochs) = (Some(Remainder::Mask), Some(2), Some(1));
     let mut group = Loader::group(&config, &[0, 1, 2]).unwrap();
-    // One after the other: no replica waits for another to be asked.
+    // One after the other: no replica waits until another one takes batches.
     let mut ids: Vec<_> = group.iter_mut().flat_map(|loader| epoch(loader).0).collect();
     ids.sort_unstable();
     assert_eq!(ids, (0..50).collect::<Vec<_>>());
 }
 
 #[test]
-fn records_are_delivered_as_they_lie() {
+fn delivers_records_as_stored() {
     let folder = tempfile::tempdir().unwrap();
     let split = split(&folder, &samples::numbers(10), 4);
     let mut config = Config::new(split.clone(), Content::Records, 5);
@@ -244,7 +198,7 @@ fn records_are_delivered_as_they_lie() {
 }
 
 #[test]
-fn start_epoch_goes_anywhere() {
+fn start_epoch_moves_to_any_epoch() {
     let folder = tempfile::tempdir().unwrap();
     let split = split(&folder, &samples::numbers(12), 5);
     let mut loader = Loader::new(&Config::new(split, Content::Columns, 4)).unwrap();
@@ -252,7 +206,7 @@ fn start_epoch_goes_anywhere() {
     assert!(epochs[0] != epochs[1] && epochs[1] != epochs[2]);
     for number in [1, 0, 2, 2] {
         loader.start_epoch(number);
-        // Not to the end: what was built ahead is given up.
+        // Stops before the end: what was built ahead is cancelled.
         assert_eq!(loader.next_batch().unwrap().unwrap().ids(), &epochs[number as usize][..4], "epoch {number}");
     }
     loader.start_epoch(1);

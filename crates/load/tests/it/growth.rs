@@ -1,4 +1,4 @@
-//! A default budget grows for a consumer that keeps batches, and stops at the container's limit; a given one is hard.
+//! A default budget grows for a consumer that keeps batches, up to 90 % of the container's limit; a given one never grows.
 
 use crate::{dataset, samples};
 use shardtool_decode::Pipeline;
@@ -16,7 +16,7 @@ fn config(folder: &Path) -> Config {
     config
 }
 
-/// Ids and pixels of the next `steps` batches, each released before the next one is asked for.
+/// Ids and pixels of the next `steps` batches, each released before the next one is taken.
 fn expected(config: &Config, steps: usize) -> Vec<(Vec<i64>, Vec<u8>)> {
     let mut loader = Loader::new(config).unwrap();
     (0..steps).map(|_| content(&next(&mut loader))).collect()
@@ -54,12 +54,12 @@ fn default_budget_grows_for_a_consumer_that_keeps_batches() {
         assert_eq!(held.iter().map(content).collect::<Vec<_>>(), expected(&config, window));
         let stats = loader.stats();
         assert_eq!(stats.held, window);
-        assert!(stats.extra + stats.slots >= window, "{} extra batches, window {window}", stats.extra);
+        assert!(stats.extra_batches + stats.batches_per_replica >= window, "{stats:?}, window {window}");
         drop(held);
         assert_eq!(
-            loader.stats().extra.saturating_sub(loader.stats().depth),
+            loader.stats().extra_batches.saturating_sub(loader.stats().prefetch),
             0,
-            "the surplus is freed when it returns"
+            "surplus batches are freed when they return"
         );
     }
     let notices = loader.notices();
@@ -74,24 +74,24 @@ fn consumer_that_keeps_one_batch_gets_no_extra_memory() {
     let mut loader = Loader::new(&config).unwrap();
     let mut kept = None;
     for _ in 0..100 {
-        // The last batch is released when the next one is there, as a `for` loop in Python does.
+        // Releases the last batch after taking the next one, as a `for` loop in Python does.
         drop(kept.replace(next(&mut loader)));
-        assert_eq!(loader.stats().extra, 0);
+        assert_eq!(loader.stats().extra_batches, 0);
     }
-    // Batches that are given up in the middle of being built are not the consumer's.
+    // Batches that a seek cancels are not the consumer's.
     for epoch in 0..50 {
         loader.start_epoch(epoch);
         drop(kept.replace(next(&mut loader)));
-        assert_eq!((loader.stats().extra, loader.stats().held), (0, 1));
+        assert_eq!((loader.stats().extra_batches, loader.stats().held), (0, 1));
     }
     assert!(loader.notices().is_empty());
 }
 
 #[test]
-fn growth_stops_at_nine_tenths_of_the_limit_and_goes_on_when_memory_returns() {
+fn growth_stops_at_90_percent_of_the_limit_and_continues_when_memory_is_freed() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(&folder.path().join("dataset"));
-    // Enough for the plan; no batch more.
+    // Enough for the plan, but not for another batch.
     host(&mut config, folder.path(), 1 << 20, 110_000);
     config.starve_after = Duration::from_millis(300);
     let mut loader = Loader::new(&config).unwrap();
@@ -110,7 +110,7 @@ fn growth_stops_at_nine_tenths_of_the_limit_and_goes_on_when_memory_returns() {
     assert_eq!(*found, held.len());
     let Usage { limit, used } = &**usage;
     assert_eq!((limit.bytes, limit.from.clone(), *used), (1 << 30, LimitSource::Host, ((1 << 20) - 1000) << 10));
-    assert!(error.to_string().contains("90 % of the memory limit (1023.0 of 1024.0 MiB in use"), "{error}");
+    assert!(error.to_string().contains("90 % of the memory limit (1023.0 MiB of 1.0 GiB in use"), "{error}");
     // Other processes end: the same call succeeds.
     host(&mut config, folder.path(), 1 << 20, 500_000);
     let before = held.len();
@@ -120,13 +120,13 @@ fn growth_stops_at_nine_tenths_of_the_limit_and_goes_on_when_memory_returns() {
 }
 
 #[test]
-fn replicas_of_one_process_grow_apart() {
+fn replicas_of_one_process_grow_independently() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path());
     config.replica = Replica::new(0, 2).unwrap();
     config.remainder = Some(Remainder::Pad);
     let mut group = Loader::group(&config, &[0, 1]).unwrap();
-    // One keeps everything, the other one nothing: neither waits for the other.
+    // One keeps everything and the other one nothing: neither waits for the other.
     let held: Vec<_> = (0..12).map(|_| next(&mut group[0])).collect();
     let ids: Vec<_> = (0..10).flat_map(|_| next(&mut group[1]).ids().to_vec()).collect();
     let all: std::collections::BTreeSet<i64> = held[..10].iter().flat_map(|b| b.ids().to_vec()).chain(ids).collect();

@@ -1,4 +1,4 @@
-//! What a loader delivers, in every order and through every trouble.
+//! What a loader delivers, in every order, with damage and errors.
 
 #[path = "../dataset/mod.rs"]
 mod dataset;

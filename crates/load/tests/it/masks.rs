@@ -1,9 +1,9 @@
-//! Label maps go where their image goes.
+//! Label maps get the crop and flip of their image.
 
 use crate::dataset::{self, MASK, Sample};
 use crate::samples::photographs;
 use shardtool_decode::{Pipeline, Transform};
-use shardtool_load::{Config, Content, Error, Fault, Images, Loader, OnBad};
+use shardtool_load::{Config, Content, Error, Images, Loader, OnBad, SampleError};
 use shardtool_order::Remainder;
 use shardtool_read::{Dataset, Split};
 
@@ -29,14 +29,15 @@ fn split(folder: &std::path::Path, samples: &[Sample]) -> Split {
 fn config(split: Split, feature: &str) -> Config {
     let crop = Transform::RandomResizedCrop { size: [SIDE; 2], scale: [0.3, 1.0], ratio: [0.7, 1.4] };
     let pipeline = Pipeline::new(vec![crop, Transform::HorizontalFlip { p: 0.5 }]).unwrap();
-    let images = Images { mask: Some(feature.to_owned()), ..Images::new(pipeline) };
+    let mut images = Images::new(pipeline);
+    images.mask = Some(feature.to_owned());
     let mut config = Config::new(split, Content::Images(images), 8);
     (config.epochs, config.remainder) = (Some(3), Some(Remainder::Mask));
     config
 }
 
-/// Holds the label of every pixel whose neighbours have its colour against that colour: between quarters the filter mixes
-/// colours, and a mixture of two may be a third. Returns how many there are.
+/// Checks the label of every pixel whose neighbours have its colour; between quarters the filter mixes colours. Returns how
+/// many were checked.
 fn inside_a_quarter(image: &[u8], mask: &[u8]) -> usize {
     let side = SIDE as usize;
     let colour = |x: usize, y: usize| image[3 * (y * side + x)];
@@ -46,7 +47,7 @@ fn inside_a_quarter(image: &[u8], mask: &[u8]) -> usize {
 }
 
 #[test]
-fn a_mask_is_cropped_and_flipped_as_its_image() {
+fn mask_gets_the_crop_and_flip_of_its_image() {
     let folder = tempfile::tempdir().unwrap();
     let samples: Vec<_> = (0..21).map(quarters).collect();
     let mut loader = Loader::new(&config(split(folder.path(), &samples), MASK)).unwrap();
@@ -71,7 +72,7 @@ fn a_mask_is_cropped_and_flipped_as_its_image() {
 }
 
 #[test]
-fn a_bad_mask_is_a_bad_sample() {
+fn bad_mask_is_a_bad_sample() {
     let folder = tempfile::tempdir().unwrap();
     let mut samples: Vec<_> = (0..21).map(quarters).collect();
     samples[3].mask.truncate(40);
@@ -88,13 +89,13 @@ fn a_bad_mask_is_a_bad_sample() {
     let mut bad = loader.bad_samples();
     bad.sort_by_key(|b| b.id);
     assert_eq!(bad.iter().map(|b| b.id).collect::<Vec<_>>(), [3, 8, 14]);
-    assert!(matches!(bad[0].fault, Fault::Mask { source: shardtool_decode::Error::Decoder { .. }, .. }));
-    assert!(matches!(bad[1].fault, Fault::NoMask { .. }));
-    assert!(matches!(bad[2].fault, Fault::Mask { source: shardtool_decode::Error::SizeMismatch { .. }, .. }));
+    assert!(matches!(bad[0].error, SampleError::Mask { source: shardtool_decode::Error::Decoder { .. }, .. }));
+    assert!(matches!(bad[1].error, SampleError::NoMask { .. }));
+    assert!(matches!(bad[2].error, SampleError::Mask { source: shardtool_decode::Error::SizeMismatch { .. }, .. }));
 }
 
 #[test]
-fn a_feature_that_is_no_mask_is_refused_at_once() {
+fn feature_that_is_not_a_mask_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let split = split(folder.path(), &photographs(9));
     let refused = |feature| Loader::new(&config(split.clone(), feature)).map(drop).unwrap_err();

@@ -1,4 +1,4 @@
-//! Normalised numbers made by the workers: the u8 batch's pixels by the formula, in every type and layout.
+//! Batches that the workers normalise equal the u8 batch by the formula, in every type and layout.
 
 use crate::{dataset, samples};
 use shardtool_decode::{Dtype, Layout, Normalizer, Output, Pipeline};
@@ -33,7 +33,7 @@ fn config(split: &Split, output: Option<Output>) -> Config {
 }
 
 #[test]
-fn host_output_is_the_formula_of_the_u8_batch_in_every_type_and_layout() {
+fn output_equals_the_formula_applied_to_the_u8_batch() {
     let folder = tempfile::tempdir().unwrap();
     let split = damaged(folder.path());
     for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16] {
@@ -60,13 +60,13 @@ fn host_output_is_the_formula_of_the_u8_batch_in_every_type_and_layout() {
                 }
             }
             assert!(plain.next_batch().unwrap().is_none());
-            assert_eq!(masked, 3, "the damaged one and two of the last batch");
+            assert_eq!(masked, 3, "the damaged one, and two of the last batch");
         }
     }
 }
 
 #[test]
-fn plan_counts_the_bytes_of_the_type() {
+fn plan_counts_bytes_per_type() {
     let folder = tempfile::tempdir().unwrap();
     let split = damaged(folder.path());
     let batch = |output| Loader::plan(&config(&split, output)).unwrap().memory.batch;

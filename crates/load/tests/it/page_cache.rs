@@ -1,4 +1,4 @@
-//! Pages of records stay in the page cache, or are given up, as was asked.
+//! Pages of records stay in the page cache or are released, as configured.
 
 use crate::dataset::{self, Sample, jpeg};
 use shardtool_decode::Pipeline;
@@ -10,7 +10,7 @@ use std::path::Path;
 /// The part of a file's pages that the page cache holds (mincore(2)).
 fn resident(path: &Path) -> f64 {
     let file = File::open(path).unwrap();
-    // SAFETY: nobody writes the test's own file.
+    // SAFETY: no other code writes this file, which the test has created.
     let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
     let mut pages = vec![0u8; map.len().div_ceil(4096)];
     // SAFETY: the range is the mapping, and there is a byte for each of its pages.
@@ -19,11 +19,11 @@ fn resident(path: &Path) -> f64 {
     pages.iter().filter(|page| *page & 1 == 1).count() as f64 / pages.len() as f64
 }
 
-/// Leaves nothing of a file in the page cache.
+/// Removes a file from the page cache.
 fn evict(path: &Path) {
     use std::os::fd::AsRawFd;
     let file = File::open(path).unwrap();
-    // Pages that are still to be written cannot be given up.
+    // Dirty pages cannot be removed.
     file.sync_all().unwrap();
     // SAFETY: a hint about an open file.
     let rc = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
@@ -31,8 +31,8 @@ fn evict(path: &Path) {
 }
 
 #[test]
-fn pages_are_kept_or_given_up() {
-    // Beside the build: a temporary folder may lie in memory, whose pages are its files.
+fn pages_are_kept_or_released() {
+    // Next to the build: a temporary folder may be a tmpfs, whose files are pages of the cache.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let samples: Vec<_> = (0..60)
         .map(|i| Sample {

@@ -1,4 +1,4 @@
-//! What the statistics say: counts that add up, and which side is slow.
+//! Statistics: counts that add up, and which side is slow.
 
 use crate::{dataset, samples};
 use shardtool_decode::Pipeline;
@@ -34,8 +34,8 @@ fn slow_function_is_named_as_the_bottleneck() {
         false
     };
     while loader.next_batch_unless(&mut called_back).unwrap().is_some() {}
-    let verdict = loader.stats().verdict();
-    assert!(verdict.starts_with("resize bounds the rate"), "{verdict}");
+    let bottleneck = loader.stats().bottleneck();
+    assert!(bottleneck.starts_with("resize bounds the rate"), "{bottleneck}");
 }
 
 #[test]
@@ -44,25 +44,25 @@ fn slow_consumer_is_named_as_the_bottleneck() {
     while loader.next_batch().unwrap().is_some() {
         // Works until it has worked for 98 % of its time so far.
         let (start, before) = (Instant::now(), loader.stats());
-        while before.caller_busy.time + start.elapsed() < 50 * before.caller_wait.time {
+        while before.consumer_busy.time + start.elapsed() < 50 * before.consumer_wait.time {
             std::thread::yield_now();
         }
     }
-    let verdict = loader.stats().verdict();
-    assert!(verdict.starts_with("the caller bounds the rate"), "{verdict}");
+    let bottleneck = loader.stats().bottleneck();
+    assert!(bottleneck.starts_with("the consumer bounds the rate"), "{bottleneck}");
 }
 
 #[test]
 fn counts_add_up_in_every_form() {
     let (mut loader, _folder) = loader(|| {});
     let before = loader.stats();
-    assert_eq!((before.samples, before.verdict().as_str()), (0, "nothing was delivered yet"));
+    assert_eq!((before.samples, before.bottleneck().as_str()), (0, "nothing was delivered yet"));
     while loader.next_batch().unwrap().is_some() {}
     let stats = loader.stats();
     assert_eq!((stats.samples, stats.decode.count, stats.resize.count, stats.read.count), (40, 40, 40, 40));
-    assert_eq!((stats.caller_wait.count, stats.held, stats.ready), (10, 0, 0));
+    assert_eq!((stats.consumer_wait.count, stats.held, stats.ready), (10, 0, 0));
     assert_eq!(stats.since(&stats).samples, 0);
-    let json = stats.to_json();
+    let json: serde_json::Value = serde_json::from_str(&stats.to_json()).unwrap();
     assert_eq!((json["samples"].as_u64(), json["unit"].as_str()), (Some(40), Some("images")));
     assert_eq!(json["memory"]["budget"].as_u64(), Some(stats.memory.budget));
     let text = stats.to_prometheus();
@@ -76,15 +76,15 @@ fn counts_add_up_in_every_form() {
 }
 
 #[test]
-fn byte_strings_and_ragged_columns_do_not_cost_a_batch() {
+fn byte_strings_and_ragged_columns_are_planned() {
     let folder = tempfile::tempdir().unwrap();
     dataset::write(folder.path(), "train", &samples::photographs(64), 64);
     let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
     let mut config = Config::new(split, Content::Images(Images::new(Pipeline::train(16).unwrap())), 8);
     let column = |feature: &str| ColumnSpec { feature: feature.to_owned(), layout: Layout::Auto };
     config.columns = Some(vec![column("boxes"), column("image/key")]);
-    (config.epochs, config.depth) = (Some(1), Some(2));
+    (config.epochs, config.prefetch) = (Some(1), Some(2));
     let mut loader = Loader::new(&config).unwrap();
     while loader.next_batch().unwrap().is_some() {}
-    assert_eq!(loader.stats().slots, 3, "one that the caller holds, two ahead");
+    assert_eq!(loader.stats().batches_per_replica, 3, "one that the consumer holds, two ahead");
 }

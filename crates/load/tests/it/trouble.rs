@@ -1,8 +1,9 @@
-//! What happens when things go wrong: damage, panics, callers that hold everything or leave early.
+//! Damage, panics, large images, consumers that hold every batch or leave early.
 
 use crate::{dataset, samples};
 use shardtool_decode::Pipeline;
-use shardtool_load::{Config, Content, Error, Fault, Images, Loader, OnBad};
+use shardtool_format::Chain;
+use shardtool_load::{Config, Content, Error, Images, Loader, OnBad, SampleError};
 use shardtool_order::{Order, Remainder};
 use shardtool_read::{Dataset, Split};
 use std::collections::BTreeSet;
@@ -47,7 +48,7 @@ fn threads() -> usize {
 }
 
 #[test]
-fn damage_ends_the_run_after_everything_before_it_was_delivered() {
+fn damage_ends_the_run_after_the_batches_before_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = Config::new(damaged(folder.path()), Content::Images(images()), 3);
     (config.order, config.on_bad) = (Order::Sequential, Some(OnBad::Error));
@@ -60,8 +61,8 @@ fn damage_ends_the_run_after_everything_before_it_was_delivered() {
     assert!(bad.id == 9 || bad.id == 10, "{error}");
     assert_eq!((bad.record, bad.key.as_deref().unwrap().len()), (bad.id - 8, 13));
     assert!(bad.shard.ends_with("train-00001.tfrecord"));
-    assert!(matches!(bad.fault, Fault::Read(_)), "{error}");
-    let text = error.to_string();
+    assert!(matches!(bad.error, SampleError::Read(_)), "{error}");
+    let text = Chain(&error).to_string();
     assert!(text.contains("train-00001.tfrecord") && text.contains(&format!("{:06}.jpg", bad.id)), "{text}");
     assert!(matches!(loader.next_batch(), Err(Error::Stopped)));
     loader.start_epoch(0);
@@ -69,7 +70,7 @@ fn damage_ends_the_run_after_everything_before_it_was_delivered() {
 }
 
 #[test]
-fn masked_damage_shifts_nothing() {
+fn masked_damage_leaves_other_rows_in_place() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = Config::new(damaged(folder.path()), Content::Images(images()), 4);
     config.order = Order::Sequential;
@@ -87,7 +88,7 @@ fn masked_damage_shifts_nothing() {
 }
 
 #[test]
-fn substitutes_are_the_same_whatever_the_threads() {
+fn substitutes_do_not_depend_on_workers_and_batch_size() {
     let folder = tempfile::tempdir().unwrap();
     let split = damaged(folder.path());
     let run = |workers: usize, batch: u32| {
@@ -121,7 +122,7 @@ fn more_than_max_bad_ends_the_run() {
 }
 
 #[test]
-fn when_every_sample_is_bad_there_is_no_substitute() {
+fn reports_a_bad_sample_whose_substitutes_are_all_bad() {
     let folder = tempfile::tempdir().unwrap();
     let mut samples = samples::photographs(30);
     samples.iter_mut().for_each(|s| s.image.as_mut().unwrap().0.truncate(40));
@@ -131,16 +132,16 @@ fn when_every_sample_is_bad_there_is_no_substitute() {
     config.max_bad = Some(100);
     let error = Loader::new(&config).unwrap().next_batch().unwrap_err();
     let Error::NoSubstitute { sample, tried: 16 } = &error else { panic!("{error}") };
-    assert!(matches!(sample.fault, Fault::Decode(_)));
+    assert!(matches!(sample.error, SampleError::Decode(_)));
 }
 
 #[test]
-fn a_panic_in_the_users_function_names_the_sample_and_hangs_nothing() {
+fn panic_in_the_users_function_names_the_sample() {
     let folder = tempfile::tempdir().unwrap();
     let split = split(folder.path(), 20, 8);
     let mut images = images();
     images.custom = Some(Arc::new(|pixels, _| {
-        // Sample 13, told by nothing but its place in the order: the 14th made by the only worker.
+        // Sample 13: the 14th that the only worker makes, in sequential order.
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         assert!(COUNT.fetch_add(1, Ordering::SeqCst) != 13, "too dark for {} pixels", pixels.width());
     }));
@@ -156,35 +157,35 @@ fn a_panic_in_the_users_function_names_the_sample_and_hangs_nothing() {
 }
 
 #[test]
-fn a_caller_that_holds_every_batch_is_told_so_and_may_go_on() {
+fn consumer_that_holds_every_batch_gets_an_error_and_can_continue() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = Config::new(split(folder.path(), 20, 8), Content::Images(images()), 2);
-    config.memory_budget = Some(Loader::plan(&config).unwrap().memory.floor());
+    config.memory_budget = Some(Loader::plan(&config).unwrap().memory.minimum());
     config.starve_after = Duration::from_millis(50);
     let mut loader = Loader::new(&config).unwrap();
-    let slots = loader.stats().slots;
-    assert_eq!(slots, 2);
-    let mut held: Vec<_> = (0..slots).map(|_| loader.next_batch().unwrap().unwrap()).collect();
+    let batches = loader.stats().batches_per_replica;
+    assert_eq!(batches, 2);
+    let mut held: Vec<_> = (0..batches).map(|_| loader.next_batch().unwrap().unwrap()).collect();
     let error = loader.next_batch().unwrap_err();
-    assert!(matches!(error, Error::Starved { held: 2, slots: 2, .. }), "{error}");
+    assert!(matches!(error, Error::Starved { held: 2, batches: 2, .. }), "{error}");
     held.pop();
     assert!(loader.next_batch().unwrap().is_some());
 }
 
 #[test]
-fn a_budget_that_cannot_hold_two_batches_is_refused_with_the_arithmetic() {
+fn budget_too_small_for_two_batches_is_refused_with_its_minimum() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = Config::new(split(folder.path(), 20, 8), Content::Images(images()), 2);
-    let floor = Loader::plan(&config).unwrap().memory.floor();
+    let floor = Loader::plan(&config).unwrap().memory.minimum();
     config.memory_budget = Some(floor - 1);
     let error = Loader::new(&config).err().unwrap();
     assert!(matches!(error, Error::Budget(_)));
     let text = error.to_string();
-    assert!(text.contains("1 replica(s) x 2 batches x") && text.contains("decode scratch"), "{text}");
+    assert!(text.contains("1 replica x 2 batches x") && text.contains("decode scratch"), "{text}");
 }
 
-/// Photographs of which one is far larger than the others, in none of the shards that are looked at beforehand: the first,
-/// the middle and the last.
+/// Photographs of which one is far larger than the others, in a shard that is not sampled beforehand (not the first, the
+/// middle or the last).
 fn one_large(folder: &Path) -> Split {
     let mut samples = samples::photographs(30);
     samples[7].image = Some((dataset::jpeg(7, 1500, 1000), (1500, 1000)));
@@ -193,14 +194,14 @@ fn one_large(folder: &Path) -> Split {
 }
 
 #[test]
-fn an_image_too_large_for_the_budget_is_an_error_and_never_a_substitute() {
+fn image_too_large_for_the_budget_is_an_error_not_a_bad_sample() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = Config::new(one_large(folder.path()), Content::Images(images()), 2);
     config.order = Order::Sequential;
     for workers in [1, 3] {
         config.workers = Some(workers);
         config.memory_budget = None;
-        config.memory_budget = Some(Loader::plan(&config).unwrap().memory.wish());
+        config.memory_budget = Some(Loader::plan(&config).unwrap().memory.requested());
         let mut loader = Loader::new(&config).unwrap();
         let error = loop {
             match loader.next_batch() {
@@ -211,13 +212,13 @@ fn an_image_too_large_for_the_budget_is_an_error_and_never_a_substitute() {
         let Error::Scratch { record: 2, width: 1500, height: 1000, needed, allowed, .. } = error else {
             panic!("{error}")
         };
-        // As much more as the message says.
+        // Raised by as much as the message says.
         config.memory_budget = config.memory_budget.map(|b| b + needed - allowed);
         let mut loader = Loader::new(&config).unwrap();
         while loader.next_batch().unwrap().is_some() {}
         assert!(loader.bad_samples().is_empty());
     }
-    // A budget by default grows for it.
+    // A default budget grows for it.
     config.memory_budget = None;
     let mut loader = Loader::new(&config).unwrap();
     while loader.next_batch().unwrap().is_some() {}
@@ -225,13 +226,13 @@ fn an_image_too_large_for_the_budget_is_an_error_and_never_a_substitute() {
 }
 
 #[test]
-fn a_large_image_takes_the_place_of_batches() {
+fn large_image_evicts_batches() {
     let folder = tempfile::tempdir().unwrap();
     let split = one_large(folder.path());
     let ids = |budget: Option<u64>, depth: usize, workers: usize| {
         // Batches of 230 kB, so that some ten of them make room for the image.
         let mut config = Config::new(split.clone(), Content::Images(Images::new(Pipeline::train(196).unwrap())), 2);
-        (config.memory_budget, config.depth) = (budget, Some(depth));
+        (config.memory_budget, config.prefetch) = (budget, Some(depth));
         (config.workers, config.epochs) = (Some(workers), Some(3));
         let memory = Loader::plan(&config).unwrap().memory;
         let mut loader = Loader::new(&config).unwrap();
@@ -245,7 +246,7 @@ fn a_large_image_takes_the_place_of_batches() {
     };
     let (expected, _) = ids(None, 2, 1);
     let (_, memory) = ids(Some(1 << 30), 100, 1);
-    assert!(memory.slots(0) > 100);
+    assert!(memory.batches_per_replica(0) > 100);
     for workers in [1, 2, 5] {
         // The image needs more than the scratch of all workers: 18 MB.
         let budget = 110 * memory.batch + workers as u64 * memory.scratch;
@@ -256,7 +257,7 @@ fn a_large_image_takes_the_place_of_batches() {
 }
 
 #[test]
-fn an_index_that_is_wrong_about_the_size_costs_nothing_but_time() {
+fn size_in_the_header_prevails_over_a_wrong_size_in_the_index() {
     let folder = tempfile::tempdir().unwrap();
     let mut samples = samples::photographs(6);
     let right = samples[3].image.as_ref().unwrap().1;
@@ -275,12 +276,12 @@ fn an_index_that_is_wrong_about_the_size_costs_nothing_but_time() {
     drop(folder);
 }
 
-/// Alone in its process (see below), so that threads and descriptors of other tests do not count.
+/// Runs in a process of its own, so that threads and descriptors of other tests do not count.
 #[test]
-fn leaving_early_leaks_no_thread_descriptor_or_byte() {
+fn dropping_early_leaks_no_thread_or_descriptor() {
     const CHILD: &str = "SHARDTOOL_TEST_ALONE";
     if std::env::var_os(CHILD).is_none() {
-        let test = "leaving_early_leaks_no_thread_descriptor_or_byte";
+        let test = "trouble::dropping_early_leaks_no_thread_or_descriptor";
         let exe = std::env::current_exe().unwrap();
         let done = std::process::Command::new(exe).args([test, "--exact", "--nocapture"]).env(CHILD, "1").status();
         assert!(done.unwrap().success());
@@ -308,13 +309,13 @@ fn leaving_early_leaks_no_thread_descriptor_or_byte() {
 }
 
 #[test]
-fn waiting_can_be_interrupted_and_taken_up_again() {
+fn interrupted_wait_can_be_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = Config::new(split(folder.path(), 64, 64), Content::Images(images()), 4);
     config.starve_after = Duration::from_secs(60);
-    config.memory_budget = Some(Loader::plan(&config).unwrap().memory.wish());
+    config.memory_budget = Some(Loader::plan(&config).unwrap().memory.requested());
     let mut loader = Loader::new(&config).unwrap();
-    // Every batch that the given budget allows is held, so that the loader waits.
+    // Holds every batch that the given budget allows, so that the loader waits.
     let (mut held, mut asked) = (vec![], 0);
     let error = loop {
         let mut second_time = || {
@@ -334,9 +335,9 @@ fn waiting_can_be_interrupted_and_taken_up_again() {
     assert_eq!(loader.next_batch().unwrap().unwrap().position(), state.p);
 }
 
-/// Both workers fail late, in a batch that was given up: that does not end the run that began since.
+/// Both workers fail late, in a batch that was cancelled: that does not end the run that began since.
 #[test]
-fn an_epoch_begun_after_an_error_is_not_ended_by_the_one_before() {
+fn late_failure_of_a_cancelled_batch_does_not_end_the_next_epoch() {
     let folder = tempfile::tempdir().unwrap();
     let split = split(folder.path(), 20, 8);
     let (calls, released) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
@@ -360,7 +361,7 @@ fn an_epoch_begun_after_an_error_is_not_ended_by_the_one_before() {
         }
     }));
     let mut config = Config::new(split, Content::Images(images), 2);
-    (config.workers, config.depth) = (Some(2), Some(2));
+    (config.workers, config.prefetch) = (Some(2), Some(2));
     let mut loader = Loader::new(&config).unwrap();
     wait(&|| calls.load(Ordering::SeqCst) == 4);
     assert!(matches!(loader.next_batch(), Err(Error::Panic { .. })));

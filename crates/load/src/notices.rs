@@ -1,16 +1,18 @@
-//! Notices: events of a run that a person should know about. They are logged, and returned to the consumer.
+//! Which events of a run are reported to the user: logged as warnings, and returned to the consumer.
 
-use crate::bad::BadSample;
+use crate::bad_samples::BadSample;
+use crate::units::Bytes;
+use shardtool_format::Chain;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Something that happened and did not end the run.
+/// An event that did not end the run and that the user should know about.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Notice {
-    /// The consumer keeps batches while it asks for more, and the loader allocated one beyond the default budget. Reported
-    /// once a loader.
+    /// The consumer keeps batches while it takes more, and the loader allocated one beyond the default budget. Reported once
+    /// per loader.
     Growth {
         /// Batches that the consumer holds.
         held: usize,
@@ -19,11 +21,11 @@ pub enum Notice {
     },
     /// The first bad sample of a run.
     BadSample(Arc<BadSample>),
-    /// An epoch ended, and the run has met further bad samples since the last notice.
+    /// An epoch ended, and the run has found more bad samples since the last notice.
     BadSamples {
         /// The epoch that ended, from 0.
         epoch: u64,
-        /// Bad samples of the run, each once.
+        /// Bad samples of the run, each counted once.
         count: u64,
     },
 }
@@ -33,12 +35,11 @@ impl fmt::Display for Notice {
         match self {
             Notice::Growth { held, batch } => write!(
                 f,
-                "the consumer keeps {held} batches while it asks for more, one was planned: allocating others, {:.1} MiB \
-                 each, up to 90 % of the memory limit; release batches sooner, or set a memory budget to get an error \
-                 instead",
-                *batch as f64 / f64::from(1 << 20)
+                "the consumer keeps {held} batches while it takes more, and one was planned: allocating others of {} each, \
+                 up to 90 % of the memory limit (release batches sooner, or set a memory budget to get an error instead)",
+                Bytes(*batch)
             ),
-            Notice::BadSample(sample) => write!(f, "bad sample: {sample}; further ones are counted"),
+            Notice::BadSample(sample) => write!(f, "bad sample: {}; further ones are counted", Chain(&**sample)),
             Notice::BadSamples { epoch, count } => {
                 write!(f, "{count} bad samples in this run by the end of epoch {epoch}")
             }
@@ -50,14 +51,13 @@ impl fmt::Display for Notice {
 #[derive(Default)]
 pub(crate) struct Notices {
     list: Mutex<Vec<Notice>>,
-    /// The growth was reported.
-    growth: AtomicBool,
+    growth_reported: AtomicBool,
 }
 
 impl Notices {
     pub(crate) fn add(&self, notice: Notice) {
         if let Notice::Growth { .. } = notice
-            && self.growth.swap(true, Ordering::Relaxed)
+            && self.growth_reported.swap(true, Ordering::Relaxed)
         {
             return;
         }

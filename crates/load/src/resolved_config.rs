@@ -1,25 +1,26 @@
-//! A configuration, settled: what the workers of a loader need to know, fixed for its life.
+//! A configuration, validated and with every default resolved: what the workers of a loader use, fixed for its life.
 
-use crate::bad::OnBad;
-use crate::columns::{self, Column};
+use crate::bad_samples::OnBad;
+use crate::columns::Column;
 use crate::config::{Config, Content, Images, PageCache};
 use crate::error::{Error, Result};
-use crate::input::Input;
+use crate::features;
+use crate::splits::Splits;
 use shardtool_decode::Normalizer;
 use shardtool_order::{Order, Plan, Replicas, ResumeState, Source};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) struct Spec {
-    pub(crate) input: Input,
+pub(crate) struct ResolvedConfig {
+    pub(crate) splits: Splits,
     pub(crate) plan: Arc<Plan>,
     pub(crate) fingerprint: u32,
-    /// The replicas served, one a lane.
+    /// The ranks of the replicas that the loader serves.
     pub(crate) ranks: Vec<u32>,
     pub(crate) batch: usize,
     pub(crate) content: Content,
-    /// Makes the batch's numbers of u8 pixels, where other ones are asked for.
+    /// Computes the batch's numbers from u8 pixels; `None` for u8 batches.
     pub(crate) normalizer: Option<Normalizer>,
     pub(crate) columns: Vec<Column>,
     /// Bytes of ragged values, byte strings and records read into memory that a row is expected to take.
@@ -28,27 +29,23 @@ pub(crate) struct Spec {
     pub(crate) max_bad: u64,
     pub(crate) epochs: Option<u64>,
     pub(crate) starve_after: Duration,
-    /// The system reads what it is asked for and nothing around it.
+    /// Whether the system reads exactly what it is asked for, and nothing around it.
     pub(crate) exact: bool,
-    /// Pages of records are given up when their samples are made.
+    /// Whether pages of records are released when their samples are made.
     pub(crate) release: bool,
     /// Samples that the system reads ahead of the workers.
-    pub(crate) ahead: usize,
+    pub(crate) read_ahead: usize,
 }
 
 /// Smaller records are not asked for one by one: the system reads their neighbours with them.
 const MIN_READ_AHEAD_RECORD: u64 = 4096;
 
-/// How many samples to read ahead: `bytes` of records of the mean size.
-fn read_ahead_samples(bytes: u64, mean_record: u64) -> usize {
-    if mean_record < MIN_READ_AHEAD_RECORD { 0 } else { (bytes / mean_record) as usize }
-}
-
-impl Spec {
+impl ResolvedConfig {
+    /// Validates a configuration for the given ranks against its dataset.
     pub(crate) fn new(config: &Config, ranks: &[u32]) -> Result<Self> {
         let batch = NonZeroU32::new(config.batch).ok_or(Error::Zero { option: "batch" })?;
         let world = NonZeroU32::new(config.replica.world()).ok_or(Error::Zero { option: "world" })?;
-        for (option, value) in [("workers", config.workers), ("depth", config.depth)] {
+        for (option, value) in [("workers", config.workers), ("prefetch", config.prefetch)] {
             if value == Some(0) {
                 return Err(Error::Zero { option });
             }
@@ -65,29 +62,31 @@ impl Spec {
         if let Some(&rank) = ranks.iter().find(|r| **r >= world.get()) {
             return Err(shardtool_order::Error::Rank { rank, world: world.get() }.into());
         }
-        let input = Input::new(config.splits.clone())?;
-        let source = config.source.clone().unwrap_or(Source::All(input.len()));
+        let splits = Splits::new(config.splits.clone())?;
+        let source = config.source.clone().unwrap_or(Source::All(splits.len()));
         if let Source::All(source_len) = source
-            && source_len != input.len()
+            && source_len != splits.len()
         {
-            return Err(Error::SourceLength { source_len, records: input.len() });
+            return Err(Error::SourceLength { source_len, records: splits.len() });
         }
         let remainder = Some(config.remainder());
         let replicas = Replicas { world, batch, policy: config.policy, remainder };
-        let plan = Arc::new(Plan::new(source, config.order, config.seed, replicas, &input.shard_records())?);
-        let columns = Column::settle(config.columns.as_deref(), &input)?;
+        let plan = Arc::new(Plan::new(source, config.order, config.seed, replicas, &splits.shard_records())?);
+        let columns = Column::resolve(config.columns.as_deref(), &splits)?;
         if let Content::Images(_) = &config.content {
-            columns::check_images(&input)?;
+            features::check_images(&splits)?;
         }
-        columns::check_counts(&columns, &input)?;
+        features::check_counts(&columns, &splits)?;
         if let Content::Images(Images { mask: Some(feature), .. }) = &config.content {
-            columns::check_mask(feature, &input)?;
+            features::check_mask(feature, &splits)?;
         }
-        let mean = input.bytes() / input.len().max(1);
-        let ahead = read_ahead_samples(config.read_ahead, mean);
+        let read_ahead = match splits.mean_record() {
+            0..MIN_READ_AHEAD_RECORD => 0,
+            mean => (config.read_ahead / mean) as usize,
+        };
         let release = config.page_cache == PageCache::Release;
-        Ok(Spec {
-            fingerprint: input.fingerprint(),
+        Ok(ResolvedConfig {
+            fingerprint: splits.fingerprint(),
             ranks: ranks.to_vec(),
             batch: batch.get() as usize,
             content: config.content.clone(),
@@ -95,21 +94,21 @@ impl Spec {
                 Content::Images(images) => images.output.map(Normalizer::new),
                 Content::Records | Content::Columns => None,
             },
-            expected: columns::expected(&columns, &input, matches!(config.content, Content::Records)),
+            expected: features::expected_bytes(&columns, &splits, matches!(config.content, Content::Records)),
             columns,
             on_bad: config.on_bad(),
-            max_bad: config.max_bad.unwrap_or((input.len() / 100).max(16)),
+            max_bad: config.max_bad.unwrap_or((splits.len() / 100).max(16)),
             epochs: config.epochs,
             starve_after: config.starve_after,
             release,
-            exact: ahead > 0 && config.order == Order::Shuffled || release,
-            ahead,
+            exact: read_ahead > 0 && config.order == Order::Shuffled || release,
+            read_ahead,
             plan,
-            input,
+            splits,
         })
     }
 
-    /// Height and width of every image.
+    /// Height and width of every image; `None` without images.
     pub(crate) fn image_size(&self) -> Option<(usize, usize)> {
         match &self.content {
             Content::Images(images) => {
@@ -136,32 +135,33 @@ impl Spec {
         }
     }
 
-    /// Bytes of a batch, its ragged values and records read into memory as expected.
+    /// Bytes of a batch, with its ragged values and records in memory as large as expected.
     pub(crate) fn batch_bytes(&self) -> u64 {
-        // Beside pixels and columns a row has its plan, its id, its flag and its lock: under 200 bytes.
+        // In addition a row has its plan, its id, its flag and its lock: less than 200 bytes.
         let pixels = (self.image_bytes() + self.mask_bytes()) as u64;
         let row = pixels + self.columns.iter().map(Column::row_bytes).sum::<u64>() + self.expected + 200;
         row * self.batch as u64
     }
 
-    /// Reads ahead no more than that many bytes.
-    pub(crate) fn bound_ahead(&mut self, bytes: u64) {
-        let mean = self.input.bytes() / self.input.len().max(1);
-        self.ahead = self.ahead.min((bytes / mean.max(1)) as usize);
+    /// Limits read-ahead to `bytes`.
+    pub(crate) fn limit_read_ahead(&mut self, bytes: u64) {
+        self.read_ahead = self.read_ahead.min((bytes / self.splits.mean_record().max(1)) as usize);
     }
 
+    /// Returns whether batches hold records.
     pub(crate) fn keeps_records(&self) -> bool {
         matches!(self.content, Content::Records)
     }
 
-    /// Rows that a worker claims at a time: reading a record is short, decoding an image is not.
-    pub(crate) fn claim(&self) -> usize {
+    /// Rows that a worker claims at a time: several where each takes little time.
+    pub(crate) fn rows_per_claim(&self) -> usize {
         match self.content {
             Content::Images(_) => 1,
             Content::Records | Content::Columns => 16,
         }
     }
 
+    /// The resume state at a position.
     pub(crate) fn state(&self, (epoch, p): (u64, u64)) -> ResumeState {
         ResumeState { identity: self.plan.identity(self.fingerprint), epoch, p }
     }

@@ -1,5 +1,4 @@
-//! Memory of batches: where it comes from, and how several threads write one batch at once. The only unsafe code of this
-//! crate.
+//! Memory of batches: its allocators, and how several threads write one batch at once. The only unsafe code of this crate.
 
 use rustix::mm::{Advice, madvise};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -8,28 +7,27 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Where the pixels of batches lie. The loader keeps the buffers it is given and uses them again, so this is called a few
-/// times a run.
+/// Allocates the memory of images. The loader reuses buffers, so this is called a few times per run.
 pub trait BatchAlloc: Send + Sync {
-    /// Memory for the images of one batch: at least `bytes` bytes, aligned to 64.
+    /// Allocates memory for the images of one batch: at least `bytes` bytes, aligned to 64.
     ///
     /// # Errors
-    /// The allocator's own account of why there is none.
+    /// The allocator's own.
     fn alloc(&self, bytes: usize) -> Result<Box<dyn BatchBuffer>, Box<dyn std::error::Error + Send + Sync>>;
 }
 
-/// Memory of one batch; given back by dropping it. `Any`, so that who made it can find it again behind a
-/// [`Batch`](crate::Batch).
+/// Memory of one batch; dropping it frees it. `Any`, so that its allocator can downcast what
+/// [`Batch::buffer`](crate::Batch::buffer) returns.
 ///
 /// # Safety
 /// `as_ptr` always returns the same pointer, aligned to 64 bytes, to `len` initialised bytes which stay valid for reads
-/// and writes, from any thread, until this value is dropped (moving it changes nothing), and which nobody else writes
-/// while the loader may; nobody reads them through another way before the batch is delivered.
+/// and writes, from any thread, until this value is dropped (moving it changes nothing), and which nothing else writes
+/// until the value is dropped, and nothing else reads until the batch is delivered.
 #[expect(clippy::len_without_is_empty, reason = "memory, not a collection")]
 pub unsafe trait BatchBuffer: Any + Send + Sync {
-    /// The first byte.
+    /// Returns a pointer to the first byte.
     fn as_ptr(&self) -> NonNull<u8>;
-    /// How many bytes.
+    /// Returns the number of bytes.
     fn len(&self) -> usize;
 }
 
@@ -39,10 +37,10 @@ pub struct HostAlloc;
 
 impl BatchAlloc for HostAlloc {
     fn alloc(&self, bytes: usize) -> Result<Box<dyn BatchBuffer>, Box<dyn std::error::Error + Send + Sync>> {
-        // Asked for without alignment, memory of this size comes zeroed from the system, page by page as it is written;
-        // asked for with it, the standard library writes zeros over all of it first.
+        // Without alignment, the system returns zeroed memory of this size, page by page as it is written; with it, the
+        // standard library would write zeros over all of it first.
         let layout = Layout::from_size_align(bytes.saturating_add(ALIGNMENT), 1)?;
-        // SAFETY: the layout's size is at least `ALIGNMENT`.
+        // SAFETY: the layout's size is at least `ALIGNMENT`, so not zero.
         let allocated = NonNull::new(unsafe { alloc_zeroed(layout) });
         let allocated = allocated.ok_or(std::io::Error::from(std::io::ErrorKind::OutOfMemory))?;
         let gap = allocated.as_ptr().align_offset(ALIGNMENT);
@@ -53,33 +51,33 @@ impl BatchAlloc for HostAlloc {
     }
 }
 
-/// What DLPack consumers and SIMD want.
+/// In bytes, as DLPack consumers and SIMD code expect.
 const ALIGNMENT: usize = 64;
 
-/// Asks for huge pages: a batch is tens of megabytes, whose small pages would be faulted in one by one. Only a wish.
+/// Advises the system to use huge pages: a batch is tens of megabytes, whose small pages would be faulted in one by one.
 fn prefer_huge_pages(start: NonNull<u8>, bytes: usize) {
     const PAGE: usize = 4096;
     let gap = start.as_ptr().align_offset(PAGE);
     let Some(bytes) = bytes.checked_sub(gap).map(|n| n / PAGE * PAGE).filter(|n| *n >= 2 << 20) else { return };
-    // SAFETY: the range is whole pages of memory that this allocator just made and nobody else knows; the advice changes
-    // how it is backed, never what is in it.
+    // SAFETY: the range is whole pages within the memory that `alloc` has just allocated and not shared yet; the advice
+    // changes how the pages are backed, not their contents.
     let _ = unsafe { madvise(start.as_ptr().add(gap).cast(), bytes, Advice::LinuxHugepage) };
 }
 
 struct HostBuffer {
     start: NonNull<u8>,
     len: usize,
-    /// What the allocator gave, at or before the start.
+    /// What the global allocator returned, at or before `start`.
     allocated: NonNull<u8>,
     layout: Layout,
 }
 
-// SAFETY: the buffer owns its memory alone, as a `Vec<u8>` does; nothing in it belongs to a thread.
+// SAFETY: the buffer owns its memory exclusively, as a `Vec<u8>` does; no field is tied to a thread.
 unsafe impl Send for HostBuffer {}
-// SAFETY: through a shared reference only the pointer and the length can be had.
+// SAFETY: a shared reference gives access to the pointer and the length only, which never change.
 unsafe impl Sync for HostBuffer {}
 
-// SAFETY: the memory is zeroed, its start aligned above, owned by this value alone and freed when it is dropped.
+// SAFETY: `alloc` zeroes the memory and aligns `start`; this value owns it exclusively and frees it when dropped.
 unsafe impl BatchBuffer for HostBuffer {
     fn as_ptr(&self) -> NonNull<u8> {
         self.start
@@ -92,42 +90,45 @@ unsafe impl BatchBuffer for HostBuffer {
 
 impl Drop for HostBuffer {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout in `alloc`, and freed only here.
+        // SAFETY: `alloc` allocated it with this layout; nothing else frees it.
         unsafe { dealloc(self.allocated.as_ptr(), self.layout) }
     }
 }
 
-/// A buffer cut into rows of equal length, each written by one thread, all read when every row is done.
+/// A buffer of rows of equal length, each written by one thread, all read once every row is done.
 ///
-/// What makes it sound: a row can be taken once, which the flag of each row sees to, and the whole can be read only when
-/// all rows were given back, which the count sees to. Both start anew only through `&mut self`.
-pub(crate) struct Rows {
+/// It is sound because a row can be taken once, which its flag ensures, and the whole can be read only after every row was
+/// returned, which the count ensures. Both are reset only through `&mut self`.
+pub(crate) struct RowBuffer {
     buffer: Box<dyn BatchBuffer>,
     row_bytes: usize,
     taken: Box<[AtomicBool]>,
     done: AtomicUsize,
 }
 
-impl Rows {
-    /// `rows` rows of `row_bytes` bytes.
+impl RowBuffer {
+    /// Divides a buffer into `rows` rows of `row_bytes` bytes.
     ///
     /// # Panics
     /// If the buffer is too short.
     pub(crate) fn new(buffer: Box<dyn BatchBuffer>, rows: usize, row_bytes: usize) -> Self {
-        assert!(rows.checked_mul(row_bytes).is_some_and(|n| n <= buffer.len()), "a buffer as long as was asked for");
+        assert!(
+            rows.checked_mul(row_bytes).is_some_and(|n| n <= buffer.len()),
+            "the allocator returned as many bytes as requested"
+        );
         let taken = (0..rows).map(|_| AtomicBool::new(false)).collect();
-        Rows { buffer, row_bytes, taken, done: AtomicUsize::new(0) }
+        RowBuffer { buffer, row_bytes, taken, done: AtomicUsize::new(0) }
     }
 
-    /// The row, for one writer. Dropping it says that it is done.
+    /// Returns a row for writing. Dropping it marks the row as done.
     ///
     /// # Panics
     /// If the row was taken before.
     pub(crate) fn take(&self, row: usize) -> RowMut<'_> {
-        assert!(!self.taken[row].swap(true, Ordering::Relaxed), "row {row} is taken once");
-        // SAFETY: `new` checked that all rows lie in the buffer, whose contract makes it valid for reads and writes until
-        // it is dropped, which the borrow of `self` delays. This row was not taken before, rows do not overlap, and
-        // `bytes` gives nothing out until this row is done: so the reference is the only one.
+        assert!(!self.taken[row].swap(true, Ordering::Relaxed), "row {row} can be taken once");
+        // SAFETY: `new` has checked that all rows lie in the buffer, which is valid for reads and writes until it is dropped
+        // (contract of `BatchBuffer`), and the borrow of `self` keeps it alive. The flag shows that this row was not taken
+        // before, rows do not overlap, and `bytes` returns nothing until this row is done: the reference is exclusive.
         let bytes = unsafe {
             let start = self.buffer.as_ptr().add(row * self.row_bytes);
             std::slice::from_raw_parts_mut(start.as_ptr(), self.row_bytes)
@@ -135,29 +136,29 @@ impl Rows {
         RowMut { bytes, done: &self.done }
     }
 
-    /// All rows; `None` while one is not done.
+    /// Returns all rows; `None` until each is done.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         if self.done.load(Ordering::Acquire) != self.taken.len() {
             return None;
         }
-        // SAFETY: the bytes are initialised and valid by the buffer's contract. Every row was taken and is done, so no
-        // reference for writing is left, and none can come while `self` is borrowed.
+        // SAFETY: the bytes are initialised and valid (contract of `BatchBuffer`). The count shows that every row was taken
+        // and is done: no exclusive reference is left, and `take` returns no other until `reset`, which needs `&mut self`.
         Some(unsafe { std::slice::from_raw_parts(self.buffer.as_ptr().as_ptr(), self.taken.len() * self.row_bytes) })
     }
 
-    /// The buffer itself, for who made it.
+    /// Returns the buffer itself.
     pub(crate) fn buffer(&self) -> &dyn BatchBuffer {
         &*self.buffer
     }
 
-    /// All rows may be taken once more.
+    /// Allows every row to be taken once more.
     pub(crate) fn reset(&mut self) {
         self.taken.iter_mut().for_each(|t| *t.get_mut() = false);
         *self.done.get_mut() = 0;
     }
 }
 
-/// One row, for writing.
+/// One row, borrowed for writing.
 pub(crate) struct RowMut<'a> {
     bytes: &'a mut [u8],
     done: &'a AtomicUsize,
@@ -183,13 +184,22 @@ impl Drop for RowMut<'_> {
     }
 }
 
+/// Where the pixels of one row are written; `None` if the batch has none of the kind.
+#[derive(Default)]
+pub(crate) struct RowPixels<'a> {
+    /// `[H, W, 3]`.
+    pub(crate) image: Option<RowMut<'a>>,
+    /// `[H, W]`.
+    pub(crate) mask: Option<RowMut<'a>>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn threads_write_rows_and_the_whole_is_read_when_all_are_done() {
-        let mut rows = Rows::new(HostAlloc.alloc(7 * 100).unwrap(), 7, 100);
+    fn returns_the_whole_once_every_row_is_written() {
+        let mut rows = RowBuffer::new(HostAlloc.alloc(7 * 100).unwrap(), 7, 100);
         for round in 0..3u8 {
             std::thread::scope(|scope| {
                 for row in 0..6 {
@@ -210,9 +220,9 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "taken once")]
-    fn a_row_is_taken_once() {
-        let rows = Rows::new(HostAlloc.alloc(10).unwrap(), 1, 10);
+    #[should_panic(expected = "can be taken once")]
+    fn panics_if_a_row_is_taken_twice() {
+        let rows = RowBuffer::new(HostAlloc.alloc(10).unwrap(), 1, 10);
         drop(rows.take(0));
         rows.take(0);
     }

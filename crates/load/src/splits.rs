@@ -1,4 +1,4 @@
-//! The splits that a loader reads, as one sequence of ids.
+//! The splits that a loader reads, as one sequence of sample ids.
 
 use crate::error::{Error, Result};
 use shardtool_order::mixture_fingerprint;
@@ -6,23 +6,24 @@ use shardtool_read::{Shard, Split};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Several splits, their ids counted through.
+/// Several splits. Ids count through them.
 #[derive(Debug, Clone)]
-pub(crate) struct Input {
+pub(crate) struct Splits {
     splits: Vec<Split>,
-    /// The first id of each split, then the number of all.
+    /// The first id of each split, then the number of all samples.
     starts: Vec<u64>,
 }
 
-/// Where a sample lies.
+/// Where a sample is stored.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
-    pub(crate) split: &'a Split,
-    pub(crate) shard: usize,
+pub(crate) struct RecordLocation<'a> {
+    split: &'a Split,
+    shard: usize,
+    /// Record in the shard, from 0.
     pub(crate) row: u64,
 }
 
-impl Input {
+impl Splits {
     pub(crate) fn new(splits: Vec<Split>) -> Result<Self> {
         if splits.is_empty() {
             return Err(Error::NoSplits);
@@ -31,65 +32,71 @@ impl Input {
         for split in &splits {
             starts.push(starts[starts.len() - 1] + split.len());
         }
-        Ok(Input { splits, starts })
+        Ok(Splits { splits, starts })
     }
 
+    /// Samples of all splits.
     pub(crate) fn len(&self) -> u64 {
         self.starts[self.starts.len() - 1]
     }
 
-    pub(crate) fn splits(&self) -> &[Split] {
+    pub(crate) fn as_slice(&self) -> &[Split] {
         &self.splits
     }
 
-    /// Records of each shard, through all splits.
+    /// Records of each shard of all splits.
     pub(crate) fn shard_records(&self) -> Vec<u64> {
         self.splits.iter().flat_map(|s| s.entry().shards.iter().map(|shard| shard.records)).collect()
     }
 
-    pub(crate) fn bytes(&self) -> u64 {
-        self.splits.iter().map(|s| s.entry().bytes()).sum()
+    /// Mean size of a record, in bytes.
+    pub(crate) fn mean_record(&self) -> u64 {
+        let bytes: u64 = self.splits.iter().map(|s| s.entry().bytes()).sum();
+        bytes / self.len().max(1)
     }
 
-    /// The fingerprint that resume states carry: a split's own, or that of the mixture.
+    /// The fingerprint in resume states: of the only split, or of the mixture of several.
     pub(crate) fn fingerprint(&self) -> u32 {
-        let prints: Vec<_> = self.splits.iter().map(|s| s.entry().fingerprint()).collect();
-        match prints[..] {
+        let fingerprints: Vec<_> = self.splits.iter().map(|s| s.entry().fingerprint()).collect();
+        match fingerprints[..] {
             [one] => one,
-            _ => mixture_fingerprint(&prints),
+            _ => mixture_fingerprint(&fingerprints),
         }
     }
 
-    /// Number of the split, and of its shard, that hold the id.
+    /// Returns which split holds the id, and which of its shards.
     pub(crate) fn shard_of(&self, id: u64) -> shardtool_read::Result<(usize, usize)> {
-        let number = self.number(id);
+        let number = self.split_of(id);
         let (shard, _) = self.splits[number].locate(id - self.starts[number])?;
         Ok((number, shard))
     }
 
-    pub(crate) fn locate(&self, id: u64) -> shardtool_read::Result<Place<'_>> {
-        let number = self.number(id);
+    /// Returns where the sample is stored.
+    pub(crate) fn locate(&self, id: u64) -> shardtool_read::Result<RecordLocation<'_>> {
+        let number = self.split_of(id);
         let split = &self.splits[number];
         let (shard, row) = split.locate(id - self.starts[number])?;
-        Ok(Place { split, shard, row })
+        Ok(RecordLocation { split, shard, row })
     }
 
+    /// Asks the system to read the record soon.
     pub(crate) fn will_need(&self, id: u64) {
-        let number = self.number(id);
+        let number = self.split_of(id);
         self.splits[number].will_need(id - self.starts[number]);
     }
 
-    /// Which split holds the id; the last one where none does.
-    fn number(&self, id: u64) -> usize {
+    /// Returns which split holds the id; the last one if none does.
+    fn split_of(&self, id: u64) -> usize {
         self.starts.partition_point(|start| *start <= id).clamp(1, self.splits.len()) - 1
     }
 }
 
-impl Place<'_> {
+impl RecordLocation<'_> {
     pub(crate) fn open(&self) -> shardtool_read::Result<Arc<Shard>> {
         self.split.shard(self.shard)
     }
 
+    /// The shard's file.
     pub(crate) fn path(&self) -> PathBuf {
         self.split.shard_path(self.shard)
     }

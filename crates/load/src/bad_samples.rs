@@ -1,7 +1,8 @@
-//! Bad samples: what is wrong with each, and the list of them.
+//! Bad samples: what counts as one, what is wrong with each, and the list of them.
 
 use crate::error::{Error, Result};
-use shardtool_format::{Chain, Damage};
+use crate::splits::RecordLocation;
+use shardtool_format::Damage;
 use std::collections::HashSet;
 use std::fmt;
 use std::path::PathBuf;
@@ -9,28 +10,44 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// What happens to a sample that cannot be read or decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum OnBad {
     /// The run ends with [`Error::BadSample`].
     Error,
-    /// Its row is zero and not valid; nothing shifts.
+    /// Its row is zero and not valid; other rows stay as they are.
     Mask,
-    /// Another sample stands in its row, chosen by (seed, epoch, position) alone; the batch carries that one's id.
+    /// A substitute fills its row, chosen by (seed, epoch, position) alone; the batch carries the substitute's id.
     Substitute,
 }
 
 /// A sample that could not be read or decoded.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct BadSample {
-    /// Its id in the source's splits, counted through them.
+    /// Its id, which counts through the loader's splits.
     pub id: u64,
     /// Its shard.
     pub shard: PathBuf,
     /// Record in the shard, from 0.
     pub record: u64,
-    /// Its key, where it can still be told.
+    /// Its key, if the index has it.
     pub key: Option<Vec<u8>>,
     /// What is wrong with it.
-    pub fault: Fault,
+    pub error: SampleError,
+}
+
+impl BadSample {
+    /// Returns the sample, if this error is its own; the error, if it is the system's.
+    pub(crate) fn new(id: u64, at: &RecordLocation<'_>, error: SampleError) -> std::result::Result<Self, Error> {
+        match error {
+            SampleError::Read(error) if !error.is_bad_sample() => Err(error.into()),
+            error => {
+                let key = at.open().ok().and_then(|shard| shard.key(at.row).ok().map(|key| key.into_owned()));
+                let key = key.filter(|key| !key.is_empty());
+                Ok(BadSample { id, shard: at.path(), record: at.row, key, error })
+            }
+        }
+    }
 }
 
 impl fmt::Display for BadSample {
@@ -39,31 +56,37 @@ impl fmt::Display for BadSample {
         if let Some(key) = &self.key {
             write!(f, ", key `{}`", String::from_utf8_lossy(key))?;
         }
-        write!(f, "): {}", Chain(&self.fault))
+        f.write_str(")")
+    }
+}
+
+impl std::error::Error for BadSample {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
     }
 }
 
 /// What is wrong with a sample.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
-    /// The record.
+pub enum SampleError {
+    /// The record is damaged.
     #[error(transparent)]
     Read(#[from] shardtool_read::Error),
-    /// The image.
+    /// The image cannot be decoded.
     #[error(transparent)]
     Decode(#[from] shardtool_decode::Error),
     /// The record has no image.
-    #[error("it has no image")]
+    #[error("the record has no image")]
     NoImage,
     /// The record has no label map.
-    #[error("`{feature}` holds no label map")]
+    #[error("feature `{feature}` of the record has no label map")]
     NoMask {
         /// The feature.
         feature: String,
     },
-    /// Its label map.
-    #[error("`{feature}`: {source}")]
+    /// The label map cannot be decoded.
+    #[error("label map `{feature}`")]
     Mask {
         /// The feature.
         feature: String,
@@ -71,46 +94,50 @@ pub enum Fault {
         source: shardtool_decode::Error,
     },
     /// Raw pixels without their size.
-    #[error("its pixels are stored raw, but `{feature}` does not say how many")]
+    #[error("pixels are stored raw, and feature `{feature}` does not give their size")]
     RawSize {
         /// The feature that is missing or out of range.
         feature: &'static str,
     },
-    /// A feature that does not hold what its column needs.
-    #[error("feature `{feature}` holds {found} values, its column takes {expected}")]
+    /// A feature holds another number of values than its column takes.
+    #[error("feature `{feature}` holds {found} values, but its column takes {expected}")]
     Values {
         /// The feature.
         feature: String,
         /// Values that the column takes.
         expected: usize,
-        /// Values there.
+        /// Values of the record.
         found: usize,
     },
-    /// A feature of another type than the manifest says.
-    #[error("feature `{feature}` is not of the type that the dataset says")]
+    /// A feature has another type than in the manifest.
+    #[error("feature `{feature}` has another type than in the manifest")]
     Type {
         /// The feature.
         feature: String,
     },
 }
 
-impl Fault {
+impl SampleError {
     /// Returns the kind of damage, as named in `format-spec.md`. Returns `None` if no stored byte is damaged: a record
     /// without an image, or a feature of another type or count than the loader needs, is not damage.
     pub fn damage(&self) -> Option<Damage> {
         match self {
-            Fault::Read(error) => error.damage(),
-            Fault::Decode(error) | Fault::Mask { source: error, .. } => Some(error.damage()),
-            Fault::RawSize { .. } => Some(Damage::PixelsLength),
-            Fault::NoImage | Fault::NoMask { .. } | Fault::Values { .. } | Fault::Type { .. } => None,
+            SampleError::Read(error) => error.damage(),
+            SampleError::Decode(error) | SampleError::Mask { source: error, .. } => Some(error.damage()),
+            SampleError::RawSize { .. } => Some(Damage::PixelsLength),
+            SampleError::NoImage
+            | SampleError::NoMask { .. }
+            | SampleError::Values { .. }
+            | SampleError::Type { .. } => None,
         }
     }
 }
 
-/// The bad samples of a run, each once, however often it is met.
+/// The bad samples of a run, each listed once, however often it is read.
 #[derive(Debug)]
-pub(crate) struct BadList {
-    allowed: u64,
+pub(crate) struct BadSamples {
+    /// Bad samples beyond which the run ends.
+    max: u64,
     found: Mutex<Found>,
 }
 
@@ -120,12 +147,15 @@ struct Found {
     samples: Vec<Arc<BadSample>>,
 }
 
-impl BadList {
-    pub(crate) fn new(allowed: u64) -> Self {
-        BadList { allowed, found: Mutex::default() }
+impl BadSamples {
+    pub(crate) fn new(max: u64) -> Self {
+        BadSamples { max, found: Mutex::default() }
     }
 
-    /// Adds a sample, and returns whether it is the first one; errs where it is one too many.
+    /// Adds a sample, and returns whether it is the first one.
+    ///
+    /// # Errors
+    /// [`Error::TooManyBad`].
     pub(crate) fn add(&self, sample: BadSample) -> Result<(Arc<BadSample>, bool)> {
         let sample = Arc::new(sample);
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -134,8 +164,8 @@ impl BadList {
         }
         found.samples.push(sample.clone());
         let count = found.samples.len() as u64;
-        if count > self.allowed {
-            return Err(Error::TooManyBad { found: count, allowed: self.allowed, last: sample });
+        if count > self.max {
+            return Err(Error::TooManyBad { found: count, allowed: self.max, last: sample });
         }
         Ok((sample, count == 1))
     }

@@ -2,9 +2,9 @@
 //! room from them: batches begun after its own are evicted, others do not begin, until it is done.
 
 use crate::batch::SharedBatch;
-use crate::budget::{Admitted, Arithmetic, FLOOR, ScratchPool};
+use crate::batch_supply::{BatchQueue, BatchSupply};
+use crate::budget::{Admitted, MIN_BATCHES, MemoryPlan, ScratchPool};
 use crate::handover::{Handover, Step};
-use crate::supply::{BatchQueue, BatchSupply};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,8 +22,8 @@ impl Pressure {
     pub(crate) fn batches_per_replica(&self, batches: usize, replicas: usize) -> usize {
         match (self.waiting, self.yielded) {
             (0, 0) => batches,
-            (0, yielded) => ((batches * replicas).saturating_sub(yielded) / replicas).max(FLOOR as usize),
-            _ => FLOOR as usize,
+            (0, yielded) => ((batches * replicas).saturating_sub(yielded) / replicas).max(MIN_BATCHES as usize),
+            _ => MIN_BATCHES as usize,
         }
     }
 }
@@ -48,7 +48,7 @@ pub(crate) struct Admission<'a> {
     held: Admitted<'a>,
 }
 
-/// Why there is no scratch.
+/// Why scratch is refused.
 pub(crate) enum Refused {
     /// The batch was cancelled.
     Cancelled,
@@ -59,12 +59,12 @@ pub(crate) enum Refused {
 impl ScratchAdmission {
     pub(crate) fn new(
         handover: Arc<Handover<BatchSupply>>,
-        arithmetic: &Arithmetic,
+        plan: &MemoryPlan,
         batch_bytes: u64,
         patience: Duration,
     ) -> Self {
-        let kept = arithmetic.kept_scratch();
-        let pool = ScratchPool::new(arithmetic.scratch_bytes() - arithmetic.workers * kept);
+        let kept = plan.kept_scratch();
+        let pool = ScratchPool::new(plan.scratch_bytes() - plan.workers * kept);
         ScratchAdmission { handover, pool, kept, batch_bytes, patience }
     }
 
@@ -93,7 +93,8 @@ impl ScratchAdmission {
     fn make_room(&self, batch: &SharedBatch, beyond: u64, most: u64) -> Result<bool, Refused> {
         let lacking = beyond - most;
         let needed = lacking.div_ceil(self.batch_bytes) as usize;
-        let (batches, minimum) = self.handover.read(|queues, supply| (supply.batches(), FLOOR as usize * queues.len()));
+        let (batches, minimum) =
+            self.handover.read(|queues, supply| (supply.batches(), MIN_BATCHES as usize * queues.len()));
         let can_yield = batches.saturating_sub(minimum);
         if needed > can_yield {
             return match self.handover.update(|_, supply| self.grow(supply, lacking)) {
@@ -107,7 +108,7 @@ impl ScratchAdmission {
                 supply.pressure.yielded = needed;
                 return Step::Done(Ok(true));
             }
-            let over_minimum = queues.iter_mut().filter(|queue| queue.live() > FLOOR as usize);
+            let over_minimum = queues.iter_mut().filter(|queue| queue.live() > MIN_BATCHES as usize);
             let evicted: Vec<_> = over_minimum.filter_map(|queue| queue.evict_last(batch)).collect();
             if !evicted.is_empty() {
                 return Step::Drop(evicted);

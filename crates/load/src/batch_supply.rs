@@ -4,32 +4,32 @@
 //! keeps in addition to the one it works on are the consumer's own if the budget was not given: others are allocated in
 //! their place, until a limit of the system is reached.
 
+use crate::autotune::Autotune;
 use crate::batch::{BatchMemory, Home, SharedBatch};
-use crate::budget::{Arithmetic, Limits, Reservation, Usage};
+use crate::budget::{Limits, MemoryPlan, Reservation, Usage};
+use crate::buffer::{BatchAlloc, HostAlloc, RowBuffer};
 use crate::error::{Error, Result};
 use crate::handover::{Begin, Position, Queue, Supply};
-use crate::memory::{BatchAlloc, HostAlloc, Rows};
-use crate::notice::{Notice, Notices};
-use crate::pressure::Pressure;
-use crate::spec::Spec;
-use crate::tune::Tuning;
+use crate::memory_pressure::Pressure;
+use crate::notices::{Notice, Notices};
+use crate::resolved_config::ResolvedConfig;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// The queue of one replica's batches.
 pub(crate) type BatchQueue = Queue<SharedBatch, Error>;
 
-/// Decides when batches begin, and keeps the memory of those that nobody uses.
+/// Decides when batches begin, and keeps memory that is not in use.
 pub(crate) struct BatchSupply {
-    spec: Arc<Spec>,
-    arithmetic: Arithmetic,
+    config: Arc<ResolvedConfig>,
+    plan: MemoryPlan,
     limits: Limits,
     alloc: Arc<dyn BatchAlloc>,
     notices: Arc<Notices>,
     /// Where batches return their memory.
     home: Weak<dyn Home>,
     reservation: Arc<Reservation>,
-    pub(crate) tuning: Tuning,
+    pub(crate) autotune: Autotune,
     pub(crate) pressure: Pressure,
     free: Vec<BatchMemory>,
     /// Batches of the budget whose memory exists, free or in use.
@@ -46,24 +46,24 @@ pub(crate) struct BatchSupply {
 
 impl BatchSupply {
     pub(crate) fn new(
-        spec: Arc<Spec>,
-        arithmetic: Arithmetic,
+        config: Arc<ResolvedConfig>,
+        plan: MemoryPlan,
         limits: Limits,
         alloc: Arc<dyn BatchAlloc>,
         notices: Arc<Notices>,
-        tuning: Tuning,
+        autotune: Autotune,
         home: Weak<dyn Home>,
     ) -> Self {
         BatchSupply {
-            reservation: Arc::new(Reservation::new(arithmetic.budget)),
-            refused: vec![None; spec.ranks.len()],
-            spec,
-            arithmetic,
+            reservation: Arc::new(Reservation::new(plan.budget)),
+            refused: vec![None; config.ranks.len()],
+            config,
+            plan,
             limits,
             alloc,
             notices,
             home,
-            tuning,
+            autotune,
             pressure: Pressure::default(),
             free: vec![],
             planned: 0,
@@ -75,12 +75,12 @@ impl BatchSupply {
 
     /// Batches that each replica may have in memory by the budget.
     pub(crate) fn batches_per_replica(&self) -> usize {
-        self.arithmetic.slots(self.unforeseen)
+        self.plan.batches_per_replica(self.unforeseen)
     }
 
     /// Batches that all replicas may have in memory by the budget.
     pub(crate) fn batches(&self) -> usize {
-        self.batches_per_replica() * self.spec.ranks.len()
+        self.batches_per_replica() * self.config.ranks.len()
     }
 
     /// Batches of the budget that are being built, complete, or held by a consumer.
@@ -100,8 +100,8 @@ impl BatchSupply {
 
     /// Grows a default budget by `bytes` of scratch, if the system's limits allow it; returns whether they do.
     pub(crate) fn grow_scratch(&mut self, bytes: u64) -> bool {
-        let planned = bytes <= self.arithmetic.may_grow().saturating_sub(self.grown);
-        let grows = planned || (!self.arithmetic.given && self.limits.exceeded_by(bytes).is_none());
+        let planned = bytes <= self.plan.max_growth().saturating_sub(self.grown);
+        let grows = planned || (!self.plan.given && self.limits.exceeded_by(bytes).is_none());
         if grows {
             self.grown += bytes;
             self.reservation.grow(bytes);
@@ -126,28 +126,28 @@ impl BatchSupply {
         }
         // Pages of batches that are being built are not in use yet.
         let building: usize = queues.iter().map(|queue| queue.queued() - queue.ready()).sum();
-        self.refused[replica] = self.limits.exceeded_by((building as u64 + 1) * self.spec.batch_bytes());
+        self.refused[replica] = self.limits.exceeded_by((building as u64 + 1) * self.config.batch_bytes());
         if self.refused[replica].is_some() {
             return Ok(None);
         }
         let memory = self.allocate(&HostAlloc, true)?;
         self.extra += 1;
         let held = queues.iter().map(Queue::held).sum();
-        self.notices.add(Notice::Growth { held, batch: self.spec.batch_bytes() });
+        self.notices.add(Notice::Growth { held, batch: self.config.batch_bytes() });
         Ok(Some(memory))
     }
 
     fn allocate(&self, alloc: &dyn BatchAlloc, extra: bool) -> Result<BatchMemory> {
-        let batch = self.spec.batch;
+        let batch = self.config.batch;
         let rows = |alloc: &dyn BatchAlloc, row_bytes: usize| {
             let bytes = row_bytes * batch;
             let buffer = (bytes > 0).then(|| alloc.alloc(bytes)).transpose();
             let buffer = buffer.map_err(|source| Error::Alloc { bytes, source })?;
-            Result::Ok(buffer.map(|buffer| Rows::new(buffer, batch, row_bytes)))
+            Result::Ok(buffer.map(|buffer| RowBuffer::new(buffer, batch, row_bytes)))
         };
-        let images = rows(alloc, self.spec.image_bytes())?;
-        let masks = rows(&HostAlloc, self.spec.mask_bytes())?;
-        Ok(BatchMemory::new(&self.spec, images, masks, extra, self.reservation.clone()))
+        let images = rows(alloc, self.config.image_bytes())?;
+        let masks = rows(&HostAlloc, self.config.mask_bytes())?;
+        Ok(BatchMemory::new(&self.config, images, masks, extra, self.reservation.clone()))
     }
 }
 
@@ -159,19 +159,19 @@ impl Supply for BatchSupply {
     type Exhausted = (usize, Option<Usage>);
 
     fn is_active(&self, worker: usize) -> bool {
-        worker < self.tuning.workers
+        worker < self.autotune.workers
     }
 
     fn ends_before(&self, (epoch, _): Position) -> bool {
-        self.spec.epochs.is_some_and(|epochs| epoch >= epochs)
+        self.config.epochs.is_some_and(|epochs| epoch >= epochs)
     }
 
     fn begin(&mut self, queues: &[BatchQueue], replica: usize) -> Begin<SharedBatch, Error> {
         let share = self.pressure.batches_per_replica(self.batches_per_replica(), queues.len());
         let queue = &queues[replica];
         // What the consumer keeps in addition to the batch it works on is its own, unless the budget was given.
-        let kept = if self.arithmetic.given { 0 } else { queue.kept().saturating_sub(1) };
-        if queue.live() >= share + kept || queue.queued() >= self.tuning.depth {
+        let kept = if self.plan.given { 0 } else { queue.kept().saturating_sub(1) };
+        if queue.live() >= share + kept || queue.queued() >= self.autotune.prefetch {
             return Begin::Later;
         }
         match self.take_memory(queues, replica, share) {
@@ -180,7 +180,7 @@ impl Supply for BatchSupply {
             Ok(Some(memory)) => {
                 self.refused[replica] = None;
                 let (position, first) = (queue.next(), queue.is_first());
-                let batch = SharedBatch::new(&self.spec, self.home.clone(), replica, position, first, memory);
+                let batch = SharedBatch::new(&self.config, self.home.clone(), replica, position, first, memory);
                 let after = batch.after();
                 Begin::Work(Arc::new(batch), after)
             }
@@ -189,7 +189,7 @@ impl Supply for BatchSupply {
 
     fn exhausted(&self, queue: &BatchQueue, replica: usize) -> Option<(usize, Option<Usage>)> {
         let (allowed, refused) = (self.batches_per_replica(), &self.refused[replica]);
-        let exhausted = refused.is_some() || (self.arithmetic.given && queue.live() >= allowed);
+        let exhausted = refused.is_some() || (self.plan.given && queue.live() >= allowed);
         exhausted.then(|| (allowed, refused.clone()))
     }
 
@@ -199,7 +199,7 @@ impl Supply for BatchSupply {
 
     fn delivered(&mut self, waited: Duration, ready: usize) {
         let batches = self.batches_per_replica();
-        self.tuning.delivered(waited, ready, batches);
+        self.autotune.delivered(waited, ready, batches);
     }
 
     fn give_back(&mut self, memory: BatchMemory, closed: bool) -> Option<BatchMemory> {

@@ -1,0 +1,54 @@
+//! Which stage limits the rate, decided from the statistics, and what the rate would be without that.
+
+use crate::meters::Stage;
+use crate::stats::Stats;
+use std::time::Duration;
+
+/// How many of the first [`Stats::stages`] are work of the workers.
+const WORK_STAGES: usize = 4;
+
+/// A consumer that waits a smaller part of its time limits the rate itself.
+const MIN_CONSUMER_WAIT: f64 = 0.05;
+
+impl Stats {
+    /// Returns what limits the rate, in a sentence.
+    pub fn bottleneck(&self) -> String {
+        let stages = self.stages();
+        let work: Duration = stages[..WORK_STAGES].iter().map(|(_, s)| s.time).sum();
+        let consumer = self.consumer_wait.time + self.consumer_busy.time;
+        if self.samples == 0 || work.is_zero() || consumer.is_zero() {
+            return "nothing was delivered yet".to_owned();
+        }
+        let (rate, unit) = (self.rate(), self.unit);
+        let waits = fraction(self.consumer_wait, consumer);
+        let idle = fraction(self.buffer_wait, work + self.buffer_wait.time);
+        // With the same workers, never idle.
+        let loader = rate / (1.0 - idle).max(0.01);
+        if waits < MIN_CONSUMER_WAIT || waits < idle {
+            return format!(
+                "the consumer bounds the rate: {rate:.0} {unit}/s; it waits for batches {:.0} % of its time, the workers \
+                 wait for it {:.0} % of theirs; they could deliver about {loader:.0} {unit}/s",
+                waits * 100.0,
+                idle * 100.0
+            );
+        }
+        let Some((name, stage)) = stages[..WORK_STAGES].iter().max_by_key(|(_, s)| s.time).copied() else {
+            unreachable!("there are {WORK_STAGES} stages")
+        };
+        let part = fraction(stage, work);
+        let without = loader / (1.0 - part).max(0.001);
+        let own = self.samples as f64 / self.consumer_busy.time.as_secs_f64().max(1e-9);
+        let (ceiling, next) =
+            if own < without { (own, "the consumer's own work") } else { (without, "the other stages") };
+        format!(
+            "{name} bounds the rate: {rate:.0} {unit}/s; it takes {:.0} % of the workers' time, and the consumer waits \
+             {:.0} % of its time; without it, {next} would allow about {ceiling:.0} {unit}/s",
+            part * 100.0,
+            waits * 100.0
+        )
+    }
+}
+
+fn fraction(stage: Stage, whole: Duration) -> f64 {
+    stage.time.as_secs_f64() / whole.as_secs_f64().max(1e-9)
+}

@@ -1,0 +1,177 @@
+//! The memory plan: what a loader needs, what is available, and how its budget is divided.
+
+use super::limit::{self, Limit, Limits};
+use super::reservation;
+use crate::units::Bytes;
+use std::fmt;
+use std::path::Path;
+
+/// Batches built ahead of the consumer by default.
+pub(crate) const DEFAULT_PREFETCH: usize = 2;
+/// Batches that a replica must have: one that the consumer holds, one being built.
+pub(crate) const MIN_BATCHES: u64 = 2;
+
+/// What a loader needs of memory.
+pub(crate) struct Demand {
+    /// Bytes of one batch.
+    pub(crate) batch: u64,
+    pub(crate) replicas: u64,
+    pub(crate) workers: u64,
+    pub(crate) prefetch: u64,
+    /// Bytes of the ids that the source holds.
+    pub(crate) source: u64,
+    /// Bytes of scratch to decode one of the largest images.
+    pub(crate) scratch: u64,
+}
+
+/// How a loader divides its memory. All in bytes except counts.
+///
+/// The default budget is what is requested, but at most half of what is available; if that is less than the minimum, the
+/// minimum, if so much is available:
+///
+/// - a batch = rows × (pixels + columns)
+/// - requested = source + replicas × (prefetch + 1) × batch + workers × scratch
+/// - minimum = source + replicas × 2 × batch + scratch
+/// - available = limit ÷ local world − anonymous memory of this process − budgets of its other loaders
+///
+/// Page cache counts as available: the system reclaims it when memory is short.
+///
+/// A given budget is hard. The default one is soft: batches that the consumer keeps beyond the plan are the consumer's, and
+/// the loader allocates others in their place, one at a time, until 90 % of a limit is in use ([`Usage`](crate::Usage)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryPlan {
+    /// One batch: pixels, masks, columns (ragged ones as long as those of a few records), ids, flags.
+    pub batch: u64,
+    /// Replicas that this loader serves.
+    pub replicas: u64,
+    /// Worker threads.
+    pub workers: u64,
+    /// Batches built ahead of the consumer that the budget was made for.
+    pub prefetch: u64,
+    /// The ids that the source holds.
+    pub source: u64,
+    /// Scratch to decode the largest image of a few sampled shards.
+    pub scratch: u64,
+    /// The smallest limit on this process; `None` if the system does not report one.
+    pub limit: Option<Limit>,
+    /// Processes that share the limit.
+    pub local_world: u64,
+    /// Anonymous memory of this process when the loader was created, without the batches of its loaders.
+    pub anonymous: u64,
+    /// Budgets of this process's other loaders.
+    pub reserved: u64,
+    /// Whether the budget was given.
+    pub given: bool,
+    /// The budget.
+    pub budget: u64,
+}
+
+impl MemoryPlan {
+    /// Plans a given budget, or the default one.
+    ///
+    /// # Errors
+    /// The plan, if it does not fit into the budget or into the memory available.
+    pub(crate) fn new(
+        demand: Demand,
+        budget: Option<u64>,
+        local_world: u32,
+        limits: &Limits,
+    ) -> Result<Self, Box<Self>> {
+        let Demand { batch, replicas, workers, prefetch, source, scratch } = demand;
+        let mut plan = MemoryPlan {
+            batch,
+            replicas,
+            workers,
+            prefetch,
+            source,
+            scratch,
+            limit: limits.smallest(),
+            local_world: local_world.into(),
+            anonymous: limit::anonymous(Path::new("/")).saturating_sub(reservation::live()),
+            reserved: reservation::reserved(),
+            given: budget.is_some(),
+            budget: 0,
+        };
+        let available = plan.available();
+        plan.budget = budget.unwrap_or(plan.requested().min((available / 2).max(plan.minimum())));
+        let fits = plan.minimum() <= if plan.given { plan.budget } else { available };
+        if fits { Ok(plan) } else { Err(Box::new(plan)) }
+    }
+
+    /// Bytes for `prefetch` batches ahead of the consumer, with every worker at one of the largest images.
+    pub fn requested(&self) -> u64 {
+        self.source + self.replicas * (self.prefetch + 1) * self.batch + self.workers * self.scratch
+    }
+
+    /// The smallest budget that works, in bytes.
+    pub fn minimum(&self) -> u64 {
+        self.source + self.replicas * MIN_BATCHES * self.batch + self.scratch
+    }
+
+    /// Bytes that this process may still allocate.
+    pub fn available(&self) -> u64 {
+        let limit = self.limit.as_ref().map_or(u64::MAX, |l| l.bytes);
+        (limit / self.local_world).saturating_sub(self.anonymous).saturating_sub(self.reserved)
+    }
+
+    /// Available bytes that no budget reserves: what the page cache may take.
+    pub(crate) fn unreserved(&self) -> u64 {
+        self.available().saturating_sub(self.budget)
+    }
+
+    /// Bytes for decode scratch: what the batches of [`batches_per_replica`](Self::batches_per_replica) leave. Each worker
+    /// keeps a part of it from one image to the next; the rest is admitted to larger images one by one. An image that needs
+    /// more waits until fewer batches are in memory.
+    pub fn scratch_bytes(&self) -> u64 {
+        let batches = self.batches_per_replica(0) as u64 * self.replicas * self.batch;
+        self.budget.saturating_sub(self.source).saturating_sub(batches)
+    }
+
+    /// Bytes of scratch that each worker keeps: half of what the largest sampled image needs, or less, so that a whole one
+    /// can still be admitted.
+    pub(crate) fn kept_scratch(&self) -> u64 {
+        let spare = self.scratch_bytes().saturating_sub(self.scratch);
+        (self.scratch / 2).min(spare / self.workers.saturating_sub(1).max(1))
+    }
+
+    /// Bytes by which a default budget may grow for an image that is larger than foreseen.
+    pub(crate) fn max_growth(&self) -> u64 {
+        if self.given { 0 } else { (self.available() / 2).saturating_sub(self.budget) }
+    }
+
+    /// Batches that each replica may have in memory, those that the consumer holds included, when a batch takes
+    /// `unforeseen` bytes more than planned.
+    pub fn batches_per_replica(&self, unforeseen: u64) -> usize {
+        let scratch = self.workers * self.scratch;
+        let left = self.budget.saturating_sub(self.source).saturating_sub(scratch);
+        let most = if self.given { usize::MAX } else { self.prefetch as usize + 1 };
+        let fitting = left / (self.replicas * (self.batch + unforeseen)).max(1);
+        (fitting.max(MIN_BATCHES) as usize).min(most.max(MIN_BATCHES as usize))
+    }
+}
+
+impl fmt::Display for MemoryPlan {
+    /// Writes the equations of the available and the minimum memory.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |n: u64, one, many| format!("{n} {}", if n == 1 { one } else { many });
+        if self.given {
+            write!(f, "memory budget: {}; ", Bytes(self.budget))?;
+        } else if let Some(limit) = &self.limit {
+            let (limit, processes) = (limit, plural(self.local_world, "process", "processes"));
+            write!(f, "available: {} = {} ({})", Bytes(self.available()), Bytes(limit.bytes), limit.from)?;
+            write!(f, " ÷ {processes} − {} already used", Bytes(self.anonymous))?;
+            if self.reserved > 0 {
+                write!(f, " − {} reserved by other loaders", Bytes(self.reserved))?;
+            }
+            f.write_str("; ")?;
+        }
+        let replicas = plural(self.replicas, "replica", "replicas");
+        write!(f, "minimum: {} = {replicas} x {MIN_BATCHES} batches x {}", Bytes(self.minimum()), Bytes(self.batch))?;
+        write!(f, " + {} decode scratch", Bytes(self.scratch))?;
+        if self.source > 0 {
+            write!(f, " + {} sample ids", Bytes(self.source))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,63 @@
+//! The arrays of a batch's columns.
+
+use crate::columns::Cell;
+
+/// Values of one column of a batch of N rows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    /// Integers, `[N, width]`.
+    Int64(Vec<i64>),
+    /// Floats, `[N, width]`.
+    Float(Vec<f32>),
+    /// Integers of all rows, concatenated: those of row i are `offsets[i]..offsets[i + 1]`.
+    RaggedInt64 {
+        /// `[N + 1]`, the first one 0.
+        offsets: Vec<i64>,
+        /// The values of all rows.
+        values: Vec<i64>,
+    },
+    /// Floats of all rows, concatenated.
+    RaggedFloat {
+        /// `[N + 1]`, the first one 0.
+        offsets: Vec<i64>,
+        /// The values of all rows.
+        values: Vec<f32>,
+    },
+    /// Byte strings of all rows, concatenated.
+    Bytes {
+        /// `[N + 1]`, the first one 0.
+        offsets: Vec<i64>,
+        /// The values of all rows.
+        values: Vec<u8>,
+    },
+}
+
+impl Values {
+    /// Appends a row.
+    pub(crate) fn push(&mut self, cell: &Cell) {
+        match (self, cell) {
+            (Values::Int64(values), Cell::Int64(cell)) => values.extend_from_slice(cell),
+            (Values::Float(values), Cell::Float(cell)) => values.extend_from_slice(cell),
+            (Values::RaggedInt64 { offsets, values }, Cell::Int64(cell)) => append(offsets, values, cell),
+            (Values::RaggedFloat { offsets, values }, Cell::Float(cell)) => append(offsets, values, cell),
+            (Values::Bytes { offsets, values }, Cell::Bytes(cell)) => append(offsets, values, cell),
+            _ => unreachable!("a cell has the type of its column"),
+        }
+    }
+
+    /// Bytes of memory that it occupies.
+    pub(crate) fn held(&self) -> u64 {
+        (match self {
+            Values::Int64(values) => 8 * values.capacity(),
+            Values::Float(values) => 4 * values.capacity(),
+            Values::RaggedInt64 { offsets, values } => 8 * (offsets.capacity() + values.capacity()),
+            Values::RaggedFloat { offsets, values } => 8 * offsets.capacity() + 4 * values.capacity(),
+            Values::Bytes { offsets, values } => 8 * offsets.capacity() + values.capacity(),
+        }) as u64
+    }
+}
+
+fn append<T: Copy>(offsets: &mut Vec<i64>, values: &mut Vec<T>, cell: &[T]) {
+    values.extend_from_slice(cell);
+    offsets.push(values.len() as i64);
+}

@@ -1,0 +1,121 @@
+//! The features of a dataset, and checks of a configuration against them.
+
+use crate::bad_samples::SampleError;
+use crate::columns::{Column, wrong_layout};
+use crate::error::{Error, Result};
+use crate::splits::Splits;
+use shardtool_format::example::Feature;
+use shardtool_format::manifest::Kind;
+use shardtool_format::names;
+use shardtool_read::Split;
+
+/// Records of each split whose ragged values are measured.
+const SAMPLED_RECORDS: u64 = 16;
+
+/// Returns the bytes that a row's ragged values and byte strings, and its record if that is read into memory, are expected to
+/// take: the maximum of a few records.
+pub(crate) fn expected_bytes(columns: &[Column], splits: &Splits, keeps_records: bool) -> u64 {
+    let ragged: Vec<_> = columns.iter().filter(|c| c.width().is_none()).collect();
+    if ragged.is_empty() && !keeps_records {
+        return 0;
+    }
+    let rows = splits.as_slice().iter().flat_map(|split| {
+        let step = (split.len() / SAMPLED_RECORDS).max(1) as usize;
+        (0..split.len()).step_by(step).take(SAMPLED_RECORDS as usize).filter_map(|id| split.get(id).ok())
+    });
+    let bytes = rows.filter_map(|record| {
+        let mut example = None;
+        let cells = ragged.iter().map(|column| {
+            let mut cell = column.cell();
+            column.read(&record, &mut example, &mut cell).ok()?;
+            // Once in its row's cell and once in the column's array; both grow by doubling.
+            Some(4 * cell.held())
+        });
+        let cells: u64 = cells.collect::<Option<Vec<_>>>()?.into_iter().sum();
+        let own =
+            if keeps_records && record.shard().bytes().mapped().is_none() { record.data().len() as u64 } else { 0 };
+        Some(cells + own)
+    });
+    bytes.max().unwrap_or(0)
+}
+
+/// Checks that the first record of each split has the number of values that each column takes: else every sample would be
+/// bad.
+pub(crate) fn check_counts(columns: &[Column], splits: &Splits) -> Result<()> {
+    for split in splits.as_slice() {
+        // A damaged record is reported when it is loaded.
+        let Ok(record) = split.get(0) else { continue };
+        let mut example = None;
+        for column in columns {
+            if let Err(SampleError::Values { feature, expected, found }) =
+                column.read(&record, &mut example, &mut column.cell())
+            {
+                return Err(Error::Values { feature, expected, found, split: split.name().to_owned() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the records have images. Opaque records are images themselves.
+pub(crate) fn check_images(splits: &Splits) -> Result<()> {
+    match splits.as_slice().iter().find(|split| !split.manifest().has_images()) {
+        Some(split) => {
+            Err(Error::NoFeature { feature: names::IMAGE_ENCODED.to_owned(), known: Features::new(split).names() })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Checks that the dataset has a feature for label maps, as byte strings.
+pub(crate) fn check_mask(feature: &str, splits: &Splits) -> Result<()> {
+    let known = Features::new(&splits.as_slice()[0]);
+    match known.kind(feature) {
+        Some((Kind::Bytes, _)) => Ok(()),
+        Some((kind, _)) => Err(wrong_layout(feature, kind, "label maps")),
+        None => Err(Error::NoFeature { feature: feature.to_owned(), known: known.names() }),
+    }
+}
+
+/// The features of a split: name, type, and whether every record holds exactly one number.
+pub(crate) struct Features {
+    features: Vec<(String, Kind, bool)>,
+}
+
+impl Features {
+    /// Takes types from the manifest, and scalar features from an index. For bare files, which have neither, takes both from
+    /// the first record.
+    pub(crate) fn new(split: &Split) -> Self {
+        let first = (0..split.entry().shards.len()).find(|n| split.entry().shards[*n].records > 0);
+        let shard = first.and_then(|n| split.shard(n).ok());
+        let indexed = |name: &str| {
+            shard.as_ref().is_some_and(|shard| shard.columns().iter().any(|column| column.feature() == Some(name)))
+        };
+        let listed = &split.manifest().features;
+        let mut features: Vec<_> = listed.iter().map(|f| (f.name.clone(), f.kind, indexed(&f.name))).collect();
+        if features.is_empty() {
+            let record = first.and_then(|_| split.get(0).ok());
+            let example = record.as_ref().and_then(|r| r.example().ok());
+            features.extend(example.iter().flat_map(|e| e.features()).filter_map(|(name, feature)| {
+                let kind = match feature {
+                    Feature::Empty => return None,
+                    Feature::Bytes(_) => Kind::Bytes,
+                    Feature::Float(_) => Kind::Float,
+                    Feature::Int64(_) => Kind::Int64,
+                };
+                Some(((*name).to_owned(), kind, feature.count() == 1))
+            }));
+        }
+        Features { features }
+    }
+
+    /// Returns the type of a feature, and whether it is scalar.
+    pub(crate) fn kind(&self, feature: &str) -> Option<(Kind, bool)> {
+        self.features.iter().find(|(name, ..)| name == feature).map(|(_, kind, scalar)| (*kind, *scalar))
+    }
+
+    /// Returns the names of all features.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.features.iter().map(|(name, ..)| name.clone()).collect()
+    }
+}

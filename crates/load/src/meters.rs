@@ -1,0 +1,92 @@
+//! Where the time goes: one meter per stage.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Time spent in one stage, and how often it was entered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stage {
+    /// Summed over workers.
+    pub time: Duration,
+    /// Samples; for waits, batches.
+    pub count: u64,
+}
+
+impl Stage {
+    /// Returns how many one thread does per second; 0 before the first.
+    pub fn per_second(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.count as f64 / self.time.as_secs_f64().max(1e-9) }
+    }
+
+    pub(crate) fn since(self, earlier: Stage) -> Stage {
+        Stage { time: self.time.saturating_sub(earlier.time), count: self.count.saturating_sub(earlier.count) }
+    }
+}
+
+/// Measures one stage.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    nanos: AtomicU64,
+    count: AtomicU64,
+}
+
+impl Meter {
+    pub(crate) fn add(&self, time: Duration, count: u64) {
+        self.nanos.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+        self.count.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> Stage {
+        let time = Duration::from_nanos(self.nanos.load(Ordering::Relaxed));
+        Stage { time, count: self.count.load(Ordering::Relaxed) }
+    }
+}
+
+/// The meters of a loader. Times of workers are summed over them.
+#[derive(Default)]
+pub(crate) struct Meters {
+    pub(crate) data_wait: Meter,
+    pub(crate) read: Meter,
+    pub(crate) decode: Meter,
+    pub(crate) resize: Meter,
+    pub(crate) buffer_wait: Meter,
+    pub(crate) consumer_wait: Meter,
+    pub(crate) consumer_busy: Meter,
+    /// Bytes of records read.
+    pub(crate) bytes: AtomicU64,
+    /// Valid samples delivered.
+    pub(crate) samples: AtomicU64,
+}
+
+/// Times one read. Every 16th is also timed by the thread's CPU clock, which stands still while the thread waits for
+/// storage. (Reading that clock is a system call, too slow for every small record.)
+pub(crate) struct ReadTimer {
+    start: Instant,
+    cpu: Option<Duration>,
+}
+
+const CPU_SAMPLING: u64 = 16;
+
+impl ReadTimer {
+    /// Starts timing the worker's read number `number`.
+    pub(crate) fn start(number: u64) -> Self {
+        let cpu = number.is_multiple_of(CPU_SAMPLING).then(cpu_time);
+        ReadTimer { start: Instant::now(), cpu }
+    }
+
+    pub(crate) fn stop(self, meters: &Meters) {
+        let time = self.start.elapsed();
+        meters.read.add(time, 1);
+        if let Some(before) = self.cpu {
+            let waited = time.saturating_sub(cpu_time() - before);
+            meters.data_wait.add(waited * CPU_SAMPLING as u32, CPU_SAMPLING);
+        }
+    }
+}
+
+/// Returns the CPU time of this thread.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}

@@ -45,7 +45,7 @@ pub enum Unavailable {
         devices: usize,
     },
     /// The device exists, but its context could not be created.
-    #[error("device cuda:{ordinal} cannot be used: {name} ({code}){}", if *code == BUSY { "; another process has exclusive use of it" } else { "" })]
+    #[error("device cuda:{ordinal} cannot be used: {name} ({code}){}", if *code == BUSY { "; another process has it for its exclusive use" } else { "" })]
     Refused {
         /// Number of the device.
         ordinal: usize,

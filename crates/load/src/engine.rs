@@ -108,7 +108,7 @@ impl Engine {
 
     /// Moves a replica to another position; batches begun for the old one are cancelled.
     pub(crate) fn seek(&self, replica: usize, (epoch, p): Position) {
-        self.handover.seek(replica, self.config.plan.schedule().settle(epoch, p));
+        self.handover.seek(replica, self.config.plan.schedule().normalize(epoch, p));
     }
 
     /// Where a replica's consumer stands.

@@ -181,7 +181,7 @@ impl Worker {
     fn sample(
         &mut self,
         batch: &SharedBatch,
-        Sample { place, id }: Sample,
+        Sample { source_position: place, id }: Sample,
         target: &mut RowTarget<'_>,
     ) -> std::result::Result<(), RowError> {
         self.current = Some(id);

@@ -1,5 +1,5 @@
-//! What can be wrong with a request for an order. Nothing here is bad data or I/O: each error is an argument, an
-//! environment or a resume state that contradicts the dataset, and says what to change.
+//! Errors: invalid arguments, environment variables, or resume states that contradict the dataset. Each message says what
+//! to change.
 
 use crate::order::Order;
 
@@ -10,15 +10,15 @@ use crate::order::Order;
 pub enum Error {
     #[error("{len} samples: an order holds at most 2^63")]
     TooManySamples { len: u64 },
-    #[error("the source holds no samples: there is nothing to deliver")]
+    #[error("the source has no samples")]
     EmptySource,
-    #[error("id {id} at place {index} of the list: the split has {len} samples")]
+    #[error("id {id} at position {index} of the list: the split has {len} samples")]
     ListedId { index: u64, id: u64, len: u64 },
     #[error("the weights sum to {sum}: expected 1 to 2^63")]
     WeightSum { sum: u128 },
     #[error("the mixture's shares are all 0: give at least one dataset a share")]
     NoShare,
-    #[error("dataset {index} of the mixture is empty but has a share of {share}: set it to 0")]
+    #[error("dataset {index} of the mixture is empty but has a share of {share}: set the share to 0")]
     EmptyDataset { index: usize, share: u64 },
 
     #[error("rank {rank} of world size {world}: ranks are 0 to world size - 1, and there is at least one replica")]
@@ -51,13 +51,15 @@ pub enum Error {
     PadWithoutSamples { rank: u32, world: u32 },
     #[error("policy `shard` serves everything or an ascending list of ids, not a {source_kind} source: take `sample`")]
     ShardSource { source_kind: &'static str },
-    #[error("policy `shard`: place {index} of the list is not above the one before it; sort the list, each id once")]
+    #[error(
+        "policy `shard`: the id at position {index} of the list is not above the preceding one; sort the list, each id once"
+    )]
     ShardListOrder { index: u64 },
     #[error("the shards hold {shards} records together, the split {split}")]
     ShardTotal { shards: u64, split: u64 },
 
-    #[error("the resume state is not the JSON of one")]
-    StateJson(#[from] serde_json::Error),
+    #[error("invalid resume state: {problem}")]
+    StateJson { problem: String },
     #[error("the resume state has version {found}; this build reads version {expected}")]
     StateVersion { found: u64, expected: u64 },
     #[error("member {member:?} of the resume state: expected {expected}")]
@@ -74,7 +76,7 @@ pub enum Error {
     #[error("the resume state's seed is {state}, this one {current}: resume with the same seed")]
     StateSeed { state: u64, current: u64 },
     #[error(
-        "the resume state stands inside an epoch of {}, this run has {}: change that at an epoch's end",
+        "the resume state is inside an epoch of {}, this run has {}: change that at the end of an epoch",
         shard_policy(*state),
         shard_policy(*current)
     )]

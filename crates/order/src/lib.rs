@@ -1,26 +1,43 @@
-//! Which sample comes when. `load` asks this crate for the samples of every batch and `pack` for the order of a listing;
-//! it stands beside the data's way, does no I/O and knows nothing of files: every answer is a pure function of
-//! integers, the same on every machine. `order-spec.md` states each rule so that another language can follow it.
+//! Decides which sample is in which row of which batch, and in which order `pack` takes a listing. Every result is a pure
+//! function of integers and the same on every machine; nothing in this crate does I/O. `order-spec.md` states each rule,
+//! so that it can be implemented in another language.
 //!
 //! ```text
-//! (epoch, p) ─schedule─▶ rows: positions q ─order─▶ places v ─source─▶ sample ids
+//! (epoch, p) ─schedule─▶ rows: positions q ─order─▶ source positions v ─source─▶ sample ids
 //!                            ▲
 //!                    replica, batch, remainder
 //! ```
 //!
-//! | module | its one job |
+//! | module | contents |
 //! |---|---|
-//! | `prf` | keys: 64 random-looking bits from (domain, seed, epoch, tweak) |
-//! | `rng` | the stream of draws behind one key; augmentation draws from it |
+//! | `prf` | keys: 64 pseudorandom bits from (domain, seed, epoch, tweak) |
+//! | `rng` | the random stream of one key; augmentation draws from it |
 //! | `permutation` | a seekable bijection on `[0, N)` in constant memory |
-//! | `order` | position → place: sequential, shuffled, interleaved |
-//! | `source` | place → sample id: everything, list, balanced, weighted, mixture |
-//! | `replica` | rank and world size, given or from the launcher's environment |
-//! | `shares` | policy `shard`: which places belong to which replica |
+//! | `order` | position → source position: sequential, shuffled, interleaved |
+//! | `source` | source position → sample id: everything, list, balanced, weighted, mixture |
+//! | `replica` | rank and world size, given or from the launcher's environment variables |
+//! | `shares` | policy `shard`: the source positions of each replica |
 //! | `schedule` | steps of an epoch, and the rows of each replica's batch |
-//! | `substitute` | what stands in for a sample that cannot be read |
-//! | `plan` | all of the above bound together, as a loader uses it |
+//! | `substitute` | substitutes of a sample that cannot be read |
+//! | `plan` | all of the above combined, as a loader uses it |
 //! | `state` | the resume state and its JSON |
+//! ```
+//! use shardtool_order::{Order, Plan, Policy, Replicas, Source};
+//! use std::{num::NonZeroU32, sync::Arc};
+//!
+//! let two = NonZeroU32::new(2).unwrap();
+//! let replicas = Replicas { world: two, batch: two, policy: Policy::Sample, remainder: None };
+//! let plan = Arc::new(Plan::new(Source::All(10), Order::Shuffled, 1, replicas, &[])?);
+//! // The first batch of rank 1 in epoch 0: 2 of the 4 positions of the step.
+//! let mut walk = plan.walk(0, 1)?;
+//! let rows = plan.schedule().rows(0, 1);
+//! let ids: Vec<u64> = rows.filter_map(|row| row.position()).map(|q| walk.sample(q).id).collect();
+//! assert_eq!(ids, [8, 0]);
+//! // The step that follows, and after two steps the next epoch, since `Drop` is the default of this order.
+//! assert_eq!(plan.schedule().after(0, 0), (0, 4));
+//! assert_eq!(plan.schedule().after(0, 4), (1, 0));
+//! # Ok::<(), shardtool_order::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod error;

@@ -1,4 +1,4 @@
-//! Position → place: the three orders, bound to one epoch.
+//! Position → source position: the three orders, for one epoch.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -8,19 +8,20 @@ use crate::Error;
 use crate::permutation::{MAX, Permutation, TABLE, split};
 use crate::prf::{Domain, key};
 
-/// In which order an epoch visits the places `[0, N)` of its source.
+/// The order in which an epoch visits the source positions `[0, N)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
     /// 0, 1, 2, …
     Sequential,
-    /// One permutation of all places.
+    /// One permutation of all source positions.
     Shuffled,
-    /// Runs of `run` consecutive places are shuffled, then every `window` of them together, for storage that likes long
-    /// runs. At most `run` × `window` places are in play at once.
+    /// Blocks of `run` consecutive source positions are shuffled, then the contents of each `window` of blocks, for storage
+    /// that reads long runs faster. A window has at most `run` × `window` source positions, the last one up to `run` − 1
+    /// more.
     Interleaved {
-        /// L, places a block.
+        /// L, source positions per block.
         run: NonZeroU32,
-        /// C, blocks a window.
+        /// C, blocks per window.
         window: NonZeroU32,
     },
 }
@@ -35,7 +36,8 @@ impl fmt::Display for Order {
     }
 }
 
-/// An order bound to N places, a seed and an epoch: the function position → place. Its memory does not depend on N.
+/// An order for N source positions, a seed and an epoch: the function position → source position. Its memory does not
+/// depend on N.
 #[derive(Clone, Debug)]
 pub struct EpochOrder {
     len: u64,
@@ -50,10 +52,10 @@ enum Kind {
 }
 
 impl EpochOrder {
-    /// The order of one epoch over the places `[0, len)`.
+    /// Makes the order of one epoch over the source positions `[0, len)`.
     ///
     /// # Errors
-    /// [`Error::TooManySamples`] when `len` exceeds 2⁶³.
+    /// [`Error::TooManySamples`] if `len` exceeds 2⁶³.
     pub fn new(order: Order, len: u64, seed: u64, epoch: u64) -> Result<Self, Error> {
         if len > MAX {
             return Err(Error::TooManySamples { len });
@@ -68,17 +70,17 @@ impl EpochOrder {
         Ok(EpochOrder { len, kind })
     }
 
-    /// N.
+    /// Returns N.
     #[expect(clippy::len_without_is_empty, reason = "the size of a domain, not of a collection")]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// The place visited at position `q`. In interleaved order this sets up q's window each time; who asks for many
-    /// positions takes a [`cursor`](EpochOrder::cursor).
+    /// Returns the source position visited at position `q`. In interleaved order each call sets up the window of `q`; use
+    /// a [`cursor`](EpochOrder::cursor) for many positions.
     ///
     /// # Panics
-    /// When `q` is N or more.
+    /// If `q` is N or more.
     pub fn at(&self, q: u64) -> u64 {
         assert!(q < self.len, "position {q} of an epoch of {}", self.len);
         match &self.kind {
@@ -86,18 +88,18 @@ impl EpochOrder {
             Kind::Shuffled(p) => p.forward(q),
             Kind::Interleaved(i) => {
                 let w = i.window(i.window_of(q));
-                w.place(i, w.permutation.forward(q - w.first))
+                w.source_position(i, w.permutation.forward(q - w.first))
             }
         }
     }
 
-    /// The same function for positions that lie near each other: remembers the last window.
+    /// Returns a cursor, which computes the same function and keeps the last window.
     pub fn cursor(&self) -> Cursor {
         Cursor { order: self.clone(), window: None }
     }
 }
 
-/// An [`EpochOrder`] that remembers the window it last used: at most 40 KiB.
+/// An [`EpochOrder`] that keeps the window it last used: at most 40 KiB.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     order: EpochOrder,
@@ -105,16 +107,16 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// N.
+    /// Returns N.
     #[expect(clippy::len_without_is_empty, reason = "the size of a domain, not of a collection")]
     pub fn len(&self) -> u64 {
         self.order.len
     }
 
-    /// The place visited at position `q`.
+    /// Returns the source position visited at position `q`.
     ///
     /// # Panics
-    /// When `q` is N or more.
+    /// If `q` is N or more.
     #[inline]
     pub fn at(&mut self, q: u64) -> u64 {
         assert!(q < self.order.len, "position {q} of an epoch of {}", self.order.len);
@@ -123,46 +125,47 @@ impl Cursor {
             Kind::Shuffled(p) => p.forward(q),
             Kind::Interleaved(i) => {
                 let w = i.window_at(q, &mut self.window);
-                w.place(i, w.permutation.forward(q - w.first))
+                w.source_position(i, w.permutation.forward(q - w.first))
             }
         }
     }
 
-    /// The places visited at positions `q`, `q + 1`, …, one for each element of `places`.
+    /// Writes the source positions visited at positions `q`, `q + 1`, … to `out`.
     ///
     /// # Panics
-    /// When a position is N or more.
-    pub fn fill(&mut self, q: u64, places: &mut [u64]) {
-        let end = q.saturating_add(places.len() as u64);
+    /// If a position is N or more.
+    pub fn fill(&mut self, q: u64, out: &mut [u64]) {
+        let end = q.saturating_add(out.len() as u64);
         assert!(end <= self.order.len, "positions {q} to {end} of an epoch of {}", self.order.len);
         match &self.order.kind {
-            Kind::Sequential => count_from(q, places),
+            Kind::Sequential => count_from(q, out),
             Kind::Shuffled(p) => {
-                count_from(q, places);
-                p.forward_all(places);
+                count_from(q, out);
+                p.forward_all(out);
             }
-            Kind::Interleaved(i) => fill_windows(i, &mut self.window, q, places),
+            Kind::Interleaved(i) => fill_windows(i, &mut self.window, q, out),
         }
     }
 }
 
-fn count_from(q: u64, places: &mut [u64]) {
-    places.iter_mut().zip(q..).for_each(|(place, q)| *place = q);
+fn count_from(q: u64, out: &mut [u64]) {
+    out.iter_mut().zip(q..).for_each(|(out, q)| *out = q);
 }
 
-fn fill_windows(order: &Interleaved, cached: &mut Option<Window>, mut q: u64, mut places: &mut [u64]) {
-    while !places.is_empty() {
+fn fill_windows(order: &Interleaved, cached: &mut Option<Window>, mut q: u64, mut out: &mut [u64]) {
+    while !out.is_empty() {
         let window = order.window_at(q, cached);
-        let n = (window.positions().end - q).min(places.len() as u64);
-        let (now, later) = places.split_at_mut(n as usize);
+        let n = (window.positions().end - q).min(out.len() as u64);
+        let (now, later) = out.split_at_mut(n as usize);
         count_from(q - window.first, now);
         window.permutation.forward_all(now);
-        now.iter_mut().for_each(|t| *t = window.place(order, *t));
-        (q, places) = (q + n, later);
+        now.iter_mut().for_each(|t| *t = window.source_position(order, *t));
+        (q, out) = (q + n, later);
     }
 }
 
-/// Blocks of L places, permuted; each C of them a window, permuted inside; the N mod L last places join the last window.
+/// Permuted blocks of L source positions; each C blocks are a window, whose contents are permuted. The last N mod L source
+/// positions belong to the last window.
 #[derive(Clone, Debug)]
 struct Interleaved {
     len: u64,
@@ -187,7 +190,7 @@ impl Interleaved {
         (q / (self.window * self.run)).min(self.windows() - 1)
     }
 
-    /// The window of position `q`: the one held, or a new one in its stead.
+    /// Returns the window of position `q`: the one held, or a new one that replaces it.
     #[inline]
     fn window_at<'a>(&self, q: u64, held: &'a mut Option<Window>) -> &'a Window {
         if held.as_ref().is_some_and(|w| !w.positions().contains(&q)) {
@@ -208,22 +211,22 @@ impl Interleaved {
     }
 }
 
-/// One window: its list is the places of its blocks, block after block, then the tail if it is the last.
+/// One window. Its list holds the source positions of its blocks, block after block; in the last window the tail follows.
 #[derive(Clone, Debug)]
 struct Window {
     /// The window's first position.
     first: u64,
     /// Length of the list without the tail.
     body: u64,
-    /// Numbers of the window's blocks in the permuted sequence.
+    /// Indices of the window's blocks in the permuted sequence.
     blocks: Range<u64>,
-    /// First place of each block, or empty where not remembered.
+    /// First source position of each block; empty if the window has too many blocks.
     starts: Vec<u64>,
     permutation: Permutation,
 }
 
 impl Window {
-    /// Remembers where each block begins, where the window has so few that this memory is bounded.
+    /// Stores the start of each block, if the window has at most [`TABLE`] blocks, which bounds the memory.
     fn with_block_starts(mut self, order: &Interleaved) -> Self {
         if self.blocks.end - self.blocks.start <= TABLE {
             self.starts = self.blocks.clone().map(|k| order.blocks.forward(k) * order.run).collect();
@@ -235,9 +238,9 @@ impl Window {
         self.first..self.first + self.permutation.len()
     }
 
-    /// The place that stands at `t` of the window's list.
+    /// Returns entry `t` of the window's list.
     #[inline]
-    fn place(&self, order: &Interleaved, t: u64) -> u64 {
+    fn source_position(&self, order: &Interleaved, t: u64) -> u64 {
         if t >= self.body {
             return order.blocks.len() * order.run + (t - self.body);
         }

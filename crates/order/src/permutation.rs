@@ -1,19 +1,17 @@
-//! A seekable bijection on `[0, N)`: a shuffled table where N is small, a Feistel network where it is not.
+//! A seekable bijection on `[0, N)`: a shuffled table for small N, a Feistel network for large N.
 
 use crate::Error;
 use crate::prf::{Domain, key, mix, scale};
 use crate::rng::Rng;
 
-/// Up to here a permutation is a table, at most 8 KiB: every one of the N! permutations can occur, where a network
-/// of few short rounds would prefer some.
+/// The largest N whose permutation is a table, of at most 8 KiB. A network of few values would prefer some permutations.
 pub(crate) const TABLE: u64 = 4096;
 
-/// Rounds of the network, three for either half: from five on, random round functions leave nothing to tell it from a
-/// random permutation by while fewer values are seen than a half can take (Patarin, "Security of random Feistel schemes
-/// with 5 or more rounds", 2004).
+/// Rounds of the network. With five or more random round functions it cannot be distinguished from a random permutation
+/// from fewer values than a half can take (Patarin, "Security of random Feistel schemes with 5 or more rounds", 2004).
 const ROUNDS: usize = 6;
 
-/// Values that a network works on together.
+/// Values that [`Network::pass`] computes in parallel.
 const LANES: usize = 4;
 
 /// The largest N.
@@ -33,10 +31,10 @@ enum Map {
 }
 
 impl Permutation {
-    /// The permutation of `[0, len)` that `key` names.
+    /// Makes the permutation of `[0, len)` for a key.
     ///
     /// # Errors
-    /// [`Error::TooManySamples`] when `len` exceeds 2⁶³.
+    /// [`Error::TooManySamples`] if `len` exceeds 2⁶³.
     pub fn new(len: u64, key: u64) -> Result<Self, Error> {
         if len > MAX {
             return Err(Error::TooManySamples { len });
@@ -51,16 +49,16 @@ impl Permutation {
         Permutation { len, map }
     }
 
-    /// N.
+    /// Returns N.
     #[expect(clippy::len_without_is_empty, reason = "the size of a domain, not of a collection")]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Where `x` goes.
+    /// Returns the image of `x`.
     ///
     /// # Panics
-    /// When `x` is N or more.
+    /// If `x` is N or more.
     #[inline]
     pub fn forward(&self, x: u64) -> u64 {
         assert!(x < self.len, "position {x} of a permutation of {}", self.len);
@@ -70,10 +68,10 @@ impl Permutation {
         }
     }
 
-    /// What goes to `y`: `inverse(forward(x)) == x`. Searches where the permutation is a table.
+    /// Returns the preimage of `y`: `inverse(forward(x)) == x`. Takes time linear in N if the permutation is a table.
     ///
     /// # Panics
-    /// When `y` is N or more.
+    /// If `y` is N or more.
     pub fn inverse(&self, y: u64) -> u64 {
         assert!(y < self.len, "position {y} of a permutation of {}", self.len);
         match &self.map {
@@ -82,7 +80,7 @@ impl Permutation {
         }
     }
 
-    /// Replaces each of `values` by where it goes.
+    /// Replaces each of `values` by its image.
     pub(crate) fn forward_all(&self, values: &mut [u64]) {
         match &self.map {
             Map::Table(t) => values.iter_mut().for_each(|x| *x = u64::from(t[*x as usize])),
@@ -91,16 +89,15 @@ impl Permutation {
     }
 }
 
-/// The order in which `pack` takes the listing's entries: entry `forward(i)` of the sorted listing is packed as the
-/// i-th.
+/// Returns the order in which `pack` takes a listing: entry `forward(i)` of the sorted listing is packed as the i-th.
 ///
 /// # Errors
-/// [`Error::TooManySamples`] when `len` exceeds 2⁶³.
+/// [`Error::TooManySamples`] if `len` exceeds 2⁶³.
 pub fn pack_permutation(seed: u64, len: u64) -> Result<Permutation, Error> {
     Permutation::new(len, key(Domain::Pack, seed, 0, 0))
 }
 
-/// Fisher and Yates's shuffle, from the end.
+/// Fisher-Yates shuffle, from the end.
 fn table(len: usize, key: u64) -> Box<[u16]> {
     let mut rng = Rng::new(key);
     let mut t: Box<[u16]> = (0..len as u16).collect();
@@ -112,8 +109,8 @@ fn table(len: usize, key: u64) -> Box<[u16]> {
 }
 
 /// A Feistel network on pairs (left, right) of `[0, a) × [0, b)`, as in Black and Rogaway, "Ciphers with arbitrary
-/// finite domains" (2002). With a = ⌈√N⌉ and b = ⌈N/a⌉ fewer than a of the a·b pairs lie outside `[0, N)`, so a value
-/// has to walk on with probability below 1/√N.
+/// finite domains" (2002). With a = ⌈√N⌉ and b = ⌈N/a⌉ fewer than a of the a·b pairs lie outside `[0, N)`, so another
+/// pass (cycle walking) is needed with probability below 1/√N.
 #[derive(Clone, Debug)]
 struct Network {
     len: u64,
@@ -151,7 +148,7 @@ impl Network {
         rest.iter_mut().for_each(|x| *x = self.forward(*x));
     }
 
-    /// All rounds, once. A round waits for the one before it; lanes, which do not wait for each other, fill the gaps.
+    /// Computes all rounds once. A round depends on the preceding one; the N independent values hide its latency.
     #[inline(always)]
     fn pass<const N: usize>(&self, xs: [u64; N]) -> [u64; N] {
         let mut halves = xs.map(|x| split(x, self.b));
@@ -181,8 +178,7 @@ impl Network {
     }
 }
 
-/// (x ÷ b, x mod b), by the shorter division where the numbers are short: it takes a third of the time on many
-/// processors.
+/// Computes (x ÷ b, x mod b), with a 32-bit division if both fit: it takes a third of the time on many processors.
 #[inline(always)]
 pub(crate) fn split(x: u64, b: u64) -> (u64, u64) {
     match (u32::try_from(x), u32::try_from(b)) {
@@ -191,7 +187,7 @@ pub(crate) fn split(x: u64, b: u64) -> (u64, u64) {
     }
 }
 
-/// (x + y) mod m for x < m, y ≤ m.
+/// Computes (x + y) mod m for x < m, y ≤ m.
 #[inline(always)]
 fn add(x: u64, y: u64, m: u64) -> u64 {
     let s = x + y;

@@ -1,4 +1,4 @@
-//! Source, order, seed and replicas bound together: what a loader holds for the whole run.
+//! Source, order, seed and replicas combined: what a loader holds for the whole run.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::source::Source;
 use crate::state::{Identity, ResumeState};
 use crate::substitute::substitutes;
 
-/// How the work is divided.
+/// How replicas divide the work.
 #[derive(Clone, Copy, Debug)]
 pub struct Replicas {
     /// R.
@@ -21,11 +21,11 @@ pub struct Replicas {
     pub batch: NonZeroU32,
     /// How replicas share an epoch.
     pub policy: Policy,
-    /// What happens to the last step; `None` is [`Remainder::default_for`] the order.
+    /// What happens to an incomplete last step; `None` is [`Remainder::default_for`] the order.
     pub remainder: Option<Remainder>,
 }
 
-/// Everything that decides which sample stands in which row of which batch.
+/// Everything that decides which sample is in which row of which batch.
 #[derive(Clone, Debug)]
 pub struct Plan {
     source: Source,
@@ -38,18 +38,18 @@ pub struct Plan {
 /// One sample of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// v, its place in the source: with seed and epoch it decides the augmentation.
-    pub place: u64,
-    /// Its id in the split (in a mixture, through all its datasets).
+    /// v, the source position: with seed and epoch it decides the augmentation.
+    pub source_position: u64,
+    /// Id in the split (in a mixture, counted through all datasets).
     pub id: u64,
 }
 
 impl Plan {
-    /// Binds a source to an order and to replicas. `records` is the number of records of each shard, used by policy
+    /// Combines a source with an order and replicas. `records` is the number of records of each shard, used by policy
     /// `shard` only.
     ///
     /// # Errors
-    /// Whatever the parts refuse: see [`Schedule`] and [`ShardShares`].
+    /// Those of the parts: an empty or too large source, a step that cannot be filled, shards that do not match the source.
     pub fn new(source: Source, order: Order, seed: u64, replicas: Replicas, records: &[u64]) -> Result<Self, Error> {
         EpochOrder::new(Order::Sequential, source.len(), seed, 0)?;
         let Replicas { world, batch, policy, remainder } = replicas;
@@ -66,25 +66,25 @@ impl Plan {
         Ok(Plan { source, order, seed, schedule, shares })
     }
 
-    /// The steps, and the rows of their batches.
+    /// Returns the steps, and the rows of their batches.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule
     }
 
-    /// The source.
+    /// Returns the source.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// The seed.
+    /// Returns the seed.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// One replica's way through one epoch. Each thread takes its own, or clones one.
+    /// Returns the samples of one replica in one epoch. Each thread needs its own, or a clone.
     ///
     /// # Errors
-    /// [`Error::Rank`] when there is no such replica.
+    /// [`Error::Rank`] if there is no such replica.
     pub fn walk(self: &Arc<Self>, epoch: u64, rank: u32) -> Result<Walk, Error> {
         let world = self.schedule.world();
         if rank >= world {
@@ -98,7 +98,7 @@ impl Plan {
         Ok(Walk { plan: Arc::clone(self), cursor: order.cursor(), seed, epoch, rank })
     }
 
-    /// What a resume state of this plan says of the dataset and its order. `fingerprint` is the split's.
+    /// Returns the identity of this plan for a resume state. `fingerprint` is that of the split.
     pub fn identity(&self, fingerprint: u32) -> Identity {
         Identity {
             fingerprint,
@@ -109,10 +109,10 @@ impl Plan {
         }
     }
 
-    /// Where to go on from a state: its (epoch, p), or the next epoch where no step is left.
+    /// Returns where a run continues from a state: its (epoch, p), or the start of the next epoch if no step is left.
     ///
     /// # Errors
-    /// When the state belongs to another dataset, source, order or seed, or its position cannot be.
+    /// If the state belongs to another dataset, source, order or seed, or its position is impossible.
     pub fn resume(&self, state: &ResumeState, fingerprint: u32) -> Result<(u64, u64), Error> {
         state.check(&self.identity(fingerprint))?;
         let (p, end) = (state.p, self.schedule.end());
@@ -121,11 +121,11 @@ impl Plan {
         if p > end || p % multiple != 0 {
             return Err(Error::StatePosition { p, end, multiple });
         }
-        Ok(self.schedule.settle(state.epoch, p))
+        Ok(self.schedule.normalize(state.epoch, p))
     }
 }
 
-/// One replica's way through one epoch: position → sample.
+/// The samples of one replica in one epoch: position → sample.
 #[derive(Clone, Debug)]
 pub struct Walk {
     plan: Arc<Plan>,
@@ -137,19 +137,18 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// The sample at position `q`, as [`Row::position`](crate::Row::position) names it.
+    /// Returns the sample at position `q` (a [`Row::position`](crate::Row::position)).
     ///
     /// # Panics
-    /// When the order has no such position.
+    /// If the order has no such position.
     #[inline]
     pub fn sample(&mut self, q: u64) -> Sample {
-        let place = self.cursor.at(q);
-        let place = self.plan.shares.as_ref().map_or(place, |shares| shares.place(self.rank, place));
-        Sample { place, id: self.plan.source.id(self.plan.seed, self.epoch, place) }
+        let v = self.cursor.at(q);
+        let v = self.plan.shares.as_ref().map_or(v, |shares| shares.source_position(self.rank, v));
+        Sample { source_position: v, id: self.plan.source.id(self.plan.seed, self.epoch, v) }
     }
 
-    /// The positions to try, in turn, in place of a bad sample at position `q`: at most 16, none where `q` is the only
-    /// position.
+    /// Returns the positions to try, in turn, for a bad sample at position `q`: at most 16, none if `q` is the only position.
     pub fn substitutes(&self, q: u64) -> impl Iterator<Item = u64> + use<> {
         substitutes(self.seed, self.epoch, q, self.cursor.len())
     }

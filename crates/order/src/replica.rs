@@ -1,4 +1,4 @@
-//! Which replica this process is: given, or read from what the launcher left in the environment.
+//! Rank and world size of this process: given, or read from the launcher's environment variables.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ impl Replica {
     /// The only replica.
     pub const SINGLE: Replica = Replica { rank: 0, world: 1 };
 
-    /// Replica `rank` of `world`, `0 <= rank < world`.
+    /// Makes replica `rank` of `world`, `0 <= rank < world`.
     ///
     /// # Errors
     /// [`Error::Rank`] outside that range.
@@ -23,21 +23,22 @@ impl Replica {
         if rank < world { Ok(Replica { rank, world }) } else { Err(Error::Rank { rank, world }) }
     }
 
-    /// The replica's number, from 0.
+    /// Returns the rank, from 0.
     pub fn rank(self) -> u32 {
         self.rank
     }
 
-    /// How many replicas there are, at least 1.
+    /// Returns the number of replicas, at least 1.
     pub fn world(self) -> u32 {
         self.world
     }
 }
 
-/// Where rank and world size came from.
+/// The source of rank and world size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Launcher {
-    /// The caller.
+    /// Given as arguments.
     Given,
     /// torchrun, or another launcher that sets RANK and WORLD_SIZE.
     Torch,
@@ -95,15 +96,14 @@ impl fmt::Display for Ignored {
     }
 }
 
-/// What is known of how this process was started.
+/// How this process was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
     /// This process's replica.
     pub replica: Replica,
-    /// Replicas on this machine, which share its memory and processors, 1 to world size; `None` where the environment
-    /// does not say.
+    /// Number of replicas on this machine, which share its memory and processors, 1 to world size; `None` if unknown.
     pub local_world: Option<u32>,
-    /// Where `replica` came from.
+    /// The source of `replica`.
     pub launcher: Launcher,
     /// Variables that were not used although they look like a launcher's.
     pub ignored: Vec<Ignored>,
@@ -112,19 +112,20 @@ pub struct Launch {
 impl Launch {
     /// Reads the environment through `lookup`, which returns a variable's value.
     ///
-    /// If `given` is there, it wins: the environment says no more than how many replicas are on this machine, and is never
-    /// an error. Otherwise, of several launchers the innermost counts: RANK and WORLD_SIZE, then Open MPI's variables, then
-    /// SLURM's. An outer one may differ only where it started the inner one: it is a single task, or one task for each
+    /// If `given` is present, it is used: the environment then only gives the number of replicas on this machine, and is
+    /// never an error. Otherwise the innermost launcher is used: RANK and WORLD_SIZE, then Open MPI's variables, then
+    /// SLURM's. An outer launcher may differ only if it started the inner one: it is a single task, or one task for each
     /// machine (its world size × the local world size = the world size), or fewer tasks of SLURM than processes of Open MPI,
-    /// which starts its daemons by srun; or torchrun says that it ran (TORCHELASTIC_RUN_ID). SLURM counts only in a process that srun started (SLURM_STEP_ID), with the step's number of
-    /// tasks: a batch script and an interactive shell have SLURM_PROCID and SLURM_NTASKS as well. Half of a pair is
+    /// which starts its daemons by srun; or torchrun ran (TORCHELASTIC_RUN_ID). SLURM's variables are used only in a process
+    /// that srun started (SLURM_STEP_ID), with the number of tasks of the step: a batch script and an interactive shell have
+    /// SLURM_PROCID and SLURM_NTASKS as well. Half of a pair is
     /// ignored, and listed in [`Launch::ignored`].
     ///
     /// # Errors
     /// A value that is not a number or out of range, or launchers that contradict each other.
     pub fn from_env(given: Option<Replica>, lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
         if let Some(replica) = given {
-            let local_world = local_world_beside(replica, &lookup);
+            let local_world = local_world_of(replica, &lookup);
             return Ok(Launch { replica, local_world, launcher: Launcher::Given, ignored: vec![] });
         }
         let mut ignored = vec![];
@@ -146,8 +147,8 @@ impl Launch {
     }
 }
 
-/// Replicas on this machine where the caller gave rank and world size: the first launcher's number that fits.
-fn local_world_beside(replica: Replica, lookup: &impl Fn(&str) -> Option<String>) -> Option<u32> {
+/// Returns the number of replicas on this machine if rank and world size were given: the first launcher's valid number.
+fn local_world_of(replica: Replica, lookup: &impl Fn(&str) -> Option<String>) -> Option<u32> {
     let torch = number("LOCAL_WORLD_SIZE", lookup).ok().flatten();
     let open_mpi = || number("OMPI_COMM_WORLD_LOCAL_SIZE", lookup).ok().flatten();
     let slurm = || in_slurm_step(lookup).then(|| slurm_local_world(lookup).ok().flatten()).flatten();
@@ -155,20 +156,20 @@ fn local_world_beside(replica: Replica, lookup: &impl Fn(&str) -> Option<String>
     local.or_else(|| all_local(replica, lookup))
 }
 
-/// All replicas, where their meeting point is this machine's loopback address.
+/// Returns the world size if the rendezvous address is this machine's loopback address.
 fn all_local(replica: Replica, lookup: &impl Fn(&str) -> Option<String>) -> Option<u32> {
     let address = lookup("MASTER_ADDR")?;
     ["127.0.0.1", "localhost", "::1"].contains(&address.as_str()).then_some(replica.world)
 }
 
-/// Whether srun started this process. Batch scripts and interactive shells have no step's number, or one of the reserved
-/// ones at the upper end (SLURM's `slurm.h`: SLURM_BATCH_SCRIPT, SLURM_INTERACTIVE_STEP and others).
+/// Returns whether srun started this process. Batch scripts and interactive shells have no step number, or one of the
+/// reserved numbers at the upper end (SLURM's `slurm.h`: SLURM_BATCH_SCRIPT, SLURM_INTERACTIVE_STEP and others).
 fn in_slurm_step(lookup: &impl Fn(&str) -> Option<String>) -> bool {
     const RESERVED: u32 = 0xffff_fff0;
     number("SLURM_STEP_ID", lookup).ok().flatten().is_some_and(|step| step < RESERVED)
 }
 
-/// What one launcher says.
+/// Rank and world size according to one launcher.
 struct Claim {
     launcher: Launcher,
     names: Names,
@@ -210,7 +211,7 @@ impl Claim {
     }
 }
 
-/// What the launchers say, the innermost first.
+/// Returns the claims of all launchers, the innermost first.
 fn claims(lookup: &impl Fn(&str) -> Option<String>, ignored: &mut Vec<Ignored>) -> Result<Vec<Claim>, Error> {
     let mut claims = Vec::new();
     if let Some(replica) = pair(TORCH, lookup, ignored)? {
@@ -268,7 +269,7 @@ fn number(name: &'static str, lookup: &impl Fn(&str) -> Option<String>) -> Resul
     }
 }
 
-/// Tasks on this node, from lists such as `4(x2),3`: four tasks on each of two nodes, three on the next.
+/// Returns the number of tasks on this node, from lists such as `4(x2),3`: four tasks on each of two nodes, three on the next.
 fn slurm_local_world(lookup: &impl Fn(&str) -> Option<String>) -> Result<Option<u32>, Error> {
     let node = number("SLURM_NODEID", lookup)?.unwrap_or(0);
     for name in ["SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"] {

@@ -1,4 +1,4 @@
-//! Steps of an epoch, and the rows of each replica's batch. Only numbers: nothing here knows what stands at a position.
+//! Steps of an epoch, and the rows of each replica's batch, as positions.
 
 use std::num::NonZeroU32;
 
@@ -9,28 +9,28 @@ use crate::permutation::MAX;
 /// How replicas share an epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// They take turns in one order: replica r takes the r-th run of a step.
+    /// All share one order: a step covers consecutive positions, and replica r gets the r-th run of them.
     #[default]
     Sample,
-    /// Each visits the samples of its own shards only, in an order of its own.
+    /// Each replica visits the samples of its own shards only, in its own order.
     Shard,
-    /// Each visits everything.
+    /// Each replica visits all samples.
     Off,
 }
 
-/// What happens to the last step of an epoch when the samples do not fill it.
+/// What happens to the last step of an epoch if the samples do not fill it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Remainder {
     /// It is not delivered.
     Drop,
-    /// It is filled with the samples of positions 0, 1, … once more.
+    /// It is filled by repeating the samples at positions 0, 1, …
     Pad,
-    /// Its last rows are empty and say so.
+    /// Its last rows are masked: zeros, marked as not valid.
     Mask,
 }
 
 impl Remainder {
-    /// What an order does unless told otherwise: training orders drop, the sequential order of an evaluation masks.
+    /// Returns the default for an order: `Drop` for training orders, `Mask` for the sequential order of an evaluation.
     pub fn default_for(order: Order) -> Self {
         match order {
             Order::Sequential => Remainder::Mask,
@@ -42,16 +42,16 @@ impl Remainder {
 /// One row of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Row {
-    /// The sample at this position: of the epoch, or under policy `shard` of the replica's own.
+    /// The sample at this position of the epoch or, under policy `shard`, of the replica's own order.
     Sample(u64),
-    /// The sample at this position, shown once more to fill the batch.
+    /// The sample at this position, repeated to fill the batch.
     Repeat(u64),
     /// No sample.
     Masked,
 }
 
 impl Row {
-    /// The row's position, if it has one.
+    /// Returns the position, unless the row is masked.
     pub fn position(self) -> Option<u64> {
         match self {
             Row::Sample(q) | Row::Repeat(q) => Some(q),
@@ -60,8 +60,8 @@ impl Row {
     }
 }
 
-/// The steps of every epoch. p counts positions that all replicas together have delivered in the epoch so far (under
-/// policy `off`, that each has); every replica makes the same number of steps from the same p.
+/// The steps of every epoch. p counts the positions that all replicas together (under policy `off`, each replica) have
+/// delivered in the epoch so far. From the same p, every replica makes the same number of steps.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     world: u32,
@@ -73,11 +73,11 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// A schedule of `world` replicas (at least 1) with `batch` rows each. `lens` is the number of positions, once; under
+    /// Makes a schedule of `world` replicas (at least 1) with `batch` rows each. `lens` is the number of positions, once; under
     /// policy `shard` that of each replica.
     ///
     /// # Errors
-    /// Nothing to deliver; a `drop` epoch without a step; a replica with nothing to pad with; a step of more than 2⁶³
+    /// No samples; a `drop` epoch without a step; a replica without samples to pad with; a step of more than 2⁶³
     /// positions.
     pub(crate) fn new(
         policy: Policy,
@@ -111,32 +111,32 @@ impl Schedule {
         Ok(schedule)
     }
 
-    /// Number of replicas.
+    /// Returns the number of replicas.
     pub fn world(&self) -> u32 {
         self.world
     }
 
-    /// Rows of each replica's batch.
+    /// Returns the number of rows of each replica's batch.
     pub fn batch(&self) -> u32 {
         self.batch
     }
 
-    /// How replicas share an epoch.
+    /// Returns how replicas share an epoch.
     pub fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// What happens to the last step.
+    /// Returns what happens to an incomplete last step.
     pub fn remainder(&self) -> Remainder {
         self.remainder
     }
 
-    /// Positions that one step covers: RB, or B under policy `off`. p grows by it.
+    /// Returns the number of positions that one step covers, RB, or B under policy `off`. p grows by it.
     pub fn step_len(&self) -> u64 {
         u64::from(self.sharers()) * u64::from(self.batch)
     }
 
-    /// Where p ends: N, or under policy `shard` R times the largest share.
+    /// Returns the end of p: N or, under policy `shard`, R times the largest share.
     pub fn end(&self) -> u64 {
         match self.policy {
             Policy::Sample | Policy::Off => self.lens[0],
@@ -144,7 +144,7 @@ impl Schedule {
         }
     }
 
-    /// Steps left in the epoch from p on.
+    /// Returns the number of steps left in the epoch from p.
     pub fn steps(&self, p: u64) -> u64 {
         let done = self.own(p);
         let batch = self.own(self.step_len());
@@ -154,7 +154,7 @@ impl Schedule {
         }
     }
 
-    /// Samples that this replica delivers from p to the epoch's end, without repeats.
+    /// Returns the number of samples that a replica delivers from p to the end of the epoch, without repeats.
     pub fn samples(&self, p: u64, rank: u32) -> u64 {
         let (steps, left) = (self.steps(p), self.len(rank).saturating_sub(self.own(p)));
         if self.policy != Policy::Sample {
@@ -166,13 +166,13 @@ impl Schedule {
         full * batch + last
     }
 
-    /// Samples that no replica delivers between p and the epoch's end: other than 0 only for `drop`.
+    /// Returns the number of samples that no replica delivers between p and the end of the epoch; 0 except for `drop`.
     pub fn dropped(&self, p: u64) -> u64 {
         let delivered = self.steps(p).saturating_mul(self.own(self.step_len()));
         self.lens.iter().map(|n| n.saturating_sub(self.own(p)).saturating_sub(delivered)).sum()
     }
 
-    /// The rows of `rank`'s batch in the step that begins at p: [`batch`](Schedule::batch) of them, masked ones last.
+    /// Returns the rows of `rank`'s batch in the step that begins at p: [`batch`](Schedule::batch) of them, masked ones last.
     pub fn rows(&self, p: u64, rank: u32) -> impl ExactSizeIterator<Item = Row> + use<> {
         let before = if self.policy == Policy::Sample { u64::from(rank) * u64::from(self.batch) } else { 0 };
         let first = self.own(p).saturating_add(before);
@@ -189,18 +189,17 @@ impl Schedule {
         })
     }
 
-    /// Where (epoch, p) stands after one step: at (epoch + 1, 0) when that was the epoch's last.
+    /// Returns (epoch, p) after one step: (epoch + 1, 0) if that was the last step of the epoch.
     pub fn after(&self, epoch: u64, p: u64) -> (u64, u64) {
-        self.settle(epoch, p.saturating_add(self.step_len()))
+        self.normalize(epoch, p.saturating_add(self.step_len()))
     }
 
-    /// (epoch, p), or (epoch + 1, 0) where that epoch has no step left. A state resumed with a larger batch may stand
-    /// there.
-    pub fn settle(&self, epoch: u64, p: u64) -> (u64, u64) {
+    /// Returns (epoch, p), or (epoch + 1, 0) if that epoch has no step left, as after a resume with a larger batch.
+    pub fn normalize(&self, epoch: u64, p: u64) -> (u64, u64) {
         if self.steps(p) == 0 { (epoch.wrapping_add(1), 0) } else { (epoch, p) }
     }
 
-    /// Positions of `rank`'s order.
+    /// Returns the number of positions in `rank`'s order.
     pub(crate) fn len(&self, rank: u32) -> u64 {
         match self.policy {
             Policy::Sample | Policy::Off => self.lens[0],
@@ -208,12 +207,12 @@ impl Schedule {
         }
     }
 
-    /// p in one replica's positions.
+    /// Converts p to the positions of one replica.
     fn own(&self, p: u64) -> u64 {
         if self.policy == Policy::Shard { p / u64::from(self.world) } else { p }
     }
 
-    /// Replicas among which a step's positions are divided.
+    /// Returns the number of replicas that divide the positions of a step.
     fn sharers(&self) -> u32 {
         if self.policy == Policy::Off { 1 } else { self.world }
     }

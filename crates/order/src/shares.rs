@@ -1,24 +1,24 @@
-//! Policy `shard`: which places belong to which replica, so that each touches only its own shards.
+//! Policy `shard`: the source positions of each replica, so that each reads only its own shards.
 
 use crate::Error;
 use crate::source::Source;
 
-/// Shard i belongs to replica i mod R. A replica's places are those of its shards, in the order of the shards. Holds
-/// 16 bytes a shard.
+/// Shard i belongs to replica i mod R. The source positions of a replica are those of its shards, in the order of the
+/// shards. Holds 16 bytes per shard.
 #[derive(Clone, Debug)]
 pub struct ShardShares {
     world: u32,
-    /// Where the places of each shard end.
+    /// End of each shard in source positions.
     ends: Box<[u64]>,
-    /// Where each shard ends among the places of the replica that owns it.
+    /// End of each shard among the source positions of its replica.
     own_ends: Box<[u64]>,
 }
 
 impl ShardShares {
-    /// The shares of `world` replicas (at least 1) in a source over shards with these numbers of records.
+    /// Computes the shares of `world` replicas (at least 1) in a source over shards with these numbers of records.
     ///
     /// # Errors
-    /// When the source is neither everything nor a strictly ascending list, or the shards do not hold its split.
+    /// If the source is neither everything nor a strictly ascending list, or the shards do not hold its split.
     pub fn new(source: &Source, records: &[u64], world: u32) -> Result<Self, Error> {
         let ends = match source {
             Source::All(split) => {
@@ -53,7 +53,7 @@ impl ShardShares {
         Ok(ShardShares { world, ends: ends.into(), own_ends: own_ends.into() })
     }
 
-    /// How many places the replica owns.
+    /// Returns the number of source positions of a replica.
     pub fn len(&self, rank: u32) -> u64 {
         let (rank, world) = (rank as usize, self.world as usize);
         match self.ends.len().checked_sub(rank + 1) {
@@ -62,11 +62,11 @@ impl ShardShares {
         }
     }
 
-    /// The replica's j-th place.
+    /// Returns the replica's j-th source position.
     ///
     /// # Panics
-    /// When `j` is [`len`](ShardShares::len) or more.
-    pub fn place(&self, rank: u32, j: u64) -> u64 {
+    /// If `j` is [`len`](ShardShares::len) or more.
+    pub fn source_position(&self, rank: u32, j: u64) -> u64 {
         let (rank, world) = (rank as usize, self.world as usize);
         let (mut low, mut high) = (0, self.ends.len().saturating_sub(rank).div_ceil(world));
         while low < high {

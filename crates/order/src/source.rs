@@ -1,19 +1,21 @@
-//! Place → sample id. The order permutes the places `[0, N′)` of a source; a source says which sample stands at each.
+//! Source position → sample id. The order permutes the source positions `[0, N′)`; a source maps each to a sample.
 
 mod balanced;
 mod list;
 mod mixture;
 mod weighted;
 
+use shardtool_format::checksum::{Crc32c, crc32c};
+
 pub use balanced::Balanced;
 pub use list::List;
 pub use mixture::Mixture;
 pub use weighted::Weighted;
 
-/// A pure function (seed, epoch, place) → sample id.
+/// A pure function (seed, epoch, source position) → sample id.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// Every sample of a split with this many: place v is id v.
+    /// Every sample of a split of this length: source position v is id v.
     All(u64),
     /// The ids of a list or a filter, in the list's order.
     List(List),
@@ -21,12 +23,12 @@ pub enum Source {
     Balanced(Balanced),
     /// Every sample in proportion to its weight.
     Weighted(Weighted),
-    /// Several datasets, each with its share.
+    /// Several datasets, each with a share of the epoch.
     Mixture(Mixture),
 }
 
 impl Source {
-    /// N′, places an epoch.
+    /// Returns N′, the number of source positions per epoch.
     #[expect(clippy::len_without_is_empty, reason = "the size of a domain; a plan refuses an empty one")]
     pub fn len(&self) -> u64 {
         match self {
@@ -38,23 +40,24 @@ impl Source {
         }
     }
 
-    /// The id of the sample at `place` in this epoch.
+    /// Returns the id of the sample at `source_position` in this epoch.
     ///
     /// # Panics
-    /// May panic when `place` is N′ or more.
+    /// May panic if `source_position` is N′ or more.
     #[inline]
-    pub fn id(&self, seed: u64, epoch: u64, place: u64) -> u64 {
+    pub fn id(&self, seed: u64, epoch: u64, source_position: u64) -> u64 {
+        let v = source_position;
         match self {
-            Source::All(_) => place,
-            Source::List(s) => s.ids()[place as usize],
-            Source::Balanced(s) => s.id(epoch, place),
-            Source::Weighted(s) => s.id(seed, epoch, place),
-            Source::Mixture(s) => s.id(epoch, place),
+            Source::All(_) => v,
+            Source::List(s) => s.ids()[v as usize],
+            Source::Balanced(s) => s.id(epoch, v),
+            Source::Weighted(s) => s.id(seed, epoch, v),
+            Source::Mixture(s) => s.id(epoch, v),
         }
     }
 
-    /// The source in one line of JSON, the same for equal sources: what a resume state's checksum covers. Long lists
-    /// stand in it as count and CRC32C.
+    /// Returns the source as one line of JSON, the same for equal sources. The checksum in a resume state covers it. Long
+    /// lists are replaced by count and CRC32C.
     pub fn canonical_json(&self) -> String {
         match self {
             Source::All(_) => r#"{"source":"all"}"#.to_owned(),
@@ -65,36 +68,31 @@ impl Source {
         }
     }
 
-    /// CRC32C of [`canonical_json`](Source::canonical_json).
+    /// Returns the CRC32C of [`canonical_json`](Source::canonical_json).
     pub fn crc(&self) -> u32 {
         crc32c(self.canonical_json().as_bytes())
     }
 
-    /// Bytes that the source holds: what a memory budget has to count.
+    /// Returns the memory that the source holds in bytes, for a memory budget.
     pub fn bytes(&self) -> u64 {
         8 * match self {
             Source::All(_) => 0,
             Source::List(s) => s.ids().len() as u64,
-            Source::Balanced(s) => s.words(),
-            Source::Weighted(s) => s.words(),
-            Source::Mixture(s) => s.words(),
+            Source::Balanced(s) => s.numbers(),
+            Source::Weighted(s) => s.numbers(),
+            Source::Mixture(s) => s.numbers(),
         }
     }
 }
 
-/// CRC32C (Castagnoli), as everywhere in a dataset outside TFRecord framing: unmasked.
-pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
-    crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
+/// Computes the CRC32C of numbers, each as eight little-endian bytes.
+fn crc32c_numbers(numbers: impl Iterator<Item = u64>) -> u32 {
+    let mut crc = Crc32c::new();
+    numbers.for_each(|n| crc.update(&n.to_le_bytes()));
+    crc.value()
 }
 
-/// CRC32C of the words as little-endian u64.
-fn crc32c_words(words: impl Iterator<Item = u64>) -> u32 {
-    let mut digest = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi);
-    words.for_each(|w| digest.update(&w.to_le_bytes()));
-    digest.finalize() as u32
-}
-
-/// (a + b·c) mod m, without overflow.
+/// Computes (a + b·c) mod m without overflow.
 #[inline]
 fn rotate(a: u64, b: u64, c: u64, m: u64) -> u64 {
     match b.checked_mul(c).and_then(|bc| bc.checked_add(a)) {

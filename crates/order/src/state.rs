@@ -1,4 +1,4 @@
-//! The resume state: what a training run has to keep to go on where it stopped.
+//! The resume state: what a training run saves to continue where it stopped.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -7,11 +7,11 @@ use serde::Deserialize;
 
 use crate::Error;
 use crate::order::Order;
-use crate::source::crc32c;
+use shardtool_format::checksum::{crc32c, parse_hex};
 
 const VERSION: u64 = 1;
 
-/// What decides the sequence of samples: two runs with equal identities visit the same samples in the same order.
+/// Everything that decides the sequence of samples: runs with equal identities visit the same samples in the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Fingerprint of the split.
@@ -22,7 +22,7 @@ pub struct Identity {
     pub order: Order,
     /// The seed.
     pub seed: u64,
-    /// R under policy `shard`, where the sequence depends on it; `None` under the other policies.
+    /// R under policy `shard`, whose sequence depends on it; `None` under the other policies.
     pub shard_world: Option<u32>,
 }
 
@@ -39,28 +39,28 @@ pub struct ResumeState {
 }
 
 impl ResumeState {
-    /// Reads a state from its JSON. Members may stand in any order; unknown ones are refused, since a new member means
-    /// a new version.
+    /// Parses a state from its JSON. Members may be in any order. Unknown members are refused, since a new member means a
+    /// new version.
     ///
     /// # Errors
-    /// Not JSON, another version, a missing, unknown or impossible member.
+    /// [`Error::StateJson`], [`Error::StateVersion`], [`Error::StateMember`].
     pub fn parse(json: &str) -> Result<Self, Error> {
         #[derive(Deserialize)]
         struct Version {
             version: u64,
         }
-        let Version { version: found } = serde_json::from_str(json)?;
+        let Version { version: found } = serde_json::from_str(json).map_err(invalid)?;
         if found != VERSION {
             return Err(Error::StateVersion { found, expected: VERSION });
         }
-        serde_json::from_str::<Members>(json)?.try_into()
+        serde_json::from_str::<Members>(json).map_err(invalid)?.try_into()
     }
 
-    /// Whether a run with this identity may go on from here. Under policy `shard` the world size may differ only at an
-    /// epoch's beginning, and so may whether the policy is `shard`.
+    /// Checks that a run with this identity may continue from this state. World size under policy `shard`, and whether the
+    /// policy is `shard`, may differ at the start of an epoch only.
     ///
     /// # Errors
-    /// The first member that differs, with both values.
+    /// Names the first member that differs, with both values.
     pub fn check(&self, current: &Identity) -> Result<(), Error> {
         let Identity { fingerprint, source_crc, order, seed, shard_world } = self.identity;
         if fingerprint != current.fingerprint {
@@ -98,7 +98,7 @@ impl fmt::Display for ResumeState {
     }
 }
 
-/// The fingerprint of a mixture of datasets: CRC32C of the datasets' fingerprints, each as little-endian u32.
+/// Computes the fingerprint of a mixture of datasets: CRC32C of the datasets' fingerprints, each as little-endian u32.
 pub fn mixture_fingerprint(fingerprints: &[u32]) -> u32 {
     let bytes: Vec<u8> = fingerprints.iter().flat_map(|f| f.to_le_bytes()).collect();
     crc32c(&bytes)
@@ -147,9 +147,9 @@ impl TryFrom<Members> for ResumeState {
 }
 
 fn hex(member: &'static str, digits: &str) -> Result<u32, Error> {
-    let plain = digits.len() == 8 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-    u32::from_str_radix(digits, 16)
-        .ok()
-        .filter(|_| plain)
-        .ok_or(Error::StateMember { member, expected: "eight lower-case hex digits" })
+    parse_hex(digits.as_bytes()).ok_or(Error::StateMember { member, expected: "eight lower-case hex digits" })
+}
+
+fn invalid(error: serde_json::Error) -> Error {
+    Error::StateJson { problem: error.to_string() }
 }

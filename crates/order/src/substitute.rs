@@ -1,15 +1,15 @@
-//! What stands in for a sample that cannot be read.
+//! Substitutes of a sample that cannot be read.
 
 use crate::prf::{Domain, key};
 
-/// How many substitutes are tried before a bad sample is an error.
+/// Number of substitutes to try before a bad sample is an error.
 const CANDIDATES: u64 = 16;
 
-/// The positions to try, in turn, when the sample at position `q` of `len` is bad: (q + k·m) mod N for k = 1…16. The
-/// stride m is never a multiple of N, so the first candidate is another position; damage that lies together in a file
-/// is left behind by the next. Nothing when `len` is 1.
+/// Returns the positions to try, in turn, if the sample at position `q` of `len` is bad: (q + k·m) mod N for k = 1…16.
+/// The stride m is never a multiple of N, so the first candidate is another position; the stride also leaves a damaged
+/// part of a file behind. Empty if `len` is 1.
 pub fn substitutes(seed: u64, epoch: u64, q: u64, len: u64) -> impl Iterator<Item = u64> + use<> {
     let candidates = if len > 1 { CANDIDATES } else { 0 };
-    let stride = 1 + key(Domain::Spare, seed, epoch, q) % len.saturating_sub(1).max(1);
+    let stride = 1 + key(Domain::Substitute, seed, epoch, q) % len.saturating_sub(1).max(1);
     (1..=candidates).map(move |k| ((u128::from(q) + u128::from(k) * u128::from(stride)) % u128::from(len)) as u64)
 }

@@ -1,4 +1,4 @@
-//! Orders against a naive oracle that builds the lists of the definition.
+//! Orders compared with a naive oracle that builds the lists of the definition.
 
 use std::num::NonZeroU32;
 
@@ -35,7 +35,7 @@ fn oracle(len: u64, run: usize, window: usize, seed: u64, epoch: u64) -> Vec<u64
 }
 
 #[test]
-fn interleaved_equals_the_lists_of_its_definition() {
+fn interleaved_order_equals_the_lists_of_its_definition() {
     for len in (0..130).chain([1_000, 9_999, 20_000]) {
         for (run, window) in [(1, 1), (1, 7), (2, 2), (3, 5), (8, 4), (16, 1), (50, 100), (64, 90), (5_000, 2)] {
             for (seed, epoch) in [(0, 0), (8, 3)] {
@@ -50,7 +50,7 @@ fn interleaved_equals_the_lists_of_its_definition() {
 }
 
 #[test]
-fn cursor_and_function_agree_in_any_sequence() {
+fn cursor_equals_the_function_for_any_sequence_of_calls() {
     for order in [Order::Sequential, Order::Shuffled, interleaved(7, 5), interleaved(3, 10_000), interleaved(100, 100)]
     {
         let bound = bound(order, 20_011, 5, 6);
@@ -64,13 +64,13 @@ fn cursor_and_function_agree_in_any_sequence() {
 }
 
 #[test]
-fn sequential_counts() {
+fn sequential_order_is_the_identity() {
     let order = bound(Order::Sequential, 1 << 63, 1, 1);
     assert_eq!([0, 5, (1 << 63) - 1].map(|q| order.at(q)), [0, 5, (1 << 63) - 1]);
 }
 
 #[test]
-fn windows_touch_no_more_blocks_than_they_say() {
+fn a_window_has_at_most_the_given_number_of_blocks() {
     let (len, run, window) = (100_000u64, 50, 20);
     let mut cursor = bound(interleaved(run, window), len, 2, 0).cursor();
     let mut places = vec![0; (run * window) as usize];
@@ -98,6 +98,6 @@ fn large_numbers_do_not_overflow() {
 
 #[test]
 #[should_panic(expected = "position 3 of an epoch of 3")]
-fn a_position_past_the_end_panics() {
+fn panics_at_a_position_past_the_end() {
     bound(Order::Shuffled, 3, 0, 0).at(3);
 }

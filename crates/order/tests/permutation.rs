@@ -1,4 +1,4 @@
-//! The permutation is a bijection, and its inverse undoes it.
+//! The permutation is a bijection, and `inverse` inverts it.
 
 use shardtool_order::{Error, Permutation, Rng, pack_permutation};
 
@@ -17,7 +17,7 @@ fn assert_bijection(len: u64, key: u64, seen: &mut Vec<bool>) {
 }
 
 #[test]
-fn every_length_to_ten_thousand() {
+fn is_a_bijection_at_every_length_to_ten_thousand() {
     let (mut seen, mut rng) = (Vec::new(), Rng::new(1));
     for len in 0..=10_000 {
         for _ in 0..if len % 16 == 0 || len < 200 { 4 } else { 1 } {
@@ -27,7 +27,7 @@ fn every_length_to_ten_thousand() {
 }
 
 #[test]
-fn inverse_undoes_forward_at_any_length() {
+fn inverse_inverts_forward_at_any_length() {
     let mut rng = Rng::new(2);
     let edges =
         [1, 2, 3, 4_095, 4_096, 4_097, 4_098, 65_536, 1_000_000_000, (1 << 32) + 1, 1 << 62, (1 << 63) - 1, 1 << 63];
@@ -43,7 +43,7 @@ fn inverse_undoes_forward_at_any_length() {
 }
 
 #[test]
-fn no_value_twice_among_many_of_a_billion() {
+fn many_of_a_billion_values_are_distinct() {
     let mut rng = Rng::new(3);
     for _ in 0..4 {
         let len = 500_000_000 + u64::from(rng.below(500_000_000));
@@ -57,7 +57,7 @@ fn no_value_twice_among_many_of_a_billion() {
 }
 
 #[test]
-fn longer_than_two_to_the_63_is_refused() {
+fn refuses_more_than_two_to_the_63() {
     let len = (1 << 63) + 1;
     assert!(matches!(Permutation::new(len, 0), Err(Error::TooManySamples { len: l }) if l == len));
     assert!(matches!(pack_permutation(0, len), Err(Error::TooManySamples { .. })));

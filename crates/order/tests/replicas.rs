@@ -1,5 +1,5 @@
-//! Replicas over a table of world sizes, batches, orders, remainders and dataset sizes: equal steps, no overlap, nothing
-//! left out; and runs that are stopped at every position and go on with other replicas.
+//! Replicas for a table of world sizes, batches, orders, remainders and dataset sizes: equal steps, no overlap, no omitted
+//! sample; and runs that stop at every position and resume with other replicas.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -312,8 +312,8 @@ fn refusals_name_the_numbers() {
     assert!(matches!(plan(classes, 2, 1, Shard, Mask, &[9]), Err(Error::ShardSource { source_kind: "balanced" })));
     assert!(matches!(plan(Source::All(9), u32::MAX, u32::MAX, Sample, Mask, &[]), Err(Error::GlobalBatch { .. })));
     assert!(matches!(plan(Source::All((1 << 63) + 1), 1, 1, Sample, Mask, &[]), Err(Error::TooManySamples { .. })));
-    let nobody = Plan::new(Source::All(9), Order::Shuffled, SEED, replicas(2, 1, Sample, Mask), &[]).map(Arc::new);
-    assert!(matches!(nobody.expect("a plan").walk(0, 2), Err(Error::Rank { rank: 2, world: 2 })));
+    let two = Plan::new(Source::All(9), Order::Shuffled, SEED, replicas(2, 1, Sample, Mask), &[]).map(Arc::new);
+    assert!(matches!(two.expect("a plan").walk(0, 2), Err(Error::Rank { rank: 2, world: 2 })));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The resume state's JSON, and what a state is refused for.
+//! The JSON of resume states, and the states that a run refuses.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn state(order: Order, shard_world: Option<u32>) -> ResumeState {
 }
 
 #[test]
-fn json_comes_back_equal_and_short() {
+fn json_round_trips_and_is_short() {
     for order in [Order::Sequential, Order::Shuffled, interleaved(1, 1), interleaved(u32::MAX, u32::MAX)] {
         for shard_world in [None, Some(u32::MAX)] {
             let state = state(order, shard_world);
@@ -28,7 +28,7 @@ fn json_comes_back_equal_and_short() {
 }
 
 #[test]
-fn any_sequence_of_members_and_white_space_is_read() {
+fn accepts_any_order_of_members_and_white_space() {
     let json = r#" { "p": 3, "seed": 1,
         "order": "shuffled", "epoch": 2, "source": "0000000a", "fingerprint": "0000000b", "version": 1 } "#;
     let state = ResumeState::parse(json).expect("a state");
@@ -36,7 +36,7 @@ fn any_sequence_of_members_and_white_space_is_read() {
 }
 
 #[test]
-fn broken_states_are_refused() {
+fn refuses_invalid_states() {
     let good = state(interleaved(3, 4), Some(2)).to_string();
     let refused = |from: &str, to: &str| {
         assert!(good.contains(from), "{from}");
@@ -53,7 +53,7 @@ fn broken_states_are_refused() {
         ("}", ""),
         ("{", "[{"),
     ] {
-        assert!(matches!(refused(from, to), Error::StateJson(_)), "{to}");
+        assert!(matches!(refused(from, to), Error::StateJson { .. }), "{to}");
     }
     for (from, to, name) in [
         ("0000abcd", "abcd", "fingerprint"),
@@ -66,7 +66,7 @@ fn broken_states_are_refused() {
     ] {
         assert!(matches!(refused(from, to), Error::StateMember { member, .. } if member == name), "{to}");
     }
-    // Cut anywhere, changed anywhere: an error or another valid state, never a panic.
+    // Truncated or changed at any byte: an error or another valid state, never a panic.
     for i in 0..good.len() {
         assert!(ResumeState::parse(&good[..i]).is_err());
         let mut bytes = good.clone().into_bytes();
@@ -82,7 +82,7 @@ fn plan(source: Source, order: Order, seed: u64, policy: Policy) -> Arc<Plan> {
 }
 
 #[test]
-fn a_state_of_another_dataset_or_run_is_refused_with_both_values() {
+fn refuses_a_state_of_another_dataset_or_run_with_both_values() {
     let base = plan(Source::All(100), Order::Shuffled, 1, Policy::Sample);
     let state = ResumeState { identity: base.identity(0xaaaa_0001), epoch: 4, p: 8 };
     assert_eq!(base.resume(&state, 0xaaaa_0001).ok(), Some((4, 8)));

@@ -1,5 +1,5 @@
-//! The vectors in `fixtures/vectors/order/` are what this code computes, what the Python reading of the specification
-//! computes, and what the specification prints.
+//! The vectors in `fixtures/vectors/order/` equal the results of this code, of a Python implementation of the
+//! specification, and the vectors printed in the specification.
 
 #[path = "../examples/vectors/cases.rs"]
 mod cases;
@@ -22,7 +22,7 @@ fn parse(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn code_and_files_agree() {
+fn code_computes_the_committed_vectors() {
     for (name, text) in cases::files() {
         let stored = std::fs::read_to_string(folder().join(name)).expect("the file of vectors");
         let (stored, computed) = (parse(&stored), parse(&text));
@@ -34,7 +34,7 @@ fn code_and_files_agree() {
 }
 
 #[test]
-fn an_independent_reading_of_the_specification_agrees() {
+fn independent_implementation_computes_the_same_vectors() {
     let Ok(out) = Command::new("python3").arg(folder().join("check.py")).output() else {
         println!("skipped: no python3");
         return;
@@ -43,7 +43,7 @@ fn an_independent_reading_of_the_specification_agrees() {
 }
 
 #[test]
-fn the_specification_prints_vectors_of_the_files() {
+fn vectors_printed_in_the_specification_are_committed() {
     let stored: Vec<Value> = cases::files()
         .iter()
         .flat_map(|(name, _)| parse(&std::fs::read_to_string(folder().join(name)).expect("the file of vectors")))

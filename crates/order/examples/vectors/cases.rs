@@ -21,13 +21,13 @@ pub(crate) fn files() -> Vec<(&'static str, String)> {
         ("orders.jsonl", lines(orders())),
         ("sources.jsonl", lines(sources())),
         ("steps.jsonl", lines(steps())),
-        ("substitutes.jsonl", lines(spares())),
+        ("substitutes.jsonl", lines(substitute_cases())),
         ("states.jsonl", lines(states())),
     ]
 }
 
-fn hex(word: u64) -> String {
-    format!("{word:016x}")
+fn hex(value: u64) -> String {
+    format!("{value:016x}")
 }
 
 fn number(n: u32) -> NonZeroU32 {
@@ -45,7 +45,7 @@ fn keys() -> Vec<Value> {
         ("window", Domain::Window),
         ("pack", Domain::Pack),
         ("shard", Domain::Shard),
-        ("spare", Domain::Spare),
+        ("spare", Domain::Substitute),
         ("weighted", Domain::Weighted),
         ("augment", Domain::Augment),
     ];
@@ -227,7 +227,7 @@ fn row_text(row: Row) -> String {
     }
 }
 
-fn spares() -> Vec<Value> {
+fn substitute_cases() -> Vec<Value> {
     let mut out = Vec::new();
     for (seed, epoch, q, len) in
         [(1, 0, 0, 1), (1, 0, 1, 2), (1, 0, 9, 10), (5, 3, 77, 1_281_167), (5, 3, (1 << 63) - 1, 1 << 63)]

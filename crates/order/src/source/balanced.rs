@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use super::{crc32c_words, rotate};
+use super::{crc32c_numbers, rotate};
 
-/// Classes take turns; inside a class its samples take turns, and an epoch goes on where the one before stopped. Over
-/// many epochs every sample of a class is shown equally often. Holds 8 bytes an id and 8 a class.
+/// Cycles through the classes, and inside a class through its samples; an epoch continues where the preceding one
+/// stopped. Over many epochs every sample of a class is shown equally often. Holds 8 bytes per id and per class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Balanced {
     /// Ids, grouped by class, in the order given inside each.
     ids: Box<[u64]>,
-    /// Where each class ends in `ids`; every class has at least one id.
+    /// End of each class in `ids`; every class has at least one id.
     ends: Box<[u64]>,
-    /// Places a class has in an epoch: ⌈N ÷ C⌉.
+    /// Source positions of a class per epoch: ⌈N ÷ C⌉.
     turns: u64,
 }
 
 impl Balanced {
-    /// Balances samples given as (id, label). Classes stand in ascending order of their labels, samples inside a class
-    /// in the order given. The samples are gone through twice, so nothing beyond the result is held.
+    /// Balances samples given as (id, label). Classes are in ascending order of their labels, samples of a class in the
+    /// given order. Iterates twice, so that no memory beyond the result is needed.
     pub fn new(samples: impl Iterator<Item = (u64, i64)> + Clone) -> Self {
         let mut classes = BTreeMap::<i64, u64>::new();
         let mut n = 0;
@@ -26,7 +26,7 @@ impl Balanced {
             *classes.entry(label).or_default() += 1;
             n += 1;
         }
-        // From each class's count to its next free slot; when all are placed, that slot is its end.
+        // Turns each class's count into its next free slot, which is its end after the second pass.
         let mut start = 0;
         for slot in classes.values_mut() {
             start += std::mem::replace(slot, start);
@@ -42,16 +42,16 @@ impl Balanced {
         Balanced { ids: ids.into(), ends: classes.into_values().collect(), turns }
     }
 
-    /// N′ = C·⌈N ÷ C⌉.
+    /// Returns N′ = C·⌈N ÷ C⌉.
     pub(super) fn len(&self) -> u64 {
         self.ends.len() as u64 * self.turns
     }
 
     #[inline]
-    pub(super) fn id(&self, epoch: u64, place: u64) -> u64 {
+    pub(super) fn id(&self, epoch: u64, v: u64) -> u64 {
         let classes = self.ends.len() as u64;
-        let members = self.members((place % classes) as usize);
-        members[rotate(place / classes, epoch, self.turns, members.len() as u64) as usize]
+        let members = self.members((v % classes) as usize);
+        members[rotate(v / classes, epoch, self.turns, members.len() as u64) as usize]
     }
 
     fn members(&self, class: usize) -> &[u64] {
@@ -60,11 +60,11 @@ impl Balanced {
     }
 
     pub(super) fn canonical_json(&self) -> String {
-        let words = (0..self.ends.len()).flat_map(|c| {
+        let numbers = (0..self.ends.len()).flat_map(|c| {
             let members = self.members(c);
             std::iter::once(members.len() as u64).chain(members.iter().copied())
         });
-        let crc = crc32c_words(words);
+        let crc = crc32c_numbers(numbers);
         format!(
             r#"{{"source":"balanced","classes":{},"count":{},"crc32c":"{crc:08x}"}}"#,
             self.ends.len(),
@@ -72,7 +72,7 @@ impl Balanced {
         )
     }
 
-    pub(super) fn words(&self) -> u64 {
+    pub(super) fn numbers(&self) -> u64 {
         (self.ids.len() + self.ends.len()) as u64
     }
 }

@@ -1,16 +1,16 @@
-//! The ids of a list: a subset, a filter's result, any sequence the user brings.
+//! A list of ids: a subset, the result of a filter, or any other sequence.
 
-use super::crc32c_words;
+use super::crc32c_numbers;
 use crate::Error;
 
-/// A sequence of ids of one split; an id may occur several times. Holds 8 bytes an id.
+/// A sequence of ids of one split; an id may occur several times. Holds 8 bytes per id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct List {
     ids: Box<[u64]>,
 }
 
 impl List {
-    /// A list of ids of a split with `split_len` samples.
+    /// Makes a list of ids of a split with `split_len` samples.
     ///
     /// # Errors
     /// [`Error::ListedId`] for an id of `split_len` or more.
@@ -21,13 +21,13 @@ impl List {
         }
     }
 
-    /// The ids.
+    /// Returns the ids.
     pub(crate) fn ids(&self) -> &[u64] {
         &self.ids
     }
 
     pub(super) fn canonical_json(&self) -> String {
-        let crc = crc32c_words(self.ids.iter().copied());
+        let crc = crc32c_numbers(self.ids.iter().copied());
         format!(r#"{{"source":"list","count":{},"crc32c":"{crc:08x}"}}"#, self.ids.len())
     }
 }

@@ -4,8 +4,8 @@ use super::rotate;
 use crate::Error;
 use crate::permutation::MAX;
 
-/// Each dataset owns its share of the places; inside it its samples take turns, and an epoch goes on where the one
-/// before stopped. Ids count through the datasets: those of the second begin where the first's end.
+/// Each dataset has a share of the source positions and cycles through its samples; an epoch continues where the
+/// preceding one stopped. Ids count through the datasets: those of the second begin where those of the first end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mixture {
     parts: Box<[Part]>,
@@ -20,19 +20,19 @@ struct Part {
     size: u64,
     /// The dataset's first id.
     first_id: u64,
-    /// Places the dataset has in an epoch.
+    /// Source positions of the dataset per epoch.
     turns: u64,
-    /// The end of its places.
+    /// End of its source positions.
     end: u64,
 }
 
 impl Mixture {
-    /// Datasets as (samples, share), the shares in any unit; `draws` places an epoch, or as many as the datasets have
-    /// samples. Each dataset gets its share of the places rounded down; the places left go one each to the largest
-    /// remainders, the earlier dataset first where they are equal.
+    /// Mixes datasets given as (samples, share), the shares in any unit, into `draws` source positions per epoch; without
+    /// `draws`, as many as the datasets have samples. Each dataset gets its share rounded down; the remaining positions go
+    /// one each to the largest remainders, the earlier dataset first if they are equal.
     ///
     /// # Errors
-    /// When every share is 0, a dataset with a share has no samples, or samples or places exceed 2⁶³.
+    /// If every share is 0, a dataset with a share has no samples, or samples or source positions exceed 2⁶³.
     pub fn new(datasets: &[(u64, u64)], draws: Option<u64>) -> Result<Self, Error> {
         if let Some(index) = datasets.iter().position(|&(size, share)| size == 0 && share > 0) {
             return Err(Error::EmptyDataset { index, share: datasets[index].1 });
@@ -57,9 +57,9 @@ impl Mixture {
     }
 
     #[inline]
-    pub(super) fn id(&self, epoch: u64, place: u64) -> u64 {
-        let part = &self.parts[self.parts.partition_point(|part| part.end <= place)];
-        let j = place - (part.end - part.turns);
+    pub(super) fn id(&self, epoch: u64, v: u64) -> u64 {
+        let part = &self.parts[self.parts.partition_point(|part| part.end <= v)];
+        let j = v - (part.end - part.turns);
         part.first_id + rotate(j, epoch, part.turns, part.size)
     }
 
@@ -69,12 +69,12 @@ impl Mixture {
         format!(r#"{{"source":"mixture","draws":{},"datasets":[{}]}}"#, self.draws, datasets.join(","))
     }
 
-    pub(super) fn words(&self) -> u64 {
+    pub(super) fn numbers(&self) -> u64 {
         5 * self.parts.len() as u64
     }
 }
 
-/// Splits `draws` by shares, by the method of the largest remainder; `None` when the shares sum to 0.
+/// Splits `draws` by shares with the largest-remainder method; `None` if the shares sum to 0.
 fn apportion(draws: u64, shares: impl Iterator<Item = u64> + Clone) -> Option<Vec<u64>> {
     let sum: u128 = shares.clone().map(u128::from).sum();
     if sum == 0 {

@@ -1,13 +1,13 @@
 //! Every sample in proportion to its weight.
 
-use super::crc32c_words;
+use super::crc32c_numbers;
 use crate::Error;
 use crate::permutation::MAX;
 use crate::prf::{Domain, key};
 
-/// Systematic sampling: the places cut the line of all weights, laid end to end, at equal distances, and the cut's
-/// offset changes with the epoch. A sample of weight w is shown ⌊wN′/W⌋ or ⌈wN′/W⌉ times an epoch, and on average
-/// exactly wN′/W. Holds 8 bytes an id.
+/// Systematic sampling: with all weights on one line, end to end, the source positions select points at equal distances,
+/// whose offset changes with the epoch. A sample of weight w is shown ⌊wN′/W⌋ or ⌈wN′/W⌉ times per epoch, and on average
+/// exactly wN′/W times. Holds 8 bytes per id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Weighted {
     /// Running sums of the weights.
@@ -17,10 +17,10 @@ pub struct Weighted {
 }
 
 impl Weighted {
-    /// Weights of the ids 0, 1, …; `draws` places an epoch, or as many as there are weights.
+    /// Samples the ids 0, 1, … by these weights; `draws` source positions per epoch, or as many as there are weights.
     ///
     /// # Errors
-    /// [`Error::WeightSum`] when the weights sum to 0 or to more than 2⁶³.
+    /// [`Error::WeightSum`] if the weights sum to 0 or to more than 2⁶³.
     pub fn new(weights: impl IntoIterator<Item = u64>, draws: Option<u64>) -> Result<Self, Error> {
         let mut sum = 0u128;
         let sums: Box<[u64]> = weights
@@ -41,24 +41,24 @@ impl Weighted {
     }
 
     #[inline]
-    pub(super) fn id(&self, seed: u64, epoch: u64, place: u64) -> u64 {
+    pub(super) fn id(&self, seed: u64, epoch: u64, v: u64) -> u64 {
         let total = self.sums[self.sums.len() - 1];
         let offset = key(Domain::Weighted, seed, epoch, 0) % total;
-        let cut = match place.checked_mul(total).and_then(|x| x.checked_add(offset)) {
+        let cut = match v.checked_mul(total).and_then(|x| x.checked_add(offset)) {
             Some(x) => x / self.draws,
-            None => ((u128::from(place) * u128::from(total) + u128::from(offset)) / u128::from(self.draws)) as u64,
+            None => ((u128::from(v) * u128::from(total) + u128::from(offset)) / u128::from(self.draws)) as u64,
         };
         self.sums.partition_point(|&sum| sum <= cut) as u64
     }
 
     pub(super) fn canonical_json(&self) -> String {
         let before = std::iter::once(0).chain(self.sums.iter().copied());
-        let crc = crc32c_words(self.sums.iter().zip(before).map(|(sum, before)| sum - before));
+        let crc = crc32c_numbers(self.sums.iter().zip(before).map(|(sum, before)| sum - before));
         let count = self.sums.len();
         format!(r#"{{"source":"weighted","count":{count},"draws":{},"crc32c":"{crc:08x}"}}"#, self.draws)
     }
 
-    pub(super) fn words(&self) -> u64 {
+    pub(super) fn numbers(&self) -> u64 {
         self.sums.len() as u64
     }
 }

@@ -1,5 +1,7 @@
 //! Indexes: round trip, detection of every flipped bit, inconsistent directories.
 
+use proptest::collection::vec;
+use proptest::prelude::*;
 use shardtool_format::index::{self, Builder, Index};
 use shardtool_format::{Error, checksum};
 
@@ -121,5 +123,35 @@ fn refuses_row_ends_that_decrease_or_run_past_the_bytes() {
         assert!(matches!(index.check(2), Err(Error::ColumnValue { .. })), "row {row}");
         let keys = index.variable(2).unwrap();
         assert!(keys.iter().count() == 3, "unchecked columns still never panic");
+    }
+}
+
+proptest! {
+    #[test]
+    fn columns_round_trip(
+        rows in 0..40usize, shard_bytes: u64, shard_crc: u32,
+        integers in vec(any::<i64>(), 40), floats in vec(any::<u32>(), 40), offsets in vec(any::<u64>(), 40),
+        keys in vec(vec(any::<u8>(), 0..70), 40), name in "[a-zé/]{0,20}",
+    ) {
+        let floats: Vec<f32> = floats[..rows].iter().map(|bits| f32::from_bits(*bits)).collect();
+        let ends: Vec<u64> = keys[..rows].iter().scan(0, |end, key| { *end += key.len() as u64; Some(*end) }).collect();
+        let mut builder = Builder::new(rows as u64, shard_bytes, shard_crc);
+        builder.fixed(index::RECORD_OFFSET, &offsets[..rows]);
+        builder.variable(index::KEY, &ends, keys[..rows].concat());
+        builder.fixed(&format!("{}{name}", index::FEATURE_PREFIX), &integers[..rows]);
+        builder.fixed("weights", &floats);
+        let file = builder.finish();
+        let index = check_all(&file).unwrap();
+        prop_assert_eq!((index.records(), index.shard_bytes(), index.shard_crc()), (rows as u64, shard_bytes, shard_crc));
+        prop_assert_eq!(index.fixed::<u64>(0).unwrap().iter().collect::<Vec<_>>(), &offsets[..rows]);
+        prop_assert_eq!(index.variable(1).unwrap().iter().collect::<Vec<_>>(), &keys[..rows]);
+        prop_assert_eq!(index.columns()[2].feature(), Some(name.as_str()));
+        prop_assert_eq!(index.fixed::<i64>(2).unwrap().iter().collect::<Vec<_>>(), &integers[..rows]);
+        let bits = |value: f32| value.to_bits();
+        prop_assert_eq!(
+            index.fixed::<f32>(3).unwrap().iter().map(bits).collect::<Vec<_>>(),
+            floats.iter().copied().map(bits).collect::<Vec<_>>()
+        );
+        prop_assert!(index.fixed::<f32>(2).is_none() && index.variable(0).is_none(), "of another type");
     }
 }

@@ -144,7 +144,7 @@ class DamageError(ShardtoolError, ValueError):
     Attributes
     ----------
     name
-        The error's name in `format-spec.md`.
+        The name of the damage in `format-spec.md`; `None` for a bad sample whose bytes are not damaged.
     shard
         Path of the shard, or `None` where the damage is in another file.
     record
@@ -159,7 +159,7 @@ class DamageError(ShardtoolError, ValueError):
         The value that is there, as text, or `None`.
     """
 
-    name: str
+    name: str | None
     shard: str | None
     record: int | None
     key: str | None
@@ -171,7 +171,7 @@ class DamageError(ShardtoolError, ValueError):
         self,
         message: str,
         *,
-        name: str = "",
+        name: str | None = None,
         shard: str | None = None,
         record: int | None = None,
         key: str | None = None,

@@ -1,0 +1,30 @@
+//! The names of damage in `verify --json` are those of the specification's tables, over all hostile fixtures.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+/// Returns the names in the first column of a table of the specification.
+fn documented(heading: &str) -> Vec<String> {
+    let spec = include_str!("../../../format-spec.md");
+    let section = spec.split_once(heading).unwrap().1.split("\n#").next().unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    rows.map(|(name, _)| name.to_owned()).collect()
+}
+
+#[test]
+fn verify_reports_exactly_the_names_of_the_specification() {
+    let hostile = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hostile");
+    let mut found = BTreeSet::new();
+    for folder in std::fs::read_dir(hostile).unwrap() {
+        let folder = folder.unwrap().path();
+        let mut verify = Command::new(env!("CARGO_BIN_EXE_shardtool"));
+        let output = verify.arg("verify").arg(&folder).args(["--decode", "--json"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", folder.display());
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        found.extend(document["damages"].as_array().unwrap().iter().map(|d| d["name"].as_str().unwrap().to_owned()));
+    }
+    let documented = [documented("\n### Errors of bytes\n"), documented("\n### Errors of datasets\n")].concat();
+    assert_eq!(found, documented.into_iter().collect());
+}

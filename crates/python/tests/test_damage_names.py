@@ -1,0 +1,30 @@
+"""The names of damage are those of the specification's tables, over all hostile fixtures."""
+
+import pathlib
+import re
+
+import shardtool as st
+
+ROOT = pathlib.Path(__file__).parents[3]
+
+
+def documented() -> set[str]:
+    """The names in the first column of the two tables of errors."""
+    text = (ROOT / "format-spec.md").read_text(encoding="utf-8")
+    sections = [re.split(r"\n#", text.split(f"\n### {heading}\n")[1])[0] for heading in ("Errors of bytes", "Errors of datasets")]
+    return set(re.findall(r"^\| `(\w+)` \|", "".join(sections), re.M))
+
+
+def test_verify_and_exceptions_use_the_names_of_the_specification():
+    names = documented()
+    assert len(names) > 20
+    found, raised = set(), set()
+    for folder in sorted((ROOT / "fixtures/hostile").iterdir()):
+        found |= {damage.name for damage in st.verify(folder, decode=True).damages}
+        try:
+            split = st.Dataset(folder).split("train")
+            [split[i] for i in range(len(split))]
+        except st.DamageError as error:
+            raised.add(error.name)
+    assert found == names
+    assert raised <= names and {"ManifestCrc", "MissingIndex", "DataCrc", "ImageDecode", "PixelsLength"} <= raised

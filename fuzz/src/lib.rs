@@ -1,0 +1,190 @@
+//! Fuzz targets: functions of arbitrary bytes that must neither panic nor break a stated law.
+//!
+//! The targets are plain functions, so that they build on stable Rust and run in two ways:
+//!
+//! - `cargo test -p shardtool-fuzz` runs each over the committed fixtures and random mutations of them, for one second or
+//!   `FUZZ_SECONDS`. The seed is fixed unless `FUZZ_SEED` is set, and a failure prints the input as hex.
+//! - A coverage-guided fuzzer (cargo-fuzz on nightly, honggfuzz, AFL) needs one line per target:
+//!   `fuzz_target!(|data: &[u8]| shardtool_fuzz::manifest(data));`. Mutation from valid fixtures reaches the same parsers,
+//!   because targets whose input is guarded by CRCs correct the CRCs first, without which every mutation stops there.
+#![forbid(unsafe_code)]
+
+use shardtool_decode::{self as decode, DecodeOptions, Limits};
+use shardtool_format::example::{Column, Example, Feature, encode};
+use shardtool_format::frame::{self, Check, Compression};
+use shardtool_format::index::Index;
+use shardtool_format::manifest::Manifest;
+use shardtool_format::{checksum, example};
+use shardtool_order::ResumeState;
+
+/// A fuzz target.
+pub type Target = fn(&[u8]);
+
+/// Name and function of every target.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("frame", frame),
+    ("example", example),
+    ("index", index),
+    ("manifest", manifest),
+    ("state", state),
+    ("image", image),
+    ("entry_points", entry_points),
+];
+
+/// TFRecord frames: an accepted frame is the one that its data frames to.
+pub fn frame(bytes: &[u8]) {
+    let _ = Compression::detect(bytes);
+    if let Some(at) = frame::resync(bytes, bytes.len() as u64) {
+        assert!(frame::data(&bytes[at..], 0, Check::LengthOnly).is_ok(), "resync finds a whole frame");
+    }
+    if let Ok(data) = frame::data(bytes, 0, Check::Data) {
+        let header = frame::header(data.len() as u64);
+        let whole = [&header[..], data, &frame::footer(checksum::crc32c(data))].concat();
+        assert!(bytes.starts_with(&whole));
+    }
+}
+
+/// Examples: what is parsed is written in canonical form, and that parses to the same values.
+pub fn example(bytes: &[u8]) {
+    let Ok(parsed) = Example::parse(bytes) else { return };
+    let values: Vec<_> = parsed.features().iter().map(|(name, feature)| (*name, Values::of(feature))).collect();
+    let strings: Vec<Vec<&[u8]>> = values
+        .iter()
+        .map(|(_, values)| match values {
+            Values::Bytes(list) => list.iter().map(Vec::as_slice).collect(),
+            _ => vec![],
+        })
+        .collect();
+    let mut columns: Vec<_> = values
+        .iter()
+        .zip(&strings)
+        .filter_map(|((name, values), strings)| match values {
+            Values::Missing => None,
+            Values::Bytes(_) => Some((*name, Column::Bytes(strings))),
+            Values::Float(list) => Some((*name, Column::Float(list))),
+            Values::Int64(list) => Some((*name, Column::Int64(list))),
+        })
+        .collect();
+    let mut canonical = vec![];
+    encode(&mut columns, &mut canonical);
+    let again = Example::parse(&canonical).expect("the canonical form is an Example");
+    for (name, values) in &values {
+        let expected = format!("{values:?}");
+        let found = again.get(name).map_or(Values::Missing, |feature| Values::of(&feature));
+        assert_eq!(format!("{found:?}"), expected, "{name}");
+    }
+    let image = parsed.bytes("image/encoded").and_then(|image| example::range_within(bytes, image));
+    assert!(image.is_none_or(|range| range.end <= bytes.len()));
+}
+
+/// The values of a feature, copied.
+#[derive(Debug)]
+enum Values {
+    Missing,
+    Bytes(Vec<Vec<u8>>),
+    Float(Vec<f32>),
+    Int64(Vec<i64>),
+}
+
+impl Values {
+    fn of(feature: &Feature<'_>) -> Self {
+        match feature {
+            Feature::Empty => Values::Missing,
+            Feature::Bytes(list) => Values::Bytes(list.iter().map(<[u8]>::to_vec).collect()),
+            Feature::Float(list) => Values::Float(list.iter().collect()),
+            Feature::Int64(list) => Values::Int64(list.iter().collect()),
+        }
+    }
+}
+
+/// Indexes, also with the CRCs of header and directory corrected. A checked column yields one value per record.
+pub fn index(bytes: &[u8]) {
+    parse_index(bytes);
+    let mut corrected = bytes.to_vec();
+    if let Some(length) = bytes.get(44..48) {
+        let length = u32::from_le_bytes(*length.first_chunk().expect("four bytes")) as usize;
+        if let Some(directory) = length.checked_add(64).and_then(|end| bytes.get(64..end)) {
+            corrected[56..60].copy_from_slice(&checksum::crc32c(directory).to_le_bytes());
+        }
+    }
+    if bytes.len() >= 64 {
+        let crc = checksum::crc32c(&corrected[..60]);
+        corrected[60..64].copy_from_slice(&crc.to_le_bytes());
+        parse_index(&corrected);
+    }
+}
+
+fn parse_index(bytes: &[u8]) {
+    let Ok(index) = Index::parse(bytes) else { return };
+    for column in 0..index.columns().len() {
+        let checked = index.check(column).is_ok();
+        let numbers = [
+            index.fixed::<u32>(column).map(|c| c.iter().count()),
+            index.fixed::<u64>(column).map(|c| c.iter().count()),
+            index.fixed::<i64>(column).map(|c| c.iter().count()),
+            index.fixed::<f32>(column).map(|c| c.iter().count()),
+        ];
+        let rows = index.variable(column).map(|c| (c.iter().count(), c.iter().map(<[u8]>::len).sum::<usize>()));
+        for count in numbers.into_iter().flatten().chain(rows.map(|(count, _)| count)) {
+            assert_eq!(count as u64, index.records());
+        }
+        if let (true, Some((count, bytes))) = (checked, rows) {
+            assert_eq!(index.columns()[column].bytes(), (8 * count + bytes) as u64, "rows cover all bytes");
+        }
+    }
+}
+
+/// Manifests, also with the CRC corrected: an accepted one is written so that it parses to the same.
+pub fn manifest(bytes: &[u8]) {
+    parse_manifest(bytes);
+    // `  "crc32c": "hhhhhhhh"`, LF, `}`, LF: eight digits and four more bytes at the end.
+    if let Some(digits) = bytes.len().checked_sub(12) {
+        let mut corrected = bytes.to_vec();
+        corrected[digits..digits + 8].fill(b'0');
+        let crc = format!("{:08x}", checksum::crc32c(&corrected));
+        corrected[digits..digits + 8].copy_from_slice(crc.as_bytes());
+        parse_manifest(&corrected);
+    }
+}
+
+fn parse_manifest(bytes: &[u8]) {
+    if let Ok(manifest) = Manifest::parse(bytes) {
+        let again = Manifest::parse(manifest.to_json().as_bytes()).expect("what is written parses");
+        assert_eq!(again, manifest);
+        manifest.splits.iter().for_each(|split| drop((split.records(), split.fingerprint())));
+    }
+}
+
+/// Resume states: an accepted one round-trips.
+pub fn state(bytes: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && let Ok(state) = ResumeState::parse(text)
+    {
+        assert_eq!(ResumeState::parse(&state.to_string()).expect("what is written parses"), state);
+    }
+}
+
+fn limits() -> Limits {
+    let mut limits = Limits::default();
+    (limits.max_pixels, limits.max_bytes) = (1 << 20, 1 << 26);
+    limits
+}
+
+/// Images of any format: the header and the decoded pixels agree, and pixels fill the size.
+pub fn image(bytes: &[u8]) {
+    let _ = decode::check_complete(bytes);
+    let options = DecodeOptions::default().with_limits(limits());
+    let info = decode::probe(bytes, &limits());
+    if let Ok(pixels) = decode::decode(bytes, &options) {
+        assert!(info.is_ok(), "what decodes can be probed");
+        assert_eq!(pixels.data.len(), pixels.width as usize * pixels.height as usize * 3);
+    }
+}
+
+/// JPEG entry points of any bytes, and any bytes as entry points: those that are found are accepted.
+pub fn entry_points(bytes: &[u8]) {
+    let found = decode::entry_points(bytes);
+    assert!(found.is_empty() || decode::check_entries(bytes, &found));
+    let (entries, image) = bytes.split_at(bytes.len().min(64));
+    let _ = decode::check_entries(image, entries);
+}

@@ -183,7 +183,7 @@ uint32_t shardtool_crc32c(const shardtool_dataset *dataset, shardtool_bytes byte
     return crc32c(dataset, 0, bytes.data, bytes.size);
 }
 
-/* --- JSON: a strict parser to a flat array of nodes, each followed by what it contains --- */
+/* --- JSON: a strict parser to a flat array of nodes, each followed by its contents --- */
 
 typedef struct {
     char type; /* { [ " t f n, i for an integer, d for another number */
@@ -521,7 +521,7 @@ static uint32_t crc_of(const json *j, size_t at)
 
 static const char *chars_of(const json *j, size_t at) { return j->strings + j->nodes[at].start; }
 
-/* 1 stands before the first full stop. */
+/* The major version is the part before the first full stop. */
 static int is_version_1(shardtool_bytes version)
 {
     return version.size >= 1 && version.data[0] == '1' && (version.size == 1 || version.data[1] == '.');
@@ -628,14 +628,14 @@ static int check_splits(shardtool_dataset *dataset, const json *j, size_t array,
             return -1;
         shardtool_bytes name = string_of(j, value[0]);
         if (!is_split_name((const char *)name.data, name.size))
-            return fail(error, "ManifestValue", MANIFEST, -1, "\"%s\" is no name of a split", s->name);
+            return fail(error, "ManifestValue", MANIFEST, -1, "\"%s\" is not a valid split name", s->name);
         if (check_ascending("splits", before, name, error))
             return -1;
         before = name;
         for (size_t k = 0; k < s->count; k++) {
             shard *h = &s->shards[k];
             if (!is_plain_file_name(h->file))
-                return fail(error, "ManifestValue", MANIFEST, -1, "\"%s\" is no plain file name", h->file);
+                return fail(error, "ManifestValue", MANIFEST, -1, "\"%s\" is not a plain file name", h->file);
             h->first = s->records;
             if (h->records >= ((uint64_t)1 << 63) - s->records)
                 return fail(error, "ManifestValue", MANIFEST, -1, "split \"%s\" has too many records", s->name);
@@ -666,7 +666,7 @@ static int check_features(const json *j, size_t array, int values, shardtool_err
             return -1;
         shardtool_bytes name = string_of(j, value[0]), type = string_of(j, value[1]);
         if (!equal(type, text("bytes")) && !equal(type, text("float")) && !equal(type, text("int64")))
-            return fail(error, "ManifestSyntax", MANIFEST, -1, "a feature's type is none of bytes, float, int64");
+            return fail(error, "ManifestSyntax", MANIFEST, -1, "the type of a feature is not bytes, float or int64");
         if (values && check_ascending("features", before, name, error))
             return -1;
         before = name;
@@ -708,7 +708,7 @@ static int take_manifest(shardtool_dataset *dataset, const json *j, shardtool_er
     int repeated = strings && twice(sorted, dataset->class_count);
     free(sorted);
     if (!strings)
-        return fail(error, "ManifestSyntax", MANIFEST, -1, "a class is no string");
+        return fail(error, "ManifestSyntax", MANIFEST, -1, "a class is not a string");
     if (check_features(j, value[6], 0, error) || take_splits(dataset, j, value[8], error))
         return -1;
     if (repeated)

@@ -10,7 +10,7 @@
  *     shardtool_order_*   which sample stands where
  *
  * It decodes raw pixels and leaves other formats to other libraries: an image is handed out as stored.
- * Files are mapped: whoever shortens one while it is read ends the program with SIGBUS. Shards are
+ * Files are mapped: if one is truncated while it is read, the program ends with SIGBUS. Shards are
  * opened when a record of theirs is first asked for, so a dataset belongs to one thread at a time;
  * orders and permutations depend on no dataset.
  *

@@ -36,7 +36,7 @@ class Damage(Exception):
 
 
 class NotDecoded(Exception):
-    """The image is sound as far as this reader can tell, and of a format that it does not decode."""
+    """The image passed all checks of this reader, which does not decode its format."""
 
 
 # --- CRC32C: four bytes a step, by two tables of 65536 entries ---
@@ -124,7 +124,7 @@ def _refuse(name: str, text: str):
 
 def _parse_json(data: bytes):
     def integer(text):
-        # "-0" is a float to many parsers; what no 64 bits hold is no integer of any member.
+        # Many parsers read "-0" as a float; an integer must fit into 64 bits.
         return int(text) if len(text) <= 20 and text != "-0" else float("nan")
 
     def constant(text):
@@ -198,7 +198,7 @@ class Manifest:
         features = [_members(item, {"name": "string", "type": "kind"}) for item in members["features"]]
         self.classes: list[str] = members["classes"]
         if not all(isinstance(name, str) for name in self.classes):
-            _refuse("ManifestSyntax", "a class is no string")
+            _refuse("ManifestSyntax", "a class is not a string")
         splits = [_members(item, {"name": "string", "shards": "array"}) for item in members["splits"]]
         for split in splits:
             split["shards"] = [_members(item, _SHARD) for item in split["shards"]]
@@ -216,12 +216,12 @@ class Manifest:
     @staticmethod
     def _shards(split: dict, files: set) -> list:
         if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", split["name"]):
-            _refuse("ManifestValue", f"{split['name']!r} is no name of a split")
+            _refuse("ManifestValue", f"{split['name']!r} is not a valid split name")
         first, shards = 0, []
         for item in split["shards"]:
             file = item["file"]
             if file in ("", ".", "..") or re.search("[/\\\\\0-\x1f\x7f-\x9f]", file) or file in files:
-                _refuse("ManifestValue", f"{file!r} is no plain file name, or stands twice")
+                _refuse("ManifestValue", f"{file!r} is not a plain file name, or is listed twice")
             files.add(file)
             for name in ("crc32c", "index_crc32c"):
                 item[name] = int(item[name], 16)
@@ -247,7 +247,7 @@ def _map(path: Path, missing: str, name: str):
                 return memoryview(b"")
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except FileNotFoundError:
-        raise Damage(missing, name, "there is no such file") from None
+        raise Damage(missing, name, "no such file") from None
 
 
 # --- shards ---
@@ -371,7 +371,7 @@ def parse_example(data) -> dict:
                 feature = None  # the last value counts
                 for number, wire, begin, stop in _fields(data, value, value_end):
                     if wire != 2 or number > 3:
-                        raise _Malformed("a field in a Feature that is no list")
+                        raise _Malformed("a field in a Feature that is not a list")
                     kind = ("bytes", "float", "int64")[number - 1]
                     if feature is None or feature.kind != kind:
                         feature = Feature(kind, [], [])
@@ -596,7 +596,7 @@ class Record:
 
     @property
     def image(self):
-        """The image as stored, by the index's range; None where there is none."""
+        """The image as stored, by the index's range; None if the record has none."""
         columns = self._shard.index.columns
         offset, length = columns["image_offset"][self.row], columns["image_length"][self.row]
         if offset + length > len(self.data):

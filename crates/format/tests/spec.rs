@@ -1,4 +1,4 @@
-//! Holds `format-spec.md` against the code and the fixtures: every table of fields and names, the annotated hex, and
+//! Compares `format-spec.md` with the code and the fixtures: every table of fields and names, the annotated hex, and
 //! the test vectors.
 
 use shardtool_format::example::{Column, Example, Feature, encode};
@@ -251,7 +251,7 @@ fn every_damage_is_documented_and_has_a_fixture() {
     assert_eq!(fixtures, all.iter().map(|name| name.to_string()).collect());
     for cell in tables(DOCUMENT).iter().flatten().filter_map(|row| row.get(4).or(row.last())) {
         for name in quoted(cell).filter(|text| text.starts_with(|c: char| c.is_ascii_uppercase())) {
-            assert!(all.contains(name) || name.contains("NAME"), "{name} is no error");
+            assert!(all.contains(name) || name.contains("NAME"), "{name} is not the name of a damage");
         }
     }
 }

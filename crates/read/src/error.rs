@@ -212,7 +212,7 @@ impl Error {
         self.damage().is_some()
     }
 
-    /// Returns whether a loader that meets this error may go on without the sample: the record is damaged, or the
+    /// Returns whether a loader may continue after this error without the sample: the record is damaged, or the
     /// device cannot read its bytes (`EIO`, or a file that is shorter than when it was opened). Other errors of the
     /// system, such as a lost permission or no memory, concern every sample.
     pub fn is_bad_sample(&self) -> bool {

@@ -87,7 +87,7 @@ impl<'a> Rows<'a> {
         example: Option<&Example<'_>>,
         file: &str,
     ) -> Vec<Difference> {
-        // A record behind the last row: the number of records differs, which is a finding of its own.
+        // A record behind the last row: the number of records differs, which is a separate finding.
         if row >= self.records {
             return vec![];
         }

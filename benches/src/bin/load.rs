@@ -156,7 +156,7 @@ fn run_threads(split: &Split, pipeline: &Pipeline, callback: Callback<'_>) -> u6
                     let record = split.get(sample.id).expect("a record");
                     let bytes = record.image().expect("an index").expect("an image");
                     let info = probe(bytes, &Limits::default()).expect("a header");
-                    let mut draw = Draw(Rng::augment(SEED, 0, sample.place));
+                    let mut draw = Draw(Rng::augment(SEED, 0, sample.source_position));
                     let size = (info.width, info.height);
                     let geometry = pipeline.plan(size, Orientation::default(), &mut draw).expect("a geometry");
                     let window = decoder.decode_region(bytes, None, &geometry, &options).expect("pixels");

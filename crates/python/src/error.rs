@@ -172,7 +172,7 @@ pub(crate) fn finding(sample: &BadSample) -> Finding {
 pub(crate) fn order(py: Python<'_>, error: shardtool_order::Error) -> PyErr {
     use shardtool_order::Error as E;
     let class = match error {
-        E::StateJson(_)
+        E::StateJson { .. }
         | E::StateVersion { .. }
         | E::StateMember { .. }
         | E::StateFingerprint { .. }

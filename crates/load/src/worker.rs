@@ -181,7 +181,7 @@ impl Worker {
     fn sample(
         &mut self,
         batch: &SharedBatch,
-        Sample { source_position: place, id }: Sample,
+        Sample { source_position, id }: Sample,
         target: &mut RowTarget<'_>,
     ) -> std::result::Result<(), RowError> {
         self.current = Some(id);
@@ -213,7 +213,7 @@ impl Worker {
             let record = shard.record(at.row, std::mem::take(&mut self.buffer));
             timer.stop(&engine.meters);
             let record = record.map_err(|e| RowError::of(id, &at, e.into()))?;
-            match self.decode(batch, place, &record, (record_bytes, admission), &at, target) {
+            match self.decode(batch, source_position, &record, (record_bytes, admission), &at, target) {
                 Ok(()) => break record,
                 Err(FillError::NeedsScratch(bytes)) => needed = bytes,
                 Err(FillError::Sample(error)) => return Err(RowError::of(id, &at, error)),
@@ -240,7 +240,7 @@ impl Worker {
     fn decode(
         &mut self,
         batch: &SharedBatch,
-        place: u64,
+        source_position: u64,
         record: &Record,
         (record_bytes, admission): (u64, Option<Admission<'_>>),
         at: &RecordLocation<'_>,
@@ -252,7 +252,7 @@ impl Worker {
             column.read(record, &mut example, cell)?;
         }
         let Content::Images(images) = &config.content else { return Ok(()) };
-        let rng = shardtool_order::Rng::augment(config.plan.seed(), batch.epoch, place);
+        let rng = shardtool_order::Rng::augment(config.plan.seed(), batch.epoch, source_position);
         let planned = PlannedImage::of(record, images, &rng)?;
         let (needed, (width, height)) = (record_bytes + planned.scratch, planned.size());
         let _admission = match admission {

@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         "order {}; {} workers, {} prefetched",
         config.order,
         memory.workers,
-        text::plural_irregular(memory.prefetch as u64, "batch", "batches")
+        text::plural_irregular(memory.prefetch, "batch", "batches")
     )?;
     writeln!(out, "memory budget {}:\n  {}", text::bytes(memory.budget), memory.to_string().replace("; ", ";\n  "))?;
     Ok(Exit::Success)

@@ -114,6 +114,9 @@ pub(crate) enum Step<W, T> {
     Wait(Duration),
 }
 
+/// The result of [`Handover::take`].
+type Taken<S> = Result<Delivery<<S as Supply>::Work>, Empty<<S as Supply>::Error, <S as Supply>::Exhausted>>;
+
 /// How often a waiting consumer's callback is called.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -388,12 +391,7 @@ impl<S: Supply> Handover<S> {
 
     /// Consumer: takes what comes next. If it holds so many that no other can begin, waits no longer than `patience`.
     /// While it waits, `interrupted` is called about ten times per second and may end the wait.
-    pub(crate) fn take(
-        &self,
-        replica: usize,
-        patience: Duration,
-        interrupted: &mut dyn FnMut() -> bool,
-    ) -> Result<Delivery<S::Work>, Empty<S::Error, S::Exhausted>> {
+    pub(crate) fn take(&self, replica: usize, patience: Duration, interrupted: &mut dyn FnMut() -> bool) -> Taken<S> {
         let called = Instant::now();
         let mut starving: Option<Instant> = None;
         let (mut waited, mut asked) = (false, Duration::ZERO);
@@ -448,12 +446,7 @@ impl<S: Supply> Handover<S> {
     }
 
     /// Removes the front of a queue, which is complete.
-    fn deliver(
-        &self,
-        mut state: MutexGuard<'_, State<S>>,
-        replica: usize,
-        waited: Duration,
-    ) -> Result<Delivery<S::Work>, Empty<S::Error, S::Exhausted>> {
+    fn deliver(&self, mut state: MutexGuard<'_, State<S>>, replica: usize, waited: Duration) -> Taken<S> {
         let State { queues, supply, .. } = &mut *state;
         let queue = &mut queues[replica];
         let Some(Item::Work { work, after, failure, .. }) = queue.items.pop_front() else {

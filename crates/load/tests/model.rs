@@ -1,6 +1,8 @@
 //! Every interleaving of the hand-over of batches, up to a bound on preemptions, tried by a model checker: batches in order,
 //! no buffer with two owners, no thread left waiting.
 
+#![allow(clippy::arc_with_non_send_sync, reason = "the model runs its threads one at a time, its cells are not `Sync`")]
+
 mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
     // The model's own `Arc` has no weak references. No thread waits for a reference count, so the checker need not see it.

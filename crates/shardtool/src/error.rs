@@ -24,16 +24,22 @@ pub enum Error {
     Pack(Box<shardtool_pack::Error>),
     /// From [`load`](crate::load): a configuration that does not fit, or the error that ended an epoch.
     #[error(transparent)]
-    Load(#[from] shardtool_load::Error),
+    Load(Box<shardtool_load::Error>),
     /// From `cuda`: no driver, no device, or an error of the driver.
     #[cfg(feature = "cuda")]
     #[error(transparent)]
     Cuda(#[from] shardtool_cuda::Error),
 }
 
-// Boxed: it is by far the largest of these errors.
+// Boxed, because these two are the largest.
 impl From<shardtool_pack::Error> for Error {
     fn from(error: shardtool_pack::Error) -> Self {
         Error::Pack(Box::new(error))
+    }
+}
+
+impl From<shardtool_load::Error> for Error {
+    fn from(error: shardtool_load::Error) -> Self {
+        Error::Load(Box::new(error))
     }
 }

@@ -26,7 +26,12 @@ pub(super) struct ScanDecoder {
 
 impl ScanDecoder {
     /// Decodes a block of a sequential scan. `i` is the index of the component in the scan.
-    pub(super) fn sequential(&mut self, i: usize, bits: &mut BitReader<'_>, block: &mut [i16; 64]) -> Result<(), Damage> {
+    pub(super) fn sequential(
+        &mut self,
+        i: usize,
+        bits: &mut BitReader<'_>,
+        block: &mut [i16; 64],
+    ) -> Result<(), Damage> {
         let (Some(dc), Some(ac)) = (&self.dc[i], &self.acs[i]) else { return Err(Damage::Progression) };
         let size = u32::from(bits.symbol(dc)?);
         let difference = extend(bits.take(size), size) as i16;

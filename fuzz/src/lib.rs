@@ -10,8 +10,9 @@
 #![forbid(unsafe_code)]
 
 use shardtool_decode::{self as decode, DecodeOptions, Limits};
+use shardtool_format::Compression;
 use shardtool_format::example::{Column, Example, Feature, encode};
-use shardtool_format::frame::{self, Check, Compression};
+use shardtool_format::frame::{self, Check};
 use shardtool_format::index::Index;
 use shardtool_format::manifest::Manifest;
 use shardtool_format::{checksum, example};

@@ -4,7 +4,8 @@
 //! | module | contents |
 //! |---|---|
 //! | [`checksum`] | CRC32C, plain and masked |
-//! | [`frame`] | TFRecord framing: length, its CRC, data, its CRC; compressed files |
+//! | [`frame`] | TFRecord framing: length, its CRC, data, its CRC |
+//! | [`Compression`] | how a whole file is compressed, detected from its first bytes |
 //! | [`example`] | `tf.train.Example`, read as views and written in canonical form |
 //! | [`names`] | conventional feature names, file names, splits and keys |
 //! | [`index`] | the columnar index of a shard |
@@ -20,6 +21,7 @@ compile_error!("shardtool supports Linux on x86-64 and aarch64 only");
 
 mod chain;
 pub mod checksum;
+mod compression;
 mod damage;
 mod error;
 pub mod example;
@@ -30,5 +32,6 @@ pub mod names;
 mod wire;
 
 pub use chain::Chain;
+pub use compression::Compression;
 pub use damage::{Damage, UnknownDamage};
 pub use error::{Error, Result};

@@ -15,8 +15,10 @@
 //! | `permutation` | a seekable bijection on `[0, N)` in constant memory |
 //! | `order` | position → source position: sequential, shuffled, interleaved |
 //! | `source` | source position → sample id: everything, list, balanced, weighted, mixture |
-//! | `replica` | rank and world size, given or from the launcher's environment variables |
+//! | `replica` | one of the processes that share the work: rank and world size |
+//! | `launch` | rank and world size, given or from the launcher's environment variables |
 //! | `shares` | policy `shard`: the source positions of each replica |
+//! | `remainder` | what becomes of the samples that do not fill the last step |
 //! | `schedule` | steps of an epoch, and the rows of each replica's batch |
 //! | `substitute` | substitutes of a sample that cannot be read |
 //! | `plan` | all of the above combined, as a loader uses it |
@@ -41,10 +43,12 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod launch;
 mod order;
 mod permutation;
 mod plan;
 mod prf;
+mod remainder;
 mod replica;
 mod rng;
 mod schedule;
@@ -54,13 +58,15 @@ mod state;
 mod substitute;
 
 pub use error::Error;
+pub use launch::{Ignored, Launch, Launcher};
 pub use order::{Cursor, EpochOrder, Order};
 pub use permutation::{Permutation, pack_permutation};
 pub use plan::{Plan, Replicas, Sample, Walk};
 pub use prf::{Domain, key};
-pub use replica::{Ignored, Launch, Launcher, Replica};
+pub use remainder::Remainder;
+pub use replica::Replica;
 pub use rng::Rng;
-pub use schedule::{Policy, Remainder, Row, Schedule};
+pub use schedule::{Policy, Row, Schedule};
 pub use shares::ShardShares;
 pub use source::{Balanced, List, Mixture, Source, Weighted};
 pub use state::{Identity, ResumeState, mixture_fingerprint};

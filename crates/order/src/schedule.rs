@@ -2,9 +2,8 @@
 
 use std::num::NonZeroU32;
 
-use crate::Error;
-use crate::order::Order;
 use crate::permutation::MAX;
+use crate::{Error, Remainder};
 
 /// How replicas share an epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -16,27 +15,6 @@ pub enum Policy {
     Shard,
     /// Each replica visits all samples.
     Off,
-}
-
-/// What happens to the last step of an epoch if the samples do not fill it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Remainder {
-    /// It is not delivered.
-    Drop,
-    /// It is filled by repeating the samples at positions 0, 1, …
-    Pad,
-    /// Its last rows are masked: zeros, marked as not valid.
-    Mask,
-}
-
-impl Remainder {
-    /// Returns the default for an order: `Drop` for training orders, `Mask` for the sequential order of an evaluation.
-    pub fn default_for(order: Order) -> Self {
-        match order {
-            Order::Sequential => Remainder::Mask,
-            Order::Shuffled | Order::Interleaved { .. } => Remainder::Drop,
-        }
-    }
 }
 
 /// One row of a batch.

@@ -2,8 +2,9 @@
 
 use crate::Error;
 use shardtool_format as format;
+use shardtool_format::Compression;
 use shardtool_format::checksum;
-use shardtool_format::frame::{self, Check, Compression, FOOTER_BYTES, HEADER_BYTES};
+use shardtool_format::frame::{self, Check, FOOTER_BYTES, HEADER_BYTES};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;

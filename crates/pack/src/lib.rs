@@ -75,5 +75,5 @@ pub use record::optimize::Optimized;
 pub use repair::{Action, ManifestRepair, Repair, RepairOptions, ShardRepair, repair};
 pub use reshard::{ReshardOptions, reshard};
 pub use salvage::Lost;
-pub use shardtool_format::frame::Compression;
+pub use shardtool_format::Compression;
 pub use writer::{Committed, Image, Label, Sample, Value, Writer, WriterOptions, commit as commit_parts};

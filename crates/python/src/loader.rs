@@ -4,7 +4,7 @@ use crate::batch::Delivered;
 use crate::config::{Options, Place, Resolved};
 use crate::dataset::Split;
 use crate::error;
-use crate::replica::ReplicaLoader;
+use crate::native_loader::ReplicaLoader;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use shardtool_cuda::{Error, ImageLoader};

@@ -1,6 +1,6 @@
 use shardtool_format as format;
+use shardtool_format::Compression;
 use shardtool_format::Damage;
-use shardtool_format::frame::Compression;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use thiserror::Error;

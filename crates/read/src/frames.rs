@@ -3,7 +3,7 @@
 use crate::bytes::FileBytes;
 use crate::{Error, Result};
 use shardtool_format as format;
-use shardtool_format::frame::{self, Compression};
+use shardtool_format::{Compression, frame};
 use std::ops::Range;
 use std::path::Path;
 

@@ -1,14 +1,14 @@
 //! The memory budget: the limits of the system, the plan that divides a budget, what the loaders of this process reserve,
 //! and scratch memory admitted in bytes.
 
-mod limit;
-mod plan;
+mod memory_plan;
 mod reservation;
 mod scratch;
+mod system_limits;
 
-pub(crate) use limit::Limits;
-pub use limit::{Limit, LimitSource, Usage};
-pub use plan::MemoryPlan;
-pub(crate) use plan::{DEFAULT_PREFETCH, Demand, MIN_BATCHES};
+pub use memory_plan::MemoryPlan;
+pub(crate) use memory_plan::{DEFAULT_PREFETCH, Demand, MIN_BATCHES};
 pub(crate) use reservation::{Live, Reservation};
 pub(crate) use scratch::{Admitted, ScratchPool};
+pub(crate) use system_limits::Limits;
+pub use system_limits::{Limit, LimitSource, Usage};

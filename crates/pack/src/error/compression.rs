@@ -1,6 +1,6 @@
 //! Files that are compressed as a whole.
 
-use shardtool_format::frame::Compression;
+use shardtool_format::Compression;
 use std::path::Path;
 
 /// Returns a shell command that decompresses the file.

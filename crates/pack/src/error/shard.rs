@@ -1,7 +1,7 @@
 //! What is wrong with existing shards and their records.
 
 use super::compression;
-use shardtool_format::frame::Compression;
+use shardtool_format::Compression;
 use shardtool_format::manifest::Kind;
 use std::path::PathBuf;
 

@@ -20,9 +20,9 @@ const BUFFER: usize = 256 << 10;
 
 /// Detects the compression of a file from its first bytes: gzip and zlib as for a TFRecord file, and zstd (RFC 8878).
 pub(super) fn compression(start: &[u8]) -> Compression {
-    match (frame::Compression::detect(start), start) {
-        (Some(frame::Compression::Gzip), _) => Compression::Gzip,
-        (Some(frame::Compression::Zlib), _) => Compression::Zlib,
+    match (shardtool_format::Compression::detect(start), start) {
+        (Some(shardtool_format::Compression::Gzip), _) => Compression::Gzip,
+        (Some(shardtool_format::Compression::Zlib), _) => Compression::Zlib,
         (None, [0x28, 0xb5, 0x2f, 0xfd, ..]) if !frame::begins(start) => Compression::Zstd,
         _ => Compression::None,
     }

@@ -1,7 +1,7 @@
 //! The memory plan: what a loader needs, what is available, and how its budget is divided.
 
-use super::limit::{self, Limit, Limits};
 use super::reservation;
+use super::system_limits::{self, Limit, Limits};
 use crate::units::Bytes;
 use std::fmt;
 use std::path::Path;
@@ -88,7 +88,7 @@ impl MemoryPlan {
             scratch,
             limit: limits.smallest(),
             local_world: local_world.into(),
-            anonymous: limit::anonymous(Path::new("/")).saturating_sub(reservation::live()),
+            anonymous: system_limits::anonymous(Path::new("/")).saturating_sub(reservation::live()),
             reserved: reservation::reserved(),
             given: budget.is_some(),
             budget: 0,

@@ -1,0 +1,24 @@
+//! What becomes of the samples that do not fill the last step of an epoch.
+
+use crate::Order;
+
+/// What happens to the last step of an epoch if the samples do not fill it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Remainder {
+    /// It is not delivered.
+    Drop,
+    /// It is filled by repeating the samples at positions 0, 1, …
+    Pad,
+    /// Its last rows are masked: zeros, marked as not valid.
+    Mask,
+}
+
+impl Remainder {
+    /// Returns the default for an order: `Drop` for training orders, `Mask` for the sequential order of an evaluation.
+    pub fn default_for(order: Order) -> Self {
+        match order {
+            Order::Sequential => Remainder::Mask,
+            Order::Shuffled | Order::Interleaved { .. } => Remainder::Drop,
+        }
+    }
+}

@@ -1,5 +1,5 @@
-//! Memory owned by Rust as numpy arrays, without a copy, through the array interface (numpy's manual, "The array interface
-//! protocol", version 3): it needs no headers of numpy, and works with every version of it.
+//! Exposes memory owned by Rust as numpy arrays, without a copy, through the array interface (numpy's manual, "The array
+//! interface protocol", version 3), which needs no numpy headers and works with every version of numpy.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyTuple};
 use std::any::Any;
 use std::sync::Arc;
 
-/// Memory that a numpy array shows. The array keeps this object, and so the owner of the memory.
+/// Memory that a numpy array refers to. The array keeps this object alive, and thereby the owner of the memory.
 #[pyclass(frozen, module = "shardtool._shardtool")]
 pub(crate) struct Memory {
     /// Address of `shape` numbers of type `element` in C order, valid while `_owner` lives.
@@ -19,7 +19,7 @@ pub(crate) struct Memory {
     _owner: Box<dyn Any + Send + Sync>,
 }
 
-/// A type of numbers that numpy has.
+/// A number type that numpy supports.
 pub(crate) trait Number: Copy + Send + Sync + 'static {
     /// The type in numpy's array interface: byte order, kind, bytes.
     const ELEMENT: &'static str;
@@ -36,7 +36,7 @@ numbers!(u8: "|u1", bool: "|b1", u16: "<u2", u32: "<u4", u64: "<u8", i64: "<i8",
 pub(crate) struct Half(u16);
 
 impl Memory {
-    /// Returns writable memory that `owner` keeps.
+    /// Returns writable memory that `owner` keeps alive.
     ///
     /// # Safety
     /// `first` is the address of as many initialised numbers of type `T` as `shape` says, in C order. They stay there while
@@ -46,10 +46,10 @@ impl Memory {
         Memory { address: first as usize, shape, element: T::ELEMENT, writable: true, _owner: Box::new(owner) }
     }
 
-    /// Returns read-only memory: the numbers of type `T` whose bytes `bytes` borrows from `owner`; `None` if it returns none.
+    /// Returns read-only memory: the numbers of type `T` whose bytes `bytes` borrows from `owner`; `None` if `bytes` does.
     ///
     /// The bytes stay valid without further conditions: they are borrowed from the target of the `Arc`, which is neither
-    /// moved nor mutably borrowed while this object keeps it.
+    /// moved nor mutably borrowed while this object holds it.
     pub(crate) fn shared<T: Number, O: Any + Send + Sync, E>(
         owner: &Arc<O>,
         bytes: impl for<'a> FnOnce(&'a O) -> Result<Option<&'a [u8]>, E>,

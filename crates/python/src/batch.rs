@@ -1,5 +1,5 @@
-//! Converts a batch to a dict of arrays. Images are not copied; of a batch on the host everything else is copied, a few bytes
-//! per row.
+//! Converts a batch to a dict of arrays. Images and masks are not copied. The other arrays of a batch on the host are copied,
+//! a few bytes per row.
 
 use crate::array::{Half, Memory};
 use crate::device::DeviceArray;
@@ -67,7 +67,7 @@ fn on_host<'py>(py: Python<'py>, batch: Batch, label: Option<&str>) -> PyResult<
     if let (Some(shape), Some(buffer)) = (batch.image_shape(), batch.buffer()) {
         let (first, shape, owner) = (buffer.as_ptr().as_ptr(), shape.to_vec(), batch.clone());
         // SAFETY: the buffer holds the pixels, of this type and shape (`Batch::images`, `Batch::image_shape`), aligned to 64
-        // bytes, until the batch is dropped. The batch was moved here, and Rust code does not use its pixels any more.
+        // bytes, until the batch is dropped. The batch was moved here, and Rust code no longer uses its pixels.
         #[expect(unsafe_code, reason = "writable memory of another owner")]
         let memory = unsafe {
             match batch.output().map(Output::dtype) {

@@ -37,7 +37,7 @@ pub(crate) struct Options {
     world_size: Option<u32>,
     local_replicas: u32,
     device: Option<DeviceOptions>,
-    /// What images become on the host; `None` leaves them u8.
+    /// Normalisation of images on the host; `None` leaves them u8.
     output: Option<OutputOptions>,
     apply_orientation: bool,
     mask: Option<String>,
@@ -108,10 +108,10 @@ impl SourceOption {
 
 /// A loader's configuration before it is bound to a replica.
 pub(crate) struct Resolved {
-    /// As if this process were the only replica.
+    /// With this process as the only replica.
     config: Config,
     local_replicas: u32,
-    /// One device for each replica of this process, and what batches become there.
+    /// One device for each replica of this process, and the configuration of uploads.
     pub(crate) devices: Option<(Vec<Device>, shardtool_cuda::Config)>,
     /// Exceptions of the user's function.
     pub(crate) raised: Raised,

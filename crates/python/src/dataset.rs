@@ -25,7 +25,7 @@ impl Dataset {
         Ok(Split::new(py, self.0.path().to_owned(), split.clone()))
     }
 
-    /// The split of that name, as [`Dataset::split`].
+    /// Returns the split of that name, as [`Dataset::split`].
     fn __getitem__(&self, py: Python<'_>, name: &str) -> PyResult<Split> {
         self.split(py, name)
     }
@@ -53,7 +53,7 @@ impl Dataset {
         self.0.splits().iter().map(|s| s.name()).collect()
     }
 
-    /// The path that it was opened with.
+    /// The path that the dataset was opened with.
     #[getter]
     fn path(&self) -> PathBuf {
         self.0.path().to_owned()
@@ -142,13 +142,13 @@ impl Split {
         Ok(self.record(py, id)?.into_any())
     }
 
-    /// Its name.
+    /// The split's name.
     #[getter]
     fn name(&self) -> &str {
         self.split.name()
     }
 
-    /// Path of the dataset it belongs to.
+    /// Path of the dataset.
     #[getter]
     fn path(&self) -> PathBuf {
         self.dataset.clone()
@@ -221,13 +221,13 @@ impl Shard {
         self.split.entry().shards[self.number].records as usize
     }
 
-    /// Its path.
+    /// The shard's path.
     #[getter]
     fn path(&self) -> PathBuf {
         self.split.shard_path(self.number)
     }
 
-    /// Its length in bytes.
+    /// The shard's length in bytes.
     #[getter]
     fn bytes(&self) -> u64 {
         self.split.entry().shards[self.number].bytes

@@ -77,7 +77,7 @@ impl Which {
     }
 }
 
-/// An array on a device. It keeps its batch, as do the arrays of frameworks made from it.
+/// An array on a device. It keeps its batch alive, as do the arrays that frameworks make from it.
 #[pyclass(frozen, module = "shardtool._shardtool")]
 pub(crate) struct DeviceArray {
     batch: Arc<Local<DeviceBatch>>,
@@ -119,7 +119,7 @@ impl DeviceArray {
 
 #[pymethods]
 impl DeviceArray {
-    /// Its shape.
+    /// The array's shape.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.extents(py)?)
@@ -131,7 +131,7 @@ impl DeviceArray {
         Ok(self.element(py)?.name())
     }
 
-    /// Where it lies: `cuda:N`.
+    /// The device: `cuda:N`.
     #[getter]
     fn device(&self) -> PyResult<String> {
         self.place()
@@ -144,7 +144,7 @@ impl DeviceArray {
 
     /// Returns a DLPack capsule. `stream` waits for the array; its memory is reused only after the work that is queued there
     /// when the array is deleted. `None` and 1 are the legacy default stream, 2 the per-thread default stream, larger numbers
-    /// are handles; −1 means that the caller orders its work itself.
+    /// are handles; −1 means that the caller synchronises its work itself.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -160,7 +160,7 @@ impl DeviceArray {
         }
         if let Some(device) = dl_device.filter(|device| *device != (CUDA, batch.ordinal() as i32)) {
             let place = self.place()?;
-            return Err(PyBufferError::new_err(format!("the array lies on {place}, and was asked for on {device:?}")));
+            return Err(PyBufferError::new_err(format!("the array is on {place}, but {device:?} was requested")));
         }
         // SAFETY: DLPack requires that handles are streams of this device that live as long as the array, and a process has
         // one primary context per device.
@@ -174,7 +174,8 @@ impl DeviceArray {
         }
     }
 
-    /// Describes the array for the CUDA array interface, whose users wait for the stream that it names. It has no bfloat16.
+    /// Describes the array for the CUDA array interface, whose consumers synchronise with the stream in it. The interface has
+    /// no bfloat16.
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let typestr = match self.element(py)? {
@@ -204,7 +205,7 @@ impl DeviceArray {
     #[pyo3(signature = (*_arguments, **_options))]
     fn __array__(&self, _arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let place = self.place()?;
-        Err(PyTypeError::new_err(format!("the array lies on {place}: hand it to a framework through DLPack")))
+        Err(PyTypeError::new_err(format!("the array is on {place}: pass it to a framework through DLPack")))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

@@ -1,4 +1,5 @@
-//! Errors of all crates to the exceptions of `shardtool.errors`. The message is the Rust error's own.
+//! Converts errors of all crates to the exceptions of `shardtool.errors`. The message is that of the Rust error; in errors of
+//! `pack`, command-line flags become keyword arguments.
 
 use crate::spelling::in_python;
 use pyo3::prelude::*;
@@ -8,7 +9,7 @@ use shardtool_load::{BadSample, SampleError};
 use shardtool_read::verify::Finding;
 use std::path::{Path, PathBuf};
 
-/// An exception of `shardtool.errors` with attributes.
+/// Returns an exception of `shardtool.errors` with attributes.
 fn exception(py: Python<'_>, class: &str, message: &str, attributes: &Bound<'_, PyDict>) -> PyErr {
     let make = || py.import("shardtool.errors")?.getattr(class)?.call((message,), Some(attributes));
     make().map_or_else(|error| error, PyErr::from_value)
@@ -29,32 +30,32 @@ fn io(py: Python<'_>, message: &str, source: &std::io::Error, path: &Path) -> Py
     }
 }
 
-/// A wrong argument, where no crate below has an error for it.
+/// Returns the error for an invalid argument that no other crate has an error for.
 pub(crate) fn option(py: Python<'_>, message: &str) -> PyErr {
     exception(py, "OptionError", message, &PyDict::new(py))
 }
 
-/// An argument of the wrong type.
+/// Returns the error for an argument of the wrong type.
 pub(crate) fn option_type(py: Python<'_>, message: &str) -> PyErr {
     exception(py, "OptionTypeError", message, &PyDict::new(py))
 }
 
-/// A column that the index does not have.
+/// Returns the error for a column that the index does not have.
 pub(crate) fn column(py: Python<'_>, message: &str) -> PyErr {
     exception(py, "ColumnError", message, &PyDict::new(py))
 }
 
-/// A record number outside the split.
+/// Returns the error for a record number outside the split.
 pub(crate) fn out_of_range(py: Python<'_>, message: &str) -> PyErr {
     exception(py, "OutOfRangeError", message, &PyDict::new(py))
 }
 
-/// A call that the object's state does not allow.
+/// Returns the error for a call that the object's state does not allow.
 pub(crate) fn usage(py: Python<'_>, message: &str) -> PyErr {
     exception(py, "UsageError", message, &PyDict::new(py))
 }
 
-/// What a forked child gets for using its parent's loader.
+/// Returns the error for a forked child that uses its parent's loader.
 pub(crate) fn forked(py: Python<'_>) -> PyErr {
     usage(
         py,
@@ -63,7 +64,7 @@ pub(crate) fn forked(py: Python<'_>) -> PyErr {
     )
 }
 
-/// The exception with a note (`BaseException.add_note`, Python 3.11).
+/// Adds a note to the exception (`BaseException.add_note`, Python 3.11).
 pub(crate) fn with_note(py: Python<'_>, error: PyErr, note: &str) -> PyErr {
     // Exceptions have no notes before Python 3.11. A failure here must not replace the exception itself.
     let _ = error.value(py).call_method1("add_note", (note,));
@@ -91,7 +92,7 @@ pub(crate) fn read(py: Python<'_>, error: shardtool_read::Error) -> PyErr {
     }
 }
 
-/// A damage with its place; `more` adds attributes.
+/// Returns an exception with the details of a finding as attributes; `more` adds others.
 fn damage(
     py: Python<'_>,
     class: &str,

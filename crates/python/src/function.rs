@@ -30,8 +30,8 @@ impl Raised {
 }
 
 /// Returns the loader's step that calls `function(image, seed)`. `image` is a u8 array `[H, W, 3]`, a copy; `seed` is a number
-/// from 0 to 2³² − 2 that depends on seed, epoch and sample. The image becomes what the function returns, or, if it returns
-/// `None`, its changed argument.
+/// from 0 to 2³² − 2 that depends on seed, epoch and sample. The returned image replaces the image; if the function returns
+/// `None`, it has changed its argument in place.
 pub(crate) fn custom(function: Py<PyAny>, raised: Raised) -> PixelFn {
     Arc::new(move |mut pixels, random| {
         let seed = random.below(u64::from(u32::MAX));
@@ -39,7 +39,7 @@ pub(crate) fn custom(function: Py<PyAny>, raised: Raised) -> PixelFn {
         let message = match done {
             Some(Ok(())) => return,
             Some(Err(error)) => {
-                // The seed distinguishes this call from those for other samples.
+                // The seed distinguishes the message from those for other samples.
                 let message = format!("the function of `transform` raised {error} (seed {seed})");
                 raised.set(message.clone(), error);
                 message

@@ -4,8 +4,8 @@
 //! | module | responsibility |
 //! |---|---|
 //! | `error` | converts errors of all crates to the exceptions of `shardtool.errors` |
-//! | `spelling` | writes options in messages as Python arguments |
-//! | `array` | memory owned by Rust as numpy arrays, without a copy |
+//! | `spelling` | replaces command-line flags in messages by keyword arguments |
+//! | `array` | exposes memory owned by Rust as numpy arrays, without a copy |
 //! | `dataset` | datasets, splits, shards |
 //! | `record` | converts a record to a dict |
 //! | `columns` | columns of indexes as arrays |

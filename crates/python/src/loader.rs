@@ -34,7 +34,7 @@ enum State {
 struct Inner {
     /// One for each replica that this process serves, all with the same workers.
     replicas: Vec<ReplicaLoader>,
-    /// Batches of the first replicas, of a step whose waiting was interrupted.
+    /// Batches of the first replicas from a step that was interrupted while waiting.
     part: Vec<Option<Delivered>>,
     /// Number of the current iteration; older ones end with an error.
     iteration: u64,
@@ -151,10 +151,10 @@ impl Loader {
         Ok(Loader { resolved, process: AtomicU32::new(0), state: Mutex::new(State::Unbound(None)), label })
     }
 
-    /// Begins an iteration and returns its number. It continues at a state that was loaded or an epoch that was set, else it is
-    /// the next epoch. The first one binds the loader to a replica, and starts its workers.
+    /// Begins an iteration and returns its number. It continues at a state that was loaded or an epoch that was set, otherwise
+    /// with the next epoch. The first iteration binds the loader to a replica, and starts its workers.
     fn begin(&self, py: Python<'_>, place: Place) -> PyResult<u64> {
-        // Exceptions of other workers in a step that was cancelled.
+        // Drops exceptions of other workers in a step that was cancelled.
         self.resolved.raised.clear();
         let (config, ranks) = self.resolved.bind(py, place)?;
         self.with_state(py, |state| {
@@ -234,7 +234,7 @@ impl Loader {
         })
     }
 
-    /// Makes the next iteration this epoch, from a state that was loaded inside it, else from its beginning.
+    /// Makes the next iteration this epoch: from a state that was loaded inside it, else from its beginning.
     fn set_epoch(&self, py: Python<'_>, place: Place, epoch: u64) -> PyResult<()> {
         let checked = |checked: &CheckedConfig, at: &mut Option<ResumeState>| {
             if at.is_none_or(|state| state.epoch != epoch) {
@@ -307,8 +307,8 @@ impl Loader {
 }
 
 impl Loader {
-    /// Returns whether this process may use and drop the bound loader. In a forked child its threads do not exist, and locks
-    /// may be held for ever.
+    /// Returns whether this process may use and drop the bound loader. In a forked child its threads do not exist, and
+    /// locks may stay held forever.
     fn is_ours(&self) -> bool {
         let process = self.process.load(Ordering::Acquire);
         process == 0 || process == std::process::id()
@@ -316,7 +316,7 @@ impl Loader {
 }
 
 impl Drop for Loader {
-    /// Joins the workers without the GIL, which one of them may wait for to call the user's function.
+    /// Joins the workers without the GIL, since one of them may be waiting for it to call the user's function.
     fn drop(&mut self) {
         if self.is_ours() {
             Python::attach(|py| self.close(py));

@@ -1,4 +1,4 @@
-//! Packing, with progress. Ctrl-C ends it once the images in work are done, and the same call resumes after the last finished
+//! Packing, with progress. Ctrl-C ends it once the images in work are done; the same call resumes after the last finished
 //! shard.
 
 use crate::config::{Size, one_of};
@@ -45,7 +45,7 @@ pub(crate) struct PackOptions {
     jpeg_entries: bool,
     /// Whether to show a bar on stderr.
     progress: bool,
-    /// Function that shows the progress instead.
+    /// Function that shows the progress instead of a bar.
     report: Option<Py<PyAny>>,
 }
 
@@ -101,7 +101,7 @@ impl PackOptions {
     }
 }
 
-/// Counts what is done, shows it on the terminal, and ends the run after Ctrl-C.
+/// Counts finished images, shows a bar on the terminal, and ends the run after Ctrl-C.
 struct Watch {
     bar: Option<shardtool_cli::Images>,
     counts: Arc<Counts>,

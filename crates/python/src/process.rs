@@ -5,8 +5,8 @@ use std::ops::Deref;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// A value whose threads belong to this process. In a child made by `fork` those threads do not exist, and locks may be held
-/// for ever, so there the value is neither used nor dropped.
+/// A value whose threads belong to this process. In a forked child those threads do not exist, and locks may stay
+/// held forever, so there the value is neither used nor dropped.
 pub(crate) struct Local<T> {
     value: Option<T>,
     process: u32,
@@ -43,8 +43,8 @@ impl<T> Drop for Local<T> {
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Runs `work` on another thread and waits for it without the GIL. Every 100 ms, and once at the end, checks for signals and
-/// calls `report`. If either raises (`KeyboardInterrupt` on Ctrl-C), calls `stop`, waits until the work has ended, which it
-/// does soon, and returns that exception.
+/// calls `report`. If either raises (`KeyboardInterrupt` on Ctrl-C), calls `stop`, waits for the work to end, and
+/// returns that exception.
 pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,

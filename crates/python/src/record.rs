@@ -7,7 +7,7 @@ use shardtool_format::example::Feature;
 use shardtool_format::manifest::Manifest;
 use shardtool_read::Record;
 
-/// `{"key", "image", "label", "features"}`: image as stored or `None`, label as class id or `None`, all other features.
+/// Returns `{"key", "image", "label", "features"}`: image as stored or `None`, label as class id or `None`, all other features.
 pub(crate) fn to_dict<'py>(py: Python<'py>, record: &Record, manifest: &Manifest) -> PyResult<Bound<'py, PyDict>> {
     let read = |e| error::read(py, e);
     let example = record.example().map_err(read)?;

@@ -1,6 +1,6 @@
-//! Messages of the Rust crates name flags of the command line; in Python they name keyword arguments.
+//! Replaces command-line flags in messages of the Rust crates by Python's keyword arguments.
 
-/// Command line → Python. Longer spellings come before the shorter ones that they contain.
+/// Command line → Python. A text comes before shorter ones that it contains.
 const SPELLINGS: [(&str, &str); 12] = [
     ("--from KIND", "`kind=`"),
     ("--map image=FIELD", "`map={\"image\": FIELD}`"),
@@ -22,7 +22,7 @@ pub(crate) fn in_python(message: &str) -> String {
     for (flag, keyword) in SPELLINGS {
         message = message.replace(flag, keyword);
     }
-    // --column NAME:TYPE
+    // `--column NAME:TYPE`.
     while let Some((before, rest)) = message.split_once("--column ") {
         let end = rest.find(|c: char| c.is_whitespace() || c == ';').unwrap_or(rest.len());
         let (argument, after) = rest.split_at(end);

@@ -1,4 +1,4 @@
-//! Verification: a report as a dict.
+//! Verification, with its report as a dict.
 
 use crate::error;
 use crate::process::interruptible;
@@ -10,8 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Checks everything about a dataset and gives `{"shards", "good_records", "bytes", "damages"}`. Ctrl-C ends it within some
-/// records.
+/// Verifies a dataset and returns `{"shards", "good_records", "bytes", "damages"}`. Ctrl-C ends it after a few records.
 #[pyfunction]
 pub(crate) fn verify<'py>(
     py: Python<'py>,

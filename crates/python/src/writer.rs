@@ -86,8 +86,8 @@ pub(crate) enum ValuesArgument {
     Bytes(Vec<PyBackedBytes>),
 }
 
-/// Returns the values, which are of type `int64`, `float`, `bytes` or `pixels` (floats in pixels of the image); `None` if
-/// they are not.
+/// Converts values of type `int64`, `float`, `bytes` or `pixels` (floats in pixels of the image); returns `None` if they do
+/// not match the type.
 fn value(kind: &str, values: &ValuesArgument) -> Option<Value> {
     Some(match (kind, values) {
         ("int64", ValuesArgument::Numbers(bytes)) => {

@@ -60,5 +60,5 @@ __all__ = [
 
 
 def _open_split(path: str, name: str) -> Split:
-    """A split by path and name: what pickles of splits hold."""
+    """Opens a split by path and name; pickled splits call this."""
     return Dataset(path).split(name)

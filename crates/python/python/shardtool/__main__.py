@@ -8,7 +8,7 @@ from ._shardtool import run
 
 def main() -> int:
     """Runs the command line with this process's arguments."""
-    # Ctrl-C ends it as it ends any program: Python's handler would wait for Python code to run.
+    # Restores the default action of Ctrl-C: Python's handler would run only after `run` returns.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return run(["shardtool", *sys.argv[1:]])
 

@@ -31,7 +31,7 @@ _Place = tuple[int, int, int | None]
 
 @final
 class Memory:
-    """Memory that a numpy array shows; the array keeps it."""
+    """Memory that a numpy array refers to and keeps alive."""
 
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
@@ -51,7 +51,7 @@ class Columns:
 class Dataset:
     """A dataset: a folder with a manifest, or bare TFRecord files, named by path or glob.
 
-    Raises `DatasetError`, `DamageError` where the manifest is damaged, `FileError`.
+    Raises `DatasetError`, `FileError`, or `DamageError` if the manifest is damaged.
     """
 
     def __new__(cls, path: str | PathLike[str]) -> Dataset: ...
@@ -73,7 +73,7 @@ class Dataset:
 
     @property
     def path(self) -> Path:
-        """The path that it was opened with."""
+        """The path that the dataset was opened with."""
 
     @property
     def classes(self) -> list[str]:
@@ -93,19 +93,20 @@ class Split:
     def __len__(self, /) -> int: ...
     @overload
     def __getitem__(self, index: int, /) -> dict[str, Any]:
-        """Returns a record, with its CRCs checked: `key`, `image` (bytes as stored, or `None`), `label` (class id, or `None`), `features`
-        (all others by name: a value, or a list); a list of them for a slice. Raises `OutOfRangeError`, `DamageError`."""
+        """Returns a record after checking its CRCs: `key`, `image` (bytes as stored, or `None`), `label` (class id, or `None`),
+        `features` (all others by name: a value, or a list). Returns a list of records for a slice. Raises
+        `OutOfRangeError`, `DamageError`."""
 
     @overload
     def __getitem__(self, index: slice, /) -> list[dict[str, Any]]: ...
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The split's name."""
 
     @property
     def path(self) -> Path:
-        """Path of the dataset it belongs to."""
+        """Path of the dataset."""
 
     @property
     def classes(self) -> list[str]:
@@ -145,11 +146,11 @@ class Shard:
     def __len__(self, /) -> int: ...
     @property
     def path(self) -> Path:
-        """Its path."""
+        """The shard's path."""
 
     @property
     def bytes(self) -> int:
-        """Its length in bytes."""
+        """The shard's length in bytes."""
 
     @property
     def columns(self) -> Columns:
@@ -157,11 +158,11 @@ class Shard:
 
 @final
 class DeviceArray:
-    """An array on a device. It keeps its batch, as do the arrays of frameworks made from it."""
+    """An array on a device. It keeps its batch alive, as do the arrays that frameworks make from it."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its shape."""
+        """The array's shape."""
 
     @property
     def dtype(self) -> Literal["float32", "float16", "bfloat16", "int64", "bool"]:
@@ -169,7 +170,7 @@ class DeviceArray:
 
     @property
     def device(self) -> str:
-        """Where it lies: `cuda:N`."""
+        """The device: `cuda:N`."""
 
     def __dlpack_device__(self, /) -> tuple[int, int]:
         """`kDLCUDA`, and N of `cuda:N`."""
@@ -185,12 +186,13 @@ class DeviceArray:
     ) -> Any:
         """Returns a DLPack capsule. `stream` waits for the array; its memory is reused only after the work that is queued
         there when the array is deleted. `None` and 1 are the legacy default stream, 2 the per-thread default stream, larger
-        numbers are handles; −1 means that the caller orders its work itself. Raises `BufferError`, `OptionError`, `DeviceError`."""
+        numbers are handles; −1 means that the caller synchronises its work itself. Raises `BufferError`, `OptionError`,
+        `DeviceError`."""
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Describes the array for the CUDA array interface, whose users wait for the stream that it names. It has no
-        bfloat16."""
+        """Describes the array for the CUDA array interface, whose consumers synchronise with the stream in it. The interface
+        has no bfloat16."""
 
     def __array__(self, /, *_arguments: Any, **_options: Any) -> NoReturn:
         """Raises `TypeError`, since numpy would make an array of one object."""
@@ -207,34 +209,34 @@ class Loader:
         """Begins an iteration and returns its number."""
 
     def is_bound(self, /) -> bool:
-        """Whether an iteration has begun."""
+        """Returns whether an iteration has begun."""
 
     def notices(self, /) -> list[tuple[bool, str]]:
         """Returns the notices since the last call: whether each is about a bad sample, and its text."""
 
     def next(self, /, iteration: int) -> list[dict[str, Any]]:
-        """The next batches of an iteration, one for each replica; none at the epoch's end."""
+        """Returns the next batches of an iteration, one for each replica; none at the end of the epoch."""
 
     def state(self, /, place: _Place) -> str:
-        """The state to resume from, as JSON."""
+        """Returns the state to resume from, as JSON."""
 
     def load_state(self, /, place: _Place, json: str) -> None:
         """Resumes from a state."""
 
     def set_epoch(self, /, place: _Place, epoch: int) -> None:
-        """The next iteration is this epoch."""
+        """Makes the next iteration this epoch."""
 
     def len(self, /, place: _Place) -> int:
-        """Steps of a whole epoch."""
+        """Returns the number of steps of an epoch."""
 
     def steps_done(self, /, place: _Place) -> int:
-        """Steps of the epoch that were delivered."""
+        """Returns the number of steps of the current epoch that were delivered."""
 
     def stats(self, /) -> tuple[str, str]:
-        """Statistics as JSON, and as Prometheus text."""
+        """Returns the statistics as JSON, and as Prometheus text."""
 
     def bad_samples(self, /) -> list[dict[str, Any]]:
-        """The bad samples so far, as dicts."""
+        """Returns the bad samples so far, as dicts."""
 
     def close(self, /) -> None:
         """Ends the workers; batches that were delivered stay valid."""

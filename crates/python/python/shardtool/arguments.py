@@ -12,7 +12,7 @@ from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset
 
 
 class Records:
-    """The records of several splits, counted through them."""
+    """The records of several splits, numbered consecutively."""
 
     def __init__(self, splits: list[_shardtool.Split]):
         self._splits = splits

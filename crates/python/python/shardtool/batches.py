@@ -1,4 +1,4 @@
-"""What a loader delivers."""
+"""The types of a loader's batches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ else:
 
 
 class Ragged(NamedTuple):
-    """A column with any number of values a row.
+    """A column with any number of values per row.
 
     Row `i` is `values[offsets[i]:offsets[i + 1]]`.
     """

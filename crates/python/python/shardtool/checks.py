@@ -1,4 +1,4 @@
-"""Checks of arguments, so that a wrong one is named before it reaches the native module."""
+"""Checks arguments before they reach the native module, so that messages name the wrong one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["instance", "pair", "real", "whole"]
 
 
 def whole(name: str, value: Any, least: int = 0, most: int = 2**64 - 1) -> int:
-    """Returns a whole number from `least` to `most`; numpy's integers count, `bool` does not."""
+    """Returns a whole number from `least` to `most`; accepts numpy's integers, but not `bool`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise OptionTypeError(f"`{name}` is {value!r}: expected a whole number")
     number = int(value)

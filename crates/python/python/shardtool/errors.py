@@ -1,5 +1,5 @@
-"""Exceptions and warnings. Every exception that the module raises is a `ShardtoolError`, and also the built-in exception
-that says the same. What a function of yours raises is raised as it is, with a note that names the sample."""
+"""Exceptions and warnings. Every exception that the module raises derives from `ShardtoolError` and from the
+corresponding built-in exception. An exception of your own function is raised unchanged, with a note that names the sample."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class DeviceError(ShardtoolError, RuntimeError):
 
 
 class FileError(ShardtoolError, OSError):
-    """The operating system refused an operation on a file. By its error number it is also a `FileNotFoundError`,
+    """A file operation failed. Depending on the error number it is also a `FileNotFoundError`,
     `PermissionError`, `FileExistsError`, `IsADirectoryError` or `NotADirectoryError`."""
 
     def __new__(cls, message: str, *, errno: int | None = None, filename: str | None = None) -> FileError:
@@ -128,7 +128,7 @@ _FILE_ERRORS: dict[int, type[FileError]] = {
     _errno.ENOTDIR: _NotADirectory,
 }
 for _kind in set(_FILE_ERRORS.values()):
-    # Tracebacks show the name that the documentation has.
+    # Tracebacks show the documented name.
     _kind.__name__ = _kind.__qualname__ = "FileError"
 
 
@@ -139,24 +139,24 @@ class DatasetError(ShardtoolError, FileNotFoundError, ValueError):
 
 
 class DamageError(ShardtoolError, ValueError):
-    """Data that is not as it was written.
+    """Stored bytes that fail a check.
 
     Attributes
     ----------
     name
         The name of the damage in `format-spec.md`; `None` for a bad sample whose bytes are not damaged.
     shard
-        Path of the shard, or `None` where the damage is in another file.
+        Path of the shard, or `None` if the damage is in another file.
     record
         Number of the record, from 0 in its shard, or `None`.
     key
-        The record's key, where the index has it.
+        The record's key, if the index has it.
     offset
         Position in the file, in bytes, or `None`.
     expected
-        The value that should be there, as text, or `None`.
+        The expected value, as text, or `None`.
     found
-        The value that is there, as text, or `None`.
+        The value that was found, as text, or `None`.
     """
 
     name: str | None
@@ -190,12 +190,12 @@ class DamageError(ShardtoolError, ValueError):
 
 
 class BadSampleError(DamageError):
-    """A sample that cannot be read or decoded, where that ends the run.
+    """A sample could not be read or decoded, and that ends the run.
 
     Attributes
     ----------
     id
-        The sample's id in the loader's splits, counted through them.
+        The sample's id; ids count through all splits of the loader.
     """
 
     id: int
@@ -218,4 +218,4 @@ class StateError(ShardtoolError, ValueError):
 
 
 class PackError(ShardtoolError, ValueError, RuntimeError):
-    """A source, its images, or a destination that cannot be packed."""
+    """A source or its images cannot be packed, or the destination cannot be used."""

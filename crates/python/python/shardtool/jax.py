@@ -52,7 +52,7 @@ else:
 class Loader(_loader.Loader[T, Batch], Generic[T]):
     """`shardtool.Loader` whose batches hold JAX arrays.
 
-    `rank` and `world_size` are JAX's process index and count where there are several processes, unless given. 64-bit
+    `rank` and `world_size` are by default JAX's process index and count if there are several processes. 64-bit
     integers become 32-bit ones, unless `jax_enable_x64` is set.
 
     JAX releases memory of the host during its own calls, not when Python drops an array. With the default memory budget the
@@ -72,7 +72,7 @@ class Loader(_loader.Loader[T, Batch], Generic[T]):
     Everything else is as in `shardtool.Loader`.
     """
 
-    # Batches that JAX has not released yet count as kept, even if the loop keeps none.
+    # Batches that JAX has not released yet count as held, even if the loop holds none.
     _warns_of_growth = False
 
     if not TYPE_CHECKING:
@@ -121,8 +121,8 @@ class Loader(_loader.Loader[T, Batch], Generic[T]):
                 return value
 
     def _put(self, value: np.ndarray, device: Any) -> jax.Array:
-        """Puts an array on a device. On a CPU it would share the loader's memory until JAX releases it, which a given budget
-        has no room for: there it is copied."""
+        """Puts an array on a device. On a CPU device it would share the loader's memory until JAX releases it, so it is
+        copied there if a memory budget was given."""
         array: jax.Array = jax.device_put(value, device)
         if self._arguments["memory_budget"] is not None and next(iter(array.devices())).platform == "cpu":
             array = jax.device_put(value.copy(), device)
@@ -144,13 +144,13 @@ class Loader(_loader.Loader[T, Batch], Generic[T]):
 
 
 def _sharding(devices: Sequence[jax.Device]) -> NamedSharding:
-    """Returns the sharding of rows over these devices, and over those of the other processes where there are any."""
+    """Returns the sharding of rows over these devices, and over those of the other processes, if there are any."""
     every = list(devices)
     if jax.process_count() > 1:
         if every != jax.local_devices():
             raise OptionError("`devices`: with several processes, each has to use all of its `jax.local_devices()`")
         every = sorted(jax.devices(), key=lambda device: device.process_index)
-    # JAX gives its constructor no types.
+    # JAX's constructor has no type annotations.
     spec: Any = PartitionSpec
     return NamedSharding(Mesh(np.array(every), ("data",)), spec("data"))
 

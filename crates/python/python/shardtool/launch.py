@@ -1,4 +1,4 @@
-"""Finds the replica of this process when it is needed: as given, from torch.distributed, or from the environment."""
+"""Finds rank and world size of this process: as given, from torch.distributed, or from the environment."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ log.addHandler(logging.NullHandler())
 
 
 class Launch(NamedTuple):
-    """The place of this process among those of a distributed run."""
+    """Rank and world size of this process in a distributed run."""
 
     rank: int
     world_size: int
     #: Processes on this machine; `None` if unknown.
     local_world_size: int | None
-    #: Where the numbers came from, in words.
+    #: Where rank and world size came from, in words.
     source: str
     #: Messages about environment variables of launchers that were ignored.
     ignored: list[str]
@@ -36,7 +36,7 @@ class Launch(NamedTuple):
 
 
 def resolve(rank: int | None, world_size: int | None) -> Launch:
-    """Returns the given rank and world size, else those of torch.distributed where it is initialised, else those of the
+    """Returns the given rank and world size, else those of torch.distributed if it is initialised, else those of the
     environment (torchrun, Open MPI, SLURM)."""
     if rank is None:
         distributed = getattr(sys.modules.get("torch"), "distributed", None)

@@ -30,7 +30,7 @@ from .transforms import Step, split_function
 if TYPE_CHECKING:
     from typing_extensions import Self, TypeVar
 
-    #: What the loop receives, and what a `collate_fn` makes it of.
+    #: What the loop receives, and the batch that `collate_fn` is called with.
     T = TypeVar("T", default=Batch)
     B = TypeVar("B", bound="dict[str, Any]", default=Batch)
 else:
@@ -41,7 +41,7 @@ else:
 __all__ = ["Loader", "Stats"]
 
 
-#: Loaders that may have threads. They end before the interpreter does: one of them might wait for it.
+#: Loaders that may have threads. They are closed before the interpreter shuts down, since a thread might wait for the GIL.
 _open: weakref.WeakSet[Loader[Any, Any]] = weakref.WeakSet()
 
 
@@ -52,7 +52,7 @@ def _close_all() -> None:
 
 
 class Stats(dict[str, Any]):
-    """Time spent in each stage: a dict, and as text with a verdict. Times of workers are summed."""
+    """Time spent in each stage, as a dict; `str()` adds what bounds the rate. Times of workers are summed."""
 
     #: The same values in the text format of Prometheus.
     prometheus: str
@@ -84,18 +84,18 @@ class Stats(dict[str, Any]):
 class Loader(Generic[T, B]):
     """Delivers the samples of a dataset in batches, while threads build the next ones.
 
-    Iterating it is one epoch; iterating again is the next one, also after a `break`. Rank, world size, workers and memory
-    are bound when the first iteration begins, so that a loader made before the launcher is right.
+    Each iteration is one epoch; the next iteration is the next epoch, also after a `break`. Rank, world size, workers and
+    memory are bound when the first iteration begins, so a loader may be constructed before the launcher sets them.
 
     Parameters
     ----------
     data
-        A split, or several, whose ids then count through them.
+        A split, or a list of splits; ids then count through all of them.
     batch_size
         Rows of a batch on each replica, at least 1.
     transform
-        Steps that give every image the same size, and perhaps a function of your own as the last one. `None`
-        delivers images as stored.
+        Steps that give every image the same size, optionally followed by a function of your own. `None` delivers images
+        as stored.
     columns
         Features to deliver in addition to image and label.
     order
@@ -109,9 +109,9 @@ class Loader(Generic[T, B]):
         first samples, or `"mask"` its last rows. Default: `"mask"` in sequential order, else `"drop"`.
     on_bad
         What happens to a sample that cannot be read or decoded: `"error"`, `"mask"` its row, or `"substitute"`
-        another one. Default: `"mask"` where the remainder is masked, else `"substitute"`.
+        another one. Default: `"mask"` if the remainder is masked, else `"substitute"`.
     max_bad
-        Bad samples, each counted once, beyond which the run ends. Default: one in a hundred, at least 16.
+        The run ends if more samples than this are bad, each counted once. Default: 1 % of the samples, at least 16.
     memory_budget
         Bytes, or text such as `"4GiB"`, for batches (also those that the consumer holds) and decoding; kept
         exactly. Default: memory for two batches ahead, at most half of what the container leaves this process; if the
@@ -122,11 +122,11 @@ class Loader(Generic[T, B]):
     prefetch
         Batches built ahead. Default: 2, more when that helps.
     rank, world_size
-        This process's replica. Default: from `torch.distributed` where it is initialised, else from the
+        This process's replica. Default: from `torch.distributed` if it is initialised, else from the
         environment (torchrun, Open MPI, SLURM steps).
     local_replicas
-        Replicas that this process serves, all with one set of workers and one budget; of `world_size`
-        processes with as many each, process `rank` is then replicas `rank * local_replicas` and following.
+        Number of replicas that this process serves with one set of workers and one budget. If each of `world_size`
+        processes serves that many, the replicas of process `rank` start at `rank * local_replicas`.
     device
         `"cuda:0"`, or several devices, each one replica. `"cpu"` is the same as `None`.
     dtype
@@ -134,24 +134,24 @@ class Loader(Generic[T, B]):
     layout
         Order of their dimensions: `"NCHW"` or `"NHWC"`.
     mean, std
-        Of each channel (red, green, blue), for pixels from 0 to 1.
+        Mean and standard deviation of each channel (red, green, blue), for pixels from 0 to 1.
         Any of `dtype`, `layout`, `mean` and `std` makes images `(x / 255 - mean) / std`, float32 NCHW with mean 0 and
         standard deviation 1 unless given; so does a CUDA `device`. Without them images are u8 NHWC.
     device_memory_limit
-        Bytes, or text, that batches may take on each device. Default: what it has.
+        Bytes, or text, that batches may use on each device. Default: all of its memory.
     slots
         Batches that each device has memory for: those that the consumer holds, one being uploaded, the others ready.
         Default: 4.
     policy
-        How replicas share an epoch: by `"sample"`, by `"shard"`, or `"off"`, where each replica sees everything.
+        How replicas share an epoch: by `"sample"`, by `"shard"`, or `"off"`: each replica gets every sample.
     apply_orientation
-        Whether images are turned as their EXIF data say.
+        Whether to apply the orientation in the images' EXIF data.
     mask
         Feature that holds a label map for each image (a segmentation mask: a grey or palette PNG of the image's
         size). It goes through the same crop and flip with nearest-neighbour sampling; batches have it as `"mask"`,
         `[N, H, W]` u8, 255 in rows without a sample. On the host only.
     page_cache
-        `"keep"`, or `"release"` a record's pages once its sample is made.
+        `"keep"`, or `"release"`, which drops a record's pages once its sample is decoded.
     read_ahead
         Bytes, or text, of records to read ahead into the page cache; 0 turns it off.
     starve_after
@@ -179,11 +179,12 @@ class Loader(Generic[T, B]):
     Raises
     ------
     OptionError
-        An argument that cannot be used.
+        An argument is not valid.
     BudgetError
-        A configuration that does not fit its memory: at once with a given budget, else when it is bound.
+        The configuration does not fit into memory. Raised by the constructor if a budget is given, else by the first
+        iteration.
     DeviceError
-        No such device.
+        The device cannot be used.
     """
 
     def __init__(
@@ -302,14 +303,14 @@ class Loader(Generic[T, B]):
             batch: Any = self._gather(converted) if self._group else converted.pop()
             del converted
             yield batch if self._collate is None else self._collate(batch)
-            # Dropped before waiting for the next one.
+            # Released before waiting for the next one.
             del batch
-            # Between batches, so that a warning that is an error loses none.
+            # Between batches, so that none is lost if warnings are errors.
             self._report_notices()
         self._report_notices()
 
     def _launch(self) -> launch.Launch:
-        """Which replica this process is: as bound, else as it is now."""
+        """Returns the replica of this process: as bound, else as found now."""
         return self._bound or self._resolve()
 
     def _resolve(self) -> launch.Launch:
@@ -319,7 +320,7 @@ class Loader(Generic[T, B]):
         """Takes a framework's devices out of `device`; returns what is left, and the number of local replicas."""
         return device, local_replicas
 
-    #: Whether growth beyond the default memory budget is a warning, or only logged.
+    #: Whether growth beyond the default memory budget is a warning; otherwise it is only logged.
     _warns_of_growth = True
 
     def _report_notices(self) -> None:
@@ -354,13 +355,13 @@ class Loader(Generic[T, B]):
         return int(self._arguments["batch_size"])
 
     def __len__(self) -> int:
-        """Returns the batches of a whole epoch, the same on every replica."""
+        """Returns the number of batches of a whole epoch, the same on every replica."""
         return self._native.len(self._launch().place)
 
     @property
     def steps_done(self) -> int:
-        """Batches of the current epoch that were delivered: `tqdm(loader, initial=loader.steps_done, total=len(loader))`
-        shows a resumed epoch from where it stands."""
+        """Number of batches of the current epoch that were delivered. `tqdm(loader, initial=loader.steps_done,
+        total=len(loader))` is correct in a resumed epoch as well."""
         return self._native.steps_done(self._launch().place)
 
     def state_dict(self) -> dict[str, Any]:
@@ -376,7 +377,7 @@ class Loader(Generic[T, B]):
         Raises
         ------
         StateError
-            A state of another dataset, source, order or seed.
+            The state belongs to another dataset, source, order or seed.
         """
         instance("state", state, (dict,), "what `state_dict()` returned")
         try:

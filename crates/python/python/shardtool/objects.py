@@ -1,5 +1,5 @@
 """The objects in an image, as COCO and Hugging Face's datasets write them: a dict of lists, or a list of dicts, with `bbox`
-and other members. They become the features that `pack` makes of them."""
+and other members. Converts them to the same features as `pack`."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def flatten_objects(value: Any, boxes: Boxes, features: Mapping[str, Any] | None
 
 
 def _members(value: Any) -> dict[str, list[Any]]:
-    """The members of objects, each a list with one value for each object."""
+    """Returns the members of objects, each a list with one value for each object."""
     if isinstance(value, Mapping):
         return {str(name): _plain(values) for name, values in value.items()}
     names = dict.fromkeys(name for item in value for name in item)
@@ -80,7 +80,7 @@ def _members(value: Any) -> dict[str, list[Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """Lists in place of arrays and tuples."""
+    """Converts arrays and tuples to lists."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
@@ -99,7 +99,7 @@ def _class_type(values: list[Any]) -> type:
 
 
 def _coordinates(name: str, values: list[Any], group: int) -> np.ndarray:
-    """Returns numbers `[n, ..]`, as many for each object, in groups of `group`."""
+    """Returns an array `[n, k]` with k numbers for each object, k being a multiple of `group`."""
     try:
         array = np.asarray(values, np.float32).reshape(len(values), -1) if values else np.zeros((0, group), np.float32)
     except (TypeError, ValueError):
@@ -111,7 +111,7 @@ def _coordinates(name: str, values: list[Any], group: int) -> np.ndarray:
 
 
 def _corners(values: list[Any], boxes: Boxes) -> np.ndarray:
-    """Left, top, right and bottom of each box."""
+    """Returns left, top, right and bottom of each box."""
     array = _coordinates("bbox", values, 4)
     if array.shape[1] != 4:
         raise OptionError(f"`objects`: `bbox` is {values!r:.80}: expected four numbers for each object")

@@ -1,5 +1,5 @@
-"""The order in which an epoch visits its samples, and the source of those samples. Both are pure functions of dataset, seed
-and epoch: never of the machine, the number of threads or the batch size."""
+"""The order in which an epoch visits its samples, and the source of those samples. Both depend only on dataset, seed and
+epoch, not on the machine, the number of threads or the batch size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .errors import OptionError, OptionTypeError
 
 __all__ = ["Balanced", "Interleaved", "Mixture", "Sequential", "Shuffled", "Subset", "Weighted"]
 
-#: Kind, numbers of 64 bits, samples an epoch.
+#: Kind, 64-bit numbers, samples per epoch.
 _Native = tuple[str, bytes, "int | None"]
 
 
@@ -84,7 +84,7 @@ class Balanced:
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Every sample in proportion to its weight; `draws` samples an epoch, by default as many as the splits have.
+    """Every sample in proportion to its weight; `draws` samples per epoch, by default as many as the splits have.
 
     Whole numbers are used as they are; other numbers are scaled to whole ones whose sum is about 2⁶², the same on every
     machine."""
@@ -102,8 +102,8 @@ class Weighted:
 
 @dataclass(frozen=True)
 class Mixture:
-    """Several splits, each with its share of the epoch (whole numbers in any unit); `draws` samples an epoch, by default as
-    many as the splits have."""
+    """Several splits, each with its share of the epoch (whole numbers in any unit); `draws` samples per epoch, by default
+    as many as the splits have."""
 
     shares: Sequence[int]
     draws: int | None = None
@@ -120,7 +120,7 @@ def _expect(values: np.ndarray, splits: Sequence[Split], name: str) -> None:
 
 
 def _scaled(weights: np.ndarray) -> np.ndarray:
-    """Whole numbers in proportion to the weights; a weight above 0 stays above 0."""
+    """Returns whole numbers in proportion to the weights; a weight above 0 stays above 0."""
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise OptionError("`source`: `weights` must be finite, at least 0, and not all 0")
     scaled = np.floor(weights * (2.0**62 / weights.sum())).astype(np.uint64)

@@ -37,7 +37,7 @@ class Packed:
     rejected_file: str | None
     #: Number of shards that an interrupted run had finished.
     resumed_shards: int
-    #: Whether the split was complete before, so that nothing was written. Not compared.
+    #: Whether the split was complete before, so that nothing was written. Ignored by `==`.
     already_complete: bool = field(default=False, compare=False)
 
 
@@ -102,8 +102,8 @@ def pack(
     columns
         Types of a list's columns. A column of type `"file"` contains paths of files, whose bytes become the feature.
     boxes
-        What the boxes of a source's `objects` are, in pixels: `"xywh"` left, top, width, height, or `"xyxy"` left, top,
-        right, bottom.
+        Format of the boxes of a source's `objects`, in pixels: `"xywh"` is left, top, width, height; `"xyxy"` is left,
+        top, right, bottom.
     images
         Folder of the images of a COCO annotation file. Default: the folder of that file.
     pixels
@@ -111,26 +111,27 @@ def pack(
     zstd_level
         Compression level of `"raw-zstd"`.
     resize_shorter, max_side
-        Makes images smaller: the shorter side at most this many pixels, or the longer one.
+        Makes images smaller, so that the shorter or the longer side has at most this many pixels.
     quality
         JPEG quality of images that are made smaller, 1 to 100.
     on_error
         What happens to inputs that cannot be packed: `"skip"` lists them in a file, `"fail"` ends the call.
     force
-        Replace a split of that name.
+        Whether to replace a split of that name.
     jpeg_entries
         Whether to store entry points of JPEGs in the index, with which a crop decodes only the rows that it needs.
     progress
-        Show the progress: a bar on a terminal or, if tqdm is installed, in a notebook; else lines on stderr.
+        Whether to show the progress: a bar on a terminal or, if tqdm is installed, in a notebook; else lines on stderr.
 
     Raises
     ------
     PackError
-        The source cannot be packed, or the split exists and was packed otherwise; the message names the difference.
+        The source cannot be packed, or the split exists and was packed with a different source or options; the message
+        names the difference.
     OptionError
-        An argument that cannot be used.
+        An argument is not valid.
     FileError
-        The operating system refused.
+        A file operation failed.
     """
     options = locals().copy()
     for name, least in (("seed", 0), ("shards", 1), ("jobs", 1), ("resize_shorter", 1), ("max_side", 1), ("quality", 1)):

@@ -24,8 +24,8 @@ class Reporter(Protocol):
 
 
 def reporter(verb: str, unit: str) -> Reporter | None:
-    """Returns how to show progress in a notebook: a bar of tqdm if it is installed, else lines on stderr. `None` outside of
-    notebooks. `verb` and `unit` say what happens to what: `packed`, `images`."""
+    """Returns a reporter for a notebook: a tqdm bar if tqdm is installed, else lines on stderr. Returns `None` outside of
+    notebooks. `verb` and `unit` are its labels, for example `packed` and `images`."""
     if not _in_notebook():
         return None
     try:
@@ -36,14 +36,14 @@ def reporter(verb: str, unit: str) -> Reporter | None:
 
 
 def _in_notebook() -> bool:
-    """Whether this is the kernel of a notebook, whose output is not a terminal."""
+    """Returns whether this process is the kernel of a notebook, whose output is not a terminal."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and hasattr(shell, "kernel")
 
 
 class _Bar:
-    """A bar of tqdm."""
+    """A tqdm bar."""
 
     def __init__(self, bar: Any):
         self._bar = bar
@@ -58,7 +58,7 @@ class _Bar:
 
 
 class _Lines:
-    """A line every two seconds, and one at the end."""
+    """Prints a line every two seconds, and one at the end."""
 
     def __init__(self, verb: str, unit: str):
         self._verb, self._unit = verb, unit

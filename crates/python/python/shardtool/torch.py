@@ -48,9 +48,9 @@ else:
 
 
 class Loader(_loader.Loader[T, Batch], Generic[T]):
-    """`shardtool.Loader` whose batches hold tensors that share its memory, on the host or, with `device`, there.
+    """`shardtool.Loader` whose batches hold tensors that share its memory, on the host or, if given, on `device`.
 
-    It takes the place of a `DataLoader`: do not wrap it in one. Each process of a distributed run makes its own. Arguments
+    It takes the place of a `DataLoader`: do not wrap it in one. Each process of a distributed run constructs its own. Arguments
     are those of `shardtool.Loader`; `device` and `dtype` may also be a `torch.device` and a `torch.dtype`.
     """
 

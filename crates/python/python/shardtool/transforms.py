@@ -1,5 +1,5 @@
-"""Transforms of images, as plain data. Each does the same as torchvision's of that name (v2, antialiased bilinear). Each sample
-has its own random numbers, which depend only on seed, epoch and sample."""
+"""Transforms of images, as plain data. They match those of torchvision (v2, antialiased bilinear). The random numbers of a
+sample depend only on seed, epoch and sample."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Transform:
 
 
 def _size(size: int | Sequence[int]) -> tuple[int, int]:
-    """Height and width of a side, or of (height, width)."""
+    """Returns height and width, given a side or (height, width)."""
     if isinstance(size, Sequence):
         if len(size) != 2:
             raise OptionError(f"`size` is {size!r}: expected a side, or (height, width)")
@@ -50,7 +50,7 @@ class RandomResizedCrop(Transform):
     Parameters
     ----------
     size
-        Of the result, in pixels: a side, or (height, width).
+        Size of the result, in pixels: a side, or (height, width).
     scale
         Smallest and largest area of the part, as a fraction of the image's.
     ratio
@@ -121,16 +121,16 @@ class HorizontalFlip(Transform):
 class Function:
     """A function of your own, as the last step. A callable that is not a `Transform` may be given instead.
 
-    The loader's threads call it one at a time, because Python lets only one thread run: where it takes long, it bounds the
-    rate, and `stats()` shows it as *resize*. If it raises, the epoch ends: the exception is raised by the `for` loop, with a
+    The loader's threads call it one at a time, because they need the GIL: a slow function bounds the rate, and `stats()`
+    counts its time as *resize*. If it raises, the epoch ends: the exception is raised by the `for` loop, with a
     note that names the sample.
 
     Parameters
     ----------
     function
         `function(image, seed)` gets the finished image, u8 `[H, W, 3]`, a copy that it may change and keep, and a
-        seed from 0 to 2³² − 2 that depends on seed, epoch and sample alone. It returns the image in the size and type
-        that it got, or `None` if it changed its argument in place.
+        seed from 0 to 2³² − 2 that depends only on the loader's seed, epoch and sample. It returns an image of the same
+        size and type, or `None` if it changed its argument in place.
     """
 
     function: Callable[[np.ndarray, int], np.ndarray | None]

@@ -19,8 +19,8 @@ _FIXED = (BBOX,)
 _OBJECTS = "objects"
 
 Kind: TypeAlias = Literal["int64", "float", "bytes"]
-#: A feature's name, type, and values: numbers as little-endian bytes, or a list of byte strings. The type `pixels` is that of
-#: coordinates, which are stored as floats.
+#: A feature's name, type, and values: numbers as little-endian bytes, or a list of byte strings. Coordinates in pixels have
+#: the type `pixels`, and are stored as floats.
 Converted: TypeAlias = "tuple[str, Kind | Literal['pixels'], bytes | list[bytes]]"
 
 
@@ -36,7 +36,7 @@ def infer_features(sample: Mapping[str, Any], skip: tuple[str, ...], boxes: Boxe
 def _members(
     sample: Mapping[str, Any], skip: tuple[str, ...], boxes: Boxes, features: Mapping[str, Kind] | None
 ) -> Iterator[tuple[str, Any]]:
-    """Names and values of a sample's features."""
+    """Yields names and values of a sample's features."""
     for name, value in sample.items():
         if name in skip or value is None:
             continue
@@ -73,7 +73,7 @@ def convert_features(
 
 
 def _flat(name: str, value: Any, features: Mapping[str, Kind] | None) -> list[Converted]:
-    """A value as one feature, or as two if it is nested: its values, and their shape or lengths."""
+    """Converts a value to one feature, or to two if it is nested: its values, and their shape or lengths."""
     if isinstance(value, Pixels):
         return [(name, "pixels", value.values.astype("<f4").tobytes())]
     if name in _FIXED and isinstance(value, (list, tuple, np.ndarray)):
@@ -106,7 +106,7 @@ def _flat(name: str, value: Any, features: Mapping[str, Kind] | None) -> list[Co
 
 
 def _shape(value: Any) -> tuple[int, ...] | None:
-    """The shape of nested lists; `None` if they are ragged."""
+    """Returns the shape of nested lists; `None` if they are ragged."""
     if not isinstance(value, (list, tuple, np.ndarray)):
         return ()
     shapes = {_shape(item) for item in value}
@@ -124,7 +124,7 @@ def _numbers(name: str, values: Any) -> Converted:
 
 
 def _leaves(values: Any, kind: Kind | None, name: str) -> tuple[Kind, bytes | list[bytes]]:
-    """Converts values to the declared type, or to their own."""
+    """Converts values to the declared type, or to one inferred from them."""
     texts = [isinstance(value, (str, bytes, bytearray, memoryview)) for value in values]
     if kind == "bytes" or (kind is None and texts and all(texts)):
         if not all(texts):

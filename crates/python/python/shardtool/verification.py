@@ -12,9 +12,9 @@ __all__ = ["Damage", "Report", "verify"]
 
 @dataclass(frozen=True)
 class Damage:
-    """One damage."""
+    """One instance of damage."""
 
-    #: The error's name in `format-spec.md`.
+    #: Name of the damage in `format-spec.md`.
     name: str
     #: Path of the damaged file.
     shard: str
@@ -34,7 +34,7 @@ class Damage:
 
 @dataclass(frozen=True)
 class Report:
-    """The result of a verification: what was checked, and every damage."""
+    """The result of a verification: what was checked, and all damage."""
 
     #: Shards checked.
     shards: int
@@ -42,7 +42,7 @@ class Report:
     good_records: int
     #: Bytes of shards read.
     bytes: int
-    #: Every damage, by file and offset.
+    #: All damage, by file and offset.
     damages: list[Damage]
 
     @property
@@ -58,9 +58,9 @@ class Report:
 
 
 def verify(path: str | os.PathLike[str], *, decode: bool = False, progress: bool = False) -> Report:
-    """Checks framing and both CRCs of every record, indexes against records, and files against the manifest; with `decode`
-    every image as well. `progress` shows a bar on stderr. Damage is listed in the report; raises `DatasetError` or `FileError`
-    only if the check was not possible."""
+    """Checks framing and both CRCs of every record, indexes against records, and files against the manifest; with `decode`, also
+    decodes every image. `progress` shows a bar on stderr. The report lists the damage; raises `DatasetError` or `FileError`
+    only if the dataset cannot be checked."""
     found = _shardtool.verify(path, decode, progress)
     damages = [Damage(**damage) for damage in found.pop("damages")]
     return Report(damages=damages, **found)

@@ -22,12 +22,12 @@ _OWN = ("key", "image", "label")
 
 
 class Writer:
-    """Writes one split of a dataset, sample by sample, from arrays, bytes, images or anything else a program has.
+    """Writes one split of a dataset, sample by sample, from arrays, bytes, images and other values.
 
     Records, shards and indexes are those of `pack`: the same samples give the same bytes. Use it as a context manager: at
     the end of the block the split is complete and the dataset's manifest names it. If the block raises, or the process is
     killed, finished shards stay, and the same program, run again, continues: `write` does nothing for a key that is stored
-    already. If the split is complete, every key is.
+    already. In a complete split every key is stored.
 
     Any number of threads may write; samples are stored in the order in which they arrive. Several processes each open
     a writer with its own `part`, and one calls `commit` when all are done.
@@ -35,7 +35,7 @@ class Writer:
     Parameters
     ----------
     destination
-        Folder of the dataset. It is made if it does not exist; an existing dataset gets a further split, which must have
+        Folder of the dataset. It is created if it does not exist. A split that is added to an existing dataset must have
         the same classes and features.
     split
         Name of the split.
@@ -47,12 +47,12 @@ class Writer:
     classes
         Class names by id. Needed if labels are text.
     labels, images
-        Whether every sample has a label, or an image. Default: as the first sample has.
+        Whether every sample has a label, or an image. Default: whether the first sample has one.
     boxes
-        What the boxes of a sample's `objects` are, in pixels: `"xywh"` left, top, width, height, or `"xyxy"` left, top,
-        right, bottom.
+        Format of the boxes of a sample's `objects`, in pixels: `"xywh"` is left, top, width, height; `"xyxy"` is left,
+        top, right, bottom.
     shard_size
-        A shard ends after the record with which it has at least this many bytes: an int, or text such as `"256MiB"`
+        A shard ends after the record that brings it to at least this many bytes: an int, or text such as `"256MiB"`
         (the default).
     part
         `(i, n)`: this writer writes part i of n, from 0. The split consists of the parts in order, once `commit` joins
@@ -65,17 +65,17 @@ class Writer:
     zstd_level, jpeg, resize_shorter, max_side, jpeg_entries
         As for `pack`.
     force
-        Replace the split, and what an unfinished writer with other options left.
+        Whether to replace the split, and the unfinished output of a writer with other options.
 
     Raises
     ------
     PackError
-        The split exists and was written otherwise, another process writes it, or a sample cannot be stored; the message
-        names its key. After an error of one sample the writer can take the next.
+        The split exists and was written with other options, another process is writing it, or a sample cannot be stored;
+        the message then names its key, and the writer accepts further samples.
     OptionError
         An argument, or a value of a sample, is of the wrong type or out of range.
     FileError
-        The operating system refused.
+        A file operation failed.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class Writer:
     ...         writer.write({"key": f"{i:06}", "image": array, "label": name, "weight": 0.5})
     """
 
-    #: What was written, once the split is committed; `None` for a part.
+    #: Summary of the split once it is committed; `None` for a part.
     result: Packed | None
 
     def __init__(
@@ -134,7 +134,7 @@ class Writer:
             `classes`. `objects`: the objects in the image as COCO and Hugging Face's datasets have them, a dict of lists
             (or a list of dicts) with `bbox` in pixels (see `boxes`) and perhaps `category`, `keypoints` and others; they
             become the features `image/object/bbox`, `image/object/class/label` and so on, as with `pack`. Everything else
-            is a feature: a number, text, bytes, or a list or array of them; `None` is no value.
+            is a feature: a number, text, bytes, or a list or array of them; `None` values are skipped.
 
         Returns
         -------
@@ -192,7 +192,7 @@ class Writer:
         raise TypeError("a Writer belongs to its process: open one in each process, with part=(i, n), then call commit")
 
     def _open(self, sample: Mapping[str, Any]) -> _shardtool.Writer:
-        """Opens the writer. What its options leave open, the first sample decides."""
+        """Opens the writer. Options that were not given are inferred from the first sample."""
         with self._opening:
             if self._native is None:
                 if self._closed:
@@ -210,7 +210,7 @@ class Writer:
 def commit(destination: str | os.PathLike[str], split: str = "train", *, force: bool = False) -> Packed:
     """Joins the parts of a split, in order, once every part's writer is closed; the dataset's manifest then names it.
 
-    A commit that is killed is continued by the next one; one of a split that is complete returns it.
+    If a commit was killed, the next one continues it. If the split is already complete, returns its summary.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def commit(destination: str | os.PathLike[str], split: str = "train", *, force: 
     split
         Name of the split.
     force
-        Replace a split of that name.
+        Whether to replace a split of that name.
 
     Raises
     ------

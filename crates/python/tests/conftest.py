@@ -18,7 +18,7 @@ def pytest_configure(config):
 
 
 def photograph(kind: int, number: int) -> Image.Image:
-    """A JPEG-like picture: its class shows in the colours, its number in the pattern. Sizes vary."""
+    """Returns a photo-like image. Its class determines the colours, its number the pattern and the size."""
     random = np.random.default_rng((kind, number))
     coarse = random.integers(0, 60, (4, 4, 3))
     coarse[..., kind] += 150

@@ -1,5 +1,4 @@
-"""A framework's side of DLPack and of the CUDA array interface, in ctypes: what a consumer does with arrays on a device.
-Programs that tests run under the stand-in driver import this."""
+"""A consumer of DLPack and of the CUDA array interface, in ctypes. Programs that tests run with the stand-in driver import it."""
 
 import ctypes
 
@@ -49,20 +48,20 @@ class Versioned(ctypes.Structure):
     ]
 
 
-#: Code and bits of DLPack. numpy has no bfloat16: its values are given as they are stored.
+#: numpy types by DLPack's code and bits. numpy has no bfloat16: its bits are read as u16.
 TYPES = {(0, 64): "<i8", (2, 16): "<f2", (2, 32): "<f4", (4, 16): "<u2", (6, 8): "?"}
 
 _NEW, _OLD = b"dltensor_versioned", b"dltensor"
 
 
 class Taken:
-    """An array taken through DLPack, until `let_go`."""
+    """An array taken through DLPack, until `release`."""
 
     def __init__(self, array, **arguments):
         capsule = array.__dlpack__(**arguments)
         name = _python.PyCapsule_GetName(capsule)
         self.managed = _python.PyCapsule_GetPointer(capsule, name)
-        # The capsule may go: whoever renamed it has the tensor.
+        # The consumer that renames the capsule owns the tensor, so the capsule may be deleted.
         used = {_NEW: b"used_dltensor_versioned", _OLD: b"used_dltensor"}[name]
         _python.PyCapsule_SetName(capsule, used)
         self._used = used
@@ -75,7 +74,7 @@ class Taken:
         self.strides = tuple(tensor.strides[: tensor.ndim])
         self.type = TYPES[tensor.code, tensor.bits]
 
-    def let_go(self):
+    def release(self):
         ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.struct.deleter)(self.managed)
 
 
@@ -112,8 +111,8 @@ class Context:
 
 
 def read(array, context, stream=1):
-    """The array's values, as numpy's, through DLPack."""
+    """Returns the array's values as a numpy array, through DLPack."""
     taken = Taken(array, stream=stream)
     values = context.fetch(taken.data, taken.shape, taken.type, stream)
-    taken.let_go()
+    taken.release()
     return values

@@ -1,4 +1,4 @@
-"""Rank, world size, workers and memory are bound by the first iteration: to what is given, else to what is there then."""
+"""Rank, world size, workers and memory are bound at the first iteration: as given, else as found at that time."""
 
 import logging
 import pickle
@@ -29,7 +29,7 @@ def sequential(train, **options):
     return st.Loader(train, 8, STEPS, order=st.Sequential(), **options)
 
 
-def test_a_loader_made_before_the_launcher_is_right(train, monkeypatch):
+def test_binds_rank_and_world_size_at_the_first_iteration(train, monkeypatch):
     loader = sequential(train)
     assert len(loader) == 14 and "rank 0 of 1, no launcher" in repr(loader)
     state = loader.state_dict()
@@ -38,14 +38,14 @@ def test_a_loader_made_before_the_launcher_is_right(train, monkeypatch):
     assert len(loader) == 7 and "rank 1 of 2, from RANK and WORLD_SIZE" in repr(loader)
     assert loader.state_dict() == state
     assert first(loader) == list(range(8, 16))
-    # Bound now: what changes later is somebody else's.
+    # Now bound: later changes have no effect.
     monkeypatch.setenv("RANK", "0")
     assert "rank 1 of 2" in repr(loader) and first(loader) == list(range(8, 16))
-    # A pickle carries what was given, and finds its own place.
+    # A pickled loader keeps the given arguments, and finds its rank again.
     assert first(pickle.loads(pickle.dumps(loader))) == list(range(16, 24)), "rank 0 of 2, after the first step"
 
 
-def test_what_is_given_wins_over_a_broken_environment(train, monkeypatch):
+def test_given_rank_overrides_a_broken_environment(train, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "many")
     loader = sequential(train, rank=1, world_size=2)
     assert first(loader) == list(range(8, 16)) and "rank 1 of 2, as given" in repr(loader)
@@ -55,7 +55,7 @@ def test_what_is_given_wins_over_a_broken_environment(train, monkeypatch):
             sequential(train, **wrong)
 
 
-def test_a_rank_that_cannot_be_is_an_error_when_the_epoch_begins(train, monkeypatch):
+def test_invalid_rank_raises_when_the_epoch_begins(train, monkeypatch):
     loader = sequential(train)
     monkeypatch.setenv("RANK", "2")
     monkeypatch.setenv("WORLD_SIZE", "2")
@@ -72,7 +72,7 @@ def test_a_rank_that_cannot_be_is_an_error_when_the_epoch_begins(train, monkeypa
         ({"SLURM_NTASKS": "8", "SLURM_PROCID": "0"}, "SLURM_NTASKS=8 is ignored because this process is not part of a"),
     ],
 )
-def test_variables_that_are_not_believed_are_named_once(train, monkeypatch, caplog, variables, text):
+def test_ignored_variables_are_warned_about_once(train, monkeypatch, caplog, variables, text):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     loader = sequential(train)
@@ -85,7 +85,7 @@ def test_variables_that_are_not_believed_are_named_once(train, monkeypatch, capl
     assert sum(text in record.message for record in caplog.records) == 1
 
 
-def test_states_and_epochs_of_a_loader_that_has_not_begun(train, monkeypatch):
+def test_state_and_epoch_can_be_set_before_the_first_iteration(train, monkeypatch):
     whole = st.Loader(train, 5, STEPS, seed=3)
     epochs = [one_epoch(whole) for _ in range(3)]
     state = None
@@ -108,7 +108,7 @@ def test_states_and_epochs_of_a_loader_that_has_not_begun(train, monkeypatch):
     assert st.Loader(train, 5, STEPS).bad_samples() == []
 
 
-def test_an_epoch_without_a_step_is_refused_when_it_begins(train, monkeypatch):
+def test_epoch_without_a_step_raises_when_it_begins(train, monkeypatch):
     loader = st.Loader(train, 40, STEPS, remainder="drop")
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "4")
@@ -119,7 +119,7 @@ def test_an_epoch_without_a_step_is_refused_when_it_begins(train, monkeypatch):
         st.Loader(train, 40, STEPS, remainder="drop", rank=0, world_size=4)
 
 
-def test_a_forked_child_may_begin_what_its_parent_did_not(train):
+def test_forked_child_may_only_use_a_loader_that_its_parent_has_not_iterated(train):
     code = """
         import os, sys, warnings
         import shardtool as st
@@ -147,7 +147,7 @@ def test_a_forked_child_may_begin_what_its_parent_did_not(train):
     assert run.returncode == 0, run.stderr
 
 
-def test_torch_distributed_is_asked_before_the_environment(train, monkeypatch, tmp_path):
+def test_torch_distributed_takes_precedence_over_the_environment(train, monkeypatch, tmp_path):
     torch = pytest.importorskip("torch")
     from shardtool.torch import Loader
 
@@ -161,7 +161,7 @@ def test_torch_distributed_is_asked_before_the_environment(train, monkeypatch, t
         torch.distributed.destroy_process_group()
 
 
-def test_progress_of_a_resumed_epoch(train):
+def test_steps_done_includes_steps_before_the_resume(train):
     loader = st.Loader(train, 5, STEPS)
     done = []
     for _ in loader:

@@ -1,4 +1,4 @@
-"""A default budget kills no run: whatever the consumer keeps, the loader goes on. A given one is kept exactly."""
+"""The default budget grows with the batches that the consumer holds, so that no run fails. A given one is kept exactly."""
 
 import gc
 import warnings
@@ -12,7 +12,7 @@ import shardtool as st
 
 @pytest.fixture
 def loader(train):
-    # 105 batches an epoch.
+    # 105 batches per epoch.
     return st.Loader(train, 1, STEPS, seed=2, starve_after=2.0)
 
 
@@ -20,7 +20,7 @@ def expected(train):
     return one_epoch(st.Loader(train, 1, STEPS, seed=2))
 
 
-def test_a_window_of_batches(train, loader):
+def test_consumer_may_hold_a_window_of_any_size(train, loader):
     ids, sums = expected(train)
     for window in (2, 4, 16, 64):
         loader.set_epoch(0)
@@ -35,10 +35,10 @@ def test_a_window_of_batches(train, loader):
         del batches
         held.clear()
         gc.collect()
-    assert loader.stats()["extra_batches"] <= 2, "what is returned is freed"
+    assert loader.stats()["extra_batches"] <= 2, "returned batches are freed"
 
 
-def test_all_of_an_epoch_in_a_list_warns_once_with_the_number(train, loader):
+def test_holding_whole_epochs_warns_once(train, loader):
     with pytest.warns(st.ShardtoolWarning) as caught:
         batches = list(loader)
         batches += list(loader)
@@ -47,7 +47,7 @@ def test_all_of_an_epoch_in_a_list_warns_once_with_the_number(train, loader):
     assert len(texts) == 1 and "the consumer keeps" in texts[0] and "90 %" in texts[0], texts
 
 
-def test_views_are_kept_and_batches_skipped(train, loader):
+def test_later_batches_are_right_while_views_and_batches_are_held(train, loader):
     ids, sums = expected(train)
     batches = iter(loader)
     with warnings.catch_warnings():
@@ -58,7 +58,7 @@ def test_views_are_kept_and_batches_skipped(train, loader):
     assert len(views) == 20 and len(skipped) == 30 and rest == sums[50:]
 
 
-def test_a_plain_loop_gets_no_extra_memory_and_no_warning(loader):
+def test_plain_loop_causes_no_extra_memory_and_no_warning(loader):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for _ in range(3):
@@ -67,7 +67,7 @@ def test_a_plain_loop_gets_no_extra_memory_and_no_warning(loader):
     assert batch["id"].size == 1
 
 
-def test_a_given_budget_is_hard(train):
+def test_holding_every_batch_of_a_given_budget_raises(train):
     loader = st.Loader(train, 8, STEPS, memory_budget="1MiB", workers=1, starve_after=0.2)
     with pytest.raises(st.StarvedError, match="given memory budget allows") as raised:
         list(loader)
@@ -76,7 +76,7 @@ def test_a_given_budget_is_hard(train):
 
 
 @pytest.mark.parametrize("budget", [None, "2MiB"])
-def test_jax_without_a_sync(train, budget):
+def test_jax_loop_without_synchronisation_gets_every_batch(train, budget):
     jax = pytest.importorskip("jax")
     import jax.numpy as jnp
     from shardtool.jax import Loader
@@ -99,7 +99,7 @@ def test_jax_without_a_sync(train, budget):
     assert np.isfinite(np.asarray(weights)).all() and [np.asarray(i).tolist() for i in ids[:13]] == plain
 
 
-def test_jax_arrays_keep_their_values_while_others_come(train):
+def test_held_jax_arrays_keep_their_values(train):
     pytest.importorskip("jax")
     from shardtool.jax import Loader
 
@@ -113,7 +113,7 @@ def test_jax_arrays_keep_their_values_while_others_come(train):
 
 
 @pytest.mark.parametrize("accumulate", [1, 4, 64])
-def test_gradient_accumulation(train, accumulate):
+def test_gradient_accumulation_shows_every_sample_once(train, accumulate):
     torch = pytest.importorskip("torch")
     from shardtool.torch import Loader
 
@@ -123,7 +123,7 @@ def test_gradient_accumulation(train, accumulate):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         while True:
-            # As Hugging Face's Trainer takes them: the whole window first.
+            # Reads the whole window first, as Hugging Face's Trainer does.
             window = [batch for _, batch in zip(range(accumulate), batches)]
             for batch in window:
                 torch.nn.functional.cross_entropy(net(batch["image"].flatten(1)), batch["label"]).backward()

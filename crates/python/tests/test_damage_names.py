@@ -1,4 +1,4 @@
-"""The names of damage are those of the specification's tables, over all hostile fixtures."""
+"""Over all hostile fixtures, the names of damage are those in the specification's tables."""
 
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""Datasets, splits, records and columns, held against the files that were packed."""
+"""Datasets, splits, records and columns, compared with the files that were packed."""
 
 import base64
 import io
@@ -13,7 +13,7 @@ from conftest import CLASSES, COUNT, EACH
 import shardtool as st
 
 
-def test_names_and_counts(dataset):
+def test_dataset_and_split_report_names_and_counts(dataset):
     opened = st.Dataset(dataset)
     assert opened.splits == ["single", "train"]
     assert opened.classes == CLASSES
@@ -25,14 +25,14 @@ def test_names_and_counts(dataset):
     assert "105 records in 3 shards" in repr(split)
 
 
-def test_in_a_notebook(dataset, train):
+def test_notebook_html_shows_splits_and_images(dataset, train):
     shown = st.Dataset(dataset)._repr_html_()
     assert "<td>train</td><td>105</td><td>3</td>" in shown and train.fingerprint in shown
     first = st.Dataset(dataset).split("single")[0]
     assert base64.b64encode(first["image"]).decode() in shown and "data:image/jpeg" in shown
 
 
-def test_records_are_the_files(photos, train):
+def test_records_contain_the_packed_files(photos, train):
     seen = set()
     for record in (train[i] for i in range(len(train))):
         name, _ = record["key"].split("/")
@@ -45,16 +45,16 @@ def test_records_are_the_files(photos, train):
     assert len(seen) == COUNT
 
 
-def test_indexes_count_from_both_ends(train):
+def test_negative_indexes_count_from_the_end(train):
     assert train[-1] == train[COUNT - 1]
     for outside in (COUNT, -COUNT - 1):
         with pytest.raises(IndexError, match=f"{COUNT}"):
             train[outside]
-    # The old protocol of iteration: ends at the first IndexError.
+    # Iteration through `__getitem__` ends at the first IndexError.
     assert sum(1 for _ in train) == COUNT
 
 
-def test_columns_say_what_the_records_say(train):
+def test_columns_match_the_records(train):
     labels, widths = train.columns["image/class/label"], train.columns["image/width"]
     assert labels.dtype == np.int64 and labels.shape == (COUNT,)
     assert labels.tolist() == [train[i]["label"] for i in range(COUNT)]
@@ -96,20 +96,20 @@ def mapped(index):
     return found
 
 
-def test_bare_files(dataset):
+def test_tfrecord_files_open_without_a_manifest(dataset):
     split = st.Dataset(f"{dataset}/train-*").split("train")
     assert len(split) == COUNT and len(split.columns) == 0
     assert split[0]["key"] == st.Dataset(dataset).split("train")[0]["key"]
 
 
-def test_pickles(train):
+def test_datasets_and_splits_can_be_pickled(train):
     again = pickle.loads(pickle.dumps(train))
     assert again.fingerprint == train.fingerprint and again[5] == train[5]
     opened = st.Dataset(train.path)
     assert pickle.loads(pickle.dumps(opened)).splits == opened.splits
 
 
-def test_what_is_not_there(dataset, tmp_path):
+def test_missing_dataset_or_split_raises(dataset, tmp_path):
     with pytest.raises(st.DatasetError, match="shardtool pack"):
         st.Dataset(tmp_path)
     with pytest.raises(st.SplitError, match="single, train") as caught:
@@ -117,7 +117,7 @@ def test_what_is_not_there(dataset, tmp_path):
     assert isinstance(caught.value, LookupError)
 
 
-def test_damage_says_where(dataset, photos, tmp_path):
+def test_damage_is_reported_with_its_location(dataset, photos, tmp_path):
     st.pack(photos, tmp_path / "damaged", shards=2)
     [shard, _] = st.Dataset(tmp_path / "damaged").split("train").shards
     split = st.Dataset(tmp_path / "damaged").split("train")
@@ -141,7 +141,7 @@ def test_damage_says_where(dataset, photos, tmp_path):
     assert (damage.record, damage.key, damage.offset) == (7, key, error.offset)
     assert st.verify(dataset, decode=True).good
 
-    # The loader goes on without it, and says so; or ends, and says where.
+    # The loader masks the sample and lists it; with `on_bad="error"` it raises with the location.
     loader = st.Loader(split_of(tmp_path), 5, [st.ResizeTo(8)], order=st.Sequential(), on_bad="mask")
     ids = [i for batch in loader for i in batch["id"][batch["valid"]]]
     assert sorted(ids) == [i for i in range(COUNT) if i != 7]
@@ -162,7 +162,7 @@ def iter_dropping(loader):
         yield len(batch["id"])
 
 
-def test_pack_says_what_it_did(photos, tmp_path):
+def test_pack_returns_a_summary_and_rejects_other_options(photos, tmp_path):
     packed = st.pack(photos, tmp_path / "out", shard_size="64KiB", seed=None)
     assert (packed.split, packed.images, packed.classes, packed.rejected) == ("train", COUNT, 3, 0)
     assert packed.fingerprint == st.Dataset(tmp_path / "out").split("train").fingerprint
@@ -184,7 +184,7 @@ def test_pack_says_what_it_did(photos, tmp_path):
         (photos / "owl" / "torn.jpg").unlink()
 
 
-def test_an_archive_is_packed_under_other_names(tmp_path):
+def test_map_selects_the_fields_of_an_archive(tmp_path):
     encoded = io.BytesIO()
     Image.new("RGB", (20, 10), (9, 200, 30)).save(encoded, "PNG")
     with tarfile.open(tmp_path / "shard.tar", "w") as tar:

@@ -1,4 +1,4 @@
-"""A decoder that panics costs its sample; nothing is printed, and training continues."""
+"""A panic in a decoder makes its sample a bad one; nothing is printed, and training continues."""
 
 import struct
 
@@ -24,7 +24,7 @@ def panicking_tiff() -> bytes:
 
 @pytest.fixture
 def damaged(photos, tmp_path):
-    """The photographs of one class and, first, the TIFF."""
+    """A dataset of the TIFF and photographs of one class."""
     folder = tmp_path / "photos" / "owl"
     folder.mkdir(parents=True)
     for photo in sorted((photos / "owl").iterdir())[:9]:
@@ -34,7 +34,7 @@ def damaged(photos, tmp_path):
     return tmp_path / "dataset"
 
 
-def test_a_decoders_panic_is_a_bad_sample_and_nothing_is_printed(damaged, capfd):
+def test_decoder_panic_is_a_bad_sample_and_prints_nothing(damaged, capfd):
     split = st.Dataset(damaged).split("train")
     [bad_id] = [i for i in range(len(split)) if split[i]["key"] == "owl/0.tif"]
     loader = st.Loader(split, 5, [st.ResizeTo(8)], order=st.Sequential(), on_bad="mask")

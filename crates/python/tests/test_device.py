@@ -1,4 +1,4 @@
-"""Batches on a device: under a stand-in driver, whose memory a consumer written in ctypes reads back, and without one."""
+"""Batches on a device: with a stand-in driver, whose memory a consumer written in ctypes reads back, and without a driver."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 import shardtool as st
 
 HERE = pathlib.Path(__file__).parent
-#: What each program begins with.
+#: The first lines of each program.
 BEGIN = """
 import gc, sys
 import numpy as np
@@ -35,7 +35,7 @@ def driver(tmp_path_factory) -> pathlib.Path:
 
 @pytest.fixture
 def on_device(driver, dataset, tmp_path):
-    """Runs a program under the stand-in, and holds what that saw against what a device lets pass."""
+    """Runs a program with the stand-in, and checks its report for violations and leaks."""
 
     def run(code, *arguments, clean=True, **environment):
         report = tmp_path / "report.json"
@@ -61,7 +61,7 @@ def on_device(driver, dataset, tmp_path):
 
 @pytest.mark.parametrize("dtype, element, step", [("float32", "<f4", 2e-7), ("float16", "<f2", 4.9e-4)])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
-def test_the_device_has_the_hosts_pixels_normalised(on_device, dtype, element, step, layout):
+def test_device_delivers_the_hosts_pixels_normalised(on_device, dtype, element, step, layout):
     code = """
         dtype, element, step, layout = sys.argv[2:]
         mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -90,7 +90,7 @@ def test_the_device_has_the_hosts_pixels_normalised(on_device, dtype, element, s
         stats = device.stats()["devices"]
         assert [s["device"] for s in stats] == ["cuda:0"] and stats[0]["device_bytes"] > 2 * 16 * 24 * 24 * 3, stats
         del image, ours, theirs
-        # Once more, and on from a state.
+        # A second epoch, then a resume from a state.
         ids = lambda batch: np.asarray(batch["id"] if "host" not in batch else batch["host"]["id"]).tolist()
         assert [ids(b) for b in device] == [ids(b) for b in host]
         for loader in (host, device):
@@ -110,7 +110,7 @@ def test_the_device_has_the_hosts_pixels_normalised(on_device, dtype, element, s
     on_device(code, dtype, element, step, layout, STANDIN_DELAY_US="500")
 
 
-def test_dlpack_as_the_standard_has_it(on_device):
+def test_dlpack_export_follows_the_standard(on_device):
     code = """
         loader = st.Loader(split, 8, STEPS, device="cuda", dtype="bfloat16")
         batch = next(iter(loader))
@@ -122,8 +122,8 @@ def test_dlpack_as_the_standard_has_it(on_device):
             assert taken.versioned == versioned and taken.device == (2, 0)
             assert taken.shape == image.shape == (8, 3, 24, 24) and taken.strides == (1728, 576, 24, 1)
             assert taken.data % 256 == 0 and taken.type == "<u2"
-            taken.let_go()
-        # A capsule that nobody takes lets go by itself.
+            taken.release()
+        # A capsule that is not consumed frees its tensor.
         for version in (None, (1, 0)):
             image.__dlpack__(max_version=version)
         for arguments, error in [({"stream": 0}, st.OptionError), ({"stream": -2}, st.OptionError),
@@ -133,7 +133,7 @@ def test_dlpack_as_the_standard_has_it(on_device):
             except error:
                 continue
             raise AssertionError(arguments)
-        # The other interface, which has no bfloat16.
+        # The CUDA array interface, which has no bfloat16.
         assert not hasattr(image, "__cuda_array_interface__")
         context = Context()
         label = batch["label"].__cuda_array_interface__
@@ -150,8 +150,8 @@ def test_dlpack_as_the_standard_has_it(on_device):
     on_device(code)
 
 
-def test_memory_is_not_used_again_while_a_consumer_has_it(on_device):
-    """A consumer takes the images, drops the batch, and reads late: on a stream of its own, behind a slow copy."""
+def test_memory_is_not_reused_while_a_consumer_holds_it(on_device):
+    """A consumer takes the images, drops the batch, and reads late, on a separate stream behind a slow copy."""
     code = """
         options = dict(seed=1, remainder="drop")
         expected = [b["image"].copy() for _, b in zip(range(8), st.Loader(split, 8, STEPS, prefetch=4, **options))]
@@ -162,7 +162,7 @@ def test_memory_is_not_used_again_while_a_consumer_has_it(on_device):
         def check():
             taken, number = held.pop(0)
             values = context.fetch(taken.data, taken.shape, taken.type, stream)
-            taken.let_go()
+            taken.release()
             assert (values == expected[number]).all(), number
         for number, batch in zip(range(8), loader):
             held.append((Taken(batch["image"], stream=stream), number))
@@ -177,7 +177,7 @@ def test_memory_is_not_used_again_while_a_consumer_has_it(on_device):
     on_device(code, STANDIN_DELAY_US="3000")
 
 
-def test_several_devices(on_device):
+def test_each_of_several_devices_is_a_replica(on_device):
     code = """
         options = dict(seed=3, order=st.Sequential())
         ranks = [st.Loader(split, 8, STEPS, rank=rank, world=2, **options) for rank in range(2)]
@@ -201,7 +201,7 @@ def test_several_devices(on_device):
     on_device(code, STANDIN_DEVICES="2")
 
 
-def test_who_holds_everything_is_told_and_goes_on(on_device):
+def test_holding_every_batch_raises_and_the_next_iteration_works(on_device):
     code = """
         import time
         loader = st.Loader(split, 8, STEPS, device="cuda", slots=2, starve_after=0.2)
@@ -223,7 +223,7 @@ def test_who_holds_everything_is_told_and_goes_on(on_device):
     on_device(code)
 
 
-def test_ctrl_c_while_waiting(on_device):
+def test_ctrl_c_interrupts_waiting(on_device):
     code = """
         import os, signal, threading, time
         loader = st.Loader(split, 8, STEPS, device="cuda", slots=2, starve_after=60)
@@ -242,7 +242,7 @@ def test_ctrl_c_while_waiting(on_device):
 
 
 @pytest.mark.parametrize("end", ["pass", "raise SystemExit(0)", "batch = next(iter(loader))", "del loader"])
-def test_the_interpreter_ends(on_device, end):
+def test_interpreter_exits_cleanly(on_device, end):
     code = f"""
         loader = st.Loader(split, 8, STEPS, device="cuda:0")
         taken = []
@@ -251,11 +251,11 @@ def test_the_interpreter_ends(on_device, end):
             break
         {end}
     """
-    # What the interpreter itself still holds at its end it never lets go of.
+    # The interpreter never frees objects that it still holds when it exits.
     on_device(code, clean=False)
 
 
-def test_a_forked_child(on_device):
+def test_forked_child_gets_an_error(on_device):
     code = """
         import os, warnings
         warnings.simplefilter("ignore")
@@ -277,7 +277,7 @@ def test_a_forked_child(on_device):
     on_device(code)
 
 
-def test_pickle(on_device):
+def test_pickled_loader_resumes(on_device):
     code = """
         import pickle
         loader = st.Loader(split, 8, STEPS, device="cuda:0", dtype="float16")
@@ -298,7 +298,7 @@ def test_pickle(on_device):
         ({"STANDIN_BUSY": "1"}, "another process has it"),
     ],
 )
-def test_a_device_that_cannot_be_used(on_device, environment, message):
+def test_unusable_device_raises_with_the_reason(on_device, environment, message):
     code = """
         try:
             st.Loader(split, 8, STEPS, device="cuda:0")
@@ -310,7 +310,7 @@ def test_a_device_that_cannot_be_used(on_device, environment, message):
     on_device(code, message, clean=False, **environment)
 
 
-def test_without_a_driver(dataset, tmp_path):
+def test_missing_driver_raises(dataset, tmp_path):
     (tmp_path / "libcuda.so.1").write_text("no library")
     code = """
         try:
@@ -342,11 +342,11 @@ def test_without_a_driver(dataset, tmp_path):
         ({"device": ["cpu", "cuda:0"]}, "or `cpu` alone"),
     ],
 )
-def test_options(train, options, message):
+def test_invalid_options_are_rejected(train, options, message):
     with pytest.raises(st.OptionError, match=message):
         st.Loader(train, 8, [st.ResizeTo(8)], **options)
 
 
-def test_images_as_stored_stay_on_the_host(train):
+def test_device_requires_a_transform(train):
     with pytest.raises(st.OptionError, match="`transform`"):
         st.Loader(train, 8, device="cuda")

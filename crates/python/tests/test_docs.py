@@ -10,7 +10,7 @@ import shardtool as st
 
 DOCS = pathlib.Path(__file__).parents[3] / "docs"
 SNIPPET = re.compile(r"(?:<!-- needs (\w+) -->\n)?```python\n(.*?)```", re.DOTALL)
-#: Pages, and how many of their snippets need no framework.
+#: Pages, and the number of their snippets that need no framework.
 PAGES = {"../README.md": 0, "python.md": 12, "frameworks.md": 1, "troubleshooting.md": 3, "faq.md": 4}
 
 
@@ -46,7 +46,7 @@ def test_troubleshooting_explains_every_exception():
 
 
 def test_messages_in_troubleshooting_occur_in_the_sources():
-    """Each message that the page quotes in `“…”` is part of a message in the sources: of the native crates, or Python."""
+    """Each message that the page quotes in `“…”` is part of a message in the Rust or Python sources."""
     root = DOCS.parent / "crates"
     sources = [*root.glob("*/src/**/*.rs"), *root.glob("python/python/**/*.py")]
     # Messages are split over lines: in Rust with a backslash, in Python as adjacent literals.
@@ -57,7 +57,7 @@ def test_messages_in_troubleshooting_occur_in_the_sources():
     assert missing == []
 
 
-def test_links_of_the_pages_lead_somewhere():
+def test_links_point_to_existing_files():
     for path in [*DOCS.glob("*.md"), DOCS.parent / "README.md"]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
             assert (path.parent / target).exists(), f"{path.name}: {target}"

@@ -1,4 +1,4 @@
-"""JAX: arrays with the pixels of the batch, without a copy where the device is the processor."""
+"""JAX: arrays with the pixels of the batch, without a copy on the CPU."""
 
 import os
 import pickle
@@ -15,7 +15,7 @@ jax = pytest.importorskip("jax")
 from shardtool.jax import Loader  # noqa: E402
 
 
-def test_arrays(train):
+def test_arrays_match_the_numpy_loader(train):
     steps = [st.RandomResizedCrop(16)]
     expected = [(b["image"].copy(), b["label"].copy()) for b in st.Loader(train, 16, steps, seed=3)]
     loader = Loader(train, 16, steps, seed=3)
@@ -31,7 +31,7 @@ def test_arrays_on_the_cpu_share_the_loaders_memory(train):
     assert image.unsafe_buffer_pointer() == native["image"].ctypes.data
 
 
-def test_pickle(train):
+def test_pickled_loader_keeps_its_type_and_state(train):
     loader = Loader(train, 16, [st.ResizeTo(8)])
     next(iter(loader))
     again = pickle.loads(pickle.dumps(loader))
@@ -58,7 +58,7 @@ FOUR = """
         image = batch["image"]
         assert image.shape == (32, 16, 16, 3) and image.dtype == np.uint8
         assert len(image.sharding.device_set) == 4
-        # Each device has the rows of its replica, and the whole is those one after the other.
+        # Each device has the rows of its replica; the whole array is their concatenation.
         for shard, device, host in zip(image.addressable_shards, devices, theirs, strict=True):
             assert shard.device == device and np.array_equal(shard.data, host["image"])
         for name in ("image", "label", "valid", "id"):
@@ -84,6 +84,6 @@ def test_one_loader_feeds_several_devices(dataset):
     assert run.returncode == 0, run.stderr
 
 
-def test_devices_or_device(train):
+def test_device_and_devices_together_are_rejected(train):
     with pytest.raises(st.OptionError, match="the old name of a `device`"):
         Loader(train, 8, [st.ResizeTo(8)], device="cuda", devices=jax.local_devices())

@@ -1,4 +1,4 @@
-"""Batches: what is in them, in which order, where their memory lies, and going on where a run stopped."""
+"""Batches: their content, order and memory, and resuming."""
 
 import gc
 import io
@@ -27,7 +27,7 @@ def one_epoch(loader):
     return ids, sums
 
 
-def test_a_batch(train):
+def test_batch_has_images_labels_ids_and_columns(train):
     loader = st.Loader(train, 16, STEPS, order=st.Sequential(), columns=["image/width", "image/filename"])
     batches = iter(loader)
     batch = next(batches)
@@ -41,16 +41,16 @@ def test_a_batch(train):
     assert strongest.tolist() == batch["label"].tolist()
 
 
-def test_pixels_are_pillows_to_the_bit(train):
-    """As Pillow decodes and resizes."""
+def test_resized_pixels_equal_pillows(train):
+    """Bit for bit, decoded and resized by Pillow."""
     batch = next(iter(st.Loader(train, COUNT, [st.ResizeTo((24, 20))], order=st.Sequential())))
     for row, image in enumerate(batch["image"]):
         stored = Image.open(io.BytesIO(train[row]["image"])).convert("RGB")
         assert np.array_equal(image, np.asarray(stored.resize((20, 24), Image.Resampling.BILINEAR)))
 
 
-def test_decoded_pixels_are_pillows_to_the_bit(train):
-    """Where nothing is resized: the middle of each image, of which our decoder decodes only the rows it needs."""
+def test_cropped_pixels_equal_pillows(train):
+    """Bit for bit, without resizing: a crop, for which our decoder decodes only the rows that it needs."""
     batch = next(iter(st.Loader(train, COUNT, [st.CenterCrop((24, 30))], order=st.Sequential())))
     for row, image in enumerate(batch["image"]):
         stored = np.asarray(Image.open(io.BytesIO(train[row]["image"])).convert("RGB"))
@@ -58,7 +58,7 @@ def test_decoded_pixels_are_pillows_to_the_bit(train):
         assert np.array_equal(image, stored[top : top + 24, left : left + 30])
 
 
-def test_every_epoch_shows_everything_in_another_order(train):
+def test_every_epoch_shows_every_sample_in_a_different_order(train):
     loader = st.Loader(train, 10, STEPS, seed=7, remainder="mask")
     assert len(loader) == 11
     epochs = [one_epoch(loader) for _ in range(3)]
@@ -71,7 +71,7 @@ def test_every_epoch_shows_everything_in_another_order(train):
     assert one_epoch(loader) == epochs[1]
 
 
-def test_masked_rows(train):
+def test_masked_rows_are_empty(train):
     for last in st.Loader(train, 10, STEPS, order=st.Sequential()):
         pass
     assert last["valid"].tolist() == [True] * 5 + [False] * 5
@@ -80,13 +80,13 @@ def test_masked_rows(train):
 
 
 @pytest.mark.parametrize("remainder, steps, shown", [("drop", 10, 100), ("pad", 11, 110), ("mask", 11, 105)])
-def test_remainders(train, remainder, steps, shown):
+def test_remainder_decides_what_the_last_step_shows(train, remainder, steps, shown):
     loader = st.Loader(train, 10, STEPS, remainder=remainder)
     ids, sums = one_epoch(loader)
     assert (len(loader), len(sums), len(ids)) == (steps, steps, shown)
 
 
-def test_after_a_break_comes_the_next_epoch(train):
+def test_iterating_after_a_break_starts_the_next_epoch(train):
     whole = st.Loader(train, 10, STEPS)
     expected = [one_epoch(whole)[0] for _ in range(3)]
     loader = st.Loader(train, 10, STEPS)
@@ -95,14 +95,14 @@ def test_after_a_break_comes_the_next_epoch(train):
     assert one_epoch(loader)[0] == expected[1]
     with pytest.raises(RuntimeError, match="one at a time"):
         next(first)
-    # zip ends without asking the loader once more: the end of its epoch is not seen.
+    # zip stops without requesting another batch, so the iterator does not reach the end of its epoch.
     for _, batch in zip(range(len(loader)), loader):
         last = batch
     assert ids_of([last]) == expected[2][-10:]
     assert loader.state_dict()["epoch"] == 3
 
 
-def test_memory_of_images_is_the_loaders(train):
+def test_view_keeps_the_memory_of_its_batch(train):
     loader = st.Loader(train, 10, STEPS, memory_budget="2MiB", prefetch=2, starve_after=0.3)
     batch = next(iter(loader))
     image = batch["image"]
@@ -111,7 +111,7 @@ def test_memory_of_images_is_the_loaders(train):
     view = image[3:5, :, ::2]
     del batch, image
     gc.collect()
-    # The view keeps the batch: its memory is not used again while others come and go.
+    # The view keeps the batch alive: later batches do not reuse its memory.
     others = set()
     for _ in range(2):
         for batch in loader:
@@ -122,13 +122,13 @@ def test_memory_of_images_is_the_loaders(train):
     assert np.array_equal(view, copy[3:5, :, ::2])
 
 
-def test_dlpack(train):
+def test_dlpack_shares_memory(train):
     image = next(iter(st.Loader(train, 10, STEPS)))["image"]
     again = np.from_dlpack(image)
     assert again.ctypes.data == image.ctypes.data and again.shape == image.shape
 
 
-def test_resume_at_every_step_with_another_batch_size(train):
+def test_resumes_at_every_step_with_another_batch_size(train):
     loader = st.Loader(train, 7, STEPS, seed=3, remainder="mask")
     rows, states = [], [(0, loader.state_dict())]
     for _ in range(2):
@@ -139,7 +139,7 @@ def test_resume_at_every_step_with_another_batch_size(train):
     for done, state in states:
         other.load_state_dict(state)
         assert len(str(state)) < 300
-        # Lightning sets the epoch at which it stands after loading.
+        # Lightning sets the current epoch after loading.
         other.set_epoch(state["epoch"])
         rest = []
         while len(rows) - done > len(rest):
@@ -148,7 +148,7 @@ def test_resume_at_every_step_with_another_batch_size(train):
         assert rest[: len(rows) - done] == rows[done:]
 
 
-def test_a_state_of_something_else_is_refused(train, dataset):
+def test_mismatched_state_is_rejected(train, dataset):
     state = st.Loader(train, 7, STEPS).state_dict()
     other = st.Loader(st.Dataset(dataset).split("single"), 7, STEPS)
     if other.state_dict()["fingerprint"] == state["fingerprint"]:
@@ -170,7 +170,7 @@ def test_replicas_share_an_epoch(train):
         assert sorted(shown) == list(range(COUNT)) and len(steps) == 1
 
 
-def test_orders_and_sources(train, dataset):
+def test_orders_and_sources_select_samples(train, dataset):
     labels = train.columns["image/class/label"]
     owls = np.flatnonzero(labels == 1)
     loader = st.Loader(train, 5, STEPS, source=st.Subset(owls))
@@ -202,7 +202,7 @@ def test_orders_and_sources(train, dataset):
         st.Loader(train, 5, STEPS, source=st.Subset([0.5]))
 
 
-def test_ragged_columns(photos, tmp_path):
+def test_ragged_columns_match_the_records(photos, tmp_path):
     files = sorted(photos.glob("*/*.jpg"))[:6]
     lines = [json.dumps({"path": str(f), "key": str(n), "boxes": [0.5] * n}) for n, f in enumerate(files)]
     (tmp_path / "list.jsonl").write_text("\n".join(lines))
@@ -216,13 +216,13 @@ def test_ragged_columns(photos, tmp_path):
         assert batch["boxes"].row(row).tolist() == boxes and len(boxes) == int(split[int(id)]["key"])
 
 
-def test_images_as_stored(train):
+def test_without_transform_images_are_the_stored_bytes(train):
     loader = st.Loader(train, 10, order=st.Sequential())
     rows = [image for batch in loader for image in batch["image"]]
     assert rows[:COUNT] == [train[i]["image"] for i in range(COUNT)] and rows[COUNT:] == [None] * 5
 
 
-def test_wrong_options(train):
+def test_invalid_options_are_rejected(train):
     for options, message in [
         ({"batch_size": 0}, "batch"),
         ({"transform": [st.Resize(32)]}, "size"),
@@ -240,7 +240,7 @@ def test_wrong_options(train):
     assert isinstance(caught.value, MemoryError)
 
 
-def test_statistics(train):
+def test_stats_count_samples_and_name_the_bottleneck(train):
     loader = st.Loader(train, 10, STEPS)
     one_epoch(loader)
     stats = loader.stats()
@@ -250,12 +250,12 @@ def test_statistics(train):
     assert "shardtool_load_samples_total 100" in stats.prometheus
 
 
-def test_classes(train):
+def test_classes_are_the_folder_names(train):
     assert train.classes == CLASSES
 
 
-def test_several_replicas_of_one_process(train):
-    """What separate loaders of a world of three processes with two replicas each get, from one set of workers."""
+def test_local_replicas_match_separate_loaders(train):
+    """Three processes with two replicas each deliver what six separate loaders deliver."""
     options = dict(seed=3, remainder="mask")
     for rank in range(3):
         loader = st.Loader(train, 8, STEPS, rank=rank, world=3, local_replicas=2, **options)
@@ -284,7 +284,7 @@ def lighten(image, seed):
     image[..., 1] = np.random.default_rng(seed).integers(0, 256)
 
 
-def test_a_function_of_ones_own(train):
+def test_user_function_gets_a_seed_per_sample_and_epoch(train):
     options = dict(seed=5, order=st.Sequential())
     plain = st.Loader(train, 16, [st.ResizeTo((8, 10))], **options)
     ours = st.Loader(train, 16, [st.ResizeTo((8, 10)), st.Function(lambda image, seed: 255 - image)], **options)
@@ -292,7 +292,7 @@ def test_a_function_of_ones_own(train):
         rows = b["valid"]
         assert np.array_equal(255 - a["image"][rows], b["image"][rows]) and not b["image"][~rows].any()
         del a, b
-    # A seed for each sample of each epoch, whatever the workers, batches and replicas.
+    # The seed depends on sample and epoch, not on workers, batch size or replicas.
     def seeds(workers, batch, epoch, **more):
         loader = st.Loader(train, batch, [st.ResizeTo(8), lighten], remainder="mask", seed=5, workers=workers, **more)
         loader.set_epoch(epoch)
@@ -310,7 +310,7 @@ def test_a_function_of_ones_own(train):
     assert {**halves[0], **halves[1]} == first
 
 
-def test_a_function_keeps_what_it_gets(train):
+def test_user_function_may_keep_its_argument(train):
     kept = []
 
     def keep(image, seed):
@@ -321,7 +321,7 @@ def test_a_function_keeps_what_it_gets(train):
     batches = [b["image"].copy() for b in loader]
     del loader
     gc.collect()
-    # Perhaps of the next epoch as well, which is loaded ahead and shows the same.
+    # Also called for prefetched images of the next epoch, which are the same.
     assert len(kept) >= COUNT
     ours = {image.tobytes() for batch in batches for image in batch}
     assert len(ours) == COUNT and ours == {(image // 2).tobytes() for image in kept}
@@ -336,7 +336,7 @@ def test_a_function_keeps_what_it_gets(train):
         (lambda image: image, TypeError, "argument"),
     ],
 )
-def test_what_a_function_raises_is_raised(train, function, error, message, capfd):
+def test_exception_of_a_user_function_is_raised_by_the_loop(train, function, error, message, capfd):
     loader = st.Loader(train, 8, [st.ResizeTo(8), function])
     with pytest.raises(error, match=message):
         next(iter(loader))
@@ -349,6 +349,6 @@ def test_what_a_function_raises_is_raised(train, function, error, message, capfd
 @pytest.mark.parametrize(
     "steps, message", [([lighten, st.ResizeTo(8)], "only be the last"), ([st.ResizeTo(8), 7], "neither a step")]
 )
-def test_functions_that_cannot_be(train, steps, message):
+def test_misplaced_functions_are_rejected(train, steps, message):
     with pytest.raises(st.OptionError, match=message):
         st.Loader(train, 8, steps)

@@ -21,7 +21,7 @@ import shardtool as st
 
 
 def python(code, *arguments, **options):
-    """Runs a program of its own, which must end in time."""
+    """Runs a program in a separate process, with a time limit."""
     command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
 
@@ -30,16 +30,16 @@ def threads():
     return len(os.listdir("/proc/self/task"))
 
 
-def test_holding_every_batch_is_an_error_that_says_so(train):
+def test_holding_every_batch_raises_with_their_number(train):
     loader = st.Loader(train, 32, [st.ResizeTo(64)], memory_budget="1750KiB", workers=1, starve_after=0.2)
     with pytest.raises(st.StarvedError, match="holds 2 of 2 batches that the given memory budget allows"):
         list(loader)
-    # What was held is gone with the list: it goes on.
+    # The list and its batches are freed: a new iteration works.
     assert next(iter(loader))["image"].shape[0] == 32
 
 
-def test_ctrl_c_while_waiting(train):
-    """The consumer holds every batch, so that the loader waits; the signal arrives in the middle of that."""
+def test_ctrl_c_interrupts_waiting_and_loses_no_batch(train):
+    """The consumer holds every batch, so the loader waits; the signal arrives while it does."""
     loader = st.Loader(train, 32, [st.ResizeTo(64)], memory_budget="1750KiB", workers=1, starve_after=60)
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     held = []
@@ -57,8 +57,8 @@ def test_ctrl_c_while_waiting(train):
     assert state["p"] == len(shown)
 
 
-def test_ctrl_c_while_packing_and_going_on(photos, tmp_path):
-    """4000 images, compressed as slowly as can be, into 200 shards: the signal arrives in the middle."""
+def test_pack_resumes_after_ctrl_c(photos, tmp_path):
+    """4000 images, at the slowest compression level, into 200 shards; the signal arrives before the last shard."""
     files = sorted(photos.glob("*/*.jpg"))
     rows = [f"{files[i % len(files)]},key {i}" for i in range(4000)]
     (tmp_path / "list.csv").write_text("\n".join(["path,key", *rows]))
@@ -88,7 +88,7 @@ def test_ctrl_c_while_packing_and_going_on(photos, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["files", "archive"])
-def test_ctrl_c_ends_a_pack_within_a_shard_and_it_resumes(photos, tmp_path, kind):
+def test_ctrl_c_ends_a_pack_within_a_shard_and_keeps_its_plan(photos, tmp_path, kind):
     """All images belong to one shard, which takes many seconds: the pack ends within about a second of the signal."""
     random = np.random.default_rng(0)
     for number in range(8):
@@ -146,7 +146,7 @@ def notebook(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
 
 
-def test_progress_in_a_notebook_is_a_bar_of_tqdm(photos, tmp_path, notebook, monkeypatch, capfd):
+def test_notebook_progress_uses_tqdm(photos, tmp_path, notebook, monkeypatch, capfd):
     bars = []
 
     class Bar:
@@ -171,13 +171,13 @@ def test_progress_in_a_notebook_is_a_bar_of_tqdm(photos, tmp_path, notebook, mon
     assert bar.options["desc"] == "packed" and capfd.readouterr().err == ""
 
 
-def test_progress_in_a_notebook_without_tqdm_is_lines(photos, tmp_path, notebook, monkeypatch, capsys):
+def test_notebook_progress_without_tqdm_prints_lines(photos, tmp_path, notebook, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     st.pack(photos, tmp_path / "out", progress=True)
     assert "packed 105 of 105 images" in capsys.readouterr().err
 
 
-def test_an_exception_of_the_bar_ends_the_pack(photos, tmp_path, notebook, monkeypatch):
+def test_exception_in_the_progress_bar_ends_the_pack(photos, tmp_path, notebook, monkeypatch):
     class Bar:
         def __init__(self, **options):
             self.n, self.total = 0, None
@@ -195,7 +195,7 @@ def test_an_exception_of_the_bar_ends_the_pack(photos, tmp_path, notebook, monke
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    """200 noisy images of 1200 x 900 pixels: some 15 seconds of decoding."""
+    """200 noisy images of 1200 x 900 pixels: about 15 seconds of decoding."""
     folder = tmp_path_factory.mktemp("large")
     noise = np.random.default_rng(0).integers(0, 255, (900, 1200, 3), np.uint8)
     Image.fromarray(noise).save(folder / "noise.jpg", quality=95)
@@ -205,8 +205,8 @@ def large(tmp_path_factory):
     return folder / "out"
 
 
-def test_ctrl_c_while_verifying(large):
-    """In a process of its own, so that what it uses until its end can be measured: nothing goes on unseen."""
+def test_ctrl_c_ends_a_verification(large):
+    """Runs in a separate process, so that the CPU time used after the interrupt can be measured."""
     run = python(
         """
         import os, signal, sys, threading, time
@@ -225,11 +225,11 @@ def test_ctrl_c_while_verifying(large):
     assert run.returncode == 0, run.stderr
     seconds, after, good = run.stdout.split()
     assert good == "True"
-    # The thread was joined: whole images are at most finished, none is begun.
+    # The thread was joined: it may finish images in work, and starts no other.
     assert float(after) < 0.3 and float(seconds) < 30
 
 
-def test_progress_of_a_check(dataset, capfd):
+def test_verify_progress_does_not_change_the_report_or_print_to_stdout(dataset, capfd):
     report = st.verify(dataset, decode=True, progress=True)
     assert report.good and report == st.verify(dataset)
     assert capfd.readouterr().out == ""
@@ -257,7 +257,7 @@ def test_other_threads_run_while_the_loader_waits(train):
     assert turns > 20
 
 
-def test_with_ends_the_threads(train):
+def test_with_block_and_deletion_end_the_threads(train):
     before = threads()
     with st.Loader(train, 8, STEPS, workers=3) as loader:
         batch = next(iter(loader))
@@ -276,7 +276,7 @@ def test_with_ends_the_threads(train):
     assert threads() == before
 
 
-def test_pickle_goes_on(train):
+def test_pickled_loader_continues_the_epoch(train):
     loader = st.Loader(train, 8, STEPS, seed=2, remainder="mask")
     first = iter(loader)
     next(first), next(first)
@@ -285,13 +285,13 @@ def test_pickle_goes_on(train):
     assert [ids_of([b]) for b in again] == [ids_of([b]) for b in first]
 
 
-def test_spawned_worker(train):
+def test_spawned_process_delivers_the_same_epoch(train):
     loader = st.Loader(train, 8, STEPS, seed=2)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.apply(one_epoch, (loader,)) == one_epoch(loader)
 
 
-def test_fork_after_use(dataset):
+def test_forked_child_can_open_its_own_loader(dataset):
     run = python(
         """
         import os, sys, warnings
@@ -320,9 +320,9 @@ def test_fork_after_use(dataset):
     assert "forked child" in run.stdout and "own 8 True" in run.stdout and "status 0 8" in run.stdout
 
 
-def test_a_forked_child_hears_of_everything(dataset):
-    """Whatever a child does with its parent's loader: an error and no hang, also while the parent's threads work, and an
-    end of the child that leaves the parent's alone."""
+def test_every_use_of_the_parents_loader_in_a_forked_child_raises(dataset):
+    """Every use raises instead of hanging, even while the parent's threads work, and the exit of the child does not affect
+    the parent's loader."""
     run = python(
         """
         import os, signal, sys, warnings
@@ -349,7 +349,7 @@ def test_a_forked_child_hears_of_everything(dataset):
                     os._exit(1)
                 loader.close()
                 copy = batch["image"].copy()
-                # Half of them end as a program does, with everything torn down.
+                # Half of the children exit normally, with finalization of the interpreter.
                 sys.exit(0) if round % 2 else os._exit(0)
             assert os.waitpid(child, 0)[1] == 0, round
             batch = next(batches)
@@ -361,8 +361,8 @@ def test_a_forked_child_hears_of_everything(dataset):
     assert run.stdout.split() == ["13"]
 
 
-def test_a_function_and_the_interpreters_end(dataset):
-    """Workers that are about to call a Python function when the interpreter ends, or that a drop joins."""
+def test_interpreter_exits_while_workers_call_a_function(dataset):
+    """Workers are about to call a Python function when the interpreter exits or the loader is dropped."""
     for end in ("pass", "del loader", "loader.close()", "loader = None; import gc; gc.collect()", "sys.exit(0)"):
         run = python(
             f"""
@@ -382,7 +382,7 @@ def test_a_function_and_the_interpreters_end(dataset):
 
 
 @pytest.mark.parametrize("end", ["pass", "raise SystemExit(0)", "batches = iter(loader); next(batches)"])
-def test_the_interpreter_ends(dataset, end):
+def test_interpreter_exits_cleanly(dataset, end):
     run = python(
         f"""
         import sys
@@ -397,7 +397,7 @@ def test_the_interpreter_ends(dataset, end):
     assert (run.returncode, run.stderr) == (0, "")
 
 
-def test_an_exception_in_the_loop(train):
+def test_iteration_after_an_exception_starts_the_next_epoch(train):
     loader = st.Loader(train, 8, STEPS)
     for _ in range(3):
         with pytest.raises(ZeroDivisionError):
@@ -406,7 +406,7 @@ def test_an_exception_in_the_loop(train):
     assert loader.state_dict()["epoch"] == 2
 
 
-def test_the_command_line(dataset, tmp_path):
+def test_module_runs_the_command_line(dataset, tmp_path):
     command = [sys.executable, "-m", "shardtool"]
     run = subprocess.run([*command, "info", str(dataset)], capture_output=True, text=True)
     assert run.returncode == 0 and "train" in run.stdout
@@ -416,6 +416,6 @@ def test_the_command_line(dataset, tmp_path):
     assert run.stdout == f"shardtool {st.__version__}\n"
 
 
-def test_repr(train):
+def test_repr_shows_split_and_options(train):
     loader = st.Loader(train, 8, STEPS, memory_budget="1MiB")
     assert "train of" in repr(loader) and "batch_size=8" in repr(loader) and "memory_budget='1MiB'" in repr(loader)

@@ -1,4 +1,4 @@
-"""Segmentation masks: packed from files that a list names, delivered under the geometry of their images."""
+"""Segmentation masks: packed from files in a list, delivered with the crop and flip of their images."""
 
 import csv
 
@@ -32,7 +32,7 @@ def masked(tmp_path_factory):
     return st.Dataset(folder / "dataset").split("train")
 
 
-def test_a_mask_follows_its_image(masked):
+def test_mask_gets_the_crop_and_flip_of_its_image(masked):
     steps = [st.RandomResizedCrop(24, scale=(0.3, 1.0)), st.HorizontalFlip()]
     inner = 0
     with st.Loader(masked, 5, steps, mask="mask", remainder="mask") as loader:
@@ -42,8 +42,8 @@ def test_a_mask_follows_its_image(masked):
             assert (mask[~batch["valid"]] == 255).all()
             image, mask = image[batch["valid"]][..., 0], mask[batch["valid"]]
             assert set(np.unique(mask)) <= {0, 1, 2, 3}
-            # Between two quarters their colours are mixed, now and then to that of a third: pixels whose neighbours have
-            # their colour lie inside a quarter.
+            # Resizing mixes the colours of adjacent quarters, sometimes into that of a third. Pixels whose neighbours have
+            # the same colour are inside a quarter.
             around = np.lib.stride_tricks.sliding_window_view(image, (3, 3), axis=(1, 2))
             inside = (around == around[..., 1:2, 1:2]).all(axis=(-1, -2))
             assert (image[:, 1:-1, 1:-1][inside] == COLOURS * mask[:, 1:-1, 1:-1][inside]).all()
@@ -51,18 +51,18 @@ def test_a_mask_follows_its_image(masked):
     assert inner > N * 24 * 24 / 2
 
 
-def test_a_mask_is_the_file_that_was_named(masked):
+def test_mask_is_stored_as_its_file(masked):
     assert all(masked[at]["features"]["mask"][:4] == b"\x89PNG" for at in range(N))
 
 
-def test_masks_are_refused_where_they_cannot_be(masked):
+def test_mask_without_transform_or_feature_is_rejected(masked):
     with pytest.raises(st.OptionError, match="mask"):
         st.Loader(masked, 5, mask="mask")
     with pytest.raises(st.ShardtoolError, match="nothing"):
         st.Loader(masked, 5, [st.RandomResizedCrop(8)], mask="nothing")
 
 
-def test_page_cache_and_read_ahead(masked):
+def test_every_page_cache_option_delivers_every_sample(masked):
     for page_cache in ("keep", "release"):
         with st.Loader(masked, 4, [st.RandomResizedCrop(8)], page_cache=page_cache, read_ahead=0) as loader:
             assert sum(batch["valid"].sum() for batch in loader) == N

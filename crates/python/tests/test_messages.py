@@ -1,4 +1,4 @@
-"""Errors are interface: one tree, which derives from the built-in exceptions, and messages that say what to do."""
+"""Exceptions derive from one base and from built-in exceptions, and their messages say what to do."""
 
 import pickle
 import time
@@ -42,7 +42,7 @@ import shardtool as st
         ({"starve_after": "long"}, TypeError, "`starve_after` is 'long': expected a number"),
     ],
 )
-def test_options_are_named_with_what_is_expected(train, options, error, message):
+def test_invalid_options_are_named_with_the_expected_value(train, options, error, message):
     with pytest.raises(error, match=message) as raised:
         st.Loader(**{"data": train, "batch_size": 8, "transform": STEPS, **options})
     assert isinstance(raised.value, st.ShardtoolError)
@@ -60,20 +60,20 @@ def test_options_are_named_with_what_is_expected(train, options, error, message)
         (lambda: st.Interleaved(0, 4), ValueError, "`run` is 0"),
     ],
 )
-def test_steps_check_themselves(make, error, message):
+def test_invalid_steps_are_rejected(make, error, message):
     with pytest.raises(error, match=message) as raised:
         make()
     assert isinstance(raised.value, st.OptionError)
 
 
-def test_data(train, dataset):
+def test_data_must_be_splits(train, dataset):
     with pytest.raises(TypeError, match=r"give one of its splits, `dataset\['"):
         st.Loader(st.Dataset(dataset), 8, STEPS)
     with pytest.raises(st.OptionError, match="expected a split"):
         st.Loader([], 8, STEPS)
 
 
-def test_files_are_the_built_in_errors(tmp_path, train):
+def test_file_and_lookup_errors_are_built_in_exceptions(tmp_path, train):
     with pytest.raises(FileNotFoundError) as raised:
         st.Dataset(tmp_path / "nowhere")
     assert isinstance(raised.value, (st.DatasetError, st.FileError)) and "nowhere" in str(raised.value)
@@ -100,7 +100,7 @@ def test_every_exception_is_a_shardtool_error():
             assert len(set(kind.__mro__) - {kind, st.ShardtoolError, Exception, BaseException, object}) > 0, name
 
 
-def test_what_a_function_raises_names_the_sample(train):
+def test_exception_of_a_function_has_a_note_with_the_sample(train):
     def fails(image, seed):
         raise ZeroDivisionError("mine")
 
@@ -128,7 +128,7 @@ def test_the_note_belongs_to_the_exception_that_is_raised(train):
         assert ("(id 0)" in raised.value.__notes__[0]) == (str(raised.value) == "first")
 
 
-def test_a_warning_that_is_an_error_loses_no_batch(train):
+def test_warnings_as_errors_lose_no_batch(train):
     loader = st.Loader(train, 1, STEPS, order=st.Sequential())
     shown, held = [], []
     with warnings.catch_warnings():
@@ -143,7 +143,7 @@ def test_a_warning_that_is_an_error_loses_no_batch(train):
     assert shown == list(range(105))
 
 
-def test_bad_samples_are_warned_of(photos, tmp_path):
+def test_bad_samples_are_warned_about(photos, tmp_path):
     st.pack(photos, tmp_path / "out", shards=1)
     shard = next((tmp_path / "out").glob("*.tfrecord"))
     data = bytearray(shard.read_bytes())
@@ -161,7 +161,7 @@ def test_bad_samples_are_warned_of(photos, tmp_path):
     assert len(loader.bad_samples()) == 2
 
 
-def test_slices_masks_and_splits_by_name(train, dataset):
+def test_splits_accept_slices_and_sources_accept_boolean_masks(train, dataset):
     opened = st.Dataset(dataset)
     assert list(opened) == opened.keys() == opened.splits == ["single", "train"] and "single" in opened and "x" not in opened
     assert [r["key"] for r in opened["train"][10:20:5]] == [train[10]["key"], train[15]["key"]]
@@ -174,7 +174,7 @@ def test_slices_masks_and_splits_by_name(train, dataset):
     assert abs(counts - [100, 200, 700]).max() <= 1
 
 
-def test_pairs_and_what_a_data_loader_has(train):
+def test_loader_has_dataloader_attributes_and_delivers_pairs(train):
     loader = st.Loader(train, 8, STEPS, collate_fn=st.image_label)
     x, y = next(iter(loader))
     assert x.shape == (8, 32, 32, 3) and y.shape == (8,)

@@ -1,4 +1,4 @@
-"""Normalised images made on the host, as every framework takes them."""
+"""Images normalised on the host, for every framework."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def check(batches, train, dtype, layout="NCHW"):
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_numpy(train, dtype, layout):
+def test_numpy_images_are_normalised(train, dtype, layout):
     loader = st.Loader(train, 16, STEPS, dtype=dtype, layout=layout, **OPTIONS)
     batches = [batch["image"].copy() for batch in loader]
     assert {image.dtype for image in batches} == {np.dtype(dtype)}
@@ -46,13 +46,13 @@ def test_any_of_the_options_selects_float32_nchw(train):
     assert 0 <= scaled.min() and scaled.max() <= 1
 
 
-def test_masks_keep_their_shape(train):
+def test_nchw_images_have_height_before_width(train):
     image = next(iter(st.Loader(train, 4, [st.ResizeTo((20, 24))], layout="NCHW")))["image"]
     assert image.shape == (4, 3, 20, 24)
 
 
 @pytest.mark.parametrize("options, message", [({"mean": (0, 0)}, "2 numbers"), ({"std": (1, 0, 1)}, "`std`"), ({"layout": "NWHC"}, "`layout`")])
-def test_wrong_options(train, options, message):
+def test_invalid_options_are_rejected(train, options, message):
     with pytest.raises(st.OptionError, match=message):
         st.Loader(train, 4, STEPS, **options)
     with pytest.raises(st.OptionError, match="`transform`"):
@@ -60,7 +60,7 @@ def test_wrong_options(train, options, message):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_torch(train, dtype):
+def test_torch_images_are_normalised(train, dtype):
     torch = pytest.importorskip("torch")
     from shardtool.torch import Loader
 
@@ -68,14 +68,14 @@ def test_torch(train, dtype):
     batches = [batch["image"].clone() for batch in loader]
     assert batches[0].dtype == getattr(torch, dtype) and batches[0].is_contiguous()
     check((image.double().numpy() for image in batches), train, dtype)
-    # As torchvision normalises, on the same pixels.
+    # Equals torchvision's normalisation of the same pixels.
     first = next(iter(Loader(train, 16, STEPS, order=st.Sequential())))["image"].permute(0, 3, 1, 2) / 255
     mean, std = (torch.tensor(v).view(3, 1, 1) for v in (MEAN, STD))
     torch.testing.assert_close(batches[0].float(), (first - mean) / std, rtol=8e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_jax(train, dtype):
+def test_jax_images_are_normalised(train, dtype):
     jax = pytest.importorskip("jax")
     from shardtool.jax import Loader
 

@@ -1,4 +1,4 @@
-"""The stubs say what the built module has."""
+"""The stubs match the built module."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ import sys
 import pytest
 
 
-def test_stubs(tmp_path):
+def test_stubs_match_the_module(tmp_path):
     pytest.importorskip("mypy")
     command = [sys.executable, "-m", "mypy.stubtest", "shardtool._shardtool"]
     run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)

@@ -41,20 +41,20 @@ def test_tensors_share_the_loaders_memory(train):
     assert torch.equal(image, copy)
 
 
-def test_records_in_a_dataloader(train):
-    records = Records(train, transform=lambda_free)
+def test_records_work_in_dataloader_workers(train):
+    records = Records(train, transform=label_of)
     for context in ("fork", "spawn"):
         loader = torch.utils.data.DataLoader(records, batch_size=10, num_workers=2, multiprocessing_context=context)
         labels = torch.cat(list(loader))
         assert labels.tolist() == [train[i]["label"] for i in range(COUNT)]
 
 
-def lambda_free(record):
+def label_of(record):
     """A transform that a spawned worker can import."""
     return record["label"]
 
 
-def test_pickle(train):
+def test_pickled_loader_keeps_its_type_and_state(train):
     loader = Loader(train, 16, STEPS)
     next(iter(loader))
     again = pickle.loads(pickle.dumps(loader))
@@ -75,7 +75,7 @@ RANK = """
     loader.load_state_dict(json.loads(state)) if state else None
     shown = []
     for step, batch in enumerate(loader):
-        # Every rank meets here at every step: one that made fewer steps would leave the others waiting.
+        # If a rank ran fewer steps, the others would wait here until the timeout.
         dist.barrier()
         shown += batch["id"][batch["valid"]].tolist()
         if step + 1 == steps:
@@ -86,7 +86,7 @@ RANK = """
 
 
 def ranks(dataset, world, state, steps, port):
-    """Runs `world` ranks for so many steps (0: to the epoch's end); gives what each printed."""
+    """Runs `world` ranks for `steps` steps (0: to the end of the epoch); returns what each printed."""
     environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
     arguments = [[dataset, port, rank, world, state, steps] for rank in range(world)]
     runs = [
@@ -113,7 +113,7 @@ def free_port():
 
 
 def test_two_processes_then_three_show_every_sample_once(dataset):
-    """105 samples, 2 x 8 a step: stopped after three steps, gone on with by three processes, 3 x 8 a step."""
+    """105 samples: two processes stop after three steps of 2 x 8, and three processes resume with steps of 3 x 8."""
     first = ranks(dataset, 2, "", 3, free_port())
     assert first[0]["state"] == first[1]["state"] and first[0]["state"]["p"] == 48
     rest = ranks(dataset, 3, json.dumps(first[0]["state"]), 0, free_port())
@@ -134,7 +134,7 @@ KILLED = """
     loader = Loader(st.Dataset(path).split("train"), 8, [st.ResizeTo(8)], seed=4, remainder="mask", workers=1)
     for step, batch in enumerate(loader):
         shown = batch["id"][batch["valid"]].tolist()
-        # A checkpoint: everything of this step, put in place at once, as soon as every rank has made it.
+        # A checkpoint of this step, renamed into place once every rank has written its own.
         temporary = f"{folder}/rank{rank}.step{step}.tmp"
         with open(temporary, "w") as file:
             json.dump({"shown": shown, "state": loader.state_dict()}, file)
@@ -142,13 +142,13 @@ KILLED = """
         os.rename(temporary, f"{folder}/rank{rank}.step{step}")
         print(step, flush=True)
         if step == 2:
-            # In the middle of a step, while more is loaded ahead.
+            # Waits to be killed, inside a step and with prefetched batches.
             sys.stdin.read()
 """
 
 
-def test_two_processes_killed_and_gone_on_with_by_three(dataset, tmp_path):
-    """SIGKILL in mid-epoch: what was loaded ahead is lost with the processes, and nothing of the epoch is."""
+def test_three_processes_resume_after_two_were_killed(dataset, tmp_path):
+    """SIGKILL inside an epoch: prefetched batches are lost with the processes, but no sample of the epoch is."""
     port = free_port()
     environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
     runs = [
@@ -186,8 +186,8 @@ def stored(train, row):
     return np.array(Image.open(io.BytesIO(train[row]["image"])).convert("RGB"))
 
 
-def test_pixels_are_torchvisions(train):
-    """Evaluation's usual steps, on the same JPEGs decoded by Pillow; both round once a pass."""
+def test_evaluation_pixels_match_torchvision(train):
+    """The usual evaluation steps, on the same JPEGs decoded by Pillow; both round once per pass."""
     transforms = pytest.importorskip("torchvision.transforms.v2")
     steps = transforms.Compose([transforms.Resize(24, antialias=True), transforms.CenterCrop(20)])
     batch = next(iter(Loader(train, 32, [st.Resize(24), st.CenterCrop(20)], order=st.Sequential())))
@@ -197,7 +197,7 @@ def test_pixels_are_torchvisions(train):
 
 
 def order_spec():
-    """The checker of order-spec.md, which was written from the text and not from the Rust code: keys and draws."""
+    """Loads the checker of order-spec.md, which was written from the text and not from the Rust code: keys and draws."""
     path = pathlib.Path(__file__).parents[3] / "fixtures" / "vectors" / "order" / "check.py"
     spec = importlib.util.spec_from_file_location("order_check", path)
     module = importlib.util.module_from_spec(spec)
@@ -206,8 +206,8 @@ def order_spec():
 
 
 def training_box(width, height, spec, draws):
-    """torchvision's RandomResizedCrop.get_params and RandomHorizontalFlip, with the specification's draws instead of
-    torch's: top, left, height, width, and whether it is flipped."""
+    """Returns top, left, height, width, and whether to flip: as torchvision's RandomResizedCrop.get_params and
+    RandomHorizontalFlip, with the specification's draws instead of torch's."""
 
     def unit():
         return (next(draws) >> 11) * 2.0**-53
@@ -225,10 +225,10 @@ def training_box(width, height, spec, draws):
     return *box, unit() < 0.5
 
 
-def test_crops_are_torchvisions(train):
-    """Training's usual steps in the same boxes: found from order-spec.md, cut and resized by torchvision, on the pixels that
-    Pillow decodes. torchvision rounds in its own way: about three values in ten thousand are off by one, in the worst image
-    eight in a thousand, and none by more."""
+def test_training_crops_match_torchvision(train):
+    """The usual training steps. The boxes are computed from order-spec.md, then torchvision crops and resizes Pillow's pixels.
+    torchvision rounds differently: about three values in ten thousand differ by one (in the worst image eight in a
+    thousand), and none by more."""
     functional = pytest.importorskip("torchvision.transforms.v2.functional")
     spec = order_spec()
     seed = 11
@@ -250,7 +250,7 @@ def test_crops_are_torchvisions(train):
     assert largest <= 1 and max(differences) < 0.02
 
 
-def test_a_network_learns(train):
+def test_network_learns(train):
     torch.manual_seed(0)
     net = torch.nn.Sequential(
         torch.nn.Conv2d(3, 8, 3, stride=2),

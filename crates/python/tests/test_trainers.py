@@ -1,4 +1,4 @@
-"""What training frameworks expect of a loader that they are handed. `trainers` holds the frameworks themselves."""
+"""What training frameworks expect of a loader. The tests in `trainers` run the frameworks themselves."""
 
 import numpy as np
 import pytest
@@ -14,13 +14,13 @@ STEPS = [st.RandomResizedCrop(16), st.HorizontalFlip()]
 
 @pytest.fixture(autouse=True)
 def one_process(monkeypatch):
-    """No rank left behind by another test."""
+    """Removes rank variables that another test left."""
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
         monkeypatch.delenv(name, raising=False)
 
 
-def test_what_they_expect_of_a_loader(train):
-    """Sized by the whole epoch, also inside one; iterable again; a state that is plain data."""
+def test_loader_has_a_length_a_plain_state_and_repeats_epochs(train):
+    """The length is that of a whole epoch, also inside one; the state is plain data."""
     loader = Loader(train, 15, STEPS, seed=7)
     assert len(loader) == COUNT // 15 and not isinstance(loader, torch.utils.data.DataLoader)
     next(iter(loader))

@@ -45,7 +45,7 @@ Loader(st.Dataset("x")["train"], 8, wrokers=2)  # E: call-arg
 
 
 def check(tmp_path, *arguments):
-    """Runs `mypy --strict` for this interpreter; mypy itself may be another one's (SHARDTOOL_MYPY)."""
+    """Runs `mypy --strict` for this interpreter; mypy itself may run in another one (SHARDTOOL_MYPY)."""
     python = os.environ.get("SHARDTOOL_MYPY", sys.executable)
     if subprocess.run([python, "-c", "import mypy"], capture_output=True).returncode:
         pytest.skip("mypy is not installed")
@@ -66,18 +66,18 @@ def mypy(program, tmp_path):
     return [line.split('"')[1] for line in lines if "Revealed type is" in line]
 
 
-def test_numpy_batches_and_options(tmp_path):
+def test_types_of_numpy_batches_and_options(tmp_path):
     image, column, pair, record, records = mypy(PROGRAM, tmp_path)
     assert image.startswith("numpy.ndarray") and column == "Any" and pair.startswith("tuple[Any, Any")
     assert record.removeprefix("builtins.").startswith("dict[") and "list[" in records
 
 
-def test_torch_batches(tmp_path):
+def test_types_of_torch_batches(tmp_path):
     pytest.importorskip("torch")
     assert mypy(TORCH, tmp_path) in (["torch._tensor.Tensor", "builtins.int"], ["torch._tensor.Tensor", "int"], ["Tensor", "int"])
 
 
-#: Rules of pyright's strict mode about code of others: types that torch and the trainers leave open, or do not export.
+#: Rules of pyright's strict mode about third-party code: types that torch and the trainers do not annotate or export.
 LENIENT = [
     "reportMissingTypeStubs",
     "reportPrivateImportUsage",
@@ -115,7 +115,7 @@ def test_pyright_finds_an_error(tmp_path):
         pyright(tmp_path, [file], LENIENT)
 
 
-def test_the_module_itself_is_strict(tmp_path):
+def test_module_passes_mypy_in_strict_mode(tmp_path):
     folder = pathlib.Path(st.__file__).parent
     absent = [f"{name}.py" for name in ("torch", "jax") if importlib.util.find_spec(name) is None]
     files = [str(f) for f in folder.glob("*.py") if f.name not in absent]
@@ -123,7 +123,7 @@ def test_the_module_itself_is_strict(tmp_path):
     assert run.returncode == 0, run.stdout
 
 
-def test_every_loader_has_a_signature():
+def test_every_loader_has_the_same_signature():
     from_numpy = inspect.signature(st.Loader)
     assert {"batch_size", "seed", "world_size", "collate_fn"} <= set(from_numpy.parameters)
     for name in ("torch", "jax"):

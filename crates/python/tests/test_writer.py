@@ -107,7 +107,7 @@ PART = """
 """
 
 
-def test_processes_write_parts(photos, tmp_path):
+def test_parts_of_several_processes_are_joined_in_order(photos, tmp_path):
     out = tmp_path / "out"
     code = textwrap.dedent(PART.format(tests=os.path.dirname(__file__), out=str(out), photos=str(photos)))
     start = lambda part: subprocess.Popen([sys.executable, "-c", code, str(part)])  # noqa: E731
@@ -134,7 +134,7 @@ def test_threads_share_a_writer(photos, tmp_path):
     assert found == {sample["key"]: sample["image"] for sample in everything}
 
 
-def test_an_exception_leaves_a_state_to_continue_from(photos, tmp_path):
+def test_continues_after_an_exception(photos, tmp_path):
     everything = list(samples(photos))
     with pytest.raises(ZeroDivisionError):
         with st.Writer(tmp_path / "out", classes=CLASSES, **SIZES) as writer:
@@ -149,7 +149,7 @@ def test_an_exception_leaves_a_state_to_continue_from(photos, tmp_path):
     assert result.resumed_shards > 0 and result.images == 105
 
 
-def test_images_of_every_kind(tmp_path):
+def test_stores_images_of_every_kind(tmp_path):
     random = np.random.default_rng(3)
     colour = random.integers(0, 256, (9, 14, 3), np.uint8)
     grey, alpha = colour[..., 0], np.dstack([colour, colour[..., 0]])
@@ -191,7 +191,7 @@ def test_images_of_every_kind(tmp_path):
     assert jpeg.images == 1 and records(tmp_path / "jpeg")[0]["image"][:2] == b"\xff\xd8"
 
 
-def test_features_of_every_kind(tmp_path):
+def test_stores_features_of_every_kind(tmp_path):
     sample = {
         "key": "a",
         "text": "häron",
@@ -221,7 +221,7 @@ def test_features_of_every_kind(tmp_path):
     boxed = [{"key": "a", "image/object/bbox": [[0, 0, 0.5, 1]]}, {"key": "b", "image/object/bbox": []}]
     written(tmp_path / "boxed", boxed)
     assert set(st.Dataset(tmp_path / "boxed").features) == {"image/key", "image/object/bbox"}
-    # Declared: no boxes at all, lists that happen to be of one length, integers as floats.
+    # Declared features: no boxes at all, lists that happen to have equal lengths, integers as floats.
     declared = {"boxes": "float", "boxes/shape": "int64", "rows": "int64", "rows/lengths": "int64"}
     two = [{"key": "a", "boxes": [], "rows": [[1, 2], [3, 4]]}, {"key": "b", "boxes": np.zeros((0, 4)), "rows": []}]
     written(tmp_path / "declared", two, features=declared)
@@ -264,7 +264,7 @@ def test_errors_name_the_sample_and_the_feature(tmp_path):
         __import__("pickle").dumps(writer)
 
 
-def test_samples_without_images(tmp_path):
+def test_samples_may_have_no_image(tmp_path):
     written(tmp_path / "out", ({"key": str(i), "text": f"line {i}", "score": i / 2} for i in range(10)))
     split = st.Dataset(tmp_path / "out").split("train")
     loader = st.Loader(split, 5, columns=["score"], order=st.Sequential())
@@ -282,8 +282,8 @@ def photo(height, width, shade):
 
 
 @pytest.mark.parametrize("boxes, second", [("xywh", [10, 6, 10, 4]), ("xyxy", [10, 6, 20, 10])])
-def test_objects_are_those_of_pack(tmp_path, boxes, second):
-    """The features of `objects` are the ones that `pack` makes of the same objects in a JSONL list."""
+def test_objects_become_the_features_of_pack(tmp_path, boxes, second):
+    """They equal those that `pack` stores for the same objects in a JSONL list."""
     first = [0, 0, 20, 10]
     objects = [
         {"bbox": [first, second], "category": [1, 0], "area": [200.0, 40.0], "segmentation": [[[1, 2, 3]], [[4]]],
@@ -312,7 +312,7 @@ def test_objects_are_those_of_pack(tmp_path, boxes, second):
     np.testing.assert_allclose(found, [[0, 0, 1, 1], [0.5, 0.6, 1, 1]], rtol=1e-6)
 
 
-def test_objects_as_dicts_and_with_class_names(tmp_path):
+def test_objects_may_be_dicts_with_class_names(tmp_path):
     sample = {"key": "a", "image": photo(10, 20, 0), "objects": [{"bbox": [0, 0, 10, 5], "label": "cat"}]}
     features = {"image/object/bbox": "float", "image/object/class/text": "bytes"}
     with st.Writer(tmp_path / "out", features=features) as writer:
@@ -333,13 +333,13 @@ def test_objects_as_dicts_and_with_class_names(tmp_path):
         ({"bbox": [[0, 0, 1, 1]], "keypoints": [[1, 2]]}, "x, y and visibility"),
     ],
 )
-def test_wrong_objects_are_named(tmp_path, objects, message):
+def test_invalid_objects_are_rejected(tmp_path, objects, message):
     with pytest.raises(st.OptionError, match=message):
         with st.Writer(tmp_path / "out") as writer:
             writer.write({"key": "a", "image": photo(10, 20, 0), "objects": objects})
 
 
-def test_boxes_without_an_image_are_an_error(tmp_path):
+def test_boxes_need_an_image_and_a_known_format(tmp_path):
     with pytest.raises(st.PackError, match="image"):
         with st.Writer(tmp_path / "out") as writer:
             writer.write({"key": "a", "objects": {"bbox": [[0, 0, 1, 1]]}})

@@ -1,4 +1,4 @@
-"""The frameworks of the matrix, how each is started, and what a loader of its own says they have to deliver."""
+"""The frameworks of the matrix, how each is started, and the batches that each must deliver."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROGRAMS = pathlib.Path(__file__).parent / "programs"
 sys.path.insert(0, str(PROGRAMS))
 from job import SEED, TRAINING, Job, Run, execute  # noqa: E402
 
-#: Nothing is fetched, everything stays on this machine, and sums have one order.
+#: No downloads, no other machines, and sums in one order.
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "GLOO_SOCKET_IFNAME": "lo",
@@ -36,7 +36,7 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Framework:
-    """A column of the matrix."""
+    """A row of the matrix."""
 
     name: str
     program: str
@@ -56,13 +56,13 @@ class Framework:
 
     @property
     def missing(self) -> str | None:
-        """The first package that is not installed."""
+        """Returns the first package that is not installed."""
         return next((name for name in self.needs if importlib.util.find_spec(name) is None), None)
 
     @property
     def batch_size(self) -> int:
         """Rows on each rank or device. One rank's batches fill the 105 samples exactly; several ranks drop a remainder."""
-        # Mixup wants an even number.
+        # Mixup requires an even batch size.
         return {1: 14 if self.program == "timm_loop" else 15, 2: 8, 4: 4}[self.ranks * self.devices]
 
     @property
@@ -71,7 +71,7 @@ class Framework:
         return self.batch_size * self.ranks * self.devices
 
     def jobs(self, dataset: str, folder: pathlib.Path) -> dict[str, Job]:
-        """What the cells are made of, by name."""
+        """Returns the jobs of the cells, by name."""
         # Inside the second epoch. The checkpoint of Hugging Face's Trainer is in a folder that it names itself.
         stop = COUNT // self.rows + 2
         saved = str(folder / f"checkpoint-{stop}")
@@ -111,12 +111,12 @@ class Framework:
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
 
     def reports(self, folder: pathlib.Path, name: str) -> list[Run]:
-        """The reports of a job, by rank."""
+        """Returns the reports of a job, by rank."""
         paths = [folder / f"{name}-{rank}.json" for rank in range(self.ranks)]
         return [Run(**json.loads(path.read_text())) for path in paths]
 
     def expected(self, dataset: str) -> list[Run]:
-        """Ids and pixels of two epochs on each rank, from loaders that are told their rank: they make no use of a framework."""
+        """Returns ids and pixels of two epochs on each rank, from loaders with a given rank and without a framework."""
         split = st.Dataset(dataset).split("train")
         world, found = self.ranks * self.devices, []
         for rank in range(world):
@@ -124,7 +124,7 @@ class Framework:
             loader = st.Loader(split, self.batch_size, TRAINING, **options)
             found.append([(b["id"].copy(), b["image"].copy()) for _ in range(EPOCHS) for b in loader])
         if self.devices > 1:
-            # One array over all devices: the rows of each, one after the other.
+            # One array over all devices: the concatenated rows.
             steps = zip(*found, strict=True)
             found = [[tuple(map(np.concatenate, zip(*parts, strict=True))) for parts in steps]]
         runs = []

@@ -32,7 +32,7 @@ def main(paths: list[str]) -> int:
             result = f"{'FAIL' if failed else 'pass'} {float(case.get('time', 0)):.0f} s"
             if parts and parts[1] in CELLS and parts[2]:
                 cells = rows.setdefault(parts[2], {})
-                # Each framework is skipped where it is not installed.
+                # A framework is skipped if it is not installed.
                 if not skipped:
                     cells[parts[1]] = result
             elif not skipped or case.get("name") not in others:

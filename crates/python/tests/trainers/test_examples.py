@@ -99,7 +99,7 @@ def installed_examples():
 
 
 def test_examples_pass_mypy_in_strict_mode(tmp_path):
-    # What torch and the trainers do not annotate or re-export is theirs.
+    # Ignores what torch and the trainers do not annotate or re-export.
     foreign = ["--ignore-missing-imports", "--allow-untyped-calls", "--implicit-reexport"]
     run = check(tmp_path, *foreign, *installed_examples())
     assert run.returncode == 0, run.stdout + run.stderr

@@ -22,16 +22,16 @@ def framework(request, monkeypatch):
         monkeypatch.setenv(name, value)
     before = dict(os.environ)
     yield request.param
-    # Frameworks leave variables for processes that they would start.
+    # Frameworks leave environment variables for processes that they start.
     for name in set(os.environ) - set(before):
         del os.environ[name]
 
 
 @pytest.fixture(scope="session")
 def runs(dataset, tmp_path_factory):
-    """`runs(framework, name)` is each rank's report of a job, which is run when it is first asked for.
+    """`runs(framework, name)` returns each rank's report of a job, which runs at the first call.
 
-    In the campaign every job is run by processes of its own. Otherwise the jobs of the two cells without the mark share
+    In the campaign each job runs in separate processes. Otherwise the jobs of the two cells without the mark share
     the processes: starting them takes longer than all of their work.
     """
     together = () if os.environ.get("SHARDTOOL_CAMPAIGN") else ("whole", "first", "rest", "accumulate")
@@ -57,7 +57,7 @@ def steps(framework: Framework) -> int:
 
 
 def check(runs: list[Run]) -> None:
-    """What holds after every run."""
+    """Checks what holds after every run."""
     assert [run.threads for run in runs] == [0] * len(runs)
     assert len({run.weights for run in runs}) == 1, "all ranks have the same weights"
     for run in runs:
@@ -69,9 +69,9 @@ def check(runs: list[Run]) -> None:
 def test_two_epochs(framework, dataset, runs):
     whole = runs(framework, "whole")
     check(whole)
-    for run, told in zip(whole, framework.expected(str(dataset)), strict=True):
-        assert run.ids == told.ids
-        assert run.pixels == told.pixels
+    for run, expected in zip(whole, framework.expected(str(dataset)), strict=True):
+        assert run.ids == expected.ids
+        assert run.pixels == expected.pixels
         assert len(run.losses) == EPOCHS * steps(framework)
     for epoch in range(EPOCHS):
         first = epoch * steps(framework)
@@ -81,7 +81,7 @@ def test_two_epochs(framework, dataset, runs):
 
 
 def test_resume_in_mid_epoch(framework, runs):
-    """The checkpoint is the framework's own; what follows it is what an uninterrupted run does, bit for bit."""
+    """The run resumed from the framework's own checkpoint equals an uninterrupted run, bit for bit."""
     whole, first, rest = (runs(framework, name) for name in ("whole", "first", "rest"))
     check(first)
     check(rest)

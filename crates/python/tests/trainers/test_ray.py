@@ -1,4 +1,4 @@
-"""Ray Train with two workers: what it stops and resumes is what an uninterrupted run does."""
+"""Ray Train with two workers: a resumed run equals an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def test_ray_train(dataset, tmp_path, monkeypatch):
     finally:
         ray.shutdown()
     whole, first, rest = (RAY.reports(tmp_path, name) for name in ("whole", "first", "rest"))
-    for one, two, all_, told in zip(first, rest, whole, RAY.expected(str(dataset)), strict=True):
-        assert all_.ids == told.ids and all_.pixels == told.pixels
+    for one, two, all_, expected in zip(first, rest, whole, RAY.expected(str(dataset)), strict=True):
+        assert all_.ids == expected.ids and all_.pixels == expected.pixels
         assert one.ids + two.ids == all_.ids and one.pixels + two.pixels == all_.pixels
         assert one.losses + two.losses == all_.losses
         assert two.weights == all_.weights

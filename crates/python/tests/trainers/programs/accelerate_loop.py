@@ -14,7 +14,7 @@ from shardtool.torch import Loader
 
 
 def main(job: Job, run: Run) -> None:
-    # Its states are singletons of the process.
+    # Accelerate's states are singletons of the process.
     for state in (AcceleratorState, GradientState, PartialState):
         state._reset_state()
     accelerator = Accelerator(cpu=True, gradient_accumulation_steps=job.accumulate)
@@ -37,8 +37,7 @@ def train(job: Job, run: Run, accelerator: Accelerator) -> None:
         for number, batch in enumerate(loader, loader.steps_done + 1):
             run.saw(batch["id"], batch["image"])
             window = [*window, batch][-job.accumulate :]
-            # `accelerator.accumulate` cannot see the end of an epoch of a loader that is no DataLoader, so windows are
-            # ended here.
+            # `accelerator.accumulate` detects the end of an epoch only for a DataLoader, so windows end here.
             accelerator.sync_gradients = number % job.accumulate == 0 or number == steps
             with contextlib.nullcontext() if accelerator.sync_gradients else accelerator.no_sync(model):
                 loss = networks.loss_of(model, batch)
@@ -47,7 +46,7 @@ def train(job: Job, run: Run, accelerator: Accelerator) -> None:
             optimizer.zero_grad()
             run.updates += accelerator.sync_gradients
             run.losses.append(loss.item())
-            # What one rank decides, all ranks do.
+            # All ranks follow the decision of one.
             if len(run.ids) == job.stop_after and accelerator.is_main_process:
                 accelerator.set_trigger()
             if accelerator.check_trigger():

@@ -1,4 +1,4 @@
-"""What a training program of the matrix is asked to do, and what it reports: shared by the programs and the tests.
+"""The job of a training program of the matrix, and its report. The programs and the tests share this module.
 
 Every program is a module with `main(job, run)`. A test calls it in its own process, or starts one process per rank:
 `python programs/job.py PROGRAM JOBS.json`, directly or through a launcher. Each rank writes a report of each job to a file.
@@ -26,7 +26,7 @@ import shardtool as st
 #: Pixels of a side of every image.
 SIZE = 32
 SEED = 7
-#: What a training loader and an evaluation loader do to each image.
+#: Transforms of a training loader and of an evaluation loader.
 TRAINING = [st.RandomResizedCrop(SIZE), st.HorizontalFlip()]
 EVALUATION = [st.ResizeTo(SIZE)]
 
@@ -58,15 +58,15 @@ class Job:
         return st.Dataset(self.dataset).split("train")
 
     def loader(self, kind: Callable[..., Any], **options: Any) -> Any:
-        """The loader of a training run: rank and world size come from the launcher."""
+        """Returns the loader of a training run, with rank and world size from the launcher."""
         return kind(self.split, self.batch_size, TRAINING, seed=SEED, **options)
 
     def evaluation_loader(self, kind: Callable[..., Any], **options: Any) -> Any:
-        """Every sample exactly once over all ranks: the remainder is masked."""
+        """Returns a loader that delivers every sample exactly once over all ranks, with a masked remainder."""
         return kind(self.split, self.batch_size, EVALUATION, order=st.Sequential(), **options)
 
     def one_by_one(self, kind: Callable[..., Any], **options: Any) -> Any:
-        """The evaluation samples, one per batch, all of them on this rank: what evaluation is compared with."""
+        """Returns a loader of all evaluation samples on this rank, one per batch, as a reference for the evaluation."""
         return kind(self.split, 1, EVALUATION, order=st.Sequential(), rank=0, world_size=1, **options)
 
 
@@ -91,7 +91,7 @@ class Run:
     counted: int = 0
     correct: int = 0
     correct_one_by_one: int = 0
-    #: Threads of the loader that were left when the program was done with it.
+    #: Number of loader threads left after the program.
     threads: int = 0
     #: Warnings of the module.
     warnings: list[str] = field(default_factory=list)
@@ -110,13 +110,13 @@ class Run:
 
 
 def loader_threads() -> int:
-    """Threads of shardtool in this process."""
+    """Returns the number of shardtool's threads in this process."""
     names = []
     for task in pathlib.Path("/proc/self/task").iterdir():
         try:
             names.append((task / "comm").read_text())
         except OSError:
-            # It ended meanwhile.
+            # The thread ended meanwhile.
             continue
     return sum(name.startswith("shardtool") for name in names)
 
@@ -128,7 +128,7 @@ def execute(program: str, job: Job) -> Run:
         warnings.simplefilter("always")
         importlib.import_module(program).main(job, run)
     run.warnings = [str(each.message) for each in caught if "shardtool" in f"{each.category.__module__} {each.message}"]
-    # Frameworks leave cycles; a thread that the last reference ends needs a moment.
+    # Frameworks leave reference cycles, and threads take a moment to end after the loader is freed.
     gc.collect()
     deadline = time.monotonic() + 5
     while loader_threads() and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""What the PyTorch programs share: a tiny network, its loss, and the comparison of an evaluation one by one."""
+"""Shared by the PyTorch programs: a tiny network, its loss, and an evaluation of one sample at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import shardtool.torch
 
 
 def seed() -> None:
-    """One thread and one seed: runs are then equal bit for bit."""
+    """Sets one thread and one seed, so that runs are equal bit for bit."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     np.random.seed(0)
@@ -26,7 +26,7 @@ def make() -> torch.nn.Module:
 
 
 def floats(image: torch.Tensor) -> torch.Tensor:
-    """u8 NHWC to float NCHW in [0, 1]."""
+    """Converts u8 NHWC to float NCHW in [0, 1]."""
     return image.permute(0, 3, 1, 2) / 255
 
 

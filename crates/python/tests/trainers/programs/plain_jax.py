@@ -31,7 +31,7 @@ def loss_of(weights, batch):
 
 @jax.jit
 def gradient(weights, batch):
-    """The gradient, and what the test compares: results of the step, which hold no memory of the loader."""
+    """Returns the gradient, and the values that the test compares, none of which keeps memory of the loader."""
     loss, gradients = jax.value_and_grad(loss_of)(weights, batch)
     rows = batch["image"].reshape(len(batch["image"]), -1).astype(jnp.uint32)
     return gradients, (loss, batch["id"] + 0, (rows * WEIGHTS).sum(1, dtype=jnp.uint32))
@@ -81,7 +81,7 @@ def train(job: Job, run: Run, placed: dict) -> None:
             run.updates += 1
         if steps == job.stop_after:
             break
-    # The first time that anything is waited for.
+    # The first synchronisation.
     weights = jax.block_until_ready(weights)
     for loss, ids, sums in seen:
         run.losses.append(float(loss))

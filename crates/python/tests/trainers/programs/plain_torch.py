@@ -37,7 +37,7 @@ def train(job: Job, run: Run, distributed: bool) -> None:
         first_epoch = saved["loader"]["epoch"]
     for _ in range(first_epoch, job.epochs):
         batches = iter(loader)
-        # A window of batches is alive at once, as trainers that scale the loss by the window's samples keep it.
+        # Keeps a window of batches, as trainers that scale the loss by the window's samples do.
         while window := [batch for _, batch in zip(range(job.accumulate), batches)]:
             for number, batch in enumerate(window, 1):
                 run.saw(batch["id"], batch["image"])

@@ -38,7 +38,7 @@ def train(job: Job, run: Run, model, loader) -> None:
     optimizer = timm.optim.create_optimizer_v2(model, opt="sgd", lr=0.01, momentum=0.9)
     scheduler, _ = timm.scheduler.create_scheduler_v2(optimizer, num_epochs=job.epochs, updates_per_epoch=len(loader))
     average = timm.utils.ModelEmaV3(model, decay=0.9)
-    # Mixup pairs rows from both ends of a batch: their number is even.
+    # Mixup pairs rows from both ends of a batch, so the batch size is even.
     mixup = timm.data.Mixup(mixup_alpha=0.2, cutmix_alpha=1.0, label_smoothing=0.1, num_classes=3)
     criterion = timm.loss.SoftTargetCrossEntropy()
     first_epoch = 0

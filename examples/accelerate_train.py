@@ -2,7 +2,7 @@
 
     accelerate launch examples/accelerate_train.py DATASET --accumulate 4 --state run
 
-Started again, it resumes from the state.
+Run again, it resumes from the saved state.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from shardtool.torch import Loader
 
 @torch.no_grad()
 def evaluate(accelerator: Accelerator, model: torch.nn.Module, loader: Loader) -> float:
-    """Accuracy over every sample exactly once. Rows without a sample have label −100."""
+    """Returns the accuracy over every sample exactly once. Rows without a sample have label −100."""
     model.eval()
     correct = samples = 0
     for batch in loader:
@@ -53,7 +53,7 @@ def main() -> None:
     steps = [st.Resize(args.size), st.CenterCrop(args.size)]
     evaluation = make(val, args.batch_size, steps, order=st.Sequential())
     net = torchvision.models.get_model(args.model, num_classes=len(train.classes))
-    # The loaders need no `prepare`: they share an epoch between the ranks themselves.
+    # The loaders need no `prepare`: they divide each epoch among the ranks themselves.
     model, optimizer = accelerator.prepare(net, torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9))
     accelerator.register_for_checkpointing(loader)
     if os.path.exists(args.state):
@@ -61,7 +61,7 @@ def main() -> None:
 
     for epoch in range(loader.state_dict()["epoch"], args.epochs):
         for number, batch in enumerate(loader, loader.steps_done + 1):
-            # A window ends with the epoch, which Accelerate can see of a DataLoader only.
+            # Windows end with the epoch, whose end Accelerate detects only for a DataLoader.
             accelerator.sync_gradients = number % args.accumulate == 0 or number == len(loader)
             with contextlib.nullcontext() if accelerator.sync_gradients else accelerator.no_sync(model):
                 output = model(batch["image"].to(accelerator.device))

@@ -1,4 +1,4 @@
-"""Hugging Face's Trainer: a subclass returns the loaders, and a callback keeps the loader's state in the checkpoints.
+"""Hugging Face's Trainer: a subclass returns the loaders, and a callback stores the loader's state in the checkpoints.
 
     torchrun --nproc-per-node 8 examples/hf_trainer.py DATASET --output run [--resume run/checkpoint-500]
 """
@@ -18,7 +18,7 @@ from shardtool.torch import Batch, Loader
 
 
 class LoaderTrainer(transformers.Trainer):
-    """A Trainer that uses the loaders that it is given."""
+    """A Trainer with given loaders."""
 
     loaders: tuple[Loader[Any], Loader[Any]]
 
@@ -73,7 +73,7 @@ def main() -> None:
     eval_loader = make(val, args.batch_size, [st.Resize(args.size), st.CenterCrop(args.size)], order=st.Sequential())
     arguments = transformers.TrainingArguments(
         args.output, num_train_epochs=args.epochs, gradient_accumulation_steps=args.accumulate,
-        save_steps=args.save_steps, report_to="none", ignore_data_skip=True,  # the loader resumes by its own state
+        save_steps=args.save_steps, report_to="none", ignore_data_skip=True,  # the loader resumes from its own state
     )
     config = ResNetConfig(layer_type="basic", hidden_sizes=[64, 128, 256, 512], depths=[2] * 4)
     config.num_labels = len(train.classes)

@@ -3,7 +3,7 @@
     shardtool pack train imagenet && shardtool pack val imagenet --split val
     torchrun --nproc-per-node 8 examples/imagenet_ddp.py imagenet --checkpoint run.pt
 
-Started again, it resumes from the checkpoint, on any number of ranks.
+Run again, it resumes from the checkpoint, on any number of ranks.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from shardtool.torch import Loader
 
 @torch.no_grad()
 def evaluate(model: torch.nn.Module, loader: Loader, device: str) -> float:
-    """Accuracy over every sample exactly once. Rows without a sample have label −100."""
+    """Returns the accuracy over every sample exactly once. Rows without a sample have label −100."""
     model.eval()
     totals = torch.zeros(2, device=device)
     for batch in loader:
@@ -38,7 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("dataset")
     parser.add_argument("--eval-split", default="val")
-    parser.add_argument("--model", default="resnet50", help="of torchvision")
+    parser.add_argument("--model", default="resnet50", help="name of a torchvision model")
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--epochs", type=int, default=90)

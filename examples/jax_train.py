@@ -1,8 +1,8 @@
-"""JAX: one loader feeds every local device; the jitted step normalises, and nothing in the loop waits for it.
+"""JAX: one loader feeds every local device; the jitted step normalises images, and the loop does not wait for it.
 
     python examples/jax_train.py DATASET --checkpoint run.pkl
 
-Started again, it resumes from the checkpoint.
+Run again, it resumes from the checkpoint.
 """
 
 import argparse
@@ -19,7 +19,7 @@ Weights = dict[str, jax.Array]
 
 
 def make(key: jax.Array, classes: int) -> Weights:
-    """A small convolutional network."""
+    """Returns the weights of a small convolutional network."""
     shapes = {"first": (3, 3, 3, 16), "second": (3, 3, 16, 32), "last": (32, classes)}
     keys = jax.random.split(key, len(shapes))
     return {name: 0.1 * jax.random.normal(each, shape) for each, (name, shape) in zip(keys, shapes.items(), strict=True)}
@@ -46,7 +46,7 @@ def train_step(weights: Weights, image: jax.Array, label: jax.Array) -> tuple[We
 
 @jax.jit
 def count(weights: Weights, image: jax.Array, label: jax.Array) -> jax.Array:
-    """Correct rows, and rows that show a sample: the others have label −100."""
+    """Returns the number of correct rows and of rows with a sample. The others have label −100."""
     return jnp.stack([(logits_of(weights, image).argmax(1) == label).sum(), (label >= 0).sum()])
 
 

@@ -1,4 +1,4 @@
-"""Lightning: the loaders are handed over as they are, also for DDP; its checkpoints hold the loader's state.
+"""Lightning: the loaders are passed directly, also for DDP; its checkpoints contain the loader's state.
 
     python examples/lightning_train.py DATASET --devices 2
     python examples/lightning_train.py DATASET --devices 2 --resume checkpoints/last.ckpt
@@ -69,7 +69,7 @@ def main() -> None:
         accelerator=args.accelerator,
         devices=args.devices,
         strategy="ddp" if args.devices > 1 else "auto",
-        # The loader shares an epoch between the ranks itself.
+        # The loader divides each epoch among the ranks itself.
         use_distributed_sampler=False,
         callbacks=[ModelCheckpoint(args.checkpoints, save_last=True, every_n_train_steps=args.save_every)],
         logger=False,

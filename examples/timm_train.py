@@ -2,7 +2,7 @@
 
     python examples/timm_train.py DATASET --model resnet50 --checkpoint run.pt
 
-Started again, it resumes from the checkpoint.
+Run again, it resumes from the checkpoint.
 """
 
 import argparse

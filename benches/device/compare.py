@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares the pixels that the device normalised (`device values DIR`) with PyTorch on the same GPU, for every type and layout.
 
-Reads the JSON lines of `device values` on stdin; exit status 1 when a value is further from the formula in double
-precision than its type's rounding and one f32 cancellation explain.
+Reads the JSON lines of `device values` on stdin; exit status 1 if the distance of a value from the formula in
+double precision exceeds the rounding of its type plus one f32 cancellation.
 """
 
 import json
@@ -27,7 +27,7 @@ for line in sys.stdin:
     ours = raw.view(n, h, w, 3) if case["layout"] == "NHWC" else raw.view(n, 3, h, w).permute(0, 2, 3, 1)
     mean, std = (torch.tensor(case[k], device=gpu, dtype=torch.float64) for k in ("mean", "std"))
     exact = (pixels.double() / 255 - mean) / std
-    # The usual PyTorch code: single precision, then converted to the type.
+    # The usual PyTorch code: single precision, then a conversion to the type.
     usual = ((pixels.float() / 255 - mean.float()) / std.float()).to(dtype)
     half_step = {torch.float32: 1.2e-7, torch.float16: 4.9e-4, torch.bfloat16: 3.95e-3}[dtype]
     worst = ((ours.double() - exact).abs() - exact.abs() * half_step).max().item()

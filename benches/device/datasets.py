@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Rates of whole datasets that end on the device, in turn with PyTorch's DataLoader on the same machine:
+"""Measures how fast datasets are delivered to the device, compared with PyTorch's DataLoader on the same machine:
 
     datasets.py SHARDTOOL PHOTOS SCRATCH [--images N] [--epochs N] [--rounds N]
 
 SHARDTOOL is the binary, PHOTOS a folder of class folders of JPEG files, SCRATCH a folder to put datasets into. Prints JSON
-lines. Needs PyTorch; torchvision for the comparison. Where PyTorch has no GPU everything stays on the host, and says so:
-that shows that this file works, and nothing else.
+lines. Needs PyTorch; torchvision for the comparison. Without a GPU everything stays on the host, and the output says
+so: that only shows that this script works.
 
-`raw`         photographs of shorter side 256 stored as pixels: no decoding, so that reading, cropping and uploading bound it
+`raw`         photographs of shorter side 256 stored as pixels: nothing is decoded, so reading, cropping and uploading bound the rate
 `dataloader`  JPEG files, RandomResizedCrop(224) and flip, batches of 256 normalised f16 [N, 3, H, W] on the device:
-              `torch.utils.data.DataLoader(ImageFolder, num_workers=CPUs, pin_memory=True)`, against `shardtool bench`
+              `torch.utils.data.DataLoader(ImageFolder, num_workers=CPUs, pin_memory=True)` and `shardtool bench`, alternately
 """
 
 import argparse
@@ -28,7 +28,7 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def shardtool(binary, *arguments):
-    """Returns the output of the command with --json."""
+    """Runs the command, and returns its output if `--json` is given."""
     run = subprocess.run([binary, *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(run.stdout) if "--json" in arguments else None
 

@@ -6,8 +6,7 @@
 DATASET is a packed dataset with at least N batches of 64. For PyTorch, JAX and CuPy, `values` compares every array with
 `(x / 255 - mean) / std` of the host loader's pixels in double precision, and `lagging` drops each batch while slow work that
 reads it is still queued on the framework's own stream. Both need the module `shardtool` on PYTHONPATH. Prints JSON lines;
-exits 1 if a value is wrong. Without a GPU the loaders normalise on the host: that shows that this file works, and nothing
-else.
+exits with 1 if a value is wrong. Without a GPU the loaders normalise on the host: that only shows that this script works.
 """
 
 import argparse
@@ -59,13 +58,13 @@ class Torch:
         return product
 
     def total(self, array):
-        """The sum of an array, computed after the slow work on the same stream; not waited for."""
+        """Queues the sum of an array after the slow work on the same stream, without waiting for it."""
         self.slow()
         return array.double().sum()
 
 
 class Jax:
-    """JAX: `shardtool.jax.Loader`, without a synchronisation in the loop."""
+    """JAX: `shardtool.jax.Loader`, without synchronisation in the loop."""
 
     def __init__(self):
         import jax
@@ -133,7 +132,7 @@ def values(name, framework, split):
 
 
 def lagging(name, framework, split, batches):
-    """Releases each batch while the work that reads it is still queued."""
+    """Drops each batch while the work that reads it is still queued."""
     options = dict(seed=1, remainder="drop")
     expected = {}
     for number, batch in zip(range(batches), st.Loader(split, BATCH, STEPS, **options)):

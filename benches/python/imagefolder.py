@@ -5,15 +5,15 @@
     python benches/python/imagefolder.py throughput [PHOTOS] [--rounds N]
 
 PHOTOS holds a folder of ImageNet photographs for each WordNet id; default: data/imagenet-sample in $SHARDTOOL_SHARED, or in
-../shared. Without photographs it prints a skip. Run it in the environment `torch` with the wheel.
+../shared. Without photographs it prints `skip` and exits. Run it in the environment `torch` with the wheel.
 
-`accuracy` trains the same network, with the same steps, on a real task: is it an animal? (WordNet ids up to n02514041.) Two
-photographs of three are trained on, the third is evaluated. For each seed one run reads through each loader; then each
-network is evaluated through both. Exit status 1 if the mean accuracies differ by more than two standard errors, or if a
+`accuracy` trains the same network, with the same steps, on a real task: animals (WordNet ids up to n02514041) against
+everything else. Two of three photographs are for training, the third is for evaluation. For each seed it trains one network
+with each loader, and evaluates each network with both. Exit status 1 if the mean accuracies differ by more than two standard errors, or if a
 network's accuracy depends on the loader by more than one photograph.
 
 `throughput` reads all photographs as training does (RandomResizedCrop 224, flip, batches of 64, two threads or processes),
-all variants in turn in each round, after one epoch each to warm up. Ratios are taken round by round.
+all variants in each round, after one warm-up epoch each. Ratios are computed per round.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def photographs(folder: str | None) -> list[pathlib.Path]:
 
 
 def make_folders(photos: list[pathlib.Path], root: pathlib.Path) -> None:
-    """Folders for ImageFolder: links, by split and class."""
+    """Makes folders of links for ImageFolder, by split and class."""
     for number, path in enumerate(photos):
         kind = "animal" if path.parent.name <= LAST_ANIMAL else "other"
         target = root / ("val" if number % 3 == 2 else "train") / kind
@@ -70,7 +70,7 @@ def network() -> torch.nn.Module:
 
 
 class Folder:
-    """ImageFolder and DataLoader."""
+    """Loads with ImageFolder and DataLoader."""
 
     def __init__(self, root: pathlib.Path, size: int):
         last = [tv.ToTensor(), tv.Normalize(MEAN, STD)]
@@ -91,7 +91,7 @@ class Folder:
 
 
 class Ours:
-    """The same through a dataset and its loader."""
+    """Loads the same images with shardtool."""
 
     def __init__(self, root: pathlib.Path, size: int):
         self.size = size
@@ -151,7 +151,7 @@ def accuracy(photos: list[pathlib.Path], seeds: int, epochs: int, size: int = 64
                 found[name].append(by_loader[name][0] / samples)
                 print(json.dumps({"seed": seed, "trained with": name, "by loader": by_loader}), flush=True)
         means = {name: statistics.mean(values) for name, values in found.items()}
-        # Of a difference of two means of `seeds` runs over the same photographs, each treated as independent.
+        # Standard error of the difference of two means of `seeds` runs, with photographs treated as independent.
         mean = statistics.mean(means.values())
         error = (2 * mean * (1 - mean) / (samples * seeds)) ** 0.5
         difference = means["shardtool"] - means["ImageFolder"]

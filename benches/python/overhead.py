@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Measures the cost of Python: CPU time per image of `shardtool bench` and of a Python loop over the same loader, in turn.
+"""Measures the cost of Python: CPU time per image of `shardtool bench` and of a Python loop over the same loader,
+alternately.
 
     python benches/python/overhead.py DATASET [--rounds N] [--epochs N] [--size N] [--batch N]
 
 Run it with an interpreter that has the wheel (`pip install ./crates/python`): the command in the wheel is the same build.
-Both sides run in processes of their own, an epoch to warm up and then the epochs that count, with the work of training
-(RandomResizedCrop, flip) and everything else by default; each has all its threads' CPU time counted. The loop looks at
-every batch's arrays as a training step would before it copies them to its device. It also checks what it measures: the
-loop has to see as many samples as the command, and each in its epoch once.
+Each side runs in a separate process: a warm-up epoch, then the measured epochs, with RandomResizedCrop and flip and
+otherwise default options. The CPU time is that of all threads. The loop accesses the arrays of every batch, as a training
+step would before it copies them to its device. It checks that both sides get the same number of samples, and that each
+epoch of the loop has each sample at most once.
 
-Prints one JSON object a round, then the ratios' median; exit status 1 where the answers differ.
+Prints one JSON object per round, then the median of the ratios; exit status 1 if the numbers of samples differ.
 """
 
 import argparse
@@ -38,7 +39,7 @@ def loop(arguments: argparse.Namespace) -> None:
             image, label = batch["image"], batch["label"]
             assert image.shape[0] == len(label) and image.flags.c_contiguous
             ids.append(batch["id"])
-        # Everything else happens after the clock was read.
+        # In the last epoch the clock is read before the checks.
         samples += epoch > 0 and sum(map(len, ids))
         seen.add(epoch)
         if epoch == arguments.epochs:

@@ -1,4 +1,4 @@
-"""A panic in a decoder makes its sample a bad one; nothing is printed, and training continues."""
+"""A panic in a decoder turns its sample into a bad sample, prints nothing, and training continues."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Feeds vision models: checksummed, sharded image datasets, and a loader in bounded memory, resumable anywhere.
+"""Checksummed, sharded image datasets, and a loader for training in bounded memory, resumable at any step.
 
     import shardtool as st
 

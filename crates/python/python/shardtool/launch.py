@@ -24,7 +24,7 @@ class Launch(NamedTuple):
     world_size: int
     #: Processes on this machine; `None` if unknown.
     local_world_size: int | None
-    #: Where rank and world size came from, in words.
+    #: Text that says where rank and world size came from.
     source: str
     #: Messages about environment variables of launchers that were ignored.
     ignored: list[str]

@@ -1,4 +1,4 @@
-"""The loader: batches of numpy arrays, in order, in bounded memory, resumable anywhere."""
+"""The loader: batches of numpy arrays, in a reproducible order, in bounded memory, resumable at any step."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class Loader(Generic[T, B]):
 
     - `"image"`: `[N, H, W, 3]` u8 RGB, or as `dtype` and `layout` say: the loader's own memory, no copy. Without
       `transform` a list of N byte strings.
-    - `"label"`: `[N]` int64, where the dataset has labels; `"id"`: `[N]` int64, the id of each row's sample, −1 for none;
+    - `"label"`: `[N]` int64, if the dataset has labels; `"id"`: `[N]` int64, the id of each row's sample, −1 for none;
       `"valid"`: `[N]` bool, whether the row has a sample.
     - each of `columns` by its feature's name: an array `[N]`, a list of N byte strings, or a `Ragged`.
 

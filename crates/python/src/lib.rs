@@ -12,7 +12,7 @@
 //! | `config` | converts keyword arguments to a loader's configuration |
 //! | `function` | a Python function as a step of a loader |
 //! | `device` | options of devices; arrays on a device |
-//! | `replica` | the loader of one replica, on the host or on a device |
+//! | `native_loader` | the loader of one replica, on the host or on a device |
 //! | `loader` | the loader: iteration, state, statistics |
 //! | `batch` | converts a batch to a dict of arrays |
 //! | `process` | objects that a forked child must not use; Ctrl-C |

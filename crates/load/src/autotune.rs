@@ -1,4 +1,4 @@
-//! How many workers take part and how many batches are built ahead, adjusted to the consumer.
+//! Adjusts the number of active workers and of batches built ahead to the speed of the consumer.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The numbers of workers and batches ahead.
 #[derive(Debug)]
 pub(crate) struct Autotune {
-    /// Workers that take part: those with smaller numbers.
+    /// Number of active workers: those with smaller numbers.
     pub(crate) workers: usize,
     /// Batches built ahead of the consumer.
     pub(crate) prefetch: usize,
@@ -17,24 +17,24 @@ pub(crate) struct Autotune {
     full: u32,
 }
 
-/// What was given, and is not adjusted.
+/// Which numbers were given, and are not adjusted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fixed {
     pub(crate) workers: bool,
     pub(crate) prefetch: bool,
 }
 
-/// The last change of workers or prefetch. `Display` says it in words.
+/// Why workers or prefetch changed last. `Display` writes it as a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TuningReason {
-    /// Nothing changed yet: as given, or by default.
+    /// No change yet: the given or default numbers.
     Initial,
     /// The consumer waited after it had found the queue full: one more batch ahead evens out such bursts.
     Bursts,
-    /// The consumer waited: all workers take part.
+    /// The consumer waited: all workers are active.
     ConsumerWaited,
-    /// For many batches the consumer found the queue full: one worker fewer.
+    /// The consumer found the queue full for many batches: one worker fewer.
     ConsumerSlow,
 }
 
@@ -49,9 +49,9 @@ impl fmt::Display for TuningReason {
     }
 }
 
-/// Shorter waits do not count: waking up takes as long.
+/// Shorter waits are ignored, since waking a thread takes as long.
 const MIN_WAIT: Duration = Duration::from_millis(1);
-/// Batches from a full queue after which one worker fewer takes part.
+/// Batches from a full queue after which one worker fewer is active.
 const FULL_BATCHES: u32 = 32;
 
 impl Autotune {
@@ -59,7 +59,7 @@ impl Autotune {
         Autotune { workers, prefetch, reason: TuningReason::Initial, max_workers: workers, fixed, full: 0 }
     }
 
-    /// Notes that the consumer took a batch after waiting for `waited`, while `ready` more were complete and up to
+    /// Records that the consumer took a batch after waiting for `waited`, while `ready` more were complete and up to
     /// `max_batches` could be in memory.
     pub(crate) fn delivered(&mut self, waited: Duration, ready: usize, max_batches: usize) {
         if waited > MIN_WAIT {
@@ -72,7 +72,7 @@ impl Autotune {
             }
             return;
         }
-        // The queue counts as full with one batch in progress.
+        // The queue also counts as full while one batch is in progress.
         if ready + 1 >= self.prefetch {
             self.full += 1;
         }
@@ -98,7 +98,7 @@ mod tests {
         (0..FULL_BATCHES).for_each(|_| autotune.delivered(Duration::ZERO, 1, 3));
         assert_eq!((autotune.workers, autotune.reason), (3, TuningReason::ConsumerSlow));
         (0..10 * FULL_BATCHES).for_each(|_| autotune.delivered(Duration::ZERO, 1, 3));
-        assert_eq!(autotune.workers, 1, "never none");
+        assert_eq!(autotune.workers, 1, "at least one");
         autotune.delivered(WAITED, 0, 3);
         assert_eq!((autotune.workers, autotune.reason), (4, TuningReason::ConsumerWaited));
     }

@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub enum OnBad {
     /// The run ends with [`Error::BadSample`].
     Error,
-    /// Its row is zero and not valid; other rows stay as they are.
+    /// Its row is masked: zero and not valid. Other rows are unaffected.
     Mask,
-    /// A substitute fills its row, chosen by (seed, epoch, position) alone; the batch carries the substitute's id.
+    /// A substitute fills its row. It depends only on seed, epoch and position; the batch has the substitute's id.
     Substitute,
 }
 
@@ -30,14 +30,14 @@ pub struct BadSample {
     pub shard: PathBuf,
     /// Record in the shard, from 0.
     pub record: u64,
-    /// Its key, if the index has it.
+    /// Its key, if it can be read and is not empty.
     pub key: Option<Vec<u8>>,
     /// What is wrong with it.
     pub error: SampleError,
 }
 
 impl BadSample {
-    /// Returns the sample, if this error is its own; the error, if it is the system's.
+    /// Returns the sample if the error concerns only it. Otherwise returns the error, which ends the run.
     pub(crate) fn new(id: u64, at: &RecordLocation<'_>, error: SampleError) -> std::result::Result<Self, Error> {
         match error {
             SampleError::Read(error) if !error.is_bad_sample() => Err(error.into()),
@@ -93,13 +93,13 @@ pub enum SampleError {
         /// What is wrong with it.
         source: shardtool_decode::Error,
     },
-    /// Raw pixels without their size.
+    /// Raw pixels without a size.
     #[error("pixels are stored raw, and feature `{feature}` does not give their size")]
     RawSize {
         /// The feature that is missing or out of range.
         feature: &'static str,
     },
-    /// A feature holds another number of values than its column takes.
+    /// A feature has a different number of values than its column takes.
     #[error("feature `{feature}` holds {found} values, but its column takes {expected}")]
     Values {
         /// The feature.
@@ -109,8 +109,8 @@ pub enum SampleError {
         /// Values of the record.
         found: usize,
     },
-    /// A feature has another type than in the manifest.
-    #[error("feature `{feature}` has another type than in the manifest")]
+    /// A feature has a different type than in the manifest.
+    #[error("feature `{feature}` has a different type than in the manifest")]
     Type {
         /// The feature.
         feature: String,
@@ -133,10 +133,10 @@ impl SampleError {
     }
 }
 
-/// The bad samples of a run, each listed once, however often it is read.
+/// The bad samples of a run, each listed once.
 #[derive(Debug)]
 pub(crate) struct BadSamples {
-    /// Bad samples beyond which the run ends.
+    /// The run ends when there are more bad samples than this.
     max: u64,
     found: Mutex<Found>,
 }

@@ -14,13 +14,13 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-/// A batch of N rows. Dropping it returns its memory to the loader. It can be kept as long as needed, outlives the loader,
+/// A batch of N rows. Dropping it returns its memory to the loader. It can be kept for any time, outlives the loader,
 /// and can be read from any thread, but counts against a given memory budget.
 pub struct Batch(Arc<SharedBatch>);
 
 /// Where the memory of batches returns to. A batch refers to it weakly: if it is gone, the memory is freed.
 pub(crate) trait Home: Send + Sync {
-    /// The consumer of a replica dropped a batch.
+    /// Records that the consumer of a replica dropped a batch.
     fn release(&self, replica: usize);
 
     /// Returns the memory of a replica's batch, which is no longer used.
@@ -34,11 +34,11 @@ struct Table {
     valid: Vec<bool>,
     values: Vec<Values>,
     records: Vec<Option<Record>>,
-    /// Bytes of ragged values, and of records read into memory, beyond what was planned for the batch.
+    /// Bytes of ragged values, and of records read into memory, beyond the batch's plan.
     unforeseen: u64,
 }
 
-/// What one row holds in addition to its pixels. Written by one worker, so its lock is never contended.
+/// The contents of one row except its pixels. Written by one worker, so its lock is never contended.
 pub(crate) struct RowOut {
     pub(crate) id: i64,
     pub(crate) valid: bool,
@@ -52,15 +52,15 @@ pub(crate) struct BatchMemory {
     masks: Option<RowBuffer>,
     outs: Box<[Mutex<RowOut>]>,
     plan: Vec<Row>,
-    /// Allocated beyond the budget, for a consumer that keeps batches: freed when it returns.
+    /// Whether it was allocated beyond the budget, for a consumer that keeps batches. Such memory is freed, not reused.
     pub(crate) extra: bool,
     _live: Live,
-    /// The loader's budget stays reserved until the last of its batches is gone.
+    /// Keeps the loader's budget reserved until its last batch is dropped.
     _reservation: Arc<Reservation>,
 }
 
 impl BatchMemory {
-    /// Creates memory for the rows of a batch; images and masks if it has any.
+    /// Creates the memory of a batch from that of its images and masks, if it has any.
     pub(crate) fn new(
         config: &ResolvedConfig,
         images: Option<RowBuffer>,
@@ -88,13 +88,13 @@ impl BatchMemory {
 pub(crate) struct SharedBatch {
     config: Arc<ResolvedConfig>,
     home: Weak<dyn Home>,
-    /// Which of the replicas that this loader serves.
+    /// Index into the replicas that this loader serves.
     pub(crate) replica: usize,
     pub(crate) epoch: u64,
-    /// Positions of the epoch before this batch.
+    /// Number of positions of the epoch before this batch.
     pub(crate) p: u64,
     after: Position,
-    /// It is the first batch of an epoch, or after a seek.
+    /// Whether it is the first batch of an epoch, or after a seek.
     pub(crate) first: bool,
     /// `None` only while it is dropped.
     memory: Option<BatchMemory>,
@@ -154,12 +154,12 @@ impl SharedBatch {
         (first < n).then(|| first..n.min(first + most))
     }
 
-    /// What the order puts into a row.
+    /// Returns what the order assigns to a row.
     pub(crate) fn planned(&self, row: usize) -> Row {
         self.memory().plan[row]
     }
 
-    /// The row's pixels.
+    /// Returns the row's pixels for writing.
     ///
     /// # Panics
     /// If they were taken before.
@@ -168,13 +168,13 @@ impl SharedBatch {
         RowPixels { image: images.as_ref().map(|r| r.take(row)), mask: masks.as_ref().map(|r| r.take(row)) }
     }
 
-    /// Calls `f` with the rest of the row.
+    /// Calls `f` with the other contents of the row.
     pub(crate) fn with_out<T>(&self, row: usize, f: impl FnOnce(&mut RowOut) -> T) -> T {
         f(&mut self.memory().outs[row].lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Marks `rows` claimed rows as done. With the last ones, gathers the columns, after which the batch is complete, and
-    /// returns true.
+    /// Marks `rows` claimed rows as done. With the last ones, gathers the columns, after which the batch is complete,
+    /// and returns true.
     pub(crate) fn finish(&self, rows: usize) -> bool {
         if self.left.fetch_sub(rows, Ordering::AcqRel) != rows {
             return false;
@@ -205,18 +205,18 @@ impl SharedBatch {
         let _ = self.table.set(table);
     }
 
-    /// Bytes that this complete batch takes beyond what was planned for it.
+    /// Returns the bytes by which this complete batch exceeds its plan.
     pub(crate) fn unforeseen(&self) -> u64 {
         self.table().unforeseen
     }
 
-    /// RowBuffer of this complete batch that show a sample.
+    /// Returns the number of rows of this complete batch that have a sample.
     pub(crate) fn valid_rows(&self) -> u64 {
         self.table().valid.iter().filter(|v| **v).count() as u64
     }
 
     fn table(&self) -> &Table {
-        self.table.get().expect("asked for complete batches only")
+        self.table.get().expect("called for complete batches only")
     }
 }
 
@@ -238,7 +238,7 @@ impl Work for SharedBatch {
     }
 }
 
-/// Bytes of memory that a record was read into; 0 if its file is mapped.
+/// Returns the bytes of memory that a record occupies; 0 if its file is mapped.
 fn own_bytes(record: &Record) -> u64 {
     if record.shard().bytes().mapped().is_some() { 0 } else { record.data().len() as u64 }
 }
@@ -277,14 +277,14 @@ impl Batch {
         self.0.table().ids.len()
     }
 
-    /// Returns the pixels, aligned to 64 bytes: u8 RGB, or the little-endian values of [`Batch::output`], in the order of
-    /// [`Batch::image_shape`]. `None` if the loader delivers no images.
+    /// Returns the pixels, aligned to 64 bytes: u8 RGB, or the little-endian values of [`Batch::output`], in the order
+    /// of [`Batch::image_shape`]. `None` if the loader delivers no images.
     pub fn images(&self) -> Option<&[u8]> {
         self.0.memory().images.as_ref().and_then(RowBuffer::bytes)
     }
 
-    /// Returns the label maps, `[N, H, W]` u8, aligned to 64 bytes; rows without a sample hold 255, which loss functions
-    /// ignore by convention. `None` if [`Images::mask`](crate::Images::mask) is.
+    /// Returns the label maps, `[N, H, W]` u8, aligned to 64 bytes; rows without a sample hold 255, which loss
+    /// functions ignore by convention. `None` if [`Images::mask`](crate::Images::mask) is.
     pub fn masks(&self) -> Option<&[u8]> {
         self.0.memory().masks.as_ref().and_then(RowBuffer::bytes)
     }
@@ -332,8 +332,8 @@ impl Batch {
         self.0.config.columns.iter().map(|c| c.feature.as_str())
     }
 
-    /// Returns the values of a column; `None` if the batch has no such column. Rows without a sample hold zeros or nothing,
-    /// integer labels −100.
+    /// Returns the values of a column; `None` if the batch has no such column. Rows without a sample hold zeros or
+    /// nothing, integer labels −100.
     pub fn column(&self, feature: &str) -> Option<&Values> {
         let at = self.columns().position(|name| name == feature)?;
         self.0.table().values.get(at)
@@ -354,7 +354,7 @@ impl Batch {
         self.0.epoch
     }
 
-    /// Returns the positions of the epoch before this batch.
+    /// Returns the number of positions of the epoch before this batch.
     pub fn position(&self) -> u64 {
         self.0.p
     }

@@ -1,8 +1,8 @@
 //! When a replica's next batch may begin, and with which memory: the policy behind the [`Handover`](crate::handover).
 //!
-//! A replica may have as many batches in memory as the budget allows, fewer under memory pressure. Batches that the consumer
-//! keeps in addition to the one it works on are the consumer's own if the budget was not given: others are allocated in
-//! their place, until a limit of the system is reached.
+//! A replica may have as many batches in memory as the budget allows, fewer under memory pressure. With a default
+//! budget, batches that the consumer keeps in addition to the one it works on do not count: the supply allocates others
+//! instead, until a limit of the system is reached.
 
 use crate::autotune::Autotune;
 use crate::batch::{BatchMemory, Home, SharedBatch};
@@ -36,9 +36,9 @@ pub(crate) struct BatchSupply {
     planned: usize,
     /// Batches beyond the budget that are in memory.
     extra: usize,
-    /// The most bytes that a batch took beyond its plan so far.
+    /// The largest number of bytes by which a batch has exceeded its plan so far.
     unforeseen: u64,
-    /// Bytes by which the budget has grown for images larger than foreseen.
+    /// Bytes by which the budget has grown for images larger than planned.
     grown: u64,
     /// For each replica, the limit that its next batch would exceed.
     refused: Vec<Option<Usage>>,
@@ -73,32 +73,32 @@ impl BatchSupply {
         }
     }
 
-    /// Batches that each replica may have in memory by the budget.
+    /// Returns how many batches of each replica the budget allows in memory.
     pub(crate) fn batches_per_replica(&self) -> usize {
         self.plan.batches_per_replica(self.unforeseen)
     }
 
-    /// Batches that all replicas may have in memory by the budget.
+    /// Returns how many batches of all replicas the budget allows in memory.
     pub(crate) fn batches(&self) -> usize {
         self.batches_per_replica() * self.config.ranks.len()
     }
 
-    /// Batches of the budget that are being built, complete, or held by a consumer.
+    /// Returns the number of the budget's batches that are being built, complete, or held by a consumer.
     pub(crate) fn live(&self, queues: &[BatchQueue]) -> usize {
         queues.iter().map(Queue::live).sum::<usize>() - self.extra
     }
 
-    /// Batches beyond the budget that are in memory.
+    /// Returns the number of batches in memory beyond the budget.
     pub(crate) fn extra(&self) -> usize {
         self.extra
     }
 
-    /// Bytes by which the budget has grown for images larger than foreseen.
+    /// Returns the bytes by which the budget has grown for images larger than planned.
     pub(crate) fn grown(&self) -> u64 {
         self.grown
     }
 
-    /// Grows a default budget by `bytes` of scratch, if the system's limits allow it; returns whether they do.
+    /// Grows a default budget by `bytes` of scratch if the system's limits allow it. Returns whether it grew.
     pub(crate) fn grow_scratch(&mut self, bytes: u64) -> bool {
         let planned = bytes <= self.plan.max_growth().saturating_sub(self.grown);
         let grows = planned || (!self.plan.given && self.limits.exceeded_by(bytes).is_none());
@@ -109,8 +109,8 @@ impl BatchSupply {
         grows
     }
 
-    /// Takes memory for the next batch of a replica: from the budget, unless this replica has its share already and another
-    /// one does not; else beyond the budget. `None` if another batch would exceed a limit.
+    /// Takes memory for the next batch of a replica. If this replica has its share and another one does not, allocates
+    /// beyond the budget, otherwise uses the budget first. `None` if another batch would exceed a limit.
     fn take_memory(&mut self, queues: &[BatchQueue], replica: usize, share: usize) -> Result<Option<BatchMemory>> {
         let has_share = queues[replica].live() >= share;
         let others_lack = queues.iter().enumerate().any(|(n, queue)| n != replica && queue.live() < share);
@@ -124,7 +124,8 @@ impl BatchSupply {
                 return Ok(Some(memory));
             }
         }
-        // Pages of batches that are being built are not in use yet.
+        // Batches that are being built may not have touched their pages, so the system does not count those as used
+        // yet.
         let building: usize = queues.iter().map(|queue| queue.queued() - queue.ready()).sum();
         self.refused[replica] = self.limits.exceeded_by((building as u64 + 1) * self.config.batch_bytes());
         if self.refused[replica].is_some() {
@@ -169,7 +170,7 @@ impl Supply for BatchSupply {
     fn begin(&mut self, queues: &[BatchQueue], replica: usize) -> Begin<SharedBatch, Error> {
         let share = self.pressure.batches_per_replica(self.batches_per_replica(), queues.len());
         let queue = &queues[replica];
-        // What the consumer keeps in addition to the batch it works on is its own, unless the budget was given.
+        // With a default budget, batches that the consumer keeps in addition to the one it works on do not count.
         let kept = if self.plan.given { 0 } else { queue.kept().saturating_sub(1) };
         if queue.live() >= share + kept || queue.queued() >= self.autotune.prefetch {
             return Begin::Later;

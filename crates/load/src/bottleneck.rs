@@ -1,13 +1,13 @@
-//! Which stage limits the rate, decided from the statistics, and what the rate would be without that.
+//! Finds the stage that limits the rate, and estimates the rate without that limit, from the statistics.
 
 use crate::meters::Stage;
 use crate::stats::Stats;
 use std::time::Duration;
 
-/// How many of the first [`Stats::stages`] are work of the workers.
+/// The first stages of [`Stats::stages`] are the work of workers; this is their number.
 const WORK_STAGES: usize = 4;
 
-/// A consumer that waits a smaller part of its time limits the rate itself.
+/// If the consumer waits for a smaller fraction of its time, the consumer itself limits the rate.
 const MIN_CONSUMER_WAIT: f64 = 0.05;
 
 impl Stats {
@@ -22,7 +22,7 @@ impl Stats {
         let (rate, unit) = (self.rate(), self.unit);
         let waits = fraction(self.consumer_wait, consumer);
         let idle = fraction(self.buffer_wait, work + self.buffer_wait.time);
-        // With the same workers, never idle.
+        // The rate if the same workers were never idle.
         let loader = rate / (1.0 - idle).max(0.01);
         if waits < MIN_CONSUMER_WAIT || waits < idle {
             return format!(

@@ -1,4 +1,4 @@
-//! Memory of batches: its allocators, and how several threads write one batch at once. The only unsafe code of this crate.
+//! Memory of batches: allocators, and rows that several threads write at once. The only unsafe code of this crate.
 
 use rustix::mm::{Advice, madvise};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -16,7 +16,7 @@ pub trait BatchAlloc: Send + Sync {
     fn alloc(&self, bytes: usize) -> Result<Box<dyn BatchBuffer>, Box<dyn std::error::Error + Send + Sync>>;
 }
 
-/// Memory of one batch; dropping it frees it. `Any`, so that its allocator can downcast what
+/// Memory of one batch, freed when dropped. `Any`, so that its allocator can downcast what
 /// [`Batch::buffer`](crate::Batch::buffer) returns.
 ///
 /// # Safety
@@ -54,7 +54,8 @@ impl BatchAlloc for HostAlloc {
 /// In bytes, as DLPack consumers and SIMD code expect.
 const ALIGNMENT: usize = 64;
 
-/// Advises the system to use huge pages: a batch is tens of megabytes, whose small pages would be faulted in one by one.
+/// Advises the system to use huge pages: a batch is tens of megabytes, whose small pages would be faulted in one by
+/// one.
 fn prefer_huge_pages(start: NonNull<u8>, bytes: usize) {
     const PAGE: usize = 4096;
     let gap = start.as_ptr().align_offset(PAGE);
@@ -95,10 +96,10 @@ impl Drop for HostBuffer {
     }
 }
 
-/// A buffer of rows of equal length, each written by one thread, all read once every row is done.
+/// A buffer of rows of equal length. Each row is written by one thread; the buffer is read after all rows are done.
 ///
-/// It is sound because a row can be taken once, which its flag ensures, and the whole can be read only after every row was
-/// returned, which the count ensures. Both are reset only through `&mut self`.
+/// It is sound because each row can be taken only once (its flag), and the buffer can be read only after every row was
+/// returned (the count). Both are reset only through `&mut self`.
 pub(crate) struct RowBuffer {
     buffer: Box<dyn BatchBuffer>,
     row_bytes: usize,
@@ -126,9 +127,10 @@ impl RowBuffer {
     /// If the row was taken before.
     pub(crate) fn take(&self, row: usize) -> RowMut<'_> {
         assert!(!self.taken[row].swap(true, Ordering::Relaxed), "row {row} can be taken once");
-        // SAFETY: `new` has checked that all rows lie in the buffer, which is valid for reads and writes until it is dropped
-        // (contract of `BatchBuffer`), and the borrow of `self` keeps it alive. The flag shows that this row was not taken
-        // before, rows do not overlap, and `bytes` returns nothing until this row is done: the reference is exclusive.
+        // SAFETY: `new` has checked that all rows lie in the buffer, which is valid for reads and writes until it is
+        // dropped (contract of `BatchBuffer`), and the borrow of `self` keeps it alive. The flag shows that this row
+        // was not taken before, rows do not overlap, and `bytes` returns nothing until this row is done: the reference
+        // is exclusive.
         let bytes = unsafe {
             let start = self.buffer.as_ptr().add(row * self.row_bytes);
             std::slice::from_raw_parts_mut(start.as_ptr(), self.row_bytes)
@@ -141,8 +143,9 @@ impl RowBuffer {
         if self.done.load(Ordering::Acquire) != self.taken.len() {
             return None;
         }
-        // SAFETY: the bytes are initialised and valid (contract of `BatchBuffer`). The count shows that every row was taken
-        // and is done: no exclusive reference is left, and `take` returns no other until `reset`, which needs `&mut self`.
+        // SAFETY: the bytes are initialised and valid (contract of `BatchBuffer`). The count shows that every row was
+        // taken and is done: no exclusive reference is left, and `take` returns no other until `reset`, which needs
+        // `&mut self`.
         Some(unsafe { std::slice::from_raw_parts(self.buffer.as_ptr().as_ptr(), self.taken.len() * self.row_bytes) })
     }
 
@@ -198,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn returns_the_whole_once_every_row_is_written() {
+    fn returns_the_buffer_once_every_row_is_written() {
         let mut rows = RowBuffer::new(HostAlloc.alloc(7 * 100).unwrap(), 7, 100);
         for round in 0..3u8 {
             std::thread::scope(|scope| {

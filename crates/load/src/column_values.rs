@@ -45,7 +45,7 @@ impl Values {
         }
     }
 
-    /// Bytes of memory that it occupies.
+    /// Returns the bytes of memory that it occupies.
     pub(crate) fn held(&self) -> u64 {
         (match self {
             Values::Int64(values) => 8 * values.capacity(),

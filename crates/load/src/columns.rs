@@ -10,7 +10,7 @@ use shardtool_format::example::{Example, Feature};
 use shardtool_format::manifest::Kind;
 use shardtool_read::{Record, Split};
 
-/// The label of a masked row: loss functions ignore it.
+/// The label of a masked row, which loss functions ignore.
 const MASKED_LABEL: i64 = -100;
 
 /// A column with its type and layout resolved.
@@ -88,7 +88,7 @@ impl Column {
         }
     }
 
-    /// Bytes that a row takes in every batch, without ragged values.
+    /// Returns the bytes that a row takes in every batch, without ragged values.
     pub(crate) fn row_bytes(&self) -> u64 {
         match self.shape {
             Shape::Int64(width) => 16 * width as u64,
@@ -97,12 +97,13 @@ impl Column {
         }
     }
 
-    /// How much of `held` bytes cannot be planned: all of a ragged column or of byte strings, else none.
+    /// Returns how many of `held` bytes cannot be planned: all if the column is ragged or holds byte strings, otherwise
+    /// 0.
     pub(crate) fn unforeseen(&self, held: u64) -> u64 {
         if self.width().is_none() { held } else { 0 }
     }
 
-    /// Numbers per row; `None` for ragged columns and byte strings.
+    /// Returns the numbers per row; `None` for ragged columns and byte strings.
     pub(crate) fn width(&self) -> Option<usize> {
         match self.shape {
             Shape::Int64(width) | Shape::Float(width) => Some(width),
@@ -110,8 +111,8 @@ impl Column {
         }
     }
 
-    /// Fills a cell from a record: from the shard's index if it has the feature, else from the Example, which is parsed at
-    /// most once per record.
+    /// Fills a cell from a record: from the shard's index if it has the feature, else from the Example, which is parsed
+    /// at most once per record.
     pub(crate) fn read<'r>(
         &self,
         record: &'r Record,
@@ -146,7 +147,7 @@ impl Column {
         }
     }
 
-    /// Fills a cell of one number from the index; returns whether that has it.
+    /// Fills a cell of one number from the index. Returns whether the index has the feature.
     fn read_index(&self, record: &Record, cell: &mut Cell) -> std::result::Result<bool, SampleError> {
         let (shard, row) = (record.shard(), record.row());
         match cell {
@@ -205,7 +206,7 @@ impl Cell {
         }
     }
 
-    /// Bytes of memory that it occupies.
+    /// Returns the bytes of memory that it occupies.
     pub(crate) fn held(&self) -> u64 {
         (match self {
             Cell::Int64(values) => 8 * values.capacity(),

@@ -40,7 +40,7 @@ pub struct Config {
     pub seed: u64,
     /// Rows of a batch, at least 1. Default: 1.
     pub batch: u32,
-    /// The replica of this process. Default: the only one.
+    /// The replica of this process. Default: a world of one.
     pub replica: Replica,
     /// Processes on this machine that load at the same time and share its memory and CPUs, at least 1
     /// (`LOCAL_WORLD_SIZE`). Default: 1.
@@ -55,21 +55,22 @@ pub struct Config {
     pub columns: Option<Vec<ColumnSpec>>,
     /// What happens to bad samples; `None` is `Mask` if the remainder is `Mask`, else `Substitute`.
     pub on_bad: Option<OnBad>,
-    /// Bad samples, each counted once, beyond which the run ends; `None` is 1 % of the samples, at least 16.
+    /// The run ends when there are more bad samples than this, each counted once; `None` is 1 % of the samples, at
+    /// least 16.
     pub max_bad: Option<u64>,
     /// Bytes for batches, including those that the consumer holds, and for decode scratch. A given budget is never
     /// exceeded; the default one (see [`MemoryPlan`](crate::MemoryPlan)) grows for a consumer that keeps batches.
     pub memory_budget: Option<u64>,
-    /// Worker threads, at least 1; `None` is the CPUs of this process ÷ `local_world`, and fewer take part while the
-    /// consumer is slower than they are.
+    /// Worker threads, at least 1; `None` is the CPUs of this process ÷ `local_world`, of which fewer are active while
+    /// the consumer is slower.
     pub workers: Option<usize>,
-    /// Batches built ahead of the consumer, at least 1; `None` begins with 2 and grows within the budget if the consumer
-    /// waits after it has found the queue full.
+    /// Batches built ahead of the consumer, at least 1; `None` begins with 2 and grows within the budget if the
+    /// consumer waits after it has found the queue full.
     pub prefetch: Option<usize>,
-    /// Bytes of records that the system is asked to read ahead of the workers, limited to a quarter of the memory that the
-    /// budget leaves; 0 turns read-ahead off. Default: 64 MiB.
+    /// Bytes of records that the system is asked to read ahead of the workers, limited to a quarter of the memory that
+    /// the budget leaves; 0 turns read-ahead off. Default: 64 MiB.
     pub read_ahead: u64,
-    /// What happens to a record's pages in the page cache once its sample is made.
+    /// What happens to a record's pages in the page cache after its sample was made.
     pub page_cache: PageCache,
     /// Epochs after which [`Loader::next_batch`](crate::Loader::next_batch) returns no more batches; `None` never ends.
     pub epochs: Option<u64>,
@@ -78,13 +79,13 @@ pub struct Config {
     pub starve_after: Duration,
     /// Allocates the memory of images. Batches beyond the plan (see `memory_budget`) come from [`HostAlloc`].
     pub alloc: Arc<dyn BatchAlloc>,
-    /// The folder below which `/proc` and `/sys` are read for memory limits; tests have their own.
+    /// The folder below which `/proc` and `/sys` are read for memory limits; set by tests.
     #[doc(hidden)]
     pub system_root: PathBuf,
 }
 
-/// What happens to the pages of records in the page cache. They are not memory of the process, and the system reclaims them
-/// when memory is short, but the statistics of a container may include them.
+/// What happens to the pages of records in the page cache. They are not memory of the process, and the system reclaims
+/// them when memory is short, but the statistics of a container may include them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum PageCache {
@@ -113,10 +114,10 @@ pub enum Content {
 pub struct Images {
     /// The steps that give every image its size.
     pub pipeline: Pipeline,
-    /// The user's own function, called on each finished image.
+    /// A user function, called on each finished image.
     pub custom: Option<PixelFn>,
-    /// Feature with a label map for each image (a segmentation mask: a grey or palette PNG of the image's size, one number
-    /// per pixel). It gets the same crop, resize (nearest neighbour) and flip; batches have it as
+    /// Feature with a label map for each image (a segmentation mask: a grey or palette PNG of the image's size, one
+    /// number per pixel). It gets the same crop, resize (nearest neighbour) and flip; batches have it as
     /// [`Batch::masks`](crate::Batch::masks).
     pub mask: Option<String>,
     /// The type, layout and normalisation of a batch's pixels, computed by the workers; `None` is u8 `[N, H, W, 3]`.
@@ -127,8 +128,8 @@ pub struct Images {
     pub limits: Limits,
     /// The range of floating-point samples (TIFF) that is scaled to 0 to 255. Default: such images are bad samples.
     pub float_range: Option<FloatRange>,
-    /// Decodes a JPEG at 1/2, 1/4 or 1/8 if the crop is then still at least this many times as large as the result; `None`
-    /// always decodes at full size. Default: 2.0. The name is PIL's.
+    /// Decodes a JPEG at 1/2, 1/4 or 1/8 if the crop is then still at least this many times as large as the result;
+    /// `None` always decodes at full size. Default: 2.0. The name is PIL's.
     pub reducing_gap: Option<f64>,
 }
 
@@ -161,17 +162,17 @@ pub struct ColumnSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Layout {
-    /// `[N]` if every record has one number; bytes for byte strings; else ragged. Decided by the index of the first shard,
-    /// for bare files by their first record.
+    /// `[N]` if every record has one number; bytes for byte strings; else ragged. Decided by the index of the first
+    /// shard, for bare files by their first record.
     Auto,
     /// `width` numbers per record: `[N, width]`, or `[N]` if `width` is 1.
     Numbers {
         /// Numbers per record, at least 1.
         width: usize,
     },
-    /// Any number of numbers per record: all values, and the offset where each record's end.
+    /// Any number of values per record: all values, and the offset at which each record's values end.
     Ragged,
-    /// One byte string per record: all bytes, and the offset where each ends.
+    /// One byte string per record: all bytes, and the offset at which each string ends.
     Bytes,
 }
 

@@ -1,6 +1,6 @@
-//! What the workers and the consumers of a loader share.
+//! The state that the workers and the consumers of a loader share.
 //!
-//! Ownership goes one way. Batches refer back weakly, to return their memory ([`Home`]):
+//! Ownership follows the arrows; batches return their memory through a weak reference ([`Home`]):
 //!
 //! ```text
 //! Loader ─▶ worker threads ─▶ Engine ─▶ Handover ─▶ queues ─▶ SharedBatch ─▶ ResolvedConfig
@@ -34,7 +34,7 @@ pub(crate) struct Engine {
     pub(crate) notices: Arc<Notices>,
     memory: MemoryPlan,
     start: Instant,
-    /// Bad samples at the last notice.
+    /// Number of bad samples at the last notice.
     noticed: AtomicU64,
 }
 
@@ -66,7 +66,7 @@ impl Engine {
         })
     }
 
-    /// Takes a replica's next batch, waiting for it; `None` at the end of an epoch.
+    /// Waits for a replica's next batch and returns it; `None` at the end of an epoch.
     pub(crate) fn next(&self, replica: usize, interrupted: &mut dyn FnMut() -> bool) -> Result<Option<Batch>> {
         match self.handover.take(replica, self.config.starve_after, interrupted) {
             Ok(Delivery::Work(batch, waited)) => {
@@ -88,10 +88,10 @@ impl Engine {
         }
     }
 
-    /// Reports bad samples that were found since the last notice.
+    /// Adds a notice if more bad samples were found since the last one.
     fn report_bad(&self, epoch: u64) {
         let count = self.bad_samples.count();
-        // The first one was reported by itself.
+        // The first bad sample of a run has a separate notice.
         if count > self.noticed.fetch_max(count, Ordering::Relaxed).max(1) {
             self.notices.add(Notice::BadSamples { epoch, count });
         }
@@ -111,7 +111,7 @@ impl Engine {
         self.handover.seek(replica, self.config.plan.schedule().normalize(epoch, p));
     }
 
-    /// Where a replica's consumer stands.
+    /// Returns the position of a replica's consumer.
     pub(crate) fn delivered(&self, replica: usize) -> Position {
         self.handover.read(|queues, _| queues[replica].delivered())
     }

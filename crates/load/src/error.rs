@@ -17,13 +17,13 @@ pub enum Error {
     /// The dataset could not be opened or read, for a reason that is not a bad sample.
     #[error(transparent)]
     Read(#[from] shardtool_read::Error),
-    /// Order, source, replicas or resume state.
+    /// Invalid order, source, replicas or resume state.
     #[error(transparent)]
     Order(#[from] shardtool_order::Error),
     /// No split was given.
-    #[error("no split was given: a loader reads at least one")]
+    #[error("no split given: expected at least one")]
     NoSplits,
-    /// The source covers another number of samples than the splits have.
+    /// The source covers a different number of samples than the splits have.
     #[error("the source covers {source_len} samples but the splits have {records}; rebuild it for these splits")]
     SourceLength {
         /// Samples that the source covers.
@@ -61,7 +61,8 @@ pub enum Error {
         /// What was requested.
         layout: &'static str,
     },
-    /// The first record of a split has another number of values than the column takes: every sample would be bad.
+    /// The first record of a split has a different number of values than the column takes, so every sample would be
+    /// bad.
     #[error(
         "feature `{feature}` holds {found} values in the first record of split `{split}`, but a column of this layout takes \
          {expected}: leave it out of the columns, and read it from the records"
@@ -79,7 +80,7 @@ pub enum Error {
     /// The configuration does not fit into its memory.
     #[error("not enough memory for the loader (use a smaller batch or image, or allow more memory): {0}")]
     Budget(Box<MemoryPlan>),
-    /// An image needs more scratch than the batches leave of the budget.
+    /// An image needs more scratch than the batches leave in the budget.
     #[error(
         "decoding the {width}x{height} image of record {record} of {} needs {needed} bytes of scratch, but the batches leave \
          {allowed}: raise the memory budget by {} bytes, or pack with smaller images",

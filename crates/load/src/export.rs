@@ -1,5 +1,5 @@
-//! Statistics for other programs: JSON, and the text format of Prometheus. Every name here is parsed by others and never
-//! changes.
+//! Statistics for other programs: JSON, and the text format of Prometheus. Other programs parse these names, so they
+//! never change.
 
 use crate::budget::MemoryPlan;
 use crate::stats::Stats;

@@ -12,8 +12,8 @@ use shardtool_read::Split;
 /// Records of each split whose ragged values are measured.
 const SAMPLED_RECORDS: u64 = 16;
 
-/// Returns the bytes that a row's ragged values and byte strings, and its record if that is read into memory, are expected to
-/// take: the maximum of a few records.
+/// Returns the expected bytes of a row's ragged values and byte strings, and of its record if that is read into memory:
+/// the maximum of a few records.
 pub(crate) fn expected_bytes(columns: &[Column], splits: &Splits, keeps_records: bool) -> u64 {
     let ragged: Vec<_> = columns.iter().filter(|c| c.width().is_none()).collect();
     if ragged.is_empty() && !keeps_records {
@@ -28,7 +28,7 @@ pub(crate) fn expected_bytes(columns: &[Column], splits: &Splits, keeps_records:
         let cells = ragged.iter().map(|column| {
             let mut cell = column.cell();
             column.read(&record, &mut example, &mut cell).ok()?;
-            // Once in its row's cell and once in the column's array; both grow by doubling.
+            // Stored in the row's cell and in the column's array, both of which grow by doubling.
             Some(4 * cell.held())
         });
         let cells: u64 = cells.collect::<Option<Vec<_>>>()?.into_iter().sum();
@@ -39,8 +39,8 @@ pub(crate) fn expected_bytes(columns: &[Column], splits: &Splits, keeps_records:
     bytes.max().unwrap_or(0)
 }
 
-/// Checks that the first record of each split has the number of values that each column takes: else every sample would be
-/// bad.
+/// Checks that the first record of each split has the number of values that each column takes; otherwise every sample
+/// would be bad.
 pub(crate) fn check_counts(columns: &[Column], splits: &Splits) -> Result<()> {
     for split in splits.as_slice() {
         // A damaged record is reported when it is loaded.
@@ -83,8 +83,8 @@ pub(crate) struct Features {
 }
 
 impl Features {
-    /// Takes types from the manifest, and scalar features from an index. For bare files, which have neither, takes both from
-    /// the first record.
+    /// Takes types from the manifest, and scalar features from an index. For bare files, which have neither, takes both
+    /// from the first record.
     pub(crate) fn new(split: &Split) -> Self {
         let first = (0..split.entry().shards.len()).find(|n| split.entry().shards[*n].records > 0);
         let shard = first.and_then(|n| split.shard(n).ok());

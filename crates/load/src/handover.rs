@@ -1,9 +1,9 @@
 //! The hand-over of batches from workers to consumers: one queue per replica, all under one lock.
 //!
 //! Workers begin the batches of a replica in order and complete them in any order; its consumer takes them in order.
-//! Buffers come back from any thread. What a batch holds ([`Work`]) and when another one may begin ([`Supply`]) is decided
-//! elsewhere: nothing here depends on images or on how memory is planned, so that `tests/model.rs` can include this file and
-//! check every interleaving, with other types in `super::sync`.
+//! Any thread may return a buffer. The traits [`Work`] (the contents of a batch) and [`Supply`] (when another batch may
+//! begin) keep this file independent of images and of memory planning, so that `tests/model.rs` can include it and
+//! check every interleaving, with the types of a model checker in `super::sync`.
 //!
 //! ```text
 //!   next (begin)             completed            take              give_back
@@ -16,10 +16,10 @@ use super::sync::{Arc, Condvar, Instant, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A place in a replica's order: the epoch, and the positions of it that were delivered before.
+/// A position in a replica's order: the epoch, and the number of positions in it that were delivered before.
 pub(crate) type Position = (u64, u64);
 
-/// What is handed over: a batch that several workers fill.
+/// A batch that several workers fill.
 pub(crate) trait Work {
     /// Returns whether there are rows that no worker has claimed.
     fn has_unclaimed(&self) -> bool;
@@ -27,7 +27,7 @@ pub(crate) trait Work {
     /// Returns whether every row is done.
     fn is_complete(&self) -> bool;
 
-    /// Cancels the rest of the work: no consumer will take it.
+    /// Cancels the rest of the work, which no consumer will take.
     fn cancel(&self);
 
     /// Returns whether it was cancelled.
@@ -36,32 +36,32 @@ pub(crate) trait Work {
 
 /// Decides when work begins, and keeps its buffers. Called with the hand-over's lock held.
 pub(crate) trait Supply: Sized {
-    /// What is handed over.
+    /// A batch.
     type Work: Work;
     /// The memory that work occupies.
     type Buffer;
     /// Why work cannot begin, or was not completed.
     type Error;
-    /// Why a consumer that holds everything gets nothing.
+    /// Why no memory is left for a consumer that holds every batch.
     type Exhausted;
 
-    /// Returns whether this worker takes part at present.
+    /// Returns whether this worker is active at present.
     fn is_active(&self, worker: usize) -> bool;
 
     /// Returns whether the run ends before this position.
     fn ends_before(&self, position: Position) -> bool;
 
-    /// Begins the work at [`Queue::next`] of a replica, if there may be more of it.
+    /// Begins the work at [`Queue::next`] of a replica, if its share of memory allows it.
     fn begin(&mut self, queues: &[Queue<Self::Work, Self::Error>], replica: usize) -> Begin<Self::Work, Self::Error>;
 
-    /// Returns why a replica whose queue is empty gets no work until its consumer, or another process, frees memory; `None`
-    /// if work will begin without that.
+    /// Returns why a replica whose queue is empty gets no work until its consumer, or another process, frees memory;
+    /// `None` if work will begin without that.
     fn exhausted(&self, queue: &Queue<Self::Work, Self::Error>, replica: usize) -> Option<Self::Exhausted>;
 
-    /// Notes that every row of this work is done.
+    /// Records that every row of this work is done.
     fn completed(&mut self, work: &Self::Work);
 
-    /// Notes that a consumer took work after waiting for `waited`, while `ready` more were complete.
+    /// Records that a consumer took a batch after waiting for `waited`, while `ready` more were complete.
     fn delivered(&mut self, waited: Duration, ready: usize);
 
     /// Takes a buffer back. Returns it if it is surplus, for the caller to free outside the lock.
@@ -71,17 +71,17 @@ pub(crate) trait Supply: Sized {
     fn drain(&mut self) -> Vec<Self::Buffer>;
 }
 
-/// The answer of [`Supply::begin`].
+/// The result of [`Supply::begin`].
 pub(crate) enum Begin<W, E> {
     /// The work, and the position after it.
     Work(Arc<W>, Position),
-    /// Memory for it is lacking at present.
+    /// There is not enough memory at present.
     Later,
-    /// There can be no memory for it.
+    /// Its memory cannot be allocated.
     Failed(E),
 }
 
-/// What a consumer takes.
+/// What a consumer receives.
 pub(crate) enum Delivery<W> {
     /// Complete work, and how long the consumer waited for it.
     Work(Arc<W>, Duration),
@@ -91,26 +91,26 @@ pub(crate) enum Delivery<W> {
     End,
 }
 
-/// Why a consumer takes nothing.
+/// Why a consumer receives nothing.
 #[derive(Debug)]
 pub(crate) enum Empty<E, X> {
     /// The next work failed, or could not begin.
     Failed(E),
     /// Work failed before, and the consumer has not moved since.
     Stopped,
-    /// The consumer holds so many that no other can begin.
+    /// The consumer holds all the memory, so no other work can begin.
     Starved { held: usize, waited: Duration, why: X },
     /// The consumer's callback ended the wait.
     Interrupted,
 }
 
-/// What a worker that needs something does next; see [`Handover::wait_for`].
+/// What a waiting worker does next; see [`Handover::wait_for`].
 pub(crate) enum Step<W, T> {
-    /// It has what it needs.
+    /// The wait is over.
     Done(T),
-    /// It drops these, outside the lock, and decides again.
+    /// Drops these outside the lock, then decides again.
     Drop(Vec<Arc<W>>),
-    /// It waits for a change, no longer than this, and decides again.
+    /// Waits for a change, at most this long, then decides again.
     Wait(Duration),
 }
 
@@ -137,11 +137,11 @@ struct State<S: Supply> {
 
 /// One replica's work, in order.
 pub(crate) struct Queue<W, E> {
-    /// Where the work to begin next stands.
+    /// The position of the work that begins next.
     next: Position,
-    /// That is the first work of an epoch, or after a seek.
+    /// Whether that is the first work of an epoch, or after a seek.
     first: bool,
-    /// Where the consumer stands.
+    /// The consumer's position.
     delivered: Position,
     items: VecDeque<Item<W, E>>,
     /// Work with a buffer: building, complete, or held by the consumer.
@@ -150,9 +150,9 @@ pub(crate) struct Queue<W, E> {
     held: usize,
     /// Work that the consumer held when it last called [`Handover::take`].
     kept: usize,
-    /// The consumer waits.
+    /// Whether the consumer waits.
     waiting: bool,
-    /// No more work begins until the consumer seeks.
+    /// Whether no more work begins until the consumer seeks.
     stopped: bool,
     /// Why the next work could not begin.
     error: Option<E>,
@@ -164,7 +164,7 @@ enum Item<W, E> {
 }
 
 impl<W: Work, E> Item<W, E> {
-    /// Cancels its work. The caller holds the lock, so that a worker in [`Handover::wait_for`] notices.
+    /// Cancels its work. The caller must hold the lock, so that a worker in [`Handover::wait_for`] sees the change.
     fn cancel(&self) {
         if let Item::Work { work, .. } = self {
             work.cancel();
@@ -195,7 +195,7 @@ impl<W: Work, E> Queue<W, E> {
         }
     }
 
-    /// Where the work to begin next stands.
+    /// Returns the position of the work that begins next.
     pub(crate) fn next(&self) -> Position {
         self.next
     }
@@ -205,48 +205,49 @@ impl<W: Work, E> Queue<W, E> {
         self.first
     }
 
-    /// Where the consumer stands.
+    /// Returns the consumer's position.
     pub(crate) fn delivered(&self) -> Position {
         self.delivered
     }
 
-    /// Work that is building or complete.
+    /// Returns the amount of work that is building or complete.
     pub(crate) fn queued(&self) -> usize {
         self.items.iter().filter_map(Item::work).count()
     }
 
-    /// Work that is complete.
+    /// Returns the amount of work that is complete.
     pub(crate) fn ready(&self) -> usize {
         self.items.iter().filter_map(Item::work).filter(|work| work.is_complete()).count()
     }
 
-    /// Work with a buffer: building, complete, or held by the consumer.
+    /// Returns the amount of work with a buffer: building, complete, or held by the consumer.
     pub(crate) fn live(&self) -> usize {
         self.live
     }
 
-    /// Work that the consumer holds.
+    /// Returns the amount of work that the consumer holds.
     pub(crate) fn held(&self) -> usize {
         self.held
     }
 
-    /// Work that the consumer held when it last asked for more.
+    /// Returns the amount of work that the consumer held when it last called [`Handover::take`].
     pub(crate) fn kept(&self) -> usize {
         self.kept
     }
 
-    /// Returns whether the consumer waits for this very work.
+    /// Returns whether the consumer is waiting for this work.
     pub(crate) fn is_awaited(&self, work: &W) -> bool {
         self.waiting && self.items.front().and_then(Item::work).is_some_and(|front| std::ptr::eq(&**front, work))
     }
 
-    /// Cancels and removes the work begun last, which will begin again later, unless it comes first or is `but`.
-    pub(crate) fn evict_last(&mut self, but: &W) -> Option<Arc<W>> {
+    /// Cancels and removes the work that was begun last; it begins again later. Returns `None`, and changes nothing, if
+    /// that work is at the front of the queue or is `except`.
+    pub(crate) fn evict_last(&mut self, except: &W) -> Option<Arc<W>> {
         let at = self.items.iter().rposition(|item| item.work().is_some()).filter(|at| *at > 0)?;
-        if self.stopped || self.items[at].work().is_some_and(|work| std::ptr::eq(&**work, but)) {
+        if self.stopped || self.items[at].work().is_some_and(|work| std::ptr::eq(&**work, except)) {
             return None;
         }
-        // With the end of the epoch, if that follows.
+        // Also removes the end of the epoch, if it follows.
         let Item::Work { work, start, .. } = self.items.drain(at..).next()? else { return None };
         self.next = start;
         work.cancel();
@@ -266,12 +267,12 @@ impl<S: Supply> Handover<S> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<S>> {
-        // A panic under the lock could only come from an allocation of a few bytes.
+        // Under the lock, only a failed allocation of a few bytes could panic, so the state is consistent.
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Worker: returns work with rows to claim, and how long the worker waited for it, if it did. Returns no work once the
-    /// hand-over is closed.
+    /// Worker: returns work with rows to claim, and how long the worker waited for it, if it did. Returns no work once
+    /// the hand-over is closed.
     pub(crate) fn next(&self, worker: usize) -> (Option<Arc<S::Work>>, Option<Duration>) {
         let mut state = self.lock();
         let mut waiting = None;
@@ -290,7 +291,7 @@ impl<S: Supply> Handover<S> {
         (work, waiting.map(|since| since.elapsed()))
     }
 
-    /// Work with rows to claim, of the replica with the shortest queue.
+    /// Returns work with rows to claim, preferably of the replica with the shortest queue.
     fn open(&self, state: &mut State<S>) -> Option<Arc<S::Work>> {
         let mut replicas: Vec<_> = (0..state.queues.len()).collect();
         replicas.sort_by_key(|replica| state.queues[*replica].queued());
@@ -300,7 +301,7 @@ impl<S: Supply> Handover<S> {
         })
     }
 
-    /// Begins the next work of a replica, if there may be more.
+    /// Begins the next work of a replica, if the supply allows it.
     fn begin(&self, state: &mut State<S>, replica: usize) -> Option<Arc<S::Work>> {
         let State { queues, supply, .. } = state;
         let queue = &queues[replica];
@@ -333,13 +334,13 @@ impl<S: Supply> Handover<S> {
 
     /// Worker: the last row of this work is done.
     pub(crate) fn completed(&self, work: &S::Work) {
-        // The lock is taken after the work became complete: a consumer that saw it incomplete is waiting by now.
+        // A consumer that saw the work incomplete did so under this lock, so it is waiting by now and is woken.
         self.lock().supply.completed(work);
         self.ready.notify_all();
     }
 
-    /// Worker: rows of this work cannot be made. What precedes it is still delivered, nothing after it begins. Ignored if
-    /// the work was cancelled or has failed before: the replica may have moved since.
+    /// Worker: reports that a row of this work failed. Work before it is still delivered, and no work after it begins.
+    /// Ignored if the work was cancelled or has failed before, since the replica may have moved in the meantime.
     pub(crate) fn fail(&self, replica: usize, failed: &S::Work, error: S::Error) {
         let mut state = self.lock();
         if failed.is_cancelled() {
@@ -357,12 +358,12 @@ impl<S: Supply> Handover<S> {
             }
         }
         drop(state);
-        // Another worker may wait with a row of this work.
+        // Another worker may be waiting in `wait_for` with a row of this work.
         self.work.notify_all();
     }
 
-    /// Worker, with a row of `work` in progress: waits until `decide` returns [`Step::Done`]. Returns `None` if the work is
-    /// cancelled or the hand-over closed meanwhile.
+    /// Worker, with a row of `work` in progress: waits until `decide` returns [`Step::Done`]. Returns `None` if the
+    /// work is cancelled or the hand-over is closed during the wait.
     pub(crate) fn wait_for<T>(
         &self,
         work: &S::Work,
@@ -389,8 +390,8 @@ impl<S: Supply> Handover<S> {
         }
     }
 
-    /// Consumer: takes what comes next. If it holds so many that no other can begin, waits no longer than `patience`.
-    /// While it waits, `interrupted` is called about ten times per second and may end the wait.
+    /// Consumer: takes the next delivery. If the consumer holds all the memory, waits at most `patience`. During the
+    /// wait, calls `interrupted` about ten times per second, which may end the wait.
     pub(crate) fn take(&self, replica: usize, patience: Duration, interrupted: &mut dyn FnMut() -> bool) -> Taken<S> {
         let called = Instant::now();
         let mut starving: Option<Instant> = None;
@@ -456,7 +457,7 @@ impl<S: Supply> Handover<S> {
             let rest = std::mem::take(&mut queue.items);
             rest.iter().for_each(Item::cancel);
             drop(state);
-            // A buffer that comes back takes the lock.
+            // Dropping work returns its buffer, which takes the lock.
             drop((rest, work));
             return Err(Empty::Failed(error));
         }
@@ -468,12 +469,12 @@ impl<S: Supply> Handover<S> {
         Ok(Delivery::Work(work, waited))
     }
 
-    /// From any thread: the consumer released work. A worker that has just completed it may hold it a moment longer.
+    /// Any thread: records that the consumer dropped its work. The worker that completed it may still hold a reference.
     pub(crate) fn release(&self, replica: usize) {
         self.lock().queues[replica].held -= 1;
     }
 
-    /// From any thread: returns a buffer that is no longer used.
+    /// Any thread: returns a buffer that is no longer used.
     pub(crate) fn give_back(&self, replica: usize, buffer: S::Buffer) {
         let mut state = self.lock();
         state.queues[replica].live -= 1;
@@ -484,7 +485,7 @@ impl<S: Supply> Handover<S> {
         self.work.notify_all();
     }
 
-    /// Consumer: moves to another position; work begun for the old one is cancelled.
+    /// Consumer: moves to another position and cancels the work begun for the old one.
     pub(crate) fn seek(&self, replica: usize, to: Position) {
         let mut state = self.lock();
         let queue = &mut state.queues[replica];
@@ -497,7 +498,7 @@ impl<S: Supply> Handover<S> {
         self.work.notify_all();
     }
 
-    /// Consumer: moves to the start of an epoch; keeps work begun for it if the consumer is there already.
+    /// Consumer: moves to the start of an epoch. If the consumer is already there, keeps the work begun for it.
     pub(crate) fn start_epoch(&self, replica: usize, epoch: u64) {
         let mut state = self.lock();
         let queue = &mut state.queues[replica];
@@ -511,13 +512,13 @@ impl<S: Supply> Handover<S> {
         self.seek(replica, (epoch, 0));
     }
 
-    /// ReplicaReads the state.
+    /// Reads the state.
     pub(crate) fn read<T>(&self, f: impl FnOnce(&[Queue<S::Work, S::Error>], &S) -> T) -> T {
         let state = self.lock();
         f(&state.queues, &state.supply)
     }
 
-    /// Changes the supply, after which other work may begin.
+    /// Changes the supply, and wakes the workers, since other work may begin now.
     pub(crate) fn update<T>(&self, f: impl FnOnce(&[Queue<S::Work, S::Error>], &mut S) -> T) -> T {
         let mut state = self.lock();
         let State { queues, supply, .. } = &mut *state;

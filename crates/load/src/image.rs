@@ -1,4 +1,4 @@
-//! One record's image, and its label map, to their rows in the batch.
+//! Decodes the image and the label map of a record into their rows of the batch.
 
 use crate::bad_samples::SampleError;
 use crate::buffer::RowPixels;
@@ -28,7 +28,7 @@ pub(crate) struct DecodeScratch {
 #[derive(Clone)]
 struct StoredImage<'r> {
     bytes: &'r [u8],
-    /// The format, if it is raw pixels.
+    /// The format, if the image is stored as raw pixels.
     format: Option<Format>,
     /// Width and height in pixels.
     size: (u32, u32),
@@ -40,7 +40,7 @@ struct StoredImage<'r> {
 }
 
 impl<'r> StoredImage<'r> {
-    /// Returns the image of a record, as described by the index, or by its own header.
+    /// Returns the image of a record. Size and orientation come from the index, otherwise from the image's header.
     fn of(record: &'r Record, images: &Images) -> Result<Self, SampleError> {
         let bytes = record.image()?.ok_or(SampleError::NoImage)?;
         let mask = images.mask.as_deref().map(|feature| mask_of(record, feature)).transpose()?;
@@ -68,14 +68,14 @@ impl<'r> StoredImage<'r> {
         }
     }
 
-    /// Takes size and orientation from the image's own header.
+    /// Sets size and orientation from the image's header.
     fn with_header(self, images: &Images) -> Result<Self, SampleError> {
         let ImageInfo { width, height, orientation, .. } = shardtool_decode::probe(self.bytes, &images.limits)?;
         let orientation = if images.apply_orientation { orientation } else { 1 };
         Ok(StoredImage { size: (width, height), orientation, ..self })
     }
 
-    /// Draws the image's crop and flip, and computes the scratch that they take.
+    /// Draws the image's crop and flip, and computes the scratch that decoding them needs.
     fn plan(self, images: &Images, rng: &Rng) -> Result<PlannedImage<'r>, Error> {
         let mut draw = AugmentRng(rng.clone());
         let geometry = images.pipeline.plan(self.size, Orientation::from_exif(self.orientation), &mut draw)?;
@@ -98,7 +98,7 @@ pub(crate) struct PlannedImage<'r> {
     geometry: Geometry,
     /// The sample's random generator, after the pipeline's draws.
     draw: AugmentRng,
-    /// Upper bound on the bytes of memory that decoding and resizing take.
+    /// Upper bound in bytes on the memory that decoding and resizing need.
     pub(crate) scratch: u64,
 }
 
@@ -107,7 +107,7 @@ impl<'r> PlannedImage<'r> {
     pub(crate) fn of(record: &'r Record, images: &Images, rng: &Rng) -> Result<Self, SampleError> {
         let stored = StoredImage::of(record, images)?;
         match stored.clone().plan(images, rng) {
-            // The index is wrong about the size, as that of an adopted file may be: the image's header decides.
+            // The index may have the wrong size (as in an adopted file); the image's header is then used.
             Err(Error::SizeMismatch { .. }) if stored.format.is_none() => {
                 Ok(stored.with_header(images)?.plan(images, rng)?)
             }
@@ -160,7 +160,7 @@ pub(crate) fn write_row(
     written.map_err(|source| SampleError::Mask { feature: images.mask.clone().unwrap_or_default(), source })
 }
 
-/// Decodes at least the pixels that the geometry needs. No other code turns a record's bytes into pixels.
+/// Decodes at least the pixels that the geometry needs. The only code that decodes a record's image.
 fn decode<'a>(
     stored: &StoredImage<'a>,
     encoded: Option<&EncodedImage<'a>>,
@@ -216,7 +216,7 @@ pub(crate) fn pixels((width, height): (u32, u32)) -> u64 {
     u64::from(width) * u64::from(height)
 }
 
-/// Returns a width and height, if both are at least 1 and fit.
+/// Returns width and height, if both are at least 1 and fit `u32`.
 pub(crate) fn size(width: i64, height: i64) -> Option<(u32, u32)> {
     let side = |n: i64| u32::try_from(n).ok().filter(|n| *n > 0);
     side(width).zip(side(height))

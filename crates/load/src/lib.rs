@@ -1,7 +1,7 @@
-//! Feeds a trainer: workers read samples in order, decode each into its row of a batch, and the consumer takes the batches in
-//! order, in bounded memory.
+//! A data loader for training: workers read samples in order and decode each into its row of a batch; the consumer
+//! takes the batches in order. Memory is bounded.
 //!
-//! Uses `read` for records, `order` for which sample comes when, and `decode` for pixels. Start with [`Loader`] and
+//! Uses `read` for records, `order` for the order of samples, and `decode` for pixels. Start with [`Loader`] and
 //! [`Config`].
 //!
 //! ```text
@@ -12,23 +12,23 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `config`, `resolved_config` | options of a loader; the same, validated against the dataset |
+//! | `config`, `resolved_config` | options of a loader; options validated against the dataset |
 //! | `splits` | several splits as one sequence of ids |
-//! | `budget` | limits of the system, the memory plan, scratch admitted in bytes |
+//! | `budget` | limits of the system, the memory plan, admission of scratch in bytes |
 //! | `buffer` | memory of batches; rows written by several threads (the only unsafe code) |
 //! | `columns`, `column_values`, `features` | values of records as arrays over a batch; features of a dataset |
-//! | `image`, `typical_scratch` | one stored image to its row; the scratch that takes |
+//! | `image`, `typical_scratch` | decoding one stored image into its row; an estimate of its scratch |
 //! | `batch` | a batch, shared by the workers that fill it, then read by the consumer |
 //! | `handover` | queues of batches between workers and consumers, model-checked |
-//! | `batch_supply` | when a batch begins, and with which memory |
-//! | `memory_pressure` | scratch for large images, at the cost of batches |
+//! | `batch_supply` | when a batch may begin, and with which memory |
+//! | `memory_pressure` | scratch for large images, taken from batches |
 //! | `autotune` | number of workers and batches ahead, adjusted to the consumer |
-//! | `engine` | what workers and consumers share |
-//! | `worker`, `read_ahead` | one thread that fills rows; what the system reads before |
-//! | `bad_samples` | what counts as a bad sample, and what happens to it |
-//! | `meters`, `stats`, `bottleneck`, `export` | where the time goes, in numbers, in words, for other programs |
+//! | `engine` | state shared by workers and consumers |
+//! | `worker`, `read_ahead` | one thread that fills rows; read-ahead by the system |
+//! | `bad_samples` | which errors make a sample bad, and the list of bad samples |
+//! | `meters`, `stats`, `bottleneck`, `export` | time per stage; statistics; the limiting stage; JSON and Prometheus |
 //! | `notices` | events reported to the user |
-//! | `replica_share` | what each replica will read, without reading it |
+//! | `replica_share` | what each replica will read, computed from the manifest |
 //! | `loader` | the loader itself |
 #![deny(unsafe_code)]
 

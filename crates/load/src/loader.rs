@@ -46,7 +46,7 @@ pub struct Loader {
     /// First, so that workers end before anything else is dropped.
     _workers: Arc<WorkerPool>,
     engine: Arc<Engine>,
-    /// Which of the replicas that the workers serve.
+    /// Index into the replicas that the workers serve.
     replica: usize,
     /// When the last call of `next_batch` returned.
     returned: Option<Instant>,
@@ -81,7 +81,7 @@ impl Drop for WorkerPool {
 }
 
 impl Loader {
-    /// Creates the loader of [`Config::replica`]. Its workers start at once.
+    /// Creates the loader of [`Config::replica`] and starts its workers.
     ///
     /// # Errors
     /// If the configuration contradicts itself or the dataset, or does not fit its memory ([`Error::Budget`]).
@@ -90,8 +90,8 @@ impl Loader {
         Ok(group.remove(0))
     }
 
-    /// Creates loaders for several replicas of one process that share the workers: one for each of `ranks`, of the world of
-    /// [`Config::replica`]. The memory budget is for all of them together.
+    /// Creates one loader for each of `ranks`, in the world of [`Config::replica`]. They share the workers and the
+    /// memory budget.
     ///
     /// # Errors
     /// As [`Loader::new`]; [`Error::Ranks`].
@@ -134,8 +134,8 @@ impl Loader {
         Ok(LoadPlan { schedule, memory })
     }
 
-    /// Returns what each replica of a configuration will read in an epoch, in order of rank. Takes time in proportion to
-    /// the samples (about 10 million per second); opens no shard.
+    /// Returns what each replica of a configuration will read in an epoch, in order of rank. Takes time in proportion
+    /// to the samples (about 10 million per second); opens no shard.
     ///
     /// # Errors
     /// As [`Loader::new`], except for memory.
@@ -143,18 +143,18 @@ impl Loader {
         replica_share::shares(config)
     }
 
-    /// Returns the next batch, waiting for it; `None` at the end of an epoch, after which the next call begins the next
-    /// epoch.
+    /// Waits for the next batch and returns it; `None` at the end of an epoch, after which the next call begins the
+    /// next epoch.
     ///
     /// # Errors
-    /// The error that ended the run, once every batch before it was delivered. [`Error::Starved`] if the consumer holds
-    /// every batch that a given budget or the memory limit allows; it can drop some and call again.
+    /// The error that ended the run, after every batch before it was delivered. [`Error::Starved`] if the consumer
+    /// holds every batch that a given budget or the memory limit allows; it can drop some batches and call again.
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
         self.next_batch_unless(&mut || false)
     }
 
-    /// Returns the next batch as [`next_batch`](Self::next_batch) does; while it waits, calls `interrupted` every 100 ms,
-    /// which may end the wait.
+    /// As [`next_batch`](Self::next_batch). While it waits, calls `interrupted` every 100 ms, and stops waiting once
+    /// that returns true.
     ///
     /// # Errors
     /// As [`Loader::next_batch`]; [`Error::Interrupted`].
@@ -167,17 +167,18 @@ impl Loader {
         Ok(batch)
     }
 
-    /// Moves to the beginning of an epoch. Batches built ahead are kept if they belong there.
+    /// Moves to the beginning of an epoch. If the loader is already there, keeps the batches built ahead.
     pub fn start_epoch(&mut self, epoch: u64) {
         self.engine.handover.start_epoch(self.replica, epoch);
     }
 
-    /// Returns the state to resume from. It counts what was delivered, not what was built ahead.
+    /// Returns the state to resume from. It counts delivered batches, not batches built ahead.
     pub fn state(&self) -> ResumeState {
         self.engine.config.state(self.engine.delivered(self.replica))
     }
 
-    /// Resumes from a state, which may be of another number of replicas, batch size or number of workers.
+    /// Resumes from a state. Number of replicas, batch size and number of workers may differ from those of the saved
+    /// run.
     ///
     /// # Errors
     /// If the state is of another dataset, source, order or seed.
@@ -208,7 +209,7 @@ impl Loader {
         self.engine.bad_samples.list()
     }
 
-    /// Takes the notices since the last call. They are logged as well (crate `log`).
+    /// Returns and removes the notices since the last call. They are also logged (crate `log`).
     pub fn notices(&self) -> Vec<Notice> {
         self.engine.notices.take()
     }
@@ -219,7 +220,7 @@ impl Loader {
     }
 }
 
-/// A configuration that fits its dataset, before a loader is created from it.
+/// A configuration that was checked against its dataset.
 pub struct CheckedConfig(ResolvedConfig);
 
 impl CheckedConfig {
@@ -248,8 +249,8 @@ impl CheckedConfig {
     }
 }
 
-/// Observes a loader from another thread. Does not keep its workers running; after the loader's end, its figures no longer
-/// change.
+/// Observes a loader from another thread. Does not keep its workers running; its figures no longer change after the
+/// loader was dropped.
 #[derive(Clone)]
 pub struct Monitor(Arc<Engine>);
 
@@ -270,13 +271,13 @@ impl Monitor {
     }
 }
 
-/// What a configuration amounts to.
+/// The schedule and the memory plan of a configuration.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LoadPlan {
     /// Steps, samples of each replica, samples that are dropped.
     pub schedule: Schedule,
-    /// The memory it takes.
+    /// The memory plan.
     pub memory: MemoryPlan,
 }
 

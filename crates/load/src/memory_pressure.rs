@@ -1,5 +1,5 @@
-//! Memory pressure: scratch memory is admitted image by image, and an image that needs more than the batches leave gets
-//! room from them: batches begun after its own are evicted, others do not begin, until it is done.
+//! Memory pressure: admits scratch memory image by image. If an image needs more scratch than the batches leave,
+//! batches begun after its own are evicted, and no other batches begin until it is done.
 
 use crate::batch::SharedBatch;
 use crate::batch_supply::{BatchQueue, BatchSupply};
@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 pub(crate) struct Pressure {
     /// Workers that wait for room.
     waiting: usize,
-    /// Batches, of all replicas, whose memory an image uses as scratch.
+    /// Number of batches, of all replicas, whose memory an image uses as scratch.
     yielded: usize,
 }
 
 impl Pressure {
-    /// Returns how many of the `batches` that each of `replicas` replicas may have otherwise it may have now.
+    /// Returns how many batches each of `replicas` replicas may have now, where `batches` is the number without
+    /// pressure.
     pub(crate) fn batches_per_replica(&self, batches: usize, replicas: usize) -> usize {
         match (self.waiting, self.yielded) {
             (0, 0) => batches,
@@ -32,7 +33,7 @@ impl Pressure {
 pub(crate) struct ScratchAdmission {
     handover: Arc<Handover<BatchSupply>>,
     pool: ScratchPool,
-    /// Bytes that each worker keeps from one image to the next: only what exceeds them is admitted.
+    /// Bytes that each worker keeps from one image to the next. Only requests beyond these need admission.
     kept: u64,
     batch_bytes: u64,
     /// How long an image waits for batches that its own consumer holds.
@@ -42,7 +43,7 @@ pub(crate) struct ScratchAdmission {
 /// Scratch admitted to one image; returned when dropped.
 pub(crate) struct Admission<'a> {
     owner: &'a ScratchAdmission,
-    /// Batches yielded memory for it.
+    /// Whether batches yielded memory for it.
     yielded: bool,
     needed: u64,
     held: Admitted<'a>,
@@ -52,7 +53,7 @@ pub(crate) struct Admission<'a> {
 pub(crate) enum Refused {
     /// The batch was cancelled.
     Cancelled,
-    /// There can be at most this many bytes.
+    /// The request exceeds the largest possible admission, which has this many bytes.
     TooLarge(u64),
 }
 
@@ -80,7 +81,7 @@ impl ScratchAdmission {
             Ok(held) => return Ok(Admission { owner: self, yielded: false, needed, held }),
             Err(most) => self.make_room(batch, beyond, most)?,
         };
-        // All that the batches left, in turn; the rest was just taken from the batches.
+        // Takes the whole pool, in the order of tickets; `make_room` has taken the rest from the batches.
         let held = self.pool.admit(beyond).or_else(|most| self.pool.admit(most));
         match held {
             Ok(held) => Ok(Admission { owner: self, yielded, needed, held }),
@@ -88,8 +89,9 @@ impl ScratchAdmission {
         }
     }
 
-    /// Makes room for what `beyond` bytes exceed the pool's `most` by. Waits until no other image has such room and few
-    /// enough batches are in memory. Returns whether batches yielded the room; if not, the pool has grown.
+    /// Makes room for the bytes by which `beyond` exceeds the pool's `most`. Waits until no other image uses the memory
+    /// of batches and few enough batches are in memory. Returns true if batches yielded the room, false if the pool has
+    /// grown.
     fn make_room(&self, batch: &SharedBatch, beyond: u64, most: u64) -> Result<bool, Refused> {
         let lacking = beyond - most;
         let needed = lacking.div_ceil(self.batch_bytes) as usize;
@@ -113,7 +115,7 @@ impl ScratchAdmission {
             if !evicted.is_empty() {
                 return Step::Drop(evicted);
             }
-            // If the consumer waits for this very batch and holds too many others, only it could make room, and will not.
+            // If the consumer waits for this batch while it holds too many others, no room will become free.
             let awaited = queues[batch.replica].is_awaited(batch);
             if awaited && self.grow(supply, lacking) {
                 return Step::Done(Ok(false));
@@ -130,7 +132,7 @@ impl ScratchAdmission {
         outcome.unwrap_or(Err(Refused::Cancelled))
     }
 
-    /// Grows the pool, if the budget may grow; returns whether it does.
+    /// Grows the pool if the budget may grow. Returns whether it grew.
     fn grow(&self, supply: &mut BatchSupply, bytes: u64) -> bool {
         let grows = supply.grow_scratch(bytes);
         if grows {
@@ -141,7 +143,7 @@ impl ScratchAdmission {
 }
 
 impl Admission<'_> {
-    /// Extends it to `needed` bytes in all, if that takes no waiting; returns whether it does.
+    /// Extends it to `needed` bytes in total if that is possible without waiting. Returns whether it was extended.
     pub(crate) fn extend(&mut self, needed: u64) -> bool {
         let beyond = |needed: u64| needed.saturating_sub(self.owner.kept);
         let more = beyond(needed).saturating_sub(beyond(self.needed));

@@ -1,4 +1,4 @@
-//! Where the time goes: one meter per stage.
+//! Measures the time spent in each stage.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Returns how many one thread does per second; 0 before the first.
+    /// Returns the rate of one thread per second; 0 if `count` is 0.
     pub fn per_second(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.count as f64 / self.time.as_secs_f64().max(1e-9) }
     }
@@ -59,8 +59,8 @@ pub(crate) struct Meters {
     pub(crate) samples: AtomicU64,
 }
 
-/// Times one read. Every 16th is also timed by the thread's CPU clock, which stands still while the thread waits for
-/// storage. (Reading that clock is a system call, too slow for every small record.)
+/// Times one read. Every 16th is also timed by the thread's CPU clock, which stops while the thread waits for storage.
+/// (Reading that clock is a system call, too slow for every small record.)
 pub(crate) struct ReadTimer {
     start: Instant,
     cpu: Option<Duration>,

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Notice {
-    /// The consumer keeps batches while it takes more, and the loader allocated one beyond the default budget. Reported once
-    /// per loader.
+    /// The consumer keeps batches while it takes more, and the loader allocated one beyond the default budget. Reported
+    /// once per loader.
     Growth {
         /// Batches that the consumer holds.
         held: usize,
@@ -21,7 +21,7 @@ pub enum Notice {
     },
     /// The first bad sample of a run.
     BadSample(Arc<BadSample>),
-    /// An epoch ended, and the run has found more bad samples since the last notice.
+    /// At the end of an epoch: more bad samples were found since the last notice.
     BadSamples {
         /// The epoch that ended, from 0.
         epoch: u64,

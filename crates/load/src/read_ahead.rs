@@ -1,12 +1,13 @@
-//! Read-ahead: exact, because the order is known, and bounded in bytes.
+//! Read-ahead of exactly the records that come next in the order, bounded in bytes.
 
 use crate::batch::SharedBatch;
 use crate::resolved_config::ResolvedConfig;
 use shardtool_order::Walk;
 use std::sync::Arc;
 
-/// Asks the system to read records before the workers need them. Has cursors of its own, [`ResolvedConfig::read_ahead`] samples ahead of
-/// the worker's: in interleaved order a cursor rebuilds a permutation whenever it changes the window.
+/// Asks the system to read records before the workers need them. Has separate cursors, [`ResolvedConfig::read_ahead`]
+/// samples ahead of the worker's, since in interleaved order a cursor rebuilds a permutation whenever it changes the
+/// window.
 pub(crate) struct ReadAhead {
     config: Arc<ResolvedConfig>,
     /// For each replica, a cursor through the epoch it is in.
@@ -19,8 +20,8 @@ impl ReadAhead {
         ReadAhead { config, cursors }
     }
 
-    /// Asks for the record that is [`ResolvedConfig::read_ahead`] samples ahead of a row; at the first row of an epoch, or after a seek,
-    /// for all records up to there.
+    /// Requests the record that is [`ResolvedConfig::read_ahead`] samples ahead of a row. At the first row of an epoch,
+    /// or after a seek, requests all records up to there.
     pub(crate) fn advance(&mut self, batch: &SharedBatch, row: usize) {
         let ReadAhead { config, cursors } = self;
         if config.read_ahead == 0 {

@@ -1,4 +1,4 @@
-//! What each replica will read in an epoch, computed from the manifest alone.
+//! Computes what each replica reads in an epoch, from the manifest alone.
 
 use crate::config::Config;
 use crate::error::Result;
@@ -11,12 +11,12 @@ use shardtool_order::Row;
 pub struct ReplicaShare {
     /// The replica.
     pub rank: u32,
-    /// Rows that show a sample, each counted once.
+    /// Rows that have a sample, each sample counted once.
     pub samples: u64,
-    /// Rows of the last step that show no sample, or one a second time.
+    /// Rows of the last step that have no sample, or a repeated one.
     pub padding: u64,
-    /// What the replica reads; `None` if an epoch has more than [`MAX_COUNTED_SAMPLES`] samples, which would take too long
-    /// to count.
+    /// What the replica reads; `None` if an epoch has more than [`MAX_COUNTED_SAMPLES`] samples, which would take too
+    /// long to count.
     pub reads: Option<ReplicaReads>,
 }
 
@@ -26,11 +26,11 @@ pub struct ReplicaShare {
 pub struct ReplicaReads {
     /// Shards that it opens.
     pub shards: u64,
-    /// Bytes, if every record had its shard's mean size.
+    /// Estimated bytes: each record counts as its shard's mean size.
     pub bytes: u64,
 }
 
-/// Samples of an epoch, of all replicas, up to which reads are counted.
+/// Reads are counted only for epochs with at most this many samples, of all replicas.
 pub const MAX_COUNTED_SAMPLES: u64 = 100_000_000;
 
 /// Returns the shares of all replicas of a configuration, in order of rank.

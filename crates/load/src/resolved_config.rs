@@ -1,4 +1,4 @@
-//! A configuration, validated and with every default resolved: what the workers of a loader use, fixed for its life.
+//! A configuration, validated and with every default resolved, as the workers use it. Does not change after creation.
 
 use crate::bad_samples::OnBad;
 use crate::columns::Column;
@@ -29,15 +29,15 @@ pub(crate) struct ResolvedConfig {
     pub(crate) max_bad: u64,
     pub(crate) epochs: Option<u64>,
     pub(crate) starve_after: Duration,
-    /// Whether the system reads exactly what it is asked for, and nothing around it.
+    /// Whether the system's read-around is turned off ([`shardtool_read::Shard::read_exactly`]).
     pub(crate) exact: bool,
-    /// Whether pages of records are released when their samples are made.
+    /// Whether pages of records are released after their samples were made.
     pub(crate) release: bool,
     /// Samples that the system reads ahead of the workers.
     pub(crate) read_ahead: usize,
 }
 
-/// Smaller records are not asked for one by one: the system reads their neighbours with them.
+/// Smaller records are not requested one by one, since the system reads whole pages.
 const MIN_READ_AHEAD_RECORD: u64 = 4096;
 
 impl ResolvedConfig {
@@ -137,7 +137,7 @@ impl ResolvedConfig {
 
     /// Bytes of a batch, with its ragged values and records in memory as large as expected.
     pub(crate) fn batch_bytes(&self) -> u64 {
-        // In addition a row has its plan, its id, its flag and its lock: less than 200 bytes.
+        // Plan, id, flag and lock of a row take less than 200 bytes.
         let pixels = (self.image_bytes() + self.mask_bytes()) as u64;
         let row = pixels + self.columns.iter().map(Column::row_bytes).sum::<u64>() + self.expected + 200;
         row * self.batch as u64
@@ -153,7 +153,7 @@ impl ResolvedConfig {
         matches!(self.content, Content::Records)
     }
 
-    /// Rows that a worker claims at a time: several where each takes little time.
+    /// Returns how many rows a worker claims at a time: several if each takes little time.
     pub(crate) fn rows_per_claim(&self) -> usize {
         match self.content {
             Content::Images(_) => 1,

@@ -12,13 +12,14 @@ use std::time::Duration;
 pub struct Stats {
     /// Since the loader was created.
     pub elapsed: Duration,
-    /// Workers in a read while their CPU clock stood still: storage. Part of `read`; estimated from every 16th read.
+    /// Time that workers waited for storage in reads (wall-clock time without CPU time). Part of `read`; estimated from
+    /// every 16th read.
     pub data_wait: Stage,
     /// Finding, reading and checking records.
     pub read: Stage,
-    /// Bytes to pixels.
+    /// Decoding bytes to pixels.
     pub decode: Stage,
-    /// Crop, resize and flip into the batch, and the user's own function.
+    /// Crop, resize and flip into the batch, normalisation, and the user function.
     pub resize: Stage,
     /// Workers without a batch to fill, because the consumer is slower than they are.
     pub buffer_wait: Stage,
@@ -32,11 +33,11 @@ pub struct Stats {
     pub samples: u64,
     /// Bad samples, each counted once.
     pub bad: u64,
-    /// Batches that are complete and not delivered.
+    /// Batches that are complete but not delivered.
     pub ready: usize,
     /// Batches that the consumer holds.
     pub held: usize,
-    /// Workers that take part at present.
+    /// Workers that are active at present.
     pub workers: usize,
     /// Worker threads.
     pub max_workers: usize,
@@ -48,7 +49,7 @@ pub struct Stats {
     pub extra_batches: usize,
     /// Why `workers` or `prefetch` changed last.
     pub tuning: TuningReason,
-    /// The memory plan, its budget as grown by now.
+    /// The memory plan, with the budget as it has grown.
     pub memory: MemoryPlan,
     /// What a sample is called: `images` or `records`.
     pub unit: &'static str,

@@ -1,4 +1,4 @@
-//! How much decode scratch the images of a dataset typically need, measured before the first one is decoded.
+//! Estimates how much decode scratch the images of a dataset need, before the first image is decoded.
 
 use crate::config::{Content, Images};
 use crate::image::{PlannedImage, pixels, size};
@@ -8,13 +8,14 @@ use shardtool_order::Rng;
 use shardtool_read::Shard;
 use std::sync::Arc;
 
-/// How many images of a shard, the largest, are sampled.
+/// Number of images sampled per shard: the largest ones.
 const SAMPLED_IMAGES: usize = 8;
-/// How many random crops of each.
+/// Number of random crops per sampled image.
 const SAMPLED_CROPS: u64 = 32;
 
-/// Returns the bytes of scratch for the largest images of each split's first, middle and last shard, as far as they can be
-/// opened: the maximum of some crops of each, plus a quarter. An image that needs more takes the memory of batches.
+/// Returns the bytes of scratch for the largest images in the first, middle and last shard of each split: the maximum
+/// over some random crops, plus a quarter. Ignores shards that cannot be opened. An image that needs more takes the
+/// memory of batches.
 pub(crate) fn typical_scratch(splits: &Splits, content: &Content) -> u64 {
     let Content::Images(images) = content else { return 0 };
     let largest = splits.as_slice().iter().flat_map(|split| {
@@ -24,12 +25,12 @@ pub(crate) fn typical_scratch(splits: &Splits, content: &Content) -> u64 {
         sampled.filter_map(|shard| largest_scratch(&split.shard(shard).ok()?, images))
     });
     let (width, height) = images.pipeline.output_size();
-    // If the index does not have sizes: a photograph of two megapixels.
+    // If no index has sizes, assumes a photograph of two megapixels.
     let photograph = || shardtool_decode::scratch_bound((1600, 1200), 1 << 20, (width, height));
     largest.max().unwrap_or_else(photograph)
 }
 
-/// The maximum of a shard, with the records that are read into memory.
+/// Returns the maximum of a shard, including records that are read into memory.
 fn largest_scratch(shard: &Arc<Shard>, images: &Images) -> Option<u64> {
     let widths = shard.feature::<i64>(names::IMAGE_WIDTH).ok()??;
     let heights = shard.feature::<i64>(names::IMAGE_HEIGHT).ok()??;

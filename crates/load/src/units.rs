@@ -1,4 +1,4 @@
-//! How memory figures are written.
+//! Formats numbers of bytes.
 
 use std::fmt;
 

@@ -30,7 +30,7 @@ pub(crate) struct Worker {
     buffer: Vec<u8>,
     /// Records read so far.
     reads: u64,
-    /// The id of the current sample, to name it if it panics.
+    /// The id of the current sample, for the error message of a panic.
     current: Option<u64>,
 }
 
@@ -55,7 +55,7 @@ impl From<Error> for RowError {
 }
 
 impl RowError {
-    /// Sorts an error on a record: bad sample or end of the run.
+    /// Classifies an error on a record as a bad sample or the end of the run.
     fn of(id: u64, at: &RecordLocation<'_>, error: SampleError) -> Self {
         match BadSample::new(id, at, error) {
             Ok(bad) => RowError::Bad(Box::new(bad)),
@@ -70,7 +70,7 @@ enum FillError {
     Run(Error),
     /// The batch was cancelled.
     Cancelled,
-    /// This many bytes of scratch are needed in all, and are not free.
+    /// The row needs this many bytes of scratch in total, which are not free.
     NeedsScratch(u64),
 }
 
@@ -88,7 +88,7 @@ impl Worker {
         Worker { engine, number, cursors, read_ahead, scratch, buffer: vec![], reads: 0, current: None }
     }
 
-    /// Works until the loader ends.
+    /// Runs until the loader ends.
     pub(crate) fn run(mut self) {
         let engine = self.engine.clone();
         let mut current = None;
@@ -110,7 +110,7 @@ impl Worker {
             {
                 return Some((batch, rows));
             }
-            // The finished batch was dropped above, outside the lock, which returning its memory takes.
+            // The finished batch was dropped above: returning its memory takes the lock that `next` takes.
             let (batch, waited) = handover.next(self.number);
             if let Some(waited) = waited {
                 meters.buffer_wait.add(waited, 1);
@@ -192,7 +192,7 @@ impl Worker {
         if config.exact {
             shard.read_exactly();
         }
-        // A record that is read into memory, rather than mapped, needs scratch before it is read.
+        // A record that is not mapped is read into memory, which counts as scratch.
         let record_bytes = match config.content {
             Content::Images(_) if shard.bytes().mapped().is_none() => {
                 let frame = shard.frame(at.row).map_err(|e| RowError::of(id, &at, e.into()))?;
@@ -258,7 +258,8 @@ impl Worker {
         let _admission = match admission {
             Some(mut admission) if record_bytes > 0 => match admission.extend(needed) {
                 true => admission,
-                // A worker that holds scratch must not wait for more: it returns all of it, and requests the sum.
+                // To avoid deadlock, a worker never waits while it holds scratch: it returns all of it and requests the
+                // sum.
                 false => return Err(FillError::NeedsScratch(needed)),
             },
             _ => self.engine.scratch.admit(batch, needed).map_err(|refused| match refused {
@@ -276,7 +277,7 @@ impl Worker {
         Ok(written?)
     }
 
-    /// The cursor through the epoch of this batch's replica.
+    /// Returns the cursor through the epoch of this batch's replica.
     fn cursor(&mut self, batch: &SharedBatch) -> &mut Walk {
         cursor(&self.engine.config, &mut self.cursors[batch.replica], batch)
     }
@@ -295,10 +296,10 @@ impl Worker {
     }
 }
 
-/// The label map's value in rows without a sample: loss functions ignore it.
+/// The value of label maps in rows without a sample, which loss functions ignore.
 const MASKED_LABEL: u8 = 255;
 
-/// Fills a row that shows no sample.
+/// Fills a row that has no sample.
 fn mask(engine: &Engine, RowTarget { pixels, out }: &mut RowTarget<'_>) {
     pixels.image.iter_mut().for_each(|image| match &engine.config.normalizer {
         None => image.fill(0),

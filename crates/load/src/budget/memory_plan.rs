@@ -8,10 +8,10 @@ use std::path::Path;
 
 /// Batches built ahead of the consumer by default.
 pub(crate) const DEFAULT_PREFETCH: usize = 2;
-/// Batches that a replica must have: one that the consumer holds, one being built.
+/// Minimum number of batches of a replica: one that the consumer holds, one being built.
 pub(crate) const MIN_BATCHES: u64 = 2;
 
-/// What a loader needs of memory.
+/// The memory that a loader needs.
 pub(crate) struct Demand {
     /// Bytes of one batch.
     pub(crate) batch: u64,
@@ -26,8 +26,8 @@ pub(crate) struct Demand {
 
 /// How a loader divides its memory. All in bytes except counts.
 ///
-/// The default budget is what is requested, but at most half of what is available; if that is less than the minimum, the
-/// minimum, if so much is available:
+/// The default budget is the requested memory, at most half of the available memory, but at least the minimum. If the
+/// minimum exceeds the available memory, creating the loader fails:
 ///
 /// - a batch = rows × (pixels + columns)
 /// - requested = source + replicas × (prefetch + 1) × batch + workers × scratch
@@ -36,8 +36,8 @@ pub(crate) struct Demand {
 ///
 /// Page cache counts as available: the system reclaims it when memory is short.
 ///
-/// A given budget is hard. The default one is soft: batches that the consumer keeps beyond the plan are the consumer's, and
-/// the loader allocates others in their place, one at a time, until 90 % of a limit is in use ([`Usage`](crate::Usage)).
+/// A given budget is hard. The default one is soft: batches that the consumer keeps beyond the plan do not count, and
+/// the loader allocates others instead, one at a time, until 90 % of a limit is in use ([`Usage`](crate::Usage)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryPlan {
@@ -71,7 +71,7 @@ impl MemoryPlan {
     /// Plans a given budget, or the default one.
     ///
     /// # Errors
-    /// The plan, if it does not fit into the budget or into the memory available.
+    /// The plan, if it does not fit into the budget or the available memory.
     pub(crate) fn new(
         demand: Demand,
         budget: Option<u64>,
@@ -109,33 +109,34 @@ impl MemoryPlan {
         self.source + self.replicas * MIN_BATCHES * self.batch + self.scratch
     }
 
-    /// Bytes that this process may still allocate.
+    /// Bytes that this process may still allocate: the limit's share without memory in use or reserved.
     pub fn available(&self) -> u64 {
         let limit = self.limit.as_ref().map_or(u64::MAX, |l| l.bytes);
         (limit / self.local_world).saturating_sub(self.anonymous).saturating_sub(self.reserved)
     }
 
-    /// Available bytes that no budget reserves: what the page cache may take.
+    /// Available bytes that no budget reserves, which the page cache may use.
     pub(crate) fn unreserved(&self) -> u64 {
         self.available().saturating_sub(self.budget)
     }
 
-    /// Bytes for decode scratch: what the batches of [`batches_per_replica`](Self::batches_per_replica) leave. Each worker
-    /// keeps a part of it from one image to the next; the rest is admitted to larger images one by one. An image that needs
-    /// more waits until fewer batches are in memory.
+    /// Bytes for decode scratch: the budget without the source and the batches of
+    /// [`batches_per_replica`](Self::batches_per_replica). Each worker keeps a part of it from one image to the next;
+    /// the rest is admitted to larger images one by one. An image that needs more waits until fewer batches are in
+    /// memory.
     pub fn scratch_bytes(&self) -> u64 {
         let batches = self.batches_per_replica(0) as u64 * self.replicas * self.batch;
         self.budget.saturating_sub(self.source).saturating_sub(batches)
     }
 
-    /// Bytes of scratch that each worker keeps: half of what the largest sampled image needs, or less, so that a whole one
-    /// can still be admitted.
+    /// Bytes of scratch that each worker keeps: at most half of what the largest sampled image needs, so that one such
+    /// image can still be admitted.
     pub(crate) fn kept_scratch(&self) -> u64 {
-        let spare = self.scratch_bytes().saturating_sub(self.scratch);
-        (self.scratch / 2).min(spare / self.workers.saturating_sub(1).max(1))
+        let surplus = self.scratch_bytes().saturating_sub(self.scratch);
+        (self.scratch / 2).min(surplus / self.workers.saturating_sub(1).max(1))
     }
 
-    /// Bytes by which a default budget may grow for an image that is larger than foreseen.
+    /// Bytes by which a default budget may grow for an image that is larger than planned.
     pub(crate) fn max_growth(&self) -> u64 {
         if self.given { 0 } else { (self.available() / 2).saturating_sub(self.budget) }
     }
@@ -152,7 +153,7 @@ impl MemoryPlan {
 }
 
 impl fmt::Display for MemoryPlan {
-    /// Writes the equations of the available and the minimum memory.
+    /// Writes how the available and the minimum memory are computed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = |n: u64, one, many| format!("{n} {}", if n == 1 { one } else { many });
         if self.given {

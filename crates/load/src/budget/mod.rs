@@ -1,5 +1,5 @@
-//! The memory budget: the limits of the system, the plan that divides a budget, what the loaders of this process reserve,
-//! and scratch memory admitted in bytes.
+//! The memory budget: the limits of the system, the plan that divides a budget, the reservations of this process's
+//! loaders, and admission of scratch memory in bytes.
 
 mod memory_plan;
 mod reservation;

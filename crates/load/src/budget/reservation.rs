@@ -1,4 +1,4 @@
-//! Memory of the loaders of this process: what their budgets reserve, and what their batches occupy now.
+//! Memory of the loaders of this process: the sum of their budgets, and the bytes that their batches occupy now.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -33,8 +33,8 @@ impl Drop for Reservation {
     }
 }
 
-/// Bytes of batches that the loaders of this process have in memory: part of their budgets, and of the process's anonymous
-/// memory.
+/// Bytes of batches that the loaders of this process have in memory: part of their budgets, and of the process's
+/// anonymous memory.
 static LIVE: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the bytes of batches that the loaders of this process have in memory.

@@ -2,8 +2,9 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Bytes that all workers may use together. A worker that holds some never waits for anything else, so every waiting worker
-/// is served in the end; they are served in turn (a ticket lock), so that small images cannot starve a large one.
+/// Bytes that all workers may use together. Waiting workers are served in order of arrival (a ticket lock), so that
+/// small images cannot starve a large one. A worker must not wait for anything else while it holds bytes, so there is
+/// no deadlock.
 pub(crate) struct ScratchPool {
     state: Mutex<Pool>,
     freed: Condvar,
@@ -13,7 +14,7 @@ pub(crate) struct ScratchPool {
 struct Pool {
     most: u64,
     used: u64,
-    /// The next ticket, and the ticket that is served next.
+    /// The next ticket to hand out, and the next ticket to serve.
     tickets: (u64, u64),
 }
 
@@ -62,7 +63,7 @@ impl ScratchPool {
 }
 
 impl<'a> Admitted<'a> {
-    /// Takes `bytes` more if they are free and no other worker waits; returns whether it did.
+    /// Adds `bytes` if they are free and no other worker waits. Returns whether they were added.
     pub(crate) fn extend(&mut self, bytes: u64) -> bool {
         if bytes == 0 {
             return true;

@@ -1,8 +1,9 @@
-//! Limits on the memory of this process, and how much of each is in use: the host's memory, and the limits of this process's
-//! cgroup and its ancestors.
+//! Limits on the memory of this process, and how much of each is in use: the host's memory, and the limits of this
+//! process's cgroup and its ancestors.
 //!
 //! Sources: Linux, `Documentation/admin-guide/cgroup-v2.rst` (`memory.max`, `memory.current`, `memory.stat`) and
-//! `cgroup-v1/memory.rst` (`memory.limit_in_bytes`, `memory.usage_in_bytes`, `memory.stat`); `proc_pid_cgroup(5)`, `proc_pid_mountinfo(5)`.
+//! `cgroup-v1/memory.rst` (`memory.limit_in_bytes`, `memory.usage_in_bytes`, `memory.stat`); `proc_pid_cgroup(5)`,
+//! `proc_pid_mountinfo(5)`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -34,8 +35,8 @@ impl fmt::Display for LimitSource {
     }
 }
 
-/// The limits on this process's memory. Paths are found once; numbers are read at each call, below `root` (`/` except in
-/// tests).
+/// The limits on this process's memory. Paths are found once; numbers are read at each call, below `root` (`/` except
+/// in tests).
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
     root: PathBuf,
@@ -105,7 +106,8 @@ impl Cgroup {
         Some(Limit { bytes, from: LimitSource::Cgroup(self.folder.join(file)) })
     }
 
-    /// Returns the bytes in use, including descendants, without file cache: the system reclaims that before it kills a process.
+    /// Returns the bytes in use, including descendants. Excludes file cache, which the system reclaims before it kills
+    /// a process.
     fn used(&self, root: &Path) -> Option<u64> {
         let (file, prefix) =
             if self.version == 2 { ("memory.current", "") } else { ("memory.usage_in_bytes", "total_") };
@@ -139,7 +141,7 @@ struct Mount {
 }
 
 impl Mount {
-    /// `36 35 98:0 /root /mount/point options… - type source super,options`
+    /// Parses a line of mountinfo: `36 35 98:0 /root /mount/point options… - type source super,options`.
     fn parse(line: &str) -> Option<Mount> {
         let (mount, system) = line.split_once(" - ")?;
         let mut fields = mount.split(' ').skip(3);
@@ -172,15 +174,15 @@ impl Mount {
             };
             ours.then_some(path)
         })?;
-        // If a container mounts its own cgroup as the root, the path may begin above the mount: the mount's root is then the
-        // nearest visible ancestor.
+        // If a container mounts its own cgroup as the root, the path may lie outside the mount. The mount's root is
+        // then the nearest visible ancestor.
         let inside = Path::new(path).strip_prefix(&self.root).unwrap_or(Path::new(""));
         let inside: PathBuf = inside.components().filter(|c| matches!(c, std::path::Component::Normal(_))).collect();
         Some(inside.ancestors().map(|part| self.at.join(part)).collect())
     }
 }
 
-/// Decodes a path of mountinfo, which writes blanks as octal: `\040`.
+/// Decodes a path of mountinfo, where white space and backslashes are octal escapes such as `\040`.
 fn unescape(path: &str) -> String {
     ["\\040", "\\011", "\\012", "\\134"]
         .iter()
@@ -235,12 +237,12 @@ mod tests {
     }
 
     #[test]
-    fn version_1_reads_its_no_limit() {
+    fn version_1_ignores_the_value_that_means_no_limit() {
         let base = [("proc/self/cgroup", "5:cpu,cpuacct:/x\n4:memory:/docker/c\n0::/\n"), ("proc/self/mountinfo", V1)];
-        let none = ("sys/fs/cgroup/memory/docker/c/memory.limit_in_bytes", "9223372036854771712\n");
-        assert_eq!(found(&[&base[..], &[none]].concat()).0, HOST);
+        let unlimited = ("sys/fs/cgroup/memory/docker/c/memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(found(&[&base[..], &[unlimited]].concat()).0, HOST);
         let set = ("sys/fs/cgroup/memory/docker/memory.limit_in_bytes", "268435456\n");
-        assert_eq!(found(&[&base[..], &[none, set]].concat()).0, 256 << 20);
+        assert_eq!(found(&[&base[..], &[unlimited, set]].concat()).0, 256 << 20);
     }
 
     #[test]
@@ -249,14 +251,14 @@ mod tests {
         let limit = ("sys/fs/cgroup/memory/memory.limit_in_bytes", "777\n");
         let whole = ("proc/self/cgroup", "4:memory:/docker/c\n");
         assert_eq!(found(&[whole, ("proc/self/mountinfo", v1), limit]).0, 777);
-        // A path outside the mount, and one with a namespace's `..`.
+        // A path outside the mount, and one that leaves the cgroup namespace with `..`.
         for path in ["4:memory:/elsewhere\n", "4:memory:/../docker/c\n"] {
             assert_eq!(found(&[("proc/self/cgroup", path), ("proc/self/mountinfo", v1), limit]).0, 777, "{path}");
         }
     }
 
     #[test]
-    fn reads_mount_points_with_blanks() {
+    fn reads_mount_points_with_spaces() {
         let mount = "31 23 0:27 / /my\\040groups rw - cgroup2 cgroup2 rw\n";
         let limit = ("my groups/a/memory.max", "99");
         assert_eq!(found(&[("proc/self/cgroup", "0::/a\n"), ("proc/self/mountinfo", mount), limit]).0, 99);

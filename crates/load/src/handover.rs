@@ -267,7 +267,7 @@ impl<S: Supply> Handover<S> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<S>> {
-        // Under the lock, only a failed allocation of a few bytes could panic, so the state is consistent.
+        // Under the lock, only an allocation of a few bytes could panic.
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 

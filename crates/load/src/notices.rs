@@ -35,8 +35,9 @@ impl fmt::Display for Notice {
         match self {
             Notice::Growth { held, batch } => write!(
                 f,
-                "the consumer keeps {held} batches while it takes more, and one was planned: allocating others of {} each, \
-                 up to 90 % of the memory limit (release batches sooner, or set a memory budget to get an error instead)",
+                "the consumer keeps {held} batches while it takes more, but the plan assumes one: allocating others \
+                 of {} each, up to 90 % of the memory limit (release batches sooner, or set a memory budget to get an \
+                 error instead)",
                 Bytes(*batch)
             ),
             Notice::BadSample(sample) => write!(f, "bad sample: {}; further ones are counted", Chain(&**sample)),

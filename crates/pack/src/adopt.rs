@@ -30,8 +30,8 @@ pub struct AdoptOptions {
     pub conventions: Conventions,
     /// Number of threads; each reads one file.
     pub jobs: NonZeroUsize,
-    /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows above
-    /// it. Default: yes.
+    /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows
+    /// above it. Default: yes.
     pub entry_points: bool,
 }
 

@@ -1,8 +1,8 @@
-//! Class ids: every rule that decides which id a class has.
+//! All rules that assign ids to classes.
 //!
-//! A file of class names (`--classes`) fixes the ids; without one, ids follow the byte order of the names, or of COCO's
-//! category ids ([`ClassIds`]). Integer labels are ids after the offset is subtracted ([`id_of_stored`]). For existing
-//! records, names come from the pairs of label and text in them ([`ClassNames`]).
+//! A file of class names (`--classes`) fixes the ids; without one, ids follow the byte order of the names, or the order
+//! of COCO's category ids ([`ClassIds`]). Integer labels are ids after the offset is subtracted ([`id_of_stored`]). For
+//! existing records, names come from the pairs of label and text in them ([`ClassNames`]).
 
 use crate::error::SourceError;
 use crate::{Error, Reason};
@@ -36,11 +36,11 @@ impl ClassIds {
                 return Err(problem(id, "an empty class name"));
             }
             if ids.insert(name.clone(), id as i64).is_some() {
-                return Err(problem(id, "a class that an earlier line names"));
+                return Err(problem(id, "duplicate class name"));
             }
         }
         if names.is_empty() {
-            return Err(problem(0, "no class names; write one a line"));
+            return Err(problem(0, "no class names; expected one per line"));
         }
         Ok(ClassIds { names, ids, file: Some(file.to_owned()) })
     }
@@ -93,7 +93,7 @@ impl ClassIds {
     }
 }
 
-/// Returns the class id of an integer label: the label less `offset`, if `classes` has a name for it.
+/// Returns the class id of an integer label: the label minus `offset`, if `classes` has a name for it.
 ///
 /// # Errors
 /// [`Reason::Label`].
@@ -111,8 +111,8 @@ pub(crate) fn by_rank(mut categories: Vec<(i64, String)>) -> (HashMap<i64, i64>,
     (ids, categories.into_iter().map(|(_, name)| name).collect())
 }
 
-/// Returns the class id of a label that a program gives to a writer, whose classes have these names; `None` if it is not
-/// one of them. A writer without names takes every id from 0.
+/// Returns the class id of a label that a program gives to a writer, whose classes have these names; `None` if it is
+/// not one of them. A writer without names takes every id from 0.
 pub(crate) fn id_of_label(label: Result<i64, &str>, names: &[String]) -> Option<i64> {
     match label {
         Ok(id) => usize::try_from(id).ok().filter(|at| names.is_empty() || *at < names.len()).map(|_| id),
@@ -120,7 +120,7 @@ pub(crate) fn id_of_label(label: Result<i64, &str>, names: &[String]) -> Option<
     }
 }
 
-/// Larger ids are not class ids: they would make a list of mostly invented names.
+/// Ids from here on are not taken for class ids, since most of the names up to them would be invented.
 const MOST: i64 = 1 << 20;
 
 /// Collects the class names of existing records: pairs of label and text.
@@ -128,12 +128,12 @@ pub(crate) struct ClassNames {
     label: String,
     offset: i64,
     names: BTreeMap<i64, String>,
-    /// A label has two names, or an id is out of range; then the names are not used.
+    /// Whether a label has two names, or an id is out of range. The names are then not used.
     contradiction: bool,
 }
 
 impl ClassNames {
-    /// Reads class ids from the feature `label`, less `offset`.
+    /// Reads class ids from the feature `label`, minus `offset`.
     pub(crate) fn new(label: &str, offset: i64) -> Self {
         ClassNames { label: label.to_owned(), offset, names: BTreeMap::new(), contradiction: false }
     }
@@ -161,8 +161,8 @@ impl ClassNames {
         other.names.iter().for_each(|(id, name)| self.put(*id, name));
     }
 
-    /// Returns the names by id, or none if records contradict each other. A class without records, between others, gets
-    /// the name `class-<id>`.
+    /// Returns the names by id, or no names if records contradict each other. An id without records below the largest
+    /// one gets the name `class-<id>`.
     pub(crate) fn into_names(self) -> Vec<String> {
         let last = self.names.last_key_value().map_or(-1, |(id, _)| *id);
         let named: Vec<_> =
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_have_names_and_contradictions_none() {
+    fn names_gaps_and_drops_contradicting_names() {
         let mut names = ClassNames::new("label", 1);
         names.put(2, "cat");
         names.put(0, "dog");

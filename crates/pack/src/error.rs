@@ -1,4 +1,4 @@
-//! Errors of a whole run, in parts by what failed. What is wrong with a single input is a [`Reason`].
+//! Errors of a whole run, grouped by what failed. An error of a single input is a [`Reason`].
 //!
 //! Displaying an error prints one link of its chain; [`shardtool_format::Chain`] prints the whole chain.
 
@@ -28,7 +28,7 @@ pub use writer::WriterError;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why nothing was packed, adopted or repaired, or why the run stopped before its end.
+/// Why a run could not start, or stopped before its end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -78,8 +78,8 @@ impl Frames {
         })
     }
 
-    /// Returns the first offset at or after `from` with a length that matches its CRC and a frame that fits the file, or
-    /// the end of the file. Computes the CRC of eight bytes at each byte.
+    /// Returns the first offset at or after `from` with a length that matches its CRC and a frame that fits the file,
+    /// or the end of the file. Computes the CRC of eight bytes at each byte.
     ///
     /// # Errors
     /// [`Error::Io`].

@@ -51,15 +51,15 @@ pub struct Options {
     pub quality: u8,
     /// Limits on the size of an image.
     pub limits: Limits,
-    /// The range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded. Default: such images
-    /// are rejected if their pixels are needed.
+    /// The range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded. Default: such
+    /// images are rejected if their pixels are needed.
     pub float_range: Option<FloatRange>,
     /// What to do with rejected inputs. Default: list them and continue.
     pub on_error: OnError,
     /// Replaces the split, or an interrupted pack of other inputs or options.
     pub force: bool,
-    /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows above
-    /// it. Default: yes.
+    /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows
+    /// above it. Default: yes.
     pub entry_points: bool,
 }
 

@@ -41,8 +41,8 @@ pub struct Summary {
     pub optimized: Option<Optimized>,
 }
 
-/// Packs a source into a split of a dataset. If a run is killed or stopped, the next call with the same source and options
-/// continues it and ends with the same bytes. If the split is complete, writes nothing and returns it.
+/// Packs a source into a split of a dataset. If a run is killed or stopped, the next call with the same source and
+/// options continues it and ends with the same bytes. If the split is complete, writes nothing and returns it.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -62,8 +62,8 @@ pub struct Summary {
 /// ```
 ///
 /// # Errors
-/// What is wrong with options, source or destination, and [`Error::Io`]. No incomplete file is left under its final name;
-/// finished shards are kept for the next run.
+/// What is wrong with options, source or destination, and [`Error::Io`]. No incomplete file is left under its final
+/// name; finished shards are kept for the next run.
 pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error> {
     let plan = stoppable_plan(options, progress)?;
     if let Some(split) = target::complete(options, &plan)? {

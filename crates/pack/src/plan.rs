@@ -225,7 +225,7 @@ impl Plan {
         }
     }
 
-    /// Returns a CRC32C over everything that decides what is packed, by which a resumed pack recognises an unchanged
+    /// Returns a CRC32C over everything that determines the packed bytes, so that a resumed pack can detect a changed
     /// source.
     pub(crate) fn source_crc(&self) -> u32 {
         match &self.work {

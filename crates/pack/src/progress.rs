@@ -13,15 +13,15 @@ pub trait Progress: Sync {
     fn done(&self, images: u64, bytes: u64) {
         let _ = (images, bytes);
     }
-    /// Receives a step of the commit that is durable. `Break` ends the run with [`Error::Stopped`]; the same call resumes
-    /// from there.
+    /// Receives a step of the commit that is durable. `Break` ends the run with [`Error::Stopped`]; the same call
+    /// resumes from there.
     fn after(&self, step: Step) -> ControlFlow<()> {
         let _ = step;
         ControlFlow::Continue(())
     }
-    /// Returns whether to end the run. It is called for each sample, also while archives are surveyed; if it returns true, the
-    /// run ends with [`Error::Stopped`] once the samples in work are done, and the same call resumes after the last finished
-    /// shard.
+    /// Returns whether to end the run. It is called for each sample, also while archives are surveyed; if it returns
+    /// true, the run ends with [`Error::Stopped`] once the samples in work are done, and the same call resumes after
+    /// the last finished shard.
     fn stopped(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Turns an image into a record: reads it once, examines it, and frames it as an Example.
+//! Makes records: reads an image once, checks it, encodes the sample as an Example, and frames it.
 
 pub(crate) mod image;
 pub(crate) mod optimize;
@@ -25,7 +25,7 @@ pub(crate) struct Record {
     pub(crate) data_crc: u32,
     /// Entry points of its image, if requested.
     pub(crate) entries: Vec<u8>,
-    /// What the transcoding did to its image.
+    /// How its image was transcoded.
     pub(crate) outcome: Outcome,
 }
 
@@ -70,7 +70,7 @@ impl<'a> RecordWriter<'a> {
     /// Makes the record of a listing's entry, framed into `buffer`.
     ///
     /// # Errors
-    /// Why the entry cannot be packed.
+    /// The reason why the entry cannot be packed.
     pub(crate) fn file(&mut self, listing: &Listing, entry: &Entry, buffer: Vec<u8>) -> Result<Record, Reason> {
         if !listing.schema.images {
             let values = attached(listing, entry)?;
@@ -92,7 +92,7 @@ impl<'a> RecordWriter<'a> {
     /// Makes the record of a sample of an archive or of a program, framed into `buffer`.
     ///
     /// # Errors
-    /// Why the sample cannot be packed.
+    /// The reason why the sample cannot be packed.
     pub(crate) fn sample(
         &mut self,
         sample: &ResolvedSample,
@@ -174,7 +174,7 @@ fn frame(
     Ok(Record { frame: buffer, data_crc, entries, outcome })
 }
 
-/// Returns an entry's values, with the bytes of the files that some of them name.
+/// Returns an entry's values, with paths of listed files replaced by the bytes of the files.
 fn attached<'a>(listing: &Listing, entry: &'a Entry) -> Result<Cow<'a, [Values]>, Reason> {
     let mut values = Cow::Borrowed(&*entry.values);
     for (at, (name, _)) in listing.schema.columns.iter().enumerate() {
@@ -187,7 +187,7 @@ fn attached<'a>(listing: &Listing, entry: &'a Entry) -> Result<Cow<'a, [Values]>
     Ok(values)
 }
 
-/// Reads a file, which must be as long as it was listed.
+/// Reads a file and checks that it still has its listed length.
 fn read(path: &Path, listed: u64, buffer: &mut Vec<u8>) -> Result<(), Reason> {
     let file = File::open(path).map_err(Reason::of_stat)?;
     buffer.clear();

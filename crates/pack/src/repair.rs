@@ -28,8 +28,8 @@ pub struct RepairOptions {
     pub conventions: Conventions,
     /// Number of threads; each repairs one shard.
     pub jobs: NonZeroUsize,
-    /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows above
-    /// it. Default: yes.
+    /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows
+    /// above it. Default: yes.
     pub entry_points: bool,
 }
 

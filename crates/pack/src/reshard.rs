@@ -29,7 +29,8 @@ pub struct ReshardOptions {
     pub seed: Option<u64>,
     /// Number of threads; each writes one shard. Does not change any written byte.
     pub jobs: NonZeroUsize,
-    /// Writes JPEG entry points into the indexes: those of the source's index, or new ones if it has none. Default: yes.
+    /// Writes JPEG entry points into the indexes: those of the source's index, or new ones if it has none. Default:
+    /// yes.
     pub entry_points: bool,
 }
 

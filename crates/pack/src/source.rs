@@ -1,5 +1,5 @@
-//! Sources: a folder of class folders, a flat folder or a list becomes a [`Listing`] of inputs. Only lists and folders
-//! are opened; sizes and times come from one `stat` per entry. Files with many samples each are in [`archive`].
+//! Sources: makes a [`Listing`] of inputs from a folder of class folders, a flat folder or a list. Opens only lists and
+//! folders; sizes and times come from one `stat` per entry. Files with many samples each are in [`archive`].
 
 pub(crate) mod archive;
 mod coco;
@@ -32,8 +32,8 @@ impl Source {
     /// Lists the source of `options`. Archives are read once, without their images.
     ///
     /// # Errors
-    /// [`SourceError::NotFound`], [`SourceError::Empty`], [`SourceError::UnknownFormat`], those of lists and archives, [`Error::Stopped`], and
-    /// [`Error::Io`].
+    /// [`SourceError::NotFound`], [`SourceError::Empty`], [`SourceError::UnknownFormat`], those of lists and archives,
+    /// [`Error::Stopped`], and [`Error::Io`].
     pub(crate) fn new(options: &Options, progress: &dyn Progress) -> Result<Self, Error> {
         let source = &options.source;
         let classes = options.classes.as_deref().map(ClassIds::read).transpose()?;

@@ -41,12 +41,12 @@ pub use commit_parts::{Committed, commit};
 pub use options::WriterOptions;
 pub use sample::{Image, Label, Sample, Value};
 
-/// Writes a split, or a part of one, sample by sample. Any number of threads may write: records are made in parallel and
-/// stored in the order in which they are ready.
+/// Writes a split, or a part of one, sample by sample. Any number of threads may write: records are made in parallel
+/// and stored in the order in which they are ready.
 ///
-/// If a writer is dropped or killed before [`Writer::finish`], its finished shards are kept. The next writer with the same
-/// options keeps them, and its [`Writer::write`] skips the keys in them; so the same program, run again, ends with the same
-/// bytes.
+/// If a writer is dropped or killed before [`Writer::finish`], its finished shards are kept. The next writer with the
+/// same options keeps them, and its [`Writer::write`] skips the keys in them; so the same program, run again, ends with
+/// the same bytes.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

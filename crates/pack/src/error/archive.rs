@@ -9,14 +9,14 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum ArchiveError {
     /// Values of a column have different types.
-    #[error("`{column}` is {} in sample {} of {}, and {} in sample {} of {}; give one type: --column {column}:bytes",
+    #[error("`{column}` is {} in sample {} of {}, and {} in sample {} of {}; declare one type: --column {column}:bytes",
         .first.2.name(), .first.1, .first.0, .second.2.name(), .second.1, .second.0)]
     ColumnTypes {
         /// The column, or `label`.
         column: String,
         /// File, sample from 0, and the type there.
         first: (String, u64, Kind),
-        /// The same of a sample with another type.
+        /// The same, for a sample with a different type.
         second: (String, u64, Kind),
     },
     /// A type is given for a column that no sample has.
@@ -26,7 +26,7 @@ pub enum ArchiveError {
         column: String,
     },
     /// Samples have more different field names than columns are allowed.
-    #[error("more than {most} names of fields, in sample {number} of {file}")]
+    #[error("more than {most} different field names (up to sample {number} of {file})")]
     TooManyColumns {
         /// The limit.
         most: usize,
@@ -36,7 +36,7 @@ pub enum ArchiveError {
         number: u64,
     },
     /// Labels have more different names than classes are allowed.
-    #[error("more than {most} class names, such as `{name}`; say which field is the label: --map label=FIELD")]
+    #[error("more than {most} class names, such as `{name}`; name the label's field: --map label=FIELD")]
     TooManyClasses {
         /// The limit.
         most: usize,

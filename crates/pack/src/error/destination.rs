@@ -38,7 +38,7 @@ pub enum DestinationError {
         /// What differs.
         difference: Box<PlanDifference>,
     },
-    /// The dataset already has the split, but its records are not those that its pack wrote.
+    /// The dataset already has the split, but its records changed after it was packed.
     #[error("split `{split}` of {} is complete, but its records changed since it was packed (`shardtool repair`?); \
         choose another --split, or replace it with --force", .destination.display())]
     ChangedSince {
@@ -47,7 +47,7 @@ pub enum DestinationError {
         /// The split.
         split: String,
     },
-    /// A file would be overwritten that no manifest and no plan names.
+    /// A file exists that would be overwritten, and that neither the manifest nor a plan names.
     #[error("{} exists, and no manifest or plan names it; move it elsewhere, or choose another destination or --split",
         .path.display())]
     InTheWay {
@@ -65,10 +65,10 @@ pub enum DestinationError {
         difference: Difference,
     },
     /// Another process holds the lock.
-    #[error("another process is writing {} and holds the lock {}; wait until it has ended",
+    #[error("another process is writing {} and holds the lock {}; wait until it ends",
         .what.display(), .lock.display())]
     Locked {
-        /// What it writes.
+        /// What the other process writes.
         what: PathBuf,
         /// The lock file.
         lock: PathBuf,

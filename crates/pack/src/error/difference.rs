@@ -75,21 +75,24 @@ impl std::fmt::Display for Difference {
         let features = |list: &[FeatureType]| list.iter().map(|t| format!("{}:{}", t.name, t.kind.name())).collect();
         match self {
             Difference::Classes { missing, added } => {
-                write!(f, "the dataset has {} other classes{}, ", missing.len(), some(missing))?;
-                write!(f, "the split {}{}; ", added.len(), some(added))?;
-                f.write_str("give both the same names, in one file, with --classes")
+                write!(f, "the dataset has {} classes{} that the split lacks, ", missing.len(), some(missing))?;
+                write!(f, "the split has {}{} that the dataset lacks; ", added.len(), some(added))?;
+                f.write_str("use one file of class names for both, with --classes")
             }
             Difference::ClassOrder { class } => {
-                write!(f, "class `{class}` has another id there; give the dataset's names in its order with --classes")
+                write!(
+                    f,
+                    "class `{class}` has a different id in the dataset; give the dataset's names in its order with --classes"
+                )
             }
             Difference::Features { missing, added } => {
                 let (missing, added): (Vec<_>, Vec<_>) = (features(missing), features(added));
-                write!(f, "the dataset has {} other features{}, ", missing.len(), some(&missing))?;
-                write!(f, "the split {}{}; ", added.len(), some(&added))?;
-                f.write_str("all splits have the same features of the same types")
+                write!(f, "the dataset has {} features{} that the split lacks, ", missing.len(), some(&missing))?;
+                write!(f, "the split has {}{} that the dataset lacks; ", added.len(), some(&added))?;
+                f.write_str("all splits must have the same features with the same types")
             }
             Difference::Convention { member, there, here } => {
-                write!(f, "{member} is {there} there, {here} here; all splits share it")
+                write!(f, "`{member}` is {there} in the dataset and {here} in the split; all splits must agree")
             }
         }
     }

@@ -54,7 +54,7 @@ pub enum ListError {
         expected: Option<Kind>,
         /// The line from which it was inferred.
         first_line: u64,
-        /// Whether the type was given.
+        /// Whether the type was declared.
         declared: bool,
     },
     /// An invalid value.
@@ -69,7 +69,7 @@ pub enum ListError {
         /// What is wrong.
         problem: &'static str,
     },
-    /// The objects of a row cannot be converted to boxes.
+    /// The objects of a row cannot be converted to columns.
     #[error("{}, line {line}", .path.display())]
     Objects {
         /// The list.

@@ -10,8 +10,8 @@ pub enum MdsProblem {
     /// Shards of another format.
     #[error("shards of format `{0}`; expected `mds`")]
     Format(String),
-    /// There are not as many names of columns as encodings and sizes.
-    #[error("expected as many names of columns as encodings and sizes")]
+    /// The numbers of column names, encodings and sizes differ.
+    #[error("the numbers of column names, encodings and sizes differ")]
     Columns,
     /// An unsupported compression.
     #[error("shards compressed with `{0}`; decompress them, or use zstd or gz")]

@@ -23,7 +23,7 @@ pub struct Rejection {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The bytes are not an image of a known format, or one beyond the limits.
+    /// The bytes are not an image of a known format, or the image exceeds the limits.
     #[error(transparent)]
     Image(#[from] shardtool_decode::Error),
     /// An empty file.
@@ -42,10 +42,10 @@ pub enum Reason {
     #[error("not a regular file")]
     NotAFile,
     /// A file next to class folders.
-    #[error("a file next to class folders has no class; move it into one")]
+    #[error("a file next to class folders has no class; move it into a class folder")]
     OutsideClass,
-    /// A file that one of the sample's columns names.
-    #[error("the file of its column `{column}`")]
+    /// A file named in one of the sample's columns.
+    #[error("the file named in column `{column}`")]
     File {
         /// The column.
         column: String,
@@ -53,17 +53,17 @@ pub enum Reason {
         #[source]
         reason: Box<Reason>,
     },
-    /// A row or sample without a label, where others have one.
-    #[error("it has no label, though others have one")]
+    /// A row or sample without a label in a source with labels.
+    #[error("it has no label, but other samples have one")]
     NoLabel,
     /// A sample of an archive without an image.
-    #[error("no image among its fields{}; say which it is: --map image=FIELD", listed(.fields))]
+    #[error("no image among its fields{}; name the image's field: --map image=FIELD", listed(.fields))]
     NoImage {
         /// The fields that it has.
         fields: Vec<String>,
     },
     /// A label that is not a class id.
-    #[error("its label `{label}`{} is not the id of a class", less(*.offset))]
+    #[error("label `{label}`{} is not a class id", minus(*.offset))]
     Label {
         /// The label as stored.
         label: String,
@@ -71,13 +71,13 @@ pub enum Reason {
         offset: i64,
     },
     /// A class name that is not in the list of names.
-    #[error("its class `{class}` is not among the names of classes")]
+    #[error("class `{class}` is not among the class names")]
     Class {
         /// The class.
         class: String,
     },
-    /// A field of another type than its column.
-    #[error("its `{column}` is not {}, the column's type", .expected.name())]
+    /// A field whose type differs from its column's.
+    #[error("`{column}` is not {}, the column's type", .expected.name())]
     Value {
         /// The column.
         column: String,
@@ -85,7 +85,7 @@ pub enum Reason {
         expected: Kind,
     },
     /// Objects of an image that cannot be converted to boxes.
-    #[error("its `{member}` of objects: expected {expected}")]
+    #[error("`{member}` of its objects: expected {expected}")]
     Objects {
         /// The member.
         member: String,
@@ -99,7 +99,7 @@ pub enum Reason {
         field: String,
     },
     /// A field that is not JSON.
-    #[error("its field `{field}` is not JSON")]
+    #[error("field `{field}` is not JSON")]
     Json {
         /// The field.
         field: String,
@@ -110,7 +110,9 @@ pub enum Reason {
     #[error(transparent)]
     Record(#[from] shardtool_format::Error),
     /// A truncated archive.
-    #[error("the file ends at byte {found}, the sample at byte {needed}; what follows in it is lost")]
+    #[error(
+        "truncated: the file ends at byte {found}, but the sample ends at byte {needed}; the rest of the file is lost"
+    )]
     Truncated {
         /// Where the sample ends.
         needed: u64,
@@ -125,15 +127,15 @@ pub enum Reason {
         /// The limit.
         limit: u64,
     },
-    /// An image that is not in its archive.
-    #[error("its image is not in the file, only its path `{path}`; pack the images themselves, or embed them")]
+    /// An image of which the archive holds only the path.
+    #[error("the file holds only the path `{path}` of the image; pack the image files, or embed them in the file")]
     Elsewhere {
         /// The path.
         path: String,
     },
     /// A damaged Parquet file.
     #[cfg(feature = "parquet")]
-    #[error("the file is damaged; what follows in it is lost")]
+    #[error("the file is damaged; the rest of it is lost")]
     Parquet(#[source] BoxError),
     /// A record of a dataset that cannot be read.
     #[error(transparent)]
@@ -141,8 +143,8 @@ pub enum Reason {
     /// A record of a dataset without an image.
     #[error("it has no image")]
     WithoutImage,
-    /// Bytes that are not UTF-8, where the format of an export has only text.
-    #[error("its `{field}` is a list of bytes that are not text")]
+    /// A list of byte strings that are not UTF-8, in an export to a format that has only text.
+    #[error("field `{field}` is a list of byte strings that are not UTF-8")]
     NoText {
         /// The field.
         field: String,
@@ -151,15 +153,17 @@ pub enum Reason {
     #[error("its file cannot be created")]
     CreateFile(#[source] io::Error),
     /// An archive whose offsets decrease.
-    #[error("the file is damaged: a sample at byte {offset}, before byte {at}; what follows in it is lost")]
+    #[error(
+        "the file is damaged: expected a sample at byte {at} or later, found offset {offset}; the rest of it is lost"
+    )]
     Offset {
         /// The smallest valid offset.
         at: u64,
         /// The offset found.
         offset: u64,
     },
-    /// A value that does not follow its column's encoding.
-    #[error("its `{column}` is not of encoding `{encoding}`, or not one that an image can be made of")]
+    /// A value that does not follow its column's encoding, or an image that cannot be converted.
+    #[error("column `{column}`: not a valid `{encoding}` value, or an image that cannot be converted")]
     Encoding {
         /// The column.
         column: String,
@@ -170,7 +174,7 @@ pub enum Reason {
     #[error("its name is not UTF-8; rename it")]
     NotUtf8,
     /// The file changed after it was listed.
-    #[error("{listed} bytes when listed, {found} when read: it changed meanwhile; run the same command again")]
+    #[error("the file changed: {listed} bytes when listed, {found} when read; run the same command again")]
     Changed {
         /// Bytes when it was listed.
         listed: u64,
@@ -191,8 +195,8 @@ fn listed(fields: &[String]) -> String {
     if fields.is_empty() { String::new() } else { format!(" ({})", shown.join(", ")) }
 }
 
-fn less(offset: i64) -> String {
-    if offset == 0 { String::new() } else { format!(", less the offset {offset},") }
+fn minus(offset: i64) -> String {
+    if offset == 0 { String::new() } else { format!(" minus the offset {offset}") }
 }
 
 impl Reason {

@@ -12,10 +12,10 @@ pub enum SampleProblem {
     /// The writer has written that key already.
     #[error("its key was written before; keys are unique in a split")]
     DuplicateKey,
-    /// The split is complete, and has no such key.
+    /// The split is complete and does not contain the key.
     #[error("the split is complete without it; choose another --split, or replace it with --force")]
     Complete,
-    /// A value for a feature that the writer does not have.
+    /// A value of a feature that the writer does not have.
     #[error("`{feature}` is not among the writer's features; name it in `features` with its type")]
     UnknownFeature {
         /// The feature.

@@ -20,7 +20,7 @@ pub enum ShardError {
         source: shardtool_format::Error,
     },
     /// The whole shard is compressed.
-    #[error("{} is compressed with {kind} as a whole, so that no record can be read without all before it; convert it: \
+    #[error("the whole file {} is compressed with {kind}, so its records cannot be read at random; convert it: \
         {}", .path.display(), compression::command(*.kind, .path))]
     Compressed {
         /// The shard.
@@ -46,7 +46,7 @@ pub enum ShardError {
         feature: String,
         /// File name of a shard, record, and the type there.
         first: (String, u64, Kind),
-        /// The same of a record with another type.
+        /// The same, for a record with a different type.
         second: (String, u64, Kind),
     },
     /// Files of one dataset lie in different folders.

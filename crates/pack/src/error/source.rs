@@ -20,7 +20,7 @@ pub enum SourceError {
         /// The source.
         path: PathBuf,
     },
-    /// The source has nothing that can be packed. Its source is the first rejected input, if there is one.
+    /// No input can be packed. The error's source is the first rejected input, if any.
     #[error("{}: nothing to pack{}", .path.display(), if .rejected.is_some() { "" } else { "; it has no images (hidden \
         files are ignored)" })]
     Empty {

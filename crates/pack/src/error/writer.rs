@@ -16,7 +16,7 @@ pub enum WriterError {
         #[source]
         problem: Box<SampleProblem>,
     },
-    /// The writer was closed, or an earlier write failed in a way that it cannot continue from.
+    /// The writer was closed, or an earlier write failed and the writer cannot continue.
     #[error("the writer is closed; open it again to continue: finished shards are kept")]
     Closed,
     /// An unfinished writer had other options.

@@ -1,4 +1,4 @@
-//! Decides what is stored of an image: the file's own bytes, unless it is resized or stored raw.
+//! Converts an image for storage: keeps the file's bytes unless the image is resized or stored raw.
 
 use crate::{Options, PixelStore, Reason, Resize};
 use shardtool_decode::{
@@ -27,9 +27,8 @@ pub struct PixelArray<'a> {
 }
 
 impl<'a> PixelArray<'a> {
-    /// Wraps pixels of 1 (grey), 2 (grey, alpha), 3 (RGB) or 4 (RGBA) channels. With `jpeg`, they are stored as a JPEG
-    /// file of the writer's quality, otherwise as a PNG file. Returns `None` if `data` is not `height * width *
-    /// channels` bytes.
+    /// Wraps pixels of 1 (grey), 2 (grey, alpha), 3 (RGB) or 4 (RGBA) channels. With `jpeg`, they are stored as JPEG in
+    /// the writer's quality, otherwise as PNG. Returns `None` if `data` is not `height * width * channels` bytes.
     pub fn new(data: &'a [u8], width: u32, height: u32, channels: u8, jpeg: bool) -> Option<Self> {
         let bytes = u64::from(width) * u64::from(height) * u64::from(channels);
         let good = (1..=4).contains(&channels) && data.len() as u64 == bytes;
@@ -47,7 +46,7 @@ fn encode_png(array: &PixelArray<'_>) -> Vec<u8> {
     let mut file = vec![];
     let mut encoder = png::Encoder::new(&mut file, array.width, array.height);
     encoder.set_depth(png::BitDepth::Eight);
-    // Files are about a tenth larger than with the default, but this encoder limits the rate of writing arrays.
+    // Files are about 10 % larger than by default, but PNG encoding bounds the rate of writing arrays.
     encoder.set_compression(png::Compression::Fast);
     encoder.set_color(match array.channels {
         1 => png::ColorType::Grayscale,
@@ -68,11 +67,11 @@ pub(crate) struct ImageConverter {
 }
 
 impl ImageConverter {
-    /// Returns what is stored of an image file. If pixels are decoded, they are RGB and the EXIF orientation is
-    /// applied. An image that needs no conversion keeps its bytes.
+    /// Converts an image file for storage. Decoded pixels are RGB, with the EXIF orientation applied. An image that
+    /// needs no conversion keeps its bytes.
     ///
     /// # Errors
-    /// What is wrong with the image.
+    /// The reason why the image cannot be stored.
     pub(crate) fn store<'a>(
         &'a mut self,
         file: &'a [u8],
@@ -103,11 +102,11 @@ impl ImageConverter {
         self.store_decoded(size, options)
     }
 
-    /// Returns what is stored of an array: a PNG file, which preserves every value, or a JPEG file if the array
-    /// requests it. If pixels are resized or stored raw, the same as for an image file.
+    /// Converts an array for storage: to PNG, which preserves every value, or to JPEG if the array requests it.
+    /// Resizing and raw storage are as for image files.
     ///
     /// # Errors
-    /// What is wrong with the array's size.
+    /// The reason why the array cannot be stored.
     pub(crate) fn store_pixels<'a>(
         &'a mut self,
         array: &PixelArray<'_>,

@@ -1,15 +1,15 @@
-//! Lossless transcoding of JPEGs, and what it saved.
+//! Lossless transcoding of JPEGs, and statistics of it.
 //!
-//! The transcoded JPEG (one sequential scan, optimal Huffman tables, no metadata that does not change the picture) is
-//! stored if it is smaller, and always for an image of several scans: a progressive image is usually smaller, but can
-//! only be decoded as a whole, while a crop of the transcoded one decodes only its rows.
+//! The transcoded JPEG (one sequential scan, optimal Huffman tables, no metadata that does not affect the pixels) is
+//! stored if it is smaller, and always if the image had several scans. A progressive image is usually smaller, but must
+//! be decoded as a whole, while a crop of the transcoded image decodes only its rows.
 
 use super::image::StoredImage;
 use shardtool_decode::Format;
 use shardtool_jpeg::{self as jpeg, Decoder};
 use std::collections::BTreeMap;
 
-/// What transcoding saved, over the images that one run packed.
+/// Statistics of transcoding, over the images that one run packed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Optimized {
@@ -21,13 +21,13 @@ pub struct Optimized {
     pub bytes_before: u64,
     /// Bytes of the transcoded images as stored.
     pub bytes_after: u64,
-    /// Number of JPEGs stored unchanged because transcoding makes them no smaller.
+    /// Number of JPEGs stored unchanged because the transcoded JPEG is not smaller.
     pub kept: u64,
     /// JPEGs stored unchanged because they cannot be transcoded: number per reason.
     pub refused: BTreeMap<String, u64>,
 }
 
-/// What became of one image.
+/// The result for one image.
 pub(crate) enum Outcome {
     /// Not a JPEG, or transcoding was not requested.
     Other,
@@ -69,11 +69,11 @@ impl Optimized {
     }
 }
 
-/// Returns the reason without what differs from image to image.
+/// Returns the reason without details of the image, to count it.
 fn name(error: &jpeg::Error) -> String {
     match error {
         jpeg::Error::Unsupported(feature) => feature.to_string(),
-        jpeg::Error::TranscodeMismatch => "coefficients that came back different".to_owned(),
+        jpeg::Error::TranscodeMismatch => "coefficients that differ after transcoding".to_owned(),
         _ => "damaged data".to_owned(),
     }
 }
@@ -86,7 +86,7 @@ pub(crate) struct Optimizer {
 
 impl Optimizer {
     pub(crate) fn new() -> Self {
-        // The size was checked before.
+        // The pack has checked the size.
         Optimizer { decoder: Decoder::new().with_limits(jpeg::Limits::default().with_pixels(u64::MAX)), jpeg: vec![] }
     }
 

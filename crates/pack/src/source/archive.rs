@@ -1,12 +1,12 @@
-//! Archives: files of other formats with many samples each. The unit of work is a file: its samples go to its own
-//! shards, by their position in it, so that files are packed in parallel and an interrupted file is read again. Each
-//! file is read twice: once for types, class names and counts, without images if the format allows it; then for its
-//! samples. Memory: one sample per thread, and 8 bytes per sample to keep keys unique.
+//! Archives: files of other formats with many samples each. The unit of work is a file: its samples go to separate
+//! shards, by their position in the file, so that files are packed in parallel and an interrupted file is read again.
+//! Each file is read twice: for types, class names and counts (without images if the format allows it), then for its
+//! samples. Memory: one sample per thread, and 8 bytes per sample to make keys unique.
 //!
-//! | module | its one job |
+//! | module | responsibility |
 //! |---|---|
 //! | `files` | the files of a source, and their kind |
-//! | `sample` | what a format's reader delivers: a sample, or the reason why it is lost |
+//! | `sample` | the item that a format's reader delivers: a sample, or the reason why it is lost |
 //! | `roles` | which field is the image, the label, the key |
 //! | `survey` | the first pass: types of columns, class names, counts |
 //! | `stream` | decompression of gzip, zlib and zstd, detected from content |
@@ -114,7 +114,7 @@ impl Archives {
         let stored = None;
         let survey::SurveyResult { mut schema, labels, repeated } = all.describe(classes, stored, options)?;
         let mut roles = roles;
-        // Only these formats have nested values; in others such names are the user's own.
+        // Only these formats have nested values; in others the user chose such names.
         if matches!(kind, ArchiveKind::Webdataset | ArchiveKind::Parquet) {
             roles.nesting.learn(schema.columns.iter().map(|(name, _)| name));
         }
@@ -133,7 +133,7 @@ impl Archives {
     /// Resolves the `number`-th sample of a file: key, class id, and values in the columns' types.
     ///
     /// # Errors
-    /// Why the sample cannot be packed.
+    /// The reason why the sample cannot be packed.
     pub(crate) fn packed(
         &self,
         file: &ArchiveFile,
@@ -161,7 +161,7 @@ impl Archives {
         Ok(ResolvedSample { key, label, values })
     }
 
-    /// Returns a CRC32C over everything that decides what is packed, by which a resumed pack recognises an unchanged
+    /// Returns a CRC32C over everything that determines the packed bytes, so that a resumed pack can detect a changed
     /// source.
     pub(crate) fn crc(&self) -> u32 {
         self.schema.crc(|text| {

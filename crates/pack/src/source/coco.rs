@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-/// Number of bytes in which the members of a COCO file are searched for detection.
+/// Number of bytes at the start of a file that are searched for the members of a COCO file.
 const LOOKED_AT: u64 = 1 << 20;
 
 #[derive(Deserialize)]
@@ -73,7 +73,7 @@ pub(super) fn is(path: &Path) -> bool {
 }
 
 /// Lists the images of a COCO file with their objects. Images lie in `options.images`, by default in the file's folder.
-/// Class ids are the ranks of the category ids, as `class_ids` decides; the category ids themselves are kept.
+/// Class ids are the ranks of the category ids (`class_ids::by_rank`); category ids are stored too.
 ///
 /// # Errors
 /// [`SourceError::Coco`], [`Error::Io`].

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// What a source is.
+/// The detected kind of a source.
 pub(super) enum DetectedSource {
     Folder,
     List,
@@ -15,13 +15,14 @@ pub(super) enum DetectedSource {
     Archives(ArchiveFiles),
 }
 
-/// Number of files of a folder that are examined before it is taken for a folder of images.
+/// Number of files in a folder that are examined to detect its kind.
 const LOOKED_INTO: usize = 32;
 
-/// Detects what `source` is, unless `from` says it.
+/// Returns the kind of `source`: the given one, otherwise detected from its content.
 ///
 /// # Errors
-/// [`SourceError::NotFound`], [`SourceError::UnknownFormat`], [`SourceError::Empty`], [`Error::Io`], and those of an MDS index.
+/// [`SourceError::NotFound`], [`SourceError::UnknownFormat`], [`SourceError::Empty`], [`Error::Io`], and those of an
+/// MDS index.
 pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<DetectedSource, Error> {
     let forced = match from {
         Some(SourceKind::Folder) if source.is_dir() => return Ok(DetectedSource::Folder),
@@ -84,9 +85,8 @@ fn is_image(path: &Path) -> bool {
     read.is_ok() && shardtool_decode::sniff(&start).is_some()
 }
 
-/// Chooses the archives among `files`: those of the `forced` kind, otherwise of the kind with the most bytes. A file is
-/// of a kind by its content or by the extension that files of that kind have here, so that a damaged archive is not
-/// ignored.
+/// Chooses the archives among `files`: those of the `forced` kind, otherwise of the kind with the most bytes. Includes
+/// files that only share an extension with files of that kind, so that a damaged archive is not ignored.
 fn chosen(source: &Path, files: Vec<PathBuf>, forced: Option<ArchiveKind>) -> Result<Option<DetectedSource>, Error> {
     let kinds: Vec<_> = files.iter().map(|file| ArchiveKind::of(file)).collect();
     let size = |file: &PathBuf| std::fs::metadata(file).map_or(0, |meta| meta.len());

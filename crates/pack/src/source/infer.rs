@@ -6,7 +6,7 @@ use shardtool_format::manifest::Kind;
 
 /// One value of a list.
 pub(super) enum Cell<'a> {
-    /// Text of a CSV file; it counts as a number if it parses as one.
+    /// Text of a CSV file, which is a number if it parses as one.
     Text(&'a str),
     /// A member of a JSON object, with its JSON type.
     Json(&'a Value),
@@ -16,9 +16,9 @@ pub(super) enum Cell<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct Inferred {
     pub(super) kind: Option<Kind>,
-    /// The user gave the type: values must fit it.
+    /// Whether the user declared the type, which all values must then fit.
     pub(super) declared: bool,
-    /// The line whose value decided the type.
+    /// The line with the value that determined the type.
     pub(super) line: u64,
 }
 
@@ -29,7 +29,10 @@ impl Inferred {
 
     /// Updates the type with the value of a line. Integers and floats together are floats. In a column of text, CSV
     /// numbers are text; but text in a column of numbers is an error, because one wrong cell would change the type of
-    /// the whole column. If the value does not fit, returns the value's own type.
+    /// the whole column.
+    ///
+    /// # Errors
+    /// The type of a value that does not fit; `None` if no feature can hold it, or the column's type is declared.
     pub(super) fn observe(&mut self, cell: &Cell<'_>, line: u64) -> Result<(), Option<Kind>> {
         if let Some(kind) = self.kind.filter(|_| self.declared) {
             return cell.values(kind).map(drop).ok_or(None);
@@ -100,7 +103,7 @@ impl std::fmt::Display for Cell<'_> {
     }
 }
 
-/// Parses no `nan` or `inf`: these are words unless the column is declared to be float.
+/// Infers the type of a CSV value. `nan` and `inf` are text unless the column is declared as float.
 fn text_kind(text: &str) -> Kind {
     let number = text.parse::<f32>().is_ok() && !text.contains(|c: char| c.is_alphabetic() && !matches!(c, 'e' | 'E'));
     match (text.parse::<i64>(), number) {

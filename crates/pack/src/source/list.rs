@@ -1,5 +1,5 @@
-//! Lists: CSV with a header, or JSONL. They are read twice, first for the types of columns and the class names, then
-//! for the entries, so that only the entries are kept in memory.
+//! Lists: CSV with a header, or JSONL. A list is read twice: for the types of columns and the class names, then for the
+//! entries. Only the entries are kept in memory.
 
 use super::infer::{Cell, Inferred};
 use super::listing::{self, Entry, Listing};
@@ -18,10 +18,10 @@ use std::path::Path;
 
 /// Column with the path of the image, relative to the list's folder.
 const PATH: &str = "path";
-/// Other common names of [`PATH`], by which a misnamed column is recognised.
+/// Common names of a column of image paths, to detect a misnamed [`PATH`].
 const IMAGE_NAMES: [&str; 10] =
     ["file", "filename", "file_name", "filepath", "file_path", "image", "image_file", "image_path", "img", "img_path"];
-/// Column with the key, by default the path.
+/// Column with the key. Default: the path.
 const KEY: &str = "key";
 /// Column with the class, by name or by id.
 const LABEL: &str = "label";
@@ -29,15 +29,16 @@ const LABEL: &str = "label";
 /// Lists the rows of a list.
 ///
 /// # Errors
-/// [`SourceError::UnknownFormat`], [`ListError::Csv`], [`ListError::Json`], [`ListError::Column`], [`ListError::Types`],
-/// [`ListError::Value`], [`ListError::DuplicateKey`], [`SourceError::UnknownClass`], [`Error::Io`].
+/// [`SourceError::UnknownFormat`], [`ListError::Csv`], [`ListError::Json`], [`ListError::Column`],
+/// [`ListError::Types`], [`ListError::Value`], [`ListError::DuplicateKey`], [`SourceError::UnknownClass`],
+/// [`Error::Io`].
 pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) -> Result<Listing, Error> {
     let Options { columns: declared, files, boxes, .. } = options;
     let paths = files.iter().map(|name| (name.clone(), Kind::Bytes));
     let mut nesting = Nesting { boxes: *boxes, ..Nesting::default() };
     let scan = Scan::new(file, &declared.iter().cloned().chain(paths).collect::<Vec<_>>(), &nesting)?;
     nesting.learn(scan.columns.keys());
-    // Without a column of paths, the rows themselves are the samples.
+    // Without a column of paths, each row is a sample without an image.
     let images = scan.columns.contains_key(PATH);
     let labelled = scan.columns.get(LABEL).is_some_and(|label| label.kind.is_some());
     let by_name = labelled && scan.columns[LABEL].kind == Some(Kind::Bytes);
@@ -128,7 +129,7 @@ fn name_file(root: &Path, value: &mut Values) -> Result<(), Reason> {
     Ok(())
 }
 
-/// What the first pass finds.
+/// Result of the first pass.
 struct Scan {
     /// In byte order of names.
     columns: BTreeMap<String, Inferred>,
@@ -182,21 +183,22 @@ impl Scan {
         if float_label {
             return Err(column(LABEL, "labels are class names or integers, not floats; declare `label:bytes`"));
         }
-        // A list without images has no such column either, but a misspelt one must not silently drop the images.
+        // A list may have no images, but a misspelt `path` must not silently drop them.
         if !columns.contains_key(PATH)
             && let Some(name) = columns.keys().find(|name| IMAGE_NAMES.contains(&name.as_str()))
         {
-            let problem = "the list has no column `path`, which names images; rename this one, if it does";
+            let problem =
+                "the list has no column `path`; if this column holds the paths of images, rename it to `path`";
             return Err(column(name, problem));
         }
         match declared.iter().find(|(name, _)| !columns.contains_key(name)) {
-            Some((name, _)) => Err(column(name, "its type is given, but the list has no such column")),
+            Some((name, _)) => Err(column(name, "its type is declared, but the list has no such column")),
             None => Ok(Scan { columns, labels }),
         }
     }
 }
 
-/// One row, with its line in the file, from 1.
+/// One row, with its line number in the file, from 1.
 struct Row<'a> {
     line: u64,
     values: RowValues<'a>,
@@ -267,7 +269,7 @@ fn csv_rows(file: &Path, mut visit: impl FnMut(Row<'_>) -> Result<(), Error>) ->
     let mut names: Vec<_> = header.iter().collect();
     names.sort_unstable();
     if let Some(twice) = names.windows(2).find(|w| w[0] == w[1]) {
-        let problem = "the header names it twice; rename one";
+        let problem = "occurs twice in the header; rename one";
         return Err(Error::List(ListError::Column { path: file.to_owned(), column: twice[0].to_owned(), problem }));
     }
     let mut record = csv::StringRecord::new();

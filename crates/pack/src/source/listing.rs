@@ -1,4 +1,4 @@
-//! The inputs of a source of single files or rows, in its own order.
+//! The inputs of a source of single files or rows, in the source's order.
 
 use crate::Rejection;
 use crate::sample::{SampleSchema, Values};
@@ -6,7 +6,7 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// All inputs of a source, in its own order: folders by key in byte order, lists in the order of their rows. An entry
+/// All inputs of a source, in the source's order: byte order of keys for folders, order of rows for lists. An entry
 /// takes about 100 bytes in addition to its key and its columns.
 pub(crate) struct Listing {
     pub(crate) entries: Vec<Entry>,
@@ -47,7 +47,7 @@ impl Listing {
         self.entries.iter().map(|e| e.size).sum()
     }
 
-    /// Returns a CRC32C over everything that decides what is packed, by which a resumed pack recognises an unchanged
+    /// Returns a CRC32C over everything that determines the packed bytes, so that a resumed pack can detect a changed
     /// source.
     pub(crate) fn crc(&self) -> u32 {
         self.schema.crc(|text| {

@@ -17,13 +17,13 @@ use std::collections::BTreeSet;
 /// The member that describes the objects in an image.
 const OBJECTS: &str = "objects";
 
-/// How nested values become columns, as far as it must be the same in all samples.
+/// How nested values become columns. The same for all samples of a source.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Nesting {
     pub(crate) boxes: BoxFormat,
-    /// Columns that are ragged in some sample: they have lengths in all samples, not shapes.
+    /// Columns that are ragged in some sample. They have lengths, not shapes, in all samples.
     pub(crate) ragged: BTreeSet<String>,
-    /// Columns that have a shape in some sample: empty lists have one too.
+    /// Columns that have a shape in some sample. Empty lists then have one too.
     pub(crate) shaped: BTreeSet<String>,
 }
 
@@ -45,7 +45,7 @@ impl Nesting {
         self.shaped.retain(|name| !self.ragged.contains(name));
     }
 
-    /// Returns whether no sample has a value of this column, because its base column is ragged.
+    /// Returns whether this is the shape of a ragged column, which has lengths instead.
     pub(crate) fn is_replaced(&self, column: &str) -> bool {
         column.strip_suffix(SHAPE).is_some_and(|base| self.ragged.contains(base))
     }

@@ -1,7 +1,7 @@
 //! Objects in an image: converts the boxes, classes and keypoints of common formats to one set of columns.
 //!
-//! Boxes are read in pixels and stored as fractions of the coded image. The image's size is known when its record is
-//! made; until then they are [`Values::Pixels`].
+//! Boxes are read in pixels and stored as fractions of the coded image. They are [`Values::Pixels`] until the record is
+//! made, when the image's size is known.
 
 use crate::Reason;
 use crate::options::BoxFormat;
@@ -180,7 +180,7 @@ pub(crate) fn stored(
         _ => return None,
     };
     let Some(image) = image else {
-        let (member, expected) = (column.to_owned(), "an image, whose size makes fractions of pixels");
+        let (member, expected) = (column.to_owned(), "an image, whose size converts pixels to fractions");
         return Some(Err(Reason::Objects { member, expected }));
     };
     let size = if pixels { (image.width as f32, image.height as f32) } else { (1.0, 1.0) };
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_of_lists_and_lists_of_objects_are_the_same() {
+    fn object_of_lists_and_list_of_objects_give_equal_columns() {
         let lists = json!({"bbox": [[1, 2, 3, 4], [5.5, 6, 7, 8]], "category": [3, 0], "area": [12, 56],
             "segmentation": [[[1, 2, 3]], [[4]]], "keypoints": [[1, 2, 0, 3, 4, 2], [0, 0, 0, 9, 9, 1]]});
         let list = json!([
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn boxes_turn_with_their_image() {
+    fn boxes_follow_the_exif_orientation() {
         // The position of one pixel of a 4 × 2 image, in each orientation.
         for orientation in 1..=8 {
             let info = CodedImage { width: 4, height: 2, orientation };

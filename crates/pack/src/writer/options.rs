@@ -38,11 +38,11 @@ pub struct WriterOptions {
     pub quality: u8,
     /// Limits on the size of an image.
     pub limits: Limits,
-    /// The range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded. Default: such images
-    /// are rejected if their pixels are needed.
+    /// The range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded. Default: such
+    /// images are rejected if their pixels are needed.
     pub float_range: Option<FloatRange>,
-    /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows above
-    /// it. Default: yes.
+    /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows
+    /// above it. Default: yes.
     pub entry_points: bool,
     /// Replaces the split, and what an unfinished writer with other options left.
     pub force: bool,

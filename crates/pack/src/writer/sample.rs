@@ -48,8 +48,8 @@ pub enum Value {
     Float(Vec<f32>),
     /// Byte strings.
     Bytes(Vec<Vec<u8>>),
-    /// Floats of the features `image/object/bbox` and `image/object/keypoints`, as pixels of the given image: left, top,
-    /// right, bottom; or x, y, visibility. They are stored as fractions of the image's size.
+    /// Floats of the features `image/object/bbox` and `image/object/keypoints`, as pixels of the given image: left,
+    /// top, right, bottom; or x, y, visibility. They are stored as fractions of the image's size.
     Pixels(Vec<f32>),
 }
 

@@ -355,7 +355,7 @@ fn labels_of_two_types_are_named_and_the_type_can_be_given() {
     assert_eq!(manifest(&destination).classes, ["7", "owl"]);
     let summary = pack(&given(Kind::Int64), &()).unwrap();
     assert_eq!((summary.split.records(), summary.rejected), (1, 1));
-    assert!(rejected(&summary.rejected_file.unwrap())[0].1.contains("`owl` is not the id of a class"));
+    assert!(rejected(&summary.rejected_file.unwrap())[0].1.contains("`owl` is not a class id"));
     assert_eq!(check(&destination, "train")["1"].1, Some(7));
 }
 

@@ -119,7 +119,7 @@ fn objects_become_boxes() {
     let bad = r#"{"path":"photos/0.jpg","objects":{"bbox":[[1,2,3]],"category":[1]}}"#;
     put(&made.path("bad.jsonl"), bad.as_bytes());
     let error = pack(&Options::new(made.path("bad.jsonl"), made.path("bad")), &()).unwrap_err();
-    assert!(chain(&error).contains("line 1: its `bbox` of objects: expected four numbers"), "{error}");
+    assert!(chain(&error).contains("line 1: `bbox` of its objects: expected four numbers"), "{error}");
 }
 
 /// An object: its box, its class, and the id of its category.
@@ -227,9 +227,9 @@ fn rows_without_images_are_samples() {
     assert!(!found["text.csv#0"].contains_key("image/width"));
     let numbers = made.packed("numbers.jsonl", "{\"key\":\"a\",\"x\":[1,2]}\n{\"key\":\"b\",\"x\":[]}\n");
     assert_eq!(numbers["a"]["x"], Found::Int(vec![1, 2]));
-    // Boxes in pixels mean nothing without an image.
+    // Boxes in pixels need an image, whose size converts them to fractions.
     put(&made.path("boxes.jsonl"), b"{\"objects\":{\"bbox\":[[1,2,3,4]]}}\n{\"objects\":{\"bbox\":[]}}\n");
     let summary = pack(&Options::new(made.path("boxes.jsonl"), made.path("boxes")), &()).unwrap();
     assert_eq!(summary.rejected, 2);
-    assert!(rejected(&summary.rejected_file.unwrap())[0].1.contains("whose size makes fractions"));
+    assert!(rejected(&summary.rejected_file.unwrap())[0].1.contains("whose size converts pixels"));
 }

@@ -63,8 +63,8 @@ pub(crate) struct SampleCount {
 }
 
 impl ArchiveFile {
-    /// Returns which of the file's shards a sample at uncompressed byte `at` goes to. Shards are of `shard_size` bytes,
-    /// and the file's own size decides how many there are.
+    /// Returns which of the file's shards a sample at uncompressed byte `at` goes to. Each shard covers `shard_size`
+    /// bytes; the last one covers the rest.
     pub(crate) fn shard(&self, at: u64, shard_size: u64) -> usize {
         (at / shard_size).min(self.shards(shard_size) - 1) as usize
     }
@@ -116,7 +116,7 @@ impl ArchiveKind {
         }
         let mut inside = vec![];
         let stream = super::stream::open(path).ok()?;
-        // The part of the start that can be decompressed is enough.
+        // A truncated stream still gives its first bytes.
         let _ = stream.take(tar_header::END).read_to_end(&mut inside);
         Self::of_plain(&inside)
     }

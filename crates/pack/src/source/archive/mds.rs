@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! u32 samples | u32 offset of each sample, and of the end | JSON | samples
-//! sample: u32 size of each column without a fixed one | the columns, in the index's order
+//! sample: u32 size of each column without a fixed size | the columns, in the index's order
 //! ```
-//! Source: mosaicml-streaming, `streaming/base/format/mds`. Every length is checked against the bytes that are left.
+//! Source: mosaicml-streaming, `streaming/base/format/mds`. Every length is checked against the remaining bytes.
 
 mod encoding;
 pub(super) mod index;

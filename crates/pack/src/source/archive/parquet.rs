@@ -1,5 +1,5 @@
-//! Parquet files: images in Hugging Face's layout, `struct { bytes, path }`, or plain binary columns. The rows of a row
-//! group count as equally long, so that the position of a row is known without reading its image.
+//! Parquet files: images in Hugging Face's layout, `struct { bytes, path }`, or plain binary columns. All rows of a row
+//! group are assumed to be equally long, so that a row's position is known without reading its image.
 
 use super::files::ArchiveFile;
 use super::json;
@@ -76,7 +76,7 @@ impl Rows<'_> {
                         }
                     }
                 }
-                // The schema has nothing but images, which are not needed.
+                // The schema has only images, which are not needed.
                 None => {
                     for row in 0..count {
                         self.row(at(row)..at(row + 1), Row::new(vec![]), image.as_deref(), roles)?;
@@ -114,7 +114,7 @@ impl Rows<'_> {
         let sample = match (elsewhere, key) {
             _ if wrong.is_some() => Err(wrong.expect("some")),
             (Some(()), Some(path)) => Err(Reason::Elsewhere { path }),
-            // If the image was not read, the row has one.
+            // An image that was not read counts as present.
             (_, key) => {
                 Ok(Sample { key: key.map(Cow::Owned), image: stored.as_ref().map(|bytes| bytes.data()), fields })
             }
@@ -195,7 +195,7 @@ fn push(
                 push(name, field, nesting, fields)?;
             }
         }
-        // An empty list is different from no value only if other samples have nested values.
+        // An empty list differs from a missing value only if other samples have nested values.
         Field::ListInternal(list) if list.len() == 0 => {
             let columns = json::columns([(name, JsonValue::Array(vec![]))].into_iter().collect(), nesting)?;
             fields.extend(columns.into_iter().map(|(name, values)| (Cow::Owned(name), values)));
@@ -277,7 +277,7 @@ fn elements(list: &List) -> Option<Values> {
     ints.or_else(floats).or_else(|| all.iter().map(bytes).collect::<Option<_>>().map(Values::BytesList))
 }
 
-/// Returns the label's class names, if Hugging Face's metadata state them.
+/// Returns the label's class names from Hugging Face's metadata, if present.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -291,7 +291,7 @@ pub(super) fn class_names(file: &ArchiveFile, roles: &Roles) -> Result<Option<Ve
         let names = stated.as_ref()?.get("info")?.get("features")?.get(label)?.get("names")?.as_array()?;
         names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
     };
-    // Without a label of the image, the classes are those of its objects.
+    // Without labels of images, the classes are those of objects.
     let objects = || {
         let objects = stated.as_ref()?.get("info")?.get("features")?.get("objects")?;
         let class = ["category", "category_id", "label", "labels", "class"].into_iter();
@@ -301,7 +301,7 @@ pub(super) fn class_names(file: &ArchiveFile, roles: &Roles) -> Result<Option<Ve
     Ok(roles.labels().find_map(names).or_else(objects))
 }
 
-/// Returns the first member of that name, at any depth.
+/// Returns the first member with this name, at any depth.
 fn find<'v>(value: &'v JsonValue, name: &str) -> Option<&'v JsonValue> {
     match value {
         JsonValue::Object(members) => members.get(name).or_else(|| members.values().find_map(|v| find(v, name))),

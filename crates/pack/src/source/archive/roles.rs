@@ -27,9 +27,9 @@ const IMAGES: [&str; 15] = [
     "img",
     "pil",
 ];
-/// Field names of labels: the first one that is an integer or text.
+/// Field names of labels, in order of preference; the field must hold an integer or text.
 const LABELS: [&str; 5] = [names::CLASS_LABEL, "label", "cls", "class", "target"];
-/// Field names of keys, for samples without their own name.
+/// Field names of keys, for samples that have no name in the archive.
 const KEYS: [&str; 5] = [names::IMAGE_KEY, names::IMAGE_FILENAME, "key", "__key__", "filename"];
 
 /// Which field has which role.
@@ -38,9 +38,9 @@ pub(super) struct Roles {
     label: Vec<String>,
     key: Vec<String>,
     class: String,
-    /// The user named the key's field, so it precedes the sample's own name.
+    /// Whether the user named the key's field, which then takes precedence over the sample's name in the archive.
     key_given: bool,
-    /// Features that the user renamed: the archive's name and ours.
+    /// Features that the user renamed: old and new name.
     renamed: Vec<(String, String)>,
     offset: i64,
     /// How nested values become columns.
@@ -57,7 +57,7 @@ pub(super) enum StoredLabel {
 /// How labels become class ids.
 pub(super) enum Labels {
     None,
-    /// By name, among the names of the source or of a file.
+    /// By name, from the names of the source or of a file.
     Names(ClassIds),
     /// As ids, after the offset is subtracted; checked if a file names the classes.
     Ids(Option<ClassIds>),
@@ -102,7 +102,7 @@ impl Roles {
         }
     }
 
-    /// Returns the preference of a name for the image, 0 being the best; `None` if it is not an image's name.
+    /// Returns the rank of a name as the image, where 0 is the best; `None` if it is not an image's name.
     pub(super) fn image_rank(&self, name: &str) -> Option<usize> {
         self.image.iter().position(|image| image == name)
     }
@@ -124,7 +124,7 @@ impl Roles {
         let mut columns: Columns =
             sample.fields.drain(..).filter(|(name, _)| !name.is_empty()).map(|(n, v)| (n.into_owned(), v)).collect();
         let own = sample.key.take().map(|key| key.into_owned()).filter(|_| !self.key_given);
-        // The field `image/key`, which our own exports write, is more exact than a tar's file names.
+        // Exports of this crate write the field `image/key`, which is exact where a tar's file names are not.
         let ours = columns.get(names::IMAGE_KEY).and_then(key).filter(|_| !self.key_given);
         let key = ours.or(own).or_else(|| self.key.iter().find_map(|name| key(columns.get(name)?)));
         let label = self.label.iter().find_map(|name| Some((name, label(columns.get(name)?)?)));
@@ -139,7 +139,7 @@ impl Roles {
             }
         }
         objects::join_tensorflow(&mut columns);
-        // The features that pack writes itself are derived from the image.
+        // Pack derives these features from the image.
         columns.retain(|name, _| !sample::is_written(name));
         if let Some(class @ Values::Bytes(_)) = class {
             columns.insert(names::CLASS_TEXT.to_owned(), class);

@@ -1,10 +1,10 @@
-//! What a format's reader delivers: a sample, or the reason why it is lost.
+//! The item that a format's reader delivers: a sample, or the reason why it is lost.
 
 use crate::sample::Values;
 use crate::{Error, Reason};
 use std::borrow::Cow;
 
-/// One sample as its archive has it.
+/// One sample as stored in its archive.
 pub(crate) struct Sample<'a> {
     /// Its name in the archive, if samples have names.
     pub(crate) key: Option<Cow<'a, str>>,

@@ -1,4 +1,4 @@
-//! Reads a file, decompressing it if it is compressed as a whole; in constant memory.
+//! Reads a file in constant memory, decompressing it if the whole file is compressed.
 
 use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 use shardtool_format::frame;

@@ -14,11 +14,11 @@ use shardtool_format::names;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The name under which the label's type is given, whatever its field.
+/// The name that declares the label's type in `--column`, whichever field holds the label.
 const LABEL: &str = "label";
-/// More columns than real datasets have: such field names are values.
+/// More columns than real datasets have: beyond this, field names are probably values.
 const MOST_COLUMNS: usize = 4096;
-/// More class names than real datasets have: such labels are captions.
+/// More class names than real datasets have: beyond this, labels are probably captions.
 const MOST_CLASSES: usize = 1 << 17;
 
 /// Hashes a key, to find repeated ones.
@@ -119,7 +119,7 @@ impl Survey {
         }
     }
 
-    /// Decides the schema. `classes` are the names of a file, `stored` those that the archives' metadata state.
+    /// Decides the schema. `classes` are the names in a `--classes` file, `stored` those in the archives' metadata.
     ///
     /// # Errors
     /// [`ArchiveError::UnknownColumn`], [`SourceError::UnknownClass`](crate::SourceError).
@@ -138,7 +138,7 @@ impl Survey {
         }
         let (labels, class_names) = match self.label.map(|seen| seen.kind) {
             None => {
-                // These are the classes of objects, not of images.
+                // Without labels of images, the classes are those of objects.
                 let objects = self.columns.contains_key(objects::CLASS);
                 let names = classes.map(ClassIds::into_names).or(stored).filter(|_| objects);
                 (Labels::None, names.unwrap_or_default())
@@ -225,7 +225,7 @@ impl<'a> Surveyor<'a> {
         let given = self.declared.iter().find(|(name, _)| name == LABEL).map(|(_, kind)| *kind);
         let label = match (label, given) {
             (StoredLabel::Id(id), Some(Kind::Bytes)) => StoredLabel::Name(id.to_string()),
-            // It is rejected when it is packed.
+            // Packing rejects this sample.
             (StoredLabel::Name(_), Some(Kind::Int64)) => return Ok(()),
             (label, _) => label,
         };

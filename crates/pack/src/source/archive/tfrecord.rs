@@ -1,4 +1,4 @@
-//! TFRecord files of `tf.train.Example`, plain or compressed as a whole.
+//! TFRecord files of `tf.train.Example`, plain or with the whole file compressed.
 
 use super::files::ArchiveFile;
 use super::roles::Roles;

@@ -27,7 +27,7 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dy
     let mut start = [0; 12];
     let known = opened.read_at(&mut start, 0).map_err(io)?;
     if compression(&start[..known]) == Compression::None {
-        // Images that are not needed are skipped by seeking, so that a survey reads little more than headers.
+        // Skips images that are not needed by seeking, so that a survey reads little more than headers.
         let mut tar = tar::Archive::new(opened);
         let entries = tar.entries_with_seek().map_err(io)?;
         Reader::new(roles, limit, Some(file.size), visit).entries(entries)
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
                 return self.lost(end, reason);
             }
         }
-        // Seeking past the end of a file is not an error by itself.
+        // Seeking past the end of the file does not fail, so the length is checked here.
         let whole = end.div_ceil(BLOCK).saturating_mul(BLOCK);
         match self.length {
             Some(length) if length < whole => {
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Adds a member to its sample. `Err(reason)` if the file cannot be read any further.
+    /// Adds a member to its sample. The inner result is an error if the file cannot be read any further.
     fn member<R: Read>(&mut self, entry: &mut tar::Entry<'_, R>) -> Result<Result<(), Reason>, Error> {
         if !entry.header().entry_type().is_file() {
             return Ok(Ok(()));
@@ -170,8 +170,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Splits a member's path into key and field; `None` if it belongs to no sample: no dot, hidden, or WebDataset's own
-/// `__NAME__`.
+/// Splits a member's path into key and field. Returns `None` if the member belongs to no sample: its name has no dot,
+/// is hidden, or is `__NAME__`, which WebDataset reserves.
 fn split(path: &str) -> Option<(&str, &str)> {
     let own = !path.contains('/') && path.starts_with("__") && path.ends_with("__");
     let last = path.rfind('/').map_or(0, |slash| slash + 1);
@@ -179,7 +179,7 @@ fn split(path: &str) -> Option<(&str, &str)> {
     (dot > last && !own).then(|| (&path[..dot], &path[dot + 1..]))
 }
 
-/// Returns the preference of a field for the image: by its whole name, otherwise by its last extension (`image.jpg`).
+/// Returns the rank of a field as the image, by its whole name, otherwise by its last extension (`image.jpg`).
 fn is_image(field: &str, roles: &Roles) -> Option<(bool, usize)> {
     let whole = roles.image_rank(field).map(|rank| (false, rank));
     whole.or_else(|| roles.image_rank(field.rsplit('.').next()?).map(|rank| (true, rank)))
@@ -203,7 +203,7 @@ fn sample<'a>(
         }
     }
     for (name, values) in flattened {
-        // A field precedes a JSON member of the same name.
+        // A field takes precedence over a JSON member of the same name.
         let name = if members.iter().any(|(field, _)| *field == name) { format!("json/{name}") } else { name };
         fields.push((Cow::Owned(name), values));
     }
@@ -219,8 +219,8 @@ fn class(content: &[u8]) -> Values {
     }
 }
 
-/// Returns the members of `.json` under their own names, those of `NAME.json` as `NAME/member`, and other JSON as it
-/// is.
+/// Returns the members of `.json` under their names, those of `NAME.json` as `NAME/member`, and JSON that is not an
+/// object unchanged.
 fn json_fields(field: &str, content: &[u8], roles: &Roles) -> Result<Vec<(String, Values)>, Reason> {
     let value =
         serde_json::from_slice(content).map_err(|e| Reason::Json { field: field.to_owned(), source: Box::new(e) })?;

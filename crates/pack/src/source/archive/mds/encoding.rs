@@ -12,7 +12,7 @@ pub(super) enum Encoding {
     TextInt,
     TextFloat,
     Scalar(Number),
-    /// An array, whose type and shape are in the encoding's name or before its values.
+    /// An array. Its type and shape are in the encoding's name or precede its values.
     Array {
         number: Option<Number>,
         shape: Option<Vec<u64>>,
@@ -219,7 +219,7 @@ fn float(bits: u64, bytes: usize) -> f32 {
         8 => f64::from_bits(bits) as f32,
         4 => f32::from_bits(bits as u32),
         _ => match half::f16::from_bits(bits as u16) {
-            // Without its payload, so that equal arrays are stored as equal bytes.
+            // Drops the payload of the NaN, so that equal arrays are stored as equal bytes.
             nan if nan.is_nan() => f32::NAN.copysign(nan.to_f32()),
             number => number.to_f32(),
         },
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halves_and_signs() {
+    fn decodes_float16_and_sign_extends_integers() {
         for (bits, value) in [(0x3c00, 1.0), (0xc000, -2.0), (0x0001, 5.960_464_5e-8), (0x7bff, 65504.0), (0, 0.0)] {
             assert_eq!(float(bits, 2), value);
         }

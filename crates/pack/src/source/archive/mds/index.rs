@@ -20,7 +20,7 @@ pub(super) struct Column {
     pub(super) encoding: Encoding,
     /// Bytes of each value, if all have the same length.
     pub(super) size: Option<u64>,
-    /// The encoding as the index spells it.
+    /// The encoding as written in the index.
     spelled: String,
 }
 

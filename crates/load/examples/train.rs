@@ -1,5 +1,5 @@
-//! Trains a tiny network in plain Rust on a generated dataset, stops it in the middle of an epoch, and resumes from what
-//! was saved: the weights are the same as without the stop, bit for bit.
+//! Trains a tiny network in plain Rust on a generated dataset, stops in the middle of an epoch, and resumes from the
+//! saved state. The weights equal those of an uninterrupted run, bit for bit.
 //!
 //! `cargo run --release -p shardtool-load --example train`
 
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{}", loader.stats().bottleneck());
     assert!(accuracy > 0.9, "it has learned");
 
-    // The same again, stopped after 70 steps. What is kept: the weights, and a line of JSON.
+    // Trains again, stops after 70 steps, and keeps only the weights and a line of JSON.
     let mut stopped = Model::new();
     let mut loader = Loader::new(&training(train)?)?;
     run(&mut stopped, &mut loader, 70)?;
@@ -73,7 +73,7 @@ fn accuracy(model: &Model, split: &Split) -> Result<f64, Box<dyn Error>> {
     config.order = Order::Sequential;
     let mut loader = Loader::new(&config)?;
     let (mut right, mut all) = (0, 0);
-    // The last batch is masked: every sample counts, and counts once.
+    // The last batch is masked, so every sample counts exactly once.
     while let Some(batch) = loader.next_batch()? {
         for (pixels, label) in rows(&batch) {
             all += 1;
@@ -141,7 +141,7 @@ impl Model {
     }
 }
 
-/// Draws discs and squares, red and blue, of any size and place on grey noise, and packs them.
+/// Draws discs and squares, red and blue, of any size and position on grey noise, and packs them.
 fn generate(folder: &Path) -> Result<Dataset, Box<dyn Error>> {
     let packed = folder.join("packed");
     for (split, n) in [("train", 600), ("validation", 100)] {

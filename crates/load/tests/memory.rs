@@ -1,4 +1,4 @@
-//! A budget bounds live memory: an allocator that counts every byte of the process is compared with it, for a table of
+//! A budget bounds live memory. Compares it with an allocator that counts every byte of the process, for several
 //! configurations.
 
 mod counting;
@@ -13,8 +13,9 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
-/// The bytes that may be live under a budget: 10 % more. A budget does not cover opened shards with their indexes, and the
-/// record that a worker reads before it knows the image's scratch; both are a few percent of the smallest budgets here.
+/// Returns the bytes that may be live under a budget: 10 % more. A budget covers neither open shards with their indexes
+/// nor the record that a worker reads before it knows the image's scratch; both are a few percent of the smallest
+/// budgets here.
 fn with_slack(budget: usize) -> usize {
     budget + budget / 10
 }

@@ -1,15 +1,15 @@
-//! Every interleaving of the hand-over of batches, up to a bound on preemptions, tried by a model checker: batches in order,
-//! no buffer with two owners, no thread left waiting.
+//! Checks every interleaving of the hand-over of batches, up to a bound on preemptions, with loom: batches arrive in
+//! order, no buffer has two owners, and no thread waits for ever.
 
 #![allow(clippy::arc_with_non_send_sync, reason = "the model runs its threads one at a time, its cells are not `Sync`")]
 
 mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
-    // The model's own `Arc` has no weak references. No thread waits for a reference count, so the checker need not see it.
+    // Loom's `Arc` has no weak references. No thread waits for a reference count, so loom need not track it.
     pub(crate) use std::sync::Arc;
     use std::time::Duration;
 
-    /// A clock that stands still: the model's timed waits end with a notification or never.
+    /// A clock that never advances: timed waits of the model end only with a notification.
     #[derive(Clone, Copy)]
     pub(crate) struct Instant;
 
@@ -36,7 +36,7 @@ use std::time::Duration;
 
 const PATIENT: Duration = Duration::from_secs(1 << 30);
 
-/// Memory that one thread writes at a time, which the checker sees to.
+/// Memory that one thread writes at a time, as loom checks.
 #[derive(Default)]
 struct Buffer(UnsafeCell<u64>);
 
@@ -57,7 +57,7 @@ impl Batch {
         self.unclaimed.fetch_add(1, Ordering::Relaxed) < self.rows
     }
 
-    /// Writes the value, with the last row.
+    /// Marks a row as done; the last one writes the value.
     fn finish(&self) -> bool {
         let last = self.left.fetch_sub(1, Ordering::AcqRel) == 1;
         if last {
@@ -117,7 +117,7 @@ struct Buffers {
     fails_at: u64,
     /// Batches that may be building or complete.
     prefetch: usize,
-    /// What the consumer keeps in addition to one batch does not count.
+    /// Whether batches that the consumer keeps in addition to one do not count.
     grows: bool,
 }
 
@@ -285,7 +285,7 @@ fn good(_: &Tested, _: &Batch) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Tries every interleaving with up to `preemptions` preemptions: lost wake-ups and races show with one or two.
+/// Checks every interleaving with up to `preemptions` preemptions. One or two suffice to find lost wake-ups and races.
 fn check(preemptions: usize, test: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -328,7 +328,7 @@ fn reuses_a_buffer_that_another_thread_returns() {
 }
 
 #[test]
-fn consumer_may_leave_at_any_moment() {
+fn consumer_may_stop_at_any_moment() {
     check(3, || {
         let tested = Tested::new(2, 1, 3, 1);
         let worker = tested.worker(0, good);
@@ -418,7 +418,7 @@ fn a_batch_that_begins_wakes_the_other_workers() {
 fn seek_wakes_a_worker_that_waits_with_a_row_in_progress() {
     check(3, || {
         let tested = Tested::new(2, 1, 2, 1);
-        // Waits for ever, unless cancelled.
+        // Waits until cancelled.
         let waits = |tested: &Tested, batch: &Batch| match batch.p {
             0 => tested.handover.wait_for(batch, |_, _| Step::Wait::<_, ()>(PATIENT)).ok_or("cancelled"),
             _ => Ok(()),

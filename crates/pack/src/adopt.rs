@@ -49,7 +49,7 @@ impl Default for AdoptOptions {
 
 /// Makes a dataset of TFRecord files. Checks both CRCs of every record. Returns the added splits.
 ///
-/// If the very first record is not an Example, all records are opaque bytes; otherwise every record must be an Example.
+/// If the first record is not an Example, all records are opaque bytes; otherwise every record must be an Example.
 ///
 /// # Errors
 /// [`Error::Shard`], [`Error::Destination`], [`Error::Name`], [`Error::Io`].
@@ -60,7 +60,7 @@ pub fn adopt(files: &[PathBuf], options: &AdoptOptions, progress: &dyn Progress)
     let added = index_all(&folder, &splits, options, progress, &mut written);
     if added.is_err() {
         written.iter().try_for_each(|path| commit::remove(path))?;
-        // Removes only an empty folder; files of others stay.
+        // Removes the folder only if it is empty.
         let _ = std::fs::remove_dir(folder.join(names::INDEX_FOLDER));
     }
     added

@@ -1,5 +1,5 @@
-//! Atomic creation of files: written under a temporary name, fsynced, renamed. Under its final name a file is complete
-//! or absent.
+//! Atomic creation of files: a file is written under a temporary name, fsynced and renamed, so under its final name it
+//! is either complete or absent.
 
 use crate::Error;
 use crate::error::DestinationError;
@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A file under the temporary name `.NAME.tmp` in its folder; removed when dropped unpublished.
+/// A file under the temporary name `.NAME.tmp`; removed when dropped before it is published.
 pub(crate) struct Temporary {
     temporary: PathBuf,
     path: PathBuf,
@@ -127,7 +127,7 @@ impl Lock {
         loop {
             let file = File::create(&path).map_err(Error::io("create", &path))?;
             lock(&file, &path)?;
-            // The previous holder may have removed the name between our opening and our locking it.
+            // The previous holder may have removed the file between `create` and `lock`.
             let ours = file.metadata().map_err(Error::io("lock", &path))?.ino();
             if std::fs::metadata(&path).is_ok_and(|named| named.ino() == ours) {
                 return Ok(Lock { path, _file: file });
@@ -138,7 +138,8 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Removed while still locked, so that no other process's lock is removed. A file that stays does no harm.
+        // Removed while still locked, so that it is not another process's lock. If removal fails, a later run reuses
+        // the file.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unpublished_file_leaves_nothing() {
+    fn unpublished_file_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let mut file = Temporary::new(folder.path().join("a")).unwrap();
         file.write(b"half").unwrap();
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_held_by_one_and_leaves_nothing() {
+    fn lock_has_one_holder_and_its_file_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(".lock");
         let held = Lock::try_new(path.clone(), folder.path()).unwrap();

@@ -1,4 +1,4 @@
-//! What records of existing shards hold: Examples or opaque bytes, and which features.
+//! Finds what records of existing shards hold: Examples or opaque bytes, and which features.
 
 use crate::Error;
 use crate::class_ids::ClassNames;
@@ -30,7 +30,7 @@ impl Default for Conventions {
     }
 }
 
-/// Returns what the records hold, judging by the first one.
+/// Returns the payload of the records, detected from the first one.
 pub(crate) fn payload(files: &[&PathBuf], image: &str) -> Result<Payload, Error> {
     for file in files {
         let mut frames = Frames::open(file)?;

@@ -1,5 +1,5 @@
-//! Exports a dataset to another format. Everything is written into a folder next to the destination, which is renamed
-//! when it is complete.
+//! Exports a dataset to another format. Files are written to a folder next to the destination, which is renamed when it
+//! is complete.
 //!
 //! | module | responsibility |
 //! |---|---|

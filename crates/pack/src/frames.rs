@@ -27,7 +27,7 @@ pub(crate) struct Frames {
 pub(crate) enum FrameAt<'a> {
     /// A good record: its data and their CRC32C.
     Record(&'a [u8], u32),
-    /// Damage. If only the data are damaged, also the end of the frame.
+    /// Damage, and the end of the frame if its length is valid.
     Damaged(format::Error, Option<u64>),
 }
 
@@ -50,7 +50,7 @@ impl Frames {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Returns how the file is compressed as a whole, if it is.
+    /// Returns the compression of the whole file, if any.
     ///
     /// # Errors
     /// [`Error::Io`].

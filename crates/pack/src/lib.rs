@@ -10,27 +10,27 @@
 //! | module | responsibility |
 //! |---|---|
 //! | `error` | errors, by what failed |
-//! | `progress` | progress reports, and stopping a run |
+//! | `progress` | reports progress, and stops a run |
 //! | `ordered` | parallel work with results in order, a bounded number at a time |
 //! | `options` | options of a pack |
 //! | `commit`, `staging` | files and folders that appear under their names when complete; locks |
-//! | `class_ids` | which id a class has |
+//! | `class_ids` | assigns ids to classes |
 //! | `sample` | the schema and the values of samples |
 //! | `source` | folders, lists and archives of other formats |
-//! | `record` | an image becomes a framed Example: kept, resized, re-encoded, or stored raw |
-//! | `index_writer` | the columns of an index, from records |
-//! | `frames`, `salvage` | records of existing shards, intact or damaged |
+//! | `record` | makes framed Examples; images are kept, resized, re-encoded, or stored raw |
+//! | `index_writer` | makes an index from records |
+//! | `frames`, `salvage` | read records of existing shards, intact or damaged |
 //! | `rejects` | the list of rejected inputs |
-//! | `plan` | which sample goes to which shard |
+//! | `plan` | assigns samples to shards |
 //! | `split` | the files of a split: names, plan files, manifest, whether it is complete |
-//! | `conventions` | what records of existing shards hold |
-//! | `shard_writer` | one shard: written, then committed with its index |
-//! | `pack` | all of the above, in an order that survives a kill at any point |
-//! | `writer` | samples of a program become a split |
-//! | `adopt` | existing TFRecord files become a dataset |
-//! | `export` | a dataset in another format |
-//! | `reshard` | the records of datasets in other shards |
-//! | `repair` | index and manifest from the records; the good records of damaged shards |
+//! | `conventions` | the content of records of existing shards |
+//! | `shard_writer` | writes one shard, and commits it with its index |
+//! | `pack` | a whole pack, in an order that survives a kill at any point |
+//! | `writer` | writes samples of a program into a split |
+//! | `adopt` | turns existing TFRecord files into a dataset |
+//! | `export` | writes a dataset in another format |
+//! | `reshard` | copies the records of datasets into other shards |
+//! | `repair` | rebuilds index and manifest; salvages the good records of damaged shards |
 #![forbid(unsafe_code)]
 
 mod adopt;

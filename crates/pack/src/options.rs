@@ -16,7 +16,8 @@ pub struct Options {
     pub source: PathBuf,
     /// The kind of the source. Default: detected from its content.
     pub from: Option<SourceKind>,
-    /// Field names of archives: ours and the archive's. Ours may be `image`, `label`, `key`, `class`, or any feature.
+    /// Field names of archives, as pairs of the name to store (`image`, `label`, `key`, `class`, or any feature) and
+    /// the archive's name.
     pub map: Vec<(String, String)>,
     /// Offset that is subtracted from an archive's labels to get class ids. Default 0.
     pub label_offset: i64,
@@ -32,7 +33,7 @@ pub struct Options {
     pub jobs: NonZeroUsize,
     /// File of class names, one per line, that fixes class ids. Default: the source's own names in byte order.
     pub classes: Option<PathBuf>,
-    /// Types of columns that are not inferred.
+    /// Declared types of columns; others are inferred.
     pub columns: Vec<(String, Kind)>,
     /// Columns of a list that name files, relative to the list's folder. The feature holds the bytes of the file, such
     /// as a segmentation mask.

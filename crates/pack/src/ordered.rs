@@ -1,4 +1,4 @@
-//! Parallel work with results in order, and a bounded number of them in flight.
+//! Runs work in parallel and delivers results in order, with a bounded number of items in flight.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -156,7 +156,7 @@ mod tests {
     const JOBS: NonZeroUsize = NonZeroUsize::new(4).unwrap();
 
     #[test]
-    fn results_come_in_order_and_the_window_holds() {
+    fn results_come_in_order_and_stay_within_the_window() {
         let (flying, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let mut seen = vec![];
         let work = |_: &mut (), i: usize| {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_ends_the_work() {
+    fn error_stops_the_work() {
         let begun = AtomicUsize::new(0);
         let window = Window { pieces: 8, weight: u64::MAX };
         let work = |_: &mut (), _| begun.fetch_add(1, SeqCst);
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a scoped thread panicked")]
-    fn a_panic_is_passed_on_and_hangs_nobody() {
+    fn panic_propagates_without_a_deadlock() {
         let window = Window { pieces: 8, weight: u64::MAX };
         let work = |_: &mut (), i: usize| assert!(i != 20, "on purpose");
         let _: Result<(), ()> = ordered(JOBS, 100, window, |_| 0, || (), work, |_, ()| Ok(()));

@@ -34,15 +34,14 @@ pub struct Summary {
     pub classes: u64,
     /// Number of shards that an interrupted run had finished.
     pub resumed_shards: u64,
-    /// Whether the split was complete before, so that nothing was written.
+    /// Whether the split was complete before; then this run wrote nothing.
     pub already_complete: bool,
-    /// What the transcoding of JPEGs saved, if it was requested and something was written. Images of resumed shards are
-    /// not counted.
+    /// Statistics of transcoding JPEGs, if it was requested and shards were written. Excludes images of resumed shards.
     pub optimized: Option<Optimized>,
 }
 
-/// Packs a source into a split of a dataset. If a run is killed or stopped, the next call with the same source and
-/// options continues it and ends with the same bytes. If the split is complete, writes nothing and returns it.
+/// Packs a source into a split of a dataset. After a run was killed or stopped, the next call with the same source and
+/// options continues it and produces the same bytes. If the split is complete, writes nothing and returns it.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -62,7 +61,7 @@ pub struct Summary {
 /// ```
 ///
 /// # Errors
-/// What is wrong with options, source or destination, and [`Error::Io`]. No incomplete file is left under its final
+/// Errors of options, source or destination, and [`Error::Io`]. No incomplete file is left under its final
 /// name; finished shards are kept for the next run.
 pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error> {
     let plan = stoppable_plan(options, progress)?;
@@ -163,7 +162,7 @@ fn write_shards(
     Ok((Written { shards, optimized: written.optimized }, resumed))
 }
 
-/// Returns an error if a finished shard has rejected inputs, as `--on-error fail` demands.
+/// Fails if a finished shard has rejected inputs, for `--on-error fail`.
 fn first_reject(target: &Target, shard: usize) -> Result<(), Error> {
     let path = target.files().shard_rejects(shard);
     match rejects::count(&path)? {

@@ -1,5 +1,5 @@
-//! Which sample goes to which shard. This is fixed from the shuffled listing and the sizes of the inputs before any
-//! image is opened, so that a rejected image shifts no other and an interrupted pack can be continued.
+//! Assigns samples to shards, from the shuffled listing and the sizes of the inputs, before any image is opened. A
+//! rejected image therefore moves no other image, and an interrupted pack can be continued.
 
 use crate::progress::Progress;
 use crate::sample::SampleSchema;
@@ -25,7 +25,7 @@ pub(crate) enum Work {
 /// One image or row per entry, in any order.
 pub(crate) struct FilePlan {
     pub(crate) listing: Listing,
-    /// Position → entry; `None` for the source's order.
+    /// Maps positions to entries; `None` for the source's order.
     order: Option<Permutation>,
     /// The end of each shard, as a position.
     ends: Vec<usize>,
@@ -61,7 +61,7 @@ pub fn plan(options: &Options) -> Result<Plan, Error> {
     stoppable_plan(options, &())
 }
 
-/// As [`plan()`]; ends early if `progress` says so.
+/// As [`plan()`], but `progress` can stop it.
 ///
 /// # Errors
 /// Those of [`plan()`], and [`Error::Stopped`].
@@ -217,7 +217,7 @@ impl Plan {
         sample::features(self.schema())
     }
 
-    /// Returns the inputs that are rejected already without opening images.
+    /// Returns the inputs that were rejected without opening images.
     pub fn rejected(&self) -> &[Rejection] {
         match &self.work {
             Work::Files(plan) => &plan.listing.rejected,

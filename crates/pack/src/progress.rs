@@ -1,15 +1,15 @@
-//! How a run reports its progress, and how it is stopped.
+//! Progress of a run, and stopping it.
 
 use crate::Error;
 use std::ops::ControlFlow;
 
-/// Receives the progress of a run, and may end it. By default all methods do nothing.
+/// Receives the progress of a run, and may stop it. The default methods do nothing.
 pub trait Progress: Sync {
-    /// Receives the amount of work: number of images, and bytes of their files.
+    /// Called with the amount of work: number of images, and bytes of their files.
     fn total(&self, images: u64, bytes: u64) {
         let _ = (images, bytes);
     }
-    /// Receives an increment: images that are done, including rejected ones, and bytes of their files.
+    /// Called with each increment: images done, including rejected ones, and bytes of their files.
     fn done(&self, images: u64, bytes: u64) {
         let _ = (images, bytes);
     }
@@ -52,7 +52,7 @@ pub enum Step {
     Kept,
 }
 
-/// Fails if the run is to be ended.
+/// Fails if `progress` stops the run.
 ///
 /// # Errors
 /// [`Error::Stopped`].
@@ -63,7 +63,7 @@ pub(crate) fn check(progress: &dyn Progress) -> Result<(), Error> {
 /// Reports a durable step.
 ///
 /// # Errors
-/// [`Error::Stopped`] if it is to be the last one.
+/// [`Error::Stopped`] if `progress` stops the run here.
 pub(crate) fn after(progress: &dyn Progress, step: Step) -> Result<(), Error> {
     match progress.after(step) {
         ControlFlow::Continue(()) => Ok(()),

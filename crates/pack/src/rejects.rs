@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 
-/// Returns the rejections as JSON lines: `{"input": …, "reason": …}`.
+/// Formats rejections as JSON lines: `{"input": …, "reason": …}`.
 pub(crate) fn to_json_lines(rejections: &[Rejection]) -> Vec<u8> {
     let mut out = vec![];
     for Rejection { input, reason } in rejections {

@@ -1,6 +1,6 @@
-//! Rebuilds index and manifest from the records, and copies the good records of a damaged shard to a new file. Of the
-//! existing files, only indexes and the manifest are overwritten, which can be derived from the records; and no CRC is
-//! written for a record whose own CRCs do not match.
+//! Rebuilds index and manifest from the records, and copies the good records of a damaged shard to a new file.
+//! Overwrites only indexes and the manifest, which can be derived from the records. Never computes a new CRC for a
+//! record whose stored CRCs do not match.
 
 use crate::class_ids::ClassNames;
 use crate::commit::{self, Temporary};
@@ -24,7 +24,7 @@ use std::path::Path;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RepairOptions {
-    /// Which features hold the image and the label, if no valid manifest says so.
+    /// Which features hold the image and the label, if there is no valid manifest.
     pub conventions: Conventions,
     /// Number of threads; each repairs one shard.
     pub jobs: NonZeroUsize,
@@ -43,28 +43,28 @@ impl Default for RepairOptions {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Repair {
-    /// What became of the manifest.
+    /// What was done about the manifest.
     pub manifest: ManifestRepair,
-    /// What became of each shard, in the manifest's order.
+    /// What was done about each shard, in the manifest's order.
     pub shards: Vec<ShardRepair>,
-    /// Splits that an interrupted pack left unfinished and that no manifest names. They are unchanged, for the same
-    /// pack to finish.
+    /// Splits that an interrupted pack left unfinished and that no manifest names. Repair does not change them; run the
+    /// same pack again to finish them.
     pub unfinished: Vec<String>,
 }
 
-/// What became of the manifest.
+/// What was done about the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ManifestRepair {
     /// It was valid and still describes the shards.
     Kept,
     /// It was valid and was updated.
     Updated,
-    /// It was missing or damaged, and was rebuilt. Lost with the old one: its `created_by`, names of classes without
+    /// It was missing or damaged, and was rebuilt. The new one lacks the old `created_by`, names of classes without
     /// records, and conventions other than those given.
     Rebuilt,
 }
 
-/// What became of one shard.
+/// The repair of one shard.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ShardRepair {
@@ -95,11 +95,11 @@ pub enum Action {
         /// Records in it.
         records: u64,
     },
-    /// The file does not exist; the manifest still names it, in case it is restored.
+    /// The file does not exist. The manifest still names it, so that it can be restored.
     Missing,
 }
 
-/// A shard that is to be checked.
+/// A shard to check.
 struct ListedShard {
     split: String,
     file: String,
@@ -226,7 +226,7 @@ fn salvaged_name(shard: &str) -> String {
     format!("{}.salvaged.tfrecord", shard.strip_suffix(".tfrecord").unwrap_or(shard))
 }
 
-/// What was done about one shard, and what it holds now; `None` if it is missing.
+/// What was done about one shard, and its index and class names; `None` if it is missing.
 struct RepairedShard {
     action: Action,
     lost: Vec<Lost>,

@@ -1,4 +1,4 @@
-//! Finds the good records of a damaged shard, whose length and data both match their CRCs, and the bytes between them.
+//! Finds the good records of a damaged shard (length and data match their CRCs), and the lost bytes between them.
 
 use crate::Error;
 use crate::frames::{FrameAt, Frames};
@@ -45,7 +45,7 @@ impl OldIndex {
         Lost { bytes, records: rows.map(|r| r.start as u64..r.end as u64), keys, problem }
     }
 
-    /// Returns the offset of the last record, from which a truncated shard's loss follows.
+    /// Returns the offset of the last record, to detect records lost by truncation.
     pub(crate) fn last_offset(&self) -> Option<u64> {
         self.offsets.last().copied()
     }
@@ -84,7 +84,7 @@ fn next_record(frames: &mut Frames, from: u64, end: Option<u64>, old: Option<&Ol
     {
         return Ok(end);
     }
-    // The offsets of the old index are reliable; bytes of an image that look like a record are not.
+    // Prefers the offsets of the old index, since bytes inside an image may look like a record.
     if let Some(old) = old {
         let after = old.offsets.partition_point(|offset| *offset <= from);
         for offset in &old.offsets[after..] {

@@ -1,5 +1,5 @@
-//! Writes one shard: its records into a temporary file, which is renamed, followed by its index, which marks it as
-//! finished.
+//! Writes one shard: records go to a temporary file, which is renamed; then the index is written, which marks the shard
+//! as finished.
 
 use crate::commit::{self, Temporary};
 use crate::index_writer::{IndexWriter, Indexed, Payload};
@@ -36,7 +36,7 @@ pub(crate) struct Finished {
 pub(crate) struct Written {
     /// Each shard's number and its line in the manifest.
     pub(crate) shards: Vec<(usize, Shard)>,
-    /// What transcoding of JPEGs saved.
+    /// Statistics of transcoding JPEGs.
     pub(crate) optimized: Optimized,
 }
 

@@ -1,11 +1,11 @@
-//! A folder that gets its name when it is complete.
+//! A folder that is written under a temporary name and renamed when it is complete.
 
 use crate::Error;
 use crate::commit::{self, Lock};
 use crate::error::DestinationError;
 use std::path::{Path, PathBuf};
 
-/// The folder `.NAME.export` next to the destination; removed when dropped unpublished.
+/// The folder `.NAME.export` next to the destination; removed when dropped before it is published.
 pub(crate) struct Staging {
     path: PathBuf,
     destination: PathBuf,
@@ -35,7 +35,7 @@ impl Staging {
         commit::create_folder(parent)?;
         let lock = Lock::try_new(parent.join(format!(".{name}.export.lock")), destination)?;
         let path = parent.join(format!(".{name}.export"));
-        // A killed export left it; this process holds the lock.
+        // A killed export left it. This process holds the lock, so no other process uses it.
         if path.exists() {
             std::fs::remove_dir_all(&path).map_err(Error::io("remove", &path))?;
         }
@@ -77,7 +77,7 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // After a rename there is nothing left; if it fails otherwise, the next export removes it.
+        // After a rename the folder no longer exists. If removal fails, the next export removes it.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }

@@ -1,5 +1,5 @@
-//! Writes a split sample by sample, from a program instead of a source, with the records, shards and indexes of
-//! [`crate::pack()`]. A writer's shards lie in its own folder until all parts of the split are finished; [`commit`]
+//! Writes a split sample by sample, from a program instead of a source. Records, shards and indexes are those of
+//! [`crate::pack()`]. A writer's shards lie in a separate folder until all parts of the split are finished; [`commit`]
 //! then moves them into the dataset and adds the split to the manifest.
 //!
 //! ```text
@@ -45,8 +45,8 @@ pub use sample::{Image, Label, Sample, Value};
 /// and stored in the order in which they are ready.
 ///
 /// If a writer is dropped or killed before [`Writer::finish`], its finished shards are kept. The next writer with the
-/// same options keeps them, and its [`Writer::write`] skips the keys in them; so the same program, run again, ends with
-/// the same bytes.
+/// same options continues after them: its [`Writer::write`] skips the keys in them. So running the same program again
+/// completes the split, with the same bytes if a single thread writes.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -96,7 +96,7 @@ struct State {
 }
 
 impl Writer {
-    /// Opens a new writer, or continues what an earlier writer with the same options left.
+    /// Opens a new writer, or continues an unfinished one with the same options.
     ///
     /// # Errors
     /// [`Error::Option`], [`Error::Name`], [`WriterError::OtherPlan`], [`Error::Destination`], [`Error::Io`].
@@ -147,7 +147,7 @@ impl Writer {
         let mut records = RecordWriter::new(&self.schema, &self.options);
         let record = records.sample(&packed, image, vec![]).map_err(|reason| problem(reason.into()))?;
         let mut state = self.state();
-        // Another thread may have written the key meanwhile.
+        // Another thread may have written the key in the meantime.
         if !state.must_write(key)? {
             return Ok(false);
         }

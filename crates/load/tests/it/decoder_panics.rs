@@ -1,4 +1,4 @@
-//! The sample of a decoder that panics is bad, and the run continues.
+//! If a decoder panics, its sample is bad and the run continues.
 
 #[path = "../../../decode/tests/made/panicking_tiff.rs"]
 mod panicking_tiff;

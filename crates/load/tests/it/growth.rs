@@ -1,4 +1,5 @@
-//! A default budget grows for a consumer that keeps batches, up to 90 % of the container's limit; a given one never grows.
+//! A default budget grows for a consumer that keeps batches, up to 90 % of the container's limit; a given one never
+//! grows.
 
 use crate::{dataset, samples};
 use shardtool_decode::Pipeline;
@@ -126,7 +127,7 @@ fn replicas_of_one_process_grow_independently() {
     config.replica = Replica::new(0, 2).unwrap();
     config.remainder = Some(Remainder::Pad);
     let mut group = Loader::group(&config, &[0, 1]).unwrap();
-    // One keeps everything and the other one nothing: neither waits for the other.
+    // One keeps every batch and the other one none; neither waits for the other.
     let held: Vec<_> = (0..12).map(|_| next(&mut group[0])).collect();
     let ids: Vec<_> = (0..10).flat_map(|_| next(&mut group[1]).ids().to_vec()).collect();
     let all: std::collections::BTreeSet<i64> = held[..10].iter().flat_map(|b| b.ids().to_vec()).chain(ids).collect();
@@ -134,7 +135,7 @@ fn replicas_of_one_process_grow_independently() {
 }
 
 #[test]
-fn replica_that_keeps_nothing_is_served_when_another_one_reaches_the_limit() {
+fn replica_that_keeps_no_batch_is_served_when_another_one_reaches_the_limit() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(&folder.path().join("dataset"));
     config.replica = Replica::new(0, 2).unwrap();
@@ -150,7 +151,7 @@ fn replica_that_keeps_nothing_is_served_when_another_one_reaches_the_limit() {
             Ok(batch) => held.extend(batch),
             Err(error) => break error,
         }
-        // Each release could be taken by the other replica.
+        // The other replica could take each released batch.
         drop(next(&mut group[1]));
     };
     assert!(matches!(error, Error::Starved { usage: Some(_), .. }), "{error}");

@@ -1,4 +1,4 @@
-//! What a loader delivers, in every order, with damage and errors.
+//! Batches that a loader delivers, in every order, with damage and errors.
 
 #[path = "../dataset/mod.rs"]
 mod dataset;

@@ -36,8 +36,8 @@ fn config(split: Split, feature: &str) -> Config {
     config
 }
 
-/// Checks the label of every pixel whose neighbours have its colour; between quarters the filter mixes colours. Returns how
-/// many were checked.
+/// Checks the label of every pixel whose neighbours have its colour; between quarters the filter mixes colours. Returns
+/// how many were checked.
 fn inside_a_quarter(image: &[u8], mask: &[u8]) -> usize {
     let side = SIDE as usize;
     let colour = |x: usize, y: usize| image[3 * (y * side + x)];

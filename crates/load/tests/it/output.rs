@@ -1,4 +1,4 @@
-//! Batches that the workers normalise equal the u8 batch by the formula, in every type and layout.
+//! Normalised batches equal the formula applied to the u8 batch, in every type and layout.
 
 use crate::{dataset, samples};
 use shardtool_decode::{Dtype, Layout, Normalizer, Output, Pipeline};

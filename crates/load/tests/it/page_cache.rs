@@ -7,7 +7,7 @@ use shardtool_read::{Access, Dataset, Options};
 use std::fs::File;
 use std::path::Path;
 
-/// The part of a file's pages that the page cache holds (mincore(2)).
+/// Returns the fraction of a file's pages that the page cache holds (mincore(2)).
 fn resident(path: &Path) -> f64 {
     let file = File::open(path).unwrap();
     // SAFETY: no other code writes this file, which the test has created.
@@ -32,7 +32,7 @@ fn evict(path: &Path) {
 
 #[test]
 fn pages_are_kept_or_released() {
-    // Next to the build: a temporary folder may be a tmpfs, whose files are pages of the cache.
+    // In the build folder: the temporary folder may be a tmpfs, whose files are always in the page cache.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let samples: Vec<_> = (0..60)
         .map(|i| Sample {

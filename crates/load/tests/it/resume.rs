@@ -1,5 +1,5 @@
-//! Resume is exact: whatever the step of the stop, the world size before and after, the batch size and the workers, the
-//! batches that follow are those of a run that never stopped.
+//! Resume is exact: after a stop at any step, for any world size before and after, batch size and number of workers,
+//! the samples that follow are those of an uninterrupted run.
 
 use crate::{dataset, samples};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Statistics: counts that add up, and which side is slow.
+//! Statistics: counts add up, and the slow side is named.
 
 use crate::{dataset, samples};
 use shardtool_decode::Pipeline;
@@ -20,8 +20,8 @@ fn loader(custom: impl Fn() + Send + Sync + 'static) -> (Loader, tempfile::TempD
 
 #[test]
 fn slow_function_is_named_as_the_bottleneck() {
-    // The user's function takes until the consumer was called back twice, as happens every 100 ms of waiting: it takes far
-    // longer than 40 small images take in all other stages.
+    // The user's function runs until the consumer's callback was called twice (every 100 ms of waiting), far longer
+    // than 40 small images take in all other stages.
     let callbacks = Arc::new((Mutex::new(0), Condvar::new()));
     let waits = callbacks.clone();
     let (mut loader, _folder) = loader(move || {
@@ -42,7 +42,7 @@ fn slow_function_is_named_as_the_bottleneck() {
 fn slow_consumer_is_named_as_the_bottleneck() {
     let (mut loader, _folder) = loader(|| {});
     while loader.next_batch().unwrap().is_some() {
-        // Works until it has worked for 98 % of its time so far.
+        // Works until 98 % of the elapsed time was work.
         let (start, before) = (Instant::now(), loader.stats());
         while before.consumer_busy.time + start.elapsed() < 50 * before.consumer_wait.time {
             std::thread::yield_now();

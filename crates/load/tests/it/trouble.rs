@@ -1,4 +1,4 @@
-//! Damage, panics, large images, consumers that hold every batch or leave early.
+//! Damage, panics, large images, and consumers that hold every batch or stop early.
 
 use crate::{dataset, samples};
 use shardtool_decode::Pipeline;
@@ -176,16 +176,16 @@ fn consumer_that_holds_every_batch_gets_an_error_and_can_continue() {
 fn budget_too_small_for_two_batches_is_refused_with_its_minimum() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = Config::new(split(folder.path(), 20, 8), Content::Images(images()), 2);
-    let floor = Loader::plan(&config).unwrap().memory.minimum();
-    config.memory_budget = Some(floor - 1);
+    let minimum = Loader::plan(&config).unwrap().memory.minimum();
+    config.memory_budget = Some(minimum - 1);
     let error = Loader::new(&config).err().unwrap();
     assert!(matches!(error, Error::Budget(_)));
     let text = error.to_string();
     assert!(text.contains("1 replica x 2 batches x") && text.contains("decode scratch"), "{text}");
 }
 
-/// Photographs of which one is far larger than the others, in a shard that is not sampled beforehand (not the first, the
-/// middle or the last).
+/// Photographs of which one is far larger than the others, in a shard that is not sampled beforehand (not the first,
+/// the middle or the last).
 fn one_large(folder: &Path) -> Split {
     let mut samples = samples::photographs(30);
     samples[7].image = Some((dataset::jpeg(7, 1500, 1000), (1500, 1000)));
@@ -212,7 +212,7 @@ fn image_too_large_for_the_budget_is_an_error_not_a_bad_sample() {
         let Error::Scratch { record: 2, width: 1500, height: 1000, needed, allowed, .. } = error else {
             panic!("{error}")
         };
-        // Raised by as much as the message says.
+        // Raises the budget by the amount in the message.
         config.memory_budget = config.memory_budget.map(|b| b + needed - allowed);
         let mut loader = Loader::new(&config).unwrap();
         while loader.next_batch().unwrap().is_some() {}
@@ -229,10 +229,10 @@ fn image_too_large_for_the_budget_is_an_error_not_a_bad_sample() {
 fn large_image_evicts_batches() {
     let folder = tempfile::tempdir().unwrap();
     let split = one_large(folder.path());
-    let ids = |budget: Option<u64>, depth: usize, workers: usize| {
-        // Batches of 230 kB, so that some ten of them make room for the image.
+    let ids = |budget: Option<u64>, prefetch: usize, workers: usize| {
+        // Batches of 230 kB, so that about ten of them make room for the image.
         let mut config = Config::new(split.clone(), Content::Images(Images::new(Pipeline::train(196).unwrap())), 2);
-        (config.memory_budget, config.prefetch) = (budget, Some(depth));
+        (config.memory_budget, config.prefetch) = (budget, Some(prefetch));
         (config.workers, config.epochs) = (Some(workers), Some(3));
         let memory = Loader::plan(&config).unwrap().memory;
         let mut loader = Loader::new(&config).unwrap();
@@ -276,7 +276,7 @@ fn size_in_the_header_prevails_over_a_wrong_size_in_the_index() {
     drop(folder);
 }
 
-/// Runs in a process of its own, so that threads and descriptors of other tests do not count.
+/// Runs in a separate process, so that threads and descriptors of other tests do not count.
 #[test]
 fn dropping_early_leaks_no_thread_or_descriptor() {
     const CHILD: &str = "SHARDTOOL_TEST_ALONE";
@@ -335,7 +335,7 @@ fn interrupted_wait_can_be_resumed() {
     assert_eq!(loader.next_batch().unwrap().unwrap().position(), state.p);
 }
 
-/// Both workers fail late, in a batch that was cancelled: that does not end the run that began since.
+/// Both workers fail late, in a cancelled batch. That must not end the run that started in the meantime.
 #[test]
 fn late_failure_of_a_cancelled_batch_does_not_end_the_next_epoch() {
     let folder = tempfile::tempdir().unwrap();

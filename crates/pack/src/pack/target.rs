@@ -1,4 +1,4 @@
-//! The folder of a dataset as a pack finds it: which shards are finished, and which files must be removed first.
+//! The destination of a pack: finds finished shards, and removes files of a replaced split.
 
 use crate::commit::{self, Lock};
 use crate::error::DestinationError;

@@ -1,4 +1,4 @@
-//! Whether a split is complete: the manifest names it, and its plan file says that it is the result of this plan.
+//! Checks whether a split is complete: the manifest names it, and its plan file matches the current plan.
 
 use crate::Error;
 use crate::commit;

@@ -75,7 +75,7 @@ impl SplitFiles {
         commit::sync_folder(&self.folder)
     }
 
-    /// Returns the files that packs of this split wrote, judging by their names. Indexes come first: an index marks its
+    /// Returns the files whose names a pack of this split may have written. Indexes come first: an index marks its
     /// shard as finished, so it must be removed before the shard.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! Plan files: `.pack-<split>.json` while a pack is unfinished, `.packed-<split>.json` once the manifest names the
-//! split. The same pack continues or is complete; any other is refused with the first difference.
+//! Plan files: `.pack-<split>.json` while a pack is unfinished, `.packed-<split>.json` after the manifest names the
+//! split. A pack with the same plan continues or is complete; any other is refused with the first difference.
 
 use crate::error::PlanDifference;
 use crate::sample::SampleSchema;
@@ -10,7 +10,7 @@ use shardtool_decode::Limits;
 use shardtool_format::checksum::crc32c;
 use shardtool_format::manifest::{Shard, Split};
 
-/// Whether the split's old files are still being removed.
+/// The stage of an unfinished pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// `--force` is removing the old files.
@@ -23,7 +23,7 @@ pub(crate) enum Stage {
 pub(crate) struct PlanFile(Map<String, Value>);
 
 impl PlanFile {
-    /// Returns the plan file of a pack: everything that decides which bytes are written, and nothing else.
+    /// Returns the plan file of a pack: exactly the inputs that determine the written bytes.
     pub(crate) fn new(options: &Options, plan: &Plan, stage: Stage) -> Self {
         let schema = plan.schema();
         let stage = if stage == Stage::Clearing { "clearing" } else { "packing" };
@@ -60,7 +60,7 @@ impl PlanFile {
     /// Returns the members that plan files of packs and of writers share.
     fn common(format: &str, stage: &str, options: &Options, schema: &SampleSchema) -> Self {
         let classes_crc = crc32c(schema.classes.join("\n").as_bytes());
-        // Only if it is set, so that plan files of earlier versions stay equal.
+        // Omitted if it is not set, so that plan files of earlier versions still match.
         let float_range =
             options.float_range.map(|range| ("float_range".to_owned(), json!([range.low(), range.high()])));
         PlanFile(Map::from_iter(float_range)).with([
@@ -147,7 +147,7 @@ impl PlanFile {
     pub(crate) fn difference(&self, now: &PlanFile) -> Option<Box<PlanDifference>> {
         let options_first =
             |name: &&String| (name.as_str() != "format", name.as_str() == "listing_crc32c", name.starts_with("image"));
-        // The program's version decides bytes only while shards are being written.
+        // The program's version matters only while shards are being written.
         let complete = self.0.contains_key("fingerprint");
         let ignored = |name: &str| {
             matches!(name, "stage" | "part" | "class_names" | "shard_lines" | "fingerprint")

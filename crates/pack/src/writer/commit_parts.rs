@@ -26,7 +26,7 @@ pub struct Committed {
     pub classes: u64,
     /// Number of shards that earlier writers had finished.
     pub resumed_shards: u64,
-    /// Whether the split was complete before, so that nothing was written.
+    /// Whether the split was complete before; then this commit wrote nothing.
     pub already_complete: bool,
 }
 

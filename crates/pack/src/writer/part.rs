@@ -25,7 +25,7 @@ pub(super) struct Part {
     files: SplitFiles,
 }
 
-/// What an earlier writer of the part left.
+/// The part's state that an earlier writer left.
 pub(super) struct Opened {
     /// Lines of its finished shards.
     pub(super) shards: Vec<Shard>,

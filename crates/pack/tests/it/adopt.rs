@@ -70,7 +70,7 @@ fn adopts_in_place_with_other_conventions() {
     assert_eq!(lengths.get(1), Some(jpeg(5, 20, 20).len() as u32));
     let labels = columns.fixed::<i64>(column("feature:class")).unwrap();
     assert_eq!(labels.iter().collect::<Vec<_>>(), [1, 5, 3], "as stored");
-    assert!(columns.position("feature:weights").is_none(), "two numbers a record are no scalar");
+    assert!(columns.position("feature:weights").is_none(), "two numbers per record are not a scalar");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn adopts_through_links() {
 }
 
 #[test]
-fn the_index_of_a_packed_shard_is_the_same() {
+fn index_equals_that_of_pack() {
     let temp = tempfile::tempdir().unwrap();
     let (source, set) = (temp.path().join("photos"), temp.path().join("set"));
     class_folders(&source, 5);
@@ -140,7 +140,7 @@ fn compressed_files_are_refused_with_the_command_that_converts_them() {
 }
 
 #[test]
-fn damage_and_disagreement_are_named_and_leave_nothing() {
+fn reports_damage_and_differing_types_and_leaves_no_file() {
     let temp = tempfile::tempdir().unwrap();
     let good = theirs(&temp.path().join("train-00000.tfrecord"), &[1, 2]);
     let refused = |bytes: &[u8]| {

@@ -1,5 +1,5 @@
-//! Packs archives of other formats: every byte, label and field, for any number of threads, after any stop, and with any
-//! damage. What other libraries write is tested in `crates/cli/tests/with_formats.py`.
+//! Packs archives of other formats: every byte, label and field is kept, for any number of threads, after any stop, and
+//! with any damage. What other libraries write is tested in `crates/cli/tests/with_formats.py`.
 
 use crate::support::{chain, check, jpeg, manifest, put, records, rejected, snapshot};
 use flate2::Compression;
@@ -18,7 +18,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-/// A frame by the definition, not by the crate.
+/// A frame built from the format's definition, without the crate under test.
 fn framed(data: &[u8]) -> Vec<u8> {
     let masked = |bytes: &[u8]| crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes();
     let length = (data.len() as u64).to_le_bytes();
@@ -74,7 +74,7 @@ fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut out = tar::Builder::new(vec![]);
     for (name, bytes) in members {
         let mut header = tar::Header::new_ustar();
-        // Past the crate's own checks of names, as others' archives are.
+        // Bypasses the tar crate's checks of names, since other programs write such names.
         header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
         header.set_size(bytes.len() as u64);
         header.set_mode(0o644);
@@ -125,7 +125,7 @@ fn kinds(folder: &Path) -> BTreeMap<String, Kind> {
 }
 
 #[test]
-fn every_field_of_a_tfrecord_comes_back() {
+fn keeps_every_field_of_a_tfrecord() {
     let (plain, more) = (theirs(0, 30), theirs(30, 20));
     for (name, file) in [("a.tfrecord", plain.clone()), ("a.tfrecord.gz", gzip(&plain)), ("a.zlib", zlib(&plain))] {
         let extension = Path::new(name).extension().unwrap().to_str().unwrap();
@@ -161,7 +161,7 @@ fn every_field_of_a_tfrecord_comes_back() {
 }
 
 #[test]
-fn every_field_of_a_webdataset_comes_back() {
+fn keeps_every_field_of_a_webdataset() {
     let plain = web(0, 25);
     let zstd = zstd::encode_all(&plain[..], 1).unwrap();
     for (name, file) in [("a-000.tar", plain.clone()), ("a-000.tar.gz", gzip(&plain)), ("a-000.tar.zst", zstd)] {
@@ -306,7 +306,7 @@ fn keys_are_unique() {
 }
 
 #[test]
-fn classes_by_name_and_from_a_file() {
+fn assigns_class_ids_by_name_and_from_a_file() {
     let image = jpeg(1, 20, 20);
     let by_name =
         tar(&[("1.jpg", &image), ("1.cls", b"owl\n"), ("2.jpg", &image), ("2.cls", b"ant"), ("3.jpg", &image)]);
@@ -327,7 +327,7 @@ fn classes_by_name_and_from_a_file() {
 }
 
 #[test]
-fn types_that_differ_are_named_and_can_be_given() {
+fn reports_differing_types_and_accepts_a_declared_one() {
     let image = jpeg(1, 20, 20);
     let mixed = tar(&[("1.jpg", &image), ("1.json", br#"{"n": 3}"#), ("2.jpg", &image), ("2.json", br#"{"n": "x"}"#)]);
     let Folder { _temp, source, destination } = folder(&[("a.tar", &mixed)]);
@@ -343,7 +343,7 @@ fn types_that_differ_are_named_and_can_be_given() {
 }
 
 #[test]
-fn labels_of_two_types_are_named_and_the_type_can_be_given() {
+fn reports_labels_of_two_types_and_accepts_a_declared_one() {
     let image = jpeg(1, 20, 20);
     let mixed = tar(&[("1.jpg", &image), ("1.cls", b"7"), ("2.jpg", &image), ("2.cls", b"owl")]);
     let Folder { _temp, source, destination } = folder(&[("a.tar", &mixed)]);
@@ -445,7 +445,7 @@ fn survives_any_cut_and_any_flip() {
 }
 
 #[test]
-fn mds_with_hostile_indexes_and_shards() {
+fn rejects_hostile_mds_indexes_and_shards() {
     let image = jpeg(1, 20, 20);
     let sample = |label: i64| [&(image.len() as u32).to_le_bytes()[..], &image, &label.to_le_bytes()].concat();
     let samples = [sample(4), sample(5)];
@@ -503,8 +503,8 @@ fn refuses_other_files_and_names_the_known_formats() {
     let count = with!(Options::new(&tars.source, &destination), shards = Shards::Count(3));
     assert!(refused(&count).contains("its own shards"));
     put(&tars.source.join("photo.jpg"), &jpeg(1, 20, 20));
-    let beside = pack(&Options::new(&tars.source, destination.with_extension("beside")), &()).unwrap();
-    assert_eq!((beside.split.records(), beside.rejected), (1, 2), "a folder of images, and two other files");
+    let mixed = pack(&Options::new(&tars.source, destination.with_extension("mixed")), &()).unwrap();
+    assert_eq!((mixed.split.records(), mixed.rejected), (1, 2), "a folder of images, and two other files");
     let globbed = Options::new(tars.source.join("[b]*.tar"), &destination);
     assert_eq!(pack(&globbed, &()).unwrap().split.records(), 3);
 }
@@ -526,7 +526,7 @@ fn survives_any_cut_and_any_flip_of_a_parquet_file() {
     };
     assert_eq!(again(&file).unwrap(), (0, 5));
     assert_eq!(again(&file[..file.len() / 2]).unwrap(), (1, 0));
-    // All of the footer, which has lengths and types, and some of the pages.
+    // Damages every byte of the footer, which holds lengths and types, and some of the pages.
     let footer = file.len() - 8 - u32::from_le_bytes(*file[file.len() - 8..].first_chunk().unwrap()) as usize;
     for at in (0..footer).step_by(footer / 20).chain((footer..file.len()).step_by(9)) {
         let mut flipped = file.clone();

@@ -1,4 +1,4 @@
-//! Wrong input and failing disks: each is named in the message, and no partial file is left.
+//! Invalid input and failing disks: the message names the cause, and no partial file is left.
 
 use crate::resume::child;
 use crate::support::{chain, check, class_folders, jpeg, names, put, rejected};
@@ -18,7 +18,7 @@ fn temp() -> (tempfile::TempDir, PathBuf, PathBuf) {
     (temp, source, destination)
 }
 
-/// Packs, expects an error, and that the destination was not even made.
+/// Packs, and expects an error and that the destination was not created.
 fn refused(options: &Options) -> Error {
     let error = pack(options, &()).expect_err("an error");
     assert!(!options.destination.exists(), "{error}");

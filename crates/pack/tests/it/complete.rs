@@ -1,4 +1,4 @@
-//! Packing into a complete split: the same pack returns it, any other is refused with the difference.
+//! Packing into a complete split: the same pack returns it; any other pack is refused with the difference.
 
 use crate::support::{chain, class_folders, names, put, snapshot};
 use shardtool_pack::DestinationError;
@@ -67,7 +67,7 @@ fn refuses_a_split_without_a_kept_plan() {
 }
 
 #[test]
-fn fails_if_rejects_are_to_fail() {
+fn fails_on_earlier_rejects_if_requested() {
     let (_temp, options, _) = packed(true);
     let error = pack(&with!(options, on_error = OnError::Fail), &()).unwrap_err();
     assert!(matches!(error, Error::RejectedBefore { .. }), "{error}");

@@ -1,4 +1,5 @@
-//! A panic of a decoder affects only its image: `pack` rejects it where it decodes, `verify` reports it, `extract` copies it.
+//! A panic of a decoder affects only its image: `pack` rejects it where it decodes, `verify` reports it, `extract`
+//! copies it.
 
 #[path = "../../../decode/tests/made/panicking_tiff.rs"]
 mod panicking_tiff;

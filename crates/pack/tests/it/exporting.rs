@@ -1,4 +1,4 @@
-//! Exports are complete or absent, every name is inside the destination, and damage is reported. Other libraries read
+//! Exports are complete or absent, every path lies inside the destination, and damage is reported. Other libraries read
 //! exports in `crates/cli/tests/with_formats.py`.
 
 use crate::support::{chain, check, class_folders, jpeg, manifest, names, put, records, snapshot};
@@ -78,12 +78,12 @@ fn writes_the_same_bytes_for_any_number_of_threads() {
         };
         assert!(out(1) == out(4), "{kind:?}");
     }
-    let beside = names(temp.path());
-    assert!(beside.iter().all(|name| name.starts_with("photos/") || name.starts_with("set/")), "{beside:?}");
+    let left = names(temp.path());
+    assert!(left.iter().all(|name| name.starts_with("photos/") || name.starts_with("set/")), "{left:?}");
 }
 
 #[test]
-fn folders_hold_every_image_and_pack_again() {
+fn exported_folders_hold_every_image_and_can_be_packed() {
     let (temp, set) = packed();
     let out = temp.path().join("out");
     run(&set, &out, &options(ExportKind::Folder)).unwrap();
@@ -160,7 +160,7 @@ fn keeps_existing_files_unless_forced_and_leaves_no_partial_export() {
     run(&set, &out, &with!(options(ExportKind::Webdataset), force = true)).unwrap();
     assert_eq!(names(&out), ["mine.txt", "train-00000.tar", "train-00001.tar", "train-00002.tar"]);
     assert_ne!(fs::read(out.join("train-00001.tar")).unwrap(), b"old");
-    // A shard that is gone ends the export, and leaves nothing.
+    // A missing shard ends the export, which leaves no file.
     fs::remove_file(set.join("train-00002.tfrecord")).unwrap();
     for kind in KINDS {
         let half = temp.path().join("half");

@@ -1,5 +1,5 @@
-//! Laws that hold for any source and options, tried on random ones: an export packs back to the same records, and a pack
-//! that was stopped any number of times ends with the same bytes.
+//! Properties tested with random sources and options: packing an export gives the same records, and a pack that was
+//! stopped any number of times produces the same bytes.
 
 use crate::support::{check, jpeg, put, snapshot};
 use shardtool_pack::{
@@ -46,7 +46,7 @@ fn random_source(random: &mut Random, root: &Path) -> Options {
 }
 
 #[test]
-fn exports_pack_back_to_the_same_records() {
+fn packing_an_export_gives_the_same_records() {
     for seed in 0..12 {
         let temp = tempfile::tempdir().unwrap();
         let mut random = Random(seed);

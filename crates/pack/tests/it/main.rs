@@ -1,4 +1,4 @@
-//! Packs, adopts and repairs folders made for the purpose, and reads what was written without the code under test.
+//! Packs, adopts and repairs generated folders, and reads the written files without the code under test.
 
 #[macro_use]
 mod support;

@@ -84,7 +84,7 @@ fn nested_lists_become_columns() {
     assert_eq!(of(0, "boxes"), Some(Found::Float(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.5])));
     assert_eq!([of(0, "boxes/shape"), of(1, "boxes/shape")], [vec![2, 4], vec![0]].map(|v| Some(Found::Int(v))));
     assert_eq!([of(0, "rows"), of(1, "rows")], [vec![1, 2, 3], vec![4, 5, 6, 7]].map(|v| Some(Found::Int(v))));
-    // Ragged in one row: lengths in all.
+    // A column that is ragged in one row has lengths in all rows.
     let lengths = [vec![1, 2], vec![2, 2], vec![]].map(|v| Some(Found::Int(v)));
     assert_eq!([of(0, "rows/lengths"), of(1, "rows/lengths"), of(2, "rows/lengths")], lengths);
     assert_eq!(of(1, "rows/shape"), None);
@@ -148,7 +148,7 @@ fn coco() -> (serde_json::Value, BTreeMap<String, Vec<Object>>) {
 }
 
 #[test]
-fn a_coco_file_is_packed_with_its_boxes() {
+fn packs_a_coco_file_with_its_boxes() {
     let made = Made::new();
     let (document, expected) = coco();
     put(&made.path("instances.json"), document.to_string().as_bytes());
@@ -170,12 +170,12 @@ fn a_coco_file_is_packed_with_its_boxes() {
         assert_eq!(polygons.len(), objects.len());
     }
     assert_eq!(found["2.jpg"]["image/id"], Found::Int(vec![998]));
-    // The same again is complete; another folder of images is another source.
+    // Packing again finds it complete; another folder of images is another source.
     assert!(pack(&options, &()).unwrap().already_complete);
 }
 
 #[test]
-fn a_coco_file_that_contradicts_itself_is_refused() {
+fn refuses_a_coco_file_that_contradicts_itself() {
     let made = Made::new();
     let refused = |change: &dyn Fn(&mut serde_json::Value), expected: &str| {
         let (mut document, _) = coco();

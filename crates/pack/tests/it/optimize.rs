@@ -16,7 +16,7 @@ fn pixels(jpeg: &[u8]) -> image::RgbImage {
     image::load_from_memory_with_format(jpeg, image::ImageFormat::Jpeg).unwrap().into_rgb8()
 }
 
-/// What the packing of `images` gained, and what is stored by key.
+/// Statistics of packing `images`, and the stored images by key.
 fn optimized(
     images: &[(&str, Vec<u8>)],
     resize: Option<Resize>,
@@ -40,7 +40,7 @@ fn transcodes_each_image_only_if_it_is_an_improvement() {
     jpeg_encoder::Encoder::new(&mut cmyk, 90)
         .encode(&[77; 40 * 30 * 4], 40, 30, jpeg_encoder::ColorType::Cmyk)
         .unwrap();
-    // The end of the scan is missing, the end of the image is there.
+    // The end of the scan is missing, but the EOI marker is present.
     let broken = [&smooth[..smooth.len() * 3 / 4], &[0xff, 0xd9]].concat();
     let progressive = pillows("progressive-420.jpg");
     let png = crate::support::encoded(3, image::ImageFormat::Png);
@@ -75,7 +75,7 @@ fn transcodes_each_image_only_if_it_is_an_improvement() {
     );
     assert_eq!(gained, expected);
 
-    // The index has entry points of the bytes as stored: a progressive image has none, its new layout does.
+    // The index has entry points of the bytes as stored: a progressive image has none, the transcoded one has.
     let index_file = fs::read(temp.path().join("set/_index/train-00000.tfrecord.index")).unwrap();
     let index = Index::parse(&index_file).unwrap();
     let column = |name| index.variable(index.position(name).unwrap()).unwrap();
@@ -85,7 +85,7 @@ fn transcodes_each_image_only_if_it_is_an_improvement() {
 }
 
 #[test]
-fn images_encoded_again_are_optimised_too() {
+fn re_encoded_images_are_transcoded_too() {
     let large = jpeg(5, 90, 70);
     let (gained, stored, _temp) = optimized(&[("large.jpg", large)], Some(Resize::MaxSide(45)));
     assert_eq!((gained.images, gained.kept, gained.refused.len()), (1, 0, 0));

@@ -1,4 +1,4 @@
-//! Packed data equal their source: bytes, labels, columns, orders, formats, splits.
+//! Packed data equal their source: bytes, labels, columns, order, formats and splits.
 
 #[path = "../../../decode/tests/made/float_tiff.rs"]
 mod float_tiff;
@@ -26,7 +26,7 @@ fn jobs(n: usize) -> NonZeroUsize {
 }
 
 #[test]
-fn every_byte_and_label_comes_back() {
+fn keeps_every_byte_and_label() {
     let (_temp, source, destination) = folders(20);
     put(&source.join("cat/deep/er/x.jpg"), &jpeg(77, 30, 30));
     put(&source.join(".hidden/x.jpg"), b"no image");
@@ -77,7 +77,7 @@ fn writes_the_same_bytes_for_any_number_of_threads() {
 }
 
 #[test]
-fn seeds_and_the_sources_own_order() {
+fn seed_determines_the_order_and_none_keeps_it() {
     let (temp, source, _) = folders(30);
     let order = |seed: Option<u64>, name: &str| {
         let destination = temp.path().join(name);
@@ -95,7 +95,7 @@ fn seeds_and_the_sources_own_order() {
 }
 
 #[test]
-fn shards_are_of_about_the_same_size_and_may_be_empty() {
+fn shards_have_about_the_same_size_and_may_be_empty() {
     let (temp, source, _) = folders(40);
     let options = with!(Options::new(&source, temp.path().join("a")), shards = Shards::Size(30_000));
     let planned = plan(&options).unwrap();
@@ -141,7 +141,7 @@ fn detects_formats_from_content() {
 }
 
 #[test]
-fn raw_pixels_are_the_decoders() {
+fn raw_pixels_equal_decoded_pixels() {
     let (temp, source, _) = folders(2);
     let raw = |pixels, name: &str| {
         let destination = temp.path().join(name);
@@ -156,7 +156,7 @@ fn raw_pixels_are_the_decoders() {
         let pixels = plain.bytes("image/encoded").unwrap();
         let expected = image::open(source.join(key)).unwrap().to_rgb8();
         assert_eq!((w as u32, h as u32), expected.dimensions());
-        // Another decoder than ours: its JPEG transform rounds a little differently, all else is exact.
+        // The reference decoder's inverse DCT rounds differently for JPEG; other formats are exact.
         let allowed = if key.ends_with(".jpg") { 3 } else { 0 };
         assert_eq!(pixels.len(), expected.len());
         assert!(pixels.iter().zip(expected.as_raw()).all(|(a, b)| a.abs_diff(*b) <= allowed), "{key}");
@@ -186,7 +186,7 @@ fn floating_point_pixels_are_scaled_by_the_range_of_the_options() {
 }
 
 #[test]
-fn resizing_makes_smaller_never_larger() {
+fn resizing_never_enlarges() {
     let temp = tempfile::tempdir().unwrap();
     let source = temp.path().join("flat");
     put(&source.join("large.jpg"), &jpeg(1, 90, 60));
@@ -212,7 +212,7 @@ fn resizing_makes_smaller_never_larger() {
 }
 
 #[test]
-fn lists_bring_columns_of_their_own() {
+fn columns_of_lists_become_features() {
     let temp = tempfile::tempdir().unwrap();
     let (list, destination) = (temp.path().join("list.csv"), temp.path().join("set"));
     put(&temp.path().join("a.jpg"), &jpeg(1, 30, 20));

@@ -131,7 +131,7 @@ fn salvaged(
 }
 
 #[test]
-fn a_flipped_bit_costs_one_record() {
+fn flipped_bit_loses_one_record() {
     for with_index in [true, false] {
         let done = salvaged(with_index, |bytes, rows| bytes[rows[3].0 as usize + 200] ^= 8, 3..4);
         assert!(done.shards[1].lost[0].problem.as_ref().unwrap().to_string().contains("data CRC"));
@@ -139,7 +139,7 @@ fn a_flipped_bit_costs_one_record() {
 }
 
 #[test]
-fn a_damaged_length_costs_one_record() {
+fn damaged_length_loses_one_record() {
     for with_index in [true, false] {
         let done = salvaged(with_index, |bytes, rows| bytes[rows[4].0 as usize] ^= 1, 4..5);
         assert!(done.shards[1].lost[0].problem.as_ref().unwrap().to_string().contains("length CRC"));
@@ -147,7 +147,7 @@ fn a_damaged_length_costs_one_record() {
 }
 
 #[test]
-fn an_overwritten_region_costs_what_it_covers() {
+fn overwritten_region_loses_the_records_that_it_touches() {
     let zero =
         |bytes: &mut Vec<u8>, rows: &[(u64, Vec<u8>)]| bytes[rows[2].0 as usize + 5..rows[6].0 as usize + 50].fill(0);
     for with_index in [true, false] {
@@ -156,7 +156,7 @@ fn an_overwritten_region_costs_what_it_covers() {
 }
 
 #[test]
-fn damage_at_both_ends() {
+fn salvages_a_shard_damaged_at_both_ends() {
     for with_index in [true, false] {
         salvaged(with_index, |bytes, _| bytes[..20].fill(0xff), 0..1);
         let last = rows(&packed().2).len() - 1;
@@ -187,7 +187,7 @@ fn keeps_a_missing_shard_in_the_manifest() {
 }
 
 #[test]
-fn records_inside_a_record_do_not_mislead_where_the_index_is_good() {
+fn ignores_records_inside_a_record_if_the_index_is_valid() {
     let temp = tempfile::tempdir().unwrap();
     let inner = framed(&example(vec![("image/key", Column::Bytes(&[b"inner"]))]));
     let outer =
@@ -202,7 +202,7 @@ fn records_inside_a_record_do_not_mislead_where_the_index_is_good() {
 }
 
 #[test]
-fn an_unfinished_pack_is_left_alone() {
+fn leaves_an_unfinished_pack_unchanged() {
     struct Stop;
     impl Progress for Stop {
         fn after(&self, step: Step) -> ControlFlow<()> {
@@ -221,7 +221,7 @@ fn an_unfinished_pack_is_left_alone() {
 }
 
 #[test]
-fn a_folder_without_a_dataset() {
+fn refuses_a_folder_without_a_dataset() {
     let temp = tempfile::tempdir().unwrap();
     put(&temp.path().join("photo.jpg"), b"x");
     let error = repair(temp.path(), &RepairOptions::default(), &()).unwrap_err();

@@ -50,7 +50,7 @@ fn writes_every_record_once_for_any_shards_and_threads() {
 }
 
 #[test]
-fn the_same_shards_in_the_same_order_are_the_same_files() {
+fn same_shards_and_order_give_the_same_files() {
     let temp = tempfile::tempdir().unwrap();
     let set = packed(temp.path(), "set", 1);
     let out = temp.path().join("out");
@@ -80,7 +80,7 @@ fn merges_datasets() {
 }
 
 #[test]
-fn refuses_datasets_that_do_not_fit_and_leaves_nothing() {
+fn refuses_incompatible_datasets_and_leaves_no_file() {
     let temp = tempfile::tempdir().unwrap();
     let (a, other) = (packed(temp.path(), "a", 2), temp.path().join("other"));
     put(&temp.path().join("cars/car/1.jpg"), &jpeg(1, 20, 20));

@@ -1,4 +1,4 @@
-//! A pack that was killed at any step and is run again ends with the same bytes and keeps finished shards.
+//! If a pack was killed at any step, running it again produces the same bytes and keeps finished shards.
 
 use crate::support::{chain, check, class_folders, manifest, names, put, records, rejected, snapshot};
 use shardtool_pack::DestinationError;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-/// What [`a_child`] is to do: source, destination, shards, force, and where to die.
+/// The task of [`a_child`]: source, destination, shards, force, and where to abort.
 const CHILD: &str = "SHARDTOOL_TEST_CHILD";
 
 /// Aborts the process at the n-th step, or the n-th image.
@@ -66,13 +66,13 @@ fn run(prefix: &str, task: [&str; 6]) -> Output {
         .unwrap()
 }
 
-/// Packs in another process, to its end, after the shell commands `prefix`.
+/// Packs to the end in another process, after the shell commands `prefix`.
 pub(crate) fn child(source: &Path, destination: &Path, shards: u64, prefix: &str) -> Output {
     let (source, destination) = (source.to_str().unwrap(), destination.to_str().unwrap());
     run(prefix, [source, destination, &shards.to_string(), "", "step", "999999"])
 }
 
-/// Packs in another process that dies at the n-th step or image; whether it died.
+/// Packs in another process that aborts at the n-th step or image. Returns whether it aborted.
 fn dies(options: &Options, at: &str, n: usize) -> bool {
     let (source, destination) = (options.source.to_str().unwrap(), options.destination.to_str().unwrap());
     let Shards::Count(shards) = options.shards else { panic!() };
@@ -82,7 +82,7 @@ fn dies(options: &Options, at: &str, n: usize) -> bool {
     !output.status.success()
 }
 
-/// Checks that every file under its own name is whole, and returns the inodes of finished shards.
+/// Checks that every file under its final name is complete, and returns the inodes of finished shards.
 fn finished(folder: &Path) -> BTreeMap<PathBuf, u64> {
     let mut finished = BTreeMap::new();
     for (path, bytes) in snapshot(folder) {

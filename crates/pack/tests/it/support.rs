@@ -1,4 +1,4 @@
-//! Images and folders made for tests, and datasets read back without the code under test.
+//! Generates images and folders, and reads datasets without the code under test.
 
 use image::codecs::jpeg::JpegEncoder;
 use image::{ImageFormat, RgbImage};
@@ -17,7 +17,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     shardtool_format::Chain(error).to_string()
 }
 
-/// Options, or another value, with other values in these fields.
+/// A value with some of its fields replaced.
 macro_rules! with {
     ($base:expr, $($field:ident = $value:expr),+ $(,)?) => {{
         let mut base = $base;
@@ -26,7 +26,7 @@ macro_rules! with {
     }};
 }
 
-/// A smooth picture that differs with `seed`.
+/// A smooth image that depends on `seed`.
 pub(crate) fn picture(seed: u32, width: u32, height: u32) -> RgbImage {
     RgbImage::from_fn(width, height, |x, y| {
         image::Rgb([(x * 3 + seed * 17) as u8, (y * 5 + seed) as u8, ((x ^ y) + seed * 31) as u8])

@@ -1,4 +1,4 @@
-//! A writer writes the bytes of a pack, after any interruption, in any number of parts and threads.
+//! A writer produces the bytes of a pack, after any interruption, in any number of parts and threads.
 
 use crate::support::{chain, check, class_folders, names, picture, records, snapshot};
 use shardtool_format::example::Example;
@@ -94,7 +94,7 @@ fn data(folder: &Path) -> Vec<Vec<u8>> {
     found
 }
 
-/// All files but the plan, which says how they came to be.
+/// All files except the plan file, which differs between a writer and a pack.
 fn shown(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = snapshot(folder);
     all.remove(Path::new(".packed-train.json")).expect("a kept plan");
@@ -113,7 +113,7 @@ fn writes_the_files_of_a_pack() {
     assert_eq!((committed.split.records(), committed.classes, committed.already_complete), (24, 3, false));
     // Shards, indexes and manifest, byte for byte.
     assert!(shown(&one.destination) == shown(&packed));
-    // In small shards, the records.
+    // With small shards, compares only the records.
     let many = with!(photos.options("many"), shard_size = 4000);
     assert!(photos.written(&many).split.shards.len() > 3);
     assert!(data(&many.destination) == data(&packed));
@@ -149,7 +149,7 @@ fn continues_by_key_after_any_interruption() {
 }
 
 #[test]
-fn a_complete_split_takes_its_keys_and_no_others() {
+fn complete_split_accepts_only_its_keys() {
     let photos = Photos::new(3);
     let options = photos.options("set");
     let first = photos.written(&options);
@@ -212,7 +212,7 @@ fn parts_are_joined_in_order() {
 }
 
 #[test]
-fn parts_of_other_options_or_with_common_keys_are_refused() {
+fn refuses_parts_with_other_options_or_common_keys() {
     let photos = Photos::new(3);
     let options = |part, n| with!(photos.options("parts"), part = Some((part, n)));
     let write = |options: &WriterOptions, range: Range<usize>| {
@@ -241,7 +241,7 @@ fn parts_of_other_options_or_with_common_keys_are_refused() {
 }
 
 #[test]
-fn a_commit_that_stops_anywhere_is_continued() {
+fn continues_a_commit_stopped_at_any_step() {
     struct Stop(AtomicUsize);
     impl Progress for Stop {
         fn after(&self, _: Step) -> ControlFlow<()> {
@@ -309,7 +309,7 @@ fn threads_write_every_sample_once() {
 }
 
 #[test]
-fn refuses_a_bad_sample_and_takes_the_next() {
+fn refuses_a_bad_sample_and_accepts_the_next() {
     let photos = Photos::new(2);
     let writer = Writer::open(&photos.options("set")).unwrap();
     let good = &photos.samples[0].1;
@@ -374,7 +374,7 @@ fn arrays_are_stored_without_loss() {
 }
 
 #[test]
-fn samples_need_no_image() {
+fn writes_samples_without_images() {
     let temp = tempfile::tempdir().unwrap();
     let options = with!(
         WriterOptions::new(temp.path().join("set"), "train"),

@@ -24,9 +24,9 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Number of classes with a line of their own; the others share a line, so that the output fits 80×24.
+/// Number of classes with a separate line; all others share one line, so that the output fits 80×24.
 const LARGEST: usize = 10;
-/// Records surveyed in each split. Of a larger split, evenly spaced shards are surveyed.
+/// Maximum number of records surveyed in each split. In a larger split, evenly spaced shards are surveyed.
 const SURVEYED: u64 = 20_000_000;
 
 /// Labels and image sizes from the indexes of a split.

@@ -1,4 +1,4 @@
-//! The command line. Each subcommand is a file that turns flags into calls of the library crates and prints their results;
+//! The command line. Each subcommand is a file that turns flags into calls of the library crates and prints the results;
 //! `src/main.rs` only calls [`run`].
 //!
 //! | module | contents |
@@ -11,7 +11,7 @@
 //! | `reshard` | `reshard`, `merge`: write the same records into other shards |
 //! | `diff` | compares the samples of two datasets |
 //! | `verify` | checks every record, index and file |
-//! | `plan`, `bench` | what a loader would do, and how fast it is |
+//! | `plan`, `bench` | show what a loader would do; measure a loader |
 //! | `device` | CUDA devices, for `info` and `bench` |
 //! | `demo` | generates photographs, packs, verifies and reads them |
 //! | `open`, `load`, `entries`, `size` | arguments that several subcommands share |

@@ -41,10 +41,10 @@ pub(crate) struct LoadArguments {
     /// Memory for batches and decoding [default: enough to prefetch 2 batches, at most half of the container's limit]
     #[arg(long, value_parser = crate::size::parse, value_name = "SIZE")]
     memory_budget: Option<u64>,
-    /// Number of worker threads [default: the processors this process may use]
+    /// Number of worker threads [default: the CPUs available to this process]
     #[arg(long, alias = "threads", value_name = "N")]
     workers: Option<usize>,
-    /// Batches made ahead of the consumer [default: adjusted while running]
+    /// Batches built ahead of the consumer [default: adjusted while running]
     #[arg(long, alias = "depth", value_name = "N")]
     prefetch: Option<usize>,
     /// Bytes of records that the system reads ahead of the workers; 0 turns it off

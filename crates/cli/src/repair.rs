@@ -96,7 +96,7 @@ fn print(repair: &Repair, out: &mut impl Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Keys of lost records that are listed in text.
+/// Number of keys of lost records that are listed as text.
 const KEYS: usize = 5;
 
 fn describe(lost: &Lost) -> String {

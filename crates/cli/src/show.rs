@@ -14,12 +14,12 @@ pub(crate) struct Arguments {
     split: SplitArguments,
     /// Number of the record, from 0
     record: u64,
-    /// Print one JSON document; byte strings that are not text are given by their length
+    /// Print one JSON document; binary or long byte strings are given by their length
     #[arg(long)]
     json: bool,
 }
 
-/// Values of a feature that are listed in text.
+/// Number of values of a feature that are listed as text.
 const SHOWN: usize = 8;
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {

@@ -3,7 +3,7 @@
 /// Parses a size and returns bytes. Units are B, kB, MB, GB, TB and KiB, MiB, GiB, TiB, in any case.
 ///
 /// # Errors
-/// A message that says what is wrong with the text.
+/// A message for the user, if the text is not a size.
 pub fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

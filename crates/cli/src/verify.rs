@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Damages listed in text; `--json` lists all.
+/// Number of findings listed as text; `--json` lists all.
 const LISTED: usize = 50;
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let dataset = match arguments.dataset.open() {
         Ok(dataset) => dataset,
-        // Damage that keeps the dataset from being opened is a finding too: of the manifest, or of a bare file's framing.
+        // Damage that prevents opening (of the manifest, or of a bare file's framing) is a finding too.
         Err(error) => match error.downcast::<shardtool_read::Error>() {
             Ok(error) if error.is_damage() => return unopened(arguments, &error),
             Ok(error) => return Err(error.into()),

@@ -1,4 +1,4 @@
-//! The names of damage in `verify --json` are those of the specification's tables, over all hostile fixtures.
+//! Compares the names of damage in `verify --json`, over all hostile fixtures, with the specification's tables.
 
 use serde_json::Value;
 use std::collections::BTreeSet;

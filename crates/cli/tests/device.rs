@@ -65,7 +65,7 @@ fn info_lists_devices() {
 }
 
 #[test]
-fn info_without_a_driver_says_so_and_succeeds() {
+fn info_without_a_driver_reports_it_and_succeeds() {
     let folder = tempfile::tempdir().unwrap();
     let output = without_driver(folder.path(), &["info", "--device"]);
     assert_eq!(output.status.code(), Some(0));
@@ -81,7 +81,7 @@ fn info_without_a_driver_says_so_and_succeeds() {
 }
 
 #[test]
-fn bench_without_the_device_says_why_and_what_to_do() {
+fn bench_without_the_device_reports_the_reason_and_the_remedy() {
     let folder = demo();
     let bench = ["bench", "demo/dataset", "--device", "cuda"];
     let output = without_driver(folder.path(), &bench);

@@ -35,7 +35,7 @@ fn members(value: &Value, path: &str, names: &mut BTreeSet<String>) {
     }
 }
 
-/// The members of one or several JSON documents, one a line, under a heading.
+/// Returns the members of one or several JSON documents, one per line, under a heading.
 fn section(heading: &str, documents: &[&str]) -> String {
     let mut names = BTreeSet::new();
     for document in documents {
@@ -44,7 +44,7 @@ fn section(heading: &str, documents: &[&str]) -> String {
     format!("# {heading}\n{}\n", names.into_iter().map(|name| name + "\n").collect::<String>())
 }
 
-/// Metrics and their labels, one a line.
+/// Returns metrics and their labels, one per line.
 fn metrics(text: &str) -> String {
     let is_metric = |line: &&str| line.starts_with("shardtool_load_");
     let names: BTreeSet<_> = text.lines().filter(is_metric).filter_map(|line| line.rsplit_once(' ')).collect();

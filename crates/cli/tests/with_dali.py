@@ -1,4 +1,4 @@
-"""DALI reads what `shardtool export --to tfrecord --dali-index` writes: every record of every file, byte for byte.
+"""DALI reads the files of `shardtool export --to tfrecord --dali-index`: every record of every file, byte for byte.
 
 Usage: python with_dali.py SHARDTOOL [PHOTOS]    (run by scripts/test, in the environment `dali`)
 PHOTOS is a folder of class folders; without it the test packs the demo's photographs.

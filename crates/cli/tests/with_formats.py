@@ -1,4 +1,4 @@
-"""shardtool packs what other libraries write, and they read what it exports: sample for sample.
+"""shardtool packs files that other libraries write, and they read its exports: sample for sample.
 
 Usage: python with_formats.py SHARDTOOL [PHOTOS]    (run by scripts/test, in the environment `formats`)
 PHOTOS is a folder of class folders; without it the test makes its own images.
@@ -166,7 +166,7 @@ class Formats(unittest.TestCase):
             self.assertEqual(features[score], [np.float32(sample["score"])])
             self.assertEqual(features[box], sample["box"])
 
-    def test_webdataset_comes_in(self):
+    def test_packs_webdataset(self):
         """ShardWriter's tars, plain, gzipped and compressed with zstd."""
         for suffix in ["tar", "tar.gz", "tar.zst"]:
             folder = self.folder(suffix)
@@ -186,7 +186,7 @@ class Formats(unittest.TestCase):
             self.check(records(out), lambda i, s: f"part/{i:06}", text=False)
         print(f"webdataset {wds.__version__}: {len(self.samples)} samples in, three compressions")
 
-    def test_webdataset_goes_out(self):
+    def test_exports_webdataset(self):
         out = self.folder("x").with_name("out")
         shardtool("export", self.packed, out, "--to", "webdataset")
         expected = {f"{s['class']}/{s['name']}": s for s in self.samples}
@@ -215,7 +215,7 @@ class Formats(unittest.TestCase):
             self.assertEqual((again / shard.name).read_bytes(), shard.read_bytes(), shard.name)
         shardtool("verify", again)
 
-    def test_hugging_face_comes_in(self):
+    def test_packs_hugging_face_parquet(self):
         """`datasets` with Image and ClassLabel features, in several files, embedded bytes."""
         folder = self.folder("parquet")
         names = sorted({s["class"] for s in self.samples})
@@ -246,7 +246,7 @@ class Formats(unittest.TestCase):
             self.assertEqual((features["meta/source"], features["meta/year"]), ([b"camera"], [1999]))
         print(f"datasets {datasets.__version__}: {len(self.samples)} rows in")
 
-    def test_objects_of_hugging_face_arrive_as_boxes(self):
+    def test_packs_hugging_face_objects_as_boxes(self):
         """`objects` as `datasets` writes them: a struct of lists, and a list of structs; boxes as COCO has them."""
         names = ["cup", "fork"]
         members = {
@@ -292,7 +292,7 @@ class Formats(unittest.TestCase):
                 self.assertEqual(features["polygons/lengths"], lengths)
             self.assertEqual(json.loads((out / "dataset.json").read_text())["classes"], names)
 
-    def test_plain_parquet_comes_in(self):
+    def test_packs_plain_parquet(self):
         """pyarrow tables with a binary column, for each compression."""
         table = pa.table({
             "image": pa.array([s["image"] for s in self.samples], pa.binary()),
@@ -310,7 +310,7 @@ class Formats(unittest.TestCase):
             self.check(records(out), lambda i, s: f"id-{i}")
         print(f"pyarrow {pa.__version__}: {len(self.samples)} rows in, five compressions")
 
-    def test_parquet_goes_out(self):
+    def test_exports_parquet(self):
         out = self.folder("x").with_name("out")
         shardtool("export", self.packed, out, "--to", "parquet")
         files = {"train": sorted(map(str, out.glob("*.parquet")))}
@@ -330,7 +330,7 @@ class Formats(unittest.TestCase):
         self.assertEqual(table.schema.field("image").type, pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
         self.back("parquet", out)
 
-    def test_folder_goes_out(self):
+    def test_exports_folders(self):
         out = self.folder("x").with_name("out")
         shardtool("export", self.packed, out, "--to", "folder")
         dataset = datasets.load_dataset("imagefolder", data_dir=str(out), split="train",
@@ -342,7 +342,7 @@ class Formats(unittest.TestCase):
         self.assertTrue(same)
 
     @unittest.skipUnless(streaming, "mosaicml-streaming is not there")
-    def test_mds_comes_in(self):
+    def test_packs_mds(self):
         """MDSWriter with each encoding, plain and compressed."""
         columns = {"image": "jpeg" if PHOTOS else "bytes", "label": "int", "class": "str", "caption": "str",
                    "score": "float32", "half": "float16", "box": "ndarray:int32:3", "any": "ndarray", "meta": "json",
@@ -374,7 +374,7 @@ class Formats(unittest.TestCase):
         print(f"streaming {streaming.__version__}: {len(self.samples)} samples in, three compressions")
 
     @unittest.skipUnless(streaming, "mosaicml-streaming is not there")
-    def test_mds_pixels_come_in(self):
+    def test_packs_mds_pixels(self):
         """Encodings `pil`, `png` and `ndarray` for the image: pixels are kept."""
         random = np.random.default_rng(6)
         pixels = [random.integers(0, 256, (5 + i, 7, 3)).astype(np.uint8) for i in range(6)]
@@ -389,7 +389,7 @@ class Formats(unittest.TestCase):
                 image = Image.open(io.BytesIO(features["image/encoded"][0])).convert("RGB")
                 np.testing.assert_array_equal(np.asarray(image), pixels[int(n)])
 
-    def test_tfrecord_goes_out_with_dalis_index(self):
+    def test_exports_tfrecord_with_dali_index(self):
         out = self.folder("x").with_name("out")
         shardtool("export", self.packed, out, "--to", "tfrecord", "--dali-index")
         for shard in sorted(self.packed.glob("*.tfrecord")):

@@ -1,4 +1,4 @@
-"""TensorFlow reads what shardtool writes, and shardtool what TensorFlow writes.
+"""TensorFlow reads shardtool's files, and shardtool reads TensorFlow's.
 
 Usage: python with_tensorflow.py SHARDTOOL [PHOTOS]    (run by scripts/test, in the environment `tensorflow`)
 PHOTOS is a folder of class folders; without it the test makes its own images.
@@ -101,7 +101,7 @@ class TensorFlow(unittest.TestCase):
                 feature["note"] = tf.train.Feature(bytes_list=tf.train.BytesList(value=[f"nöte {i}".encode()]))
             yield tf.train.Example(features=tf.train.Features(feature=feature))
 
-    def test_adopts_what_tensorflow_wrote(self):
+    def test_adopts_tensorflow_files(self):
         folder = self.root / "theirs"
         folder.mkdir()
         examples = list(self.examples())
@@ -127,8 +127,8 @@ class TensorFlow(unittest.TestCase):
         self.assertEqual(images, sorted(e.features.feature["jpeg"].bytes_list.value[0] for e in examples))
         print(f"{len(examples)} records of TensorFlow's adopted and read back right")
 
-    def test_packs_what_tensorflow_wrote(self):
-        """Features of any name, plain and compressed as a whole, in files of another shard size."""
+    def test_packs_tensorflow_files(self):
+        """Features of any name, in plain and compressed files, with a different shard size."""
         examples = list(self.examples())
         for compression in ["", "GZIP", "ZLIB"]:
             folder = self.root / f"theirs{compression}"
@@ -174,7 +174,7 @@ class TensorFlow(unittest.TestCase):
             self.write(path, self.examples(), compression)
             message = shardtool("index", path, status=2)
             self.assertIn(f"compressed with {name}", message)
-            # The command that the message gives does convert the file.
+            # The command in the message converts the file.
             command = message.split("convert it: ")[1].strip()
             subprocess.run(["sh", "-c", command], check=True)
             shardtool("verify", f"{path}.tfrecord")

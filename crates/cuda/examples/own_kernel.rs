@@ -1,4 +1,4 @@
-//! Launches a kernel of its own, through cudarc, on the batches of an epoch: the mean brightness of every image.
+//! Launches a custom kernel through cudarc on the batches of an epoch: the mean brightness of every image.
 //!
 //! ```text
 //! cargo run --release -p shardtool-cuda --example own_kernel -- DATASET SPLIT
@@ -34,8 +34,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (address, n, values) = (images.address(), batch.len() as u32, (images.len() / batch.len()) as u32);
         let mut sums = stream.alloc_zeros::<f32>(batch.len())?;
         let grid = LaunchConfig { grid_dim: (n, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
-        // SAFETY: the arguments are the kernel's; `images` has n times `values` floats at `address`, which the kernel only
-        // reads, on the stream of the view; `sums` has n.
+        // SAFETY: the arguments are the kernel's; `images` has n times `values` floats at `address`, which the kernel
+        // only reads, on the stream of the view; `sums` has n.
         unsafe { stream.launch_builder(&brightness).arg(&address).arg(&mut sums).arg(&n).arg(&values).launch(grid) }?;
         // The kernel is queued, so the batch can be dropped: the next upload into its memory waits for `stream`.
         drop(batch);

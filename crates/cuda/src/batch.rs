@@ -9,12 +9,12 @@ use shardtool_decode::Output;
 use std::fmt;
 use std::sync::Arc;
 
-/// A batch on the device. It may be kept for any time, outlives its loader, and can be dropped on any thread; its slot is not
-/// reused before.
+/// A batch on the device. It may be kept for any time, outlives its loader, and can be dropped on any thread; its slot
+/// is not reused before.
 ///
-/// Its arrays may still be uploading when it is delivered. Every method that returns an array takes the stream that will use
-/// it: that stream waits for the upload, not the host. The next upload into the same slot waits for the work that is queued
-/// on those streams when the batch is dropped; so queue the work first, then drop the batch.
+/// Its arrays may still be uploading when it is delivered. Every method that returns an array takes the stream that
+/// will use it: that stream waits for the upload, not the host. The next upload into the same slot waits for the work
+/// that is queued on those streams when the batch is dropped; so queue the work first, then drop the batch.
 pub struct DeviceBatch {
     lease: Arc<Lease>,
     layout: Arc<SlotLayout>,
@@ -38,12 +38,12 @@ impl DeviceBatch {
         &self.output
     }
 
-    /// Returns what the batch has on the host: ids, `valid`, labels and other columns, and its position in the epoch.
+    /// Returns the batch's data on the host: ids, `valid`, labels and other columns, and its position in the epoch.
     pub fn rows(&self) -> &Rows {
         &self.rows
     }
 
-    /// Moves the host's part out of the batch, and leaves an empty one.
+    /// Moves the data on the host out of the batch, and leaves it empty.
     pub fn take_rows(&mut self) -> Rows {
         std::mem::take(&mut self.rows)
     }
@@ -90,24 +90,25 @@ impl DeviceBatch {
     /// Returns an array for work that is queued on `stream` from now on. The stream waits for the upload.
     ///
     /// # Errors
-    /// [`Error::Type`] if the values are not of type `T`, [`Error::StreamContext`] if `stream` does not belong to the primary
-    /// context of this device, [`Error::NoColumn`], and [`Error::Driver`].
+    /// [`Error::Type`] if the values are not of type `T`, [`Error::StreamContext`] if `stream` does not belong to the
+    /// primary context of this device, [`Error::NoColumn`], and [`Error::Driver`].
     pub fn view<T: Value>(&self, part: Part<'_>, stream: &Arc<CudaStream>) -> Result<View<'_, T>> {
         let part = self.layout.part(part)?;
         part.expect::<T>()?;
         self.lease.use_on(stream)?;
         let address = self.lease.slot().buffer.address() + part.bytes.start as u64;
-        // SAFETY: these bytes hold values of type `T`, as checked, aligned to 256 bytes (`SlotLayout`): the upload writes rows
-        // of that type there, and 0 or 1 for `bool`. `use_on` made `stream` wait for the upload, and keeps the slot from being
-        // written or freed before the work queued there until the lease is dropped, which this borrow outlives.
+        // SAFETY: these bytes hold values of type `T`, as checked, aligned to 256 bytes (`SlotLayout`): the upload
+        // writes rows of that type there, and 0 or 1 for `bool`. `use_on` made `stream` wait for the upload, and keeps
+        // the slot from being written or freed before the work queued there until the lease is dropped, which this
+        // borrow outlives.
         Ok(unsafe { View::new(address, part.bytes.len() / size_of::<T>(), stream.clone()) })
     }
 
-    /// Returns an array's address for users of the CUDA array interface: work that is queued behind the legacy default stream
-    /// from now on finds the array there, as long as this batch is alive.
+    /// Returns an array's address for users of the CUDA array interface: work that is queued behind the legacy default
+    /// stream from now on finds the array there, as long as this batch is alive.
     ///
-    /// The interface does not say on which streams the array is used, so the next upload into this memory synchronises with
-    /// the whole device first.
+    /// The interface does not say on which streams the array is used, so the next upload into this memory synchronises
+    /// with the whole device first.
     ///
     /// # Errors
     /// [`Error::NoColumn`], and [`Error::Driver`].
@@ -119,12 +120,12 @@ impl DeviceBatch {
         Ok(buffer.address() + part.bytes.start as u64)
     }
 
-    /// Exports an array to another framework through DLPack. `stream` is what that framework passes to `__dlpack__`: 1 its
-    /// legacy default stream (also for `None`), 2 the per-thread default stream, above 2 a stream handle, −1 if the framework
-    /// orders its work itself.
+    /// Exports an array to another framework through DLPack. `stream` is what that framework passes to `__dlpack__`: 1
+    /// its legacy default stream (also for `None`), 2 the per-thread default stream, above 2 a stream handle, −1 if the
+    /// framework orders its work itself.
     ///
-    /// The slot is kept until the framework deletes the array. The next upload waits for the work that is queued by then on
-    /// the given stream; if that stream is not known (2 or −1), it waits for the whole device.
+    /// The slot is kept until the framework deletes the array. The next upload waits for the work that is queued by
+    /// then on the given stream; if that stream is unknown (2 or −1), it waits for the whole device.
     ///
     /// # Errors
     /// [`Error::Stream`] for other numbers, [`Error::NoColumn`], and [`Error::Driver`].
@@ -137,8 +138,7 @@ impl DeviceBatch {
         match stream {
             -1 => self.lease.use_on_unknown_stream(),
             1.. => {
-                // SAFETY: 1 and 2 are the driver's handles of the default streams; others are as this function's caller
-                // promises.
+                // SAFETY: 1 and 2 are the driver's handles of the default streams; the caller guarantees other handles.
                 let stream = unsafe { buffer.context().wrap_borrowed_stream(stream as usize as _) };
                 self.lease.use_on(&stream)?;
             }

@@ -13,8 +13,8 @@ pub struct Config {
     pub slots: usize,
     /// Limit in bytes of the device memory of this loader, never exceeded. `None`: all that is free.
     pub device_memory_limit: Option<u64>,
-    /// Bytes of device memory that are kept from one epoch to the next. `None`: all of it. If given, the loader does not
-    /// upload ahead of the next epoch, and frees the rest at the end of each epoch for other users of the device.
+    /// Bytes of device memory that are kept from one epoch to the next. `None`: all of it. If given, the loader does
+    /// not upload ahead of the next epoch, and frees the rest at the end of each epoch for other users of the device.
     pub retain_bytes: Option<u64>,
     /// What happens if the consumer requests a batch while it holds all that have memory.
     pub on_exhausted: OnExhausted,
@@ -23,7 +23,8 @@ pub struct Config {
 /// What happens if the consumer requests a batch while it holds all that have memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnExhausted {
-    /// Wait this long for one of them to be dropped, by another thread or a framework that frees late; then return an error.
+    /// Wait this long for one of them to be dropped, by another thread or a framework that frees late; then return an
+    /// error.
     Block(Duration),
     /// Return an error at once.
     Error,

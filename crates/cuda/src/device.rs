@@ -3,8 +3,8 @@ use crate::probe;
 use cudarc::driver::CudaContext;
 use std::sync::Arc;
 
-/// A CUDA device, opened in its primary context: the one that all users of the CUDA runtime in this process share, PyTorch
-/// and JAX among them.
+/// A CUDA device, opened in its primary context: the one that all users of the CUDA runtime in this process share,
+/// PyTorch and JAX among them.
 #[derive(Debug, Clone)]
 pub struct Device(Arc<CudaContext>);
 
@@ -35,8 +35,8 @@ impl Device {
 
     /// Returns the context, for callers that use cudarc themselves.
     ///
-    /// cudarc's event tracking is on, so that its own slices are ordered between streams. Batches are ordered by the events
-    /// of this crate: see [`DeviceBatch::view`](crate::DeviceBatch::view).
+    /// cudarc's event tracking is on, so that its own slices are ordered between streams. Batches are ordered by the
+    /// events of this crate: see [`DeviceBatch::view`](crate::DeviceBatch::view).
     pub fn context(&self) -> &Arc<CudaContext> {
         &self.0
     }

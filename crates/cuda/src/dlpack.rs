@@ -94,13 +94,14 @@ struct Kept {
     _owner: Box<dyn Any + Send + Sync>,
 }
 
-// SAFETY: `data` is an address that the owner, which is `Send`, keeps valid (`Exported::new`); the rest is `Send` itself.
+// SAFETY: `data` is an address that the owner, which is `Send`, keeps valid (`Exported::new`); the rest is `Send`
+// itself.
 unsafe impl Send for Exported {}
 
 impl Exported {
     /// # Safety
-    /// `data` is the address, on `device`, of values of type `element` in the given shape, in C order, and stays valid while
-    /// `owner` lives.
+    /// `data` is the address, on `device`, of values of type `element` in the given shape, in C order, and stays valid
+    /// while `owner` lives.
     pub(crate) unsafe fn new(
         owner: Box<dyn Any + Send + Sync>,
         data: *mut c_void,
@@ -128,12 +129,12 @@ impl Exported {
         self.device
     }
 
-    /// Returns the struct for a capsule named `dltensor`: for consumers that request no version, or one below 1.0. The consumer
-    /// calls its deleter once, on any thread.
+    /// Returns the struct for a capsule named `dltensor`: for consumers that request no version, or one below 1.0. The
+    /// consumer calls its deleter once, on any thread.
     pub fn into_managed(self) -> *mut Managed {
         unsafe extern "C" fn delete(managed: *mut Managed) {
-            // SAFETY: DLPack requires that the deleter is called once, with the pointer that `into_managed` returned; `context`
-            // is the `Kept` that `into_tensor` turned into a pointer.
+            // SAFETY: DLPack requires that the deleter is called once, with the pointer that `into_managed` returned;
+            // `context` is the `Kept` that `into_tensor` turned into a pointer.
             drop(unsafe { Box::from_raw((*managed).context.cast::<Kept>()) });
             // SAFETY: as above; the box was made by `into_managed`.
             drop(unsafe { Box::from_raw(managed) });
@@ -142,8 +143,8 @@ impl Exported {
         Box::into_raw(Box::new(Managed { tensor, context, deleter: Some(delete) }))
     }
 
-    /// Returns the struct for a capsule named `dltensor_versioned`: for consumers that request version 1.0 or later. The
-    /// consumer calls its deleter once, on any thread.
+    /// Returns the struct for a capsule named `dltensor_versioned`: for consumers that request version 1.0 or later.
+    /// The consumer calls its deleter once, on any thread.
     pub fn into_versioned(self) -> *mut Versioned {
         unsafe extern "C" fn delete(versioned: *mut Versioned) {
             // SAFETY: DLPack requires that the deleter is called once, with the pointer that `into_versioned` returned;

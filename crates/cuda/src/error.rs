@@ -16,7 +16,7 @@ pub enum Error {
     /// The name does not name a device.
     #[error("`{0}` names no device: expected `cuda`, or `cuda:N` with N counted from 0")]
     DeviceName(String),
-    /// A call of the driver failed. Once a device is lost, every call does.
+    /// A call of the driver failed. After a device is lost, every call fails.
     #[error("CUDA driver error while {operation}: {name} ({code})")]
     Driver {
         /// The operation that failed.
@@ -62,8 +62,8 @@ pub enum Error {
         /// Bytes of the batch.
         found: usize,
     },
-    /// The loader makes no images, so there is nothing to upload.
-    #[error("the loader makes no images: a device loader needs `Content::Images`")]
+    /// The loader delivers no images, so there is nothing to upload.
+    #[error("the loader delivers no images: a device loader needs `Content::Images`")]
     NoImages,
     /// The value of an option is not valid.
     #[error("`{option}` is {value}: expected {expected}")]
@@ -128,7 +128,7 @@ impl From<shardtool_decode::OutputError> for Error {
     }
 }
 
-/// Device memory that was needed and not available, in bytes.
+/// A shortage of device memory, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "a batch needs {needed} bytes on the device; {free} are free there, {held} are already held{}",

@@ -1,5 +1,5 @@
-//! Hands slots over between the upload thread and the consumer. It does not depend on CUDA, so that `tests/model.rs` can
-//! include this file and check every interleaving with loom, whose locks it puts into `super::sync`.
+//! Hands slots over between the upload thread and the consumer. It does not depend on CUDA, so that `tests/model.rs`
+//! can include this file and check every interleaving with loom, whose locks it puts into `super::sync`.
 //!
 //! ```text
 //!            acquire            publish             take             release
@@ -35,7 +35,7 @@ pub(crate) enum NoBatch<W> {
     Exhausted {
         held: usize,
         waited: Duration,
-        /// Why there are not more slots, if the uploader could not allocate one.
+        /// Why the uploader could not allocate another slot, if it tried.
         why: Option<W>,
     },
     /// `interrupted` returned true.
@@ -94,8 +94,8 @@ impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
         self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Uploader: returns a slot to fill, and waits for one if there may not be more. `refused` is the reason for which it could
-    /// not allocate one after the last [`Acquired::Grow`].
+    /// Uploader: returns a slot to fill; waits for a free one if no more may be allocated. `refused` is the reason why
+    /// allocation failed after the last [`Acquired::Grow`].
     pub(crate) fn acquire(&self, refused: Option<W>) -> Acquired<S> {
         let mut state = self.lock();
         loop {
@@ -116,12 +116,12 @@ impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
         }
     }
 
-    /// Uploader: notes that it allocated a slot after [`Acquired::Grow`].
+    /// Uploader: records that it allocated a slot after [`Acquired::Grow`].
     pub(crate) fn grew(&self) {
         self.lock().slots += 1;
     }
 
-    /// Uploader: notes that the slot it had acquired could not be filled, and was freed.
+    /// Uploader: records that its acquired slot could not be filled, and was freed.
     pub(crate) fn lost(&self) {
         self.lock().slots -= 1;
     }
@@ -143,8 +143,8 @@ impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
         Ok(())
     }
 
-    /// Uploader: publishes the end of an epoch. Waits until the consumer has taken the previous end, so that epochs without
-    /// batches do not queue up.
+    /// Uploader: publishes the end of an epoch. Waits until the consumer has taken the previous end, so that epochs
+    /// without batches do not queue up.
     pub(crate) fn end_epoch(&self) {
         let mut state = self.lock();
         while !state.stopped && state.ready.iter().any(|d| matches!(d, Delivery::EpochEnd)) {
@@ -160,8 +160,8 @@ impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
         self.changed.notify_all();
     }
 
-    /// Uploader: waits until the consumer has taken everything and waits for more. Meanwhile passes released slots to `free`
-    /// as long as `too_many` returns true.
+    /// Uploader: waits until the consumer has taken everything and waits for more. Meanwhile passes released slots to
+    /// `free` as long as `too_many` returns true.
     pub(crate) fn idle(&self, too_many: impl Fn() -> bool, mut free: impl FnMut(S)) {
         let mut state = self.lock();
         while !(state.stopped || state.consumer_waits && state.ready.is_empty()) {
@@ -177,8 +177,8 @@ impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
         }
     }
 
-    /// Consumer: returns the next delivery. If it holds every slot itself, waits at most `longest_wait`; while it waits, calls
-    /// `interrupted` every [`INTERRUPT_INTERVAL`], and stops waiting once that returns true.
+    /// Consumer: returns the next delivery. If it holds every slot itself, waits at most `longest_wait`; while it
+    /// waits, calls `interrupted` every [`INTERRUPT_INTERVAL`], and stops waiting once that returns true.
     pub(crate) fn take(
         &self,
         longest_wait: Duration,
@@ -258,8 +258,8 @@ impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
         self.changed.notify_all();
     }
 
-    /// After the uploader has ended: returns everything that was ready and the free slots, which the caller drops. With
-    /// `restart`, keeps the free slots, and a new uploader may start.
+    /// After the uploader has ended: returns ready deliveries and free slots, for the caller to drop. With `restart`,
+    /// keeps the free slots, and a new uploader may start.
     pub(crate) fn clear(&self, restart: bool) -> (VecDeque<Delivery<B, E>>, Vec<S>) {
         let mut state = self.lock();
         let ready = std::mem::take(&mut state.ready);

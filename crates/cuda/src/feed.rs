@@ -15,7 +15,8 @@ pub trait Feed: Send + 'static {
 
 /// A batch in host memory. It is kept until its pixels are on the device, then dropped.
 pub trait HostBatch: Send + 'static {
-    /// Returns the pixels, `[N, H, W, 3]` u8, or `None` if the batch has no images. Pinned memory is copied asynchronously.
+    /// Returns the pixels, `[N, H, W, 3]` u8, or `None` if the batch has no images. Pinned memory is copied
+    /// asynchronously.
     fn images(&self) -> Option<&[u8]>;
 
     /// Returns `[N, H, W, 3]`.
@@ -32,8 +33,8 @@ pub struct Rows {
     pub ids: Vec<i64>,
     /// Whether the row has a sample, `[N]`.
     pub valid: Vec<bool>,
-    /// Name, values, and, for columns of numbers, how many each row has. Columns of numbers are uploaded; ragged columns and
-    /// byte strings stay on the host.
+    /// Name, values, and, for columns of numbers, how many each row has. Columns of numbers are uploaded; ragged
+    /// columns and byte strings stay on the host.
     pub columns: Vec<(String, Values, Option<usize>)>,
     /// The epoch, from 0.
     pub epoch: u64,

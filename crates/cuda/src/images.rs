@@ -22,8 +22,8 @@ pub struct ImageLoader {
 }
 
 impl ImageLoader {
-    /// Creates a loader of `load`'s replica on `device`. Batches are copied as u8 from pinned memory, whatever
-    /// [`shardtool_load::Config::alloc`] and [`shardtool_load::Images::output`] say.
+    /// Creates a loader of `load`'s replica on `device`. Batches are copied as u8 from pinned memory, regardless of
+    /// [`shardtool_load::Config::alloc`] and [`shardtool_load::Images::output`].
     ///
     /// # Errors
     /// Those of [`Loader::new`] and [`DeviceLoader::new`].
@@ -66,13 +66,13 @@ impl ImageLoader {
     /// [`DeviceLoader::next_batch`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`DeviceLoader::next_batch`].
     pub fn next_batch(&mut self) -> Result<Option<DeviceBatch>> {
         self.next_batch_unless(&mut || false)
     }
 
-    /// As [`ImageLoader::next_batch`]; while it waits, calls `interrupted` every 100 ms, and stops waiting once that returns
-    /// true.
+    /// As [`ImageLoader::next_batch`]; while it waits, calls `interrupted` every 100 ms, and stops waiting once that
+    /// returns true.
     ///
     /// # Errors
     /// As [`DeviceLoader::next_batch_unless`].
@@ -105,7 +105,7 @@ impl ImageLoader {
     /// Resumes from a state. See [`Loader::load_state`].
     ///
     /// # Errors
-    /// As there, and as [`ImageLoader::start_epoch`].
+    /// As [`Loader::load_state`] and [`ImageLoader::start_epoch`].
     pub fn load_state(&mut self, state: &ResumeState) -> Result<()> {
         self.change(|loader| loader.load_state(state))
     }
@@ -118,7 +118,8 @@ impl ImageLoader {
                 Ok(())
             }
             Err(error) => {
-                // The upload thread has ended and the batches ahead are dropped: the loader returns to the consumer's state.
+                // The upload thread has ended and the batches ahead are dropped: the loader returns to the consumer's
+                // state.
                 let back = self.state;
                 self.inner.with_feed(|loader| loader.load_state(&back))??;
                 Err(error.into())
@@ -132,7 +133,7 @@ impl ImageLoader {
         self.steps
     }
 
-    /// Returns the statistics of the host's side, for all replicas that its workers serve. The consumer in them is the upload
+    /// Returns the statistics of the host loader, for all replicas that its workers serve. Its consumer is the upload
     /// thread.
     pub fn stats(&self) -> Stats {
         self.monitor.stats()
@@ -143,7 +144,7 @@ impl ImageLoader {
         self.monitor.bad_samples()
     }
 
-    /// Takes the host's notices to the user since the last call.
+    /// Returns and removes the host loader's notices since the last call.
     pub fn notices(&self) -> Vec<Notice> {
         self.monitor.notices()
     }

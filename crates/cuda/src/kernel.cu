@@ -2,7 +2,7 @@
 //
 // Every value is fmaf(x, a[c], b[c]) in f32, then rounded to nearest even. A block's y is the image, its x a run of
 // pixels in it. The x4 kernels take four pixels a thread (12 bytes in, three aligned vectors out) and need H*W % 4 == 0;
-// the x1 kernels take one and fit every size. kernel.ptx beside this file is made from it by ../regenerate.
+// the x1 kernels take one and fit every size. ../regenerate compiles this file to kernel.ptx, next to it.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -12,7 +12,7 @@ typedef unsigned long long u64;
 struct alignas(8) half4 { u16 v[4]; };
 struct alignas(16) single4 { float v[4]; };
 
-// The types a value leaves as, with the vector of four that is stored at once.
+// Output types, each with the vector of four values that is stored at once.
 struct F32 {
     typedef float one;
     typedef single4 four;

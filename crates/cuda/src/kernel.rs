@@ -44,8 +44,8 @@ impl Kernel {
     ///
     /// # Safety
     /// `from` is the address of `[n, hw, 3]` u8, and `to` of memory for as many values of the output's type, both on
-    /// `stream`'s device and aligned to 16 bytes. Both stay valid, and are not written by others, until the work queued here
-    /// is done.
+    /// `stream`'s device and aligned to 16 bytes. Both stay valid, and are not written by others, until the work queued
+    /// here is done.
     pub(crate) unsafe fn launch(&self, stream: &Arc<CudaStream>, from: u64, to: u64, n: u32, hw: u32) -> Result<()> {
         let (function, threads) = if hw.is_multiple_of(4) { (&self.four, hw / 4) } else { (&self.one, hw) };
         // The y dimension of a grid is at most 65,535; for more images each block of the kernel takes several.
@@ -58,8 +58,8 @@ impl Kernel {
         let mut launch = stream.launch_builder(function);
         launch.arg(&from).arg(&to).arg(&n).arg(&hw);
         launch.arg(&a[0]).arg(&a[1]).arg(&a[2]).arg(&b[0]).arg(&b[1]).arg(&b[2]);
-        // SAFETY: number, order and types of the arguments are those of the kernels in kernel.cu, and the arguments outlive
-        // the call; the memory is as this function's caller promises.
+        // SAFETY: number, order and types of the arguments are those of the kernels in kernel.cu, and the arguments
+        // outlive the call; the caller guarantees the memory.
         unsafe { launch.launch(config) }.during("launching the normalisation")?;
         Ok(())
     }

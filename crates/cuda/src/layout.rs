@@ -147,7 +147,7 @@ impl SlotLayout {
         self.pixels.iter().product()
     }
 
-    /// Returns the byte range of the row data, which is copied as it is: everything after the images.
+    /// Returns the byte range of the row data, which is copied unchanged: everything after the images.
     pub(crate) fn row_data(&self) -> Range<usize> {
         self.ids.bytes.start..self.total
     }

@@ -1,24 +1,25 @@
-//! Batches on a CUDA device. u8 pixels are copied from pinned memory to the device and normalised there to f32, f16 or bf16,
-//! ahead of the consumer; the consumer's stream waits for the upload, not its thread. The driver is loaded at run time; on a
-//! machine without one, [`Probe`] and [`Device::open`] report that.
+//! Batches on a CUDA device. u8 pixels are copied from pinned memory to the device and normalised there to f32, f16 or
+//! bf16, ahead of the consumer; the consumer's stream waits for the upload, not its thread. The driver is loaded at run
+//! time; on a machine without one, [`Probe`] and [`Device::open`] report that.
 //!
 //! | item | responsibility |
 //! |---|---|
-//! | [`Probe`] | finds driver and devices and what they support |
+//! | [`Probe`] | finds the driver, the devices, and what they support |
 //! | [`Device`] | an opened device |
 //! | [`PinnedAlloc`] | host memory that a loader's workers write and the device copies from |
-//! | [`Feed`] | source of host batches: a loader, or one of the caller's own |
+//! | [`Feed`] | source of host batches: a loader, or a custom one |
 //! | [`Config`], [`Output`] | normalisation and limits of device memory |
 //! | [`DeviceLoader`] | the upload thread, and `next_batch` |
 //! | [`ImageLoader`] | a dataset's loader and a [`DeviceLoader`] in one, with states and statistics; several devices |
 //! | [`DeviceBatch`], [`View`] | a batch on the device: views for users of cudarc, DLPack for everyone else |
 //!
 //! Internal modules, in the order of the data: `feed` (host batches), `upload` (copies and normalisation), `kernel`,
-//! `layout` (where arrays lie in a slot), `slot` (device memory of one batch), `reuse` (when memory may be written again),
-//! `exchange` (hand-over of slots between the upload thread and the consumer), `memory` (allocation and limits).
+//! `layout` (where arrays lie in a slot), `slot` (device memory of one batch), `reuse` (when memory may be written
+//! again), `exchange` (hand-over of slots between the upload thread and the consumer), `memory` (allocation and
+//! limits).
 //!
-//! `unsafe` is confined to calls of the driver and to DLPack: `memory`, `kernel`, `upload`, `batch`, `view`, `dlpack`, and one
-//! function of `probe`.
+//! `unsafe` is confined to calls of the driver and to DLPack: `memory`, `kernel`, `upload`, `batch`, `view`, `dlpack`,
+//! and one function of `probe`.
 
 mod batch;
 mod config;
@@ -43,7 +44,8 @@ mod sync {
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 }
 
-/// The CUDA bindings whose streams and contexts this crate takes and returns; use this re-export, so that the versions agree.
+/// The CUDA bindings whose streams and contexts this crate takes and returns; use this re-export, so that the versions
+/// agree.
 pub use cudarc;
 
 pub use batch::DeviceBatch;

@@ -11,8 +11,8 @@ use shardtool_order::ResumeState;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-/// Delivers batches on a device. Its upload thread takes batches from the feed, uploads and normalises them ahead of the
-/// consumer, within the memory limit.
+/// Delivers batches on a device. Its upload thread takes batches from the feed, uploads and normalises them ahead of
+/// the consumer, within the memory limit.
 pub struct DeviceLoader<F: Feed> {
     exchange: Arc<SlotExchange>,
     config: Config,
@@ -26,7 +26,7 @@ pub struct DeviceLoader<F: Feed> {
 enum Uploads<F: Feed> {
     Running(JoinHandle<Work<F>>),
     Stopped(Box<Work<F>>),
-    /// Lost in a panic.
+    /// The upload thread panicked, and what it worked with is lost.
     Lost,
 }
 
@@ -46,8 +46,8 @@ pub struct MemoryUse {
 }
 
 impl<F: Feed> DeviceLoader<F> {
-    /// Creates a loader on `device`. `make` creates the feed; batches in memory of the allocator that it is given are copied
-    /// asynchronously. Nothing is uploaded before the first [`DeviceLoader::next_batch`].
+    /// Creates a loader on `device`. `make` creates the feed; batches in memory of the allocator that it is given are
+    /// copied asynchronously. Nothing is uploaded before the first [`DeviceLoader::next_batch`].
     ///
     /// # Errors
     /// [`Error::Option`], [`Error::Driver`], and those of `make`.
@@ -75,22 +75,22 @@ impl<F: Feed> DeviceLoader<F> {
         Ok(DeviceLoader { exchange, config, pinned, device_usage, uploads, delivered: None })
     }
 
-    /// Returns the next batch, or `None` at the end of an epoch, after which the next epoch begins. The host waits until a
-    /// batch is loaded, not until it is uploaded: the streams that use the batch do that.
+    /// Returns the next batch, or `None` at the end of an epoch, after which the next epoch begins. The host waits
+    /// until a batch is loaded, not until it is uploaded: the streams that use the batch do that.
     ///
     /// # Errors
-    /// [`Error::Exhausted`] if the consumer holds every batch that has memory; [`Error::DeviceMemory`]; [`Error::Driver`]; and
-    /// those of the feed. The next call continues if that is possible.
+    /// [`Error::Exhausted`] if the consumer holds every batch that has memory; [`Error::DeviceMemory`];
+    /// [`Error::Driver`]; and those of the feed. The next call continues if that is possible.
     pub fn next_batch(&mut self) -> Result<Option<DeviceBatch>> {
         self.next_batch_unless(&mut || false)
     }
 
-    /// As [`DeviceLoader::next_batch`]; while it waits, calls `interrupted` every 100 ms, and stops waiting once that returns
-    /// true.
+    /// As [`DeviceLoader::next_batch`]; while it waits, calls `interrupted` every 100 ms, and stops waiting once that
+    /// returns true.
     ///
     /// # Errors
-    /// As [`DeviceLoader::next_batch`]; [`shardtool_load::Error::Interrupted`], after which the next call waits for the same
-    /// batch.
+    /// As [`DeviceLoader::next_batch`]; [`shardtool_load::Error::Interrupted`], after which the next call waits for the
+    /// same batch.
     pub fn next_batch_unless(&mut self, interrupted: &mut dyn FnMut() -> bool) -> Result<Option<DeviceBatch>> {
         self.start()?;
         let no_batch = |reason| match reason {
@@ -110,14 +110,14 @@ impl<F: Feed> DeviceLoader<F> {
         }
     }
 
-    /// Returns the state to resume from after the last batch that [`DeviceLoader::next_batch`] returned, not counting those
-    /// uploaded ahead; `None` before the first one, and for feeds without states.
+    /// Returns the state to resume from after the last batch that [`DeviceLoader::next_batch`] returned, not counting
+    /// those uploaded ahead; `None` before the first one, and for feeds without states.
     pub fn state(&self) -> Option<&ResumeState> {
         self.delivered.as_ref()
     }
 
-    /// Stops uploading, drops the batches ahead of the consumer, and calls `change`, which may move the feed to another epoch
-    /// or state.
+    /// Stops uploading, drops the batches ahead of the consumer, and calls `change`, which may move the feed to another
+    /// epoch or state.
     ///
     /// # Errors
     /// [`Error::Panicked`] if the upload thread panicked, and lost the feed.

@@ -21,8 +21,8 @@ impl PinnedAlloc {
         PinnedAlloc { device: device.clone(), write_combined: false, bytes: Arc::default() }
     }
 
-    /// Returns an allocator of write-combined memory, which bypasses the CPU's caches: for batches that the CPU only writes,
-    /// since reading it is very slow.
+    /// Returns an allocator of write-combined memory, which bypasses the CPU's caches: for batches that the CPU only
+    /// writes, since reading it is very slow.
     pub fn write_combined(device: &Device) -> Self {
         PinnedAlloc { write_combined: true, ..Self::new(device) }
     }
@@ -66,7 +66,8 @@ pub(crate) struct PinnedBuffer {
 impl PinnedBuffer {
     /// Returns the bytes.
     pub(crate) fn as_slice(&self) -> &[u8] {
-        // SAFETY: `PinnedAlloc::buffer` initialised these bytes, which live as long as `self`; writing them needs `&mut self`.
+        // SAFETY: `PinnedAlloc::buffer` initialised these bytes, which live as long as `self`; writing them needs
+        // `&mut self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
@@ -82,7 +83,8 @@ unsafe impl Send for PinnedBuffer {}
 // SAFETY: `&PinnedBuffer` allows reading only, or returns the pointer, whose uses carry their own obligations.
 unsafe impl Sync for PinnedBuffer {}
 
-// SAFETY: `PinnedAlloc::buffer` returns zeroed memory that is aligned to a page; this value owns it and frees it on drop.
+// SAFETY: `PinnedAlloc::buffer` returns zeroed memory that is aligned to a page; this value owns it and frees it on
+// drop.
 unsafe impl BatchBuffer for PinnedBuffer {
     fn as_ptr(&self) -> NonNull<u8> {
         self.start
@@ -98,21 +100,21 @@ impl Drop for PinnedBuffer {
         self.alloc.bytes.fetch_sub(self.len as u64, Ordering::Relaxed);
         // The driver frees memory of the context that is bound to the thread. Errors: see `DeviceBuffer`.
         let _ = self.alloc.device.context().bind_to_thread();
-        // SAFETY: made by `malloc_host` and freed only here. No queued copy reads it: `Staging` and the host batch in it are
-        // dropped only after their copies are done (`reuse`).
+        // SAFETY: made by `malloc_host` and freed only here. No queued copy reads it: `Staging` and the host batch in
+        // it are dropped only after their copies are done (`reuse`).
         let _ = unsafe { result::free_host(self.start.as_ptr().cast()) };
     }
 }
 
-/// Device memory, freed on drop. It is allocated from the driver, not from a pool shared with others, so that the bytes
-/// counted here are those that the device gives.
+/// Device memory, freed on drop. It is allocated from the driver, not from a shared pool, so that the bytes counted
+/// here are those allocated on the device.
 pub(crate) struct DeviceBuffer {
     context: Arc<CudaContext>,
     address: u64,
 }
 
 impl DeviceBuffer {
-    /// Allocates `len` bytes, not initialised; `None` if the device has not enough memory.
+    /// Allocates `len` bytes, not initialised; `None` if the device does not have enough memory.
     fn new(context: &Arc<CudaContext>, len: usize) -> Result<Option<Self>> {
         context.bind_to_thread().during("entering the device's context")?;
         // SAFETY: a context exists, so the driver is loaded, and it is bound to this thread; the size is not 0.
@@ -135,11 +137,11 @@ impl DeviceBuffer {
 
 impl Drop for DeviceBuffer {
     fn drop(&mut self) {
-        // `drop` cannot return an error. These calls fail if the device is lost or the process is ending, and then the memory
-        // is gone anyway.
+        // `drop` cannot return an error. These calls fail only if the device is lost or the process is ending, which
+        // frees the memory anyway.
         let _ = self.context.bind_to_thread();
-        // SAFETY: made by `malloc_sync` and freed only here; `Slot` and `Uploader` wait for the work that uses the buffer
-        // before they drop it.
+        // SAFETY: made by `malloc_sync` and freed only here; `Slot` and `Uploader` wait for the work that uses the
+        // buffer before they drop it.
         let _ = unsafe { result::free_sync(self.address) };
     }
 }
@@ -186,7 +188,7 @@ impl DeviceMemory {
     /// Allocates `len` bytes.
     ///
     /// # Errors
-    /// [`Error::DeviceMemory`] if the limit or the device has not enough, and [`Error::Driver`].
+    /// [`Error::DeviceMemory`] if the limit or the free device memory does not suffice, and [`Error::Driver`].
     pub(crate) fn allocate(&self, len: usize) -> Result<(DeviceBuffer, Reservation)> {
         let (needed, held) = (len as u64, self.usage.now());
         let (free, _) = self.device.memory()?;

@@ -56,7 +56,7 @@ pub enum Unavailable {
     },
 }
 
-/// The CUDA driver and devices of this machine, or why there are none.
+/// The CUDA driver and devices of this machine, or why no device can be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Probe {
@@ -92,7 +92,8 @@ const NEEDED: i32 = 12_000;
 const BUSY: u32 = 46;
 
 impl Probe {
-    /// Reads driver and devices. Creates a context on each device for a moment, since free memory can only be read in one.
+    /// Queries the driver and devices. Temporarily creates a context on each device, which reading its free memory
+    /// needs.
     pub fn new() -> Self {
         let (driver, devices) = match load_driver() {
             Ok((driver, devices)) => (driver, devices),
@@ -109,7 +110,8 @@ impl Default for Probe {
     }
 }
 
-/// Checks that device `ordinal` exists. cudarc panics without a driver, so nothing of it may be called before this succeeded.
+/// Checks that device `ordinal` exists. cudarc panics without a driver, so nothing of it may be called before this
+/// succeeded.
 pub(crate) fn check(ordinal: usize) -> Result<(), Unavailable> {
     let (_, devices) = load_driver().map_err(|(_, unavailable)| unavailable)?;
     if ordinal >= devices { Err(Unavailable::NoSuchDevice { ordinal, devices }) } else { Ok(()) }
@@ -120,8 +122,8 @@ pub(crate) fn refused(ordinal: usize, error: DriverError) -> Unavailable {
     Unavailable::Refused { ordinal, code: error.0 as u32, name: name(error).into() }
 }
 
-/// Loads and initialises the driver. Returns its CUDA version and the number of devices; in errors, the version if it is
-/// known.
+/// Loads and initialises the driver. Returns its CUDA version and the number of devices; in errors, the version if it
+/// is known.
 fn load_driver() -> Result<(i32, usize), (Option<i32>, Unavailable)> {
     // Static, so that the library stays loaded.
     static DRIVER: OnceLock<Result<Library, String>> = OnceLock::new();
@@ -132,8 +134,8 @@ fn load_driver() -> Result<(i32, usize), (Option<i32>, Unavailable)> {
     }
     let mut driver = 0;
     let not_started = |e: DriverError| Unavailable::NotStarted { code: e.0 as u32, name: name(e).into() };
-    // SAFETY: the library is loaded, so cudarc finds the function; the pointer is to a local variable. This call is allowed
-    // before cuInit.
+    // SAFETY: the library is loaded, so cudarc finds the function; the pointer is to a local variable. This call is
+    // allowed before cuInit.
     unsafe { sys::cuDriverGetVersion(&mut driver) }.result().map_err(|e| (None, not_started(e)))?;
     if driver < NEEDED {
         return Err((Some(driver), Unavailable::OldDriver { found: driver, needed: NEEDED }));

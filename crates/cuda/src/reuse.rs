@@ -1,14 +1,14 @@
-//! Decides when memory that a batch went through may be written again. CUDA works asynchronously, so memory is in use until
-//! an event says that it is not:
+//! Decides when the memory of an upload may be written again. CUDA works asynchronously, so memory is in use until an
+//! event has passed:
 //!
 //! | memory | in use by | may be written again when |
 //! |---|---|---|
-//! | a slot: device memory of a delivered batch | streams of the consumer | the events recorded on those streams when the batch was dropped have passed; if a stream is not known, the whole context is idle |
+//! | a slot: device memory of a delivered batch | streams of the consumer | the events recorded on those streams when the batch was dropped have passed; if a stream is unknown, the whole context is idle |
 //! | a staging buffer: device memory of u8 pixels and pinned memory of the row data | the copies and the kernel of one upload | the event recorded behind them has passed |
 //! | the host batch that pixels are copied from (pinned) | the copy of the same upload | the same event has passed |
 //!
-//! Device memory orders streams, and the host waits only if a stream is not known or memory is freed; the host writes pinned
-//! memory itself, so it has to wait for the event.
+//! Uses of device memory are ordered between streams; the host waits only if a stream is unknown or memory is freed.
+//! The host writes pinned memory itself, so it must wait for the event.
 
 use crate::error::{During, Result};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, sys};
@@ -24,36 +24,36 @@ pub(crate) struct Consumers {
 impl Consumers {
     /// Adds a stream.
     pub(crate) fn add(&mut self, stream: &Arc<CudaStream>) {
-        // CU_STREAM_PER_THREAD is another stream on the thread that drops the batch.
+        // CU_STREAM_PER_THREAD denotes a different stream on the thread that drops the batch.
         self.unknown |= stream.cu_stream() as usize == 2;
         if !self.streams.contains(stream) {
             self.streams.push(stream.clone());
         }
     }
 
-    /// Adds a stream that is not known.
+    /// Adds an unknown stream.
     pub(crate) fn add_unknown(&mut self) {
         self.unknown = true;
     }
 }
 
-/// What has to happen before a slot is written again.
+/// The events that must pass before a slot is written again.
 pub(crate) struct SlotReuse {
     context: Arc<CudaContext>,
     /// Events, reused from batch to batch; the first `pending` ones belong to the last batch.
     events: Vec<CudaEvent>,
     pending: usize,
-    /// A stream that used the last batch is not known.
+    /// Whether an unknown stream used the last batch.
     unknown: bool,
 }
 
 impl SlotReuse {
-    /// A slot that nothing uses yet.
+    /// Creates the state of an unused slot.
     pub(crate) fn new(context: &Arc<CudaContext>) -> Self {
         SlotReuse { context: context.clone(), events: Vec::new(), pending: 0, unknown: false }
     }
 
-    /// Records that the batch is in use by the work that is queued on its consumers' streams by now.
+    /// Records that work queued so far on the consumers' streams uses the batch.
     pub(crate) fn record(&mut self, consumers: Consumers) {
         self.unknown |= consumers.unknown;
         for stream in &consumers.streams {
@@ -71,10 +71,10 @@ impl SlotReuse {
         Ok(())
     }
 
-    /// Makes `stream` wait for the last batch's consumers. The host waits only if one of them is not known.
+    /// Makes `stream` wait for the last batch's consumers. The host waits only if one of them is unknown.
     pub(crate) fn order_before(&mut self, stream: &CudaStream) -> Result<()> {
         if std::mem::take(&mut self.unknown) {
-            self.context.synchronize().during("waiting for a consumer whose stream is not known")?;
+            self.context.synchronize().during("waiting for a consumer whose stream is unknown")?;
         }
         for event in &self.events[..std::mem::take(&mut self.pending)] {
             stream.wait(event).during("ordering an upload after its slot's consumers")?;
@@ -101,23 +101,23 @@ pub(crate) fn wait_for_streams(streams: &[&CudaStream]) {
     }
 }
 
-/// Waits on the host until the context is idle. An error means that the device is lost, and then nothing runs on it.
+/// Waits on the host until the context is idle. An error means that the device is lost, so no work runs on it.
 fn wait_for_all(context: &CudaContext) {
     let _ = context.synchronize();
 }
 
-/// What has to happen before a staging buffer, and the host batch that was uploaded through it, are written again.
+/// The event that must pass before a staging buffer, and the host batch uploaded through it, are written again.
 pub(crate) struct StagingReuse(CudaEvent);
 
 impl StagingReuse {
-    /// A staging buffer that nothing uses yet.
+    /// Creates the state of an unused staging buffer.
     pub(crate) fn new(context: &Arc<CudaContext>) -> Result<Self> {
-        // The upload thread sleeps while it waits, rather than spins.
+        // With this flag, the upload thread sleeps during the wait instead of spinning.
         let event = context.new_event(Some(sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC)).during("creating an event")?;
         Ok(StagingReuse(event))
     }
 
-    /// Records that the buffer is in use by the work that is queued on `stream` by now.
+    /// Records that work queued so far on `stream` uses the buffer.
     pub(crate) fn record(&self, stream: &CudaStream) -> Result<()> {
         self.0.record(stream).during("recording an upload")
     }

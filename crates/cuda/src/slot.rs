@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Device memory for one batch.
 pub(crate) struct Slot {
     pub(crate) buffer: DeviceBuffer,
-    /// The upload of the batch is done.
+    /// Recorded after the upload of the batch.
     pub(crate) ready: CudaEvent,
-    /// What has to happen before the next upload.
+    /// The events that must pass before the next upload.
     pub(crate) reuse: SlotReuse,
     _reservation: Reservation,
 }
@@ -29,13 +29,13 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // The driver may give the memory to anyone, so the host waits for its users.
+        // The driver may reuse freed memory at once, so the host waits for all work that uses it.
         self.reuse.wait_before_free(&self.ready);
     }
 }
 
-/// A slot whose batch was delivered: shared by the batch and the tensors exported from it, and released with the last of
-/// them.
+/// A slot whose batch was delivered: shared by the batch and the tensors exported from it, and released with the last
+/// of them.
 pub(crate) struct Lease {
     /// `None` only during `drop`.
     slot: Option<Slot>,
@@ -52,8 +52,8 @@ impl Lease {
         self.slot.as_ref().expect("taken only by `drop`")
     }
 
-    /// Makes `stream` wait for the upload. The slot is written again only after the work that is queued on `stream` when the
-    /// lease is dropped.
+    /// Makes `stream` wait for the upload. The slot is written again only after the work that is queued on `stream`
+    /// when the lease is dropped.
     ///
     /// # Errors
     /// [`Error::StreamContext`] if the stream belongs to another context, and [`Error::Driver`].
@@ -68,7 +68,7 @@ impl Lease {
         Ok(())
     }
 
-    /// Notes that the batch is used on a stream that is not known.
+    /// Records that the batch is used on an unknown stream.
     pub(crate) fn use_on_unknown_stream(&self) {
         self.consumers.lock().unwrap_or_else(PoisonError::into_inner).add_unknown();
     }

@@ -1,12 +1,12 @@
-//! Uploads batches through two staging buffers and two streams. The host waits only until a staging buffer's previous upload
-//! is done.
+//! Uploads batches through two staging buffers and two streams. The host waits only until a staging buffer's previous
+//! upload is done.
 //!
 //! ```text
 //! copy stream   │ pixels of batch 0 ▶ staging 0 │ batch 1 ▶ staging 1 │ batch 2 ▶ staging 0 │
 //! work stream                                   │ row data, kernel 0  │ row data, kernel 1  │
 //! ```
-//! Pixels arrive as u8 in a staging buffer, and the kernel writes them normalised into a slot. While it runs, the next batch
-//! is copied, so the copies follow each other without a gap.
+//! Pixels arrive as u8 in a staging buffer, and the kernel writes them normalised into a slot. While it runs, the next
+//! batch is copied, so the copies follow each other without a gap.
 
 use crate::batch::DeviceBatch;
 use crate::config::Config;
@@ -42,9 +42,9 @@ struct Staging<B> {
     pixels: DeviceBuffer,
     /// Ids, `valid` and columns, on the host.
     row_data: PinnedBuffer,
-    /// The pixels have arrived.
+    /// Recorded after the pixels have arrived.
     copied: CudaEvent,
-    /// What has to happen before this buffer and `host` are used again.
+    /// The event that must pass before this buffer and `host` are used again.
     reuse: StagingReuse,
     /// The batch that pixels are copied from.
     host: Option<B>,
@@ -77,8 +77,8 @@ impl<B: HostBatch> Uploader<B> {
         })
     }
 
-    /// Waits until the next staging buffer is free, and drops the host batch that was uploaded through it: the feed may need
-    /// its memory for the next batch.
+    /// Waits until the next staging buffer is free, and drops the host batch that was uploaded through it: the feed may
+    /// need its memory for the next batch.
     pub(crate) fn free_staging(&mut self) -> Result<()> {
         if let Some(staging) = self.staging.get_mut(self.next) {
             staging.reuse.wait()?;
@@ -109,9 +109,9 @@ impl<B: HostBatch> Uploader<B> {
             return Err(Error::PixelBytes { expected: layout.pixel_bytes(), found: pixels.len() });
         }
         self.copy.context().bind_to_thread().during("entering the device's context")?;
-        // SAFETY: the buffer has `pixel_bytes` bytes, as many as `pixels`, and `free_staging` has waited for its last kernel.
-        // The pixels stay where they are in `staging.host`, which is dropped after `reuse`, recorded behind this copy, has
-        // passed (`free_staging`), or after `upload` or `drop` has waited for both streams.
+        // SAFETY: the buffer has `pixel_bytes` bytes, as many as `pixels`, and `free_staging` has waited for its last
+        // kernel. The pixels stay where they are in `staging.host`, which is dropped after `reuse`, recorded behind
+        // this copy, has passed (`free_staging`), or after `upload` or `drop` has waited for both streams.
         unsafe { result::memcpy_htod_async(staging.pixels.address(), pixels, self.copy.cu_stream()) }
             .during("queueing a copy")?;
         staging.copied.record(&self.copy).during("recording a copy")?;
@@ -139,13 +139,13 @@ impl<B: HostBatch> Uploader<B> {
             work.wait(&staging.copied).during("ordering a kernel after its copy")?;
             let [n, h, w, _] = layout.pixels;
             let target = slot.buffer.address() + layout.row_data().start as u64;
-            // SAFETY: the slot has `layout.total()` bytes, of which the row data are the last; the staging buffer keeps its
-            // side until `reuse` has passed. `order_before` made this stream wait for the slot's last consumers.
+            // SAFETY: the slot has `layout.total()` bytes, of which the row data are the last; the staging buffer keeps
+            // its side until `reuse` has passed. `order_before` made this stream wait for the slot's last consumers.
             unsafe { result::memcpy_htod_async(target, staging.row_data.as_slice(), work.cu_stream()) }
                 .during("queueing a copy")?;
-            // SAFETY: the staging buffer holds [n, h, w, 3] u8 once `copied` has passed, and the slot begins with the images;
-            // both come from `DeviceBuffer`, aligned to 256 bytes. `reuse` and `ready`, recorded behind the kernel, keep both
-            // from being written before it is done.
+            // SAFETY: the staging buffer holds [n, h, w, 3] u8 once `copied` has passed, and the slot begins with the
+            // images; both come from `DeviceBuffer`, aligned to 256 bytes. `reuse` and `ready`, recorded behind the
+            // kernel, keep both from being written before it is done.
             unsafe {
                 self.kernel.launch(work, staging.pixels.address(), slot.buffer.address(), n as u32, (h * w) as u32)
             }?;
@@ -193,7 +193,7 @@ impl<B: HostBatch> Uploader<B> {
         Ok(())
     }
 
-    /// Returns a slot to fill: a free one, a new one within the limits, or the first one that is released. `None` if the
+    /// Returns a slot to fill: a free one, a new one within the limits, or the next one that is released. `None` if the
     /// consumer is gone.
     fn acquire(&mut self, layout: &SlotLayout) -> Result<Option<Slot>> {
         let mut refused = None;
@@ -214,8 +214,8 @@ impl<B: HostBatch> Uploader<B> {
         }
     }
 
-    /// Ends an epoch: if memory is not to be kept, frees what exceeds `retain_bytes` until the consumer requests the next
-    /// epoch.
+    /// Ends an epoch: if memory is not to be kept, frees what exceeds `retain_bytes` until the consumer requests the
+    /// next epoch.
     pub(crate) fn end_epoch(&mut self) {
         let Some(retain) = self.config.retain_bytes else { return };
         let usage = self.device_memory.usage();

@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// An array of a batch, bound to the stream that [`DeviceBatch::view`](crate::DeviceBatch::view) was called with: that
-/// stream waits for the upload, and the batch's memory is not written again before the work that is queued there until the
-/// batch is dropped.
+/// stream waits for the upload, and the batch's memory is not written again before the work that is queued there until
+/// the batch is dropped.
 ///
 /// A view cannot be read on another stream by safe code, since that stream would not wait for the upload:
 ///
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// }
 /// ```
 ///
-/// Nor does it outlive its batch:
+/// A view cannot outlive its batch:
 ///
 /// ```compile_fail,E0505
 /// use shardtool_cuda::{DeviceBatch, Part, cudarc::driver::CudaStream};
@@ -34,7 +34,7 @@ use std::sync::Arc;
 /// }
 /// ```
 ///
-/// Nor does it leave its thread, because the per-thread default stream is another stream on each thread:
+/// A view cannot be sent to another thread, because the per-thread default stream differs between threads:
 ///
 /// ```compile_fail,E0277
 /// fn send<T: Send>() {}
@@ -50,8 +50,9 @@ pub struct View<'a, T> {
 
 impl<'a, T: Value> View<'a, T> {
     /// # Safety
-    /// `address` is that of `len` initialised values of type `T` on the device of `stream`. Work queued on `stream` from now
-    /// on finds them there, and they are neither written nor freed before the work that is queued there within `'a`.
+    /// `address` is that of `len` initialised values of type `T` on the device of `stream`. Work queued on `stream`
+    /// from now on finds them there, and they are neither written nor freed before the work that is queued there within
+    /// `'a`.
     pub(crate) unsafe fn new(address: u64, len: usize, stream: Arc<CudaStream>) -> Self {
         View { address, len, stream, batch: PhantomData }
     }
@@ -62,8 +63,8 @@ impl<'a, T: Value> View<'a, T> {
         self.len
     }
 
-    /// Returns the array's address on the device, as an argument for kernels that are launched on the view's stream while the
-    /// batch is alive. They must not write there: exported tensors of the batch show the same memory.
+    /// Returns the array's address on the device, as an argument for kernels that are launched on the view's stream
+    /// while the batch is alive. They must not write there: exported tensors of the batch show the same memory.
     pub fn address(&self) -> u64 {
         self.address
     }
@@ -75,9 +76,9 @@ impl<'a, T: Value> View<'a, T> {
     pub fn to_host(&self) -> Result<Vec<T>> {
         let mut values = vec![T::default(); self.len];
         self.stream.context().bind_to_thread().during("entering the device's context")?;
-        // SAFETY: `values` has `len` values, and the device has as many at `address` on this stream, as `View::new` requires;
-        // `values` is used only after the stream was synchronised. Memory of the host that is not pinned is copied before the
-        // call returns.
+        // SAFETY: `values` has `len` values, and the device has as many at `address` on this stream, as `View::new`
+        // requires; `values` is used only after the stream was synchronised. Memory of the host that is not pinned is
+        // copied before the call returns.
         unsafe { result::memcpy_dtoh_async(&mut values, self.address, self.stream.cu_stream()) }
             .during("copying an array to the host")?;
         self.stream.synchronize().during("waiting for a copy to the host")?;
@@ -95,8 +96,8 @@ impl<'a, T: Value> View<'a, T> {
         self.stream.context().bind_to_thread().during("entering the device's context")?;
         let bytes = self.len * size_of::<T>();
         let (target, _recorded_when_dropped) = target.device_ptr_mut(&self.stream);
-        // SAFETY: both sides have `bytes` bytes: the array as `View::new` requires, the target as checked above. cudarc orders
-        // this write with other uses of the target.
+        // SAFETY: both sides have `bytes` bytes: the array as `View::new` requires, the target as checked above. cudarc
+        // orders this write with other uses of the target.
         unsafe { result::memcpy_dtod_async(target, self.address, bytes, self.stream.cu_stream()) }
             .during("queueing a copy on the device")
     }

@@ -84,7 +84,8 @@ fn device_batches_equal_host_batches_also_after_resume() {
     }
 }
 
-/// Two replicas, each on its device, with one set of workers: their batches are those of two host loaders in a world of two.
+/// Two replicas, each on its device, with one set of workers: their batches are those of two host loaders in a world of
+/// two.
 #[test]
 fn one_set_of_workers_feeds_two_devices() {
     let environment = [("STANDIN_DEVICES", "2"), ("STANDIN_DELAY_US", "1000")];

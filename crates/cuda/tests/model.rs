@@ -1,5 +1,5 @@
-//! Checks every interleaving of the hand-over of slots with loom: no slot is used twice at once, batches arrive in order, and
-//! no thread waits for ever.
+//! Checks every interleaving of the hand-over of slots with loom: no slot is used twice at once, batches arrive in
+//! order, and no thread waits for ever.
 
 mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};

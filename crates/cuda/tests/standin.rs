@@ -1,4 +1,4 @@
-//! Uploads under a stand-in driver: values, order, limits, failures, and no resource left behind.
+//! Uploads under a stand-in driver: values, order, limits, failures, and leaks of resources.
 
 #[path = "child/mod.rs"]
 mod child;
@@ -131,8 +131,8 @@ fn batches_are_complete_for_a_slow_consumer_that_drops_early() {
     }
 }
 
-/// The stand-in driver must detect the race that views prevent: here a stream reads an array without waiting for its upload,
-/// through a raw pointer.
+/// The stand-in driver must detect the race that views prevent: here a stream reads an array without waiting for its
+/// upload, through a raw pointer.
 #[test]
 fn standin_detects_a_read_that_does_not_wait() {
     let environment = [("STANDIN_DELAY_US", "20000")];
@@ -295,7 +295,7 @@ fn missing_driver_or_device_is_an_error_with_the_reason() {
     for (environment, _) in cases {
         let report = with_standin("missing_driver_or_device_is_an_error_with_the_reason", environment, || {
             let Err(Error::Unavailable(answer)) = Device::open(0) else { panic!("it opened") };
-            // The environment tells which case this child runs.
+            // The environment determines which case this child runs.
             let shown = Probe::new();
             assert!(shown.unavailable.as_ref() == Some(&answer) || shown.devices[0].refused.as_ref() == Some(&answer));
             assert!(shown.to_string().contains(&answer.to_string()));
@@ -373,7 +373,7 @@ fn every_driver_call_may_fail_without_a_hang_a_leak_or_misuse() {
     }
 }
 
-/// As examples/own_kernel.rs, but with a context of its own.
+/// As examples/own_kernel.rs, but with a separate context.
 #[test]
 fn consumer_launches_its_own_kernel_on_batches() {
     let environment = [("STANDIN_DELAY_US", "2000")];

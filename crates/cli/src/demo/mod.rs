@@ -36,7 +36,7 @@ struct DemoFolder {
 impl Drop for DemoFolder {
     fn drop(&mut self) {
         if !self.keep {
-            // A folder that cannot be removed does no harm.
+            // Failing to remove a temporary folder is harmless.
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }

@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     /// Keep the source's order
     #[arg(long, conflicts_with = "seed")]
     no_shuffle: bool,
-    /// File of class names, one a line: fixes class ids
+    /// File of class names, one per line: fixes class ids
     #[arg(long, value_name = "FILE")]
     classes: Option<PathBuf>,
     /// Type of a column, instead of the inferred one: NAME:int64, NAME:float or NAME:bytes. NAME:file is for a list's

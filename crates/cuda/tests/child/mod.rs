@@ -7,8 +7,8 @@ use standin::{Report, driver};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Runs the test `name` in a child process under the stand-in driver, with `environment`, and returns the driver's report. In
-/// that child, runs `body` and returns `None`. Fails if the child fails or takes more than 120 s.
+/// Runs the test `name` in a child process under the stand-in driver, with `environment`, and returns the driver's
+/// report. In that child, runs `body` and returns `None`. Fails if the child fails or takes more than 120 s.
 pub(crate) fn with_standin(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<Report> {
     if std::env::var_os("STANDIN_REPORT").is_some() {
         body();

@@ -23,7 +23,7 @@
 
 typedef int R;
 enum { OK = 0, INVALID = 1, OOM = 2, NO_DEVICE = 100, NO_CONTEXT = 201, BAD_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, BUSY = 46 };
-#define DEVICE (1ull << 62)  // added to the host address of device memory, so that no one can mistake one for the other
+#define DEVICE (1ull << 62)  // added to the host address of device memory, so that device and host addresses cannot be confused
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -43,9 +43,9 @@ static void violation(const char* what, const char* where) {
     fprintf(stderr, "stand-in: %s (%s)\n", what, where);
 }
 
-// ---- answers that were ordered -------------------------------------------------------------------------------------
+// ---- injected failures ---------------------------------------------------------------------------------------------
 
-// Called, with the lock held, at the start of every entry point; not 0: answer this.
+// Called with the lock held at the start of every entry point, which returns the result if it is not 0.
 static R enter(const char* name, int needs_context) {
     static int of_name;
     calls++;
@@ -394,7 +394,7 @@ R cuEventDestroy_v2(void* handle) {
     e->alive = 0;
     unuse(e->last);
     live_events--;
-    LEAVE(OK);  // kept, so that a second destroy can be told
+    LEAVE(OK);  // kept, so that a second destroy is detected
 }
 R cuEventRecord(void* handle, void* stream) {
     ENTER(1);

@@ -22,11 +22,11 @@ pub struct DeviceLoader<F: Feed> {
     delivered: Option<ResumeState>,
 }
 
-/// The upload thread, or what it works with while it does not run.
+/// The upload thread, or its state while it does not run.
 enum Uploads<F: Feed> {
     Running(JoinHandle<Work<F>>),
     Stopped(Box<Work<F>>),
-    /// The upload thread panicked, and what it worked with is lost.
+    /// The upload thread panicked, and its state is lost.
     Lost,
 }
 
@@ -156,7 +156,7 @@ impl<F: Feed> DeviceLoader<F> {
         Ok(())
     }
 
-    /// Ends the thread, and returns what it worked with, unless that was lost in a panic.
+    /// Ends the thread and returns its state, unless a panic lost it.
     fn stop(&mut self) -> Option<&mut Work<F>> {
         self.uploads = match std::mem::replace(&mut self.uploads, Uploads::Lost) {
             Uploads::Running(thread) => {

@@ -1,4 +1,4 @@
-//! Bad samples: what counts as one, what is wrong with each, and the list of them.
+//! Bad samples: their errors, how the loader handles them, and the list of those found.
 
 use crate::error::{Error, Result};
 use crate::splits::RecordLocation;

@@ -332,8 +332,8 @@ impl Batch {
         self.0.config.columns.iter().map(|c| c.feature.as_str())
     }
 
-    /// Returns the values of a column; `None` if the batch has no such column. Rows without a sample hold zeros or
-    /// nothing, integer labels −100.
+    /// Returns the values of a column; `None` if the batch has no such column. In rows without a sample, integer labels
+    /// are −100, other numbers 0, and ragged values and byte strings empty.
     pub fn column(&self, feature: &str) -> Option<&Values> {
         let at = self.columns().position(|name| name == feature)?;
         self.0.table().values.get(at)

@@ -67,8 +67,8 @@ pub struct Config {
     /// Batches built ahead of the consumer, at least 1; `None` begins with 2 and grows within the budget if the
     /// consumer waits after it has found the queue full.
     pub prefetch: Option<usize>,
-    /// Bytes of records that the system is asked to read ahead of the workers, limited to a quarter of the memory that
-    /// the budget leaves; 0 turns read-ahead off. Default: 64 MiB.
+    /// Bytes of records that the system reads ahead of the workers, limited to a quarter of the available memory beyond
+    /// the budget; 0 turns read-ahead off. Default: 64 MiB.
     pub read_ahead: u64,
     /// What happens to a record's pages in the page cache after its sample was made.
     pub page_cache: PageCache,

@@ -24,7 +24,7 @@ pub(crate) struct DecodeScratch {
     labels: LabelMap,
 }
 
-/// A stored image: its bytes, and what the index or its header says about it.
+/// A stored image: its bytes, and its properties from the index or its header.
 #[derive(Clone)]
 struct StoredImage<'r> {
     bytes: &'r [u8],

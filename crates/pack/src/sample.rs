@@ -1,4 +1,4 @@
-//! Samples as they are packed, whatever their source.
+//! Samples as they are packed, from any source.
 
 mod schema;
 mod values;

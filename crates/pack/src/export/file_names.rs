@@ -1,4 +1,4 @@
-//! File names made of keys: unique in their split, without an extension, and never outside the destination.
+//! Converts keys to file names: unique in their split, without an extension, and inside the destination.
 
 use super::sample::Sample;
 use crate::Error;
@@ -8,12 +8,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// Extensions of images, which are removed from keys.
 const EXTENSIONS: [&str; 9] = ["jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", "ppm"];
 
-/// Decides which names need the record's number to be unique. Takes 8 bytes per record while it is made.
+/// Decides which names need the record's number to be unique. Building it takes 8 bytes per record.
 #[derive(Default)]
 pub(super) struct FileNames {
     /// Hashes of names that several records have, sorted.
     repeated: Box<[u64]>,
-    /// Names have no dot in their last part.
+    /// Whether names have no dot in their last part.
     dotless: bool,
 }
 

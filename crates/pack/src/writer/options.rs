@@ -105,13 +105,13 @@ impl WriterOptions {
         if columns.iter().any(|(name, _)| name.is_empty() || sample::is_written(name))
             || columns.windows(2).any(|pair| pair[0].0 == pair[1].0)
         {
-            let expected = "names that differ, none of them empty or of a feature that is written in any case";
+            let expected = "different, non-empty names that no feature of every record has";
             return Err(Error::Option { option: "features", expected });
         }
         let mut classes: Vec<_> = self.classes.iter().collect();
         classes.sort();
         if classes.windows(2).any(|pair| pair[0] == pair[1]) || classes.first().is_some_and(|name| name.is_empty()) {
-            return Err(Error::Option { option: "classes", expected: "names that differ, none of them empty" });
+            return Err(Error::Option { option: "classes", expected: "different, non-empty names" });
         }
         let labelled = self.labels || !self.classes.is_empty();
         let schema = SampleSchema { classes: self.classes.clone(), images: self.images, labelled, columns };

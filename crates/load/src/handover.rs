@@ -241,7 +241,7 @@ impl<W: Work, E> Queue<W, E> {
     }
 
     /// Cancels and removes the work that was begun last; it begins again later. Returns `None`, and changes nothing, if
-    /// that work is at the front of the queue or is `except`.
+    /// that work is at the front of the queue or is `except`, or if the queue is stopped.
     pub(crate) fn evict_last(&mut self, except: &W) -> Option<Arc<W>> {
         let at = self.items.iter().rposition(|item| item.work().is_some()).filter(|at| *at > 0)?;
         if self.stopped || self.items[at].work().is_some_and(|work| std::ptr::eq(&**work, except)) {

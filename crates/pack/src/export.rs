@@ -4,7 +4,7 @@
 //! | module | responsibility |
 //! |---|---|
 //! | `sample` | the parts of a record: image file, class, other fields |
-//! | `file_names` | file names made of keys: unique, and never outside the destination |
+//! | `file_names` | converts keys to file names: unique, and inside the destination |
 //! | `tfrecord`, `webdataset`, `parquet`, `folder` | one format each |
 
 mod file_names;
@@ -79,8 +79,8 @@ pub struct Exported {
 /// Exports splits of one dataset into a folder. Records that cannot be exported are left out and reported.
 ///
 /// # Errors
-/// [`Error::Destination`], [`Error::Read`] if a shard cannot be opened, [`Error::Io`]. No file is left at the
-/// destination then.
+/// [`Error::Destination`], [`Error::Read`] if a shard cannot be opened, [`Error::Io`]. On an error, no file
+/// is left at the destination, unless it occurs while files are moved into an existing folder.
 pub fn export(
     splits: &[Split],
     destination: &Path,

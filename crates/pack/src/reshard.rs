@@ -49,8 +49,8 @@ impl Default for ReshardOptions {
 /// of the records of all splits of its name among `sources`, which must have the same classes and features.
 ///
 /// # Errors
-/// [`Error::Shard`], [`Error::Destination`]; [`Error::Read`] for a damaged record: `repair` the source first. Nothing
-/// is left at the destination then.
+/// [`Error::Shard`], [`Error::Destination`]; [`Error::Read`] for a damaged record: `repair` the source first. The
+/// destination is then unchanged.
 pub fn reshard(
     sources: &[Split],
     destination: &Path,

@@ -27,7 +27,7 @@ pub(crate) struct Demand {
 /// How a loader divides its memory. All in bytes except counts.
 ///
 /// The default budget is the requested memory, at most half of the available memory, but at least the minimum. If the
-/// minimum exceeds the available memory, creating the loader fails:
+/// minimum exceeds the available memory, creating the loader fails. The terms:
 ///
 /// - a batch = rows × (pixels + columns)
 /// - requested = source + replicas × (prefetch + 1) × batch + workers × scratch

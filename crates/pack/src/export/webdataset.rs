@@ -43,7 +43,7 @@ fn append(tar: &mut tar::Builder<impl Write>, path: &str, bytes: &[u8]) -> std::
 /// An extension, and the content of its file.
 type Member<'a> = (String, Cow<'a, [u8]>);
 
-/// Returns the members of a sample: extensions and contents. Bytes that are not text are separate members.
+/// Returns the members of a sample: extensions and contents. Byte strings that are not UTF-8 are separate members.
 fn members<'a>(sample: &'a Sample<'_>) -> Result<Vec<Member<'a>>, Refusal> {
     let mut members = vec![(sample.extension.to_owned(), sample.image.as_ref().into())];
     if let Some(label) = sample.label {
@@ -70,7 +70,7 @@ fn members<'a>(sample: &'a Sample<'_>) -> Result<Vec<Member<'a>>, Refusal> {
     Ok(members)
 }
 
-/// Converts a field to JSON: one value by itself, several as a list; `None` if bytes are not text.
+/// Converts a field to JSON: a single value, or a list of several; `None` if a byte string is not UTF-8.
 fn value(feature: Feature<'_>) -> Option<Value> {
     let mut all = match feature {
         Feature::Empty => vec![],
@@ -87,7 +87,7 @@ fn value(feature: Feature<'_>) -> Option<Value> {
     })
 }
 
-/// The shortest decimal that is this 32-bit float; JSON has no NaN and no infinities.
+/// Converts a 32-bit float to its shortest decimal, and NaN and infinities, which JSON lacks, to null.
 fn float(value: f32) -> Value {
     value.to_string().parse().ok().and_then(Number::from_f64).map_or(Value::Null, Value::Number)
 }

@@ -105,7 +105,7 @@ impl WriterOptions {
         if columns.iter().any(|(name, _)| name.is_empty() || sample::is_written(name))
             || columns.windows(2).any(|pair| pair[0].0 == pair[1].0)
         {
-            let expected = "different, non-empty names that no feature of every record has";
+            let expected = "different, non-empty names, not those of features that every record has";
             return Err(Error::Option { option: "features", expected });
         }
         let mut classes: Vec<_> = self.classes.iter().collect();

@@ -50,7 +50,7 @@ pub fn data_length(header: &[u8; HEADER_BYTES], offset: u64) -> Result<u64> {
 /// the number of bytes from the frame's start to the end of the file, and `offset` where the frame begins, for errors.
 ///
 /// # Errors
-/// [`Error::TruncatedFrame`], [`Error::LengthCrc`]. With fewer than [`HEADER_BYTES`] left the frame is truncated
+/// [`Error::TruncatedFrame`], [`Error::LengthCrc`]. If fewer than [`HEADER_BYTES`] are left, the frame is truncated
 /// whatever the bytes are; otherwise the CRC of the length is checked first.
 pub fn whole_length(start: &[u8], left: u64, offset: u64) -> Result<u64> {
     let truncated = |needed| Error::TruncatedFrame { offset, needed, found: left };
@@ -59,7 +59,7 @@ pub fn whole_length(start: &[u8], left: u64, offset: u64) -> Result<u64> {
     if whole <= left { Ok(whole) } else { Err(truncated(whole)) }
 }
 
-/// Whether the CRC of a frame's data is checked. The CRC of the length always is.
+/// Whether the CRC of a frame's data is checked. The CRC of the length is always checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Check {
     /// Checks it: the default everywhere.

@@ -49,7 +49,7 @@ pub struct Manifest {
     pub label: Option<String>,
     /// Class id = stored label − `label_offset`.
     pub label_offset: i64,
-    /// The features of every record, in byte order of their names.
+    /// All features that occur in records, in byte order of their names.
     pub features: Vec<FeatureType>,
     /// Class names, by class id. Empty if classes have no names.
     pub classes: Vec<String>,
@@ -147,8 +147,8 @@ fn syntax(error: serde_json::Error) -> Error {
     Error::ManifestSyntax { problem: error.to_string() }
 }
 
-/// The members that identify the document. They are read first, so that a later version is refused as such and not for
-/// its members.
+/// The members that identify the document. They are read first, so that a later version is refused as such and not because
+/// of its members.
 #[derive(Deserialize)]
 struct Identity {
     #[serde(default)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The image's bytes as stored, in the format that [`IMAGE_FORMAT`] names.
 pub const IMAGE_ENCODED: &str = "image/encoded";
-/// `jpeg`, `png`, `webp`, `gif`, `bmp`, `tiff`, `raw` or `raw-zstd`.
+/// `jpeg`, `png`, `webp`, `gif`, `bmp`, `tiff`, `avif`, `jxl`, `jp2`, `heif`, `raw` or `raw-zstd`.
 pub const IMAGE_FORMAT: &str = "image/format";
 /// Height as coded, in pixels, before EXIF orientation.
 pub const IMAGE_HEIGHT: &str = "image/height";
@@ -17,7 +17,7 @@ pub const IMAGE_WIDTH: &str = "image/width";
 pub const IMAGE_CHANNELS: &str = "image/channels";
 /// EXIF orientation, 1 to 8; 1 is upright.
 pub const IMAGE_ORIENTATION: &str = "image/orientation";
-/// Class id, from 0.
+/// Class id plus the manifest's `label_offset`.
 pub const CLASS_LABEL: &str = "image/class/label";
 /// Class name.
 pub const CLASS_TEXT: &str = "image/class/text";

@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 const DOCUMENT: &str = include_str!("../../../format-spec.md");
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures");
 
-/// The part of the document under a heading, up to the next of any level.
+/// The part of the document under a heading, up to the next heading of any level.
 fn section(heading: &str) -> &'static str {
     let after = DOCUMENT.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no {heading}")).1;
     after.split("\n#").next().unwrap_or(after)
 }
 
-/// Cells of the rows of every table in a text, without its heading and the line below that.
+/// Cells of the rows of every table in a text, without the header and the delimiter row.
 fn tables(text: &str) -> Vec<Vec<Vec<&str>>> {
     let mut tables = vec![];
     let mut rows = vec![];
@@ -35,7 +35,7 @@ fn table(heading: &str) -> Vec<Vec<&'static str>> {
     tables(section(heading)).swap_remove(0)
 }
 
-/// What stands between backticks in a cell.
+/// The parts of a cell between backticks.
 fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
@@ -49,7 +49,7 @@ fn number(cell: &str) -> usize {
 }
 
 #[test]
-fn the_frame_is_as_documented() {
+fn frames_match_the_specification() {
     let data = b"some data";
     let bytes = [&frame::header(9), &data[..], &frame::footer(checksum::crc32c(data))].concat();
     let masked = |bytes: &[u8]| checksum::mask(checksum::crc32c(bytes)).to_le_bytes().to_vec();
@@ -65,7 +65,7 @@ fn the_frame_is_as_documented() {
         end = offset + length;
         if let Some(name) = quoted(row[4]).next() {
             let mut damaged = bytes.clone();
-            // A damaged length with a right CRC is longer than the file.
+            // The damaged length gets a matching CRC and is longer than the file.
             damaged[offset] ^= 0x40;
             if offset == 0 {
                 damaged[..12].copy_from_slice(&frame::header(9 + 0x40));
@@ -76,7 +76,7 @@ fn the_frame_is_as_documented() {
     assert_eq!(end, bytes.len());
 }
 
-/// An index in which every field has another value.
+/// An index in which the values of the fields differ from each other.
 fn sample() -> Vec<u8> {
     let mut b = Builder::new(3, 0x1122_3344_5566_7788, 0xdead_beef);
     b.fixed(index::RECORD_OFFSET, &[0u64, 300, 700]);
@@ -95,7 +95,7 @@ fn set_crc(file: &mut [u8], of: std::ops::Range<usize>, at: usize) {
     file[at..at + 4].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Checks that fields follow each other, hold what they must, and when wrong give an error that their row names.
+/// Checks that fields are contiguous, have the expected values, and when changed give an error that their row names.
 fn check_fields(heading: &str, at: usize, expected: &[(&str, Vec<u8>)], repair: impl Fn(&mut [u8], usize)) {
     let file = sample();
     let rows = table(heading);
@@ -121,7 +121,7 @@ fn check_fields(heading: &str, at: usize, expected: &[(&str, Vec<u8>)], repair: 
 }
 
 #[test]
-fn the_index_header_is_as_documented() {
+fn index_header_matches_the_specification() {
     let file = sample();
     let names = [index::RECORD_OFFSET, index::KEY, "feature:weight"].concat().len();
     let directory = 3 * 48 + names;
@@ -150,7 +150,7 @@ fn the_index_header_is_as_documented() {
 }
 
 #[test]
-fn directory_entries_are_as_documented() {
+fn directory_entries_match_the_specification() {
     let file = sample();
     let names = [index::RECORD_OFFSET, index::KEY, "feature:weight"];
     let directory = 3 * 48 + names.concat().len();
@@ -190,7 +190,7 @@ fn directory_entries_are_as_documented() {
 }
 
 #[test]
-fn elements_and_columns_are_as_documented() {
+fn elements_and_columns_match_the_specification() {
     let elements = tables(section("### Directory entry")).swap_remove(1);
     let known = [
         ("bytes", Element::Bytes),
@@ -209,7 +209,7 @@ fn elements_and_columns_are_as_documented() {
         columns,
         [index::RECORD_OFFSET, index::IMAGE_OFFSET, index::IMAGE_LENGTH, index::KEY, &feature, index::JPEG_ENTRIES]
     );
-    // The kinds and elements of the columns that must be there are those of a fixture's index.
+    // Kinds and elements of the required columns are those of a fixture's index.
     let file = std::fs::read(format!("{FIXTURES}/golden/tiny/_index/train-00000.tfrecord.index")).expect("a fixture");
     let index = Index::parse(&file).expect("a good index");
     for row in table("### Columns").iter().filter(|row| row[3] == "yes") {
@@ -226,7 +226,7 @@ fn literals(source: &'static str, wanted: impl Fn(&str) -> bool) -> BTreeSet<&'s
 }
 
 #[test]
-fn feature_names_are_as_documented() {
+fn feature_names_match_the_specification() {
     let documented: BTreeSet<_> = table("### Feature names").iter().flat_map(|row| quoted(row[0])).collect();
     assert_eq!(documented, literals(include_str!("../src/names.rs"), |text| text.starts_with("image/")));
     assert!(DOCUMENT.contains(&format!("`{}`", names::MANIFEST)) && DOCUMENT.contains(names::INDEX_FOLDER));
@@ -268,7 +268,7 @@ fn block(tag: &str) -> &'static str {
 }
 
 #[test]
-fn the_manifest_is_as_documented() {
+fn manifest_matches_the_specification() {
     let example = block("json");
     let manifest = Manifest::parse(example.as_bytes()).expect("the example is a manifest");
     assert_eq!(manifest.to_json(), example);
@@ -283,7 +283,7 @@ fn the_manifest_is_as_documented() {
 }
 
 #[test]
-fn the_hex_is_the_fixture() {
+fn hex_in_the_specification_equals_the_fixture() {
     for path in ["train-00000.tfrecord", "_index/train-00000.tfrecord.index"] {
         let mut bytes = vec![];
         for line in block(&format!("hex tiny/{path}")).lines() {
@@ -305,7 +305,7 @@ fn the_hex_is_the_fixture() {
 }
 
 #[test]
-fn the_test_vectors_hold() {
+fn test_vectors_match_the_code() {
     let mut kinds = BTreeSet::new();
     for row in tables(section("## Test vectors")).iter().flatten() {
         let cell = |at: usize| row[at].trim_matches('`');

@@ -88,8 +88,8 @@ impl Launch {
     /// machine (its world size × the local world size = the world size), or fewer tasks of SLURM than processes of Open MPI,
     /// which starts its daemons by srun; or torchrun ran (TORCHELASTIC_RUN_ID). SLURM's variables are used only in a process
     /// that srun started (SLURM_STEP_ID), with the number of tasks of the step: a batch script and an interactive shell have
-    /// SLURM_PROCID and SLURM_NTASKS as well. Half of a pair is
-    /// ignored, and listed in [`Launch::ignored`].
+    /// SLURM_PROCID and SLURM_NTASKS as well. One variable of a pair without the other is ignored, and listed in
+    /// [`Launch::ignored`].
     ///
     /// # Errors
     /// A value that is not a number or out of range, or launchers that contradict each other.
@@ -117,7 +117,7 @@ impl Launch {
     }
 }
 
-/// Returns the number of replicas on this machine if rank and world size were given: the first launcher's valid number.
+/// Returns the number of replicas on this machine if rank and world size were given: the first valid number of a launcher.
 fn local_world_of(replica: Replica, lookup: &impl Fn(&str) -> Option<String>) -> Option<u32> {
     let torch = number("LOCAL_WORLD_SIZE", lookup).ok().flatten();
     let open_mpi = || number("OMPI_COMM_WORLD_LOCAL_SIZE", lookup).ok().flatten();

@@ -6,8 +6,8 @@ use crate::prf::{Domain, key};
 const CANDIDATES: u64 = 16;
 
 /// Returns the positions to try, in turn, if the sample at position `q` of `len` is bad: (q + k·m) mod N for k = 1…16.
-/// The stride m is never a multiple of N, so the first candidate is another position; the stride also leaves a damaged
-/// part of a file behind. Empty if `len` is 1.
+/// The stride m is never a multiple of N, so the first candidate is another position; the stride also skips a damaged
+/// part of a file. Empty if `len` is 1.
 pub fn substitutes(seed: u64, epoch: u64, q: u64, len: u64) -> impl Iterator<Item = u64> + use<> {
     let candidates = if len > 1 { CANDIDATES } else { 0 };
     let stride = 1 + key(Domain::Substitute, seed, epoch, q) % len.saturating_sub(1).max(1);

@@ -48,13 +48,13 @@ fn slurm_counts_only_inside_a_step() {
         assert_eq!((launch.replica, launch.launcher), (Replica::SINGLE, Launcher::None));
         assert!(ignored[0].contains("SLURM_NTASKS=8 is ignored") && ignored[0].contains("srun"), "{ignored:?}");
     }
-    assert_eq!(ignored(&[("SLURM_NTASKS", "1"), ("SLURM_PROCID", "0")]).1, [""; 0], "one task is nothing to speak of");
+    assert_eq!(ignored(&[("SLURM_NTASKS", "1"), ("SLURM_PROCID", "0")]).1, [""; 0], "a single task is not reported");
     // A step that is smaller than the job.
     assert_eq!(found(&[&SLURM[..], &[("SLURM_NTASKS", "64")]].concat()), (7, 11, Some(3), Launcher::Slurm));
 }
 
 #[test]
-fn half_a_pair_is_ignored_and_listed() {
+fn one_variable_of_a_pair_is_ignored_and_listed() {
     // As Lightning's own launcher leaves it in the main process.
     let lightning = [("WORLD_SIZE", "2"), ("LOCAL_RANK", "0"), ("NODE_RANK", "0"), ("MASTER_ADDR", "127.0.0.1")];
     let (launch, listed) = ignored(&lightning);
@@ -63,12 +63,12 @@ fn half_a_pair_is_ignored_and_listed() {
     for half in [("RANK", "3"), ("RANK", "x"), ("OMPI_COMM_WORLD_SIZE", "3")] {
         assert_eq!(ignored(&[half]).1.len(), 1);
     }
-    // Another launcher's whole pair is used all the same.
+    // A complete pair of another launcher is still used.
     assert_eq!(found(&[&SLURM[..], &[("WORLD_SIZE", "2")]].concat()), (7, 11, Some(3), Launcher::Slurm));
 }
 
 #[test]
-fn replicas_that_meet_at_the_loopback_address_share_the_machine() {
+fn replicas_with_a_loopback_rendezvous_share_the_machine() {
     assert_eq!(found(&[TORCH[0], TORCH[1], ("MASTER_ADDR", "127.0.0.1")]).2, Some(32));
     assert_eq!(found(&[TORCH[0], TORCH[1], ("MASTER_ADDR", "10.0.0.7")]).2, None);
     let given = launch(Replica::new(1, 2).ok(), &[("MASTER_ADDR", "localhost")]).expect("a launch");
@@ -76,13 +76,13 @@ fn replicas_that_meet_at_the_loopback_address_share_the_machine() {
 }
 
 #[test]
-fn explicit_wins_over_everything() {
+fn given_rank_and_world_win_over_the_environment() {
     let given = Replica::new(1, 40).ok();
     let l = launch(given, &[&TORCH[..], &SLURM[..]].concat()).expect("a launch");
     assert_eq!((Some(l.replica), l.local_world, l.launcher), (given, Some(8), Launcher::Given));
     let smaller = launch(Replica::new(0, 2).ok(), &TORCH).expect("a launch");
-    assert_eq!(smaller.local_world, None, "eight replicas on this machine cannot be of two");
-    // What is wrong with the environment does not matter then.
+    assert_eq!(smaller.local_world, None, "a local world size of 8 is invalid for a world size of 2");
+    // Errors in the environment are ignored then.
     for wrong in [("WORLD_SIZE", "2"), ("RANK", "x"), ("LOCAL_WORLD_SIZE", "many"), ("SLURM_TASKS_PER_NODE", "(")] {
         let l = launch(given, &[wrong, ("SLURM_STEP_ID", "0")]).expect("a launch");
         assert_eq!((Some(l.replica), l.local_world, l.ignored.len()), (given, None, 0));
@@ -90,7 +90,7 @@ fn explicit_wins_over_everything() {
 }
 
 #[test]
-fn launchers_inside_launchers() {
+fn nested_launchers() {
     let one_task = [("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1"), ("SLURM_STEP_ID", "0")];
     let one_a_node = [("SLURM_PROCID", "1"), ("SLURM_STEP_NUM_TASKS", "4"), ("SLURM_STEP_ID", "0")];
     assert_eq!(found(&[&TORCH[..], &one_task].concat()).3, Launcher::Torch);

@@ -1,4 +1,4 @@
-//! Laws of orders, plans and states, checked on random arguments.
+//! Properties of orders, plans and states, checked on random arguments.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -118,7 +118,7 @@ proptest! {
         let replicas =
             Replicas { world: number(world), batch: number(batch), policy: Policy::Sample, remainder: Some(remainder) };
         let Ok(plan) = Plan::new(Source::All(len), Order::Shuffled, 1, replicas, &[]) else {
-            // The only refusal: not one full step.
+            // The only error: less than one full step.
             prop_assert!(remainder == Remainder::Drop && len < u64::from(world * batch));
             return Ok(());
         };

@@ -2,8 +2,8 @@
 //!
 //! Seeds are fixed, so each test has one outcome. Limits are five standard deviations (of the statistic, or of the
 //! normal variate that Wilson and Hilferty's cube root turns a chi-square into): one test in 3.5 million exceeds that by
-//! chance, and no file here makes more than a few thousand. A shuffle with a well-known bias serves as proof that the
-//! test would notice.
+//! chance, and no file here makes more than a few thousand. A shuffle with a known bias shows that the test
+//! detects one.
 
 use std::num::NonZeroU32;
 
@@ -11,7 +11,7 @@ use shardtool_order::{EpochOrder, Order, Permutation, Rng};
 
 const LIMIT: f64 = 5.0;
 
-/// How many standard deviations a chi-square lies from what chance gives, for `counts` expected to be equal.
+/// Standard deviations between the chi-square of `counts` and its mean, if all counts have the same expectation.
 fn deviation(counts: &[u32]) -> f64 {
     let expected = counts.iter().map(|&c| f64::from(c)).sum::<f64>() / counts.len() as f64;
     let chi = counts.iter().map(|&c| (f64::from(c) - expected).powi(2) / expected).sum::<f64>();
@@ -19,13 +19,13 @@ fn deviation(counts: &[u32]) -> f64 {
     ((chi / df).cbrt() - (1.0 - 2.0 / (9.0 * df))) / (2.0 / (9.0 * df)).sqrt()
 }
 
-/// The largest deviation of any position of `[0, n)`, over 4,096 epochs of `visit` (epoch → places in order).
+/// The largest deviation of any position of `[0, n)`, over 4,096 epochs of `visit` (epoch → source positions in order).
 fn worst_position(n: usize, visit: impl Fn(u64) -> Vec<u64>) -> f64 {
     let mut counts = vec![0u32; n * n];
     for epoch in 0..4_096 {
         visit(epoch).into_iter().enumerate().for_each(|(q, v)| counts[q * n + v as usize] += 1);
     }
-    // With two values a position's chi-square has one degree of freedom, and an exact balance is no miracle.
+    // With two values a position's chi-square has one degree of freedom, so an exact balance is not unlikely.
     counts.chunks_exact(n).map(|c| if n > 8 { deviation(c).abs() } else { deviation(c) }).fold(0.0, f64::max)
 }
 
@@ -53,7 +53,7 @@ fn every_position_of_small_domains_is_uniform() {
 }
 
 #[test]
-fn the_test_of_positions_notices_a_biased_shuffle() {
+fn position_test_detects_a_biased_shuffle() {
     for n in [8, 64] {
         let worst = worst_position(n, |epoch| {
             let (mut rng, mut t) = (Rng::new(epoch << 32), (0..n as u64).collect::<Vec<_>>());
@@ -65,7 +65,7 @@ fn the_test_of_positions_notices_a_biased_shuffle() {
 }
 
 #[test]
-fn every_permutation_of_few_occurs_equally_often() {
+fn every_permutation_of_a_small_domain_is_equally_likely() {
     for (n, count) in [(3, 6), (4, 24), (5, 120)] {
         let mut counts = std::collections::BTreeMap::<Vec<u64>, u32>::new();
         (0..count as u64 * 200).for_each(|e| *counts.entry(visit(Order::Shuffled, n, 5, e)).or_default() += 1);
@@ -124,15 +124,15 @@ fn neighbours_epochs_and_seeds_are_uncorrelated() {
         ] {
             let r = correlation(base.iter().copied().zip(other.iter().copied()), n);
             assert!(r.abs() < LIMIT, "N = {n}, against {what}: {r} standard deviations");
-            // Equal places at equal positions are rare and independent: their number has mean below 1.
+            // Equal source positions at equal positions are rare and independent: their number has mean below 1.
             let equal = base.iter().zip(&other).filter(|(a, b)| a == b).count();
-            assert!(equal < 10, "N = {n}, against {what}: {equal} equal places");
+            assert!(equal < 10, "N = {n}, against {what}: {equal} equal source positions");
         }
     }
 }
 
 #[test]
-fn cycles_of_the_network_are_as_long_as_chance_makes_them() {
+fn the_network_has_as_many_cycles_as_a_random_permutation() {
     // A random permutation has H(N) cycles on average, with a variance of about H(N) - pi^2 / 6.
     let (n, trials) = (5_000u64, 400);
     let mut cycles = 0u32;

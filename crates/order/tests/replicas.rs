@@ -50,7 +50,7 @@ fn rest_of_epoch(plan: &Arc<Plan>, epoch: u64, mut p: u64) -> Vec<Vec<Delivered>
     out
 }
 
-/// Ids of true rows, sorted; repeats do not count.
+/// Ids of the rows with a sample, sorted, without repeats.
 fn ids(rows: &[Vec<Delivered>]) -> Vec<u64> {
     let mut ids: Vec<u64> = rows
         .iter()
@@ -122,7 +122,7 @@ fn sample_policy(world: u32, batch: u32, order: Order, remainder: Remainder, n: 
 }
 
 #[test]
-fn under_shard_each_replica_keeps_to_its_own_shards() {
+fn under_shard_each_replica_reads_only_its_own_shards() {
     let records = [10u64, 0, 7, 23, 1, 16, 16, 2, 40, 5];
     let n: u64 = records.iter().sum();
     let shard_of = |id: u64| {
@@ -183,7 +183,7 @@ fn under_shard_each_replica_keeps_to_its_own_shards() {
 }
 
 #[test]
-fn under_off_every_replica_gets_what_a_single_one_would() {
+fn under_off_every_replica_gets_the_rows_of_a_single_one() {
     for order in orders() {
         let plan = |world, policy| {
             Arc::new(
@@ -214,7 +214,7 @@ fn run(plan: &Arc<Plan>, state: ResumeState, steps: u64) -> (Vec<(u64, u64)>, Re
 }
 
 #[test]
-fn resumed_at_every_position_with_other_replicas_nothing_is_lost_or_repeated() {
+fn resume_at_any_position_with_other_replicas_loses_and_repeats_nothing() {
     let labels = (0..23u64).map(|id| (id, i64::from(id % 5 == 0)));
     let sources = [Source::All(23), Source::Balanced(Balanced::new(labels))];
     for (source, order) in sources.iter().flat_map(|s| orders().map(|o| (s, o))) {
@@ -242,7 +242,8 @@ fn resumed_at_every_position_with_other_replicas_nothing_is_lost_or_repeated() {
                 }
             }
         }
-        // `drop`: a global batch that no longer fits in the epoch begins the next one, and says what it left.
+        // `drop`: if the larger global batch does not fit in the rest of the epoch, the next epoch begins and the rest counts
+        // as dropped.
         let dropping = plan(2, 5, Remainder::Drop);
         for p in 0..=n {
             let (more, _) = run(&dropping, ResumeState { p, ..start }, 1);

@@ -1,4 +1,4 @@
-//! What each source promises over one epoch and over many.
+//! Properties of each source over one epoch and over many.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn balanced(sizes: &[u64]) -> (Source, Vec<i64>) {
 }
 
 #[test]
-fn everything_and_lists_are_what_they_say() {
+fn everything_and_lists_map_positions_to_their_ids() {
     assert!((0..9).all(|v| Source::All(9).id(1, 2, v) == v));
     let ids = vec![7, 7, 0, 3];
     let list = Source::List(List::new(ids.clone(), 8).expect("ids in range"));
@@ -66,7 +66,7 @@ fn weighted_rounds_each_epoch_and_is_exact_on_average() {
         let (epochs, shown) = (4_000, counts(&source, 0..4_000));
         for (id, w) in (0..).zip(weights) {
             let (mean, times) = ((w * draws * epochs) as f64 / sum as f64, *shown.get(&id).unwrap_or(&0) as f64);
-            // An epoch shows an id its floor or its ceiling of times: a variance of at most a quarter.
+            // An epoch shows an id ⌊mean⌋ or ⌈mean⌉ times: a variance of at most a quarter.
             assert!((times - mean).abs() <= 5.0 * (epochs as f64 / 4.0).sqrt(), "id {id}: {times}, expected {mean}");
         }
     }
@@ -88,7 +88,7 @@ fn mixture_keeps_its_shares_and_shows_members_in_turn() {
             let times: Vec<u64> = (first..first + size).map(|id| *shown.get(&id).unwrap_or(&0)).collect();
             let exact = source.len() as f64 * share as f64 / 6.0;
             let own = times.iter().sum::<u64>() as f64 / epochs as f64;
-            assert!((own - exact).abs() < 1.0, "{draws:?}: {own} places an epoch, share {exact}");
+            assert!((own - exact).abs() < 1.0, "{draws:?}: {own} source positions per epoch, share {exact}");
             let spread = times.iter().max().zip(times.iter().min()).map_or(0, |(high, low)| high - low);
             assert!(spread <= 1, "{draws:?}: {times:?}");
             first += size;
@@ -116,7 +116,7 @@ fn large_numbers_do_not_overflow() {
 }
 
 #[test]
-fn canonical_json_tells_sources_apart() {
+fn canonical_json_distinguishes_sources() {
     let list = |ids: &[u64]| Source::List(List::new(ids.to_vec(), 10).expect("ids in range"));
     let weighted = |w: &[u64], n| Source::Weighted(Weighted::new(w.to_vec(), n).expect("weights"));
     let mixture = |d: &[(u64, u64)], n| Source::Mixture(Mixture::new(d, n).expect("datasets"));

@@ -14,14 +14,14 @@ use std::sync::{Once, OnceLock};
 /// # Contract of a mapping
 /// While a file is mapped, it must be neither truncated nor rewritten in place, by this process or another one. Nothing
 /// in this crate does so: datasets are written under temporary names and renamed into place, and a rename leaves the
-/// mapped file as it was. Adopted and bare TFRecord files belong to other programs, so for them the promise is the
-/// user's, who makes it by opening them with [`Access::Auto`] or [`Access::Mmap`]. If it is broken:
-/// - *Truncated:* the first access behind the new end raises SIGBUS, which ends the process.
+/// mapped file as it was. Adopted and bare TFRecord files belong to other programs, so for them the user
+/// must guarantee it when opening them with [`Access::Auto`] or [`Access::Mmap`]. If the contract is broken:
+/// - *Truncated:* the first access past the new end raises SIGBUS, which ends the process.
 /// - *Rewritten in place:* records and columns that were not read yet fail their CRCs, which are checked on first use.
 ///   Bytes that were checked already may change while they are borrowed, which Rust does not allow for `&[u8]` and `&str`:
-///   what reads them may return anything, and `&str` in [`shardtool_format::example::Example`] may cease to be UTF-8.
+///   code that reads them may return anything, and `&str` in [`shardtool_format::example::Example`] may cease to be UTF-8.
 ///
-/// [`Access::Pread`] needs no such promise: each record is copied and checked before it is used, a
+/// [`Access::Pread`] needs no such contract: each record is copied and checked before it is used, a
 /// truncated file is an error, and a rewritten one fails its CRCs.
 ///
 /// # Default

@@ -251,7 +251,7 @@ impl Split {
         if id >= self.len() {
             return Err(Error::OutOfRange { split: self.name().to_owned(), id, records: self.len() });
         }
-        // The last shard that begins at `id` or before. An empty shard begins where the next one does.
+        // The last shard that begins at or before `id`. An empty shard begins at the same id as the next one.
         let shard = self.0.starts.partition_point(|start| *start <= id) - 1;
         Ok((shard, id - self.0.starts[shard]))
     }
@@ -259,8 +259,8 @@ impl Split {
     /// Returns a shard, and opens it if necessary.
     ///
     /// # Errors
-    /// [`Error::MissingShard`], [`Error::MissingIndex`], [`Error::ShardLength`], [`Error::RecordCount`],
-    /// [`Error::Index`], [`Error::IndexMismatch`], [`Error::Io`].
+    /// [`Error::MissingShard`], [`Error::MissingIndex`], [`Error::RecordCount`], [`Error::Index`],
+    /// [`Error::IndexMismatch`], [`Error::Io`].
     ///
     /// # Panics
     /// If `number` is not below the number of shards.
@@ -289,7 +289,7 @@ impl Split {
     /// Reads and checks record `id`.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], [`Error::Record`] for damage, and those of [`Split::shard`].
+    /// [`Error::OutOfRange`], and those of [`Split::shard`] and [`Shard::record`].
     pub fn get(&self, id: u64) -> Result<Record> {
         self.get_with(id, vec![])
     }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 
 /// Iterates over the byte ranges of a file's frames and reads their headers only. Ends after an error;
-/// [`Frames::resync`] continues behind the damage.
+/// [`Frames::resync`] continues after the damage.
 pub struct Frames<'a> {
     bytes: &'a FileBytes,
     path: &'a Path,
@@ -36,7 +36,7 @@ impl<'a> Frames<'a> {
         (self.at, self.failed) = (at, false);
     }
 
-    /// Finds the next frame behind the damage and continues there. Returns `false` if there is none.
+    /// Finds the next frame after the damage and continues there. Returns `false` if there is none.
     ///
     /// # Errors
     /// [`Error::Io`].

@@ -24,7 +24,7 @@ pub struct Shard {
     check: Check,
 }
 
-/// Where the records of a shard begin, and what else is known about them.
+/// The offsets of a shard's records, and what else the index holds.
 #[derive(Debug)]
 enum Directory {
     Index {
@@ -57,7 +57,7 @@ impl AsRef<[u8]> for IndexBytes {
 }
 
 /// The columns of a shard's index that passed their check, one bit each. It outlives the shard in the cache, so that a
-/// column is checked once however often its shard is reopened. Columns past the 64th are checked on each use.
+/// column is checked once even if its shard is reopened. Columns past the 64th are checked on each use.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Checked(Arc<AtomicU64>);
 
@@ -125,7 +125,7 @@ impl Shard {
             }
         };
         let end = match (start, next) {
-            // The next row's offset is wrong, which must not make this record unreadable.
+            // The next row's offset is wrong, but this record must stay readable.
             (Some(start), Some(next)) if start < self.length && next > self.length => self.frame_end(row, start)?,
             _ => next.unwrap_or(self.length),
         };
@@ -168,7 +168,7 @@ impl Shard {
     /// Reads and checks a record, into `buffer` if the file is not mapped. [`Record::into_buffer`] returns the buffer.
     ///
     /// # Errors
-    /// [`Error::Record`] for damage, [`Error::Index`], [`Error::IndexMismatch`], [`Error::Io`].
+    /// [`Error::Record`] for damage, [`Error::Io`], and those of [`Shard::frame`].
     pub fn record(self: &Arc<Self>, row: u64, mut buffer: Vec<u8>) -> Result<Record> {
         let range = self.frame(row)?;
         let io = |source| Error::Io { action: "read", path: self.path.clone(), source };

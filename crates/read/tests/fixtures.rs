@@ -78,7 +78,7 @@ fn found(folder: &Path, access: Access) -> Outcome {
     Outcome { findings, delivered }
 }
 
-/// Reads what a loader needs of a record.
+/// Reads everything that a loader needs from a record.
 fn read_whole(record: Record) -> Result<()> {
     record.example()?;
     record.image().map(drop)

@@ -147,7 +147,7 @@ impl Entry<'_> {
         out.extend(second.crc.to_le_bytes());
     }
 
-    /// Returns the column, whose parts must begin at `end`. Moves `end` behind the parts and their padding.
+    /// Returns the column, whose parts must begin at `end`. Moves `end` past the parts and their padding.
     pub(super) fn column(&self, records: u64, end: &mut u64) -> Result<Column> {
         let layout = |problem| Error::IndexLayout { offset: self.offset, problem };
         let mut fields = Fields(self.bytes);

@@ -5,7 +5,7 @@
 //! header (64 bytes) | directory: entries of 48 bytes, then names | column parts, each at a multiple of 64 bytes
 //! ```
 //! The parts follow each other in the directory's order with fewer than 64 zero bytes between them, so that every byte
-//! of the file belongs to something. Opening checks header and directory only; [`Index::check`] checks a column.
+//! of the file is checked. Opening checks header and directory only; [`Index::check`] checks a column.
 
 mod build;
 mod column;
@@ -35,7 +35,7 @@ pub const JPEG_ENTRIES: &str = "jpeg_entries";
 /// Prefix of the columns that hold a feature with exactly one number per record; the feature's name follows.
 pub const FEATURE_PREFIX: &str = "feature:";
 
-/// An opened index: its file's bytes, and what header and directory say about them. `B` holds the bytes: a slice, a
+/// An opened index: its file's bytes, and its parsed header and directory. `B` holds the bytes: a slice, a
 /// vector or a mapping. It must return the same bytes from every call of `as_ref`, as all types of the standard library
 /// do.
 #[derive(Debug, Clone)]
@@ -64,7 +64,7 @@ struct Part {
 }
 
 impl Part {
-    /// Offset at which the padding behind the part ends.
+    /// Offset at which the padding after the part ends.
     fn padded_end(&self) -> Option<u64> {
         self.offset.checked_add(self.length)?.checked_next_multiple_of(ALIGNMENT)
     }
@@ -145,7 +145,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         self.columns.iter().position(|c| c.name == name)
     }
 
-    /// Checks a column: its CRCs, the padding behind its parts, and that the row ends of a variable column never
+    /// Checks a column: its CRCs, the padding after its parts, and that the row ends of a variable column never
     /// decrease and end where its bytes do.
     ///
     /// # Errors

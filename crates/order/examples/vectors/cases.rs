@@ -1,5 +1,5 @@
-//! The cases behind the test vectors. Only ever add: a vector that changes is an order that changed, and a training run
-//! that cannot resume.
+//! The cases behind the test vectors. Only add cases: a changed vector means a changed order, and training runs that
+//! cannot resume.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use shardtool_order::{
 
 const LARGE: [u64; 6] = [4_096, 4_097, 1_281_167, 1_000_000_007, (1 << 40) + 1, 1 << 63];
 
-/// File name and text of every file of vectors: one JSON object a line.
+/// File name and text of every file of vectors: one JSON object per line.
 pub(crate) fn files() -> Vec<(&'static str, String)> {
     let lines = |values: Vec<Value>| values.iter().map(|v| format!("{v}\n")).collect::<String>();
     vec![
@@ -218,7 +218,7 @@ fn steps_of(plan: Arc<Plan>, records: &[u64], seed: u64, epoch: u64) -> Vec<Valu
     out
 }
 
-/// `5`: the sample at position 5; `+5`: once more; `-`: masked.
+/// `5`: the sample at position 5; `+5`: the same, repeated; `-`: masked.
 fn row_text(row: Row) -> String {
     match row {
         Row::Sample(q) => q.to_string(),

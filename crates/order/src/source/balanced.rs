@@ -8,12 +8,12 @@ use super::{crc32c_numbers, rotate};
 /// stopped. Over many epochs every sample of a class is shown equally often. Holds 8 bytes per id and per class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Balanced {
-    /// Ids, grouped by class, in the order given inside each.
+    /// Ids grouped by class, in the given order inside a class.
     ids: Box<[u64]>,
     /// End of each class in `ids`; every class has at least one id.
     ends: Box<[u64]>,
     /// Source positions of a class per epoch: ⌈N ÷ C⌉.
-    turns: u64,
+    per_class: u64,
 }
 
 impl Balanced {
@@ -38,20 +38,20 @@ impl Balanced {
                 *slot += 1;
             }
         }
-        let turns = (n as u64).div_ceil(classes.len().max(1) as u64);
-        Balanced { ids: ids.into(), ends: classes.into_values().collect(), turns }
+        let per_class = (n as u64).div_ceil(classes.len().max(1) as u64);
+        Balanced { ids: ids.into(), ends: classes.into_values().collect(), per_class }
     }
 
     /// Returns N′ = C·⌈N ÷ C⌉.
     pub(super) fn len(&self) -> u64 {
-        self.ends.len() as u64 * self.turns
+        self.ends.len() as u64 * self.per_class
     }
 
     #[inline]
     pub(super) fn id(&self, epoch: u64, v: u64) -> u64 {
         let classes = self.ends.len() as u64;
         let members = self.members((v % classes) as usize);
-        members[rotate(v / classes, epoch, self.turns, members.len() as u64) as usize]
+        members[rotate(v / classes, epoch, self.per_class, members.len() as u64) as usize]
     }
 
     fn members(&self, class: usize) -> &[u64] {

@@ -57,9 +57,9 @@ pub struct Finding {
     pub key: Option<String>,
     /// Offset in the file, in bytes.
     pub offset: Option<u64>,
-    /// The value that should be there, as text.
+    /// The expected value, as text.
     pub expected: Option<String>,
-    /// The value that is there, as text.
+    /// The value found, as text.
     pub found: Option<String>,
     /// The whole finding as a sentence.
     pub message: String,

@@ -55,7 +55,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Returns the offset of the first frame behind an offset.
+    /// Returns the offset of the first frame after an offset.
     pub(super) fn start_after(&self, offset: u64) -> Option<u64> {
         self.offsets?.get(self.first_not_before(offset + 1)?)
     }
@@ -87,7 +87,7 @@ impl<'a> Rows<'a> {
         example: Option<&Example<'_>>,
         file: &str,
     ) -> Vec<Difference> {
-        // A record behind the last row: the number of records differs, which is a separate finding.
+        // A record after the last row: the number of records differs, which is a separate finding.
         if row >= self.records {
             return vec![];
         }

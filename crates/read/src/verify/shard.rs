@@ -45,10 +45,10 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
         report.add(Error::ShardLength { path: path.clone(), expected, found });
     }
     let rows = index.as_ref().map(|i| Rows::new(&i.index, &i.good, split.manifest()));
-    // Bytes behind the manifest's length belong to nothing.
+    // Bytes past the manifest's length are ignored.
     let end = length.min(bytes.len());
     let (frames, damage) = find_frames(&bytes, end, &path, rows.as_ref());
-    // One cause is one finding. A file that was cut off may end inside a frame; a lost frame, another length, or a count
+    // Each cause is reported once. A truncated file may end inside a frame; a lost frame, another length, or a count
     // that is already reported explain the number of frames; and any finding about this file explains its CRC.
     let explained = !damage.is_empty() || other_length || report.has(&path, Damage::RecordCount);
     damage.into_iter().filter(|error| !(other_length && truncated(error))).for_each(|error| report.add(error));
@@ -112,11 +112,11 @@ fn open_index(entry: &manifest::Shard, shard: &Path, report: &mut Report) -> Opt
     if expected != found && report.findings.len() == before {
         report.add(Error::IndexCrc { path, expected, found });
     }
-    // The rows of an index that was made for another shard are not compared with the records of this one.
+    // Rows of an index that was made for another shard are not compared with the records of this one.
     of_shard.then_some(OpenIndex { index, good })
 }
 
-/// Returns the ranges of all frames before `end`, and the damage between them. Continues behind damage at the next offset
+/// Returns the ranges of all frames before `end`, and the damage between them. Continues after damage at the next offset
 /// in the index or, without a good index, at the next frame that is found.
 fn find_frames(bytes: &FileBytes, end: u64, path: &Path, rows: Option<&Rows<'_>>) -> (Vec<Range<u64>>, Vec<Error>) {
     let mut frames = Frames::new(bytes, path);

@@ -115,7 +115,7 @@ static shardtool_bytes text(const char *string)
     return bytes;
 }
 
-/* Sorts the names; 1 if one of them stands twice. */
+/* Sorts the names. Returns 1 if one occurs twice. */
 static int twice(shardtool_bytes *names, size_t count)
 {
     if (count)
@@ -146,7 +146,7 @@ static int is_utf8(const uint8_t *p, size_t size)
     return 1;
 }
 
-/* --- CRC32C: eight bytes a step --- */
+/* --- CRC32C: eight bytes per step --- */
 
 static void fill_crc_table(uint32_t table[8][256])
 {
@@ -161,7 +161,7 @@ static void fill_crc_table(uint32_t table[8][256])
             table[i][n] = table[0][table[i - 1][n] & 255] ^ (table[i - 1][n] >> 8);
 }
 
-/* `crc` is that of the bytes before, 0 at the start. */
+/* `crc` is that of the preceding bytes, 0 at the start. */
 static uint32_t crc32c(const shardtool_dataset *dataset, uint32_t crc, const uint8_t *p, uint64_t size)
 {
     const uint32_t(*t)[256] = dataset->crc_table;
@@ -188,7 +188,7 @@ uint32_t shardtool_crc32c(const shardtool_dataset *dataset, shardtool_bytes byte
 typedef struct {
     char type; /* { [ " t f n, i for an integer, d for another number */
     size_t start, length; /* of a string in `strings`, of a number in `text` */
-    size_t next;          /* the node behind this one and its contents */
+    size_t next;          /* the node after this one and its contents */
 } node;
 
 typedef struct {
@@ -268,7 +268,7 @@ static int take_string(json *j)
     size_t start = j->used;
     while (!take(j, '"')) {
         int c = peek(j);
-        if (c < 0x20) /* the end of the text, too */
+        if (c < 0x20) /* or the end of the text */
             return 0;
         j->at++;
         if (c != '\\') {
@@ -404,7 +404,7 @@ static shardtool_bytes string_of(const json *j, size_t at)
     return bytes;
 }
 
-/* The digits of an integer; 0 if they do not fit. */
+/* Parses the digits of an integer. Returns 0 if they do not fit. */
 static int magnitude(const json *j, size_t at, int *negative, uint64_t *value)
 {
     const char *p = j->text + j->nodes[at].start, *end = p + j->nodes[at].length;
@@ -485,7 +485,7 @@ static int take_members(const json *j, size_t object, const member *types, size_
             if (!equal(string_of(j, at), text(types[i].name)))
                 continue;
             if (values[i])
-                return fail(error, "ManifestSyntax", MANIFEST, -1, "member \"%s\" stands twice", types[i].name);
+                return fail(error, "ManifestSyntax", MANIFEST, -1, "member \"%s\" occurs twice", types[i].name);
             if (!is_type(j, at + 1, types[i].type))
                 return fail(error, "ManifestSyntax", MANIFEST, -1, "member \"%s\" is of another type", types[i].name);
             values[i] = at + 1;
@@ -546,7 +546,7 @@ static int check_end(shardtool_dataset *dataset, const uint8_t *data, size_t siz
     return 0;
 }
 
-static int out_of_memory(shardtool_error *error) { return fail(error, "Memory", "", -1, "no memory is left"); }
+static int out_of_memory(shardtool_error *error) { return fail(error, "Memory", "", -1, "out of memory"); }
 
 static int take_splits(shardtool_dataset *dataset, const json *j, size_t array, shardtool_error *error)
 {
@@ -574,7 +574,7 @@ static int take_splits(shardtool_dataset *dataset, const json *j, size_t array, 
             h->crc = crc_of(j, value[3]);
             h->index_bytes = u64_of(j, value[4]);
             h->index_crc = crc_of(j, value[5]);
-            /* A NUL inside the name cannot be: it is found when values are checked, by this length. */
+            /* A NUL inside the name is invalid; the check of values detects it by this length. */
             size_t size = j->nodes[value[0]].length;
             if (strlen(h->file) != size)
                 h->file = "";
@@ -653,7 +653,7 @@ static int check_splits(shardtool_dataset *dataset, const json *j, size_t array,
     int repeated = twice(files, shards);
     free(files);
     if (repeated)
-        return fail(error, "ManifestValue", MANIFEST, -1, "a shard stands twice");
+        return fail(error, "ManifestValue", MANIFEST, -1, "a shard is listed twice");
     return 0;
 }
 
@@ -674,7 +674,7 @@ static int check_features(const json *j, size_t array, int values, shardtool_err
     return 0;
 }
 
-/* Every type is checked before any value, as the specification has it. */
+/* All types are checked before any value, as the specification requires. */
 static int take_manifest(shardtool_dataset *dataset, const json *j, shardtool_error *error)
 {
     size_t value[LENGTH(MEMBERS)];
@@ -712,13 +712,13 @@ static int take_manifest(shardtool_dataset *dataset, const json *j, shardtool_er
     if (check_features(j, value[6], 0, error) || take_splits(dataset, j, value[8], error))
         return -1;
     if (repeated)
-        return fail(error, "ManifestValue", MANIFEST, -1, "a class stands twice");
+        return fail(error, "ManifestValue", MANIFEST, -1, "a class occurs twice");
     return check_features(j, value[6], 1, error) || check_splits(dataset, j, value[8], error) ? -1 : 0;
 }
 
 /* --- files --- */
 
-/* The bytes of a file, mapped. Empty files cannot be. */
+/* Maps a file. (An empty file cannot be mapped.) */
 static int map_file(int folder, const char *file, const char *missing, file_map *map, shardtool_error *error)
 {
     struct stat status;
@@ -864,7 +864,7 @@ shardtool_bytes shardtool_class_name(const shardtool_dataset *dataset, size_t i)
 
 /* --- shards --- */
 
-/* `check` leaves the data's CRC alone if 0. `after` is the offset behind the frame. */
+/* If `check` is 0, the data's CRC is not checked. `after` is the offset of the frame's end. */
 static int read_frame(const shardtool_dataset *dataset, const shard *h, uint64_t size, uint64_t offset, uint64_t row,
                       int check, shardtool_bytes *data, uint64_t *after, shardtool_error *error)
 {
@@ -921,7 +921,7 @@ static int take_varint(wire *w, uint64_t *value)
     return 0;
 }
 
-/* 1 a field, 0 the end, -1 malformed. `value` is a varint's, `body` that of the other types. */
+/* Returns 1 for a field, 0 at the end, -1 if malformed. `value` is set for varints, `body` for other types. */
 static int take_field(wire *w, uint64_t *number, int *type, uint64_t *value, wire *body)
 {
     uint64_t tag, size;
@@ -950,7 +950,7 @@ static int take_field(wire *w, uint64_t *number, int *type, uint64_t *value, wir
     return 1;
 }
 
-/* The next message in field `wanted`, others skipped: 1, 0, -1 as above. */
+/* Finds the next message in field `wanted`. Returns 1, 0, -1 as above. */
 static int take_message(wire *w, uint64_t wanted, wire *body)
 {
     uint64_t number, value;
@@ -1016,7 +1016,7 @@ static int take_entry(wire entry, shardtool_bytes *name, shardtool_feature_list 
             return -1;
     }
     while (got == 0 && (got = take_message(&values, 2, &body)) == 1) {
-        f->kind = SHARDTOOL_MISSING; /* the last value counts */
+        f->kind = SHARDTOOL_MISSING; /* the last value is used */
         f->count = 0;
         while ((got = take_field(&body, &number, &type, &value, &list)) == 1) {
             if (type != 2 || number > 3)
@@ -1033,7 +1033,7 @@ static int take_entry(wire entry, shardtool_bytes *name, shardtool_feature_list 
     return got;
 }
 
-/* Parses the whole Example, of which one feature is kept: 1, 0 without it, -1 malformed. */
+/* Parses the whole Example and keeps one feature. Returns 1, 0 without it, -1 if malformed. */
 static int find_feature(shardtool_bytes data, shardtool_bytes name, shardtool_feature_list *feature)
 {
     wire example = {data.data, data.data + data.size}, features, entry;
@@ -1062,7 +1062,7 @@ void shardtool_values(const shardtool_feature_list *feature, void *values)
     take_entry(entry, &name, &again, feature->run, values);
 }
 
-/* The value of a feature that has exactly one, of this kind: 1, 0 else, -1 malformed. */
+/* Gets the value of a feature that has exactly one, of this kind. Returns 1, otherwise 0, -1 if malformed. */
 static int one(shardtool_bytes data, shardtool_bytes name, int kind, void *value)
 {
     shardtool_feature_list feature;
@@ -1075,7 +1075,7 @@ static int one(shardtool_bytes data, shardtool_bytes name, int kind, void *value
     return 1;
 }
 
-/* A record's image by the feature that the manifest names: as `one`. */
+/* Gets a record's image from the feature that the manifest names. Returns as `one`. */
 static int find_image(const shardtool_record *record, shardtool_bytes *image)
 {
     if (!record->dataset->image.data || record->dataset->opaque)
@@ -1164,7 +1164,7 @@ static int layout(shardtool_error *error, const char *file, const char *what)
     return fail(error, "IndexLayout", file, -1, "%s", what);
 }
 
-/* `end` is that of the directory. Offsets stay below 2⁶³, as the file's size does. */
+/* `end` is the directory's end. Offsets stay below 2⁶³, like the file's size. */
 static int read_directory(shard_index *index, const char *file, uint32_t count, uint64_t end, shardtool_error *error)
 {
     const uint8_t *data = index->map.data;
@@ -1196,7 +1196,7 @@ static int read_directory(shard_index *index, const char *file, uint32_t count, 
         if (name_size > end - at || !is_utf8(c->name.data, c->name.size))
             layout(error, file, "a name runs past the directory, or is not UTF-8");
         else if (c->kind == 0 ? c->element < 1 || c->element > 4 : c->kind != 1 || c->element != 0)
-            layout(error, file, "a column of a kind or element that cannot be");
+            layout(error, file, "a column of an invalid kind or element");
         else if (u32(p + 4))
             layout(error, file, "a reserved field is not 0");
         else if (c->part[0].length / width != index->records || c->part[0].length % width)
@@ -1210,7 +1210,7 @@ static int read_directory(shard_index *index, const char *file, uint32_t count, 
             good = c->part[k].offset == aligned(free_from) && c->part[k].offset <= size &&
                    c->part[k].length <= size - c->part[k].offset;
             if (!good)
-                layout(error, file, "a part is not where it must be");
+                layout(error, file, "a part has the wrong offset");
             else
                 free_from = c->part[k].offset + c->part[k].length;
         }
@@ -1263,7 +1263,7 @@ static int read_index(shardtool_dataset *dataset, const shard *h, shard_index *i
         return fail(error, "IndexTruncated", file, -1, "expected a header of 64 bytes, found %llu",
                     (unsigned long long)size);
     if (memcmp(p, "\x89STX\r\n\x1a\n", 8) != 0)
-        return fail(error, "IndexMagic", file, -1, "it begins with other bytes");
+        return fail(error, "IndexMagic", file, -1, "the magic bytes do not match");
     if (crc32c(dataset, 0, p, 60) != u32(p + 60))
         return fail(error, "IndexHeaderCrc", file, -1, "expected %08x, found %08x", u32(p + 60),
                     crc32c(dataset, 0, p, 60));
@@ -1284,7 +1284,7 @@ static int read_index(shardtool_dataset *dataset, const shard *h, shard_index *i
     if (read_directory(index, file, u32(p + 20), end, error))
         return -1;
     if (!all_zero(p, end, aligned(end)))
-        return fail(error, "IndexPadding", file, -1, "bytes behind the directory are not zero");
+        return fail(error, "IndexPadding", file, -1, "bytes after the directory are not zero");
     if (index->records != h->records)
         return fail(error, "RecordCount", file, -1, "expected %llu records, found %llu",
                     (unsigned long long)h->records, (unsigned long long)index->records);
@@ -1308,7 +1308,7 @@ static int open_index(shardtool_dataset *dataset, shard *h, shardtool_error *err
     return 0;
 }
 
-/* CRCs, padding and ends of a column. */
+/* Checks CRCs, padding and ends of a column. */
 static int check_column(const shardtool_dataset *dataset, shard *h, column *c, shardtool_error *error)
 {
     const uint8_t *data = h->index.map.data;
@@ -1324,7 +1324,7 @@ static int check_column(const shardtool_dataset *dataset, shard *h, column *c, s
     for (int k = 0; k <= c->kind; k++) {
         uint64_t end = c->part[k].offset + c->part[k].length;
         if (!all_zero(data, end, aligned(end)))
-            return fail(error, "IndexPadding", h->index_file, -1, "bytes behind %.*s are not zero", name_size,
+            return fail(error, "IndexPadding", h->index_file, -1, "bytes after %.*s are not zero", name_size,
                         (const char *)c->name.data);
     }
     if (c->kind == 1) {
@@ -1332,12 +1332,12 @@ static int check_column(const shardtool_dataset *dataset, shard *h, column *c, s
         for (uint64_t i = 0; i < h->index.records; i++) {
             uint64_t end = u64(data + c->part[0].offset + 8 * i);
             if (end < before)
-                return fail(error, "ColumnValue", h->index_file, -1, "%.*s: ends fall at row %llu", name_size,
+                return fail(error, "ColumnValue", h->index_file, -1, "%.*s: ends decrease at row %llu", name_size,
                             (const char *)c->name.data, (unsigned long long)i);
             before = end;
         }
         if (before != c->part[1].length)
-            return fail(error, "ColumnValue", h->index_file, -1, "%.*s: ends at another byte than its bytes do",
+            return fail(error, "ColumnValue", h->index_file, -1, "%.*s: the last end is not the length of the bytes",
                         name_size, (const char *)c->name.data);
     }
     c->checked = 1;
@@ -1374,7 +1374,7 @@ int shardtool_read(shardtool_dataset *dataset, size_t number, uint64_t id, int f
     if (number >= dataset->split_count || id >= dataset->splits[number].records)
         return fail(error, "Argument", "", -1, "no such split or record");
     split *s = &dataset->splits[number];
-    size_t low = 0, high = s->count; /* the last shard that begins at or before id, so no empty one */
+    size_t low = 0, high = s->count; /* the last shard that begins at or before id, which is not empty */
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
         if (s->shards[middle].first <= id)
@@ -1464,7 +1464,7 @@ typedef struct {
     shardtool_dataset *dataset;
     shard *shard;
     uint64_t findings;
-    int in_shard, in_index, counts; /* something was found in the file, or about record counts */
+    int in_shard, in_index, counts; /* findings in the file, or about record counts */
     void (*report)(void *user, const shardtool_error *finding);
     void *user;
 } verification;
@@ -1487,7 +1487,7 @@ static int mismatch(const shardtool_record *record, const char *what, shardtool_
                 what);
 }
 
-/* The key by the record's own features. `number` holds FILE#N where it is that. */
+/* Gets the key from the record's features. If it is FILE#N, `number` holds it. */
 static int own_key(const shardtool_record *record, char **number, shardtool_bytes *key)
 {
     static const char *const names[] = {"image/key", "image/filename"};
@@ -1515,7 +1515,7 @@ static int compare_numbers(const shardtool_record *record, shardtool_error *erro
             continue;
         uint64_t word = number_at(h, c, record->row);
         int64_t integer = 0;
-        uint32_t real = 0; /* floats by their bits: NaN equals itself, and 0 is not -0 */
+        uint32_t real = 0; /* floats are compared bitwise: NaN equals itself, and 0 differs from -0 */
         float value = 0;
         int got = record->dataset->opaque ? 0
                   : c->element == 3       ? one(record->data, name, SHARDTOOL_INT64, &integer)
@@ -1563,13 +1563,13 @@ static int verify_record(const shardtool_record *record, uint64_t at, shardtool_
     return shardtool_pixels(record, &pixels, error) < 0 && strcmp(error->name, "NotDecoded") != 0 ? -1 : 0;
 }
 
-/* The shard from its first frame to its last, each compared with its row of the index. */
+/* Reads the shard from its first frame to its last and compares each with its row of the index. */
 static void walk(verification *v)
 {
     shard *h = v->shard;
     shardtool_error error;
     const column *offsets = h->index.open && h->index.record_offset->checked ? h->index.record_offset : NULL;
-    /* A wrong length is one finding: what follows from it is not reported again. */
+    /* A wrong length is reported once, without its consequences. */
     int sound_length = h->data.size == h->bytes, complete = sound_length;
     uint64_t at = 0, row = 0, size = h->data.size < h->bytes ? h->data.size : h->bytes;
     while (at < size) {

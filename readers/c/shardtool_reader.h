@@ -1,20 +1,20 @@
 /* Reads shardtool datasets: C99 and POSIX (mmap), no dependencies, little- or big-endian, 64-bit sizes.
  *
- * Written from format-spec.md and order-spec.md alone, whose words it uses. In the data's way:
+ * Written from format-spec.md and order-spec.md alone, with their terms; a `place` is a source position.
  *
  *     shardtool_open      reads and checks the manifest, nothing else
  *     shardtool_read      record i of a split: its frame, both CRCs checked
- *     shardtool_key, _image, _column      from the index, each column checked when first used
+ *     shardtool_key, _image, _column      from the index; each column is checked on first use
  *     shardtool_feature, _values, _class_id, _pixels      from the record itself
- *     shardtool_verify    everything that is wrong with a dataset
- *     shardtool_order_*   which sample stands where
+ *     shardtool_verify    all damage of a dataset
+ *     shardtool_order_*   the order of samples in an epoch
  *
- * It decodes raw pixels and leaves other formats to other libraries: an image is handed out as stored.
- * Files are mapped: if one is truncated while it is read, the program ends with SIGBUS. Shards are
- * opened when a record of theirs is first asked for, so a dataset belongs to one thread at a time;
- * orders and permutations depend on no dataset.
+ * It decodes only raw pixels; images of other formats are returned as stored, for other libraries to decode.
+ * Files are mapped: if one is truncated while it is read, the program ends with SIGBUS. A shard is
+ * opened when one of its records is first read, so a dataset may be used by one thread at a time;
+ * orders and permutations do not depend on a dataset.
  *
- * Functions that can fail return -1 and fill in the error; others are said to.
+ * Functions that can fail return -1 and fill in the error; comments state other results.
  */
 #ifndef SHARDTOOL_READER_H
 #define SHARDTOOL_READER_H
@@ -29,12 +29,12 @@ typedef struct {
 
 /* `name` is the specification's, or one of
  *     Io          the operating system refused (no dataset.json, no permission, …)
- *     Memory      none is left
- *     Argument    the caller's mistake
+ *     Memory      out of memory
+ *     Argument    an invalid argument
  *     NotDecoded  the image is of a format that this reader does not decode */
 typedef struct {
     const char *name;
-    char file[272];  /* from the dataset's folder; cut if longer */
+    char file[272];  /* relative to the dataset's folder; truncated if longer */
     int64_t record;  /* number in the shard, or -1 */
     char text[200];  /* what was expected and found */
 } shardtool_error;
@@ -47,11 +47,11 @@ int shardtool_open(const char *folder, shardtool_dataset **dataset, shardtool_er
 void shardtool_close(shardtool_dataset *dataset); /* NULL is fine */
 
 size_t shardtool_split_count(const shardtool_dataset *dataset);
-/* The number of a split, or -1. */
+/* Returns the number of a split, or -1. */
 int64_t shardtool_find_split(const shardtool_dataset *dataset, const char *name);
 const char *shardtool_split_name(const shardtool_dataset *dataset, size_t split);
 uint64_t shardtool_split_records(const shardtool_dataset *dataset, size_t split);
-/* Changes whenever a record of the split, or their order, does. */
+/* Changes if a record of the split or their order changes. */
 uint32_t shardtool_fingerprint(const shardtool_dataset *dataset, size_t split);
 size_t shardtool_class_count(const shardtool_dataset *dataset);
 shardtool_bytes shardtool_class_name(const shardtool_dataset *dataset, size_t class_id);
@@ -59,7 +59,7 @@ uint32_t shardtool_crc32c(const shardtool_dataset *dataset, shardtool_bytes byte
 
 /* --- records --- */
 
-/* Valid until the dataset is closed, as is everything taken from it. */
+/* Valid until the dataset is closed, like all pointers taken from it. */
 typedef struct {
     shardtool_dataset *dataset;
     struct shardtool_shard *shard;
@@ -73,7 +73,7 @@ enum { SHARDTOOL_TRUST_DATA = 1 }; /* do not check the CRC of a record's data */
 int shardtool_read(shardtool_dataset *dataset, size_t split, uint64_t id, int flags, shardtool_record *record,
                    shardtool_error *error);
 int shardtool_key(const shardtool_record *record, shardtool_bytes *key, shardtool_error *error);
-/* 1, or 0 where the record has no image. */
+/* Returns 1, or 0 if the record has no image. */
 int shardtool_image(const shardtool_record *record, shardtool_bytes *image, shardtool_error *error);
 
 typedef struct {
@@ -82,7 +82,7 @@ typedef struct {
     float real;
 } shardtool_number;
 
-/* Number i of those that the index holds of a record: 1, or 0 behind the last. */
+/* Gets the i-th number of a record in the index. Returns 1, or 0 past the last. */
 int shardtool_column(const shardtool_record *record, size_t i, shardtool_bytes *feature_name, shardtool_number *number,
                      shardtool_error *error);
 
@@ -91,16 +91,16 @@ enum { SHARDTOOL_MISSING = 0, SHARDTOOL_BYTES = 1, SHARDTOOL_FLOAT = 2, SHARDTOO
 typedef struct {
     int kind;
     uint64_t count;
-    shardtool_bytes entry; /* where it lies in the record, and */
-    uint64_t run;          /* which of its lists counts: for shardtool_values */
+    shardtool_bytes entry; /* its bytes in the record */
+    uint64_t run;          /* the list to use, for shardtool_values */
 } shardtool_feature_list;
 
-/* 1, or 0 where the record does not have the feature. */
+/* Returns 1, or 0 if the record does not have the feature. */
 int shardtool_feature(const shardtool_record *record, const char *name, shardtool_feature_list *feature,
                       shardtool_error *error);
 /* Writes `count` values: shardtool_bytes, float or int64_t, by the feature's kind. */
 void shardtool_values(const shardtool_feature_list *feature, void *values);
-/* Stored label less label_offset: 1, or 0 without a label. */
+/* Stored label − label_offset. Returns 1, or 0 without a label. */
 int shardtool_class_id(const shardtool_record *record, int64_t *class_id, shardtool_error *error);
 
 typedef struct {
@@ -108,12 +108,12 @@ typedef struct {
     shardtool_bytes rgb; /* height × width × 3 bytes */
 } shardtool_raw_pixels;
 
-/* 1, or 0 where the record has no image; NotDecoded where the image is not `raw`. */
+/* Returns 1, or 0 if the record has no image. If the image is not `raw`, the error is NotDecoded. */
 int shardtool_pixels(const shardtool_record *record, shardtool_raw_pixels *pixels, shardtool_error *error);
 
 /* --- verification --- */
 
-/* Hands every finding to `report` and gives their number. Raw pixels are held against height and
+/* Calls `report` with every finding and returns their number. Raw pixels are compared with height and
  * width; images of other formats are not decoded. */
 uint64_t shardtool_verify(const char *folder, void (*report)(void *user, const shardtool_error *finding), void *user);
 
@@ -122,7 +122,7 @@ uint64_t shardtool_verify(const char *folder, void (*report)(void *user, const s
 uint64_t shardtool_derive_key(const char *domain, uint64_t seed, uint64_t epoch, uint64_t tweak);
 /* Draw i of a key. `draw >> 11` times 2⁻⁵³ is a number in [0, 1). */
 uint64_t shardtool_draw(uint64_t key, uint64_t i);
-/* A word to [0, n), for n up to 2³². */
+/* Scales a u64 to [0, n), for n up to 2³². */
 uint64_t shardtool_scale(uint64_t word, uint64_t n);
 
 typedef struct {
@@ -130,7 +130,7 @@ typedef struct {
     uint16_t table[4096];
 } shardtool_permutation;
 
-/* 0, or -1 unless 1 ≤ n ≤ 2⁶³. For packing the key is that of the domain "pack". */
+/* Returns 0, or -1 unless 1 ≤ n ≤ 2⁶³. For packing, the key is that of the domain "pack". */
 int shardtool_permutation_init(shardtool_permutation *permutation, uint64_t n, uint64_t key);
 /* x is below n. */
 uint64_t shardtool_permute(const shardtool_permutation *permutation, uint64_t x);
@@ -143,10 +143,10 @@ typedef struct {
     shardtool_permutation all, inside;
 } shardtool_order;
 
-/* 0, or -1 unless 1 ≤ n ≤ 2⁶³ and, for interleaved, run and window are in [1, 2³²). */
+/* Returns 0, or -1 unless 1 ≤ n ≤ 2⁶³ and, for interleaved, run and window are in [1, 2³²). */
 int shardtool_order_init(shardtool_order *order, int kind, uint64_t n, uint64_t seed, uint64_t epoch, uint64_t run,
                          uint64_t window);
-/* The place at position q, below n; over everything, the number of the record. */
+/* Returns the source position at position q, below n; for a whole split, the record's number. */
 uint64_t shardtool_order_place(shardtool_order *order, uint64_t q);
 
 #endif

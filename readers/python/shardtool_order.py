@@ -1,9 +1,9 @@
-"""Which sample stands where in an epoch, with nothing but Python's standard library (3.9 or later).
+"""The order of samples in an epoch. Needs only Python's standard library (3.9 or later).
 
-Written from `order-spec.md` alone, whose words it uses. It needs no dataset, only numbers:
+Written from `order-spec.md` alone, with its terms; `place` is a source position. Needs no dataset, only numbers:
 
-    Order(...)                 an epoch's order: which place is at which position
-    pack_order(n, seed)        which entry of the sorted listing is packed when
+    Order(...)                 an epoch's order: position to source position
+    pack_order(n, seed)        the order in which the sorted listing is packed
     draws(...)                 the random numbers of an augmentation
 """
 
@@ -22,7 +22,7 @@ def _mix(x: int) -> int:
 
 
 def derive_key(domain: str, seed: int, epoch: int = 0, tweak: int = 0) -> int:
-    """The key of a domain ("shuffled", "augment", …) for a seed, an epoch and a tweak."""
+    """Returns the key of a domain ("shuffled", "augment", …) for a seed, an epoch and a tweak."""
     h = int.from_bytes(domain.ljust(8).encode("ascii"), "big")
     for word in (seed, epoch, tweak):
         h = _mix((h ^ word) + _G & _MASK)
@@ -34,13 +34,13 @@ def draw(key: int, i: int) -> int:
 
 
 def scale(x: int, n: int) -> int:
-    """A word to [0, n), for n up to 2³²."""
+    """Scales a u64 to [0, n), for n up to 2³²."""
     return ((x >> 32) * n) >> 32
 
 
 def draws(seed: int, epoch: int, place: int) -> Iterator[int]:
-    """The words of a sample's augmentation: `word >> 11` times 2⁻⁵³ is a number in [0, 1), scale(word, n)
-    an integer in [0, n)."""
+    """Yields the u64 draws of the augmentation of the sample at source position `place`. `draw >> 11` times 2⁻⁵³ is a
+    number in [0, 1), scale(draw, n) an integer in [0, n)."""
     key, i = derive_key("augment", seed, epoch, place), 0
     while True:
         yield draw(key, i)
@@ -85,19 +85,20 @@ class Permutation:
 
 
 def pack_order(n: int, seed: int) -> Permutation:
-    """pack_order(n, seed)(i): which entry of the sorted listing is packed i-th."""
+    """pack_order(n, seed)(i) is the entry of the sorted listing that is packed i-th."""
     return Permutation(n, derive_key("pack", seed))
 
 
 class Order:
-    """An epoch's order over n places: order[q] is the place at position q. `order` is "sequential", "shuffled" or
-    "interleaved"; `run` and `window` are for interleaved only. Over everything a place is a record's number."""
+    """An epoch's order over n source positions: order[q] is the source position at position q. `order` is "sequential",
+    "shuffled" or "interleaved"; `run` and `window` are for interleaved only. If the source is a whole split, a source
+    position is a record's number."""
 
     def __init__(self, order: str, n: int, seed: int = 0, epoch: int = 0, run: int = 0, window: int = 0):
         if order not in ("sequential", "shuffled", "interleaved"):
             raise ValueError(f"order {order!r}")
         if not 1 <= n <= 2**63 or not 0 <= seed < 2**64 or not 0 <= epoch < 2**64:
-            raise ValueError("n is from 1 to 2⁶³, seed and epoch are words")
+            raise ValueError("n is from 1 to 2⁶³, seed and epoch are below 2⁶⁴")
         if order == "interleaved" and not (1 <= run < 2**32 and 1 <= window < 2**32):
             raise ValueError("run and window are from 1 to 2³² − 1")
         self.order, self.n, self._seed, self._epoch, self._run, self._window = order, n, seed, epoch, run, window

@@ -1,14 +1,14 @@
-"""Reads shardtool datasets with nothing but Python's standard library (3.9 or later).
+"""Reads shardtool datasets. Needs only Python's standard library (3.9 or later).
 
-Written from `format-spec.md` alone, whose words it uses (`order-spec.md`: `shardtool_order.py`). In the data's way:
+Written from `format-spec.md` alone, with its terms (`order-spec.md`: `shardtool_order.py`).
 
     Dataset(folder)            reads and checks the manifest, nothing else
     dataset.splits["train"]    a Split: len(), [i], iteration
     split[i]                   a Record: data, key, image, columns, features, class_id, pixels()
     verify(folder)             every Damage in a dataset, as a list
 
-It decodes raw pixels and leaves other formats to other libraries: an image is handed out as stored.
-One dataset may be read by several threads. CRCs are computed in Python, at some ten MB/s.
+It decodes only raw pixels; images of other formats are returned as stored, for other libraries to decode.
+Several threads may read one dataset. CRCs are computed in Python, at some ten MB/s.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_DEPTH = 127  # of arrays and objects in a manifest; a dataset itself needs f
 
 
 class Damage(Exception):
-    """What the specification calls an error; `name` is its name there, `record` a number in the shard."""
+    """An error of the specification; `name` is its name there, `record` counts from 0 in the shard."""
 
     def __init__(self, name: str, file: str, text: str, record: Optional[int] = None):
         at = file if record is None else f"{file}, record {record}"
@@ -39,7 +39,7 @@ class NotDecoded(Exception):
     """The image passed all checks of this reader, which does not decode its format."""
 
 
-# --- CRC32C: four bytes a step, by two tables of 65536 entries ---
+# --- CRC32C: four bytes per step, with two tables of 65536 entries ---
 
 
 def _crc_tables():
@@ -59,7 +59,7 @@ _BYTE, _HIGH, _LOW = _crc_tables()
 
 
 def crc32c(data, crc: int = 0) -> int:
-    """CRC32C of bytes; `crc` is that of the bytes before."""
+    """Returns the CRC32C of bytes; `crc` is that of the preceding bytes."""
     crc ^= 0xFFFFFFFF
     view = memoryview(data)
     whole = len(view) & ~3
@@ -95,7 +95,7 @@ class ShardEntry(NamedTuple):
 
 
 class _Object(list):
-    """A JSON object as its members in sequence, so that a member which stands twice is seen."""
+    """A JSON object as a list of its members, so that repeated members are detected."""
 
 
 _END = re.compile(rb'\n  "crc32c": "([0-9a-f]{8})"\n\}\n\Z')
@@ -138,7 +138,7 @@ def _parse_json(data: bytes):
                 for part in item if isinstance(item, tuple) else (item,):
                     check(part, depth + 1)
         elif isinstance(value, str):
-            value.encode("utf-8")  # fails on half a surrogate pair
+            value.encode("utf-8")  # fails on a lone surrogate
 
     try:
         value = json.loads(
@@ -158,7 +158,7 @@ def _members(value, types: dict, optional=()) -> dict:
         if name not in types:
             continue
         if name in found:
-            _refuse("ManifestSyntax", f"member {name!r} stands twice")
+            _refuse("ManifestSyntax", f"member {name!r} occurs twice")
         if not _TYPES[types[name]](member):
             _refuse("ManifestSyntax", f"member {name!r}: expected {types[name]}, found {member!r:.40}")
         found[name] = member
@@ -176,7 +176,7 @@ def _ascending(what: str, names: list):
 
 
 class Manifest:
-    """The checked contents of `dataset.json`; anything wrong with it is a Damage."""
+    """The contents of `dataset.json`. The constructor checks them and raises Damage."""
 
     def __init__(self, data: bytes):
         end = _END.search(data)
@@ -206,7 +206,7 @@ class Manifest:
         _ascending("features", [feature["name"] for feature in features])
         self.features: dict[str, str] = {feature["name"]: feature["type"] for feature in features}
         if len(set(self.classes)) != len(self.classes):
-            _refuse("ManifestValue", "a class stands twice")
+            _refuse("ManifestValue", "a class occurs twice")
         _ascending("splits", [split["name"] for split in splits])
         self.splits: dict[str, list[ShardEntry]] = {}
         files = set()
@@ -232,7 +232,7 @@ class Manifest:
         return shards
 
     def fingerprint(self, split: str) -> int:
-        """The CRC32C that changes whenever a record of the split, or their order, does."""
+        """Returns the fingerprint, a CRC32C that changes if a record of the split or their order changes."""
         return crc32c(b"".join(struct.pack("<QQI", s.records, s.bytes, s.crc32c) for s in self.splits[split]))
 
 
@@ -240,7 +240,7 @@ class Manifest:
 
 
 def _map(path: Path, missing: str, name: str):
-    """The bytes of a file, mapped; empty files cannot be."""
+    """Maps a file and returns its bytes. (An empty file cannot be mapped.)"""
     try:
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
@@ -254,7 +254,7 @@ def _map(path: Path, missing: str, name: str):
 
 
 def read_frame(shard, offset: int, file: str, record: Optional[int], check_data_crc: bool = True):
-    """The data of the frame at an offset, and the offset behind it."""
+    """Returns the data of the frame at an offset, and the offset of its end."""
 
     def damage(name, text):
         return Damage(name, file, f"frame at offset {offset}: {text}", record)
@@ -311,7 +311,7 @@ def _varint(data, at: int, end: int):
 
 
 def _fields(data, at: int, end: int):
-    """Field number, wire type, and where the value begins and ends; for a varint, the value and None."""
+    """Yields field number, wire type, and begin and end of the value; for a varint, its value and None."""
     while at < end:
         tag, at = _varint(data, at, end)
         number, wire = tag >> 3, tag & 7
@@ -334,7 +334,7 @@ def _fields(data, at: int, end: int):
 
 
 def _messages(data, at: int, end: int, field: int):
-    """Where the messages in one field of a message lie; other fields are skipped."""
+    """Yields begin and end of the messages in one field of a message; skips other fields."""
     for number, wire, begin, stop in _fields(data, at, end):
         if number == field and wire == 2:
             yield begin, stop
@@ -360,7 +360,7 @@ def _list(data, kind: str, at: int, end: int, feature: Feature):
 
 
 def parse_example(data) -> dict:
-    """The features of a `tf.train.Example`, by name."""
+    """Returns the features of a `tf.train.Example`, by name."""
     features: dict = {}
     for at, end in _messages(data, 0, len(data), 1):
         for entry, entry_end in _messages(data, at, end, 1):
@@ -368,7 +368,7 @@ def parse_example(data) -> dict:
             for begin, stop in _messages(data, entry, entry_end, 1):
                 name = bytes(data[begin:stop]).decode("utf-8")
             for value, value_end in _messages(data, entry, entry_end, 2):
-                feature = None  # the last value counts
+                feature = None  # the last value is used
                 for number, wire, begin, stop in _fields(data, value, value_end):
                     if wire != 2 or number > 3:
                         raise _Malformed("a field in a Feature that is not a list")
@@ -383,7 +383,7 @@ def parse_example(data) -> dict:
 
 
 def one(features: dict, name: Optional[str], kind: str):
-    """The value of a feature that has exactly one, of this kind; else None."""
+    """Returns the value of a feature that has exactly one, of this kind; otherwise None."""
     feature = features.get(name)
     return feature.values[0] if feature and feature.kind == kind and len(feature.values) == 1 else None
 
@@ -419,7 +419,7 @@ class Column:
         self._rows = None
 
     def check(self):
-        """CRCs, padding and ends."""
+        """Checks CRCs, padding and ends."""
         if self._rows is not None:
             return self
         data, file = self.index.data, self.index.file
@@ -429,7 +429,7 @@ class Column:
                 raise Damage("ColumnCrc", file, f"{self.name}: expected {crc:08x}, found {found:08x}")
         for offset, length, _ in self._parts:
             if any(data[offset + length : _aligned(offset + length)]):
-                raise Damage("IndexPadding", file, f"bytes behind {self.name} are not zero")
+                raise Damage("IndexPadding", file, f"bytes after {self.name} are not zero")
         offset, length, _ = self._parts[0]
         code, size = ("Q", 8) if self.kind == 1 else (_ELEMENTS[self.element][1], self.index.width(self.element))
         rows = struct.unpack_from(f"<{length // size}{code}", data, offset)
@@ -437,7 +437,7 @@ class Column:
             before = 0
             for row, end in enumerate(rows):
                 if end < before:
-                    raise Damage("ColumnValue", file, f"{self.name}: ends fall at row {row}")
+                    raise Damage("ColumnValue", file, f"{self.name}: ends decrease at row {row}")
                 before = end
             if before != self._parts[1][1]:
                 raise Damage("ColumnValue", file, f"{self.name}: {self._parts[1][1]} bytes, ends at {before}")
@@ -453,7 +453,7 @@ class Column:
 
 
 class Index:
-    """The companion of a shard; opening it checks header, directory and the padding behind it."""
+    """The index of a shard. Opening it checks header, directory and the padding after the directory."""
 
     def __init__(self, data, file: str):
         self.data, self.file = data, file
@@ -482,7 +482,7 @@ class Index:
             raise damage("IndexDirectoryCrc", f"expected {directory_crc:08x}")
         self._read_directory(columns, 64 + size)
         if any(data[64 + size : _aligned(64 + size)]):
-            raise damage("IndexPadding", "bytes behind the directory are not zero")
+            raise damage("IndexPadding", "bytes after the directory are not zero")
         self._check_columns()
 
     @staticmethod
@@ -571,7 +571,7 @@ def length_damage(entry: ShardEntry, found: int, row: Optional[int] = None) -> D
 
 
 def open_index(folder: Path, entry: ShardEntry) -> Index:
-    """The index of a shard, held against the manifest."""
+    """Opens the index of a shard and compares it with the manifest."""
     file = f"_index/{entry.file}.index"
     index = Index(_map(folder / file, "MissingIndex", file), file)
     if index.records != entry.records:
@@ -582,7 +582,7 @@ def open_index(folder: Path, entry: ShardEntry) -> Index:
 
 
 class Record:
-    """One sample. `data` has passed its CRC; what comes from the index is looked up when asked for."""
+    """One sample. The CRC of `data` has been checked; values from the index are read on request."""
 
     def __init__(self, shard: Shard, row: int, check_data_crc: bool):
         self._shard, self.row = shard, row
@@ -596,7 +596,7 @@ class Record:
 
     @property
     def image(self):
-        """The image as stored, by the index's range; None if the record has none."""
+        """The image as stored, at the range in the index; None if the record has none."""
         columns = self._shard.index.columns
         offset, length = columns["image_offset"][self.row], columns["image_length"][self.row]
         if offset + length > len(self.data):
@@ -605,13 +605,13 @@ class Record:
 
     @property
     def columns(self) -> dict:
-        """Numbers of this record that the index holds, by name of feature."""
+        """The numbers of this record in the index, by feature name."""
         columns = self._shard.index.columns
         return {name[8:]: columns[name][self.row] for name in columns if name.startswith("feature:")}
 
     @property
     def features(self) -> dict:
-        """The record parsed: name → Feature. Empty for records of an opaque dataset."""
+        """The parsed record: name → Feature. Empty in an opaque dataset."""
         if self._features is None:
             try:
                 self._features = parse_example(self.data) if self._shard.manifest.features else {}
@@ -621,13 +621,13 @@ class Record:
 
     @property
     def class_id(self) -> Optional[int]:
-        """Stored label less `label_offset`; None without a label, or where no i64 holds the difference."""
+        """Stored label − `label_offset`; None without a label, or if the difference does not fit an i64."""
         label = one(self.features, self._shard.manifest.label, "int64")
         class_id = None if label is None else label - self._shard.manifest.label_offset
         return class_id if class_id is not None and -(2**63) <= class_id < 2**63 else None
 
     def pixels(self):
-        """(height, width, bytes) of raw pixels; NotDecoded for other formats, None without an image."""
+        """Returns (height, width, bytes) of raw pixels, or None without an image. Raises NotDecoded for other formats."""
         return pixels(self.features, self._shard.manifest.image, self._shard.entry.file, self.row)
 
 
@@ -648,7 +648,7 @@ def pixels(features: dict, image_name: Optional[str], file: str, row: int):
 
 
 class Split:
-    """The records of a split, numbered through its shards from 0."""
+    """The records of a split, numbered from 0 across its shards."""
 
     def __init__(self, dataset: "Dataset", name: str):
         self._dataset, self.name = dataset, name
@@ -661,7 +661,7 @@ class Split:
     def __getitem__(self, i: int) -> Record:
         if not 0 <= i < len(self):
             raise IndexError(f"record {i} of {len(self)} in split {self.name!r}")
-        low, high = 0, len(self.shards)  # the last shard that begins at or before i, empty ones aside
+        low, high = 0, len(self.shards)  # the last shard that begins at or before i and is not empty
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if self.shards[middle].first <= i else (low, middle)
@@ -674,8 +674,8 @@ class Split:
         return self.records()
 
     def records(self, on_damage: Optional[Callable[[int, Damage], None]] = None) -> Iterator[Record]:
-        """All records in turn. A record that cannot be read is handed to `on_damage` with its number, and the
-        next one follows; without `on_damage` its Damage is raised and ends the iteration."""
+        """Iterates over all records. If a record cannot be read, calls `on_damage` with its number and the Damage, and
+        continues; without `on_damage`, raises the Damage."""
         for i in range(len(self)):
             try:
                 record = self[i]
@@ -688,7 +688,7 @@ class Split:
 
 
 class Dataset:
-    """A dataset's manifest and splits. Shards are opened when a record of theirs is first asked for."""
+    """The manifest and splits of a dataset. A shard is opened when one of its records is first read."""
 
     def __init__(self, folder, check_data_crc: bool = True):
         self.folder, self.check_data_crc = Path(folder), check_data_crc
@@ -700,8 +700,8 @@ class Dataset:
 
 
 def verify(folder) -> list:
-    """Everything that is wrong with a dataset, as Damage; an empty list if nothing is. Raw pixels are
-    held against height and width; images of other formats are not decoded."""
+    """Returns all damage of a dataset. Raw pixels are compared with height and width; images of other formats are
+    not decoded."""
     folder = Path(folder)
     try:
         manifest = Manifest((folder / "dataset.json").read_bytes())
@@ -745,12 +745,12 @@ def _verify_shard(folder: Path, manifest: Manifest, entry: ShardEntry) -> list:
 
 
 class _Walk:
-    """A shard from its first frame to its last, each compared with its row of the index."""
+    """Reads a shard from its first frame to its last and compares each with its row of the index."""
 
     def __init__(self, manifest, entry, data, columns, found, index_file):
         self.manifest, self.entry, self.columns, self.found = manifest, entry, columns, found
         self.index_file = index_file
-        # A wrong length is one finding: what follows from it is not reported again.
+        # A wrong length is reported once, without its consequences.
         self.sound_length = len(data) == entry.bytes
         self.data = data[: entry.bytes]
 
@@ -802,7 +802,7 @@ class _Walk:
         if name not in self.columns:
             return
         value = self.columns[name][row]
-        if isinstance(expected, float):  # by bits: NaN equals itself, and 0 is not −0
+        if isinstance(expected, float):  # bitwise: NaN equals itself, and 0 differs from −0
             value, expected = struct.pack("<f", value), struct.pack("<f", expected)
         if value != expected:
             raise Damage("IndexMismatch", self.index_file, f"{name}: record {expected!r}, index {value!r}", row)

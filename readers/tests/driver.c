@@ -1,4 +1,4 @@
-/* Asks the C reader; see driver.py, which asks the Python reader the same and prints the same. */
+/* Runs the C reader on the same commands, and with the same output, as driver.py runs the Python reader. */
 #include "../c/shardtool_reader.h"
 
 #include <inttypes.h>
@@ -55,7 +55,7 @@ static int print_record(const shardtool_record *record, const char *split, shard
     if (has_class < 0 || shardtool_key(record, &key, error))
         return -1;
     int more = 1;
-    for (size_t i = 0; more > 0; i++) /* an error is found before anything is printed */
+    for (size_t i = 0; more > 0; i++) /* finds an error before anything is printed */
         more = shardtool_column(record, i, &name, &number, error);
     if (more < 0)
         return -1;

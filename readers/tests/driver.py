@@ -1,9 +1,9 @@
-"""Asks the Python reader; `driver.c` asks the C reader the same and prints the same.
+"""Runs the Python reader. `driver.c` runs the C reader on the same commands, with the same output.
 
-    examine DIR…    of each dataset all findings (error, file, record), then a line a record (split, id, key, class
-                    id, bytes and CRC of the image, columns, pixels) or what reading it failed with
-    patched DIR     the same for each line `FILE OFFSET:BYTE …` of stdin, with these bytes changed
-    order           for each question of stdin, its answer
+    examine DIR…    for each dataset, all findings (error, file, record), then a line per record: split, id, key,
+                    class id, bytes and CRC of the image, columns, pixels, or the error of reading it
+    patched DIR     the same for each line `FILE OFFSET:BYTE …` on stdin, with these bytes changed
+    order           for each question on stdin, its answer
 """
 
 import sys

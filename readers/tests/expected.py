@@ -1,4 +1,4 @@
-"""What the specification and the fixtures' own sources say that a listing of the golden datasets holds.
+"""Lines that listings of the golden datasets must contain, from the specification and the sources of the fixtures.
 
     python3 expected.py ROOT    prints `FOLDER: TEXT` lines; each TEXT must be found in that dataset's listing
 """

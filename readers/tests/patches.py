@@ -1,7 +1,7 @@
-"""Damage for `driver patched`: lines `FILE OFFSET:BYTE …`, of which each changes golden/tiny in one way.
+"""Prints damage for `driver patched`: lines `FILE OFFSET:BYTE …`, each of which changes golden/tiny in one way.
 
     python3 patches.py DIR flips     every bit of every file
-    python3 patches.py DIR mended    every bit that a CRC covers and is not one, the CRCs around it made right
+    python3 patches.py DIR mended    every bit that a CRC covers, except bits of CRCs, with the CRCs corrected
 """
 
 import struct

@@ -1,6 +1,6 @@
 """Turns `fixtures/vectors/order` into questions for the drivers and the answers that they must give.
 
-    python3 vectors.py VECTORS QUESTIONS ANSWERS    writes the two files, a question and an answer a line each
+    python3 vectors.py VECTORS QUESTIONS ANSWERS    writes the two files, one question or answer per line
 """
 
 import json

@@ -147,8 +147,8 @@ fn syntax(error: serde_json::Error) -> Error {
     Error::ManifestSyntax { problem: error.to_string() }
 }
 
-/// The members that identify the document. They are read first, so that a later version is refused as such and not because
-/// of its members.
+/// The members that identify the document. They are read first, so that a later version is refused as such and not
+/// because of its members.
 #[derive(Deserialize)]
 struct Identity {
     #[serde(default)]

@@ -242,8 +242,8 @@ fn resume_at_any_position_with_other_replicas_loses_and_repeats_nothing() {
                 }
             }
         }
-        // `drop`: if the larger global batch does not fit in the rest of the epoch, the next epoch begins and the rest counts
-        // as dropped.
+        // `drop`: if the larger global batch does not fit in the rest of the epoch, the next epoch begins and the rest
+        // counts as dropped.
         let dropping = plan(2, 5, Remainder::Drop);
         for p in 0..=n {
             let (more, _) = run(&dropping, ResumeState { p, ..start }, 1);

@@ -36,7 +36,7 @@ impl<'a> Frames<'a> {
         (self.at, self.failed) = (at, false);
     }
 
-    /// Finds the next frame after the damage and continues there. Returns `false` if there is none.
+    /// Finds the next frame after the damage and continues there. Returns `false` if no frame follows.
     ///
     /// # Errors
     /// [`Error::Io`].

@@ -5,8 +5,8 @@ use crate::Error;
 use crate::permutation::MAX;
 use crate::prf::{Domain, key};
 
-/// Systematic sampling: the source positions select points at equal distances on the running sum of the weights, with an
-/// offset that changes with the epoch. A sample of weight w is shown ⌊wN′/W⌋ or ⌈wN′/W⌉ times per epoch, and on average
+/// Systematic sampling: the source positions select points at equal distances on the running sum of the weights, with
+/// an offset that changes with the epoch. A sample of weight w is shown ⌊wN′/W⌋ or ⌈wN′/W⌉ times per epoch, and on average
 /// exactly wN′/W times. Holds 8 bytes per id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Weighted {

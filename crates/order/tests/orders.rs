@@ -41,9 +41,9 @@ fn interleaved_order_equals_the_lists_of_its_definition() {
             for (seed, epoch) in [(0, 0), (8, 3)] {
                 let order = bound(interleaved(run, window), len, seed, epoch);
                 let expected = oracle(len, run as usize, window as usize, seed, epoch);
-                let mut places = vec![0; len as usize];
-                order.cursor().fill(0, &mut places);
-                assert_eq!(places, expected, "N = {len}, run {run}, window {window}");
+                let mut visited = vec![0; len as usize];
+                order.cursor().fill(0, &mut visited);
+                assert_eq!(visited, expected, "N = {len}, run {run}, window {window}");
             }
         }
     }
@@ -73,10 +73,10 @@ fn sequential_order_is_the_identity() {
 fn a_window_has_at_most_the_given_number_of_blocks() {
     let (len, run, window) = (100_000u64, 50, 20);
     let mut cursor = bound(interleaved(run, window), len, 2, 0).cursor();
-    let mut places = vec![0; (run * window) as usize];
+    let mut visited = vec![0; (run * window) as usize];
     for w in 0..len / u64::from(run * window) {
-        cursor.fill(w * u64::from(run * window), &mut places);
-        let mut blocks: Vec<u64> = places.iter().map(|v| v / u64::from(run)).collect();
+        cursor.fill(w * u64::from(run * window), &mut visited);
+        let mut blocks: Vec<u64> = visited.iter().map(|v| v / u64::from(run)).collect();
         blocks.sort_unstable();
         blocks.dedup();
         assert_eq!(blocks.len(), window as usize, "window {w}");

@@ -30,9 +30,9 @@ fn worst_position(n: usize, visit: impl Fn(u64) -> Vec<u64>) -> f64 {
 }
 
 fn visit(order: Order, n: usize, seed: u64, epoch: u64) -> Vec<u64> {
-    let mut places = vec![0; n];
-    EpochOrder::new(order, n as u64, seed, epoch).expect("in range").cursor().fill(0, &mut places);
-    places
+    let mut visited = vec![0; n];
+    EpochOrder::new(order, n as u64, seed, epoch).expect("in range").cursor().fill(0, &mut visited);
+    visited
 }
 
 fn interleaved(run: u32, window: u32) -> Order {
@@ -60,7 +60,7 @@ fn position_test_detects_a_biased_shuffle() {
             (0..n).for_each(|i| t.swap(i, rng.below(n as u32) as usize));
             t
         });
-        assert!(worst > LIMIT, "exchanging with any element is biased, yet N = {n} deviates by {worst} only");
+        assert!(worst > LIMIT, "swapping with any element is biased, but N = {n} deviates by only {worst}");
     }
 }
 
@@ -106,9 +106,9 @@ fn neighbours_epochs_and_seeds_are_uncorrelated() {
     for n in [3_000u64, 5_000, 100_003, 1_281_167, 1_000_000_000] {
         let count = n.min(100_000) as usize;
         let at = |seed, epoch| {
-            let mut places = vec![0; count];
-            EpochOrder::new(Order::Shuffled, n, seed, epoch).expect("in range").cursor().fill(0, &mut places);
-            places
+            let mut visited = vec![0; count];
+            EpochOrder::new(Order::Shuffled, n, seed, epoch).expect("in range").cursor().fill(0, &mut visited);
+            visited
         };
         let base = at(1, 1);
         for lag in [1, 2, 3, 64, 71] {
@@ -156,8 +156,8 @@ fn the_network_has_as_many_cycles_as_a_random_permutation() {
 #[test]
 fn draws_are_uniform() {
     let (mut by_byte, mut below, mut floats) = (vec![0u32; 256], vec![0u32; 100], vec![0u32; 50]);
-    for place in 0..20_000 {
-        let mut rng = Rng::augment(4, 9, place);
+    for source_position in 0..20_000 {
+        let mut rng = Rng::augment(4, 9, source_position);
         by_byte[(rng.next_u64() & 255) as usize] += 1;
         below[rng.below(100) as usize] += 1;
         let f = rng.next_f64();

@@ -24,7 +24,7 @@ pub struct Shard {
     check: Check,
 }
 
-/// The offsets of a shard's records, and what else the index holds.
+/// The offsets of a shard's records, from its index or from a scan of its frames.
 #[derive(Debug)]
 enum Directory {
     Index {

@@ -46,12 +46,12 @@ impl<'a> Rows<'a> {
         (self.offsets?.get(row) == Some(offset)).then_some(row)
     }
 
-    /// As [`Rows::row_at`], but tries `guess` first, which is right unless frames were lost. Returns `guess` if no row
+    /// As [`Rows::row_at`], but tries row `expected` first. Returns `expected` if no row
     /// begins at the offset.
-    pub(super) fn row_near(&self, guess: u64, offset: u64) -> u64 {
+    pub(super) fn row_near(&self, expected: u64, offset: u64) -> u64 {
         match self.offsets {
-            Some(offsets) if offsets.get(guess) == Some(offset) => guess,
-            _ => self.row_at(offset).unwrap_or(guess),
+            Some(offsets) if offsets.get(expected) == Some(offset) => expected,
+            _ => self.row_at(offset).unwrap_or(expected),
         }
     }
 

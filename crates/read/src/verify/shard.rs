@@ -210,8 +210,8 @@ impl Checker<'_> {
                 }
             };
             let (unclaimed, bytes) = bytes.split_at((frame.start - at) as usize);
-            let guess = run.first_row + i as u64;
-            let row = self.rows.map_or(guess, |r| r.row_near(guess, frame.start));
+            let expected = run.first_row + i as u64;
+            let row = self.rows.map_or(expected, |r| r.row_near(expected, frame.start));
             for part in [unclaimed, &bytes[..frame::HEADER_BYTES]] {
                 crc = checksum::combine(crc, checksum::crc32c(part), part.len() as u64);
             }

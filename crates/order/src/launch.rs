@@ -117,7 +117,8 @@ impl Launch {
     }
 }
 
-/// Returns the number of replicas on this machine if rank and world size were given: the first valid number of a launcher.
+/// Returns the number of replicas on this machine if rank and world size were given: the first number that a launcher
+/// set, if it is valid, otherwise from the rendezvous address.
 fn local_world_of(replica: Replica, lookup: &impl Fn(&str) -> Option<String>) -> Option<u32> {
     let torch = number("LOCAL_WORLD_SIZE", lookup).ok().flatten();
     let open_mpi = || number("OMPI_COMM_WORLD_LOCAL_SIZE", lookup).ok().flatten();
@@ -161,13 +162,13 @@ const SLURM: Names = Names { rank: "SLURM_PROCID", world: "SLURM_STEP_NUM_TASKS"
 impl Claim {
     fn may_run_inside(&self, outer: &Claim) -> bool {
         let tasks = outer.replica.world();
-        let one_a_machine = self.local_world.is_some_and(|local| {
+        let one_per_machine = self.local_world.is_some_and(|local| {
             tasks < self.replica.world() && u64::from(tasks) * u64::from(local) == u64::from(self.replica.world())
         });
         // Open MPI starts its daemons by srun, on the machines other than the first.
         let daemons =
             self.launcher == Launcher::OpenMpi && outer.launcher == Launcher::Slurm && tasks < self.replica.world();
-        self.replica == outer.replica || tasks == 1 || one_a_machine || daemons
+        self.replica == outer.replica || tasks == 1 || one_per_machine || daemons
     }
 
     fn contradiction(&self, outer: &Claim) -> Error {

@@ -7,7 +7,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// From [`format`](crate::format): bytes of a dataset that do not follow the format.
+    /// From [`mod@format`](mod@crate::format): bytes of a dataset that do not follow the format.
     #[error(transparent)]
     Format(#[from] shardtool_format::Error),
     /// From [`order`](crate::order): an order, replica or resume state that does not fit.
@@ -19,7 +19,7 @@ pub enum Error {
     /// From [`read`](crate::read): a dataset that cannot be opened, or damage in a record.
     #[error(transparent)]
     Read(#[from] shardtool_read::Error),
-    /// From [`mod@pack`](crate::pack): a source or destination that cannot be used.
+    /// From [`mod@pack`](mod@crate::pack): a source or destination that cannot be used.
     #[error(transparent)]
     Pack(Box<shardtool_pack::Error>),
     /// From [`load`](crate::load): a configuration that does not fit, or the error that ended an epoch.

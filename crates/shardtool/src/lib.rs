@@ -35,7 +35,7 @@
 //!
 //! | module | crate | contents |
 //! |---|---|---|
-//! | [`format`] | `shardtool-format` | TFRecord frames, Examples, index and manifest as structs |
+//! | [`mod@format`] | `shardtool-format` | TFRecord frames, Examples, index and manifest as structs |
 //! | [`order`] | `shardtool-order` | sample orders, replicas, resume states |
 //! | [`decode`] | `shardtool-decode` | image formats to RGB; crop, resize, flip, normalise |
 //! | [`read`] | `shardtool-read` | opens datasets, reads record *i*, verifies |

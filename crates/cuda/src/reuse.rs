@@ -73,12 +73,14 @@ impl SlotReuse {
 
     /// Makes `stream` wait for the last batch's consumers. The host waits only if one of them is unknown.
     pub(crate) fn order_before(&mut self, stream: &CudaStream) -> Result<()> {
-        if std::mem::take(&mut self.unknown) {
+        // Forgotten only after every wait succeeded: otherwise `wait_before_free` waits for them.
+        if self.unknown {
             self.context.synchronize().during("waiting for a consumer whose stream is unknown")?;
         }
-        for event in &self.events[..std::mem::take(&mut self.pending)] {
+        for event in &self.events[..self.pending] {
             stream.wait(event).during("ordering an upload after its slot's consumers")?;
         }
+        (self.unknown, self.pending) = (false, 0);
         Ok(())
     }
 

@@ -88,16 +88,22 @@ impl<'a, T: Value> View<'a, T> {
     /// Queues a copy of the array to the beginning of other device memory.
     ///
     /// # Errors
-    /// [`Error::Room`] if `target` has fewer values than the array, and [`Error::Driver`].
+    /// [`Error::Room`] if `target` has fewer values than the array, [`Error::StreamContext`] if it belongs to another
+    /// context, and [`Error::Driver`].
     pub fn copy_to(&self, target: &mut CudaSlice<T>) -> Result<()> {
         if target.len() < self.len {
             return Err(Error::Room { needed: self.len, found: target.len() });
+        }
+        // cudarc orders uses of `target` only within its context.
+        let (context, of_target) = (self.stream.context(), target.stream().context());
+        if !Arc::ptr_eq(context, of_target) {
+            return Err(Error::StreamContext { batch: context.ordinal(), stream: of_target.ordinal() });
         }
         self.stream.context().bind_to_thread().during("entering the device's context")?;
         let bytes = self.len * size_of::<T>();
         let (target, _recorded_when_dropped) = target.device_ptr_mut(&self.stream);
         // SAFETY: both sides have `bytes` bytes: the array as `View::new` requires, the target as checked above. cudarc
-        // orders this write with other uses of the target.
+        // orders this write with other uses of the target, which has the same context.
         unsafe { result::memcpy_dtod_async(target, self.address, bytes, self.stream.cu_stream()) }
             .during("queueing a copy on the device")
     }

@@ -21,8 +21,8 @@ pub trait BatchAlloc: Send + Sync {
 ///
 /// # Safety
 /// `as_ptr` always returns the same pointer, aligned to 64 bytes, to `len` initialised bytes which stay valid for reads
-/// and writes, from any thread, until this value is dropped (moving it changes nothing), and which nothing else writes
-/// until the value is dropped, and nothing else reads until the batch is delivered.
+/// and writes, from any thread, until this value is dropped (moving it changes nothing). Nothing else reads or writes them
+/// while the loader fills the batch, or writes them while slices of the batch (`Batch::images`, `Batch::masks`) are used.
 #[expect(clippy::len_without_is_empty, reason = "memory, not a collection")]
 pub unsafe trait BatchBuffer: Any + Send + Sync {
     /// Returns a pointer to the first byte.

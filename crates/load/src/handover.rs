@@ -380,6 +380,8 @@ impl<S: Supply> Handover<S> {
                 Step::Drop(evicted) => {
                     drop(state);
                     drop(evicted);
+                    // A worker that waits with a row of evicted work holds its buffer.
+                    self.work.notify_all();
                     state = self.lock();
                 }
                 Step::Wait(most) => {

@@ -475,6 +475,29 @@ fn evicted_batches_begin_again_in_order() {
 }
 
 #[test]
+fn eviction_wakes_a_worker_that_waits_with_a_row_of_the_evicted_batch() {
+    check(2, || {
+        let tested = Tested::new(2, 1, 2, 2);
+        // The first batch waits until it is alone in memory, the second until the first is delivered.
+        let row = |tested: &Tested, batch: &Batch| {
+            let decide = |queues: &mut [Queue<Batch, &'static str>], _: &mut Buffers| match batch.p {
+                0 if queues[0].live() == 1 => Step::Done(()),
+                0 => match queues[0].evict_last(batch) {
+                    Some(evicted) => Step::Drop(vec![evicted]),
+                    None => Step::Wait(PATIENT),
+                },
+                _ if queues[0].delivered() == (0, 1) => Step::Done(()),
+                _ => Step::Wait(PATIENT),
+            };
+            tested.handover.wait_for(batch, decide).ok_or("cancelled")
+        };
+        let workers = [tested.worker(0, row), tested.worker(1, row)];
+        (0..2).for_each(|p| drop(tested.take(p)));
+        tested.end(workers);
+    });
+}
+
+#[test]
 fn a_consumer_that_holds_everything_is_starved_until_it_returns_a_batch() {
     check(3, || {
         let tested = Tested::new(1, 1, 2, 1);

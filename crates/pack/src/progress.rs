@@ -19,9 +19,9 @@ pub trait Progress: Sync {
         let _ = step;
         ControlFlow::Continue(())
     }
-    /// Returns whether to end the run. It is called for each sample, also while archives are surveyed; if it returns
-    /// true, the run ends with [`Error::Stopped`] once the samples in work are done, and the same call resumes after
-    /// the last finished shard.
+    /// Returns whether to end the run. [`pack`](crate::pack()) calls it for each sample, also while archives are surveyed;
+    /// other functions do not. If it returns true, the run ends with [`Error::Stopped`] once the samples in work are done,
+    /// and the same call resumes after the last finished shard.
     fn stopped(&self) -> bool {
         false
     }

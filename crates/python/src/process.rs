@@ -42,9 +42,10 @@ impl<T> Drop for Local<T> {
 /// How often signals are checked and progress is reported.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Runs `work` on another thread and waits for it without the GIL. Every 100 ms, and once at the end, checks for signals and
-/// calls `report`. If either raises (`KeyboardInterrupt` on Ctrl-C), calls `stop`, waits for the work to end, and
-/// returns that exception.
+/// Runs `work` on another thread and waits for it without the GIL. Every 100 ms, checks for signals and calls
+/// `report`. If either raises (`KeyboardInterrupt` on Ctrl-C), calls `stop`, waits for the work to end, and
+/// returns that exception. Calls `report` once more at the end; an exception from that call is printed, not raised, since
+/// the work is done.
 pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -60,7 +61,12 @@ pub(crate) fn interruptible<T: Send + 'static>(
         let answer;
         (answer, receiver) = py.detach(move || (receiver.recv_timeout(INTERVAL), receiver));
         match answer {
-            Ok(value) => return report(py).map(|()| value),
+            Ok(value) => {
+                if let Err(exception) = report(py) {
+                    exception.write_unraisable(py, None);
+                }
+                return Ok(value);
+            }
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(exception) = py.check_signals().and_then(|()| report(py)) {
                     stop();

@@ -1,7 +1,7 @@
 //! Replaces command-line flags in messages of the Rust crates by Python's keyword arguments.
 
 /// Command line → Python. A text comes before shorter ones that it contains.
-const SPELLINGS: [(&str, &str); 12] = [
+const SPELLINGS: [(&str, &str); 11] = [
     ("--from KIND", "`kind=`"),
     ("--map image=FIELD", "`map={\"image\": FIELD}`"),
     ("--map label=FIELD", "`map={\"label\": FIELD}`"),
@@ -13,7 +13,6 @@ const SPELLINGS: [(&str, &str); 12] = [
     ("--images FOLDER", "`images=FOLDER`"),
     ("--images", "`images=`"),
     ("run the same command again", "make the same call again"),
-    ("the same command goes on", "the same call goes on"),
 ];
 
 /// Replaces flags in a message by keyword arguments.

@@ -126,7 +126,13 @@ impl Shard {
         };
         let end = match (start, next) {
             // The next row's offset is wrong, but this record must stay readable.
-            (Some(start), Some(next)) if start < self.length && next > self.length => self.frame_end(row, start)?,
+            (Some(start), Some(next)) if start < self.length && next > self.length => {
+                let left = self.bytes.len().saturating_sub(start);
+                if left < frame::HEADER_BYTES as u64 && self.bytes.len() < self.length {
+                    return Err(self.cut_off());
+                }
+                self.frame_end(row, start)?
+            }
             _ => next.unwrap_or(self.length),
         };
         let range =
@@ -136,10 +142,15 @@ impl Shard {
                 self.mismatch(row, "byte range", expected.to_owned(), found)
             })?;
         if range.end > self.bytes.len() {
-            let (expected, found) = (self.length, self.bytes.len());
-            return Err(Error::ShardLength { path: self.path.clone(), expected, found });
+            return Err(self.cut_off());
         }
         Ok(range)
+    }
+
+    /// Returns the error of a frame behind the end of the file.
+    fn cut_off(&self) -> Error {
+        let (expected, found) = (self.length, self.bytes.len());
+        Error::ShardLength { path: self.path.clone(), expected, found }
     }
 
     /// Returns the end of the frame at `start`, from its header.

@@ -40,8 +40,12 @@ impl<'a> Run<'a> {
     ) -> Result<ShardExport, Error> {
         let mut done = ShardExport::default();
         let (first, end) = (self.split.starts()[shard], self.split.starts()[shard + 1]);
-        // A shard that cannot be opened is an error of the whole export.
-        self.split.shard(shard)?;
+        // A shard that cannot be opened, or is shorter than the manifest says, is an error of the whole export.
+        let opened = self.split.shard(shard)?;
+        let (expected, found) = (self.split.entry().shards[shard].bytes, opened.bytes().len());
+        if found < expected {
+            return Err(shardtool_read::Error::ShardLength { path: opened.path().into(), expected, found }.into());
+        }
         let mut buffer = vec![];
         for id in first..end {
             let mut key = format!("#{id}");

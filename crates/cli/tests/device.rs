@@ -61,7 +61,7 @@ fn info_lists_devices() {
     assert_eq!(document["probe"]["devices"][0]["total_bytes"], 1 << 30);
 
     let (output, _) = with_driver(folder.path(), &["info", "--device"], &[("STANDIN_BUSY", "1")]);
-    assert!(text(&output.stdout).contains("another process has it for itself"), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("another process has it for its exclusive use"), "{}", text(&output.stdout));
 }
 
 #[test]

@@ -478,14 +478,17 @@ fn evicted_batches_begin_again_in_order() {
 fn eviction_wakes_a_worker_that_waits_with_a_row_of_the_evicted_batch() {
     check(2, || {
         let tested = Tested::new(2, 1, 2, 2);
-        // The first batch waits until it is alone in memory, the second until the first is delivered.
+        // The first batch waits until it is alone in memory, and lets no other begin; the second until the first is delivered.
         let row = |tested: &Tested, batch: &Batch| {
-            let decide = |queues: &mut [Queue<Batch, &'static str>], _: &mut Buffers| match batch.p {
+            let decide = |queues: &mut [Queue<Batch, &'static str>], supply: &mut Buffers| match batch.p {
                 0 if queues[0].live() == 1 => Step::Done(()),
-                0 => match queues[0].evict_last(batch) {
-                    Some(evicted) => Step::Drop(vec![evicted]),
-                    None => Step::Wait(PATIENT),
-                },
+                0 => {
+                    supply.prefetch = 1;
+                    match queues[0].evict_last(batch) {
+                        Some(evicted) => Step::Drop(vec![evicted]),
+                        None => Step::Wait(PATIENT),
+                    }
+                }
                 _ if queues[0].delivered() == (0, 1) => Step::Done(()),
                 _ => Step::Wait(PATIENT),
             };

@@ -397,7 +397,8 @@ class Loader(Generic[T, B]):
 
     def bad_samples(self) -> list[dict[str, Any]]:
         """Returns the samples of this run that could not be read or decoded, each once: `id`, `shard`, `record`, `key`,
-        `message` ..."""
+        `message`, and `name`: the name of the damage in `format-spec.md`, or None if the stored bytes are not damaged, for
+        instance if the record has no image."""
         return self._native.bad_samples()
 
     def close(self) -> None:

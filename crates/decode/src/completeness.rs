@@ -1,8 +1,9 @@
 //! Detects truncated files, such as interrupted downloads, without decoding.
 
 use crate::error::Error;
-use crate::format::{Format, sniff};
+use crate::format::Format;
 use crate::markers;
+use crate::sniff::sniff;
 
 /// Checks that an image reaches its end, in one pass over the bytes at memory speed, without decoding.
 ///

@@ -1,50 +1,17 @@
 //! Decodes images of any format to RGB: whole, or the region that a geometry needs.
 
 use crate::codecs::{self, CodecOptions};
+use crate::decode_options::DecodeOptions;
 use crate::encoded::EncodedImage;
 use crate::error::Error;
-use crate::float_range::FloatRange;
-use crate::format::{Format, sniff};
+use crate::format::Format;
 use crate::jpeg::Jpeg;
-use crate::limits::Limits;
 use crate::pixels::Pixels;
 use crate::probe::probe;
 use crate::region::{DecodePath, DecodedRegion, RegionOptions};
+use crate::sniff::sniff;
 use crate::transform::geometry::Geometry;
 use crate::transform::orientation::Orientation;
-
-/// How to decode an image.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct DecodeOptions {
-    /// How large an image may be.
-    pub limits: Limits,
-    /// Whether to apply the EXIF orientation. Off by default, as in torchvision's and PIL's readers.
-    pub apply_orientation: bool,
-    /// The range of floating-point samples (TIFF) that is scaled to 0 to 255. By default such images are refused, because
-    /// the file does not say which values mean black and white.
-    pub float_range: Option<FloatRange>,
-}
-
-impl DecodeOptions {
-    /// Sets [`limits`](Self::limits).
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Sets [`apply_orientation`](Self::apply_orientation).
-    pub fn with_apply_orientation(mut self, apply: bool) -> Self {
-        self.apply_orientation = apply;
-        self
-    }
-
-    /// Sets [`float_range`](Self::float_range).
-    pub fn with_float_range(mut self, range: Option<FloatRange>) -> Self {
-        self.float_range = range;
-        self
-    }
-}
 
 /// Decodes an image to `[H, W, 3]` u8 RGB. The format is detected from the content.
 ///

@@ -3,8 +3,8 @@
 use shardtool_jpeg as jpeg;
 
 use crate::error::Error;
-use crate::format::{Format, sniff};
-use crate::jpeg::{supported, unlimited};
+use crate::format::Format;
+use crate::sniff::sniff;
 
 /// An encoded image. If it is a JPEG that our decoder reads, its header is parsed. About 1.5 KiB; borrows the bytes.
 #[derive(Clone, Debug)]
@@ -41,5 +41,19 @@ impl<'a> EncodedImage<'a> {
     /// The parsed JPEG, if our decoder reads it.
     pub(crate) fn jpeg(&self) -> Option<&jpeg::ParsedImage<'a>> {
         self.jpeg.as_ref()
+    }
+}
+
+/// Limits of our decoder that no image exceeds: this crate checks its own [`Limits`](crate::Limits), whose error names the option to raise.
+pub(crate) fn unlimited() -> jpeg::Limits {
+    jpeg::Limits::default().with_pixels(u64::MAX)
+}
+
+/// Returns `None` for a kind of JPEG that our decoder does not read.
+pub(crate) fn supported<T>(result: jpeg::Result<T>) -> Result<Option<T>, Error> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(jpeg::Error::Unsupported(_)) => Ok(None),
+        Err(source) => Err(Error::Jpeg { source }),
     }
 }

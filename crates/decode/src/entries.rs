@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use shardtool_jpeg::{self as jpeg, Header, Limits, entries};
 
-use crate::jpeg::unlimited;
+use crate::encoded::unlimited;
 
 thread_local! {
     /// A decoder for each thread, which reuses its memory from image to image.

@@ -1,7 +1,7 @@
 //! The errors of this crate.
 
 use crate::format::Format;
-use crate::transform::geometry::Rect;
+use crate::transform::rect::Rect;
 
 /// Why an image could not be read, decoded, transformed or encoded. The caller adds which image it is. `Display` is one
 /// link of the chain: an error with a source does not print it.

@@ -4,14 +4,15 @@
 use shardtool_jpeg::{self as jpeg, Outcome, Request, Scale};
 
 use crate::codecs;
-use crate::encoded::EncodedImage;
+use crate::encoded::{EncodedImage, supported, unlimited};
 use crate::error::Error;
 use crate::format::Format;
 use crate::limits::Limits;
 use crate::markers;
 use crate::pixels::{Pixels, PixelsRef, rgb_len};
 use crate::region::{DecodePath, DecodedRegion, RegionOptions};
-use crate::transform::geometry::{Geometry, Rect};
+use crate::transform::geometry::Geometry;
+use crate::transform::rect::Rect;
 
 /// Our decoder, without limits. It is created with [`jpeg::Decoder::from_env`]: as this crate decodes for the
 /// command, the loader and Python, the switch for bug reports works in all of them.
@@ -119,26 +120,12 @@ impl Jpeg {
     }
 }
 
-/// Limits of our decoder that no image exceeds: this crate checks its own [`Limits`], whose error names the option to raise.
-pub(crate) fn unlimited() -> jpeg::Limits {
-    jpeg::Limits::default().with_pixels(u64::MAX)
-}
-
 /// Checks limits and completeness of a JPEG of any kind. Some decoders fill the rest of a truncated image with grey, without an
 /// error.
 fn check(bytes: &[u8], limits: &Limits) -> Result<(), Error> {
     let header = markers::header(bytes)?;
     limits.check(Format::Jpeg, header.width, header.height, 3)?;
     markers::complete_len(bytes).map(drop)
-}
-
-/// Returns `None` for a kind of JPEG that our decoder does not read.
-pub(crate) fn supported<T>(result: jpeg::Result<T>) -> Result<Option<T>, Error> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(jpeg::Error::Unsupported(_)) => Ok(None),
-        Err(source) => Err(Error::Jpeg { source }),
-    }
 }
 
 /// Returns the request for a rectangle of the image reduced by 1, 2, 4 or 8.

@@ -6,10 +6,12 @@ use std::io::Cursor;
 use crate::codecs::image_crate;
 use crate::codecs::panics::catch_panic;
 use crate::error::Error;
-use crate::format::{Format, sniff};
+use crate::format::Format;
 use crate::limits::Limits;
 use crate::resize::{Flip, Nearest, SourceRegion};
-use crate::transform::geometry::{Geometry, Rect};
+use crate::sniff::sniff;
+use crate::transform::geometry::Geometry;
+use crate::transform::rect::Rect;
 
 /// A decoded label map. Reuses its buffers from one map to the next. Use one per thread.
 #[derive(Debug, Default)]

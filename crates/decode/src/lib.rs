@@ -21,17 +21,17 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `format` | formats, detected from content |
+//! | `format`, `sniff` | formats, and their detection from content |
 //! | `limits` | how large an image may be |
 //! | `header` | headers of AVIF, HEIF, JPEG XL and JPEG 2000 |
 //! | `markers` | JPEG marker segments |
-//! | `probe` | size, channels and orientation from the header |
+//! | `probe`, `image_info` | size, channels and orientation from the header |
 //! | `completeness` | detection of truncated files |
 //! | `pixels` | images in memory |
 //! | `raw_pixels` | pixels stored without coding, or in one zstd frame |
 //! | `transform` | transforms, and the geometry they give an image |
 //! | `encoded` | an encoded image with its parsed header |
-//! | `decoder`, `region` | decoding of a whole image, or of the region that a geometry needs |
+//! | `decoder`, `decode_options`, `region` | decoding of a whole image, or of the region that a geometry needs |
 //! | `jpeg`, `entries` | JPEG, with our own decoder, and its entry points |
 //! | `codecs` | decoders of the other formats |
 //! | `label_map` | label maps (segmentation masks) |
@@ -56,6 +56,7 @@ mod avx2;
 mod codecs;
 mod completeness;
 mod damage;
+mod decode_options;
 mod decoder;
 #[cfg(feature = "encode")]
 mod encode;
@@ -65,6 +66,7 @@ mod error;
 mod float_range;
 mod format;
 mod header;
+mod image_info;
 mod jpeg;
 mod label_map;
 mod limits;
@@ -76,29 +78,34 @@ mod probe;
 mod raw_pixels;
 mod region;
 mod resize;
+mod sniff;
 mod transform;
 
 pub use codecs::panics::silence_decoder_panics;
 pub use completeness::check_complete;
-pub use decoder::{DecodeOptions, Decoder, decode, decode_into};
+pub use decode_options::DecodeOptions;
+pub use decoder::{Decoder, decode, decode_into};
 #[cfg(feature = "encode")]
 pub use encode::encode_jpeg;
 pub use encoded::EncodedImage;
 pub use entries::{check_entries, entry_points};
 pub use error::{Error, LimitKind, TransformError};
 pub use float_range::FloatRange;
-pub use format::{Format, sniff};
+pub use format::Format;
+pub use image_info::ImageInfo;
 pub use label_map::LabelMap;
 pub use limits::Limits;
 pub use memory::{raw_scratch_bytes, scratch_bound, scratch_bytes};
 pub use normalize::Normalizer;
 pub use normalize::output::{Dtype, Layout, Output, OutputError};
 pub use pixels::{Pixels, PixelsMut, PixelsRef};
-pub use probe::{ImageInfo, probe};
+pub use probe::probe;
 pub use raw_pixels::{decode_raw, encode_raw_zstd};
 pub use region::{DecodePath, DecodedRegion, RegionOptions};
 pub use resize::apply::{ResizeScratch, apply_geometry};
 pub use resize::{Filter, reduce_longer, reduce_shorter, resize};
-pub use transform::geometry::{Geometry, Rect};
+pub use sniff::sniff;
+pub use transform::geometry::Geometry;
 pub use transform::orientation::Orientation;
+pub use transform::rect::Rect;
 pub use transform::{Pipeline, PixelFn, Random, Transform};

@@ -5,9 +5,10 @@ use crate::codecs::tiff;
 use crate::encoded::EncodedImage;
 use crate::error::Error;
 use crate::format::Format;
+use crate::image_info::ImageInfo;
 use crate::jpeg;
 use crate::pixels::rgb_len;
-use crate::probe::{ImageInfo, probe};
+use crate::probe::probe;
 use crate::region::RegionOptions;
 use crate::transform::geometry::Geometry;
 

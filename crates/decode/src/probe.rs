@@ -2,27 +2,12 @@
 
 use crate::codecs::{image_crate, tiff};
 use crate::error::Error;
-use crate::format::{Format, sniff};
+use crate::format::Format;
 use crate::header;
+use crate::image_info::ImageInfo;
 use crate::limits::Limits;
 use crate::markers;
-
-/// The header of an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ImageInfo {
-    /// Format, detected from the first bytes.
-    pub format: Format,
-    /// Width in pixels as coded, before the orientation is applied.
-    pub width: u32,
-    /// Height in pixels as coded.
-    pub height: u32,
-    /// Channels before conversion to RGB: 1 grey, 2 grey and alpha, 3 colour, 4 colour and alpha, or CMYK. A palette counts
-    /// as the channels of its colours.
-    pub channels: u8,
-    /// EXIF orientation, 1 to 8; 1 if the file has none.
-    pub orientation: u8,
-}
+use crate::sniff::sniff;
 
 /// Reads the header of an image without decoding pixels.
 ///

@@ -3,7 +3,7 @@
 use crate::float_range::FloatRange;
 use crate::limits::Limits;
 use crate::pixels::PixelsRef;
-use crate::transform::geometry::Rect;
+use crate::transform::rect::Rect;
 
 /// How to decode the region that a geometry needs.
 #[derive(Clone, Copy, Debug, PartialEq)]

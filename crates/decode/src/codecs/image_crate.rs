@@ -13,9 +13,9 @@ use super::panics::catch_panic;
 use super::to_rgb::{replicate, select};
 use crate::error::Error;
 use crate::format::Format;
+use crate::image_info::ImageInfo;
 use crate::limits::Limits;
 use crate::pixels::Pixels;
-use crate::probe::ImageInfo;
 
 /// Reads the header of an image. A panic of the decoder is an error.
 pub(crate) fn probe(format: Format, bytes: &[u8], limits: &Limits) -> Result<ImageInfo, Error> {

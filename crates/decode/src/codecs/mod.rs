@@ -17,7 +17,7 @@ pub(crate) mod panics;
 pub(crate) mod tiff;
 mod to_rgb;
 
-use crate::decoder::DecodeOptions;
+use crate::decode_options::DecodeOptions;
 use crate::error::Error;
 use crate::float_range::FloatRange;
 use crate::format::Format;

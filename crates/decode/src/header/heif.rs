@@ -7,7 +7,7 @@
 use super::boxes::{boxes, find};
 use super::number;
 use crate::format::Format;
-use crate::probe::ImageInfo;
+use crate::image_info::ImageInfo;
 
 /// Returns AVIF or HEIF from the brands of the file type box, `None` for other brands.
 pub(crate) fn brand(bytes: &[u8]) -> Option<Format> {

@@ -4,7 +4,7 @@
 use super::boxes::find;
 use super::number;
 use crate::format::Format;
-use crate::probe::ImageInfo;
+use crate::image_info::ImageInfo;
 
 /// Returns whether the colour specification of a container is CMYK (T.800, I.5.3.3: method 1, enumerated colour space 12).
 #[cfg(feature = "jp2")]

@@ -4,7 +4,7 @@
 
 use super::boxes::boxes;
 use crate::format::Format;
-use crate::probe::ImageInfo;
+use crate::image_info::ImageInfo;
 
 pub(super) fn read(bytes: &[u8]) -> Option<ImageInfo> {
     let codestream = match bytes {

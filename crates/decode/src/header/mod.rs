@@ -19,8 +19,8 @@ pub(crate) use jp2::is_cmyk;
 
 use crate::error::Error;
 use crate::format::Format;
+use crate::image_info::ImageInfo;
 use crate::limits::Limits;
-use crate::probe::ImageInfo;
 
 /// Reads the header of one of these formats and checks the limits. Returns `None` for other formats.
 pub(crate) fn probe(format: Format, bytes: &[u8], limits: &Limits) -> Option<Result<ImageInfo, Error>> {

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::pixels::PixelsRef;
     use crate::resize::SourceRegion;
-    use crate::transform::geometry::{Area, Rect};
+    use crate::transform::rect::{Area, Rect};
 
     /// Over small sizes and offsets, and ratios up to 40.
     #[test]

@@ -16,7 +16,7 @@ mod weights;
 
 use crate::error::Error;
 use crate::pixels::{Pixels, PixelsRef, check_len};
-use crate::transform::geometry::{Area, Rect};
+use crate::transform::rect::{Area, Rect};
 use bilinear::Bilinear;
 pub(crate) use nearest::Nearest;
 

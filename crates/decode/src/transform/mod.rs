@@ -5,10 +5,12 @@
 //! | `geometry` | which stored pixels become which pixels of the result |
 //! | `orientation` | the eight EXIF orientations |
 //! | `random_crop` | the rectangle of `RandomResizedCrop` |
+//! | `rect` | rectangles in pixels and in fractions of them |
 
 pub(crate) mod geometry;
 pub(crate) mod orientation;
 mod random_crop;
+pub(crate) mod rect;
 
 use std::sync::Arc;
 
@@ -17,9 +19,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, TransformError};
 use crate::pixels::PixelsMut;
 use crate::resize::scale_shorter;
-use geometry::{Geometry, GeometryBuilder, Rect};
+use geometry::{Geometry, GeometryBuilder};
 use orientation::Orientation;
 use random_crop::random_resized_crop;
+use rect::Rect;
 
 /// Random numbers for one sample. The loader's are a pure function of seed, epoch and source position.
 pub trait Random {

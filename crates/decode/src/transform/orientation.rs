@@ -1,6 +1,6 @@
 //! The eight EXIF orientations.
 
-use super::geometry::{Area, Rect};
+use super::rect::{Area, Rect};
 use crate::pixels::Pixels;
 
 /// How the oriented image is made from the stored one: flip left to right, flip top to bottom, then transpose. Later flips

@@ -1,7 +1,7 @@
 //! torchvision's `RandomResizedCrop.get_params`.
 
 use super::Random;
-use super::geometry::Rect;
+use super::rect::Rect;
 
 /// Draws a rectangle of an image of `(width, height)`: up to ten tries with an area uniform in `scale` of the image's and a
 /// ratio width ÷ height log-uniform in `ratio`. If none fits the image, returns the largest centred rectangle whose ratio

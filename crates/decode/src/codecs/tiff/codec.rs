@@ -51,7 +51,7 @@ impl<'l, 'a> Codec<'l, 'a> {
             }
             compression::JPEG => {
                 codec.samples = Samples::BYTES;
-                codec.jpeg = Some(jpeg::Decoder::new().with_limits(crate::jpeg::unlimited()));
+                codec.jpeg = Some(jpeg::Decoder::new().with_limits(crate::encoded::unlimited()));
             }
             compression::CCITT_RLE => return Err(unsupported("CCITT run-length compression")),
             compression::OLD_JPEG => return Err(unsupported("old-style JPEG compression")),
@@ -126,7 +126,7 @@ impl<'l, 'a> Codec<'l, 'a> {
         for stream in self.layout.jpeg_tables.into_iter().chain([&file[start..]]) {
             append_jpeg(stream, &mut self.input)?;
         }
-        let limits = crate::jpeg::unlimited();
+        let limits = crate::encoded::unlimited();
         let invalid = |source| Error::Jpeg { source };
         let header = jpeg::Header::parse(&self.input, &limits).map_err(invalid)?;
         let (width, height) = self.layout.chunk;

@@ -22,9 +22,9 @@ mod tags;
 use super::CodecOptions;
 use crate::error::{Error, LimitKind};
 use crate::format::Format;
+use crate::image_info::ImageInfo;
 use crate::limits::Limits;
 use crate::pixels::{Pixels, rgb_len};
-use crate::probe::ImageInfo;
 use codec::Codec;
 use layout::Layout;
 

@@ -44,8 +44,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Runs `work` on another thread and waits for it without the GIL. Every 100 ms, checks for signals and calls
 /// `report`. If either raises (`KeyboardInterrupt` on Ctrl-C), calls `stop`, waits for the work to end, and
-/// returns that exception. Calls `report` once more at the end; an exception from that call is printed, not raised, since
-/// the work is done.
+/// returns that exception. Calls `report` once more at the end, and returns its exception if it raises.
 pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -61,12 +60,7 @@ pub(crate) fn interruptible<T: Send + 'static>(
         let answer;
         (answer, receiver) = py.detach(move || (receiver.recv_timeout(INTERVAL), receiver));
         match answer {
-            Ok(value) => {
-                if let Err(exception) = report(py) {
-                    exception.write_unraisable(py, None);
-                }
-                return Ok(value);
-            }
+            Ok(value) => return report(py).map(|()| value),
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(exception) = py.check_signals().and_then(|()| report(py)) {
                     stop();

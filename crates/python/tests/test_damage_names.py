@@ -27,4 +27,15 @@ def test_verify_and_exceptions_use_the_names_of_the_specification():
         except st.DamageError as error:
             raised.add(error.name)
     assert found == names
-    assert raised <= names and {"ManifestCrc", "MissingIndex", "DataCrc", "ImageDecode", "PixelsLength"} <= raised
+    assert raised <= names and {"ManifestCrc", "MissingIndex", "DataCrc"} <= raised
+
+
+def test_loaders_use_the_names_of_the_specification():
+    for fixture in ("ImageDecode-jpeg", "PixelsLength-raw", "DataCrc-data"):
+        split = st.Dataset(ROOT / "fixtures/hostile" / fixture).split("train")
+        loader = st.Loader(split, 1, [st.ResizeTo(8)], order=st.Sequential(), on_bad="mask")
+        damaged = sum(not valid for batch in loader for valid in batch["valid"])
+        bad = loader.bad_samples()
+        assert damaged == len(bad) > 0
+        name = fixture.split("-")[0]
+        assert name in {sample["name"] for sample in bad} <= documented(), fixture

@@ -110,7 +110,7 @@ class Run:
 
 
 def loader_threads() -> int:
-    """Returns the number of shardtool's threads in this process."""
+    """Returns the number of threads of loaders in this process. (`st.verify` keeps a pool for its next call.)"""
     names = []
     for task in pathlib.Path("/proc/self/task").iterdir():
         try:
@@ -118,7 +118,7 @@ def loader_threads() -> int:
         except OSError:
             # The thread ended meanwhile.
             continue
-    return sum(name.startswith("shardtool") for name in names)
+    return sum(name.startswith("shardtool-load") for name in names)
 
 
 def execute(program: str, job: Job) -> Run:

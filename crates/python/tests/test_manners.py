@@ -257,12 +257,20 @@ def test_other_threads_run_while_the_loader_waits(train):
     assert turns > 20
 
 
+def wait_until_threads_end(before):
+    """The system counts a thread until shortly after it was joined."""
+    deadline = time.monotonic() + 10
+    while threads() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threads() == before
+
+
 def test_with_block_and_deletion_end_the_threads(train):
     before = threads()
     with st.Loader(train, 8, STEPS, workers=3) as loader:
         batch = next(iter(loader))
         assert threads() >= before + 3
-    assert threads() == before
+    wait_until_threads_end(before)
     assert batch["image"].shape == (8, 32, 32, 3)
     with pytest.raises(RuntimeError, match="closed"):
         next(iter(loader))
@@ -270,10 +278,7 @@ def test_with_block_and_deletion_end_the_threads(train):
     for _ in loader:
         break
     del loader
-    deadline = time.monotonic() + 10
-    while threads() > before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert threads() == before
+    wait_until_threads_end(before)
 
 
 def test_pickled_loader_continues_the_epoch(train):

@@ -71,10 +71,10 @@ impl Worker {
         let rgb = image.into_rgb8();
         (self.whole.width, self.whole.height) = rgb.dimensions();
         self.whole.data = rgb.into_raw();
-        self.library_resize(s);
+        self.resize_with_fast_image_resize(s);
     }
 
-    fn library_resize(&mut self, s: &Sample) {
+    fn resize_with_fast_image_resize(&mut self, s: &Sample) {
         let (width, height) = (self.whole.width, self.whole.height);
         let source = ImageRef::new(width, height, &self.whole.data, fir::PixelType::U8x3).expect("pixels");
         let mut target = Image::from_slice_u8(SIDE, SIDE, &mut self.out, fir::PixelType::U8x3).expect("a place");
@@ -260,7 +260,7 @@ fn stages(samples: &[Sample], rounds: usize) {
                 n
             }),
             Candidate::new("resize it, fast_image_resize", || {
-                resize(&mut other, samples, &wholes, Worker::library_resize);
+                resize(&mut other, samples, &wholes, Worker::resize_with_fast_image_resize);
                 n
             }),
         ],

@@ -131,8 +131,8 @@ impl DeviceBatch {
     /// [`Error::Stream`] for other numbers, [`Error::NoColumn`], and [`Error::Driver`].
     ///
     /// # Safety
-    /// A handle above 2 is a stream of this device's primary context, and stays valid until the array is deleted. Nobody
-    /// writes to the array while views of it are used.
+    /// A handle above 2 is a stream of this device's primary context, and stays valid until the array is deleted. The
+    /// array is not written while views of it are used.
     pub unsafe fn export(&self, part: Part<'_>, stream: i64) -> Result<Exported> {
         let part = self.layout.part(part)?;
         let buffer = &self.lease.slot().buffer;

@@ -36,7 +36,7 @@ pub enum Unavailable {
     /// The driver finds no device.
     #[error("the CUDA driver finds no device")]
     NoDevice,
-    /// There is no device of that number.
+    /// The device number is not below the number of devices.
     #[error("no device cuda:{ordinal}: there are {devices}, counted from 0")]
     NoSuchDevice {
         /// The requested number.

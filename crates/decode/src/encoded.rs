@@ -15,8 +15,8 @@ pub struct EncodedImage<'a> {
 }
 
 impl<'a> EncodedImage<'a> {
-    /// Detects the format and parses the header of a JPEG. An image of no known format is no error here, but where it is
-    /// used.
+    /// Detects the format and parses the header of a JPEG. An image of an unknown format is an error
+    /// only when it is decoded.
     ///
     /// # Errors
     /// [`Error::Jpeg`] if the header of a JPEG is damaged.

@@ -22,6 +22,23 @@ pub(crate) struct DecodeScratch {
     /// The finished image as u8, if the batch holds other numbers.
     pixels: Vec<u8>,
     labels: LabelMap,
+    /// Upper bound on the memory of all of these, in bytes.
+    bytes: u64,
+}
+
+impl DecodeScratch {
+    /// Prepares for an image that needs `bytes`: drops what earlier images left if the larger of both exceeds `most`.
+    pub(crate) fn prepare(&mut self, bytes: u64, most: u64) {
+        self.trim(if bytes > most { 0 } else { most });
+        self.bytes = self.bytes.max(bytes);
+    }
+
+    /// Drops the memory if it exceeds `most` bytes.
+    pub(crate) fn trim(&mut self, most: u64) {
+        if self.bytes > most {
+            *self = Self::default();
+        }
+    }
 }
 
 /// A stored image: its bytes, and its properties from the index or its header.

@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::handover::Work;
 use crate::image::{self, DecodeScratch, PlannedImage};
-use crate::memory_pressure::{Admission, Refused};
+use crate::memory_pressure::{Admission, Refused, ScratchAdmission};
 use crate::meters::ReadTimer;
 use crate::read_ahead::{ReadAhead, cursor};
 use crate::splits::RecordLocation;
@@ -26,8 +26,6 @@ pub(crate) struct Worker {
     cursors: Vec<Option<(u64, Walk)>>,
     read_ahead: ReadAhead,
     scratch: DecodeScratch,
-    /// Records are read into this if files are not mapped.
-    buffer: Vec<u8>,
     /// Records read so far.
     reads: u64,
     /// The id of the current sample, for the error message of a panic.
@@ -38,6 +36,15 @@ pub(crate) struct Worker {
 struct RowTarget<'a> {
     pixels: RowPixels<'a>,
     out: &'a mut RowOut,
+}
+
+/// The memory of a row that is being filled, beyond its place in the batch.
+struct RowMemory<'e> {
+    pool: &'e ScratchAdmission,
+    /// Bytes of a record that is not mapped; 0 if it is.
+    record: u64,
+    /// `None` if the record alone is too large.
+    admission: Option<Admission<'e>>,
 }
 
 /// Why a row has no sample.
@@ -85,7 +92,7 @@ impl Worker {
         let cursors = engine.config.ranks.iter().map(|_| None).collect();
         let read_ahead = ReadAhead::new(engine.config.clone());
         let scratch = DecodeScratch::default();
-        Worker { engine, number, cursors, read_ahead, scratch, buffer: vec![], reads: 0, current: None }
+        Worker { engine, number, cursors, read_ahead, scratch, reads: 0, current: None }
     }
 
     /// Runs until the loader ends.
@@ -201,20 +208,22 @@ impl Worker {
             _ => 0,
         };
         let mut needed = record_bytes;
-        let record = loop {
+        // The record is dropped before the memory that counts it.
+        let (_memory, record) = loop {
             let admission = match engine.scratch.admit(batch, needed) {
                 Ok(admission) => Some(admission),
                 Err(Refused::Cancelled) => return Err(RowError::Run(Error::Stopped)),
                 // `decode` reports this with the image's size.
                 Err(Refused::TooLarge(_)) => None,
             };
+            let mut memory = RowMemory { pool: &engine.scratch, record: record_bytes, admission };
             self.reads += 1;
             let timer = ReadTimer::start(self.reads);
-            let record = shard.record(at.row, std::mem::take(&mut self.buffer));
+            let record = shard.record(at.row, vec![]);
             timer.stop(&engine.meters);
             let record = record.map_err(|e| RowError::of(id, &at, e.into()))?;
-            match self.decode(batch, source_position, &record, (record_bytes, admission), &at, target) {
-                Ok(()) => break record,
+            match self.decode(batch, source_position, &record, &mut memory, &at, target) {
+                Ok(()) => break (memory, record),
                 Err(FillError::NeedsScratch(bytes)) => needed = bytes,
                 Err(FillError::Sample(error)) => return Err(RowError::of(id, &at, error)),
                 Err(FillError::Run(error)) => return Err(RowError::Run(error)),
@@ -227,22 +236,20 @@ impl Worker {
             target.out.record = Some(record);
             return Ok(());
         }
-        if record_bytes <= engine.scratch.kept() {
-            self.buffer = record.into_buffer();
-        }
         if config.release {
             shard.release(at.row);
         }
         Ok(())
     }
 
-    /// Fills a row's columns from a record, then its pixels once their scratch is admitted.
+    /// Fills a row's columns from a record, then its pixels once their scratch is admitted, in addition to the record's
+    /// own bytes.
     fn decode(
         &mut self,
         batch: &SharedBatch,
         source_position: u64,
         record: &Record,
-        (record_bytes, admission): (u64, Option<Admission<'_>>),
+        memory: &mut RowMemory<'_>,
         at: &RecordLocation<'_>,
         target: &mut RowTarget<'_>,
     ) -> std::result::Result<(), FillError> {
@@ -254,26 +261,29 @@ impl Worker {
         let Content::Images(images) = &config.content else { return Ok(()) };
         let rng = shardtool_order::Rng::augment(config.plan.seed(), batch.epoch, source_position);
         let planned = PlannedImage::of(record, images, &rng)?;
-        let (needed, (width, height)) = (record_bytes + planned.scratch, planned.size());
-        let _admission = match admission {
-            Some(mut admission) if record_bytes > 0 => match admission.extend(needed) {
-                true => admission,
-                // To avoid deadlock, a worker never waits while it holds scratch: it returns all of it and requests the
-                // sum.
-                false => return Err(FillError::NeedsScratch(needed)),
-            },
-            _ => self.engine.scratch.admit(batch, needed).map_err(|refused| match refused {
-                Refused::Cancelled => FillError::Cancelled,
-                Refused::TooLarge(allowed) => {
-                    FillError::Run(Error::Scratch { shard: at.path(), record: at.row, width, height, needed, allowed })
+        let (needed, (width, height)) = (memory.record + planned.scratch, planned.size());
+        let kept = memory.pool.kept();
+        self.scratch.prepare(planned.scratch, kept.saturating_sub(memory.record));
+        match &mut memory.admission {
+            // To avoid deadlock, a worker never waits while it holds scratch: it returns all of it and requests the sum.
+            Some(admission) if memory.record > 0 => {
+                if !admission.extend(needed) {
+                    return Err(FillError::NeedsScratch(needed));
                 }
-            })?,
-        };
+            }
+            admission => {
+                *admission = Some(memory.pool.admit(batch, needed).map_err(|refused| match refused {
+                    Refused::Cancelled => FillError::Cancelled,
+                    Refused::TooLarge(allowed) => {
+                        let shard = at.path();
+                        FillError::Run(Error::Scratch { shard, record: at.row, width, height, needed, allowed })
+                    }
+                })?);
+            }
+        }
         let (normalizer, meters) = (config.normalizer.as_ref(), &self.engine.meters);
         let written = image::write_row(planned, images, normalizer, &mut target.pixels, &mut self.scratch, meters);
-        if needed > self.engine.scratch.kept() {
-            self.scratch = DecodeScratch::default();
-        }
+        self.scratch.trim(kept);
         Ok(written?)
     }
 

@@ -13,13 +13,6 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
-/// Returns the bytes that may be live under a budget: 10 % more. A budget covers neither open shards with their indexes
-/// nor the record that a worker reads before it knows the image's scratch; both are a few percent of the smallest
-/// budgets here.
-fn with_slack(budget: usize) -> usize {
-    budget + budget / 10
-}
-
 /// The allocator counts the whole process: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
@@ -95,7 +88,7 @@ fn live_memory_stays_below_the_budget() {
                 "{side} px x {batch}, {workers} workers, {} replicas, {access:?}: budget {budget}, peak {peak}",
                 ranks.len()
             );
-            assert!(peak <= with_slack(budget), "{side} x {batch}, {workers} workers: {peak} of {budget} bytes");
+            assert!(peak <= budget, "{side} x {batch}, {workers} workers: {peak} of {budget} bytes");
             drop(group);
             let left = LIVE.load(Ordering::Relaxed).saturating_sub(before);
             assert!(left < 1 << 20, "{left} bytes leaked");
@@ -126,7 +119,7 @@ fn growth_is_as_large_as_what_the_consumer_keeps() {
         let (peak, kept) = (PEAK.load(Ordering::Relaxed) - before, (window - 1) * memory.batch as usize);
         let budget = memory.budget as usize + kept;
         println!("window of {window}: planned {}, kept {kept}, peak {peak}", memory.budget);
-        assert!(peak <= with_slack(budget), "window of {window}: {peak} of {budget} bytes");
+        assert!(peak <= budget, "window of {window}: {peak} of {budget} bytes");
         assert!(peak >= kept, "window of {window}: kept batches are counted");
         drop(loader);
         let left = LIVE.load(Ordering::Relaxed).saturating_sub(before);

@@ -25,7 +25,7 @@ struct SampleWindow {
     row: Vec<u8>,
 }
 
-/// TableCaches of the last stage, reused from image to image.
+/// Holds the buffers of the last stage, reused from image to image.
 #[derive(Default)]
 pub(crate) struct PixelWriter {
     windows: [SampleWindow; 3],

@@ -11,6 +11,7 @@ pub(super) struct Rows<'a> {
     offsets: Option<Fixed<'a, u64>>,
     image: Option<(Fixed<'a, u32>, Fixed<'a, u32>)>,
     keys: Option<Variable<'a>>,
+    #[cfg(feature = "decode")]
     entries: Option<Variable<'a>>,
     integers: Vec<(&'a str, Fixed<'a, i64>)>,
     floats: Vec<(&'a str, Fixed<'a, f32>)>,
@@ -33,6 +34,7 @@ impl<'a> Rows<'a> {
             offsets: column(index::RECORD_OFFSET).and_then(|at| index.fixed(at)),
             image: u32s(index::IMAGE_OFFSET).zip(u32s(index::IMAGE_LENGTH)),
             keys: column(index::KEY).and_then(|at| index.variable(at)),
+            #[cfg(feature = "decode")]
             entries: column(index::JPEG_ENTRIES).and_then(|at| index.variable(at)),
             integers: features().filter_map(|(at, name)| Some((name, index.fixed(at)?))).collect(),
             floats: features().filter_map(|(at, name)| Some((name, index.fixed(at)?))).collect(),
@@ -74,6 +76,7 @@ impl<'a> Rows<'a> {
         self.keys?.get(row)
     }
 
+    #[cfg(feature = "decode")]
     pub(super) fn entries(&self, row: u64) -> Option<&'a [u8]> {
         self.entries?.get(row)
     }

@@ -125,12 +125,15 @@ fn parse_index(bytes: &[u8]) {
             index.fixed::<i64>(column).map(|c| c.iter().count()),
             index.fixed::<f32>(column).map(|c| c.iter().count()),
         ];
-        let rows = index.variable(column).map(|c| (c.iter().count(), c.iter().map(<[u8]>::len).sum::<usize>()));
+        let rows =
+            index.variable(column).map(|c| (c.iter().count(), c.iter().flatten().map(<[u8]>::len).sum::<usize>()));
         for count in numbers.into_iter().flatten().chain(rows.map(|(count, _)| count)) {
             assert_eq!(count as u64, index.records());
         }
         if let (true, Some((count, bytes))) = (checked, rows) {
-            assert_eq!(index.columns()[column].bytes(), (8 * count + bytes) as u64, "rows cover all bytes");
+            let validity = if index.columns()[column].nullable() { count.div_ceil(8) } else { 0 };
+            let parts = validity + 8 * (count + 1) + bytes;
+            assert_eq!(index.columns()[column].bytes(), parts as u64, "rows cover all bytes");
         }
     }
 }

@@ -69,14 +69,14 @@ fn survey(split: &Split) -> anyhow::Result<Survey> {
         survey.shards += 1;
         survey.records += shard.records();
         if let Some(labels) = manifest.label.as_deref().map(|l| shard.feature::<i64>(l)).transpose()?.flatten() {
-            for label in labels.iter() {
+            for label in labels.iter().flatten() {
                 *survey.classes.entry(label.saturating_sub(manifest.label_offset)).or_default() += 1;
             }
         }
         let lengths = shard.column::<u32>(index::IMAGE_LENGTH)?;
-        survey.bytes.extend(lengths.iter().flat_map(|c| c.iter()).map(i64::from).filter(|n| *n > 0));
+        survey.bytes.extend(lengths.iter().flat_map(|c| c.iter().flatten()).map(i64::from).filter(|n| *n > 0));
         for (name, sizes) in [(names::IMAGE_WIDTH, &mut survey.widths), (names::IMAGE_HEIGHT, &mut survey.heights)] {
-            sizes.extend(shard.feature::<i64>(name)?.iter().flat_map(|c| c.iter()));
+            sizes.extend(shard.feature::<i64>(name)?.iter().flat_map(|c| c.iter().flatten()));
         }
     }
     for sizes in [&mut survey.bytes, &mut survey.widths, &mut survey.heights] {
@@ -116,7 +116,7 @@ fn print(dataset: &Dataset, surveys: &[Survey], out: &mut impl Write) -> anyhow:
         let features: Vec<_> = manifest
             .features
             .iter()
-            .map(|f| format!("{} {}", text::printable(f.name.as_bytes()), f.kind.name()))
+            .map(|f| format!("{} {}", text::printable(f.name.as_bytes()), f.dtype.name()))
             .collect();
         writeln!(out, "features")?;
         wrapped(&features, 78, out)?;
@@ -203,7 +203,7 @@ fn document(dataset: &Dataset, surveys: &[Survey]) -> serde_json::Value {
             })
         })
         .collect();
-    let features: Vec<_> = manifest.features.iter().map(|f| json!({"name": f.name, "type": f.kind.name()})).collect();
+    let features: Vec<_> = manifest.features.iter().map(|f| json!({"name": f.name, "type": f.dtype.name()})).collect();
     json!({
         "path": dataset.path().to_string_lossy(), "created_by": manifest.created_by, "splits": splits,
         "features": features, "classes": manifest.classes.len(),

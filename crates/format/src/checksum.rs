@@ -116,6 +116,32 @@ pub fn parse_hex(digits: &[u8]) -> Option<u32> {
     lower.then(|| digits.iter().fold(0, |v, b| v << 4 | (*b as char).to_digit(16).unwrap_or(0)))
 }
 
+/// A SHA-256 digest. Its text is 64 lower-case hex digits; upper-case digits are refused as in [`parse_hex`].
+///
+/// This crate only reads and writes digests; programs that write or verify shards compute them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Sha256(pub [u8; 32]);
+
+impl Sha256 {
+    /// Parses a digest from exactly 64 lower-case hex digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.len() != 2 * size_of::<Self>() {
+            return None;
+        }
+        let mut digest = [0; 32];
+        for (word, digits) in digest.chunks_exact_mut(4).zip(text.as_bytes().chunks_exact(HEX_DIGITS)) {
+            word.copy_from_slice(&parse_hex(digits)?.to_be_bytes());
+        }
+        Some(Sha256(digest))
+    }
+}
+
+impl std::fmt::Display for Sha256 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,5 +175,15 @@ mod tests {
         for crc in [0, 1, 0xe3069283, u32::MAX] {
             assert_eq!(unmask(mask(crc)), crc);
         }
+    }
+
+    #[test]
+    fn sha256_text_is_exact() {
+        let text = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+        let digest = Sha256::parse(text).unwrap();
+        assert_eq!((digest.0[1], digest.0[31]), (0x11, 0xff));
+        assert_eq!(digest.to_string(), text);
+        assert_eq!(Sha256::parse(&text.to_uppercase()), None);
+        assert_eq!((Sha256::parse(&text[1..]), Sha256::parse(&format!("{text}0"))), (None, None));
     }
 }

@@ -61,11 +61,12 @@ damage! {
     IndexLayout,
     /// Padding in the index is not zero.
     IndexPadding,
-    /// A required column of the index is absent, or a column has another kind or element than it must.
+    /// A required column of the index is absent, or a column has another kind, element or validity than it must.
     IndexColumn,
     /// The CRC of a column does not match.
     ColumnCrc,
-    /// The row ends of a variable column decrease, or the last one is not the length of its bytes.
+    /// The offsets or the validity bitmap of a column are inconsistent, a null row has a value, or value ranges are
+    /// not whole.
     ColumnValue,
     /// The manifest is not JSON, or members are absent, repeated or of another type.
     ManifestSyntax,
@@ -73,6 +74,8 @@ damage! {
     ManifestCrc,
     /// The manifest has another format or major version.
     ManifestVersion,
+    /// The manifest requires something that this reader does not support.
+    ManifestRequires,
     /// A member of the manifest has an impossible value.
     ManifestValue,
     /// The manifest lists a shard that does not exist.
@@ -83,6 +86,8 @@ damage! {
     ShardLength,
     /// A shard has another CRC than the manifest says.
     ShardCrc,
+    /// A shard has another SHA-256 than the manifest says.
+    ShardSha256,
     /// An index has another length or CRC than the manifest says.
     IndexCrc,
     /// Manifest, index and frames do not agree on the number of records.

@@ -58,7 +58,7 @@ pub enum Error {
         found: u64,
     },
     /// An index does not begin with the magic bytes.
-    #[error("not an index: it begins with {found:02x?}")]
+    #[error("{}", index_magic(.found))]
     IndexMagic {
         /// The file's first eight bytes.
         found: [u8; 8],
@@ -140,7 +140,11 @@ pub enum Error {
         problem: String,
     },
     /// The manifest's own CRC is missing or does not match.
-    #[error("CRC of the manifest: {}, computed {found:08x}", stored(.expected))]
+    #[error(
+        "CRC of the manifest: {}, computed {found:08x} (if you edited it, `shardtool repair --reseal` checks it against \
+         the shards and writes its CRC)",
+        stored(.expected)
+    )]
     ManifestCrc {
         /// CRC in the manifest's last member; `None` if the manifest does not end in that member.
         expected: Option<u32>,
@@ -153,6 +157,12 @@ pub enum Error {
         /// The version in the manifest.
         found: String,
     },
+    /// A manifest requires something of its readers that this reader does not support.
+    #[error("the manifest requires `{unknown}`, which this reader does not support; use a newer shardtool")]
+    ManifestRequires {
+        /// The first unknown requirement.
+        unknown: String,
+    },
     /// A member of the manifest has an impossible value.
     #[error("the manifest's {member} `{value}`: {problem}")]
     ManifestValue {
@@ -163,6 +173,13 @@ pub enum Error {
         /// What is wrong with it.
         problem: &'static str,
     },
+}
+
+fn index_magic(found: &[u8; 8]) -> String {
+    match *found {
+        crate::index::MAGIC_0_1 => "an index of version 0.1; run `shardtool repair`".to_owned(),
+        _ => format!("not an index: it begins with {found:02x?}"),
+    }
 }
 
 fn stored(crc: &Option<u32>) -> String {
@@ -194,6 +211,7 @@ impl Error {
             Error::ManifestSyntax { .. } => Damage::ManifestSyntax,
             Error::ManifestCrc { .. } => Damage::ManifestCrc,
             Error::ManifestVersion { .. } => Damage::ManifestVersion,
+            Error::ManifestRequires { .. } => Damage::ManifestRequires,
             Error::ManifestValue { .. } => Damage::ManifestValue,
         }
     }

@@ -8,6 +8,7 @@
 //! ```
 //! Source: TensorFlow, `core/example/example.proto` and `feature.proto`.
 
+use crate::manifest::DType;
 use crate::wire::{Reader, Value, delimited_len, put_delimited, put_varint, varint_len};
 use crate::{Error, Result};
 
@@ -146,6 +147,16 @@ pub enum Feature<'a> {
 }
 
 impl Feature<'_> {
+    /// Returns the type of the values; `None` without a list.
+    pub fn dtype(&self) -> Option<DType> {
+        match self {
+            Feature::Empty => None,
+            Feature::Bytes(_) => Some(DType::Bytes),
+            Feature::Float(_) => Some(DType::Float),
+            Feature::Int64(_) => Some(DType::Int64),
+        }
+    }
+
     /// Returns the number of values.
     pub fn count(&self) -> usize {
         match self {

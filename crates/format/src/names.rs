@@ -84,36 +84,56 @@ pub fn key_of<'a>(example: Option<&Example<'a>>, shard_file: &str, record: u64) 
     }
 }
 
-/// Checks that `name` is a plain file name: not empty, no separator, not `.` or `..`, no control characters.
+/// Checks that `name` is a plain file name on every file system, and not that of another file of a dataset.
 ///
 /// # Errors
 /// [`Error::ManifestValue`]: file names come from manifests.
 pub fn check_file_name(member: &'static str, name: &str) -> Result<()> {
+    let lower = name.to_ascii_lowercase();
     let problem = match name {
         "" => "an empty file name",
         "." | ".." => "not a file name",
-        _ if name.contains(['/', '\\']) => "a file name with a path separator",
+        _ if name.contains(['/', '\\', ':']) => "a file name with `/`, `\\` or `:`",
         _ if name.chars().any(char::is_control) => "a file name with control characters",
+        _ if name.starts_with('.') => "a file name that begins with `.`",
+        _ if name.ends_with(['.', ' ']) => "a file name that ends in `.` or a space",
+        _ if lower == MANIFEST || lower == INDEX_FOLDER => "the name of another file of the dataset",
+        _ if lower.starts_with("rejected-") && lower.ends_with(".jsonl") => "the name of a list of rejected inputs",
+        _ if is_device_name(name) => "the name of a device on Windows",
         _ => return Ok(()),
     };
     Err(Error::ManifestValue { member, value: name.to_owned(), problem })
 }
 
+/// Returns whether Windows opens a device for this file name: the part before the first `.`, without trailing spaces
+/// and ignoring case, is the name of one.
+fn is_device_name(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default().trim_end_matches(' ').to_ascii_uppercase();
+    let numbered = |prefix| {
+        let mut digits = stem.strip_prefix(prefix).unwrap_or_default().chars();
+        matches!((digits.next(), digits.next()), (Some('0'..='9' | '¹' | '²' | '³'), None))
+    };
+    matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$") || numbered("COM") || numbered("LPT")
+}
+
 /// Checks that `name` is valid for a split: 1 to 100 ASCII letters, digits, `.`, `_` and `-`, not starting with `.` or
-/// `-`. The file names of its shards are then valid on every file system.
+/// `-`, not `_index`, and not the name of a device on Windows. The file names of its shards are then valid on every file
+/// system.
 ///
 /// # Errors
 /// [`Error::ManifestValue`].
 pub fn check_split_name(name: &str) -> Result<()> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    if name.is_empty() || name.starts_with(['.', '-']) || name.len() > 100 || !name.chars().all(plain) {
-        return Err(Error::ManifestValue {
-            member: "split name",
-            value: name.to_owned(),
-            problem: "use 1 to 100 letters, digits, `.`, `_` or `-`, not starting with `.` or `-`",
-        });
-    }
-    Ok(())
+    let problem = if name.is_empty() || name.starts_with(['.', '-']) || name.len() > 100 || !name.chars().all(plain) {
+        "use 1 to 100 letters, digits, `.`, `_` or `-`, not starting with `.` or `-`"
+    } else if name.eq_ignore_ascii_case(INDEX_FOLDER) {
+        "the name of the folder of indexes"
+    } else if is_device_name(name) {
+        "the name of a device on Windows"
+    } else {
+        return Ok(());
+    };
+    Err(Error::ManifestValue { member: "split name", value: name.to_owned(), problem })
 }
 
 #[cfg(test)]
@@ -136,6 +156,54 @@ mod tests {
             ("a-00001é", "a"),
         ] {
             assert_eq!(split_of(file), split, "{file}");
+        }
+    }
+
+    #[test]
+    fn file_names_are_valid_on_every_file_system() {
+        let ok = |name: &str| check_file_name("shard file", name).is_ok();
+        for name in
+            ["train-00000.tfrecord", "a b", "grün", "COM10", "LPT", "COM¼", "xCON", "rejected-a", "_index2", "a.con"]
+        {
+            assert!(ok(name), "{name}");
+        }
+        for name in [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "a\\b",
+            "C:a",
+            "a\u{1}",
+            "a\u{7f}",
+            "a\u{85}",
+            "a.",
+            "a ",
+            ".hidden",
+            "dataset.json",
+            "Dataset.JSON",
+            "_index",
+            "_INDEX",
+            "rejected-.jsonl",
+            "Rejected-train.JSONL",
+            "con",
+            "Prn.tfrecord",
+            "AUX .x",
+            "nul.a.b",
+            "conin$",
+            "CONOUT$.x",
+            "com0",
+            "COM9.tfrecord",
+            "lpt0",
+            "COM¹",
+            "lpt³.x",
+            "COM² .x",
+        ] {
+            assert!(!ok(name), "{name:?}");
+        }
+        for (name, valid) in [("train", true), ("_index", false), ("_Index", false), ("nul", false), ("com1.x", false)]
+        {
+            assert_eq!(check_split_name(name).is_ok(), valid, "{name}");
         }
     }
 }

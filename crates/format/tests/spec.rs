@@ -80,7 +80,7 @@ fn frames_match_the_specification() {
 fn sample() -> Vec<u8> {
     let mut b = Builder::new(3, 0x1122_3344_5566_7788, 0xdead_beef);
     b.fixed(index::RECORD_OFFSET, &[0u64, 300, 700]);
-    b.variable(index::KEY, &[1, 1, 6], b"ahello".to_vec());
+    b.variable(index::KEY, ["a", "", "hello"]);
     b.fixed("feature:weight", &[0.5f32, -1.0, 2.0]);
     b.finish()
 }
@@ -341,6 +341,7 @@ fn test_vectors_match_the_code() {
                         crc32c: u32_of(crc),
                         index_bytes: 0,
                         index_crc32c: 0,
+                        sha256: None,
                     },
                     _ => panic!("{row:?}"),
                 };

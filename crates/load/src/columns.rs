@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::splits::Splits;
 use shardtool_format::example::{Example, Feature};
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use shardtool_read::{Record, Split};
 
 /// The label of a masked row, which loss functions ignore.
@@ -49,7 +49,7 @@ impl Column {
         let known = Features::new(split);
         match (specs, &manifest.label) {
             (Some(specs), _) => specs.iter().map(|spec| Column::of(spec, split, &known)).collect(),
-            (None, Some(label)) if known.kind(label).is_some() => {
+            (None, Some(label)) if known.dtype(label).is_some() => {
                 let layout = Layout::Auto;
                 Ok(vec![Column::of(&ColumnSpec { feature: label.clone(), layout }, split, &known)?])
             }
@@ -60,21 +60,21 @@ impl Column {
     fn of(spec: &ColumnSpec, split: &Split, known: &Features) -> Result<Column> {
         let ColumnSpec { feature, layout } = spec;
         let none = || Error::NoFeature { feature: feature.clone(), known: known.names() };
-        let (kind, scalar) = known.kind(feature).ok_or_else(none)?;
-        let shape = match (*layout, kind) {
+        let (dtype, scalar) = known.dtype(feature).ok_or_else(none)?;
+        let shape = match (*layout, dtype) {
             (Layout::Numbers { width: 0 }, _) => return Err(Error::Zero { option: "width" }),
-            (Layout::Auto, Kind::Int64) if scalar => Shape::Int64(1),
-            (Layout::Auto, Kind::Float) if scalar => Shape::Float(1),
-            (Layout::Auto | Layout::Ragged, Kind::Int64) => Shape::RaggedInt64,
-            (Layout::Auto | Layout::Ragged, Kind::Float) => Shape::RaggedFloat,
-            (Layout::Numbers { width }, Kind::Int64) => Shape::Int64(width),
-            (Layout::Numbers { width }, Kind::Float) => Shape::Float(width),
-            (Layout::Auto | Layout::Bytes, Kind::Bytes) => Shape::Bytes,
-            (Layout::Numbers { .. }, Kind::Bytes) => return Err(wrong_layout(feature, kind, "numbers")),
-            (Layout::Ragged, Kind::Bytes) => return Err(wrong_layout(feature, kind, "ragged numbers")),
-            (Layout::Bytes, _) => return Err(wrong_layout(feature, kind, "byte strings")),
+            (Layout::Auto, DType::Int64) if scalar => Shape::Int64(1),
+            (Layout::Auto, DType::Float) if scalar => Shape::Float(1),
+            (Layout::Auto | Layout::Ragged, DType::Int64) => Shape::RaggedInt64,
+            (Layout::Auto | Layout::Ragged, DType::Float) => Shape::RaggedFloat,
+            (Layout::Numbers { width }, DType::Int64) => Shape::Int64(width),
+            (Layout::Numbers { width }, DType::Float) => Shape::Float(width),
+            (Layout::Auto | Layout::Bytes, DType::Bytes) => Shape::Bytes,
+            (Layout::Numbers { .. }, DType::Bytes) => return Err(wrong_layout(feature, dtype, "numbers")),
+            (Layout::Ragged, DType::Bytes) => return Err(wrong_layout(feature, dtype, "ragged numbers")),
+            (Layout::Bytes, _) => return Err(wrong_layout(feature, dtype, "byte strings")),
         };
-        let label = split.manifest().label.as_deref() == Some(feature.as_str()) && kind == Kind::Int64;
+        let label = split.manifest().label.as_deref() == Some(feature.as_str()) && dtype == DType::Int64;
         let (offset, masked) = if label { (split.manifest().label_offset, MASKED_LABEL) } else { (0, 0) };
         Ok(Column { feature: feature.clone(), shape, offset, masked })
     }
@@ -120,7 +120,7 @@ impl Column {
         cell: &mut Cell,
     ) -> std::result::Result<(), SampleError> {
         cell.clear();
-        if self.width() == Some(1) && self.read_index(record, cell)? {
+        if matches!(self.shape, Shape::Int64(1) | Shape::Float(1) | Shape::Bytes) && self.read_index(record, cell)? {
             return Ok(());
         }
         if example.is_none() {
@@ -147,7 +147,7 @@ impl Column {
         }
     }
 
-    /// Fills a cell of one number from the index. Returns whether the index has the feature.
+    /// Fills a cell of one value from the index. Returns whether the index has the value.
     fn read_index(&self, record: &Record, cell: &mut Cell) -> std::result::Result<bool, SampleError> {
         let (shard, row) = (record.shard(), record.row());
         match cell {
@@ -156,7 +156,11 @@ impl Column {
                 values.extend(value.map(|v| v.wrapping_sub(self.offset)));
             }
             Cell::Float(values) => values.extend(shard.feature::<f32>(&self.feature)?.and_then(|c| c.get(row))),
-            Cell::Bytes(_) => {}
+            Cell::Bytes(bytes) => {
+                let value = shard.feature_bytes(&self.feature)?.and_then(|c| c.get(row));
+                bytes.extend_from_slice(value.unwrap_or_default());
+                return Ok(value.is_some());
+            }
         }
         Ok(cell.len() == 1)
     }
@@ -217,6 +221,6 @@ impl Cell {
 }
 
 /// The error of a feature whose type does not fit a layout.
-pub(crate) fn wrong_layout(feature: &str, kind: Kind, layout: &'static str) -> Error {
-    Error::Layout { feature: feature.to_owned(), kind: kind.name(), layout }
+pub(crate) fn wrong_layout(feature: &str, dtype: DType, layout: &'static str) -> Error {
+    Error::Layout { feature: feature.to_owned(), dtype: dtype.name(), layout }
 }

@@ -52,12 +52,12 @@ pub enum Error {
         known: Vec<String>,
     },
     /// A column's layout does not fit the feature's type.
-    #[error("feature `{feature}` holds {kind}: it cannot be a column of {layout}")]
+    #[error("feature `{feature}` holds {dtype}: it cannot be a column of {layout}")]
     Layout {
         /// The feature.
         feature: String,
         /// What it holds.
-        kind: &'static str,
+        dtype: &'static str,
         /// What was requested.
         layout: &'static str,
     },

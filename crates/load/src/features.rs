@@ -4,8 +4,8 @@ use crate::bad_samples::SampleError;
 use crate::columns::{Column, wrong_layout};
 use crate::error::{Error, Result};
 use crate::splits::Splits;
-use shardtool_format::example::Feature;
-use shardtool_format::manifest::Kind;
+use shardtool_format::index::Column as IndexColumn;
+use shardtool_format::manifest::DType;
 use shardtool_format::names;
 use shardtool_read::Split;
 
@@ -70,16 +70,16 @@ pub(crate) fn check_images(splits: &Splits) -> Result<()> {
 /// Checks that the dataset has a feature for label maps, as byte strings.
 pub(crate) fn check_mask(feature: &str, splits: &Splits) -> Result<()> {
     let known = Features::new(&splits.as_slice()[0]);
-    match known.kind(feature) {
-        Some((Kind::Bytes, _)) => Ok(()),
-        Some((kind, _)) => Err(wrong_layout(feature, kind, "label maps")),
+    match known.dtype(feature) {
+        Some((DType::Bytes, _)) => Ok(()),
+        Some((dtype, _)) => Err(wrong_layout(feature, dtype, "label maps")),
         None => Err(Error::NoFeature { feature: feature.to_owned(), known: known.names() }),
     }
 }
 
 /// The features of a split: name, type, and whether every record holds exactly one number.
 pub(crate) struct Features {
-    features: Vec<(String, Kind, bool)>,
+    features: Vec<(String, DType, bool)>,
 }
 
 impl Features {
@@ -88,30 +88,26 @@ impl Features {
     pub(crate) fn new(split: &Split) -> Self {
         let first = (0..split.entry().shards.len()).find(|n| split.entry().shards[*n].records > 0);
         let shard = first.and_then(|n| split.shard(n).ok());
-        let indexed = |name: &str| {
-            shard.as_ref().is_some_and(|shard| shard.columns().iter().any(|column| column.feature() == Some(name)))
-        };
+        let scalar = |column: &IndexColumn, name: &str| column.feature() == Some(name) && !column.nullable();
+        let indexed = |name: &str| shard.iter().any(|s| s.columns().iter().any(|column| scalar(column, name)));
         let listed = &split.manifest().features;
-        let mut features: Vec<_> = listed.iter().map(|f| (f.name.clone(), f.kind, indexed(&f.name))).collect();
+        let mut features: Vec<_> = listed.iter().map(|f| (f.name.clone(), f.dtype, indexed(&f.name))).collect();
         if features.is_empty() {
             let record = first.and_then(|_| split.get(0).ok());
             let example = record.as_ref().and_then(|r| r.example().ok());
-            features.extend(example.iter().flat_map(|e| e.features()).filter_map(|(name, feature)| {
-                let kind = match feature {
-                    Feature::Empty => return None,
-                    Feature::Bytes(_) => Kind::Bytes,
-                    Feature::Float(_) => Kind::Float,
-                    Feature::Int64(_) => Kind::Int64,
-                };
-                Some(((*name).to_owned(), kind, feature.count() == 1))
-            }));
+            features.extend(
+                example
+                    .iter()
+                    .flat_map(|e| e.features())
+                    .filter_map(|(name, feature)| Some(((*name).to_owned(), feature.dtype()?, feature.count() == 1))),
+            );
         }
         Features { features }
     }
 
     /// Returns the type of a feature, and whether it is scalar.
-    pub(crate) fn kind(&self, feature: &str) -> Option<(Kind, bool)> {
-        self.features.iter().find(|(name, ..)| name == feature).map(|(_, kind, scalar)| (*kind, *scalar))
+    pub(crate) fn dtype(&self, feature: &str) -> Option<(DType, bool)> {
+        self.features.iter().find(|(name, ..)| name == feature).map(|(_, dtype, scalar)| (*dtype, *scalar))
     }
 
     /// Returns the names of all features.

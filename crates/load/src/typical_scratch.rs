@@ -35,7 +35,7 @@ fn largest_scratch(shard: &Arc<Shard>, images: &Images) -> Option<u64> {
     let widths = shard.feature::<i64>(names::IMAGE_WIDTH).ok()??;
     let heights = shard.feature::<i64>(names::IMAGE_HEIGHT).ok()??;
     let sizes = widths.iter().zip(heights.iter()).zip(0u64..);
-    let mut sizes: Vec<_> = sizes.filter_map(|((w, h), row)| Some((pixels(size(w, h)?), row))).collect();
+    let mut sizes: Vec<_> = sizes.filter_map(|((w, h), row)| Some((pixels(size(w?, h?)?), row))).collect();
     if sizes.len() > SAMPLED_IMAGES {
         sizes.select_nth_unstable_by(SAMPLED_IMAGES, |a, b| b.cmp(a));
     }

@@ -25,7 +25,7 @@ fn opaque(folder: &Path, file: &str, n: u64) -> Shard {
     let none = vec![0u32; n as usize];
     builder.fixed(index::RECORD_OFFSET, &offsets);
     builder.fixed(index::IMAGE_OFFSET, &none).fixed(index::IMAGE_LENGTH, &none);
-    builder.variable(index::KEY, &vec![0; n as usize], vec![]);
+    builder.variable(index::KEY, vec![""; n as usize]);
     let index = builder.finish();
     std::fs::create_dir_all(folder.join(names::INDEX_FOLDER)).unwrap();
     std::fs::write(folder.join(file), &bytes).unwrap();
@@ -37,13 +37,14 @@ fn opaque(folder: &Path, file: &str, n: u64) -> Shard {
         crc32c: crc,
         index_bytes: index.len() as u64,
         index_crc32c: crc32c(&index),
+        sha256: None,
     }
 }
 
 /// A dataset of `shards` shards with `n` records each, of which only the first has files.
 fn dataset(folder: &Path, shards: usize, n: u64) {
     let first = opaque(folder, &names::shard_file("train", 0), n);
-    let mut manifest = Manifest::new("test");
+    let mut manifest = Manifest { image: None, label: None, ..Manifest::new("test") };
     let shards = (0..shards).map(|i| Shard { file: names::shard_file("train", i), ..first.clone() }).collect();
     manifest.splits.push(Split { name: "train".to_owned(), shards });
     std::fs::write(folder.join(names::MANIFEST), manifest.to_json()).unwrap();

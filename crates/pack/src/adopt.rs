@@ -7,7 +7,7 @@ use crate::commit;
 use crate::conventions::{Conventions, RecordSummary, payload};
 use crate::error::{DestinationError, ShardError};
 use crate::frames::{FrameAt, Frames};
-use crate::index_writer::{IndexWriter, Indexed, Payload};
+use crate::index_writer::{IndexOptions, IndexWriter, Indexed, Payload};
 use crate::ordered::{Window, ordered};
 use crate::progress::{Progress, Step, after};
 use crate::split::manifest_store;
@@ -33,6 +33,8 @@ pub struct AdoptOptions {
     /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows
     /// above it. Default: yes.
     pub entry_points: bool,
+    /// Computes the SHA-256 of each shard for the manifest. Default: no.
+    pub sha256: bool,
 }
 
 impl Default for AdoptOptions {
@@ -43,7 +45,15 @@ impl Default for AdoptOptions {
             conventions: Conventions::default(),
             jobs: crate::options::default_jobs(),
             entry_points: true,
+            sha256: false,
         }
+    }
+}
+
+impl AdoptOptions {
+    /// Returns what is written about each shard.
+    pub(crate) fn index(&self) -> IndexOptions {
+        IndexOptions { entry_points: self.entry_points, sha256: self.sha256 }
     }
 }
 
@@ -196,7 +206,7 @@ fn scan(
 ) -> Result<ScannedFile, Error> {
     let mut frames = Frames::open(file)?;
     let mut classes = ClassNames::new(&options.conventions.label, options.conventions.label_offset);
-    let mut index = IndexWriter::new(&frames.name(), payload, options.entry_points);
+    let mut index = IndexWriter::new(&frames.name(), payload, options.index());
     let mut offset = 0;
     while offset < frames.bytes() {
         let length = match frames.at(offset)? {
@@ -220,5 +230,5 @@ fn scan(
         offset += length;
         done(length);
     }
-    Ok(ScannedFile { indexed: index.finish(), classes })
+    Ok(ScannedFile { indexed: index.finish(file)?, classes })
 }

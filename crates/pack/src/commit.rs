@@ -32,6 +32,12 @@ impl Temporary {
         self.file.write_all(bytes).map_err(Error::io("write", &self.temporary))
     }
 
+    /// Passes the bytes written so far to the system. Returns the path under which they can be read.
+    pub(crate) fn flush(&mut self) -> Result<&Path, Error> {
+        self.file.flush().map_err(Error::io("write", &self.temporary))?;
+        Ok(&self.temporary)
+    }
+
     /// Makes the bytes durable and renames the file. The new name is durable after [`sync_folder`].
     pub(crate) fn publish(mut self) -> Result<(), Error> {
         self.file.flush().and_then(|()| self.file.get_ref().sync_all()).map_err(Error::io("write", &self.temporary))?;

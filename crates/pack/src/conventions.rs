@@ -7,7 +7,7 @@ use crate::frames::{FrameAt, Frames};
 use crate::index_writer::{Indexed, Payload};
 use crate::split::manifest_store;
 use shardtool_format::example::Example;
-use shardtool_format::manifest::{FeatureType, Kind, Manifest};
+use shardtool_format::manifest::{DType, FeatureType, Manifest};
 use shardtool_format::names;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub(crate) fn payload(files: &[&PathBuf], image: &str) -> Result<Payload, Error>
 /// What the records of several shards have in common.
 pub(crate) struct RecordSummary {
     /// Per feature name: a shard and a record that have it, and the type there.
-    features: BTreeMap<String, (String, u64, Kind)>,
+    features: BTreeMap<String, (String, u64, DType)>,
     classes: ClassNames,
 }
 
@@ -61,10 +61,10 @@ impl RecordSummary {
 
     pub(crate) fn join(&mut self, indexed: &Indexed, classes: ClassNames) -> Result<(), Error> {
         self.classes.join(classes);
-        for (name, kind, record) in &indexed.features {
-            let here = (indexed.shard.file.clone(), *record, *kind);
+        for (name, dtype, record) in &indexed.features {
+            let here = (indexed.shard.file.clone(), *record, *dtype);
             let first = self.features.entry(name.clone()).or_insert_with(|| here.clone());
-            if first.2 != *kind {
+            if first.2 != *dtype {
                 return Err(Error::Shard(ShardError::FeatureType {
                     feature: name.clone(),
                     first: first.clone(),
@@ -76,16 +76,16 @@ impl RecordSummary {
     }
 
     pub(crate) fn manifest(self, payload: &Payload, conventions: &Conventions) -> Manifest {
-        let kind = |name: &str| self.features.get(name).map(|(.., kind)| *kind);
-        let image = (kind(&conventions.image) == Some(Kind::Bytes)).then(|| conventions.image.clone());
-        let label = (kind(&conventions.label) == Some(Kind::Int64)).then(|| conventions.label.clone());
+        let dtype = |name: &str| self.features.get(name).map(|(.., dtype)| *dtype);
+        let image = (dtype(&conventions.image) == Some(DType::Bytes)).then(|| conventions.image.clone());
+        let label = (dtype(&conventions.label) == Some(DType::Int64)).then(|| conventions.label.clone());
         let opaque = *payload == Payload::Opaque;
         Manifest {
             image: image.filter(|_| !opaque),
             label_offset: label.as_ref().map_or(0, |_| conventions.label_offset),
             classes: if label.is_some() { self.classes.into_names() } else { vec![] },
             label,
-            features: self.features.into_iter().map(|(name, (.., kind))| FeatureType { name, kind }).collect(),
+            features: self.features.into_iter().map(|(name, (.., dtype))| FeatureType { name, dtype }).collect(),
             ..Manifest::new(manifest_store::CREATED_BY)
         }
     }

@@ -65,7 +65,7 @@ pub use error::{
     Rejection, SampleProblem, ShardError, SourceError, WriterError,
 };
 pub use export::{ExportKind, ExportOptions, Exported, export};
-pub use index_writer::{IndexWriter, Indexed, Payload};
+pub use index_writer::{IndexOptions, IndexWriter, Indexed, Payload};
 pub use options::{BoxFormat, JpegLayout, OnError, Options, PixelStore, Resize, Shards, SourceKind};
 pub use pack::{Summary, pack};
 pub use plan::{Plan, PlannedShard, plan};

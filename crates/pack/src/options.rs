@@ -1,8 +1,9 @@
 //! Options of a pack.
 
 use crate::Error;
+use crate::index_writer::IndexOptions;
 use shardtool_decode::{FloatRange, Limits};
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use shardtool_format::names;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -34,7 +35,7 @@ pub struct Options {
     /// File of class names, one per line, that fixes class ids. Default: the source's own names in byte order.
     pub classes: Option<PathBuf>,
     /// Declared types of columns; others are inferred.
-    pub columns: Vec<(String, Kind)>,
+    pub columns: Vec<(String, DType)>,
     /// Columns of a list that name files, relative to the list's folder. The feature holds the bytes of the file, such
     /// as a segmentation mask.
     pub files: Vec<String>,
@@ -62,6 +63,8 @@ pub struct Options {
     /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows
     /// above it. Default: yes.
     pub entry_points: bool,
+    /// Computes the SHA-256 of each shard for the manifest. Default: no.
+    pub sha256: bool,
 }
 
 /// Kinds of sources.
@@ -186,6 +189,7 @@ impl Default for Options {
             on_error: OnError::Skip,
             force: false,
             entry_points: true,
+            sha256: false,
         }
     }
 }
@@ -194,6 +198,11 @@ impl Options {
     /// Returns the defaults for a source and the folder of a dataset.
     pub fn new(source: impl Into<PathBuf>, destination: impl Into<PathBuf>) -> Self {
         Options { source: source.into(), destination: destination.into(), ..Options::default() }
+    }
+
+    /// Returns what is written about each shard.
+    pub(crate) fn index(&self) -> IndexOptions {
+        IndexOptions { entry_points: self.entry_points, sha256: self.sha256 }
     }
 
     /// Checks ranges and names.

@@ -137,7 +137,7 @@ fn write_shards(
     let mut shards = vec![];
     for shard in 0..plan.shard_count() {
         let sample_count = plan.sample_count(shard);
-        let finished = target.finished(shard, sample_count.images)?;
+        let finished = target.finished(shard, sample_count.images, options.sha256)?;
         if finished.is_some() {
             if options.on_error == OnError::Fail {
                 first_reject(target, shard)?;

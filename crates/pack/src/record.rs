@@ -226,8 +226,8 @@ fn encode(schema: &SampleSchema, fields: &Fields<'_>, stored: Option<&StoredImag
     if fields.label.is_some() && !schema.classes.is_empty() {
         features.push((names::CLASS_TEXT, Column::Bytes(&text)));
     }
-    for (((name, kind), values), list) in schema.columns.iter().zip(fields.values).zip(&lists) {
-        features.push((name, values.column(*kind, list)));
+    for (((name, dtype), values), list) in schema.columns.iter().zip(fields.values).zip(&lists) {
+        features.push((name, values.column(*dtype, list)));
     }
     example::encode(&mut features, out);
 }

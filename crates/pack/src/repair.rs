@@ -7,7 +7,7 @@ use crate::commit::{self, Temporary};
 use crate::conventions::{Conventions, RecordSummary, payload};
 use crate::error::{DestinationError, ShardError};
 use crate::frames::Frames;
-use crate::index_writer::{IndexWriter, Indexed, Payload};
+use crate::index_writer::{IndexOptions, IndexWriter, Indexed, Payload};
 use crate::ordered::{Window, ordered};
 use crate::progress::Progress;
 use crate::salvage::{OldIndex, salvage};
@@ -247,15 +247,17 @@ fn repair_shard(
     let old_file = commit::read(&index_file)?;
     let old = old_file.as_deref().and_then(OldIndex::parse);
     let mut frames = Frames::open(&path)?;
-    let mut read = IndexBuilder::new(&known.file, payload.clone(), options);
+    // The manifest's SHA-256 is kept, also where the shard differs.
+    let sha256 = known.line.as_ref().is_some_and(|line| line.sha256.is_some());
+    let mut read = IndexBuilder::new(&known.file, payload.clone(), options, sha256);
     let mut lost = salvage(&mut frames, old.as_ref(), |data, crc| read.push(data, crc))?;
     if !lost.is_empty() {
         let file = salvaged_name(&known.file);
-        let (indexed, classes) = copy_good(folder, &path, &file, old.as_ref(), payload, options)?;
+        let (indexed, classes) = copy_good(folder, &path, &file, old.as_ref(), (payload, sha256), options)?;
         let action = Action::Salvaged { file, records: indexed.shard.records };
         return Ok(RepairedShard { action, lost, found: Some((indexed, classes)) });
     }
-    let (indexed, classes) = read.finish();
+    let (indexed, classes) = read.finish(&path)?;
     let same_shard =
         known.line.as_ref().is_none_or(|l| (l.bytes, l.crc32c) == (indexed.shard.bytes, indexed.shard.crc32c));
     let same_index = old_file.as_ref() == Some(&indexed.index);
@@ -280,19 +282,19 @@ fn copy_good(
     damaged: &Path,
     file: &str,
     old: Option<&OldIndex>,
-    payload: Payload,
+    (payload, sha256): (Payload, bool),
     options: &RepairOptions,
 ) -> Result<(Indexed, ClassNames), Error> {
     let mut out = Temporary::new(folder.join(file))?;
-    let mut read = IndexBuilder::new(file, payload, options);
+    let mut read = IndexBuilder::new(file, payload, options, sha256);
     salvage(&mut Frames::open(damaged)?, old, |data, crc| {
         out.write(&frame::header(data.len() as u64))?;
         out.write(data)?;
         out.write(&frame::footer(crc))?;
         read.push(data, crc)
     })?;
+    let (indexed, classes) = read.finish(out.flush()?)?;
     out.publish()?;
-    let (indexed, classes) = read.finish();
     commit::publish(names::index_path(&folder.join(file)), &indexed.index)?;
     Ok((indexed, classes))
 }
@@ -304,9 +306,11 @@ struct IndexBuilder {
 }
 
 impl IndexBuilder {
-    fn new(file: &str, payload: Payload, options: &RepairOptions) -> Self {
+    /// With `sha256`, computes the SHA-256 of the shard.
+    fn new(file: &str, payload: Payload, options: &RepairOptions, sha256: bool) -> Self {
         let classes = ClassNames::new(&options.conventions.label, options.conventions.label_offset);
-        IndexBuilder { index: IndexWriter::new(file, payload, options.entry_points), classes }
+        let columns = IndexOptions { entry_points: options.entry_points, sha256 };
+        IndexBuilder { index: IndexWriter::new(file, payload, columns), classes }
     }
 
     fn push(&mut self, data: &[u8], crc: u32) -> Result<(), Error> {
@@ -316,7 +320,8 @@ impl IndexBuilder {
         Ok(())
     }
 
-    fn finish(self) -> (Indexed, ClassNames) {
-        (self.index.finish(), self.classes)
+    /// Makes the index of the records, which `shard` holds.
+    fn finish(self, shard: &Path) -> Result<(Indexed, ClassNames), Error> {
+        Ok((self.index.finish(shard)?, self.classes))
     }
 }

@@ -4,7 +4,7 @@
 use crate::commit::{self, Temporary};
 use crate::error::Difference;
 use crate::error::{DestinationError, ShardError};
-use crate::index_writer::{IndexWriter, Payload};
+use crate::index_writer::{IndexOptions, IndexWriter, Payload};
 use crate::ordered::{Window, ordered};
 use crate::progress::Progress;
 use crate::split::manifest_store;
@@ -32,6 +32,8 @@ pub struct ReshardOptions {
     /// Writes JPEG entry points into the indexes: those of the source's index, or new ones if it has none. Default:
     /// yes.
     pub entry_points: bool,
+    /// Computes the SHA-256 of each shard for the manifest. Default: no.
+    pub sha256: bool,
 }
 
 impl Default for ReshardOptions {
@@ -41,7 +43,15 @@ impl Default for ReshardOptions {
             seed: Some(0),
             jobs: crate::options::default_jobs(),
             entry_points: true,
+            sha256: false,
         }
+    }
+}
+
+impl ReshardOptions {
+    /// Returns what is written about each shard.
+    pub(crate) fn index(&self) -> IndexOptions {
+        IndexOptions { entry_points: self.entry_points, sha256: self.sha256 }
     }
 }
 
@@ -181,7 +191,7 @@ impl<'a> Resharding<'a> {
             false => Payload::Examples { image: manifest.image.clone() },
         };
         let mut file = Temporary::new(folder.join(&name))?;
-        let mut writer = IndexWriter::new(&name, payload, options.entry_points);
+        let mut writer = IndexWriter::new(&name, payload, options.index());
         let mut buffer = vec![];
         let start = if number == 0 { 0 } else { self.ends[number - 1] };
         for position in start..self.ends[number] {
@@ -204,8 +214,8 @@ impl<'a> Resharding<'a> {
             progress.done(1, data.len() as u64);
             buffer = record.into_buffer();
         }
+        let indexed = writer.finish(file.flush()?)?;
         file.publish()?;
-        let indexed = writer.finish();
         commit::publish(names::index_path(&folder.join(&name)), &indexed.index)?;
         Ok(indexed.shard)
     }

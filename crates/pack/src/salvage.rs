@@ -32,8 +32,8 @@ impl OldIndex {
     pub(crate) fn parse(file: &[u8]) -> Option<Self> {
         let index = Index::parse(file).ok()?;
         (0..index.columns().len()).try_for_each(|column| index.check(column)).ok()?;
-        let offsets = index.fixed::<u64>(index.position(index::RECORD_OFFSET)?)?.iter().collect();
-        let keys = index.variable(index.position(index::KEY)?)?.iter().map(<[u8]>::to_vec).collect();
+        let offsets = index.fixed::<u64>(index.position(index::RECORD_OFFSET)?)?.iter().flatten().collect();
+        let keys = index.variable(index.position(index::KEY)?)?.iter().flatten().map(<[u8]>::to_vec).collect();
         Some(OldIndex { offsets, keys })
     }
 

@@ -63,7 +63,7 @@ impl ShardWriter {
         Ok(ShardWriter {
             number,
             file: Temporary::new(files.shard(number))?,
-            index: IndexWriter::new(&name, payload, options.entry_points),
+            index: IndexWriter::new(&name, payload, options.index()),
             rejected: vec![],
             optimized: Optimized::default(),
             on_error: options.on_error,
@@ -94,9 +94,14 @@ impl ShardWriter {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> Finished {
-        let ShardWriter { number, file, index, rejected, optimized, on_error: _ } = self;
-        Finished { number, file, indexed: index.finish(), rejected, optimized }
+    /// Makes the index.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn finish(self) -> Result<Finished, Error> {
+        let ShardWriter { number, mut file, index, rejected, optimized, on_error: _ } = self;
+        let indexed = index.finish(file.flush()?)?;
+        Ok(Finished { number, file, indexed, rejected, optimized })
     }
 }
 

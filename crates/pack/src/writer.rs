@@ -212,7 +212,7 @@ impl Writer {
     fn close_shard(&self, state: &mut State, progress: &dyn Progress) -> Result<(), Error> {
         let Some(open) = state.open.take() else { return Ok(()) };
         let mut written = Written::default();
-        open.finish().commit(self.part.files(), progress, &mut written)?;
+        open.finish()?.commit(self.part.files(), progress, &mut written)?;
         state.shards.extend(written.shards.into_iter().map(|(_, shard)| shard));
         state.bytes = 0;
         Ok(())

@@ -50,7 +50,7 @@ impl Columns {
 
 /// Returns a column of a shard's index as memory that keeps the shard.
 fn memory<T: Number + Scalar>(shard: &Arc<Shard>, name: &str) -> shardtool_read::Result<Option<Memory>> {
-    Memory::shared::<T, _, _>(shard, |shard| Ok(shard.feature::<T>(name)?.map(|column| column.as_bytes())))
+    Memory::shared::<T, _, _>(shard, |shard| Ok(shard.feature::<T>(name)?.map(|column| column.values())))
 }
 
 #[pymethods]

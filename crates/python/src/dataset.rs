@@ -92,7 +92,7 @@ fn count(split: &shardtool_read::Split) -> String {
 fn features<'py>(py: Python<'py>, manifest: &Manifest) -> PyResult<Bound<'py, PyDict>> {
     let features = PyDict::new(py);
     for feature in &manifest.features {
-        features.set_item(&feature.name, feature.kind.name())?;
+        features.set_item(&feature.name, feature.dtype.name())?;
     }
     Ok(features)
 }

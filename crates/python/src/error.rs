@@ -82,7 +82,10 @@ pub(crate) fn read(py: Python<'_>, error: shardtool_read::Error) -> PyErr {
         error => {
             let shard = match &error {
                 E::Record { path, .. } | E::IndexMismatch { path, .. } => Some(path.clone()),
-                E::MissingShard { path } | E::ShardLength { path, .. } | E::ShardCrc { path, .. } => Some(path.clone()),
+                E::MissingShard { path }
+                | E::ShardLength { path, .. }
+                | E::ShardCrc { path, .. }
+                | E::ShardSha256 { path, .. } => Some(path.clone()),
                 _ => None,
             };
             let mut finding = Finding::new(&error);

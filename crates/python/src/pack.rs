@@ -7,7 +7,7 @@ use crate::process::interruptible;
 use crate::progress::Counts;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use shardtool_pack::{
     BoxFormat, JpegLayout, OnError, Options, PixelStore, Progress, Resize, Shards, SourceKind, Step, Summary,
 };
@@ -77,7 +77,7 @@ impl PackOptions {
         options.seed = self.seed;
         options.jobs = self.jobs.unwrap_or(options.jobs);
         options.classes = self.classes;
-        let kinds = [Kind::Int64, Kind::Float, Kind::Bytes].map(|kind| (kind.name(), kind));
+        let kinds = [DType::Int64, DType::Float, DType::Bytes].map(|kind| (kind.name(), kind));
         for (name, kind) in self.columns {
             match kind.as_str() {
                 "file" => options.files.push(name),

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use shardtool_pack::{
     Committed, Image, JpegLayout, Label, PixelArray, PixelStore, Resize, Sample, Value, WriterOptions,
 };
@@ -38,7 +38,7 @@ pub(crate) struct Options {
 impl Options {
     fn options(self, py: Python<'_>) -> PyResult<WriterOptions> {
         let mut options = WriterOptions::new(self.destination, &self.split);
-        let kinds = [Kind::Int64, Kind::Float, Kind::Bytes].map(|kind| (kind.name(), kind));
+        let kinds = [DType::Int64, DType::Float, DType::Bytes].map(|kind| (kind.name(), kind));
         for (name, kind) in self.features {
             options.features.push((name, one_of(py, "features", &kind, &kinds)?));
         }

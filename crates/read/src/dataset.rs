@@ -120,6 +120,7 @@ impl Dataset {
                 crc32c: 0,
                 index_bytes: 0,
                 index_crc32c: 0,
+                sha256: None,
             };
             match manifest.splits.iter().position(|s| s.name == split) {
                 Some(at) => {

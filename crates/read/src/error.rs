@@ -1,6 +1,6 @@
 use shardtool_format as format;
-use shardtool_format::Compression;
-use shardtool_format::Damage;
+use shardtool_format::checksum::Sha256;
+use shardtool_format::{Compression, Damage};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -94,6 +94,16 @@ pub enum Error {
         /// CRC of the file.
         found: u32,
     },
+    /// A whole shard has another SHA-256 than the manifest says.
+    #[error("SHA-256 of shard {}: {expected} expected, {found} found", path.display())]
+    ShardSha256 {
+        /// The shard.
+        path: PathBuf,
+        /// SHA-256 in the manifest.
+        expected: Sha256,
+        /// SHA-256 of the file.
+        found: Sha256,
+    },
     /// A whole index has another length or CRC than the manifest says.
     #[error("index {}: {} bytes with CRC {:08x} expected, {} with {:08x} found", path.display(), expected.0, expected.1, found.0, found.1)]
     IndexCrc {
@@ -176,6 +186,7 @@ impl Error {
             Error::MissingIndex { .. } => Some(Damage::MissingIndex),
             Error::ShardLength { .. } => Some(Damage::ShardLength),
             Error::ShardCrc { .. } => Some(Damage::ShardCrc),
+            Error::ShardSha256 { .. } => Some(Damage::ShardSha256),
             Error::IndexCrc { .. } => Some(Damage::IndexCrc),
             Error::IndexMismatch { .. } => Some(Damage::IndexMismatch),
             Error::RecordCount { .. } => Some(Damage::RecordCount),
@@ -197,6 +208,7 @@ impl Error {
             | Error::MissingIndex { path }
             | Error::ShardLength { path, .. }
             | Error::ShardCrc { path, .. }
+            | Error::ShardSha256 { path, .. }
             | Error::IndexCrc { path, .. }
             | Error::Index { path, .. }
             | Error::IndexMismatch { path, .. }

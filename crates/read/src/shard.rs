@@ -4,7 +4,7 @@ use crate::bytes::{Access, FileBytes};
 use crate::{Error, Record, Result};
 use shardtool_format::example::{Example, range_within};
 use shardtool_format::frame::{self, Check};
-use shardtool_format::index::{self, Column, Fixed, Index, Scalar, Variable};
+use shardtool_format::index::{Column, Fixed, Index, Required, Scalar, Variable};
 use shardtool_format::{manifest, names};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -120,7 +120,7 @@ impl Shard {
                 (at(row), at(row + 1))
             }
             Directory::Index { required, .. } => {
-                let offsets = self.fixed_at::<u64>(required.offset)?;
+                let offsets = self.fixed_at::<u64>(required.record_offset)?;
                 offsets.map_or((None, None), |offsets| (offsets.get(row), offsets.get(row + 1)))
             }
         };
@@ -217,19 +217,34 @@ impl Shard {
         }
     }
 
-    /// Returns the column of a feature that holds exactly one number in every record of this shard; `None` if there is
-    /// no such column of that type.
+    /// Returns the column of a feature that holds at most one number in every record of this shard; `None` if there is
+    /// no such column of that type. Its rows are then unknown, not null.
     ///
     /// # Errors
     /// [`Error::Index`].
     pub fn feature<T: Scalar>(&self, name: &str) -> Result<Option<Fixed<'_, T>>> {
-        match self.columns().iter().position(|column| column.feature() == Some(name)) {
+        match self.feature_column(name) {
             Some(column) => self.fixed_at(column),
             None => Ok(None),
         }
     }
 
-    /// Returns a variable column, checked on its first use: [`index::KEY`], [`index::JPEG_ENTRIES`].
+    /// As [`Shard::feature`], for a feature that holds at most one short byte string in every record.
+    ///
+    /// # Errors
+    /// [`Error::Index`].
+    pub fn feature_bytes(&self, name: &str) -> Result<Option<Variable<'_>>> {
+        match self.feature_column(name) {
+            Some(column) => self.variable_at(column),
+            None => Ok(None),
+        }
+    }
+
+    fn feature_column(&self, name: &str) -> Option<usize> {
+        self.columns().iter().position(|column| column.feature() == Some(name))
+    }
+
+    /// Returns a variable column by its whole name, checked on its first use: `index::KEY`, `index::JPEG_ENTRIES`.
     ///
     /// # Errors
     /// [`Error::Index`].
@@ -261,8 +276,8 @@ impl Shard {
     /// Returns the range of the image in the record's data; empty if the record has none.
     pub(crate) fn image(&self, row: u64, data: &[u8]) -> Result<std::ops::Range<usize>> {
         match &self.directory {
-            Directory::Index { required: Required { image: [offset, length], .. }, .. } => {
-                let (offset, length) = (self.fixed_at::<u32>(*offset)?, self.fixed_at::<u32>(*length)?);
+            Directory::Index { required: Required { image_offset, image_length, .. }, .. } => {
+                let (offset, length) = (self.fixed_at::<u32>(*image_offset)?, self.fixed_at::<u32>(*image_length)?);
                 let range = offset.and_then(|o| o.get(row)).zip(length.and_then(|l| l.get(row)));
                 let range = range.map(|(offset, length)| offset as usize..offset as usize + length as usize);
                 range.clone().filter(|r| r.end <= data.len()).ok_or_else(|| {
@@ -349,7 +364,7 @@ fn open_index(shard: &Path, entry: &manifest::Shard, access: Access, checked: Ch
     if let Some(error) = contradictions(shard, &index, entry).next() {
         return Err(error);
     }
-    let required = Required::of(&index).map_err(damaged)?;
+    let required = index.required().map_err(damaged)?;
     Ok(Directory::Index { path, index, required, checked })
 }
 
@@ -379,29 +394,4 @@ pub(crate) fn contradictions<B: AsRef<[u8]>>(
         expected,
         found,
     }))
-}
-
-/// Positions of the columns that every index must have.
-#[derive(Debug)]
-pub(crate) struct Required {
-    offset: usize,
-    image: [usize; 2],
-    key: usize,
-}
-
-impl Required {
-    /// # Errors
-    /// [`shardtool_format::Error::IndexColumn`].
-    pub(crate) fn of<B: AsRef<[u8]>>(index: &Index<B>) -> shardtool_format::Result<Self> {
-        let column = |name: &str, element| {
-            let position = index.position(name).filter(|at| index.columns()[*at].element() == element);
-            position.ok_or_else(|| shardtool_format::Error::IndexColumn { column: name.to_owned() })
-        };
-        let number = |name| column(name, index::Element::U32);
-        Ok(Required {
-            offset: column(index::RECORD_OFFSET, index::Element::U64)?,
-            image: [number(index::IMAGE_OFFSET)?, number(index::IMAGE_LENGTH)?],
-            key: column(index::KEY, index::Element::Bytes)?,
-        })
-    }
 }

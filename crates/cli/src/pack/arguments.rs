@@ -3,7 +3,7 @@
 use crate::entries::EntriesArgument;
 use crate::size;
 use shardtool_decode::FloatRange;
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use shardtool_pack::{BoxFormat, JpegLayout, OnError, Options, PixelStore, Resize, Shards, SourceKind};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -153,13 +153,13 @@ fn float_range(text: &str) -> Result<FloatRange, String> {
 
 #[derive(Clone, Copy)]
 enum ColumnType {
-    Values(Kind),
+    Values(DType),
     /// Paths of files whose bytes are the values.
     File,
 }
 
 fn column(text: &str) -> Result<(String, ColumnType), String> {
-    let kinds = [Kind::Int64, Kind::Float, Kind::Bytes];
+    let kinds = [DType::Int64, DType::Float, DType::Bytes];
     let parse_type = |text: &str| match text {
         "file" => Some(ColumnType::File),
         text => kinds.into_iter().find(|kind| kind.name() == text).map(ColumnType::Values),

@@ -11,7 +11,7 @@ use std::io::Write;
 /// Prints what `--dry-run` found, and returns whether there are rejected inputs.
 pub(super) fn print_plan(arguments: &Arguments, plan: &Plan) -> anyhow::Result<Exit> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let features: Vec<_> = plan.features().iter().map(|f| (f.name.clone(), f.kind.name())).collect();
+    let features: Vec<_> = plan.features().iter().map(|f| (f.name.clone(), f.dtype.name())).collect();
     let rejected: Vec<_> = plan.rejected().iter().map(|r| (r.input.clone(), Chain(&r.reason).to_string())).collect();
     if arguments.json {
         let shard = |s: PlannedShard| json!({"file": s.file, "images": s.images, "source_bytes": s.source_bytes});

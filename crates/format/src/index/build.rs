@@ -2,7 +2,7 @@
 
 use super::column::{Element, Scalar};
 use super::header::{ENTRY_BYTES, Entry, HEADER_BYTES, Header};
-use super::{ALIGNMENT, Column, Part};
+use super::{ALIGNMENT, Column, Part, Validity};
 use crate::checksum;
 
 /// Builds the bytes of an index. The file holds the columns in the order in which they are added.
@@ -10,7 +10,21 @@ pub struct Builder {
     records: u64,
     shard_bytes: u64,
     shard_crc: u32,
-    columns: Vec<(Column, Vec<Vec<u8>>)>,
+    columns: Vec<(Column, Parts)>,
+}
+
+/// The bytes of a column's parts.
+struct Parts {
+    validity: Option<Vec<u8>>,
+    offsets: Option<Vec<u8>>,
+    values: Vec<u8>,
+}
+
+impl Parts {
+    /// Yields the parts that exist, in the file's order.
+    fn existing(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.validity.iter().chain(&self.offsets).chain([&self.values])
+    }
 }
 
 impl Builder {
@@ -19,34 +33,80 @@ impl Builder {
         Builder { records, shard_bytes, shard_crc, columns: vec![] }
     }
 
-    /// Adds a fixed-width column.
+    /// Adds a fixed-width column in which every record has a value.
     ///
     /// # Panics
-    /// If the number of values is not the number of records, or the name is already used.
+    /// If the number of values is not the number of records, or the name is empty or already used.
     pub fn fixed<T: Scalar>(&mut self, name: &str, values: &[T]) -> &mut Self {
-        assert_eq!(values.len() as u64, self.records, "one value a record in column {name}");
-        let mut bytes = Vec::with_capacity(size_of_val(values));
-        values.iter().for_each(|v| v.write(&mut bytes));
-        self.add(name, T::ELEMENT, vec![bytes])
+        self.fixed_nullable(name, values.iter().copied().map(Some))
     }
 
-    /// Adds a variable column: `ends` holds the end of each row in `bytes`, exclusive.
+    /// Adds a fixed-width column in which records may be null. The validity bitmap is left out if none is.
     ///
     /// # Panics
-    /// If the number of ends is not the number of records, if `ends` are not ascending up to the length of `bytes`, or if
-    /// the name is already used.
-    pub fn variable(&mut self, name: &str, ends: &[u64], bytes: Vec<u8>) -> &mut Self {
-        assert_eq!(ends.len() as u64, self.records, "one end a record in column {name}");
-        assert!(ends.is_sorted() && ends.last().copied().unwrap_or(0) == bytes.len() as u64, "ends of column {name}");
-        let ends = ends.iter().flat_map(|end| end.to_le_bytes()).collect();
-        self.add(name, Element::Bytes, vec![ends, bytes])
+    /// As [`Builder::fixed`].
+    pub fn fixed_nullable<T: Scalar>(&mut self, name: &str, rows: impl IntoIterator<Item = Option<T>>) -> &mut Self {
+        let rows = rows.into_iter();
+        let mut values = Vec::with_capacity(rows.size_hint().0 * T::ELEMENT.width());
+        let validity = self.rows(name, rows, |row| match row {
+            Some(value) => value.write(&mut values),
+            None => values.resize(values.len() + T::ELEMENT.width(), 0),
+        });
+        self.add(name, T::ELEMENT, Parts { validity, offsets: None, values })
     }
 
-    fn add(&mut self, name: &str, element: Element, data: Vec<Vec<u8>>) -> &mut Self {
+    /// Adds a variable column in which every record has a value.
+    ///
+    /// # Panics
+    /// As [`Builder::fixed`].
+    pub fn variable<R: AsRef<[u8]>>(&mut self, name: &str, rows: impl IntoIterator<Item = R>) -> &mut Self {
+        self.variable_nullable(name, rows.into_iter().map(Some))
+    }
+
+    /// Adds a variable column in which records may be null. The validity bitmap is left out if none is.
+    ///
+    /// # Panics
+    /// As [`Builder::fixed`].
+    pub fn variable_nullable<R: AsRef<[u8]>>(
+        &mut self,
+        name: &str,
+        rows: impl IntoIterator<Item = Option<R>>,
+    ) -> &mut Self {
+        let (mut offsets, mut values) = (0i64.to_le_bytes().to_vec(), vec![]);
+        let validity = self.rows(name, rows.into_iter(), |row| {
+            values.extend_from_slice(row.as_ref().map_or(&[], AsRef::as_ref));
+            offsets.extend_from_slice(&(values.len() as i64).to_le_bytes());
+        });
+        self.add(name, Element::Bytes, Parts { validity, offsets: Some(offsets), values })
+    }
+
+    /// Calls `push` for each row. Returns the validity bitmap, if a row is null.
+    fn rows<T>(
+        &self,
+        name: &str,
+        rows: impl Iterator<Item = Option<T>>,
+        mut push: impl FnMut(Option<T>),
+    ) -> Option<Vec<u8>> {
+        let (mut validity, mut count, mut valid) = (Validity::new(self.records), 0, 0);
+        for row in rows {
+            if row.is_some() && count < self.records {
+                validity.set(count);
+                valid += 1;
+            }
+            push(row);
+            count += 1;
+        }
+        assert_eq!(count, self.records, "one row a record in column {name}");
+        (valid < count).then(|| validity.into_bytes())
+    }
+
+    fn add(&mut self, name: &str, element: Element, data: Parts) -> &mut Self {
+        assert!(!name.is_empty(), "a column has a name");
         assert!(self.columns.iter().all(|(c, _)| c.name != name), "column {name} is added once");
         let part = |d: &Vec<u8>| Part { offset: 0, length: d.len() as u64, crc: checksum::crc32c(d) };
-        let parts = data.iter().map(part).collect();
-        self.columns.push((Column { name: name.to_owned(), element, parts }, data));
+        let (validity, offsets) = (data.validity.as_ref().map(part), data.offsets.as_ref().map(part));
+        let values = part(&data.values);
+        self.columns.push((Column { name: name.to_owned(), element, validity, offsets, values }, data));
         self
     }
 
@@ -55,7 +115,7 @@ impl Builder {
         let names: usize = self.columns.iter().map(|(c, _)| c.name.len()).sum();
         let directory_bytes = self.columns.len() * ENTRY_BYTES + names;
         let mut end = ((HEADER_BYTES + directory_bytes) as u64).next_multiple_of(ALIGNMENT);
-        for part in self.columns.iter_mut().flat_map(|(c, _)| &mut c.parts) {
+        for part in self.columns.iter_mut().flat_map(|(c, _)| c.parts_mut()) {
             part.offset = end;
             end = part.padded_end().expect("an index smaller than 2^64 bytes");
         }
@@ -75,7 +135,7 @@ impl Builder {
         out.extend(header.to_bytes());
         out.extend(directory);
         for (column, data) in &self.columns {
-            for (part, bytes) in column.parts.iter().zip(data) {
+            for (part, bytes) in column.parts().zip(data.existing()) {
                 out.resize(part.offset as usize, 0);
                 out.extend_from_slice(bytes);
             }

@@ -1,6 +1,6 @@
 //! Values of a column, as views into the index's bytes.
 
-use crate::{Error, Result};
+use super::validity;
 use std::marker::PhantomData;
 
 /// The type of a column's elements. Its code in the file is the discriminant.
@@ -66,76 +66,125 @@ scalar!(u32 => U32, u64 => U64, i64 => I64, f32 => F32);
 /// Values of a fixed-width column.
 #[derive(Debug, Clone, Copy)]
 pub struct Fixed<'a, T> {
-    bytes: &'a [u8],
+    validity: Option<&'a [u8]>,
+    values: &'a [u8],
     element: PhantomData<T>,
 }
 
 impl<'a, T: Scalar> Fixed<'a, T> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Fixed { bytes, element: PhantomData }
+    pub(super) fn new(validity: Option<&'a [u8]>, values: &'a [u8]) -> Self {
+        Fixed { validity, values, element: PhantomData }
     }
 
-    /// Returns the number of values.
-    #[expect(clippy::len_without_is_empty, reason = "a column has as many values as its shard has records")]
+    /// Returns the number of rows.
+    #[expect(clippy::len_without_is_empty, reason = "a column has as many rows as its shard has records")]
     pub fn len(&self) -> usize {
-        self.bytes.len() / size_of::<T>()
+        self.values.len() / size_of::<T>()
     }
 
-    /// Returns the value of a row; `None` past the end.
+    /// Returns the value of a row; `None` past the end or if the row is null.
     #[inline]
     pub fn get(&self, row: u64) -> Option<T> {
+        if self.validity.is_some_and(|bits| validity::is_set(bits, row) != Some(true)) {
+            return None;
+        }
+        self.stored(row)
+    }
+
+    /// Iterates over the rows in order; null rows are `None`.
+    pub fn iter(&self) -> impl Iterator<Item = Option<T>> + use<'a, T> {
+        let column = *self;
+        (0..self.len() as u64).map(move |row| column.get(row))
+    }
+
+    /// Returns the validity bitmap as stored, if a row is null: one bit a row, least significant bit first, 1 = present.
+    pub fn validity(&self) -> Option<&'a [u8]> {
+        self.validity
+    }
+
+    /// Returns the values as stored: little-endian, at a multiple of 64 bytes in the file, 0 in null rows.
+    pub fn values(&self) -> &'a [u8] {
+        self.values
+    }
+
+    /// Returns the stored value of a row, null or not; `None` past the end.
+    #[inline]
+    fn stored(&self, row: u64) -> Option<T> {
         let start = usize::try_from(row).ok()?.checked_mul(size_of::<T>())?;
-        self.bytes.get(start..)?.get(..size_of::<T>()).map(T::read)
-    }
-
-    /// Iterates over the values in order.
-    pub fn iter(&self) -> impl Iterator<Item = T> + use<'a, T> {
-        self.bytes.chunks_exact(size_of::<T>()).map(T::read)
-    }
-
-    /// Returns the values as stored: little-endian, at a multiple of 64 bytes in the file.
-    pub fn as_bytes(&self) -> &'a [u8] {
-        self.bytes
+        self.values.get(start..)?.get(..size_of::<T>()).map(T::read)
     }
 }
 
 /// Values of a variable column.
 #[derive(Debug, Clone, Copy)]
 pub struct Variable<'a> {
-    ends: Fixed<'a, u64>,
-    bytes: &'a [u8],
+    validity: Option<&'a [u8]>,
+    offsets: Fixed<'a, i64>,
+    values: &'a [u8],
 }
 
 impl<'a> Variable<'a> {
-    pub(super) fn new(ends: &'a [u8], bytes: &'a [u8]) -> Self {
-        Variable { ends: Fixed::new(ends), bytes }
+    pub(super) fn new(validity: Option<&'a [u8]>, offsets: &'a [u8], values: &'a [u8]) -> Self {
+        Variable { validity, offsets: Fixed::new(None, offsets), values }
     }
 
-    /// Returns the bytes of a row; `None` past the end, or if the row ends of an unchecked column are inconsistent.
+    /// Returns the number of rows.
+    #[expect(clippy::len_without_is_empty, reason = "a column has as many rows as its shard has records")]
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Returns the bytes of a row; `None` past the end, if the row is null, or if the offsets of an unchecked column are
+    /// inconsistent.
     #[inline]
     pub fn get(&self, row: u64) -> Option<&'a [u8]> {
-        let start = if row == 0 { 0 } else { self.ends.get(row - 1)? };
-        let end = self.ends.get(row)?;
-        self.bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
-    }
-
-    /// Iterates over the values in order.
-    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let column = *self;
-        (0..self.ends.len() as u64).map(move |row| column.get(row).unwrap_or_default())
-    }
-
-    pub(super) fn check(&self, column: &str) -> Result<()> {
-        let wrong = |row, problem| Error::ColumnValue { column: column.to_owned(), row, problem };
-        let (mut before, mut rows) = (0, 0);
-        for end in self.ends.iter() {
-            if end < before {
-                return Err(wrong(rows, "a row that ends before the preceding one"));
-            }
-            (before, rows) = (end, rows + 1);
+        if self.validity.is_some_and(|bits| validity::is_set(bits, row) != Some(true)) {
+            return None;
         }
-        if before != self.bytes.len() as u64 {
-            return Err(wrong(rows.saturating_sub(1), "the last row does not end where the column does"));
+        let (start, end) = (self.offsets.stored(row)?, self.offsets.stored(row.checked_add(1)?)?);
+        self.values.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
+    }
+
+    /// Iterates over the rows in order; null rows are `None`.
+    pub fn iter(&self) -> impl Iterator<Item = Option<&'a [u8]>> + use<'a> {
+        let column = *self;
+        (0..self.len() as u64).map(move |row| column.get(row))
+    }
+
+    /// Returns the validity bitmap as stored, if a row is null: one bit a row, least significant bit first, 1 = present.
+    pub fn validity(&self) -> Option<&'a [u8]> {
+        self.validity
+    }
+
+    /// Returns the offsets as stored: rows + 1 little-endian `i64`, at a multiple of 64 bytes in the file. Row `i` is
+    /// bytes `offsets[i]..offsets[i + 1]` of [`Variable::values`].
+    pub fn offsets(&self) -> &'a [u8] {
+        self.offsets.values()
+    }
+
+    /// Returns the bytes of all rows.
+    pub fn values(&self) -> &'a [u8] {
+        self.values
+    }
+
+    /// Returns whether a row, null or not, has no bytes.
+    pub(super) fn is_empty_row(&self, row: u64) -> bool {
+        self.offsets.stored(row) == self.offsets.stored(row + 1)
+    }
+
+    /// Returns the first row whose offsets are wrong, and what is wrong with them.
+    pub(super) fn check_offsets(&self) -> Result<(), (u64, &'static str)> {
+        let (mut before, mut row) = (0, 0);
+        for (i, offset) in self.offsets.iter().flatten().enumerate() {
+            row = (i as u64).saturating_sub(1);
+            match i {
+                0 if offset != 0 => return Err((row, "a first offset that is not 0")),
+                _ if offset < before => return Err((row, "an offset that is less than the preceding one")),
+                _ => before = offset,
+            }
+        }
+        if before != self.values.len() as i64 {
+            return Err((row, "a last offset that is not the length of the values"));
         }
         Ok(())
     }

@@ -1,15 +1,18 @@
 //! Header and directory of an index, as stored.
 
 use super::column::Element;
+use super::validity::bitmap_bytes;
 use super::{ALIGNMENT, Column, Part};
 use crate::{Error, Result, checksum};
 
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 64;
 /// Bytes of an entry of the directory. The names follow the last entry.
-pub const ENTRY_BYTES: usize = 48;
+pub const ENTRY_BYTES: usize = 72;
 /// First bytes of every index: a byte with the high bit set and both line ends, so that a transfer as text is detected.
-pub const MAGIC: [u8; 8] = *b"\x89STX\r\n\x1a\n";
+pub const MAGIC: [u8; 8] = *b"\x89STI\r\n\x1a\n";
+/// First bytes of the indexes of version 0.1, which [`Error::IndexMagic`] recognises.
+pub const MAGIC_0_1: [u8; 8] = *b"\x89STX\r\n\x1a\n";
 /// Major version; readers refuse any other.
 pub const MAJOR_VERSION: u16 = 1;
 /// Minor version; a later one only adds what readers may skip.
@@ -111,6 +114,9 @@ impl Header {
             let layout = |problem| Error::IndexLayout { offset, problem };
             let bytes = entry.try_into().expect("a whole entry");
             let name_length = usize::from(u16::from_le_bytes([entry[2], entry[3]]));
+            if name_length == 0 {
+                return Err(layout("a column without a name"));
+            }
             let (name, rest) = names.split_at_checked(name_length).ok_or(layout("a name longer than the directory"))?;
             let name = std::str::from_utf8(name).map_err(|_| layout("a column name that is not UTF-8"))?;
             names = rest;
@@ -133,18 +139,17 @@ pub(super) struct Entry<'a> {
 
 impl Entry<'_> {
     pub(super) fn write(column: &Column, out: &mut Vec<u8>) {
-        let none = Part { offset: 0, length: 0, crc: 0 };
-        let (first, second) = (column.parts[0], column.parts.get(1).copied().unwrap_or(none));
-        out.push((column.parts.len() - 1) as u8);
+        let parts = [column.validity, column.offsets, Some(column.values)].map(|part| part.unwrap_or(Part::ABSENT));
+        out.push(if column.offsets.is_some() { VARIABLE } else { FIXED });
         out.push(column.element as u8);
         out.extend(u16::try_from(column.name.len()).expect("a name under 64 KiB").to_le_bytes());
         out.extend(0u32.to_le_bytes()); // reserved
-        for part in [first, second] {
+        for part in parts {
             out.extend(part.offset.to_le_bytes());
             out.extend(part.length.to_le_bytes());
         }
-        out.extend(first.crc.to_le_bytes());
-        out.extend(second.crc.to_le_bytes());
+        parts.iter().for_each(|part| out.extend(part.crc.to_le_bytes()));
+        out.extend(0u32.to_le_bytes()); // reserved
     }
 
     /// Returns the column, whose parts must begin at `end`. Moves `end` past the parts and their padding.
@@ -153,35 +158,50 @@ impl Entry<'_> {
         let mut fields = Fields(self.bytes);
         let [kind, element] = fields.take();
         let _name_length = fields.u16();
-        if fields.u32() != 0 {
+        let reserved = fields.u32();
+        let mut parts = [(); 3].map(|()| Part { offset: fields.u64(), length: fields.u64(), crc: 0 });
+        parts.iter_mut().for_each(|part| part.crc = fields.u32());
+        if (reserved, fields.u32()) != (0, 0) {
             return Err(layout("a reserved field that is not zero"));
         }
-        let [mut first, mut second] = [(); 2].map(|()| Part { offset: fields.u64(), length: fields.u64(), crc: 0 });
-        (first.crc, second.crc) = (fields.u32(), fields.u32());
+        if !matches!(kind, FIXED | VARIABLE) {
+            return Err(layout("an unknown kind of column"));
+        }
         let element = Element::from_code(element).ok_or(layout("an unknown element type"))?;
-        let (parts, width) = match (kind, element) {
-            (0, Element::Bytes) | (1, Element::U32 | Element::U64 | Element::I64 | Element::F32) => {
-                return Err(layout("an element type that its kind of column cannot have"));
-            }
-            (0, _) if (second.offset, second.length, second.crc) != (0, 0, 0) => {
-                return Err(layout("a second part in a fixed-width column"));
-            }
-            (0, _) => (vec![first], element.width()),
-            (1, _) => (vec![first, second], Element::U64.width()),
-            _ => return Err(layout("an unknown kind of column")),
+        if (kind == VARIABLE) != (element == Element::Bytes) {
+            return Err(layout("an element type that its kind of column cannot have"));
+        }
+        let [validity, offsets, values] = parts;
+        let validity = Some(validity).filter(|part| *part != Part::ABSENT);
+        let offsets = Some(offsets).filter(|part| kind == VARIABLE || *part != Part::ABSENT);
+        if kind == FIXED && offsets.is_some() {
+            return Err(layout("offsets in a fixed-width column"));
+        }
+        if validity.is_some_and(|part| part.length == 0 || part.length != bitmap_bytes(records)) {
+            return Err(layout("a validity bitmap of another length than its records need"));
+        }
+        let (rows, width, counted) = match offsets {
+            None => (Some(records), element.width(), values.length),
+            Some(offsets) => (records.checked_add(1), Element::I64.width(), offsets.length),
         };
-        if records.checked_mul(width as u64) != Some(first.length) {
+        if rows.and_then(|rows| rows.checked_mul(width as u64)) != Some(counted) {
             return Err(layout("a column with another number of rows than there are records"));
         }
-        for part in &parts {
+        let column = Column { name: self.name.to_owned(), element, validity, offsets, values };
+        for part in column.parts() {
             if part.offset != *end {
                 return Err(layout("a part that does not begin where the preceding one ends"));
             }
             *end = part.padded_end().ok_or(layout("a part that ends past any file"))?;
         }
-        Ok(Column { name: self.name.to_owned(), element, parts })
+        Ok(column)
     }
 }
+
+/// Kind of a fixed-width column.
+const FIXED: u8 = 0;
+/// Kind of a variable column.
+const VARIABLE: u8 = 1;
 
 const _: () = assert!((HEADER_BYTES as u64).is_multiple_of(ALIGNMENT));
 

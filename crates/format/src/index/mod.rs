@@ -1,19 +1,27 @@
 //! The index of a shard: a small columnar file made to be mapped. It holds the offset of each record and of its image,
-//! keys, scalar features and JPEG entry points.
+//! keys, features with one value, ranges of values, and JPEG entry points.
 //!
 //! ```text
-//! header (64 bytes) | directory: entries of 48 bytes, then names | column parts, each at a multiple of 64 bytes
+//! header (64 bytes) | directory: entries of 72 bytes, then names | column parts, each at a multiple of 64 bytes
 //! ```
-//! The parts follow each other in the directory's order with fewer than 64 zero bytes between them, so that every byte
-//! of the file is checked. Opening checks header and directory only; [`Index::check`] checks a column.
+//! A column has up to three parts, which are Arrow's buffers: a validity bitmap if rows are null, offsets if its values
+//! are byte strings, and values. The parts follow each other in the directory's order with fewer than 64 zero bytes
+//! between them, so that every byte of the file is checked. Opening checks header and directory only; [`Index::check`]
+//! checks a column.
 
 mod build;
 mod column;
 mod header;
+mod known;
+mod ranges;
+mod validity;
 
 pub use build::Builder;
 pub use column::{Element, Fixed, Scalar, Variable};
-pub use header::{ENTRY_BYTES, HEADER_BYTES, MAGIC, MAJOR_VERSION, MINOR_VERSION};
+pub use header::{ENTRY_BYTES, HEADER_BYTES, MAGIC, MAGIC_0_1, MAJOR_VERSION, MINOR_VERSION};
+pub use known::Required;
+pub use ranges::ValueRange;
+pub use validity::Validity;
 
 use crate::{Error, Result, checksum};
 use header::Header;
@@ -32,8 +40,12 @@ pub const IMAGE_LENGTH: &str = "image_length";
 pub const KEY: &str = "key";
 /// Optional variable column: JPEG entry points of each image; empty for an image without entry points.
 pub const JPEG_ENTRIES: &str = "jpeg_entries";
-/// Prefix of the columns that hold a feature with exactly one number per record; the feature's name follows.
+/// Prefix of the columns that hold a feature with at most one value per record; the feature's name follows.
 pub const FEATURE_PREFIX: &str = "feature:";
+/// Longest byte string in a column of [`FEATURE_PREFIX`], in bytes.
+pub const MAX_FEATURE_BYTES: usize = 256;
+/// Prefix of the columns that hold the [`ValueRange`]s of a feature with several byte strings; the feature's name follows.
+pub const VALUES_PREFIX: &str = "values:";
 
 /// An opened index: its file's bytes, and its parsed header and directory. `B` holds the bytes: a slice, a
 /// vector or a mapping. It must return the same bytes from every call of `as_ref`, as all types of the standard library
@@ -52,11 +64,14 @@ pub struct Index<B> {
 pub struct Column {
     name: String,
     element: Element,
-    /// One part, or two: row ends and bytes.
-    parts: Vec<Part>,
+    /// Exists if rows are null.
+    validity: Option<Part>,
+    /// Exists if the column is variable.
+    offsets: Option<Part>,
+    values: Part,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Part {
     offset: u64,
     length: u64,
@@ -64,6 +79,9 @@ struct Part {
 }
 
 impl Part {
+    /// The fields of a part that does not exist.
+    const ABSENT: Part = Part { offset: 0, length: 0, crc: 0 };
+
     /// Offset at which the padding after the part ends.
     fn padded_end(&self) -> Option<u64> {
         self.offset.checked_add(self.length)?.checked_next_multiple_of(ALIGNMENT)
@@ -145,8 +163,8 @@ impl<B: AsRef<[u8]>> Index<B> {
         self.columns.iter().position(|c| c.name == name)
     }
 
-    /// Checks a column: its CRCs, the padding after its parts, and that the row ends of a variable column never
-    /// decrease and end where its bytes do.
+    /// Checks a column: the CRC of each part and the padding after it, then offsets, then validity, then the rows of
+    /// value ranges.
     ///
     /// # Errors
     /// [`Error::ColumnCrc`], [`Error::IndexPadding`], [`Error::ColumnValue`].
@@ -155,7 +173,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// If `column` is not a position in [`Index::columns`].
     pub fn check(&self, column: usize) -> Result<()> {
         let (file, column) = (self.as_bytes(), &self.columns[column]);
-        for part in &column.parts {
+        for part in column.parts() {
             let found = checksum::crc32c(column.part(file, part));
             if found != part.crc {
                 return Err(Error::ColumnCrc { column: column.name.clone(), expected: part.crc, found });
@@ -166,10 +184,11 @@ impl<B: AsRef<[u8]>> Index<B> {
                 return Err(Error::IndexPadding { offset: end + at as u64 });
             }
         }
-        match column.variable(file) {
-            Some(values) => values.check(&column.name),
-            None => Ok(()),
-        }
+        column.check_values(file, self.records).map_err(|(row, problem)| Error::ColumnValue {
+            column: column.name.clone(),
+            row,
+            problem,
+        })
     }
 
     /// Returns the values of the fixed-width column at a position; `None` if its elements are of another type.
@@ -186,7 +205,8 @@ impl<B: AsRef<[u8]>> Index<B> {
 }
 
 impl Column {
-    /// Returns the name: one of the constants of this module, or [`FEATURE_PREFIX`] and the name of a feature.
+    /// Returns the name: one of the constants of this module, or [`FEATURE_PREFIX`] or [`VALUES_PREFIX`] and the name of
+    /// a feature.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -196,6 +216,16 @@ impl Column {
         self.name.strip_prefix(FEATURE_PREFIX)
     }
 
+    /// Returns the name of the feature whose value ranges the column holds, if it holds any.
+    pub fn values_of(&self) -> Option<&str> {
+        self.name.strip_prefix(VALUES_PREFIX)
+    }
+
+    /// Returns whether a row is null: the column has a validity bitmap.
+    pub fn nullable(&self) -> bool {
+        self.validity.is_some()
+    }
+
     /// Returns the type of the elements; [`Element::Bytes`] for a variable column.
     pub fn element(&self) -> Element {
         self.element
@@ -203,7 +233,16 @@ impl Column {
 
     /// Returns the length of the column in the file in bytes, without padding.
     pub fn bytes(&self) -> u64 {
-        self.parts.iter().map(|p| p.length).sum()
+        self.parts().map(|p| p.length).sum()
+    }
+
+    /// Yields the parts that exist, in the file's order.
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.validity.iter().chain(&self.offsets).chain([&self.values])
+    }
+
+    fn parts_mut(&mut self) -> impl Iterator<Item = &mut Part> {
+        self.validity.iter_mut().chain(&mut self.offsets).chain([&mut self.values])
     }
 
     fn part<'a>(&self, file: &'a [u8], part: &Part) -> &'a [u8] {
@@ -211,16 +250,44 @@ impl Column {
     }
 
     fn fixed<'a, T: Scalar>(&self, file: &'a [u8]) -> Option<Fixed<'a, T>> {
-        match &self.parts[..] {
-            [part] if self.element == T::ELEMENT => Some(Fixed::new(self.part(file, part))),
-            _ => None,
-        }
+        let validity = self.validity.map(|part| self.part(file, &part));
+        (self.element == T::ELEMENT).then(|| Fixed::new(validity, self.part(file, &self.values)))
     }
 
     fn variable<'a>(&self, file: &'a [u8]) -> Option<Variable<'a>> {
-        match &self.parts[..] {
-            [ends, bytes] => Some(Variable::new(self.part(file, ends), self.part(file, bytes))),
-            _ => None,
+        let validity = self.validity.map(|part| self.part(file, &part));
+        let offsets = self.part(file, &self.offsets?);
+        Some(Variable::new(validity, offsets, self.part(file, &self.values)))
+    }
+
+    /// Returns the first row with an impossible value, and what is wrong with it.
+    fn check_values(&self, file: &[u8], records: u64) -> std::result::Result<(), (u64, &'static str)> {
+        let variable = self.variable(file);
+        if let Some(variable) = variable {
+            variable.check_offsets()?;
+        }
+        if let Some(validity) = self.validity.map(|part| self.part(file, &part)) {
+            validity::check(validity, records)?;
+            let values = self.part(file, &self.values);
+            let width = self.element.width();
+            for row in (0..records).filter(|row| validity::is_set(validity, *row) == Some(false)) {
+                let zero = match variable {
+                    Some(variable) => variable.is_empty_row(row),
+                    None => values[row as usize * width..][..width].iter().all(|byte| *byte == 0),
+                };
+                if !zero {
+                    return Err((row, "a null row with a value"));
+                }
+            }
+        }
+        match variable.filter(|_| self.values_of().is_some()) {
+            Some(ranges) => {
+                match ranges.iter().position(|row| !row.unwrap_or_default().len().is_multiple_of(ValueRange::BYTES)) {
+                    Some(row) => Err((row as u64, "value ranges that are not a multiple of 12 bytes")),
+                    None => Ok(()),
+                }
+            }
+            None => Ok(()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Small datasets for tests, written with `format`: shards, indexes, manifest.
 
 use shardtool_format::example::{Column, encode, range_within};
-use shardtool_format::manifest::{FeatureType, Kind, Manifest, Shard, Split};
+use shardtool_format::manifest::{DType, FeatureType, Manifest, Shard, Split};
 use shardtool_format::{checksum::crc32c, example::Example, frame, index, names};
 use std::path::Path;
 
@@ -39,16 +39,16 @@ pub(crate) fn jpeg(number: u64, width: u32, height: u32) -> Vec<u8> {
 pub(crate) fn write(folder: &Path, split: &str, samples: &[Sample], per_shard: usize) {
     std::fs::create_dir_all(folder.join(names::INDEX_FOLDER)).unwrap();
     let mut manifest = Manifest::new("test");
-    for (name, kind) in [
-        ("boxes", Kind::Float),
-        (names::CLASS_LABEL, Kind::Int64),
-        (names::IMAGE_ENCODED, Kind::Bytes),
-        (names::IMAGE_HEIGHT, Kind::Int64),
-        (names::IMAGE_KEY, Kind::Bytes),
-        (names::IMAGE_WIDTH, Kind::Int64),
-        (MASK, Kind::Bytes),
+    for (name, dtype) in [
+        ("boxes", DType::Float),
+        (names::CLASS_LABEL, DType::Int64),
+        (names::IMAGE_ENCODED, DType::Bytes),
+        (names::IMAGE_HEIGHT, DType::Int64),
+        (names::IMAGE_KEY, DType::Bytes),
+        (names::IMAGE_WIDTH, DType::Int64),
+        (MASK, DType::Bytes),
     ] {
-        manifest.features.push(FeatureType { name: name.to_owned(), kind });
+        manifest.features.push(FeatureType { name: name.to_owned(), dtype });
     }
     let shards = samples.chunks(per_shard).enumerate();
     let shards =
@@ -60,7 +60,7 @@ pub(crate) fn write(folder: &Path, split: &str, samples: &[Sample], per_shard: u
 pub(crate) fn write_shard(folder: &Path, file: &str, samples: &[Sample]) -> Shard {
     let mut bytes = vec![];
     let (mut offsets, mut image_offsets, mut image_lengths) = (vec![], vec![], vec![]);
-    let (mut labels, mut widths, mut heights, mut ends, mut keys) = (vec![], vec![], vec![], vec![], vec![]);
+    let (mut labels, mut widths, mut heights, mut keys) = (vec![], vec![], vec![], vec![]);
     for sample in samples {
         let (encoded, size) = sample.image.as_ref().map_or((&[][..], (0, 0)), |(bytes, size)| (&bytes[..], *size));
         let (width, height) = (i64::from(size.0), i64::from(size.1));
@@ -91,8 +91,7 @@ pub(crate) fn write_shard(folder: &Path, file: &str, samples: &[Sample]) -> Shar
         labels.push(sample.label);
         widths.push(width);
         heights.push(height);
-        keys.extend_from_slice(sample.key.as_bytes());
-        ends.push(keys.len() as u64);
+        keys.push(&sample.key);
         bytes.extend(frame::header(data.len() as u64));
         bytes.extend_from_slice(&data);
         bytes.extend(frame::footer(crc32c(&data)));
@@ -102,7 +101,7 @@ pub(crate) fn write_shard(folder: &Path, file: &str, samples: &[Sample]) -> Shar
     builder.fixed(index::RECORD_OFFSET, &offsets);
     builder.fixed(index::IMAGE_OFFSET, &image_offsets);
     builder.fixed(index::IMAGE_LENGTH, &image_lengths);
-    builder.variable(index::KEY, &ends, keys);
+    builder.variable(index::KEY, keys);
     let feature = |name: &str| format!("{}{name}", index::FEATURE_PREFIX);
     builder.fixed(&feature(names::CLASS_LABEL), &labels);
     if samples.iter().all(|s| s.image.is_some()) {
@@ -119,5 +118,6 @@ pub(crate) fn write_shard(folder: &Path, file: &str, samples: &[Sample]) -> Shar
         crc32c: crc,
         index_bytes: index.len() as u64,
         index_crc32c: crc32c(&index),
+        sha256: None,
     }
 }

@@ -1,7 +1,7 @@
 //! What is wrong with archives.
 
 use super::MdsProblem;
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use std::path::PathBuf;
 
 /// Why archives cannot be packed.
@@ -15,9 +15,9 @@ pub enum ArchiveError {
         /// The column, or `label`.
         column: String,
         /// File, sample from 0, and the type there.
-        first: (String, u64, Kind),
+        first: (String, u64, DType),
         /// The same, for a sample with a different type.
-        second: (String, u64, Kind),
+        second: (String, u64, DType),
     },
     /// A type is given for a column that no sample has.
     #[error("the type of column `{column}` is given, but no sample has that field")]

@@ -61,6 +61,7 @@ impl Difference {
         }
         let text = |name: &Option<String>| name.clone().unwrap_or("none".to_owned());
         let members = [
+            ("requires", there.requires.join(", "), here.requires.join(", ")),
             ("image", text(&there.image), text(&here.image)),
             ("label", text(&there.label), text(&here.label)),
             ("label_offset", there.label_offset.to_string(), here.label_offset.to_string()),
@@ -72,7 +73,7 @@ impl Difference {
 
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let features = |list: &[FeatureType]| list.iter().map(|t| format!("{}:{}", t.name, t.kind.name())).collect();
+        let features = |list: &[FeatureType]| list.iter().map(|t| format!("{}:{}", t.name, t.dtype.name())).collect();
         match self {
             Difference::Classes { missing, added } => {
                 write!(f, "the dataset has {} classes{} that the split lacks, ", missing.len(), some(missing))?;

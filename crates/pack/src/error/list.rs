@@ -1,7 +1,7 @@
 //! What is wrong with a list: CSV or JSONL.
 
 use super::{BoxError, Reason};
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use std::path::PathBuf;
 
 /// Why a list cannot be used.
@@ -49,9 +49,9 @@ pub enum ListError {
         /// The value in that line.
         value: String,
         /// The value's type, if a feature can hold it and the column's type is inferred.
-        found: Option<Kind>,
+        found: Option<DType>,
         /// The column's type.
-        expected: Option<Kind>,
+        expected: Option<DType>,
         /// The line from which it was inferred.
         first_line: u64,
         /// Whether the type was declared.
@@ -93,9 +93,16 @@ pub enum ListError {
     },
 }
 
-fn types(column: &str, value: &str, found: Option<Kind>, expected: Option<Kind>, line: u64, declared: bool) -> String {
+fn types(
+    column: &str,
+    value: &str,
+    found: Option<DType>,
+    expected: Option<DType>,
+    line: u64,
+    declared: bool,
+) -> String {
     let value: String = value.chars().take(60).collect();
-    let expected = expected.map_or("a value", Kind::name);
+    let expected = expected.map_or("a value", DType::name);
     match (declared, found) {
         (true, _) => format!("`{value}` is not {expected}, the type given for the column"),
         (false, Some(found)) => format!(

@@ -1,6 +1,6 @@
 //! Why one input is rejected, or one record not exported.
 
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use std::io;
 
 /// An error of a library that this crate uses, such as a parser.
@@ -82,7 +82,7 @@ pub enum Reason {
         /// The column.
         column: String,
         /// Its type.
-        expected: Kind,
+        expected: DType,
     },
     /// Objects of an image that cannot be converted to boxes.
     #[error("`{member}` of its objects: expected {expected}")]

@@ -1,6 +1,6 @@
 //! What is wrong with one sample that a program writes.
 
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 
 /// Why a sample cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum SampleProblem {
         /// The feature.
         feature: String,
         /// Its type.
-        expected: Kind,
+        expected: DType,
     },
     /// A feature that is given twice.
     #[error("`{feature}` is given twice")]

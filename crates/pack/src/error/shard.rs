@@ -2,7 +2,7 @@
 
 use super::compression;
 use shardtool_format::Compression;
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use std::path::PathBuf;
 
 /// Why existing shards cannot be indexed, repaired, exported or resharded.
@@ -45,9 +45,9 @@ pub enum ShardError {
         /// The feature.
         feature: String,
         /// File name of a shard, record, and the type there.
-        first: (String, u64, Kind),
+        first: (String, u64, DType),
         /// The same, for a record with a different type.
-        second: (String, u64, Kind),
+        second: (String, u64, DType),
     },
     /// Files of one dataset lie in different folders.
     #[error("{} and {} lie in different folders; collect them with --out DIR", .first.display(), .second.display())]

@@ -120,7 +120,7 @@ impl<'a, 'r, 'w> FileWriter<'a, 'r, 'w> {
                 None => Some(self.run.shard_writer(self.next)?),
             };
             if let Some(open) = open {
-                open.finish().commit(self.run.target.files(), self.run.progress, &mut self.written)?;
+                open.finish()?.commit(self.run.target.files(), self.run.progress, &mut self.written)?;
             }
             self.next += 1;
         }

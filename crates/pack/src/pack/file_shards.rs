@@ -114,7 +114,7 @@ impl Writer<'_> {
                 None => ShardWriter::new(self.options, self.schema, self.target.files(), self.left[self.next])?,
             };
             // The committer ends early only with an error, which is reported instead.
-            self.finished.send(open.finish()).map_err(|_| Error::Stopped)?;
+            self.finished.send(open.finish()?).map_err(|_| Error::Stopped)?;
             self.next += 1;
         }
         Ok(())

@@ -118,12 +118,12 @@ impl Target {
     }
 
     /// Returns a shard's line in the manifest if the shard is finished and its records and rejected inputs add up to
-    /// `images`.
+    /// `images`. With `sha256`, the line has the shard's.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn finished(&self, shard: usize, images: u64) -> Result<Option<Shard>, Error> {
-        let Some(line) = self.files.finished(shard)? else { return Ok(None) };
+    pub(crate) fn finished(&self, shard: usize, images: u64, sha256: bool) -> Result<Option<Shard>, Error> {
+        let Some(line) = self.files.finished(shard, sha256)? else { return Ok(None) };
         let accounted = line.records + crate::rejects::count(&self.files.shard_rejects(shard))? == images;
         Ok(accounted.then_some(line))
     }

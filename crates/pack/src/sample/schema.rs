@@ -1,7 +1,7 @@
 //! What all samples of a split have in common, and which features their records have.
 
 use shardtool_format::checksum::Crc32c;
-use shardtool_format::manifest::{FeatureType, Kind};
+use shardtool_format::manifest::{DType, FeatureType};
 use shardtool_format::names;
 
 /// What all samples of a source have in common.
@@ -13,7 +13,7 @@ pub(crate) struct SampleSchema {
     /// Whether samples have labels.
     pub(crate) labelled: bool,
     /// The source's own columns, in the order of [`super::ResolvedSample::values`].
-    pub(crate) columns: Vec<(String, Kind)>,
+    pub(crate) columns: Vec<(String, DType)>,
 }
 
 impl SampleSchema {
@@ -25,9 +25,9 @@ impl SampleSchema {
             crc.update(text);
         };
         self.classes.iter().for_each(|class| text(class.as_bytes()));
-        for (name, kind) in &self.columns {
+        for (name, dtype) in &self.columns {
             text(name.as_bytes());
-            text(kind.name().as_bytes());
+            text(dtype.name().as_bytes());
         }
         visit(&mut text);
         crc.value()
@@ -35,18 +35,18 @@ impl SampleSchema {
 }
 
 /// Features of every record, in addition to the source's columns.
-const ALWAYS: [(&str, Kind); 8] = [
-    (names::IMAGE_CHANNELS, Kind::Int64),
-    (names::IMAGE_ENCODED, Kind::Bytes),
-    (names::IMAGE_FILENAME, Kind::Bytes),
-    (names::IMAGE_FORMAT, Kind::Bytes),
-    (names::IMAGE_HEIGHT, Kind::Int64),
-    (names::IMAGE_KEY, Kind::Bytes),
-    (names::IMAGE_ORIENTATION, Kind::Int64),
-    (names::IMAGE_WIDTH, Kind::Int64),
+const ALWAYS: [(&str, DType); 8] = [
+    (names::IMAGE_CHANNELS, DType::Int64),
+    (names::IMAGE_ENCODED, DType::Bytes),
+    (names::IMAGE_FILENAME, DType::Bytes),
+    (names::IMAGE_FORMAT, DType::Bytes),
+    (names::IMAGE_HEIGHT, DType::Int64),
+    (names::IMAGE_KEY, DType::Bytes),
+    (names::IMAGE_ORIENTATION, DType::Int64),
+    (names::IMAGE_WIDTH, DType::Int64),
 ];
 /// Features of labelled records.
-const LABELLED: [(&str, Kind); 2] = [(names::CLASS_LABEL, Kind::Int64), (names::CLASS_TEXT, Kind::Bytes)];
+const LABELLED: [(&str, DType); 2] = [(names::CLASS_LABEL, DType::Int64), (names::CLASS_TEXT, DType::Bytes)];
 
 /// Returns whether pack writes a feature of this name itself.
 pub(crate) fn is_written(name: &str) -> bool {
@@ -60,9 +60,9 @@ pub(crate) fn features(schema: &SampleSchema) -> Vec<FeatureType> {
         _ => schema.labelled,
     });
     let always = ALWAYS.iter().filter(|(name, _)| schema.images || *name == names::IMAGE_KEY);
-    let fixed = always.chain(labelled).map(|(name, kind)| ((*name).to_owned(), *kind));
+    let fixed = always.chain(labelled).map(|(name, dtype)| ((*name).to_owned(), *dtype));
     let all = fixed.chain(schema.columns.iter().cloned());
-    let mut features: Vec<_> = all.map(|(name, kind)| FeatureType { name, kind }).collect();
+    let mut features: Vec<_> = all.map(|(name, dtype)| FeatureType { name, dtype }).collect();
     features.sort_by(|a, b| a.name.cmp(&b.name));
     features
 }

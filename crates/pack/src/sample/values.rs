@@ -1,7 +1,7 @@
 //! The values of one sample in one column.
 
 use shardtool_format::example::{Column, Feature};
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 
 /// The values of one sample in one column.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,27 +50,27 @@ impl Values {
     }
 
     /// Returns the values' own type; `None` if there are no values.
-    pub(crate) fn kind(&self) -> Option<Kind> {
+    pub(crate) fn dtype(&self) -> Option<DType> {
         match self {
             Values::Missing => None,
-            Values::Int64(_) | Values::Int64s(_) => Some(Kind::Int64),
-            Values::Float(_) | Values::Floats(_) | Values::Pixels(_) => Some(Kind::Float),
-            Values::Bytes(_) | Values::BytesList(_) | Values::File(_) => Some(Kind::Bytes),
+            Values::Int64(_) | Values::Int64s(_) => Some(DType::Int64),
+            Values::Float(_) | Values::Floats(_) | Values::Pixels(_) => Some(DType::Float),
+            Values::Bytes(_) | Values::BytesList(_) | Values::File(_) => Some(DType::Bytes),
         }
     }
 
     /// Converts the values to a column's type: integers to floats, numbers to text, text to numbers. Returns `None` if
     /// they do not fit.
-    pub(crate) fn fit(self, kind: Kind) -> Option<Self> {
+    pub(crate) fn fit(self, dtype: DType) -> Option<Self> {
         let text = |bytes: &[u8]| std::str::from_utf8(bytes).ok().map(str::trim).map(str::to_owned);
-        Some(match (self, kind) {
-            (values, kind) if values.kind().is_none_or(|own| own == kind) => values,
-            (Values::Int64(value), Kind::Float) => Values::Float(value as f32),
-            (Values::Int64s(list), Kind::Float) => Values::Floats(list.iter().map(|v| *v as f32).collect()),
-            (Values::Int64(value), Kind::Bytes) => Values::text(&value.to_string()),
-            (Values::Float(value), Kind::Bytes) => Values::text(&value.to_string()),
-            (Values::Bytes(bytes), Kind::Int64) => Values::Int64(text(&bytes)?.parse().ok()?),
-            (Values::Bytes(bytes), Kind::Float) => Values::Float(text(&bytes)?.parse().ok()?),
+        Some(match (self, dtype) {
+            (values, dtype) if values.dtype().is_none_or(|own| own == dtype) => values,
+            (Values::Int64(value), DType::Float) => Values::Float(value as f32),
+            (Values::Int64s(list), DType::Float) => Values::Floats(list.iter().map(|v| *v as f32).collect()),
+            (Values::Int64(value), DType::Bytes) => Values::text(&value.to_string()),
+            (Values::Float(value), DType::Bytes) => Values::text(&value.to_string()),
+            (Values::Bytes(bytes), DType::Int64) => Values::Int64(text(&bytes)?.parse().ok()?),
+            (Values::Bytes(bytes), DType::Float) => Values::Float(text(&bytes)?.parse().ok()?),
             _ => return None,
         })
     }
@@ -85,17 +85,17 @@ impl Values {
     }
 
     /// Returns the values as an Example's feature of the column's type; `byte_strings` are those of these values.
-    pub(crate) fn column<'a>(&'a self, kind: Kind, byte_strings: &'a [&'a [u8]]) -> Column<'a> {
-        match (self, kind) {
+    pub(crate) fn column<'a>(&'a self, dtype: DType, byte_strings: &'a [&'a [u8]]) -> Column<'a> {
+        match (self, dtype) {
             (Values::Int64(value), _) => Column::Int64(std::slice::from_ref(value)),
             (Values::Int64s(values), _) => Column::Int64(values),
             (Values::Float(value), _) => Column::Float(std::slice::from_ref(value)),
             (Values::Floats(values) | Values::Pixels(values), _) => Column::Float(values),
-            (Values::Bytes(_) | Values::BytesList(_) | Values::File(_), _) | (Values::Missing, Kind::Bytes) => {
+            (Values::Bytes(_) | Values::BytesList(_) | Values::File(_), _) | (Values::Missing, DType::Bytes) => {
                 Column::Bytes(byte_strings)
             }
-            (Values::Missing, Kind::Int64) => Column::Int64(&[]),
-            (Values::Missing, Kind::Float) => Column::Float(&[]),
+            (Values::Missing, DType::Int64) => Column::Int64(&[]),
+            (Values::Missing, DType::Float) => Column::Float(&[]),
         }
     }
 

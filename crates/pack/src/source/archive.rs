@@ -35,7 +35,7 @@ pub(crate) use files::{ArchiveFile, SampleCount};
 use files::{ArchiveFiles, ArchiveKind};
 use roles::{Labels, RoleFields, Roles, StoredLabel};
 use sample::{Sample, SampleVisitor};
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use survey::{Survey, Surveyor};
 
 /// Surveyed archives.
@@ -148,8 +148,8 @@ impl Archives {
             (Labels::Names(classes), Some(StoredLabel::Id(id))) => Some(classes.known(&id.to_string())?),
             (Labels::Ids(classes), Some(label)) => Some(self.roles.class_id(label, classes.as_ref())?),
         };
-        let value = |(name, kind): &(String, Kind)| match columns.remove(name.as_str()) {
-            Some(values) => values.fit(*kind).ok_or_else(|| Reason::Value { column: name.clone(), expected: *kind }),
+        let value = |(name, dtype): &(String, DType)| match columns.remove(name.as_str()) {
+            Some(values) => values.fit(*dtype).ok_or_else(|| Reason::Value { column: name.clone(), expected: *dtype }),
             None => Ok(Values::Missing),
         };
         let values = self.schema.columns.iter().map(value).collect::<Result<_, _>>()?;

@@ -8,7 +8,7 @@ use crate::sample::{SampleSchema, Values};
 use crate::{BoxFormat, Error, Options, Reason, Rejection};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -132,22 +132,22 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
 }
 
 /// Returns the columns of a COCO file, in byte order of their names.
-fn columns(keypoints: bool) -> Vec<(String, Kind)> {
+fn columns(keypoints: bool) -> Vec<(String, DType)> {
     let mut columns = vec![
-        ("image/id", Kind::Int64),
-        ("image/object/area", Kind::Float),
-        (objects::BBOX, Kind::Float),
-        ("image/object/category_id", Kind::Int64),
-        (objects::CLASS, Kind::Int64),
-        ("image/object/id", Kind::Int64),
-        ("image/object/iscrowd", Kind::Int64),
-        ("image/object/segmentation", Kind::Bytes),
+        ("image/id", DType::Int64),
+        ("image/object/area", DType::Float),
+        (objects::BBOX, DType::Float),
+        ("image/object/category_id", DType::Int64),
+        (objects::CLASS, DType::Int64),
+        ("image/object/id", DType::Int64),
+        ("image/object/iscrowd", DType::Int64),
+        ("image/object/segmentation", DType::Bytes),
     ];
     if keypoints {
-        columns.extend([(objects::KEYPOINTS, Kind::Float), ("image/object/keypoints/shape", Kind::Int64)]);
+        columns.extend([(objects::KEYPOINTS, DType::Float), ("image/object/keypoints/shape", DType::Int64)]);
     }
     columns.sort_by_key(|(name, _)| *name);
-    columns.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect()
+    columns.into_iter().map(|(name, dtype)| (name.to_owned(), dtype)).collect()
 }
 
 /// Returns the values of an image, in the order of `columns`.
@@ -155,7 +155,7 @@ fn values(
     id: i64,
     annotations: Vec<Annotation>,
     classes: &HashMap<i64, i64>,
-    columns: &[(String, Kind)],
+    columns: &[(String, DType)],
 ) -> Result<Box<[Values]>, Reason> {
     let ints = |of: &dyn Fn(&Annotation) -> i64| Values::Int64s(annotations.iter().map(of).collect());
     let mut found = BTreeMap::from([

@@ -5,7 +5,7 @@ use crate::class_ids::ClassIds;
 use crate::error::SourceError;
 use crate::sample::SampleSchema;
 use crate::{Error, Reason, Rejection};
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// [`SourceError::UnknownClass`], [`SourceError::ColumnsOfFolder`]; [`Error::Io`] if the folder itself cannot be read.
-pub(super) fn list(root: &Path, classes: Option<ClassIds>, columns: &[(String, Kind)]) -> Result<Listing, Error> {
+pub(super) fn list(root: &Path, classes: Option<ClassIds>, columns: &[(String, DType)]) -> Result<Listing, Error> {
     if let Some((column, _)) = columns.first() {
         return Err(Error::Source(SourceError::ColumnsOfFolder { column: column.clone() }));
     }

@@ -2,7 +2,7 @@
 
 use crate::sample::Values;
 use serde_json::Value;
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 
 /// One value of a list.
 pub(super) enum Cell<'a> {
@@ -15,7 +15,7 @@ pub(super) enum Cell<'a> {
 /// The type of a column as far as it is known.
 #[derive(Debug, Clone)]
 pub(super) struct Inferred {
-    pub(super) kind: Option<Kind>,
+    pub(super) dtype: Option<DType>,
     /// Whether the user declared the type, which all values must then fit.
     pub(super) declared: bool,
     /// The line with the value that determined the type.
@@ -23,8 +23,8 @@ pub(super) struct Inferred {
 }
 
 impl Inferred {
-    pub(super) fn new(declared: Option<Kind>) -> Self {
-        Inferred { kind: declared, declared: declared.is_some(), line: 0 }
+    pub(super) fn new(declared: Option<DType>) -> Self {
+        Inferred { dtype: declared, declared: declared.is_some(), line: 0 }
     }
 
     /// Updates the type with the value of a line. Integers and floats together are floats. In a column of text, CSV
@@ -33,21 +33,21 @@ impl Inferred {
     ///
     /// # Errors
     /// The type of a value that does not fit; `None` if no feature can hold it, or the column's type is declared.
-    pub(super) fn observe(&mut self, cell: &Cell<'_>, line: u64) -> Result<(), Option<Kind>> {
-        if let Some(kind) = self.kind.filter(|_| self.declared) {
-            return cell.values(kind).map(drop).ok_or(None);
+    pub(super) fn observe(&mut self, cell: &Cell<'_>, line: u64) -> Result<(), Option<DType>> {
+        if let Some(dtype) = self.dtype.filter(|_| self.declared) {
+            return cell.values(dtype).map(drop).ok_or(None);
         }
-        for kind in cell.kinds() {
-            let kind = kind.ok_or(None)?;
-            let joined = match (self.kind, kind, cell) {
-                (None, _, _) => kind,
+        for dtype in cell.kinds() {
+            let dtype = dtype.ok_or(None)?;
+            let joined = match (self.dtype, dtype, cell) {
+                (None, _, _) => dtype,
                 (Some(before), now, _) if before == now => now,
-                (Some(Kind::Int64), Kind::Float, _) | (Some(Kind::Float), Kind::Int64, _) => Kind::Float,
-                (Some(Kind::Bytes), _, Cell::Text(_)) => Kind::Bytes,
-                _ => return Err(Some(kind)),
+                (Some(DType::Int64), DType::Float, _) | (Some(DType::Float), DType::Int64, _) => DType::Float,
+                (Some(DType::Bytes), _, Cell::Text(_)) => DType::Bytes,
+                _ => return Err(Some(dtype)),
             };
-            if self.kind != Some(joined) {
-                (self.kind, self.line) = (Some(joined), line);
+            if self.dtype != Some(joined) {
+                (self.dtype, self.line) = (Some(joined), line);
             }
         }
         Ok(())
@@ -60,7 +60,7 @@ impl Cell<'_> {
     }
 
     /// Returns the natural type of each value; `None` for values that no feature can hold.
-    fn kinds(&self) -> Vec<Option<Kind>> {
+    fn kinds(&self) -> Vec<Option<DType>> {
         match self {
             Cell::Text("") | Cell::Json(Value::Null) => vec![],
             Cell::Text(text) => vec![Some(text_kind(text))],
@@ -70,26 +70,26 @@ impl Cell<'_> {
     }
 
     /// Converts the values to a column's type; `None` if they do not fit.
-    pub(super) fn values(&self, kind: Kind) -> Option<Values> {
+    pub(super) fn values(&self, dtype: DType) -> Option<Values> {
         if self.is_missing() {
             return Some(Values::Missing);
         }
-        Some(match (self, kind) {
-            (Cell::Text(text), Kind::Int64) => Values::Int64(text.parse().ok()?),
-            (Cell::Text(text), Kind::Float) => Values::Float(text.parse().ok()?),
-            (Cell::Text(text), Kind::Bytes) => Values::Bytes(text.as_bytes().into()),
-            (Cell::Json(Value::Array(list)), Kind::Int64) => {
+        Some(match (self, dtype) {
+            (Cell::Text(text), DType::Int64) => Values::Int64(text.parse().ok()?),
+            (Cell::Text(text), DType::Float) => Values::Float(text.parse().ok()?),
+            (Cell::Text(text), DType::Bytes) => Values::Bytes(text.as_bytes().into()),
+            (Cell::Json(Value::Array(list)), DType::Int64) => {
                 Values::Int64s(list.iter().map(json_int).collect::<Option<_>>()?)
             }
-            (Cell::Json(Value::Array(list)), Kind::Float) => {
+            (Cell::Json(Value::Array(list)), DType::Float) => {
                 Values::Floats(list.iter().map(json_float).collect::<Option<_>>()?)
             }
-            (Cell::Json(Value::Array(list)), Kind::Bytes) => {
+            (Cell::Json(Value::Array(list)), DType::Bytes) => {
                 Values::BytesList(list.iter().map(json_bytes).collect::<Option<_>>()?)
             }
-            (Cell::Json(value), Kind::Int64) => Values::Int64(json_int(value)?),
-            (Cell::Json(value), Kind::Float) => Values::Float(json_float(value)?),
-            (Cell::Json(value), Kind::Bytes) => Values::Bytes(json_bytes(value)?),
+            (Cell::Json(value), DType::Int64) => Values::Int64(json_int(value)?),
+            (Cell::Json(value), DType::Float) => Values::Float(json_float(value)?),
+            (Cell::Json(value), DType::Bytes) => Values::Bytes(json_bytes(value)?),
         })
     }
 }
@@ -104,21 +104,21 @@ impl std::fmt::Display for Cell<'_> {
 }
 
 /// Infers the type of a CSV value. `nan` and `inf` are text unless the column is declared as float.
-fn text_kind(text: &str) -> Kind {
+fn text_kind(text: &str) -> DType {
     let number = text.parse::<f32>().is_ok() && !text.contains(|c: char| c.is_alphabetic() && !matches!(c, 'e' | 'E'));
     match (text.parse::<i64>(), number) {
-        (Ok(_), _) => Kind::Int64,
-        (Err(_), true) => Kind::Float,
-        (Err(_), false) => Kind::Bytes,
+        (Ok(_), _) => DType::Int64,
+        (Err(_), true) => DType::Float,
+        (Err(_), false) => DType::Bytes,
     }
 }
 
-fn json_kind(value: &Value) -> Option<Kind> {
+fn json_kind(value: &Value) -> Option<DType> {
     match value {
-        Value::Bool(_) => Some(Kind::Int64),
-        Value::Number(number) if number.is_i64() => Some(Kind::Int64),
-        Value::Number(_) => Some(Kind::Float),
-        Value::String(_) => Some(Kind::Bytes),
+        Value::Bool(_) => Some(DType::Int64),
+        Value::Number(number) if number.is_i64() => Some(DType::Int64),
+        Value::Number(_) => Some(DType::Float),
+        Value::String(_) => Some(DType::Bytes),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
 }

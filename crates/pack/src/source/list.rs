@@ -10,7 +10,7 @@ use crate::error::{ListError, SourceError};
 use crate::sample::{ListedFile, SampleSchema, Values};
 use crate::{Error, Options, Reason, Rejection};
 use serde_json::{Map, Value};
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -34,21 +34,21 @@ const LABEL: &str = "label";
 /// [`Error::Io`].
 pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) -> Result<Listing, Error> {
     let Options { columns: declared, files, boxes, .. } = options;
-    let paths = files.iter().map(|name| (name.clone(), Kind::Bytes));
+    let paths = files.iter().map(|name| (name.clone(), DType::Bytes));
     let mut nesting = Nesting { boxes: *boxes, ..Nesting::default() };
     let scan = Scan::new(file, &declared.iter().cloned().chain(paths).collect::<Vec<_>>(), &nesting)?;
     nesting.learn(scan.columns.keys());
     // Without a column of paths, each row is a sample without an image.
     let images = scan.columns.contains_key(PATH);
-    let labelled = scan.columns.get(LABEL).is_some_and(|label| label.kind.is_some());
-    let by_name = labelled && scan.columns[LABEL].kind == Some(Kind::Bytes);
+    let labelled = scan.columns.get(LABEL).is_some_and(|label| label.dtype.is_some());
+    let by_name = labelled && scan.columns[LABEL].dtype == Some(DType::Bytes);
     let named = classes.is_some();
     let classes = classes.unwrap_or_else(|| ClassIds::sorted(scan.labels));
     let columns: Vec<_> = scan
         .columns
         .iter()
         .filter(|(name, _)| !matches!(name.as_str(), PATH | KEY | LABEL) && !nesting.is_replaced(name))
-        .filter_map(|(name, inferred)| Some((name.clone(), inferred.kind?)))
+        .filter_map(|(name, inferred)| Some((name.clone(), inferred.dtype?)))
         .collect();
     let root = file.parent().unwrap_or(Path::new("")).to_owned();
     let (mut entries, mut lines, mut rejected) = (vec![], vec![], vec![]);
@@ -63,8 +63,8 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
         number += 1;
         let label = match row.cell(LABEL) {
             Some(cell) if labelled && !cell.is_missing() => {
-                let kind = if by_name { Kind::Bytes } else { Kind::Int64 };
-                match cell.values(kind) {
+                let dtype = if by_name { DType::Bytes } else { DType::Int64 };
+                match cell.values(dtype) {
                     Some(Values::Int64(id)) if named => classes.check(id).map(|()| Some(id))?,
                     Some(Values::Int64(id)) if id >= 0 => Some(id),
                     Some(Values::Bytes(name)) => Some(classes.id(&String::from_utf8_lossy(&name))?),
@@ -88,9 +88,9 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
                 return Ok(());
             }
         };
-        let values = columns.iter().map(|(name, kind)| {
+        let values = columns.iter().map(|(name, dtype)| {
             let Some(cell) = row.cell(name) else { return Ok(Values::Missing) };
-            let values = cell.values(*kind).ok_or_else(|| value(name, "not of the column's type"))?;
+            let values = cell.values(*dtype).ok_or_else(|| value(name, "not of the column's type"))?;
             Ok::<_, Error>(if row.has_objects() { objects::in_pixels(name, values) } else { values })
         });
         let mut values = values.collect::<Result<Box<_>, _>>()?;
@@ -138,7 +138,7 @@ struct Scan {
 }
 
 impl Scan {
-    fn new(file: &Path, declared: &[(String, Kind)], nesting: &Nesting) -> Result<Self, Error> {
+    fn new(file: &Path, declared: &[(String, DType)], nesting: &Nesting) -> Result<Self, Error> {
         let column = |name: &str, problem| {
             Error::List(ListError::Column { path: file.to_owned(), column: name.to_owned(), problem })
         };
@@ -150,8 +150,8 @@ impl Scan {
                     if crate::sample::is_written(name) {
                         return Err(column(name, "pack writes a feature of this name itself; rename the column"));
                     }
-                    let known = declared.iter().find(|(declared, _)| declared == name).map(|(_, kind)| *kind);
-                    let text = matches!(name, PATH | KEY).then_some(Kind::Bytes);
+                    let known = declared.iter().find(|(declared, _)| declared == name).map(|(_, dtype)| *dtype);
+                    let text = matches!(name, PATH | KEY).then_some(DType::Bytes);
                     columns.insert(name.to_owned(), Inferred::new(text.or(known)));
                 }
                 let inferred = columns.get_mut(name).expect("inserted above");
@@ -162,12 +162,12 @@ impl Scan {
                         column: name.to_owned(),
                         value: cell.to_string(),
                         found: other,
-                        expected: inferred.kind,
+                        expected: inferred.dtype,
                         first_line: inferred.line,
                         declared: inferred.declared,
                     })
                 })?;
-                if name == LABEL && inferred.kind == Some(Kind::Bytes) && !cell.is_missing() {
+                if name == LABEL && inferred.dtype == Some(DType::Bytes) && !cell.is_missing() {
                     let text = row.text(name).ok_or_else(|| row.wrong_value(file, LABEL, "a label is one value"))?;
                     if !labels.contains(&text) {
                         labels.insert(text);
@@ -179,7 +179,7 @@ impl Scan {
         if empty {
             return Ok(Scan { columns, labels });
         }
-        let float_label = columns.get(LABEL).is_some_and(|label| label.kind == Some(Kind::Float));
+        let float_label = columns.get(LABEL).is_some_and(|label| label.dtype == Some(DType::Float));
         if float_label {
             return Err(column(LABEL, "labels are class names or integers, not floats; declare `label:bytes`"));
         }

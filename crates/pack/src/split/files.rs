@@ -3,11 +3,13 @@
 use crate::Error;
 use crate::commit;
 use crate::error::DestinationError;
-use shardtool_format::checksum::crc32c;
+use sha2::Digest;
+use shardtool_format::checksum::{Sha256, crc32c};
 use shardtool_format::index::Index;
 use shardtool_format::manifest::Shard;
 use shardtool_format::names;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 /// The files of one split in a folder.
@@ -121,22 +123,40 @@ impl SplitFiles {
     }
 
     /// Returns a shard's line in the manifest if it is finished: its index is complete and valid, and the shard is as
-    /// long as the index says.
+    /// long as the index says. With `sha256`, the line has the shard's.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn finished(&self, shard: usize) -> Result<Option<Shard>, Error> {
+    pub(crate) fn finished(&self, shard: usize, sha256: bool) -> Result<Option<Shard>, Error> {
         let Some(file) = commit::read(&self.index(shard))? else { return Ok(None) };
         let Ok(index) = Index::parse(&file) else { return Ok(None) };
         let whole = (0..index.columns().len()).all(|column| index.check(column).is_ok());
         let long = std::fs::metadata(self.shard(shard)).is_ok_and(|meta| meta.len() == index.shard_bytes());
-        Ok((whole && long).then(|| Shard {
+        if !(whole && long) {
+            return Ok(None);
+        }
+        let sha256 = if sha256 { Some(digest(&self.shard(shard))?) } else { None };
+        Ok(Some(Shard {
             file: names::shard_file(&self.split, shard),
             records: index.records(),
             bytes: index.shard_bytes(),
             crc32c: index.shard_crc(),
             index_bytes: file.len() as u64,
             index_crc32c: crc32c(&file),
+            sha256,
         }))
+    }
+}
+
+/// Computes the SHA-256 of a file.
+fn digest(path: &Path) -> Result<Sha256, Error> {
+    let mut digest = sha2::Sha256::new();
+    let mut file = File::open(path).map_err(Error::io("read", path))?;
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer).map_err(Error::io("read", path))? {
+            0 => return Ok(Sha256(digest.finalize().into())),
+            length => digest.update(&buffer[..length]),
+        }
     }
 }

@@ -91,7 +91,7 @@ pub(crate) fn joined(folder: &Path, schema: &Manifest, split: &str, replacing: b
     there.splits.retain(|s| s.name != split);
     if there.splits.is_empty() {
         // A dataset whose only split is replaced may change its classes.
-        return Ok(schema.clone());
+        return Ok(Manifest { private: there.private, ..schema.clone() });
     }
     match Difference::between(&there, schema) {
         Some(difference) => Err(Error::Destination(DestinationError::Incompatible {

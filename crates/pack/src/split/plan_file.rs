@@ -7,7 +7,7 @@ use crate::split::manifest_store;
 use crate::{JpegLayout, Options, PixelStore, Plan, Resize, Shards};
 use serde_json::{Map, Value, json};
 use shardtool_decode::Limits;
-use shardtool_format::checksum::crc32c;
+use shardtool_format::checksum::{Sha256, crc32c};
 use shardtool_format::manifest::{Shard, Split};
 
 /// The stage of an unfinished pack.
@@ -29,7 +29,7 @@ impl PlanFile {
         let stage = if stage == Stage::Clearing { "clearing" } else { "packing" };
         let map: Map<_, _> = options.map.iter().map(|(ours, theirs)| (ours.clone(), json!(theirs))).collect();
         let columns: Vec<_> =
-            schema.columns.iter().map(|(name, kind)| Value::from(format!("{name}:{}", kind.name()))).collect();
+            schema.columns.iter().map(|(name, dtype)| Value::from(format!("{name}:{}", dtype.name()))).collect();
         Self::common("shardtool-pack", stage, options, schema).with([
             ("seed", json!(options.seed)),
             ("map", Value::Object(map)),
@@ -46,7 +46,7 @@ impl PlanFile {
     /// Returns the plan file of a writer's `part` of a split: its number and how many there are.
     pub(crate) fn of_writer(options: &Options, schema: &SampleSchema, part: (u32, u32)) -> Self {
         let features: Map<_, _> =
-            schema.columns.iter().map(|(name, kind)| (name.clone(), json!(kind.name()))).collect();
+            schema.columns.iter().map(|(name, dtype)| (name.clone(), json!(dtype.name()))).collect();
         Self::common("shardtool-writer", "writing", options, schema).with([
             ("part", json!(part.0)),
             ("parts", json!(part.1)),
@@ -60,10 +60,11 @@ impl PlanFile {
     /// Returns the members that plan files of packs and of writers share.
     fn common(format: &str, stage: &str, options: &Options, schema: &SampleSchema) -> Self {
         let classes_crc = crc32c(schema.classes.join("\n").as_bytes());
-        // Omitted if it is not set, so that plan files of earlier versions still match.
+        // Omitted if they are not set, so that plan files of earlier versions still match.
         let float_range =
             options.float_range.map(|range| ("float_range".to_owned(), json!([range.low(), range.high()])));
-        PlanFile(Map::from_iter(float_range)).with([
+        let sha256 = options.sha256.then(|| ("sha256".to_owned(), json!(true)));
+        PlanFile(float_range.into_iter().chain(sha256).collect()).with([
             ("format", json!(format)),
             ("version", json!(1)),
             ("stage", json!(stage)),
@@ -93,22 +94,32 @@ impl PlanFile {
 
     /// Returns the plan file of a writer's finished part, with its shards.
     pub(crate) fn finished(mut self, shards: &[Shard]) -> Self {
-        let line = |s: &Shard| json!([s.records, s.bytes, s.crc32c, s.index_bytes, s.index_crc32c]);
+        let line = |s: &Shard| {
+            let sha256 = s.sha256.map(|digest| digest.to_string());
+            json!([s.records, s.bytes, s.crc32c, s.index_bytes, s.index_crc32c, sha256])
+        };
         self.0.insert("stage".to_owned(), json!("finished"));
         self.0.insert("shard_lines".to_owned(), shards.iter().map(line).collect());
         self
     }
 
+    /// Returns whether the manifest gets the SHA-256 of each shard.
+    pub(crate) fn sha256(&self) -> bool {
+        self.member("sha256").unwrap_or(false)
+    }
+
     /// Returns the shards of a writer's part, without names; `None` if the part is not finished.
     pub(crate) fn shard_lines(&self) -> Option<Vec<Shard>> {
-        let lines: Vec<(u64, u64, u32, u64, u32)> = self.member("shard_lines")?;
-        let line = |(records, bytes, crc32c, index_bytes, index_crc32c)| Shard {
+        type Line = (u64, u64, u32, u64, u32, Option<String>);
+        let lines: Vec<Line> = self.member("shard_lines")?;
+        let line = |(records, bytes, crc32c, index_bytes, index_crc32c, sha256): Line| Shard {
             file: String::new(),
             records,
             bytes,
             crc32c,
             index_bytes,
             index_crc32c,
+            sha256: sha256.as_deref().and_then(Sha256::parse),
         };
         Some(lines.into_iter().map(line).collect())
     }

@@ -11,7 +11,7 @@ use crate::sample::SampleSchema;
 use crate::split::files::SplitFiles;
 use crate::split::manifest_store;
 use crate::split::plan_file::PlanFile;
-use shardtool_format::manifest::{Kind, Manifest, Shard, Split};
+use shardtool_format::manifest::{DType, Manifest, Shard, Split};
 use shardtool_format::names;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -153,12 +153,12 @@ fn read(target: &SplitFiles, staging: &Path) -> Result<Vec<Finished>, Error> {
 /// Returns the schema that a writer's plan file describes.
 fn schema(plan: &PlanFile) -> SampleSchema {
     let features: BTreeMap<String, String> = plan.member("features").unwrap_or_default();
-    let kind = |text: &str| [Kind::Int64, Kind::Float, Kind::Bytes].into_iter().find(|kind| kind.name() == text);
+    let dtype = |text: &str| [DType::Int64, DType::Float, DType::Bytes].into_iter().find(|dtype| dtype.name() == text);
     SampleSchema {
         classes: plan.member("class_names").unwrap_or_default(),
         images: plan.member("with_images").unwrap_or(true),
         labelled: plan.member("labels").unwrap_or(false),
-        columns: features.into_iter().filter_map(|(name, text)| Some((name, kind(&text)?))).collect(),
+        columns: features.into_iter().filter_map(|(name, text)| Some((name, dtype(&text)?))).collect(),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::options::{JpegLayout, PixelStore, Resize};
 use crate::sample::SampleSchema;
 use crate::{Error, Options, Shards, sample};
 use shardtool_decode::{FloatRange, Limits};
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use std::path::PathBuf;
 
 /// Options of a [`super::Writer`]. Start from [`WriterOptions::new`] and set what differs.
@@ -16,7 +16,7 @@ pub struct WriterOptions {
     /// Name of the split. Default `train`.
     pub split: String,
     /// The samples' features, in addition to those of every record, and their types.
-    pub features: Vec<(String, Kind)>,
+    pub features: Vec<(String, DType)>,
     /// Class names by id. Default: none; labels are then ids without names.
     pub classes: Vec<String>,
     /// Whether samples have labels; implied by `classes`. Default: no.
@@ -44,6 +44,8 @@ pub struct WriterOptions {
     /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows
     /// above it. Default: yes.
     pub entry_points: bool,
+    /// Computes the SHA-256 of each shard for the manifest. Default: no.
+    pub sha256: bool,
     /// Replaces the split, and what an unfinished writer with other options left.
     pub force: bool,
 }
@@ -67,6 +69,7 @@ impl Default for WriterOptions {
             limits: defaults.limits,
             float_range: None,
             entry_points: defaults.entry_points,
+            sha256: defaults.sha256,
             force: false,
         }
     }
@@ -93,6 +96,7 @@ impl WriterOptions {
             limits: self.limits,
             float_range: self.float_range,
             entry_points: self.entry_points,
+            sha256: self.sha256,
             force: self.force,
             ..Options::new("", &self.destination)
         };

@@ -90,7 +90,7 @@ impl Part {
             return Ok(Opened { shards: lines, finished: true, lock });
         }
         let mut shards = vec![];
-        while let Some(line) = self.files.finished(shards.len())? {
+        while let Some(line) = self.files.finished(shards.len(), left.sha256())? {
             shards.push(line);
         }
         Ok(Opened { shards, finished: false, lock })

@@ -6,7 +6,7 @@ use crate::record;
 use crate::record::image::PixelArray;
 use crate::sample::{ResolvedSample, SampleSchema, Values};
 use crate::source::objects;
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 
 /// A sample to write.
 #[derive(Debug, Clone)]
@@ -54,14 +54,14 @@ pub enum Value {
 }
 
 impl Value {
-    fn into_values(self, kind: Kind) -> Option<Values> {
-        Some(match (self, kind) {
-            (Value::Int64(list), Kind::Int64) => Values::Int64s(list.into()),
-            (Value::Pixels(list), Kind::Float) => Values::Pixels(list.into()),
-            (Value::Float(list), Kind::Float) => Values::Floats(list.into()),
+    fn into_values(self, dtype: DType) -> Option<Values> {
+        Some(match (self, dtype) {
+            (Value::Int64(list), DType::Int64) => Values::Int64s(list.into()),
+            (Value::Pixels(list), DType::Float) => Values::Pixels(list.into()),
+            (Value::Float(list), DType::Float) => Values::Floats(list.into()),
             // As in lists: integers fit a column of floats.
-            (Value::Int64(list), Kind::Float) => Values::Floats(list.into_iter().map(|value| value as f32).collect()),
-            (Value::Bytes(list), Kind::Bytes) => {
+            (Value::Int64(list), DType::Float) => Values::Floats(list.into_iter().map(|value| value as f32).collect()),
+            (Value::Bytes(list), DType::Bytes) => {
                 Values::BytesList(list.into_iter().map(Vec::into_boxed_slice).collect())
             }
             _ => return None,

@@ -5,7 +5,7 @@ use shardtool_format::checksum::crc32c;
 use shardtool_format::example::{Column, encode};
 use shardtool_format::frame;
 use shardtool_format::index::Index;
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use shardtool_pack::{AdoptOptions, Compression, Conventions, Error, Options, adopt, pack};
 use shardtool_pack::{DestinationError, ShardError};
 use std::fs;
@@ -64,12 +64,12 @@ fn adopts_in_place_with_other_conventions() {
     let index = fs::read(at("_index/train-00000-of-00002.index")).unwrap();
     let columns = Index::parse(&index).unwrap();
     let column = |name| columns.position(name).unwrap();
-    let keys: Vec<_> = columns.variable(column("key")).unwrap().iter().map(<[u8]>::to_vec).collect();
+    let keys: Vec<_> = columns.variable(column("key")).unwrap().iter().flatten().map(<[u8]>::to_vec).collect();
     assert_eq!(keys[2], b"train-00000-of-00002#2");
     let lengths = columns.fixed::<u32>(column("image_length")).unwrap();
     assert_eq!(lengths.get(1), Some(jpeg(5, 20, 20).len() as u32));
     let labels = columns.fixed::<i64>(column("feature:class")).unwrap();
-    assert_eq!(labels.iter().collect::<Vec<_>>(), [1, 5, 3], "as stored");
+    assert_eq!(labels.iter().flatten().collect::<Vec<_>>(), [1, 5, 3], "as stored");
     assert!(columns.position("feature:weights").is_none(), "two numbers per record are not a scalar");
 }
 
@@ -165,5 +165,5 @@ fn reports_damage_and_differing_types_and_leaves_no_file() {
     assert!(matches!(refused(&framed(b"\xff\xff\xff")), Error::Shard(ShardError::Record { record: 0, .. })));
     let error = refused(&framed(&example(vec![("class", Column::Float(&[1.0]))])));
     let Error::Shard(ShardError::FeatureType { feature, first, second }) = &error else { panic!("{error}") };
-    assert_eq!((&**feature, first.2, second.2), ("class", Kind::Int64, Kind::Float));
+    assert_eq!((&**feature, first.2, second.2), ("class", DType::Int64, DType::Float));
 }

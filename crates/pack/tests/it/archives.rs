@@ -7,7 +7,7 @@ use flate2::write::{GzEncoder, ZlibEncoder};
 use shardtool_format::checksum::crc32c;
 use shardtool_format::example::{self, Column, Example, Feature};
 use shardtool_format::frame;
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use shardtool_pack::SourceError;
 use shardtool_pack::{Error, OnError, Options, Progress, Shards, SourceKind, Step, pack, plan};
 use std::collections::BTreeMap;
@@ -120,8 +120,8 @@ fn examples(folder: &Path) -> Vec<Vec<u8>> {
     all
 }
 
-fn kinds(folder: &Path) -> BTreeMap<String, Kind> {
-    manifest(folder).features.into_iter().map(|f| (f.name, f.kind)).collect()
+fn kinds(folder: &Path) -> BTreeMap<String, DType> {
+    manifest(folder).features.into_iter().map(|f| (f.name, f.dtype)).collect()
 }
 
 #[test]
@@ -137,7 +137,10 @@ fn keeps_every_field_of_a_tfrecord() {
         assert_eq!((summary.split.records(), summary.rejected), (50, 0), "{name}");
         assert_eq!(manifest(&destination).classes, ["cat", "dog", "emu"]);
         let kinds = kinds(&destination);
-        assert_eq!((kinds["boxes"], kinds["odd"], kinds["image/class/label"]), (Kind::Float, Kind::Bytes, Kind::Int64));
+        assert_eq!(
+            (kinds["boxes"], kinds["odd"], kinds["image/class/label"]),
+            (DType::Float, DType::Bytes, DType::Int64)
+        );
         assert!(!kinds.contains_key("photo"));
         let found = check(&destination, "train");
         for i in 0..50u32 {
@@ -171,8 +174,8 @@ fn keeps_every_field_of_a_webdataset() {
         assert_eq!((summary.split.records(), summary.rejected), (25, 0), "{name}");
         let kinds = kinds(&destination);
         let of = |name: &str| kinds.get(name).copied();
-        assert_eq!(of("caption"), Some(Kind::Bytes));
-        assert_eq!((of("score"), of("size"), of("none")), (Some(Kind::Float), Some(Kind::Int64), None));
+        assert_eq!(of("caption"), Some(DType::Bytes));
+        assert_eq!((of("score"), of("size"), of("none")), (Some(DType::Float), Some(DType::Int64), None));
         let found = check(&destination, "train");
         for data in examples(&destination) {
             let example = Example::parse(&data).unwrap();
@@ -336,8 +339,8 @@ fn reports_differing_types_and_accepts_a_declared_one() {
     assert!(message.contains("`n` is int64 in sample 0 of a.tar, and bytes in sample 1"), "{message}");
     assert!(message.contains("--column n:bytes"), "{message}");
     let given = |kind| with!(options.clone(), columns = vec![("n".to_owned(), kind)], force = true);
-    assert_eq!(pack(&given(Kind::Bytes), &()).unwrap().split.records(), 2);
-    let summary = pack(&given(Kind::Int64), &()).unwrap();
+    assert_eq!(pack(&given(DType::Bytes), &()).unwrap().split.records(), 2);
+    let summary = pack(&given(DType::Int64), &()).unwrap();
     assert_eq!((summary.split.records(), summary.rejected), (1, 1));
     assert!(rejected(&summary.rejected_file.unwrap())[0].1.contains("`n` is not int64"));
 }
@@ -351,9 +354,9 @@ fn reports_labels_of_two_types_and_accepts_a_declared_one() {
     let message = chain(&pack(&options, &()).unwrap_err());
     assert!(message.contains("`label` is int64") && message.contains("--column label:bytes"), "{message}");
     let given = |kind| with!(options.clone(), columns = vec![("label".to_owned(), kind)], force = true);
-    pack(&given(Kind::Bytes), &()).unwrap();
+    pack(&given(DType::Bytes), &()).unwrap();
     assert_eq!(manifest(&destination).classes, ["7", "owl"]);
-    let summary = pack(&given(Kind::Int64), &()).unwrap();
+    let summary = pack(&given(DType::Int64), &()).unwrap();
     assert_eq!((summary.split.records(), summary.rejected), (1, 1));
     assert!(rejected(&summary.rejected_file.unwrap())[0].1.contains("`owl` is not a class id"));
     assert_eq!(check(&destination, "train")["1"].1, Some(7));

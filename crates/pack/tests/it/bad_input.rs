@@ -2,7 +2,7 @@
 
 use crate::resume::child;
 use crate::support::{chain, check, class_folders, jpeg, names, put, rejected};
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use shardtool_pack::{DestinationError, ListError, SourceError};
 use shardtool_pack::{Error, Options, Progress, Shards, Step, pack};
 use std::ffi::OsStr;
@@ -185,7 +185,7 @@ fn refuses_invalid_lists() {
     let (temp, ..) = temp();
     put(&temp.path().join("a.jpg"), &jpeg(1, 9, 9));
     put(&temp.path().join("b.jpg"), &jpeg(2, 9, 9));
-    let of = |name: &str, text: &[u8], columns: &[(String, Kind)]| {
+    let of = |name: &str, text: &[u8], columns: &[(String, DType)]| {
         let list = temp.path().join(name);
         fs::write(&list, text).unwrap();
         refused(&with!(Options::new(&list, temp.path().join("set")), columns = columns.to_vec()))
@@ -204,7 +204,7 @@ fn refuses_invalid_lists() {
     );
     says(&of("list.jsonl", b"{\"path\":\"a.jpg\",\"n\":[1,{}]}\n", &[]), &["line 1", "neither a number"]);
     says(&of("list.jsonl", b"{\"path\":\"a.jpg\"}\nnot json\n", &[]), &["line 2", "not a JSON object"]);
-    let declared = [("n".to_owned(), Kind::Int64)];
+    let declared = [("n".to_owned(), DType::Int64)];
     says(&of("list.csv", b"path,n\na.jpg,1.5\n", &declared), &["line 2", "`1.5` is not int64"]);
     says(&of("list.csv", b"path\na.jpg\n", &declared), &["column `n`", "no such column"]);
     says(&csv("file\na.jpg\n"), &["column `path`"]);
@@ -239,7 +239,7 @@ fn refuses_options_out_of_range() {
     says(&refused(&with!(options.clone(), split = "a/b".to_owned())), &["a/b"]);
     says(&refused(&with!(options.clone(), shards = Shards::Count(0))), &["number of shards"]);
     says(&refused(&with!(options.clone(), quality = 0)), &["quality", "1 to 100"]);
-    says(&refused(&with!(options, columns = vec![("n".to_owned(), Kind::Int64)])), &["`n`", "folder"]);
+    says(&refused(&with!(options, columns = vec![("n".to_owned(), DType::Int64)])), &["`n`", "folder"]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::support::{chain, check, class_folders, encoded, jpeg, manifest, names
 use float_tiff::float_tiff;
 use shardtool_decode::FloatRange;
 use shardtool_format::example::{Example, Feature};
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use shardtool_pack::{DestinationError, SourceError};
 use shardtool_pack::{Difference, Error, OnError, Options, PixelStore, Resize, Shards, pack, plan};
 use std::fs;
@@ -226,8 +226,8 @@ fn columns_of_lists_become_features() {
     assert_eq!(pack(&options, &()).unwrap().split.records(), 3);
     let manifest = manifest(&destination);
     assert_eq!(manifest.classes, ["cat", "zebra"]);
-    let kind = |name: &str| manifest.features.iter().find(|f| f.name == name).unwrap().kind;
-    assert_eq!((kind("score"), kind("count"), kind("note")), (Kind::Float, Kind::Int64, Kind::Bytes));
+    let kind = |name: &str| manifest.features.iter().find(|f| f.name == name).unwrap().dtype;
+    assert_eq!((kind("score"), kind("count"), kind("note")), (DType::Float, DType::Int64, DType::Bytes));
     let found = check(&destination, "train");
     assert_eq!(found.keys().collect::<Vec<_>>(), ["first", "second", "third"]);
     assert_eq!((found["first"].1, found["second"].1), (Some(1), Some(0)));

@@ -2,7 +2,7 @@
 
 use crate::support::{chain, check, class_folders, names, picture, records, snapshot};
 use shardtool_format::example::Example;
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use shardtool_pack::{
     Committed, Error, Image, Label, Options, PixelArray, PixelStore, Progress, Sample, SampleProblem, Shards, Step,
     Value, Writer, WriterOptions, commit_parts, pack,
@@ -48,9 +48,9 @@ impl Photos {
         with!(
             WriterOptions::new(self.root.join(name), "train"),
             features = vec![
-                ("weight".to_owned(), Kind::Float),
-                ("tags".to_owned(), Kind::Bytes),
-                ("boxes".to_owned(), Kind::Int64),
+                ("weight".to_owned(), DType::Float),
+                ("tags".to_owned(), DType::Bytes),
+                ("boxes".to_owned(), DType::Int64),
             ],
             classes = CLASSES.map(str::to_owned).to_vec()
         )
@@ -379,7 +379,7 @@ fn writes_samples_without_images() {
     let options = with!(
         WriterOptions::new(temp.path().join("set"), "train"),
         images = false,
-        features = vec![("text".to_owned(), Kind::Bytes), ("score".to_owned(), Kind::Float)]
+        features = vec![("text".to_owned(), DType::Bytes), ("score".to_owned(), DType::Float)]
     );
     let writer = Writer::open(&options).unwrap();
     for i in 0..5 {

@@ -1,7 +1,7 @@
 //! Compares the rows of an index with the records that they describe.
 
 use shardtool_format::example::{Example, Feature, range_within};
-use shardtool_format::index::{self, Fixed, Index, Variable};
+use shardtool_format::index::{self, Fixed, Index, ValueRange, Variable};
 use shardtool_format::manifest::Manifest;
 use shardtool_format::names;
 
@@ -15,6 +15,8 @@ pub(super) struct Rows<'a> {
     entries: Option<Variable<'a>>,
     integers: Vec<(&'a str, Fixed<'a, i64>)>,
     floats: Vec<(&'a str, Fixed<'a, f32>)>,
+    strings: Vec<(&'a str, Variable<'a>)>,
+    ranges: Vec<(&'a str, Variable<'a>)>,
     image_feature: Option<&'a str>,
 }
 
@@ -25,10 +27,8 @@ impl<'a> Rows<'a> {
     pub(super) fn new<B: AsRef<[u8]>>(index: &'a Index<B>, good: &[bool], manifest: &'a Manifest) -> Self {
         let column = |name| index.position(name).filter(|at| good[*at]);
         let u32s = |name| column(name).and_then(|at| index.fixed::<u32>(at));
-        let features = || {
-            let columns = index.columns().iter().enumerate().filter(|(at, _)| good[*at]);
-            columns.filter_map(|(at, c)| Some((at, c.feature()?)))
-        };
+        let good_columns = || index.columns().iter().enumerate().filter(|(at, _)| good[*at]);
+        let features = || good_columns().filter_map(|(at, c)| Some((at, c.feature()?)));
         Rows {
             records: index.records(),
             offsets: column(index::RECORD_OFFSET).and_then(|at| index.fixed(at)),
@@ -38,6 +38,8 @@ impl<'a> Rows<'a> {
             entries: column(index::JPEG_ENTRIES).and_then(|at| index.variable(at)),
             integers: features().filter_map(|(at, name)| Some((name, index.fixed(at)?))).collect(),
             floats: features().filter_map(|(at, name)| Some((name, index.fixed(at)?))).collect(),
+            strings: features().filter_map(|(at, name)| Some((name, index.variable(at)?))).collect(),
+            ranges: good_columns().filter_map(|(at, c)| Some((c.values_of()?, index.variable(at)?))).collect(),
             image_feature: manifest.image.as_deref(),
         }
     }
@@ -121,24 +123,91 @@ impl<'a> Rows<'a> {
                 differ("key", text(indexed), text(&found));
             }
         }
+        let feature = |name: &str| example.and_then(|e| e.get(name)).unwrap_or(Feature::Empty);
         for (name, column) in &self.integers {
-            let found = example.and_then(|e| e.int64(name));
-            if column.get(row) != found || found.is_none() {
-                differ("an integer feature", format!("{name} = {}", show(column.get(row))), show(found));
+            let found = match feature(name) {
+                Feature::Int64(list) => at_most_one(list.iter()),
+                other => missing(&other),
+            };
+            if found != Ok(column.get(row)) {
+                differ("an integer feature", format!("{name} = {}", show(column.get(row))), show_found(found));
             }
         }
         for (name, column) in &self.floats {
-            let found = match example.and_then(|e| e.get(name)) {
-                Some(Feature::Float(list)) => list.single(),
+            let found = match feature(name) {
+                Feature::Float(list) => at_most_one(list.iter()),
+                other => missing(&other),
+            };
+            let bits = |value: Option<f32>| value.map(f32::to_bits);
+            if found.map(bits) != Ok(bits(column.get(row))) {
+                differ("a float feature", format!("{name} = {}", show(column.get(row))), show_found(found));
+            }
+        }
+        let text = |bytes: Option<&[u8]>| bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        for (name, column) in &self.strings {
+            let found = match feature(name) {
+                Feature::Bytes(list) => at_most_one(list.iter()),
+                other => missing(&other),
+            };
+            if found != Ok(column.get(row)) {
+                let (expected, found) = (show(text(column.get(row))), show_found(found.map(text)));
+                differ("a byte string feature", format!("{name} = {expected}"), found);
+            }
+        }
+        for (name, column) in &self.ranges {
+            let indexed = ValueRange::decode(column.get(row).unwrap_or_default());
+            let values = match feature(name) {
+                Feature::Bytes(list) => Some(list),
                 _ => None,
             };
-            let bits = |v: Option<f32>| v.map(f32::to_bits);
-            if bits(column.get(row)) != bits(found) || found.is_none() {
-                differ("a float feature", format!("{name} = {}", show(column.get(row))), show(found));
+            let found = values.iter().flat_map(|list| list.iter()).filter_map(|value| ValueRange::of(data, value));
+            if let Some((number, indexed, found)) = first_difference(indexed, found) {
+                differ("a value range", format!("{name}[{number}] = {}", show_range(indexed)), show_range(found));
             }
         }
         differences
     }
+}
+
+/// Returns the only value, or `None` if there is none.
+///
+/// # Errors
+/// Several values.
+fn at_most_one<T>(mut values: impl Iterator<Item = T>) -> Result<Option<T>, &'static str> {
+    let first = values.next();
+    if values.next().is_some() { Err("several values") } else { Ok(first) }
+}
+
+/// Returns the value of a feature that is not of a column's type: none if it has none.
+///
+/// # Errors
+/// Values of another type.
+fn missing<T>(feature: &Feature<'_>) -> Result<Option<T>, &'static str> {
+    if feature.count() == 0 { Ok(None) } else { Err("values of another type") }
+}
+
+/// Returns the first position at which two sequences differ, and their items there.
+fn first_difference<T: PartialEq>(
+    mut a: impl Iterator<Item = T>,
+    mut b: impl Iterator<Item = T>,
+) -> Option<(usize, Option<T>, Option<T>)> {
+    for at in 0.. {
+        match (a.next(), b.next()) {
+            (None, None) => break,
+            (a, b) if a != b => return Some((at, a, b)),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn show_range(range: Option<ValueRange>) -> String {
+    let text = |r: ValueRange| format!("{} bytes at {} with CRC {:08x}", r.length, r.offset, r.crc);
+    show(range.map(text))
+}
+
+fn show_found<T: ToString>(found: Result<Option<T>, &'static str>) -> String {
+    found.map_or_else(str::to_owned, show)
 }
 
 fn show<T: ToString>(value: Option<T>) -> String {

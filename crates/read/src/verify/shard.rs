@@ -4,11 +4,12 @@
 use super::Finding;
 use super::rows::Rows;
 use super::{Options, Report};
-use crate::shard::{Required, contradictions, missing};
+use crate::shard::{contradictions, missing};
 use crate::{Error, FileBytes, Frames, Split};
 use rayon::prelude::*;
+use sha2::Digest;
 use shardtool_format::Damage;
-use shardtool_format::checksum;
+use shardtool_format::checksum::{self, Sha256};
 use shardtool_format::example::Example;
 use shardtool_format::frame;
 use shardtool_format::index::Index;
@@ -65,10 +66,34 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
         crc = checksum::combine(crc, part_crc, length);
         report = report.join(part);
     }
-    if !bare && crc != entry.crc32c && !report.findings.iter().any(|finding| finding.file == path) {
+    if bare || report.findings.iter().any(|finding| finding.file == path) {
+        return report;
+    }
+    if crc != entry.crc32c {
         report.add(Error::ShardCrc { path, expected: entry.crc32c, found: crc });
+    } else if let Some(expected) = entry.sha256 {
+        match sha256(&bytes, options) {
+            Ok(Some(found)) if found != expected => report.add(Error::ShardSha256 { path, expected, found }),
+            Ok(_) => {}
+            Err(source) => report.add(Error::Io { action: "read", path, source }),
+        }
     }
     report
+}
+
+/// Computes the SHA-256 of a shard; `None` if the verification is cancelled. It cannot be combined from those of records.
+fn sha256(bytes: &FileBytes, options: &Options<'_>) -> std::io::Result<Option<Sha256>> {
+    let mut digest = sha2::Sha256::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        if options.stopped() {
+            return Ok(None);
+        }
+        let end = bytes.len().min(at + RUN_BYTES);
+        digest.update(&bytes.range(at..end)?);
+        at = end;
+    }
+    Ok(Some(Sha256(digest.finalize().into())))
 }
 
 fn truncated(error: &Error) -> bool {
@@ -95,10 +120,10 @@ fn open_index(entry: &manifest::Shard, shard: &Path, report: &mut Report) -> Opt
     };
     let before = report.findings.len();
     contradictions(shard, &index, entry).for_each(|error| report.add(error));
-    let of_shard = report.findings.len() == before;
-    if let Err(source) = Required::of(&index) {
+    if let Err(source) = index.required() {
         report.add(Error::Index { path: path.clone(), source });
     }
+    let usable = report.findings.len() == before;
     let mut good = vec![];
     for column in 0..index.columns().len() {
         let checked = index.check(column);
@@ -112,8 +137,8 @@ fn open_index(entry: &manifest::Shard, shard: &Path, report: &mut Report) -> Opt
     if expected != found && report.findings.len() == before {
         report.add(Error::IndexCrc { path, expected, found });
     }
-    // Rows of an index that was made for another shard are not compared with the records of this one.
-    of_shard.then_some(OpenIndex { index, good })
+    // Rows of an index that is refused, or belongs to another shard, are not compared with the records of this one.
+    usable.then_some(OpenIndex { index, good })
 }
 
 /// Returns the ranges of all frames before `end`, and the damage between them. Continues after damage at the next offset

@@ -7,7 +7,7 @@ use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
 use shardtool_format::example::Feature;
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use std::fs::File;
 
 /// The rows of a row group, column by column.
@@ -32,18 +32,18 @@ enum LeafValues {
 
 impl Rows {
     pub(super) fn new(schema: &Schema) -> Self {
-        let leaf = |kind, list: bool| Leaf {
-            values: match kind {
-                Kind::Bytes => LeafValues::Bytes(vec![]),
-                Kind::Int64 => LeafValues::Int64(vec![]),
-                Kind::Float => LeafValues::Float(vec![]),
+        let leaf = |dtype, list: bool| Leaf {
+            values: match dtype {
+                DType::Bytes => LeafValues::Bytes(vec![]),
+                DType::Int64 => LeafValues::Int64(vec![]),
+                DType::Float => LeafValues::Float(vec![]),
             },
             definitions: vec![],
             repetitions: list.then(Vec::new),
         };
-        let image = [leaf(Kind::Bytes, false), leaf(Kind::Bytes, false)];
-        let label = schema.labelled.then(|| leaf(Kind::Int64, false));
-        let others = schema.columns.iter().map(|shape| leaf(shape.kind, shape.list));
+        let image = [leaf(DType::Bytes, false), leaf(DType::Bytes, false)];
+        let label = schema.labelled.then(|| leaf(DType::Int64, false));
+        let others = schema.columns.iter().map(|shape| leaf(shape.dtype, shape.list));
         Rows { count: 0, columns: image.into_iter().chain(label).chain(others).collect() }
     }
 
@@ -60,15 +60,15 @@ impl Rows {
         for shape in &schema.columns {
             let name = shape.name.as_str();
             let own = |field: &&(&str, Feature<'_>)| field.0 == name || name.strip_suffix('_') == Some(field.0);
-            next().many(match (sample.fields.iter().find(own).map(|(_, feature)| feature), shape.kind) {
-                (Some(Feature::Int64(list)), Kind::Int64) => LeafValues::Int64(list.iter().collect()),
-                (Some(Feature::Float(list)), Kind::Float) => LeafValues::Float(list.iter().collect()),
-                (Some(Feature::Bytes(list)), Kind::Bytes) => {
+            next().many(match (sample.fields.iter().find(own).map(|(_, feature)| feature), shape.dtype) {
+                (Some(Feature::Int64(list)), DType::Int64) => LeafValues::Int64(list.iter().collect()),
+                (Some(Feature::Float(list)), DType::Float) => LeafValues::Float(list.iter().collect()),
+                (Some(Feature::Bytes(list)), DType::Bytes) => {
                     LeafValues::Bytes(list.iter().map(|bytes| ByteArray::from(bytes.to_vec())).collect())
                 }
-                (_, Kind::Int64) => LeafValues::Int64(vec![]),
-                (_, Kind::Float) => LeafValues::Float(vec![]),
-                (_, Kind::Bytes) => LeafValues::Bytes(vec![]),
+                (_, DType::Int64) => LeafValues::Int64(vec![]),
+                (_, DType::Float) => LeafValues::Float(vec![]),
+                (_, DType::Bytes) => LeafValues::Bytes(vec![]),
             });
         }
     }

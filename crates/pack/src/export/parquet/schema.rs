@@ -11,7 +11,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 use parquet::schema::types::{ColumnPath, GroupTypeBuilder, PrimitiveTypeBuilder, Type, TypePtr};
 use serde_json::{Map, Value, json};
 use shardtool_format::example::Feature;
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use shardtool_read::Split;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -32,7 +32,7 @@ pub(in crate::export) struct Schema {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Shape {
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) dtype: DType,
     /// Some record has more than one value.
     pub(super) list: bool,
     /// All byte strings are UTF-8.
@@ -91,11 +91,11 @@ fn shapes(split: &Split, shard: usize) -> Result<Vec<Shape>, Error> {
         let Ok(record) = split.get(id) else { continue };
         let Ok(example) = record.example() else { continue };
         for (name, feature) in fields(split, &example) {
-            let (kind, text) = match feature {
+            let (dtype, text) = match feature {
                 Feature::Empty => continue,
-                Feature::Int64(_) => (Kind::Int64, false),
-                Feature::Float(_) => (Kind::Float, false),
-                Feature::Bytes(list) => (Kind::Bytes, list.iter().all(|bytes| std::str::from_utf8(bytes).is_ok())),
+                Feature::Int64(_) => (DType::Int64, false),
+                Feature::Float(_) => (DType::Float, false),
+                Feature::Bytes(list) => (DType::Bytes, list.iter().all(|bytes| std::str::from_utf8(bytes).is_ok())),
             };
             let list = feature.count() > 1;
             match shapes.get_mut(name) {
@@ -103,7 +103,7 @@ fn shapes(split: &Split, shard: usize) -> Result<Vec<Shape>, Error> {
                     shape.list |= list;
                     shape.text &= text;
                 }
-                None => drop(shapes.insert(name.to_owned(), Shape { name: name.to_owned(), kind, list, text })),
+                None => drop(shapes.insert(name.to_owned(), Shape { name: name.to_owned(), dtype, list, text })),
             }
         }
     }
@@ -128,12 +128,12 @@ fn message(labelled: bool, columns: &[Shape]) -> Result<TypePtr, ParquetError> {
     if labelled {
         all.push(Arc::new(optional(LABEL, Physical::INT64).build()?));
     }
-    for Shape { name, kind, list, text: is_text } in columns {
-        let element = |name: &str| match (kind, is_text) {
-            (Kind::Bytes, true) => text(name),
-            (Kind::Bytes, false) => optional(name, Physical::BYTE_ARRAY).build().map(Arc::new),
-            (Kind::Int64, _) => optional(name, Physical::INT64).build().map(Arc::new),
-            (Kind::Float, _) => optional(name, Physical::FLOAT).build().map(Arc::new),
+    for Shape { name, dtype, list, text: is_text } in columns {
+        let element = |name: &str| match (dtype, is_text) {
+            (DType::Bytes, true) => text(name),
+            (DType::Bytes, false) => optional(name, Physical::BYTE_ARRAY).build().map(Arc::new),
+            (DType::Int64, _) => optional(name, Physical::INT64).build().map(Arc::new),
+            (DType::Float, _) => optional(name, Physical::FLOAT).build().map(Arc::new),
         };
         all.push(match list {
             false => element(name)?,
@@ -155,12 +155,12 @@ fn huggingface(labelled: bool, classes: &[String], columns: &[Shape]) -> String 
         let label = if classes.is_empty() { value("int64") } else { json!({"names": classes, "_type": "ClassLabel"}) };
         features.insert(LABEL.to_owned(), label);
     }
-    for Shape { name, kind, list, text } in columns {
-        let element = value(match (kind, text) {
-            (Kind::Int64, _) => "int64",
-            (Kind::Float, _) => "float32",
-            (Kind::Bytes, true) => "string",
-            (Kind::Bytes, false) => "binary",
+    for Shape { name, dtype, list, text } in columns {
+        let element = value(match (dtype, text) {
+            (DType::Int64, _) => "int64",
+            (DType::Float, _) => "float32",
+            (DType::Bytes, true) => "string",
+            (DType::Bytes, false) => "binary",
         });
         let feature = if *list { json!({"feature": element, "_type": "List"}) } else { element };
         features.insert(name.clone(), feature);

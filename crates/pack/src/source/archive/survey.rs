@@ -9,7 +9,7 @@ use crate::progress::{Progress, check};
 use crate::sample::{SampleSchema, Values};
 use crate::source::objects;
 use crate::{Error, Options};
-use shardtool_format::manifest::Kind;
+use shardtool_format::manifest::DType;
 use shardtool_format::names;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -31,7 +31,7 @@ pub(super) fn hash(key: &str) -> u64 {
 /// A type, and a sample that has it.
 #[derive(Debug, Clone)]
 struct Seen {
-    kind: Kind,
+    dtype: DType,
     file: String,
     number: u64,
 }
@@ -129,21 +129,21 @@ impl Survey {
         stored: Option<Vec<String>>,
         options: &Options,
     ) -> Result<SurveyResult, Error> {
-        for (name, kind) in &options.columns {
+        for (name, dtype) in &options.columns {
             match self.columns.get_mut(name) {
-                Some(there) => there.kind = *kind,
+                Some(there) => there.dtype = *dtype,
                 None if name == LABEL && self.label.is_some() => {}
                 None => return Err(Error::Archive(ArchiveError::UnknownColumn { column: name.clone() })),
             }
         }
-        let (labels, class_names) = match self.label.map(|seen| seen.kind) {
+        let (labels, class_names) = match self.label.map(|seen| seen.dtype) {
             None => {
                 // Without labels of images, the classes are those of objects.
                 let objects = self.columns.contains_key(objects::CLASS);
                 let names = classes.map(ClassIds::into_names).or(stored).filter(|_| objects);
                 (Labels::None, names.unwrap_or_default())
             }
-            Some(Kind::Bytes) => {
+            Some(DType::Bytes) => {
                 let classes = classes.unwrap_or_else(|| ClassIds::sorted(self.names.iter().cloned()));
                 self.names.iter().try_for_each(|name| classes.id(name).map(drop))?;
                 let names = classes.names().to_vec();
@@ -163,7 +163,7 @@ impl Survey {
             // The class name is written from the list of names.
             self.columns.remove(names::CLASS_TEXT);
         }
-        let columns = self.columns.into_iter().map(|(name, seen)| (name, seen.kind)).collect();
+        let columns = self.columns.into_iter().map(|(name, seen)| (name, seen.dtype)).collect();
         let schema = SampleSchema { classes: class_names, images: true, labelled, columns };
         Ok(SurveyResult { schema, labels, repeated: repeated(self.keys) })
     }
@@ -171,16 +171,16 @@ impl Survey {
 
 /// Unifies the types of one column: integers and floats together are floats.
 fn joined(name: &str, there: &mut Seen, here: Seen) -> Result<(), Error> {
-    match (there.kind, here.kind) {
+    match (there.dtype, here.dtype) {
         (a, b) if a == b => Ok(()),
-        (Kind::Int64 | Kind::Float, Kind::Int64 | Kind::Float) => {
-            there.kind = Kind::Float;
+        (DType::Int64 | DType::Float, DType::Int64 | DType::Float) => {
+            there.dtype = DType::Float;
             Ok(())
         }
         _ => Err(Error::Archive(ArchiveError::ColumnTypes {
             column: name.to_owned(),
-            first: (there.file.clone(), there.number, there.kind),
-            second: (here.file, here.number, here.kind),
+            first: (there.file.clone(), there.number, there.dtype),
+            second: (here.file, here.number, here.dtype),
         })),
     }
 }
@@ -198,7 +198,7 @@ pub(super) struct Surveyor<'a> {
     file: &'a ArchiveFile,
     shard_size: u64,
     roles: &'a Roles,
-    declared: &'a [(String, Kind)],
+    declared: &'a [(String, DType)],
     progress: &'a dyn Progress,
     shards: Vec<SampleCount>,
     survey: Survey,
@@ -209,7 +209,7 @@ impl<'a> Surveyor<'a> {
         file: &'a ArchiveFile,
         shard_size: u64,
         roles: &'a Roles,
-        declared: &'a [(String, Kind)],
+        declared: &'a [(String, DType)],
         progress: &'a dyn Progress,
     ) -> Self {
         let shards = vec![SampleCount::default(); file.shards(shard_size) as usize];
@@ -221,17 +221,17 @@ impl<'a> Surveyor<'a> {
     }
 
     fn label(&mut self, label: StoredLabel, class: Option<&Values>, number: u64) -> Result<(), Error> {
-        let seen = |kind| Seen { kind, file: self.file.name.clone(), number };
-        let given = self.declared.iter().find(|(name, _)| name == LABEL).map(|(_, kind)| *kind);
+        let seen = |dtype| Seen { dtype, file: self.file.name.clone(), number };
+        let given = self.declared.iter().find(|(name, _)| name == LABEL).map(|(_, dtype)| *dtype);
         let label = match (label, given) {
-            (StoredLabel::Id(id), Some(Kind::Bytes)) => StoredLabel::Name(id.to_string()),
+            (StoredLabel::Id(id), Some(DType::Bytes)) => StoredLabel::Name(id.to_string()),
             // Packing rejects this sample.
-            (StoredLabel::Name(_), Some(Kind::Int64)) => return Ok(()),
+            (StoredLabel::Name(_), Some(DType::Int64)) => return Ok(()),
             (label, _) => label,
         };
         match label {
             StoredLabel::Name(name) => {
-                self.survey.labelled(seen(Kind::Bytes))?;
+                self.survey.labelled(seen(DType::Bytes))?;
                 if !self.survey.names.contains(&name) {
                     self.survey.names.insert(name);
                     self.survey.few_classes()?;
@@ -246,7 +246,7 @@ impl<'a> Surveyor<'a> {
                 if let (Some(text), Ok(id)) = (text, self.roles.class_id(label, None)) {
                     self.survey.pairs.put(id, text);
                 }
-                self.survey.labelled(seen(Kind::Int64))
+                self.survey.labelled(seen(DType::Int64))
             }
         }
     }
@@ -269,9 +269,9 @@ impl SampleVisitor for Surveyor<'_> {
             self.label(label, columns.get(names::CLASS_TEXT), item.number)?;
         }
         for (name, values) in columns {
-            let declared = self.declared.iter().find(|(declared, _)| *declared == name).map(|(_, kind)| *kind);
-            if let Some(kind) = declared.or(values.kind()) {
-                self.survey.column(name, Seen { kind, file: self.file.name.clone(), number: item.number })?;
+            let declared = self.declared.iter().find(|(declared, _)| *declared == name).map(|(_, dtype)| *dtype);
+            if let Some(dtype) = declared.or(values.dtype()) {
+                self.survey.column(name, Seen { dtype, file: self.file.name.clone(), number: item.number })?;
             }
         }
         Ok(())

@@ -1,0 +1,202 @@
+//! The manifest, `dataset.json`: canonical JSON with a fixed order of members, LF line ends and no timestamps. Its last
+//! member is the CRC32C of the file.
+//!
+//! ```json
+//! {
+//!   "format": "shardtool",
+//!   "version": "1.0",
+//!   "created_by": "shardtool 0.1.0",
+//!   "image": "image/encoded",
+//!   "label": "image/class/label",
+//!   "label_offset": 0,
+//!   "features": [
+//!     {"name": "image/class/label", "type": "int64"},
+//!     {"name": "image/encoded", "type": "bytes"}
+//!   ],
+//!   "classes": [
+//!     "cat"
+//!   ],
+//!   "splits": [
+//!     {"name": "train", "shards": [
+//!       {"file": "train-00000.tfrecord", "records": 1, "bytes": 20, "crc32c": "0123abcd", "index_bytes": 448, "index_crc32c": "89abcdef"}
+//!     ]}
+//!   ],
+//!   "crc32c": "00112233"
+//! }
+//! ```
+
+mod check;
+mod parse;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use crate::checksum::{self, Sha256};
+use crate::names;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Value of `"format"`.
+const FORMAT: &str = "shardtool";
+/// Value of `"version"` that [`Manifest::to_json`] writes. Readers refuse another major version.
+const VERSION: &str = "1.0";
+/// The last member: `"crc32c": "hhhhhhhh"`, then the end of the document.
+const TAIL: (&str, &str) = ("  \"crc32c\": \"", "\"\n}\n");
+const DIGITS: usize = checksum::HEX_DIGITS;
+
+/// Requirement of datasets whose records are `tf.train.SequenceExample`s: field 2 of a record is read.
+pub const SEQUENCE_EXAMPLE: &str = "sequence-example";
+/// Prefix of the names of private members.
+pub const PRIVATE_PREFIX: &str = "x-";
+
+/// The contents of a manifest.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Manifest {
+    /// What readers must support, in byte order: [`SEQUENCE_EXAMPLE`].
+    #[serde(skip)]
+    pub requires: Vec<String>,
+    /// Program and version that wrote the manifest. Nothing depends on it.
+    #[serde(default)]
+    pub created_by: String,
+    /// The feature that holds the image, if any.
+    pub image: Option<String>,
+    /// The integer feature that holds the class, if any.
+    pub label: Option<String>,
+    /// Class id = stored label − `label_offset`.
+    pub label_offset: i64,
+    /// All features that occur in records, in byte order of their names.
+    pub features: Vec<FeatureType>,
+    /// Class names, by class id. Empty if classes have no names.
+    pub classes: Vec<String>,
+    /// The splits, in byte order of their names.
+    pub splits: Vec<Split>,
+    /// Private members by name: each name begins with [`PRIVATE_PREFIX`]. Programs that write a manifest again keep them.
+    #[serde(skip)]
+    pub private: BTreeMap<String, String>,
+}
+
+/// Name and type of a feature.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct FeatureType {
+    /// The feature's name.
+    pub name: String,
+    /// The type of its values.
+    #[serde(rename = "type")]
+    pub dtype: DType,
+}
+
+/// The type of a feature's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DType {
+    /// Byte strings; text is UTF-8.
+    Bytes,
+    /// 32-bit floats.
+    Float,
+    /// 64-bit integers.
+    Int64,
+}
+
+impl DType {
+    /// Returns the name in the manifest.
+    pub fn name(self) -> &'static str {
+        match self {
+            DType::Bytes => "bytes",
+            DType::Float => "float",
+            DType::Int64 => "int64",
+        }
+    }
+}
+
+/// A split: a sequence of shards. Records are numbered from 0 through all shards.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Split {
+    /// `train`, `validation` …
+    pub name: String,
+    /// Its shards, in order.
+    pub shards: Vec<Shard>,
+}
+
+/// A shard and its index: the expected lengths and CRCs.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Shard {
+    /// Plain file name; the shard lies next to the manifest.
+    pub file: String,
+    /// Records in the shard; may be 0.
+    pub records: u64,
+    /// Length of the shard, in bytes.
+    pub bytes: u64,
+    /// CRC32C of the whole shard.
+    #[serde(deserialize_with = "parse::crc")]
+    pub crc32c: u32,
+    /// Length of the index, in bytes.
+    pub index_bytes: u64,
+    /// CRC32C of the whole index.
+    #[serde(deserialize_with = "parse::crc")]
+    pub index_crc32c: u32,
+    /// SHA-256 of the whole shard, if the writer computed it.
+    #[serde(default, deserialize_with = "parse::sha256")]
+    pub sha256: Option<Sha256>,
+}
+
+impl Split {
+    /// Returns the number of records in all shards.
+    pub fn records(&self) -> u64 {
+        self.shards.iter().map(|s| s.records).sum()
+    }
+
+    /// Returns the length of all shards in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.shards.iter().map(|s| s.bytes).sum()
+    }
+
+    /// Computes the split's fingerprint: CRC32C over records (u64), bytes (u64) and CRC (u32) of each shard, little-endian.
+    pub fn fingerprint(&self) -> u32 {
+        let mut crc = checksum::Crc32c::new();
+        for shard in &self.shards {
+            let mut bytes = [0; 20];
+            bytes[..8].copy_from_slice(&shard.records.to_le_bytes());
+            bytes[8..16].copy_from_slice(&shard.bytes.to_le_bytes());
+            bytes[16..].copy_from_slice(&shard.crc32c.to_le_bytes());
+            crc.update(&bytes);
+        }
+        crc.value()
+    }
+}
+
+impl Manifest {
+    /// Creates a manifest without features and splits, with the conventional names of image and label.
+    pub fn new(created_by: &str) -> Self {
+        Manifest {
+            requires: vec![],
+            created_by: created_by.to_owned(),
+            image: Some(names::IMAGE_ENCODED.to_owned()),
+            label: Some(names::CLASS_LABEL.to_owned()),
+            label_offset: 0,
+            features: vec![],
+            classes: vec![],
+            splits: vec![],
+            private: BTreeMap::new(),
+        }
+    }
+
+    /// Returns whether records are opaque: bytes that are not parsed, since the manifest lists no features.
+    pub fn is_opaque(&self) -> bool {
+        self.features.is_empty()
+    }
+
+    /// Returns whether records are `tf.train.SequenceExample`s.
+    pub fn has_sequences(&self) -> bool {
+        self.requires.iter().any(|required| required == SEQUENCE_EXAMPLE)
+    }
+
+    /// Returns whether records have images: in a feature or, if records are opaque, as the records themselves.
+    pub fn has_images(&self) -> bool {
+        self.image.is_some() || self.is_opaque()
+    }
+
+    /// Returns the split of that name.
+    pub fn split(&self, name: &str) -> Option<&Split> {
+        self.splits.iter().find(|s| s.name == name)
+    }
+}

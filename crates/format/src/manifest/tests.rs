@@ -1,0 +1,148 @@
+//! Tests of manifests.
+
+use super::{DIGITS, DType, FeatureType, Manifest, Shard, Split, TAIL};
+use crate::Error;
+use crate::checksum::{self, Sha256};
+
+fn example() -> Manifest {
+    let shard = |file: &str, records| Shard {
+        file: file.to_owned(),
+        records,
+        bytes: 100,
+        crc32c: 0xabc,
+        index_bytes: 64,
+        index_crc32c: u32::MAX,
+        sha256: None,
+    };
+    Manifest {
+        classes: vec!["cat \"tom\"".to_owned(), "dög".to_owned()],
+        features: vec![
+            FeatureType { name: "image/class/label".to_owned(), dtype: DType::Int64 },
+            FeatureType { name: "image/encoded".to_owned(), dtype: DType::Bytes },
+        ],
+        splits: vec![
+            Split { name: "train".to_owned(), shards: vec![shard("train-00000.tfrecord", 3), shard("b", 4)] },
+            Split { name: "validation".to_owned(), shards: vec![] },
+        ],
+        ..Manifest::new("test 1.0")
+    }
+}
+
+/// Returns the manifest's bytes with `from` replaced and the CRC corrected.
+fn forged(from: &str, to: &str) -> Vec<u8> {
+    let json = example().to_json();
+    assert!(json.contains(from), "{from}");
+    let (body, _) = json.split_at(json.len() - TAIL.1.len() - DIGITS);
+    let body = body.replacen(from, to, 1);
+    let crc = checksum::crc32c(format!("{body}00000000{}", TAIL.1).as_bytes());
+    format!("{body}{crc:08x}{}", TAIL.1).into_bytes()
+}
+
+#[test]
+fn parses_what_it_writes() {
+    let json = example().to_json();
+    assert_eq!(Manifest::parse(json.as_bytes()).unwrap(), example());
+    assert_eq!(example().splits[0].records(), 7);
+}
+
+#[test]
+fn detects_every_flipped_bit_and_every_truncation() {
+    let good = example().to_json().into_bytes();
+    for bit in 0..good.len() * 8 {
+        let mut bad = good.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        assert!(matches!(Manifest::parse(&bad), Err(Error::ManifestCrc { .. })), "bit {bit}");
+    }
+    for cut in 0..good.len() {
+        assert!(matches!(Manifest::parse(&good[..cut]), Err(Error::ManifestCrc { .. })), "cut {cut}");
+    }
+}
+
+#[test]
+fn refuses_invalid_manifests_with_the_right_error() {
+    for (from, to, name) in [
+        ("\"1.0\"", "\"2.0\"", "ManifestVersion"),
+        ("\"shardtool\"", "\"tar\"", "ManifestVersion"),
+        ("\"train-00000.tfrecord\"", "\"../train\"", "ManifestValue"),
+        ("\"train-00000.tfrecord\"", "\"b\"", "ManifestValue"),
+        ("\"train\"", "\"zebra\"", "ManifestValue"),
+        ("\"train\"", "\"a/b\"", "ManifestValue"),
+        ("\"dög\"", "\"cat \\\"tom\\\"\"", "ManifestValue"),
+        ("00000abc", "00000ABC", "ManifestSyntax"),
+        ("\"records\": 3", "\"records\": -3", "ManifestSyntax"),
+        ("\"records\": 3", "\"records\": 9223372036854775807", "ManifestValue"),
+        ("int64", "int32", "ManifestSyntax"),
+        ("\"splits\"", "\"spoons\"", "ManifestSyntax"),
+        ("\"1.0\"", "\"1\"", "ManifestVersion"),
+        ("\"1.0\"", "\"1.\"", "ManifestVersion"),
+        ("\"1.0\"", "\"1.00\"", "ManifestVersion"),
+        ("\"1.0\"", "\"01.0\"", "ManifestVersion"),
+        ("\"1.0\"", "\"1.0.0\"", "ManifestVersion"),
+        ("\"1.0\"", "\"1.+1\"", "ManifestVersion"),
+        ("\"1.0\"", "\"1.0\", \"requires\": 1", "ManifestSyntax"),
+        ("\"1.0\"", "\"2.0\", \"requires\": 1", "ManifestSyntax"),
+        ("\"1.0\"", "\"1.0\", \"requires\": [], \"requires\": []", "ManifestSyntax"),
+        ("\"1.0\"", "\"1.0\", \"requires\": [\"time-travel\"]", "ManifestRequires"),
+        ("\"1.0\",", "\"1.0\", \"requires\": [\"time-travel\"], \"splits\": 3,", "ManifestRequires"),
+        ("\"1.0\"", "\"2.0\", \"requires\": [\"time-travel\"]", "ManifestVersion"),
+        ("\"1.0\"", "\"1.0\", \"requires\": [\"sequence-example\", \"sequence-example\"]", "ManifestValue"),
+        ("\"1.0\"", "\"1.0\", \"requires\": [\"b\", \"a\"]", "ManifestValue"),
+        ("\"1.0\"", "\"1.0\", \"requires\": [\"\"]", "ManifestValue"),
+        ("\"1.0\"", "\"1.0\", \"requires\": [\"A\"]", "ManifestValue"),
+        ("\"1.0\"", "\"1.0\", \"x-a\": 1", "ManifestSyntax"),
+        ("\"1.0\"", "\"1.0\", \"x-a\": \"1\", \"x-a\": \"1\"", "ManifestSyntax"),
+        ("\"image/encoded\"", "\"image/other\"", "ManifestValue"),
+        ("\"image/encoded\"", "\"image/class/label\"", "ManifestValue"),
+        ("\"label\": \"image/class/label\"", "\"label\": \"image/encoded\"", "ManifestValue"),
+        ("\"b\"", "\"Dataset.json\"", "ManifestValue"),
+        ("00000abc\"", "00000abc\", \"sha256\": \"00\"", "ManifestSyntax"),
+        ("00000abc\"", "00000abc\", \"sha256\": null", "ManifestSyntax"),
+    ] {
+        assert_eq!(Manifest::parse(&forged(from, to)).unwrap_err().damage().name(), name, "{from} -> {to}");
+    }
+}
+
+#[test]
+fn accepts_unknown_members_and_minor_versions() {
+    assert_eq!(Manifest::parse(&forged("\"1.0\"", "\"1.7\"")).unwrap(), example());
+    assert_eq!(Manifest::parse(&forged("\"image\":", "\"later\": [1, {}], \"image\":")).unwrap(), example());
+}
+
+#[test]
+fn optional_members_have_one_place() {
+    let mut manifest = example();
+    manifest.requires = vec!["sequence-example".to_owned()];
+    manifest.private =
+        [("x-b", "1"), ("x-a", "tab\t\"")].map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    manifest.splits[0].shards[1].sha256 = Some(Sha256([0xab; 32]));
+    let json = manifest.to_json();
+    assert_eq!(Manifest::parse(json.as_bytes()).unwrap(), manifest);
+    assert!(manifest.has_sequences() && !example().has_sequences());
+    assert!(
+        json.contains("  \"version\": \"1.0\",\n  \"requires\": [\"sequence-example\"],\n  \"created_by\""),
+        "{json}"
+    );
+    assert!(json.contains("  ],\n  \"x-a\": \"tab\\t\\\"\",\n  \"x-b\": \"1\",\n  \"crc32c\""), "{json}");
+    assert!(json.contains(&format!("\"ffffffff\", \"sha256\": \"{}\"}}\n", "ab".repeat(32))), "{json}");
+}
+
+#[test]
+fn accepts_private_members_anywhere_and_ignores_them_below_the_top() {
+    let kept = forged("\"image\":", "\"x-\": \"\\u0041\", \"image\":");
+    assert_eq!(Manifest::parse(&kept).unwrap().private["x-"], "A");
+    let ignored = forged("\"records\": 3", "\"records\": 3, \"x-a\": 1, \"x-a\": 2");
+    assert_eq!(Manifest::parse(&ignored).unwrap(), example());
+    assert_eq!(Manifest::parse(&forged("\"1.0\"", "\"1.0\", \"requires\": []")).unwrap(), example());
+}
+
+/// The expected value follows from the definition: three u64/u64/u32 rows of 20 bytes.
+#[test]
+fn fingerprint_covers_counts_lengths_and_crcs() {
+    let split = &example().splits[0];
+    let mut bytes = vec![];
+    for records in [3u64, 4] {
+        bytes.extend([records.to_le_bytes(), 100u64.to_le_bytes()].concat());
+        bytes.extend(0xabcu32.to_le_bytes());
+    }
+    assert_eq!(split.fingerprint(), checksum::crc32c(&bytes));
+}

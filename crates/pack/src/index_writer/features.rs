@@ -1,0 +1,133 @@
+//! The columns of features: `feature:NAME` and `values:NAME`.
+
+use super::Payload;
+use super::ranges::{self, Needed, Ranges};
+use super::rows::ByteRows;
+use super::scalars::Scalars;
+use crate::Error;
+use crate::error::ShardError;
+use crate::frames::{FrameAt, Frames};
+use shardtool_format::example::{Example, Feature};
+use shardtool_format::frame::OVERHEAD_BYTES;
+use shardtool_format::index::{Builder, FEATURE_PREFIX, VALUES_PREFIX};
+use shardtool_format::manifest::DType;
+use std::path::Path;
+
+/// The features that occurred, in byte order of their names.
+#[derive(Default)]
+pub(super) struct FeatureColumns(Vec<FeatureColumn>);
+
+struct FeatureColumn {
+    name: String,
+    dtype: DType,
+    first_record: u64,
+    scalars: Scalars,
+    ranges: Ranges,
+}
+
+impl FeatureColumns {
+    /// Adds the features of a record.
+    ///
+    /// # Errors
+    /// [`ShardError::FeatureType`].
+    pub(super) fn push(&mut self, record: u64, data: &[u8], example: &Example<'_>, file: &str) -> Result<(), Error> {
+        for (i, (name, feature)) in example.features().iter().enumerate() {
+            let Some(dtype) = feature.dtype() else { continue };
+            let at = self.position(i, name, dtype, record);
+            let seen = &mut self.0[at];
+            if seen.dtype != dtype {
+                return Err(Error::Shard(ShardError::FeatureType {
+                    feature: seen.name.clone(),
+                    first: (file.to_owned(), seen.first_record, seen.dtype),
+                    second: (file.to_owned(), record, dtype),
+                }));
+            }
+            match feature {
+                Feature::Bytes(list) => {
+                    let mut values = list.iter();
+                    match (values.next(), values.next()) {
+                        (None, _) => {}
+                        (Some(value), None) => {
+                            seen.scalars.push_bytes(record, value);
+                            seen.ranges.push_one(record, data, value);
+                        }
+                        _ => {
+                            seen.scalars = Scalars::RuledOut;
+                            seen.ranges.push_several(record, data, list);
+                        }
+                    }
+                }
+                numbers => seen.scalars.push_numbers(record, numbers),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the position of a feature, which is the i-th of its record. Adds it if it is new.
+    fn position(&mut self, i: usize, name: &str, dtype: DType, record: u64) -> usize {
+        // Records mostly have the same features, so each feature is usually where it was before.
+        if self.0.get(i).is_some_and(|seen| seen.name == *name) {
+            return i;
+        }
+        self.0.binary_search_by(|seen| (*seen.name).cmp(name)).unwrap_or_else(|at| {
+            let (scalars, ranges) = (Scalars::new(name, dtype), Ranges::default());
+            self.0.insert(at, FeatureColumn { name: name.to_owned(), dtype, first_record: record, scalars, ranges });
+            at
+        })
+    }
+
+    /// Writes the columns. Returns the features, as [`super::Indexed`] has them. As [`super::IndexWriter::finish`],
+    /// `shard` is read again if needed.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`ShardError::Record`].
+    pub(super) fn finish(
+        self,
+        records: u64,
+        index: &mut Builder,
+        payload: &Payload,
+        shard: &Path,
+    ) -> Result<Vec<(String, DType, u64)>, Error> {
+        let (mut features, mut values, mut late) = (vec![], vec![], vec![]);
+        for FeatureColumn { name, dtype, first_record, scalars, ranges } in self.0 {
+            scalars.write(&format!("{FEATURE_PREFIX}{name}"), records, index);
+            match ranges.finish(records) {
+                Needed::Nothing => {}
+                Needed::Rows(rows) => values.push((name.clone(), rows)),
+                Needed::SecondPass => late.push((name.clone(), ByteRows::default())),
+            }
+            features.push((name, dtype, first_record));
+        }
+        if !late.is_empty() {
+            read_again(shard, payload, &mut late)?;
+            values.append(&mut late);
+            values.sort_by(|a, b| a.0.cmp(&b.0));
+        }
+        for (name, rows) in &values {
+            index.variable(&format!("{VALUES_PREFIX}{name}"), rows.iter());
+        }
+        Ok(features)
+    }
+}
+
+/// Collects the value ranges of some features from all records of a shard.
+fn read_again(shard: &Path, payload: &Payload, features: &mut [(String, ByteRows)]) -> Result<(), Error> {
+    let mut frames = Frames::open(shard)?;
+    let (mut offset, mut record) = (0, 0);
+    while offset < frames.bytes() {
+        let damaged = |source| Error::Shard(ShardError::Record { shard: shard.display().to_string(), record, source });
+        let data = match frames.at(offset)? {
+            FrameAt::Record(data, _) => data,
+            FrameAt::Damaged(source, _) => return Err(damaged(source)),
+        };
+        let example = payload.parse(data).map_err(damaged)?;
+        for (name, rows) in &mut *features {
+            match example.as_ref().and_then(|example| example.get(name)) {
+                Some(Feature::Bytes(list)) => ranges::push_row(rows, data, &list),
+                _ => rows.push(&[]),
+            }
+        }
+        (offset, record) = (offset + (data.len() + OVERHEAD_BYTES) as u64, record + 1);
+    }
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! Makes the index of a shard from its records. `pack`, `adopt`, `repair` and `reshard` all use it, so that the same
+//! records always give the same index.
+
+mod features;
+mod ranges;
+mod rows;
+mod scalars;
+
+use crate::Error;
+use crate::error::ShardError;
+use features::FeatureColumns;
+use rows::ByteRows;
+use sha2::Digest;
+use shardtool_format::checksum::{Sha256, combine, crc32c};
+use shardtool_format::example::{Example, range_within};
+use shardtool_format::index::{self, Builder};
+use shardtool_format::manifest::{DType, Shard};
+use shardtool_format::{frame, names};
+use std::path::Path;
+
+/// What a shard's records hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Payload {
+    /// `tf.train.Example`s; the image, if any, is the single value of the feature `image`.
+    Examples {
+        /// Name of the image's feature.
+        image: Option<String>,
+    },
+    /// Bytes of an unknown format, without features or images. Readers deliver the whole record.
+    Opaque,
+}
+
+/// What is written about a shard beyond what is always written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct IndexOptions {
+    /// Writes the column `jpeg_entries`.
+    pub entry_points: bool,
+    /// Computes the SHA-256 of the shard for the manifest.
+    pub sha256: bool,
+}
+
+/// Collects the columns of one shard's index from its records.
+pub struct IndexWriter {
+    file: String,
+    payload: Payload,
+    shard_bytes: u64,
+    shard_crc: u32,
+    sha256: Option<sha2::Sha256>,
+    record_offsets: Vec<u64>,
+    image_offsets: Vec<u32>,
+    image_lengths: Vec<u32>,
+    keys: ByteRows,
+    features: FeatureColumns,
+    /// The column `jpeg_entries`, if it is written.
+    entry_points: Option<ByteRows>,
+}
+
+/// The index of a whole shard, and what its records have in common.
+#[non_exhaustive]
+pub struct Indexed {
+    /// The index as bytes.
+    pub index: Vec<u8>,
+    /// The shard's line in the manifest.
+    pub shard: Shard,
+    /// Features that occur, with their type and the first record that has them; in byte order of names.
+    pub features: Vec<(String, DType, u64)>,
+}
+
+impl IndexWriter {
+    /// Begins the index of the shard with this file name.
+    pub fn new(file: &str, payload: Payload, options: IndexOptions) -> Self {
+        IndexWriter {
+            file: file.to_owned(),
+            payload,
+            shard_bytes: 0,
+            shard_crc: 0,
+            sha256: options.sha256.then(sha2::Sha256::new),
+            record_offsets: vec![],
+            image_offsets: vec![],
+            image_lengths: vec![],
+            keys: ByteRows::default(),
+            features: FeatureColumns::default(),
+            entry_points: options.entry_points.then(ByteRows::default),
+        }
+    }
+
+    /// Returns the number of records so far.
+    pub fn records(&self) -> u64 {
+        self.record_offsets.len() as u64
+    }
+
+    /// Adds a record: its data and their (unmasked) CRC32C. Returns the Example, unless records are opaque.
+    ///
+    /// # Errors
+    /// [`ShardError::Record`] if it is not an Example, [`ShardError::TooLong`], [`ShardError::FeatureType`].
+    pub fn push<'a>(&mut self, data: &'a [u8], data_crc: u32) -> Result<Option<Example<'a>>, Error> {
+        self.take(data, data_crc, shardtool_decode::entry_points)
+    }
+
+    /// Adds a record whose entry points are known.
+    pub(crate) fn push_with_entries(&mut self, data: &[u8], data_crc: u32, entries: Vec<u8>) -> Result<(), Error> {
+        self.take(data, data_crc, |_| entries).map(drop)
+    }
+
+    fn take<'a>(
+        &mut self,
+        data: &'a [u8],
+        data_crc: u32,
+        entry_points: impl FnOnce(&[u8]) -> Vec<u8>,
+    ) -> Result<Option<Example<'a>>, Error> {
+        let record = self.records();
+        if u32::try_from(data.len()).is_err() {
+            let (shard, bytes) = (self.file.clone(), data.len() as u64);
+            return Err(Error::Shard(ShardError::TooLong { shard, record, bytes }));
+        }
+        let example = self.payload.parse(data).map_err(|source| self.malformed(record, source))?;
+        let image = match (&self.payload, &example) {
+            (Payload::Examples { image: Some(name) }, Some(example)) => example.bytes(name),
+            _ => None,
+        };
+        let range = image.and_then(|image| range_within(data, image)).unwrap_or(0..0);
+        self.image_offsets.push(range.start as u32);
+        self.image_lengths.push(range.len() as u32);
+        self.keys.push(&names::key_of(example.as_ref(), &self.file, record));
+        if let Some(column) = &mut self.entry_points {
+            column.push(&image.map(entry_points).unwrap_or_default());
+        }
+        if let Some(example) = &example {
+            self.features.push(record, data, example, &self.file)?;
+        }
+        self.record_offsets.push(self.shard_bytes);
+        self.append(&frame::header(data.len() as u64), None);
+        self.append(data, Some(data_crc));
+        self.append(&frame::footer(data_crc), None);
+        Ok(example)
+    }
+
+    fn malformed(&self, record: u64, source: shardtool_format::Error) -> Error {
+        Error::Shard(ShardError::Record { shard: self.file.clone(), record, source })
+    }
+
+    /// Adds bytes to the shard's length, CRC and SHA-256.
+    fn append(&mut self, bytes: &[u8], crc: Option<u32>) {
+        let crc = crc.unwrap_or_else(|| crc32c(bytes));
+        self.shard_crc = combine(self.shard_crc, crc, bytes.len() as u64);
+        self.shard_bytes += bytes.len() as u64;
+        if let Some(digest) = &mut self.sha256 {
+            digest.update(bytes);
+        }
+    }
+
+    /// Returns the index of all records. `shard` is a file with exactly these records; it is read again if a feature has
+    /// two values in a record and one in an earlier one, and needs value ranges.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`ShardError::Record`].
+    pub fn finish(self, shard: &Path) -> Result<Indexed, Error> {
+        let records = self.records();
+        let mut index = Builder::new(records, self.shard_bytes, self.shard_crc);
+        index.fixed(index::RECORD_OFFSET, &self.record_offsets);
+        index.fixed(index::IMAGE_OFFSET, &self.image_offsets);
+        index.fixed(index::IMAGE_LENGTH, &self.image_lengths);
+        index.variable(index::KEY, self.keys.iter());
+        let features = self.features.finish(records, &mut index, &self.payload, shard)?;
+        if let Some(column) = self.entry_points {
+            index.variable(index::JPEG_ENTRIES, column.iter());
+        }
+        let index = index.finish();
+        let shard = Shard {
+            file: self.file,
+            records,
+            bytes: self.shard_bytes,
+            crc32c: self.shard_crc,
+            index_bytes: index.len() as u64,
+            index_crc32c: crc32c(&index),
+            sha256: self.sha256.map(|digest| Sha256(digest.finalize().into())),
+        };
+        Ok(Indexed { index, shard, features })
+    }
+}
+
+impl Payload {
+    /// Parses a record's data; `None` if records are opaque.
+    ///
+    /// # Errors
+    /// [`shardtool_format::Error::MalformedExample`].
+    fn parse<'a>(&self, data: &'a [u8]) -> shardtool_format::Result<Option<Example<'a>>> {
+        match self {
+            Payload::Opaque => Ok(None),
+            Payload::Examples { .. } => Example::parse(data).map(Some),
+        }
+    }
+}

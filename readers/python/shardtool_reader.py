@@ -1,18 +1,21 @@
-"""Reads shardtool datasets. Needs only Python's standard library (3.9 or later).
+"""Reads shardtool datasets, version 1.0. Needs only Python's standard library (3.9 or later).
 
 Written from `format-spec.md` alone, with its terms (`order-spec.md`: `shardtool_order.py`).
 
     Dataset(folder)            reads and checks the manifest, nothing else
-    dataset.splits["train"]    a Split: len(), [i], iteration
-    split[i]                   a Record: data, key, image, columns, features, class_id, pixels()
-    verify(folder)             every Damage in a dataset, as a list
+    dataset.splits["train"]    a Split: len(), [i], lookup(key), iteration
+    split[i]                   a Record: data, key, image, columns, features, class_id, pixels(), arrays()
+    verify(folder)             every Damage in a dataset, and the number of records without one
 
-It decodes only raw pixels; images of other formats are returned as stored, for other libraries to decode.
-Several threads may read one dataset. CRCs are computed in Python, at some ten MB/s.
+It decodes raw pixels and arrays; images of other formats are returned as stored, for other libraries to decode. zstd frames
+are decoded if Python has `compression.zstd` (3.14 or later) or the package `zstandard`; otherwise their headers are checked.
+Files are mapped: if one is truncated while it is read, the process ends with SIGBUS. Several threads may read one dataset.
+CRCs are computed in Python, at some ten MB/s.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import mmap
 import os
@@ -20,23 +23,35 @@ import re
 import struct
 import sys
 from array import array
+from bisect import bisect_right
 from pathlib import Path
 from typing import Callable, Iterator, NamedTuple, Optional
 
+try:
+    from compression import zstd as _zstd
+except ImportError:
+    try:
+        import zstandard as _zstd
+    except ImportError:
+        _zstd = None
+
 MAX_DEPTH = 127  # of arrays and objects in a manifest; a dataset itself needs four
+MAX_DECODED = 1 << 30  # bytes of one image or array that are decompressed
+KNOWN_REQUIREMENTS = ("sequence-example",)
 
 
 class Damage(Exception):
-    """An error of the specification; `name` is its name there, `record` counts from 0 in the shard."""
+    """An error of the specification. `name` is its name there, `record` counts from 0 in the shard, `offset` is that of
+    the record's frame."""
 
-    def __init__(self, name: str, file: str, text: str, record: Optional[int] = None):
+    def __init__(self, name: str, file: str, text: str, record: Optional[int] = None, offset: Optional[int] = None):
         at = file if record is None else f"{file}, record {record}"
         super().__init__(f"{name}: {at}: {text}")
-        self.name, self.file, self.record = name, file, record
+        self.name, self.file, self.record, self.offset = name, file, record, offset
 
 
 class NotDecoded(Exception):
-    """The image passed all checks of this reader, which does not decode its format."""
+    """The image or array passed all checks of this reader, which does not decode its format."""
 
 
 # --- CRC32C: four bytes per step, with two tables of 65536 entries ---
@@ -91,6 +106,7 @@ class ShardEntry(NamedTuple):
     crc32c: int
     index_bytes: int
     index_crc32c: int
+    sha256: Optional[str]
     first: int
 
 
@@ -99,23 +115,64 @@ class _Object(list):
 
 
 _END = re.compile(rb'\n  "crc32c": "([0-9a-f]{8})"\n\}\n\Z')
+_VERSION_1 = re.compile(r"1\.(0|[1-9][0-9]*)")
+_SPLIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+_FORBIDDEN_IN_FILE = re.compile("[/\\\\:\0-\x1f\x7f-\x9f]")
+_DEVICE = re.compile(r"CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[0-9¹²³]", re.ASCII | re.IGNORECASE)
+
+
+def _is_array(value) -> bool:
+    return isinstance(value, list) and not isinstance(value, _Object)
+
+
+def _is_string(value) -> bool:
+    return isinstance(value, str)
+
+
+def _is_strings(value) -> bool:
+    return _is_array(value) and all(isinstance(item, str) for item in value)
+
+
+def _is_hex(value, digits: int) -> bool:
+    return isinstance(value, str) and re.fullmatch(f"[0-9a-f]{{{digits}}}", value) is not None
+
+
 _TYPES = {
-    "string": lambda v: isinstance(v, str),
+    "string": _is_string,
     "string or null": lambda v: v is None or isinstance(v, str),
-    "array": lambda v: isinstance(v, list) and not isinstance(v, _Object),
+    "array": _is_array,
+    "strings": _is_strings,
     "i64": lambda v: type(v) is int and -(2**63) <= v < 2**63,
     "u64": lambda v: type(v) is int and 0 <= v < 2**64,
-    "kind": lambda v: v in ("bytes", "float", "int64"),
-    "crc": lambda v: isinstance(v, str) and re.fullmatch("[0-9a-f]{8}", v) is not None,
+    "feature type": lambda v: v in ("bytes", "float", "int64"),
+    "CRC": lambda v: _is_hex(v, 8),
+    "SHA-256": lambda v: _is_hex(v, 64),
 }
+_IDENTITY = {"format": "string", "version": "string", "requires": "strings"}
 _MANIFEST = {
-    "format": "string", "version": "string", "created_by": "string", "image": "string or null",
-    "label": "string or null", "label_offset": "i64", "features": "array", "classes": "array",
-    "splits": "array", "crc32c": "crc",
-}  # fmt: skip
+    "format": "string",
+    "version": "string",
+    "requires": "strings",
+    "created_by": "string",
+    "image": "string or null",
+    "label": "string or null",
+    "label_offset": "i64",
+    "features": "array",
+    "classes": "strings",
+    "splits": "array",
+    "crc32c": "CRC",
+}
+_FEATURE = {"name": "string", "type": "feature type"}
+_SPLIT = {"name": "string", "shards": "array"}
 _SHARD = {
-    "file": "string", "records": "u64", "bytes": "u64", "crc32c": "crc", "index_bytes": "u64", "index_crc32c": "crc",
-}  # fmt: skip
+    "file": "string",
+    "records": "u64",
+    "bytes": "u64",
+    "crc32c": "CRC",
+    "index_bytes": "u64",
+    "index_crc32c": "CRC",
+    "sha256": "SHA-256",
+}
 
 
 def _refuse(name: str, text: str):
@@ -125,25 +182,32 @@ def _refuse(name: str, text: str):
 def _parse_json(data: bytes):
     def integer(text):
         # Many parsers read "-0" as a float; an integer must fit into 64 bits.
-        return int(text) if len(text) <= 20 and text != "-0" else float("nan")
+        if text == "-0":
+            return float("nan")
+        if len(text) > 20:
+            return float("nan")
+        return int(text)
 
     def constant(text):
         raise ValueError(f"{text} is not JSON")
 
     def check(value, depth):
-        if isinstance(value, list):
-            if depth == MAX_DEPTH:
-                raise ValueError(f"nested deeper than {MAX_DEPTH}")
-            for item in value:
-                for part in item if isinstance(item, tuple) else (item,):
-                    check(part, depth + 1)
-        elif isinstance(value, str):
+        if isinstance(value, str):
             value.encode("utf-8")  # fails on a lone surrogate
+        if not isinstance(value, list):
+            return
+        if depth == MAX_DEPTH:
+            raise ValueError(f"nested more than {MAX_DEPTH} deep")
+        for item in value:
+            if isinstance(item, tuple):
+                check(item[0], depth + 1)
+                check(item[1], depth + 1)
+            else:
+                check(item, depth + 1)
 
     try:
-        value = json.loads(
-            data.decode("utf-8"), object_pairs_hook=_Object, parse_int=integer, parse_constant=constant
-        )
+        text = data.decode("utf-8")
+        value = json.loads(text, object_pairs_hook=_Object, parse_int=integer, parse_constant=constant)
         check(value, 0)
         return value
     except (ValueError, RecursionError) as error:
@@ -151,9 +215,10 @@ def _parse_json(data: bytes):
 
 
 def _members(value, types: dict, optional=()) -> dict:
+    """Returns the members of an object that `types` names. Each must occur once and have its type."""
     if not isinstance(value, _Object):
         _refuse("ManifestSyntax", f"expected an object, found {value!r:.40}")
-    found = {}
+    found: dict = {}
     for name, member in value:
         if name not in types:
             continue
@@ -168,64 +233,131 @@ def _members(value, types: dict, optional=()) -> dict:
     return found
 
 
-def _ascending(what: str, names: list):
+def _check_ascending(what: str, names: list):
     encoded = [name.encode("utf-8") for name in names]
     for before, after in zip(encoded, encoded[1:]):
         if before >= after:
             _refuse("ManifestValue", f"{what} are not in strictly ascending byte order at {after!r}")
 
 
+def _is_device(name: str) -> bool:
+    return _DEVICE.fullmatch(name.split(".")[0].rstrip(" ")) is not None
+
+
+def _check_file_name(file: str):
+    folded = file.encode("utf-8").lower()  # of bytes, so that only ASCII letters change
+    if file == "":
+        _refuse("ManifestValue", "a shard's file name is empty")
+    if _FORBIDDEN_IN_FILE.search(file):
+        _refuse("ManifestValue", f"file name {file!r} contains '/', '\\', ':' or a control character")
+    if file.startswith("."):
+        _refuse("ManifestValue", f"file name {file!r} begins with '.'")
+    if file.endswith("."):
+        _refuse("ManifestValue", f"file name {file!r} ends with '.'")
+    if file.endswith(" "):
+        _refuse("ManifestValue", f"file name {file!r} ends with a space")
+    if folded == b"dataset.json":
+        _refuse("ManifestValue", f"file name {file!r} is the manifest's")
+    if folded == b"_index":
+        _refuse("ManifestValue", f"file name {file!r} is that of the folder of indexes")
+    if folded.startswith(b"rejected-") and folded.endswith(b".jsonl"):
+        _refuse("ManifestValue", f"file name {file!r} is that of a report")
+    if _is_device(file):
+        _refuse("ManifestValue", f"file name {file!r} is a device name of Windows")
+
+
+def _check_crc(data: bytes):
+    end = _END.search(data)
+    if end is None:
+        _refuse("ManifestCrc", "the file does not end in its CRC")
+    found = crc32c(data[: end.start(1)] + b"00000000" + data[end.end(1) :])
+    if found != int(end[1], 16):
+        _refuse("ManifestCrc", f"expected {end[1].decode()}, found {found:08x}: `shardtool repair --reseal` corrects it")
+
+
 class Manifest:
     """The contents of `dataset.json`. The constructor checks them and raises Damage."""
 
     def __init__(self, data: bytes):
-        end = _END.search(data)
-        if end is None:
-            _refuse("ManifestCrc", "the file does not end in its CRC")
-        found = crc32c(data[: end.start(1)] + b"00000000" + data[end.end(1) :])
-        if found != int(end[1], 16):
-            _refuse("ManifestCrc", f"expected {end[1].decode()}, found {found:08x}")
-
+        _check_crc(data)
         root = _parse_json(data)
-        identity = _members(root, {"format": "string", "version": "string"}, ("format", "version"))
-        if identity.get("format") != "shardtool" or identity.get("version", "").split(".")[0] != "1":
-            _refuse("ManifestVersion", f"expected format shardtool and version 1, found {identity}")
+        identity = _members(root, _IDENTITY, optional=_IDENTITY)
+        if identity.get("format") != "shardtool":
+            _refuse("ManifestVersion", f"expected format 'shardtool', found {identity.get('format')!r}")
+        if not _VERSION_1.fullmatch(identity.get("version", "")):
+            _refuse("ManifestVersion", f"expected version 1.N, found {identity.get('version')!r}")
+        self.requires: list[str] = identity.get("requires", [])
+        for name in self.requires:
+            if name not in KNOWN_REQUIREMENTS:
+                _refuse("ManifestRequires", f"this reader does not know {name!r}")
+        self._read_members(root)
+        self._check_values()
 
-        members = _members(root, _MANIFEST, ("created_by", "image", "label"))
+    def _read_members(self, root):
+        members = _members(root, _MANIFEST, optional=("requires", "created_by", "image", "label"))
+        self.private: dict[str, str] = self._private_members(root)
         self.image: Optional[str] = members.get("image")
         self.label: Optional[str] = members.get("label")
         self.label_offset: int = members["label_offset"]
-        features = [_members(item, {"name": "string", "type": "kind"}) for item in members["features"]]
         self.classes: list[str] = members["classes"]
-        if not all(isinstance(name, str) for name in self.classes):
-            _refuse("ManifestSyntax", "a class is not a string")
-        splits = [_members(item, {"name": "string", "shards": "array"}) for item in members["splits"]]
-        for split in splits:
-            split["shards"] = [_members(item, _SHARD) for item in split["shards"]]
+        self._features = [_members(item, _FEATURE) for item in members["features"]]
+        self.features: dict[str, str] = {feature["name"]: feature["type"] for feature in self._features}
+        self._splits = [_members(item, _SPLIT) for item in members["splits"]]
+        for split in self._splits:
+            split["shards"] = [_members(item, _SHARD, optional=("sha256",)) for item in split["shards"]]
 
-        _ascending("features", [feature["name"] for feature in features])
-        self.features: dict[str, str] = {feature["name"]: feature["type"] for feature in features}
+    @staticmethod
+    def _private_members(root) -> dict:
+        found: dict = {}
+        for name, member in root:
+            if not name.startswith("x-"):
+                continue
+            if name in found:
+                _refuse("ManifestSyntax", f"member {name!r} occurs twice")
+            if not isinstance(member, str):
+                _refuse("ManifestSyntax", f"member {name!r}: expected string, found {member!r:.40}")
+            found[name] = member
+        return found
+
+    def _check_values(self):
+        _check_ascending("requires", self.requires)
+        _check_ascending("features", [feature["name"] for feature in self._features])
+        if self.image is not None and self.features.get(self.image) != "bytes":
+            _refuse("ManifestValue", f"image {self.image!r} is not a feature of type bytes")
+        if self.label is not None and self.features.get(self.label) != "int64":
+            _refuse("ManifestValue", f"label {self.label!r} is not a feature of type int64")
         if len(set(self.classes)) != len(self.classes):
             _refuse("ManifestValue", "a class occurs twice")
-        _ascending("splits", [split["name"] for split in splits])
+        _check_ascending("splits", [split["name"] for split in self._splits])
         self.splits: dict[str, list[ShardEntry]] = {}
-        files = set()
-        for split in splits:
+        files: set = set()
+        for split in self._splits:
+            if not _SPLIT_NAME.fullmatch(split["name"]):
+                _refuse("ManifestValue", f"{split['name']!r} is not a valid split name")
+            if _is_device(split["name"]):
+                _refuse("ManifestValue", f"split name {split['name']!r} is a device name of Windows")
             self.splits[split["name"]] = self._shards(split, files)
 
     @staticmethod
     def _shards(split: dict, files: set) -> list:
-        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", split["name"]):
-            _refuse("ManifestValue", f"{split['name']!r} is not a valid split name")
         first, shards = 0, []
         for item in split["shards"]:
-            file = item["file"]
-            if file in ("", ".", "..") or re.search("[/\\\\\0-\x1f\x7f-\x9f]", file) or file in files:
-                _refuse("ManifestValue", f"{file!r} is not a plain file name, or is listed twice")
-            files.add(file)
-            for name in ("crc32c", "index_crc32c"):
-                item[name] = int(item[name], 16)
-            shards.append(ShardEntry(first=first, **item))
+            _check_file_name(item["file"])
+            if item["file"] in files:
+                _refuse("ManifestValue", f"file {item['file']!r} is listed twice")
+            files.add(item["file"])
+            shards.append(
+                ShardEntry(
+                    file=item["file"],
+                    records=item["records"],
+                    bytes=item["bytes"],
+                    crc32c=int(item["crc32c"], 16),
+                    index_bytes=item["index_bytes"],
+                    index_crc32c=int(item["index_crc32c"], 16),
+                    sha256=item.get("sha256"),
+                    first=first,
+                )
+            )
             first += item["records"]
         if first >= 2**63:
             _refuse("ManifestValue", f"split {split['name']!r} has {first} records")
@@ -240,44 +372,54 @@ class Manifest:
 
 
 def _map(path: Path, missing: str, name: str):
-    """Maps a file and returns its bytes. (An empty file cannot be mapped.)"""
-    try:
-        with open(path, "rb") as file:
-            if os.fstat(file.fileno()).st_size == 0:
-                return memoryview(b"")
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except FileNotFoundError:
-        raise Damage(missing, name, "no such file") from None
+    """Maps a file and returns its bytes. Anything but a file is missing: opening a pipe would block."""
+    if not os.path.isfile(path):
+        raise Damage(missing, name, "no such file")
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:  # an empty file cannot be mapped
+            return memoryview(b"")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 # --- shards ---
 
 
-def read_frame(shard, offset: int, file: str, record: Optional[int], check_data_crc: bool = True):
-    """Returns the data of the frame at an offset, and the offset of its end."""
+def _is_compressed(shard) -> bool:
+    start = bytes(shard[:2])
+    if start == b"\x1f\x8b":
+        return True
+    return start in (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 
-    def damage(name, text):
-        return Damage(name, file, f"frame at offset {offset}: {text}", record)
 
-    left = len(shard) - offset
-    if left < 12:
-        raise damage("TruncatedFrame", f"expected 12 bytes, {left} are left")
-    length, crc = struct.unpack_from("<QI", shard, offset)
-    found = masked(crc32c(shard[offset : offset + 8]))
-    if found != crc:
-        start = bytes(shard[:2])
-        if offset == 0 and (start == b"\x1f\x8b" or (start[0] == 0x78 and start[1] in b"\x01\x5e\x9c\xda")):
-            raise Damage("CompressedRecords", file, "a gzip or zlib file: decompress it")
-        raise damage("LengthCrc", f"expected {crc:08x}, found {found:08x}")
-    if length + 16 > left:
-        raise damage("TruncatedFrame", f"expected {length + 16} bytes, {left} are left")
-    data = shard[offset + 12 : offset + 12 + length]
-    (crc,) = struct.unpack_from("<I", shard, offset + 12 + length)
-    if check_data_crc:
-        found = masked(crc32c(data))
-        if found != crc:
-            raise damage("DataCrc", f"expected {crc:08x}, found {found:08x}")
-    return data, offset + 16 + length
+class Frame:
+    """The frame at an offset of a shard. The constructor checks its length; `data()` checks and returns its data."""
+
+    def __init__(self, shard, offset: int, file: str, record: Optional[int]):
+        self._shard, self.offset, self._file, self._record = shard, offset, file, record
+        left = len(shard) - offset
+        if left < 12:
+            raise self._damage("TruncatedFrame", f"expected 12 bytes, {left} are left")
+        self.length, length_crc = struct.unpack_from("<QI", shard, offset)
+        found = masked(crc32c(shard[offset : offset + 8]))
+        if found != length_crc:
+            if offset == 0 and _is_compressed(shard):
+                raise Damage("CompressedRecords", file, "a gzip or zlib file: decompress it")
+            raise self._damage("LengthCrc", f"expected {length_crc:08x}, found {found:08x}")
+        if self.length + 16 > left:
+            raise self._damage("TruncatedFrame", f"expected {self.length + 16} bytes, {left} are left")
+        self.end = offset + self.length + 16
+
+    def data(self, check_crc: bool = True):
+        data = self._shard[self.offset + 12 : self.end - 4]
+        (expected,) = struct.unpack_from("<I", self._shard, self.end - 4)
+        if check_crc:
+            found = masked(crc32c(data))
+            if found != expected:
+                raise self._damage("DataCrc", f"expected {expected:08x}, found {found:08x}")
+        return data
+
+    def _damage(self, name: str, text: str) -> Damage:
+        return Damage(name, self._file, f"frame at offset {self.offset}: {text}", self._record, self.offset)
 
 
 # --- records ---
@@ -287,15 +429,36 @@ class _Malformed(ValueError):
     pass
 
 
-class Feature(NamedTuple):
-    """`kind` is "bytes", "float" or "int64"; `begins` holds, for byte strings, their offsets in the record."""
+KINDS = {1: "bytes", 2: "float", 3: "int64"}  # by the field of a Feature
 
-    kind: str
-    values: list
-    begins: list
+
+class Feature:
+    """A list of values. `kind` is "bytes", "float" or "int64"; `stored` holds byte strings, the 32 bits of floats, or
+    integers; `begins` holds, for byte strings, their offsets in the record."""
+
+    def __init__(self, kind: str):
+        self.kind = kind
+        self.stored: list = []
+        self.begins: list = []
+
+    @property
+    def values(self) -> list:
+        """The byte strings, floats or integers."""
+        if self.kind == "float":
+            return [_float(bits) for bits in self.stored]
+        return self.stored
+
+
+def _float(bits: int) -> float:
+    return struct.unpack("<f", struct.pack("<I", bits))[0]
+
+
+def _signed(value: int) -> int:
+    return value - 2**64 if value >= 2**63 else value
 
 
 def _varint(data, at: int, end: int):
+    """Returns the varint at an offset, and the offset of its end."""
     value = 0
     for shift in range(0, 70, 7):
         if at == end:
@@ -305,9 +468,9 @@ def _varint(data, at: int, end: int):
         value |= (byte & 127) << shift
         if byte < 128:
             if value >= 2**64:
-                break
+                raise _Malformed("varint over 64 bits")
             return value, at
-    raise _Malformed("varint over 64 bits")
+    raise _Malformed("varint of more than ten bytes")
 
 
 def _fields(data, at: int, end: int):
@@ -315,16 +478,20 @@ def _fields(data, at: int, end: int):
     while at < end:
         tag, at = _varint(data, at, end)
         number, wire = tag >> 3, tag & 7
-        if not 1 <= number < 2**29:
+        if number == 0:
+            raise _Malformed("field number 0")
+        if number >= 2**29:
             raise _Malformed(f"field number {number}")
         if wire == 0:
             value, at = _varint(data, at, end)
             yield number, wire, value, None
             continue
-        if wire == 2:
+        if wire == 1:
+            size = 8
+        elif wire == 2:
             size, at = _varint(data, at, end)
-        elif wire in (1, 5):
-            size = 8 if wire == 1 else 4
+        elif wire == 5:
+            size = 4
         else:
             raise _Malformed(f"wire type {wire}")
         if size > end - at:
@@ -340,55 +507,143 @@ def _messages(data, at: int, end: int, field: int):
             yield begin, stop
 
 
-def _list(data, kind: str, at: int, end: int, feature: Feature):
+def _read_list(data, at: int, end: int, feature: Feature):
+    """Appends the values of a BytesList, FloatList or Int64List."""
     for number, wire, begin, stop in _fields(data, at, end):
         if number != 1:
             continue
-        if kind == "bytes" and wire == 2:
-            feature.values.append(bytes(data[begin:stop]))
+        if feature.kind == "bytes" and wire == 2:
+            feature.stored.append(bytes(data[begin:stop]))
             feature.begins.append(begin)
-        elif kind == "int64" and wire == 0:
-            feature.values.append(begin - 2**64 if begin >> 63 else begin)
-        elif kind == "int64" and wire == 2:
+        elif feature.kind == "int64" and wire == 0:
+            feature.stored.append(_signed(begin))
+        elif feature.kind == "int64" and wire == 2:
             while begin < stop:
                 value, begin = _varint(data, begin, stop)
-                feature.values.append(value - 2**64 if value >> 63 else value)
-        elif kind == "float" and (wire == 5 or wire == 2 and (stop - begin) % 4 == 0):
-            feature.values.extend(struct.unpack_from(f"<{(stop - begin) // 4}f", data, begin))
+                feature.stored.append(_signed(value))
+        elif feature.kind == "float" and wire == 5:
+            feature.stored.extend(struct.unpack_from("<I", data, begin))
+        elif feature.kind == "float" and wire == 2:
+            if (stop - begin) % 4 != 0:
+                raise _Malformed("packed floats are not a multiple of four bytes")
+            feature.stored.extend(struct.unpack_from(f"<{(stop - begin) // 4}I", data, begin))
         else:
-            raise _Malformed(f"a value of wire type {wire} in a list of {kind}")
+            raise _Malformed(f"a value of wire type {wire} in a list of {feature.kind}")
+
+
+def _read_feature(data, at: int, end: int) -> Optional[Feature]:
+    """Returns the list of a Feature, or None if it has none."""
+    feature = None
+    for number, wire, begin, stop in _fields(data, at, end):
+        if number not in KINDS:
+            raise _Malformed(f"field {number} in a Feature is not a list")
+        if wire != 2:
+            raise _Malformed(f"a list of wire type {wire} in a Feature")
+        if feature is None or feature.kind != KINDS[number]:
+            feature = Feature(KINDS[number])
+        _read_list(data, begin, stop, feature)
+    return feature
+
+
+def _read_name(data, at: int, end: int) -> str:
+    """Returns the last key of an Entry; without one, the empty name."""
+    name = ""
+    for begin, stop in _messages(data, at, end, 1):
+        name = bytes(data[begin:stop]).decode("utf-8")
+    return name
+
+
+def _read_features(data, at: int, end: int, features: dict):
+    """Adds the entries of a Features message. The last entry of a name replaces those before."""
+    for entry, entry_end in _messages(data, at, end, 1):
+        name = _read_name(data, entry, entry_end)
+        feature = None
+        for begin, stop in _messages(data, entry, entry_end, 2):
+            feature = _read_feature(data, begin, stop)
+        features.pop(name, None)
+        if feature is not None:
+            features[name] = feature
 
 
 def parse_example(data) -> dict:
-    """Returns the features of a `tf.train.Example`, by name."""
+    """Returns the features of a `tf.train.Example`, by name. Raises ValueError."""
     features: dict = {}
-    for at, end in _messages(data, 0, len(data), 1):
-        for entry, entry_end in _messages(data, at, end, 1):
-            name, feature = "", None
-            for begin, stop in _messages(data, entry, entry_end, 1):
-                name = bytes(data[begin:stop]).decode("utf-8")
-            for value, value_end in _messages(data, entry, entry_end, 2):
-                feature = None  # the last value is used
-                for number, wire, begin, stop in _fields(data, value, value_end):
-                    if wire != 2 or number > 3:
-                        raise _Malformed("a field in a Feature that is not a list")
-                    kind = ("bytes", "float", "int64")[number - 1]
-                    if feature is None or feature.kind != kind:
-                        feature = Feature(kind, [], [])
-                    _list(data, kind, begin, stop, feature)
-            features.pop(name, None)
-            if feature is not None:
-                features[name] = feature
+    for begin, stop in _messages(data, 0, len(data), 1):
+        _read_features(data, begin, stop, features)
     return features
 
 
+def _read_steps(data, at: int, end: int) -> list:
+    """Returns the list of each step of a FeatureList, None for a step without one."""
+    return [_read_feature(data, begin, stop) for begin, stop in _messages(data, at, end, 1)]
+
+
+def _join_steps(steps: list):
+    """Returns the values of all steps as one list (None without values), and the number of values of each step."""
+    joined = None
+    lengths = Feature("int64")
+    for step in steps:
+        count = 0 if step is None else len(step.stored)
+        lengths.stored.append(count)
+        if count == 0:
+            continue
+        if joined is None:
+            joined = Feature(step.kind)
+        if step.kind != joined.kind:
+            raise _Malformed(f"steps of {joined.kind} and {step.kind} in one feature list")
+        joined.stored.extend(step.stored)
+        joined.begins.extend(step.begins)
+    return joined, lengths
+
+
+def parse_sequence_example(data) -> dict:
+    """Returns the features of a `tf.train.SequenceExample`: those of the context, and NAME and NAME/lengths of each
+    feature list. Raises ValueError."""
+    features = parse_example(data)
+    lists: dict = {}
+    for begin, stop in _messages(data, 0, len(data), 2):
+        for entry, entry_end in _messages(data, begin, stop, 1):
+            name = _read_name(data, entry, entry_end)
+            steps = None
+            for value, value_end in _messages(data, entry, entry_end, 2):
+                steps = _read_steps(data, value, value_end)
+            lists.pop(name, None)
+            if steps is not None:
+                lists[name] = steps
+    names = [*features, *lists, *(f"{name}/lengths" for name in lists)]
+    if len(set(names)) != len(names):
+        raise _Malformed("a name occurs twice in context and feature lists")
+    for name, steps in lists.items():
+        joined, lengths = _join_steps(steps)
+        if joined is not None:
+            features[name] = joined
+        features[f"{name}/lengths"] = lengths
+    return features
+
+
+def parse_record(data, manifest: Manifest) -> dict:
+    """Returns the features of a record, by name; none in an opaque dataset. Raises ValueError."""
+    if not manifest.features:
+        return {}
+    if "sequence-example" in manifest.requires:
+        return parse_sequence_example(data)
+    return parse_example(data)
+
+
 def one(features: dict, name: Optional[str], kind: str):
-    """Returns the value of a feature that has exactly one, of this kind; otherwise None."""
+    """Returns the stored value of a feature that has exactly one, of this kind; otherwise None."""
     feature = features.get(name)
-    return feature.values[0] if feature and feature.kind == kind and len(feature.values) == 1 else None
+    if feature is None:
+        return None
+    if feature.kind != kind:
+        return None
+    if len(feature.stored) != 1:
+        return None
+    return feature.stored[0]
 
 
-def _key(features: dict, file: str, row: int) -> bytes:
+def key_of(features: dict, file: str, row: int) -> bytes:
+    """Returns the key of a record, from its features."""
     for name in ("image/key", "image/filename"):
         value = one(features, name, "bytes")
         if value is not None:
@@ -396,60 +651,462 @@ def _key(features: dict, file: str, row: int) -> bytes:
     return f"{file}#{row}".encode("utf-8")
 
 
-def _image_range(features: dict, name: Optional[str]):
+def image_range(features: dict, name: Optional[str]):
+    """Returns offset and length of the image in the record; 0 and 0 without an image."""
     image = one(features, name, "bytes")
-    return (0, 0) if image is None else (features[name].begins[0], len(image))
+    if image is None:
+        return 0, 0
+    return features[name].begins[0], len(image)
+
+
+def class_of(features: dict, manifest: Manifest) -> Optional[int]:
+    """Returns the class id of a record, or None."""
+    label = one(features, manifest.label, "int64")
+    if label is None:
+        return None
+    class_id = label - manifest.label_offset
+    if class_id < 0:
+        return None
+    if class_id >= 2**63:
+        return None
+    if manifest.classes and class_id >= len(manifest.classes):
+        return None
+    return class_id
+
+
+# --- zstd frames ---
+
+
+class _WrongLength(ValueError):
+    """Pixels or chunks of another number or length than their sizes say: `PixelsLength`."""
+
+
+class _Undecodable(ValueError):
+    """An image or array that cannot be decoded: `ImageDecode`."""
+
+
+class _ZstdFrame(NamedTuple):
+    """What the header of a zstd frame (RFC 8878, 3.1.1) says. `content_size` is None if it is absent."""
+
+    content_size: Optional[int]
+    dictionary: int
+    has_checksum: bool
+    blocks: int
+
+
+def _zstd_header(data) -> _ZstdFrame:
+    data = bytes(data[:18])
+    if data[:4] != b"\x28\xb5\x2f\xfd":
+        raise _Undecodable("no zstd frame")
+    if len(data) < 5:
+        raise _Undecodable("the frame ends in its header")
+    descriptor = data[4]
+    single_segment = descriptor >> 5 & 1
+    if descriptor & 8:
+        raise _Undecodable("a reserved bit is set")
+    window_bytes = 1 - single_segment
+    dictionary_bytes = (0, 1, 2, 4)[descriptor & 3]
+    size_bytes = (single_segment, 2, 4, 8)[descriptor >> 6]
+    at = 5 + window_bytes
+    blocks = at + dictionary_bytes + size_bytes
+    if len(data) < blocks:
+        raise _Undecodable("the frame ends in its header")
+    dictionary = int.from_bytes(data[at : at + dictionary_bytes], "little")
+    size = int.from_bytes(data[at + dictionary_bytes : blocks], "little")
+    if size_bytes == 0:
+        return _ZstdFrame(None, dictionary, bool(descriptor & 4), blocks)
+    if size_bytes == 2:
+        size += 256
+    return _ZstdFrame(size, dictionary, bool(descriptor & 4), blocks)
+
+
+def _zstd_end(data, frame: _ZstdFrame) -> int:
+    """Returns the offset of the frame's end, from the headers of its blocks."""
+    at = frame.blocks
+    last = 0
+    while not last:
+        if len(data) - at < 3:
+            raise _Undecodable("the frame ends in a block")
+        header = int.from_bytes(data[at : at + 3], "little")
+        last, kind, size = header & 1, header >> 1 & 3, header >> 3
+        if kind == 3:
+            raise _Undecodable("a block of a reserved type")
+        at += 3 + (1 if kind == 1 else size)  # of a repeated byte, only the byte is stored
+    if frame.has_checksum:
+        at += 4
+    if at > len(data):
+        raise _Undecodable("the frame ends in a block")
+    return at
+
+
+def _decompress(data, size: int) -> bytes:
+    if size > MAX_DECODED:
+        raise NotDecoded(f"{size} bytes, more than this reader decodes")
+    if _zstd is None:
+        raise NotDecoded("Python has no zstd module")
+    try:
+        if _zstd.__name__ == "zstandard":
+            return _zstd.ZstdDecompressor().decompress(bytes(data), max_output_size=size)
+        return _zstd.decompress(bytes(data))
+    except _zstd.ZstdError as error:
+        raise _Undecodable(str(error)) from None
+
+
+def _decode_zstd(data, size: int) -> bytes:
+    """Decompresses one zstd frame of exactly `size` bytes."""
+    frame = _zstd_header(data)
+    if frame.content_size is None:
+        raise _WrongLength("a zstd frame without content size")
+    if frame.content_size != size:
+        raise _WrongLength(f"expected {size} bytes, found a content size of {frame.content_size}")
+    if frame.dictionary != 0:
+        raise _Undecodable("a zstd frame with a dictionary")
+    if _zstd_end(data, frame) != len(data):
+        raise _Undecodable("bytes after the zstd frame")
+    decoded = _decompress(data, size)
+    if len(decoded) != size:
+        raise _Undecodable(f"expected {size} bytes, decoded {len(decoded)}")
+    return decoded
+
+
+# --- images ---
+
+_FORMATS = b"jpeg png webp gif bmp tiff avif jxl jp2 heif raw raw-zstd".split()
+_BMP_HEADERS = (12, 16, 40, 52, 56, 64, 108, 124)
+_AVIF_BRANDS = (b"avif", b"avis")
+_HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
+
+
+def detect_format(image) -> Optional[bytes]:
+    """Returns the format of an image by its first bytes, or None."""
+    data = bytes(image[:256])
+    if data.startswith(b"\xff\xd8\xff"):
+        return b"jpeg"
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return b"png"
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return b"webp"
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return b"gif"
+    if data.startswith((b"II\x2a\0", b"II\x2b\0", b"MM\0\x2a", b"MM\0\x2b")):
+        return b"tiff"
+    if data.startswith(b"BM") and len(data) >= 18 and int.from_bytes(data[14:18], "little") in _BMP_HEADERS:
+        return b"bmp"
+    if data.startswith((b"\xff\x0a", b"\0\0\0\x0cJXL \r\n\x87\n")):
+        return b"jxl"
+    if data.startswith((b"\xff\x4f\xff\x51", b"\0\0\0\x0cjP  \r\n\x87\n")):
+        return b"jp2"
+    if data[4:8] == b"ftyp":
+        end = min(int.from_bytes(data[:4], "big"), len(data))
+        brands = [data[at : at + 4] for at in (8, *range(16, end - 3, 4))]
+        if any(brand in _AVIF_BRANDS for brand in brands):
+            return b"avif"
+        if any(brand in _HEIF_BRANDS for brand in brands):
+            return b"heif"
+    return None
+
+
+def pixels_of(features: dict, image_name: Optional[str]):
+    """Returns (height, width, bytes) of raw pixels, or None without an image. Raises NotDecoded for other formats."""
+    image = one(features, image_name, "bytes")
+    if image is None:
+        return None
+    kind = one(features, "image/format", "bytes")
+    if kind is None:
+        kind = detect_format(image)
+    if kind not in _FORMATS:
+        raise _Undecodable(f"the format {kind!r} is not known")
+    if kind not in (b"raw", b"raw-zstd"):
+        raise NotDecoded(f"this reader does not decode {kind.decode()}")
+    height = one(features, "image/height", "int64")
+    width = one(features, "image/width", "int64")
+    if height is None:
+        raise _WrongLength("image/height is absent")
+    if width is None:
+        raise _WrongLength("image/width is absent")
+    if height < 1:
+        raise _WrongLength(f"image/height is {height}")
+    if width < 1:
+        raise _WrongLength(f"image/width is {width}")
+    if kind == b"raw-zstd":
+        return height, width, _decode_zstd(image, height * width * 3)
+    if len(image) != height * width * 3:
+        raise _WrongLength(f"height {height}, width {width}, {len(image)} bytes")
+    return height, width, image
+
+
+# --- arrays ---
+
+DTYPES = {
+    b"u8": 1, b"i8": 1, b"u16": 2, b"i16": 2, b"u32": 4, b"i32": 4, b"u64": 8, b"i64": 8,
+    b"f16": 2, b"bf16": 2, b"f32": 4, b"f64": 8, b"bool": 1,
+}  # fmt: skip
+
+
+class Array(NamedTuple):
+    """An array of numbers: `data` is the whole array in C order, little-endian."""
+
+    shape: list
+    dtype: str
+    data: bytes
+
+
+def array_names(features: dict) -> list:
+    """Returns the names of all arrays of a record."""
+    names = []
+    for name in features:
+        if not name.endswith("/codec"):
+            continue
+        base = name[: -len("/codec")]
+        if all(f"{base}/{part}" in features for part in ("shape", "chunk", "dtype")):
+            names.append(base)
+    return names
+
+
+def _product(numbers) -> int:
+    """Returns the product of numbers ≥ 0. It stops growing above 2⁶³, so that it takes linear time."""
+    numbers = list(numbers)
+    if 0 in numbers:
+        return 0
+    product = 1
+    for number in numbers:
+        product *= number
+        if product >= 2**63:
+            return 2**63
+    return product
+
+
+def _lengths(features: dict, name: str, least: int) -> list:
+    feature = features[name]
+    if feature.kind != "int64":
+        raise _Undecodable(f"{name} is of type {feature.kind}")
+    if len(feature.stored) == 0:
+        raise _Undecodable(f"{name} is empty")
+    for length in feature.stored:
+        if length < least:
+            raise _Undecodable(f"{name} has a length of {length}")
+    if _product(feature.stored) >= 2**63:
+        raise _Undecodable(f"the product of {name} is over 2⁶³ − 1")
+    return feature.stored
+
+
+def array_of(features: dict, name: str) -> Array:
+    """Returns an array of a record."""
+    shape = _lengths(features, f"{name}/shape", 0)
+    chunk = _lengths(features, f"{name}/chunk", 1)
+    dtype = one(features, f"{name}/dtype", "bytes")
+    codec = one(features, f"{name}/codec", "bytes")
+    if len(shape) != len(chunk):
+        raise _Undecodable(f"{len(shape)} dimensions in {name}/shape, {len(chunk)} in {name}/chunk")
+    if dtype not in DTYPES:
+        raise _Undecodable(f"{name}/dtype {dtype!r} is not known")
+    if codec not in (b"raw", b"zstd"):
+        raise _Undecodable(f"{name}/codec {codec!r} is not known")
+    feature = features.get(name)
+    chunks = feature.stored if feature is not None and feature.kind == "bytes" else []
+    grid = [-(-length // part) for length, part in zip(shape, chunk)]
+    if len(chunks) != _product(grid):
+        raise _WrongLength(f"expected {_product(grid)} chunks, found {len(chunks)}")
+    data = _join_chunks(chunks, shape, chunk, DTYPES[dtype], codec)
+    return Array(shape, dtype.decode(), data)
+
+
+def _join_chunks(chunks: list, shape: list, chunk: list, width: int, codec: bytes) -> bytes:
+    """Returns the whole array in C order. Dimensions of length 1 do not change the order of elements; without them
+    there are at most 62."""
+    if not chunks:
+        return b""
+    shape, chunk = zip(*[pair for pair in zip(shape, chunk) if pair[0] > 1] or [(1, 1)])
+    strides = [width]  # the distance in bytes of neighbours in each dimension
+    for length in reversed(shape[1:]):
+        strides.insert(0, strides[0] * length)
+    total = _product(shape) * width
+    if codec == b"zstd" and total > MAX_DECODED:
+        raise NotDecoded(f"{total} bytes, more than this reader decodes")
+    pieces, missing = [], None
+    place = [0] * len(shape)  # of the chunk: its first element
+    for value in chunks:
+        size = [min(part, length - first) for part, length, first in zip(chunk, shape, place)]
+        try:
+            pieces.append((list(place), size, _chunk(value, _product(size) * width, codec)))
+        except NotDecoded as error:  # all chunks are checked, also if none can be decoded
+            missing = error
+        _advance(place, shape, chunk)
+    if missing is not None:
+        raise missing
+    joined = bytearray(total)
+    for place, size, data in pieces:
+        _copy(data, joined, place, size, strides, width)
+    return bytes(joined)
+
+
+def _chunk(value: bytes, size: int, codec: bytes) -> bytes:
+    if codec == b"zstd":
+        return _decode_zstd(value, size)
+    if len(value) != size:
+        raise _WrongLength(f"expected a chunk of {size} bytes, found {len(value)}")
+    return value
+
+
+def _advance(place: list, shape, steps):
+    """Moves to the next place in C order: the last dimension varies fastest."""
+    for dimension in reversed(range(len(place))):
+        place[dimension] += steps[dimension]
+        if place[dimension] < shape[dimension]:
+            return
+        place[dimension] = 0
+
+
+def _copy(data: bytes, joined: bytearray, place: list, size: list, strides: list, width: int):
+    """Copies a chunk into the whole array, row by row."""
+    row = size[-1] * width
+    inside = [0] * len(size)
+    rows = size[:-1] + [1]
+    for begin in range(0, len(data), row):
+        to = sum((first + i) * stride for first, i, stride in zip(place, inside, strides))
+        joined[to : to + row] = data[begin : begin + row]
+        _advance(inside, rows, [1] * len(rows))
+
+
+def _decoded(decode: Callable, file: str, row: int, offset: Optional[int]):
+    """Calls a decoder and names its errors."""
+    try:
+        return decode()
+    except _WrongLength as error:
+        raise Damage("PixelsLength", file, str(error), row, offset) from None
+    except _Undecodable as error:
+        raise Damage("ImageDecode", file, str(error), row, offset) from None
 
 
 # --- index ---
 
-_ELEMENTS = {1: ("u32", "I"), 2: ("u64", "Q"), 3: ("i64", "q"), 4: ("f32", "f")}
-_REQUIRED = {"record_offset": (0, 2), "image_offset": (0, 1), "image_length": (0, 1), "key": (1, 0)}
+FIXED, VARIABLE = 0, 1
+BYTES, U32, U64, I64, F32 = range(5)
+_WIDTHS = {BYTES: 1, U32: 4, U64: 8, I64: 8, F32: 4}
+_CODES = {U32: "<I", U64: "<Q", I64: "<q", F32: "<I"}  # floats are kept as their bits
+_REQUIRED = {
+    "record_offset": (FIXED, U64),
+    "image_offset": (FIXED, U32),
+    "image_length": (FIXED, U32),
+    "key": (VARIABLE, BYTES),
+}
+_FEATURE_COLUMNS = {(FIXED, I64): "int64", (FIXED, F32): "float", (VARIABLE, BYTES): "bytes"}
+ENTRY_BYTES = 72
 
 
 def _aligned(offset: int) -> int:
     return (offset + 63) // 64 * 64
 
 
+class Part(NamedTuple):
+    """Validity, offsets or values of a column. An absent part has length 0."""
+
+    offset: int
+    length: int
+    crc: int
+
+
 class Column:
     """One column of an index. Its contents are checked when it is first used."""
 
     def __init__(self, index: "Index", name: str, kind: int, element: int, parts: list):
-        self.index, self.name, self.kind, self.element, self._parts = index, name, kind, element, parts
-        self._rows = None
+        self.index, self.name, self.kind, self.element = index, name, kind, element
+        self.validity, self.offsets, self.values = parts
+        self._checked = False
+
+    @property
+    def type(self) -> str:
+        """The type of the feature in a column `feature:NAME`."""
+        return _FEATURE_COLUMNS[self.kind, self.element]
 
     def check(self):
-        """Checks CRCs, padding and ends."""
-        if self._rows is not None:
-            return self
-        data, file = self.index.data, self.index.file
-        for offset, length, crc in self._parts:
-            found = crc32c(data[offset : offset + length])
-            if found != crc:
-                raise Damage("ColumnCrc", file, f"{self.name}: expected {crc:08x}, found {found:08x}")
-        for offset, length, _ in self._parts:
-            if any(data[offset + length : _aligned(offset + length)]):
-                raise Damage("IndexPadding", file, f"bytes after {self.name} are not zero")
-        offset, length, _ = self._parts[0]
-        code, size = ("Q", 8) if self.kind == 1 else (_ELEMENTS[self.element][1], self.index.width(self.element))
-        rows = struct.unpack_from(f"<{length // size}{code}", data, offset)
-        if self.kind == 1:
-            before = 0
-            for row, end in enumerate(rows):
-                if end < before:
-                    raise Damage("ColumnValue", file, f"{self.name}: ends decrease at row {row}")
-                before = end
-            if before != self._parts[1][1]:
-                raise Damage("ColumnValue", file, f"{self.name}: {self._parts[1][1]} bytes, ends at {before}")
-        self._rows = rows
-        return self
+        """Checks CRCs, padding, offsets and validity, before the first use."""
+        if self._checked:
+            return
+        for part in (self.validity, self.offsets, self.values):
+            self._check_part(part)
+        if self.kind == VARIABLE:
+            self._check_offsets()
+        if self.validity.length:
+            self._check_validity()
+        if self.name.startswith("values:"):
+            self._check_ranges()
+        self._checked = True
+
+    def _damage(self, name: str, text: str):
+        return Damage(name, self.index.file, f"{self.name}: {text}")
+
+    def _check_part(self, part: Part):
+        data = self.index.data
+        end = part.offset + part.length
+        found = crc32c(data[part.offset : end])
+        if found != part.crc:
+            raise self._damage("ColumnCrc", f"expected {part.crc:08x}, found {found:08x}")
+        if any(data[end : _aligned(end)]):
+            raise self._damage("IndexPadding", f"bytes at {end} are not zero")
+
+    def _check_offsets(self):
+        before = 0
+        for row in range(self.index.records + 1):
+            offset = self._offset(row)
+            if row == 0 and offset != 0:
+                raise self._damage("ColumnValue", f"the first offset is {offset}")
+            if offset < before:
+                raise self._damage("ColumnValue", f"offsets decrease at row {row}")
+            before = offset
+        if before != self.values.length:
+            raise self._damage("ColumnValue", f"the last offset is {before}, the length {self.values.length}")
+
+    def _check_validity(self):
+        bits = self.index.data[self.validity.offset : self.validity.offset + self.validity.length]
+        records = self.index.records
+        nulls = 0
+        for row in range(8 * len(bits)):
+            if bits[row // 8] >> row % 8 & 1:
+                if row >= records:
+                    raise self._damage("ColumnValue", "unused bits of the validity are not 0")
+            elif row < records:
+                nulls += 1
+                if not self._is_zero(row):
+                    raise self._damage("ColumnValue", f"a value under the null of row {row}")
+        if nulls == 0:
+            raise self._damage("ColumnValue", "a validity without nulls")
+
+    def _is_zero(self, row: int) -> bool:
+        if self.kind == VARIABLE:
+            return self._offset(row) == self._offset(row + 1)
+        return self._number(row) == 0
+
+    def _check_ranges(self):
+        for row in range(self.index.records):
+            length = self._offset(row + 1) - self._offset(row)
+            if length % 12 != 0:
+                raise self._damage("ColumnValue", f"row {row} has {length} bytes, not a multiple of 12")
+
+    def _offset(self, row: int) -> int:
+        return struct.unpack_from("<q", self.index.data, self.offsets.offset + 8 * row)[0]
+
+    def _number(self, row: int) -> int:
+        width = _WIDTHS[self.element]
+        return struct.unpack_from(_CODES[self.element], self.index.data, self.values.offset + width * row)[0]
+
+    def stored(self, row: int):
+        """Returns an integer, the bits of a float, a byte string, or None for null."""
+        self.check()
+        if self.validity.length and not self.index.data[self.validity.offset + row // 8] >> row % 8 & 1:
+            return None
+        if self.kind == FIXED:
+            return self._number(row)
+        first = self.values.offset
+        return bytes(self.index.data[first + self._offset(row) : first + self._offset(row + 1)])
+
+    def ranges(self, row: int) -> list:
+        """Returns (offset, length, CRC) of each value, from a column of value ranges."""
+        return list(struct.iter_unpack("<III", self.stored(row)))
 
     def __getitem__(self, row: int):
-        rows = self.check()._rows
-        if self.kind == 0:
-            return rows[row]
-        start = self._parts[1][0]
-        return bytes(self.index.data[start + (rows[row - 1] if row else 0) : start + rows[row]])
+        value = self.stored(row)
+        return _float(value) if self.element == F32 and value is not None else value
 
 
 class Index:
@@ -457,91 +1114,169 @@ class Index:
 
     def __init__(self, data, file: str):
         self.data, self.file = data, file
+        self._read_header()
+        self._read_directory()
 
-        def damage(name, text):
-            return Damage(name, file, text)
+    def _damage(self, name: str, text: str):
+        return Damage(name, self.file, text)
 
+    def _read_header(self):
+        data = self.data
         if len(data) < 64:
-            raise damage("IndexTruncated", f"expected a header of 64 bytes, found {len(data)}")
-        (magic, major, _, required, _, columns, self.records, self.shard_bytes, self.shard_crc32c, size, length,
-         directory_crc, header_crc) = struct.unpack_from("<8sHHIIIQQIIQII", data)  # fmt: skip
-        if magic != b"\x89STX\r\n\x1a\n":
-            raise damage("IndexMagic", f"it begins with {magic!r}")
-        if crc32c(data[:60]) != header_crc:
-            raise damage("IndexHeaderCrc", f"expected {header_crc:08x}, found {crc32c(data[:60]):08x}")
+            raise self._damage("IndexTruncated", f"expected a header of 64 bytes, found {len(data)}")
+        if data[:8] != b"\x89STI\r\n\x1a\n":
+            if data[:8] == b"\x89STX\r\n\x1a\n":
+                raise self._damage("IndexMagic", "an index of version 0.1: run `shardtool repair`")
+            raise self._damage("IndexMagic", f"it begins with {bytes(data[:8])!r}")
+        major, _, required, _ = struct.unpack_from("<HHII", data, 8)
+        self.column_count, self.records, self.shard_bytes, self.shard_crc32c = struct.unpack_from("<IQQI", data, 20)
+        self.directory_bytes, length, self.directory_crc, header_crc = struct.unpack_from("<IQII", data, 44)
+        found = crc32c(data[:60])
+        if found != header_crc:
+            raise self._damage("IndexHeaderCrc", f"expected {header_crc:08x}, found {found:08x}")
         if major != 1:
-            raise damage("IndexVersion", f"expected major version 1, found {major}")
-        if required:
-            raise damage("IndexFlags", f"required flags {required:#x}")
-        if len(data) != length:
-            name = "IndexTruncated" if len(data) < length else "IndexLayout"
-            raise damage(name, f"expected {length} bytes, found {len(data)}")
-        if 64 + size > length:
-            raise damage("IndexLayout", f"a directory of {size} bytes runs past the index")
-        if crc32c(data[64 : 64 + size]) != directory_crc:
-            raise damage("IndexDirectoryCrc", f"expected {directory_crc:08x}")
-        self._read_directory(columns, 64 + size)
-        if any(data[64 + size : _aligned(64 + size)]):
-            raise damage("IndexPadding", "bytes after the directory are not zero")
-        self._check_columns()
+            raise self._damage("IndexVersion", f"expected major version 1, found {major}")
+        if required != 0:
+            raise self._damage("IndexFlags", f"required flags {required:#x}")
+        if len(data) < length:
+            raise self._damage("IndexTruncated", f"expected {length} bytes, found {len(data)}")
+        if len(data) > length:
+            raise self._damage("IndexLayout", f"expected {length} bytes, found {len(data)}")
 
-    @staticmethod
-    def width(element: int) -> int:
-        return struct.calcsize("<" + _ELEMENTS[element][1])
-
-    def _read_directory(self, columns: int, end: int):
-        def layout(text):
-            return Damage("IndexLayout", self.file, text)
-
-        self.columns: dict = {}
-        at = 64 + 48 * columns
+    def _read_directory(self):
+        end = 64 + self.directory_bytes
+        if end > len(self.data):
+            raise self._damage("IndexLayout", f"a directory of {self.directory_bytes} bytes runs past the index")
+        found = crc32c(self.data[64:end])
+        if found != self.directory_crc:
+            raise self._damage("IndexDirectoryCrc", f"expected {self.directory_crc:08x}, found {found:08x}")
+        if any(self.data[end : _aligned(end)]):
+            raise self._damage("IndexPadding", "bytes after the directory are not zero")
+        at = 64 + ENTRY_BYTES * self.column_count
         if at > end:
-            raise layout(f"{columns} columns run past the directory")
+            raise self._damage("IndexLayout", f"{self.column_count} columns run past the directory")
+        entries = [64 + ENTRY_BYTES * number for number in range(self.column_count)]
+        names = [struct.unpack_from("<H", self.data, entry + 2)[0] for entry in entries]
+        if at + sum(names) != end:
+            raise self._damage("IndexLayout", f"names of {sum(names)} bytes do not fill the directory")
+        self.columns: dict = {}
         free = end
-        for number in range(columns):
-            kind, element, name_size, reserved, *first_second, crc1, crc2 = struct.unpack_from(
-                "<BBHIQQQQII", self.data, 64 + 48 * number
-            )
-            if name_size > end - at:
-                raise layout("a name runs past the directory")
-            try:
-                name = bytes(self.data[at : at + name_size]).decode("utf-8")
-            except UnicodeDecodeError:
-                raise layout("a name is not UTF-8") from None
-            at += name_size
-            if reserved or not (kind == 0 and element in _ELEMENTS or kind == 1 and element == 0):
-                raise layout(f"{name}: kind {kind}, element {element}, reserved {reserved}")
-            if name in self.columns:
-                raise layout(f"two columns {name!r}")
-            offset1, length1, offset2, length2 = first_second
-            if length1 != self.records * (8 if kind == 1 else self.width(element)):
-                raise layout(f"{name}: {length1} bytes for {self.records} records")
-            parts = [(offset1, length1, crc1)]
-            if kind == 1:
-                parts.append((offset2, length2, crc2))
-            elif offset2 or length2 or crc2:
-                raise layout(f"{name}: a second part in a fixed-width column")
-            for offset, length, _ in parts:
-                if offset != _aligned(free) or length > len(self.data) - offset:
-                    raise layout(f"{name}: a part at {offset} of {length} bytes, expected at {_aligned(free)}")
-                free = offset + length
-            self.columns[name] = Column(self, name, kind, element, parts)
-        if at != end:
-            raise layout(f"{end - at} bytes of the directory are left over")
+        for entry, length in zip(entries, names):
+            free = self._read_entry(entry, self.data[at : at + length], free)
+            at += length
         if _aligned(free) != len(self.data):
-            raise layout(f"the columns end at {_aligned(free)}, the index at {len(self.data)}")
+            raise self._damage("IndexLayout", f"the columns end at {_aligned(free)}, the index at {len(self.data)}")
 
-    def _check_columns(self):
-        for name, expected in {**_REQUIRED, "jpeg_entries": (1, 0)}.items():
-            column = self.columns.get(name)
-            if (column is None and name in _REQUIRED) or (column and (column.kind, column.element) != expected):
-                raise Damage("IndexColumn", self.file, f"column {name} is absent or of another kind")
-        for name, column in self.columns.items():
-            if name.startswith("feature:") and (column.kind, column.element) not in ((0, 3), (0, 4)):
-                raise Damage("IndexColumn", self.file, f"column {name} is of another kind")
+    def _read_entry(self, at: int, name_bytes, free: int) -> int:
+        """Reads an entry of the directory. Returns where its last part ends."""
+
+        def layout(text):
+            return self._damage("IndexLayout", f"entry at {at}: {text}")
+
+        kind, element = struct.unpack_from("<BB", self.data, at)
+        (reserved,) = struct.unpack_from("<I", self.data, at + 4)
+        (reserved_at_end,) = struct.unpack_from("<I", self.data, at + 68)
+        ranges = struct.unpack_from("<6Q", self.data, at + 8)
+        crcs = struct.unpack_from("<3I", self.data, at + 56)
+        parts = [Part(ranges[2 * i], ranges[2 * i + 1], crcs[i]) for i in range(3)]
+        validity, offsets, values = parts
+        if reserved != 0:
+            raise layout(f"reserved field {reserved:#x}")
+        if reserved_at_end != 0:
+            raise layout(f"reserved field {reserved_at_end:#x}")
+        if kind not in (FIXED, VARIABLE):
+            raise layout(f"kind {kind}")
+        if element not in _WIDTHS:
+            raise layout(f"element {element}")
+        if kind == FIXED and element == BYTES:
+            raise layout("a fixed-width column of bytes")
+        if kind == VARIABLE and element != BYTES:
+            raise layout(f"a variable column of element {element}")
+        if validity.length == 0 and validity != (0, 0, 0):
+            raise layout("an absent validity has an offset or a CRC")
+        if kind == FIXED and offsets != (0, 0, 0):
+            raise layout("a fixed-width column has offsets")
+        if validity.length != 0 and validity.length != (self.records + 7) // 8:
+            raise layout(f"a validity of {validity.length} bytes for {self.records} records")
+        if kind == VARIABLE and offsets.length != (self.records + 1) * 8:
+            raise layout(f"offsets of {offsets.length} bytes for {self.records} records")
+        if kind == FIXED and values.length != self.records * _WIDTHS[element]:
+            raise layout(f"values of {values.length} bytes for {self.records} records")
+        present = [values]
+        if kind == VARIABLE:
+            present.insert(0, offsets)
+        if validity.length != 0:
+            present.insert(0, validity)
+        for part in present:
+            if part.offset != _aligned(free):
+                raise layout(f"a part at {part.offset}, expected at {_aligned(free)}")
+            free = part.offset + part.length
+            if free > len(self.data):
+                raise layout(f"a part at {part.offset} of {part.length} bytes runs past the index")
+        self._add_column(bytes(name_bytes), kind, element, parts, layout)
+        return free
+
+    def _add_column(self, name_bytes: bytes, kind: int, element: int, parts: list, layout: Callable):
+        if name_bytes == b"":
+            raise layout("the name is empty")
+        try:
+            name = name_bytes.decode("utf-8")
+        except UnicodeDecodeError:
+            raise layout("the name is not UTF-8") from None
+        if name in self.columns:
+            raise layout(f"two columns {name!r}")
+        self.columns[name] = Column(self, name, kind, element, parts)
+
+    def compare(self, entry: ShardEntry):
+        """Compares the index with the manifest, and its columns with the specification."""
+        if self.records != entry.records:
+            raise self._damage("RecordCount", f"expected {entry.records} records, found {self.records}")
+        if self.shard_bytes != entry.bytes:
+            raise self._damage("IndexMismatch", f"expected a shard of {entry.bytes} bytes, found {self.shard_bytes}")
+        if self.shard_crc32c != entry.crc32c:
+            raise self._damage(
+                "IndexMismatch", f"expected a shard with CRC {entry.crc32c:08x}, found {self.shard_crc32c:08x}"
+            )
+        for name in _REQUIRED:
+            if name not in self.columns:
+                raise self._damage("IndexColumn", f"column {name} is absent")
+        for column in self.columns.values():
+            self._check_column(column)
+
+    def _check_column(self, column: Column):
+        name = column.name
+        found = (column.kind, column.element)
+        if name in _REQUIRED and found != _REQUIRED[name]:
+            raise self._damage("IndexColumn", f"column {name} is of another kind or element")
+        if name == "jpeg_entries" and found != (VARIABLE, BYTES):
+            raise self._damage("IndexColumn", f"column {name} is of another kind or element")
+        if name.startswith("values:") and found != (VARIABLE, BYTES):
+            raise self._damage("IndexColumn", f"column {name} is of another kind or element")
+        if name.startswith("feature:") and found not in _FEATURE_COLUMNS:
+            raise self._damage("IndexColumn", f"column {name} is of another kind or element")
+        if column.validity.length == 0:
+            return
+        if name in _REQUIRED or name == "jpeg_entries" or name.startswith("values:"):
+            raise self._damage("IndexColumn", f"column {name} has a validity")
 
 
 # --- datasets ---
+
+
+def index_file(entry: ShardEntry) -> str:
+    return f"_index/{entry.file}.index"
+
+
+def open_index(folder: Path, entry: ShardEntry) -> Index:
+    """Opens the index of a shard and compares it with the manifest."""
+    file = index_file(entry)
+    index = Index(_map(folder / file, "MissingIndex", file), file)
+    index.compare(entry)
+    return index
+
+
+def _shard_length(entry: ShardEntry, found: int, row: Optional[int] = None, offset: Optional[int] = None) -> Damage:
+    return Damage("ShardLength", entry.file, f"expected {entry.bytes} bytes, found {found}", row, offset)
 
 
 class Shard:
@@ -552,33 +1287,31 @@ class Shard:
         self.data = _map(folder / entry.file, "MissingShard", entry.file)
         self.index = open_index(folder, entry)
 
+    def mismatch(self, text: str, row: int) -> Damage:
+        return Damage("IndexMismatch", self.index.file, text, row)
+
+    def frame_offset(self, row: int) -> int:
+        return self.index.columns["record_offset"].stored(row)
+
     def frame(self, row: int, check_data_crc: bool):
-        offset = self.index.columns["record_offset"][row]
-        if len(self.data) < self.entry.bytes and (offset >= len(self.data)):
-            raise length_damage(self.entry, len(self.data), row)
+        """Returns the data of a record."""
+        offset = self.frame_offset(row)
+        next_offset = self.frame_offset(row + 1) if row + 1 < self.entry.records else self.entry.bytes
+        is_short = len(self.data) < self.entry.bytes
         if offset >= len(self.data):
-            raise Damage("IndexMismatch", self.index.file, f"frame offset {offset} is past the shard's end", row)
+            if is_short:
+                raise _shard_length(self.entry, len(self.data), row, offset)
+            raise self.mismatch(f"frame offset {offset} is past the shard's end", row)
         try:
-            return read_frame(self.data, offset, self.entry.file, row, check_data_crc)[0]
+            frame = Frame(self.data, offset, self.entry.file, row)
         except Damage as damage:
-            if damage.name == "TruncatedFrame" and len(self.data) < self.entry.bytes:
-                raise length_damage(self.entry, len(self.data), row) from None
+            if damage.name == "TruncatedFrame" and is_short:
+                raise _shard_length(self.entry, len(self.data), row, offset) from None
             raise
-
-
-def length_damage(entry: ShardEntry, found: int, row: Optional[int] = None) -> Damage:
-    return Damage("ShardLength", entry.file, f"expected {entry.bytes} bytes, found {found}", row)
-
-
-def open_index(folder: Path, entry: ShardEntry) -> Index:
-    """Opens the index of a shard and compares it with the manifest."""
-    file = f"_index/{entry.file}.index"
-    index = Index(_map(folder / file, "MissingIndex", file), file)
-    if index.records != entry.records:
-        raise Damage("RecordCount", file, f"expected {entry.records} records, found {index.records}")
-    if (index.shard_bytes, index.shard_crc32c) != (entry.bytes, entry.crc32c):
-        raise Damage("IndexMismatch", file, "length or CRC of the shard is not the manifest's")
-    return index
+        data = frame.data(check_data_crc)
+        if frame.end != next_offset:
+            raise self.mismatch(f"the frame ends at {frame.end}, the next begins at {next_offset}", row)
+        return data
 
 
 class Record:
@@ -588,10 +1321,11 @@ class Record:
         self._shard, self.row = shard, row
         self.id: int = shard.entry.first + row
         self.data = shard.frame(row, check_data_crc)
-        self._features = None
+        self._features: Optional[dict] = None
 
     @property
     def key(self) -> bytes:
+        """The key, from the index."""
         return self._shard.index.columns["key"][self.row]
 
     @property
@@ -600,12 +1334,13 @@ class Record:
         columns = self._shard.index.columns
         offset, length = columns["image_offset"][self.row], columns["image_length"][self.row]
         if offset + length > len(self.data):
-            raise Damage("IndexMismatch", self._shard.index.file, "image range past the record's end", self.row)
+            raise self._shard.mismatch("the image range is past the record's end", self.row)
         return self.data[offset : offset + length] if offset else None
 
     @property
     def columns(self) -> dict:
-        """The numbers of this record in the index, by feature name."""
+        """The features of this record that the index has, by name; None is null. Of a feature that is absent here, the
+        value is unknown: see `features`."""
         columns = self._shard.index.columns
         return {name[8:]: columns[name][self.row] for name in columns if name.startswith("feature:")}
 
@@ -614,46 +1349,41 @@ class Record:
         """The parsed record: name → Feature. Empty in an opaque dataset."""
         if self._features is None:
             try:
-                self._features = parse_example(self.data) if self._shard.manifest.features else {}
+                self._features = parse_record(self.data, self._shard.manifest)
             except ValueError as error:
-                raise Damage("MalformedExample", self._shard.entry.file, str(error), self.row) from None
+                offset = self._shard.frame_offset(self.row)
+                raise Damage("MalformedExample", self._shard.entry.file, str(error), self.row, offset) from None
         return self._features
 
     @property
     def class_id(self) -> Optional[int]:
-        """Stored label − `label_offset`; None without a label, or if the difference does not fit an i64."""
-        label = one(self.features, self._shard.manifest.label, "int64")
-        class_id = None if label is None else label - self._shard.manifest.label_offset
-        return class_id if class_id is not None and -(2**63) <= class_id < 2**63 else None
+        """Stored label − `label_offset`; None if the record has no class."""
+        return class_of(self.features, self._shard.manifest)
 
     def pixels(self):
         """Returns (height, width, bytes) of raw pixels, or None without an image. Raises NotDecoded for other formats."""
-        return pixels(self.features, self._shard.manifest.image, self._shard.entry.file, self.row)
+        return self._decoded(lambda: pixels_of(self.features, self._shard.manifest.image))
 
+    def array_names(self) -> list:
+        return array_names(self.features)
 
-def pixels(features: dict, image_name: Optional[str], file: str, row: int):
-    """See Record.pixels."""
-    image = one(features, image_name, "bytes")
-    if image is None:
-        return None
-    kind = one(features, "image/format", "bytes")
-    if kind not in (None, *b"raw jpeg png webp gif bmp tiff avif jxl jp2 heif raw-zstd".split()):
-        raise Damage("ImageDecode", file, f"image/format {kind!r} is not known", row)
-    if kind != b"raw":
-        raise NotDecoded(f"image/format {kind!r}")
-    height, width = (one(features, name, "int64") for name in ("image/height", "image/width"))
-    if height is None or width is None or height < 0 or width < 0 or height * width * 3 != len(image):
-        raise Damage("PixelsLength", file, f"height {height}, width {width}, {len(image)} bytes", row)
-    return height, width, image
+    def array(self, name: str) -> Array:
+        """Returns an array of the record. Raises NotDecoded if it cannot be decompressed here."""
+        return self._decoded(lambda: array_of(self.features, name))
+
+    def _decoded(self, decode: Callable):
+        return _decoded(decode, self._shard.entry.file, self.row, self._shard.frame_offset(self.row))
 
 
 class Split:
     """The records of a split, numbered from 0 across its shards."""
 
     def __init__(self, dataset: "Dataset", name: str):
-        self._dataset, self.name = dataset, name
+        self._dataset, self.name, self.folder = dataset, name, dataset.folder
         self.shards = dataset.manifest.splits[name]
+        self._firsts = [shard.first for shard in self.shards]
         self._open: dict = {}
+        self._keys: Optional[dict] = None
 
     def __len__(self) -> int:
         return self.shards[-1].first + self.shards[-1].records if self.shards else 0
@@ -661,14 +1391,41 @@ class Split:
     def __getitem__(self, i: int) -> Record:
         if not 0 <= i < len(self):
             raise IndexError(f"record {i} of {len(self)} in split {self.name!r}")
-        low, high = 0, len(self.shards)  # the last shard that begins at or before i and is not empty
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self.shards[middle].first <= i else (low, middle)
-        entry = self.shards[low]
-        if low not in self._open:
-            self._open[low] = Shard(self._dataset.folder, self._dataset.manifest, entry)
-        return Record(self._open[low], i - entry.first, self._dataset.check_data_crc)
+        number = self.shard_of(i)
+        return Record(self.open(number), i - self.shards[number].first, self._dataset.check_data_crc)
+
+    def shard_of(self, i: int) -> int:
+        """Returns the number of the shard that holds a record: the last one that begins at or before it."""
+        return bisect_right(self._firsts, i) - 1
+
+    def open(self, number: int) -> Shard:
+        """Returns a shard. Opens it if this is its first use."""
+        if number not in self._open:
+            self._open[number] = Shard(self.folder, self._dataset.manifest, self.shards[number])
+        return self._open[number]
+
+    def lookup(self, key: bytes) -> Optional[int]:
+        """Returns the number of the first record with a key, or None. Uses indexes only."""
+        if self._keys is None:
+            self._keys = self.keys()
+        return self._keys.get(key)
+
+    def keys(self, on_damage: Optional[Callable[[str, Damage], None]] = None) -> dict:
+        """Returns the number of the first record of each key. If an index or its keys cannot be read, calls `on_damage` with
+        the shard's file and the Damage, and continues; without `on_damage`, raises the Damage."""
+        keys: dict = {}
+        for entry in self.shards:
+            try:
+                column = open_index(self.folder, entry).columns["key"]
+                column.check()
+            except Damage as damage:
+                if on_damage is None:
+                    raise
+                on_damage(entry.file, damage)
+                continue
+            for row in range(entry.records):
+                keys.setdefault(column[row], entry.first + row)
+        return keys
 
     def __iter__(self) -> Iterator[Record]:
         return self.records()
@@ -699,110 +1456,200 @@ class Dataset:
 # --- verification ---
 
 
-def verify(folder) -> list:
-    """Returns all damage of a dataset. Raw pixels are compared with height and width; images of other formats are
-    not decoded."""
+def verify(folder):
+    """Returns all findings in a dataset, and the number of records that are delivered without error."""
     folder = Path(folder)
     try:
         manifest = Manifest((folder / "dataset.json").read_bytes())
     except Damage as damage:
-        return [damage]
-    entries = [entry for shards in manifest.splits.values() for entry in shards]
-    return [damage for entry in entries for damage in _verify_shard(folder, manifest, entry)]
+        return [damage], 0
+    findings: list = []
+    good = 0
+    for shards in manifest.splits.values():
+        for entry in shards:
+            check = _ShardCheck(folder, manifest, entry)
+            check.run()
+            findings += check.findings
+            good += check.good
+    return findings, good
 
 
-def _verify_shard(folder: Path, manifest: Manifest, entry: ShardEntry) -> list:
-    index_file = f"_index/{entry.file}.index"
-    found: list = []
-    index = None
-    try:
-        data = _map(folder / entry.file, "MissingShard", entry.file)
-    except Damage as damage:
-        found.append(damage)
-        data = None
-    if data is not None and len(data) != entry.bytes:
-        found.append(length_damage(entry, len(data)))
-    try:
-        index = open_index(folder, entry)
-    except Damage as damage:
-        found.append(damage)
-    good: dict = {}
-    for column in index.columns.values() if index else ():
-        try:
-            good[column.name] = column.check()
-        except Damage as damage:
-            found.append(damage)
-    if data is not None:
-        walk = _Walk(manifest, entry, data, good, found, index_file)
-        walk.run()
-        if not any(d.file == entry.file for d in found) and crc32c(data) != entry.crc32c:
-            found.append(Damage("ShardCrc", entry.file, f"expected {entry.crc32c:08x}, found {crc32c(data):08x}"))
-    if not any(d.file == index_file for d in found):
-        data = _map(folder / index_file, "MissingIndex", index_file)
-        if (len(data), crc32c(data)) != (entry.index_bytes, entry.index_crc32c):
-            found.append(Damage("IndexCrc", index_file, "length or CRC is not the manifest's"))
-    return found
+class _ShardCheck:
+    """Verifies one shard and its index."""
 
-
-class _Walk:
-    """Reads a shard from its first frame to its last and compares each with its row of the index."""
-
-    def __init__(self, manifest, entry, data, columns, found, index_file):
-        self.manifest, self.entry, self.columns, self.found = manifest, entry, columns, found
-        self.index_file = index_file
-        # A wrong length is reported once, without its consequences.
-        self.sound_length = len(data) == entry.bytes
-        self.data = data[: entry.bytes]
+    def __init__(self, folder: Path, manifest: Manifest, entry: ShardEntry):
+        self.folder, self.manifest, self.entry = folder, manifest, entry
+        self.findings: list = []
+        self.columns: dict = {}  # those that passed their check
+        self.good = 0
 
     def run(self):
-        at, row, complete = 0, 0, self.sound_length
-        offsets = self.columns.get("record_offset")
-        while at < len(self.data):
-            try:
-                data, after = read_frame(self.data, at, self.entry.file, row, False)
-            except Damage as damage:
-                if damage.name != "TruncatedFrame" or self.sound_length:
-                    self.found.append(damage)
-                complete = False
-                after = offsets[row + 1] if offsets and row + 1 < self.entry.records else 0
-                if damage.name == "CompressedRecords" or not at < after < len(self.data):
-                    break
-                at, row = after, row + 1
-                continue
-            if row < self.entry.records:
-                self._record(at, row, data)
-            at, row = after, row + 1
-        if complete and row != self.entry.records and not any(d.name == "RecordCount" for d in self.found):
-            self.found.append(
-                Damage("RecordCount", self.entry.file, f"expected {self.entry.records} records, found {row}")
-            )
+        data = self._map_shard()
+        self._open_index()
+        if data is not None:
+            self._read_frames(data)
+            self._check_shard(data)
+        self._check_index()
 
-    def _record(self, at: int, row: int, data):
+    def _has_finding(self, file: str) -> bool:
+        return any(finding.file == file for finding in self.findings)
+
+    def _has_error(self, *names: str) -> bool:
+        return any(finding.name in names for finding in self.findings)
+
+    def _map_shard(self):
         try:
-            self._compare("record_offset", row, at)
-            read_frame(self.data, at, self.entry.file, row)
+            data = _map(self.folder / self.entry.file, "MissingShard", self.entry.file)
+        except Damage as damage:
+            self.findings.append(damage)
+            return None
+        if len(data) != self.entry.bytes:
+            self.findings.append(_shard_length(self.entry, len(data)))
+        return data
+
+    def _open_index(self):
+        try:
+            index = open_index(self.folder, self.entry)
+        except Damage as damage:
+            self.findings.append(damage)
+            return
+        for column in index.columns.values():
             try:
-                features = parse_example(data) if self.manifest.features else {}
-            except ValueError as error:
-                raise Damage("MalformedExample", self.entry.file, str(error), row) from None
-            offset, length = _image_range(features, self.manifest.image)
-            self._compare("image_offset", row, offset)
-            self._compare("image_length", row, length)
-            self._compare("key", row, _key(features, self.entry.file, row))
-            for name, column in self.columns.items():
-                if name.startswith("feature:"):
-                    self._compare(name, row, one(features, name[8:], "int64" if column.element == 3 else "float"))
-            pixels(features, self.manifest.image, self.entry.file, row)
+                column.check()
+            except Damage as damage:
+                self.findings.append(damage)
+                continue
+            self.columns[column.name] = column
+
+    def _read_frames(self, data):
+        """Reads the shard from its first frame to its last. Bytes past the manifest's length are ignored."""
+        end = min(len(data), self.entry.bytes)
+        offsets = self._sorted_offsets()
+        at, row = 0, 0
+        while at < end:
+            try:
+                frame = Frame(data, at, self.entry.file, row)
+            except Damage as damage:
+                following = bisect_right(offsets, (at, self.entry.records))
+                is_last = following == len(offsets) or offsets[following][0] >= end
+                # A wrong length of the file explains that its last frame is truncated.
+                if not (damage.name == "TruncatedFrame" and is_last and self._has_error("ShardLength")):
+                    self.findings.append(damage)
+                if damage.name == "CompressedRecords" or is_last:
+                    break
+                at, row = offsets[following]
+                continue
+            self._check_record(row, frame)
+            at, row = frame.end, row + 1
+        explained = ("ShardLength", "LengthCrc", "TruncatedFrame", "CompressedRecords", "RecordCount")
+        if row != self.entry.records and not self._has_error(*explained):
+            text = f"expected {self.entry.records} records, found {row}"
+            self.findings.append(Damage("RecordCount", self.entry.file, text))
+
+    def _sorted_offsets(self) -> list:
+        """Returns (offset, row) of all frames by the index, for continuing after a damaged frame."""
+        column = self.columns.get("record_offset")
+        if column is None:
+            return []
+        return sorted((column.stored(row), row) for row in range(self.entry.records))
+
+    def _check_record(self, row: int, frame: Frame):
+        found = len(self.findings)
+        try:
+            data = frame.data()
+        except Damage as damage:
+            self.findings.append(damage)
+            return
+        try:
+            features = parse_record(data, self.manifest)
+        except ValueError as error:
+            self.findings.append(Damage("MalformedExample", self.entry.file, str(error), row, frame.offset))
+            return
+        if row < self.entry.records:
+            self._compare_row(frame.offset, row, features)
+        self._decode(lambda: pixels_of(features, self.manifest.image), row, frame.offset)
+        for name in array_names(features):
+            self._decode(lambda: array_of(features, name), row, frame.offset)
+        if row < self.entry.records and "record_offset" in self.columns and len(self.findings) == found:
+            self.good += 1
+
+    def _decode(self, decode: Callable, row: int, at: int):
+        try:
+            _decoded(decode, self.entry.file, row, at)
         except NotDecoded:
             pass
         except Damage as damage:
-            self.found.append(damage)
+            self.findings.append(damage)
+
+    def _compare_row(self, at: int, row: int, features: dict):
+        """Compares a record with its row of the index."""
+        self._compare("record_offset", row, at)
+        self._compare_image(row, *image_range(features, self.manifest.image))
+        self._compare("key", row, key_of(features, self.entry.file, row))
+        for name, column in self.columns.items():
+            if name.startswith("feature:"):
+                self._compare(name, row, one(features, name[len("feature:") :], column.type))
+            if name.startswith("values:"):
+                self._compare_ranges(column, row, features.get(name[len("values:") :]))
 
     def _compare(self, name: str, row: int, expected):
-        if name not in self.columns:
+        column = self.columns.get(name)
+        if column is None:
             return
-        value = self.columns[name][row]
-        if isinstance(expected, float):  # bitwise: NaN equals itself, and 0 differs from −0
-            value, expected = struct.pack("<f", value), struct.pack("<f", expected)
-        if value != expected:
-            raise Damage("IndexMismatch", self.index_file, f"{name}: record {expected!r}, index {value!r}", row)
+        found = column.stored(row)
+        if found != expected:
+            self._mismatch(f"{name}: record {expected!r:.60}, index {found!r:.60}", row)
+
+    def _compare_image(self, row: int, offset: int, length: int):
+        """Compares offset and length, as one check."""
+        for name, expected in (("image_offset", offset), ("image_length", length)):
+            column = self.columns.get(name)
+            if column is not None and column.stored(row) != expected:
+                self._mismatch(f"{name}: record {expected}, index {column.stored(row)}", row)
+                return
+
+    def _compare_ranges(self, column: Column, row: int, feature: Optional[Feature]):
+        expected = []
+        if feature is not None and feature.kind == "bytes":
+            expected = [(begin, len(value), crc32c(value)) for begin, value in zip(feature.begins, feature.stored)]
+        found = column.ranges(row)
+        if found != expected:
+            self._mismatch(f"{column.name}: record {expected!r:.60}, index {found!r:.60}", row)
+
+    def _mismatch(self, text: str, row: int):
+        self.findings.append(Damage("IndexMismatch", index_file(self.entry), text, row))
+
+    def _check_shard(self, data):
+        """Compares CRC and SHA-256 of the shard with the manifest, if nothing else explains that they differ."""
+        if self._has_finding(self.entry.file):
+            return
+        found = crc32c(data)
+        if found != self.entry.crc32c:
+            self.findings.append(
+                Damage("ShardCrc", self.entry.file, f"expected {self.entry.crc32c:08x}, found {found:08x}")
+            )
+            return
+        if self.entry.sha256 is None:
+            return
+        digest = hashlib.sha256(data).hexdigest()
+        if digest != self.entry.sha256:
+            self.findings.append(
+                Damage("ShardSha256", self.entry.file, f"expected {self.entry.sha256}, found {digest}")
+            )
+
+    def _check_index(self):
+        """Compares length and CRC of the index with the manifest, if nothing else explains that they differ."""
+        file = index_file(self.entry)
+        if self._has_finding(file):
+            return
+        data = _map(self.folder / file, "MissingIndex", file)
+        if len(data) != self.entry.index_bytes:
+            self.findings.append(
+                Damage("IndexCrc", file, f"expected {self.entry.index_bytes} bytes, found {len(data)}")
+            )
+            return
+        found = crc32c(data)
+        if found != self.entry.index_crc32c:
+            self.findings.append(
+                Damage("IndexCrc", file, f"expected {self.entry.index_crc32c:08x}, found {found:08x}")
+            )

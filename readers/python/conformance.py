@@ -1,0 +1,198 @@
+"""Runs the Python reader as the conformance kit asks: `python3 conformance.py TASK PATH` prints JSON lines.
+
+    read DATASET      contents of splits, records and columns
+    verify DATASET    findings, and the number of records without one
+    order FILE        results of the vectors in a file
+    all               reads lines `TASK PATH` from standard input, and ends each answer with {"end": exit status}
+
+The exit status of another task is 3. `fixtures/conformance/README.md` describes the lines.
+"""
+
+import json
+import sys
+
+sys.dont_write_bytecode = True
+import shardtool_order as ordering  # noqa: E402
+import shardtool_reader as reader  # noqa: E402
+
+NOT_IMPLEMENTED = 3
+
+
+def show(**line):
+    sys.stdout.write(json.dumps(line) + "\n")
+
+
+def digest(data) -> str:
+    return f"{reader.crc32c(data):08x}:{len(data)}"
+
+
+def printable(kind: str, stored):
+    """Returns a stored value as the protocol writes it."""
+    if stored is None:
+        return None
+    if kind == "bytes":
+        return digest(stored)
+    if kind == "float":
+        return f"{stored:08x}"
+    return str(stored)
+
+
+def feature(value) -> dict:
+    return {"type": value.kind, "values": [printable(value.kind, stored) for stored in value.stored]}
+
+
+def attempt(decode):
+    """Returns what `decode` returns, or its error as the protocol writes it."""
+    try:
+        return decode()
+    except reader.Damage as damage:
+        return {"error": damage.name}
+    except reader.NotDecoded:
+        return {"error": "unsupported"}
+
+
+def array(record, name: str) -> dict:
+    value = record.array(name)
+    return {"shape": [str(length) for length in value.shape], "dtype": value.dtype, "data": digest(value.data)}
+
+
+def is_raw(record, image) -> bool:
+    kind = reader.one(record.features, "image/format", "bytes")
+    return image is not None and kind in (b"raw", b"raw-zstd")
+
+
+def show_record(manifest, split, i: int):
+    try:
+        record = split[i]
+        features = record.features
+    except reader.Damage as damage:
+        show(split=split.name, record=i, error=damage.name)
+        return
+    entry = manifest.splits[split.name][split.shard_of(i)]
+    image = reader.one(features, manifest.image, "bytes")
+    class_id = record.class_id
+    line = {
+        "split": split.name,
+        "record": i,
+        "key": digest(reader.key_of(features, entry.file, record.row)),
+        "data": digest(record.data),
+        "image": None if image is None else digest(image),
+        "class": None if class_id is None else str(class_id),
+    }
+    if manifest.features:
+        line["features"] = {name: feature(value) for name, value in features.items()}
+    if is_raw(record, image):
+        line["pixels"] = attempt(lambda: digest(record.pixels()[2]))
+    names = record.array_names()
+    if names:
+        line["arrays"] = {name: attempt(lambda: array(record, name)) for name in names}
+    show(**line)
+
+
+def show_columns(split, number: int):
+    """Shows the columns of features and value ranges in one shard."""
+    try:
+        index = reader.open_index(split.folder, split.shards[number])
+    except reader.Damage:
+        return
+    for column in index.columns.values():
+        if not column.name.startswith(("feature:", "values:")):
+            continue
+        try:
+            column.check()
+        except reader.Damage as damage:
+            show(split=split.name, shard=number, column=column.name, error=damage.name)
+            continue
+        rows = range(index.records)
+        if column.name.startswith("values:"):
+            values = [[[str(at), str(length), f"{crc:08x}"] for at, length, crc in column.ranges(row)] for row in rows]
+        else:
+            values = [printable(column.type, column.stored(row)) for row in rows]
+        show(split=split.name, shard=number, column=column.name, values=values)
+
+
+def read(folder: str):
+    try:
+        dataset = reader.Dataset(folder)
+    except reader.Damage as damage:
+        show(refused=damage.name)
+        return
+    for name, split in dataset.splits.items():
+        show(split=name, records=len(split), fingerprint=f"{dataset.manifest.fingerprint(name):08x}")
+    for name, split in dataset.splits.items():
+        for i in range(len(split)):
+            show_record(dataset.manifest, split, i)
+        for number in range(len(split.shards)):
+            show_columns(split, number)
+        for key, record in split.keys(lambda file, damage: None).items():
+            show(split=name, lookup=key.hex(), record=record)
+
+
+def verify(folder: str):
+    findings, good = reader.verify(folder)
+    for finding in findings:
+        show(finding=finding.name, file=finding.file, record=finding.record, offset=finding.offset)
+    show(good=good)
+
+
+def keys(question: dict) -> dict:
+    key = ordering.derive_key(question["domain"], question["seed"], question["epoch"], question["tweak"])
+    draws = [ordering.draw(key, i) for i in range(4)]
+    answer = {
+        "key": f"{key:016x}",
+        "words": [f"{word:016x}" for word in draws],
+        "floats_times_2_53": [word >> 11 for word in draws],
+        "below_1000": [ordering.scale(word, 1000) for word in draws],
+    }
+    if "bounds" in question:
+        bounds = question["bounds"]
+        answer["below"] = [ordering.scale(ordering.draw(key, i), bound) for i, bound in enumerate(bounds)]
+    return answer
+
+
+def permutation(question: dict) -> dict:
+    map_entry = ordering.Permutation(question["len"], int(question["key"], 16))
+    return {"y": [map_entry(x) for x in question["x"]]}
+
+
+def positions(question: dict) -> dict:
+    parameters = [question[name] for name in ("order", "len", "seed", "epoch")]
+    places = ordering.Order(*parameters, question.get("run", 0), question.get("window", 0))
+    return {"place": [places[q] for q in question["position"]]}
+
+
+def answer(question: dict) -> dict:
+    """Returns the results of one vector. Sources, steps and states belong to loaders."""
+    if "domain" in question:
+        return keys(question)
+    if "x" in question:
+        return permutation(question)
+    if "order" in question and "position" in question:
+        return positions(question)
+    return {"unsupported": True}
+
+
+def order(file: str):
+    with open(file, encoding="utf-8") as lines:
+        for line in lines:
+            show(**answer(json.loads(line)))
+
+
+TASKS = {"read": read, "verify": verify, "order": order}
+
+
+def main(arguments: list) -> int:
+    if arguments == ["all"]:  # tasks from standard input, each answered by its lines and its exit status
+        for request in sys.stdin:
+            show(end=main(request.rstrip("\n").split(" ", 1)))
+            sys.stdout.flush()
+        return 0
+    task, path = arguments
+    if task not in TASKS:
+        return NOT_IMPLEMENTED
+    TASKS[task](path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -4,13 +4,13 @@ Written from `format-spec.md` alone, with its terms (`order-spec.md`: `shardtool
 
     Dataset(folder)            reads and checks the manifest, nothing else
     dataset.splits["train"]    a Split: len(), [i], lookup(key), iteration
-    split[i]                   a Record: data, key, image, columns, features, class_id, pixels(), arrays()
+    split[i]                   a Record: data, key, image, columns, features, class_id, pixels(), array(name)
     verify(folder)             every Damage in a dataset, and the number of records without one
 
-It decodes raw pixels and arrays; images of other formats are returned as stored, for other libraries to decode. zstd frames
-are decoded if Python has `compression.zstd` (3.14 or later) or the package `zstandard`; otherwise their headers are checked.
-Files are mapped: if one is truncated while it is read, the process ends with SIGBUS. Several threads may read one dataset.
-CRCs are computed in Python, at some ten MB/s.
+It decodes raw pixels and arrays; images of other formats are returned as stored, for other libraries to decode. zstd
+frames are decoded if Python has `compression.zstd` (3.14 or later) or the package `zstandard`; otherwise only their
+headers are checked. Files are mapped: if one is truncated while it is read, the process ends with SIGBUS. Several threads
+may read one dataset. CRCs are computed in Python, at some ten MB/s.
 """
 
 from __future__ import annotations
@@ -1411,8 +1411,8 @@ class Split:
         return self._keys.get(key)
 
     def keys(self, on_damage: Optional[Callable[[str, Damage], None]] = None) -> dict:
-        """Returns the number of the first record of each key. If an index or its keys cannot be read, calls `on_damage` with
-        the shard's file and the Damage, and continues; without `on_damage`, raises the Damage."""
+        """Returns the number of the first record of each key. If an index or its keys cannot be read, calls `on_damage`
+        with the shard's file and the Damage, and continues; without `on_damage`, raises the Damage."""
         keys: dict = {}
         for entry in self.shards:
             try:

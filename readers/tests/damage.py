@@ -114,7 +114,10 @@ def damaged(kind: str, files: dict):
         for bit, flipped in flips(files[SHARD], ranges, lambda flipped, at=at, length=length: mend_frame(flipped, at, length)):
             yield SHARD, bit, flipped
     listed = list(parts(files[INDEX]))
-    for bit, flipped in flips(files[INDEX], [(0, 60), (64, len(files[INDEX]))], lambda flipped: mend_index(flipped, listed)):
+    ends = [64 + struct.unpack_from("<I", files[INDEX], 44)[0], *(offset + length for _, offset, length in listed)]
+    ranges = [(0, 60), (64, ends[0]), *((offset, offset + length) for _, offset, length in listed)]
+    ranges += [(end, min(end + 1, len(files[INDEX]))) for end in ends if end % 64]  # the first byte of each padding
+    for bit, flipped in flips(files[INDEX], ranges, lambda flipped: mend_index(flipped, listed)):
         yield INDEX, bit, flipped
 
 

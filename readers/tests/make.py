@@ -3,6 +3,7 @@
     python3 make.py FOLDER    writes FOLDER/tiny, FOLDER/columns and FOLDER/steps
 """
 
+import hashlib
 import json
 import struct
 import sys
@@ -200,47 +201,27 @@ def tiny(folder: Path):
 
 
 def columns(folder: Path):
-    """Nulls in columns of integers, floats and byte strings, value ranges, and arrays."""
-    chunk = [bytes(range(i, i + 150)) for i in (0, 50, 100)] + [bytes(range(100, 200)) * 3]
+    """Nulls in columns of integers, floats and byte strings, value ranges, and a SHA-256."""
+    frames = [bytes(range(20)), bytes(range(50, 70)), bytes(257)]
     samples = [
-        {
-            "caption": ("bytes", [b"a cat"]),
-            "frames": ("bytes", [chunk[0], chunk[3]]),
-            "score": ("float", [-0.0]),
-            "view": ("int64", [-3]),
-        },
-        {
-            "caption": ("bytes", []),
-            "image/encoded": ("bytes", [b"\x01\x02\x03"]),
-            "image/format": ("bytes", [b"raw"]),
-            "image/height": ("int64", [1]),
-            "image/width": ("int64", [1]),
-            "volume": ("bytes", [b"\1\2\4\5", b"\3\6", b"\7\x08", b"\x09"]),
-            "volume/chunk": ("int64", [2, 2]),
-            "volume/codec": ("bytes", [b"raw"]),
-            "volume/dtype": ("bytes", [b"u8"]),
-            "volume/shape": ("int64", [3, 3]),
-        },
-        {"caption": ("bytes", [b""]), "frames": ("bytes", [chunk[1]]), "score": ("float", [float("nan")])},
+        {"caption": ("bytes", [b"a cat"]), "frames": ("bytes", [frames[0], frames[2]]), "score": ("float", [-0.0])},
+        {"caption": ("bytes", []), "view": ("int64", [-3])},
+        {"caption": ("bytes", [b""]), "frames": ("bytes", [frames[1]]), "score": ("float", [float("nan")])},
     ]
     records = [field(1, features(sample)) for sample in samples]
-    keys = [b"train-00000.tfrecord#%d" % row for row in range(3)]
-    found = image_columns(records, [None, b"\x01\x02\x03", None], keys)
+    found = image_columns(records, [None] * 3, [b"train-00000.tfrecord#%d" % row for row in range(3)])
     found["feature:caption"] = variable([b"a cat", None, b""], nulls=True)
-    found["feature:image/height"] = fixed(3, "q", [None, 1, None], nulls=True)
-    found["feature:image/width"] = fixed(3, "q", [None, 1, None], nulls=True)
     found["feature:score"] = fixed(4, "f", [-0.0, None, float("nan")], nulls=True)
-    found["feature:view"] = fixed(3, "q", [-3, None, None], nulls=True)
-    found["feature:volume/codec"] = variable([None, b"raw", None], nulls=True)
-    found["feature:volume/dtype"] = variable([None, b"u8", None], nulls=True)
-    found["values:frames"] = variable([ranges(records[0], [chunk[0], chunk[3]]), b"", ranges(records[2], [chunk[1]])])
+    found["feature:view"] = fixed(3, "q", [None, -3, None], nulls=True)
+    rows = [ranges(records[0], [frames[0], frames[2]]), b"", ranges(records[2], [frames[1]])]
+    found["values:frames"] = variable(rows)
     types = {name: kind for sample in samples for name, (kind, _) in sample.items()}
-    write(folder, records, found, "image/encoded", None, types, [], private={"x-licence": "CC BY 4.0"})
+    private = {"x-licence": "CC BY 4.0"}
+    write(folder, records, found, None, None, types, [], private=private, sha=lambda data: hashlib.sha256(data).hexdigest())
 
 
 def steps(folder: Path):
-    """SequenceExamples, and the SHA-256 of the shard."""
-    import hashlib
+    """SequenceExamples, and an array."""
 
     def sequence(context: dict, lists: dict) -> bytes:
         entries = b""
@@ -248,6 +229,13 @@ def steps(folder: Path):
             entries += field(1, field(1, name.encode()) + field(2, b"".join(field(1, v) for v in values)))
         return field(1, features(context)) + field(2, entries)
 
+    volume = {
+        "volume": ("bytes", [b"\1\2\4\5", b"\3\6", b"\7\x08", b"\x09"]),
+        "volume/chunk": ("int64", [2, 2]),
+        "volume/codec": ("bytes", [b"raw"]),
+        "volume/dtype": ("bytes", [b"u8"]),
+        "volume/shape": ("int64", [3, 3]),
+    }
     records = [
         sequence(
             {"image/key": ("bytes", [b"a"])},
@@ -256,15 +244,13 @@ def steps(folder: Path):
                 "none": [b"", b""],
             },
         ),
-        sequence({"image/key": ("bytes", [b"b"]), "rate": ("float", [0.5])}, {"action": [feature("int64", [7])]}),
+        sequence({"image/key": ("bytes", [b"b"]), **volume}, {"action": [feature("int64", [7])]}),
     ]
     found = image_columns(records, [None, None], [b"a", b"b"])
-    found["feature:rate"] = fixed(4, "f", [None, 0.5], nulls=True)
-    types = {
-        "action": "int64", "action/lengths": "int64", "image/key": "bytes", "none/lengths": "int64", "rate": "float",
-    }  # fmt: skip
+    types = {"action": "int64", "action/lengths": "int64", "image/key": "bytes", "none/lengths": "int64"}
+    types.update({name: kind for name, (kind, _) in volume.items()})
     more = {"requires": ["sequence-example"]}
-    write(folder, records, found, None, None, types, [], more, sha=lambda data: hashlib.sha256(data).hexdigest())
+    write(folder, records, found, None, None, types, [], more)
 
 
 if __name__ == "__main__":

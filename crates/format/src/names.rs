@@ -84,17 +84,31 @@ pub fn key_of<'a>(example: Option<&Example<'a>>, shard_file: &str, record: u64) 
     }
 }
 
-/// Checks that `name` is a plain file name on every file system, and not that of another file of a dataset.
+/// Checks that `name` is a plain file name: not empty, no separator, not `.` or `..`, no control characters.
 ///
 /// # Errors
 /// [`Error::ManifestValue`]: file names come from manifests.
-pub fn check_file_name(member: &'static str, name: &str) -> Result<()> {
-    let lower = name.to_ascii_lowercase();
+pub fn check_plain_name(member: &'static str, name: &str) -> Result<()> {
     let problem = match name {
         "" => "an empty file name",
         "." | ".." => "not a file name",
-        _ if name.contains(['/', '\\', ':']) => "a file name with `/`, `\\` or `:`",
+        _ if name.contains(['/', '\\']) => "a file name with a path separator",
         _ if name.chars().any(char::is_control) => "a file name with control characters",
+        _ => return Ok(()),
+    };
+    Err(Error::ManifestValue { member, value: name.to_owned(), problem })
+}
+
+/// Checks that `name` is valid for a shard: a plain file name on every file system, and not that of another file of a
+/// dataset.
+///
+/// # Errors
+/// [`Error::ManifestValue`].
+pub fn check_file_name(member: &'static str, name: &str) -> Result<()> {
+    check_plain_name(member, name)?;
+    let lower = name.to_ascii_lowercase();
+    let problem = match name {
+        _ if name.contains(':') => "a file name with `:`",
         _ if name.starts_with('.') => "a file name that begins with `.`",
         _ if name.ends_with(['.', ' ']) => "a file name that ends in `.` or a space",
         _ if lower == MANIFEST || lower == INDEX_FOLDER => "the name of another file of the dataset",

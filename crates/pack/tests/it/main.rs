@@ -6,6 +6,7 @@ mod support;
 mod adopt;
 mod archives;
 mod bad_input;
+mod columns;
 mod complete;
 mod decoder_panics;
 mod exporting;

@@ -240,12 +240,18 @@ fn columns_of_lists_become_features() {
     let index = fs::read(destination.join("_index/train-00000.tfrecord.index")).unwrap();
     let index = shardtool_format::index::Index::parse(&index).unwrap();
     let columns: Vec<_> = index.columns().iter().map(|column| column.name().to_owned()).collect();
-    let features = ["image/channels", "image/class/label", "image/height", "image/orientation", "image/width", "score"];
-    let scalars = features.iter().map(|name| format!("feature:{name}"));
+    let sizes = ["image/channels", "image/class/label", "image/height", "image/orientation", "image/width"];
+    let features = ["count"].into_iter().chain(sizes).chain(["note", "score"]);
+    let scalars = features.map(|name| format!("feature:{name}"));
     let always = ["record_offset", "image_offset", "image_length", "key"].map(str::to_owned);
     let entries = ["jpeg_entries".to_owned()];
     let expected: Vec<_> = always.into_iter().chain(scalars).chain(entries).collect();
-    assert_eq!(columns, expected, "`count` is missing in one record");
+    assert_eq!(columns, expected);
+    let at = |name| index.position(name).unwrap();
+    let counts = index.fixed::<i64>(at("feature:count")).unwrap();
+    assert_eq!(counts.iter().collect::<Vec<_>>(), [Some(3), Some(4), None], "an empty cell is null");
+    let notes = index.variable(at("feature:note")).unwrap();
+    assert_eq!(notes.iter().collect::<Vec<_>>(), [Some(&b"one, two"[..]), Some(b"7"), None]);
     let first = Example::parse(records(&file)[0].1).unwrap();
     assert_eq!((first.int64("count"), first.bytes("note")), (Some(3), Some(&b"one, two"[..])));
 }

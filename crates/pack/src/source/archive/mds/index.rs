@@ -80,7 +80,7 @@ impl Shard {
             return Err(MdsProblem::Compression(compression.to_owned()));
         }
         let file = if raw { self.raw_data } else { self.zip_data.unwrap_or(self.raw_data) };
-        names::check_file_name("basename", &file.basename)?;
+        names::check_plain_name("basename", &file.basename)?;
         let parsed = self.column_names.into_iter().zip(self.column_encodings).zip(self.column_sizes);
         let columns = parsed.map(|((name, spelled), size)| match Encoding::parse(&spelled) {
             // The library treats a size of 0 as no fixed size.

@@ -18,6 +18,17 @@ pub enum Value<'a> {
     Bytes(Cow<'a, [u8]>),
 }
 
+impl Value<'_> {
+    /// Returns the value without a borrow of the index.
+    pub fn into_owned(self) -> Value<'static> {
+        match self {
+            Value::Int64(number) => Value::Int64(number),
+            Value::Float(number) => Value::Float(number),
+            Value::Bytes(bytes) => Value::Bytes(Cow::Owned(bytes.into_owned())),
+        }
+    }
+}
+
 impl Shard {
     /// Returns the value of a feature of a record; `None` if the record has no value or several. Where the index has no
     /// column of the feature, its values are unknown, not null: they are then read from the record.

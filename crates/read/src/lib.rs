@@ -23,6 +23,7 @@ mod frames;
 mod record;
 mod shard;
 mod value;
+mod value_ranges;
 pub mod verify;
 
 pub use bytes::{Access, FileBytes};

@@ -353,7 +353,7 @@ impl Shard {
         Ok(())
     }
 
-    fn mismatch(&self, row: u64, problem: &'static str, expected: String, found: String) -> Error {
+    pub(crate) fn mismatch(&self, row: u64, problem: &'static str, expected: String, found: String) -> Error {
         Error::IndexMismatch { path: self.path.clone(), record: Some(row), problem, expected, found }
     }
 }

@@ -43,9 +43,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             Err(error) => return Err(error),
         },
     };
-    if arguments.decode && !dataset.manifest().has_images() {
+    if arguments.decode && !dataset.manifest().has_images() && !dataset.manifest().has_arrays() {
         anyhow::bail!(
-            "cannot decode {}: its records have no images (run verify without --decode)",
+            "cannot decode {}: its records have no images or arrays (run verify without --decode)",
             dataset.path().display()
         );
     }

@@ -2,6 +2,7 @@
 
 use crate::format::Format;
 use crate::transform::rect::Rect;
+use shardtool_format::array::ArrayError;
 
 /// Why an image could not be read, decoded, transformed or encoded. The caller adds which image it is. `Display` is one
 /// link of the chain: an error with a source does not print it.
@@ -110,13 +111,13 @@ pub enum Error {
         source: shardtool_jpeg::Error,
     },
     /// Bad data: a zstd frame that does not decompress.
-    #[error("invalid raw-zstd data")]
+    #[error("invalid zstd data")]
     Zstd {
         /// zstd's error.
         source: std::io::Error,
     },
     /// Bad data: a payload that is not one zstd frame.
-    #[error("bad raw-zstd: expected {expected}, found a payload of {found} bytes that is not")]
+    #[error("bad zstd data: expected {expected}, found a payload of {found} bytes that is not")]
     ZstdFrame {
         /// What the payload should be.
         expected: &'static str,
@@ -124,8 +125,30 @@ pub enum Error {
         found: u64,
     },
     /// Bad data: a zstd frame whose header does not declare its content size, which is checked before decompression.
-    #[error("bad raw-zstd: the frame does not declare its content size")]
+    #[error("bad zstd data: the frame does not declare its content size")]
     ZstdSize,
+    /// Bad data: an array whose shape, chunks, type or codec are invalid.
+    #[error("invalid array")]
+    Array {
+        /// What is wrong.
+        source: ArrayError,
+    },
+    /// A limit: the chunk of an array is larger than allowed. Nothing was allocated for it.
+    #[error("a chunk of {needed} bytes exceeds the limit of {allowed}; raise `max_bytes` to allow it")]
+    ArrayLimit {
+        /// Size of the chunk in bytes.
+        needed: u64,
+        /// What is allowed.
+        allowed: u64,
+    },
+    /// Bad argument: a buffer of another length than the array.
+    #[error("an array of {expected} bytes, and a buffer of {found}")]
+    ArrayBuffer {
+        /// Size of the array in bytes.
+        expected: u64,
+        /// Length of the buffer in bytes.
+        found: u64,
+    },
     /// Bad data or argument: a number of bytes that does not match the size in pixels.
     #[error("{width}x{height} RGB pixels are {expected} bytes, found {found}")]
     PixelBytes {

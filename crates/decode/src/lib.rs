@@ -29,6 +29,8 @@
 //! | `completeness` | detection of truncated files |
 //! | `pixels` | images in memory |
 //! | `raw_pixels` | pixels stored without coding, or in one zstd frame |
+//! | `array` | arrays of any number of dimensions, in chunks |
+//! | `zstd_frame` | one zstd frame with its content size |
 //! | `transform` | transforms, and the geometry they give an image |
 //! | `encoded` | an encoded image with its parsed header |
 //! | `decoder`, `decode_options`, `region` | decoding of a whole image, or of the region that a geometry needs |
@@ -51,6 +53,7 @@
 //! - `encode`: [`encode_jpeg`].
 #![deny(unsafe_code)]
 
+mod array;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod codecs;
@@ -80,7 +83,9 @@ mod region;
 mod resize;
 mod sniff;
 mod transform;
+mod zstd_frame;
 
+pub use array::{decode_array, decode_chunk, encode_array};
 pub use codecs::panics::silence_decoder_panics;
 pub use completeness::check_complete;
 pub use decode_options::DecodeOptions;

@@ -4,12 +4,11 @@
 //! `image/height` and `image/width`. `raw-zstd` is exactly one zstd frame of the same bytes, whose header declares the
 //! content size.
 
-use zstd::zstd_safe;
-
 use crate::error::Error;
 use crate::format::Format;
 use crate::limits::Limits;
 use crate::pixels::{PixelsRef, check_len};
+use crate::zstd_frame;
 
 /// Returns the pixels of a `raw` or `raw-zstd` payload, borrowed from the payload or decompressed into `scratch`, whose
 /// allocation is reused. Checks the declared sizes before allocating.
@@ -30,11 +29,9 @@ pub fn decode_raw<'a>(
     match format {
         Format::Raw => PixelsRef::new(width, height, payload),
         Format::RawZstd => {
-            let len = frame_content_len(payload)?;
-            check_len(width, height, len)?;
-            scratch.resize(len, 0);
-            let found = zstd::bulk::decompress_to_buffer(payload, scratch).map_err(|source| Error::Zstd { source })?;
-            check_len(width, height, found)?;
+            let length = usize::try_from(zstd_frame::content_length(payload)?).map_err(|_| Error::ZstdSize)?;
+            check_len(width, height, length)?;
+            zstd_frame::decompress(payload, length, scratch)?;
             PixelsRef::new(width, height, scratch)
         }
         other => Err(Error::NotRaw { found: other }),
@@ -46,15 +43,5 @@ pub fn decode_raw<'a>(
 /// # Errors
 /// [`Error::Zstd`] if the library fails.
 pub fn encode_raw_zstd(pixels: PixelsRef<'_>, level: i32) -> Result<Vec<u8>, Error> {
-    zstd::bulk::compress(pixels.data(), level).map_err(|source| Error::Zstd { source })
-}
-
-/// Returns the content size that the frame declares. The frame must be the whole payload.
-fn frame_content_len(payload: &[u8]) -> Result<usize, Error> {
-    let frame = zstd_safe::find_frame_compressed_size(payload).ok();
-    if frame != Some(payload.len()) {
-        return Err(Error::ZstdFrame { expected: "exactly one whole zstd frame", found: payload.len() as u64 });
-    }
-    let len = zstd_safe::get_frame_content_size(payload).ok().flatten();
-    len.and_then(|n| usize::try_from(n).ok()).ok_or(Error::ZstdSize)
+    zstd_frame::compress(pixels.data(), level)
 }

@@ -6,7 +6,8 @@
 //! | [`checksum`] | CRC32C, plain and masked |
 //! | [`frame`] | TFRecord framing: length, its CRC, data, its CRC |
 //! | [`Compression`] | how a whole file is compressed, detected from its first bytes |
-//! | [`example`] | `tf.train.Example`, read as views and written in canonical form |
+//! | [`example`] | `tf.train.Example`, read as views and written in canonical form; `tf.train.SequenceExample`, read |
+//! | [`array`] | the layout of arrays in chunks |
 //! | [`names`] | conventional feature names, file names, splits and keys |
 //! | [`index`] | the columnar index of a shard |
 //! | [`manifest`] | `dataset.json` |
@@ -19,6 +20,7 @@
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 compile_error!("shardtool supports Linux on x86-64 and aarch64 only");
 
+pub mod array;
 mod chain;
 pub mod checksum;
 mod compression;

@@ -171,7 +171,8 @@ fn tells_an_index_of_version_0_1_what_to_do() {
 fn refuses_impossible_values() {
     // The offset of a part's bytes in the file.
     let part = |file: &[u8], column: usize, part: usize| u64_at(file, entry(column) + 8 + 16 * part) as usize;
-    let cases: &[(&str, usize, usize, usize, &[u8], u64)] = &[
+    type Case<'a> = (&'a str, usize, usize, usize, &'a [u8], u64);
+    let cases: &[Case<'_>] = &[
         ("first offset", KEY, 1, 0, &1i64.to_le_bytes(), 0),
         ("falling offset", KEY, 1, 16, &0i64.to_le_bytes(), 1),
         ("negative offset", KEY, 1, 8, &(-1i64).to_le_bytes(), 0),

@@ -31,6 +31,7 @@ mod parse;
 mod tests;
 mod write;
 
+use crate::array::array_name;
 use crate::checksum::{self, Sha256};
 use crate::example::Message;
 use crate::names;
@@ -197,6 +198,12 @@ impl Manifest {
     /// Returns whether records have images: in a feature or, if records are opaque, as the records themselves.
     pub fn has_images(&self) -> bool {
         self.image.is_some() || self.is_opaque()
+    }
+
+    /// Returns whether records may have arrays: the members of one are listed features.
+    pub fn has_arrays(&self) -> bool {
+        let listed = |name: &str| self.features.iter().any(|feature| feature.name == name);
+        self.features.iter().any(|feature| array_name(&feature.name, listed).is_some())
     }
 
     /// Returns the split of that name.

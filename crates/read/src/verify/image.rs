@@ -17,7 +17,7 @@ pub(super) fn check(image: &[u8], example: &Example<'_>, entries: Option<&[u8]>)
         Some(Some(format)) => Some(format),
         None => decode::sniff(image),
     };
-    let side = |name| example.int64(name).and_then(|n| u32::try_from(n).ok());
+    let side = |name| example.int64(name).and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
     let size = side(names::IMAGE_WIDTH).zip(side(names::IMAGE_HEIGHT));
     if let Some(format @ (Format::Raw | Format::RawZstd)) = format {
         let unsized_pixels = || (Damage::PixelsLength, "raw pixels without a width and a height".to_owned());

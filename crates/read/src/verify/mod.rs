@@ -3,6 +3,8 @@
 //! the manifest itself.)
 
 #[cfg(feature = "decode")]
+mod array;
+#[cfg(feature = "decode")]
 mod image;
 mod report;
 mod rows;
@@ -20,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Options<'a> {
     /// How the files are read.
     pub access: Access,
-    /// Whether every image is decoded as well, within the default limits.
+    /// Whether every image and every array is decoded as well, within the default limits.
     #[cfg(feature = "decode")]
     pub decode: bool,
     /// Called with the numbers of records and bytes checked since the last call, from several threads.

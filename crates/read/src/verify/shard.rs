@@ -282,10 +282,11 @@ impl Checker<'_> {
         #[cfg(feature = "decode")]
         if self.options.decode
             && let Some(example) = &example
-            && let Some(image) = self.split.manifest().image.as_deref().and_then(|name| example.bytes(name))
         {
+            let image = self.split.manifest().image.as_deref().and_then(|name| example.bytes(name));
             let entries = self.rows.and_then(|r| r.entries(row)).filter(|e| !e.is_empty());
-            if let Err(fault) = super::image::check(image, example, entries) {
+            let image = image.and_then(|image| super::image::check(image, example, entries).err());
+            for fault in image.into_iter().chain(super::array::check(example)) {
                 let key = String::from_utf8_lossy(self.rows.and_then(|r| r.key(row)).unwrap_or_default()).into_owned();
                 report.findings.push(Finding::image(self.path.to_owned(), row, key, offset, fault));
             }

@@ -1,0 +1,30 @@
+//! Decodes the arrays of a record.
+
+use super::image::Fault;
+use shardtool_decode::{Limits, decode_chunk};
+use shardtool_format::Chain;
+use shardtool_format::array::{ArrayError, ArrayFeatures, ArrayLayout, array_name};
+use shardtool_format::example::Example;
+
+/// Decodes all arrays of a record. Returns a fault for each one that does not decode.
+pub(super) fn check(example: &Example<'_>) -> Vec<Fault> {
+    let names = example.features().iter().filter_map(|(name, _)| array_name(name, |n| example.get(n).is_some()));
+    let faults = names.filter_map(|name| {
+        let (kind, text) = decode(&ArrayFeatures::of(example, name)?).err()?;
+        Some((kind, format!("the array `{name}` does not decode: {text}")))
+    });
+    faults.collect()
+}
+
+fn decode(array: &ArrayFeatures<'_>) -> Result<(), Fault> {
+    let invalid = |error: ArrayError| (error.damage(), error.to_string());
+    let (shape, chunk): (Vec<_>, Vec<_>) = (array.shape.iter().collect(), array.chunk.iter().collect());
+    let layout = ArrayLayout::new(&shape, &chunk, array.dtype, array.codec).map_err(invalid)?;
+    layout.check_chunks(array.chunk_count()).map_err(invalid)?;
+    let (limits, mut scratch) = (Limits::default(), vec![]);
+    for (number, chunk) in (0..).zip(array.chunks.iter().flat_map(|list| list.iter())) {
+        decode_chunk(&layout, number, chunk, &limits, &mut scratch)
+            .map_err(|error| (error.damage(), Chain(&error).to_string()))?;
+    }
+    Ok(())
+}

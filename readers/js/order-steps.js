@@ -1,0 +1,452 @@
+// Steps, replicas, substitutes, augmentation and resume states (order-spec.md).
+
+import { JsonError, JsonNumber, JsonObject, parseJson } from "./json.js";
+import { MAX_SAMPLES, ORDERS, Order, Refusal, orderKey, parameter } from "./order.js";
+
+const POLICIES = ["sample", "shard", "off"];
+const REMAINDERS = ["drop", "pad", "mask"];
+const MAX_U32 = (1n << 32n) - 1n;
+const MAX_U64 = (1n << 64n) - 1n;
+
+/** How many substitutes a bad sample has. */
+const SUBSTITUTES = 16;
+
+/** The longest state to read, in UTF-16 units. */
+const MAX_STATE = 4096;
+
+/**
+ * @typedef {object} Row
+ * @property {bigint} position q, in the order of the replica; of a repeated row q mod N
+ * @property {"sample"|"repeated"|"masked"} kind whether it is a sample, a sample repeated, or masked
+ * @property {bigint} sourcePosition v, in the whole source; -1 if masked
+ * @property {bigint} id id of the sample; -1 if masked
+ */
+
+/** Divides the positions of epochs into steps of replicas. */
+export class Schedule {
+  #kept = null;
+
+  /**
+   * Checks a configuration.
+   *
+   * @param {object} options
+   * @param {import("./order-sources.js").OrderSource} options.source the source
+   * @param {"sequential"|"shuffled"|"interleaved"} options.order the order
+   * @param {number|bigint} options.batch B, rows of a replica's batch
+   * @param {number|bigint} [options.world] R, number of replicas; 1 by default
+   * @param {"sample"|"shard"|"off"} [options.policy] `sample` by default
+   * @param {"drop"|"pad"|"mask"} [options.remainder] `mask` for sequential, otherwise `drop`, by default
+   * @param {number|bigint} [options.seed] u64; 0 by default
+   * @param {number|bigint} [options.run] L, for interleaved
+   * @param {number|bigint} [options.window] C, for interleaved
+   * @param {Array<number|bigint>} [options.records] records of each shard, for policy `shard`
+   * @throws {RangeError} if a parameter is out of range
+   * @throws {Refusal} the first failed check
+   */
+  constructor({
+    source,
+    order,
+    batch,
+    world = 1n,
+    policy = "sample",
+    remainder,
+    seed = 0n,
+    run,
+    window,
+    records = [],
+  }) {
+    this.source = source;
+    this.batch = parameter("batch", batch, 1n, MAX_U32);
+    this.world = parameter("world", world, 1n, MAX_U32);
+    this.policy = oneOf("policy", policy, POLICIES);
+    this.order = oneOf("order", order, ORDERS);
+    this.remainder = oneOf("remainder", remainder ?? (order === "sequential" ? "mask" : "drop"), REMAINDERS);
+    this.seed = parameter("seed", seed);
+    if (order === "interleaved") {
+      this.run = parameter("run", run, 1n, MAX_U32);
+      this.window = parameter("window", window, 1n, MAX_U32);
+    }
+    const shards = records.map((count) => parameter("records", count));
+    source.check();
+    /** Source positions of each shard as [start, end); null unless the policy is `shard`. */
+    this.ranges = policy === "shard" ? shardRanges(source, shards) : null;
+    this.#check();
+  }
+
+  /** Returns how many replicas share the positions: 1 under `off`. */
+  get #sharing() {
+    return this.policy === "off" ? 1n : this.world;
+  }
+
+  /** Returns the positions of a step of all replicas. */
+  get #stride() {
+    return this.#sharing * this.batch;
+  }
+
+  /** Returns N_r of each replica; those after the number of shards have none, and count as one. */
+  #shares() {
+    const count = this.world < BigInt(this.ranges.length) ? Number(this.world) : this.ranges.length;
+    const shares = new Array(count).fill(0n);
+    this.ranges.forEach(([start, end], i) => (shares[i % count] += end - start));
+    if (this.world > BigInt(count)) shares.push(0n);
+    return shares;
+  }
+
+  #check() {
+    const { source, batch, remainder } = this;
+    if (this.#stride > MAX_SAMPLES)
+      throw new Refusal("GlobalBatch", `${this.#stride} positions in a step, at most ${MAX_SAMPLES}`);
+    const shares = this.ranges && this.#shares();
+    this.shares = shares;
+    this.most = shares ? greatest(shares) : source.length;
+    if (shares && this.world * this.most > MAX_SAMPLES) {
+      throw new Refusal(
+        "TooManyPositions",
+        `${this.world} replicas of ${this.most} positions, at most ${MAX_SAMPLES} together`,
+      );
+    }
+    if (this.most === 0n) throw new Refusal("EmptySource", "the source has no samples");
+    const least = shares ? -greatest(shares.map((share) => -share)) : source.length;
+    if (remainder === "drop" && !shares && source.length < this.#stride) {
+      throw new Refusal("DropWithoutStep", `${source.length} positions, a step needs ${this.#stride}`);
+    }
+    if (remainder === "drop" && shares && least < batch) {
+      throw new Refusal("DropShareWithoutStep", `a replica has ${least} positions, a step needs ${batch}`);
+    }
+    if (remainder === "pad" && shares && least === 0n) {
+      throw new Refusal("PadWithoutSamples", "a replica has no samples to repeat");
+    }
+  }
+
+  /** Returns the positions of a replica's order: N, or N_r under `shard`. */
+  #length(rank) {
+    if (!this.shares) return this.source.length;
+    return rank < BigInt(this.shares.length) && rank < this.world ? this.shares[Number(rank)] : 0n;
+  }
+
+  /**
+   * Counts the steps from a position to the end of the epoch.
+   *
+   * @param {number|bigint} position p
+   * @returns {bigint} steps
+   */
+  stepsLeft(position) {
+    const p = parameter("p", position);
+    const steps = (length, done, size) => {
+      const left = length > done ? length - done : 0n;
+      return this.remainder === "drop" ? left / size : (left + size - 1n) / size;
+    };
+    if (!this.shares) return steps(this.source.length, p, this.#stride);
+    const counts = this.shares.map((share) => steps(share, p / this.world, this.batch));
+    return this.remainder === "drop" ? -greatest(counts.map((count) => -count)) : greatest(counts);
+  }
+
+  /**
+   * Counts the samples that `drop` omits from a position on.
+   *
+   * @param {number|bigint} position p
+   * @returns {bigint} samples of all replicas; 0 for other remainders
+   */
+  dropped(position) {
+    if (this.remainder !== "drop") return 0n;
+    const p = parameter("p", position);
+    const lengths = this.shares ?? [this.source.length];
+    const done = this.shares ? p / this.world : p;
+    const left = lengths.reduce((sum, length) => sum + (length > done ? length - done : 0n), 0n);
+    return left - this.stepsLeft(p) * this.#stride;
+  }
+
+  /**
+   * Returns where a run continues after the step that begins at a position.
+   *
+   * @param {number|bigint} epoch u64
+   * @param {number|bigint} position p
+   * @returns {[bigint, bigint]} epoch and p
+   */
+  after(epoch, position) {
+    if (this.stepsLeft(position) <= 1n) return [(parameter("epoch", epoch) + 1n) & MAX_U64, 0n];
+    return [BigInt(epoch), BigInt(position) + this.#stride];
+  }
+
+  /**
+   * Returns where the next step begins: the given position, or the next epoch if no step is left.
+   *
+   * @param {number|bigint} epoch u64
+   * @param {number|bigint} position p
+   * @returns {[bigint, bigint]} epoch and p
+   */
+  next(epoch, position) {
+    return this.stepsLeft(position) === 0n ? this.after(epoch, position) : [BigInt(epoch), BigInt(position)];
+  }
+
+  /**
+   * Returns the rows of a replica in the step that begins at a position.
+   *
+   * @param {number|bigint} epoch u64
+   * @param {number|bigint} position p
+   * @param {number|bigint} rank r, in [0, R)
+   * @returns {Row[]} B rows
+   */
+  rows(epoch, position, rank) {
+    return Array.from({ length: Number(this.batch) }, (_, i) => this.row(epoch, position, rank, i));
+  }
+
+  /**
+   * Returns one row of a replica in the step that begins at a position.
+   *
+   * @param {number|bigint} epoch u64
+   * @param {number|bigint} position p
+   * @param {number|bigint} rank r, in [0, R)
+   * @param {number|bigint} i number of the row, in [0, B)
+   * @returns {Row} the row
+   */
+  row(epoch, position, rank, i) {
+    const p = parameter("p", position);
+    const r = parameter("rank", rank, 0n, this.world - 1n);
+    const number = parameter("row", i, 0n, this.batch - 1n);
+    const first = this.shares ? p / this.world : this.policy === "off" ? p : p + r * this.batch;
+    const q = first + number;
+    const length = this.#length(r);
+    if (q < length) return { kind: "sample", position: q, ...this.sample(epoch, q, r) };
+    if (this.remainder !== "pad") return { kind: "masked", position: q, sourcePosition: -1n, id: -1n };
+    return { kind: "repeated", position: q % length, ...this.sample(epoch, q % length, r) };
+  }
+
+  /**
+   * Returns the sample at a position of a replica's order.
+   *
+   * @param {number|bigint} epoch u64
+   * @param {number|bigint} position q
+   * @param {number|bigint} [rank] r; matters under policy `shard` only
+   * @returns {{sourcePosition: bigint, id: bigint}} source position and id
+   */
+  sample(epoch, position, rank = 0n) {
+    const replica = this.shares ? BigInt(rank) : 0n;
+    const place = this.#order(BigInt(epoch), replica).at(position);
+    const sourcePosition = this.shares ? this.#sourcePosition(replica, place) : place;
+    return { sourcePosition, id: this.source.at(sourcePosition, this.seed, BigInt(epoch)) };
+  }
+
+  /**
+   * Lists the substitutes of a bad sample.
+   *
+   * @param {number|bigint} epoch u64
+   * @param {number|bigint} position q of the bad sample
+   * @param {number|bigint} [rank] r; matters under policy `shard` only
+   * @returns {Array<{position: bigint, sourcePosition: bigint, id: bigint}>} up to 16 candidates, in the order to try
+   */
+  substitutes(epoch, position, rank = 0n) {
+    const r = BigInt(rank);
+    return substitutePositions(this.#length(r), this.#seed(r), epoch, position).map((candidate) => ({
+      position: candidate,
+      ...this.sample(epoch, candidate, r),
+    }));
+  }
+
+  /**
+   * Returns the key of the random numbers that augment a sample.
+   *
+   * @param {number|bigint} epoch u64
+   * @param {bigint} sourcePosition v
+   * @returns {bigint} the key, for `draw`
+   */
+  augmentKey(epoch, sourcePosition) {
+    return orderKey("augment", this.seed, epoch, sourcePosition);
+  }
+
+  #seed(rank) {
+    return this.shares ? orderKey("shard", this.seed, 0n, rank) : this.seed;
+  }
+
+  /** Returns the order of an epoch and a replica; keeps the last one. */
+  #order(epoch, rank) {
+    if (this.#kept?.epoch !== epoch || this.#kept.rank !== rank) {
+      const { order, run, window } = this;
+      const length = this.#length(rank);
+      const made = new Order({ order, length, seed: this.#seed(rank), epoch, run, window });
+      this.#kept = { epoch, rank, order: made };
+    }
+    return this.#kept.order;
+  }
+
+  /** Returns the source position with number `place` among those of a replica's shards. */
+  #sourcePosition(rank, place) {
+    let left = place;
+    for (let i = Number(rank); i < this.ranges.length; i += Number(this.world)) {
+      const [start, end] = this.ranges[i];
+      if (left < end - start) return start + left;
+      left -= end - start;
+    }
+    throw new RangeError(`replica ${rank} has no source position ${place}`);
+  }
+}
+
+function oneOf(name, value, known) {
+  if (!known.includes(value)) throw new RangeError(`${name} is ${value}, expected one of ${known.join(", ")}`);
+  return value;
+}
+
+function greatest(values) {
+  return values.reduce((most, value) => (value > most ? value : most));
+}
+
+/** Returns the source positions whose ids lie in each shard; they are adjacent, since the source is ascending. */
+function shardRanges(source, records) {
+  const ids = source.ids ?? null;
+  if (source.kind !== "all" && ids === null)
+    throw new Refusal("ShardSource", `the source is ${source.kind}, expected all or a list`);
+  const fall = ids?.findIndex((id, i) => i > 0 && id <= ids[i - 1]) ?? -1;
+  if (fall >= 0) throw new Refusal("ShardListOrder", `id ${ids[fall]} follows ${ids[fall - 1]}`);
+  const total = records.reduce((sum, count) => sum + count, 0n);
+  if (total !== source.samples)
+    throw new Refusal("ShardTotal", `the shards have ${total} records, the split ${source.samples}`);
+  const positionOf = (id) => {
+    if (ids === null) return id;
+    let [low, high] = [0, ids.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (ids[middle] >= id) high = middle;
+      else low = middle + 1;
+    }
+    return BigInt(low);
+  };
+  let id = 0n;
+  return records.map((count) => {
+    const start = positionOf(id);
+    id += count;
+    return [start, positionOf(id)];
+  });
+}
+
+/**
+ * Lists the positions of substitutes.
+ *
+ * @param {number|bigint} length N, positions of the order
+ * @param {number|bigint} seed u64; under policy `shard` the replica's own
+ * @param {number|bigint} epoch u64
+ * @param {number|bigint} position q of the bad sample
+ * @returns {bigint[]} 16 positions in the order to try; none if N is 1
+ */
+export function substitutePositions(length, seed, epoch, position) {
+  const n = parameter("length", length, 1n, MAX_SAMPLES);
+  const q = parameter("position", position, 0n, n - 1n);
+  if (n === 1n) return [];
+  const stride = 1n + (orderKey("spare", seed, epoch, q) % (n - 1n));
+  return Array.from({ length: SUBSTITUTES }, (_, i) => (q + BigInt(i + 1) * stride) % n);
+}
+
+/**
+ * @typedef {object} ResumeState
+ * @property {string} fingerprint fingerprint of the split or splits, eight hex digits
+ * @property {string} source the source checksum, eight hex digits
+ * @property {string} order name of the order
+ * @property {?bigint} run L, for interleaved, otherwise null
+ * @property {?bigint} window C, for interleaved, otherwise null
+ * @property {?bigint} world R under policy `shard`, otherwise null
+ * @property {bigint} seed u64
+ * @property {bigint} epoch u64
+ * @property {bigint} p positions delivered in the epoch
+ */
+
+/**
+ * Writes a resume state.
+ *
+ * @param {ResumeState} state the state; absent members are as null
+ * @returns {string} one line of canonical JSON
+ */
+export function formatState({ fingerprint, source, order, run, window, world, seed, epoch, p }) {
+  const optional = (name, value) => (value === null || value === undefined ? "" : `"${name}":${value},`);
+  return (
+    `{"version":1,"fingerprint":"${fingerprint}","source":"${source}","order":"${order}",` +
+    `${optional("run", run)}${optional("window", window)}${optional("world", world)}` +
+    `"seed":${seed},"epoch":${epoch},"p":${p}}`
+  );
+}
+
+/** Members of a state after `version`: least and greatest value of numbers, and whether they may be absent. */
+const STATE_NUMBERS = {
+  run: [1n, MAX_U32, true],
+  window: [1n, MAX_U32, true],
+  world: [1n, MAX_U32, true],
+  seed: [0n, MAX_U64, false],
+  epoch: [0n, MAX_U64, false],
+  p: [0n, MAX_U64, false],
+};
+
+/**
+ * Reads a resume state.
+ *
+ * @param {string} text the JSON
+ * @returns {ResumeState} the state
+ * @throws {Refusal} `StateJson`, `StateVersion` or `StateMember`
+ */
+export function parseState(text) {
+  const refuse = (reason, what) => {
+    throw new Refusal(reason, what);
+  };
+  if (text.length > MAX_STATE) refuse("StateJson", `a state of ${text.length} characters, at most ${MAX_STATE}`);
+  let object;
+  try {
+    object = parseJson(text);
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    refuse("StateJson", `not JSON: ${error.message} at ${error.at}`);
+  }
+  if (!(object instanceof JsonObject)) refuse("StateJson", "not an object");
+  const number = (name, min, max) => {
+    const values = object.all(name);
+    const value = values.length === 1 && values[0] instanceof JsonNumber ? values[0].integer(min, max) : null;
+    if (value === null) refuse("StateJson", `member ${name} is not one number from ${min} to ${max}`);
+    return value;
+  };
+  const version = number("version", 0n, MAX_U64);
+  if (version !== 1n) refuse("StateVersion", `version ${version}, expected 1`);
+  const state = {};
+  for (const name of ["fingerprint", "source", "order"]) {
+    const values = object.all(name);
+    if (values.length !== 1 || typeof values[0] !== "string") refuse("StateJson", `member ${name} is not one string`);
+    state[name] = values[0];
+  }
+  for (const [name, [min, max, isOptional]] of Object.entries(STATE_NUMBERS)) {
+    state[name] = isOptional && object.all(name).length === 0 ? null : number(name, min, max);
+  }
+  for (const [name] of object.members) {
+    if (name !== "version" && !Object.hasOwn(state, name)) refuse("StateJson", `unknown member ${name}`);
+  }
+  if (!ORDERS.includes(state.order)) refuse("StateMember", `unknown order ${state.order}`);
+  const isInterleaved = state.order === "interleaved";
+  if ((state.run !== null) !== isInterleaved || (state.window !== null) !== isInterleaved) {
+    refuse("StateMember", `run and window with order ${state.order}`);
+  }
+  for (const name of ["fingerprint", "source"]) {
+    if (!/^[0-9a-f]{8}$/.test(state[name]))
+      refuse("StateMember", `${name} is ${state[name]}, expected eight hex digits`);
+  }
+  return state;
+}
+
+/**
+ * Checks that a run can continue from a state.
+ *
+ * @param {ResumeState} state the state
+ * @param {Schedule} schedule the configuration of the run
+ * @param {string} fingerprint fingerprint of the run's split or splits
+ * @returns {[bigint, bigint]} epoch and p of the next step
+ * @throws {Refusal} `StateFingerprint`, `StateSource`, `StateOrder`, `StateSeed`, `StateWorld` or `StatePosition`
+ */
+export function checkResume(state, schedule, fingerprint) {
+  const compare = (reason, found, expected) => {
+    if (found !== expected) throw new Refusal(reason, `the state has ${found}, the run ${expected}`);
+  };
+  compare("StateFingerprint", state.fingerprint, fingerprint);
+  compare("StateSource", state.source, schedule.source.checksum);
+  const orderOf = ({ order, run, window }) => (order === "interleaved" ? `${order} ${run} ${window}` : order);
+  compare("StateOrder", orderOf(state), orderOf(schedule));
+  compare("StateSeed", state.seed, schedule.seed);
+  if (state.p > 0n) compare("StateWorld", state.world, schedule.shares ? schedule.world : null);
+  const most = schedule.shares ? schedule.world * schedule.most : schedule.source.length;
+  if (state.p > most || (schedule.shares && state.p % schedule.world !== 0n)) {
+    throw new Refusal("StatePosition", `the state has p ${state.p}, the epoch has ${most} positions`);
+  }
+  return schedule.next(state.epoch, state.p);
+}

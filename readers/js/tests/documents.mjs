@@ -1,0 +1,85 @@
+// Tests against the vectors of the orders and the README.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { parseJson } from "../json.js";
+import { reader, work } from "./common.mjs";
+
+
+/** Members of the vectors that are computed, by file; the others are given. */
+const COMPUTED = {
+  keys: ["key", "words", "floats_times_2_53", "below_1000", "below"],
+  permutations: ["y", "refused"],
+  orders: ["place", "refused"],
+  sources: ["len", "id", "json", "crc32c"],
+  steps: ["steps_left", "dropped", "after", "rows", "ids", "augment"],
+  substitutes: ["candidates", "ids"],
+  refusals: ["refused"],
+  states: ["json", "mixture"],
+  resumes: ["resume", "refused"],
+};
+
+test("computes the orders of the vectors", (t) => {
+  const folder = join(reader, "../../fixtures/vectors/order");
+  if (!existsSync(folder)) return t.skip("no vectors");
+  for (const name of readdirSync(folder)
+    .filter((file) => file.endsWith(".jsonl"))
+    .map((file) => file.slice(0, -6))) {
+    const vectors = readFileSync(join(folder, `${name}.jsonl`), "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => {
+        const members = parseJson(line).members.map(([member]) => member);
+        const computed = [
+          ...COMPUTED[name],
+          ...(name === "substitutes" && members.includes("row") ? ["position"] : []),
+        ];
+        // The text of a member, so that integers keep their digits.
+        const texts = members.map((member, i) => {
+          const start = line.indexOf(`"${member}":`) + member.length + 3;
+          return [
+            member,
+            line.slice(start, i + 1 < members.length ? line.indexOf(`,"${members[i + 1]}":`, start) : -1),
+          ];
+        });
+        return {
+          given: texts.filter(([member]) => !computed.includes(member)),
+          expected: texts.filter(([member]) => computed.includes(member)),
+        };
+      });
+    const file = join(work, "vectors.jsonl");
+    writeFileSync(
+      file,
+      vectors.map(({ given }) => `{${given.map(([member, text]) => `"${member}":${text}`).join(",")}}\n`).join(""),
+    );
+    const output = execFileSync("node", [join(reader, "conformance.mjs"), "order", file], {
+      encoding: "utf8",
+      maxBuffer: 2 ** 28,
+    })
+      .trim()
+      .split("\n");
+    assert.equal(output.length, vectors.length, name);
+    vectors.forEach(({ expected }, i) => {
+      for (const [member, text] of expected)
+        assert.ok(output[i].includes(`"${member}":${text}`), `${name}:${i + 1} ${member} ${text} ${output[i]}`);
+    });
+  }
+  return undefined;
+});
+
+test("prints what its README says", async (t) => {
+  const tiny = join(reader, "../../fixtures/golden/tiny");
+  const readme = readFileSync(join(reader, "README.md"), "utf8");
+  const block = (kind) => readme.split("```" + kind + "\n")[1].split("```")[0];
+  const folder = mkdtempSync(join(work, "readme-"));
+  if (!existsSync(tiny)) return t.skip("no fixtures");
+  execFileSync("cp", ["-r", tiny, join(folder, "pets")]);
+  for (const name of readdirSync(reader))
+    if (/\.js(on)?$/.test(name)) writeFileSync(join(folder, name), readFileSync(join(reader, name)));
+  writeFileSync(join(folder, "snippet.js"), block("js"));
+  assert.equal(execFileSync("node", ["snippet.js"], { cwd: folder, encoding: "utf8" }), block("text"));
+  return undefined;
+});

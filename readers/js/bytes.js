@@ -192,13 +192,16 @@ export class Sha256 {
   update(bytes) {
     this.#total += bytes.length;
     let at = 0;
-    while (at < bytes.length) {
-      const part = bytes.subarray(at, at + 64 - this.#filled);
-      this.#block.set(part, this.#filled);
-      this.#filled += part.length;
-      at += part.length;
-      if (this.#filled === 64) this.#compress();
+    if (this.#filled > 0) {
+      at = Math.min(64 - this.#filled, bytes.length);
+      this.#block.set(bytes.subarray(0, at), this.#filled);
+      this.#filled += at;
+      if (this.#filled < 64) return;
+      this.#compress(this.#block, 0);
     }
+    for (; at + 64 <= bytes.length; at += 64) this.#compress(bytes, at);
+    this.#block.set(bytes.subarray(at));
+    this.#filled = bytes.length - at;
   }
 
   /**
@@ -215,19 +218,28 @@ export class Sha256 {
     return Array.from(this.#state, (word) => hex32(word >>> 0)).join("");
   }
 
-  #compress() {
+  /** Adds the block of 64 bytes at an offset to the state. */
+  #compress(bytes, offset) {
     const w = this.#words;
-    const block = this.#block;
-    for (let i = 0; i < 16; i++) {
-      w[i] = (block[4 * i] << 24) | (block[4 * i + 1] << 16) | (block[4 * i + 2] << 8) | block[4 * i + 3];
+    for (let i = 0, at = offset; i < 16; i++, at += 4) {
+      w[i] = (bytes[at] << 24) | (bytes[at + 1] << 16) | (bytes[at + 2] << 8) | bytes[at + 3];
     }
     for (let i = 16; i < 64; i++) {
-      const [x, y] = [w[i - 15], w[i - 2]];
+      const x = w[i - 15];
+      const y = w[i - 2];
       const s0 = rotate(x, 7) ^ rotate(x, 18) ^ (x >>> 3);
       const s1 = rotate(y, 17) ^ rotate(y, 19) ^ (y >>> 10);
-      w[i] = w[i - 16] + s0 + w[i - 7] + s1;
+      w[i] = (w[i - 16] + s0 + w[i - 7] + s1) | 0;
     }
-    let [a, b, c, d, e, f, g, h] = this.#state;
+    const state = this.#state;
+    let a = state[0];
+    let b = state[1];
+    let c = state[2];
+    let d = state[3];
+    let e = state[4];
+    let f = state[5];
+    let g = state[6];
+    let h = state[7];
     for (let i = 0; i < 64; i++) {
       const s1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
       const t1 = (h + s1 + ((e & f) ^ (~e & g)) + SHA256_K[i] + w[i]) | 0;
@@ -242,8 +254,14 @@ export class Sha256 {
       b = a;
       a = (t1 + t2) | 0;
     }
-    [a, b, c, d, e, f, g, h].forEach((word, i) => (this.#state[i] += word));
-    this.#filled = 0;
+    state[0] += a;
+    state[1] += b;
+    state[2] += c;
+    state[3] += d;
+    state[4] += e;
+    state[5] += f;
+    state[6] += g;
+    state[7] += h;
   }
 }
 

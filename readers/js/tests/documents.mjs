@@ -8,7 +8,6 @@ import { test } from "node:test";
 import { parseJson } from "../json.js";
 import { reader, work } from "./common.mjs";
 
-
 /** Members of the vectors that are computed, by file; the others are given. */
 const COMPUTED = {
   keys: ["key", "words", "floats_times_2_53", "below_1000", "below"],

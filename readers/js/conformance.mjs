@@ -1,9 +1,12 @@
 // The command of the conformance kit: `node conformance.mjs TASK PATH` prints JSON lines.
 //
-// Tasks: `read DATASET`, `verify DATASET`, `order FILE`. Others end with status 3, since this reader decodes no JPEG.
+// Tasks: `read DATASET`, `verify DATASET`, `order FILE`, and `all`, which reads tasks from standard input. Others end with
+// status 3, since this reader decodes no JPEG.
 
 import { readFile } from "node:fs/promises";
+import { createInterface } from "node:readline";
 import { dataView, hex, hex32 } from "./bytes.js";
+import { REQUIRED_COLUMNS } from "./index.js";
 import { JsonNumber, JsonObject, parseJson } from "./json.js";
 import * as shardtool from "./shardtool.js";
 
@@ -63,8 +66,15 @@ function featureValues({ type, values }) {
   return type === "float" ? floatBits(values) : Array.from(values, String);
 }
 
-function describeRecord(record) {
-  const line = { key: digest(record.key), data: digest(record.data), image: digest(record.image) };
+/** Describes a record, with key and image as the index gives them; throws the first damage that prevents it. */
+async function describeRecord(split, number) {
+  const { shard, row } = split.locate(number);
+  await shard.size();
+  for (const name of REQUIRED_COLUMNS) await shard.column(name);
+  const image = await split.image(number);
+  const key = (await shard.column("key")).get(row);
+  const record = await split.record(number);
+  const line = { key: digest(key), data: digest(record.data), image: digest(image) };
   line.class = record.classId?.toString() ?? null;
   if (record.features === null) return line;
   line.features = new Map(
@@ -105,39 +115,54 @@ function columnValues(column) {
   );
 }
 
-async function readShardColumns(split, shard, part) {
-  let index;
+/** Returns whether a shard exists and its index opens. */
+async function opens(shard) {
   try {
-    index = await shard.index();
+    await shard.size();
+    await shard.index();
+    return true;
   } catch (error) {
     if (!(error instanceof Damage)) throw error;
-    return;
-  }
-  for (const name of index.columns.keys()) {
-    if (!/^(feature|values):/.test(name)) continue;
-    const line = { split: split.name, shard: part, column: name };
-    try {
-      print({ ...line, values: columnValues(await shard.column(name)) });
-    } catch (error) {
-      if (!(error instanceof Damage)) throw error;
-      print({ ...line, error: error.name });
-    }
+    return false;
   }
 }
 
-async function readLookups(split) {
+/** Returns a column, or the damage that prevents it. */
+async function columnOrDamage(shard, name) {
+  try {
+    return await shard.column(name);
+  } catch (error) {
+    if (!(error instanceof Damage)) throw error;
+    return error;
+  }
+}
+
+async function readColumns(split, shard, part) {
+  for (const name of (await shard.index()).columns.keys()) {
+    if (!/^(feature|values):/.test(name)) continue;
+    const column = await columnOrDamage(shard, name);
+    const result = column instanceof Damage ? { error: column.name } : { values: columnValues(column) };
+    print({ split: split.name, shard: part, column: name, ...result });
+  }
+}
+
+/** Looks up each key in the good columns of these shards, each with the number of its first record. */
+async function readLookups(split, shards) {
+  const good = [];
   const keys = new Map();
-  for (const shard of split.shards) {
-    const column = await shard.column("key").catch((error) => error);
+  for (const [first, shard] of shards) {
+    const column = await columnOrDamage(shard, "key");
     if (column instanceof Damage) continue;
-    if (column instanceof Error) throw column;
+    good.push([first, shard]);
     for (const key of column) keys.set(hex(key), key);
   }
   for (const [text, key] of keys) {
-    const record = await split.find(key).catch((error) => error);
-    if (record instanceof Damage) continue;
-    if (record instanceof Error) throw record;
-    print({ split: split.name, lookup: text, record });
+    for (const [first, shard] of good) {
+      const row = await shard.find(key);
+      if (row === null) continue;
+      print({ split: split.name, lookup: text, record: first + row });
+      break;
+    }
   }
 }
 
@@ -152,18 +177,30 @@ async function read(path) {
   }
   for (const split of dataset.splits.values()) {
     print({ split: split.name, records: split.length, fingerprint: split.fingerprint });
-    const onDamage = (damage, record) => print({ split: split.name, record, error: damage.name });
-    for await (const record of split.records({ onDamage })) {
-      print({ split: split.name, record: record.number, ...describeRecord(record) });
+    for (let number = 0; number < split.length; number++) {
+      const about = { split: split.name, record: number };
+      const line = await describeRecord(split, number).catch((error) => {
+        if (!(error instanceof Damage)) throw error;
+        return { error: error.name };
+      });
+      print({ ...about, ...line });
     }
-    for (const [part, shard] of split.shards.entries()) await readShardColumns(split, shard, part);
-    await readLookups(split);
+    const open = [];
+    let first = 0;
+    for (const [part, shard] of split.shards.entries()) {
+      if (await opens(shard)) {
+        open.push([first, shard]);
+        await readColumns(split, shard, part);
+      }
+      first += shard.length;
+    }
+    await readLookups(split, open);
   }
 }
 
 async function verify(path) {
   const onFinding = ({ name, file, record, offset }) => {
-    // The offset of a finding in an index is not that of a frame.
+    // Offsets in indexes and in the manifest are for messages.
     print({ finding: name, file, record, offset: record === null ? null : offset });
   };
   const { good } = await shardtool.verify(path, { onFinding });
@@ -293,8 +330,8 @@ function vectorKind(given) {
 async function order(path) {
   for (const line of (await readFile(path, "utf8")).split("\n")) {
     if (line.trim() === "") continue;
-    const given = fromJson(parseJson(line));
-    const kind = vectorKind(given);
+    const { vector, ...given } = fromJson(parseJson(line));
+    const kind = vector ?? vectorKind(given);
     try {
       print(VECTORS[kind](given));
     } catch (error) {
@@ -307,10 +344,24 @@ async function order(path) {
 }
 
 const TASKS = { read, verify, order };
-const [task, path] = process.argv.slice(2);
-if (!Object.hasOwn(TASKS, task ?? "") || path === undefined) {
-  process.exitCode = 3;
-} else {
+
+/** Runs a task; returns its exit status. */
+async function run(task, path) {
+  if (!Object.hasOwn(TASKS, task ?? "") || path === undefined) return 3;
   await TASKS[task](path);
-  flush();
+  return 0;
 }
+
+/** Runs the tasks of standard input, one per line. */
+async function all() {
+  for await (const line of createInterface({ input: process.stdin })) {
+    const space = line.indexOf(" ");
+    print({ end: await run(line.slice(0, space), line.slice(space + 1)) });
+    flush();
+  }
+}
+
+const [task, path] = process.argv.slice(2);
+if (task === "all") await all();
+else process.exitCode = await run(task, path);
+flush();

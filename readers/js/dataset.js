@@ -3,7 +3,7 @@
 import { Damage } from "./damage.js";
 import { DECODE_LIMIT } from "./images.js";
 import { MANIFEST, fingerprint, parseManifest } from "./manifest.js";
-import { Shard, byteText, twice } from "./shard.js";
+import { Shard, twice } from "./shard.js";
 import { readWhole, toSource } from "./sources.js";
 import { verifyDataset } from "./verify.js";
 
@@ -62,7 +62,7 @@ export class Dataset {
    *
    * @param {object} [options] see {@link verify}
    * @returns {Promise<{findings: Damage[], notes: string[], good: number}>} the findings in the order of the files,
-   *   what is worth a note and not damage, and the number of records without damage
+   *   what is worth a note and not damage, and the number of records that can be delivered by number and by key
    */
   verify(options = {}) {
     return verifyDataset(this, options);
@@ -223,10 +223,9 @@ export class Split {
    * @throws {Damage} if an index, or its column of keys, is damaged before the key is found
    */
   async find(key) {
-    const text = byteText(typeof key === "string" ? new TextEncoder().encode(key) : key);
     for (const [i, shard] of this.shards.entries()) {
-      const row = (await shard.keys()).get(text);
-      if (row !== undefined) return this.#starts[i] + row;
+      const row = await shard.find(key);
+      if (row !== null) return this.#starts[i] + row;
     }
     return null;
   }

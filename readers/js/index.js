@@ -19,7 +19,7 @@ const ELEMENTS = [
   { name: "f32", width: 4, Type: Float32Array },
 ];
 
-/** Columns of which the format fixes kind and element. The first four must exist. */
+/** Columns of which the format fixes kind and element. */
 const KNOWN_COLUMNS = {
   record_offset: ["u64"],
   image_offset: ["u32"],
@@ -27,7 +27,9 @@ const KNOWN_COLUMNS = {
   key: ["bytes"],
   jpeg_entries: ["bytes"],
 };
-const REQUIRED_COLUMNS = ["record_offset", "image_offset", "image_length", "key"];
+
+/** Columns that every index has. */
+export const REQUIRED_COLUMNS = ["record_offset", "image_offset", "image_length", "key"];
 
 /**
  * @typedef {object} Part
@@ -207,38 +209,21 @@ function readDirectory(index, directory, count) {
  * @throws {Damage} `RecordCount`, `IndexMismatch` or `IndexColumn`
  */
 export function checkIndex(index, shard) {
-  const refuse = (name, file, what, expected = null, found = null) => {
-    throw new Damage(name, { file, expected, found }, what);
+  const refuse = (name, what, expected = null, found = null) => {
+    throw new Damage(name, { file: index.file, expected, found }, what);
   };
   if (index.records !== shard.records) {
-    refuse(
-      "RecordCount",
-      shard.file,
-      "the index has another number of records than the manifest",
-      shard.records,
-      index.records,
-    );
+    refuse("RecordCount", "another number of records than the manifest says", shard.records, index.records);
   }
   if (index.shardBytes !== shard.bytes) {
-    refuse(
-      "IndexMismatch",
-      shard.file,
-      "the index belongs to a shard of another length",
-      shard.bytes,
-      index.shardBytes,
-    );
+    refuse("IndexMismatch", "the index belongs to a shard of another length", shard.bytes, index.shardBytes);
   }
   if (index.shardCrc !== shard.crc32c) {
-    refuse(
-      "IndexMismatch",
-      shard.file,
-      "the index belongs to a shard with another CRC",
-      hex32(shard.crc32c),
-      hex32(index.shardCrc),
-    );
+    const [expected, found] = [hex32(shard.crc32c), hex32(index.shardCrc)];
+    refuse("IndexMismatch", "the index belongs to a shard with another CRC", expected, found);
   }
   for (const name of REQUIRED_COLUMNS) {
-    if (!index.columns.has(name)) refuse("IndexColumn", index.file, `column ${name} is absent`);
+    if (!index.columns.has(name)) refuse("IndexColumn", `column ${name} is absent`);
   }
   for (const column of index.columns.values()) {
     const isFeature = column.name.startsWith("feature:");
@@ -251,15 +236,9 @@ export function checkIndex(index, shard) {
           : null;
     if (elements === null) continue;
     if (!elements.includes(column.element)) {
-      refuse(
-        "IndexColumn",
-        index.file,
-        `column ${column.name} has another element`,
-        elements.join(" or "),
-        column.element,
-      );
+      refuse("IndexColumn", `column ${column.name} has another element`, elements.join(" or "), column.element);
     }
-    if (!isFeature && column.validity) refuse("IndexColumn", index.file, `column ${column.name} has a validity`);
+    if (!isFeature && column.validity) refuse("IndexColumn", `column ${column.name} has a validity`);
   }
 }
 

@@ -32,19 +32,6 @@ export async function twice(source, path, attempt) {
   }
 }
 
-/**
- * Maps bytes to a string with one character per byte, as a key of a Map.
- *
- * @param {Uint8Array} bytes the bytes
- * @returns {string} equal strings for equal bytes only
- */
-export function byteText(bytes) {
-  return BYTE_TEXT.decode(bytes);
-}
-
-/** Decodes each of the 256 bytes to another character. */
-const BYTE_TEXT = new TextDecoder("windows-1252");
-
 /** Holds one shard and its index. Both are read when they are first needed. */
 export class Shard {
   #kept = new Map();
@@ -145,8 +132,20 @@ export class Shard {
     });
   }
 
+  /**
+   * Looks up a key in the index. Does not read the shard.
+   *
+   * @param {string|Uint8Array} key the key; a string is encoded as UTF-8
+   * @returns {Promise<?number>} the first row that has it, or null
+   * @throws {Damage} of the index, or of its column of keys
+   */
+  async find(key) {
+    const bytes = typeof key === "string" ? new TextEncoder().encode(key) : key;
+    return (await this.#keys()).get(byteText(bytes)) ?? null;
+  }
+
   /** Returns the first row of each key, by the key's bytes as text. */
-  keys() {
+  #keys() {
     return this.#once("keys", async () => {
       const column = await this.column("key");
       const rows = new Map();
@@ -261,7 +260,8 @@ export class Shard {
   /** Makes a damage of a record. Its key is known if the column of keys has been read. */
   #damage(name, { row, offset }, what, values = {}) {
     const key = this.#keyColumn?.get(row) ?? null;
-    return new Damage(name, { file: this.file, record: row, offset, key, ...values }, what);
+    const place = name === "IndexMismatch" ? { file: this.indexFile } : { file: this.file, offset };
+    return new Damage(name, { ...place, record: row, key, ...values }, what);
   }
 
   /** Returns where a record's frame begins, and where the next one does or the shard ends. */
@@ -271,12 +271,8 @@ export class Shard {
     const shardBytes = this.entry.bytes;
     const offset = values[row];
     if (offset >= shardBytes) {
-      const found = { expected: `less than ${shardBytes}`, found: offset };
-      throw new Damage(
-        "IndexMismatch",
-        { file: this.file, record: row, ...found },
-        "the offset of the record lies past the shard",
-      );
+      const values = { expected: `less than ${shardBytes}`, found: offset };
+      throw this.#damage("IndexMismatch", { row, offset }, "the offset of the record lies past the shard", values);
     }
     const next = row + 1 < length ? values[row + 1] : shardBytes;
     const isOrdered = next > offset && next <= shardBytes;
@@ -344,3 +340,11 @@ export class Shard {
     return new DataRecord(data, { manifest, file: this.file, row, offset, limit }, number);
   }
 }
+
+/** Maps bytes to a string with one character per byte, as a key of a Map. */
+function byteText(bytes) {
+  return BYTE_TEXT.decode(bytes);
+}
+
+/** Decodes each of the 256 bytes to another character. */
+const BYTE_TEXT = new TextDecoder("windows-1252");

@@ -1,8 +1,9 @@
 // Verification: every file, column and record, each failed check once (format-spec.md, "Reading a dataset").
 
 import { Sha256, crc32c, dataView, hex32, sameBytes } from "./bytes.js";
-import { Damage, isNotFound } from "./damage.js";
+import { Damage } from "./damage.js";
 import { FRAME_HEADER, FRAME_OVERHEAD, checkFrameData, checkFrameHeader, isCompressed } from "./frame.js";
+import { REQUIRED_COLUMNS } from "./index.js";
 import { DataRecord } from "./record.js";
 import { Shard } from "./shard.js";
 import { readExactly } from "./sources.js";
@@ -75,36 +76,30 @@ class ShardVerifier {
   }
 
   async run() {
-    const size = await this.attempt(() => this.shard.size());
-    await this.#checkIndex();
-    if (size !== null) await this.#checkShard(size);
-  }
-
-  /** Checks the index, all its columns, and the CRC of the whole file. */
-  async #checkIndex() {
-    const { shard, entry } = this;
-    const file = shard.indexFile;
+    const { shard } = this;
+    const size = await this.attempt(() => shard.size());
     this.index = await this.attempt(() => shard.index());
     for (const name of this.index?.columns.keys() ?? []) {
       const column = await this.attempt(() => shard.column(name));
       if (column) this.columns.set(name, column);
     }
+    if (size !== null) await this.#checkShard(size);
+    await this.#checkWholeIndex();
+  }
+
+  /** Compares the whole index with the manifest, unless another finding explains the difference. */
+  async #checkWholeIndex() {
+    const { entry } = this;
+    const file = this.shard.indexFile;
     if (this.hasFinding(file)) return;
-    const where = { file, offset: null };
-    let reader;
-    try {
-      reader = new ForwardReader(this.dataset.source, file, await this.dataset.source.size(file));
-    } catch (error) {
-      if (isNotFound(error)) return;
-      throw error;
-    }
+    const reader = new ForwardReader(this.dataset.source, file, this.index.size);
     await reader.finish();
     if (BigInt(reader.size) !== entry.indexBytes) {
       const values = { expected: entry.indexBytes, found: reader.size };
-      this.add(new Damage("IndexCrc", { ...where, ...values }, "the index has another length than the manifest says"));
+      this.add(new Damage("IndexCrc", { file, ...values }, "the index has another length than the manifest says"));
     } else if (reader.crc !== entry.indexCrc32c) {
       const values = { expected: hex32(entry.indexCrc32c), found: hex32(reader.crc) };
-      this.add(new Damage("IndexCrc", { ...where, ...values }, "the index has another CRC than the manifest says"));
+      this.add(new Damage("IndexCrc", { file, ...values }, "the index has another CRC than the manifest says"));
     }
   }
 
@@ -170,7 +165,6 @@ class ShardVerifier {
       this.add(new Damage(wrong.name, { file, record: row, offset, ...wrong }, wrong.what));
       return;
     }
-    const before = this.found.length;
     const { manifest, decodeLimit: limit } = this.dataset;
     const attempt = (check) => {
       try {
@@ -185,18 +179,31 @@ class ShardVerifier {
     const record = attempt(() => new DataRecord(data, { manifest, file, row, offset, limit }));
     if (record === null) return;
     if (record.hasField2 && !manifest.requires.includes("sequence-example")) this.sequences++;
-    if (this.index !== null && BigInt(row) < this.index.records) this.#compare(record, row, offset);
+    if (this.index !== null && BigInt(row) < this.index.records) {
+      this.#compare(record, row, offset);
+      if (this.#isDelivered(record, row, offset)) this.good++;
+    }
     attempt(() => record.pixels());
     for (const name of record.arrayNames) attempt(() => record.array(name));
-    const isDelivered = this.columns.has("record_offset") && BigInt(row) < this.entry.records;
-    if (isDelivered && this.found.length === before) this.good++;
+  }
+
+  /** Tells whether a reader delivers the record through its row, with key and image, also if the row is wrong. */
+  #isDelivered({ data }, row, offset) {
+    const [offsets, starts, lengths] = REQUIRED_COLUMNS.map((name) => this.columns.get(name)?.values);
+    if (!REQUIRED_COLUMNS.every((name) => this.columns.has(name))) return false;
+    const { bytes } = this.entry;
+    const next = row + 1 < offsets.length ? offsets[row + 1] : bytes;
+    if (offsets[row] !== BigInt(offset) || (next <= bytes && next !== BigInt(offset + data.length + FRAME_OVERHEAD))) {
+      return false;
+    }
+    return starts[row] + lengths[row] <= data.length;
   }
 
   /** Compares a record with its row in each good column. */
   #compare(record, row, offset) {
     const { columns } = this;
     const mismatch = (what, expected, found) => {
-      const where = { file: this.shard.file, record: row, key: record.key, expected, found };
+      const where = { file: this.shard.indexFile, record: row, key: record.key, expected, found };
       this.add(new Damage("IndexMismatch", where, what));
     };
     const stored = columns.get("record_offset")?.values[row];

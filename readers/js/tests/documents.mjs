@@ -82,3 +82,11 @@ test("prints what its README says", async (t) => {
   assert.equal(execFileSync("node", ["snippet.js"], { cwd: folder, encoding: "utf8" }), block("text"));
   return undefined;
 });
+
+test("imports no module of Node statically, so that browsers can load it", () => {
+  for (const name of readdirSync(reader).filter((file) => file.endsWith(".js"))) {
+    const source = readFileSync(join(reader, name), "utf8");
+    const imported = [...source.matchAll(/^(?:import|export) [^;]*? from "([^"]+)";/gms)].map((match) => match[1]);
+    for (const path of imported) assert.match(path, /^\.\/[a-z0-9-]+\.js$/, name);
+  }
+});

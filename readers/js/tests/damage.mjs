@@ -18,6 +18,8 @@ test("finds every flipped bit of every file, as one finding", async () => {
       bytes[bit >> 3] ^= 1 << (bit & 7);
       const names = await findings(files);
       assert.equal(names.length, 1, `${path}, bit ${bit}: ${names}`);
+      // Each byte has a check of its own, so no bit is found only by the CRC of a whole file.
+      assert.ok(!["ShardCrc", "ShardSha256", "IndexCrc"].includes(names[0]), `${path}, bit ${bit}: ${names}`);
       bytes[bit >> 3] ^= 1 << (bit & 7);
     }
   }
@@ -137,6 +139,10 @@ test("finds exchanged offsets twice, and does not deliver the records", async ()
   const train = (await shardtool.open(build.memorySource(swapped))).split("train");
   await assert.rejects(train.record(0), damage("IndexMismatch"));
   await assert.rejects(train.record(1), damage("IndexMismatch"));
+  const damages = [];
+  for await (const record of train.records({ onDamage: (one) => damages.push(one.name) }))
+    assert.equal(record.number, 2);
+  assert.deepEqual(damages, ["IndexMismatch", "IndexMismatch"]);
 });
 
 test("continues after a damaged length, and counts frames", async () => {

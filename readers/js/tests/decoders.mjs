@@ -54,6 +54,21 @@ test(
   },
 );
 
+test("decodes a Huffman stream only if its literals use all bits", () => {
+  // Twenty times the byte 7, then a block of two symbols with codes of one bit, and a stream of bits before its final 1.
+  const frame = (bits, literals) => {
+    const body = concat(Uint8Array.of(128, 0x10), Uint8Array.of(parseInt(`1${bits}`, 2)));
+    const block = concat(le(2 | (literals << 4) | (body.length << 14), 3), body, "\0");
+    const repeated = concat(le((1 << 1) | (20 << 3), 3), Uint8Array.of(7));
+    const last = concat(le(1 | (2 << 1) | (block.length << 3), 3), block);
+    return concat(le(0xfd2fb528, 4), Uint8Array.of(0x20, 20 + literals), repeated, last);
+  };
+  const content = Uint8Array.of(...new Array(20).fill(7), 0, 1, 1, 0);
+  assert.deepEqual(shardtool.decompressZstd(frame("0110", 4)), content);
+  assert.throws(() => shardtool.decompressZstd(frame("01101", 4)), /bits after the last literal/);
+  assert.throws(() => shardtool.decompressZstd(frame("011", 4)), /ends early/);
+});
+
 test("refuses a zstd frame that claims more than its blocks can hold, before it allocates", () => {
   const claim = concat(le(0xfd2fb528, 4), Uint8Array.of(0xe0), le(2n ** 33n, 8), Uint8Array.of(1, 0, 0));
   assert.throws(() => shardtool.decompressZstd(claim, { limit: 2 ** 40 }), /cannot produce/);

@@ -158,10 +158,8 @@ export function arrayNames(features) {
  */
 export function decodeArray(features, name, limit = DECODE_LIMIT) {
   const { shape, chunk, dtype, codec } = arrayHeader(features, name);
-  const width = DTYPES.get(dtype).BYTES_PER_ELEMENT;
   const grid = shape.map((length, i) => (length + chunk[i] - 1n) / chunk[i]);
-  const total = product(shape) * BigInt(width);
-  for (const factors of [[...shape, BigInt(width)], [...chunk, BigInt(width)], grid]) {
+  for (const factors of [shape, chunk, grid]) {
     if (product(factors) > MAX_PRODUCT) throw new DecodeError("ImageDecode", `array ${name} is too large`);
   }
   const stored = features.get(name);
@@ -169,31 +167,30 @@ export function decodeArray(features, name, limit = DECODE_LIMIT) {
   if (product(grid) !== BigInt(chunks.length)) {
     throw new DecodeError("PixelsLength", `array ${name} has another number of chunks`, product(grid), chunks.length);
   }
-  if (total > BigInt(limit)) {
-    throw new DecodeError("ImageDecode", `array ${name} has ${total} bytes, the limit is ${limit}`);
-  }
   // Dimensions of length 1 change nothing in C order. Without them at most 62 are left, however many a record has.
   const kept = shape.map((_, i) => i).filter((i) => shape[i] !== 1n);
-  const copier = new ChunkCopier(
-    kept.map((i) => Number(shape[i])),
-    kept.map((i) => chunk[i]),
-    width,
-  );
+  const [lengths, steps] = [shape, chunk].map((all) => kept.map((i) => all[i]));
+  const places = new ChunkPlaces(lengths, steps, DTYPES.get(dtype).BYTES_PER_ELEMENT);
   const contents = [];
+  let total = 0;
   for (let i = 0; i < chunks.length; i++) {
-    const length = copier.chunkBytes();
-    const content = codec === "zstd" ? inflate(chunks.values[i], BigInt(length), limit) : chunks.values[i];
-    if (content.length !== length) {
+    const length = places.bytes();
+    const content = codec === "zstd" ? inflate(chunks.values[i], length, limit - total) : chunks.values[i];
+    if (BigInt(content.length) !== length) {
       throw new DecodeError("PixelsLength", `chunk ${i} of array ${name} has another length`, length, content.length);
     }
     contents.push(content);
-    copier.next();
+    total += content.length;
+    places.next();
   }
   // All chunks have their lengths, so the array is as long as they are together.
   let bytes = contents[0];
   if (contents.length !== 1) {
-    bytes = new Uint8Array(Number(total));
-    for (const content of contents) copier.copy(content, bytes);
+    bytes = new Uint8Array(total);
+    for (const content of contents) {
+      places.copy(content, bytes);
+      places.next();
+    }
   }
   return { shape, dtype, bytes, values: typedView(bytes, DTYPES.get(dtype)) };
 }
@@ -241,47 +238,49 @@ function product(factors) {
   return result;
 }
 
-/** Copies chunks, in C order of the grid, to their places in an array in C order. */
-class ChunkCopier {
+/** Visits the chunks of an array in C order of the grid, again from the first after the last. */
+class ChunkPlaces {
   constructor(shape, chunk, width) {
     this.shape = shape;
-    this.chunk = chunk.map((length, i) => (length > BigInt(shape[i]) ? shape[i] : Number(length)));
+    this.chunk = chunk;
     this.width = width;
-    /** First element of the next chunk, by dimension. */
-    this.start = shape.map(() => 0);
+    /** First element of the chunk, by dimension. */
+    this.start = shape.map(() => 0n);
   }
 
-  /** Returns the lengths of the next chunk; the edge of the array clips them. */
-  lengths() {
-    return this.chunk.map((length, i) => Math.min(length, this.shape[i] - this.start[i]));
+  /** Returns the lengths of the chunk; the edge of the array clips them. */
+  #lengths() {
+    return this.chunk.map((length, i) => {
+      const left = this.shape[i] - this.start[i];
+      return length < left ? length : left;
+    });
   }
 
-  /** Returns the length of the next chunk in bytes. */
-  chunkBytes() {
-    return this.lengths().reduce((sum, length) => sum * length, this.width);
+  /** Returns the length of the chunk in bytes. */
+  bytes() {
+    return this.#lengths().reduce((sum, length) => sum * length, BigInt(this.width));
   }
 
-  /** Copies the next chunk row by row, and moves on. */
+  /** Copies the chunk row by row into the array, which both fit into memory. */
   copy(content, into) {
-    const lengths = this.lengths();
+    const [lengths, shape, start] = [this.#lengths(), this.shape, this.start].map((all) => all.map(Number));
     const last = lengths.length - 1;
     const row = lengths[last] * this.width;
     const position = lengths.map(() => 0);
     for (let from = 0; from < content.length; from += row) {
       let element = 0;
-      for (let i = 0; i <= last; i++) element = element * this.shape[i] + this.start[i] + position[i];
+      for (let i = 0; i <= last; i++) element = element * shape[i] + start[i] + position[i];
       into.set(content.subarray(from, from + row), element * this.width);
       for (let i = last - 1; i >= 0 && ++position[i] === lengths[i]; i--) position[i] = 0;
     }
-    this.next();
   }
 
-  /** Moves to the next chunk of the grid; after the last one to the first. */
+  /** Moves to the next chunk. */
   next() {
     for (let i = this.start.length - 1; i >= 0; i--) {
       this.start[i] += this.chunk[i];
       if (this.start[i] < this.shape[i]) return;
-      this.start[i] = 0;
+      this.start[i] = 0n;
     }
   }
 }

@@ -118,7 +118,8 @@ function checkBlocks(bytes, header, maxBlock) {
   let end = header.length;
   let most = 0;
   for (const block of blocksOf(bytes, header)) {
-    if (block.size > maxBlock) fail("a block is longer than allowed");
+    // RFC 8878 limits compressed blocks to the window, too, but libzstd decodes up to 128 KiB whatever the window is.
+    if (block.size > (block.type === 2 ? MAX_BLOCK : maxBlock)) fail("a block is longer than allowed");
     most += block.type === 2 ? maxBlock : block.size;
     end = block.end;
   }

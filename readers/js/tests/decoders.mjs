@@ -196,5 +196,8 @@ test("names the errors of arrays", () => {
   assert.equal(decode([2], [0], "u8", "raw", ["ab"]), "ImageDecode");
   assert.equal(decode([2n ** 32n, 2n ** 31n], [1, 1], "u8", "raw", []), "ImageDecode");
   assert.equal(decode([2n ** 32n, 2n ** 30n], [1, 1], "u8", "raw", []), "PixelsLength");
-  assert.equal(decode([2n ** 40n], [2n ** 40n], "u8", "raw", ["ab"]), "ImageDecode");
+  assert.equal(decode([2n ** 40n], [2n ** 40n], "u8", "raw", ["ab"]), "PixelsLength");
+  assert.equal(decode([2n ** 62n], [2n ** 62n], "u64", "raw", ["ab"]), "PixelsLength");
+  assert.equal(decode([0, 2n ** 40n], [1, 2n ** 62n], "u64", "raw", []), null);
+  assert.equal(decode([0, 2n ** 40n], [2n ** 32n, 2n ** 31n], "u8", "raw", []), "ImageDecode");
 });

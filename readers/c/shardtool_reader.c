@@ -21,12 +21,20 @@ typedef struct {
 } file_map;
 
 typedef struct {
+    uint64_t offset, length;
+    uint32_t crc;
+} part; /* of a column; one that is absent has length 0 */
+
+enum { VALIDITY, OFFSETS, VALUES };
+enum { FIXED, VARIABLE };
+enum { OF_BYTES, OF_U32, OF_U64, OF_I64, OF_F32 };
+
+typedef struct {
     shardtool_bytes name;
-    int kind, element, checked;
-    struct {
-        uint64_t offset, length;
-        uint32_t crc;
-    } part[2];
+    int kind, element;
+    int state; /* 0 not checked, 1 good, -1 damaged */
+    shardtool_error damage;
+    part parts[3];
 } column;
 
 typedef struct {
@@ -34,7 +42,8 @@ typedef struct {
     uint64_t records;
     size_t count;
     column *columns, *record_offset, *image_offset, *image_length, *key;
-    int open;
+    int state; /* 0 not opened, 1 open, -1 damaged */
+    shardtool_error damage;
 } shard_index;
 
 typedef struct shardtool_shard {
@@ -42,6 +51,7 @@ typedef struct shardtool_shard {
     char *index_file;
     uint64_t records, bytes, index_bytes, first;
     uint32_t crc, index_crc;
+    const char *sha256; /* 64 hex digits, or NULL */
     file_map data;
     shard_index index;
 } shard;
@@ -59,21 +69,41 @@ struct shardtool_dataset {
     char *strings; /* those of the manifest, each ending in NUL */
     shardtool_bytes image, label;
     int64_t label_offset;
-    int opaque;
+    int opaque, sequences;
     shardtool_bytes *classes;
     size_t class_count;
     split *splits;
     size_t split_count;
 };
 
-static int fail(shardtool_error *error, const char *name, const char *file, int64_t record, const char *format, ...)
+static int fail_at(shardtool_error *error, const char *name, const char *file, int64_t record, int64_t offset,
+                   const char *format, va_list arguments)
+{
+    error->name = name;
+    error->file = file;
+    error->record = record;
+    error->offset = offset;
+    vsnprintf(error->text, sizeof error->text, format, arguments);
+    return -1;
+}
+
+/* An error of a file. */
+static int fail(shardtool_error *error, const char *name, const char *file, const char *format, ...)
 {
     va_list arguments;
-    error->name = name;
-    snprintf(error->file, sizeof error->file, "%s", file);
-    error->record = record;
     va_start(arguments, format);
-    vsnprintf(error->text, sizeof error->text, format, arguments);
+    fail_at(error, name, file, -1, -1, format, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+/* An error of a record: its row in the shard, and the offset of its frame. */
+static int fail_record(shardtool_error *error, const char *name, const char *file, uint64_t row, uint64_t offset,
+                       const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fail_at(error, name, file, (int64_t)row, (int64_t)offset, format, arguments);
     va_end(arguments);
     return -1;
 }
@@ -113,6 +143,18 @@ static shardtool_bytes text(const char *string)
 {
     shardtool_bytes bytes = {(const uint8_t *)string, strlen(string)};
     return bytes;
+}
+
+static int starts_with(shardtool_bytes bytes, const char *prefix)
+{
+    size_t size = strlen(prefix);
+    return bytes.size >= size && memcmp(bytes.data, prefix, size) == 0;
+}
+
+static int ends_with(shardtool_bytes bytes, const char *suffix)
+{
+    size_t size = strlen(suffix);
+    return bytes.size >= size && memcmp(bytes.data + bytes.size - size, suffix, size) == 0;
 }
 
 /* Sorts the names. Returns 1 if one occurs twice. */
@@ -425,21 +467,23 @@ static int magnitude(const json *j, size_t at, int *negative, uint64_t *value)
 
 typedef struct {
     const char *name;
-    char type; /* s string, 0 string or null, a array, i i64, u u64, c eight hex digits */
+    char type; /* s string, 0 string or null, a array, l array of strings, i i64, u u64, c CRC, h SHA-256 */
     int optional;
 } member;
 
-static const member IDENTITY[] = {{"format", 's', 1}, {"version", 's', 1}};
-static const member MEMBERS[] = {{"format", 's', 0},       {"version", 's', 0},  {"created_by", 's', 1},
-                                 {"image", '0', 1},        {"label", '0', 1},    {"label_offset", 'i', 0},
-                                 {"features", 'a', 0},     {"classes", 'a', 0},  {"splits", 'a', 0},
-                                 {"crc32c", 'c', 0}};
+static const member IDENTITY[] = {{"format", 's', 1}, {"version", 's', 1}, {"requires", 'l', 1}};
+static const member MEMBERS[] = {{"format", 's', 0},   {"version", 's', 0}, {"created_by", 's', 1},
+                                 {"image", '0', 1},    {"label", '0', 1},   {"label_offset", 'i', 0},
+                                 {"features", 'a', 0}, {"classes", 'l', 0}, {"splits", 'a', 0},
+                                 {"crc32c", 'c', 0},   {"requires", 'l', 1}};
 static const member FEATURE[] = {{"name", 's', 0}, {"type", 's', 0}};
 static const member SPLIT[] = {{"name", 's', 0}, {"shards", 'a', 0}};
 static const member SHARD[] = {{"file", 's', 0},   {"records", 'u', 0},     {"bytes", 'u', 0},
-                               {"crc32c", 'c', 0}, {"index_bytes", 'u', 0}, {"index_crc32c", 'c', 0}};
+                               {"crc32c", 'c', 0}, {"index_bytes", 'u', 0}, {"index_crc32c", 'c', 0},
+                               {"sha256", 'h', 1}};
 
-static int parse_hex8(const uint8_t *p, size_t size, uint32_t *value)
+/* Returns 1 for lower-case hex digits; `value` holds the last eight. */
+static int parse_hex(const uint8_t *p, size_t size, size_t expected, uint32_t *value)
 {
     *value = 0;
     for (size_t i = 0; i < size; i++) {
@@ -448,7 +492,17 @@ static int parse_hex8(const uint8_t *p, size_t size, uint32_t *value)
             return 0;
         *value = *value << 4 | (uint32_t)digit;
     }
-    return size == 8;
+    return size == expected;
+}
+
+static int is_strings(const json *j, size_t array)
+{
+    if (j->nodes[array].type != '[')
+        return 0;
+    for (size_t at = array + 1; at < j->nodes[array].next; at = j->nodes[at].next)
+        if (j->nodes[at].type != '"')
+            return 0;
+    return 1;
 }
 
 static int is_type(const json *j, size_t at, char type)
@@ -464,12 +518,14 @@ static int is_type(const json *j, size_t at, char type)
         return found == '"' || found == 'n';
     case 'a':
         return found == '[';
+    case 'l':
+        return is_strings(j, at);
     case 'i':
         return found == 'i' && magnitude(j, at, &negative, &value) && value <= (uint64_t)INT64_MAX + (negative != 0);
     case 'u':
         return found == 'i' && magnitude(j, at, &negative, &value) && !negative;
     default:
-        return found == '"' && parse_hex8(string_of(j, at).data, string_of(j, at).size, &crc);
+        return found == '"' && parse_hex(string_of(j, at).data, string_of(j, at).size, type == 'c' ? 8 : 64, &crc);
     }
 }
 
@@ -479,20 +535,20 @@ static int take_members(const json *j, size_t object, const member *types, size_
 {
     memset(values, 0, count * sizeof *values);
     if (j->nodes[object].type != '{')
-        return fail(error, "ManifestSyntax", MANIFEST, -1, "expected an object");
+        return fail(error, "ManifestSyntax", MANIFEST, "expected an object");
     for (size_t at = object + 1; at < j->nodes[object].next; at = j->nodes[at + 1].next)
         for (size_t i = 0; i < count; i++) {
             if (!equal(string_of(j, at), text(types[i].name)))
                 continue;
             if (values[i])
-                return fail(error, "ManifestSyntax", MANIFEST, -1, "member \"%s\" occurs twice", types[i].name);
+                return fail(error, "ManifestSyntax", MANIFEST, "member \"%s\" occurs twice", types[i].name);
             if (!is_type(j, at + 1, types[i].type))
-                return fail(error, "ManifestSyntax", MANIFEST, -1, "member \"%s\" is of another type", types[i].name);
+                return fail(error, "ManifestSyntax", MANIFEST, "member \"%s\" is of another type", types[i].name);
             values[i] = at + 1;
         }
     for (size_t i = 0; i < count; i++)
         if (!values[i] && !types[i].optional)
-            return fail(error, "ManifestSyntax", MANIFEST, -1, "member \"%s\" is absent", types[i].name);
+            return fail(error, "ManifestSyntax", MANIFEST, "member \"%s\" is absent", types[i].name);
     return 0;
 }
 
@@ -515,16 +571,21 @@ static uint64_t u64_of(const json *j, size_t at)
 static uint32_t crc_of(const json *j, size_t at)
 {
     uint32_t crc;
-    parse_hex8(string_of(j, at).data, string_of(j, at).size, &crc);
+    parse_hex(string_of(j, at).data, string_of(j, at).size, 8, &crc);
     return crc;
 }
 
 static const char *chars_of(const json *j, size_t at) { return j->strings + j->nodes[at].start; }
 
-/* The major version is the part before the first full stop. */
+/* `1.` and a number without leading zeros. */
 static int is_version_1(shardtool_bytes version)
 {
-    return version.size >= 1 && version.data[0] == '1' && (version.size == 1 || version.data[1] == '.');
+    if (!starts_with(version, "1.") || version.size == 2 || (version.data[2] == '0' && version.size > 3))
+        return 0;
+    for (size_t i = 2; i < version.size; i++)
+        if (version.data[i] < '0' || version.data[i] > '9')
+            return 0;
+    return 1;
 }
 
 static int check_end(shardtool_dataset *dataset, const uint8_t *data, size_t size, shardtool_error *error)
@@ -533,20 +594,21 @@ static int check_end(shardtool_dataset *dataset, const uint8_t *data, size_t siz
     const size_t head = sizeof before - 1, tail = sizeof after - 1;
     uint32_t expected;
     if (size < head + 8 + tail)
-        return fail(error, "ManifestCrc", MANIFEST, -1, "the file does not end in its CRC");
+        return fail(error, "ManifestCrc", MANIFEST, "the file does not end in its CRC");
     size_t digits = size - tail - 8;
     if (memcmp(data + digits - head, before, head) != 0 || memcmp(data + size - tail, after, tail) != 0 ||
-        !parse_hex8(data + digits, 8, &expected))
-        return fail(error, "ManifestCrc", MANIFEST, -1, "the file does not end in its CRC");
+        !parse_hex(data + digits, 8, 8, &expected))
+        return fail(error, "ManifestCrc", MANIFEST, "the file does not end in its CRC");
     uint32_t found = crc32c(dataset, 0, data, digits);
     found = crc32c(dataset, found, (const uint8_t *)"00000000", 8);
     found = crc32c(dataset, found, data + digits + 8, tail);
     if (found != expected)
-        return fail(error, "ManifestCrc", MANIFEST, -1, "expected %08x, found %08x", expected, found);
+        return fail(error, "ManifestCrc", MANIFEST,
+                    "expected %08x, found %08x: `shardtool repair --reseal` corrects it", expected, found);
     return 0;
 }
 
-static int out_of_memory(shardtool_error *error) { return fail(error, "Memory", "", -1, "out of memory"); }
+static int out_of_memory(shardtool_error *error) { return fail(error, "Memory", "", "out of memory"); }
 
 static int take_splits(shardtool_dataset *dataset, const json *j, size_t array, shardtool_error *error)
 {
@@ -574,7 +636,8 @@ static int take_splits(shardtool_dataset *dataset, const json *j, size_t array, 
             h->crc = crc_of(j, value[3]);
             h->index_bytes = u64_of(j, value[4]);
             h->index_crc = crc_of(j, value[5]);
-            /* A NUL inside the name is invalid; the check of values detects it by this length. */
+            h->sha256 = value[6] ? chars_of(j, value[6]) : NULL;
+            /* A NUL inside the name is invalid, like an empty name. */
             size_t size = j->nodes[value[0]].length;
             if (strlen(h->file) != size)
                 h->file = "";
@@ -590,7 +653,7 @@ static int take_splits(shardtool_dataset *dataset, const json *j, size_t array, 
 static int check_ascending(const char *what, shardtool_bytes before, shardtool_bytes name, shardtool_error *error)
 {
     if (before.data && compare(&before, &name) >= 0)
-        return fail(error, "ManifestValue", MANIFEST, -1, "%s are not in strictly ascending byte order", what);
+        return fail(error, "ManifestValue", MANIFEST, "%s are not in strictly ascending byte order", what);
     return 0;
 }
 
@@ -607,14 +670,63 @@ static int is_split_name(const char *name, size_t size)
     return 1;
 }
 
-static int is_plain_file_name(const char *file)
+/* Compares with an ASCII text in lower case; only ASCII letters of `bytes` are folded. */
+static int equal_folded(shardtool_bytes bytes, const char *lower)
 {
-    if (!*file || strcmp(file, ".") == 0 || strcmp(file, "..") == 0)
+    if (bytes.size != strlen(lower))
+        return 0;
+    for (size_t i = 0; i < bytes.size; i++) {
+        uint8_t c = bytes.data[i];
+        if ((c >= 'A' && c <= 'Z' ? c + 32 : c) != (uint8_t)lower[i])
+            return 0;
+    }
+    return 1;
+}
+
+/* Returns 1 for a device name of Windows: what precedes the first full stop, without spaces at its end. */
+static int is_device(shardtool_bytes name)
+{
+    static const char *const whole[] = {"con", "prn", "aux", "nul", "conin$", "conout$"};
+    static const char *const numbered[] = {"com", "lpt"};
+    static const char *const superscripts[] = {"\xc2\xb9", "\xc2\xb2", "\xc2\xb3"};
+    const uint8_t *stop = name.size ? memchr(name.data, '.', name.size) : NULL;
+    if (stop)
+        name.size = (size_t)(stop - name.data);
+    while (name.size && name.data[name.size - 1] == ' ')
+        name.size--;
+    for (size_t i = 0; i < LENGTH(whole); i++)
+        if (equal_folded(name, whole[i]))
+            return 1;
+    for (size_t i = 0; i < LENGTH(numbered); i++) {
+        shardtool_bytes stem = {name.data, 3}, number = {name.data + 3, name.size - 3};
+        if (name.size <= 3 || !equal_folded(stem, numbered[i]))
+            continue;
+        if (number.size == 1 && *number.data >= '0' && *number.data <= '9')
+            return 1;
+        for (size_t k = 0; k < LENGTH(superscripts); k++)
+            if (equal(number, text(superscripts[k])))
+                return 1;
+    }
+    return 0;
+}
+
+static int is_file_name(const char *file)
+{
+    shardtool_bytes name = text(file), head, tail;
+    if (name.size == 0 || file[0] == '.' || file[name.size - 1] == '.' || file[name.size - 1] == ' ')
         return 0;
     for (const unsigned char *p = (const unsigned char *)file; *p; p++) /* U+0080 to U+009F are c2 80 to c2 9f */
-        if (*p < 0x20 || *p == '/' || *p == '\\' || *p == 0x7f || (*p == 0xc2 && p[1] < 0xa0))
+        if (*p < 0x20 || *p == '/' || *p == '\\' || *p == ':' || *p == 0x7f || (*p == 0xc2 && p[1] < 0xa0))
             return 0;
-    return 1;
+    if (equal_folded(name, "dataset.json") || equal_folded(name, "_index") || is_device(name))
+        return 0;
+    if (name.size < sizeof "rejected-.jsonl" - 1)
+        return 1;
+    head.data = name.data;
+    head.size = sizeof "rejected-" - 1;
+    tail.data = name.data + name.size - (sizeof ".jsonl" - 1);
+    tail.size = sizeof ".jsonl" - 1;
+    return !equal_folded(head, "rejected-") || !equal_folded(tail, ".jsonl");
 }
 
 static int check_splits(shardtool_dataset *dataset, const json *j, size_t array, shardtool_error *error)
@@ -627,18 +739,18 @@ static int check_splits(shardtool_dataset *dataset, const json *j, size_t array,
         if (take_members(j, at, SPLIT, LENGTH(SPLIT), value, error))
             return -1;
         shardtool_bytes name = string_of(j, value[0]);
-        if (!is_split_name((const char *)name.data, name.size))
-            return fail(error, "ManifestValue", MANIFEST, -1, "\"%s\" is not a valid split name", s->name);
+        if (!is_split_name((const char *)name.data, name.size) || is_device(name))
+            return fail(error, "ManifestValue", MANIFEST, "\"%s\" is not a valid split name", s->name);
         if (check_ascending("splits", before, name, error))
             return -1;
         before = name;
         for (size_t k = 0; k < s->count; k++) {
             shard *h = &s->shards[k];
-            if (!is_plain_file_name(h->file))
-                return fail(error, "ManifestValue", MANIFEST, -1, "\"%s\" is not a plain file name", h->file);
+            if (!is_file_name(h->file))
+                return fail(error, "ManifestValue", MANIFEST, "\"%s\" is not a valid file name", h->file);
             h->first = s->records;
             if (h->records >= ((uint64_t)1 << 63) - s->records)
-                return fail(error, "ManifestValue", MANIFEST, -1, "split \"%s\" has too many records", s->name);
+                return fail(error, "ManifestValue", MANIFEST, "split \"%s\" has too many records", s->name);
             s->records += h->records;
         }
         shards += s->count;
@@ -653,7 +765,7 @@ static int check_splits(shardtool_dataset *dataset, const json *j, size_t array,
     int repeated = twice(files, shards);
     free(files);
     if (repeated)
-        return fail(error, "ManifestValue", MANIFEST, -1, "a shard is listed twice");
+        return fail(error, "ManifestValue", MANIFEST, "a shard is listed twice");
     return 0;
 }
 
@@ -666,7 +778,7 @@ static int check_features(const json *j, size_t array, int values, shardtool_err
             return -1;
         shardtool_bytes name = string_of(j, value[0]), type = string_of(j, value[1]);
         if (!equal(type, text("bytes")) && !equal(type, text("float")) && !equal(type, text("int64")))
-            return fail(error, "ManifestSyntax", MANIFEST, -1, "the type of a feature is not bytes, float or int64");
+            return fail(error, "ManifestSyntax", MANIFEST, "the type of a feature is not bytes, float or int64");
         if (values && check_ascending("features", before, name, error))
             return -1;
         before = name;
@@ -674,61 +786,121 @@ static int check_features(const json *j, size_t array, int values, shardtool_err
     return 0;
 }
 
-/* All types are checked before any value, as the specification requires. */
+/* Returns 1 if `name`, which may be null, names a feature of this type. */
+static int is_feature(const json *j, size_t array, size_t name, const char *type)
+{
+    if (!name || j->nodes[name].type != '"')
+        return 1;
+    for (size_t at = array + 1; at < j->nodes[array].next; at = j->nodes[at].next) {
+        size_t value[LENGTH(FEATURE)];
+        shardtool_error ignored;
+        if (take_members(j, at, FEATURE, LENGTH(FEATURE), value, &ignored))
+            return 0;
+        if (equal(string_of(j, value[0]), string_of(j, name)))
+            return equal(string_of(j, value[1]), text(type));
+    }
+    return 0;
+}
+
+/* Members whose names begin with `x-` are strings, and none occurs twice. */
+static int check_private(const json *j, shardtool_error *error)
+{
+    size_t count = 0;
+    shardtool_bytes *names = calloc(j->count + 1, sizeof *names);
+    if (!names)
+        return out_of_memory(error);
+    int strings = 1;
+    for (size_t at = 1; at < j->nodes[0].next; at = j->nodes[at + 1].next) {
+        if (!starts_with(string_of(j, at), "x-"))
+            continue;
+        strings = strings && j->nodes[at + 1].type == '"';
+        names[count++] = string_of(j, at);
+    }
+    int repeated = twice(names, count);
+    free(names);
+    if (!strings || repeated)
+        return fail(error, "ManifestSyntax", MANIFEST, "a private member is no string, or occurs twice");
+    return 0;
+}
+
+static int take_classes(shardtool_dataset *dataset, const json *j, size_t array, shardtool_error *error)
+{
+    dataset->class_count = count_items(j, array);
+    dataset->classes = calloc(dataset->class_count + 1, sizeof *dataset->classes);
+    if (!dataset->classes)
+        return out_of_memory(error);
+    size_t i = 0;
+    for (size_t at = array + 1; at < j->nodes[array].next; at = j->nodes[at].next)
+        dataset->classes[i++] = string_of(j, at);
+    return 0;
+}
+
+static int check_classes(const shardtool_dataset *dataset, shardtool_error *error)
+{
+    shardtool_bytes *sorted = calloc(dataset->class_count + 1, sizeof *sorted);
+    if (!sorted)
+        return out_of_memory(error);
+    memcpy(sorted, dataset->classes, dataset->class_count * sizeof *sorted);
+    int repeated = twice(sorted, dataset->class_count);
+    free(sorted);
+    return repeated ? fail(error, "ManifestValue", MANIFEST, "a class occurs twice") : 0;
+}
+
+/* Format, version and requirements are checked first, then all types, then all values. */
 static int take_manifest(shardtool_dataset *dataset, const json *j, shardtool_error *error)
 {
-    size_t value[LENGTH(MEMBERS)];
+    size_t value[LENGTH(MEMBERS)], features, requirements = 0;
     if (take_members(j, 0, IDENTITY, LENGTH(IDENTITY), value, error))
         return -1;
     if (!value[0] || !equal(string_of(j, value[0]), text("shardtool")) || !value[1] ||
         !is_version_1(string_of(j, value[1])))
-        return fail(error, "ManifestVersion", MANIFEST, -1, "expected format shardtool and version 1");
-    if (take_members(j, 0, MEMBERS, LENGTH(MEMBERS), value, error))
+        return fail(error, "ManifestVersion", MANIFEST, "expected format shardtool and version 1.N");
+    if (value[2])
+        for (size_t at = value[2] + 1; at < j->nodes[value[2]].next; at = j->nodes[at].next, requirements++) {
+            if (!equal(string_of(j, at), text("sequence-example")))
+                return fail(error, "ManifestRequires", MANIFEST, "this reader does not know \"%.60s\"",
+                            chars_of(j, at));
+            dataset->sequences = 1;
+        }
+    if (take_members(j, 0, MEMBERS, LENGTH(MEMBERS), value, error) || check_private(j, error))
         return -1;
+    features = value[6];
     if (value[3] && j->nodes[value[3]].type == '"')
         dataset->image = string_of(j, value[3]);
     if (value[4] && j->nodes[value[4]].type == '"')
         dataset->label = string_of(j, value[4]);
     dataset->label_offset = as_i64(u64_of(j, value[5]));
-    dataset->opaque = count_items(j, value[6]) == 0;
-
-    dataset->class_count = count_items(j, value[7]);
-    dataset->classes = calloc(dataset->class_count + 1, sizeof *dataset->classes);
-    shardtool_bytes *sorted = calloc(dataset->class_count + 1, sizeof *sorted);
-    if (!dataset->classes || !sorted) {
-        free(sorted);
-        return out_of_memory(error);
-    }
-    size_t i = 0;
-    int strings = 1;
-    for (size_t at = value[7] + 1; at < j->nodes[value[7]].next; at = j->nodes[at].next, i++) {
-        strings = strings && j->nodes[at].type == '"';
-        sorted[i] = dataset->classes[i] = string_of(j, at);
-    }
-    int repeated = strings && twice(sorted, dataset->class_count);
-    free(sorted);
-    if (!strings)
-        return fail(error, "ManifestSyntax", MANIFEST, -1, "a class is not a string");
-    if (check_features(j, value[6], 0, error) || take_splits(dataset, j, value[8], error))
+    dataset->opaque = count_items(j, features) == 0;
+    if (take_classes(dataset, j, value[7], error) || check_features(j, features, 0, error) ||
+        take_splits(dataset, j, value[8], error))
         return -1;
-    if (repeated)
-        return fail(error, "ManifestValue", MANIFEST, -1, "a class occurs twice");
-    return check_features(j, value[6], 1, error) || check_splits(dataset, j, value[8], error) ? -1 : 0;
+
+    if (requirements > 1)
+        return fail(error, "ManifestValue", MANIFEST, "a requirement occurs twice");
+    if (!is_feature(j, features, value[3], "bytes"))
+        return fail(error, "ManifestValue", MANIFEST, "the image is not a feature of type bytes");
+    if (!is_feature(j, features, value[4], "int64"))
+        return fail(error, "ManifestValue", MANIFEST, "the label is not a feature of type int64");
+    if (check_classes(dataset, error) || check_features(j, features, 1, error))
+        return -1;
+    return check_splits(dataset, j, value[8], error);
 }
 
 /* --- files --- */
 
-/* Maps a file. (An empty file cannot be mapped.) */
+/* Maps a file. Anything but a file is missing: opening a pipe would block. (An empty file cannot be mapped.) */
 static int map_file(int folder, const char *file, const char *missing, file_map *map, shardtool_error *error)
 {
     struct stat status;
-    int descriptor = openat(folder, file, O_RDONLY | O_CLOEXEC);
+    if (fstatat(folder, file, &status, 0) || !S_ISREG(status.st_mode))
+        return fail(error, missing, file, "no such file");
+    int descriptor = openat(folder, file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0)
-        return fail(error, errno == ENOENT ? missing : "Io", file, -1, "%s", strerror(errno));
+        return fail(error, "Io", file, "%s", strerror(errno));
     if (fstat(descriptor, &status)) {
         int code = errno;
         close(descriptor);
-        return fail(error, "Io", file, -1, "%s", strerror(code));
+        return fail(error, "Io", file, "%s", strerror(code));
     }
     map->data = (const uint8_t *)"";
     map->size = (size_t)status.st_size;
@@ -737,7 +909,8 @@ static int map_file(int folder, const char *file, const char *missing, file_map 
         int code = errno;
         if (data == MAP_FAILED) {
             close(descriptor);
-            return fail(error, "Io", file, -1, "%s", strerror(code));
+            map->size = 0;
+            return fail(error, "Io", file, "%s", strerror(code));
         }
         map->data = data;
     }
@@ -774,7 +947,7 @@ int shardtool_open(const char *folder, shardtool_dataset **out, shardtool_error 
     fill_crc_table(dataset->crc_table);
     dataset->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dataset->folder < 0)
-        fail(error, "Io", MANIFEST, -1, "%s", strerror(errno));
+        fail(error, "Io", MANIFEST, "%s", strerror(errno));
     else if (map_file(dataset->folder, MANIFEST, "Io", &map, error) == 0 &&
              check_end(dataset, map.data, map.size, error) == 0) {
         j.text = j.at = (const char *)map.data;
@@ -790,7 +963,7 @@ int shardtool_open(const char *folder, shardtool_dataset **out, shardtool_error 
             if (j.out_of_memory)
                 out_of_memory(error);
             else if (!parsed || j.at != j.end)
-                fail(error, "ManifestSyntax", MANIFEST, -1, "not JSON at offset %zu", (size_t)(j.at - j.text));
+                fail(error, "ManifestSyntax", MANIFEST, "not JSON at offset %zu", (size_t)(j.at - j.text));
             else
                 good = take_manifest(dataset, &j, error) == 0;
         }
@@ -858,44 +1031,67 @@ uint32_t shardtool_fingerprint(const shardtool_dataset *dataset, size_t i)
     return crc;
 }
 
+size_t shardtool_shard_count(const shardtool_dataset *dataset, size_t i) { return dataset->splits[i].count; }
+
+const char *shardtool_shard_file(const shardtool_dataset *dataset, size_t i, size_t k)
+{
+    return dataset->splits[i].shards[k].file;
+}
+
+int shardtool_is_opaque(const shardtool_dataset *dataset) { return dataset->opaque; }
+
+shardtool_bytes shardtool_image_name(const shardtool_dataset *dataset) { return dataset->image; }
+
 size_t shardtool_class_count(const shardtool_dataset *dataset) { return dataset->class_count; }
 
 shardtool_bytes shardtool_class_name(const shardtool_dataset *dataset, size_t i) { return dataset->classes[i]; }
 
 /* --- shards --- */
 
-/* If `check` is 0, the data's CRC is not checked. `after` is the offset of the frame's end. */
-static int read_frame(const shardtool_dataset *dataset, const shard *h, uint64_t size, uint64_t offset, uint64_t row,
-                      int check, shardtool_bytes *data, uint64_t *after, shardtool_error *error)
+typedef struct {
+    uint64_t offset, end;
+    shardtool_bytes data;
+} frame;
+
+static int is_compressed(const uint8_t *p)
+{
+    return (p[0] == 0x1f && p[1] == 0x8b) ||
+           (p[0] == 0x78 && (p[1] == 0x01 || p[1] == 0x5e || p[1] == 0x9c || p[1] == 0xda));
+}
+
+/* Checks the length of the frame at an offset. */
+static int take_frame(const shardtool_dataset *dataset, const shard *h, uint64_t offset, uint64_t row, frame *f,
+                      shardtool_error *error)
 {
     const uint8_t *p = h->data.data + offset;
-    uint64_t left = size - offset;
-    int64_t record = (int64_t)row;
+    uint64_t left = h->data.size - offset;
     if (left < 12)
-        return fail(error, "TruncatedFrame", h->file, record, "at offset %llu: expected 12 bytes, %llu are left",
-                    (unsigned long long)offset, (unsigned long long)left);
+        return fail_record(error, "TruncatedFrame", h->file, row, offset, "expected 12 bytes, %llu are left",
+                           (unsigned long long)left);
     uint32_t found = masked(crc32c(dataset, 0, p, 8));
     if (found != u32(p + 8)) {
-        if (offset == 0 && ((p[0] == 0x1f && p[1] == 0x8b) || (p[0] == 0x78 && (p[1] == 0x01 || p[1] == 0x5e ||
-                                                                                 p[1] == 0x9c || p[1] == 0xda))))
-            return fail(error, "CompressedRecords", h->file, -1, "a gzip or zlib file: decompress it");
-        return fail(error, "LengthCrc", h->file, record, "at offset %llu: expected %08x, found %08x",
-                    (unsigned long long)offset, u32(p + 8), found);
+        if (offset == 0 && is_compressed(p))
+            return fail(error, "CompressedRecords", h->file, "a gzip or zlib file: decompress it");
+        return fail_record(error, "LengthCrc", h->file, row, offset, "expected %08x, found %08x", u32(p + 8), found);
     }
     uint64_t length = u64(p);
     if (left < 16 || length > left - 16)
-        return fail(error, "TruncatedFrame", h->file, record, "at offset %llu: %llu bytes of data, %llu bytes are left",
-                    (unsigned long long)offset, (unsigned long long)length, (unsigned long long)left);
-    if (check) {
-        uint32_t expected = u32(p + 12 + length);
-        found = masked(crc32c(dataset, 0, p + 12, length));
-        if (found != expected)
-            return fail(error, "DataCrc", h->file, record, "at offset %llu: expected %08x, found %08x",
-                        (unsigned long long)offset, expected, found);
-    }
-    data->data = p + 12;
-    data->size = (size_t)length;
-    *after = offset + length + 16;
+        return fail_record(error, "TruncatedFrame", h->file, row, offset, "%llu bytes of data, %llu bytes are left",
+                           (unsigned long long)length, (unsigned long long)left);
+    f->offset = offset;
+    f->end = offset + length + 16;
+    f->data.data = p + 12;
+    f->data.size = (size_t)length;
+    return 0;
+}
+
+static int check_data(const shardtool_dataset *dataset, const shard *h, const frame *f, uint64_t row,
+                      shardtool_error *error)
+{
+    uint32_t expected = u32(f->data.data + f->data.size);
+    uint32_t found = masked(crc32c(dataset, 0, f->data.data, f->data.size));
+    if (found != expected)
+        return fail_record(error, "DataCrc", h->file, row, f->offset, "expected %08x, found %08x", expected, found);
     return 0;
 }
 
@@ -961,14 +1157,14 @@ static int take_message(wire *w, uint64_t wanted, wire *body)
     return got;
 }
 
-static void add_integer(shardtool_feature_list *f, uint64_t word, void *out)
+static void add_integer(shardtool_feature *f, uint64_t word, void *out)
 {
     if (out)
         ((int64_t *)out)[f->count] = as_i64(word);
     f->count++;
 }
 
-static int take_list(wire list, shardtool_feature_list *f, void *out)
+static int take_list(wire list, shardtool_feature *f, void *out)
 {
     uint64_t number, value;
     wire body;
@@ -999,161 +1195,722 @@ static int take_list(wire list, shardtool_feature_list *f, void *out)
     return got;
 }
 
-/* Name and list of an Entry. A list of another kind begins a new run; values of run `wanted` go to `out`. */
-static int take_entry(wire entry, shardtool_bytes *name, shardtool_feature_list *f, uint64_t wanted, void *out)
+/* Gets the list of a Feature. A list of another kind begins a new run; values of run `wanted` go to `out`. */
+static int take_feature(wire message, shardtool_feature *f, uint32_t wanted, void *out)
 {
     uint64_t number, value;
-    wire body, list, names = entry, values = entry;
+    wire list;
     int type, got;
-    memset(f, 0, sizeof *f);
-    f->entry.data = entry.at;
-    f->entry.size = (size_t)(entry.end - entry.at);
+    f->kind = SHARDTOOL_MISSING;
+    f->count = 0;
+    f->run = 0;
+    while ((got = take_field(&message, &number, &type, &value, &list)) == 1) {
+        if (type != 2 || number > 3)
+            return -1;
+        if (f->kind != (int)number) {
+            f->kind = (int)number;
+            f->count = 0;
+            f->run++;
+        }
+        if (take_list(list, f, out && f->run == wanted ? out : NULL))
+            return -1;
+    }
+    return got;
+}
+
+static size_t value_size(int kind)
+{
+    if (kind == SHARDTOOL_BYTES)
+        return sizeof(shardtool_bytes);
+    return kind == SHARDTOOL_FLOAT ? sizeof(float) : sizeof(int64_t);
+}
+
+/* Joins the steps of a FeatureList. Their values go to `out`, the number of values of each step to `lengths`. */
+static int take_steps(wire steps, shardtool_feature *joined, void *out, int64_t *lengths, uint64_t *step_count)
+{
+    wire message;
+    int got;
+    joined->kind = SHARDTOOL_MISSING;
+    joined->count = 0;
+    *step_count = 0;
+    while ((got = take_message(&steps, 1, &message)) == 1) {
+        shardtool_feature step;
+        if (take_feature(message, &step, 0, NULL))
+            return -1;
+        if (lengths)
+            lengths[*step_count] = (int64_t)step.count;
+        ++*step_count;
+        if (step.count == 0)
+            continue;
+        if (joined->kind == SHARDTOOL_MISSING)
+            joined->kind = step.kind;
+        if (joined->kind != step.kind)
+            return -1;
+        if (out)
+            take_feature(message, &step, step.run, (char *)out + joined->count * value_size(step.kind));
+        joined->count += step.count;
+    }
+    return got;
+}
+
+enum { FROM_FEATURE, FROM_STEPS, FROM_LENGTHS }; /* the source of a feature's values */
+
+void shardtool_values(const shardtool_feature *feature, void *values)
+{
+    wire body = {feature->body.data, feature->body.data + feature->body.size};
+    shardtool_feature again;
+    uint64_t steps;
+    if (feature->source == FROM_FEATURE)
+        take_feature(body, &again, feature->run, values);
+    else if (feature->source == FROM_STEPS)
+        take_steps(body, &again, values, NULL, &steps);
+    else
+        take_steps(body, &again, NULL, values, &steps);
+}
+
+/* --- records: features --- */
+
+static int compare_features(const void *left, const void *right)
+{
+    const shardtool_feature *a = left, *b = right;
+    int order = compare(&a->name, &b->name);
+    return order ? order : (a->number > b->number) - (a->number < b->number);
+}
+
+typedef struct {
+    shardtool_feature *list;
+    size_t count, capacity;
+    int out_of_memory;
+} feature_table;
+
+static int add_feature(feature_table *table, const shardtool_feature *feature)
+{
+    if (table->count == table->capacity) {
+        size_t capacity = table->capacity ? 2 * table->capacity : 16;
+        shardtool_feature *list = realloc(table->list, capacity * sizeof *list);
+        if (!list) {
+            table->out_of_memory = 1;
+            return -1;
+        }
+        table->list = list;
+        table->capacity = capacity;
+    }
+    table->list[table->count] = *feature;
+    table->list[table->count].number = table->count;
+    table->count++;
+    return 0;
+}
+
+/* Sorts features by name, and keeps the last of each name if it has a list. */
+static void keep_last(feature_table *table)
+{
+    size_t kept = 0;
+    if (table->count)
+        qsort(table->list, table->count, sizeof *table->list, compare_features);
+    for (size_t i = 0; i < table->count; i++) {
+        if (i + 1 < table->count && equal(table->list[i].name, table->list[i + 1].name))
+            continue;
+        if (table->list[i].kind != SHARDTOOL_MISSING)
+            table->list[kept++] = table->list[i];
+    }
+    table->count = kept;
+}
+
+/* Gets the last key of an Entry; without one, the empty name. */
+static int take_name(wire entry, shardtool_bytes *name)
+{
+    wire body;
+    int got;
     *name = text("");
-    while ((got = take_message(&names, 1, &body)) == 1) {
+    while ((got = take_message(&entry, 1, &body)) == 1) {
         name->data = body.at;
         name->size = (size_t)(body.end - body.at);
         if (!is_utf8(name->data, name->size))
             return -1;
     }
-    while (got == 0 && (got = take_message(&values, 2, &body)) == 1) {
-        f->kind = SHARDTOOL_MISSING; /* the last value is used */
-        f->count = 0;
-        while ((got = take_field(&body, &number, &type, &value, &list)) == 1) {
-            if (type != 2 || number > 3)
-                return -1;
-            if (f->kind != (int)number) {
-                f->kind = (int)number;
-                f->count = 0;
-                f->run++;
-            }
-            if (take_list(list, f, out && f->run == wanted ? out : NULL))
+    return got;
+}
+
+static void set_body(shardtool_feature *feature, wire body)
+{
+    feature->body.data = body.at;
+    feature->body.size = (size_t)(body.end - body.at);
+}
+
+/* Adds an Entry of a Features message. Its last value is used. */
+static int take_entry(wire entry, feature_table *table)
+{
+    shardtool_feature feature;
+    wire body;
+    int got;
+    memset(&feature, 0, sizeof feature);
+    if (take_name(entry, &feature.name))
+        return -1;
+    while ((got = take_message(&entry, 2, &body)) == 1) {
+        if (take_feature(body, &feature, 0, NULL))
+            return -1;
+        set_body(&feature, body);
+    }
+    return got ? -1 : add_feature(table, &feature);
+}
+
+/* Adds an entry of a FeatureLists message, as NAME/lengths; `run` holds the kind of NAME, which is added later. */
+static int take_list_entry(wire entry, feature_table *table)
+{
+    shardtool_feature feature, joined;
+    wire body;
+    int got;
+    memset(&feature, 0, sizeof feature);
+    feature.source = FROM_LENGTHS;
+    if (take_name(entry, &feature.name))
+        return -1;
+    while ((got = take_message(&entry, 2, &body)) == 1) {
+        uint64_t steps;
+        /* A replaced list need not have values of one type, but must be well formed. */
+        int mixed = take_steps(body, &joined, NULL, NULL, &steps);
+        if (mixed) {
+            wire rest = body, message;
+            shardtool_feature step;
+            int more;
+            while ((more = take_message(&rest, 1, &message)) == 1)
+                if (take_feature(message, &step, 0, NULL))
+                    return -1;
+            if (more)
                 return -1;
         }
+        feature.kind = SHARDTOOL_INT64;
+        feature.run = mixed ? UINT32_MAX : (uint32_t)joined.kind;
+        feature.count = steps;
+        set_body(&feature, body);
+    }
+    return got ? -1 : add_feature(table, &feature);
+}
+
+typedef int (*take_entry_of)(wire entry, feature_table *table);
+
+/* Adds the entries of the messages in one field of the record. */
+static int take_entries(shardtool_bytes data, uint64_t field, take_entry_of take, feature_table *table)
+{
+    wire example = {data.data, data.data + data.size}, message, entry;
+    int got, inner;
+    while ((got = take_message(&example, field, &message)) == 1) {
+        while ((inner = take_message(&message, 1, &entry)) == 1)
+            if (take(entry, table))
+                return -1;
+        if (inner)
+            return -1;
     }
     return got;
 }
 
-/* Parses the whole Example and keeps one feature. Returns 1, 0 without it, -1 if malformed. */
-static int find_feature(shardtool_bytes data, shardtool_bytes name, shardtool_feature_list *feature)
+/* Adds to the features of the context NAME and NAME/lengths of each feature list. */
+static int add_lists(shardtool_features *features, feature_table *table, const feature_table *lists)
 {
-    wire example = {data.data, data.data + data.size}, features, entry;
-    int got, inner;
-    feature->kind = SHARDTOOL_MISSING;
-    while ((got = take_message(&example, 1, &features)) == 1) {
-        while ((inner = take_message(&features, 1, &entry)) == 1) {
-            shardtool_feature_list found;
-            shardtool_bytes found_name;
-            if (take_entry(entry, &found_name, &found, 0, NULL))
-                return -1;
-            if (equal(found_name, name))
-                *feature = found;
+    static const char suffix[] = "/lengths";
+    size_t size = 0, used = 0;
+    for (size_t i = 0; i < lists->count; i++)
+        size += lists->list[i].name.size + sizeof suffix;
+    features->names = malloc(size + 1);
+    shardtool_bytes *names = calloc(table->count + 2 * lists->count + 1, sizeof *names);
+    int good = features->names && names;
+    table->out_of_memory = !good;
+    for (size_t i = 0; good && i < table->count; i++)
+        names[i] = table->list[i].name;
+    size_t count = table->count;
+    for (size_t i = 0; good && i < lists->count; i++) {
+        shardtool_feature lengths = lists->list[i], joined = lengths;
+        uint64_t steps;
+        wire body = {lengths.body.data, lengths.body.data + lengths.body.size};
+        if (lengths.run == UINT32_MAX) {
+            good = 0;
+            break;
         }
-        if (inner)
-            return -1;
+        take_steps(body, &joined, NULL, NULL, &steps);
+        joined.source = FROM_STEPS;
+        memcpy(features->names + used, lengths.name.data, lengths.name.size);
+        memcpy(features->names + used + lengths.name.size, suffix, sizeof suffix - 1);
+        lengths.name.data = features->names + used;
+        lengths.name.size += sizeof suffix - 1;
+        used += lengths.name.size;
+        names[count++] = joined.name;
+        names[count++] = lengths.name;
+        good = add_feature(table, &lengths) == 0;
+        if (good && joined.kind != SHARDTOOL_MISSING)
+            good = add_feature(table, &joined) == 0;
     }
-    return got ? -1 : feature->kind != SHARDTOOL_MISSING;
+    good = good && !twice(names, count);
+    free(names);
+    return good ? 0 : -1;
 }
 
-void shardtool_values(const shardtool_feature_list *feature, void *values)
+void shardtool_free_features(shardtool_features *features)
 {
-    wire entry = {feature->entry.data, feature->entry.data + feature->entry.size};
-    shardtool_feature_list again;
-    shardtool_bytes name;
-    take_entry(entry, &name, &again, feature->run, values);
+    free(features->list);
+    free(features->names);
+    memset(features, 0, sizeof *features);
 }
 
-/* Gets the value of a feature that has exactly one, of this kind. Returns 1, otherwise 0, -1 if malformed. */
-static int one(shardtool_bytes data, shardtool_bytes name, int kind, void *value)
+int shardtool_parse(const shardtool_record *record, shardtool_features *features, shardtool_error *error)
 {
-    shardtool_feature_list feature;
-    int got = find_feature(data, name, &feature);
-    if (got != 1)
-        return got;
-    if (feature.kind != kind || feature.count != 1)
-        return 0;
-    shardtool_values(&feature, value);
-    return 1;
-}
-
-/* Gets a record's image from the feature that the manifest names. Returns as `one`. */
-static int find_image(const shardtool_record *record, shardtool_bytes *image)
-{
-    if (!record->dataset->image.data || record->dataset->opaque)
-        return 0;
-    return one(record->data, record->dataset->image, SHARDTOOL_BYTES, image);
-}
-
-static int malformed(const shardtool_record *record, shardtool_error *error)
-{
-    return fail(error, "MalformedExample", record->shard->file, (int64_t)record->row, "the data is not an Example");
-}
-
-int shardtool_feature(const shardtool_record *record, const char *name, shardtool_feature_list *feature,
-                      shardtool_error *error)
-{
-    feature->kind = SHARDTOOL_MISSING;
+    feature_table table = {NULL, 0, 0, 0}, lists = {NULL, 0, 0, 0};
+    memset(features, 0, sizeof *features);
+    features->record = record;
     if (record->dataset->opaque)
         return 0;
-    int got = find_feature(record->data, text(name), feature);
-    return got < 0 ? malformed(record, error) : got;
+    int good = take_entries(record->data, 1, take_entry, &table) == 0;
+    if (good)
+        keep_last(&table);
+    if (good && record->dataset->sequences) {
+        good = take_entries(record->data, 2, take_list_entry, &lists) == 0;
+        if (good) {
+            keep_last(&lists);
+            good = add_lists(features, &table, &lists) == 0;
+            keep_last(&table);
+        }
+    }
+    free(lists.list);
+    features->list = table.list;
+    features->count = good ? table.count : 0;
+    if (table.out_of_memory || lists.out_of_memory)
+        return out_of_memory(error);
+    if (!good)
+        return fail_record(error, "MalformedExample", record->shard->file, record->row, record->offset,
+                           "the data is not an Example");
+    return 0;
 }
 
-int shardtool_class_id(const shardtool_record *record, int64_t *class_id, shardtool_error *error)
+const shardtool_feature *shardtool_find(const shardtool_features *features, shardtool_bytes name)
 {
-    const shardtool_dataset *dataset = record->dataset;
-    int64_t label, offset = dataset->label_offset;
-    if (dataset->opaque || !dataset->label.data)
+    size_t low = 0, high = features->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = compare(&features->list[middle].name, &name);
+        if (order == 0)
+            return &features->list[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+int shardtool_one(const shardtool_features *features, shardtool_bytes name, int kind, void *value)
+{
+    const shardtool_feature *feature = name.data ? shardtool_find(features, name) : NULL;
+    if (!feature || feature->kind != kind || feature->count != 1)
         return 0;
-    int got = one(record->data, dataset->label, SHARDTOOL_INT64, &label);
-    if (got != 1)
-        return got < 0 ? malformed(record, error) : 0;
-    if (offset < 0 ? label > INT64_MAX + offset : label < INT64_MIN + offset)
-        return 0;
-    *class_id = label - offset;
+    shardtool_values(feature, value);
     return 1;
 }
 
-int shardtool_pixels(const shardtool_record *record, shardtool_raw_pixels *pixels, shardtool_error *error)
+shardtool_bytes shardtool_own_key(const shardtool_features *features, char *number)
 {
-    static const char *const known[] = {"jpeg", "png", "webp", "gif", "bmp", "tiff", "avif", "jxl", "jp2", "heif", "raw-zstd"};
-    const char *file = record->shard->file;
-    int64_t row = (int64_t)record->row, height = 0, width = 0;
-    shardtool_bytes format = {NULL, 0}, image;
-    int got = find_image(record, &image);
-    if (got != 1)
-        return got < 0 ? malformed(record, error) : 0;
-    if (one(record->data, text("image/format"), SHARDTOOL_BYTES, &format) != 1)
-        return fail(error, "NotDecoded", file, row, "the record does not name the image's format");
-    for (size_t i = 0; i < LENGTH(known); i++)
-        if (equal(format, text(known[i])))
-            return fail(error, "NotDecoded", file, row, "this reader does not decode %s", known[i]);
-    if (!equal(format, text("raw")))
-        return fail(error, "ImageDecode", file, row, "image/format \"%.*s\" is not known",
-                    (int)(format.size < 40 ? format.size : 40), (const char *)format.data);
-    int sized = one(record->data, text("image/height"), SHARDTOOL_INT64, &height) == 1 &&
-                one(record->data, text("image/width"), SHARDTOOL_INT64, &width) == 1;
+    static const char *const names[] = {"image/key", "image/filename"};
+    const shardtool_record *record = features->record;
+    shardtool_bytes key;
+    for (size_t i = 0; i < LENGTH(names); i++)
+        if (shardtool_one(features, text(names[i]), SHARDTOOL_BYTES, &key))
+            return key;
+    sprintf(number, "%s#%llu", record->shard->file, (unsigned long long)record->row);
+    return text(number);
+}
+
+int shardtool_own_image(const shardtool_features *features, shardtool_bytes *image)
+{
+    return shardtool_one(features, features->record->dataset->image, SHARDTOOL_BYTES, image);
+}
+
+int shardtool_class_id(const shardtool_features *features, int64_t *class_id)
+{
+    const shardtool_dataset *dataset = features->record->dataset;
+    int64_t label, offset = dataset->label_offset;
+    if (!shardtool_one(features, dataset->label, SHARDTOOL_INT64, &label))
+        return 0;
+    if (label < offset || (offset < 0 && label > INT64_MAX + offset))
+        return 0;
+    *class_id = label - offset;
+    return !dataset->class_count || (uint64_t)*class_id < dataset->class_count;
+}
+
+/* --- zstd frames: their headers (RFC 8878, 3.1.1) --- */
+
+/* What a check of pixels or of a chunk found. */
+enum { GOOD, WRONG_LENGTH, UNDECODABLE, NOT_DECODED };
+
+static uint64_t little_endian(const uint8_t *p, size_t size)
+{
+    uint64_t value = 0;
+    while (size > 0)
+        value = value << 8 | p[--size];
+    return value;
+}
+
+/* Checks that there is one frame without a dictionary, whose header says that it has `size` bytes of contents. */
+static int check_zstd(shardtool_bytes data, uint64_t size)
+{
+    static const size_t dictionary_sizes[] = {0, 1, 2, 4}, content_sizes[] = {0, 2, 4, 8};
+    const uint8_t *p = data.data;
+    if (data.size < 5 || memcmp(p, "\x28\xb5\x2f\xfd", 4) != 0 || p[4] & 8)
+        return UNDECODABLE;
+    size_t single = p[4] >> 5 & 1, dictionary = dictionary_sizes[p[4] & 3], content = content_sizes[p[4] >> 6];
+    if (p[4] >> 6 == 0)
+        content = single;
+    uint64_t at = 5 + (1 - single) + dictionary + content;
+    if (at > data.size)
+        return UNDECODABLE;
+    if (content == 0 || little_endian(p + at - content, content) + (content == 2 ? 256 : 0) != size)
+        return WRONG_LENGTH;
+    if (little_endian(p + at - content - dictionary, dictionary) != 0)
+        return UNDECODABLE;
+    for (uint64_t last = 0; !last;) {
+        if (data.size - at < 3)
+            return UNDECODABLE;
+        uint64_t header = little_endian(p + at, 3), type = header >> 1 & 3, stored = type == 1 ? 1 : header >> 3;
+        last = header & 1;
+        at += 3;
+        if (type == 3 || stored > data.size - at)
+            return UNDECODABLE;
+        at += stored;
+    }
+    at += p[4] & 4 ? 4 : 0;
+    return at == data.size ? NOT_DECODED : UNDECODABLE;
+}
+
+/* --- images --- */
+
+static int has_brand(shardtool_bytes image, const char *const *brands, size_t count)
+{
+    uint64_t end = (uint64_t)image.data[0] << 24 | image.data[1] << 16 | image.data[2] << 8 | image.data[3];
+    end = end < image.size ? end : image.size;
+    end = end < 256 ? end : 256;
+    for (uint64_t at = 8; at + 4 <= end || at == 8; at += at == 8 ? 8 : 4)
+        for (size_t i = 0; at + 4 <= image.size && i < count; i++)
+            if (memcmp(image.data + at, brands[i], 4) == 0)
+                return 1;
+    return 0;
+}
+
+/* Returns 1 if the image begins like one of a format. */
+static int has_known_signature(shardtool_bytes image)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } starts[] = {{"\xff\xd8\xff", 3},        {"\x89PNG\r\n\x1a\n", 8},
+                  {"GIF87a", 6},              {"GIF89a", 6},
+                  {"II\x2a\0", 4},            {"II\x2b\0", 4},
+                  {"MM\0\x2a", 4},            {"MM\0\x2b", 4},
+                  {"\xff\x0a", 2},            {"\0\0\0\x0cJXL \r\n\x87\n", 12},
+                  {"\xff\x4f\xff\x51", 4},    {"\0\0\0\x0cjP  \r\n\x87\n", 12}};
+    static const uint32_t bmp_headers[] = {12, 16, 40, 52, 56, 64, 108, 124};
+    static const char *const brands[] = {"avif", "avis", "heic", "heix", "heim",
+                                         "heis", "hevc", "hevx", "mif1", "msf1"};
+    for (size_t i = 0; i < LENGTH(starts); i++)
+        if (image.size >= starts[i].size && memcmp(image.data, starts[i].bytes, starts[i].size) == 0)
+            return 1;
+    if (image.size >= 12 && memcmp(image.data, "RIFF", 4) == 0 && memcmp(image.data + 8, "WEBP", 4) == 0)
+        return 1;
+    if (image.size >= 18 && memcmp(image.data, "BM", 2) == 0)
+        for (size_t i = 0; i < LENGTH(bmp_headers); i++)
+            if (u32(image.data + 14) == bmp_headers[i])
+                return 1;
+    return image.size >= 8 && memcmp(image.data + 4, "ftyp", 4) == 0 && has_brand(image, brands, LENGTH(brands));
+}
+
+static int fail_decode(const shardtool_features *features, int found, const char *what, shardtool_error *error)
+{
+    static const char *const names[] = {"", "PixelsLength", "ImageDecode", "NotDecoded"};
+    static const char *const texts[] = {"", "another length than its sizes say", "cannot be decoded",
+                                        "this reader does not decode it"};
+    const shardtool_record *record = features->record;
+    return fail_record(error, names[found], record->shard->file, record->row, record->offset, "%.80s: %s", what,
+                       texts[found]);
+}
+
+/* Returns 1 and height × width × 3. Returns 0 if height or width is absent or less than 1, or their product over
+ * 2⁶³ − 1. */
+static int raw_size(const shardtool_features *features, shardtool_raw_pixels *pixels, uint64_t *size)
+{
+    int64_t height, width;
+    if (!shardtool_one(features, text("image/height"), SHARDTOOL_INT64, &height) ||
+        !shardtool_one(features, text("image/width"), SHARDTOOL_INT64, &width))
+        return 0;
+    if (height < 1 || width < 1 || height > INT64_MAX / 3 / width)
+        return 0;
     pixels->height = (uint64_t)height;
     pixels->width = (uint64_t)width;
+    *size = pixels->height * pixels->width * 3;
+    return 1;
+}
+
+int shardtool_pixels(const shardtool_features *features, shardtool_raw_pixels *pixels, shardtool_error *error)
+{
+    static const char *const known[] = {"jpeg", "png", "webp", "gif", "bmp", "tiff", "avif", "jxl", "jp2", "heif"};
+    shardtool_bytes format, image;
+    uint64_t size;
+    if (!shardtool_own_image(features, &image))
+        return 0;
+    if (!shardtool_one(features, text("image/format"), SHARDTOOL_BYTES, &format))
+        return fail_decode(features, has_known_signature(image) ? NOT_DECODED : UNDECODABLE, "image", error);
+    for (size_t i = 0; i < LENGTH(known); i++)
+        if (equal(format, text(known[i])))
+            return fail_decode(features, NOT_DECODED, known[i], error);
+    int compressed = equal(format, text("raw-zstd"));
+    if (!compressed && !equal(format, text("raw")))
+        return fail_decode(features, UNDECODABLE, "an image of an unknown format", error);
+    if (!raw_size(features, pixels, &size))
+        return fail_decode(features, WRONG_LENGTH, "pixels", error);
+    if (compressed)
+        return fail_decode(features, check_zstd(image, size), "raw-zstd", error);
+    if (image.size != size)
+        return fail_decode(features, WRONG_LENGTH, "pixels", error);
     pixels->rgb = image;
-    if (sized && height >= 0 && width >= 0 && image.size % 3 == 0) {
-        uint64_t count = image.size / 3;
-        if (height == 0 || width == 0 ? count == 0
-                                      : count % pixels->width == 0 && count / pixels->width == pixels->height)
+    return 1;
+}
+
+/* --- arrays --- */
+
+#define MAX_DIMENSIONS 63 /* of lengths over 1, as their product is below 2⁶³ */
+
+/* Finds the feature NAME SUFFIX. */
+static const shardtool_feature *find_part(const shardtool_features *features, shardtool_bytes name, const char *suffix)
+{
+    shardtool_bytes whole = {NULL, name.size + strlen(suffix)};
+    uint8_t *joined = malloc(whole.size + 1);
+    if (!joined)
+        return NULL;
+    if (name.size)
+        memcpy(joined, name.data, name.size);
+    memcpy(joined + name.size, suffix, strlen(suffix));
+    whole.data = joined;
+    const shardtool_feature *found = shardtool_find(features, whole);
+    free(joined);
+    return found;
+}
+
+int shardtool_is_array(const shardtool_features *features, size_t i, shardtool_bytes *name)
+{
+    *name = features->list[i].name;
+    if (!ends_with(*name, "/codec"))
+        return 0;
+    name->size -= strlen("/codec");
+    return find_part(features, *name, "/shape") && find_part(features, *name, "/chunk") &&
+           find_part(features, *name, "/dtype");
+}
+
+/* Multiplies numbers ≥ 0. Returns 0 if the product is over 2⁶³ − 1. */
+static int multiply(const int64_t *numbers, uint64_t count, uint64_t *product)
+{
+    int fits = 1;
+    *product = 1;
+    for (uint64_t i = 0; i < count; i++) {
+        if (numbers[i] == 0) {
+            *product = 0;
             return 1;
+        }
+        fits = fits && *product <= (uint64_t)INT64_MAX / (uint64_t)numbers[i];
+        *product *= fits ? (uint64_t)numbers[i] : 1;
     }
-    return fail(error, "PixelsLength", file, row, "%zu bytes, height %lld, width %lld", image.size, (long long)height,
-                (long long)width);
+    return fits;
+}
+
+/* Gets a list of lengths, to be freed, and their product. Returns NULL if one is less than `least`, or the product is
+ * over 2⁶³ − 1. */
+static int64_t *take_lengths(const shardtool_feature *feature, int64_t least, uint64_t *product)
+{
+    if (!feature || feature->kind != SHARDTOOL_INT64 || feature->count == 0)
+        return NULL;
+    int64_t *lengths = calloc(feature->count, sizeof *lengths);
+    if (!lengths)
+        return NULL;
+    shardtool_values(feature, lengths);
+    int good = 1;
+    for (uint64_t i = 0; i < feature->count; i++)
+        good = good && lengths[i] >= least;
+    if (good && multiply(lengths, feature->count, product))
+        return lengths;
+    free(lengths);
+    return NULL;
+}
+
+static uint64_t dtype_width(shardtool_bytes dtype)
+{
+    static const struct {
+        const char *name;
+        uint64_t width;
+    } known[] = {{"u8", 1},  {"i8", 1},  {"u16", 2}, {"i16", 2},  {"u32", 4}, {"i32", 4}, {"u64", 8},
+                 {"i64", 8}, {"f16", 2}, {"bf16", 2}, {"f32", 4}, {"f64", 8}, {"bool", 1}};
+    for (size_t i = 0; i < LENGTH(known); i++)
+        if (equal(dtype, text(known[i].name)))
+            return known[i].width;
+    return 0;
+}
+
+/* An array without its dimensions of length 1, which do not change the order of elements. */
+typedef struct {
+    size_t dimensions;
+    uint64_t shape[MAX_DIMENSIONS], chunk[MAX_DIMENSIONS], stride[MAX_DIMENSIONS], width;
+} grid;
+
+/* Moves to the next place in C order: the last dimension varies fastest. */
+static void advance(uint64_t *place, const uint64_t *shape, const uint64_t *step, size_t dimensions)
+{
+    for (size_t i = dimensions; i-- > 0;) {
+        if (shape[i] - place[i] > step[i]) {
+            place[i] += step[i];
+            return;
+        }
+        place[i] = 0;
+    }
+}
+
+static uint64_t chunk_elements(const grid *g, const uint64_t *place, uint64_t *size)
+{
+    uint64_t elements = 1;
+    for (size_t i = 0; i < g->dimensions; i++) {
+        uint64_t left = g->shape[i] - place[i];
+        size[i] = g->chunk[i] < left ? g->chunk[i] : left;
+        elements *= size[i];
+    }
+    return elements;
+}
+
+/* Checks all chunks. */
+static int check_chunks(const grid *g, const shardtool_bytes *chunks, uint64_t count, int compressed)
+{
+    uint64_t place[MAX_DIMENSIONS] = {0}, size[MAX_DIMENSIONS];
+    int found = GOOD;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t elements = chunk_elements(g, place, size);
+        if (elements > (uint64_t)INT64_MAX / g->width)
+            return WRONG_LENGTH;
+        if (compressed)
+            found = check_zstd(chunks[i], elements * g->width);
+        else if (chunks[i].size != elements * g->width)
+            found = WRONG_LENGTH;
+        if (found == WRONG_LENGTH || found == UNDECODABLE)
+            return found;
+        advance(place, g->shape, g->chunk, g->dimensions);
+    }
+    return found;
+}
+
+/* Copies a chunk into the whole array, row by row. */
+static void copy_chunk(const grid *g, const uint64_t *place, const uint64_t *size, shardtool_bytes chunk, uint8_t *out)
+{
+    static const uint64_t one_step[MAX_DIMENSIONS] = {
+        1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+        1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    uint64_t inside[MAX_DIMENSIONS] = {0};
+    size_t outer = g->dimensions ? g->dimensions - 1 : 0;
+    uint64_t row = g->dimensions ? size[outer] * g->width : g->width;
+    for (uint64_t at = 0; at < chunk.size; at += row) {
+        uint64_t to = 0;
+        for (size_t i = 0; i < g->dimensions; i++)
+            to += (place[i] + inside[i]) * g->stride[i];
+        memcpy(out + to, chunk.data + at, row);
+        advance(inside, size, one_step, outer);
+    }
+}
+
+/* Joins the chunks of an array that has elements. */
+static int join_chunks(const grid *g, const shardtool_feature *feature, int compressed, shardtool_array *array)
+{
+    shardtool_bytes *chunks = calloc(feature->count, sizeof *chunks);
+    uint64_t place[MAX_DIMENSIONS] = {0}, size[MAX_DIMENSIONS];
+    if (!chunks)
+        return -1;
+    shardtool_values(feature, chunks);
+    int found = check_chunks(g, chunks, feature->count, compressed);
+    for (uint64_t i = 0; found == GOOD && i < feature->count; i++)
+        array->size += chunks[i].size;
+    if (found == GOOD && !(array->data = malloc(array->size)))
+        found = -1;
+    for (uint64_t i = 0; found == GOOD && i < feature->count; i++) {
+        chunk_elements(g, place, size);
+        copy_chunk(g, place, size, chunks[i], array->data);
+        advance(place, g->shape, g->chunk, g->dimensions);
+    }
+    free(chunks);
+    return found;
+}
+
+/* Gets an array, given its shape and the shape of a chunk. */
+static int take_array(const shardtool_features *features, shardtool_bytes name, const int64_t *shape,
+                      const int64_t *chunk, uint64_t dimensions, shardtool_array *array)
+{
+    const shardtool_feature *feature = shardtool_find(features, name), *part = find_part(features, name, "/codec");
+    shardtool_bytes codec = {NULL, 0};
+    uint64_t expected = 1, stride;
+    grid g;
+    memset(&g, 0, sizeof g);
+    if (part && part->kind == SHARDTOOL_BYTES && part->count == 1)
+        shardtool_values(part, &codec);
+    part = find_part(features, name, "/dtype");
+    if (part && part->kind == SHARDTOOL_BYTES && part->count == 1)
+        shardtool_values(part, &array->dtype);
+    g.width = dtype_width(array->dtype);
+    int compressed = equal(codec, text("zstd"));
+    if (!g.width || (!compressed && !equal(codec, text("raw"))))
+        return UNDECODABLE;
+    for (uint64_t i = 0; i < dimensions; i++)
+        if (shape[i] == 0)
+            expected = 0;
+    for (uint64_t i = 0; expected && i < dimensions; i++) {
+        expected *= (uint64_t)shape[i] / (uint64_t)chunk[i] + (shape[i] % chunk[i] != 0);
+        if (shape[i] > 1) {
+            g.shape[g.dimensions] = (uint64_t)shape[i];
+            g.chunk[g.dimensions++] = (uint64_t)chunk[i];
+        }
+    }
+    if (!feature || feature->kind != SHARDTOOL_BYTES)
+        return expected == 0 ? GOOD : WRONG_LENGTH;
+    if (feature->count != expected)
+        return WRONG_LENGTH;
+    stride = g.width;
+    for (size_t i = g.dimensions; i-- > 0; stride *= g.shape[i])
+        g.stride[i] = stride;
+    return expected == 0 ? GOOD : join_chunks(&g, feature, compressed, array);
+}
+
+int shardtool_get_array(const shardtool_features *features, shardtool_bytes name, shardtool_array *array,
+                        shardtool_error *error)
+{
+    const shardtool_feature *shapes = find_part(features, name, "/shape"), *parts = find_part(features, name, "/chunk");
+    uint64_t elements, chunk_product;
+    memset(array, 0, sizeof *array);
+    array->shape = take_lengths(shapes, 0, &elements);
+    int64_t *chunk = take_lengths(parts, 1, &chunk_product);
+    int found = UNDECODABLE;
+    if (array->shape && chunk && shapes->count == parts->count) {
+        array->dimensions = shapes->count;
+        found = take_array(features, name, array->shape, chunk, array->dimensions, array);
+    }
+    free(chunk);
+    if (found == GOOD)
+        return 0;
+    free(array->shape);
+    free(array->data);
+    memset(array, 0, sizeof *array);
+    return found < 0 ? out_of_memory(error) : fail_decode(features, found, "an array", error);
 }
 
 /* --- index --- */
 
-static uint64_t element_width(int element) { return element == 2 || element == 3 ? 8 : 4; }
+#define ENTRY_BYTES 72
+
+static uint64_t element_width(int element)
+{
+    static const uint64_t widths[] = {1, 4, 8, 8, 4};
+    return widths[element];
+}
 
 static uint64_t aligned(uint64_t offset) { return (offset + 63) / 64 * 64; }
 
-static int all_zero(const uint8_t *data, uint64_t from, uint64_t to)
+static int all_zero(const uint8_t *data, uint64_t from, uint64_t to, uint64_t size)
 {
-    for (; from < to; from++)
+    for (; from < to && from < size; from++)
         if (data[from])
             return 0;
     return 1;
@@ -1161,67 +1918,92 @@ static int all_zero(const uint8_t *data, uint64_t from, uint64_t to)
 
 static int layout(shardtool_error *error, const char *file, const char *what)
 {
-    return fail(error, "IndexLayout", file, -1, "%s", what);
+    return fail(error, "IndexLayout", file, "%s", what);
 }
 
-/* `end` is the directory's end. Offsets stay below 2⁶³, like the file's size. */
+static int is_absent(const part *p) { return p->offset == 0 && p->length == 0 && p->crc == 0; }
+
+/* Reads an entry of the directory. `free_from` is where the preceding part ends. */
+static int read_entry(const shard_index *index, const uint8_t *p, column *c, uint64_t *free_from, const char *file,
+                      shardtool_error *error)
+{
+    uint64_t records = index->records, size = index->map.size;
+    c->kind = p[0];
+    c->element = p[1];
+    for (int k = 0; k < 3; k++) {
+        c->parts[k].offset = u64(p + 8 + 16 * k);
+        c->parts[k].length = u64(p + 16 + 16 * k);
+        c->parts[k].crc = u32(p + 56 + 4 * k);
+    }
+    const part *validity = &c->parts[VALIDITY], *offsets = &c->parts[OFFSETS], *values = &c->parts[VALUES];
+    if (u32(p + 4) || u32(p + 68))
+        return layout(error, file, "a reserved field is not 0");
+    if (c->kind > VARIABLE || c->element > OF_F32 || (c->kind == VARIABLE) != (c->element == OF_BYTES))
+        return layout(error, file, "a column of an invalid kind or element");
+    if (validity->length == 0 && !is_absent(validity))
+        return layout(error, file, "an absent validity has an offset or a CRC");
+    if (c->kind == FIXED && !is_absent(offsets))
+        return layout(error, file, "a fixed-width column has offsets");
+    if (validity->length && validity->length != records / 8 + (records % 8 != 0))
+        return layout(error, file, "the length of a validity is not that of its records");
+    if (c->kind == VARIABLE && (offsets->length % 8 || offsets->length / 8 == 0 || offsets->length / 8 - 1 != records))
+        return layout(error, file, "the length of offsets is not (records + 1) × 8");
+    uint64_t width = element_width(c->element);
+    if (c->kind == FIXED && (values->length % width || values->length / width != records))
+        return layout(error, file, "the length of values is not records × width");
+    for (int k = 0; k < 3; k++) {
+        const part *present = &c->parts[k];
+        if ((k == VALIDITY && !present->length) || (k == OFFSETS && c->kind == FIXED))
+            continue;
+        if (present->offset != aligned(*free_from) || present->offset > size ||
+            present->length > size - present->offset)
+            return layout(error, file, "a part has the wrong offset, or runs past the index");
+        *free_from = present->offset + present->length;
+    }
+    return 0;
+}
+
+/* `end` is the directory's end. */
 static int read_directory(shard_index *index, const char *file, uint32_t count, uint64_t end, shardtool_error *error)
 {
     const uint8_t *data = index->map.data;
-    uint64_t size = index->map.size, at = 64 + 48 * (uint64_t)count, free_from = end;
+    uint64_t at = 64 + ENTRY_BYTES * (uint64_t)count, names_end = at, free_from = end;
     if (at > end)
         return layout(error, file, "entries run past the directory");
+    for (uint32_t i = 0; i < count; i++)
+        names_end += u16(data + 64 + ENTRY_BYTES * (uint64_t)i + 2);
+    if (names_end != end)
+        return layout(error, file, "names do not fill the directory");
     index->columns = calloc((size_t)count + 1, sizeof *index->columns);
     shardtool_bytes *names = calloc((size_t)count + 1, sizeof *names);
     int good = index->columns && names;
     if (!good)
         out_of_memory(error);
     for (uint32_t i = 0; good && i < count; i++) {
-        const uint8_t *p = data + 64 + 48 * (uint64_t)i;
+        const uint8_t *p = data + 64 + ENTRY_BYTES * (uint64_t)i;
         column *c = &index->columns[i];
-        uint64_t name_size = u16(p + 2);
-        c->kind = p[0];
-        c->element = p[1];
-        c->part[0].offset = u64(p + 8);
-        c->part[0].length = u64(p + 16);
-        c->part[1].offset = u64(p + 24);
-        c->part[1].length = u64(p + 32);
-        c->part[0].crc = u32(p + 40);
-        c->part[1].crc = u32(p + 44);
         c->name.data = data + at;
-        c->name.size = (size_t)name_size;
+        c->name.size = u16(p + 2);
+        at += c->name.size;
         names[i] = c->name;
-        good = 0;
-        uint64_t width = c->kind ? 8 : element_width(c->element);
-        if (name_size > end - at || !is_utf8(c->name.data, c->name.size))
-            layout(error, file, "a name runs past the directory, or is not UTF-8");
-        else if (c->kind == 0 ? c->element < 1 || c->element > 4 : c->kind != 1 || c->element != 0)
-            layout(error, file, "a column of an invalid kind or element");
-        else if (u32(p + 4))
-            layout(error, file, "a reserved field is not 0");
-        else if (c->part[0].length / width != index->records || c->part[0].length % width)
-            layout(error, file, "the first part's length is not records × width");
-        else if (c->kind == 0 && (c->part[1].offset || c->part[1].length || c->part[1].crc))
-            layout(error, file, "a second part in a fixed-width column");
-        else
-            good = 1;
-        at += name_size;
-        for (int k = 0; good && k <= c->kind; k++) {
-            good = c->part[k].offset == aligned(free_from) && c->part[k].offset <= size &&
-                   c->part[k].length <= size - c->part[k].offset;
-            if (!good)
-                layout(error, file, "a part has the wrong offset");
-            else
-                free_from = c->part[k].offset + c->part[k].length;
-        }
-        index->count = i + 1;
+        good = read_entry(index, p, c, &free_from, file, error) == 0;
+        if (good && (c->name.size == 0 || !is_utf8(c->name.data, c->name.size)))
+            good = layout(error, file, "a name is empty, or is not UTF-8") == 0;
     }
-    if (good && (at != end || aligned(free_from) != size || twice(names, count))) {
-        layout(error, file, "bytes are left over, or two columns have the same name");
-        good = 0;
-    }
+    if (good && twice(names, count))
+        good = layout(error, file, "two columns have the same name") == 0;
+    if (good && aligned(free_from) != index->map.size)
+        good = layout(error, file, "bytes are left over") == 0;
     free(names);
+    index->count = good ? count : 0;
     return good ? 0 : -1;
+}
+
+static int is_variable(const column *c) { return c->kind == VARIABLE; }
+
+static int is_feature_column(const column *c)
+{
+    return c->kind == VARIABLE || c->element == OF_I64 || c->element == OF_F32;
 }
 
 static int check_columns(shard_index *index, const char *file, shardtool_error *error)
@@ -1230,27 +2012,30 @@ static int check_columns(shard_index *index, const char *file, shardtool_error *
         const char *name;
         int kind, element;
         column **slot;
-    } known[] = {{"record_offset", 0, 2, &index->record_offset},
-                 {"image_offset", 0, 1, &index->image_offset},
-                 {"image_length", 0, 1, &index->image_length},
-                 {"key", 1, 0, &index->key},
-                 {"jpeg_entries", 1, 0, NULL}};
+    } known[] = {{"record_offset", FIXED, OF_U64, &index->record_offset},
+                 {"image_offset", FIXED, OF_U32, &index->image_offset},
+                 {"image_length", FIXED, OF_U32, &index->image_length},
+                 {"key", VARIABLE, OF_BYTES, &index->key},
+                 {"jpeg_entries", VARIABLE, OF_BYTES, NULL}};
     for (size_t i = 0; i < index->count; i++) {
         column *c = &index->columns[i];
+        int is_known = starts_with(c->name, "values:"), good = !is_known || is_variable(c);
         for (size_t k = 0; k < LENGTH(known); k++) {
             if (!equal(c->name, text(known[k].name)))
                 continue;
-            if (c->kind != known[k].kind || c->element != known[k].element)
-                return fail(error, "IndexColumn", file, -1, "column %s is of another kind", known[k].name);
+            is_known = 1;
+            good = c->kind == known[k].kind && c->element == known[k].element;
             if (known[k].slot)
                 *known[k].slot = c;
         }
-        if (c->name.size >= 8 && memcmp(c->name.data, "feature:", 8) == 0 && (c->kind != 0 || c->element < 3))
-            return fail(error, "IndexColumn", file, -1, "a column of a feature is of another kind");
+        if (starts_with(c->name, "feature:"))
+            good = is_feature_column(c);
+        if (!good || (is_known && c->parts[VALIDITY].length))
+            return fail(error, "IndexColumn", file, "a column has another kind, element or validity than it must");
     }
     for (size_t k = 0; k < LENGTH(known); k++)
         if (known[k].slot && !*known[k].slot)
-            return fail(error, "IndexColumn", file, -1, "column %s is absent", known[k].name);
+            return fail(error, "IndexColumn", file, "column %s is absent", known[k].name);
     return 0;
 }
 
@@ -1260,111 +2045,216 @@ static int read_index(shardtool_dataset *dataset, const shard *h, shard_index *i
     const uint8_t *p = index->map.data;
     uint64_t size = index->map.size;
     if (size < 64)
-        return fail(error, "IndexTruncated", file, -1, "expected a header of 64 bytes, found %llu",
+        return fail(error, "IndexTruncated", file, "expected a header of 64 bytes, found %llu",
                     (unsigned long long)size);
-    if (memcmp(p, "\x89STX\r\n\x1a\n", 8) != 0)
-        return fail(error, "IndexMagic", file, -1, "the magic bytes do not match");
+    if (memcmp(p, "\x89STX\r\n\x1a\n", 8) == 0)
+        return fail(error, "IndexMagic", file, "an index of version 0.1: run `shardtool repair`");
+    if (memcmp(p, "\x89STI\r\n\x1a\n", 8) != 0)
+        return fail(error, "IndexMagic", file, "the magic bytes do not match");
     if (crc32c(dataset, 0, p, 60) != u32(p + 60))
-        return fail(error, "IndexHeaderCrc", file, -1, "expected %08x, found %08x", u32(p + 60),
-                    crc32c(dataset, 0, p, 60));
+        return fail(error, "IndexHeaderCrc", file, "expected %08x, found %08x", u32(p + 60), crc32c(dataset, 0, p, 60));
     if (u16(p + 8) != 1)
-        return fail(error, "IndexVersion", file, -1, "expected major version 1, found %d", u16(p + 8));
+        return fail(error, "IndexVersion", file, "expected major version 1, found %d", u16(p + 8));
     if (u32(p + 12))
-        return fail(error, "IndexFlags", file, -1, "required flags %08x", u32(p + 12));
+        return fail(error, "IndexFlags", file, "required flags %08x", u32(p + 12));
     if (size != u64(p + 48))
-        return fail(error, size < u64(p + 48) ? "IndexTruncated" : "IndexLayout", file, -1,
+        return fail(error, size < u64(p + 48) ? "IndexTruncated" : "IndexLayout", file,
                     "expected %llu bytes, found %llu", (unsigned long long)u64(p + 48), (unsigned long long)size);
     uint64_t directory = u32(p + 44), end = 64 + directory;
     if (end > size)
         return layout(error, file, "the directory runs past the index");
     if (crc32c(dataset, 0, p + 64, directory) != u32(p + 56))
-        return fail(error, "IndexDirectoryCrc", file, -1, "expected %08x, found %08x", u32(p + 56),
+        return fail(error, "IndexDirectoryCrc", file, "expected %08x, found %08x", u32(p + 56),
                     crc32c(dataset, 0, p + 64, directory));
+    if (!all_zero(p, end, aligned(end), size))
+        return fail(error, "IndexPadding", file, "bytes after the directory are not zero");
     index->records = u64(p + 24);
     if (read_directory(index, file, u32(p + 20), end, error))
         return -1;
-    if (!all_zero(p, end, aligned(end)))
-        return fail(error, "IndexPadding", file, -1, "bytes after the directory are not zero");
     if (index->records != h->records)
-        return fail(error, "RecordCount", file, -1, "expected %llu records, found %llu",
-                    (unsigned long long)h->records, (unsigned long long)index->records);
+        return fail(error, "RecordCount", file, "expected %llu records, found %llu", (unsigned long long)h->records,
+                    (unsigned long long)index->records);
     if (u64(p + 32) != h->bytes || u32(p + 40) != h->crc)
-        return fail(error, "IndexMismatch", file, -1, "length or CRC of the shard is not the manifest's");
+        return fail(error, "IndexMismatch", file, "length or CRC of the shard is not the manifest's");
     return check_columns(index, file, error);
 }
 
+/* Opens the index of a shard. One that cannot be opened is not tried again. */
 static int open_index(shardtool_dataset *dataset, shard *h, shardtool_error *error)
 {
-    if (h->index.open)
-        return 0;
-    if (map_file(dataset->folder, h->index_file, "MissingIndex", &h->index.map, error) ||
-        read_index(dataset, h, &h->index, error)) {
-        free(h->index.columns);
-        unmap(&h->index.map);
-        memset(&h->index, 0, sizeof h->index);
-        return -1;
-    }
-    h->index.open = 1;
-    return 0;
-}
-
-/* Checks CRCs, padding and ends of a column. */
-static int check_column(const shardtool_dataset *dataset, shard *h, column *c, shardtool_error *error)
-{
-    const uint8_t *data = h->index.map.data;
-    int name_size = (int)(c->name.size < 60 ? c->name.size : 60);
-    if (c->checked)
-        return 0;
-    for (int k = 0; k <= c->kind; k++) {
-        uint32_t found = crc32c(dataset, 0, data + c->part[k].offset, c->part[k].length);
-        if (found != c->part[k].crc)
-            return fail(error, "ColumnCrc", h->index_file, -1, "%.*s: expected %08x, found %08x", name_size,
-                        (const char *)c->name.data, c->part[k].crc, found);
-    }
-    for (int k = 0; k <= c->kind; k++) {
-        uint64_t end = c->part[k].offset + c->part[k].length;
-        if (!all_zero(data, end, aligned(end)))
-            return fail(error, "IndexPadding", h->index_file, -1, "bytes after %.*s are not zero", name_size,
-                        (const char *)c->name.data);
-    }
-    if (c->kind == 1) {
-        uint64_t before = 0;
-        for (uint64_t i = 0; i < h->index.records; i++) {
-            uint64_t end = u64(data + c->part[0].offset + 8 * i);
-            if (end < before)
-                return fail(error, "ColumnValue", h->index_file, -1, "%.*s: ends decrease at row %llu", name_size,
-                            (const char *)c->name.data, (unsigned long long)i);
-            before = end;
+    shard_index *index = &h->index;
+    if (index->state == 0) {
+        index->state = 1;
+        if (map_file(dataset->folder, h->index_file, "MissingIndex", &index->map, &index->damage) ||
+            read_index(dataset, h, index, &index->damage)) {
+            free(index->columns);
+            unmap(&index->map);
+            index->columns = NULL;
+            index->count = 0;
+            index->state = -1;
         }
-        if (before != c->part[1].length)
-            return fail(error, "ColumnValue", h->index_file, -1, "%.*s: the last end is not the length of the bytes",
-                        name_size, (const char *)c->name.data);
     }
-    c->checked = 1;
-    return 0;
+    if (index->state < 0)
+        *error = index->damage;
+    return index->state < 0 ? -1 : 0;
 }
 
-/* Rows of columns that have been checked. */
-static uint64_t number_at(const shard *h, const column *c, uint64_t row)
+static uint64_t offset_at(const shard_index *index, const column *c, uint64_t row)
+{
+    return u64(index->map.data + c->parts[OFFSETS].offset + 8 * row);
+}
+
+static uint64_t number_at(const shard_index *index, const column *c, uint64_t row)
 {
     uint64_t width = element_width(c->element);
-    const uint8_t *p = h->index.map.data + c->part[0].offset + width * row;
+    const uint8_t *p = index->map.data + c->parts[VALUES].offset + width * row;
     return width == 8 ? u64(p) : u32(p);
 }
 
-static shardtool_bytes bytes_at(const shard *h, const column *c, uint64_t row)
+static shardtool_bytes bytes_at(const shard_index *index, const column *c, uint64_t row)
 {
-    const uint8_t *ends = h->index.map.data + c->part[0].offset;
-    uint64_t from = row ? u64(ends + 8 * (row - 1)) : 0;
-    shardtool_bytes bytes = {h->index.map.data + c->part[1].offset + from, (size_t)(u64(ends + 8 * row) - from)};
+    uint64_t from = offset_at(index, c, row);
+    shardtool_bytes bytes = {index->map.data + c->parts[VALUES].offset + from,
+                             (size_t)(offset_at(index, c, row + 1) - from)};
     return bytes;
+}
+
+static int is_valid(const shard_index *index, const column *c, uint64_t row)
+{
+    return !c->parts[VALIDITY].length || index->map.data[c->parts[VALIDITY].offset + row / 8] >> row % 8 & 1;
+}
+
+static const char *check_offsets(const shard_index *index, const column *c)
+{
+    uint64_t before = 0;
+    for (uint64_t row = 0; row <= index->records; row++) {
+        uint64_t offset = offset_at(index, c, row);
+        if (row == 0 && offset != 0)
+            return "the first offset is not 0";
+        if (offset < before || offset > INT64_MAX)
+            return "offsets decrease";
+        before = offset;
+    }
+    if (before != c->parts[VALUES].length)
+        return "the last offset is not the length of the values";
+    return NULL;
+}
+
+static const char *check_validity(const shard_index *index, const column *c)
+{
+    uint64_t nulls = 0;
+    for (uint64_t row = 0; row < 8 * c->parts[VALIDITY].length; row++) {
+        int valid = is_valid(index, c, row);
+        if (row >= index->records && valid)
+            return "unused bits of the validity are not 0";
+        if (row >= index->records || valid)
+            continue;
+        nulls++;
+        if (c->kind == FIXED ? number_at(index, c, row) != 0 : bytes_at(index, c, row).size != 0)
+            return "a value under a null";
+    }
+    return nulls ? NULL : "a validity without nulls";
+}
+
+static int check_contents(const shardtool_dataset *dataset, const shard *h, const column *c, shardtool_error *error)
+{
+    const shard_index *index = &h->index;
+    const uint8_t *data = index->map.data;
+    const char *problem = NULL;
+    for (int k = 0; k < 3; k++) {
+        uint64_t end = c->parts[k].offset + c->parts[k].length;
+        uint32_t found = crc32c(dataset, 0, data + c->parts[k].offset, c->parts[k].length);
+        if (found != c->parts[k].crc)
+            return fail(error, "ColumnCrc", h->index_file, "expected %08x, found %08x", c->parts[k].crc, found);
+        if (!all_zero(data, end, aligned(end), index->map.size))
+            return fail(error, "IndexPadding", h->index_file, "bytes at %llu are not zero", (unsigned long long)end);
+    }
+    if (c->kind == VARIABLE)
+        problem = check_offsets(index, c);
+    if (!problem && c->parts[VALIDITY].length)
+        problem = check_validity(index, c);
+    for (uint64_t row = 0; !problem && starts_with(c->name, "values:") && row < index->records; row++)
+        if (bytes_at(index, c, row).size % 12)
+            problem = "a row of value ranges is not a multiple of 12 bytes";
+    return problem ? fail(error, "ColumnValue", h->index_file, "%s", problem) : 0;
+}
+
+/* Checks CRCs, padding, offsets and validity of a column, once. */
+static int check_column(const shardtool_dataset *dataset, shard *h, column *c, shardtool_error *error)
+{
+    if (c->state == 0)
+        c->state = check_contents(dataset, h, c, &c->damage) ? -1 : 1;
+    if (c->state < 0)
+        *error = c->damage;
+    return c->state < 0 ? -1 : 0;
+}
+
+int shardtool_index(shardtool_dataset *dataset, size_t i, size_t k, shard **index, shardtool_error *error)
+{
+    if (i >= dataset->split_count || k >= dataset->splits[i].count)
+        return fail(error, "Argument", "", "no such split or shard");
+    *index = &dataset->splits[i].shards[k];
+    return open_index(dataset, *index, error);
+}
+
+uint64_t shardtool_rows(const shard *h) { return h->index.records; }
+
+uint64_t shardtool_first_record(const shard *h) { return h->first; }
+
+size_t shardtool_column_count(const shard *h) { return h->index.count; }
+
+shardtool_bytes shardtool_column_name(const shard *h, size_t i) { return h->index.columns[i].name; }
+
+int shardtool_check_column(shardtool_dataset *dataset, shard *h, size_t i, shardtool_error *error)
+{
+    if (i >= h->index.count)
+        return fail(error, "Argument", "", "no such column");
+    return check_column(dataset, h, &h->index.columns[i], error);
+}
+
+int shardtool_cell(shardtool_dataset *dataset, shard *h, size_t i, uint64_t row, shardtool_cell_value *value,
+                   shardtool_error *error)
+{
+    const shard_index *index = &h->index;
+    if (i >= index->count || row >= index->records)
+        return fail(error, "Argument", "", "no such column or row");
+    column *c = &index->columns[i];
+    if (check_column(dataset, h, c, error))
+        return -1;
+    memset(value, 0, sizeof *value);
+    value->is_null = !is_valid(index, c, row);
+    value->kind = c->element == OF_BYTES ? SHARDTOOL_BYTES : c->element == OF_F32 ? SHARDTOOL_FLOAT : SHARDTOOL_INT64;
+    if (c->kind == VARIABLE)
+        value->bytes = bytes_at(index, c, row);
+    else if (c->element == OF_F32)
+        value->bits = (uint32_t)number_at(index, c, row);
+    else
+        value->integer = as_i64(number_at(index, c, row));
+    return 0;
+}
+
+int shardtool_lookup(shardtool_dataset *dataset, size_t i, shardtool_bytes key, uint64_t *id, shardtool_error *error)
+{
+    if (i >= dataset->split_count)
+        return fail(error, "Argument", "", "no such split");
+    for (size_t k = 0; k < dataset->splits[i].count; k++) {
+        shard *h = &dataset->splits[i].shards[k];
+        if (open_index(dataset, h, error) || check_column(dataset, h, h->index.key, error))
+            return -1;
+        for (uint64_t row = 0; row < h->records; row++)
+            if (equal(bytes_at(&h->index, h->index.key, row), key)) {
+                *id = h->first + row;
+                return 1;
+            }
+    }
+    return 0;
 }
 
 /* --- record i --- */
 
-static int shard_length(const shard *h, int64_t row, shardtool_error *error)
+static int shard_length(const shard *h, shardtool_error *error)
 {
-    return fail(error, "ShardLength", h->file, row, "expected %llu bytes, found %llu", (unsigned long long)h->bytes,
+    return fail(error, "ShardLength", h->file, "expected %llu bytes, found %llu", (unsigned long long)h->bytes,
                 (unsigned long long)h->data.size);
 }
 
@@ -1372,7 +2262,7 @@ int shardtool_read(shardtool_dataset *dataset, size_t number, uint64_t id, int f
                    shardtool_error *error)
 {
     if (number >= dataset->split_count || id >= dataset->splits[number].records)
-        return fail(error, "Argument", "", -1, "no such split or record");
+        return fail(error, "Argument", "", "no such split or record");
     split *s = &dataset->splits[number];
     size_t low = 0, high = s->count; /* the last shard that begins at or before id, which is not empty */
     while (high - low > 1) {
@@ -1391,24 +2281,44 @@ int shardtool_read(shardtool_dataset *dataset, size_t number, uint64_t id, int f
     record->shard = h;
     record->id = id;
     record->row = id - h->first;
-    uint64_t offset = number_at(h, h->index.record_offset, record->row), after;
-    int64_t row = (int64_t)record->row;
+    record->offset = number_at(&h->index, h->index.record_offset, record->row);
+    uint64_t next = h->bytes;
     int shorter = h->data.size < h->bytes;
-    if (offset >= h->data.size)
-        return shorter ? shard_length(h, row, error)
-                       : fail(error, "IndexMismatch", h->index_file, row, "frame offset past the shard's end");
-    if (read_frame(dataset, h, h->data.size, offset, record->row, !(flags & SHARDTOOL_TRUST_DATA), &record->data,
-                   &after, error))
-        return shorter && strcmp(error->name, "TruncatedFrame") == 0 ? shard_length(h, row, error) : -1;
+    if (record->row + 1 < h->records)
+        next = number_at(&h->index, h->index.record_offset, record->row + 1);
+    frame f;
+    if (record->offset >= h->data.size) {
+        if (!shorter)
+            return fail_record(error, "IndexMismatch", h->index_file, record->row, record->offset,
+                               "the frame's offset is past the shard's end");
+        shard_length(h, error);
+        error->record = (int64_t)record->row;
+        return -1;
+    }
+    if (take_frame(dataset, h, record->offset, record->row, &f, error)) {
+        if (shorter && strcmp(error->name, "TruncatedFrame") == 0) {
+            shard_length(h, error);
+            error->record = (int64_t)record->row;
+        }
+        return -1;
+    }
+    record->data = f.data;
+    if (!(flags & SHARDTOOL_TRUST_DATA) && check_data(dataset, h, &f, record->row, error))
+        return -1;
+    if (f.end != next)
+        return fail_record(error, "IndexMismatch", h->index_file, record->row, record->offset,
+                           "the frame does not end where the next begins");
     return 0;
 }
+
+const char *shardtool_file(const shardtool_record *record) { return record->shard->file; }
 
 int shardtool_key(const shardtool_record *record, shardtool_bytes *key, shardtool_error *error)
 {
     shard *h = record->shard;
     if (check_column(record->dataset, h, h->index.key, error))
         return -1;
-    *key = bytes_at(h, h->index.key, record->row);
+    *key = bytes_at(&h->index, h->index.key, record->row);
     return 0;
 }
 
@@ -1418,179 +2328,351 @@ int shardtool_image(const shardtool_record *record, shardtool_bytes *image, shar
     if (check_column(record->dataset, h, h->index.image_offset, error) ||
         check_column(record->dataset, h, h->index.image_length, error))
         return -1;
-    uint64_t offset = number_at(h, h->index.image_offset, record->row);
-    uint64_t length = number_at(h, h->index.image_length, record->row);
+    uint64_t offset = number_at(&h->index, h->index.image_offset, record->row);
+    uint64_t length = number_at(&h->index, h->index.image_length, record->row);
     if (offset + length > record->data.size)
-        return fail(error, "IndexMismatch", h->index_file, (int64_t)record->row, "image range past the record's end");
+        return fail_record(error, "IndexMismatch", h->index_file, record->row, record->offset,
+                           "the image's range is past the record's end");
     image->data = record->data.data + offset;
     image->size = (size_t)length;
     return offset != 0;
 }
 
-static int feature_column(const column *c, shardtool_bytes *name)
+/* --- SHA-256 (FIPS 180-4) --- */
+
+static uint32_t rotated(uint32_t x, int by) { return x >> by | x << (32 - by); }
+
+static void sha256_block(uint32_t state[8], const uint8_t *p)
 {
-    if (c->name.size < 8 || memcmp(c->name.data, "feature:", 8) != 0)
-        return 0;
-    name->data = c->name.data + 8;
-    name->size = c->name.size - 8;
-    return 1;
+    static const uint32_t k[64] = {
+        0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+        0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+        0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+        0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+        0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+        0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+        0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+        0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+    uint32_t w[64], s[8];
+    for (int i = 0; i < 16; i++)
+        w[i] = (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 | (uint32_t)p[4 * i + 2] << 8 | p[4 * i + 3];
+    for (int i = 16; i < 64; i++) {
+        uint32_t a = w[i - 15], b = w[i - 2];
+        w[i] = w[i - 16] + (rotated(a, 7) ^ rotated(a, 18) ^ a >> 3);
+        w[i] += w[i - 7] + (rotated(b, 17) ^ rotated(b, 19) ^ b >> 10);
+    }
+    memcpy(s, state, sizeof s);
+    for (int i = 0; i < 64; i++) {
+        uint32_t e = s[4], a = s[0];
+        uint32_t t = s[7] + (rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25)) + ((e & s[5]) ^ (~e & s[6]));
+        t += k[i] + w[i];
+        uint32_t u = (rotated(a, 2) ^ rotated(a, 13) ^ rotated(a, 22)) + ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
+        memmove(s + 1, s, 7 * sizeof *s);
+        s[4] += t;
+        s[0] = t + u;
+    }
+    for (int i = 0; i < 8; i++)
+        state[i] += s[i];
 }
 
-int shardtool_column(const shardtool_record *record, size_t i, shardtool_bytes *name, shardtool_number *number,
-                     shardtool_error *error)
+/* Writes 64 hex digits and NUL. */
+static void sha256_hex(const uint8_t *p, uint64_t size, char *hex)
 {
-    shard *h = record->shard;
-    for (size_t k = 0; k < h->index.count; k++) {
-        column *c = &h->index.columns[k];
-        if (!feature_column(c, name) || i-- > 0)
-            continue;
-        if (check_column(record->dataset, h, c, error))
-            return -1;
-        uint64_t word = number_at(h, c, record->row);
-        memset(number, 0, sizeof *number);
-        number->is_float = c->element == 4;
-        if (number->is_float)
-            number->real = as_f32((uint32_t)word);
-        else
-            number->integer = as_i64(word);
-        return 1;
-    }
-    return 0;
+    uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+    uint8_t end[128] = {0};
+    uint64_t left = size % 64, length = left < 56 ? 64 : 128;
+    for (uint64_t at = 0; at + 64 <= size; at += 64)
+        sha256_block(state, p + at);
+    if (left)
+        memcpy(end, p + size - left, left);
+    end[left] = 0x80;
+    for (int i = 0; i < 8; i++)
+        end[length - 1 - (uint64_t)i] = (uint8_t)(8 * size >> 8 * i);
+    for (uint64_t at = 0; at < length; at += 64)
+        sha256_block(state, end + at);
+    for (int i = 0; i < 8; i++)
+        sprintf(hex + 8 * i, "%08x", state[i]);
 }
 
 /* --- verification --- */
 
 typedef struct {
+    uint64_t offset, row;
+} place_of_frame;
+
+typedef struct {
     shardtool_dataset *dataset;
     shard *shard;
-    uint64_t findings;
-    int in_shard, in_index, counts; /* findings in the file, or about record counts */
+    uint64_t findings, good;
+    int in_shard, in_index; /* findings in the file */
+    int length;             /* ShardLength was found */
+    int counts;             /* a finding explains another number of frames */
+    place_of_frame *places; /* of all frames by the index, sorted; NULL before they are needed */
     void (*report)(void *user, const shardtool_error *finding);
     void *user;
 } verification;
 
 static void found(verification *v, const shardtool_error *error)
 {
+    static const char *const explaining[] = {"ShardLength", "LengthCrc", "TruncatedFrame", "CompressedRecords",
+                                             "RecordCount"};
     v->findings++;
     if (strncmp(error->file, "_index/", 7) == 0)
         v->in_index = 1;
     else
         v->in_shard = 1;
-    if (strcmp(error->name, "RecordCount") == 0)
-        v->counts = 1;
+    for (size_t i = 0; i < LENGTH(explaining); i++)
+        if (strcmp(error->name, explaining[i]) == 0)
+            v->counts = 1;
     v->report(v->user, error);
 }
 
-static int mismatch(const shardtool_record *record, const char *what, shardtool_error *error)
+static void mismatch(verification *v, const shardtool_record *record, shardtool_bytes name)
 {
-    return fail(error, "IndexMismatch", record->shard->index_file, (int64_t)record->row, "%s is not the record's",
-                what);
+    shardtool_error error;
+    fail(&error, "IndexMismatch", record->shard->index_file, "%.*s is not the record's",
+         (int)(name.size < 100 ? name.size : 100), (const char *)name.data);
+    error.record = (int64_t)record->row;
+    found(v, &error);
 }
 
-/* Gets the key from the record's features. If it is FILE#N, `number` holds it. */
-static int own_key(const shardtool_record *record, char **number, shardtool_bytes *key)
+/* Returns 1 unless the column is good and holds another number. */
+static int is_number(const shard *h, const column *c, uint64_t row, uint64_t expected)
 {
-    static const char *const names[] = {"image/key", "image/filename"};
-    *number = NULL;
-    for (size_t i = 0; i < LENGTH(names) && !record->dataset->opaque; i++) {
-        int got = one(record->data, text(names[i]), SHARDTOOL_BYTES, key);
-        if (got)
-            return got;
+    return c->state < 0 || number_at(&h->index, c, row) == expected;
+}
+
+/* Returns 1 if a column has the value of its feature. Floats are compared by their bits. */
+static int is_feature_value(const shard *h, const column *c, uint64_t row, const shardtool_features *features)
+{
+    shardtool_bytes name = {c->name.data + 8, c->name.size - 8}, bytes;
+    int64_t integer;
+    float real;
+    uint32_t bits;
+    if (c->element == OF_BYTES) {
+        if (!shardtool_one(features, name, SHARDTOOL_BYTES, &bytes))
+            return !is_valid(&h->index, c, row);
+        return is_valid(&h->index, c, row) && equal(bytes_at(&h->index, c, row), bytes);
     }
-    *number = malloc(strlen(record->shard->file) + 24);
-    if (!*number)
-        return 0;
-    sprintf(*number, "%s#%llu", record->shard->file, (unsigned long long)record->row);
-    *key = text(*number);
-    return 1;
+    if (c->element == OF_F32) {
+        if (!shardtool_one(features, name, SHARDTOOL_FLOAT, &real))
+            return !is_valid(&h->index, c, row);
+        memcpy(&bits, &real, 4);
+        return is_valid(&h->index, c, row) && number_at(&h->index, c, row) == bits;
+    }
+    if (!shardtool_one(features, name, SHARDTOOL_INT64, &integer))
+        return !is_valid(&h->index, c, row);
+    return is_valid(&h->index, c, row) && as_i64(number_at(&h->index, c, row)) == integer;
 }
 
-static int compare_numbers(const shardtool_record *record, shardtool_error *error)
+/* Returns 1 if a row of value ranges has those of its feature, -1 if out of memory. */
+static int are_ranges(const shard *h, const column *c, const shardtool_record *record,
+                      const shardtool_features *features)
 {
-    shard *h = record->shard;
-    for (size_t k = 0; k < h->index.count; k++) {
-        column *c = &h->index.columns[k];
-        shardtool_bytes name;
-        if (!c->checked || !feature_column(c, &name))
+    shardtool_bytes name = {c->name.data + 7, c->name.size - 7}, row = bytes_at(&h->index, c, record->row);
+    const shardtool_feature *feature = shardtool_find(features, name);
+    uint64_t count = feature && feature->kind == SHARDTOOL_BYTES ? feature->count : 0;
+    if (row.size / 12 != count)
+        return 0;
+    shardtool_bytes *values = calloc(count + 1, sizeof *values);
+    int good = values ? 1 : -1;
+    if (values && count)
+        shardtool_values(feature, values);
+    for (uint64_t i = 0; good == 1 && i < count; i++) {
+        const uint8_t *p = row.data + 12 * i;
+        good = u32(p) == (uint64_t)(values[i].data - record->data.data) && u32(p + 4) == values[i].size &&
+               u32(p + 8) == shardtool_crc32c(record->dataset, values[i]);
+    }
+    free(values);
+    return good;
+}
+
+/* Compares a record with its row of the index. */
+static int compare_row(verification *v, const shardtool_record *record, const shardtool_features *features)
+{
+    shard *h = v->shard;
+    shard_index *index = &h->index;
+    shardtool_bytes image = {record->data.data, 0};
+    if (!is_number(h, index->record_offset, record->row, record->offset))
+        mismatch(v, record, text("record_offset"));
+    shardtool_own_image(features, &image);
+    if (!is_number(h, index->image_offset, record->row, (uint64_t)(image.data - record->data.data)) ||
+        !is_number(h, index->image_length, record->row, image.size))
+        mismatch(v, record, text("the image's range"));
+    char *number = malloc(strlen(h->file) + 24);
+    if (!number)
+        return -1;
+    if (index->key->state > 0 && !equal(bytes_at(index, index->key, record->row), shardtool_own_key(features, number)))
+        mismatch(v, record, text("key"));
+    free(number);
+    for (size_t i = 0; i < index->count; i++) {
+        column *c = &index->columns[i];
+        int good = 1;
+        if (c->state < 0)
             continue;
-        uint64_t word = number_at(h, c, record->row);
-        int64_t integer = 0;
-        uint32_t real = 0; /* floats are compared bitwise: NaN equals itself, and 0 differs from -0 */
-        float value = 0;
-        int got = record->dataset->opaque ? 0
-                  : c->element == 3       ? one(record->data, name, SHARDTOOL_INT64, &integer)
-                                          : one(record->data, name, SHARDTOOL_FLOAT, &value);
-        memcpy(&real, &value, 4);
-        if (got != 1 || word != (c->element == 3 ? (uint64_t)integer : real))
-            return mismatch(record, "a number", error);
+        if (starts_with(c->name, "feature:"))
+            good = is_feature_value(h, c, record->row, features);
+        if (starts_with(c->name, "values:"))
+            good = are_ranges(h, c, record, features);
+        if (good < 0)
+            return -1;
+        if (!good)
+            mismatch(v, record, c->name);
     }
     return 0;
 }
 
-static int verify_record(const shardtool_record *record, uint64_t at, shardtool_error *error)
+static void found_by_decoding(verification *v, const shardtool_error *error)
 {
-    shard *h = record->shard;
-    const shard_index *index = &h->index;
-    uint64_t after;
-    shardtool_bytes data;
-    int known = index->open && record->row < index->records;
-    if (known && index->record_offset->checked && number_at(h, index->record_offset, record->row) != at)
-        return mismatch(record, "frame offset", error);
-    if (read_frame(record->dataset, h, h->data.size, at, record->row, 1, &data, &after, error))
-        return -1;
-    shardtool_feature_list any;
-    if (!record->dataset->opaque && find_feature(record->data, text(""), &any) < 0)
-        return malformed(record, error);
-    if (known) {
-        shardtool_bytes image = {NULL, 0}, key;
-        int got = find_image(record, &image);
-        uint64_t offset = got == 1 ? (uint64_t)(image.data - record->data.data) : 0;
-        if (index->image_offset->checked && number_at(h, index->image_offset, record->row) != offset)
-            return mismatch(record, "image offset", error);
-        if (index->image_length->checked && number_at(h, index->image_length, record->row) != image.size)
-            return mismatch(record, "image length", error);
-        char *number;
-        if (!own_key(record, &number, &key))
-            return out_of_memory(error);
-        int same = !index->key->checked || equal(key, bytes_at(h, index->key, record->row));
-        free(number);
-        if (!same)
-            return mismatch(record, "key", error);
-        if (compare_numbers(record, error))
-            return -1;
-    }
-    shardtool_raw_pixels pixels;
-    return shardtool_pixels(record, &pixels, error) < 0 && strcmp(error->name, "NotDecoded") != 0 ? -1 : 0;
+    if (strcmp(error->name, "NotDecoded") != 0)
+        found(v, error);
 }
 
-/* Reads the shard from its first frame to its last and compares each with its row of the index. */
-static void walk(verification *v)
+/* Checks a record, and compares it with its row. */
+static void verify_record(verification *v, const frame *f, uint64_t row)
+{
+    shard *h = v->shard;
+    shardtool_record record = {v->dataset, h, h->first + row, row, f->offset, f->data};
+    shardtool_features features;
+    shardtool_raw_pixels pixels;
+    shardtool_error error;
+    uint64_t before = v->findings;
+    int has_row = row < h->records;
+    if (check_data(v->dataset, h, f, row, &error)) {
+        found(v, &error);
+        return;
+    }
+    if (shardtool_parse(&record, &features, &error)) {
+        found(v, &error);
+        shardtool_free_features(&features);
+        return;
+    }
+    if (has_row && h->index.state > 0 && compare_row(v, &record, &features)) {
+        out_of_memory(&error);
+        found(v, &error);
+    }
+    if (shardtool_pixels(&features, &pixels, &error) < 0)
+        found_by_decoding(v, &error);
+    for (size_t i = 0; i < features.count; i++) {
+        shardtool_bytes name;
+        shardtool_array array;
+        if (!shardtool_is_array(&features, i, &name))
+            continue;
+        if (shardtool_get_array(&features, name, &array, &error)) {
+            found_by_decoding(v, &error);
+            continue;
+        }
+        free(array.shape);
+        free(array.data);
+    }
+    shardtool_free_features(&features);
+    if (has_row && h->index.state > 0 && h->index.record_offset->state > 0 && v->findings == before)
+        v->good++;
+}
+
+static int compare_places(const void *left, const void *right)
+{
+    const place_of_frame *a = left, *b = right;
+    if (a->offset != b->offset)
+        return a->offset < b->offset ? -1 : 1;
+    return (a->row > b->row) - (a->row < b->row);
+}
+
+/* Finds the next frame by the index: the smallest offset larger than `at`. Returns 0 if there is none. */
+static int next_place(verification *v, uint64_t at, place_of_frame *next)
+{
+    const shard *h = v->shard;
+    if (h->index.state <= 0 || h->index.record_offset->state < 0 || h->records == 0)
+        return 0;
+    if (!v->places) {
+        v->places = calloc(h->records, sizeof *v->places);
+        if (!v->places)
+            return 0;
+        for (uint64_t row = 0; row < h->records; row++) {
+            v->places[row].offset = number_at(&h->index, h->index.record_offset, row);
+            v->places[row].row = row;
+        }
+        qsort(v->places, h->records, sizeof *v->places, compare_places);
+    }
+    uint64_t low = 0, high = h->records;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (v->places[middle].offset <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == h->records)
+        return 0;
+    *next = v->places[low];
+    return 1;
+}
+
+/* Reads the shard from its first frame to its last. Bytes past the manifest's length are ignored. */
+static void read_frames(verification *v)
 {
     shard *h = v->shard;
     shardtool_error error;
-    const column *offsets = h->index.open && h->index.record_offset->checked ? h->index.record_offset : NULL;
-    /* A wrong length is reported once, without its consequences. */
-    int sound_length = h->data.size == h->bytes, complete = sound_length;
-    uint64_t at = 0, row = 0, size = h->data.size < h->bytes ? h->data.size : h->bytes;
-    while (at < size) {
-        shardtool_record record = {v->dataset, h, h->first + row, row, {NULL, 0}};
-        uint64_t after;
-        if (read_frame(v->dataset, h, size, at, row, 0, &record.data, &after, &error)) {
-            if (sound_length || strcmp(error.name, "TruncatedFrame") != 0)
-                found(v, &error);
-            complete = 0;
-            after = offsets && row + 1 < h->records ? number_at(h, offsets, row + 1) : 0;
-            if (strcmp(error.name, "CompressedRecords") == 0 || after <= at || after >= size)
-                break;
-        } else if (row < h->records && verify_record(&record, at, &error)) {
-            found(v, &error);
+    uint64_t at = 0, row = 0, end = h->data.size < h->bytes ? h->data.size : h->bytes;
+    while (at < end) {
+        frame f;
+        if (take_frame(v->dataset, h, at, row, &f, &error) == 0) {
+            verify_record(v, &f, row);
+            at = f.end;
+            row++;
+            continue;
         }
-        at = after;
-        row++;
+        place_of_frame next;
+        int is_last = !next_place(v, at, &next) || next.offset >= end;
+        /* A wrong length of the file explains that its last frame is truncated. */
+        if (!(v->length && is_last && strcmp(error.name, "TruncatedFrame") == 0))
+            found(v, &error);
+        if (is_last || strcmp(error.name, "CompressedRecords") == 0)
+            break;
+        at = next.offset;
+        row = next.row;
     }
-    if (complete && row != h->records && !v->counts) {
-        fail(&error, "RecordCount", h->file, -1, "expected %llu records, found %llu", (unsigned long long)h->records,
+    if (row != h->records && !v->counts) {
+        fail(&error, "RecordCount", h->file, "expected %llu records, found %llu", (unsigned long long)h->records,
              (unsigned long long)row);
+        found(v, &error);
+    }
+}
+
+/* Compares CRC and SHA-256 of the shard with the manifest, if nothing else explains that they differ. */
+static void verify_shard_file(verification *v)
+{
+    const shard *h = v->shard;
+    shardtool_error error;
+    char digest[65];
+    if (v->in_shard)
+        return;
+    uint32_t crc = crc32c(v->dataset, 0, h->data.data, h->data.size);
+    if (crc != h->crc) {
+        fail(&error, "ShardCrc", h->file, "expected %08x, found %08x", h->crc, crc);
+        found(v, &error);
+        return;
+    }
+    if (!h->sha256)
+        return;
+    sha256_hex(h->data.data, h->data.size, digest);
+    if (strcmp(digest, h->sha256) != 0) {
+        fail(&error, "ShardSha256", h->file, "expected %s, found %s", h->sha256, digest);
+        found(v, &error);
+    }
+}
+
+/* Compares length and CRC of the index with the manifest, if nothing else explains that they differ. */
+static void verify_index_file(verification *v)
+{
+    const shard *h = v->shard;
+    const file_map *map = &h->index.map;
+    shardtool_error error;
+    if (v->in_index)
+        return;
+    if (map->size != h->index_bytes || crc32c(v->dataset, 0, map->data, map->size) != h->index_crc) {
+        fail(&error, "IndexCrc", h->index_file, "length or CRC is not the manifest's");
         found(v, &error);
     }
 }
@@ -1599,12 +2681,14 @@ static void verify_shard(verification *v)
 {
     shard *h = v->shard;
     shardtool_error error;
-    v->in_shard = v->in_index = v->counts = 0;
-    if (map_file(v->dataset->folder, h->file, "MissingShard", &h->data, &error))
+    v->in_shard = v->in_index = v->length = v->counts = 0;
+    v->places = NULL;
+    if (map_file(v->dataset->folder, h->file, "MissingShard", &h->data, &error)) {
         found(v, &error);
-    else if (h->data.size != h->bytes) {
-        shard_length(h, -1, &error);
+    } else if (h->data.size != h->bytes) {
+        shard_length(h, &error);
         found(v, &error);
+        v->length = 1;
     }
     if (open_index(v->dataset, h, &error))
         found(v, &error);
@@ -1612,23 +2696,16 @@ static void verify_shard(verification *v)
         if (check_column(v->dataset, h, &h->index.columns[k], &error))
             found(v, &error);
     if (h->data.open) {
-        walk(v);
-        uint32_t crc = crc32c(v->dataset, 0, h->data.data, h->data.size);
-        if (!v->in_shard && crc != h->crc) {
-            fail(&error, "ShardCrc", h->file, -1, "expected %08x, found %08x", h->crc, crc);
-            found(v, &error);
-        }
+        read_frames(v);
+        verify_shard_file(v);
     }
-    const file_map *index = &h->index.map;
-    if (!v->in_index &&
-        (index->size != h->index_bytes || crc32c(v->dataset, 0, index->data, index->size) != h->index_crc)) {
-        fail(&error, "IndexCrc", h->index_file, -1, "length or CRC is not the manifest's");
-        found(v, &error);
-    }
+    verify_index_file(v);
+    free(v->places);
     close_shard(h);
 }
 
-uint64_t shardtool_verify(const char *folder, void (*report)(void *, const shardtool_error *), void *user)
+uint64_t shardtool_verify(const char *folder, void (*report)(void *, const shardtool_error *), void *user,
+                          uint64_t *good)
 {
     verification v;
     shardtool_error error;
@@ -1637,14 +2714,16 @@ uint64_t shardtool_verify(const char *folder, void (*report)(void *, const shard
     v.user = user;
     if (shardtool_open(folder, &v.dataset, &error)) {
         found(&v, &error);
-        return v.findings;
+    } else {
+        for (size_t i = 0; i < v.dataset->split_count; i++)
+            for (size_t k = 0; k < v.dataset->splits[i].count; k++) {
+                v.shard = &v.dataset->splits[i].shards[k];
+                verify_shard(&v);
+            }
+        shardtool_close(v.dataset);
     }
-    for (size_t i = 0; i < v.dataset->split_count; i++)
-        for (size_t k = 0; k < v.dataset->splits[i].count; k++) {
-            v.shard = &v.dataset->splits[i].shards[k];
-            verify_shard(&v);
-        }
-    shardtool_close(v.dataset);
+    if (good)
+        *good = v.good;
     return v.findings;
 }
 
@@ -1675,10 +2754,12 @@ uint64_t shardtool_scale(uint64_t word, uint64_t n) { return (word >> 32) * n >>
 
 int shardtool_permutation_init(shardtool_permutation *p, uint64_t n, uint64_t key)
 {
-    if (n < 1 || n > (uint64_t)1 << 63)
+    if (n > (uint64_t)1 << 63)
         return -1;
     p->n = n;
     p->a = p->b = 0;
+    if (n == 0)
+        return 0;
     if (n <= LENGTH(p->table)) {
         for (uint64_t i = 0; i < n; i++)
             p->table[i] = (uint16_t)i;
@@ -1724,7 +2805,7 @@ int shardtool_order_init(shardtool_order *o, int kind, uint64_t n, uint64_t seed
                          uint64_t window)
 {
     memset(o, 0, sizeof *o);
-    if (n < 1 || n > (uint64_t)1 << 63 || kind < SHARDTOOL_SEQUENTIAL || kind > SHARDTOOL_INTERLEAVED)
+    if (n > (uint64_t)1 << 63 || kind < SHARDTOOL_SEQUENTIAL || kind > SHARDTOOL_INTERLEAVED)
         return -1;
     o->kind = kind;
     o->n = n;

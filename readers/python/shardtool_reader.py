@@ -1013,6 +1013,7 @@ class Column:
         self.index, self.name, self.kind, self.element = index, name, kind, element
         self.validity, self.offsets, self.values = parts
         self._checked = False
+        self._failure: Optional[Damage] = None
 
     @property
     def type(self) -> str:
@@ -1020,9 +1021,19 @@ class Column:
         return _FEATURE_COLUMNS[self.kind, self.element]
 
     def check(self):
-        """Checks CRCs, padding, offsets and validity, before the first use."""
+        """Checks CRCs, padding, offsets and validity, once, before the first use."""
+        if self._failure is not None:
+            raise self._failure.with_traceback(None)
         if self._checked:
             return
+        try:
+            self._check()
+        except Damage as damage:
+            self._failure = damage
+            raise
+        self._checked = True
+
+    def _check(self):
         for part in (self.validity, self.offsets, self.values):
             self._check_part(part)
         if self.kind == VARIABLE:
@@ -1031,7 +1042,6 @@ class Column:
             self._check_validity()
         if self.name.startswith("values:"):
             self._check_ranges()
-        self._checked = True
 
     def _damage(self, name: str, text: str):
         return Damage(name, self.index.file, f"{self.name}: {text}")
@@ -1399,10 +1409,16 @@ class Split:
         return bisect_right(self._firsts, i) - 1
 
     def open(self, number: int) -> Shard:
-        """Returns a shard. Opens it if this is its first use."""
+        """Returns a shard. Opens it if this is its first use; one that cannot be opened is not tried again."""
         if number not in self._open:
-            self._open[number] = Shard(self.folder, self._dataset.manifest, self.shards[number])
-        return self._open[number]
+            try:
+                self._open[number] = Shard(self.folder, self._dataset.manifest, self.shards[number])
+            except Damage as damage:
+                self._open[number] = damage
+        shard = self._open[number]
+        if isinstance(shard, Damage):
+            raise shard.with_traceback(None)
+        return shard
 
     def lookup(self, key: bytes) -> Optional[int]:
         """Returns the number of the first record with a key, or None. Uses indexes only."""

@@ -1,10 +1,10 @@
-"""Damages a small dataset of one shard in every bit, and compares the answers of readers.
+"""Damages a small dataset in every bit, and compares the answers of readers.
 
     python3 damage.py flips DATASET READER…     every bit of every file: each reader must find something
     python3 damage.py mended DATASET READER…    every bit that a CRC covers, except bits of CRCs, with the CRCs corrected
 
 READER is a command of the conformance kit's protocol that implements `all`. All readers must print the same lines for
-`verify` and `read`, in any order.
+`verify` (and after `mended` for `read`), in any order.
 """
 
 import json
@@ -19,7 +19,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent.parent / "python"))
 from shardtool_reader import crc32c, masked  # noqa: E402
 
-MANIFEST, SHARD, INDEX = "dataset.json", "train-00000.tfrecord", "_index/train-00000.tfrecord.index"
+MANIFEST = "dataset.json"
 SHOWN = 20
 
 
@@ -32,17 +32,19 @@ class Reader:
             [*command.split(), "all"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
         )
 
-    def ask(self, task: str, path: Path) -> list:
-        """Returns the lines of an answer, sorted."""
+    def ask(self, task: str, path: Path):
         self.process.stdin.write(f"{task} {path}\n")
         self.process.stdin.flush()
+
+    def answer(self) -> list:
+        """Returns the lines of the answer to the last request, sorted."""
         lines = []
         for line in self.process.stdout:
             found = json.loads(line)
             if found == {"end": 0}:
                 return sorted(lines)
             lines.append(json.dumps(found, sort_keys=True))
-        sys.exit(f"{self.command}: ended with status {self.process.wait()} at {task}")
+        sys.exit(f"{self.command}: ended with status {self.process.wait()}")
 
 
 # --- CRCs ---
@@ -100,54 +102,57 @@ def flips(data: bytes, ranges: list, mend):
             yield bit, flipped
 
 
-def damaged(kind: str, files: dict):
-    """Yields the name of a file, the number of a bit, and the file with that bit flipped."""
+def damaged(kind: str, name: str, data: bytes):
+    """Yields the number of each bit of a file to flip, and the file with that bit flipped."""
     if kind == "flips":
-        for name, data in files.items():
-            for bit, flipped in flips(data, [(0, len(data))], lambda flipped: None):
-                yield name, bit, flipped
-        return
-    for bit, flipped in flips(files[MANIFEST], [(0, len(files[MANIFEST]) - 12)], mend_manifest):
-        yield MANIFEST, bit, flipped
-    for at, length in frames(files[SHARD]):
-        ranges = [(at, at + 8), (at + 12, at + 12 + length)]
-        for bit, flipped in flips(files[SHARD], ranges, lambda flipped, at=at, length=length: mend_frame(flipped, at, length)):
-            yield SHARD, bit, flipped
-    listed = list(parts(files[INDEX]))
-    ends = [64 + struct.unpack_from("<I", files[INDEX], 44)[0], *(offset + length for _, offset, length in listed)]
-    ranges = [(0, 60), (64, ends[0]), *((offset, offset + length) for _, offset, length in listed)]
-    ranges += [(end, min(end + 1, len(files[INDEX]))) for end in ends if end % 64]  # the first byte of each padding
-    for bit, flipped in flips(files[INDEX], ranges, lambda flipped: mend_index(flipped, listed)):
-        yield INDEX, bit, flipped
+        yield from flips(data, [(0, len(data))], lambda flipped: None)
+    elif name == MANIFEST:
+        yield from flips(data, [(0, len(data) - 12)], mend_manifest)
+    elif name.endswith(".index"):
+        listed = list(parts(data))
+        ends = [64 + struct.unpack_from("<I", data, 44)[0], *(offset + length for _, offset, length in listed)]
+        ranges = [(0, 60), (64, ends[0]), *((offset, offset + length) for _, offset, length in listed)]
+        ranges += [(end, end + 1) for end in ends if end % 64]  # the first byte of each padding
+        yield from flips(data, ranges, lambda flipped: mend_index(flipped, listed))
+    else:
+        for at, length in frames(data):
+            ranges = [(at, at + 8), (at + 12, at + 12 + length)]
+            yield from flips(data, ranges, lambda flipped, at=at, length=length: mend_frame(flipped, at, length))
+
+
+def problem(kind: str, answers: list, commands: list) -> str:
+    """Returns what is wrong with the answers, or nothing."""
+    for command, answer in zip(commands, answers):
+        if answer != answers[0]:
+            return f"{commands[0]} prints {answers[0]}, {command} prints {answer}"
+        if kind == "flips" and not any('"finding"' in line for line in answer):
+            return f"{command} finds nothing"
+    return ""
 
 
 def main() -> int:
     kind, dataset, *commands = sys.argv[1:]
     readers = [Reader(command) for command in commands]
-    folder = Path(tempfile.mkdtemp())
     failures = count = findings = 0
-    try:
-        shutil.copytree(dataset, folder, dirs_exist_ok=True)
-        files = {name: (folder / name).read_bytes() for name in (MANIFEST, SHARD, INDEX)}
-        for name, bit, data in damaged(kind, files):
-            (folder / name).write_bytes(data)
-            count += 1
-            for task in ("verify", "read") if kind == "mended" else ("verify",):
-                answers = [reader.ask(task, folder) for reader in readers]
-                findings += sum('"finding"' in line for line in answers[0])
-                for command, answer in zip(commands, answers):
-                    problem = ""
-                    if answer != answers[0]:
-                        problem = f"{commands[0]} prints {answers[0]}, {command} prints {answer}"
-                    elif kind == "flips" and not any('"finding"' in line for line in answer):
-                        problem = f"{command} finds nothing"
-                    if problem:
-                        failures += 1
-                        if failures <= SHOWN:
-                            print(f"{name}, bit {bit % 8} of byte {bit // 8}, {task}: {problem[:1000]}")
-            (folder / name).write_bytes(files[name])
-    finally:
-        shutil.rmtree(folder)
+    with tempfile.TemporaryDirectory() as work:
+        folder = Path(work, "dataset")
+        shutil.copytree(dataset, folder, ignore=shutil.ignore_patterns("expected.json"))
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            path.chmod(0o644)
+            good = path.read_bytes()
+            for bit, data in damaged(kind, path.name, good):
+                path.write_bytes(data)
+                count += 1
+                for task in ("verify", "read") if kind == "mended" else ("verify",):
+                    for reader in readers:
+                        reader.ask(task, folder)
+                    answers = [reader.answer() for reader in readers]
+                    findings += sum('"finding"' in line for line in answers[0])
+                    wrong = problem(kind, answers, commands)
+                    failures += bool(wrong)
+                    if wrong and failures <= SHOWN:
+                        print(f"{path.name}, bit {bit % 8} of byte {bit // 8}, {task}: {wrong[:1000]}")
+            path.write_bytes(good)
     print(f"{Path(dataset).name}: {count} {kind}, {findings} findings, {failures} failures")
     return 1 if failures else 0
 

@@ -189,10 +189,17 @@ static void answer(char *question)
             if (full)
                 printf(" %" PRIu64 " %" PRIu64, draw >> 11, shardtool_scale(draw, 1000));
         }
-    } else if (strcmp(kind, "permutation") == 0) {
-        uint64_t n = next_word(10), key = next_word(16);
-        if (shardtool_permutation_init(&permutation, n, key))
-            exit(2);
+    } else if (strcmp(kind, "below") == 0) {
+        uint64_t key = next_word(16);
+        for (uint64_t i = 0; (word = strtok(NULL, " ")) != NULL; i++)
+            printf("%s%" PRIu64, i ? " " : "", shardtool_scale(shardtool_draw(key, i), strtoull(word, NULL, 10)));
+    } else if (strcmp(kind, "permutation") == 0 || strcmp(kind, "pack") == 0) {
+        uint64_t n = next_word(10);
+        uint64_t key = strcmp(kind, "pack") == 0 ? shardtool_derive_key("pack", next_word(10), 0, 0) : next_word(16);
+        if (shardtool_permutation_init(&permutation, n, key)) {
+            puts("refused");
+            return;
+        }
         for (int first = 1; (word = strtok(NULL, " ")) != NULL; first = 0)
             printf("%s%" PRIu64, first ? "" : " ", shardtool_permute(&permutation, strtoull(word, NULL, 10)));
     } else {
@@ -200,8 +207,10 @@ static void answer(char *question)
         int number = strcmp(kind, "sequential") == 0 ? SHARDTOOL_SEQUENTIAL
                      : strcmp(kind, "shuffled") == 0 ? SHARDTOOL_SHUFFLED
                                                      : SHARDTOOL_INTERLEAVED;
-        if (shardtool_order_init(&order, number, n, seed, epoch, run, next_word(10)))
-            exit(2);
+        if (shardtool_order_init(&order, number, n, seed, epoch, run, next_word(10))) {
+            puts("refused");
+            return;
+        }
         for (int first = 1; (word = strtok(NULL, " ")) != NULL; first = 0)
             printf("%s%" PRIu64, first ? "" : " ", shardtool_order_place(&order, strtoull(word, NULL, 10)));
     }

@@ -72,21 +72,31 @@ def patched(folder):
 def order():
     for question in sys.stdin:
         kind, *words = question.split()
-        if kind == "key":
-            key = ordering.derive_key(words[0], *map(int, words[1:]))
-            draws = [ordering.draw(key, i) for i in range(4)]
-            print(f"{key:016x}", *(f"{w:016x} {w >> 11} {ordering.scale(w, 1000)}" for w in draws))
-        elif kind == "augment":
-            seed, epoch, place = map(int, words)
-            draws = ordering.draws(seed, epoch, place)
-            print(*(f"{next(draws):016x}" for _ in range(4)))
-        elif kind == "permutation":
-            permutation = ordering.Permutation(int(words[0]), int(words[1], 16))
-            print(*(permutation(int(x)) for x in words[2:]))
-        else:
-            n, seed, epoch, run, window = map(int, words[:5])
-            places = ordering.Order(kind, n, seed, epoch, run, window)
-            print(*(places[int(q)] for q in words[5:]))
+        try:
+            print(*answer(kind, words))
+        except ValueError:
+            print("refused")
+
+
+def answer(kind, words):
+    if kind == "key":
+        key = ordering.derive_key(words[0], *map(int, words[1:]))
+        draws = [ordering.draw(key, i) for i in range(4)]
+        return [f"{key:016x}", *(f"{w:016x} {w >> 11} {ordering.scale(w, 1000)}" for w in draws)]
+    if kind == "below":
+        return [ordering.scale(ordering.draw(int(words[0], 16), i), int(n)) for i, n in enumerate(words[1:])]
+    if kind == "augment":
+        draws = ordering.draws(*map(int, words))
+        return [f"{next(draws):016x}" for _ in range(4)]
+    if kind == "permutation":
+        permutation = ordering.Permutation(int(words[0]), int(words[1], 16))
+        return [permutation(int(x)) for x in words[2:]]
+    if kind == "pack":
+        entry = ordering.pack_order(int(words[0]), int(words[1]))
+        return [entry(int(i)) for i in words[2:]]
+    n, seed, epoch, run, window = map(int, words[:5])
+    places = ordering.Order(kind, n, seed, epoch, run, window)
+    return [places[int(q)] for q in words[5:]]
 
 
 if __name__ == "__main__":

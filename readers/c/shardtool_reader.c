@@ -1675,14 +1675,14 @@ uint64_t shardtool_scale(uint64_t word, uint64_t n) { return (word >> 32) * n >>
 
 int shardtool_permutation_init(shardtool_permutation *p, uint64_t n, uint64_t key)
 {
-    if (n < 1 || n > (uint64_t)1 << 63)
+    if (n > (uint64_t)1 << 63)
         return -1;
     p->n = n;
     p->a = p->b = 0;
     if (n <= LENGTH(p->table)) {
         for (uint64_t i = 0; i < n; i++)
             p->table[i] = (uint16_t)i;
-        for (uint64_t i = n - 1; i > 0; i--) {
+        for (uint64_t i = n; i-- > 1;) {
             uint64_t j = shardtool_scale(shardtool_draw(key, n - 1 - i), i + 1);
             uint16_t t = p->table[i];
             p->table[i] = p->table[j];
@@ -1724,7 +1724,7 @@ int shardtool_order_init(shardtool_order *o, int kind, uint64_t n, uint64_t seed
                          uint64_t window)
 {
     memset(o, 0, sizeof *o);
-    if (n < 1 || n > (uint64_t)1 << 63 || kind < SHARDTOOL_SEQUENTIAL || kind > SHARDTOOL_INTERLEAVED)
+    if (n > (uint64_t)1 << 63 || kind < SHARDTOOL_SEQUENTIAL || kind > SHARDTOOL_INTERLEAVED)
         return -1;
     o->kind = kind;
     o->n = n;

@@ -130,7 +130,7 @@ typedef struct {
     uint16_t table[4096];
 } shardtool_permutation;
 
-/* Returns 0, or -1 unless 1 ≤ n ≤ 2⁶³. For packing, the key is that of the domain "pack". */
+/* Returns 0, or -1 unless n ≤ 2⁶³. For packing, the key is that of the domain "pack". */
 int shardtool_permutation_init(shardtool_permutation *permutation, uint64_t n, uint64_t key);
 /* x is below n. */
 uint64_t shardtool_permute(const shardtool_permutation *permutation, uint64_t x);
@@ -143,7 +143,7 @@ typedef struct {
     shardtool_permutation all, inside;
 } shardtool_order;
 
-/* Returns 0, or -1 unless 1 ≤ n ≤ 2⁶³ and, for interleaved, run and window are in [1, 2³²). */
+/* Returns 0, or -1 unless n ≤ 2⁶³ and, for interleaved, run and window are in [1, 2³²). */
 int shardtool_order_init(shardtool_order *order, int kind, uint64_t n, uint64_t seed, uint64_t epoch, uint64_t run,
                          uint64_t window);
 /* Returns the source position at position q, below n; for a whole split, the record's number. */

@@ -48,7 +48,7 @@ pub fn frame(bytes: &[u8]) {
 /// Examples: what is parsed is written in canonical form, and that parses to the same values.
 pub fn example(bytes: &[u8]) {
     let Ok(parsed) = Example::parse(bytes) else { return };
-    let values: Vec<_> = parsed.features().iter().map(|(name, feature)| (*name, Values::of(feature))).collect();
+    let values: Vec<_> = parsed.features().iter().map(|(name, feature)| (&**name, Values::of(feature))).collect();
     let strings: Vec<Vec<&[u8]>> = values
         .iter()
         .map(|(_, values)| match values {

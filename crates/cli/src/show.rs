@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let example = record.example();
     if arguments.json {
         let features: serde_json::Map<_, _> = match &example {
-            Ok(example) => example.features().iter().map(|(n, f)| ((*n).to_owned(), Value::Array(values(f)))).collect(),
+            Ok(example) => example.features().iter().map(|(n, f)| (n.to_string(), Value::Array(values(f)))).collect(),
             Err(_) => serde_json::Map::new(),
         };
         let document = json!({

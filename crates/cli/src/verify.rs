@@ -73,7 +73,7 @@ fn print(arguments: &Arguments, report: &Report, seconds: f64) -> anyhow::Result
         let damages: Vec<_> = report.findings.iter().map(finding_json).collect();
         let document = json!({
             "good": damages.is_empty(), "shards": report.shards, "good_records": report.good_records,
-            "bytes": report.bytes, "seconds": seconds, "damages": damages,
+            "bytes": report.bytes, "ignored_feature_lists": report.ignored_feature_lists, "seconds": seconds, "damages": damages,
         });
         writeln!(out, "{document:#}")?;
         return Ok(());
@@ -88,6 +88,13 @@ fn print(arguments: &Arguments, report: &Report, seconds: f64) -> anyhow::Result
     let (records, shards) = (text::plural(report.good_records, "good record"), text::plural(report.shards, "shard"));
     let rate = report.bytes as f64 / seconds.max(1e-6) / 1e6;
     writeln!(out, "{records} in {shards}, {}, {seconds:.2} s, {rate:.0} MB/s", text::bytes(report.bytes))?;
+    if report.ignored_feature_lists > 0 {
+        let records = text::plural(report.ignored_feature_lists, "record");
+        writeln!(
+            out,
+            "note: feature lists of {records} are ignored, since the manifest does not require `sequence-example`"
+        )?;
+    }
     match report.findings.len() as u64 {
         0 => writeln!(out, "No damage found.")?,
         n => writeln!(out, "{} found. `shardtool repair` rebuilds what can be rebuilt.", text::plural(n, "damage"))?,

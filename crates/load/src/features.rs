@@ -99,7 +99,7 @@ impl Features {
                 example
                     .iter()
                     .flat_map(|e| e.features())
-                    .filter_map(|(name, feature)| Some(((*name).to_owned(), feature.dtype()?, feature.count() == 1))),
+                    .filter_map(|(name, feature)| Some((name.to_string(), feature.dtype()?, feature.count() == 1))),
             );
         }
         Features { features }

@@ -6,8 +6,8 @@ use crate::error::ShardError;
 use crate::frames::{FrameAt, Frames};
 use crate::index_writer::{Indexed, Payload};
 use crate::split::manifest_store;
-use shardtool_format::example::Example;
-use shardtool_format::manifest::{DType, FeatureType, Manifest};
+use shardtool_format::example::{Example, Message, has_feature_lists};
+use shardtool_format::manifest::{DType, FeatureType, Manifest, SEQUENCE_EXAMPLE};
 use shardtool_format::names;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -30,18 +30,23 @@ impl Default for Conventions {
     }
 }
 
-/// Returns the payload of the records, detected from the first one.
+/// Returns the payload of the records, detected from the first record of each file: they are opaque if the first of all is
+/// not an Example, and SequenceExamples if any has feature lists.
 pub(crate) fn payload(files: &[&PathBuf], image: &str) -> Result<Payload, Error> {
+    let (mut message, mut first) = (Message::Example, true);
     for file in files {
         let mut frames = Frames::open(file)?;
-        if frames.bytes() > 0 {
-            return Ok(match frames.at(0)? {
-                FrameAt::Record(data, _) if Example::parse(data).is_err() => Payload::Opaque,
-                _ => Payload::Examples { image: Some(image.to_owned()) },
-            });
+        if frames.bytes() == 0 {
+            continue;
         }
+        match frames.at(0)? {
+            FrameAt::Record(data, _) if first && Example::parse(data).is_err() => return Ok(Payload::Opaque),
+            FrameAt::Record(data, _) if has_feature_lists(data) => message = Message::SequenceExample,
+            _ => {}
+        }
+        first = false;
     }
-    Ok(Payload::Examples { image: Some(image.to_owned()) })
+    Ok(Payload::Examples { message, image: Some(image.to_owned()) })
 }
 
 /// What the records of several shards have in common.
@@ -80,7 +85,9 @@ impl RecordSummary {
         let image = (dtype(&conventions.image) == Some(DType::Bytes)).then(|| conventions.image.clone());
         let label = (dtype(&conventions.label) == Some(DType::Int64)).then(|| conventions.label.clone());
         let opaque = *payload == Payload::Opaque;
+        let sequences = matches!(payload, Payload::Examples { message: Message::SequenceExample, .. });
         Manifest {
+            requires: if sequences { vec![SEQUENCE_EXAMPLE.to_owned()] } else { vec![] },
             image: image.filter(|_| !opaque),
             label_offset: label.as_ref().map_or(0, |_| conventions.label_offset),
             classes: if label.is_some() { self.classes.into_names() } else { vec![] },

@@ -126,8 +126,7 @@ pub fn repair(folder: &Path, options: &RepairOptions, progress: &dyn Progress) -
         return Err(Error::Shard(ShardError::NoDataset { path: folder.to_owned() }));
     }
     let payload = match &manifest {
-        Some(m) if m.is_opaque() => Payload::Opaque,
-        Some(m) => Payload::Examples { image: m.image.clone() },
+        Some(manifest) => Payload::of(manifest),
         None => {
             let files: Vec<_> = known.iter().map(|shard| folder.join(&shard.file)).collect();
             payload(&files.iter().collect::<Vec<_>>(), &options.conventions.image)?

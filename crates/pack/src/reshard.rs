@@ -186,12 +186,8 @@ impl<'a> Resharding<'a> {
         progress: &dyn Progress,
     ) -> Result<Shard, Error> {
         let name = names::shard_file(self.name, number);
-        let payload = match manifest.is_opaque() {
-            true => Payload::Opaque,
-            false => Payload::Examples { image: manifest.image.clone() },
-        };
         let mut file = Temporary::new(folder.join(&name))?;
-        let mut writer = IndexWriter::new(&name, payload, options.index());
+        let mut writer = IndexWriter::new(&name, Payload::of(manifest), options.index());
         let mut buffer = vec![];
         let start = if number == 0 { 0 } else { self.ends[number - 1] };
         for position in start..self.ends[number] {

@@ -9,6 +9,7 @@ use crate::record::{self, Record};
 use crate::sample::SampleSchema;
 use crate::split::files::SplitFiles;
 use crate::{Error, OnError, Options, Rejection, rejects};
+use shardtool_format::example::Message;
 use shardtool_format::manifest::Shard;
 use shardtool_format::names;
 
@@ -58,7 +59,10 @@ impl ShardWriter {
         files: &SplitFiles,
         number: usize,
     ) -> Result<Self, Error> {
-        let payload = Payload::Examples { image: schema.images.then(|| names::IMAGE_ENCODED.to_owned()) };
+        let payload = Payload::Examples {
+            message: Message::Example,
+            image: schema.images.then(|| names::IMAGE_ENCODED.to_owned()),
+        };
         let name = names::shard_file(&options.split, number);
         Ok(ShardWriter {
             number,

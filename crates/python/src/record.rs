@@ -18,7 +18,7 @@ pub(crate) fn to_dict<'py>(py: Python<'py>, record: &Record, manifest: &Manifest
     dict.set_item("label", label.map(|stored| stored.wrapping_sub(manifest.label_offset)))?;
     let features = PyDict::new(py);
     for (name, feature) in example.features() {
-        if manifest.image.as_deref() != Some(*name) {
+        if manifest.image.as_deref() != Some(&**name) {
             features.set_item(name, value(py, feature)?)?;
         }
     }

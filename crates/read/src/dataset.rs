@@ -275,7 +275,8 @@ impl Split {
                 }
                 None => Opening::Indexed { entry, checked: inner.checked[number].clone() },
             };
-            Shard::open(self.shard_path(number), how, inner.options.access, inner.options.check)
+            let Options { access, check } = inner.options;
+            Shard::open(self.shard_path(number), how, inner.manifest.message(), access, check)
         })
     }
 

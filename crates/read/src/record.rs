@@ -51,12 +51,12 @@ impl Record {
         Ok(if range.is_empty() { None } else { Some(&data[range]) })
     }
 
-    /// Parses the record as an Example.
+    /// Parses the record as an Example or, if the manifest requires it, as a SequenceExample.
     ///
     /// # Errors
     /// [`crate::Error::Record`] if it is not an Example.
     pub fn example(&self) -> Result<Example<'_>> {
-        Example::parse(self.data()).map_err(|e| self.shard.damage(self.row, e))
+        self.shard.parse(self.row, self.data())
     }
 
     /// Returns the key.

@@ -2,7 +2,7 @@
 
 use crate::bytes::{Access, FileBytes};
 use crate::{Error, Record, Result};
-use shardtool_format::example::{Example, range_within};
+use shardtool_format::example::{Example, Message, range_within};
 use shardtool_format::frame::{self, Check};
 use shardtool_format::index::{Column, Fixed, Index, Required, Scalar, Variable};
 use shardtool_format::{manifest, names};
@@ -21,6 +21,7 @@ pub struct Shard {
     length: u64,
     bytes: FileBytes,
     directory: Directory,
+    message: Message,
     check: Check,
 }
 
@@ -82,7 +83,13 @@ pub(crate) enum Opening<'a> {
 }
 
 impl Shard {
-    pub(crate) fn open(path: PathBuf, how: Opening<'_>, access: Access, check: Check) -> Result<Self> {
+    pub(crate) fn open(
+        path: PathBuf,
+        how: Opening<'_>,
+        message: Message,
+        access: Access,
+        check: Check,
+    ) -> Result<Self> {
         let bytes = FileBytes::open(&path, access).map_err(|e| missing(e, |path| Error::MissingShard { path }))?;
         let (records, length, directory) = match how {
             Opening::Bare { offsets, image } => (offsets.len() as u64, bytes.len(), Directory::Scan { offsets, image }),
@@ -90,7 +97,7 @@ impl Shard {
                 (entry.records, entry.bytes, open_index(&path, entry, access, checked)?)
             }
         };
-        Ok(Shard { path, records, length, bytes, directory, check })
+        Ok(Shard { path, records, length, bytes, directory, message, check })
     }
 
     /// Returns the path.
@@ -273,6 +280,11 @@ impl Shard {
         }
     }
 
+    /// Parses the data of a record.
+    pub(crate) fn parse<'d>(&self, row: u64, data: &'d [u8]) -> Result<Example<'d>> {
+        self.message.parse(data).map_err(|e| self.damage(row, e))
+    }
+
     /// Returns the range of the image in the record's data; empty if the record has none.
     pub(crate) fn image(&self, row: u64, data: &[u8]) -> Result<std::ops::Range<usize>> {
         match &self.directory {
@@ -286,7 +298,7 @@ impl Shard {
                 })
             }
             Directory::Scan { image, .. } => {
-                let example = Example::parse(data).map_err(|e| self.damage(row, e))?;
+                let example = self.parse(row, data)?;
                 let bytes = image.as_deref().and_then(|name| example.bytes(name));
                 Ok(bytes.and_then(|b| range_within(data, b)).unwrap_or(0..0))
             }

@@ -32,6 +32,7 @@ mod tests;
 mod write;
 
 use crate::checksum::{self, Sha256};
+use crate::example::Message;
 use crate::names;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -185,9 +186,12 @@ impl Manifest {
         self.features.is_empty()
     }
 
-    /// Returns whether records are `tf.train.SequenceExample`s.
-    pub fn has_sequences(&self) -> bool {
-        self.requires.iter().any(|required| required == SEQUENCE_EXAMPLE)
+    /// Returns the message that records are, unless they are opaque.
+    pub fn message(&self) -> Message {
+        match self.requires.iter().any(|required| required == SEQUENCE_EXAMPLE) {
+            true => Message::SequenceExample,
+            false => Message::Example,
+        }
     }
 
     /// Returns whether records have images: in a feature or, if records are opaque, as the records themselves.

@@ -3,6 +3,7 @@
 use super::{DIGITS, DType, FeatureType, Manifest, Shard, Split, TAIL};
 use crate::Error;
 use crate::checksum::{self, Sha256};
+use crate::example::Message;
 
 fn example() -> Manifest {
     let shard = |file: &str, records| Shard {
@@ -117,7 +118,7 @@ fn optional_members_have_one_place() {
     manifest.splits[0].shards[1].sha256 = Some(Sha256([0xab; 32]));
     let json = manifest.to_json();
     assert_eq!(Manifest::parse(json.as_bytes()).unwrap(), manifest);
-    assert!(manifest.has_sequences() && !example().has_sequences());
+    assert_eq!((manifest.message(), example().message()), (Message::SequenceExample, Message::Example));
     assert!(
         json.contains("  \"version\": \"1.0\",\n  \"requires\": [\"sequence-example\"],\n  \"created_by\""),
         "{json}"

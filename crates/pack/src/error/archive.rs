@@ -43,6 +43,12 @@ pub enum ArchiveError {
         /// One of them.
         name: String,
     },
+    /// A TFRecord file of SequenceExamples, whose feature lists a pack would lose.
+    #[error("{} holds tf.train.SequenceExamples; run `shardtool index` on it, which keeps their feature lists", .path.display())]
+    SequenceExamples {
+        /// The file.
+        path: PathBuf,
+    },
     /// An invalid MDS index.
     #[error("{}: invalid MDS index", .path.display())]
     MdsIndex {

@@ -19,7 +19,7 @@ pub(super) struct Sample<'a> {
     pub(super) label: Option<i64>,
     /// The class's name.
     pub(super) class: Option<String>,
-    pub(super) fields: Vec<(&'a str, Feature<'a>)>,
+    pub(super) fields: Vec<(Cow<'a, str>, Feature<'a>)>,
 }
 
 impl<'a> Sample<'a> {
@@ -46,14 +46,14 @@ impl<'a> Sample<'a> {
 }
 
 /// Returns the features that are neither image nor label, nor written by every pack.
-pub(super) fn fields<'a>(split: &Split, example: &Example<'a>) -> Vec<(&'a str, Feature<'a>)> {
+pub(super) fn fields<'a>(split: &Split, example: &Example<'a>) -> Vec<(Cow<'a, str>, Feature<'a>)> {
     let manifest = split.manifest();
     let is = |role: &Option<String>, name: &str| role.as_deref() == Some(name);
     let other = |name: &str| {
         let named = name != names::CLASS_TEXT || manifest.classes.is_empty();
         !is(&manifest.image, name) && !is(&manifest.label, name) && (!sample::is_written(name) || !named)
     };
-    example.features().iter().filter(|(name, _)| other(name)).copied().collect()
+    example.features().iter().filter(|(name, _)| other(name)).cloned().collect()
 }
 
 /// Returns the image as a file, and its extension.

@@ -56,14 +56,14 @@ fn members<'a>(sample: &'a Sample<'_>) -> Result<Vec<Member<'a>>, Refusal> {
     }
     for (name, feature) in &sample.fields {
         match (value(*feature), feature) {
-            (Some(value), _) => drop(json.insert((*name).to_owned(), value)),
+            (Some(value), _) => drop(json.insert(name.to_string(), value)),
             (None, Feature::Bytes(list)) if list.single().is_some() => {
                 let extension = name.to_lowercase().replace(['/', '\\', '\0'], "-");
                 let taken = extension == "json" || members.iter().any(|(known, _)| *known == extension);
                 let extension = if taken { format!("{extension}.bin") } else { extension };
                 members.push((extension, list.single().unwrap_or_default().into()));
             }
-            _ => return Err(Refusal::Record(Reason::NoText { field: (*name).to_owned() })),
+            _ => return Err(Refusal::Record(Reason::NoText { field: name.to_string() })),
         }
     }
     members.push(("json".to_owned(), Value::Object(json).to_string().into_bytes().into()));

@@ -12,9 +12,9 @@ use features::FeatureColumns;
 use rows::ByteRows;
 use sha2::Digest;
 use shardtool_format::checksum::{Sha256, combine, crc32c};
-use shardtool_format::example::{Example, range_within};
+use shardtool_format::example::{Example, Message, range_within};
 use shardtool_format::index::{self, Builder};
-use shardtool_format::manifest::{DType, Shard};
+use shardtool_format::manifest::{DType, Manifest, Shard};
 use shardtool_format::{frame, names};
 use std::path::Path;
 
@@ -22,8 +22,10 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Payload {
-    /// `tf.train.Example`s; the image, if any, is the single value of the feature `image`.
+    /// `tf.train.Example`s or `tf.train.SequenceExample`s; the image, if any, is the single value of the feature `image`.
     Examples {
+        /// Which of the two.
+        message: Message,
         /// Name of the image's feature.
         image: Option<String>,
     },
@@ -116,7 +118,7 @@ impl IndexWriter {
         }
         let example = self.payload.parse(data).map_err(|source| self.malformed(record, source))?;
         let image = match (&self.payload, &example) {
-            (Payload::Examples { image: Some(name) }, Some(example)) => example.bytes(name),
+            (Payload::Examples { image: Some(name), .. }, Some(example)) => example.bytes(name),
             _ => None,
         };
         let range = image.and_then(|image| range_within(data, image)).unwrap_or(0..0);
@@ -181,6 +183,14 @@ impl IndexWriter {
 }
 
 impl Payload {
+    /// Returns the payload of a dataset's records.
+    pub(crate) fn of(manifest: &Manifest) -> Self {
+        match manifest.is_opaque() {
+            true => Payload::Opaque,
+            false => Payload::Examples { message: manifest.message(), image: manifest.image.clone() },
+        }
+    }
+
     /// Parses a record's data; `None` if records are opaque.
     ///
     /// # Errors
@@ -188,7 +198,7 @@ impl Payload {
     fn parse<'a>(&self, data: &'a [u8]) -> shardtool_format::Result<Option<Example<'a>>> {
         match self {
             Payload::Opaque => Ok(None),
-            Payload::Examples { .. } => Example::parse(data).map(Some),
+            Payload::Examples { message, .. } => message.parse(data).map(Some),
         }
     }
 }

@@ -157,7 +157,7 @@ fn sha256_of_shards_is_written_kept_and_verified() {
     let file = folder.path().join("train-00000.tfrecord");
     let bytes = framed(&Values::default().record());
     put(&file, &bytes);
-    adopt(&[file.clone()], &with!(AdoptOptions::default(), sha256 = true), &()).unwrap();
+    adopt(std::slice::from_ref(&file), &with!(AdoptOptions::default(), sha256 = true), &()).unwrap();
     let digest = |bytes: &[u8]| Some(Sha256(sha2::Sha256::digest(bytes).into()));
     let stored = || manifest(folder.path()).splits[0].shards[0].sha256;
     assert_eq!(stored(), digest(&bytes));

@@ -17,4 +17,5 @@ mod packing;
 mod repair;
 mod resharding;
 mod resume;
+mod sequences;
 mod writing;

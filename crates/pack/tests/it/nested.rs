@@ -33,7 +33,7 @@ fn features(folder: &Path) -> BTreeMap<String, BTreeMap<String, Found>> {
                         }
                         Feature::Empty => Found::Bytes(vec![]),
                     };
-                    ((*name).to_owned(), values)
+                    (name.to_string(), values)
                 });
             let key = String::from_utf8(example.bytes("image/key").unwrap().to_vec()).unwrap();
             all.insert(key, found.collect());

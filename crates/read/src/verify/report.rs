@@ -15,6 +15,8 @@ pub struct Report {
     pub good_records: u64,
     /// Bytes of shards read.
     pub bytes: u64,
+    /// Records whose feature lists are ignored: the manifest does not require `sequence-example`. They are no damage.
+    pub ignored_feature_lists: u64,
     /// Every finding, in order of file and offset.
     pub findings: Vec<Finding>,
 }
@@ -29,6 +31,7 @@ impl Report {
         self.shards += other.shards;
         self.good_records += other.good_records;
         self.bytes += other.bytes;
+        self.ignored_feature_lists += other.ignored_feature_lists;
         self.findings.extend(other.findings);
         self
     }

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use sha2::Digest;
 use shardtool_format::Damage;
 use shardtool_format::checksum::{self, Sha256};
-use shardtool_format::example::Example;
+use shardtool_format::example::{Message, has_feature_lists};
 use shardtool_format::frame;
 use shardtool_format::index::Index;
 use shardtool_format::{manifest, names};
@@ -57,8 +57,8 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
         let (expected, found) = (entry.records, frames.len() as u64);
         report.add(Error::RecordCount { path: path.clone(), expected, found });
     }
-    let opaque = !bare && split.manifest().is_opaque();
-    let check = Checker { bytes: &bytes, path: &path, rows: rows.as_ref(), split, options, opaque };
+    let (opaque, message) = (!bare && split.manifest().is_opaque(), split.manifest().message());
+    let check = Checker { bytes: &bytes, path: &path, rows: rows.as_ref(), split, options, opaque, message };
     let runs = runs(&frames, end);
     let checked: Vec<_> = runs.into_par_iter().map(|run| check.run(&frames[run.frames.clone()], run)).collect();
     let mut crc = 0;
@@ -214,6 +214,7 @@ struct Checker<'a> {
     options: &'a Options<'a>,
     /// Whether records are not parsed.
     opaque: bool,
+    message: Message,
 }
 
 impl Checker<'_> {
@@ -262,12 +263,15 @@ impl Checker<'_> {
     /// Checks a record whose CRCs match.
     fn record(&self, data: &[u8], offset: u64, row: u64, report: &mut Report) {
         report.good_records += 1;
-        let example = match Example::parse(data) {
+        let example = match self.message.parse(data) {
             _ if self.opaque => None,
             Ok(example) => Some(example),
             Err(_) if self.split.is_bare() => None,
             Err(source) => return report.add(self.record_error(row, source)),
         };
+        if self.message == Message::Example && example.is_some() && has_feature_lists(data) {
+            report.ignored_feature_lists += 1;
+        }
         if let Some(rows) = self.rows {
             let file = self.path.file_name().unwrap_or_default().to_string_lossy();
             for (problem, expected, found) in rows.compare(row, offset, data, example.as_ref(), &file) {

@@ -8,6 +8,7 @@ use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
 use shardtool_format::example::Feature;
 use shardtool_format::manifest::DType;
+use std::borrow::Cow;
 use std::fs::File;
 
 /// The rows of a row group, column by column.
@@ -59,7 +60,8 @@ impl Rows {
         }
         for shape in &schema.columns {
             let name = shape.name.as_str();
-            let own = |field: &&(&str, Feature<'_>)| field.0 == name || name.strip_suffix('_') == Some(field.0);
+            let own =
+                |field: &&(Cow<'_, str>, Feature<'_>)| field.0 == name || name.strip_suffix('_') == Some(&*field.0);
             next().many(match (sample.fields.iter().find(own).map(|(_, feature)| feature), shape.dtype) {
                 (Some(Feature::Int64(list)), DType::Int64) => LeafValues::Int64(list.iter().collect()),
                 (Some(Feature::Float(list)), DType::Float) => LeafValues::Float(list.iter().collect()),

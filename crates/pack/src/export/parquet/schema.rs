@@ -98,12 +98,12 @@ fn shapes(split: &Split, shard: usize) -> Result<Vec<Shape>, Error> {
                 Feature::Bytes(list) => (DType::Bytes, list.iter().all(|bytes| std::str::from_utf8(bytes).is_ok())),
             };
             let list = feature.count() > 1;
-            match shapes.get_mut(name) {
+            match shapes.get_mut(&*name) {
                 Some(shape) => {
                     shape.list |= list;
                     shape.text &= text;
                 }
-                None => drop(shapes.insert(name.to_owned(), Shape { name: name.to_owned(), dtype, list, text })),
+                None => drop(shapes.insert(name.to_string(), Shape { name: name.to_string(), dtype, list, text })),
             }
         }
     }

@@ -5,23 +5,25 @@ use super::roles::Roles;
 use super::sample::{Sample, SampleVisitor, VisitedSample};
 use super::stream::{self, fill, skip};
 use crate::sample::Values;
-use crate::{Error, Reason};
+use crate::{ArchiveError, Error, Reason};
 use shardtool_format as format;
 use shardtool_format::checksum::crc32c;
-use shardtool_format::example::{Example, Feature};
+use shardtool_format::example::{Example, Feature, has_feature_lists};
 use shardtool_format::frame::{self, FOOTER_BYTES, HEADER_BYTES, OVERHEAD_BYTES};
-use std::borrow::Cow;
 use std::io::Read;
 
 /// Visits the records of a file. After a damaged length, the rest of the file is lost; other damage costs one record.
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be opened, and those of the visitor.
+/// [`ArchiveError::SequenceExamples`]; [`Error::Io`] if the file cannot be opened, and those of the visitor.
 pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dyn SampleVisitor) -> Result<(), Error> {
     let mut stream = stream::open(&file.path).map_err(Error::io("read", &file.path))?;
     let (mut number, mut at, mut data) = (0, 0, vec![]);
     loop {
         let next = record(&mut stream, at, limit, visit.needs_image(at), &mut data);
+        if matches!(next, Ok(Some(Next::Data))) && number == 0 && has_feature_lists(&data) {
+            return Err(Error::Archive(ArchiveError::SequenceExamples { path: file.path.clone() }));
+        }
         let (bytes, sample, last) = match next {
             Ok(None) => return Ok(()),
             Ok(Some(Next::Data)) => ((data.len() + OVERHEAD_BYTES) as u64, sample(&data, roles), false),
@@ -80,7 +82,7 @@ fn record(
 fn sample<'a>(data: &'a [u8], roles: &Roles) -> Result<Sample<'a>, Reason> {
     let example = Example::parse(data)?;
     let features = example.features();
-    let image = roles.image(features.iter().map(|(name, _)| *name));
+    let image = roles.image(features.iter().map(|(name, _)| &**name));
     let bytes = |at: usize| match features[at].1 {
         Feature::Bytes(list) => list.single(),
         _ => None,
@@ -89,6 +91,6 @@ fn sample<'a>(data: &'a [u8], roles: &Roles) -> Result<Sample<'a>, Reason> {
     Ok(Sample {
         key: None,
         image: image.and_then(bytes),
-        fields: others.map(|(_, (name, f))| (Cow::Borrowed(*name), Values::of_feature(*f))).collect(),
+        fields: others.map(|(_, (name, f))| (name.clone(), Values::of_feature(*f))).collect(),
     })
 }

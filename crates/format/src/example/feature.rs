@@ -1,0 +1,195 @@
+//! The values of a feature, read from checked bytes.
+
+use super::parse::parse_feature;
+use crate::manifest::DType;
+use crate::wire::{Reader, Value};
+
+/// The values of one feature.
+#[derive(Debug, Clone, Copy)]
+pub enum Feature<'a> {
+    /// No list: a missing feature, in TensorFlow's terms.
+    Empty,
+    /// Byte strings.
+    Bytes(BytesList<'a>),
+    /// 32-bit floats.
+    Float(FloatList<'a>),
+    /// 64-bit integers.
+    Int64(Int64List<'a>),
+}
+
+impl<'a> Feature<'a> {
+    /// Returns the type of the values; `None` without a list.
+    pub fn dtype(&self) -> Option<DType> {
+        match self {
+            Feature::Empty => None,
+            Feature::Bytes(_) => Some(DType::Bytes),
+            Feature::Float(_) => Some(DType::Float),
+            Feature::Int64(_) => Some(DType::Int64),
+        }
+    }
+
+    /// Returns the number of values.
+    pub fn count(&self) -> usize {
+        match self {
+            Feature::Empty => 0,
+            Feature::Bytes(list) => list.iter().count(),
+            Feature::Float(list) => list.iter().count(),
+            Feature::Int64(list) => list.iter().count(),
+        }
+    }
+
+    /// Returns the lists of a feature of one type in an Example; empty for one of another type.
+    fn lists(&self, dtype: DType) -> Reader<'a> {
+        let source = match self {
+            Feature::Bytes(BytesList(source)) if dtype == DType::Bytes => source,
+            Feature::Float(FloatList(source)) if dtype == DType::Float => source,
+            Feature::Int64(Int64List(source)) if dtype == DType::Int64 => source,
+            _ => return Reader::new(&[]),
+        };
+        match source {
+            Source::Lists(lists) => Reader::new(lists),
+            Source::Steps(_) | Source::Lengths(_) => Reader::new(&[]),
+        }
+    }
+}
+
+/// The checked bytes that hold the values of a feature.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Source<'a> {
+    /// One or more list fields of a Feature message, all of the feature's type.
+    Lists(&'a [u8]),
+    /// A FeatureList message: the values of all its steps that are of the feature's type.
+    Steps(&'a [u8]),
+    /// A FeatureList message: the number of values of each step.
+    Lengths(&'a [u8]),
+}
+
+/// Byte strings of a feature.
+#[derive(Debug, Clone, Copy)]
+pub struct BytesList<'a>(pub(super) Source<'a>);
+
+impl<'a> BytesList<'a> {
+    /// Iterates over the values in order.
+    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        Values::new(self.0, DType::Bytes).filter_map(|value| match value {
+            Value::Delimited(bytes) => Some(bytes.bytes()),
+            _ => None,
+        })
+    }
+
+    /// Returns the value of a list that holds exactly one.
+    pub fn single(&self) -> Option<&'a [u8]> {
+        single(self.iter())
+    }
+}
+
+/// Floats of a feature.
+#[derive(Debug, Clone, Copy)]
+pub struct FloatList<'a>(pub(super) Source<'a>);
+
+impl<'a> FloatList<'a> {
+    /// Iterates over the values in order.
+    pub fn iter(&self) -> impl Iterator<Item = f32> + use<'a> {
+        let float = |bytes: &[u8]| f32::from_le_bytes(*bytes.first_chunk().expect("four bytes"));
+        Values::new(self.0, DType::Float).flat_map(move |value| {
+            let (one, packed) = match value {
+                Value::Fixed32(bytes) => (Some(float(&bytes)), &[][..]),
+                Value::Delimited(packed) => (None, packed.bytes()),
+                _ => (None, &[][..]),
+            };
+            one.into_iter().chain(packed.chunks_exact(4).map(float))
+        })
+    }
+
+    /// Returns the value of a list that holds exactly one.
+    pub fn single(&self) -> Option<f32> {
+        single(self.iter())
+    }
+}
+
+/// Integers of a feature.
+#[derive(Debug, Clone, Copy)]
+pub struct Int64List<'a>(pub(super) Source<'a>);
+
+impl<'a> Int64List<'a> {
+    /// Iterates over the values in order.
+    pub fn iter(&self) -> impl Iterator<Item = i64> + use<'a> {
+        let steps = if let Source::Lengths(steps) = self.0 { steps } else { &[] };
+        let lengths = step_features(Reader::new(steps)).map(|step| step.count() as i64);
+        let values = Values::new(self.0, DType::Int64).flat_map(|value| {
+            let (one, mut packed) = match value {
+                Value::Varint(value) => (Some(value as i64), Reader::new(&[])),
+                Value::Delimited(packed) => (None, packed),
+                _ => (None, Reader::new(&[])),
+            };
+            let rest = std::iter::from_fn(move || packed.varint().ok().map(|value| value as i64));
+            one.into_iter().chain(rest)
+        });
+        values.chain(lengths)
+    }
+
+    /// Returns the value of a list that holds exactly one.
+    pub fn single(&self) -> Option<i64> {
+        single(self.iter())
+    }
+}
+
+/// Iterates over the `value` fields of all lists of a feature.
+struct Values<'a> {
+    dtype: DType,
+    /// The rest of the FeatureList, of the lists of a Feature, and of a list.
+    steps: Reader<'a>,
+    lists: Reader<'a>,
+    list: Reader<'a>,
+}
+
+impl<'a> Values<'a> {
+    fn new(source: Source<'a>, dtype: DType) -> Self {
+        let none = Reader::new(&[]);
+        let (steps, lists) = match source {
+            Source::Lists(lists) => (none, Reader::new(lists)),
+            Source::Steps(steps) => (Reader::new(steps), none),
+            Source::Lengths(_) => (none, none),
+        };
+        Values { dtype, steps, lists, list: none }
+    }
+}
+
+impl<'a> Iterator for Values<'a> {
+    type Item = Value<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Value<'a>> {
+        loop {
+            while let Ok(Some((number, value))) = self.list.field() {
+                if number == 1 {
+                    return Some(value);
+                }
+            }
+            if let Ok(Some((_, Value::Delimited(list)))) = self.lists.field() {
+                self.list = list;
+                continue;
+            }
+            self.lists = next_step(&mut self.steps)?.lists(self.dtype);
+        }
+    }
+}
+
+/// Iterates over the Features of a checked FeatureList.
+fn step_features<'a>(mut steps: Reader<'a>) -> impl Iterator<Item = Feature<'a>> + use<'a> {
+    std::iter::from_fn(move || next_step(&mut steps))
+}
+
+fn next_step<'a>(steps: &mut Reader<'a>) -> Option<Feature<'a>> {
+    while let Ok(Some((number, value))) = steps.field() {
+        if let (1, Value::Delimited(feature)) = (number, value) {
+            return parse_feature::<false>(feature).ok();
+        }
+    }
+    None
+}
+
+fn single<T>(mut values: impl Iterator<Item = T>) -> Option<T> {
+    let first = values.next()?;
+    values.next().is_none().then_some(first)
+}

@@ -19,6 +19,9 @@ pub(crate) struct Arguments {
     /// Show the CUDA driver, its devices and their memory, or why no device can be used
     #[arg(long)]
     device: bool,
+    /// Show versions, columns, what a reader needs, and what a reader of version 1.0 ignores
+    #[arg(long, conflicts_with = "device")]
+    spec: bool,
     /// Print one JSON document, with all classes
     #[arg(long)]
     json: bool,
@@ -49,6 +52,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Success);
     };
     let dataset = Dataset::open(path)?;
+    if arguments.spec {
+        crate::spec::show(&dataset, arguments.json, &mut out)?;
+        out.flush()?;
+        return Ok(Exit::Success);
+    }
     let surveys: Vec<_> = dataset.splits().iter().map(survey).collect::<anyhow::Result<_>>()?;
     if arguments.json {
         writeln!(out, "{:#}", document(&dataset, &surveys))?;

@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod condition;
 mod demo;
 mod device;
 mod diff;
@@ -39,6 +40,7 @@ mod repair;
 mod reshard;
 mod show;
 mod size;
+mod spec;
 mod text;
 mod verify;
 

@@ -1,14 +1,18 @@
 //! `shardtool ls`.
 
+use crate::condition::Condition;
 use crate::exit::Exit;
 use crate::open::SplitArguments;
 use crate::text;
 use serde_json::json;
 use shardtool_format::{index, names};
-use shardtool_read::Split;
+use shardtool_read::{Split, Value};
 use std::io::Write;
 
-/// List records: id, class, size, key
+/// List records: id, class, size, key, and the values of chosen features
+///
+/// Everything comes from the indexes; no shard is read, unless a feature is not in the index of a shard because one of its
+/// records has several values or a long one.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -16,6 +20,13 @@ pub(crate) struct Arguments {
     /// First record to list, counted from 0
     #[arg(long, default_value_t = 0)]
     from: u64,
+    /// List only records for which this holds: FEATURE, one of = != < <= > >=, VALUE, such as source=flickr. May be
+    /// repeated: all must hold
+    #[arg(long = "where", value_name = "CONDITION")]
+    conditions: Vec<String>,
+    /// Show the value of a feature too. May be repeated
+    #[arg(long = "column", value_name = "FEATURE")]
+    columns: Vec<String>,
     /// Number of records to list [default: all]
     #[arg(long)]
     count: Option<u64>,
@@ -33,28 +44,45 @@ struct Row {
     width: Option<i64>,
     height: Option<i64>,
     bytes: Option<u32>,
+    /// The values of the chosen features.
+    values: Vec<Option<Value<'static>>>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let (_, split) = arguments.split.open()?;
-    let end = arguments.count.map_or(split.len(), |count| split.len().min(arguments.from.saturating_add(count)));
+    let manifest = split.manifest();
+    let conditions = arguments.conditions.iter().map(|text| Condition::parse(text, manifest));
+    let conditions = conditions.collect::<anyhow::Result<Vec<_>>>()?;
+    if let Some(unknown) = arguments.columns.iter().find(|name| manifest.features.iter().all(|f| f.name != **name)) {
+        let known: Vec<_> = manifest.features.iter().map(|f| f.name.as_str()).collect();
+        anyhow::bail!("--column {unknown}: no such feature; the dataset has {}", known.join(", "));
+    }
+    let most = arguments.count.unwrap_or(u64::MAX);
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let mut rows = vec![];
-    for id in arguments.from..end {
-        let row = row(&split, id)?;
-        if arguments.json {
-            rows.push(json!({
-                "id": row.id, "shard": row.shard, "key": String::from_utf8_lossy(&row.key), "label": row.label,
-                "width": row.width, "height": row.height, "bytes": row.bytes,
-            }));
+    let (mut listed, mut rows) = (0, vec![]);
+    for id in arguments.from..split.len() {
+        if listed == most {
+            break;
+        }
+        if !holds(&conditions, &split, id)? {
             continue;
         }
-        let class = row.label.and_then(|l| split.manifest().classes.get(usize::try_from(l).ok()?).cloned());
+        listed += 1;
+        let row = row(&split, id, &arguments.columns)?;
+        if arguments.json {
+            rows.push(document(&row, &arguments.columns));
+            continue;
+        }
+        let class = row.label.and_then(|l| manifest.classes.get(usize::try_from(l).ok()?).cloned());
         let class = class.or(row.label.map(|l| l.to_string())).unwrap_or_else(|| "-".to_owned());
         let size = row.width.zip(row.height).map_or("-".to_owned(), |(w, h)| format!("{w}x{h}"));
         let bytes = row.bytes.map_or("-".to_owned(), |b| text::bytes(b.into()));
         let (class, key) = (text::column(&text::printable(class.as_bytes()), 16), text::printable(&row.key));
-        writeln!(out, "{:>8}  {class} {size:>11} {bytes:>9}  {key}", row.id)?;
+        write!(out, "{:>8}  {class} {size:>11} {bytes:>9}  {key}", row.id)?;
+        for (name, value) in arguments.columns.iter().zip(&row.values) {
+            write!(out, "  {}={}", text::printable(name.as_bytes()), shown(value.as_ref()))?;
+        }
+        writeln!(out)?;
     }
     if arguments.json {
         writeln!(out, "{:#}", json!({ "split": split.name(), "records": split.len(), "listed": rows }))?;
@@ -63,7 +91,48 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
-fn row(split: &Split, id: u64) -> anyhow::Result<Row> {
+fn holds(conditions: &[Condition], split: &Split, id: u64) -> anyhow::Result<bool> {
+    if conditions.is_empty() {
+        return Ok(true);
+    }
+    let (number, row) = split.locate(id)?;
+    let shard = split.shard(number)?;
+    for condition in conditions {
+        if !condition.holds(&shard, row)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn document(row: &Row, columns: &[String]) -> serde_json::Value {
+    let mut document = json!({
+        "id": row.id, "shard": row.shard, "key": String::from_utf8_lossy(&row.key), "label": row.label,
+        "width": row.width, "height": row.height, "bytes": row.bytes,
+    });
+    let value = |value: &Option<Value<'_>>| match value {
+        Some(Value::Int64(number)) => json!(number),
+        Some(Value::Float(number)) => json!(number),
+        Some(Value::Bytes(bytes)) => json!(String::from_utf8_lossy(bytes)),
+        None => json!(null),
+    };
+    if !columns.is_empty() {
+        let values: serde_json::Map<_, _> = columns.iter().cloned().zip(row.values.iter().map(value)).collect();
+        document["columns"] = json!(values);
+    }
+    document
+}
+
+fn shown(value: Option<&Value<'_>>) -> String {
+    match value {
+        Some(Value::Int64(number)) => number.to_string(),
+        Some(Value::Float(number)) => number.to_string(),
+        Some(Value::Bytes(bytes)) => text::printable(bytes),
+        None => "-".to_owned(),
+    }
+}
+
+fn row(split: &Split, id: u64, columns: &[String]) -> anyhow::Result<Row> {
     let (number, row) = split.locate(id)?;
     let shard = split.shard(number)?;
     let manifest = split.manifest();
@@ -77,5 +146,9 @@ fn row(split: &Split, id: u64) -> anyhow::Result<Row> {
         width: integer(names::IMAGE_WIDTH)?,
         height: integer(names::IMAGE_HEIGHT)?,
         bytes: shard.column::<u32>(index::IMAGE_LENGTH)?.and_then(|column| column.get(row)),
+        values: columns
+            .iter()
+            .map(|name| anyhow::Ok(shard.value(row, name)?.map(Value::into_owned)))
+            .collect::<Result<_, _>>()?,
     })
 }

@@ -25,6 +25,9 @@ pub(crate) struct Arguments {
     conventions: ConventionsArguments,
     #[command(flatten)]
     entries: EntriesArgument,
+    /// Only give the manifest, which was edited by hand, its CRC, after comparing it with shards and indexes
+    #[arg(long, conflicts_with_all = ["jobs"])]
+    reseal: bool,
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -34,6 +37,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    if arguments.reseal {
+        return reseal(arguments);
+    }
     let mut options = RepairOptions::default();
     options.conventions = arguments.conventions.conventions();
     options.entry_points = arguments.entries.written();
@@ -50,6 +56,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     }
     let lost = repaired.shards.iter().any(|s| !s.lost.is_empty() || s.action == Action::Missing);
     Ok(if lost { Exit::Finding } else { Exit::Success })
+}
+
+fn reseal(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let changed = shardtool_pack::reseal(&arguments.dataset)?;
+    let mut out = std::io::stdout().lock();
+    match (arguments.json, changed) {
+        (true, _) => writeln!(out, "{:#}", json!({ "manifest": if changed { "updated" } else { "kept" } }))?,
+        (false, true) => writeln!(out, "manifest sealed: it agrees with the lengths and indexes of all shards")?,
+        (false, false) => writeln!(out, "manifest kept: it is canonical and its CRC is right")?,
+    }
+    Ok(Exit::Success)
 }
 
 fn manifest(repair: &Repair) -> &'static str {

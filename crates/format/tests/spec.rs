@@ -124,7 +124,7 @@ fn check_fields(heading: &str, at: usize, expected: &[(&str, Vec<u8>)], repair: 
 fn index_header_matches_the_specification() {
     let file = sample();
     let names = [index::RECORD_OFFSET, index::KEY, "feature:weight"].concat().len();
-    let directory = 3 * 48 + names;
+    let directory = 3 * index::ENTRY_BYTES + names;
     let magic = quoted(table("### Index header")[0][3]).next().map(hex).expect("the magic bytes");
     assert_eq!(magic, index::MAGIC);
     let expected = [
@@ -153,11 +153,12 @@ fn index_header_matches_the_specification() {
 fn directory_entries_match_the_specification() {
     let file = sample();
     let names = [index::RECORD_OFFSET, index::KEY, "feature:weight"];
-    let directory = 3 * 48 + names.concat().len();
-    assert_eq!(&file[64 + 3 * 48..64 + directory], names.concat().as_bytes());
-    // Parts of 24 bytes (record_offset), then 24 and 6 (key): each at the next multiple of 64 after the directory.
+    let directory = 3 * index::ENTRY_BYTES + names.concat().len();
+    assert_eq!(&file[64 + 3 * index::ENTRY_BYTES..64 + directory], names.concat().as_bytes());
+    // Parts of 24 bytes (values of record_offset), then 32 and 6 (offsets and values of key): each at the next multiple of
+    // 64 after the directory.
     let first = (64 + directory).next_multiple_of(64);
-    let (ends, bytes) = (first + 64, first + 128);
+    let (offsets, bytes) = (first + 64, first + 128);
     let u64_bytes = |value: usize| (value as u64).to_le_bytes().to_vec();
     let crc = |from: usize, length: usize| checksum::crc32c(&file[from..from + length]).to_le_bytes().to_vec();
     let fixed = [
@@ -165,23 +166,28 @@ fn directory_entries_match_the_specification() {
         ("element type", vec![2]),
         ("length of the name", (names[0].len() as u16).to_le_bytes().to_vec()),
         ("reserved", vec![0; 4]),
-        ("offset of the first part", u64_bytes(first)),
-        ("length of the first part", u64_bytes(24)),
-        ("offset of the second part", u64_bytes(0)),
-        ("length of the second part", u64_bytes(0)),
-        ("CRC32C of the first part", crc(first, 24)),
-        ("CRC32C of the second part", vec![0; 4]),
+        ("offset of the validity", u64_bytes(0)),
+        ("length of the validity", u64_bytes(0)),
+        ("offset of the offsets", u64_bytes(0)),
+        ("length of the offsets", u64_bytes(0)),
+        ("offset of the values", u64_bytes(first)),
+        ("length of the values", u64_bytes(24)),
+        ("CRC32C of the validity", vec![0; 4]),
+        ("CRC32C of the offsets", vec![0; 4]),
+        ("CRC32C of the values", crc(first, 24)),
+        ("reserved", vec![0; 4]),
     ];
     let mut variable = fixed.clone();
     variable[0].1 = vec![1];
     variable[1].1 = vec![0];
     variable[2].1 = (names[1].len() as u16).to_le_bytes().to_vec();
-    variable[4].1 = u64_bytes(ends);
-    variable[6].1 = u64_bytes(bytes);
-    variable[7].1 = u64_bytes(6);
-    variable[8].1 = crc(ends, 24);
-    variable[9].1 = crc(bytes, 6);
-    for (at, expected) in [(64, fixed), (64 + 48, variable)] {
+    variable[6].1 = u64_bytes(offsets);
+    variable[7].1 = u64_bytes(32);
+    variable[8].1 = u64_bytes(bytes);
+    variable[9].1 = u64_bytes(6);
+    variable[11].1 = crc(offsets, 32);
+    variable[12].1 = crc(bytes, 6);
+    for (at, expected) in [(64, fixed), (64 + index::ENTRY_BYTES, variable)] {
         check_fields("### Directory entry", at, &expected, |file, _| {
             set_crc(file, 64..64 + directory, 56);
             set_crc(file, 0..60, 60);
@@ -204,11 +210,17 @@ fn elements_and_columns_match_the_specification() {
         assert_eq!((row[0], number(row[1]), number(row[2])), (name, element as usize, element.width()));
     }
     let columns: Vec<_> = table("### Columns").iter().flat_map(|row| quoted(row[0])).collect();
-    let feature = format!("{}NAME", index::FEATURE_PREFIX);
-    assert_eq!(
-        columns,
-        [index::RECORD_OFFSET, index::IMAGE_OFFSET, index::IMAGE_LENGTH, index::KEY, &feature, index::JPEG_ENTRIES]
-    );
+    let (feature, values) = (format!("{}NAME", index::FEATURE_PREFIX), format!("{}NAME", index::VALUES_PREFIX));
+    let expected = [
+        index::RECORD_OFFSET,
+        index::IMAGE_OFFSET,
+        index::IMAGE_LENGTH,
+        index::KEY,
+        &feature,
+        &values,
+        index::JPEG_ENTRIES,
+    ];
+    assert_eq!(columns, expected);
     // Kinds and elements of the required columns are those of a fixture's index.
     let file = std::fs::read(format!("{FIXTURES}/golden/tiny/_index/train-00000.tfrecord.index")).expect("a fixture");
     let index = Index::parse(&file).expect("a good index");

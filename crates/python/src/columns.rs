@@ -8,7 +8,7 @@ use shardtool_format::index::{Column, Element, Scalar};
 use shardtool_read::{Shard, Split};
 use std::sync::Arc;
 
-/// The scalar features of a split, or of one of its shards, by name.
+/// The features of a split, or of one of its shards, that have at most one value per record, by name.
 #[pyclass(frozen, mapping, module = "shardtool._shardtool")]
 pub(crate) struct Columns {
     split: Split,
@@ -33,24 +33,60 @@ impl Columns {
         Ok(names.map(str::to_owned).collect())
     }
 
-    fn view<'py>(&self, py: Python<'py>, number: usize, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    /// Returns the buffers of a column of one shard, as `shardtool.columns.Buffers`; `None` if the shard has no such column.
+    fn buffers<'py>(&self, py: Python<'py>, number: usize, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let shard = self.open(py, number)?;
         let column = shard.columns().iter().find(|column| column.feature() == Some(name));
-        let memory = match column.map(|c| c.element()) {
-            Some(Element::I64) => memory::<i64>(&shard, name),
-            Some(Element::F32) => memory::<f32>(&shard, name),
-            Some(Element::U32) => memory::<u32>(&shard, name),
-            Some(Element::U64) => memory::<u64>(&shard, name),
+        let parts = match column.map(|c| c.element()) {
+            Some(Element::I64) => numbers::<i64>(&shard, name),
+            Some(Element::F32) => numbers::<f32>(&shard, name),
+            Some(Element::Bytes) => byte_strings(&shard, name),
             _ => return Ok(None),
         };
-        let memory = memory.map_err(|e| error::read(py, e))?;
-        memory.map(|memory| memory.into_array(py)).transpose()
+        let parts = parts.map_err(|e| error::read(py, e))?;
+        let array = |part: Option<Memory>| part.map(|memory| memory.into_array(py)).transpose();
+        let [validity, offsets, values] = parts;
+        let parts = (shard.records(), array(validity)?, array(offsets)?, array(values)?);
+        Ok(Some(py.import("shardtool.columns")?.getattr("Buffers")?.call1(parts)?))
+    }
+
+    /// Returns the buffers of a column in each shard.
+    fn all_buffers<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let unknown = |shard: usize| {
+            let file = self.split.shard_path(shard);
+            let known = self.names(py).unwrap_or_default().join(", ");
+            let message = format!(
+                "the index of {} has no column `{name}`, since a record has several values or a long one; it has: {known}",
+                file.display()
+            );
+            error::column(py, &message)
+        };
+        let buffers = self.shards.clone().map(|shard| self.buffers(py, shard, name)?.ok_or_else(|| unknown(shard)));
+        let buffers = buffers.collect::<PyResult<Vec<_>>>()?;
+        match &buffers[..] {
+            [] => Err(error::column(py, &format!("the split has no shards, and so no column `{name}`"))),
+            _ => Ok(buffers),
+        }
     }
 }
 
-/// Returns a column of a shard's index as memory that keeps the shard.
-fn memory<T: Number + Scalar>(shard: &Arc<Shard>, name: &str) -> shardtool_read::Result<Option<Memory>> {
-    Memory::shared::<T, _, _>(shard, |shard| Ok(shard.feature::<T>(name)?.map(|column| column.values())))
+/// Validity, offsets and values of a column, as memory that keeps the shard.
+type Parts = [Option<Memory>; 3];
+
+fn numbers<T: Number + Scalar>(shard: &Arc<Shard>, name: &str) -> shardtool_read::Result<Parts> {
+    Ok([
+        Memory::shared::<u8, _, _>(shard, |s| Ok(s.feature::<T>(name)?.and_then(|c| c.validity())))?,
+        None,
+        Memory::shared::<T, _, _>(shard, |s| Ok(s.feature::<T>(name)?.map(|c| c.values())))?,
+    ])
+}
+
+fn byte_strings(shard: &Arc<Shard>, name: &str) -> shardtool_read::Result<Parts> {
+    Ok([
+        Memory::shared::<u8, _, _>(shard, |s| Ok(s.feature_bytes(name)?.and_then(|c| c.validity())))?,
+        Memory::shared::<i64, _, _>(shard, |s| Ok(s.feature_bytes(name)?.map(|c| c.offsets())))?,
+        Memory::shared::<u8, _, _>(shard, |s| Ok(s.feature_bytes(name)?.map(|c| c.values())))?,
+    ])
 }
 
 #[pymethods]
@@ -60,24 +96,14 @@ impl Columns {
         if let Some(array) = joined.get_item(name)? {
             return Ok(array);
         }
-        let unknown = |shard: usize| {
-            let file = self.split.shard_path(shard);
-            let known = self.names(py).unwrap_or_default().join(", ");
-            let message =
-                format!("`{name}` is not one number in every record of {}; the index has: {known}", file.display());
-            error::column(py, &message)
-        };
-        let mut views = vec![];
-        for shard in self.shards.clone() {
-            views.push(self.view(py, shard, name)?.ok_or_else(|| unknown(shard))?);
-        }
-        let array = match &views[..] {
-            [] => return Err(error::column(py, &format!("the split has no shards, and so no column `{name}`"))),
-            [one] => one.clone(),
-            _ => py.import("numpy")?.call_method1("concatenate", (views,))?,
-        };
+        let array = py.import("shardtool.columns")?.call_method1("array", (self.all_buffers(py, name)?,))?;
         joined.set_item(name, &array)?;
         Ok(array)
+    }
+
+    /// Returns a column as a `pyarrow.ChunkedArray` with one chunk per shard, without a copy.
+    fn arrow<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        py.import("shardtool.columns")?.call_method1("arrow", (self.all_buffers(py, name)?,))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

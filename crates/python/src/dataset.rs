@@ -3,7 +3,7 @@
 use crate::columns::Columns;
 use crate::{error, record};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PySlice};
+use pyo3::types::{PyBytes, PyDict, PyList, PySlice};
 use shardtool_format::manifest::Manifest;
 use std::path::PathBuf;
 
@@ -112,6 +112,14 @@ impl Split {
         Split { dataset, split, columns }
     }
 
+    /// Returns the number of a record; a negative one counts from the end.
+    fn id(&self, py: Python<'_>, index: i64) -> PyResult<u64> {
+        let len = self.split.len();
+        let id = if index < 0 { len.checked_sub(index.unsigned_abs()) } else { Some(index.unsigned_abs()) };
+        let id = id.filter(|id| *id < len);
+        id.ok_or_else(|| error::out_of_range(py, &format!("record {index} of a split of {len}")))
+    }
+
     fn record<'py>(&self, py: Python<'py>, id: u64) -> PyResult<Bound<'py, PyDict>> {
         let got = py.detach(|| self.split.get(id)).map_err(|e| error::read(py, e))?;
         record::to_dict(py, &got, self.split.manifest())
@@ -135,17 +143,33 @@ impl Split {
             let message = format!("a split has records by number, found {}", index.repr()?);
             return Err(error::option_type(py, &message));
         };
-        let len = self.split.len();
-        let id = if index < 0 { len.checked_sub(index.unsigned_abs()) } else { Some(index.unsigned_abs()) };
-        let id = id.filter(|id| *id < len);
-        let id = id.ok_or_else(|| error::out_of_range(py, &format!("record {index} of a split of {len}")))?;
-        Ok(self.record(py, id)?.into_any())
+        Ok(self.record(py, self.id(py, index)?)?.into_any())
     }
 
     /// The split's name.
     #[getter]
     fn name(&self) -> &str {
         self.split.name()
+    }
+
+    /// Returns values of a bytes feature of a record: those with the numbers `which`, or all.
+    #[pyo3(signature = (index, feature, which=None))]
+    fn values<'py>(
+        &self,
+        py: Python<'py>,
+        index: i64,
+        feature: &str,
+        which: Option<Vec<usize>>,
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let id = self.id(py, index)?;
+        let read = py.detach(|| self.split.values(id, feature, which.as_deref()));
+        match read.map_err(|e| error::read(py, e))? {
+            Some(values) => Ok(values.iter().map(|value| PyBytes::new(py, value)).collect()),
+            None => {
+                let message = format!("record {id} does not have the values {which:?} of a bytes feature `{feature}`");
+                Err(error::column(py, &message))
+            }
+        }
     }
 
     /// Path of the dataset.
@@ -184,8 +208,7 @@ impl Split {
         format!("{:08x}", self.split.entry().fingerprint())
     }
 
-    /// The scalar features as arrays `[len]`, as stored: a view of the index if there is one shard, else concatenated on
-    /// first use.
+    /// The features with at most one value per record, as arrays `[len]`, from the index.
     #[getter]
     fn columns(&self, py: Python<'_>) -> Py<Columns> {
         self.columns.clone_ref(py)

@@ -43,6 +43,7 @@ pub(crate) struct PackOptions {
     on_error: String,
     force: bool,
     jpeg_entries: bool,
+    sha256: bool,
     /// Whether to show a bar on stderr.
     progress: bool,
     /// Function that shows the progress instead of a bar.
@@ -97,6 +98,7 @@ impl PackOptions {
         options.on_error = one_of(py, "on_error", &self.on_error, &[("skip", OnError::Skip), ("fail", OnError::Fail)])?;
         options.force = self.force;
         options.entry_points = self.jpeg_entries;
+        options.sha256 = self.sha256;
         Ok(options)
     }
 }

@@ -33,6 +33,7 @@ pub(crate) struct Options {
     quality: Option<u8>,
     force: bool,
     jpeg_entries: bool,
+    sha256: bool,
 }
 
 impl Options {
@@ -61,6 +62,7 @@ impl Options {
         options.quality = self.quality.unwrap_or(options.quality);
         options.force = self.force;
         options.entry_points = self.jpeg_entries;
+        options.sha256 = self.sha256;
         Ok(options)
     }
 }

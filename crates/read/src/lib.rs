@@ -6,6 +6,7 @@
 //! | [`Dataset`], [`Split`] | the manifest, its splits, the shard of each record |
 //! | [`Shard`] | one shard and its index: records and columns |
 //! | [`Record`] | one record's bytes |
+//! | [`Value`] | the value of one feature, from the index where it has it |
 //! | [`Frames`] | the frames of a file in order, without an index |
 //! | [`verify`] | checks everything and lists each damage |
 //! | [`Error`] | what failed, on which file; which errors are damage |
@@ -21,6 +22,8 @@ mod error;
 mod frames;
 mod record;
 mod shard;
+mod value;
+mod value_ranges;
 pub mod verify;
 
 pub use bytes::{Access, FileBytes};
@@ -29,3 +32,4 @@ pub use error::{Error, Result};
 pub use frames::Frames;
 pub use record::Record;
 pub use shard::Shard;
+pub use value::Value;

@@ -208,6 +208,11 @@ impl Shard {
         Ok(Record::new(self.clone(), row, data, (!mapped).then_some(buffer)))
     }
 
+    /// Returns the minor version and the optional flags in the header of the index; `None` for a bare file.
+    pub fn index_version(&self) -> Option<(u16, u32)> {
+        self.index().map(|index| (index.minor_version(), index.optional_flags()))
+    }
+
     /// Returns the columns that the index lists, unchecked; none for a bare file.
     pub fn columns(&self) -> &[Column] {
         self.index().map(Index::columns).unwrap_or_default()
@@ -348,7 +353,7 @@ impl Shard {
         Ok(())
     }
 
-    fn mismatch(&self, row: u64, problem: &'static str, expected: String, found: String) -> Error {
+    pub(crate) fn mismatch(&self, row: u64, problem: &'static str, expected: String, found: String) -> Error {
         Error::IndexMismatch { path: self.path.clone(), record: Some(row), problem, expected, found }
     }
 }

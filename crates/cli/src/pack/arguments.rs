@@ -79,6 +79,9 @@ pub(crate) struct Arguments {
     pixels: Option<PixelStore>,
     #[command(flatten)]
     entries: EntriesArgument,
+    /// Store the SHA-256 of each shard in the manifest; `verify` checks it
+    #[arg(long)]
+    sha256: bool,
     /// What to do with an input that cannot be packed
     #[arg(long, value_enum, default_value_t = OnBadInput::Skip)]
     on_error: OnBadInput,
@@ -223,6 +226,7 @@ impl Arguments {
         options.jobs = self.jobs.unwrap_or(options.jobs);
         options.force = self.force;
         options.entry_points = self.entries.written();
+        options.sha256 = self.sha256;
         options.on_error = match self.on_error {
             OnBadInput::Skip => OnError::Skip,
             OnBadInput::Fail => OnError::Fail,

@@ -1,7 +1,7 @@
 //! Writes an index: columns in, the file's bytes out.
 
 use super::column::{Element, Scalar};
-use super::header::{ENTRY_BYTES, Entry, HEADER_BYTES, Header};
+use super::header::{ENTRY_BYTES, Entry, HEADER_BYTES, Header, MINOR_VERSION};
 use super::{ALIGNMENT, Column, Part, Validity};
 use crate::checksum;
 
@@ -123,6 +123,8 @@ impl Builder {
         self.columns.iter().for_each(|(c, _)| Entry::write(c, &mut directory));
         self.columns.iter().for_each(|(c, _)| directory.extend_from_slice(c.name.as_bytes()));
         let header = Header {
+            minor_version: MINOR_VERSION,
+            optional_flags: 0,
             columns: u32::try_from(self.columns.len()).expect("fewer than 2^32 columns"),
             records: self.records,
             shard_bytes: self.shard_bytes,

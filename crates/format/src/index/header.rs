@@ -22,6 +22,8 @@ const KNOWN_FLAGS: u32 = 0;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Header {
+    pub(super) minor_version: u16,
+    pub(super) optional_flags: u32,
     pub(super) columns: u32,
     pub(super) records: u64,
     pub(super) shard_bytes: u64,
@@ -36,9 +38,9 @@ impl Header {
         let mut out = Vec::with_capacity(HEADER_BYTES);
         out.extend(MAGIC);
         out.extend(MAJOR_VERSION.to_le_bytes());
-        out.extend(MINOR_VERSION.to_le_bytes());
+        out.extend(self.minor_version.to_le_bytes());
         out.extend(0u32.to_le_bytes()); // required flags
-        out.extend(0u32.to_le_bytes()); // optional flags
+        out.extend(self.optional_flags.to_le_bytes());
         out.extend(self.columns.to_le_bytes());
         out.extend(self.records.to_le_bytes());
         out.extend(self.shard_bytes.to_le_bytes());
@@ -68,13 +70,15 @@ impl Header {
         if crc != expected {
             return Err(Error::IndexHeaderCrc { expected, found: crc });
         }
-        let _minor = fields.u16();
+        let minor_version = fields.u16();
         let required = fields.u32();
         if required & !KNOWN_FLAGS != 0 {
             return Err(Error::IndexFlags { unknown: required & !KNOWN_FLAGS });
         }
-        let _optional = fields.u32();
+        let optional_flags = fields.u32();
         let header = Header {
+            minor_version,
+            optional_flags,
             columns: fields.u32(),
             records: fields.u64(),
             shard_bytes: fields.u64(),

@@ -53,6 +53,8 @@ pub const VALUES_PREFIX: &str = "values:";
 #[derive(Debug, Clone)]
 pub struct Index<B> {
     file: B,
+    minor_version: u16,
+    optional_flags: u32,
     records: u64,
     shard_bytes: u64,
     shard_crc: u32,
@@ -110,7 +112,9 @@ impl<B: AsRef<[u8]>> Index<B> {
         let bytes = file.as_ref();
         let header = Header::parse(bytes)?;
         let entries = header.directory(bytes)?;
-        let Header { records, shard_bytes, shard_crc, directory_bytes, index_bytes, .. } = header;
+        let Header {
+            minor_version, optional_flags, records, shard_bytes, shard_crc, directory_bytes, index_bytes, ..
+        } = header;
         let directory_end = HEADER_BYTES + directory_bytes as usize;
         let mut end = (directory_end as u64).next_multiple_of(ALIGNMENT);
         for (offset, byte) in bytes.iter().enumerate().take(end as usize).skip(directory_end) {
@@ -130,12 +134,22 @@ impl<B: AsRef<[u8]>> Index<B> {
         if end != index_bytes {
             return Err(Error::IndexLayout { offset: end, problem: "bytes that no column claims" });
         }
-        Ok(Index { file, records, shard_bytes, shard_crc, columns })
+        Ok(Index { file, minor_version, optional_flags, records, shard_bytes, shard_crc, columns })
     }
 
     /// Returns the bytes of the file.
     pub fn as_bytes(&self) -> &[u8] {
         self.file.as_ref()
+    }
+
+    /// Returns the minor version of the format that the writer followed.
+    pub fn minor_version(&self) -> u16 {
+        self.minor_version
+    }
+
+    /// Returns the optional flags: bits that a reader may ignore. Version 1.0 has none.
+    pub fn optional_flags(&self) -> u32 {
+        self.optional_flags
     }
 
     /// Returns the number of records in the shard.

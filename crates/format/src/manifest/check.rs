@@ -11,19 +11,11 @@ fn wrong(member: &'static str, value: &str, problem: &'static str) -> Error {
     Error::ManifestValue { member, value: value.to_owned(), problem }
 }
 
-/// Checks the member `requires`.
+/// Checks that this version supports all requirements.
 ///
 /// # Errors
-/// [`Error::ManifestValue`], [`Error::ManifestRequires`].
+/// [`Error::ManifestRequires`].
 pub(super) fn requires(requires: &[String]) -> Result<()> {
-    let valid = |name: &str| {
-        let plain = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-        plain && (1..=100).contains(&name.len())
-    };
-    if let Some(name) = requires.iter().find(|name| !valid(name)) {
-        return Err(wrong("requirement", name, "not 1 to 100 of `a-z`, `0-9` and `-`"));
-    }
-    sorted("requirement", requires.iter().map(String::as_str))?;
     match requires.iter().find(|name| !SUPPORTED.contains(&name.as_str())) {
         Some(unknown) => Err(Error::ManifestRequires { unknown: unknown.clone() }),
         None => Ok(()),
@@ -43,11 +35,12 @@ fn sorted<'a>(member: &'static str, names: impl Iterator<Item = &'a str>) -> Res
 }
 
 impl Manifest {
-    /// Checks all values but those of `requires`.
+    /// Checks all values.
     ///
     /// # Errors
     /// [`Error::ManifestValue`].
     pub(super) fn check(&self) -> Result<()> {
+        sorted("requirement", self.requires.iter().map(String::as_str))?;
         let mut files = HashSet::new();
         let total = |split: &Split| split.shards.iter().try_fold(0u64, |sum, s| sum.checked_add(s.records));
         for split in &self.splits {

@@ -69,6 +69,19 @@ pub enum ShardError {
         /// The shards.
         path: PathBuf,
     },
+    /// The manifest says something else about a file than the file.
+    #[error("the manifest says {member} {listed}, but {} has {found}; correct the manifest, or run `shardtool repair` \
+        without --reseal to rebuild it", .path.display())]
+    NotAsListed {
+        /// The shard or its index.
+        path: PathBuf,
+        /// The member of the shard's line.
+        member: &'static str,
+        /// Its value in the manifest.
+        listed: String,
+        /// The value of the file.
+        found: String,
+    },
     /// Two datasets that are merged have a key in common.
     #[error("both {} and {} have the key `{key}` in split `{split}`; keys must be unique in a split: pack one of them \
         with other keys", .first.display(), .second.display())]

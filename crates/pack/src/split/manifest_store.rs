@@ -1,8 +1,7 @@
 //! Reads, compares and replaces the manifest; adds a split to it or removes one.
 
 use crate::commit::{self, Lock};
-use crate::error::DestinationError;
-use crate::error::Difference;
+use crate::error::{DestinationError, Difference, ShardError};
 use crate::sample::SampleSchema;
 use crate::{Error, sample};
 use shardtool_format::manifest::{Manifest, Split};
@@ -72,6 +71,25 @@ pub(crate) fn remove_split(folder: &Path, split: &str) -> Result<(), Error> {
 pub(crate) fn replace(folder: &Path, manifest: &Manifest) -> Result<(), Error> {
     let _lock = Lock::wait(folder.join(LOCK))?;
     write(folder, manifest)
+}
+
+/// Replaces the manifest by what `edit` makes of its bytes. Returns whether the bytes changed.
+///
+/// # Errors
+/// [`ShardError::NoDataset`] if there is none; those of `edit` and of writing.
+pub(crate) fn rewrite(folder: &Path, edit: impl FnOnce(&[u8]) -> Result<Manifest, Error>) -> Result<bool, Error> {
+    let none = || Error::Shard(ShardError::NoDataset { path: folder.to_owned() });
+    if !folder.join(names::MANIFEST).exists() {
+        return Err(none());
+    }
+    let _lock = Lock::wait(folder.join(LOCK))?;
+    let before = commit::read(&folder.join(names::MANIFEST))?.ok_or_else(none)?;
+    let manifest = edit(&before)?;
+    let changed = manifest.to_json().as_bytes() != before;
+    if changed {
+        write(folder, &manifest)?;
+    }
+    Ok(changed)
 }
 
 /// Checks that a split can join the dataset in a folder. With `replacing`, a split of the same name is ignored. Returns

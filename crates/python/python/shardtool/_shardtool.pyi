@@ -38,9 +38,21 @@ class Memory:
 
 @final
 class Columns:
-    """The scalar features of a split, or of one of its shards, by name."""
+    """The features of a split, or of one of its shards, that have at most one value per record, by name.
 
-    def __getitem__(self, name: str, /) -> np.ndarray: ...
+    They come from the indexes, without reading a record. Byte strings are included if none in the shard is longer than
+    256 bytes and the feature's name does not begin with `image/`. Raises `ColumnError` if the index of a shard lacks the
+    column, since one of its records has several values or a longer one.
+    """
+
+    def __getitem__(self, name: str, /) -> np.ndarray:
+        """Returns the values of all records, `[N]`: int64 or float32, as a masked array if records have no value; byte
+        strings as objects, `bytes` or `None`. Numbers of one shard without missing values are not copied."""
+
+    def arrow(self, /, name: str) -> Any:
+        """Returns a `pyarrow.ChunkedArray` with one chunk per shard: int64, float32 or large_binary, null where a record
+        has no value. Its buffers are the mapped indexes: nothing is copied. Needs pyarrow."""
+
     def __len__(self, /) -> int: ...
     def __contains__(self, name: str, /) -> bool: ...
     def __iter__(self, /) -> Iterator[str]: ...
@@ -100,6 +112,11 @@ class Split:
     @overload
     def __getitem__(self, index: slice, /) -> list[dict[str, Any]]: ...
 
+    def values(self, /, index: int, feature: str, which: Sequence[int] | None = None) -> list[bytes]:
+        """Returns values of a bytes feature of a record, such as some frames of a clip: those with the numbers `which`, or
+        all. Where the index has their ranges, reads and checks only these bytes, else the record. Raises
+        `OutOfRangeError`, `ColumnError` if the feature does not hold byte strings, `DamageError`."""
+
     @property
     def name(self) -> str:
         """The split's name."""
@@ -130,8 +147,7 @@ class Split:
 
     @property
     def columns(self) -> Columns:
-        """The scalar features as arrays `[len]`, as stored: a view of the index if there is one shard, else concatenated on
-        first use."""
+        """The features with at most one value per record, as arrays `[len]`, from the index."""
 
     @property
     def shards(self) -> list[Shard]:

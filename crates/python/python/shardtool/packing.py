@@ -66,6 +66,7 @@ def pack(
     on_error: Literal["skip", "fail"] = "skip",
     force: bool = False,
     jpeg_entries: bool = True,
+    sha256: bool = False,
     progress: bool = False,
 ) -> Packed:
     """Packs images into a split of a dataset.
@@ -120,6 +121,8 @@ def pack(
         Whether to replace a split of that name.
     jpeg_entries
         Whether to store entry points of JPEGs in the index, with which a crop decodes only the rows that it needs.
+    sha256
+        Whether to store the SHA-256 of each shard in the manifest, which `verify` checks.
     progress
         Whether to show the progress: a bar on a terminal or, if tqdm is installed, in a notebook; else lines on stderr.
 

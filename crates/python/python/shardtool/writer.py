@@ -62,7 +62,7 @@ class Writer:
     quality
         1 to 100: arrays and PIL images are stored as JPEG of this quality instead of PNG. It is also the quality of
         images that are made smaller (default 90).
-    zstd_level, jpeg, resize_shorter, max_side, jpeg_entries
+    zstd_level, jpeg, resize_shorter, max_side, jpeg_entries, sha256
         As for `pack`.
     force
         Whether to replace the split, and the unfinished output of a writer with other options.
@@ -106,6 +106,7 @@ class Writer:
         resize_shorter: int | None = None,
         max_side: int | None = None,
         jpeg_entries: bool = True,
+        sha256: bool = False,
         force: bool = False,
     ):
         options = {name: value for name, value in locals().items() if name not in ("self", "features")}

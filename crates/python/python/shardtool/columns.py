@@ -1,0 +1,71 @@
+"""Arrays of one column of the index, from the buffers of its shards."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Buffers(NamedTuple):
+    """A column of one shard: views into the mapped index, in the layout of an Arrow array."""
+
+    rows: int
+    """Records of the shard."""
+    validity: np.ndarray | None
+    """u8 ``[ceil(rows / 8)]``, least significant bit first, 1 = present; ``None`` if no row is null."""
+    offsets: np.ndarray | None
+    """i64 ``[rows + 1]`` for byte strings, else ``None``."""
+    values: np.ndarray
+    """Numbers ``[rows]``, 0 in null rows; or u8: the bytes of all rows."""
+
+
+def present(column: Buffers) -> np.ndarray:
+    """Returns which rows have a value: bool ``[rows]``."""
+    if column.validity is None:
+        return np.ones(column.rows, bool)
+    return np.unpackbits(column.validity, count=column.rows, bitorder="little").view(bool)
+
+
+def array(shards: list[Buffers]) -> Any:
+    """Returns a column of all rows: numbers as an array of their type, masked if rows are null; byte strings as objects.
+
+    Numbers of one shard without nulls are a view into the mapped index.
+    """
+    if shards[0].offsets is not None:
+        return byte_strings(shards)
+    if any(column.validity is not None for column in shards):
+        return masked(shards)
+    return shards[0].values if len(shards) == 1 else np.concatenate([column.values for column in shards])
+
+
+def masked(shards: list[Buffers]) -> Any:
+    """Returns numbers as a masked array, whose mask is true in null rows."""
+    return np.ma.concatenate([np.ma.MaskedArray(column.values, ~present(column)) for column in shards])
+
+
+def byte_strings(shards: list[Buffers]) -> np.ndarray:
+    """Returns byte strings as an array of objects: ``bytes``, or ``None`` in null rows."""
+    rows = np.empty(sum(column.rows for column in shards), object)
+    at = 0
+    for column in shards:
+        assert column.offsets is not None, "byte strings have offsets"
+        values, ends = column.values.tobytes(), column.offsets.tolist()
+        for row, there in enumerate(present(column).tolist()):
+            rows[at + row] = values[ends[row] : ends[row + 1]] if there else None
+        at += column.rows
+    return rows
+
+
+def arrow(shards: list[Buffers]) -> Any:
+    """Returns a ``pyarrow.ChunkedArray`` with one chunk per shard, which refers to the mapped indexes: no value is copied."""
+    import pyarrow as pa
+
+    chunks = []
+    for column in shards:
+        binary = column.offsets is not None
+        buffers = [column.validity, column.offsets, column.values] if binary else [column.validity, column.values]
+        kind = pa.large_binary() if binary else pa.from_numpy_dtype(column.values.dtype)
+        buffers = [None if buffer is None else pa.py_buffer(buffer) for buffer in buffers]
+        chunks.append(pa.Array.from_buffers(kind, column.rows, buffers))
+    return pa.chunked_array(chunks)

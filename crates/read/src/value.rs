@@ -1,0 +1,57 @@
+//! The value of a feature of one record: from its column in the index or, where the shard has no such column, from the
+//! record.
+
+use crate::{Result, Shard};
+use shardtool_format::example::Feature;
+use shardtool_format::index::Element;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The only value of a feature.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value<'a> {
+    /// A value of an int64 feature.
+    Int64(i64),
+    /// A value of a float feature.
+    Float(f32),
+    /// A value of a bytes feature.
+    Bytes(Cow<'a, [u8]>),
+}
+
+impl Value<'_> {
+    /// Returns the value without a borrow of the index.
+    pub fn into_owned(self) -> Value<'static> {
+        match self {
+            Value::Int64(number) => Value::Int64(number),
+            Value::Float(number) => Value::Float(number),
+            Value::Bytes(bytes) => Value::Bytes(Cow::Owned(bytes.into_owned())),
+        }
+    }
+}
+
+impl Shard {
+    /// Returns the value of a feature of a record; `None` if the record has no value or several. Where the index has no
+    /// column of the feature, its values are unknown, not null: they are then read from the record.
+    ///
+    /// # Errors
+    /// [`crate::Error::Index`]; those of [`Shard::record`] and [`crate::Record::example`], if the record is read.
+    pub fn value<'s>(self: &'s Arc<Self>, row: u64, feature: &str) -> Result<Option<Value<'s>>> {
+        let column = self.columns().iter().find(|column| column.feature() == Some(feature));
+        Ok(match column.map(|column| column.element()) {
+            Some(Element::I64) => self.feature::<i64>(feature)?.and_then(|c| c.get(row)).map(Value::Int64),
+            Some(Element::F32) => self.feature::<f32>(feature)?.and_then(|c| c.get(row)).map(Value::Float),
+            Some(Element::Bytes) => {
+                self.feature_bytes(feature)?.and_then(|c| c.get(row)).map(|bytes| Value::Bytes(Cow::Borrowed(bytes)))
+            }
+            _ => {
+                let record = self.record(row, vec![])?;
+                match record.example()?.get(feature) {
+                    Some(Feature::Int64(list)) => list.single().map(Value::Int64),
+                    Some(Feature::Float(list)) => list.single().map(Value::Float),
+                    Some(Feature::Bytes(list)) => list.single().map(|bytes| Value::Bytes(Cow::Owned(bytes.to_vec()))),
+                    Some(Feature::Empty) | None => None,
+                }
+            }
+        })
+    }
+}

@@ -2763,7 +2763,7 @@ int shardtool_permutation_init(shardtool_permutation *p, uint64_t n, uint64_t ke
     if (n <= LENGTH(p->table)) {
         for (uint64_t i = 0; i < n; i++)
             p->table[i] = (uint16_t)i;
-        for (uint64_t i = n - 1; i > 0; i--) {
+        for (uint64_t i = n; i-- > 1;) {
             uint64_t j = shardtool_scale(shardtool_draw(key, n - 1 - i), i + 1);
             uint16_t t = p->table[i];
             p->table[i] = p->table[j];

@@ -48,11 +48,11 @@ def draws(seed: int, epoch: int, place: int) -> Iterator[int]:
 
 
 class Permutation:
-    """A bijection on [0, n), for n from 1 to 2⁶³."""
+    """A bijection on [0, n), for n up to 2⁶³."""
 
     def __init__(self, n: int, key: int):
-        if not 1 <= n <= 2**63:
-            raise ValueError(f"a permutation of {n} entries")
+        if not 0 <= n <= 2**63:
+            raise ValueError(f"a permutation of {n} entries: expected 0 to 2⁶³")
         self.n, self._table = n, None
         if n <= 4096:
             table = list(range(n))
@@ -71,7 +71,7 @@ class Permutation:
     def __call__(self, x: int) -> int:
         if not 0 <= x < self.n:
             raise IndexError(f"{x} of {self.n}")
-        if self._table:
+        if self._table is not None:
             return self._table[x]
         a, b, k = self._a, self._b, self._keys
         while True:
@@ -97,8 +97,8 @@ class Order:
     def __init__(self, order: str, n: int, seed: int = 0, epoch: int = 0, run: int = 0, window: int = 0):
         if order not in ("sequential", "shuffled", "interleaved"):
             raise ValueError(f"order {order!r}")
-        if not 1 <= n <= 2**63 or not 0 <= seed < 2**64 or not 0 <= epoch < 2**64:
-            raise ValueError("n is from 1 to 2⁶³, seed and epoch are below 2⁶⁴")
+        if not 0 <= n <= 2**63 or not 0 <= seed < 2**64 or not 0 <= epoch < 2**64:
+            raise ValueError("n is from 0 to 2⁶³, seed and epoch are below 2⁶⁴")
         if order == "interleaved" and not (1 <= run < 2**32 and 1 <= window < 2**32):
             raise ValueError("run and window are from 1 to 2³² − 1")
         self.order, self.n, self._seed, self._epoch, self._run, self._window = order, n, seed, epoch, run, window

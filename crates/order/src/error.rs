@@ -8,7 +8,7 @@ use crate::order::Order;
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant's message says what it is and names its fields")]
 pub enum Error {
-    #[error("{len} samples: an order holds at most 2^63")]
+    #[error("{len} samples: a source or an order holds at most 2^63")]
     TooManySamples { len: u64 },
     #[error("the source has no samples")]
     EmptySource,
@@ -34,6 +34,11 @@ pub enum Error {
 
     #[error("{world} replicas of batch {batch}: a step may cover at most 2^63 positions")]
     GlobalBatch { world: u32, batch: u32 },
+    #[error(
+        "replica {rank} of {world} owns {len} samples: under policy `shard` the world size times the largest share may be \
+         at most 2^63; take policy `sample`"
+    )]
+    TooManyPositions { rank: u32, world: u32, len: u64 },
     #[error(
         "{len} samples do not fill one step of {world} replicas x batch {batch}, and `drop` delivers only full steps: \
          take a smaller batch, or `mask` or `pad`"

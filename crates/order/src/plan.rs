@@ -59,7 +59,9 @@ impl Plan {
             Policy::Sample | Policy::Off => None,
         };
         let lens = match &shares {
-            Some(shares) => (0..world.get()).map(|rank| shares.len(rank)).collect(),
+            // Replicas without a shard have no samples. Only the first of them is counted, so that memory does not grow with
+            // the world size.
+            Some(shares) => (0..world.get()).take(records.len() + 1).map(|rank| shares.len(rank)).collect(),
             None => vec![source.len()],
         };
         let remainder = remainder.unwrap_or(Remainder::default_for(order));

@@ -46,17 +46,17 @@ pub struct Schedule {
     batch: u32,
     policy: Policy,
     remainder: Remainder,
-    /// Positions: one number for all replicas, or under policy `shard` one for each.
+    /// Positions: one number for all replicas, or under policy `shard` one for each of the first ones; the others have none.
     lens: Vec<u64>,
 }
 
 impl Schedule {
-    /// Makes a schedule of `world` replicas (at least 1) with `batch` rows each. `lens` is the number of positions, once; under
-    /// policy `shard` that of each replica.
+    /// Makes a schedule of `world` replicas with `batch` rows each. `lens` is the number of positions, once; under policy
+    /// `shard` that of each replica up to the first one without a shard.
     ///
     /// # Errors
-    /// No samples; a `drop` epoch without a step; a replica without samples to pad with; a step of more than 2⁶³
-    /// positions.
+    /// A step or, under policy `shard`, an epoch of more than 2⁶³ positions; no samples; a `drop` epoch without a step; a
+    /// replica without samples to pad with.
     pub(crate) fn new(
         policy: Policy,
         remainder: Remainder,
@@ -69,10 +69,14 @@ impl Schedule {
         if schedule.step_len() > MAX {
             return Err(Error::GlobalBatch { world, batch });
         }
-        if schedule.lens.iter().all(|&n| n == 0) {
+        let shard = policy == Policy::Shard;
+        let richest = (0..).zip(&schedule.lens).max_by_key(|(_, n)| **n);
+        if let Some((rank, &len)) = richest.filter(|(_, n)| shard && **n > MAX / u64::from(world)) {
+            return Err(Error::TooManyPositions { rank, world, len });
+        }
+        if schedule.largest() == 0 {
             return Err(Error::EmptySource);
         }
-        let shard = policy == Policy::Shard;
         let poorest = (0..).zip(&schedule.lens).min_by_key(|(_, n)| **n);
         if let Some((rank, &len)) = poorest {
             match remainder {
@@ -118,7 +122,7 @@ impl Schedule {
     pub fn end(&self) -> u64 {
         match self.policy {
             Policy::Sample | Policy::Off => self.lens[0],
-            Policy::Shard => self.largest().saturating_mul(self.world.into()),
+            Policy::Shard => self.largest() * u64::from(self.world),
         }
     }
 
@@ -172,7 +176,8 @@ impl Schedule {
         self.normalize(epoch, p.saturating_add(self.step_len()))
     }
 
-    /// Returns (epoch, p), or (epoch + 1, 0) if that epoch has no step left, as after a resume with a larger batch.
+    /// Returns (epoch, p), or (epoch + 1, 0) if that epoch has no step left, as after a resume with a larger batch. Epoch
+    /// 2⁶⁴ − 1 is followed by epoch 0.
     pub fn normalize(&self, epoch: u64, p: u64) -> (u64, u64) {
         if self.steps(p) == 0 { (epoch.wrapping_add(1), 0) } else { (epoch, p) }
     }
@@ -181,7 +186,7 @@ impl Schedule {
     pub(crate) fn len(&self, rank: u32) -> u64 {
         match self.policy {
             Policy::Sample | Policy::Off => self.lens[0],
-            Policy::Shard => self.lens[rank as usize],
+            Policy::Shard => self.lens.get(rank as usize).copied().unwrap_or(0),
         }
     }
 

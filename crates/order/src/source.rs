@@ -1,4 +1,4 @@
-//! Source position → sample id. The order permutes the source positions `[0, N′)`; a source maps each to a sample.
+//! Source position → sample id. The order permutes the source positions `[0, N)`; a source maps each to a sample.
 
 mod balanced;
 mod list;
@@ -28,7 +28,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Returns N′, the number of source positions per epoch.
+    /// Returns N, the number of source positions per epoch.
     #[expect(clippy::len_without_is_empty, reason = "the size of a domain; a plan refuses an empty one")]
     pub fn len(&self) -> u64 {
         match self {
@@ -43,7 +43,7 @@ impl Source {
     /// Returns the id of the sample at `source_position` in this epoch.
     ///
     /// # Panics
-    /// May panic if `source_position` is N′ or more.
+    /// May panic if `source_position` is N or more.
     #[inline]
     pub fn id(&self, seed: u64, epoch: u64, source_position: u64) -> u64 {
         let v = source_position;

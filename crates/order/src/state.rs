@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::Error;
 use crate::order::Order;
@@ -48,6 +48,10 @@ impl ResumeState {
         #[derive(Deserialize)]
         struct Version {
             version: u64,
+        }
+        // Serde would also read the members from an array.
+        if !json.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('{') {
+            return Err(Error::StateJson { problem: "expected a JSON object".to_owned() });
         }
         let Version { version: found } = serde_json::from_str(json).map_err(invalid)?;
         if found != VERSION {
@@ -112,12 +116,20 @@ struct Members {
     fingerprint: String,
     source: String,
     order: String,
+    #[serde(default, deserialize_with = "present")]
     run: Option<NonZeroU32>,
+    #[serde(default, deserialize_with = "present")]
     window: Option<NonZeroU32>,
+    #[serde(default, deserialize_with = "present")]
     world: Option<NonZeroU32>,
     seed: u64,
     epoch: u64,
     p: u64,
+}
+
+/// Reads an optional member. `null` is an error, not an absent member.
+fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<NonZeroU32>, D::Error> {
+    NonZeroU32::deserialize(value).map(Some)
 }
 
 impl TryFrom<Members> for ResumeState {

@@ -318,6 +318,40 @@ fn refusals_name_the_numbers() {
 }
 
 #[test]
+fn under_shard_positions_of_an_epoch_are_at_most_two_to_the_63() {
+    let (half, max) = (1u64 << 62, 1u64 << 63);
+    let plan = |records: &[u64]| {
+        let replicas = replicas(2, 1, Policy::Shard, Remainder::Mask);
+        Plan::new(Source::All(max), Order::Shuffled, SEED, replicas, records)
+    };
+    let refused = plan(&[half - 1, half + 1]);
+    assert!(matches!(refused, Err(Error::TooManyPositions { rank: 1, world: 2, len }) if len == half + 1));
+    let plan = plan(&[half, half]).expect("a plan");
+    assert_eq!(plan.schedule().steps(0), half);
+    assert_eq!(plan.schedule().after(3, max - 4), (3, max - 2));
+    assert_eq!(plan.schedule().after(3, max - 2), (4, 0));
+}
+
+#[test]
+fn under_shard_replicas_without_shards_take_no_memory() {
+    let replicas = replicas(u32::MAX, 2, Policy::Shard, Remainder::Mask);
+    let plan = Plan::new(Source::All(9), Order::Shuffled, SEED, replicas, &[4, 5]).map(Arc::new).expect("a plan");
+    for rank in [2, u32::MAX - 1] {
+        assert_eq!(plan.schedule().samples(0, rank), 0);
+        assert!(step(&plan, 0, 0, rank).iter().all(|delivered| delivered.row == Row::Masked));
+    }
+    assert_eq!(plan.schedule().steps(0), 3);
+}
+
+#[test]
+fn epoch_0_follows_the_last_epoch() {
+    let replicas = replicas(1, 4, Policy::Sample, Remainder::Mask);
+    let plan = Plan::new(Source::All(9), Order::Shuffled, SEED, replicas, &[]).expect("a plan");
+    assert_eq!(plan.schedule().after(u64::MAX, 4), (u64::MAX, 8));
+    assert_eq!(plan.schedule().after(u64::MAX, 8), (0, 0));
+}
+
+#[test]
 fn default_remainders_follow_the_order() {
     let defaults = orders().map(Remainder::default_for);
     assert_eq!(defaults, [Remainder::Mask, Remainder::Drop, Remainder::Drop]);

@@ -51,6 +51,17 @@ fn balanced_shows_classes_equally_and_members_in_turn() {
 }
 
 #[test]
+fn refuses_balanced_sources_that_round_up_beyond_two_to_the_63() {
+    let max = 1 << 63;
+    assert_eq!(Balanced::source_positions(3, 7).ok(), Some(9));
+    assert_eq!(Balanced::source_positions(2, max).ok(), Some(max));
+    let refused = Balanced::source_positions(3, max);
+    assert!(matches!(refused, Err(Error::TooManySamples { len }) if len == max + 1), "{refused:?}");
+    assert!(matches!(Balanced::source_positions(u64::MAX - 1, u64::MAX), Err(Error::TooManySamples { .. })));
+    assert_eq!(Balanced::source_positions(0, 0).ok(), Some(0));
+}
+
+#[test]
 fn weighted_rounds_each_epoch_and_is_exact_on_average() {
     let weights = [1u64, 0, 3, 2, 0, 10, 7];
     for draws in [7, 3, 23, 100] {

@@ -47,6 +47,9 @@ fn refuses_invalid_states() {
         (r#""version":1,"#, ""),
         (r#""seed":18446744073709551615"#, r#""seed":18446744073709551616"#),
         (r#""run":3"#, r#""run":0"#),
+        (r#""run":3"#, r#""run":null"#),
+        (r#""world":2"#, r#""world":null"#),
+        (r#""seed":18446744073709551615"#, r#""seed":1.0"#),
         (r#""world":2"#, r#""world":-2"#),
         (r#""world":2"#, r#""planet":2"#),
         (r#","epoch""#, r#","era":1,"epoch""#),
@@ -72,6 +75,13 @@ fn refuses_invalid_states() {
         let mut bytes = good.clone().into_bytes();
         bytes[i] = b'9';
         let _ = ResumeState::parse(std::str::from_utf8(&bytes).expect("ASCII"));
+    }
+}
+
+#[test]
+fn refuses_states_that_are_arrays() {
+    for json in ["[1]", "[2]", r#"[1,"0000abcd","ffffffff","shuffled",null,null,null,1,2,3]"#] {
+        assert!(matches!(ResumeState::parse(json), Err(Error::StateJson { .. })), "{json}");
     }
 }
 

@@ -1,9 +1,10 @@
 //! The vectors in `fixtures/vectors/order/` equal the results of this code, of a Python implementation of the
-//! specification, and the vectors printed in the specification.
+//! specification, and the vectors printed in the specification; they cover its reasons and registered names.
 
-#[path = "../examples/vectors/cases.rs"]
+#[path = "../examples/vectors/cases/mod.rs"]
 mod cases;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -19,6 +20,22 @@ fn folder() -> PathBuf {
 
 fn parse(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+fn spec() -> String {
+    std::fs::read_to_string(root().join("order-spec.md")).expect("order-spec.md")
+}
+
+fn stored() -> Vec<Value> {
+    let read = |name| std::fs::read_to_string(folder().join(name)).expect("the file of vectors");
+    cases::files().iter().flat_map(|(name, _)| parse(&read(name))).collect()
+}
+
+/// The names in backticks in the section of that heading.
+fn names<'a>(spec: &'a str, heading: &str) -> BTreeSet<&'a str> {
+    let (_, section) = spec.split_once(&format!("\n## {heading}\n")).expect("the section");
+    let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
+    section.split('`').skip(1).step_by(2).collect()
 }
 
 #[test]
@@ -44,11 +61,7 @@ fn independent_implementation_computes_the_same_vectors() {
 
 #[test]
 fn vectors_printed_in_the_specification_are_committed() {
-    let stored: Vec<Value> = cases::files()
-        .iter()
-        .flat_map(|(name, _)| parse(&std::fs::read_to_string(folder().join(name)).expect("the file of vectors")))
-        .collect();
-    let spec = std::fs::read_to_string(root().join("order-spec.md")).expect("order-spec.md");
+    let (stored, spec) = (stored(), spec());
     let printed =
         spec.split("```json vectors\n").skip(1).flat_map(|part| parse(part.split("```").next().unwrap_or("")));
     let mut count = 0;
@@ -57,4 +70,46 @@ fn vectors_printed_in_the_specification_are_committed() {
         count += 1;
     }
     assert!(count >= 10, "the specification prints {count} vectors");
+}
+
+#[test]
+fn every_reason_has_a_vector() {
+    let (spec, stored) = (spec(), stored());
+    let capitalised = |name: &&str| name.starts_with(|c: char| c.is_ascii_uppercase());
+    let reasons: BTreeSet<&str> = names(&spec, "Checks").into_iter().filter(capitalised).collect();
+    let refused: BTreeSet<&str> = stored.iter().filter_map(|vector| vector["refused"].as_str()).collect();
+    assert_eq!(reasons, refused);
+}
+
+#[test]
+fn every_registered_name_occurs_in_a_vector() {
+    fn collect<'a>(value: &'a Value, into: &mut BTreeSet<&'a str>) {
+        match value {
+            Value::String(text) => drop(into.insert(text)),
+            Value::Array(values) => values.iter().for_each(|value| collect(value, into)),
+            Value::Object(members) => members.values().for_each(|value| collect(value, into)),
+            _ => {}
+        }
+    }
+    let (spec, stored) = (spec(), stored());
+    let mut values = BTreeSet::new();
+    stored.iter().for_each(|vector| collect(vector, &mut values));
+    let registered = names(&spec, "Registries");
+    assert!(registered.len() > 15, "{registered:?}");
+    for name in registered.into_iter().filter(|name| *name != "x-") {
+        assert!(values.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn every_member_of_a_vector_is_documented() {
+    let (spec, stored) = (spec(), stored());
+    // Those of states are in another table.
+    let documented: BTreeSet<&str> = &names(&spec, "Vectors") | &names(&spec, "Resume state");
+    for vector in &stored {
+        let members = vector.as_object().expect("an object");
+        for name in members.keys() {
+            assert!(documented.contains(name.as_str()), "{name}");
+        }
+    }
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{crc32c_numbers, rotate};
+use crate::Error;
+use crate::permutation::MAX;
 
 /// Cycles through the classes, and inside a class through its samples; an epoch continues where the preceding one
 /// stopped. Over many epochs every sample of a class is shown equally often. Holds 8 bytes per id and per class.
@@ -12,7 +14,7 @@ pub struct Balanced {
     ids: Box<[u64]>,
     /// End of each class in `ids`; every class has at least one id.
     ends: Box<[u64]>,
-    /// Source positions of a class per epoch: ⌈N ÷ C⌉.
+    /// Source positions of a class per epoch: ⌈M ÷ J⌉ for M samples in J classes.
     per_class: u64,
 }
 
@@ -38,11 +40,19 @@ impl Balanced {
                 *slot += 1;
             }
         }
-        let per_class = (n as u64).div_ceil(classes.len().max(1) as u64);
+        let per_class = per_class(classes.len() as u64, n as u64);
         Balanced { ids: ids.into(), ends: classes.into_values().collect(), per_class }
     }
 
-    /// Returns N′ = C·⌈N ÷ C⌉.
+    /// Returns the number of source positions of a balanced source, J·⌈M ÷ J⌉, from J = `classes` and M = `samples` alone.
+    ///
+    /// # Errors
+    /// [`Error::TooManySamples`] if it exceeds 2⁶³, which samples in memory cannot reach.
+    pub fn source_positions(classes: u64, samples: u64) -> Result<u64, Error> {
+        let len = per_class(classes, samples).saturating_mul(classes);
+        if len > MAX { Err(Error::TooManySamples { len }) } else { Ok(len) }
+    }
+
     pub(super) fn len(&self) -> u64 {
         self.ends.len() as u64 * self.per_class
     }
@@ -75,4 +85,8 @@ impl Balanced {
     pub(super) fn numbers(&self) -> u64 {
         (self.ids.len() + self.ends.len()) as u64
     }
+}
+
+fn per_class(classes: u64, samples: u64) -> u64 {
+    samples.div_ceil(classes.max(1))
 }

@@ -9,7 +9,7 @@ use crate::permutation::MAX;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mixture {
     parts: Box<[Part]>,
-    /// N′.
+    /// N, the number of source positions.
     draws: u64,
 }
 
@@ -32,17 +32,17 @@ impl Mixture {
     /// one each to the largest remainders, the earlier dataset first if they are equal.
     ///
     /// # Errors
-    /// If every share is 0, a dataset with a share has no samples, or samples or source positions exceed 2⁶³.
+    /// If a dataset with a share has no samples, every share is 0, or samples or source positions exceed 2⁶³.
     pub fn new(datasets: &[(u64, u64)], draws: Option<u64>) -> Result<Self, Error> {
         if let Some(index) = datasets.iter().position(|&(size, share)| size == 0 && share > 0) {
             return Err(Error::EmptyDataset { index, share: datasets[index].1 });
         }
         let total = datasets.iter().fold(0u64, |sum, d| sum.saturating_add(d.0));
         let draws = draws.unwrap_or(total);
+        let turns = apportion(draws, datasets.iter().map(|d| d.1)).ok_or(Error::NoShare)?;
         if let Some(&len) = [total, draws].iter().find(|&&n| n > MAX) {
             return Err(Error::TooManySamples { len });
         }
-        let turns = apportion(draws, datasets.iter().map(|d| d.1)).ok_or(Error::NoShare)?;
         let (mut first_id, mut end) = (0, 0);
         let parts = datasets.iter().zip(turns).map(|(&(size, share), turns)| {
             end += turns;

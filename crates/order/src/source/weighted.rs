@@ -6,13 +6,13 @@ use crate::permutation::MAX;
 use crate::prf::{Domain, key};
 
 /// Systematic sampling: the source positions select points at equal distances on the running sum of the weights, with
-/// an offset that changes with the epoch. A sample of weight w is shown ⌊wN′/W⌋ or ⌈wN′/W⌉ times per epoch, and on average
-/// exactly wN′/W times. Holds 8 bytes per id.
+/// an offset that changes with the epoch. With weights that sum to T, a sample of weight g is shown ⌊gN ÷ T⌋ or ⌈gN ÷ T⌉ times per epoch, and on average
+/// exactly gN ÷ T times. Holds 8 bytes per id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Weighted {
     /// Running sums of the weights.
     sums: Box<[u64]>,
-    /// N′.
+    /// N, the number of source positions.
     draws: u64,
 }
 

@@ -1,0 +1,99 @@
+//! The text of a manifest.
+
+use super::crc::crc32c;
+
+/// The members of a manifest that the builder decides.
+pub(crate) struct Members<'a> {
+    pub(crate) requires: &'a [&'a str],
+    pub(crate) image: Option<&'a str>,
+    pub(crate) label: Option<&'a str>,
+    pub(crate) label_offset: i64,
+    pub(crate) features: Vec<(&'a str, &'a str)>,
+    pub(crate) classes: &'a [&'a str],
+    /// The lines of the shards of each split.
+    pub(crate) splits: Vec<(&'a str, Vec<String>)>,
+    pub(crate) private: &'a [(&'a str, &'a str)],
+}
+
+/// Returns a string in JSON, escaped as a writer escapes it.
+pub(crate) fn string(text: &str) -> String {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\u{8}' => out.push_str("\\b"),
+            '\t' => out.push_str("\\t"),
+            '\n' => out.push_str("\\n"),
+            '\u{c}' => out.push_str("\\f"),
+            '\r' => out.push_str("\\r"),
+            '\0'..' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            _ => out.push(c),
+        }
+    }
+    out + "\""
+}
+
+/// Returns an array with one item per line.
+fn array(indent: &str, items: &[String]) -> String {
+    if items.is_empty() {
+        return "[]".to_owned();
+    }
+    let items: Vec<String> = items.iter().map(|item| format!("{indent}  {item}")).collect();
+    format!("[\n{}\n{indent}]", items.join(",\n"))
+}
+
+/// Returns the manifest in its canonical layout.
+pub(crate) fn file(members: &Members<'_>) -> Vec<u8> {
+    let nullable = |name: Option<&str>| name.map_or("null".to_owned(), string);
+    let features: Vec<String> = members
+        .features
+        .iter()
+        .map(|(name, kind)| format!("{{\"name\": {}, \"type\": {}}}", string(name), string(kind)))
+        .collect();
+    let classes: Vec<String> = members.classes.iter().map(|class| string(class)).collect();
+    let splits: Vec<String> = members
+        .splits
+        .iter()
+        .map(|(name, shards)| format!("{{\"name\": {}, \"shards\": {}}}", string(name), array("    ", shards)))
+        .collect();
+    let mut lines = vec!["\"format\": \"shardtool\"".to_owned(), "\"version\": \"1.0\"".to_owned()];
+    if !members.requires.is_empty() {
+        let names: Vec<String> = members.requires.iter().map(|name| string(name)).collect();
+        lines.push(format!("\"requires\": [{}]", names.join(", ")));
+    }
+    lines.push("\"created_by\": \"shardtool fixtures\"".to_owned());
+    lines.push(format!("\"image\": {}", nullable(members.image)));
+    lines.push(format!("\"label\": {}", nullable(members.label)));
+    lines.push(format!("\"label_offset\": {}", members.label_offset));
+    lines.push(format!("\"features\": {}", array("  ", &features)));
+    lines.push(format!("\"classes\": {}", array("  ", &classes)));
+    lines.push(format!("\"splits\": {}", array("  ", &splits)));
+    lines.extend(members.private.iter().map(|(name, value)| format!("{}: {}", string(name), string(value))));
+    sealed(format!("{{\n  {},\n", lines.join(",\n  ")).as_bytes())
+}
+
+/// Returns everything before the last member, followed by that member with the right CRC.
+pub(crate) fn sealed(body: &[u8]) -> Vec<u8> {
+    let tail = |digits: &str| format!("  \"crc32c\": \"{digits}\"\n}}\n");
+    let crc = crc32c(&[body, tail("00000000").as_bytes()].concat());
+    [body, tail(&format!("{crc:08x}")).as_bytes()].concat()
+}
+
+/// Length of the last member's line and what follows.
+pub(crate) const TAIL: usize = "  \"crc32c\": \"hhhhhhhh\"\n}\n".len();
+
+/// Changes everything before the last member, and corrects the CRC.
+pub(crate) fn forge(file: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut body = file[..file.len() - TAIL].to_vec();
+    change(&mut body);
+    sealed(&body)
+}
+
+/// Replaces the first `from` by `to`, and corrects the CRC.
+pub(crate) fn replace(file: &[u8], from: &str, to: &[u8]) -> Vec<u8> {
+    forge(file, |body| {
+        let at = body.windows(from.len()).position(|part| part == from.as_bytes());
+        let at = at.unwrap_or_else(|| panic!("no {from:?} in the manifest"));
+        body.splice(at..at + from.len(), to.iter().copied());
+    })
+}

@@ -1,0 +1,52 @@
+//! Datasets that every reader of version 1 reads without a finding.
+
+pub(crate) mod arrays;
+pub(crate) mod columns;
+mod foreign;
+mod images;
+mod manifests;
+mod mixed;
+pub(crate) mod sequence;
+mod several;
+pub(crate) mod tiny;
+mod zstd;
+
+use crate::dataset::{Dataset, Files};
+use crate::expected::Expected;
+
+/// A dataset's name, files, and what a reader must find.
+pub(crate) type Case = (String, Files, Expected);
+
+pub(crate) fn all() -> Vec<Case> {
+    let built = [
+        ("tiny", tiny::tiny()),
+        ("mixed", mixed::mixed()),
+        ("adopted", mixed::adopted()),
+        ("opaque", mixed::opaque()),
+        ("columns", columns::columns()),
+        ("kinds", columns::kinds()),
+        ("many-columns", columns::many()),
+        ("numbers", columns::numbers()),
+        ("keys", columns::keys()),
+        ("classes", columns::classes()),
+        ("accepted-forms", foreign::accepted()),
+        ("images", images::images()),
+        ("entry-points", images::entry_points()),
+        ("zstd", zstd::zstd()),
+        ("clips", several::clips()),
+        ("arrays", arrays::arrays()),
+        ("sequence", sequence::sequence()),
+        ("not-a-sequence", sequence::not_required()),
+        ("file-names", manifests::file_names()),
+        ("private", manifests::private()),
+        ("nothing", manifests::nothing()),
+        ("frames", manifests::frames()),
+    ];
+    let built = built.map(|(name, dataset)| (name.to_owned(), dataset.files(), dataset.expected()));
+    built.into_iter().chain([mixed::later_minor(), manifests::other_json()]).collect()
+}
+
+/// Returns the only case of a dataset.
+pub(crate) fn case(name: &str, dataset: &Dataset, files: Files) -> Case {
+    (name.to_owned(), files, dataset.expected())
+}

@@ -1,7 +1,7 @@
 //! Arguments of `bench` and `plan` that configure a loader.
 
 use crate::open::SplitArguments;
-use shardtool_decode::Pipeline;
+use shardtool_decode::{FloatRange, Pipeline};
 use shardtool_load::{Config, Content, Images, PageCache};
 use shardtool_order::{Launch, Order, Policy, Remainder, Replica};
 use std::num::NonZeroU32;
@@ -53,6 +53,9 @@ pub(crate) struct LoadArguments {
     /// Feature with a label map (segmentation mask) for each image, which is cropped and flipped with the image
     #[arg(long, value_name = "FEATURE")]
     mask: Option<String>,
+    /// Range of floating-point samples (TIFF) that is scaled to 0 to 255 [default: such images are bad samples]
+    #[arg(long, value_parser = crate::float_range::parse, value_name = "LOW,HIGH", allow_hyphen_values = true)]
+    float_range: Option<FloatRange>,
     /// Whether the pages of a record stay in the page cache after its sample is made
     #[arg(long, value_enum, default_value_t = PageCacheName::Keep)]
     page_cache: PageCacheName,
@@ -107,6 +110,7 @@ impl LoadArguments {
         let images = |pipeline| {
             let mut images = Images::new(pipeline);
             images.mask = self.mask.clone();
+            images.float_range = self.float_range;
             Content::Images(images)
         };
         let content = match self.work {

@@ -108,7 +108,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         samples += epoch(&mut target)?;
     }
     let (seconds, cpu) = (warm.elapsed().as_secs_f64(), cpu_seconds() - cpu);
-    let stats = target.stats().since(&before);
+    let total = target.stats();
+    let mut stats = total.since(&before);
+    // A bad sample is counted once in a run, most often in the warm-up epoch.
+    stats.bad = total.bad;
     let first_batch = first_batch.unwrap_or_default();
     let measured = Measured {
         first_batch,

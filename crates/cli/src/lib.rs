@@ -14,7 +14,7 @@
 //! | `plan`, `bench` | show what a loader would do; measure a loader |
 //! | `device` | CUDA devices, for `info` and `bench` |
 //! | `demo` | generates photographs, packs, verifies and reads them |
-//! | `open`, `load`, `entries`, `size` | arguments that several subcommands share |
+//! | `open`, `load`, `entries`, `float_range`, `size` | arguments that several subcommands share |
 //! | `exit` | exit statuses, and how errors are printed |
 //! | `progress`, `text` | progress, numbers and text in a terminal |
 #![forbid(unsafe_code)]
@@ -28,6 +28,7 @@ mod entries;
 mod exit;
 mod export;
 mod extract;
+mod float_range;
 mod index;
 mod info;
 mod load;

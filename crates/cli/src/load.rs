@@ -1,7 +1,7 @@
 //! Arguments of `bench` and `plan` that configure a loader.
 
 use crate::open::SplitArguments;
-use shardtool_decode::Pipeline;
+use shardtool_decode::{FloatRange, LabelDtype, Pipeline};
 use shardtool_load::{Config, Content, Images, PageCache};
 use shardtool_order::{Launch, Order, Policy, Remainder, Replica};
 use std::num::NonZeroU32;
@@ -53,6 +53,12 @@ pub(crate) struct LoadArguments {
     /// Feature with a label map (segmentation mask) for each image, which is cropped and flipped with the image
     #[arg(long, value_name = "FEATURE")]
     mask: Option<String>,
+    /// Type of the labels in a batch; a label that does not fit makes a bad sample
+    #[arg(long, value_enum, default_value_t = LabelType::Uint8)]
+    mask_dtype: LabelType,
+    /// Range of floating-point samples (TIFF) that is scaled to 0 to 255 [default: such images are bad samples]
+    #[arg(long, value_parser = crate::float_range::parse, value_name = "LOW,HIGH", allow_hyphen_values = true)]
+    float_range: Option<FloatRange>,
     /// Whether the pages of a record stay in the page cache after its sample is made
     #[arg(long, value_enum, default_value_t = PageCacheName::Keep)]
     page_cache: PageCacheName,
@@ -87,6 +93,12 @@ enum PolicyName {
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
+enum LabelType {
+    Uint8,
+    Uint16,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
 enum PageCacheName {
     /// Pages stay, for other ranks and the next epoch
     Keep,
@@ -107,6 +119,11 @@ impl LoadArguments {
         let images = |pipeline| {
             let mut images = Images::new(pipeline);
             images.mask = self.mask.clone();
+            images.mask_dtype = match self.mask_dtype {
+                LabelType::Uint8 => LabelDtype::U8,
+                LabelType::Uint16 => LabelDtype::U16,
+            };
+            images.float_range = self.float_range;
             Content::Images(images)
         };
         let content = match self.work {

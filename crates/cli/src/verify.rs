@@ -97,7 +97,7 @@ fn print(arguments: &Arguments, report: &Report, seconds: f64) -> anyhow::Result
     }
     match report.findings.len() as u64 {
         0 => writeln!(out, "No damage found.")?,
-        n => writeln!(out, "{} found. `shardtool repair` rebuilds what can be rebuilt.", text::plural(n, "damage"))?,
+        n => writeln!(out, "{}. `shardtool repair` rebuilds what can be rebuilt.", text::plural(n, "finding"))?,
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
 //! Runs every command of the documentation in order, and compares the output that README.md shows with the actual one.
+//! Commands of `console` blocks run in the documents' order; lines of `sh` blocks run alone, or are skipped for a reason.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -72,4 +73,52 @@ fn readme_shows_the_output_of_the_demo() {
     let (shown, _) = shown.split_once("```").unwrap();
     let actual = run(&std::env::temp_dir(), "shardtool demo 2>/dev/null", 0);
     assert_eq!(without_figures(shown), without_figures(&actual));
+}
+
+/// Lines of `sh` blocks that do not run here, and why.
+const SKIPPED: [(&str, &str); 4] = [
+    (
+        "scripts/wheel && pip install target/wheels-2.28/shardtool-*.whl",
+        "downloads: `scripts/campaign install` runs it",
+    ),
+    ("scripts/test", "runs this test"),
+    ("SHARDTOOL_BUILD_FIXTURES=1 cargo test -p shardtool-format --test fixtures", "writes into the checkout"),
+    (
+        "shardtool pack mds/train dataset --map label=label",
+        "only mosaicml-streaming writes its source: `with_formats.py` packs one",
+    ),
+];
+
+/// Returns the lines of `sh` blocks, without comments.
+fn shell_lines(document: &str) -> Vec<String> {
+    let mut found = vec![];
+    let mut inside = false;
+    for line in document.lines() {
+        if let Some(language) = line.strip_prefix("```") {
+            inside = language == "sh";
+        } else if inside {
+            found.push(line.split(" #").next().unwrap_or_default().trim().to_owned());
+        }
+    }
+    found
+}
+
+#[test]
+fn every_shell_line_of_the_documents_runs_or_is_skipped_for_a_reason() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let documents = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let documents: Vec<_> = documents.chain(["README.md", "fixtures/README.md"].map(|name| root.join(name))).collect();
+    let read = |path: &PathBuf| shell_lines(&std::fs::read_to_string(path).unwrap());
+    let lines: Vec<_> = documents.iter().flat_map(read).collect();
+    for (skipped, reason) in SKIPPED {
+        assert!(lines.iter().any(|line| line == skipped), "no document has `{skipped}` (skipped: {reason})");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut ran = 0;
+    for line in lines.iter().filter(|line| SKIPPED.iter().all(|(skipped, _)| line != skipped)) {
+        // Cargo would build this program once more, with optimisation.
+        run(folder.path(), &line.replace("cargo run --release --", "shardtool"), 0);
+        ran += 1;
+    }
+    assert!(ran > 0, "`cargo run --release -- demo` of README.md, at least");
 }

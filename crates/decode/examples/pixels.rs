@@ -16,7 +16,7 @@
 use std::io::{BufRead, Write, stdin, stdout};
 
 use shardtool_decode::{
-    DecodeOptions, Decoder, Filter, LabelMap, Limits, Orientation, Pipeline, Pixels, Random, RegionOptions,
+    DecodeOptions, Decoder, Filter, LabelDtype, LabelMap, Limits, Orientation, Pipeline, Pixels, Random, RegionOptions,
     ResizeScratch, apply_geometry, decode, encode_jpeg, probe, resize,
 };
 use shardtool_format::Chain;
@@ -77,7 +77,7 @@ fn answer(request: &[&str]) -> Result<Pixels, Failure> {
             let (width, height) = geometry.output_size();
             if filter == "labels" {
                 let (mut labels, mut map) = (LabelMap::default(), vec![0; width as usize * height as usize]);
-                labels.decode(&bytes, &Limits::default())?;
+                labels.decode(&bytes, LabelDtype::U8, &Limits::default())?;
                 labels.apply_geometry(&geometry, &mut map)?;
                 return Ok(Pixels { width, height, data: map.into_iter().flat_map(|value| [value; 3]).collect() });
             }

@@ -161,23 +161,37 @@ pub enum Error {
         /// Bytes given.
         found: u64,
     },
-    /// Bad data: a label map in a format that is lossy or holds other than one value of at most 8 bits per pixel.
-    #[error(
-        "a {format} of this kind is not a label map; store one value per pixel as a grey or palette PNG of at most 8 bits"
-    )]
+    /// Bad data: a label map in a format that is lossy or holds other than one value of at most 16 bits per pixel.
+    #[error("a {format} of this kind is not a label map; store one value per pixel as a grey or palette PNG")]
     Labels {
         /// Format of the image.
         format: Format,
     },
     /// Bad argument: a buffer of the wrong length for a label map.
-    #[error("{width}x{height} labels are {} bytes, found {found}", u64::from(*.width) * u64::from(*.height))]
+    #[error("{width}x{height} labels are {expected} bytes, found {found}")]
     LabelBytes {
         /// Width in pixels.
         width: u32,
         /// Height in pixels.
         height: u32,
+        /// Bytes of the labels.
+        expected: u64,
         /// Bytes given.
         found: u64,
+    },
+    /// Bad data: a label over 255 in a map that is loaded with 8 bits per label.
+    #[error(
+        "label {value} at column {x}, row {y} of a {format} does not fit 8 bits; load 16-bit labels (`mask_dtype`)"
+    )]
+    LabelValue {
+        /// Format of the image.
+        format: Format,
+        /// The label.
+        value: u16,
+        /// Column, from 0.
+        x: u32,
+        /// Row, from 0.
+        y: u32,
     },
     /// Bad data: the size of the image differs from the one in its record or index.
     #[error("the image is {}x{}, expected {}x{} as recorded; rebuild the index", .found.0, .found.1, .expected.0, .expected.1)]

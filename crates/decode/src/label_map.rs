@@ -13,11 +13,32 @@ use crate::sniff::sniff;
 use crate::transform::geometry::Geometry;
 use crate::transform::rect::Rect;
 
+/// The type of a label map's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum LabelDtype {
+    /// 8 bits: up to 256 labels.
+    #[default]
+    U8,
+    /// 16 bits, little-endian: up to 65,536 labels, such as instances.
+    U16,
+}
+
+impl LabelDtype {
+    /// Returns the size of one value in bytes.
+    pub fn bytes(self) -> usize {
+        match self {
+            LabelDtype::U8 => 1,
+            LabelDtype::U16 => 2,
+        }
+    }
+}
+
 /// A decoded label map. Reuses its buffers from one map to the next. Use one per thread.
 #[derive(Debug, Default)]
 pub struct LabelMap {
     size: (u32, u32),
-    /// `[H, W]`.
+    dtype: LabelDtype,
+    /// `[H, W]` values of type `dtype`.
     data: Vec<u8>,
     nearest: Nearest,
     /// The result before rows and columns are exchanged.
@@ -25,34 +46,48 @@ pub struct LabelMap {
 }
 
 impl LabelMap {
-    /// Decodes a label map to its stored values, `[H, W]` u8: of a PNG with a palette the indices, as PIL's mode `P`; of
-    /// grey samples of 1, 2, 4 or 8 bits the values. Grey TIFFs of 8 bits are decoded as well.
+    /// Decodes a label map to its stored values, `[H, W]` of type `dtype`: of a PNG with a palette the indices, as PIL's
+    /// mode `P`; of grey samples of 1, 2, 4, 8 or 16 bits the values. Grey TIFFs of 8 and 16 bits are decoded as well.
     ///
     /// # Errors
     /// If the data is damaged or truncated or the image exceeds a limit; [`Error::Labels`] if the format is lossy or holds
-    /// other than one value of at most 8 bits per pixel.
-    pub fn decode(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), Error> {
+    /// other than one value of at most 16 bits per pixel; [`Error::LabelValue`] if a value does not fit `dtype`.
+    pub fn decode(&mut self, bytes: &[u8], dtype: LabelDtype, limits: &Limits) -> Result<(), Error> {
         let format = sniff(bytes).ok_or_else(|| Error::unknown(bytes))?;
         let result = catch_panic(format, || self.decode_values(format, bytes, limits));
         if matches!(result, Err(Error::Panic { .. })) {
             *self = LabelMap::default();
         }
-        result
+        let stored = result?;
+        self.convert(format, stored, dtype)
     }
 
-    fn decode_values(&mut self, format: Format, bytes: &[u8], limits: &Limits) -> Result<(), Error> {
+    /// Returns an upper bound on the memory in bytes that [`decode`](Self::decode) needs for a map of `size` (width, height).
+    pub fn scratch_bytes(bytes: &[u8], dtype: LabelDtype, (width, height): (u32, u32)) -> u64 {
+        // PNG: the bit depth follows signature, length and name of the first chunk (IHDR), width and height.
+        let stored = match bytes.get(24) {
+            Some(1..=8) if sniff(bytes) == Some(Format::Png) => LabelDtype::U8,
+            _ => LabelDtype::U16,
+        };
+        // The values, and what a TIFF decoder may add.
+        3 * u64::from(width) * u64::from(height) * stored.bytes().max(dtype.bytes()) as u64
+    }
+
+    /// Decodes the stored values, and returns their type.
+    fn decode_values(&mut self, format: Format, bytes: &[u8], limits: &Limits) -> Result<LabelDtype, Error> {
         match format {
             Format::Png => self.decode_png(bytes, limits),
             Format::Jpeg | Format::WebP => Err(Error::Labels { format }),
             format => {
-                let size = image_crate::decode_grey(format, bytes, limits, &mut self.data)?;
-                self.size = size.ok_or(Error::Labels { format })?;
-                Ok(())
+                let decoded = image_crate::decode_grey(format, bytes, limits, &mut self.data)?;
+                let (width, height, stored) = decoded.ok_or(Error::Labels { format })?;
+                self.size = (width, height);
+                Ok(stored)
             }
         }
     }
 
-    fn decode_png(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), Error> {
+    fn decode_png(&mut self, bytes: &[u8], limits: &Limits) -> Result<LabelDtype, Error> {
         let damaged = |source: png::DecodingError| Error::Decoder { format: Format::Png, source: source.into() };
         let allowed = png::Limits { bytes: usize::try_from(limits.max_bytes).unwrap_or(usize::MAX) };
         let mut decoder = png::Decoder::new_with_limits(Cursor::new(bytes), allowed);
@@ -62,27 +97,62 @@ impl LabelMap {
         limits.check(Format::Png, width, height, 1)?;
         let (color, depth) = reader.output_color_type();
         let one_channel = matches!(color, png::ColorType::Indexed | png::ColorType::Grayscale);
-        let bits = depth as u8;
-        if !one_channel || bits > 8 {
+        if !one_channel {
             return Err(Error::Labels { format: Format::Png });
         }
+        let bits = depth as u8;
+        let stored = if bits == 16 { LabelDtype::U16 } else { LabelDtype::U8 };
         let (width, height) = (width as usize, height as usize);
         let stride = (width * usize::from(bits)).div_ceil(8);
-        self.data.resize(width * height, 0);
+        self.data.resize(width * height * stored.bytes(), 0);
         // Packed rows are decoded to the end of the buffer, so that unpacking from its start never overwrites unread bytes.
         let packed = self.data.len() - stride * height;
         reader.next_frame(&mut self.data[packed..]).map_err(damaged)?;
         // Checks the chunks after the pixels as well, so that a truncated file is an error.
         reader.finish().map_err(damaged)?;
-        if bits < 8 {
-            unpack(&mut self.data, (width, height), packed, bits);
+        match bits {
+            8 => {}
+            // Big-endian in the file.
+            16 => self.data.as_chunks_mut::<2>().0.iter_mut().for_each(|value| value.swap(0, 1)),
+            bits => unpack(&mut self.data, (width, height), packed, bits),
         }
         self.size = (width as u32, height as u32);
-        Ok(())
+        Ok(stored)
+    }
+
+    /// Converts the decoded values in place.
+    fn convert(&mut self, format: Format, stored: LabelDtype, dtype: LabelDtype) -> Result<(), Error> {
+        self.dtype = dtype;
+        match (stored, dtype) {
+            (LabelDtype::U8, LabelDtype::U8) | (LabelDtype::U16, LabelDtype::U16) => Ok(()),
+            (LabelDtype::U8, LabelDtype::U16) => {
+                let values = self.data.len();
+                self.data.resize(2 * values, 0);
+                for at in (0..values).rev() {
+                    (self.data[2 * at], self.data[2 * at + 1]) = (self.data[at], 0);
+                }
+                Ok(())
+            }
+            (LabelDtype::U16, LabelDtype::U8) => {
+                let too_large = self.data.as_chunks::<2>().0.iter().position(|[_, high]| *high != 0);
+                if let Some(at) = too_large {
+                    let value = u16::from_le_bytes([self.data[2 * at], self.data[2 * at + 1]]);
+                    let width = self.size.0 as usize;
+                    let (x, y) = ((at % width) as u32, (at / width) as u32);
+                    return Err(Error::LabelValue { format, value, x, y });
+                }
+                let values = self.data.len() / 2;
+                for at in 0..values {
+                    self.data[at] = self.data[2 * at];
+                }
+                self.data.truncate(values);
+                Ok(())
+            }
+        }
     }
 
     /// Crops, resizes (nearest neighbour) and orients the label map as `geometry` says, and writes the result to `out`:
-    /// `[H, W]` u8, where (W, H) is the geometry's [`output_size`](Geometry::output_size).
+    /// `[H, W]` values of the decoded type, where (W, H) is the geometry's [`output_size`](Geometry::output_size).
     ///
     /// # Errors
     /// [`Error::SizeMismatch`] if the map has another size than the image that the geometry was planned for;
@@ -90,22 +160,31 @@ impl LabelMap {
     pub fn apply_geometry(&mut self, geometry: &Geometry, out: &mut [u8]) -> Result<(), Error> {
         geometry.check_stored(self.size)?;
         let (width, height) = geometry.size;
-        if u64::from(width) * u64::from(height) != out.len() as u64 {
-            return Err(Error::LabelBytes { width, height, found: out.len() as u64 });
+        let expected = u64::from(width) * u64::from(height) * self.dtype.bytes() as u64;
+        if expected != out.len() as u64 {
+            return Err(Error::LabelBytes { width, height, expected, found: out.len() as u64 });
         }
+        match self.dtype {
+            LabelDtype::U8 => self.write::<1>(geometry, out),
+            LabelDtype::U16 => self.write::<2>(geometry, out),
+        }
+        Ok(())
+    }
+
+    /// Writes the map of values of `C` bytes with the geometry applied.
+    fn write<const C: usize>(&mut self, geometry: &Geometry, out: &mut [u8]) {
         let (orientation, (width, height)) = (geometry.orientation, self.size);
         let whole = Rect { left: 0, top: 0, width, height };
         let region = SourceRegion { decoded: whole, crop: geometry.crop, area: geometry.area };
         let size = orientation.size(geometry.size);
         if orientation.transpose {
             self.transposed.resize(out.len(), 0);
-            self.nearest.resize::<1>(&self.data, region, size, Flip::default(), &mut self.transposed);
-            orientation.write::<1>(size, &self.transposed, out);
+            self.nearest.resize::<C>(&self.data, region, size, Flip::default(), &mut self.transposed);
+            orientation.write::<C>(size, &self.transposed, out);
         } else {
             let flip = Flip { horizontal: orientation.flip_x, vertical: orientation.flip_y };
-            self.nearest.resize::<1>(&self.data, region, size, flip, out);
+            self.nearest.resize::<C>(&self.data, region, size, flip, out);
         }
-        Ok(())
     }
 
     /// Returns the memory kept for the next map in bytes.

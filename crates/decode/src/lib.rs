@@ -98,7 +98,7 @@ pub use error::{Error, LimitKind, TransformError};
 pub use float_range::FloatRange;
 pub use format::Format;
 pub use image_info::ImageInfo;
-pub use label_map::LabelMap;
+pub use label_map::{LabelDtype, LabelMap};
 pub use limits::Limits;
 pub use memory::{raw_scratch_bytes, scratch_bound, scratch_bytes};
 pub use normalize::Normalizer;

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use shardtool_decode::{
-    DecodedRegion, Error, Filter, Format, LabelMap, Limits, Orientation, Pipeline, PixelsRef, Random, ResizeScratch,
-    Transform, apply_geometry,
+    DecodedRegion, Error, Filter, Format, LabelDtype, LabelMap, Limits, Orientation, Pipeline, PixelsRef, Random,
+    ResizeScratch, Transform, apply_geometry,
 };
 
 /// A PNG of one value per pixel.
@@ -37,11 +37,59 @@ fn packed(values: &[u8], width: u32, bits: u32) -> Vec<u8> {
         .collect()
 }
 
+/// A grey TIFF of one strip of 16-bit values.
+fn tiff(width: u32, height: u32, values: &[u16], big_endian: bool) -> Vec<u8> {
+    let (short, long, data) = (3u16, 4u16, 8 + 2 + 8 * 12 + 4);
+    let mut file = if big_endian { b"MM\0*\0\0\0\x08".to_vec() } else { b"II*\0\x08\0\0\0".to_vec() };
+    let half = |file: &mut Vec<u8>, v: u16| file.extend(if big_endian { v.to_be_bytes() } else { v.to_le_bytes() });
+    half(&mut file, 8);
+    for (tag, kind, value) in [
+        (256, long, width),
+        (257, long, height),
+        (258, short, 16),
+        (259, short, 1),
+        (262, short, 1),
+        (273, long, data),
+        (277, short, 1),
+        (279, long, 2 * width * height),
+    ] {
+        half(&mut file, tag);
+        half(&mut file, kind);
+        let word = |v: u32| if big_endian { v.to_be_bytes() } else { v.to_le_bytes() };
+        file.extend(word(1));
+        // A short is at the start of the field.
+        if kind == short {
+            half(&mut file, value as u16);
+            file.extend([0; 2]);
+        } else {
+            file.extend(word(value));
+        }
+    }
+    file.extend([0; 4]);
+    values.iter().for_each(|value| half(&mut file, *value));
+    file
+}
+
+/// 16-bit values that differ in both bytes.
+fn wide_values(width: u32, height: u32) -> Vec<u16> {
+    (0..width * height).map(|i| (i * 2_741 + 300) as u16).collect()
+}
+
+fn wide_png(width: u32, height: u32, values: &[u16]) -> Vec<u8> {
+    let rows: Vec<u8> = values.iter().flat_map(|value| value.to_be_bytes()).collect();
+    png(width, height, png::ColorType::Grayscale, png::BitDepth::Sixteen, &rows)
+}
+
 /// Returns the whole map at its own size.
 fn whole(labels: &mut LabelMap, width: u32, height: u32) -> Vec<u8> {
+    whole_as(labels, width, height, LabelDtype::U8)
+}
+
+/// Returns the bytes of the whole map at its own size.
+fn whole_as(labels: &mut LabelMap, width: u32, height: u32, dtype: LabelDtype) -> Vec<u8> {
     let same = Pipeline::new(vec![Transform::ResizeTo { size: [height, width] }]).unwrap();
     let geometry = same.plan((width, height), Orientation::default(), &mut Draws(0)).unwrap();
-    let mut out = vec![0; (width * height) as usize];
+    let mut out = vec![0; (width * height) as usize * dtype.bytes()];
     labels.apply_geometry(&geometry, &mut out).unwrap();
     out
 }
@@ -68,7 +116,7 @@ fn decodes_stored_values_of_every_depth() {
             for (width, height) in [(1, 1), (1, 9), (7, 3), (8, 2), (9, 5), (33, 17)] {
                 let values = values(width, height, bits);
                 let bytes = png(width, height, color, depth, &packed(&values, width, bits));
-                labels.decode(&bytes, &Limits::default()).unwrap();
+                labels.decode(&bytes, LabelDtype::U8, &Limits::default()).unwrap();
                 assert_eq!(whole(&mut labels, width, height), values, "{color:?}, {bits} bits, {width}x{height}");
             }
         }
@@ -76,13 +124,56 @@ fn decodes_stored_values_of_every_depth() {
 }
 
 #[test]
+fn delivers_values_of_16_bits() {
+    let mut labels = LabelMap::default();
+    for (width, height) in [(1, 1), (7, 3), (33, 17)] {
+        let values = wide_values(width, height);
+        let expected: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        for (name, file) in [
+            ("PNG", wide_png(width, height, &values)),
+            ("little-endian TIFF", tiff(width, height, &values, false)),
+            ("big-endian TIFF", tiff(width, height, &values, true)),
+        ] {
+            labels.decode(&file, LabelDtype::U16, &Limits::default()).unwrap();
+            assert_eq!(whole_as(&mut labels, width, height, LabelDtype::U16), expected, "{name}, {width}x{height}");
+        }
+    }
+}
+
+#[test]
+fn converts_between_8_and_16_bits_if_every_value_fits() {
+    use png::{BitDepth, ColorType};
+    let (width, height) = (9, 5);
+    let mut labels = LabelMap::default();
+    for (depth, bits) in [(BitDepth::Two, 2), (BitDepth::Eight, 8)] {
+        let values = values(width, height, bits);
+        let file = png(width, height, ColorType::Indexed, depth, &packed(&values, width, bits));
+        labels.decode(&file, LabelDtype::U16, &Limits::default()).unwrap();
+        let expected: Vec<u8> = values.iter().flat_map(|value| [*value, 0]).collect();
+        assert_eq!(whole_as(&mut labels, width, height, LabelDtype::U16), expected, "{bits} bits");
+    }
+    let mut small: Vec<u16> = (0..45).map(|i| i * 5).collect();
+    small[44] = 255;
+    let expected: Vec<u8> = small.iter().map(|value| *value as u8).collect();
+    for file in [wide_png(width, height, &small), tiff(width, height, &small, false)] {
+        labels.decode(&file, LabelDtype::U8, &Limits::default()).unwrap();
+        assert_eq!(whole(&mut labels, width, height), expected);
+    }
+    small[2 * 9 + 4] = 256;
+    for file in [wide_png(width, height, &small), tiff(width, height, &small, true)] {
+        let error = labels.decode(&file, LabelDtype::U8, &Limits::default()).unwrap_err();
+        assert!(matches!(error, Error::LabelValue { value: 256, x: 4, y: 2, .. }), "{error}");
+        assert!(error.to_string().contains("label 256 at column 4, row 2"), "{error}");
+    }
+}
+
+#[test]
 fn rejects_images_that_are_not_label_maps() {
     use png::{BitDepth, ColorType};
-    let refused = |bytes: &[u8]| LabelMap::default().decode(bytes, &Limits::default()).unwrap_err();
+    let refused = |bytes: &[u8]| LabelMap::default().decode(bytes, LabelDtype::U16, &Limits::default()).unwrap_err();
     for bytes in [
         png(2, 2, ColorType::Rgb, BitDepth::Eight, &[0; 12]),
         png(2, 2, ColorType::GrayscaleAlpha, BitDepth::Eight, &[0; 8]),
-        png(2, 2, ColorType::Grayscale, BitDepth::Sixteen, &[0; 8]),
         [&[0xFF, 0xD8, 0xFF, 0xE0][..], &[0; 20]].concat(),
     ] {
         assert!(matches!(refused(&bytes), Error::Labels { .. }));
@@ -96,7 +187,7 @@ fn rejects_images_that_are_not_label_maps() {
         );
     }
     let small = Limits::default().with_max_pixels(1599);
-    assert!(matches!(LabelMap::default().decode(&good, &small), Err(Error::Limit { .. })));
+    assert!(matches!(LabelMap::default().decode(&good, LabelDtype::U8, &small), Err(Error::Limit { .. })));
     assert!(matches!(refused(b"not an image"), Error::UnknownFormat { .. }));
 }
 
@@ -104,7 +195,7 @@ fn rejects_images_that_are_not_label_maps() {
 fn rejects_map_of_another_size_than_its_image() {
     let mut labels = LabelMap::default();
     let bytes = png(6, 4, png::ColorType::Grayscale, png::BitDepth::Eight, &values(6, 4, 8));
-    labels.decode(&bytes, &Limits::default()).unwrap();
+    labels.decode(&bytes, LabelDtype::U8, &Limits::default()).unwrap();
     let pipeline = Pipeline::eval(4, 4).unwrap();
     let geometry = pipeline.plan((6, 5), Orientation::default(), &mut Draws(0)).unwrap();
     assert!(matches!(labels.apply_geometry(&geometry, &mut [0; 16]), Err(Error::SizeMismatch { found: (6, 4), .. })));
@@ -123,10 +214,18 @@ proptest! {
         let mut image = vec![0; (side * side * 3) as usize];
         let region = DecodedRegion::whole_image(PixelsRef::new(w, h, &rgb).unwrap());
         apply_geometry(&geometry, &region, Filter::Nearest, &mut image, &mut ResizeScratch::default()).unwrap();
+        let expected: Vec<u8> = image.iter().step_by(3).copied().collect();
         let mut labels = LabelMap::default();
-        labels.decode(&png(w, h, png::ColorType::Grayscale, png::BitDepth::Eight, &map), &Limits::default()).unwrap();
+        let file = png(w, h, png::ColorType::Grayscale, png::BitDepth::Eight, &map);
+        labels.decode(&file, LabelDtype::U8, &Limits::default()).unwrap();
         let mut out = vec![0; (side * side) as usize];
         labels.apply_geometry(&geometry, &mut out).unwrap();
-        prop_assert_eq!(out, image.iter().step_by(3).copied().collect::<Vec<_>>());
+        prop_assert_eq!(&out, &expected);
+        // The value is in both bytes of a 16-bit label.
+        let wide: Vec<u16> = map.iter().map(|v| u16::from(*v) * 0x101).collect();
+        labels.decode(&wide_png(w, h, &wide), LabelDtype::U16, &Limits::default()).unwrap();
+        let mut out = vec![0; (side * side) as usize * 2];
+        labels.apply_geometry(&geometry, &mut out).unwrap();
+        prop_assert_eq!(out, expected.iter().flat_map(|v| [*v; 2]).collect::<Vec<_>>());
     }
 }

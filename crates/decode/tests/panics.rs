@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use panicking_tiff::panicking_tiff;
 use shardtool_decode::{
-    DecodeOptions, Decoder, Error, Format, LabelMap, Limits, Orientation, Pipeline, Pixels, PixelsRef, Random,
-    RegionOptions, decode, encode_jpeg, probe, silence_decoder_panics,
+    DecodeOptions, Decoder, Error, Format, LabelDtype, LabelMap, Limits, Orientation, Pipeline, Pixels, PixelsRef,
+    Random, RegionOptions, decode, encode_jpeg, probe, silence_decoder_panics,
 };
 
 struct Middle;
@@ -60,7 +60,7 @@ fn panic_is_an_error_of_one_image_and_can_be_silenced() {
         assert_eq!(pixels, expected, "the next image is not affected");
         decoder.shrink_to(0);
     }
-    assert!(LabelMap::default().decode(&tiff, &Limits::default()).is_err());
+    assert!(LabelMap::default().decode(&tiff, LabelDtype::U8, &Limits::default()).is_err());
     assert_eq!(PRINTED.swap(0, Ordering::SeqCst), 6, "the library does not change the hook");
 
     silence_decoder_panics();

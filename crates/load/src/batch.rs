@@ -6,7 +6,7 @@ use crate::column_values::Values;
 use crate::columns::{Cell, Column};
 use crate::handover::{Position, Work};
 use crate::resolved_config::ResolvedConfig;
-use shardtool_decode::{Normalizer, Output};
+use shardtool_decode::{LabelDtype, Normalizer, Output};
 use shardtool_order::{ResumeState, Row};
 use shardtool_read::Record;
 use std::fmt;
@@ -283,8 +283,9 @@ impl Batch {
         self.0.memory().images.as_ref().and_then(RowBuffer::bytes)
     }
 
-    /// Returns the label maps, `[N, H, W]` u8, aligned to 64 bytes; rows without a sample hold 255, which loss
-    /// functions ignore by convention. `None` if [`Images::mask`](crate::Images::mask) is.
+    /// Returns the label maps, `[N, H, W]`, aligned to 64 bytes: u8, or little-endian u16 if
+    /// [`mask_dtype`](Self::mask_dtype) is. Rows without a sample hold the largest label, 255 or 65535; loss functions
+    /// ignore 255 by convention. `None` if [`Images::mask`](crate::Images::mask) is.
     pub fn masks(&self) -> Option<&[u8]> {
         self.0.memory().masks.as_ref().and_then(RowBuffer::bytes)
     }
@@ -299,6 +300,11 @@ impl Batch {
         let (height, width) = self.0.config.image_size()?;
         let shape = [self.len(), height, width, 3];
         Some(self.output().map_or(shape, |output| output.layout().shape(shape)))
+    }
+
+    /// Returns the type of the labels; `None` without label maps.
+    pub fn mask_dtype(&self) -> Option<LabelDtype> {
+        self.0.config.mask_dtype()
     }
 
     /// Returns `[N, H, W]`; `None` without label maps.

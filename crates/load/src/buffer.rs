@@ -192,7 +192,7 @@ impl Drop for RowMut<'_> {
 pub(crate) struct RowPixels<'a> {
     /// `[H, W, 3]`.
     pub(crate) image: Option<RowMut<'a>>,
-    /// `[H, W]`.
+    /// `[H, W]` labels of [`Images::mask_dtype`](crate::Images::mask_dtype).
     pub(crate) mask: Option<RowMut<'a>>,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::bad_samples::OnBad;
 use crate::buffer::{BatchAlloc, HostAlloc};
-use shardtool_decode::{FloatRange, Limits, Output, Pipeline, PixelFn};
+use shardtool_decode::{FloatRange, LabelDtype, Limits, Output, Pipeline, PixelFn};
 use shardtool_order::{Order, Policy, Remainder, Replica, Source};
 use shardtool_read::Split;
 use std::fmt;
@@ -116,10 +116,12 @@ pub struct Images {
     pub pipeline: Pipeline,
     /// A user function, called on each finished image.
     pub custom: Option<PixelFn>,
-    /// Feature with a label map for each image (a segmentation mask: a grey or palette PNG of the image's size, one
-    /// number per pixel). It gets the same crop, resize (nearest neighbour) and flip; batches have it as
+    /// Feature with a label map for each image (a segmentation mask: a grey or palette PNG or a grey TIFF of the image's
+    /// size, one number per pixel). It gets the same crop, resize (nearest neighbour) and flip; batches have it as
     /// [`Batch::masks`](crate::Batch::masks).
     pub mask: Option<String>,
+    /// The type of the labels in a batch. A label that does not fit makes a bad sample. Default: u8.
+    pub mask_dtype: LabelDtype,
     /// The type, layout and normalisation of a batch's pixels, computed by the workers; `None` is u8 `[N, H, W, 3]`.
     pub output: Option<Output>,
     /// Whether to apply the EXIF orientation. Default: no.
@@ -140,6 +142,7 @@ impl Images {
             pipeline,
             custom: None,
             mask: None,
+            mask_dtype: LabelDtype::U8,
             output: None,
             apply_orientation: false,
             limits: Limits::default(),

@@ -101,7 +101,7 @@ impl<'r> StoredImage<'r> {
             Some(raw) => shardtool_decode::raw_scratch_bytes(raw, self.size),
             None => encoded.insert(EncodedImage::parse(self.bytes)?).scratch_bytes(&geometry, &options(images))?,
         };
-        let mask = self.mask.map_or(0, |_| mask_scratch(self.size));
+        let mask = self.mask.map_or(0, |mask| LabelMap::scratch_bytes(mask, images.mask_dtype, self.size));
         let output = images.output.map_or(0, |_| 3 * pixels(geometry.output_size()));
         Ok(PlannedImage { stored: self, encoded, geometry, draw, scratch: image + mask + output })
     }
@@ -172,7 +172,8 @@ pub(crate) fn write_row(
     meters.resize.add(resized - decoded, 1);
     let Some((stored, out)) = stored.mask.zip(out.mask.as_deref_mut()) else { return Ok(()) };
     let labels = &mut scratch.labels;
-    let written = labels.decode(stored, &images.limits).and_then(|()| labels.apply_geometry(&geometry, out));
+    let written = labels.decode(stored, images.mask_dtype, &images.limits);
+    let written = written.and_then(|()| labels.apply_geometry(&geometry, out));
     meters.decode.add(resized.elapsed(), 0);
     written.map_err(|source| SampleError::Mask { feature: images.mask.clone().unwrap_or_default(), source })
 }
@@ -221,11 +222,6 @@ impl Random for AugmentRng {
     fn below(&mut self, n: u64) -> u64 {
         u64::from(self.0.below(u32::try_from(n).unwrap_or(u32::MAX)))
     }
-}
-
-/// Bytes of scratch for decoding a label map: its values, and what a TIFF decoder may add.
-fn mask_scratch(size: (u32, u32)) -> u64 {
-    3 * pixels(size)
 }
 
 /// Returns the number of pixels of a size.

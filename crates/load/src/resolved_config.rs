@@ -6,7 +6,7 @@ use crate::config::{Config, Content, Images, PageCache};
 use crate::error::{Error, Result};
 use crate::features;
 use crate::splits::Splits;
-use shardtool_decode::Normalizer;
+use shardtool_decode::{LabelDtype, Normalizer};
 use shardtool_order::{Order, Plan, Replicas, ResumeState, Source};
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -125,14 +125,18 @@ impl ResolvedConfig {
         self.image_size().map_or(0, |(height, width)| height * width * 3 * value)
     }
 
+    /// Type of the labels; `None` without label maps.
+    pub(crate) fn mask_dtype(&self) -> Option<LabelDtype> {
+        match &self.content {
+            Content::Images(Images { mask: Some(_), mask_dtype, .. }) => Some(*mask_dtype),
+            _ => None,
+        }
+    }
+
     /// Bytes of one row's label map.
     pub(crate) fn mask_bytes(&self) -> usize {
-        match &self.content {
-            Content::Images(Images { mask: Some(_), .. }) => {
-                self.image_size().map_or(0, |(height, width)| height * width)
-            }
-            _ => 0,
-        }
+        let label = self.mask_dtype().map_or(0, LabelDtype::bytes);
+        self.image_size().map_or(0, |(height, width)| height * width * label)
     }
 
     /// Bytes of a batch, with its ragged values and records in memory as large as expected.

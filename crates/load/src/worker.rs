@@ -306,7 +306,8 @@ impl Worker {
     }
 }
 
-/// The value of label maps in rows without a sample, which loss functions ignore.
+/// Every byte of label maps in rows without a sample: loss functions ignore 255 by convention, and 65535 is the
+/// corresponding 16-bit label.
 const MASKED_LABEL: u8 = 255;
 
 /// Fills a row that has no sample.

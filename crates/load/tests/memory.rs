@@ -5,7 +5,7 @@ mod counting;
 mod dataset;
 
 use counting::{LIVE, PEAK};
-use shardtool_decode::Pipeline;
+use shardtool_decode::{LabelDtype, Pipeline};
 use shardtool_load::{ColumnSpec, Config, Content, Images, Layout, Loader};
 use shardtool_order::Replica;
 use shardtool_read::{Access, Dataset, Options, Split};
@@ -51,18 +51,20 @@ fn live_memory_stays_below_the_budget() {
     for access in [Access::Mmap, Access::Pread] {
         let split = large(folder.path(), access);
         for (side, batch, workers, depth, ranks, times_floor, masks) in [
-            (64, 8, 2, None, &[0][..], 1.0, false),
-            (224, 16, 4, None, &[0], 1.0, false),
-            (224, 16, 4, Some(6), &[0], 2.0, false),
-            (224, 64, 2, None, &[0], 1.5, false),
-            (448, 8, 8, None, &[0], 1.2, false),
-            (224, 4, 3, None, &[0, 1, 2], 1.3, false),
-            (64, 4, 8, None, &[0], 3.0, false),
-            (64, 8, 2, None, &[0], 1.0, true),
-            (224, 16, 4, Some(6), &[0], 2.0, true),
+            (64, 8, 2, None, &[0][..], 1.0, None),
+            (224, 16, 4, None, &[0], 1.0, None),
+            (224, 16, 4, Some(6), &[0], 2.0, None),
+            (224, 64, 2, None, &[0], 1.5, None),
+            (448, 8, 8, None, &[0], 1.2, None),
+            (224, 4, 3, None, &[0, 1, 2], 1.3, None),
+            (64, 4, 8, None, &[0], 3.0, None),
+            (64, 8, 2, None, &[0], 1.0, Some(LabelDtype::U8)),
+            (64, 8, 2, None, &[0], 1.0, Some(LabelDtype::U16)),
+            (224, 16, 4, Some(6), &[0], 2.0, Some(LabelDtype::U8)),
         ] {
             let mut images = Images::new(Pipeline::train(side).unwrap());
-            images.mask = masks.then(|| dataset::MASK.to_owned());
+            images.mask = masks.map(|_| dataset::MASK.to_owned());
+            images.mask_dtype = masks.unwrap_or_default();
             let mut config = Config::new(split.clone(), Content::Images(images), batch);
             config.replica = Replica::new(0, ranks.len() as u32).unwrap();
             (config.workers, config.prefetch) = (Some(workers), depth);

@@ -8,6 +8,7 @@ use crate::process::Local;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use shardtool_cuda::{DeviceBatch, Dtype, Output};
+use shardtool_decode::LabelDtype;
 use shardtool_load::{Batch, Values};
 use std::sync::Arc;
 
@@ -82,10 +83,16 @@ fn on_host<'py>(py: Python<'py>, batch: Batch, label: Option<&str>) -> PyResult<
     } else if !batch.records().is_empty() {
         dict.set_item(IMAGE, encoded(py, &batch)?)?;
     }
-    if let (Some(shape), Some(buffer)) = (batch.mask_shape(), batch.mask_buffer()) {
-        // SAFETY: as above, for the masks: u8, in the shape of `Batch::mask_shape`.
+    if let (Some(shape), Some(buffer), Some(dtype)) = (batch.mask_shape(), batch.mask_buffer(), batch.mask_dtype()) {
+        let (first, shape, owner) = (buffer.as_ptr().as_ptr(), shape.to_vec(), batch.clone());
+        // SAFETY: as above, for the masks: of this type, in the shape of `Batch::mask_shape`.
         #[expect(unsafe_code, reason = "writable memory of another owner")]
-        let memory = unsafe { Memory::writable(buffer.as_ptr().as_ptr(), shape.to_vec(), batch.clone()) };
+        let memory = unsafe {
+            match dtype {
+                LabelDtype::U8 => Memory::writable(first, shape, owner),
+                LabelDtype::U16 => Memory::writable(first.cast::<u16>(), shape, owner),
+            }
+        };
         dict.set_item(MASK, memory.into_array(py)?)?;
     }
     for feature in batch.columns() {

@@ -6,7 +6,7 @@ use crate::error;
 use crate::function::{self, Raised};
 use pyo3::prelude::*;
 use shardtool_cuda::Device;
-use shardtool_decode::Pipeline;
+use shardtool_decode::{FloatRange, LabelDtype, Pipeline};
 use shardtool_load::{ColumnSpec, Config, Content, Images, Layout, Loader, OnBad, PageCache};
 use shardtool_order::{Balanced, Launch, List, Mixture, Order, Policy, Remainder, Replica, Source, Weighted};
 use shardtool_read::Split;
@@ -41,6 +41,10 @@ pub(crate) struct Options {
     output: Option<OutputOptions>,
     apply_orientation: bool,
     mask: Option<String>,
+    /// Type of the labels of `mask`.
+    mask_dtype: String,
+    /// Values of floating-point samples that become 0 and 255.
+    float_range: Option<(f64, f64)>,
     page_cache: String,
     read_ahead: Size,
     starve_after: f64,
@@ -157,6 +161,8 @@ impl Options {
                 let mut images = Images::new(pipeline);
                 images.custom = self.function.map(|function| function::custom(function, raised.clone()));
                 (images.apply_orientation, images.mask) = (self.apply_orientation, self.mask);
+                images.mask_dtype = one_of(py, "mask_dtype", &self.mask_dtype, &LABEL_DTYPES)?;
+                images.float_range = float_range(py, self.float_range)?;
                 images.output = self.output.as_ref().map(|output| output.output(py)).transpose()?;
                 Content::Images(images)
             }
@@ -194,6 +200,7 @@ const POLICIES: [(&str, Policy); 3] = [("sample", Policy::Sample), ("shard", Pol
 const PAGE_CACHE: [(&str, PageCache); 2] = [("keep", PageCache::Keep), ("release", PageCache::Release)];
 const REMAINDERS: [(&str, Remainder); 3] =
     [("drop", Remainder::Drop), ("pad", Remainder::Pad), ("mask", Remainder::Mask)];
+const LABEL_DTYPES: [(&str, LabelDtype); 2] = [("uint8", LabelDtype::U8), ("uint16", LabelDtype::U16)];
 const ON_BAD: [(&str, OnBad); 3] = [("error", OnBad::Error), ("mask", OnBad::Mask), ("substitute", OnBad::Substitute)];
 
 /// Returns the value of that name.
@@ -203,6 +210,16 @@ pub(crate) fn one_of<T: Copy>(py: Python<'_>, option: &str, name: &str, known: &
         let known: Vec<_> = known.iter().map(|(name, _)| format!("{name:?}")).collect();
         error::option(py, &format!("`{option}` is {name:?}: expected {}", known.join(", ")))
     })
+}
+
+/// Returns a range of floating-point samples.
+pub(crate) fn float_range(py: Python<'_>, range: Option<(f64, f64)>) -> PyResult<Option<FloatRange>> {
+    let convert = |(low, high)| {
+        let message =
+            || format!("`float_range` is ({low}, {high}): expected two finite numbers, the smaller one first");
+        FloatRange::new(low, high).ok_or_else(|| error::option(py, &message()))
+    };
+    range.map(convert).transpose()
 }
 
 fn order(py: Python<'_>, (name, run, window): &(String, u32, u32)) -> PyResult<Order> {

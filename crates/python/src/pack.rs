@@ -1,7 +1,7 @@
 //! Packing, with progress. Ctrl-C ends it once the images in work are done; the same call resumes after the last finished
 //! shard.
 
-use crate::config::{Size, one_of};
+use crate::config::{Size, float_range, one_of};
 use crate::error;
 use crate::process::interruptible;
 use crate::progress::Counts;
@@ -39,6 +39,7 @@ pub(crate) struct PackOptions {
     zstd_level: i32,
     resize_shorter: Option<u32>,
     max_side: Option<u32>,
+    float_range: Option<(f64, f64)>,
     quality: u8,
     on_error: String,
     force: bool,
@@ -94,6 +95,7 @@ impl PackOptions {
             (Some(_), Some(_)) => return Err(error::option(py, "give `resize_shorter` or `max_side`, not both")),
             (shorter, longer) => shorter.map(Resize::Shorter).or(longer.map(Resize::MaxSide)),
         };
+        options.float_range = float_range(py, self.float_range)?;
         options.quality = self.quality;
         options.on_error = one_of(py, "on_error", &self.on_error, &[("skip", OnError::Skip), ("fail", OnError::Fail)])?;
         options.force = self.force;

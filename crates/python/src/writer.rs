@@ -1,6 +1,6 @@
 //! Writing a split from Python: samples whose values `python/shardtool/writer.py` has converted to bytes.
 
-use crate::config::{Size, one_of};
+use crate::config::{Size, float_range, one_of};
 use crate::error;
 use crate::process::Local;
 use pyo3::exceptions::PyRuntimeError;
@@ -30,6 +30,7 @@ pub(crate) struct Options {
     jpeg: String,
     resize_shorter: Option<u32>,
     max_side: Option<u32>,
+    float_range: Option<(f64, f64)>,
     quality: Option<u8>,
     force: bool,
     jpeg_entries: bool,
@@ -59,6 +60,7 @@ impl Options {
             (Some(_), Some(_)) => return Err(error::option(py, "give `resize_shorter` or `max_side`, not both")),
             (shorter, longer) => shorter.map(Resize::Shorter).or(longer.map(Resize::MaxSide)),
         };
+        options.float_range = float_range(py, self.float_range)?;
         options.quality = self.quality.unwrap_or(options.quality);
         options.force = self.force;
         options.entry_points = self.jpeg_entries;

@@ -1,6 +1,7 @@
 """Datasets, splits, records and columns, compared with the files that were packed."""
 
 import base64
+import dataclasses
 import io
 import pickle
 import tarfile
@@ -139,6 +140,8 @@ def test_damage_is_reported_with_its_location(dataset, photos, tmp_path):
     assert not report.good and report.good_records == COUNT - 1
     damage = next(d for d in report.damages if d.name == "DataCrc")
     assert (damage.record, damage.key, damage.offset) == (7, key, error.offset)
+    assert len(report.damages) == 1 and str(report).endswith(" bytes: 1 finding")
+    assert str(dataclasses.replace(report, damages=[damage] * 3)).endswith(" bytes: 3 findings")
     assert st.verify(dataset, decode=True).good
 
     # The loader masks the sample and lists it; with `on_bad="error"` it raises with the location.

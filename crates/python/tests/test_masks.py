@@ -51,6 +51,88 @@ def test_mask_gets_the_crop_and_flip_of_its_image(masked):
     assert inner > N * 24 * 24 / 2
 
 
+def packed(folder, maps, suffix):
+    """Packs a black image for each label map, and returns the split."""
+    with open(folder / "list.csv", "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["path", "mask"])
+        for number, labels in enumerate(maps):
+            Image.new("RGB", labels.shape[::-1]).save(folder / f"{number}.png")
+            Image.fromarray(labels).save(folder / f"{number}-mask{suffix}")
+            rows.writerow([f"{number}.png", f"{number}-mask{suffix}"])
+    st.pack(folder / "list.csv", folder / "dataset", columns={"mask": "file"}, seed=None)
+    return st.Dataset(folder / "dataset").split("train")
+
+
+def resized(labels, height, width):
+    """Returns Pillow's nearest-neighbour resize. Its mode `I` holds 32 bits."""
+    image = Image.fromarray(labels.astype(np.int32)).resize((width, height), Image.Resampling.NEAREST)
+    return np.asarray(image)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".tif"])
+def test_mask_of_16_bits_is_resized_and_flipped_as_by_pillow(tmp_path, suffix):
+    random = np.random.default_rng(5)
+    maps = [random.integers(0, 1 << 16, (20 + 3 * i, 31 - 2 * i), np.uint16) for i in range(5)]
+    split = packed(tmp_path, maps, suffix)
+    with Image.open(tmp_path / f"0-mask{suffix}") as file:
+        assert (np.asarray(file) == maps[0]).all(), "Pillow stores 16 bits"
+    for steps, expected in (
+        ([st.ResizeTo((17, 40))], lambda labels: resized(labels, 17, 40)),
+        ([st.ResizeTo((40, 17)), st.HorizontalFlip(1.0)], lambda labels: resized(labels, 40, 17)[:, ::-1]),
+    ):
+        loader = st.Loader(split, 7, steps, mask="mask", mask_dtype="uint16", order=st.Sequential())
+        batch = next(iter(loader))
+        assert batch["mask"].dtype == np.uint16 and batch["valid"].tolist() == [True] * 5 + [False] * 2
+        for found, labels in zip(batch["mask"], maps, strict=False):
+            assert (found == expected(labels)).all()
+        assert (batch["mask"][5:] == 65535).all()
+
+
+def test_mask_of_16_bits_is_a_tensor_of_the_same_type(tmp_path):
+    labels = np.arange(30 * 40, dtype=np.uint16).reshape(30, 40) * 50
+    split, tested = packed(tmp_path, [labels], ".png"), 0
+    for framework in ("torch", "jax"):
+        try:
+            loader = __import__(f"shardtool.{framework}", fromlist=["Loader"]).Loader
+        except ImportError:
+            continue
+        steps = [st.ResizeTo((30, 40))]
+        mask = next(iter(loader(split, 1, steps, mask="mask", mask_dtype="uint16", order=st.Sequential())))["mask"]
+        assert str(mask.dtype).removeprefix("torch.") == "uint16" and (np.asarray(mask)[0] == labels).all()
+        tested += 1
+    if not tested:
+        pytest.skip("neither torch nor jax is installed")
+
+
+def test_labels_of_16_bits_load_as_uint8_if_they_fit(tmp_path):
+    labels = np.arange(256, dtype=np.uint16).reshape(16, 16)
+    (tmp_path / "small").mkdir()
+    options = {"mask": "mask", "order": st.Sequential()}
+    split = packed(tmp_path / "small", [labels], ".png")
+    mask = next(iter(st.Loader(split, 1, [st.ResizeTo(16)], **options)))["mask"]
+    assert mask.dtype == np.uint8 and (mask[0] == labels).all()
+
+    labels[3, 7] = 300
+    split = packed(tmp_path, [labels, labels - labels], ".tif")
+    loader = st.Loader(split, 2, [st.ResizeTo(16)], **options)
+    with pytest.warns(st.ShardtoolWarning, match="bad sample"):
+        [batch] = list(loader)
+    assert batch["valid"].tolist() == [False, True]
+    [bad] = loader.bad_samples()
+    assert "label 300 at column 7, row 3" in bad["message"] and "`mask_dtype`" in bad["message"]
+
+
+def test_invalid_mask_dtype_is_named(masked):
+    steps = [st.RandomResizedCrop(8)]
+    with pytest.raises(ValueError, match=r'`mask_dtype` is "uint32": expected "uint8", "uint16"'):
+        st.Loader(masked, 5, steps, mask="mask", mask_dtype="uint32")
+    with pytest.raises(TypeError, match="`mask_dtype` is 16: expected text"):
+        st.Loader(masked, 5, steps, mask="mask", mask_dtype=16)
+    with pytest.raises(ValueError, match="`mask_dtype`.*`mask`"):
+        st.Loader(masked, 5, steps, mask_dtype="uint16")
+
+
 def test_mask_is_stored_as_its_file(masked):
     assert all(masked[at]["features"]["mask"][:4] == b"\x89PNG" for at in range(N))
 

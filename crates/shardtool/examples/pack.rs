@@ -20,6 +20,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{records} records, {} classes, {} inputs rejected", summary.classes, summary.rejected);
 
     let report = verify::verify(&Dataset::open(&path)?, &verify::Options::default());
-    println!("{} records verified, {} damages", report.good_records, report.findings.len());
+    println!("{} records verified, {} findings", report.good_records, report.findings.len());
     Ok(())
 }

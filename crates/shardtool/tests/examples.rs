@@ -36,7 +36,7 @@ fn pack_open_and_train_loop_run() {
     let dataset = folder.path().join("dataset");
 
     let packed = run("pack", &[&photos(folder.path()), &dataset]);
-    assert_eq!(packed, "100 records, 2 classes, 0 inputs rejected\n100 records verified, 0 damages\n");
+    assert_eq!(packed, "100 records, 2 classes, 0 inputs rejected\n100 records verified, 0 findings\n");
 
     let opened = run("open", &[&dataset]);
     assert!(opened.starts_with("train: 100 records in 1 shards\nthe first shard has 100 labels"), "{opened}");

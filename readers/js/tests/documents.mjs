@@ -22,7 +22,7 @@ const COMPUTED = {
 };
 
 test("computes the orders of the vectors", (t) => {
-  const folder = join(reader, "../../fixtures/vectors/order");
+  const folder = join(reader, "../../fixtures/conformance/order");
   if (!existsSync(folder)) return t.skip("no vectors");
   for (const name of readdirSync(folder)
     .filter((file) => file.endsWith(".jsonl"))
@@ -70,7 +70,7 @@ test("computes the orders of the vectors", (t) => {
 });
 
 test("prints what its README says", async (t) => {
-  const tiny = join(reader, "../../fixtures/golden/tiny");
+  const tiny = join(reader, "../../fixtures/conformance/golden/tiny");
   const readme = readFileSync(join(reader, "README.md"), "utf8");
   const block = (kind) => readme.split("```" + kind + "\n")[1].split("```")[0];
   const folder = mkdtempSync(join(work, "readme-"));

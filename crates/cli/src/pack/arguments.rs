@@ -1,7 +1,7 @@
 //! Arguments of `shardtool pack`.
 
 use crate::entries::EntriesArgument;
-use crate::size;
+use crate::{float_range, size};
 use shardtool_decode::FloatRange;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{BoxFormat, JpegLayout, OnError, Options, PixelStore, Resize, Shards, SourceKind};
@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 90, value_name = "Q")]
     quality: u8,
     /// Range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded [default: rejected]
-    #[arg(long, value_parser = float_range, value_name = "LOW,HIGH", allow_hyphen_values = true)]
+    #[arg(long, value_parser = float_range::parse, value_name = "LOW,HIGH", allow_hyphen_values = true)]
     float_range: Option<FloatRange>,
     /// How JPEGs are stored; coefficients and pixels never change
     #[arg(long, value_enum, default_value_t = Layout::Keep, conflicts_with = "pixels")]
@@ -146,12 +146,6 @@ fn map(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(ours, theirs)| !ours.is_empty() && !theirs.is_empty());
     let (ours, theirs) = pair.ok_or("expected OURS=THEIRS, for example image=photo/bytes")?;
     Ok((ours.to_owned(), theirs.to_owned()))
-}
-
-fn float_range(text: &str) -> Result<FloatRange, String> {
-    let ends = text.split_once(',').and_then(|(low, high)| Some((low.parse().ok()?, high.parse().ok()?)));
-    let range = ends.and_then(|(low, high)| FloatRange::new(low, high));
-    range.ok_or_else(|| "expected LOW,HIGH, two finite numbers with LOW < HIGH, for example 0,1".to_owned())
 }
 
 #[derive(Clone, Copy)]

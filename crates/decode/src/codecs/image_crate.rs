@@ -14,6 +14,7 @@ use super::to_rgb::{replicate, select};
 use crate::error::Error;
 use crate::format::Format;
 use crate::image_info::ImageInfo;
+use crate::label_map::LabelDtype;
 use crate::limits::Limits;
 use crate::pixels::Pixels;
 
@@ -71,22 +72,28 @@ pub(crate) fn decode(format: Format, bytes: &[u8], limits: &Limits, pixels: &mut
     Ok(())
 }
 
-/// Decodes an image of one 8-bit channel into `values` and returns its width and height, or `None` if it has other pixels.
-/// Call it inside [`catch_panic`](super::panics::catch_panic).
+/// Decodes an image of one channel of 8 or 16 bits into `values`. Returns its width and height and the type of the values,
+/// or `None` if it has other pixels. Call it inside [`catch_panic`](super::panics::catch_panic).
 pub(crate) fn decode_grey(
     format: Format,
     bytes: &[u8],
     limits: &Limits,
     values: &mut Vec<u8>,
-) -> Result<Option<(u32, u32)>, Error> {
+) -> Result<Option<(u32, u32, LabelDtype)>, Error> {
     let decoder = open(format, bytes, limits)?;
-    if decoder.color_type() != ColorType::L8 {
-        return Ok(None);
-    }
+    let dtype = match decoder.color_type() {
+        ColorType::L8 => LabelDtype::U8,
+        ColorType::L16 => LabelDtype::U16,
+        _ => return Ok(None),
+    };
     let (width, height) = decoder.dimensions();
-    values.resize(width as usize * height as usize, 0);
+    values.resize(width as usize * height as usize * dtype.bytes(), 0);
     decoder.read_image(values).map_err(|source| decoder_error(format, source))?;
-    Ok(Some((width, height)))
+    if dtype == LabelDtype::U16 && cfg!(target_endian = "big") {
+        // The `image` crate writes samples in native byte order.
+        values.as_chunks_mut::<2>().0.iter_mut().for_each(|value| value.swap(0, 1));
+    }
+    Ok(Some((width, height, dtype)))
 }
 
 /// Returns the conversion of a colour type to RGB: of `count` pixels at the start of a buffer, in place.

@@ -4,6 +4,7 @@
 mod dataset;
 mod decoder_panics;
 mod epochs;
+mod float_range;
 mod growth;
 mod masks;
 mod output;

@@ -2,23 +2,55 @@
 
 use crate::dataset::{self, MASK, Sample};
 use crate::samples::photographs;
-use shardtool_decode::{Pipeline, Transform};
+use shardtool_decode::{LabelDtype, Pipeline, Transform};
 use shardtool_load::{Config, Content, Error, Images, Loader, OnBad, SampleError};
 use shardtool_order::Remainder;
 use shardtool_read::{Dataset, Split};
 
 const SIDE: u32 = 32;
 
+/// Label of the last quarter in a map of 16 bits.
+const WIDE: u16 = 3 * 21_845;
+
 /// An image of four colours, a quarter each, and a label map that numbers them.
 fn quarters(number: u32) -> Sample {
+    let map = |size: (u32, u32), quarters: Vec<u8>| {
+        let map = image::GrayImage::from_raw(size.0, size.1, quarters).unwrap();
+        encoded(|encoder| map.write_with_encoder(encoder))
+    };
+    with_map(number, map)
+}
+
+/// As [`quarters`], with a map of 16 bits, whose labels are 0, 21845, 43690 and 65535.
+fn wide_quarters(number: u32) -> Sample {
+    let map = |size: (u32, u32), quarters: Vec<u8>| {
+        let labels = quarters.iter().map(|quarter| WIDE / 3 * u16::from(*quarter)).collect();
+        let map = image::ImageBuffer::<image::Luma<u16>, Vec<u16>>::from_raw(size.0, size.1, labels).unwrap();
+        encoded(|encoder| map.write_with_encoder(encoder))
+    };
+    with_map(number, map)
+}
+
+fn with_map(number: u32, map: impl Fn((u32, u32), Vec<u8>) -> Vec<u8>) -> Sample {
     let size = (60 + number * 7 % 40, 50 + number * 11 % 60);
     let quarter = |x: u32, y: u32| (u32::from(2 * x >= size.0) + 2 * u32::from(2 * y >= size.1)) as u8;
     let image = image::RgbImage::from_fn(size.0, size.1, |x, y| image::Rgb([80 * quarter(x, y); 3]));
-    let map = image::GrayImage::from_fn(size.0, size.1, |x, y| image::Luma([quarter(x, y)]));
-    let (mut encoded, mut mask) = (vec![], vec![]);
-    image.write_with_encoder(image::codecs::png::PngEncoder::new(&mut encoded)).unwrap();
-    map.write_with_encoder(image::codecs::png::PngEncoder::new(&mut mask)).unwrap();
-    Sample { key: format!("{number}"), image: Some((encoded, size)), label: 0, boxes: vec![0.0], mask }
+    let quarters = (0..size.1).flat_map(|y| (0..size.0).map(move |x| quarter(x, y))).collect();
+    let encoded = encoded(|encoder| image.write_with_encoder(encoder));
+    Sample {
+        key: format!("{number}"),
+        image: Some((encoded, size)),
+        label: 0,
+        boxes: vec![0.0],
+        mask: map(size, quarters),
+    }
+}
+
+/// Returns a PNG.
+fn encoded(write: impl FnOnce(image::codecs::png::PngEncoder<&mut Vec<u8>>) -> image::ImageResult<()>) -> Vec<u8> {
+    let mut bytes = vec![];
+    write(image::codecs::png::PngEncoder::new(&mut bytes)).unwrap();
+    bytes
 }
 
 fn split(folder: &std::path::Path, samples: &[Sample]) -> Split {
@@ -38,37 +70,87 @@ fn config(split: Split, feature: &str) -> Config {
 
 /// Checks the label of every pixel whose neighbours have its colour; between quarters the filter mixes colours. Returns
 /// how many were checked.
-fn inside_a_quarter(image: &[u8], mask: &[u8]) -> usize {
+fn inside_a_quarter(image: &[u8], mask: &[u16]) -> usize {
     let side = SIDE as usize;
     let colour = |x: usize, y: usize| image[3 * (y * side + x)];
     let inner = |x: usize, y: usize| (0..9).all(|i| colour(x + i % 3 - 1, y + i / 3 - 1) == colour(x, y));
     let places = (1..side - 1).flat_map(|y| (1..side - 1).map(move |x| (x, y)));
-    places.filter(|(x, y)| inner(*x, *y)).inspect(|(x, y)| assert_eq!(colour(*x, *y), 80 * mask[y * side + x])).count()
+    places
+        .filter(|(x, y)| inner(*x, *y))
+        .inspect(|(x, y)| assert_eq!(u16::from(colour(*x, *y)), 80 * mask[y * side + x]))
+        .count()
 }
 
 #[test]
 fn mask_gets_the_crop_and_flip_of_its_image() {
+    masks_match_their_images(quarters, LabelDtype::U8, |label| label[0].into());
+}
+
+#[test]
+fn mask_of_8_bits_is_delivered_as_u16() {
+    masks_match_their_images(quarters, LabelDtype::U16, |label| u16::from_le_bytes([label[0], label[1]]));
+}
+
+#[test]
+fn mask_of_16_bits_gets_the_crop_and_flip_of_its_image() {
+    masks_match_their_images(wide_quarters, LabelDtype::U16, |label| {
+        let label = u16::from_le_bytes([label[0], label[1]]);
+        if label % (WIDE / 3) == 0 { label / (WIDE / 3) } else { label }
+    });
+}
+
+/// Loads 21 samples in three epochs, and compares masks with images. `quarter` returns the quarter of a label's bytes.
+fn masks_match_their_images(sample: fn(u32) -> Sample, dtype: LabelDtype, quarter: fn(&[u8]) -> u16) {
     let folder = tempfile::tempdir().unwrap();
-    let samples: Vec<_> = (0..21).map(quarters).collect();
-    let mut loader = Loader::new(&config(split(folder.path(), &samples), MASK)).unwrap();
+    let samples: Vec<_> = (0..21).map(sample).collect();
+    let mut config = config(split(folder.path(), &samples), MASK);
+    set_mask_dtype(&mut config, dtype);
+    let mut loader = Loader::new(&config).unwrap();
     let pixels = (SIDE * SIDE) as usize;
     let (mut inner, mut masked) = (0, 0);
     for _ in 0..3 {
         while let Some(batch) = loader.next_batch().unwrap() {
-            let rows = batch.images().unwrap().chunks(3 * pixels).zip(batch.masks().unwrap().chunks(pixels));
+            assert_eq!((batch.mask_dtype(), batch.mask_shape().unwrap()[0]), (Some(dtype), batch.len()));
+            let masks = batch.masks().unwrap().chunks(pixels * dtype.bytes());
+            let rows = batch.images().unwrap().chunks(3 * pixels).zip(masks);
             for ((image, mask), valid) in rows.zip(batch.valid()) {
                 if !valid {
                     masked += 1;
                     assert!(mask.iter().all(|v| *v == 255) && image.iter().all(|v| *v == 0));
                     continue;
                 }
-                assert!(mask.iter().all(|label| *label < 4), "labels are never mixed");
-                inner += inside_a_quarter(image, mask);
+                let mask: Vec<u16> = mask.chunks(dtype.bytes()).map(quarter).collect();
+                assert!(mask.iter().all(|quarter| *quarter < 4), "labels are never mixed");
+                inner += inside_a_quarter(image, &mask);
             }
         }
     }
     assert!(inner > 3 * 21 * pixels / 2, "{inner} pixels lie inside a quarter");
     assert_eq!(masked, 3 * 3, "the last batch of each epoch");
+}
+
+fn set_mask_dtype(config: &mut Config, dtype: LabelDtype) {
+    let Content::Images(images) = &mut config.content else { unreachable!("the content is images") };
+    images.mask_dtype = dtype;
+}
+
+#[test]
+fn label_over_255_in_a_u8_mask_is_a_bad_sample() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples: Vec<_> = (0..3).map(wide_quarters).collect();
+    let mut config = config(split(folder.path(), &samples), MASK);
+    (config.on_bad, config.epochs) = (Some(OnBad::Mask), Some(1));
+    let mut loader = Loader::new(&config).unwrap();
+    while loader.next_batch().unwrap().is_some() {}
+    let bad = loader.bad_samples();
+    assert_eq!(bad.len(), 3);
+    for sample in bad {
+        let SampleError::Mask { source: shardtool_decode::Error::LabelValue { value, .. }, feature } = &sample.error
+        else {
+            panic!("{:?}", sample.error)
+        };
+        assert_eq!((*value, feature.as_str()), (WIDE / 3, MASK));
+    }
 }
 
 #[test]

@@ -22,7 +22,7 @@ from .arguments import (
     is_one_device,
 )
 from .batches import Batch
-from .checks import instance, real, whole
+from .checks import instance, pair, real, whole
 from .errors import OptionError, OptionTypeError, StateError
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
 from .transforms import Step, split_function
@@ -147,9 +147,15 @@ class Loader(Generic[T, B]):
     apply_orientation
         Whether to apply the orientation in the images' EXIF data.
     mask
-        Feature that holds a label map for each image (a segmentation mask: a grey or palette PNG of the image's
-        size). It goes through the same crop and flip with nearest-neighbour sampling; batches have it as `"mask"`,
-        `[N, H, W]` u8, 255 in rows without a sample. On the host only.
+        Feature that holds a label map for each image (a segmentation mask: a grey or palette PNG or a grey TIFF of the
+        image's size). It goes through the same crop and flip with nearest-neighbour sampling; batches have it as `"mask"`,
+        `[N, H, W]` of type `mask_dtype`, filled with its largest value in rows without a sample. On the host only.
+    mask_dtype
+        Type of the labels: `"uint8"`, or `"uint16"` for maps of 16 bits, such as instances. A label that does not fit makes
+        a bad sample.
+    float_range
+        `(low, high)`: the values of floating-point samples (TIFF) that become 0 and 255. Values between are scaled linearly,
+        values outside are clamped. Default: such images are bad samples.
     page_cache
         `"keep"`, or `"release"`, which drops a record's pages once its sample is decoded.
     read_ahead
@@ -216,6 +222,8 @@ class Loader(Generic[T, B]):
         policy: Literal["sample", "shard", "off"] = "sample",
         apply_orientation: bool = False,
         mask: str | None = None,
+        mask_dtype: Literal["uint8", "uint16"] = "uint8",
+        float_range: tuple[float, float] | None = None,
         page_cache: Literal["keep", "release"] = "keep",
         read_ahead: int | str = "64MiB",
         starve_after: float = 10.0,
@@ -254,7 +262,7 @@ class Loader(Generic[T, B]):
         for name in ("remainder", "on_bad", "mask"):
             if options[name] is not None:
                 instance(name, options[name], (str,), "text")
-        for name in ("policy", "page_cache"):
+        for name in ("policy", "mask_dtype", "page_cache"):
             instance(name, options[name], (str,), "text")
         instance("apply_orientation", apply_orientation, (bool,), "`True` or `False`")
         options["starve_after"] = real("starve_after", starve_after)
@@ -267,6 +275,12 @@ class Loader(Generic[T, B]):
             raise OptionError("`device`: images as stored stay on the host; give the steps of a `transform` as well")
         if mask is not None and (devices or transform is None):
             raise OptionError("`mask`: label maps take the steps of a `transform`, and stay on the host: leave out `device`")
+        if float_range is not None:
+            if transform is None:
+                raise OptionError("`float_range`: images as stored are not decoded; give the steps of a `transform` as well")
+            options["float_range"] = pair("float_range", float_range)
+        if mask is None and mask_dtype != "uint8":
+            raise OptionError("`mask_dtype` is the type of a mask: give the feature `mask` as well")
         output = as_output(**images) if asked or devices else None
         options["output"] = None if devices else output
         options["device"], options["local_replicas"] = None, local_replicas or 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from . import _shardtool
-from .checks import whole
+from .checks import pair, whole
 from .launch import warn
 from .progress import reporter
 
@@ -63,6 +63,7 @@ def pack(
     resize_shorter: int | None = None,
     max_side: int | None = None,
     quality: int = 90,
+    float_range: tuple[float, float] | None = None,
     on_error: Literal["skip", "fail"] = "skip",
     force: bool = False,
     jpeg_entries: bool = True,
@@ -115,6 +116,10 @@ def pack(
         Makes images smaller, so that the shorter or the longer side has at most this many pixels.
     quality
         JPEG quality of images that are made smaller, 1 to 100.
+    float_range
+        `(low, high)`: the values of floating-point samples (TIFF) that become 0 and 255 where pixels are decoded
+        (`pixels`, `resize_shorter`, `max_side`). Values between are scaled linearly, values outside are clamped. Default:
+        such images cannot be packed there.
     on_error
         What happens to inputs that cannot be packed: `"skip"` lists them in a file, `"fail"` ends the call.
     force
@@ -143,6 +148,8 @@ def pack(
     options["label_offset"] = whole("label_offset", label_offset, -(2**63), 2**63 - 1)
     if shard_size is not None and not isinstance(shard_size, str):
         options["shard_size"] = whole("shard_size", shard_size, 1)
+    if float_range is not None:
+        options["float_range"] = pair("float_range", float_range)
     options["map"] = list((map or {}).items())
     options["columns"] = list((columns or {}).items())
     report = reporter("packed", "images") if progress else None

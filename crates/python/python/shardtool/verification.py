@@ -52,7 +52,8 @@ class Report:
 
     def __str__(self) -> str:
         lines = [damage.message for damage in self.damages]
-        found = "no damage" if self.good else f"{len(self.damages)} damages"
+        count = len(self.damages)
+        found = "no damage" if self.good else f"{count} finding{'s' if count > 1 else ''}"
         lines.append(f"{self.good_records} good records in {self.shards} shards, {self.bytes} bytes: {found}")
         return "\n".join(lines)
 

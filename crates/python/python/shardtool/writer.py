@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from . import _shardtool
+from .checks import pair
 from .errors import OptionError, OptionTypeError, UsageError
 from .packing import Packed
 from .objects import Boxes
@@ -62,7 +63,7 @@ class Writer:
     quality
         1 to 100: arrays and PIL images are stored as JPEG of this quality instead of PNG. It is also the quality of
         images that are made smaller (default 90).
-    zstd_level, jpeg, resize_shorter, max_side, jpeg_entries, sha256
+    zstd_level, jpeg, resize_shorter, max_side, float_range, jpeg_entries, sha256
         As for `pack`.
     force
         Whether to replace the split, and the unfinished output of a writer with other options.
@@ -105,6 +106,7 @@ class Writer:
         jpeg: Literal["keep", "optimize"] = "keep",
         resize_shorter: int | None = None,
         max_side: int | None = None,
+        float_range: tuple[float, float] | None = None,
         jpeg_entries: bool = True,
         sha256: bool = False,
         force: bool = False,
@@ -112,6 +114,8 @@ class Writer:
         options = {name: value for name, value in locals().items() if name not in ("self", "features")}
         if boxes not in ("xywh", "xyxy"):
             raise OptionError(f'`boxes` is {boxes!r}: expected "xywh", "xyxy"')
+        if float_range is not None:
+            options["float_range"] = pair("float_range", float_range)
         self._options = {**options, "classes": list(classes)}
         self._features = None if features is None else dict(features)
         self._native: _shardtool.Writer | None = None

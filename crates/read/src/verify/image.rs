@@ -1,6 +1,6 @@
 //! Decodes a record's image and compares it with what the record says about it.
 
-use shardtool_decode::{self as decode, DecodeOptions, Format, Limits};
+use shardtool_decode::{self as decode, DecodeOptions, FloatRange, Format, Limits};
 use shardtool_format::example::Example;
 use shardtool_format::{Damage, names};
 
@@ -25,7 +25,8 @@ pub(super) fn check(image: &[u8], example: &Example<'_>, entries: Option<&[u8]>)
         let mut buffer = vec![];
         return decode::decode_raw(format, image, width, height, &limits, &mut buffer).map(drop).map_err(fault);
     }
-    let options = DecodeOptions::default().with_limits(limits);
+    // Floating-point samples decode with a range only. The pixels are dropped, so any range will do.
+    let options = DecodeOptions::default().with_limits(limits).with_float_range(FloatRange::new(0.0, 1.0));
     let pixels = decode::decode(image, &options).map_err(fault)?;
     if size.is_some_and(|size| size != (pixels.width, pixels.height)) {
         return Err(undecodable(format!("{}x{} pixels, recorded as {size:?}", pixels.width, pixels.height)));

@@ -23,8 +23,8 @@ pub fn reseal(folder: &Path) -> Result<bool, Error> {
         let path = folder.join(names::MANIFEST);
         let manifest = Manifest::parse_unsealed(json)
             .map_err(|source| Error::Destination(DestinationError::Manifest { path, source }))?;
-        let shards = manifest.splits.iter().flat_map(|split| &split.shards);
-        shards.map(|shard| compare(folder, shard)).collect::<Result<(), Error>>()?;
+        let mut shards = manifest.splits.iter().flat_map(|split| &split.shards);
+        shards.try_for_each(|shard| compare(folder, shard))?;
         Ok(manifest)
     })
 }

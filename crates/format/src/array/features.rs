@@ -50,7 +50,7 @@ impl<'a> ArrayFeatures<'a> {
 }
 
 /// Returns the name of the array whose `NAME/codec` a feature is, if the other members are among features as well.
-pub fn array_name<'f>(feature: &'f str, is_feature: impl Fn(&str) -> bool) -> Option<&'f str> {
+pub fn array_name(feature: &str, is_feature: impl Fn(&str) -> bool) -> Option<&str> {
     let name = feature.strip_suffix(CODEC)?;
     [SHAPE, CHUNK, DTYPE].iter().all(|suffix| is_feature(&format!("{name}{suffix}"))).then_some(name)
 }

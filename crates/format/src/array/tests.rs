@@ -104,12 +104,12 @@ proptest! {
         (shape, chunk) in (1..5usize).prop_flat_map(|d| (vec![any::<i64>().prop_map(|n| n >> (n & 63)); d], vec![any::<i64>().prop_map(|n| n >> (n & 63)); d])),
         number: u64,
     ) {
-        if let Ok(layout) = layout(&shape, &chunk) {
-            if layout.chunks() > 0 {
-                let number = number % layout.chunks();
-                prop_assert!(layout.chunk_bytes(number) <= layout.bytes());
-                prop_assert!(layout.region(number).zip(&shape).all(|(range, length)| range.end <= *length as u64));
-            }
+        if let Ok(layout) = layout(&shape, &chunk)
+            && layout.chunks() > 0
+        {
+            let number = number % layout.chunks();
+            prop_assert!(layout.chunk_bytes(number) <= layout.bytes());
+            prop_assert!(layout.region(number).zip(&shape).all(|(range, length)| range.end <= *length as u64));
         }
     }
 }

@@ -19,8 +19,14 @@ fn verify_reports_exactly_the_names_of_the_specification() {
     let mut found = BTreeSet::new();
     for folder in std::fs::read_dir(hostile).unwrap() {
         let folder = folder.unwrap().path();
-        let mut verify = Command::new(env!("CARGO_BIN_EXE_shardtool"));
-        let output = verify.arg("verify").arg(&folder).args(["--decode", "--json"]).output().unwrap();
+        let verify = |options: &[&str]| {
+            Command::new(env!("CARGO_BIN_EXE_shardtool")).arg("verify").arg(&folder).args(options).output().unwrap()
+        };
+        let mut output = verify(&["--decode", "--json"]);
+        // Nothing to decode: records without images and arrays.
+        if output.status.code() == Some(2) {
+            output = verify(&["--json"]);
+        }
         assert_eq!(output.status.code(), Some(1), "{}", folder.display());
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
         found.extend(document["damages"].as_array().unwrap().iter().map(|d| d["name"].as_str().unwrap().to_owned()));

@@ -18,8 +18,10 @@ pub(crate) fn verify<'py>(
     decode: bool,
     progress: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
-    if decode && Dataset::open(&path).is_ok_and(|dataset| !dataset.manifest().has_images()) {
-        let message = format!("cannot decode {}: its records have no images; verify without `decode`", path.display());
+    let decodes = |dataset: Dataset| dataset.manifest().has_images() || dataset.manifest().has_arrays();
+    if decode && Dataset::open(&path).is_ok_and(|dataset| !decodes(dataset)) {
+        let message =
+            format!("cannot decode {}: its records have no images or arrays; verify without `decode`", path.display());
         return Err(error::option(py, &message));
     }
     let stop = Arc::new(AtomicBool::new(false));

@@ -15,12 +15,19 @@ def documented() -> set[str]:
     return set(re.findall(r"^\| `(\w+)` \|", "".join(sections), re.M))
 
 
+def verified(folder: pathlib.Path) -> st.Report:
+    try:
+        return st.verify(folder, decode=True)
+    except st.OptionError:  # neither images nor arrays
+        return st.verify(folder)
+
+
 def test_verify_and_exceptions_use_the_names_of_the_specification():
     names = documented()
     assert len(names) > 20
     found, raised = set(), set()
     for folder in sorted((ROOT / "fixtures/conformance/hostile").iterdir()):
-        found |= {damage.name for damage in st.verify(folder, decode=True).damages}
+        found |= {damage.name for damage in verified(folder).damages}
         try:
             split = st.Dataset(folder).split("train")
             [split[i] for i in range(len(split))]
@@ -31,7 +38,7 @@ def test_verify_and_exceptions_use_the_names_of_the_specification():
 
 
 def test_loaders_use_the_names_of_the_specification():
-    for fixture in ("ImageDecode-jpeg", "PixelsLength-raw", "DataCrc-data"):
+    for fixture in ("ImageDecode-jpeg-cut", "PixelsLength-raw", "DataCrc-data"):
         split = st.Dataset(ROOT / "fixtures/conformance/hostile" / fixture).split("train")
         loader = st.Loader(split, 1, [st.ResizeTo(8)], order=st.Sequential(), on_bad="mask")
         damaged = sum(not valid for batch in loader for valid in batch["valid"])

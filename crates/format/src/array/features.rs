@@ -24,8 +24,8 @@ pub struct ArrayFeatures<'a> {
 }
 
 impl<'a> ArrayFeatures<'a> {
-    /// Returns the features of the array `name`; `None` if a feature is absent or of another type, since the record then
-    /// has no array of that name.
+    /// Returns the features of the array `name`; `None` if one of the four that describe it is absent, of another type,
+    /// or has another number of values.
     pub fn of(example: &Example<'a>, name: &str) -> Option<Self> {
         let member = |suffix| format!("{name}{suffix}");
         let dtype = example.bytes(&member(DTYPE))?;
@@ -37,8 +37,7 @@ impl<'a> ArrayFeatures<'a> {
         let (shape, chunk) = (integers(SHAPE)?, integers(CHUNK)?);
         let chunks = match example.get(name).unwrap_or(Feature::Empty) {
             Feature::Bytes(list) => Some(list),
-            other if other.count() == 0 => None,
-            _ => return None,
+            _ => None,
         };
         Some(ArrayFeatures { chunks, shape, chunk, dtype, codec })
     }

@@ -126,7 +126,7 @@ fn check_crc(json: &[u8]) -> Result<()> {
     let digits = json
         .strip_suffix(TAIL.1.as_bytes())
         .and_then(|json| json.len().checked_sub(DIGITS))
-        .filter(|at| json[..*at].ends_with(TAIL.0.as_bytes()));
+        .filter(|at| json[..*at].strip_suffix(TAIL.0.as_bytes()).is_some_and(|before| before.ends_with(b"\n")));
     let mut crc = checksum::Crc32c::new();
     let expected = match digits {
         Some(at) => {

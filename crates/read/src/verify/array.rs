@@ -2,15 +2,21 @@
 
 use super::image::Fault;
 use shardtool_decode::{Limits, decode_chunk};
-use shardtool_format::Chain;
 use shardtool_format::array::{ArrayError, ArrayFeatures, ArrayLayout, array_name};
-use shardtool_format::example::Example;
+use shardtool_format::example::{Example, Feature};
+use shardtool_format::{Chain, Damage};
 
 /// Decodes all arrays of a record. Returns a fault for each one that does not decode.
 pub(super) fn check(example: &Example<'_>) -> Vec<Fault> {
-    let names = example.features().iter().filter_map(|(name, _)| array_name(name, |n| example.get(n).is_some()));
+    let names = example
+        .features()
+        .iter()
+        .filter_map(|(name, _)| array_name(name, |n| !matches!(example.get(n), None | Some(Feature::Empty))));
     let faults = names.filter_map(|name| {
-        let (kind, text) = decode(&ArrayFeatures::of(example, name)?).err()?;
+        let described = ArrayFeatures::of(example, name);
+        let undescribed =
+            || (Damage::ImageDecode, "shape, chunk, dtype or codec has another type or length".to_owned());
+        let (kind, text) = described.ok_or_else(undescribed).and_then(|array| decode(&array)).err()?;
         Some((kind, format!("the array `{name}` does not decode: {text}")))
     });
     faults.collect()

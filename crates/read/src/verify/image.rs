@@ -23,7 +23,8 @@ pub(super) fn check(image: &[u8], example: &Example<'_>, entries: Option<&[u8]>)
         let unsized_pixels = || (Damage::PixelsLength, "raw pixels without a width and a height".to_owned());
         let (width, height) = size.ok_or_else(unsized_pixels)?;
         let mut buffer = vec![];
-        return decode::decode_raw(format, image, width, height, &limits, &mut buffer).map(drop).map_err(fault);
+        decode::decode_raw(format, image, width, height, &limits, &mut buffer).map_err(fault)?;
+        return if entries.is_some() { Err(wrong_entries()) } else { Ok(()) };
     }
     // Floating-point samples decode with a range only. The pixels are dropped, so any range will do.
     let options = DecodeOptions::default().with_limits(limits).with_float_range(FloatRange::new(0.0, 1.0));
@@ -32,7 +33,7 @@ pub(super) fn check(image: &[u8], example: &Example<'_>, entries: Option<&[u8]>)
         return Err(undecodable(format!("{}x{} pixels, recorded as {size:?}", pixels.width, pixels.height)));
     }
     if entries.is_some_and(|entries| !decode::check_entries(image, entries)) {
-        return Err((Damage::IndexMismatch, "its JPEG entry points are not those of the image".to_owned()));
+        return Err(wrong_entries());
     }
     match decode::sniff(image) {
         found if format.is_some() && found != format => {
@@ -49,6 +50,10 @@ fn fault(error: decode::Error) -> Fault {
         Damage::ImageDecode => undecodable(text),
         damage => (damage, text),
     }
+}
+
+fn wrong_entries() -> Fault {
+    (Damage::IndexMismatch, "its JPEG entry points are not those of the image".to_owned())
 }
 
 fn undecodable(problem: String) -> Fault {

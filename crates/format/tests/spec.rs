@@ -9,7 +9,7 @@ use shardtool_format::{Damage, Error, checksum, names};
 use std::collections::BTreeSet;
 
 const DOCUMENT: &str = include_str!("../../../format-spec.md");
-const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures");
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/conformance");
 
 /// The part of the document under a heading, up to the next heading of any level.
 fn section(heading: &str) -> &'static str {

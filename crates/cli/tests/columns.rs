@@ -112,7 +112,7 @@ fn spec_shows_columns_and_what_is_ignored() {
     let caption = columns.iter().find(|column| column["name"] == "feature:caption").unwrap();
     assert_eq!((&caption["element"], &caption["shards"]), (&"bytes".into(), &3.into()));
     assert_eq!(spec["ignored_by_1.0"], serde_json::json!([]));
-    let later = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/golden/later-minor");
+    let later = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/conformance/golden/later-minor");
     let spec = json(&later, &["info", ".", "--spec", "--json"]);
     let ignored = spec["ignored_by_1.0"].to_string();
     for part in ["member", "column", "optional flags"] {

@@ -15,7 +15,7 @@ fn documented(heading: &str) -> Vec<String> {
 
 #[test]
 fn verify_reports_exactly_the_names_of_the_specification() {
-    let hostile = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hostile");
+    let hostile = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/conformance/hostile");
     let mut found = BTreeSet::new();
     for folder in std::fs::read_dir(hostile).unwrap() {
         let folder = folder.unwrap().path();

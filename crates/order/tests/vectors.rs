@@ -1,4 +1,4 @@
-//! The vectors in `fixtures/vectors/order/` equal the results of this code, of a Python implementation of the
+//! The vectors in `fixtures/conformance/order/` equal the results of this code, of a Python implementation of the
 //! specification, and the vectors printed in the specification; they cover its reasons and registered names.
 
 #[path = "../examples/vectors/cases/mod.rs"]
@@ -15,7 +15,7 @@ fn root() -> PathBuf {
 }
 
 fn folder() -> PathBuf {
-    root().join("fixtures/vectors/order")
+    root().join("fixtures/conformance/order")
 }
 
 fn parse(text: &str) -> Vec<Value> {

@@ -19,7 +19,7 @@ def test_verify_and_exceptions_use_the_names_of_the_specification():
     names = documented()
     assert len(names) > 20
     found, raised = set(), set()
-    for folder in sorted((ROOT / "fixtures/hostile").iterdir()):
+    for folder in sorted((ROOT / "fixtures/conformance/hostile").iterdir()):
         found |= {damage.name for damage in st.verify(folder, decode=True).damages}
         try:
             split = st.Dataset(folder).split("train")
@@ -32,7 +32,7 @@ def test_verify_and_exceptions_use_the_names_of_the_specification():
 
 def test_loaders_use_the_names_of_the_specification():
     for fixture in ("ImageDecode-jpeg", "PixelsLength-raw", "DataCrc-data"):
-        split = st.Dataset(ROOT / "fixtures/hostile" / fixture).split("train")
+        split = st.Dataset(ROOT / "fixtures/conformance/hostile" / fixture).split("train")
         loader = st.Loader(split, 1, [st.ResizeTo(8)], order=st.Sequential(), on_bad="mask")
         damaged = sum(not valid for batch in loader for valid in batch["valid"])
         bad = loader.bad_samples()

@@ -40,7 +40,7 @@ impl Options {
 ///
 /// ```
 /// use shardtool_read::{Access, Dataset, Options};
-/// # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/golden/tiny");
+/// # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/conformance/golden/tiny");
 /// let dataset = Dataset::open(folder)?;
 /// let train = dataset.split("train")?;
 /// assert_eq!(train.len(), 2);

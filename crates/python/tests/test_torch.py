@@ -198,7 +198,7 @@ def test_evaluation_pixels_match_torchvision(train):
 
 def order_spec():
     """Loads the checker of order-spec.md, which was written from the text and not from the Rust code: keys and draws."""
-    path = pathlib.Path(__file__).parents[3] / "fixtures" / "vectors" / "order" / "check.py"
+    path = pathlib.Path(__file__).parents[3] / "fixtures" / "conformance" / "order" / "check.py"
     spec = importlib.util.spec_from_file_location("order_check", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -32,29 +32,36 @@ pub(super) fn parse_features<'a>(
 ) -> Result<()> {
     while let Some((number, value)) = entries.field()? {
         if let (1, Value::Delimited(entry)) = (number, value) {
-            let (name, value) = parse_entry(entry)?;
-            features.push((Cow::Borrowed(name), value.map_or(Ok(Feature::Empty), parse_feature::<true>)?));
+            let (name, value) = parse_entry(entry, parse_feature::<true>)?;
+            features.push((Cow::Borrowed(name), value.unwrap_or(Feature::Empty)));
         }
     }
     Ok(())
 }
 
-/// Sorts entries by name, and keeps the last one of each name.
-pub(super) fn last_of_each_name<'a, T>(entries: &mut Vec<(Cow<'a, str>, T)>) {
+/// Sorts entries by name, and keeps the last one of each name. Canonical records are sorted already.
+pub(super) fn last_of_each_name<T>(entries: &mut Vec<(Cow<'_, str>, T)>) {
+    if entries.is_sorted_by(|(a, _), (b, _)| a < b) {
+        return;
+    }
     entries.reverse();
     entries.sort_by(|(a, _), (b, _)| a.cmp(b));
     entries.dedup_by(|(a, _), (b, _)| a == b);
 }
 
-/// Returns the name and the value of an entry of a map.
-pub(super) fn parse_entry<'a>(mut entry: Reader<'a>) -> Result<(&'a str, Option<Reader<'a>>)> {
+/// Returns the name and the value of an entry of a map: the last ones, if there are several. Parses, and so checks, each
+/// value.
+pub(super) fn parse_entry<'a, T>(
+    mut entry: Reader<'a>,
+    parse: impl Fn(Reader<'a>) -> Result<T>,
+) -> Result<(&'a str, Option<T>)> {
     let (mut name, mut value) = ("", None);
     while let Some((number, field)) = entry.field()? {
         match (number, field) {
             (1, Value::Delimited(key)) => {
                 name = std::str::from_utf8(key.bytes()).map_err(|_| key.error("a feature name that is not UTF-8"))?;
             }
-            (2, Value::Delimited(message)) => value = Some(message),
+            (2, Value::Delimited(message)) => value = Some(parse(message)?),
             _ => {}
         }
     }

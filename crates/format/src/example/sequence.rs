@@ -91,9 +91,9 @@ impl<'a> FeatureList<'a> {
 fn parse_lists<'a>(mut entries: Reader<'a>, lists: &mut Vec<(Cow<'a, str>, FeatureList<'a>)>) -> Result<()> {
     while let Some((number, value)) = entries.field()? {
         if let (1, Value::Delimited(entry)) = (number, value) {
-            let none = Reader::new(&[]);
-            let (name, value) = parse_entry(entry)?;
-            lists.push((Cow::Borrowed(name), FeatureList::parse(value.unwrap_or(none))?));
+            let (name, list) = parse_entry(entry, FeatureList::parse)?;
+            let list = list.map_or_else(|| FeatureList::parse(Reader::new(&[])), Ok)?;
+            lists.push((Cow::Borrowed(name), list));
         }
     }
     Ok(())

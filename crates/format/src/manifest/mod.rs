@@ -67,10 +67,12 @@ pub struct Manifest {
     /// Class id = stored label − `label_offset`.
     pub label_offset: i64,
     /// All features that occur in records, in byte order of their names.
+    #[serde(deserialize_with = "parse::objects")]
     pub features: Vec<FeatureType>,
     /// Class names, by class id. Empty if classes have no names.
     pub classes: Vec<String>,
     /// The splits, in byte order of their names.
+    #[serde(deserialize_with = "parse::objects")]
     pub splits: Vec<Split>,
     /// Private members by name: each name begins with [`PRIVATE_PREFIX`]. Programs that write a manifest again keep them.
     #[serde(skip)]
@@ -116,6 +118,7 @@ pub struct Split {
     /// `train`, `validation` …
     pub name: String,
     /// Its shards, in order.
+    #[serde(deserialize_with = "parse::objects")]
     pub shards: Vec<Shard>,
 }
 

@@ -3,11 +3,13 @@
 use super::{DIGITS, FORMAT, Manifest, PRIVATE_PREFIX, TAIL};
 use crate::checksum::{self, Sha256};
 use crate::{Error, Result};
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
 impl Manifest {
     /// Parses a manifest and checks its CRC and values. Ignores unknown members.
@@ -26,12 +28,16 @@ impl Manifest {
     /// As [`Manifest::parse`], without [`Error::ManifestCrc`].
     pub fn parse_unsealed(json: &[u8]) -> Result<Self> {
         let head: Head = serde_json::from_slice(json).map_err(syntax)?;
+        check_surrogates(json)?;
         if head.format != FORMAT || !is_version_1(&head.version) {
             return Err(Error::ManifestVersion { found: format!("{} {}", head.format, head.version) });
         }
         super::check::requires(&head.requires)?;
         let mut manifest: Manifest = serde_json::from_slice(json).map_err(syntax)?;
         manifest.requires = head.requires;
+        if head.crcs > 1 {
+            return Err(Error::ManifestSyntax { problem: "duplicate field `crc32c`".to_owned() });
+        }
         for (name, value) in head.private {
             let problem = match value {
                 Value::String(value) => match manifest.private.insert(name.clone(), value) {
@@ -65,6 +71,8 @@ struct Head {
     version: String,
     requires: Vec<String>,
     private: Vec<(String, Value)>,
+    /// How often the member `crc32c` occurs. Its value has been checked.
+    crcs: usize,
 }
 
 impl<'de> Deserialize<'de> for Head {
@@ -83,20 +91,21 @@ impl<'de> Visitor<'de> for HeadVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> std::result::Result<Head, A::Error> {
-        let (mut format, mut version, mut requires, mut private) = (None, None, None, vec![]);
+        let (mut format, mut version, mut requires, mut private, mut crcs) = (None, None, None, vec![], 0);
         while let Some(name) = members.next_key::<Cow<'de, str>>()? {
             match &*name {
                 "format" => once("format", &mut format, members.next_value()?)?,
                 "version" => once("version", &mut version, members.next_value()?)?,
                 "requires" => once("requires", &mut requires, members.next_value()?)?,
                 _ if name.starts_with(PRIVATE_PREFIX) => private.push((name.into_owned(), members.next_value()?)),
-                _ => {
+                name => {
+                    crcs += usize::from(name == "crc32c");
                     members.next_value::<IgnoredAny>()?;
                 }
             }
         }
         let (format, version) = (format.unwrap_or_default(), version.unwrap_or_default());
-        Ok(Head { format, version, requires: requires.unwrap_or_default(), private })
+        Ok(Head { format, version, requires: requires.unwrap_or_default(), private, crcs })
     }
 }
 
@@ -105,6 +114,57 @@ fn once<T, E: serde::de::Error>(name: &'static str, member: &mut Option<T>, valu
         None => Ok(()),
         Some(_) => Err(E::duplicate_field(name)),
     }
+}
+
+/// Reads an array of objects. (For structs alone, serde also accepts arrays of their members.)
+pub(super) fn objects<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Vec<T>, D::Error> {
+    let objects = Vec::<Object<T>>::deserialize(deserializer)?;
+    Ok(objects.into_iter().map(|object| object.0).collect())
+}
+
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct OfMembers<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OfMembers<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> std::result::Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(members)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(OfMembers(PhantomData))
+    }
+}
+
+/// Refuses escaped surrogates that are not in pairs, also in members that are ignored. The document is valid JSON
+/// otherwise, so that each backslash begins an escape.
+fn check_surrogates(json: &[u8]) -> Result<()> {
+    let unit = |at: usize| {
+        let digits = json.get(at..)?.strip_prefix(b"\\u")?.get(..4)?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let mut at = 0;
+    while let Some(escape) = json.get(at..).and_then(|rest| rest.iter().position(|byte| *byte == b'\\')) {
+        at += escape;
+        let pair = [unit(at), unit(at + 6)].map(Option::unwrap_or_default);
+        at += match pair {
+            [0xd800..=0xdbff, 0xdc00..=0xdfff] => 12,
+            [0xd800..=0xdfff, _] => {
+                let problem = format!("a lone surrogate at offset {at}, which is not text");
+                return Err(Error::ManifestSyntax { problem });
+            }
+            _ => 2,
+        };
+    }
+    Ok(())
 }
 
 /// Reads a CRC of a shard or an index.

@@ -5,11 +5,11 @@ use crate::bytes::crc::{crc32c, sum};
 use crate::bytes::frame;
 use crate::bytes::index::{self, Column, Header};
 use crate::bytes::manifest::{self, Members};
-use crate::bytes::sha256::sha256;
 use crate::column;
 use crate::expected::Expected;
 use crate::sample::Sample;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
 /// Contents of files, by path.
@@ -195,7 +195,8 @@ impl Shard {
 
     /// Returns the shard's line in the manifest.
     pub(crate) fn line(&self) -> String {
-        let sha256 = if self.sha256 { format!(", \"sha256\": \"{}\"", sha256(&self.bytes)) } else { String::new() };
+        let sha256: String = Sha256::digest(&self.bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = if self.sha256 { format!(", \"sha256\": \"{sha256}\"") } else { String::new() };
         format!(
             "{{\"file\": {}, \"records\": {}, \"bytes\": {}, \"crc32c\": \"{:08x}\", \"index_bytes\": {}, \
              \"index_crc32c\": \"{:08x}\"{sha256}}}",

@@ -10,7 +10,7 @@ use crate::golden::tiny::tiny;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Folders of each damage, so that there are some to look at.
+/// Folders of each damage, at least, so that there are some to look at. (Other tests use `ImageDecode-jpeg`.)
 const FOLDERS: usize = 2;
 /// Hex digits of a variant's changes, at most.
 const DIGITS: usize = 700;
@@ -25,7 +25,7 @@ pub(crate) fn divided(cases: Vec<Case>) -> (Vec<Case>, String) {
         let count = folders.entry(name.split('-').next().expect("a name").to_owned()).or_default();
         let variant = bases.iter().find_map(|(base, known, expected)| Some((base, changes(known, &files)?, expected)));
         match variant {
-            Some((base, changes, expected)) if *count >= FOLDERS => {
+            Some((base, changes, expected)) if *count >= FOLDERS && name != "ImageDecode-jpeg" => {
                 let (read, verify) = (numbered(expected, &wanted), wanted.verify());
                 let line = json!({"name": name, "base": base, "changes": changes, "read": read, "verify": verify});
                 lines.push_str(&format!("{line}\n"));

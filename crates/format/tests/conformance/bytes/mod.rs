@@ -5,7 +5,6 @@ pub(crate) mod deflate;
 pub(crate) mod example;
 pub(crate) mod index;
 pub(crate) mod manifest;
-pub(crate) mod sha256;
 pub(crate) mod zstd;
 
 use crc::{crc32c, masked};

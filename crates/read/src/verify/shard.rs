@@ -121,7 +121,8 @@ fn open_index(entry: &manifest::Shard, shard: &Path, report: &mut Report) -> Opt
     let before = report.findings.len();
     contradictions(shard, &index, entry).for_each(|error| report.add(error));
     if let Err(source) = index.required() {
-        report.add(Error::Index { path: path.clone(), source });
+        report.add(Error::Index { path, source });
+        return None;
     }
     let usable = report.findings.len() == before;
     let mut good = vec![];

@@ -82,7 +82,7 @@ const SKIPPED: [(&str, &str); 4] = [
         "downloads: `scripts/campaign install` runs it",
     ),
     ("scripts/test", "runs this test"),
-    ("SHARDTOOL_BUILD_FIXTURES=1 cargo test -p shardtool-format --test fixtures", "writes into the checkout"),
+    ("SHARDTOOL_BUILD_FIXTURES=1 cargo test -p shardtool-format --test conformance", "writes into the checkout"),
     (
         "shardtool pack mds/train dataset --map label=label",
         "only mosaicml-streaming writes its source: `with_formats.py` packs one",
@@ -107,7 +107,8 @@ fn shell_lines(document: &str) -> Vec<String> {
 fn every_shell_line_of_the_documents_runs_or_is_skipped_for_a_reason() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let documents = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let documents: Vec<_> = documents.chain(["README.md", "fixtures/README.md"].map(|name| root.join(name))).collect();
+    let documents: Vec<_> =
+        documents.chain(["README.md", "fixtures/conformance/README.md"].map(|name| root.join(name))).collect();
     let read = |path: &PathBuf| shell_lines(&std::fs::read_to_string(path).unwrap());
     let lines: Vec<_> = documents.iter().flat_map(read).collect();
     for (skipped, reason) in SKIPPED {

@@ -72,8 +72,8 @@ fn feature(samples: &[Sample], name: &str) -> Option<Cells> {
         return None;
     }
     Some(match present[0] {
-        List::Int64(_) => Cells::Int64(lists.iter().map(|l| l.and_then(|l| int(l))).collect()),
-        List::Float(_) => Cells::Float(lists.iter().map(|l| l.and_then(|l| float(l))).collect()),
+        List::Int64(_) => Cells::Int64(lists.iter().map(|l| l.and_then(int)).collect()),
+        List::Float(_) => Cells::Float(lists.iter().map(|l| l.and_then(float)).collect()),
         List::Bytes(_) => {
             let rows: Vec<_> = lists.iter().map(|l| l.and_then(|l| l.strings().first().cloned())).collect();
             let short = rows.iter().flatten().all(|value| value.len() <= 256);

@@ -125,16 +125,19 @@ fn sequences() -> Vec<Case> {
     let both = context([("image/key", text("a")), ("label", ints([1])), label]);
     vec![
         with("MalformedExample-steps-of-two-types", &[list("z", &[int.clone(), vec![], float.clone()])]),
-        with("MalformedExample-list-in-context", &[list("label", &[int.clone()])]),
-        sequence("MalformedExample-lengths-in-context", record(&both, &[list("label", &[int.clone()])])),
+        with("MalformedExample-list-in-context", &[list("label", std::slice::from_ref(&int))]),
+        sequence("MalformedExample-lengths-in-context", record(&both, &[list("label", std::slice::from_ref(&int))])),
         sequence("MalformedExample-empty-list-in-context", {
             let both = context([("image/key", text("a")), ("label", ints([1])), ("z/lengths", ints([1]))]);
             record(&both, &[list("z", &[])])
         }),
-        with("MalformedExample-list-of-lengths", &[list("z", &[int.clone()]), list("z/lengths", &[int.clone()])]),
+        with(
+            "MalformedExample-list-of-lengths",
+            &[list("z", std::slice::from_ref(&int)), list("z/lengths", std::slice::from_ref(&int))],
+        ),
         with(
             "MalformedExample-list-name",
-            &[list("z", &[int.clone()]), {
+            &[list("z", std::slice::from_ref(&int)), {
                 delimited(1, &[delimited(1, b"\xff"), delimited(2, &delimited(1, &int))].concat())
             }],
         ),

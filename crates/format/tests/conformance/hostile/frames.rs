@@ -57,7 +57,8 @@ pub(super) fn all() -> Vec<Case> {
         empty_record(),
         two_lengths(),
     ];
-    let compressed: [(&str, fn(&[u8]) -> Vec<u8>); 5] = [
+    type Compress = fn(&[u8]) -> Vec<u8>;
+    let compressed: [(&str, Compress); 5] = [
         ("CompressedRecords-gzip", gzip),
         ("CompressedRecords-zlib", |b| zlib(b, 0x01)),
         ("CompressedRecords-zlib-5e", |b| zlib(b, 0x5e)),

@@ -7,7 +7,7 @@
 //! | [`frame`] | TFRecord framing: length, its CRC, data, its CRC |
 //! | [`Compression`] | how a whole file is compressed, detected from its first bytes |
 //! | [`example`] | `tf.train.Example`, read as views and written in canonical form; `tf.train.SequenceExample`, read |
-//! | [`array`] | the layout of arrays in chunks |
+//! | [`mod@array`] | the layout of arrays in chunks |
 //! | [`names`] | conventional feature names, file names, splits and keys |
 //! | [`index`] | the columnar index of a shard |
 //! | [`manifest`] | `dataset.json` |

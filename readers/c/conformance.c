@@ -486,7 +486,7 @@ static void answer_order(const char *line)
         return;
     }
     printf("{\"place\": [");
-    for (int first = 1; next_number(&at, &q); first = 0)
+    for (int first = 1; at && next_number(&at, &q); first = 0)
         printf("%s%" PRIu64, first ? "" : ", ", shardtool_order_place(&order, q));
     printf("]}\n");
 }
@@ -504,7 +504,7 @@ static int answer_vectors(const char *path)
             answer_key(line);
         else if (member(line, "key"))
             answer_permutation(line);
-        else if (member(line, "order") && member(line, "position") && *member(line, "position") == '[')
+        else if (member(line, "order") && member(line, "len"))
             answer_order(line);
         else
             printf("{\"unsupported\": true}\n");

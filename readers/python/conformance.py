@@ -152,23 +152,26 @@ def keys(question: dict) -> dict:
 
 def permutation(question: dict) -> dict:
     map_entry = ordering.Permutation(question["len"], int(question["key"], 16))
-    return {"y": [map_entry(x) for x in question["x"]]}
+    return {"y": [map_entry(x) for x in question.get("x", [])]}
 
 
 def positions(question: dict) -> dict:
     parameters = [question[name] for name in ("order", "len", "seed", "epoch")]
     places = ordering.Order(*parameters, question.get("run", 0), question.get("window", 0))
-    return {"place": [places[q] for q in question["position"]]}
+    return {"place": [places[q] for q in question.get("position", [])]}
 
 
 def answer(question: dict) -> dict:
     """Returns the results of one vector. Sources, steps and states belong to loaders."""
-    if "domain" in question:
-        return keys(question)
-    if "x" in question:
-        return permutation(question)
-    if "order" in question and "position" in question:
-        return positions(question)
+    try:
+        if "domain" in question:
+            return keys(question)
+        if "key" in question:
+            return permutation(question)
+        if "order" in question and "len" in question:
+            return positions(question)
+    except ordering.Refused as refused:
+        return {"refused": refused.reason}
     return {"unsupported": True}
 
 

@@ -11,8 +11,23 @@ from __future__ import annotations
 
 from typing import Iterator
 
+MOST_SAMPLES = 2**63
+
 _MASK = 2**64 - 1
 _G = 0x9E3779B97F4A7C15
+
+
+class Refused(ValueError):
+    """A configuration that fails a check of the specification; `reason` is its name there."""
+
+    def __init__(self, reason: str, text: str):
+        super().__init__(f"{reason}: {text}")
+        self.reason = reason
+
+
+def _check_samples(n: int):
+    if n > MOST_SAMPLES:
+        raise Refused("TooManySamples", f"{n}, at most 2⁶³")
 
 
 def _mix(x: int) -> int:
@@ -51,8 +66,7 @@ class Permutation:
     """A bijection on [0, n), for n up to 2⁶³."""
 
     def __init__(self, n: int, key: int):
-        if not 0 <= n <= 2**63:
-            raise ValueError(f"a permutation of {n} entries: expected 0 to 2⁶³")
+        _check_samples(n)
         self.n, self._table = n, None
         if n <= 4096:
             table = list(range(n))
@@ -97,10 +111,11 @@ class Order:
     def __init__(self, order: str, n: int, seed: int = 0, epoch: int = 0, run: int = 0, window: int = 0):
         if order not in ("sequential", "shuffled", "interleaved"):
             raise ValueError(f"order {order!r}")
-        if not 0 <= n <= 2**63 or not 0 <= seed < 2**64 or not 0 <= epoch < 2**64:
-            raise ValueError("n is from 0 to 2⁶³, seed and epoch are below 2⁶⁴")
+        if not (0 <= n and 0 <= seed < 2**64 and 0 <= epoch < 2**64):
+            raise ValueError("n, seed and epoch are not negative, seed and epoch below 2⁶⁴")
         if order == "interleaved" and not (1 <= run < 2**32 and 1 <= window < 2**32):
             raise ValueError("run and window are from 1 to 2³² − 1")
+        _check_samples(n)
         self.order, self.n, self._seed, self._epoch, self._run, self._window = order, n, seed, epoch, run, window
         self._inside: tuple = (None, None)
         if order == "shuffled":

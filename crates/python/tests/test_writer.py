@@ -272,7 +272,7 @@ def test_samples_may_have_no_image(tmp_path):
     with pytest.raises(st.OptionError, match="no feature `image/encoded`"):
         st.Loader(split, 5, [st.ResizeTo(8)])
     assert st.verify(tmp_path / "out").good
-    with pytest.raises(st.OptionError, match="no images; verify without `decode`"):
+    with pytest.raises(st.OptionError, match="no images or arrays; verify without `decode`"):
         st.verify(tmp_path / "out", decode=True)
     assert split[3]["image"] is None and split.columns["score"].tolist() == [i / 2 for i in range(10)]
 

@@ -1,18 +1,22 @@
 """Damages a small dataset in every bit, and compares the answers of readers.
 
     python3 damage.py flips DATASET READER…     every bit of every file: each reader must find something
-    python3 damage.py mended DATASET READER…    every bit that a CRC covers, except bits of CRCs, with the CRCs corrected
+    python3 damage.py mended DATASET READER…    every third bit that a CRC covers, except bits of CRCs, with the CRCs
+                                                corrected
 
 READER is a command of the conformance kit's protocol that implements `all`. All readers must print the same lines for
 `verify` (and after `mended` for `read`), in any order.
 """
 
+import itertools
 import json
+import os
 import shutil
 import struct
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -92,10 +96,10 @@ def parts(index: bytes):
 # --- damage ---
 
 
-def flips(data: bytes, ranges: list, mend):
-    """Yields the number of each bit and the data with that bit flipped."""
+def flips(data: bytes, ranges: list, mend, step: int = 3):
+    """Yields the number of every `step`-th bit and the data with that bit flipped."""
     for first, last in ranges:
-        for bit in range(8 * first, 8 * last):
+        for bit in range(8 * first, 8 * last, step):
             flipped = bytearray(data)
             flipped[bit // 8] ^= 1 << bit % 8
             mend(flipped)
@@ -105,7 +109,7 @@ def flips(data: bytes, ranges: list, mend):
 def damaged(kind: str, name: str, data: bytes):
     """Yields the number of each bit of a file to flip, and the file with that bit flipped."""
     if kind == "flips":
-        yield from flips(data, [(0, len(data))], lambda flipped: None)
+        yield from flips(data, [(0, len(data))], lambda flipped: None, step=1)
     elif name == MANIFEST:
         yield from flips(data, [(0, len(data) - 12)], mend_manifest)
     elif name.endswith(".index"):
@@ -130,17 +134,18 @@ def problem(kind: str, answers: list, commands: list) -> str:
     return ""
 
 
-def main() -> int:
-    kind, dataset, *commands = sys.argv[1:]
+def work(arguments: list, job: int, jobs: int):
+    """Damages every `jobs`-th bit. Returns the numbers of bits, findings and failures, and what failed."""
+    kind, dataset, *commands = arguments
     readers = [Reader(command) for command in commands]
-    failures = count = findings = 0
-    with tempfile.TemporaryDirectory() as work:
-        folder = Path(work, "dataset")
+    count, findings, failures = 0, 0, []
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder, "dataset")
         shutil.copytree(dataset, folder, ignore=shutil.ignore_patterns("expected.json"))
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             path.chmod(0o644)
             good = path.read_bytes()
-            for bit, data in damaged(kind, path.name, good):
+            for bit, data in itertools.islice(damaged(kind, path.name, good), job, None, jobs):
                 path.write_bytes(data)
                 count += 1
                 for task in ("verify", "read") if kind == "mended" else ("verify",):
@@ -149,11 +154,19 @@ def main() -> int:
                     answers = [reader.answer() for reader in readers]
                     findings += sum('"finding"' in line for line in answers[0])
                     wrong = problem(kind, answers, commands)
-                    failures += bool(wrong)
-                    if wrong and failures <= SHOWN:
-                        print(f"{path.name}, bit {bit % 8} of byte {bit // 8}, {task}: {wrong[:1000]}")
+                    if wrong:
+                        failures.append(f"{path.name}, bit {bit % 8} of byte {bit // 8}, {task}: {wrong[:1000]}")
             path.write_bytes(good)
-    print(f"{Path(dataset).name}: {count} {kind}, {findings} findings, {failures} failures")
+    return count, findings, failures
+
+
+def main() -> int:
+    jobs = os.cpu_count() or 1
+    with ProcessPoolExecutor(jobs) as pool:
+        counts, findings, failures = zip(*pool.map(work, [sys.argv[1:]] * jobs, range(jobs), [jobs] * jobs))
+    failures = [text for texts in failures for text in texts]
+    print("\n".join(failures[:SHOWN]), end="\n" if failures else "")
+    print(f"{Path(sys.argv[2]).name}: {sum(counts)} {sys.argv[1]}, {sum(findings)} findings, {len(failures)} failures")
     return 1 if failures else 0
 
 

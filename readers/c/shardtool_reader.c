@@ -1654,7 +1654,7 @@ int shardtool_pixels(const shardtool_features *features, shardtool_raw_pixels *p
     if (!shardtool_one(features, text("image/format"), SHARDTOOL_BYTES, &format))
         return fail_decode(features, has_known_signature(image) ? NOT_DECODED : UNDECODABLE, "image", error);
     for (size_t i = 0; i < LENGTH(known); i++)
-        if (equal(format, text(known[i])))
+        if (equal_folded(format, known[i]))
             return fail_decode(features, NOT_DECODED, known[i], error);
     int compressed = equal(format, text("raw-zstd"));
     if (!compressed && !equal(format, text("raw")))

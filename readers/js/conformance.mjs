@@ -271,6 +271,7 @@ const VECTORS = {
     const marks = { sample: "", repeated: "+" };
     const isMasked = ({ kind }) => kind === "masked";
     return {
+      remainder: schedule.remainder,
       steps_left: schedule.stepsLeft(p),
       dropped: schedule.dropped(p),
       after: schedule.after(epoch, p),

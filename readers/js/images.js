@@ -6,21 +6,8 @@ import { ZstdError, decompressZstd, readZstdHeader } from "./zstd.js";
 /** Default limit of what is decompressed for one image or array, in bytes. */
 export const DECODE_LIMIT = 2 ** 30;
 
-/** Formats that `image/format` may name. */
-export const IMAGE_FORMATS = [
-  "jpeg",
-  "png",
-  "webp",
-  "gif",
-  "bmp",
-  "tiff",
-  "avif",
-  "jxl",
-  "jp2",
-  "heif",
-  "raw",
-  "raw-zstd",
-];
+/** File formats that `image/format` may name, in any case. */
+export const FILE_FORMATS = ["jpeg", "png", "webp", "gif", "bmp", "tiff", "avif", "jxl", "jp2", "heif"];
 
 /** Bytes per element and the typed array of each dtype; f16 and bf16 are delivered as their 16 bits. */
 const DTYPES = new Map([

@@ -2,7 +2,7 @@
 
 import { Damage } from "./damage.js";
 import { MalformedError, parseExample } from "./example.js";
-import { DecodeError, IMAGE_FORMATS, arrayNames, decodeArray, decodePixels, detectFormat } from "./images.js";
+import { DecodeError, FILE_FORMATS, arrayNames, decodeArray, decodePixels, detectFormat } from "./images.js";
 
 /**
  * @typedef {object} RecordContext
@@ -119,10 +119,10 @@ export class DataRecord {
   pixels() {
     const { image, format } = this;
     if (image === null) return null;
-    if (!IMAGE_FORMATS.includes(format)) {
+    if (format !== "raw" && format !== "raw-zstd") {
+      if (FILE_FORMATS.includes(format?.toLowerCase())) return null;
       throw this.damage("ImageDecode", "the format of the image is unknown", { found: format });
     }
-    if (format !== "raw" && format !== "raw-zstd") return null;
     const [height, width] = ["image/height", "image/width"].map((name) => this.#single(name, "int64"));
     return this.#decode(() => decodePixels(image, format, height, width, this.#context.limit));
   }

@@ -771,7 +771,7 @@ def _decode_zstd(data, size: int) -> bytes:
 
 # --- images ---
 
-_FORMATS = b"jpeg png webp gif bmp tiff avif jxl jp2 heif raw raw-zstd".split()
+_FILE_FORMATS = b"jpeg png webp gif bmp tiff avif jxl jp2 heif".split()
 _BMP_HEADERS = (12, 16, 40, 52, 56, 64, 108, 124)
 _AVIF_BRANDS = (b"avif", b"avis")
 _HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
@@ -814,9 +814,9 @@ def pixels_of(features: dict, image_name: Optional[str]):
     kind = one(features, "image/format", "bytes")
     if kind is None:
         kind = detect_format(image)
-    if kind not in _FORMATS:
-        raise _Undecodable(f"the format {kind!r} is not known")
     if kind not in (b"raw", b"raw-zstd"):
+        if kind is None or kind.lower() not in _FILE_FORMATS:
+            raise _Undecodable(f"the format {kind!r} is not known")
         raise NotDecoded(f"this reader does not decode {kind.decode()}")
     height = one(features, "image/height", "int64")
     width = one(features, "image/width", "int64")

@@ -70,7 +70,10 @@ impl Format {
 
     /// Returns the format with this name, ignoring ASCII case, since TensorFlow's scripts write `JPEG`.
     pub fn from_name(name: &str) -> Option<Format> {
-        Self::ALL.into_iter().find(|f| f.name().eq_ignore_ascii_case(name))
+        Self::ALL.into_iter().find(|f| match f {
+            Format::Raw | Format::RawZstd => f.name() == name,
+            file => file.name().eq_ignore_ascii_case(name),
+        })
     }
 }
 

@@ -15,8 +15,8 @@ use crate::zstd_frame;
 ///
 /// # Errors
 /// [`Error::PixelBytes`] if the payload does not have `height * width * 3` bytes; [`Error::Zstd`], [`Error::ZstdFrame`] or
-/// [`Error::ZstdSize`] if the frame is damaged; [`Error::Limit`] if the image exceeds a limit; [`Error::NotRaw`] if
-/// `format` is another one.
+/// [`Error::ZstdSize`] if the frame is damaged; [`Error::Empty`] if a side is 0; [`Error::Limit`] if the image exceeds a limit;
+/// [`Error::NotRaw`] if `format` is another one.
 pub fn decode_raw<'a>(
     format: Format,
     payload: &'a [u8],
@@ -25,12 +25,16 @@ pub fn decode_raw<'a>(
     limits: &Limits,
     scratch: &'a mut Vec<u8>,
 ) -> Result<PixelsRef<'a>, Error> {
-    limits.check(format, width, height, 3)?;
     match format {
-        Format::Raw => PixelsRef::new(width, height, payload),
+        Format::Raw => {
+            let pixels = PixelsRef::new(width, height, payload)?;
+            limits.check(format, width, height, 3)?;
+            Ok(pixels)
+        }
         Format::RawZstd => {
             let length = usize::try_from(zstd_frame::content_length(payload)?).map_err(|_| Error::ZstdSize)?;
             check_len(width, height, length)?;
+            limits.check(format, width, height, 3)?;
             zstd_frame::decompress(payload, length, scratch)?;
             PixelsRef::new(width, height, scratch)
         }

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import shardtool as st
+
+pa = pytest.importorskip("pyarrow")
 
 ROWS = [
     {"caption": "a red car", "score": 0.5, "count": 3},

@@ -123,9 +123,9 @@ pub enum Error {
         source: format::Error,
     },
     /// An index contradicts the manifest or its shard.
-    #[error("index of {} contradicts the shard: {problem}{}: {expected} in the index, {found} in the shard", path.display(), at(.record))]
+    #[error("index {} contradicts its shard: {problem}{}: {expected} in the index, {found} in the shard", path.display(), at(.record))]
     IndexMismatch {
-        /// The shard.
+        /// The index.
         path: PathBuf,
         /// The record, counted from 0 in its shard, if one differs.
         record: Option<u64>,
@@ -137,9 +137,9 @@ pub enum Error {
         found: String,
     },
     /// The manifest, the index and the shard do not agree on the number of records.
-    #[error("shard {}: {expected} records expected, {found} found", path.display())]
+    #[error("{}: {expected} records expected, {found} found", path.display())]
     RecordCount {
-        /// The shard.
+        /// The index if it differs from the manifest; the shard if its frames do.
         path: PathBuf,
         /// Records in the manifest.
         expected: u64,

@@ -63,13 +63,10 @@ impl<'a> Frames<'a> {
         let header = self.bytes.range(header).map_err(|e| self.io(e))?;
         match frame::whole_length(&header, left, offset) {
             Ok(length) => Ok(offset..offset + length),
-            Err(source @ format::Error::LengthCrc { .. }) => match Compression::detect(&header) {
-                Some(compression) if offset == 0 => {
-                    Err(Error::CompressedRecords { path: self.path.to_owned(), compression })
-                }
-                _ => Err(self.damaged(source)),
+            Err(source) => match compression(&source, &header) {
+                Some(compression) => Err(Error::CompressedRecords { path: self.path.to_owned(), compression }),
+                None => Err(self.damaged(source)),
             },
-            Err(source) => Err(self.damaged(source)),
         }
     }
 
@@ -80,6 +77,11 @@ impl<'a> Frames<'a> {
     fn io(&self, source: std::io::Error) -> Error {
         Error::Io { action: "read", path: self.path.to_owned(), source }
     }
+}
+
+/// Returns how a file is compressed as a whole, if that explains the damage of its first frame, whose header is given.
+pub(crate) fn compression(damage: &format::Error, header: &[u8]) -> Option<Compression> {
+    matches!(damage, format::Error::LengthCrc { offset: 0, .. }).then(|| Compression::detect(header)).flatten()
 }
 
 impl Iterator for Frames<'_> {

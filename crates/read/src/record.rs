@@ -40,7 +40,7 @@ impl Record {
         &whole[self.data.clone()]
     }
 
-    /// Returns the image's bytes as stored; `None` if the record has no image.
+    /// Returns the image's bytes as stored, which may be none; `None` if the record has no image.
     ///
     /// # Errors
     /// [`crate::Error::Index`] or [`crate::Error::IndexMismatch`] for a damaged index; for bare files, those of
@@ -48,7 +48,8 @@ impl Record {
     pub fn image(&self) -> Result<Option<&[u8]>> {
         let data = self.data();
         let range = self.shard.image(self.row, data)?;
-        Ok(if range.is_empty() { None } else { Some(&data[range]) })
+        // An image never begins at the first byte, where the tag of the Example's features is.
+        Ok(if range.start == 0 { None } else { Some(&data[range]) })
     }
 
     /// Parses the record as an Example or, if the manifest requires it, as a SequenceExample.

@@ -1,6 +1,7 @@
 //! One shard and its index, open.
 
 use crate::bytes::{Access, FileBytes};
+use crate::frames::compression;
 use crate::{Error, Record, Result};
 use shardtool_format::example::{Example, Message, range_within};
 use shardtool_format::frame::{self, Check};
@@ -290,7 +291,7 @@ impl Shard {
         self.message.parse(data).map_err(|e| self.damage(row, e))
     }
 
-    /// Returns the range of the image in the record's data; empty if the record has none.
+    /// Returns the range of the image in the record's data; it begins at 0 if the record has none.
     pub(crate) fn image(&self, row: u64, data: &[u8]) -> Result<std::ops::Range<usize>> {
         match &self.directory {
             Directory::Index { required: Required { image_offset, image_length, .. }, .. } => {
@@ -310,8 +311,14 @@ impl Shard {
         }
     }
 
-    /// Returns the error of a damaged record of this shard, with its key if the index has it.
+    /// Returns the error of a damaged record of this shard, with its key if the index has it; or that the whole file is
+    /// compressed.
     pub(crate) fn damage(&self, row: u64, source: shardtool_format::Error) -> Error {
+        if let Ok(header) = self.bytes.range(0..self.bytes.len().min(frame::HEADER_BYTES as u64))
+            && let Some(compression) = compression(&source, &header)
+        {
+            return Error::CompressedRecords { path: self.path.clone(), compression };
+        }
         let key = match &self.directory {
             // Unchecked: a damaged key column must not hide the record's damage.
             Directory::Index { index, required, .. } => {
@@ -354,7 +361,11 @@ impl Shard {
     }
 
     pub(crate) fn mismatch(&self, row: u64, problem: &'static str, expected: String, found: String) -> Error {
-        Error::IndexMismatch { path: self.path.clone(), record: Some(row), problem, expected, found }
+        let path = match &self.directory {
+            Directory::Index { path, .. } => path,
+            _ => &self.path,
+        };
+        Error::IndexMismatch { path: path.clone(), record: Some(row), problem, expected, found }
     }
 }
 
@@ -378,22 +389,22 @@ fn open_index(shard: &Path, entry: &manifest::Shard, access: Access, checked: Ch
     let damaged = |source| Error::Index { path: path.clone(), source };
     let index = Index::parse(bytes).map_err(damaged)?;
     // The CRCs of whole files are for `verify`.
-    if let Some(error) = contradictions(shard, &index, entry).next() {
+    if let Some(error) = contradictions(&path, &index, entry).next() {
         return Err(error);
     }
     let required = index.required().map_err(damaged)?;
     Ok(Directory::Index { path, index, required, checked })
 }
 
-/// Yields what an index's header says otherwise than the manifest: the number of records, and the length and the CRC of
-/// the shard.
+/// Yields what the header of the index at `path` says otherwise than the manifest: the number of records, and the length
+/// and the CRC of the shard.
 pub(crate) fn contradictions<B: AsRef<[u8]>>(
-    shard: &Path,
+    path: &Path,
     index: &Index<B>,
     entry: &manifest::Shard,
 ) -> impl Iterator<Item = Error> {
     let records = (index.records() != entry.records).then(|| Error::RecordCount {
-        path: shard.to_owned(),
+        path: path.to_owned(),
         expected: entry.records,
         found: index.records(),
     });
@@ -402,7 +413,7 @@ pub(crate) fn contradictions<B: AsRef<[u8]>>(
         ("length of the shard in bytes", index.shard_bytes().to_string(), entry.bytes.to_string()),
         ("CRC of the shard", crc(index.shard_crc()), crc(entry.crc32c)),
     ];
-    let path = shard.to_owned();
+    let path = path.to_owned();
     let tied = tied.into_iter().filter(|(_, expected, found)| expected != found);
     records.into_iter().chain(tied.map(move |(problem, expected, found)| Error::IndexMismatch {
         path: path.clone(),

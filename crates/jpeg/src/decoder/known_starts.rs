@@ -62,9 +62,9 @@ impl ScanWorkspace {
             let context = ScanContext { layout, unstuffed, tables, bmi2: cpu.bmi2(), speculation: *speculation };
             let mcu_rows = &output.plan.mcu_rows.clone();
             let row = |group: u32| (group * step).min(layout.mcus.1);
-            let needed = mcu_rows.start / step..mcu_rows.end.div_ceil(step);
-            // `starts` begins with group 0 or with the first one needed.
+            // The group of the first start: 0 for markers, and for hints the one at which decoding must begin.
             let first = starts.first().map_or(0, |state| (state.mcu / across) as u32 / step);
+            let needed = if hints { first } else { mcu_rows.start / step }..mcu_rows.end.div_ceil(step);
             let start = |group: u32| starts.get((group - first) as usize).copied();
             let bit = |group: u32| start(group).map_or(unstuffed.bits(), |state| state.cursor.bit());
             for from in needed.clone().step_by(batch as usize) {

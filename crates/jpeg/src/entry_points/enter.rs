@@ -10,7 +10,7 @@ use crate::sequential::layout::ScanLayout;
 use crate::sequential::state::ScanState;
 
 /// Unstuffs the data that MCU rows `mcu_rows` need, and fills `starts` with the state before each of their groups, and before
-/// the group after them if there is one. Returns the MCU rows in a group; `None` if the entry points do not fit the image.
+/// the group after them if there is one. The first of these may be a group before them. Returns the MCU rows in a group; `None` if the entry points do not fit the image.
 pub(crate) fn enter(
     parser: &Parser<'_>,
     scan: &ScanHeader,
@@ -23,7 +23,7 @@ pub(crate) fn enter(
     let jpeg = parser.jpeg;
     let payload = validate::payload(payload, parser.header.components().len(), layout.mcus.1)?;
     let step = payload.step;
-    let first = (mcu_rows.start / step) as usize;
+    let first = validate::first_group(layout, step, (mcu_rows.start / step) as usize);
     let end = (mcu_rows.end.div_ceil(step) as usize + 1).min(payload.groups);
     starts.clear();
     starts.reserve_exact(end - first);
@@ -31,16 +31,15 @@ pub(crate) fn enter(
         0 => Entry { bit: scan.data * 8, predictors: [0; 3] },
         _ => payload.entry(first),
     };
-    if !validate::is_data_byte(jpeg, scan, head.bit / 8) {
+    let mcu = |group| validate::mcu_of(layout, step, group);
+    if !validate::is_data_byte(jpeg, scan, head.bit / 8) || !validate::follows_marker(jpeg, layout, mcu(first), &head) {
         return None;
     }
     unstuffed.begin(jpeg, head.bit / 8, layout.segments());
-    let across = u64::from(layout.mcus.0);
     // The first byte of a cursor is not there yet: see `reload` below.
     let state = |group: usize, unstuffed: &UnstuffedData, held: usize, entry: &Entry| {
-        let mcu = group as u64 * u64::from(step) * across;
         let (bit, segment) = (held * 8 + entry.bit % 8, unstuffed.segments().len() - 1);
-        ScanState::at(layout, unstuffed, mcu, bit, segment, entry.predictors)
+        ScanState::at(layout, unstuffed, mcu(group), bit, segment, entry.predictors)
     };
     starts.push(state(first, unstuffed, 0, &head));
     for group in first + 1..end {

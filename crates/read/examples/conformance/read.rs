@@ -2,7 +2,9 @@
 
 use super::{hex, sum};
 use serde_json::{Map, Value, json};
-use shardtool_decode::{Format, Limits, decode_raw};
+use shardtool_decode::{Format, Limits, decode_array, decode_chunk, decode_raw};
+use shardtool_format::Damage;
+use shardtool_format::array::{ArrayFeatures, ArrayLayout, array_name};
 use shardtool_format::example::{Example, Feature};
 use shardtool_format::index::{Element, ValueRange};
 use shardtool_format::manifest::Manifest;
@@ -57,6 +59,9 @@ fn record(split: &Split, id: u64, record: &Record) -> Result<Value> {
         if let Some(pixels) = pixels(manifest, &example) {
             line["pixels"] = pixels;
         }
+        if let Some(arrays) = arrays(&example) {
+            line["arrays"] = arrays;
+        }
     }
     Ok(line)
 }
@@ -96,6 +101,43 @@ fn pixels(manifest: &Manifest, example: &Example<'_>) -> Option<Value> {
         Ok(pixels) => json!(sum(pixels.data())),
         Err(error) => json!({"error": error.damage().name()}),
     })
+}
+
+/// Returns the arrays of a record, each as its contents or its error; `None` if there are none.
+fn arrays(example: &Example<'_>) -> Option<Value> {
+    let present = |name: &str| !matches!(example.get(name), None | Some(Feature::Empty));
+    let names = example.features().iter().filter_map(|(name, _)| array_name(name, present));
+    let arrays: Map<String, Value> = names.map(|name| (name.to_owned(), array(example, name))).collect();
+    (!arrays.is_empty()).then_some(Value::Object(arrays))
+}
+
+fn array(example: &Example<'_>, name: &str) -> Value {
+    let error = |damage: Damage| json!({"error": damage.name()});
+    let Some(found) = ArrayFeatures::of(example, name) else { return error(Damage::ImageDecode) };
+    let (shape, chunk): (Vec<i64>, Vec<i64>) = (found.shape.iter().collect(), found.chunk.iter().collect());
+    let layout = match ArrayLayout::new(&shape, &chunk, found.dtype, found.codec) {
+        Ok(layout) => layout,
+        Err(invalid) => return error(invalid.damage()),
+    };
+    // Before anything of the array's length is allocated.
+    if let Err(invalid) = layout.check_chunks(found.chunk_count()) {
+        return error(invalid.damage());
+    }
+    let (limits, mut scratch) = (Limits::default(), vec![]);
+    let chunks = found.chunks.iter().flat_map(|list| list.iter()).collect::<Vec<_>>();
+    for (number, chunk) in (0..).zip(&chunks) {
+        if let Err(invalid) = decode_chunk(&layout, number, chunk, &limits, &mut scratch) {
+            return error(invalid.damage());
+        }
+    }
+    let mut data = vec![0; layout.bytes() as usize];
+    match decode_array(&layout, chunks.into_iter(), &limits, &mut scratch, &mut data) {
+        Ok(()) => json!({
+            "shape": shape.iter().map(i64::to_string).collect::<Vec<_>>(), "dtype": layout.dtype().name(),
+            "data": sum(&data),
+        }),
+        Err(invalid) => error(invalid.damage()),
+    }
 }
 
 /// Appends the lines of a shard's features and value ranges.

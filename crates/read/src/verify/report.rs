@@ -2,6 +2,8 @@
 
 use crate::Error;
 use shardtool_format as format;
+#[cfg(feature = "decode")]
+use shardtool_format::names;
 use shardtool_format::{Chain, Damage};
 use std::path::{Path, PathBuf};
 
@@ -108,18 +110,22 @@ impl Finding {
         self.damage.map_or("Io", Damage::name)
     }
 
-    /// Makes a finding about the image of a record whose CRCs are right.
+    /// Makes a finding about the image of a record of `shard` whose CRCs are right.
     #[cfg(feature = "decode")]
     pub(super) fn image(
-        file: PathBuf,
+        shard: &Path,
         record: u64,
         key: String,
         offset: u64,
         (damage, problem): (Damage, String),
     ) -> Self {
+        let (file, offset) = match damage {
+            Damage::IndexMismatch => (names::index_path(shard), None),
+            _ => (shard.to_owned(), Some(offset)),
+        };
         let message = format!("{}, record {record} (key `{key}`): {problem}", file.display());
         let finding = Finding::without_details(file, Some(damage), message);
-        Finding { record: Some(record), key: Some(key), offset: Some(offset), found: Some(problem), ..finding }
+        Finding { record: Some(record), key: Some(key), offset, found: Some(problem), ..finding }
     }
 }
 

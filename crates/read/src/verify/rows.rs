@@ -106,7 +106,7 @@ impl<'a> Rows<'a> {
         if let Some((offsets, lengths)) = self.image {
             let indexed = offsets.get(row).zip(lengths.get(row)).map(|(o, l)| (o as usize, l as usize));
             let image = self.image_feature.zip(example).and_then(|(name, e)| e.bytes(name));
-            let range = image.and_then(|i| range_within(data, i)).filter(|r| !r.is_empty());
+            let range = image.and_then(|i| range_within(data, i));
             let found = range.map_or((0, 0), |r| (r.start, r.len()));
             if indexed != Some(found) {
                 differ(

@@ -1,9 +1,7 @@
 //! Verifies one shard and its index.
 
-#[cfg(feature = "decode")]
-use super::Finding;
 use super::rows::Rows;
-use super::{Options, Report};
+use super::{Finding, Options, Report};
 use crate::shard::{contradictions, missing};
 use crate::{Error, FileBytes, Frames, Split};
 use rayon::prelude::*;
@@ -51,7 +49,7 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
     let (frames, damage) = find_frames(&bytes, end, &path, rows.as_ref());
     // Each cause is reported once. A truncated file may end inside a frame; a lost frame, another length, or a count
     // that is already reported explain the number of frames; and any finding about this file explains its CRC.
-    let explained = !damage.is_empty() || other_length || report.has(&path, Damage::RecordCount);
+    let explained = !damage.is_empty() || other_length || report.has(&names::index_path(&path), Damage::RecordCount);
     damage.into_iter().filter(|error| !(other_length && truncated(error))).for_each(|error| report.add(error));
     if !bare && !explained && frames.len() as u64 != entry.records {
         let (expected, found) = (entry.records, frames.len() as u64);
@@ -119,7 +117,7 @@ fn open_index(entry: &manifest::Shard, shard: &Path, report: &mut Report) -> Opt
         }
     };
     let before = report.findings.len();
-    contradictions(shard, &index, entry).for_each(|error| report.add(error));
+    contradictions(&path, &index, entry).for_each(|error| report.add(error));
     if let Err(source) = index.required() {
         report.add(Error::Index { path, source });
         return None;
@@ -268,7 +266,10 @@ impl Checker<'_> {
             _ if self.opaque => None,
             Ok(example) => Some(example),
             Err(_) if self.split.is_bare() => None,
-            Err(source) => return report.add(self.record_error(row, source)),
+            Err(source) => {
+                let finding = Finding::new(&self.record_error(row, source));
+                return report.findings.push(Finding { offset: Some(offset), ..finding });
+            }
         };
         if self.message == Message::Example && example.is_some() && has_feature_lists(data) {
             report.ignored_feature_lists += 1;
@@ -276,7 +277,7 @@ impl Checker<'_> {
         if let Some(rows) = self.rows {
             let file = self.path.file_name().unwrap_or_default().to_string_lossy();
             for (problem, expected, found) in rows.compare(row, offset, data, example.as_ref(), &file) {
-                let path = self.path.to_owned();
+                let path = names::index_path(self.path);
                 report.add(Error::IndexMismatch { path, record: Some(row), problem, expected, found });
             }
         }
@@ -289,7 +290,7 @@ impl Checker<'_> {
             let image = image.and_then(|image| super::image::check(image, example, entries).err());
             for fault in image.into_iter().chain(super::array::check(example)) {
                 let key = String::from_utf8_lossy(self.rows.and_then(|r| r.key(row)).unwrap_or_default()).into_owned();
-                report.findings.push(Finding::image(self.path.to_owned(), row, key, offset, fault));
+                report.findings.push(Finding::image(self.path, row, key, offset, fault));
             }
         }
     }

@@ -29,6 +29,8 @@ pub(super) fn images() -> Dataset {
     let turned = record("turned", 0, "raw", (2, 2), &CAT).into_iter();
     let turned = turned.chain([("image/orientation".to_owned(), ints([6])), ("image/channels".to_owned(), ints([1]))]);
     samples.push(Sample::new(turned).with_pixels(&CAT));
+    // Names of files in any case.
+    samples.push(Sample::new([("image/encoded", bytes([COLOUR.encoded])), ("image/format", text("JPEG"))]));
     let dataset = Dataset::new(vec![("train", vec![Shard::new("train", 0, samples)])]);
     Dataset { label: None, ..dataset }
 }

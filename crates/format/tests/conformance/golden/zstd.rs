@@ -28,8 +28,12 @@ pub(super) fn zstd() -> Dataset {
                 [block(0, false, 5, &small[..5]), block(0, false, 0, &[]), block(0, true, 7, &small[5..])].concat()
         }),
         (vec![9; 12], Frame { blocks: block(1, true, 12, &[9]), ..Frame::of(&[9; 12]) }.bytes()),
-        // Compressed blocks without sequences: raw literals, and RLE literals with a size of one and of two bytes.
-        of(&|f| f.blocks = block(2, true, 14, &[&[12 << 3][..], &small, &[0]].concat())),
+        // Compressed blocks without sequences: raw literals, and RLE literals with a size of one and of two bytes. The
+        // first one is longer than its content, which needs a window that is longer, too.
+        of(&|f| {
+            (f.size_bytes, f.single_segment) = (4, false);
+            f.blocks = block(2, true, 14, &[&[12 << 3][..], &small, &[0]].concat());
+        }),
         (vec![9; 12], Frame { blocks: block(2, true, 3, &[12 << 3 | 1, 9, 0]), ..Frame::of(&[9; 12]) }.bytes()),
         (vec![9; 60], Frame { blocks: block(2, true, 4, &[0xc5, 0x03, 9, 0]), ..Frame::of(&[9; 60]) }.bytes()),
     ];

@@ -124,8 +124,9 @@ def read(folder: str):
             show_record(dataset.manifest, split, i)
         for number in range(len(split.shards)):
             show_columns(split, number)
-        for key, record in split.keys(lambda file, damage: None).items():
-            show(split=name, lookup=key.hex(), record=record)
+        damaged: list = []
+        for key, record in split.keys(lambda file, damage: damaged.append(file)).items():
+            show(split=name, lookup=key.hex(), record=record if damaged else split.lookup(key))
 
 
 def verify(folder: str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +42,8 @@ def array(shards: list[Buffers]) -> Any:
 
 def masked(shards: list[Buffers]) -> Any:
     """Returns numbers as a masked array, whose mask is true in null rows."""
-    return np.ma.concatenate([np.ma.MaskedArray(column.values, ~present(column)) for column in shards])
+    missing = ~np.concatenate([present(column) for column in shards])
+    return np.ma.MaskedArray(np.concatenate([column.values for column in shards]), missing)
 
 
 def byte_strings(shards: list[Buffers]) -> np.ndarray:
@@ -59,7 +61,8 @@ def byte_strings(shards: list[Buffers]) -> np.ndarray:
 
 def arrow(shards: list[Buffers]) -> Any:
     """Returns a ``pyarrow.ChunkedArray`` with one chunk per shard, which refers to the mapped indexes: no value is copied."""
-    import pyarrow as pa
+    # Imported this way because it has no types, and need not be installed.
+    pa: Any = import_module("pyarrow")
 
     chunks = []
     for column in shards:

@@ -97,7 +97,8 @@ pub(super) fn other_json() -> Case {
         members.reverse();
         format!("{{{more}{}}}", members.join("\t,\r\n"))
     };
-    let nested = format!("{}1{}", "[".repeat(100), "]".repeat(100));
+    // With the outermost object as deep as a reader must accept.
+    let nested = format!("{}1{}", "[".repeat(126), "]".repeat(126));
     let body = [
         "\t\r\n {\"splits\" :[{\"shards\":[],\"name\":\"a\"},{\"name\":\"tr\\u0061in\",\"x-a\":1,\"x-a\":null,\"shards\":[",
         &line(first, "\"x-a\":[1],\"x-a\":{},"),

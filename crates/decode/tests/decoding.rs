@@ -133,7 +133,15 @@ fn borrows_raw_pixels_and_decompresses_raw_zstd() {
     // A frame written as a stream does not declare its content size.
     let stream = zstd::stream::encode_all(&pixels.data[..], 3).unwrap();
     assert!(matches!(refused(&stream, 40, 30), Error::ZstdSize));
-    assert!(matches!(refused(&frame, 1 << 20, 1 << 20), Error::Limit { kind: LimitKind::Side, .. }));
+    // Another size is named before a limit.
+    assert!(matches!(refused(&frame, 1 << 20, 1 << 20), Error::PixelBytes { found: 3600, .. }));
+    for (format, payload) in [(Format::Raw, &pixels.data), (Format::RawZstd, &frame)] {
+        let small = limits.with_max_side(39);
+        let refused = decode_raw(format, payload, 40, 30, &small, &mut Vec::new()).unwrap_err();
+        assert!(matches!(refused, Error::Limit { kind: LimitKind::Side, .. }), "{refused}");
+        let none = decode_raw(format, payload, 0, 30, &limits, &mut Vec::new()).unwrap_err();
+        assert_eq!(none.damage(), shardtool_format::Damage::PixelsLength);
+    }
     assert!(matches!(decode_raw(Format::Png, &frame, 40, 30, &limits, &mut Vec::new()), Err(Error::NotRaw { .. })));
 }
 

@@ -77,7 +77,7 @@ fn feature(feature: Feature<'_>) -> Option<Value> {
     let values: Vec<String> = match feature {
         Feature::Empty => return None,
         Feature::Bytes(list) => list.iter().map(sum).collect(),
-        Feature::Float(list) => list.iter().map(|value| float(value)).collect(),
+        Feature::Float(list) => list.iter().map(float).collect(),
         Feature::Int64(list) => list.iter().map(|value| value.to_string()).collect(),
     };
     Some(json!({"type": feature.dtype().map(|dtype| dtype.name()), "values": values}))

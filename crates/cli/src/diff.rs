@@ -207,6 +207,7 @@ fn rows(split: Option<&Split>, random: &std::hash::RandomState) -> anyhow::Resul
             hasher.finish()
         };
         rows.push(Row { key: hash(&record.key()?), content: hash(record.data()), id });
+        record.check_readable()?;
         buffer = record.into_buffer();
     }
     Ok(rows)
@@ -218,5 +219,8 @@ fn key_of(split: &Split, id: u64) -> anyhow::Result<Vec<u8>> {
 
 fn same_bytes(a: &Split, a_id: u64, b: &Split, b_id: u64) -> anyhow::Result<bool> {
     let (a, b) = (a.get(a_id)?, b.get(b_id)?);
-    Ok(a.data() == b.data() && a.key()? == b.key()?)
+    let same = a.data() == b.data() && a.key()? == b.key()?;
+    a.check_readable()?;
+    b.check_readable()?;
+    Ok(same)
 }

@@ -70,6 +70,11 @@ fn extract(split: &Split, id: u64, out: &Path) -> anyhow::Result<u64> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut file = std::fs::File::create_new(&path).with_context(|| format!("cannot create {}", path.display()))?;
     file.write_all(image).with_context(|| format!("cannot write {}", path.display()))?;
+    if let Err(error) = record.check_readable() {
+        // What was written may be wrong.
+        std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        return Err(error.into());
+    }
     Ok(image.len() as u64)
 }
 

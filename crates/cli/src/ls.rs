@@ -138,7 +138,7 @@ fn row(split: &Split, id: u64, columns: &[String]) -> anyhow::Result<Row> {
     let manifest = split.manifest();
     let integer = |name: &str| anyhow::Ok(shard.feature::<i64>(name)?.and_then(|column| column.get(row)));
     let label = manifest.label.as_deref().map(integer).transpose()?.flatten();
-    Ok(Row {
+    let row = Row {
         id,
         shard: shard.path().file_name().unwrap_or_default().to_string_lossy().into_owned(),
         key: shard.key(row)?.into_owned(),
@@ -150,5 +150,7 @@ fn row(split: &Split, id: u64, columns: &[String]) -> anyhow::Result<Row> {
             .iter()
             .map(|name| anyhow::Ok(shard.value(row, name)?.map(Value::into_owned)))
             .collect::<Result<_, _>>()?,
-    })
+    };
+    shard.check_index_readable()?;
+    Ok(row)
 }

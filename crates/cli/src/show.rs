@@ -39,6 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             "split": split.name(), "id": arguments.record, "shard": shard, "row": record.row(), "offset": frame.start,
             "bytes": frame.end - frame.start, "key": String::from_utf8_lossy(&key), "features": features,
         });
+        record.check_readable()?;
         writeln!(out, "{document:#}")?;
         return Ok(Exit::Success);
     }
@@ -61,6 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         let more = if all.len() > SHOWN { format!(" … ({} values)", all.len()) } else { String::new() };
         writeln!(out, "  {}  {}{more}", text::column(&text::printable(name.as_bytes()), width), shown.join(" "))?;
     }
+    record.check_readable()?;
     Ok(Exit::Success)
 }
 

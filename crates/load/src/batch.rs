@@ -194,7 +194,7 @@ impl SharedBatch {
                 table.unforeseen +=
                     out.cells.iter().zip(columns).map(|(cell, c)| c.unforeseen(cell.held())).sum::<u64>();
                 if self.config.keeps_records() {
-                    table.unforeseen += out.record.as_ref().map_or(0, own_bytes);
+                    table.unforeseen += out.record.as_ref().map_or(0, Record::buffer_bytes);
                     table.records.push(out.record.take());
                 }
             });
@@ -236,11 +236,6 @@ impl Work for SharedBatch {
     fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
-}
-
-/// Returns the bytes of memory that a record occupies; 0 if its file is mapped.
-fn own_bytes(record: &Record) -> u64 {
-    if record.shard().bytes().mapped().is_some() { 0 } else { record.data().len() as u64 }
 }
 
 impl Drop for SharedBatch {

@@ -32,8 +32,7 @@ pub(crate) fn expected_bytes(columns: &[Column], splits: &Splits, keeps_records:
             Some(4 * cell.held())
         });
         let cells: u64 = cells.collect::<Option<Vec<_>>>()?.into_iter().sum();
-        let own =
-            if keeps_records && record.shard().bytes().mapped().is_none() { record.data().len() as u64 } else { 0 };
+        let own = if keeps_records { record.buffer_bytes() } else { 0 };
         Some(cells + own)
     });
     bytes.max().unwrap_or(0)

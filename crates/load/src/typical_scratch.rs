@@ -5,7 +5,7 @@ use crate::image::{PlannedImage, pixels, size};
 use crate::splits::Splits;
 use shardtool_format::names;
 use shardtool_order::Rng;
-use shardtool_read::Shard;
+use shardtool_read::{Record, Shard};
 use std::sync::Arc;
 
 /// Number of images sampled per shard: the largest ones.
@@ -41,10 +41,10 @@ fn largest_scratch(shard: &Arc<Shard>, images: &Images) -> Option<u64> {
     }
     let scratch = sizes.into_iter().take(SAMPLED_IMAGES).flat_map(|(_, row)| {
         let record = shard.record(row, vec![]).ok();
-        let own = record.as_ref().map_or(0, |r| if shard.bytes().mapped().is_some() { 0 } else { r.data().len() });
+        let own = record.as_ref().map_or(0, Record::buffer_bytes);
         (0..SAMPLED_CROPS).filter_map(move |crop| {
             let planned = PlannedImage::of(record.as_ref()?, images, &Rng::augment(0, 0, crop)).ok()?;
-            Some(planned.scratch + own as u64)
+            Some(planned.scratch + own)
         })
     });
     scratch.max().map(|most| most + most / 4)

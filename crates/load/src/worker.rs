@@ -199,9 +199,10 @@ impl Worker {
         if config.exact {
             shard.read_exactly();
         }
+        let is_images = matches!(config.content, Content::Images(_));
         // A record that is not mapped is read into memory, which counts as scratch.
-        let record_bytes = match config.content {
-            Content::Images(_) if shard.bytes().mapped().is_none() => {
+        let mut record_bytes = match shard.bytes().mapped() {
+            None if is_images => {
                 let frame = shard.frame(at.row).map_err(|e| RowError::of(id, &at, e.into()))?;
                 frame.end - frame.start
             }
@@ -222,7 +223,19 @@ impl Worker {
             let record = shard.record(at.row, vec![]);
             timer.stop(&engine.meters);
             let record = record.map_err(|e| RowError::of(id, &at, e.into()))?;
-            match self.decode(batch, source_position, &record, &mut memory, &at, target) {
+            if is_images && record_bytes == 0 && record.buffer_bytes() > 0 {
+                // Its mapping could not be read, so it was read into memory after all.
+                record_bytes = record.buffer_bytes();
+                needed = record_bytes;
+                continue;
+            }
+            let decoded = self.decode(batch, source_position, &record, &mut memory, &at, target);
+            if record.check_readable().is_err() {
+                // What was decoded may be wrong. Unless it is the index, the record is read again without the mapping.
+                shard.check_index_readable().map_err(|e| RowError::of(id, &at, e.into()))?;
+                continue;
+            }
+            match decoded {
                 Ok(()) => break (memory, record),
                 Err(FillError::NeedsScratch(bytes)) => needed = bytes,
                 Err(FillError::Sample(error)) => return Err(RowError::of(id, &at, error)),

@@ -207,6 +207,7 @@ impl<'a> Resharding<'a> {
             file.write(&frame::header(data.len() as u64))?;
             file.write(data)?;
             file.write(&frame::footer(crc))?;
+            record.check_readable()?;
             progress.done(1, data.len() as u64);
             buffer = record.into_buffer();
         }

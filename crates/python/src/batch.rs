@@ -111,7 +111,9 @@ fn encoded<'py>(py: Python<'py>, batch: &Batch) -> PyResult<Bound<'py, PyList>> 
     let image = |record: &Option<shardtool_read::Record>| -> PyResult<Option<Bound<'py, PyBytes>>> {
         let Some(record) = record else { return Ok(None) };
         let image = record.image().map_err(|e| error::read(py, e))?;
-        Ok(image.map(|bytes| PyBytes::new(py, bytes)))
+        let copy = image.map(|bytes| PyBytes::new(py, bytes));
+        record.check_readable().map_err(|e| error::read(py, e))?;
+        Ok(copy)
     };
     PyList::new(py, batch.records().iter().map(image).collect::<PyResult<Vec<_>>>()?)
 }

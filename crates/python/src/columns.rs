@@ -74,18 +74,23 @@ impl Columns {
 type Parts = [Option<Memory>; 3];
 
 fn numbers<T: Number + Scalar>(shard: &Arc<Shard>, name: &str) -> shardtool_read::Result<Parts> {
+    // Checked before it is lent: errors of the first use can be reported.
+    shard.feature::<T>(name)?;
+    let lent = &Arc::new(shard.lend_index());
     Ok([
-        Memory::shared::<u8, _, _>(shard, |s| Ok(s.feature::<T>(name)?.and_then(|c| c.validity())))?,
+        Memory::shared::<u8, _, _>(lent, |s| Ok(s.feature::<T>(name)?.and_then(|c| c.validity())))?,
         None,
-        Memory::shared::<T, _, _>(shard, |s| Ok(s.feature::<T>(name)?.map(|c| c.values())))?,
+        Memory::shared::<T, _, _>(lent, |s| Ok(s.feature::<T>(name)?.map(|c| c.values())))?,
     ])
 }
 
 fn byte_strings(shard: &Arc<Shard>, name: &str) -> shardtool_read::Result<Parts> {
+    shard.feature_bytes(name)?;
+    let lent = &Arc::new(shard.lend_index());
     Ok([
-        Memory::shared::<u8, _, _>(shard, |s| Ok(s.feature_bytes(name)?.and_then(|c| c.validity())))?,
-        Memory::shared::<i64, _, _>(shard, |s| Ok(s.feature_bytes(name)?.map(|c| c.offsets())))?,
-        Memory::shared::<u8, _, _>(shard, |s| Ok(s.feature_bytes(name)?.map(|c| c.values())))?,
+        Memory::shared::<u8, _, _>(lent, |s| Ok(s.feature_bytes(name)?.and_then(|c| c.validity())))?,
+        Memory::shared::<i64, _, _>(lent, |s| Ok(s.feature_bytes(name)?.map(|c| c.offsets())))?,
+        Memory::shared::<u8, _, _>(lent, |s| Ok(s.feature_bytes(name)?.map(|c| c.values())))?,
     ])
 }
 

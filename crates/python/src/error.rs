@@ -75,7 +75,7 @@ pub(crate) fn read(py: Python<'_>, error: shardtool_read::Error) -> PyErr {
     use shardtool_read::Error as E;
     let message = Chain(&error).to_string();
     match error {
-        E::Io { path, source, .. } => io(py, &message, &source, &path),
+        E::Io { path, source, .. } | E::Unreadable { path, source, .. } => io(py, &message, &source, &path),
         E::NotADataset { .. } => plain(py, "DatasetError", &error),
         E::NoSplit { .. } => plain(py, "SplitError", &error),
         E::OutOfRange { .. } => plain(py, "OutOfRangeError", &error),
@@ -199,7 +199,7 @@ pub(crate) fn pack(py: Python<'_>, error: shardtool_pack::Error) -> PyErr {
     use shardtool_pack::Error as E;
     let message = in_python(&Chain(&error).to_string());
     match error {
-        E::Io { path, source, .. } => io(py, &message, &source, &path),
+        E::Io { path, source, .. } | E::Unreadable { path, source, .. } => io(py, &message, &source, &path),
         _ => exception(py, "PackError", &message, &PyDict::new(py)),
     }
 }

@@ -23,6 +23,7 @@ pub(crate) fn to_dict<'py>(py: Python<'py>, record: &Record, manifest: &Manifest
         }
     }
     dict.set_item("features", features)?;
+    record.check_readable().map_err(read)?;
     Ok(dict)
 }
 

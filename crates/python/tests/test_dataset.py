@@ -97,6 +97,24 @@ def mapped(index):
     return found
 
 
+def test_truncated_shard_costs_the_records_behind_its_end(photos, tmp_path):
+    st.pack(photos, tmp_path / "data", shards=1)
+    split = st.Dataset(tmp_path / "data").split("train")
+    [shard] = split.shards
+    split[0]
+    with open(shard.path, "r+b") as file:
+        file.truncate(shard.bytes // 2)
+    good, lost = [], []
+    for number in range(COUNT):
+        try:
+            good.append(split[number]["key"])
+        except OSError as error:
+            lost.append(number)
+            assert error.filename == str(shard.path) and "truncated" in str(error)
+    assert len(good) > COUNT // 4 and len(lost) > COUNT // 4
+    assert lost == list(range(len(good), COUNT))
+
+
 def test_tfrecord_files_open_without_a_manifest(dataset):
     split = st.Dataset(f"{dataset}/train-*").split("train")
     assert len(split) == COUNT and len(split.columns) == 0

@@ -1,33 +1,43 @@
 //! Bytes of a file, mapped or read; the results are the same.
 
-use crate::{Error, Result};
-use memmap2::{Advice, Mmap, UncheckedAdvice};
-use std::borrow::Cow;
+use crate::mapping::Mapping;
+use crate::{Error, Result, open_regular};
+use memmap2::{Advice, UncheckedAdvice};
 use std::fs::File;
+use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::sync::{Once, OnceLock};
 
 /// How the bytes of shards and indexes are read: mapped into memory, or by positional reads.
 ///
 /// # Contract of a mapping
-/// While a file is mapped, it must be neither truncated nor rewritten in place, by this process or another one. Nothing
+/// While a file is mapped, it must not be rewritten in place, by this process or another one. Nothing
 /// in this crate does so: datasets are written under temporary names and renamed into place, and a rename leaves the
 /// mapped file as it was. Adopted and bare TFRecord files belong to other programs, so for them the user
-/// must guarantee it when opening them with [`Access::Auto`] or [`Access::Mmap`]. If the contract is broken:
-/// - *Truncated:* the first access past the new end raises SIGBUS, which ends the process.
-/// - *Rewritten in place:* records and columns that were not read yet fail their CRCs, which are checked on first use.
-///   Bytes that were checked already may change while they are borrowed, which Rust does not allow for `&[u8]` and `&str`:
-///   code that reads them may return anything, and `&str` in [`shardtool_format::example::Example`] may cease to be UTF-8.
+/// must guarantee it when opening them with [`Access::Auto`] or [`Access::Mmap`]. If the contract is broken, records and
+/// columns that were not read yet fail their CRCs, which are checked on first use. Bytes that were checked already may
+/// change while they are borrowed, which Rust does not allow for `&[u8]` and `&str`: code that reads them may return
+/// anything, and `&str` in [`shardtool_format::example::Example`] may cease to be UTF-8.
 ///
-/// [`Access::Pread`] needs no such contract: each record is copied and checked before it is used, a
+/// # Unreadable bytes
+/// A page that cannot be read, because the file was truncated or the device failed, raises SIGBUS. A handler, which is
+/// installed before the first mapping, replaces such a page by zeros; the record is then read again with `pread`, and
+/// fails with the system's error ([`Error::Unreadable`]). Other records are not affected. Code that borrows bytes asks
+/// after their last use whether all could be read: [`crate::Record::check_readable`], [`crate::Shard::check_index_readable`],
+/// [`FileBytes::check_readable`].
+///
+/// The handler passes faults at other addresses to the one that was installed before it. A SIGBUS handler that the
+/// program installs after opening a dataset gets all faults first: install it earlier, or pass faults on.
+///
+/// [`Access::Pread`] needs neither contract nor handler: each record is copied and checked before it is used, a
 /// truncated file is an error, and a rewritten one fails its CRCs.
 ///
 /// # Default
 /// [`Access::Auto`] maps files on local file systems: a mapping saves a system call and a copy per record, many processes
 /// share it, and finished datasets are not written to. It does not map files on network and FUSE file systems, where
-/// another machine may truncate a file and a lost connection is a SIGBUS. Choose [`Access::Pread`] if files may be
+/// another machine may rewrite a file and connections are lost. Choose [`Access::Pread`] if files may be
 /// rewritten in place while they are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -70,18 +80,24 @@ impl Access {
 /// An open file: a mapping, or a descriptor for positional reads.
 #[derive(Debug)]
 pub struct FileBytes {
+    path: PathBuf,
     bytes: Bytes,
     len: u64,
-    /// The mapped file, opened again when its pages are first released.
-    reopened: OnceLock<Option<File>>,
+    /// Device and inode.
+    id: (u64, u64),
+    /// The mapped file, opened again when it is first read or its pages are first released.
+    reopened: OnceLock<File>,
     exact: Once,
 }
 
 #[derive(Debug)]
 enum Bytes {
-    Map(Mmap),
+    Map(Mapping),
     File(File),
 }
+
+/// Bytes that are compared at a time to confirm damage.
+const COMPARED_BYTES: usize = 1 << 16;
 
 impl FileBytes {
     /// Opens a file for reading. If `access` maps the file, the contract in [`Access`] applies until the value is
@@ -91,21 +107,18 @@ impl FileBytes {
     /// [`Error::Io`].
     pub fn open(path: &Path, access: Access) -> Result<Self> {
         let io = |source| Error::Io { action: "open", path: path.to_owned(), source };
-        let file = File::open(path).map_err(io)?;
+        let file = open_regular(path).map_err(io)?;
         let metadata = file.metadata().map_err(io)?;
-        if metadata.is_dir() {
-            return Err(io(std::io::ErrorKind::IsADirectory.into()));
-        }
-        let len = metadata.len();
         let bytes = if access.maps(&file) {
-            // SAFETY: the file must not be truncated or written while it is mapped. No code of this workspace does (files
+            // SAFETY: the file must not be rewritten in place while it is mapped. No code of this workspace does (files
             // are completed under another name and renamed, `pack/commit.rs`); for other writers it is the contract of
             // `Access`, which the caller accepts by choosing a mapping.
-            Bytes::Map(unsafe { Mmap::map(&file) }.map_err(io)?)
+            Bytes::Map(unsafe { Mapping::new(&file) }.map_err(io)?)
         } else {
             Bytes::File(file)
         };
-        Ok(FileBytes { bytes, len, reopened: OnceLock::new(), exact: Once::new() })
+        let (len, id) = (metadata.len(), (metadata.dev(), metadata.ino()));
+        Ok(FileBytes { path: path.to_owned(), bytes, len, id, reopened: OnceLock::new(), exact: Once::new() })
     }
 
     /// Returns the length of the file when it was opened, in bytes.
@@ -114,42 +127,97 @@ impl FileBytes {
         self.len
     }
 
-    /// Returns all bytes if the file is mapped.
+    /// Returns all bytes if the file is mapped. Unreadable bytes are zeros: call [`FileBytes::check_readable`] after the
+    /// last use.
     pub fn mapped(&self) -> Option<&[u8]> {
-        match &self.bytes {
-            Bytes::Map(map) => Some(map),
-            Bytes::File(_) => None,
-        }
+        Some(self.mapping()?.map())
     }
 
-    /// Returns the bytes of a range: borrowed from the mapping, or read.
+    /// Returns whether the range is mapped, and none of its pages is known to be unreadable.
+    pub fn maps(&self, range: &Range<u64>) -> bool {
+        self.mapping().is_some_and(|mapping| !mapping.is_lost(range))
+    }
+
+    /// Returns the bytes of a range if they are mapped, and none of their pages is known to be unreadable.
     ///
     /// # Errors
-    /// Errors of reading; `UnexpectedEof` for a range past the end.
-    pub fn range(&self, range: Range<u64>) -> std::io::Result<Cow<'_, [u8]>> {
-        match self.mapped_range(&range) {
-            Some(bytes) => bytes.map(Cow::Borrowed),
-            None => {
-                let mut buffer = vec![];
-                self.read_into(range, &mut buffer)?;
-                Ok(Cow::Owned(buffer))
+    /// `UnexpectedEof` for a range past the end.
+    pub(crate) fn mapped_range(&self, range: &Range<u64>) -> Option<io::Result<&[u8]>> {
+        let mapped = self.mapped().filter(|_| self.maps(range))?;
+        let part = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
+        let part = part.and_then(|(start, end)| mapped.get(start..end));
+        Some(part.ok_or_else(|| io::ErrorKind::UnexpectedEof.into()))
+    }
+
+    /// Returns an error if the range is mapped and holds bytes that could not be read since the file was opened, which
+    /// then are zeros. Call it after the last use of the bytes.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`], with the system's error of reading the range again.
+    pub fn check_readable(&self, range: Range<u64>) -> Result<()> {
+        match &self.bytes {
+            Bytes::Map(mapping) if mapping.is_lost(&range) => {
+                // Bytes that can be read again were zeros nevertheless.
+                let error = self.compare(range.clone()).err();
+                Err(self.unreadable(range, error.unwrap_or(rustix::io::Errno::IO.into())))
             }
+            _ => Ok(()),
         }
     }
 
-    /// Returns the bytes of a range if the file is mapped.
-    pub(crate) fn mapped_range(&self, range: &Range<u64>) -> Option<std::io::Result<&[u8]>> {
-        let whole = self.mapped()?;
-        let part = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
-        Some(
-            part.and_then(|(start, end)| whole.get(start..end)).ok_or_else(|| std::io::ErrorKind::UnexpectedEof.into()),
-        )
+    /// Calls `check` with the bytes of a range: those of the mapping, or read. If mapped bytes fail the check or could not
+    /// be read, calls it again with bytes read by `pread`, unless these are the same.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`], also for a range past the end.
+    pub(crate) fn with<T, E>(
+        &self,
+        range: Range<u64>,
+        mut check: impl FnMut(&[u8]) -> std::result::Result<T, E>,
+    ) -> Result<std::result::Result<T, E>> {
+        if let Some(bytes) = self.mapped_range(&range) {
+            let checked = check(bytes.map_err(|e| self.unreadable(range.clone(), e))?);
+            if self.stands(&range, checked.is_ok())? {
+                return Ok(checked);
+            }
+        }
+        let mut buffer = vec![];
+        self.read_into(range, &mut buffer)?;
+        Ok(check(&buffer))
     }
 
-    /// Reads a range into a buffer and resizes the buffer to it.
-    pub(crate) fn read_into(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> std::io::Result<()> {
+    /// Returns whether the result of a check of mapped bytes stands: they could be read and, if the check failed, `pread`
+    /// reads the same ones. (Bytes past the end of a truncated file read as zeros up to the end of their page.)
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub(crate) fn stands(&self, range: &Range<u64>, good: bool) -> Result<bool> {
+        Ok(self.maps(range) && (good || self.compare(range.clone()).map_err(|e| self.unreadable(range.clone(), e))?))
+    }
+
+    /// Returns whether `pread` reads the bytes that are mapped. Needs constant memory.
+    fn compare(&self, range: Range<u64>) -> io::Result<bool> {
+        let mut buffer = [0; COMPARED_BYTES];
+        let (mut at, mut same) = (range.start, true);
+        while at < range.end {
+            let length = (range.end - at).min(COMPARED_BYTES as u64);
+            let part = &mut buffer[..length as usize];
+            self.pread(part, at)?;
+            let mapped = self.mapped_range(&(at..at + length)).transpose()?;
+            same &= mapped.is_some_and(|mapped| mapped == part);
+            at += length;
+        }
+        Ok(same && self.maps(&range))
+    }
+
+    /// Reads a range into a buffer by `pread` and resizes the buffer to it.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub fn read_into(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<()> {
+        let failed = |source| self.unreadable(range.clone(), source);
         if range.end > self.len || range.start > range.end {
-            return Err(std::io::ErrorKind::UnexpectedEof.into());
+            return Err(failed(io::ErrorKind::UnexpectedEof.into()));
         }
         let length = (range.end - range.start) as usize;
         if buffer.capacity() < length {
@@ -157,19 +225,62 @@ impl FileBytes {
             *buffer = Vec::with_capacity(length);
         }
         buffer.resize(length, 0);
-        match &self.bytes {
-            Bytes::Map(map) => buffer.copy_from_slice(&map[range.start as usize..range.end as usize]),
-            Bytes::File(file) => file.read_exact_at(buffer, range.start)?,
+        self.pread(buffer, range.start).map_err(failed)
+    }
+
+    fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let file = self.file()?;
+        file.read_exact_at(buffer, offset).map_err(|error| match (error.kind(), file.metadata()) {
+            (io::ErrorKind::UnexpectedEof, Ok(now)) if now.len() < self.len => {
+                let (was, now) = (self.len, now.len());
+                io::Error::new(
+                    error.kind(),
+                    format!("the file was truncated from {was} to {now} bytes while it was open"),
+                )
+            }
+            _ => error,
+        })
+    }
+
+    /// Returns a descriptor of the file: a mapped one is opened again.
+    ///
+    /// # Errors
+    /// Those of opening; `EIO` if the path is another file's or nobody's by now.
+    fn file(&self) -> io::Result<&File> {
+        if let Bytes::File(file) = &self.bytes {
+            return Ok(file);
         }
-        Ok(())
+        if let Some(file) = self.reopened.get() {
+            return Ok(file);
+        }
+        let replaced = || io::Error::from(rustix::io::Errno::IO);
+        let file = open_regular(&self.path)
+            .map_err(|error| if error.kind() == io::ErrorKind::NotFound { replaced() } else { error })?;
+        let metadata = file.metadata()?;
+        if (metadata.dev(), metadata.ino()) != self.id {
+            return Err(replaced());
+        }
+        Ok(self.reopened.get_or_init(|| file))
+    }
+
+    pub(crate) fn unreadable(&self, bytes: Range<u64>, source: io::Error) -> Error {
+        Error::Unreadable { path: self.path.clone(), record: None, key: None, bytes, source }
+    }
+
+    /// Returns the mapping, if the file is mapped.
+    pub(crate) fn mapping(&self) -> Option<&Mapping> {
+        match &self.bytes {
+            Bytes::Map(mapping) => Some(mapping),
+            Bytes::File(_) => None,
+        }
     }
 
     /// Hints that the system should read a range ahead. Does not wait; ignores errors.
     pub fn will_need(&self, range: Range<u64>) {
         let length = range.end.min(self.len).saturating_sub(range.start);
         match &self.bytes {
-            Bytes::Map(map) => {
-                let _ = map.advise_range(Advice::WillNeed, range.start as usize, length as usize);
+            Bytes::Map(mapping) => {
+                let _ = mapping.map().advise_range(Advice::WillNeed, range.start as usize, length as usize);
             }
             Bytes::File(file) => {
                 let length = std::num::NonZeroU64::new(length);
@@ -182,32 +293,29 @@ impl FileBytes {
     /// only. Read-around may be megabytes per record, most of which is evicted unread if memory is short.
     pub(crate) fn read_exactly(&self) {
         self.exact.call_once(|| match &self.bytes {
-            Bytes::Map(map) => drop(map.advise(Advice::Random)),
+            Bytes::Map(mapping) => drop(mapping.map().advise(Advice::Random)),
             Bytes::File(file) => drop(rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random)),
         });
     }
 
     /// Hints that a range will not be read again soon: drops its pages from this process and, unless another process
     /// maps them, from the page cache. Pages at the ends are dropped whole; dropped pages are read again when needed.
-    /// `path` is the file's path.
-    pub(crate) fn release(&self, range: Range<u64>, path: &Path) {
+    pub(crate) fn release(&self, range: Range<u64>) {
         const PAGE: u64 = 4096;
         let (start, end) = (range.start / PAGE * PAGE, range.end.next_multiple_of(PAGE).min(self.len));
         let Some(length) = end.checked_sub(start).and_then(std::num::NonZeroU64::new) else { return };
-        let file = match &self.bytes {
-            Bytes::File(file) => Some(file),
-            Bytes::Map(map) => {
-                // SAFETY: `MADV_DONTNEED` on a shared file mapping loses no data (`Mmap::map` makes such a mapping, and
-                // this one is read-only): dropped pages are read from the file again, with the same bytes under the
-                // contract of `Access`. The range lies inside the mapping, since `end` is at most its length.
-                let dropped = unsafe {
-                    map.unchecked_advise_range(UncheckedAdvice::DontNeed, start as usize, length.get() as usize)
-                };
-                let _ = dropped;
-                self.reopened.get_or_init(|| File::open(path).ok()).as_ref()
-            }
-        };
-        if let Some(file) = file {
+        if let Bytes::Map(mapping) = &self.bytes {
+            // SAFETY: `MADV_DONTNEED` on a shared file mapping loses no data (`Mmap::map` makes such a mapping, and
+            // this one is read-only): dropped pages are read from the file again, with the same bytes under the
+            // contract of `Access`; pages that were replaced by zeros stay zeros. The range lies inside the mapping, since
+            // `end` is at most its length.
+            let dropped = unsafe {
+                let (start, length) = (start as usize, length.get() as usize);
+                mapping.map().unchecked_advise_range(UncheckedAdvice::DontNeed, start, length)
+            };
+            let _ = dropped;
+        }
+        if let Ok(file) = self.file() {
             // The length is rounded up because the page cache holds the last page of a file whole.
             let length = std::num::NonZeroU64::new(length.get().next_multiple_of(PAGE));
             let _ = rustix::fs::fadvise(file, start, length, rustix::fs::Advice::DontNeed);

@@ -4,11 +4,12 @@ use crate::bytes::{Access, FileBytes};
 use crate::cache::Cache;
 use crate::frames::Frames;
 use crate::shard::{Checked, Opening, Shard};
-use crate::{Error, Record, Result};
+use crate::{Error, Record, Result, open_regular};
 use rayon::prelude::*;
 use shardtool_format::frame::Check;
 use shardtool_format::manifest::{self, Manifest};
 use shardtool_format::names;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -94,7 +95,7 @@ impl Dataset {
     }
 
     fn from_manifest(folder: &Path, path: &Path, options: Options) -> Result<Self> {
-        let json = std::fs::read(path).map_err(|source| match source.kind() {
+        let json = read_regular(path).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => {
                 Error::NotADataset { path: folder.to_owned(), problem: "it has no dataset.json" }
             }
@@ -314,6 +315,12 @@ impl Split {
             shard.bytes().will_need(range);
         }
     }
+}
+
+fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = vec![];
+    open_regular(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn bare_files(path: &Path) -> Result<Vec<PathBuf>> {

@@ -2,6 +2,7 @@ use shardtool_format as format;
 use shardtool_format::checksum::Sha256;
 use shardtool_format::{Compression, Damage};
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -23,6 +24,20 @@ pub enum Error {
         action: &'static str,
         /// The file.
         path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// Bytes of a file cannot be read: the device failed, or the file was truncated while it was open.
+    #[error("cannot read bytes {} to {} of {}{}", bytes.start, bytes.end, path.display(), of_record(.record, .key))]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The record, counted from 0 in its shard, if the bytes are a record's.
+        record: Option<u64>,
+        /// Its key, if the index has it.
+        key: Option<Vec<u8>>,
+        /// The bytes that were to be read.
+        bytes: Range<u64>,
         /// The system's error.
         source: std::io::Error,
     },
@@ -168,6 +183,10 @@ pub enum Error {
     },
 }
 
+fn of_record(record: &Option<u64>, key: &Option<Vec<u8>>) -> String {
+    record.map_or(String::new(), |record| format!(", record {record}{}", key_text(key)))
+}
+
 fn at(record: &Option<u64>) -> String {
     record.map_or(String::new(), |r| format!(" of record {r}"))
 }
@@ -181,7 +200,11 @@ impl Error {
     /// request, the machine or the program is.
     pub fn damage(&self) -> Option<Damage> {
         match self {
-            Error::Io { .. } | Error::NotADataset { .. } | Error::NoSplit { .. } | Error::OutOfRange { .. } => None,
+            Error::Io { .. }
+            | Error::Unreadable { .. }
+            | Error::NotADataset { .. }
+            | Error::NoSplit { .. }
+            | Error::OutOfRange { .. } => None,
             Error::MissingShard { .. } => Some(Damage::MissingShard),
             Error::MissingIndex { .. } => Some(Damage::MissingIndex),
             Error::ShardLength { .. } => Some(Damage::ShardLength),
@@ -201,6 +224,7 @@ impl Error {
     pub fn path(&self) -> Option<&Path> {
         match self {
             Error::Io { path, .. }
+            | Error::Unreadable { path, .. }
             | Error::NotADataset { path, .. }
             | Error::Manifest { path, .. }
             | Error::NoSplit { path, .. }
@@ -224,16 +248,34 @@ impl Error {
         self.damage().is_some()
     }
 
-    /// Returns whether a loader may continue after this error without the sample: the record is damaged, or the
-    /// device cannot read its bytes (`EIO`, or a file that is shorter than when it was opened). Other errors of the
-    /// system, such as a lost permission or no memory, concern every sample.
+    /// Returns whether a loader may continue after this error without the sample: the record is damaged, or its bytes
+    /// cannot be read ([`Error::is_unreadable`]).
     pub fn is_bad_sample(&self) -> bool {
+        self.is_unreadable() || self.is_damage()
+    }
+
+    /// Returns whether bytes of a file cannot be read, while others may: the device failed, or the file is shorter than
+    /// when it was opened. Other errors of the system, such as a lost permission or no memory, concern every sample.
+    pub fn is_unreadable(&self) -> bool {
+        use rustix::io::Errno;
+        const DEVICE: [Errno; 6] =
+            [Errno::IO, Errno::BADMSG, Errno::UCLEAN, Errno::NODATA, Errno::REMOTEIO, Errno::HWPOISON];
         match self {
-            Error::Io { source, .. } => {
+            Error::Io { source, .. } | Error::Unreadable { source, .. } => {
                 source.kind() == ErrorKind::UnexpectedEof
-                    || source.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
+                    || source.raw_os_error().is_some_and(|code| DEVICE.iter().any(|e| e.raw_os_error() == code))
             }
-            error => error.is_damage(),
+            _ => false,
+        }
+    }
+
+    /// Adds the record and its key to an error about unreadable bytes.
+    pub(crate) fn of_record(self, row: u64, its_key: impl FnOnce() -> Option<Vec<u8>>) -> Self {
+        match self {
+            Error::Unreadable { path, bytes, source, .. } => {
+                Error::Unreadable { path, record: Some(row), key: its_key(), bytes, source }
+            }
+            other => other,
         }
     }
 }

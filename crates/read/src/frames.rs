@@ -4,6 +4,7 @@ use crate::bytes::FileBytes;
 use crate::{Error, Result};
 use shardtool_format as format;
 use shardtool_format::{Compression, frame};
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 
@@ -17,8 +18,11 @@ pub struct Frames<'a> {
     failed: bool,
 }
 
-/// Bytes that [`Frames::resync`] reads at a time if the file is not mapped.
-const WINDOW: u64 = 1 << 26;
+/// Bytes that [`Frames::resync`] searches at a time.
+const WINDOW: u64 = 1 << 20;
+
+/// Bytes that [`Frames::resync`] skips if they cannot be read: the unit in which the system reads files.
+const BLOCK: u64 = 4096;
 
 impl<'a> Frames<'a> {
     /// Starts at the beginning of the file. `path` is for errors.
@@ -36,23 +40,32 @@ impl<'a> Frames<'a> {
         (self.at, self.failed) = (at, false);
     }
 
-    /// Finds the next frame after the damage and continues there. Returns `false` if no frame follows.
+    /// Finds the next frame after the damage and continues there. Skips blocks that cannot be read. Returns `false` if no
+    /// frame follows.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`Error::Unreadable`] for errors of the system that concern the whole file.
     pub fn resync(&mut self) -> Result<bool> {
-        let mut from = self.at + 1;
-        while from < self.bytes.len() {
+        const HEADER: u64 = frame::HEADER_BYTES as u64;
+        let len = self.bytes.len();
+        // Before `narrow` lies a block that cannot be read, and only the blocks of one header are read at a time.
+        let (mut from, mut narrow) = (self.at + 1, 0);
+        while from < len {
             // A header is enough to find a frame, so a window may be shorter than the frame.
-            let end =
-                if self.bytes.mapped().is_some() { self.bytes.len() } else { self.bytes.len().min(from + WINDOW) };
-            let window = self.bytes.range(from..end).map_err(|e| self.io(e))?;
-            let left = self.bytes.len() - from;
-            if let Some(found) = frame::resync(&window, left) {
-                self.seek(from + found as u64);
-                return Ok(true);
+            let end = if from < narrow { (from + HEADER).next_multiple_of(BLOCK) } else { from + WINDOW };
+            let end = end.min(len);
+            match self.bytes.with(from..end, |window| frame::resync(window, len - from).ok_or(())) {
+                Ok(Ok(found)) => {
+                    self.seek(from + found as u64);
+                    return Ok(true);
+                }
+                Ok(Err(())) if end == len => break,
+                Ok(Err(())) => from = end - HEADER + 1,
+                Err(Error::Unreadable { source, .. }) if source.kind() == ErrorKind::UnexpectedEof => break,
+                Err(error) if !error.is_unreadable() => return Err(error),
+                Err(_) if from < narrow => from = (from + 1).next_multiple_of(BLOCK),
+                Err(_) => narrow = end,
             }
-            from = if end == self.bytes.len() { end } else { end - frame::HEADER_BYTES as u64 + 1 };
         }
         Ok(false)
     }
@@ -60,22 +73,20 @@ impl<'a> Frames<'a> {
     fn frame(&self) -> Result<Range<u64>> {
         let (offset, left) = (self.at, self.bytes.len() - self.at);
         let header = offset..offset + left.min(frame::HEADER_BYTES as u64);
-        let header = self.bytes.range(header).map_err(|e| self.io(e))?;
-        match frame::whole_length(&header, left, offset) {
+        let length = self.bytes.with(header, |header| {
+            frame::whole_length(header, left, offset).map_err(|source| (compression(&source, header), source))
+        });
+        match length.map_err(|error| error.of_record(self.count, || None))? {
             Ok(length) => Ok(offset..offset + length),
-            Err(source) => match compression(&source, &header) {
-                Some(compression) => Err(Error::CompressedRecords { path: self.path.to_owned(), compression }),
-                None => Err(self.damaged(source)),
-            },
+            Err((Some(compression), _)) => {
+                Err(Error::CompressedRecords { path: self.path.to_owned(), compression })
+            }
+            Err((None, source)) => Err(self.damaged(source)),
         }
     }
 
     fn damaged(&self, source: format::Error) -> Error {
         Error::Record { path: self.path.to_owned(), record: self.count, key: None, source }
-    }
-
-    fn io(&self, source: std::io::Error) -> Error {
-        Error::Io { action: "read", path: self.path.to_owned(), source }
     }
 }
 

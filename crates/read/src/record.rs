@@ -31,7 +31,8 @@ impl Record {
         self.row
     }
 
-    /// Returns the frame's data: a `tf.train.Example`, unless the dataset's records are opaque.
+    /// Returns the frame's data: a `tf.train.Example`, unless the dataset's records are opaque. Bytes of a mapped file
+    /// that cannot be read any more are zeros, which [`Record::check_readable`] reports.
     pub fn data(&self) -> &[u8] {
         let whole = match &self.buffer {
             Some(buffer) => buffer,
@@ -66,6 +67,24 @@ impl Record {
     /// [`crate::Error::Index`].
     pub fn key(&self) -> Result<Cow<'_, [u8]>> {
         self.shard.key(self.row)
+    }
+
+    /// Returns an error if bytes of a mapped record, or of its shard's index, could not be read since the record was made:
+    /// what was computed from them may be wrong. Call it after their last use.
+    ///
+    /// # Errors
+    /// [`crate::Error::Unreadable`]. [`Shard::record`] then reads the record without the mapping.
+    pub fn check_readable(&self) -> Result<()> {
+        if self.buffer.is_none() {
+            let range = self.data.start as u64..self.data.end as u64;
+            self.shard.bytes().check_readable(range).map_err(|error| self.shard.unreadable(self.row, error))?;
+        }
+        self.shard.check_index_readable()
+    }
+
+    /// Returns the bytes of memory that the record occupies; 0 if it is mapped.
+    pub fn buffer_bytes(&self) -> u64 {
+        self.buffer.as_ref().map_or(0, |buffer| buffer.len() as u64)
     }
 
     /// Returns the buffer that the record was read into, for reuse with [`crate::Split::get_with`]. It is empty if the

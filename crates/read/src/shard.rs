@@ -2,12 +2,15 @@
 
 use crate::bytes::{Access, FileBytes};
 use crate::frames::compression;
+use crate::mapping::Mapping;
 use crate::{Error, Record, Result};
 use shardtool_format::example::{Example, Message, range_within};
 use shardtool_format::frame::{self, Check};
 use shardtool_format::index::{Column, Fixed, Index, Required, Scalar, Variable};
 use shardtool_format::{manifest, names};
 use std::borrow::Cow;
+use std::convert::Infallible;
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,6 +57,16 @@ impl AsRef<[u8]> for IndexBytes {
         match self {
             IndexBytes::Mapped(file) => file.mapped().unwrap_or_default(),
             IndexBytes::Read(bytes) => bytes,
+        }
+    }
+}
+
+impl IndexBytes {
+    /// Returns whether all bytes could be read so far.
+    fn is_readable(&self) -> bool {
+        match self {
+            IndexBytes::Mapped(file) => file.maps(&(0..file.len())),
+            IndexBytes::Read(_) => true,
         }
     }
 }
@@ -121,7 +134,14 @@ impl Shard {
     /// # Errors
     /// [`Error::Index`] if the index is damaged; [`Error::IndexMismatch`] if the range is empty or runs past the length in
     /// the manifest, or the shard has no such row; [`Error::ShardLength`] if the file ends before the frame does.
-    pub fn frame(&self, row: u64) -> Result<std::ops::Range<u64>> {
+    pub fn frame(&self, row: u64) -> Result<Range<u64>> {
+        let frame = self.indexed_frame(row);
+        self.check_index_readable()?;
+        frame
+    }
+
+    /// As [`Shard::frame`], but without asking whether the index could be read.
+    fn indexed_frame(&self, row: u64) -> Result<Range<u64>> {
         let (start, next) = match &self.directory {
             Directory::Scan { offsets, .. } => {
                 let at = |row: u64| usize::try_from(row).ok().and_then(|row| offsets.get(row)).copied();
@@ -164,10 +184,10 @@ impl Shard {
     /// Returns the end of the frame at `start`, from its header.
     fn frame_end(&self, row: u64, start: u64) -> Result<u64> {
         let left = self.bytes.len().saturating_sub(start);
-        let io = |source| Error::Io { action: "read", path: self.path.clone(), source };
-        let header = self.bytes.range(start..start + left.min(frame::HEADER_BYTES as u64)).map_err(io)?;
-        let length = frame::whole_length(&header, left, start).map_err(|source| self.damage(row, source))?;
-        Ok(start + length)
+        let header = start..start + left.min(frame::HEADER_BYTES as u64);
+        let length = self.bytes.with(header, |header| frame::whole_length(header, left, start));
+        let length = length.map_err(|error| self.unreadable(row, error))?;
+        Ok(start + length.map_err(|source| self.damage(row, source))?)
     }
 
     /// Turns read-around off, for orders that jump: the system then reads only touched pages and those that
@@ -180,33 +200,68 @@ impl Shard {
     /// [`Shard::read_exactly`] first, otherwise read-around of neighbouring records reads them again.
     pub fn release(&self, row: u64) {
         if let Ok(range) = self.frame(row) {
-            self.bytes.release(range, &self.path);
+            self.bytes.release(range);
         }
     }
 
-    /// Reads and checks a record, into `buffer` if the file is not mapped. [`Record::into_buffer`] returns the buffer.
+    /// Reads and checks a record, into `buffer` if the file is not mapped, or its mapped bytes cannot be read.
+    /// [`Record::into_buffer`] returns the buffer.
     ///
     /// # Errors
-    /// [`Error::Record`] for damage, [`Error::Io`], and those of [`Shard::frame`].
+    /// [`Error::Record`] for damage, [`Error::Unreadable`], and those of [`Shard::frame`].
     pub fn record(self: &Arc<Self>, row: u64, mut buffer: Vec<u8>) -> Result<Record> {
         let range = self.frame(row)?;
-        let io = |source| Error::Io { action: "read", path: self.path.clone(), source };
-        let (mapped, frame) = match self.bytes.mapped_range(&range) {
-            Some(bytes) => (true, bytes.map_err(io)?),
-            None => {
-                self.bytes.read_into(range.clone(), &mut buffer).map_err(io)?;
-                (false, &buffer[..])
+        let failed = |error| self.unreadable(row, error);
+        if let Some(bytes) = self.bytes.mapped_range(&range) {
+            let data =
+                self.check_frame(row, &range, bytes.map_err(|e| failed(self.bytes.unreadable(range.clone(), e)))?);
+            if self.bytes.stands(&range, data.is_ok()).map_err(failed)? {
+                let start = range.start as usize + frame::HEADER_BYTES;
+                return Ok(Record::new(self.clone(), row, start..start + data?, None));
             }
-        };
+        }
+        self.bytes.read_into(range.clone(), &mut buffer).map_err(failed)?;
+        let length = self.check_frame(row, &range, &buffer)?;
+        Ok(Record::new(self.clone(), row, frame::HEADER_BYTES..frame::HEADER_BYTES + length, Some(buffer)))
+    }
+
+    /// Checks the frame of a record, which lies at `range`. Returns the length of its data.
+    fn check_frame(&self, row: u64, range: &Range<u64>, frame: &[u8]) -> Result<usize> {
         let data = frame::data(frame, range.start, self.check).map_err(|e| self.damage(row, e))?;
         if data.len() + frame::OVERHEAD_BYTES != frame.len() {
             let bytes = |n: usize| format!("{n} bytes");
             let (expected, found) = (bytes(frame.len()), bytes(data.len() + frame::OVERHEAD_BYTES));
             return Err(self.mismatch(row, "length of the frame", expected, found));
         }
-        let start = if mapped { range.start as usize } else { 0 } + frame::HEADER_BYTES;
-        let data = start..start + data.len();
-        Ok(Record::new(self.clone(), row, data, (!mapped).then_some(buffer)))
+        Ok(data.len())
+    }
+
+    /// Returns an error if the index is mapped and bytes of it could not be read since it was opened: what was computed
+    /// from them may be wrong. Call it after the last use of a column.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub fn check_index_readable(&self) -> Result<()> {
+        match self.index().map(Index::get_ref) {
+            Some(IndexBytes::Mapped(file)) => file.check_readable(0..file.len()),
+            Some(IndexBytes::Read(_)) | None => Ok(()),
+        }
+    }
+
+    /// Lends the bytes of the index to code that does not call [`Shard::check_index_readable`], such as arrays in another
+    /// language.
+    pub fn lend_index(self: &Arc<Self>) -> LentIndex {
+        if let Some(mapping) = self.index_mapping() {
+            mapping.lend();
+        }
+        LentIndex(self.clone())
+    }
+
+    fn index_mapping(&self) -> Option<&Mapping> {
+        match self.index()?.get_ref() {
+            IndexBytes::Mapped(file) => file.mapping(),
+            IndexBytes::Read(_) => None,
+        }
     }
 
     /// Returns the minor version and the optional flags in the header of the index; `None` for a bare file.
@@ -276,7 +331,9 @@ impl Shard {
         match &self.directory {
             Directory::Index { required, .. } => {
                 let keys = self.variable_at(required.key)?;
-                Ok(Cow::Borrowed(keys.and_then(|k| k.get(row)).unwrap_or_default()))
+                let key = keys.and_then(|k| k.get(row)).unwrap_or_default();
+                self.check_index_readable()?;
+                Ok(Cow::Borrowed(key))
             }
             Directory::Scan { .. } => {
                 let record = self.record(row, vec![])?;
@@ -292,11 +349,12 @@ impl Shard {
     }
 
     /// Returns the range of the image in the record's data; it begins at 0 if the record has none.
-    pub(crate) fn image(&self, row: u64, data: &[u8]) -> Result<std::ops::Range<usize>> {
+    pub(crate) fn image(&self, row: u64, data: &[u8]) -> Result<Range<usize>> {
         match &self.directory {
             Directory::Index { required: Required { image_offset, image_length, .. }, .. } => {
                 let (offset, length) = (self.fixed_at::<u32>(*image_offset)?, self.fixed_at::<u32>(*image_length)?);
                 let range = offset.and_then(|o| o.get(row)).zip(length.and_then(|l| l.get(row)));
+                self.check_index_readable()?;
                 let range = range.map(|(offset, length)| offset as usize..offset as usize + length as usize);
                 range.clone().filter(|r| r.end <= data.len()).ok_or_else(|| {
                     let (expected, found) = (format!("{range:?}"), format!("{} bytes of data", data.len()));
@@ -314,19 +372,27 @@ impl Shard {
     /// Returns the error of a damaged record of this shard, with its key if the index has it; or that the whole file is
     /// compressed.
     pub(crate) fn damage(&self, row: u64, source: shardtool_format::Error) -> Error {
-        if let Ok(header) = self.bytes.range(0..self.bytes.len().min(frame::HEADER_BYTES as u64))
-            && let Some(compression) = compression(&source, &header)
-        {
+        let header = 0..self.bytes.len().min(frame::HEADER_BYTES as u64);
+        let compression = self.bytes.with(header, |header| Ok::<_, Infallible>(compression(&source, header)));
+        if let Ok(Ok(Some(compression))) = compression {
             return Error::CompressedRecords { path: self.path.clone(), compression };
         }
-        let key = match &self.directory {
-            // Unchecked: a damaged key column must not hide the record's damage.
+        Error::Record { path: self.path.clone(), record: row, key: self.known_key(row), source }
+    }
+
+    /// Adds the record to the error of its bytes, with its key if the index has it.
+    pub(crate) fn unreadable(&self, row: u64, error: Error) -> Error {
+        error.of_record(row, || self.known_key(row))
+    }
+
+    /// Returns the key of a record if the index has it, unchecked: a damaged key column must not hide the record's error.
+    fn known_key(&self, row: u64) -> Option<Vec<u8>> {
+        match &self.directory {
             Directory::Index { index, required, .. } => {
                 index.variable(required.key).and_then(|k| k.get(row)).map(<[u8]>::to_vec)
             }
             Directory::Scan { .. } => None,
-        };
-        Error::Record { path: self.path.clone(), record: row, key, source }
+        }
     }
 
     fn index(&self) -> Option<&Index<IndexBytes>> {
@@ -354,7 +420,13 @@ impl Shard {
         if let Directory::Index { index, checked, path, .. } = &self.directory
             && !checked.contains(column)
         {
-            index.check(column).map_err(|source| Error::Index { path: path.clone(), source })?;
+            let result = index.check(column).map_err(|source| Error::Index { path: path.clone(), source });
+            if let (Err(_), IndexBytes::Mapped(file)) = (&result, index.get_ref()) {
+                // A truncated file reads as zeros up to the end of its last page, without a fault.
+                file.stands(&(0..file.len()), false)?;
+            }
+            self.check_index_readable()?;
+            result?;
             checked.insert(column);
         }
         Ok(())
@@ -369,6 +441,27 @@ impl Shard {
     }
 }
 
+/// A shard whose index is lent: if a page of a mapped index cannot be read meanwhile, the process prints a message and
+/// ends, since nobody would notice the zeros.
+#[derive(Debug)]
+pub struct LentIndex(Arc<Shard>);
+
+impl Deref for LentIndex {
+    type Target = Shard;
+
+    fn deref(&self) -> &Shard {
+        &self.0
+    }
+}
+
+impl Drop for LentIndex {
+    fn drop(&mut self) {
+        if let Some(mapping) = self.0.index_mapping() {
+            mapping.unlend();
+        }
+    }
+}
+
 /// Turns "no such file" into the error that names what is missing.
 pub(crate) fn missing(error: Error, name: impl FnOnce(PathBuf) -> Error) -> Error {
     match error {
@@ -380,14 +473,21 @@ pub(crate) fn missing(error: Error, name: impl FnOnce(PathBuf) -> Error) -> Erro
 fn open_index(shard: &Path, entry: &manifest::Shard, access: Access, checked: Checked) -> Result<Directory> {
     let path = names::index_path(shard);
     let file = FileBytes::open(&path, access).map_err(|e| missing(e, |path| Error::MissingIndex { path }))?;
-    let bytes = if file.mapped().is_some() {
-        IndexBytes::Mapped(file)
-    } else {
-        let io = |source| Error::Io { action: "read", path: path.clone(), source };
-        IndexBytes::Read(file.range(0..file.len()).map_err(io)?.into_owned())
-    };
     let damaged = |source| Error::Index { path: path.clone(), source };
-    let index = Index::parse(bytes).map_err(damaged)?;
+    let read = |file: &FileBytes| {
+        let mut buffer = vec![];
+        file.read_into(0..file.len(), &mut buffer)?;
+        Index::parse(IndexBytes::Read(buffer)).map_err(damaged)
+    };
+    let index = if file.mapped().is_some() {
+        match Index::parse(IndexBytes::Mapped(file)) {
+            Ok(index) if index.get_ref().is_readable() => index,
+            // Damaged, or not readable: `pread` returns the system's error.
+            _ => read(&FileBytes::open(&path, Access::Pread)?)?,
+        }
+    } else {
+        read(&file)?
+    };
     // The CRCs of whole files are for `verify`.
     if let Some(error) = contradictions(&path, &index, entry).next() {
         return Err(error);

@@ -37,7 +37,7 @@ impl Shard {
     /// [`crate::Error::Index`]; those of [`Shard::record`] and [`crate::Record::example`], if the record is read.
     pub fn value<'s>(self: &'s Arc<Self>, row: u64, feature: &str) -> Result<Option<Value<'s>>> {
         let column = self.columns().iter().find(|column| column.feature() == Some(feature));
-        Ok(match column.map(|column| column.element()) {
+        let value = match column.map(|column| column.element()) {
             Some(Element::I64) => self.feature::<i64>(feature)?.and_then(|c| c.get(row)).map(Value::Int64),
             Some(Element::F32) => self.feature::<f32>(feature)?.and_then(|c| c.get(row)).map(Value::Float),
             Some(Element::Bytes) => {
@@ -45,13 +45,17 @@ impl Shard {
             }
             _ => {
                 let record = self.record(row, vec![])?;
-                match record.example()?.get(feature) {
+                let value = match record.example()?.get(feature) {
                     Some(Feature::Int64(list)) => list.single().map(Value::Int64),
                     Some(Feature::Float(list)) => list.single().map(Value::Float),
                     Some(Feature::Bytes(list)) => list.single().map(|bytes| Value::Bytes(Cow::Owned(bytes.to_vec()))),
                     Some(Feature::Empty) | None => None,
-                }
+                };
+                record.check_readable()?;
+                value
             }
-        })
+        };
+        self.check_index_readable()?;
+        Ok(value)
     }
 }

@@ -1,18 +1,17 @@
 //! Single values of a feature with several byte strings, read by their ranges in the index.
 
-use crate::{Error, Result, Shard, Split};
+use crate::{Result, Shard, Split};
 use shardtool_format::checksum::{crc32c, mask};
 use shardtool_format::example::Feature;
 use shardtool_format::frame;
 use shardtool_format::index::{VALUES_PREFIX, ValueRange};
-use std::borrow::Cow;
 
 impl Shard {
     /// Returns where the values of a bytes feature lie in a record, and their CRCs; `None` if the index has no value ranges
     /// of the feature. A record without the feature has none.
     ///
     /// # Errors
-    /// [`Error::Index`].
+    /// [`crate::Error::Index`].
     pub fn value_ranges(&self, row: u64, feature: &str) -> Result<Option<Vec<ValueRange>>> {
         let column = self.variable(&format!("{VALUES_PREFIX}{feature}"))?;
         Ok(column.and_then(|column| column.get(row)).map(|ranges| ValueRange::decode(ranges).collect()))
@@ -21,9 +20,9 @@ impl Shard {
     /// Reads one value by its range, without the rest of its record, and checks the value's own CRC.
     ///
     /// # Errors
-    /// Those of [`Shard::frame`]; [`Error::IndexMismatch`] if the range leaves the record; [`Error::Record`] with
-    /// `DataCrc` if the bytes have another CRC; [`Error::Io`].
-    pub fn value_at(&self, row: u64, range: ValueRange) -> Result<Cow<'_, [u8]>> {
+    /// Those of [`Shard::frame`]; [`crate::Error::IndexMismatch`] if the range leaves the record; [`crate::Error::Record`] with
+    /// `DataCrc` if the bytes have another CRC; [`crate::Error::Unreadable`].
+    pub fn value_at(&self, row: u64, range: ValueRange) -> Result<Vec<u8>> {
         let record = self.frame(row)?;
         let data = record.start + frame::HEADER_BYTES as u64;
         let (start, length) = (data + u64::from(range.offset), u64::from(range.length));
@@ -33,14 +32,23 @@ impl Shard {
             let expected = format!("bytes {} to {}", range.offset, u64::from(range.offset) + length);
             return Err(self.mismatch(row, "byte range of a value", expected, found));
         }
-        let io = |source| Error::Io { action: "read", path: self.path().to_owned(), source };
-        let bytes = self.bytes().range(start..start + length).map_err(io)?;
-        let found = crc32c(&bytes);
-        if found != range.crc {
-            let (offset, expected, found) = (record.start, mask(range.crc), mask(found));
-            return Err(self.damage(row, shardtool_format::Error::DataCrc { offset, expected, found }));
+        let (range, crc) = (start..start + length, range.crc);
+        let check = |bytes: &[u8]| {
+            let (offset, expected, found) = (record.start, mask(crc), crc32c(bytes));
+            let other = shardtool_format::Error::DataCrc { offset, expected, found: mask(found) };
+            if found == crc { Ok(()) } else { Err(self.damage(row, other)) }
+        };
+        let unreadable = |error| self.unreadable(row, error);
+        if let Some(bytes) = self.bytes().mapped_range(&range) {
+            let copy = bytes.map_err(|e| unreadable(self.bytes().unreadable(range.clone(), e)))?.to_vec();
+            let checked = check(&copy);
+            if self.bytes().stands(&range, checked.is_ok()).map_err(unreadable)? {
+                return checked.map(|()| copy);
+            }
         }
-        Ok(bytes)
+        let mut buffer = vec![];
+        self.bytes().read_into(range, &mut buffer).map_err(unreadable)?;
+        check(&buffer).map(|()| buffer)
     }
 }
 
@@ -56,12 +64,13 @@ impl Split {
         let shard = self.shard(number)?;
         if let Some(ranges) = shard.value_ranges(row, feature)? {
             let Some(chosen) = choose(&ranges, which) else { return Ok(None) };
-            return chosen.map(|range| Ok(shard.value_at(row, *range)?.into_owned())).collect::<Result<_>>().map(Some);
+            return chosen.map(|range| shard.value_at(row, *range)).collect::<Result<_>>().map(Some);
         }
         let record = shard.record(row, vec![])?;
         let Some(Feature::Bytes(list)) = record.example()?.get(feature) else { return Ok(None) };
         let values: Vec<_> = list.iter().collect();
-        Ok(choose(&values, which).map(|chosen| chosen.map(|value| value.to_vec()).collect()))
+        let copies = choose(&values, which).map(|chosen| chosen.map(|value| value.to_vec()).collect());
+        record.check_readable().map(|()| copies)
     }
 }
 

@@ -137,6 +137,11 @@ impl<B: AsRef<[u8]>> Index<B> {
         Ok(Index { file, minor_version, optional_flags, records, shard_bytes, shard_crc, columns })
     }
 
+    /// Returns the bytes that [`Index::parse`] took.
+    pub fn get_ref(&self) -> &B {
+        &self.file
+    }
+
     /// Returns the bytes of the file.
     pub fn as_bytes(&self) -> &[u8] {
         self.file.as_ref()

@@ -5,7 +5,7 @@ use shardtool_decode::Pipeline;
 use shardtool_format::Chain;
 use shardtool_load::{Config, Content, Error, Images, Loader, OnBad, SampleError};
 use shardtool_order::{Order, Remainder};
-use shardtool_read::{Dataset, Split};
+use shardtool_read::{Access, Dataset, Split};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -85,6 +85,42 @@ fn masked_damage_leaves_other_rows_in_place() {
     assert_eq!(rows, [true, false, false, true]);
     let bad: BTreeSet<_> = loader.bad_samples().iter().map(|b| (b.id, b.record)).collect();
     assert_eq!(bad, [(9, 1), (10, 2)].into());
+}
+
+#[test]
+fn shard_that_is_truncated_meanwhile_costs_its_lost_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    let large = |sample: dataset::Sample| {
+        let image = Some((dataset::jpeg(sample.label as u64, 300, 200), (300, 200)));
+        dataset::Sample { image, ..sample }
+    };
+    let samples: Vec<_> = samples::photographs(24).into_iter().map(large).collect();
+    dataset::write(folder.path(), "train", &samples, 24);
+    for content in [Content::Images(images()), Content::Records] {
+        dataset::write(folder.path(), "train", &samples, 24);
+        let options = shardtool_read::Options::default().with_access(Access::Mmap);
+        let split = Dataset::open_with(folder.path(), options).unwrap().split("train").unwrap().clone();
+        let (shard, end) = (split.shard(0).unwrap(), split.shard(0).unwrap().frame(16).unwrap().start + 99);
+        let mut config = Config::new(split.clone(), content, 4);
+        (config.order, config.on_bad, config.workers) = (Order::Sequential, Some(OnBad::Mask), Some(3));
+        (config.max_bad, config.epochs) = (Some(24), Some(2));
+        let mut loader = Loader::new(&config).unwrap();
+        let first = loader.next_batch().unwrap().unwrap();
+        assert_eq!(first.ids(), [0, 1, 2, 3]);
+        std::fs::OpenOptions::new().write(true).open(shard.path()).unwrap().set_len(end).unwrap();
+        drop(first);
+        while loader.next_batch().unwrap().is_some() {}
+        let mut ids = vec![];
+        while let Some(batch) = loader.next_batch().unwrap() {
+            ids.extend(batch.ids().iter().copied().filter(|id| *id >= 0));
+        }
+        assert_eq!(ids, (0..16).collect::<Vec<_>>(), "the epoch after the truncation");
+        for bad in loader.bad_samples() {
+            assert!(bad.id >= 16);
+            assert!(Chain(&bad.error).to_string().contains("truncated"), "{}", Chain(&bad.error));
+        }
+        assert_eq!(loader.bad_samples().len(), 8);
+    }
 }
 
 #[test]

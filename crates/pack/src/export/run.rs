@@ -54,6 +54,8 @@ impl<'a> Run<'a> {
                 let sample = Sample::new(self.split, id, &record);
                 let sample = sample.inspect(|sample| key.clone_from(&sample.key)).map_err(Refusal::Record);
                 let taken = sample.and_then(|sample| take(&sample));
+                // What was written may be wrong, and cannot be taken back.
+                record.check_readable().map_err(|error| Refusal::All(error.into()))?;
                 progress.done(1, record.data().len() as u64);
                 buffer = record.into_buffer();
                 taken

@@ -82,6 +82,11 @@ impl Finding {
                 finding.key = key.as_ref().map(|k| String::from_utf8_lossy(k).into_owned());
                 (finding.offset, values) = details(source);
             }
+            Error::Unreadable { record, key, bytes, .. } => {
+                finding.record = *record;
+                finding.key = key.as_ref().map(|k| String::from_utf8_lossy(k).into_owned());
+                finding.offset = Some(bytes.start);
+            }
             Error::Index { source, .. } | Error::Manifest { source, .. } => {
                 (finding.offset, values) = details(source);
             }

@@ -3,7 +3,7 @@
 use super::rows::Rows;
 use super::{Finding, Options, Report};
 use crate::shard::{contradictions, missing};
-use crate::{Error, FileBytes, Frames, Split};
+use crate::{Error, FileBytes, Frames, Result, Split};
 use rayon::prelude::*;
 use sha2::Digest;
 use shardtool_format::Damage;
@@ -12,6 +12,7 @@ use shardtool_format::example::{Message, has_feature_lists};
 use shardtool_format::frame;
 use shardtool_format::index::Index;
 use shardtool_format::{manifest, names};
+use std::convert::Infallible;
 use std::ops::Range;
 use std::path::Path;
 
@@ -73,14 +74,17 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
         match sha256(&bytes, options) {
             Ok(Some(found)) if found != expected => report.add(Error::ShardSha256 { path, expected, found }),
             Ok(_) => {}
-            Err(source) => report.add(Error::Io { action: "read", path, source }),
+            Err(error) => report.add(error),
         }
     }
     report
 }
 
 /// Computes the SHA-256 of a shard; `None` if the verification is cancelled. It cannot be combined from those of records.
-fn sha256(bytes: &FileBytes, options: &Options<'_>) -> std::io::Result<Option<Sha256>> {
+///
+/// # Errors
+/// [`Error::Unreadable`].
+fn sha256(bytes: &FileBytes, options: &Options<'_>) -> Result<Option<Sha256>> {
     let mut digest = sha2::Sha256::new();
     let mut at = 0;
     while at < bytes.len() {
@@ -88,10 +92,22 @@ fn sha256(bytes: &FileBytes, options: &Options<'_>) -> std::io::Result<Option<Sh
             return Ok(None);
         }
         let end = bytes.len().min(at + RUN_BYTES);
-        digest.update(&bytes.range(at..end)?);
+        digest = hashed(bytes, at..end, |part| {
+            let mut digest = digest.clone();
+            digest.update(part);
+            digest
+        })?;
         at = end;
     }
     Ok(Some(Sha256(digest.finalize().into())))
+}
+
+/// Calls `hash` with the bytes of a range, again if they could not be read the first time.
+///
+/// # Errors
+/// [`Error::Unreadable`].
+fn hashed<T>(bytes: &FileBytes, range: Range<u64>, mut hash: impl FnMut(&[u8]) -> T) -> Result<T> {
+    Ok(bytes.with(range, |part| Ok::<T, Infallible>(hash(part)))?.unwrap_or_else(|never| match never {}))
 }
 
 fn truncated(error: &Error) -> bool {
@@ -102,8 +118,9 @@ fn open_index(entry: &manifest::Shard, shard: &Path, report: &mut Report) -> Opt
     let path = names::index_path(shard);
     // An index is small compared with its shard, and all of it is read.
     let bytes = FileBytes::open(&path, crate::Access::Pread).and_then(|file| {
-        let io = |source| Error::Io { action: "read", path: path.clone(), source };
-        Ok(file.range(0..file.len()).map_err(io)?.into_owned())
+        let mut bytes = vec![];
+        file.read_into(0..file.len(), &mut bytes)?;
+        Ok(bytes)
     });
     let index = bytes.map_err(|error| missing(error, |path| Error::MissingIndex { path })).and_then(|bytes| {
         let damaged = |source| Error::Index { path: path.clone(), source };
@@ -182,7 +199,11 @@ fn with_key(error: Error, row: Option<u64>, rows: Option<&Rows<'_>>) -> Error {
             let record = row.unwrap_or(record);
             Error::Record { path, record, key: rows.and_then(|r| r.key(record)).map(<[u8]>::to_vec), source }
         }
-        other => other,
+        Error::Unreadable { record: found, .. } => match row.or(found) {
+            Some(row) => error.of_record(row, || rows.and_then(|r| r.key(row)).map(<[u8]>::to_vec)),
+            None => error,
+        },
+        _ => error,
     }
 }
 
@@ -227,36 +248,47 @@ impl Checker<'_> {
             if self.options.stopped() {
                 return (report, crc, length);
             }
-            let bytes = match self.bytes.range(at..frame.end) {
-                Ok(bytes) => bytes,
-                Err(source) => {
-                    report.add(Error::Io { action: "read", path: self.path.to_owned(), source });
-                    return (report, crc, length);
-                }
-            };
-            let (unclaimed, bytes) = bytes.split_at((frame.start - at) as usize);
+            let mut add = |part_crc, length| crc = checksum::combine(crc, part_crc, length);
+            let crc_of = |range: Range<u64>| hashed(self.bytes, range, checksum::crc32c);
+            if at < frame.start {
+                // These follow damage, which is reported: an error of reading them adds nothing.
+                add(crc_of(at..frame.start).unwrap_or(0), frame.start - at);
+            }
             let expected = run.first_row + i as u64;
             let row = self.rows.map_or(expected, |r| r.row_near(expected, frame.start));
-            for part in [unclaimed, &bytes[..frame::HEADER_BYTES]] {
-                crc = checksum::combine(crc, checksum::crc32c(part), part.len() as u64);
-            }
-            let (data, footer) = bytes[frame::HEADER_BYTES..].split_at(bytes.len() - frame::OVERHEAD_BYTES);
-            let data_crc = checksum::crc32c(data);
-            crc = checksum::combine(crc, data_crc, data.len() as u64);
-            crc = checksum::combine(crc, checksum::crc32c(footer), footer.len() as u64);
-            match frame::check_footer(footer, data_crc, frame.start) {
-                Ok(()) => self.record(data, frame.start, row, &mut report),
-                Err(source) => report.add(self.record_error(row, source)),
+            match self.bytes.with(frame.clone(), |bytes| self.frame(bytes, frame.start, row)) {
+                Ok(Ok((part, part_crc)) | Err((part, part_crc))) => {
+                    add(part_crc, frame.end - frame.start);
+                    report = report.join(part);
+                }
+                Err(error) => report.add(with_key(error, Some(row), self.rows)),
             }
             if let Some(progress) = self.options.progress {
                 progress(1, frame.end - at);
             }
             at = frame.end;
         }
-        if let Ok(rest) = self.bytes.range(at..run.bytes.end) {
-            crc = checksum::combine(crc, checksum::crc32c(&rest), rest.len() as u64);
-        }
+        crc = checksum::combine(
+            crc,
+            hashed(self.bytes, at..run.bytes.end, checksum::crc32c).unwrap_or(0),
+            run.bytes.end - at,
+        );
         (report, crc, length)
+    }
+
+    /// Checks a frame. Returns the findings and the CRC of its bytes, as an error if there are findings.
+    fn frame(&self, bytes: &[u8], offset: u64, row: u64) -> std::result::Result<(Report, u32), (Report, u32)> {
+        let mut report = Report::default();
+        let (header, rest) = bytes.split_at(frame::HEADER_BYTES);
+        let (data, footer) = rest.split_at(bytes.len() - frame::OVERHEAD_BYTES);
+        let data_crc = checksum::crc32c(data);
+        let mut crc = checksum::combine(checksum::crc32c(header), data_crc, data.len() as u64);
+        crc = checksum::combine(crc, checksum::crc32c(footer), footer.len() as u64);
+        match frame::check_footer(footer, data_crc, offset) {
+            Ok(()) => self.record(data, offset, row, &mut report),
+            Err(source) => report.add(self.record_error(row, source)),
+        }
+        if report.findings.is_empty() { Ok((report, crc)) } else { Err((report, crc)) }
     }
 
     /// Checks a record whose CRCs match.

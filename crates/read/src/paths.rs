@@ -1,0 +1,104 @@
+//! Looks at paths so that a failure is never taken for absence, and opens regular files only, without waiting for the other
+//! end of a FIFO.
+
+use rustix::fs::{Mode, OFlags};
+use std::fs::{File, FileType, Metadata};
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+/// Opens a regular file for reading.
+///
+/// # Errors
+/// `IsADirectory` for a folder and `InvalidInput` for a FIFO, a socket or a device; those of opening.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    // Without `NONBLOCK`, opening a FIFO waits for a writer. It has no effect on reading regular files.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(|error| match error {
+        // The errors of opening a socket, and a device without a driver.
+        rustix::io::Errno::NXIO | rustix::io::Errno::NODEV => match std::fs::metadata(path) {
+            Ok(metadata) if !metadata.is_file() => not_regular(metadata.file_type()),
+            _ => error.into(),
+        },
+        _ => error.into(),
+    })?);
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() { Ok(file) } else { Err(not_regular(kind)) }
+}
+
+/// Returns the error of a path that is not a regular file.
+pub fn not_regular(kind: FileType) -> io::Error {
+    let what = match kind {
+        kind if kind.is_dir() => return io::Error::from(io::ErrorKind::IsADirectory),
+        kind if kind.is_fifo() => "a FIFO",
+        kind if kind.is_socket() => "a socket",
+        _ => "a device",
+    };
+    io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, not a regular file"))
+}
+
+/// Returns the metadata of a file or folder, following links; `None` if there is nothing of that name.
+///
+/// # Errors
+/// Those of the system, also for a link whose target does not exist.
+pub fn metadata_if_exists(path: &Path) -> io::Result<Option<Metadata>> {
+    match std::fs::metadata(path) {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(error) if is_absence(&error) => match std::fs::symlink_metadata(path) {
+            Ok(metadata) if metadata.is_symlink() => {
+                Err(io::Error::new(error.kind(), "it is a symbolic link without a target"))
+            }
+            // Created in the meantime.
+            Ok(metadata) => Ok(Some(metadata)),
+            Err(error) if is_absence(&error) => Ok(None),
+            Err(error) => Err(error),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn only_nothing_counts_as_absent() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("file"), [1]).unwrap();
+        symlink("file", path("link")).unwrap();
+        symlink("nothing", path("dangling")).unwrap();
+        symlink("loop", path("loop")).unwrap();
+        let is_file = |name: &str| metadata_if_exists(&path(name)).map(|found| found.map(|m| m.is_file()));
+        assert_eq!(is_file("file").unwrap(), Some(true));
+        assert_eq!(is_file("link").unwrap(), Some(true));
+        assert_eq!(is_file("").unwrap(), Some(false));
+        assert_eq!(is_file("nothing").unwrap(), None);
+        assert_eq!(is_file("file/nothing").unwrap(), None);
+        assert!(is_file("dangling").unwrap_err().to_string().contains("without a target"));
+        is_file("loop").unwrap_err();
+    }
+
+    #[test]
+    fn opens_regular_files_only_and_never_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("file"), [1]).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, path("fifo"), rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+        assert_eq!(open_regular(&path("file")).unwrap().metadata().unwrap().len(), 1);
+        assert_eq!(open_regular(folder.path()).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        for (name, what) in [("fifo", "a FIFO"), ("socket", "a socket")] {
+            let error = open_regular(&path(name)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+            assert!(error.to_string().contains(what), "{error}");
+        }
+        let error = open_regular(Path::new("/dev/null")).unwrap_err();
+        assert!(error.to_string().contains("a device"), "{error}");
+    }
+}

@@ -6,6 +6,7 @@ mod archive;
 mod compression;
 mod destination;
 mod difference;
+pub(crate) mod fault;
 mod list;
 mod mds;
 mod reason;
@@ -25,6 +26,7 @@ pub use shard::ShardError;
 pub use source::SourceError;
 pub use writer::WriterError;
 
+use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -108,7 +110,13 @@ fn remedy(error: &io::Error) -> &'static str {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
             " (make room and run the same command again; finished shards are kept)"
         }
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => " (choose a folder that you may write)",
-        _ => "",
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            " (grant the permission, or choose another file or folder)"
+        }
+        _ => match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::MFILE | Errno::NFILE) => " (raise the limit, `ulimit -n`, and run the same command again)",
+            Some(Errno::IO | Errno::STALE) => " (the device or server failed; run the same command again)",
+            _ => "",
+        },
     }
 }

@@ -12,8 +12,8 @@ use optimize::{Optimizer, Outcome};
 use shardtool_decode as decode;
 use shardtool_format::example::{self, Column};
 use shardtool_format::{checksum, frame, names};
+use shardtool_read::open_regular;
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -189,7 +189,7 @@ fn attached<'a>(listing: &Listing, entry: &'a Entry) -> Result<Cow<'a, [Values]>
 
 /// Reads a file and checks that it still has its listed length.
 fn read(path: &Path, listed: u64, buffer: &mut Vec<u8>) -> Result<(), Reason> {
-    let file = File::open(path).map_err(Reason::of_stat)?;
+    let file = open_regular(path).map_err(Reason::of_open)?;
     buffer.clear();
     buffer.reserve(usize::try_from(listed).map_err(|_| Reason::TooLong { bytes: listed })? + 1);
     file.take(listed + 1).read_to_end(buffer).map_err(Reason::Unreadable)?;

@@ -18,6 +18,8 @@ use crate::{Error, Options};
 use archive::Archives;
 use detect::DetectedSource;
 pub(crate) use listing::{Entry, Listing};
+use shardtool_read::metadata_if_exists;
+use std::fs::Metadata;
 use std::path::Path;
 
 /// The inputs of a pack.
@@ -38,7 +40,7 @@ impl Source {
         let source = &options.source;
         let classes = options.classes.as_deref().map(ClassIds::read).transpose()?;
         let found = detect::detect(source, options.from)?;
-        if source.is_dir() {
+        if exists(source)?.is_some_and(|metadata| metadata.is_dir()) {
             inside(&options.destination, source)?;
         }
         let listing = match found {
@@ -61,6 +63,14 @@ impl Source {
         }
         Ok(Source::Files(listing))
     }
+}
+
+/// Returns the metadata of a path; `None` if there is nothing of that name.
+///
+/// # Errors
+/// [`Error::Io`], also for a link without a target.
+fn exists(path: &Path) -> Result<Option<Metadata>, Error> {
+    metadata_if_exists(path).map_err(Error::io("read", path))
 }
 
 /// Refuses a destination inside the source folder: its shards would be inputs of the next run.

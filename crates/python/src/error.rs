@@ -199,7 +199,7 @@ pub(crate) fn pack(py: Python<'_>, error: shardtool_pack::Error) -> PyErr {
     use shardtool_pack::Error as E;
     let message = in_python(&Chain(&error).to_string());
     match error {
-        E::Io { path, source, .. } | E::Unreadable { path, source, .. } => io(py, &message, &source, &path),
+        E::Io { path, source, .. } => io(py, &message, &source, &path),
         _ => exception(py, "PackError", &message, &PyDict::new(py)),
     }
 }

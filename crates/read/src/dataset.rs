@@ -4,11 +4,12 @@ use crate::bytes::{Access, FileBytes};
 use crate::cache::Cache;
 use crate::frames::Frames;
 use crate::shard::{Checked, Opening, Shard};
-use crate::{Error, Record, Result, open_regular};
+use crate::{Error, Record, Result, glob_files, metadata_if_exists, open_regular};
 use rayon::prelude::*;
 use shardtool_format::frame::Check;
 use shardtool_format::manifest::{self, Manifest};
 use shardtool_format::names;
+use std::fs::Metadata;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -83,20 +84,22 @@ impl Dataset {
     /// As [`Dataset::open`].
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = path.as_ref();
-        if path.is_dir() {
+        let found = metadata_if_exists(path);
+        let found = found.map_err(|source| Error::Io { action: "read", path: path.to_owned(), source })?;
+        if found.as_ref().is_some_and(Metadata::is_dir) {
             return Self::from_manifest(path, &path.join(names::MANIFEST), options);
         }
         if path.extension().is_some_and(|e| e == "json") {
             let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
             return Self::from_manifest(folder, path, options);
         }
-        let files = bare_files(path)?;
+        let files = if found.is_some() { vec![path.to_owned()] } else { bare_files(path)? };
         Self::from_files(path, &files, options)
     }
 
     fn from_manifest(folder: &Path, path: &Path, options: Options) -> Result<Self> {
         let json = read_regular(path).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => {
+            std::io::ErrorKind::NotFound if metadata_if_exists(path).is_ok() => {
                 Error::NotADataset { path: folder.to_owned(), problem: "it has no dataset.json" }
             }
             _ => Error::Io { action: "read", path: path.to_owned(), source },
@@ -325,13 +328,11 @@ fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
 
 fn bare_files(path: &Path) -> Result<Vec<PathBuf>> {
     let not = |problem| Error::NotADataset { path: path.to_owned(), problem };
-    if path.exists() {
-        return Ok(vec![path.to_owned()]);
-    }
     let pattern = path.to_str().ok_or(not("no such file, and a glob must be UTF-8"))?;
-    let found = glob::glob(pattern).map_err(|_| not("no such file, and it is not a glob"))?;
-    let mut files: Vec<_> = found.filter_map(|f| f.ok()).filter(|f| f.is_file()).collect();
-    files.sort();
+    let files = glob_files(pattern).map_err(|error| match error {
+        Some((path, source)) => Error::Io { action: "read", path, source },
+        None => not("no such file, and it is not a glob"),
+    })?;
     if files.is_empty() { Err(not("no such file")) } else { Ok(files) }
 }
 

@@ -32,7 +32,7 @@ pub use bytes::{Access, FileBytes};
 pub use dataset::{Dataset, Options, Split};
 pub use error::{Error, Result};
 pub use frames::Frames;
-pub use paths::{metadata_if_exists, not_regular, open_regular};
+pub use paths::{glob_files, metadata_if_exists, not_regular, open_regular};
 pub use record::Record;
 pub use shard::{LentIndex, Shard};
 pub use value::Value;

@@ -5,7 +5,7 @@ use rustix::fs::{Mode, OFlags};
 use std::fs::{File, FileType, Metadata};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Opens a regular file for reading.
 ///
@@ -57,6 +57,47 @@ pub fn metadata_if_exists(path: &Path) -> io::Result<Option<Metadata>> {
     }
 }
 
+/// Returns the regular files that match a glob, in byte order of their paths. Folders that match are skipped.
+///
+/// # Errors
+/// `None` if the pattern is not a glob; otherwise the path and the error of a folder that cannot be listed, and of a match
+/// that is neither a file nor a folder or cannot be examined, such as a link without a target.
+pub fn glob_files(pattern: &str) -> Result<Vec<PathBuf>, Option<(PathBuf, io::Error)>> {
+    let mut files = vec![];
+    for found in glob::glob(&listed(pattern)).map_err(|_| None)? {
+        let path = found.map_err(|error| Some((error.path().to_owned(), error.into())))?;
+        match std::fs::metadata(&path) {
+            Ok(metadata) if metadata.is_file() => files.push(path),
+            Ok(metadata) if metadata.is_dir() => {}
+            Ok(metadata) => return Err(Some((path, not_regular(metadata.file_type())))),
+            // A link without a target is in the listing, but `stat` says that nothing is there.
+            Err(error) => {
+                let error = metadata_if_exists(&path).err().unwrap_or(error);
+                return Err(Some((path, error)));
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Rewrites components behind a wildcard so that the glob lists their folder: `*/a` as `*/[a]`. For a plain name it would
+/// ask whether the path exists, and take any failure for a no.
+fn listed(pattern: &str) -> String {
+    const SPECIAL: [char; 4] = ['*', '?', '[', ']'];
+    let mut wild = false;
+    let component = |component: &str| {
+        wild |= component.contains(SPECIAL);
+        match component.chars().next() {
+            Some(first) if wild && !component.contains(SPECIAL) && !matches!(first, '.' | '!') => {
+                format!("[{first}]{}", &component[first.len_utf8()..])
+            }
+            _ => component.to_owned(),
+        }
+    };
+    pattern.split('/').map(component).collect::<Vec<_>>().join("/")
+}
+
 fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -82,6 +123,30 @@ mod tests {
         assert_eq!(is_file("file/nothing").unwrap(), None);
         assert!(is_file("dangling").unwrap_err().to_string().contains("without a target"));
         is_file("loop").unwrap_err();
+    }
+
+    #[test]
+    fn glob_reports_what_it_cannot_examine() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let found = |pattern: &str| glob_files(path(pattern).to_str().unwrap());
+        for name in ["a/1.tar", "b/1.tar", "b/2.tar"] {
+            std::fs::create_dir_all(path(name).parent().unwrap()).unwrap();
+            std::fs::write(path(name), [1]).unwrap();
+        }
+        std::fs::create_dir_all(path("a/folder.tar")).unwrap();
+        assert_eq!(found("*/*.tar").unwrap(), ["a/1.tar", "b/1.tar", "b/2.tar"].map(path));
+        assert_eq!(found("*/1.tar").unwrap(), ["a/1.tar", "b/1.tar"].map(path));
+        assert_eq!(found("*/3.tar").unwrap(), [""; 0].map(path));
+        symlink("nothing", path("a/2.tar")).unwrap();
+        for pattern in ["*/*.tar", "*/2.tar"] {
+            let (at, error) = found(pattern).unwrap_err().unwrap();
+            assert_eq!(at, path("a/2.tar"));
+            assert!(error.to_string().contains("without a target"), "{error}");
+        }
+        assert_eq!(found("*/1.tar").unwrap(), ["a/1.tar", "b/1.tar"].map(path));
+        rustix::fs::mknodat(rustix::fs::CWD, path("b/4.tar"), rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
+        assert_eq!(found("b/*").unwrap_err().unwrap().0, path("b/4.tar"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Why one input is rejected, or one record not exported.
 
+use super::{Error, fault};
 use shardtool_format::manifest::DType;
 use std::io;
 
@@ -29,6 +30,9 @@ pub enum Reason {
     /// An empty file.
     #[error("an empty file: 0 bytes")]
     Empty,
+    /// A symbolic link to it, or a folder on the way to it, cannot be followed.
+    #[error("cannot be examined")]
+    Stat(#[source] io::Error),
     /// The operating system cannot read it.
     #[error("cannot be read")]
     Unreadable(#[source] io::Error),
@@ -199,12 +203,49 @@ fn minus(offset: i64) -> String {
     if offset == 0 { String::new() } else { format!(" minus the offset {offset}") }
 }
 
+impl Rejection {
+    /// Rejects an input. All rejections are made here.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if not the input is at fault but the system ([`fault`]).
+    pub(crate) fn new(input: String, reason: Reason) -> Result<Self, Error> {
+        match reason.system_code() {
+            Some(code) => {
+                Err(Error::Io { action: "read", path: input.into(), source: io::Error::from_raw_os_error(code) })
+            }
+            None => Ok(Rejection { input, reason }),
+        }
+    }
+}
+
 impl Reason {
-    /// Returns the reason for an error of `stat` or `open`.
+    /// Returns the reason for an error of `stat`.
     pub(crate) fn of_stat(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::NotFound => Reason::Missing,
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Reason::Missing,
+            _ => Reason::Stat(error),
+        }
+    }
+
+    /// Returns the reason for an error of `open`.
+    pub(crate) fn of_open(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Reason::Missing,
             _ => Reason::Unreadable(error),
+        }
+    }
+
+    /// Returns the system's code if the reason is an error of the system.
+    fn system_code(&self) -> Option<i32> {
+        match self {
+            Reason::Stat(error) | Reason::CreateFile(error) => fault::of_name(error),
+            Reason::Unreadable(error) => fault::of_file(error),
+            #[cfg(feature = "parquet")]
+            Reason::Parquet(error) => fault::of_file(&**error),
+            // Unreadable bytes of a dataset cost their record, whatever the system says about them.
+            Reason::Read(error) if !error.is_bad_sample() => fault::of_file(error),
+            Reason::File { reason, .. } => reason.system_code(),
+            _ => None,
         }
     }
 }

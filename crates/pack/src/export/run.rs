@@ -62,7 +62,7 @@ impl<'a> Run<'a> {
             });
             match taken {
                 Ok(()) => done.records += 1,
-                Err(Refusal::Record(reason)) => done.refused.push(Rejection { input: key, reason }),
+                Err(Refusal::Record(reason)) => done.refused.push(Rejection::new(key, reason)?),
                 Err(Refusal::All(error)) => return Err(error),
             }
         }

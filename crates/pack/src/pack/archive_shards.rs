@@ -160,7 +160,7 @@ impl SampleVisitor for FileWriter<'_, '_, '_> {
                     Some(name) => format!("{}:{name}", file.name),
                     None => format!("{}#{}", file.name, item.number),
                 };
-                open.reject(Rejection { input, reason })?;
+                open.reject(Rejection::new(input, reason)?)?;
             }
         }
         self.run.progress.done(1, item.bytes);

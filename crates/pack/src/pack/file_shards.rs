@@ -100,7 +100,7 @@ impl Writer<'_> {
         match record {
             Ok(record) => open.push(record).map(Some),
             Err(reason) => {
-                open.reject(Rejection { input: key.to_owned(), reason })?;
+                open.reject(Rejection::new(key.to_owned(), reason)?)?;
                 Ok(None)
             }
         }

@@ -9,8 +9,8 @@ use crate::{BoxFormat, Error, Options, Reason, Rejection};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use shardtool_format::manifest::DType;
+use shardtool_read::open_regular;
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
@@ -63,13 +63,20 @@ fn text<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::
 
 /// Returns whether a file is a COCO annotation file: a JSON object with `images`, `annotations` or `file_name` near its
 /// beginning.
-pub(super) fn is(path: &Path) -> bool {
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn is(path: &Path) -> Result<bool, Error> {
     let json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    if !json {
+        return Ok(false);
+    }
     let mut start = vec![];
-    let read = json && File::open(path).is_ok_and(|file| file.take(LOOKED_AT).read_to_end(&mut start).is_ok());
+    let file = open_regular(path).map_err(Error::io("read", path))?;
+    file.take(LOOKED_AT).read_to_end(&mut start).map_err(Error::io("read", path))?;
     let has = |name: &[u8]| start.windows(name.len()).any(|window| window == name);
     let members: [&[u8]; 3] = [b"\"images\"", b"\"annotations\"", b"\"file_name\""];
-    read && start.trim_ascii_start().starts_with(b"{") && members.into_iter().any(has)
+    Ok(start.trim_ascii_start().starts_with(b"{") && members.into_iter().any(has))
 }
 
 /// Lists the images of a COCO file with their objects. Images lie in `options.images`, by default in the file's folder.
@@ -79,7 +86,7 @@ pub(super) fn is(path: &Path) -> bool {
 /// [`SourceError::Coco`], [`Error::Io`].
 pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
     let wrong = |problem: String| Error::Source(SourceError::Coco { path: file.to_owned(), problem });
-    let opened = File::open(file).map_err(Error::io("read", file))?;
+    let opened = open_regular(file).map_err(Error::io("read", file))?;
     let Document { mut images, annotations, categories } =
         serde_json::from_reader(BufReader::new(opened)).map_err(|e| wrong(e.to_string()))?;
     let (classes, names) = class_ids::by_rank(categories.into_iter().map(|c| (c.id, c.name)).collect());
@@ -111,17 +118,17 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
         let meta = match std::fs::metadata(root.join(&file_name)) {
             Ok(meta) if meta.is_file() => meta,
             Ok(_) => {
-                rejected.push(Rejection { input: file_name, reason: Reason::NotAFile });
+                rejected.push(Rejection::new(file_name, Reason::NotAFile)?);
                 continue;
             }
             Err(e) => {
-                rejected.push(Rejection { input: file_name, reason: Reason::of_stat(e) });
+                rejected.push(Rejection::new(file_name, Reason::of_stat(e))?);
                 continue;
             }
         };
         match values(id, annotations, &classes, &columns) {
             Ok(values) => entries.push(Entry::new(file_name, None, None, values, &meta)),
-            Err(reason) => rejected.push(Rejection { input: file_name, reason }),
+            Err(reason) => rejected.push(Rejection::new(file_name, reason)?),
         }
     }
     if let Some(id) = by_image.keys().min() {

@@ -1,10 +1,11 @@
 //! Detects the kind of a source from its content.
 
-use super::archive::files::{ArchiveFile, ArchiveFiles, ArchiveKind};
+use super::archive::files::{ArchiveFile, ArchiveFiles, ArchiveKind, start_of};
+use super::exists;
 use crate::error::SourceError;
 use crate::{Error, SourceKind};
-use std::fs::File;
-use std::io::Read;
+use shardtool_read::{glob_files, not_regular};
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 /// The detected kind of a source.
@@ -24,11 +25,13 @@ const LOOKED_INTO: usize = 32;
 /// [`SourceError::NotFound`], [`SourceError::UnknownFormat`], [`SourceError::Empty`], [`Error::Io`], and those of an
 /// MDS index.
 pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<DetectedSource, Error> {
+    let meta = exists(source)?;
+    let is = |kind: fn(&Metadata) -> bool| meta.as_ref().is_some_and(kind);
     let forced = match from {
-        Some(SourceKind::Folder) if source.is_dir() => return Ok(DetectedSource::Folder),
-        Some(SourceKind::List) if source.is_file() => return Ok(DetectedSource::List),
-        Some(SourceKind::Coco) if source.is_file() => return Ok(DetectedSource::Coco),
-        Some(SourceKind::Folder | SourceKind::List | SourceKind::Coco) if source.exists() => {
+        Some(SourceKind::Folder) if is(Metadata::is_dir) => return Ok(DetectedSource::Folder),
+        Some(SourceKind::List) if is(Metadata::is_file) => return Ok(DetectedSource::List),
+        Some(SourceKind::Coco) if is(Metadata::is_file) => return Ok(DetectedSource::Coco),
+        Some(SourceKind::Folder | SourceKind::List | SourceKind::Coco) if meta.is_some() => {
             return Err(Error::Source(SourceError::UnknownFormat { path: source.to_owned() }));
         }
         Some(SourceKind::Folder | SourceKind::List | SourceKind::Coco) | None => None,
@@ -37,17 +40,13 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
         Some(SourceKind::Parquet) => Some(ArchiveKind::Parquet),
         Some(SourceKind::Mds) => Some(ArchiveKind::Mds),
     };
-    let meta = match std::fs::metadata(source) {
-        Ok(meta) => meta,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            let files = globbed(source);
-            if files.is_empty() {
-                return Err(Error::Source(SourceError::NotFound { path: source.to_owned() }));
-            }
-            return chosen(source, files, forced)?
-                .ok_or(Error::Source(SourceError::UnknownFormat { path: source.to_owned() }));
+    let Some(meta) = meta else {
+        let files = globbed(source)?;
+        if files.is_empty() {
+            return Err(Error::Source(SourceError::NotFound { path: source.to_owned() }));
         }
-        Err(e) => return Err(Error::io("read", source)(e)),
+        return chosen(source, files, forced)?
+            .ok_or(Error::Source(SourceError::UnknownFormat { path: source.to_owned() }));
     };
     if meta.is_file() {
         let list =
@@ -55,7 +54,7 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
         if list && forced.is_none() {
             return Ok(DetectedSource::List);
         }
-        if forced.is_none() && super::coco::is(source) {
+        if forced.is_none() && super::coco::is(source)? {
             return Ok(DetectedSource::Coco);
         }
         if source.file_name().is_some_and(|name| name == "index.json") {
@@ -64,33 +63,46 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
         return chosen(source, vec![source.to_owned()], forced)?
             .ok_or(Error::Source(SourceError::UnknownFormat { path: source.to_owned() }));
     }
-    if forced == Some(ArchiveKind::Mds) || (forced.is_none() && ArchiveFiles::is_mds(source)) {
+    if !meta.is_dir() {
+        return Err(Error::io("read", source)(not_regular(meta.file_type())));
+    }
+    if forced == Some(ArchiveKind::Mds) || (forced.is_none() && ArchiveFiles::is_mds(source)?) {
         return ArchiveFiles::mds(source).map(DetectedSource::Archives);
     }
-    let files = children(source)?;
-    let looked_into = || files.iter().take(LOOKED_INTO);
-    // Archives next to images are rejected inputs; the images are packed.
-    if forced.is_none()
-        && (looked_into().any(|file| is_image(file)) || !looked_into().any(|file| ArchiveKind::of(file).is_some()))
-    {
-        return Ok(DetectedSource::Folder);
+    let Children { files, unusable } = children(source)?;
+    if forced.is_none() {
+        let (mut images, mut archives) = (false, false);
+        for file in files.iter().take(LOOKED_INTO) {
+            images = images || is_image(file)?;
+            archives = archives || ArchiveKind::of(file)?.is_some();
+        }
+        // Archives next to images are rejected inputs; the images are packed.
+        if images || !archives {
+            return Ok(DetectedSource::Folder);
+        }
+    }
+    // A folder of images lists what it cannot examine as rejected; archives have no such list.
+    if let Some(error) = unusable {
+        return Err(error);
     }
     chosen(source, files, forced)?.ok_or(Error::Source(SourceError::Empty { path: source.to_owned(), rejected: None }))
 }
 
 /// Returns whether a file starts with the signature of an image format.
-fn is_image(path: &Path) -> bool {
-    let mut start = vec![];
-    let read = File::open(path).and_then(|file| file.take(32).read_to_end(&mut start));
-    read.is_ok() && shardtool_decode::sniff(&start).is_some()
+///
+/// # Errors
+/// Those of [`start_of`].
+fn is_image(path: &Path) -> Result<bool, Error> {
+    Ok(shardtool_decode::sniff(&start_of(path, 32)?).is_some())
 }
 
 /// Chooses the archives among `files`: those of the `forced` kind, otherwise of the kind with the most bytes. Includes
 /// files that only share an extension with files of that kind, so that a damaged archive is not ignored.
 fn chosen(source: &Path, files: Vec<PathBuf>, forced: Option<ArchiveKind>) -> Result<Option<DetectedSource>, Error> {
-    let kinds: Vec<_> = files.iter().map(|file| ArchiveKind::of(file)).collect();
-    let size = |file: &PathBuf| std::fs::metadata(file).map_or(0, |meta| meta.len());
-    let bytes = |kind| files.iter().zip(&kinds).filter(|(_, k)| **k == Some(kind)).map(|(f, _)| size(f)).sum::<u64>();
+    let kinds = files.iter().map(|file| ArchiveKind::of(file)).collect::<Result<Vec<_>, _>>()?;
+    let sizes = files.iter().map(|file| exists(file)).collect::<Result<Vec<_>, _>>()?;
+    let sizes: Vec<_> = sizes.into_iter().map(|meta| meta.map_or(0, |meta| meta.len())).collect();
+    let bytes = |kind| sizes.iter().zip(&kinds).filter(|(_, k)| **k == Some(kind)).map(|(size, _)| size).sum::<u64>();
     let all = [ArchiveKind::Tfrecord, ArchiveKind::Webdataset, ArchiveKind::Parquet];
     let Some(kind) = forced.or_else(|| all.into_iter().filter(|k| bytes(*k) > 0).max_by_key(|k| bytes(*k))) else {
         return Ok(None);
@@ -106,24 +118,44 @@ fn chosen(source: &Path, files: Vec<PathBuf>, forced: Option<ArchiveKind>) -> Re
     Ok(Some(DetectedSource::Archives(ArchiveFiles { kind, files: taken })))
 }
 
-/// Returns the visible files of a folder, in byte order of their names.
-fn children(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut files = vec![];
+/// The visible entries of a folder that are no folders.
+struct Children {
+    /// Regular files, in byte order of their names.
+    files: Vec<PathBuf>,
+    /// The error of the first entry that is no regular file or cannot be examined.
+    unusable: Option<Error>,
+}
+
+fn children(folder: &Path) -> Result<Children, Error> {
+    let (mut files, mut unusable) = (vec![], vec![]);
     for entry in std::fs::read_dir(folder).map_err(Error::io("list", folder))? {
         let path = entry.map_err(Error::io("list", folder))?.path();
-        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if !hidden && path.is_file() {
-            files.push(path);
+        if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".")) {
+            continue;
+        }
+        match exists(&path) {
+            Ok(Some(meta)) if meta.is_file() => files.push(path),
+            Ok(Some(meta)) if !meta.is_dir() => {
+                let error = Error::io("read", &path)(not_regular(meta.file_type()));
+                unusable.push((path, error));
+            }
+            Ok(_) => {}
+            Err(error) => unusable.push((path, error)),
         }
     }
     files.sort();
-    Ok(files)
+    Ok(Children { files, unusable: unusable.into_iter().min_by(|a, b| a.0.cmp(&b.0)).map(|(_, error)| error) })
 }
 
 /// Returns the files that match a glob.
-fn globbed(pattern: &Path) -> Vec<PathBuf> {
-    let found = pattern.to_str().and_then(|pattern| glob::glob(pattern).ok());
-    let mut files: Vec<_> = found.into_iter().flatten().filter_map(Result::ok).filter(|path| path.is_file()).collect();
-    files.sort();
-    files
+///
+/// # Errors
+/// [`Error::Io`] for a match that is no regular file or cannot be examined.
+fn globbed(pattern: &Path) -> Result<Vec<PathBuf>, Error> {
+    match pattern.to_str().map_or(Ok(vec![]), glob_files) {
+        Ok(files) => Ok(files),
+        Err(Some((path, error))) => Err(Error::io("read", &path)(error)),
+        // Not a glob.
+        Err(None) => Ok(vec![]),
+    }
 }

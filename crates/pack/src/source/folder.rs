@@ -7,7 +7,6 @@ use crate::sample::SampleSchema;
 use crate::{Error, Reason, Rejection};
 use shardtool_format::manifest::DType;
 use std::fs::Metadata;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -22,17 +21,17 @@ pub(super) fn list(root: &Path, classes: Option<ClassIds>, columns: &[(String, D
     }
     let mut walk = Walk { root: root.to_owned(), entries: vec![], rejected: vec![] };
     let here = std::fs::metadata(root).map_err(Error::io("read", root))?;
-    let children = walk.children(root, "").map_err(Error::io("list", root))?;
+    let children = walk.children(root, "")?;
     let labelled = children.iter().any(|child| child.meta.is_dir());
     let mut names = vec![];
     for child in children {
         if child.meta.is_dir() {
             names.push(child.key.clone());
-            walk.folder(child, &mut vec![(here.dev(), here.ino())]);
+            walk.folder(child, &mut vec![(here.dev(), here.ino())])?;
         } else if labelled {
-            walk.reject(child.key, Reason::OutsideClass);
+            walk.reject(child.key, Reason::OutsideClass)?;
         } else {
-            walk.file(child);
+            walk.file(child)?;
         }
     }
     let classes = match classes {
@@ -63,17 +62,20 @@ struct Child {
 }
 
 impl Walk {
-    /// Returns the visible entries of a folder and rejects unreadable ones.
-    fn children(&mut self, folder: &Path, prefix: &str) -> io::Result<Vec<Child>> {
+    /// Returns the visible entries of a folder and rejects those that cannot be examined.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the folder cannot be listed, and those of [`Rejection::new`].
+    fn children(&mut self, folder: &Path, prefix: &str) -> Result<Vec<Child>, Error> {
         let mut children = vec![];
-        for entry in std::fs::read_dir(folder)? {
-            let entry = entry?;
+        for entry in std::fs::read_dir(folder).map_err(Error::io("list", folder))? {
+            let entry = entry.map_err(Error::io("list", folder))?;
             let name = entry.file_name();
             if name.as_encoded_bytes().starts_with(b".") {
                 continue;
             }
             let Some(name) = name.to_str() else {
-                self.reject(format!("{prefix}{}", name.display()), Reason::NotUtf8);
+                self.reject(format!("{prefix}{}", name.display()), Reason::NotUtf8)?;
                 continue;
             };
             let key = format!("{prefix}{name}");
@@ -83,40 +85,42 @@ impl Walk {
             }
             match meta {
                 Ok(meta) => children.push(Child { key, meta }),
-                Err(e) => self.reject(key, Reason::of_stat(e)),
+                Err(e) => self.reject(key, Reason::of_stat(e))?,
             }
         }
         Ok(children)
     }
 
     /// Lists a folder recursively. `above` holds device and inode of the folders above it; a link back to one of them
-    /// is rejected.
-    fn folder(&mut self, folder: Child, above: &mut Vec<(u64, u64)>) {
+    /// is rejected. A folder that cannot be listed stops the run: nobody knows how many inputs it holds.
+    ///
+    /// # Errors
+    /// Those of [`Walk::children`].
+    fn folder(&mut self, folder: Child, above: &mut Vec<(u64, u64)>) -> Result<(), Error> {
         let identity = (folder.meta.dev(), folder.meta.ino());
         if above.contains(&identity) {
             return self.reject(folder.key, Reason::LinkLoop);
         }
         let path = self.root.join(&folder.key);
-        let children = match self.children(&path, &format!("{}/", folder.key)) {
-            Ok(children) => children,
-            Err(e) => return self.reject(folder.key, Reason::Unreadable(e)),
-        };
+        let children = self.children(&path, &format!("{}/", folder.key))?;
         above.push(identity);
         for child in children {
-            if child.meta.is_dir() { self.folder(child, above) } else { self.file(child) }
+            if child.meta.is_dir() { self.folder(child, above)? } else { self.file(child)? }
         }
         above.pop();
+        Ok(())
     }
 
-    fn file(&mut self, file: Child) {
-        if file.meta.is_file() {
-            self.entries.push(Entry::new(file.key, None, None, Box::default(), &file.meta));
-        } else {
-            self.reject(file.key, Reason::NotAFile);
+    fn file(&mut self, file: Child) -> Result<(), Error> {
+        if !file.meta.is_file() {
+            return self.reject(file.key, Reason::NotAFile);
         }
+        self.entries.push(Entry::new(file.key, None, None, Box::default(), &file.meta));
+        Ok(())
     }
 
-    fn reject(&mut self, input: String, reason: Reason) {
-        self.rejected.push(Rejection { input, reason });
+    fn reject(&mut self, input: String, reason: Reason) -> Result<(), Error> {
+        self.rejected.push(Rejection::new(input, reason)?);
+        Ok(())
     }
 }

@@ -11,8 +11,8 @@ use crate::sample::{ListedFile, SampleSchema, Values};
 use crate::{Error, Options, Reason, Rejection};
 use serde_json::{Map, Value};
 use shardtool_format::manifest::DType;
+use shardtool_read::open_regular;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
@@ -74,17 +74,17 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
             _ => None,
         };
         if labelled && label.is_none() {
-            rejected.push(Rejection { input: key, reason: Reason::NoLabel });
+            rejected.push(Rejection::new(key, Reason::NoLabel)?);
             return Ok(());
         }
         let meta = match path.as_ref().map(|path| std::fs::metadata(root.join(path))).transpose() {
             Ok(meta) if meta.as_ref().is_none_or(|meta| meta.is_file()) => meta,
             Ok(_) => {
-                rejected.push(Rejection { input: path.unwrap_or(key), reason: Reason::NotAFile });
+                rejected.push(Rejection::new(path.unwrap_or(key), Reason::NotAFile)?);
                 return Ok(());
             }
             Err(e) => {
-                rejected.push(Rejection { input: path.unwrap_or(key), reason: Reason::of_stat(e) });
+                rejected.push(Rejection::new(path.unwrap_or(key), Reason::of_stat(e))?);
                 return Ok(());
             }
         };
@@ -97,10 +97,8 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
         let named = columns.iter().zip(&mut values).filter(|((name, _), _)| files.contains(name));
         for ((column, _), value) in named {
             if let Err(reason) = name_file(&root, value) {
-                rejected.push(Rejection {
-                    input: key,
-                    reason: Reason::File { column: column.clone(), reason: Box::new(reason) },
-                });
+                let reason = Reason::File { column: column.clone(), reason: Box::new(reason) };
+                rejected.push(Rejection::new(key, reason)?);
                 return Ok(());
             }
         }
@@ -264,7 +262,7 @@ fn rows(file: &Path, nesting: &Nesting, visit: impl FnMut(Row<'_>) -> Result<(),
 
 fn csv_rows(file: &Path, mut visit: impl FnMut(Row<'_>) -> Result<(), Error>) -> Result<(), Error> {
     let wrong = |e: csv::Error| Error::List(ListError::Csv { path: file.to_owned(), source: Box::new(e) });
-    let mut reader = csv::Reader::from_path(file).map_err(wrong)?;
+    let mut reader = csv::Reader::from_reader(open_regular(file).map_err(Error::io("read", file))?);
     let header = reader.headers().map_err(wrong)?.clone();
     let mut names: Vec<_> = header.iter().collect();
     names.sort_unstable();
@@ -281,7 +279,7 @@ fn csv_rows(file: &Path, mut visit: impl FnMut(Row<'_>) -> Result<(), Error>) ->
 }
 
 fn json_rows(file: &Path, nesting: &Nesting, mut visit: impl FnMut(Row<'_>) -> Result<(), Error>) -> Result<(), Error> {
-    let mut reader = BufReader::new(File::open(file).map_err(Error::io("read", file))?);
+    let mut reader = BufReader::new(open_regular(file).map_err(Error::io("read", file))?);
     let (mut text, mut line) = (vec![], 0);
     loop {
         text.clear();

@@ -10,6 +10,7 @@ mod columns;
 mod complete;
 mod decoder_panics;
 mod exporting;
+mod faults;
 mod laws;
 mod nested;
 mod optimize;

@@ -63,8 +63,9 @@ fn check(result: c_int) -> io::Result<()> {
 extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: the system passes a valid `info` to a handler with `SA_SIGINFO`.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
-    // SAFETY: `errno` belongs to this thread, and the interrupted code must find it unchanged.
+    // SAFETY: returns a valid pointer to this thread's `errno`, which the interrupted code must find unchanged.
     let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
     let saved = unsafe { *errno };
     // A code of 0 or less is a signal sent by a process, which has no address.
     let replaced = code > 0 && replace_page(address);

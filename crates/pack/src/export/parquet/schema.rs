@@ -88,7 +88,11 @@ fn shapes(split: &Split, shard: usize) -> Result<Vec<Shape>, Error> {
     let mut shapes = BTreeMap::<String, Shape>::new();
     split.shard(shard)?;
     for id in split.starts()[shard]..split.starts()[shard + 1] {
-        let Ok(record) = split.get(id) else { continue };
+        let record = match split.get(id) {
+            Ok(record) => record,
+            Err(error) if error.is_bad_sample() => continue,
+            Err(error) => return Err(error.into()),
+        };
         let Ok(example) = record.example() else { continue };
         for (name, feature) in fields(split, &example) {
             let (dtype, text) = match feature {

@@ -2,10 +2,12 @@
 
 use super::mds::index;
 use crate::Error;
+use crate::error::fault;
+use crate::source::exists;
 use crate::source::listing::modified;
 use shardtool_format::frame;
-use std::fs::File;
-use std::io::Read;
+use shardtool_read::open_regular;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -77,8 +79,14 @@ impl ArchiveFile {
 
 impl ArchiveFiles {
     /// Returns whether a folder has a valid MDS `index.json`.
-    pub(in crate::source) fn is_mds(folder: &Path) -> bool {
-        index::index(folder).is_ok()
+    ///
+    /// # Errors
+    /// [`Error::Io`], unless there is no such file.
+    pub(in crate::source) fn is_mds(folder: &Path) -> Result<bool, Error> {
+        match exists(&folder.join(index::NAME))?.map(|_| index::index(folder)) {
+            Some(Err(error @ Error::Io { .. })) => Err(error),
+            read => Ok(read.is_some_and(|read| read.is_ok())),
+        }
     }
 
     /// Lists the shards of a folder's `index.json`.
@@ -104,21 +112,26 @@ impl ArchiveKind {
         }
     }
 
-    /// Detects the kind of a file from its content; `None` if it is not an archive or cannot be read.
-    pub(in crate::source) fn of(path: &Path) -> Option<Self> {
-        let mut start = vec![];
-        File::open(path).ok()?.take(tar_header::END).read_to_end(&mut start).ok()?;
+    /// Detects the kind of a file from its content; `None` if it is not an archive.
+    ///
+    /// # Errors
+    /// Those of [`start_of`].
+    pub(in crate::source) fn of(path: &Path) -> Result<Option<Self>, Error> {
+        let start = start_of(path, tar_header::END)?;
         if start.starts_with(b"PAR1") {
-            return Some(ArchiveKind::Parquet);
+            return Ok(Some(ArchiveKind::Parquet));
         }
         if let Some(kind) = Self::of_plain(&start) {
-            return Some(kind);
+            return Ok(Some(kind));
+        }
+        if super::stream::compression(&start) == super::stream::Compression::None {
+            return Ok(None);
         }
         let mut inside = vec![];
-        let stream = super::stream::open(path).ok()?;
         // A truncated stream still gives its first bytes.
-        let _ = stream.take(tar_header::END).read_to_end(&mut inside);
-        Self::of_plain(&inside)
+        let read = super::stream::open(path).and_then(|stream| stream.take(tar_header::END).read_to_end(&mut inside));
+        readable(path, read.map(drop))?;
+        Ok(Self::of_plain(&inside))
     }
 
     fn of_plain(start: &[u8]) -> Option<Self> {
@@ -127,6 +140,24 @@ impl ArchiveKind {
         }
         let header = start.first_chunk::<{ frame::HEADER_BYTES }>()?;
         frame::data_length(header, 0).is_ok().then_some(ArchiveKind::Tfrecord)
+    }
+}
+
+/// Returns the first bytes of a file, at most `length`; none if the file itself cannot be read, which whoever packs it
+/// reports.
+///
+/// # Errors
+/// [`Error::Io`] if the system is at fault.
+pub(in crate::source) fn start_of(path: &Path, length: u64) -> Result<Vec<u8>, Error> {
+    let mut start = vec![];
+    let read = open_regular(path).and_then(|file| file.take(length).read_to_end(&mut start));
+    readable(path, read.map(drop)).map(|()| start)
+}
+
+fn readable(path: &Path, read: io::Result<()>) -> Result<(), Error> {
+    match read {
+        Err(error) if fault::of_file(&error).is_some() => Err(Error::io("read", path)(error)),
+        _ => Ok(()),
     }
 }
 

@@ -14,8 +14,8 @@ use parquet::record::reader::TreeBuilder;
 use parquet::record::{Field, List, Row};
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type};
 use serde_json::Value as JsonValue;
+use shardtool_read::open_regular;
 use std::borrow::Cow;
-use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ const ROWS: usize = 16;
 /// # Errors
 /// [`Error::Io`] if the file cannot be opened, and those of the visitor.
 pub(super) fn read(file: &ArchiveFile, roles: &Roles, _limit: u64, visit: &mut dyn SampleVisitor) -> Result<(), Error> {
-    let opened = File::open(&file.path).map_err(Error::io("read", &file.path))?;
+    let opened = open_regular(&file.path).map_err(Error::io("read", &file.path))?;
     let mut rows = Rows { number: 0, visit };
     match guarded(|| SerializedFileReader::new(opened)) {
         Ok(reader) => rows.file(&reader, roles),
@@ -282,7 +282,7 @@ fn elements(list: &List) -> Option<Values> {
 /// # Errors
 /// [`Error::Io`].
 pub(super) fn class_names(file: &ArchiveFile, roles: &Roles) -> Result<Option<Vec<String>>, Error> {
-    let opened = File::open(&file.path).map_err(Error::io("read", &file.path))?;
+    let opened = open_regular(&file.path).map_err(Error::io("read", &file.path))?;
     let Ok(reader) = guarded(|| SerializedFileReader::new(opened)) else { return Ok(None) };
     let metadata = reader.metadata().file_metadata().key_value_metadata();
     let stated = metadata.and_then(|all| all.iter().find(|pair| pair.key == "huggingface")?.value.as_ref());

@@ -8,7 +8,7 @@ use crate::error::ArchiveError;
 use crate::progress::{Progress, check};
 use crate::sample::{SampleSchema, Values};
 use crate::source::objects;
-use crate::{Error, Options};
+use crate::{Error, Options, Rejection};
 use shardtool_format::manifest::DType;
 use shardtool_format::names;
 use std::collections::{BTreeMap, BTreeSet};
@@ -262,7 +262,13 @@ impl SampleVisitor for Surveyor<'_> {
         let shard = &mut self.shards[self.file.shard(item.at, self.shard_size)];
         shard.images += 1;
         shard.bytes += item.bytes;
-        let Ok(mut sample) = item.sample else { return Ok(()) };
+        let mut sample = match item.sample {
+            Ok(sample) => sample,
+            // Packing rejects the sample; an error of the system stops the run here.
+            Err(reason) => {
+                return Rejection::new(format!("{}#{}", self.file.name, item.number), reason).map(drop);
+            }
+        };
         let RoleFields { key, label, columns } = self.roles.resolve(&mut sample);
         self.survey.keys.extend(key.as_deref().map(hash));
         if let Some(label) = label {

@@ -8,8 +8,8 @@ use super::sample::{Sample, SampleVisitor, VisitedSample};
 use super::stream::{self, Compression, append, compression};
 use crate::sample::Values;
 use crate::{Error, Reason};
+use shardtool_read::open_regular;
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -23,7 +23,7 @@ const BLOCK: u64 = 512;
 /// [`Error::Io`] if the file cannot be opened, and those of the visitor.
 pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dyn SampleVisitor) -> Result<(), Error> {
     let io = |e| Error::io("read", &file.path)(e);
-    let opened = File::open(&file.path).map_err(io)?;
+    let opened = open_regular(&file.path).map_err(io)?;
     let mut start = [0; 12];
     let known = opened.read_at(&mut start, 0).map_err(io)?;
     if compression(&start[..known]) == Compression::None {

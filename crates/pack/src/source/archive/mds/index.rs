@@ -3,10 +3,16 @@
 use super::encoding::Encoding;
 use crate::error::ArchiveError;
 use crate::error::MdsProblem;
+use crate::source::exists;
 use crate::{Error, Reason};
 use serde::Deserialize;
 use shardtool_format::names;
+use shardtool_read::open_regular;
+use std::io::Read;
 use std::path::Path;
+
+/// The name of the index.
+pub(in crate::source::archive) const NAME: &str = "index.json";
 
 /// The columns of a shard, in the order of their values.
 #[derive(Debug)]
@@ -58,15 +64,22 @@ struct File {
 /// # Errors
 /// [`ArchiveError::MdsIndex`], [`Error::Io`].
 pub(in crate::source::archive) fn index(folder: &Path) -> Result<Vec<(String, Layout)>, Error> {
-    let path = folder.join("index.json");
-    let json = std::fs::read(&path).map_err(Error::io("read", &path))?;
+    let path = folder.join(NAME);
+    let io = |e| Error::io("read", &path)(e);
+    let mut json = vec![];
+    open_regular(&path).and_then(|mut file| file.read_to_end(&mut json)).map_err(io)?;
     let wrong = |problem| Error::Archive(ArchiveError::MdsIndex { path: path.clone(), problem });
     let index: Index = serde_json::from_slice(&json).map_err(|e| wrong(MdsProblem::Json(e.into())))?;
-    index.shards.into_iter().map(|shard| shard.checked(folder).map_err(&wrong)).collect()
+    let shards = index.shards.into_iter().map(|shard| {
+        let raw = exists(&folder.join(&shard.raw_data.basename))?.is_some_and(|meta| meta.is_file());
+        shard.checked(raw).map_err(&wrong)
+    });
+    shards.collect()
 }
 
 impl Shard {
-    fn checked(self, folder: &Path) -> Result<(String, Layout), MdsProblem> {
+    /// `raw` says whether the decompressed file exists.
+    fn checked(self, raw: bool) -> Result<(String, Layout), MdsProblem> {
         if self.format != "mds" {
             return Err(MdsProblem::Format(self.format));
         }
@@ -75,7 +88,6 @@ impl Shard {
             return Err(MdsProblem::Columns);
         }
         let compression = self.compression.as_deref().map_or("", |c| c.split(':').next().unwrap_or(c));
-        let raw = folder.join(&self.raw_data.basename).is_file();
         if !raw && !matches!(compression, "" | "zstd" | "gz") {
             return Err(MdsProblem::Compression(compression.to_owned()));
         }

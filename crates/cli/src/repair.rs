@@ -7,6 +7,7 @@ use crate::progress::Images;
 use crate::text;
 use serde_json::json;
 use shardtool_format::Chain;
+use shardtool_format::Damage;
 use shardtool_pack::{Action, Lost, ManifestRepair, Repair, RepairOptions, ShardRepair, repair};
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -136,7 +137,7 @@ fn document(repair: &Repair) -> serde_json::Value {
         json!({
             "bytes": [l.bytes.start, l.bytes.end], "records": l.records.as_ref().map(|r| [r.start, r.end]),
             "keys": l.keys.iter().map(|k| String::from_utf8_lossy(k).into_owned()).collect::<Vec<_>>(),
-            "name": l.problem.as_ref().map(|p| p.damage().name()), "problem": l.problem.as_ref().map(|p| Chain(p).to_string()),
+            "name": l.problem.as_ref().map(|p| p.damage().map_or("Io", Damage::name)), "problem": l.problem.as_ref().map(|p| Chain(p).to_string()),
         })
     };
     let shard = |s: &ShardRepair| json!({"split": s.split, "file": s.file, "action": action(s), "lost": s.lost.iter().map(lost).collect::<Vec<_>>()});

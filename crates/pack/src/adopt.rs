@@ -1,7 +1,6 @@
 //! Turns existing TFRecord files into a dataset: an index for each file, and a manifest next to them. No shard is
 //! rewritten.
 
-use crate::Error;
 use crate::class_ids::ClassNames;
 use crate::commit;
 use crate::conventions::{Conventions, RecordSummary, payload};
@@ -11,6 +10,7 @@ use crate::index_writer::{IndexOptions, IndexWriter, Indexed, Payload};
 use crate::ordered::{Window, ordered};
 use crate::progress::{Progress, Step, after};
 use crate::split::manifest_store;
+use crate::{Error, Problem};
 use shardtool_format as format;
 use shardtool_format::manifest::Split;
 use shardtool_format::names;
@@ -216,7 +216,8 @@ fn scan(
                 }
                 data.len() as u64 + format::frame::OVERHEAD_BYTES as u64
             }
-            FrameAt::Damaged(source, _) => {
+            FrameAt::Damaged(Problem::Unreadable(error), _) => return Err(Error::Read(error)),
+            FrameAt::Damaged(Problem::Damage(source), _) => {
                 if let (0, format::Error::LengthCrc { .. }, Some(kind)) = (offset, &source, frames.compression()?) {
                     return Err(Error::Shard(ShardError::Compressed { path: file.to_owned(), kind }));
                 }

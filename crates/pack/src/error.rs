@@ -98,6 +98,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// Makes the error of a file that is read as a shard.
+    pub(crate) fn of_file(error: shardtool_read::Error) -> Error {
+        match error {
+            shardtool_read::Error::Io { path, source, .. } => Error::Io { action: "read", path, source },
+            error => Error::Read(error),
+        }
+    }
+
     /// Makes an I/O error, for `map_err`.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Io { action, path: path.to_owned(), source }

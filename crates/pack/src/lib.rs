@@ -76,6 +76,6 @@ pub use record::optimize::Optimized;
 pub use repair::{Action, ManifestRepair, Repair, RepairOptions, ShardRepair, repair};
 pub use reseal::reseal;
 pub use reshard::{ReshardOptions, reshard};
-pub use salvage::Lost;
+pub use salvage::{Lost, Problem};
 pub use shardtool_format::Compression;
 pub use writer::{Committed, Image, Label, Sample, Value, Writer, WriterOptions, commit as commit_parts};

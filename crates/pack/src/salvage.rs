@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::frames::{FrameAt, Frames};
 use shardtool_format as format;
+use shardtool_format::Damage;
 use shardtool_format::frame::OVERHEAD_BYTES;
 use shardtool_format::index::{self, Index};
 use std::ops::Range;
@@ -18,7 +19,29 @@ pub struct Lost {
     /// Their keys, if the old index is valid.
     pub keys: Vec<Vec<u8>>,
     /// What is wrong at the first of these bytes; `None` if the shard ends before them.
-    pub problem: Option<format::Error>,
+    pub problem: Option<Problem>,
+}
+
+/// Why bytes of a shard hold no good record.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// They are damaged.
+    #[error(transparent)]
+    Damage(#[from] format::Error),
+    /// They cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] shardtool_read::Error),
+}
+
+impl Problem {
+    /// Returns the kind of damage, as named in `format-spec.md`; `None` if the bytes cannot be read.
+    pub fn damage(&self) -> Option<Damage> {
+        match self {
+            Problem::Damage(error) => Some(error.damage()),
+            Problem::Unreadable(error) => error.damage(),
+        }
+    }
 }
 
 /// Offset and key of each record, from a valid index.
@@ -38,7 +61,7 @@ impl OldIndex {
     }
 
     /// Returns what is lost with these bytes.
-    pub(crate) fn lost(old: Option<&Self>, bytes: Range<u64>, problem: Option<format::Error>) -> Lost {
+    pub(crate) fn lost(old: Option<&Self>, bytes: Range<u64>, problem: Option<Problem>) -> Lost {
         let row = |old: &Self, at: u64| old.offsets.partition_point(|offset| *offset < at);
         let rows = old.map(|old| row(old, bytes.start)..row(old, bytes.end));
         let keys = old.zip(rows.clone()).map(|(old, rows)| old.keys[rows].to_vec()).unwrap_or_default();

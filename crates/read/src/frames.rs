@@ -18,8 +18,8 @@ pub struct Frames<'a> {
     failed: bool,
 }
 
-/// Bytes that [`Frames::resync`] searches at a time.
-const WINDOW: u64 = 1 << 20;
+/// Bytes that [`Frames::resync`] searches first, and at most at a time: the next frame is near more often than not.
+const WINDOW: Range<u64> = 1 << 14..1 << 20;
 
 /// Bytes that [`Frames::resync`] skips if they cannot be read: the unit in which the system reads files.
 const BLOCK: u64 = 4096;
@@ -49,10 +49,10 @@ impl<'a> Frames<'a> {
         const HEADER: u64 = frame::HEADER_BYTES as u64;
         let len = self.bytes.len();
         // Before `narrow` lies a block that cannot be read, and only the blocks of one header are read at a time.
-        let (mut from, mut narrow) = (self.at + 1, 0);
+        let (mut from, mut narrow, mut window) = (self.at + 1, 0, WINDOW.start);
         while from < len {
             // A header is enough to find a frame, so a window may be shorter than the frame.
-            let end = if from < narrow { (from + HEADER).next_multiple_of(BLOCK) } else { from + WINDOW };
+            let end = if from < narrow { (from + HEADER).next_multiple_of(BLOCK) } else { from + window };
             let end = end.min(len);
             match self.bytes.with(from..end, |window| frame::resync(window, len - from).ok_or(())) {
                 Ok(Ok(found)) => {
@@ -60,7 +60,7 @@ impl<'a> Frames<'a> {
                     return Ok(true);
                 }
                 Ok(Err(())) if end == len => break,
-                Ok(Err(())) => from = end - HEADER + 1,
+                Ok(Err(())) => (from, window) = (end - HEADER + 1, WINDOW.end.min(2 * window)),
                 Err(Error::Unreadable { source, .. }) if source.kind() == ErrorKind::UnexpectedEof => break,
                 Err(error) if !error.is_unreadable() => return Err(error),
                 Err(_) if from < narrow => from = (from + 1).next_multiple_of(BLOCK),

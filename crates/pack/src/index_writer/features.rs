@@ -4,9 +4,9 @@ use super::Payload;
 use super::ranges::{self, Needed, Ranges};
 use super::rows::ByteRows;
 use super::scalars::Scalars;
-use crate::Error;
 use crate::error::ShardError;
 use crate::frames::{FrameAt, Frames};
+use crate::{Error, Problem};
 use shardtool_format::example::{Example, Feature};
 use shardtool_format::frame::OVERHEAD_BYTES;
 use shardtool_format::index::{Builder, FEATURE_PREFIX, VALUES_PREFIX};
@@ -118,7 +118,8 @@ fn read_again(shard: &Path, payload: &Payload, features: &mut [(String, ByteRows
         let damaged = |source| Error::Shard(ShardError::Record { shard: shard.display().to_string(), record, source });
         let data = match frames.at(offset)? {
             FrameAt::Record(data, _) => data,
-            FrameAt::Damaged(source, _) => return Err(damaged(source)),
+            FrameAt::Damaged(Problem::Damage(source), _) => return Err(damaged(source)),
+            FrameAt::Damaged(Problem::Unreadable(error), _) => return Err(Error::Read(error)),
         };
         let example = payload.parse(data).map_err(damaged)?;
         for (name, rows) in &mut *features {

@@ -17,8 +17,10 @@ use std::sync::Mutex;
 
 const BLOCK: u64 = 4096;
 
-/// The file (device, inode) with bad sectors, and their ranges.
-static BAD: Mutex<Option<((u64, u64), Vec<Range<u64>>)>> = Mutex::new(None);
+/// A file (device, inode), and the ranges of its bad sectors.
+type Bad = ((u64, u64), Vec<Range<u64>>);
+
+static BAD: Mutex<Option<Bad>> = Mutex::new(None);
 
 /// Reads like the system's `pread`, apart from bad sectors: a range that touches one fails.
 #[unsafe(no_mangle)]

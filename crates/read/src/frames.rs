@@ -78,9 +78,7 @@ impl<'a> Frames<'a> {
         });
         match length.map_err(|error| error.of_record(self.count, || None))? {
             Ok(length) => Ok(offset..offset + length),
-            Err((Some(compression), _)) => {
-                Err(Error::CompressedRecords { path: self.path.to_owned(), compression })
-            }
+            Err((Some(compression), _)) => Err(Error::CompressedRecords { path: self.path.to_owned(), compression }),
             Err((None, source)) => Err(self.damaged(source)),
         }
     }

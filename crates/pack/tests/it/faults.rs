@@ -4,7 +4,7 @@
 use crate::resume::child;
 use crate::support::{chain, check, class_folders, jpeg, put, rejected, snapshot};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use shardtool_pack::{Error, ExportKind, ExportOptions, Options, export, pack};
+use shardtool_pack::{ExportKind, ExportOptions, Options, export, pack};
 use shardtool_read::Dataset;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -110,7 +110,7 @@ fn folder_that_cannot_be_listed_stops_the_run() {
     let temp = tempfile::tempdir().unwrap();
     let (source, destination) = (temp.path().join("photos"), temp.path().join("set"));
     class_folders(&source, 2);
-    fs::set_permissions(source.join("dog"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(source.join("dog"), fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read_dir(source.join("dog")).is_ok() {
         eprintln!("skipped: this user may list every folder");
         return;

@@ -1,5 +1,6 @@
 //! An error and its sources as one line of text.
 
+use crate::printable;
 use std::error::Error;
 use std::fmt::{Display, Formatter, Result};
 
@@ -8,6 +9,8 @@ use std::fmt::{Display, Formatter, Result};
 /// The errors of this workspace follow the convention that `Display` is one link of the chain: a variant with a source
 /// does not print it. Errors of other crates may print their source as well; a link is left out if the text of the
 /// previous one already ends with it.
+///
+/// Errors quote names and keys from files, so control characters are replaced ([`printable()`](printable)).
 ///
 /// ```
 /// use shardtool_format::Chain;
@@ -26,12 +29,12 @@ pub struct Chain<'a>(pub &'a (dyn Error + 'a));
 impl Display for Chain<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let mut last = self.0.to_string();
-        f.write_str(&last)?;
+        f.write_str(&printable(&last))?;
         let mut next = self.0.source();
         while let Some(error) = next {
             let link = error.to_string();
             if !last.ends_with(&link) {
-                write!(f, ": {link}")?;
+                write!(f, ": {}", printable(&link))?;
                 last = link;
             }
             next = error.source();
@@ -68,6 +71,12 @@ mod tests {
     fn joins_every_link_with_a_colon() {
         assert_eq!(Chain(&chain(&["alone"])).to_string(), "alone");
         assert_eq!(Chain(&chain(&["open a", "read b", "no such file"])).to_string(), "open a: read b: no such file");
+    }
+
+    #[test]
+    fn replaces_control_characters_of_every_link() {
+        let error = chain(&["open \x1b[2Ja\nb", "no \u{9b}2J \x7f"]);
+        assert_eq!(Chain(&error).to_string(), "open \u{fffd}[2Ja\u{fffd}b: no \u{fffd}2J \u{fffd}");
     }
 
     #[test]

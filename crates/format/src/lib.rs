@@ -13,6 +13,7 @@
 //! | [`manifest`] | `dataset.json` |
 //! | [`Damage`] | the names of damage |
 //! | [`Chain`] | an error with its sources, as text |
+//! | [`printable()`] | text from files without control characters |
 #![forbid(unsafe_code)]
 
 // Checked here because every crate that touches files depends on this one. Memory limits, mapping and durable renames are
@@ -31,9 +32,11 @@ pub mod frame;
 pub mod index;
 pub mod manifest;
 pub mod names;
+mod printable;
 mod wire;
 
 pub use chain::Chain;
 pub use compression::Compression;
 pub use damage::{Damage, UnknownDamage};
 pub use error::{Error, Result};
+pub use printable::printable;

@@ -4,6 +4,7 @@ use super::column::{Element, Scalar};
 use super::header::{ENTRY_BYTES, Entry, HEADER_BYTES, Header, MINOR_VERSION};
 use super::{ALIGNMENT, Column, Part, Validity};
 use crate::checksum;
+use std::collections::HashSet;
 
 /// Builds the bytes of an index. The file holds the columns in the order in which they are added.
 pub struct Builder {
@@ -11,6 +12,7 @@ pub struct Builder {
     shard_bytes: u64,
     shard_crc: u32,
     columns: Vec<(Column, Parts)>,
+    names: HashSet<String>,
 }
 
 /// The bytes of a column's parts.
@@ -30,7 +32,7 @@ impl Parts {
 impl Builder {
     /// Starts an index without columns, of a shard with this many records and bytes and this CRC32C.
     pub fn new(records: u64, shard_bytes: u64, shard_crc: u32) -> Self {
-        Builder { records, shard_bytes, shard_crc, columns: vec![] }
+        Builder { records, shard_bytes, shard_crc, columns: vec![], names: HashSet::new() }
     }
 
     /// Adds a fixed-width column in which every record has a value.
@@ -102,7 +104,7 @@ impl Builder {
 
     fn add(&mut self, name: &str, element: Element, data: Parts) -> &mut Self {
         assert!(!name.is_empty(), "a column has a name");
-        assert!(self.columns.iter().all(|(c, _)| c.name != name), "column {name} is added once");
+        assert!(self.names.insert(name.to_owned()), "column {name} is added once");
         let part = |d: &Vec<u8>| Part { offset: 0, length: d.len() as u64, crc: checksum::crc32c(d) };
         let (validity, offsets) = (data.validity.as_ref().map(part), data.offsets.as_ref().map(part));
         let values = part(&data.values);

@@ -52,10 +52,10 @@ impl Header {
         out.try_into().expect("the fields above fill the header")
     }
 
-    pub(super) fn parse(file: &[u8]) -> Result<Self> {
-        let found = file.len() as u64;
+    /// Parses the header at the start of a file of `found` bytes.
+    pub(super) fn parse(start: &[u8], found: u64) -> Result<Self> {
         let truncated = |needed| Error::IndexTruncated { needed, found };
-        let header: &[u8; HEADER_BYTES] = file.first_chunk().ok_or(truncated(HEADER_BYTES as u64))?;
+        let header: &[u8; HEADER_BYTES] = start.first_chunk().ok_or(truncated(HEADER_BYTES as u64))?;
         let mut fields = Fields(header);
         let magic = fields.take::<8>();
         if magic != MAGIC {

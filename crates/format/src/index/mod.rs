@@ -47,6 +47,18 @@ pub const MAX_FEATURE_BYTES: usize = 256;
 /// Prefix of the columns that hold the [`ValueRange`]s of a feature with several byte strings; the feature's name follows.
 pub const VALUES_PREFIX: &str = "values:";
 
+/// Bytes that an index takes for each record at least: the rows of its required columns.
+pub const ROW_BYTES: u64 = 8 + 4 + 4 + 8;
+
+/// Checks the header at the start of an index file of `length` bytes, so that the file need not be read if the header does
+/// not fit it.
+///
+/// # Errors
+/// As [`Index::parse`], of the header alone.
+pub fn check_header(start: &[u8], length: u64) -> Result<()> {
+    Header::parse(start, length).map(drop)
+}
+
 /// An opened index: its file's bytes, and its parsed header and directory. `B` holds the bytes: a slice, a
 /// vector or a mapping. It must return the same bytes from every call of `as_ref`, as all types of the standard library
 /// do.
@@ -110,7 +122,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// ```
     pub fn parse(file: B) -> Result<Self> {
         let bytes = file.as_ref();
-        let header = Header::parse(bytes)?;
+        let header = Header::parse(bytes, bytes.len() as u64)?;
         let entries = header.directory(bytes)?;
         let Header {
             minor_version, optional_flags, records, shard_bytes, shard_crc, directory_bytes, index_bytes, ..

@@ -34,7 +34,7 @@ mod write;
 use crate::array::array_name;
 use crate::checksum::{self, Sha256};
 use crate::example::Message;
-use crate::names;
+use crate::{Error, Result, names};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -45,6 +45,19 @@ const VERSION: &str = "1.0";
 /// The last member: `"crc32c": "hhhhhhhh"`, then the end of the document.
 const TAIL: (&str, &str) = ("  \"crc32c\": \"", "\"\n}\n");
 const DIGITS: usize = checksum::HEX_DIGITS;
+/// Bytes of a manifest at most that this library reads: 1 GiB. A dataset of 10^9 photographs has a manifest of some 100 MB.
+pub const MAX_BYTES: u64 = 1 << 30;
+
+/// Checks the length of a manifest's file before it is read.
+///
+/// # Errors
+/// [`Error::ManifestSyntax`].
+pub fn check_length(bytes: u64) -> Result<()> {
+    if bytes <= MAX_BYTES {
+        return Ok(());
+    }
+    Err(Error::ManifestSyntax { problem: format!("{bytes} bytes; this reader reads at most {MAX_BYTES}") })
+}
 
 /// Requirement of datasets whose records are `tf.train.SequenceExample`s: field 2 of a record is read.
 pub const SEQUENCE_EXAMPLE: &str = "sequence-example";

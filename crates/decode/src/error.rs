@@ -58,7 +58,7 @@ pub enum Error {
         feature: &'static str,
     },
     /// A limit: the image is larger than allowed. Nothing was allocated for it.
-    #[error("{format} of {width}x{height}: {needed} {kind} exceed the limit of {allowed}; raise `{}` to allow it", .kind.name())]
+    #[error("{format} of {width}x{height}: {needed} {kind} exceed the limit of {allowed}; {}", .kind.advice())]
     Limit {
         /// Format of the image.
         format: Format,
@@ -70,6 +70,16 @@ pub enum Error {
         kind: LimitKind,
         /// What the image needs.
         needed: u64,
+        /// What is allowed.
+        allowed: u64,
+    },
+    /// An image file with more chunks than allowed.
+    #[error("{format} of {found} chunks, more than the limit of {allowed}")]
+    Chunks {
+        /// Format of the image.
+        format: Format,
+        /// Chunks of the file.
+        found: u64,
         /// What is allowed.
         allowed: u64,
     },
@@ -299,15 +309,18 @@ pub enum LimitKind {
     Side,
     /// `max_bytes`: memory to decode, in bytes.
     Bytes,
+    /// The process's share of the container's memory, in bytes ([`DecodeBudget`](crate::DecodeBudget)).
+    Memory,
 }
 
 impl LimitKind {
-    /// Returns the name of the field of [`Limits`](crate::Limits).
-    pub fn name(self) -> &'static str {
+    /// Returns what allows the image: which field of [`Limits`](crate::Limits) to raise.
+    fn advice(self) -> &'static str {
         match self {
-            LimitKind::Pixels => "max_pixels",
-            LimitKind::Side => "max_side",
-            LimitKind::Bytes => "max_bytes",
+            LimitKind::Pixels => "raise `max_pixels` to allow it",
+            LimitKind::Side => "raise `max_side` to allow it",
+            LimitKind::Bytes => "raise `max_bytes` to allow it",
+            LimitKind::Memory => "that is half of the memory that the container leaves this process",
         }
     }
 }
@@ -317,7 +330,7 @@ impl std::fmt::Display for LimitKind {
         f.write_str(match self {
             LimitKind::Pixels => "pixels",
             LimitKind::Side => "pixels along a side",
-            LimitKind::Bytes => "bytes to decode",
+            LimitKind::Bytes | LimitKind::Memory => "bytes to decode",
         })
     }
 }

@@ -1,10 +1,8 @@
 //! Label maps (segmentation masks): images with one value per pixel, such as a class. A label map belongs to another image and
 //! uses its geometry. Its values are never mixed, and palettes are not looked up.
 
-use std::io::Cursor;
-
-use crate::codecs::image_crate;
 use crate::codecs::panics::catch_panic;
+use crate::codecs::{self, image_crate};
 use crate::error::Error;
 use crate::format::Format;
 use crate::limits::Limits;
@@ -88,11 +86,9 @@ impl LabelMap {
     }
 
     fn decode_png(&mut self, bytes: &[u8], limits: &Limits) -> Result<LabelDtype, Error> {
-        let damaged = |source: png::DecodingError| Error::Decoder { format: Format::Png, source: source.into() };
-        let allowed = png::Limits { bytes: usize::try_from(limits.max_bytes).unwrap_or(usize::MAX) };
-        let mut decoder = png::Decoder::new_with_limits(Cursor::new(bytes), allowed);
+        let mut decoder = codecs::png::decoder(bytes, limits)?;
         decoder.set_transformations(png::Transformations::IDENTITY);
-        let mut reader = decoder.read_info().map_err(damaged)?;
+        let mut reader = decoder.read_info().map_err(codecs::png::damaged)?;
         let (width, height) = reader.info().size();
         limits.check(Format::Png, width, height, 1)?;
         let (color, depth) = reader.output_color_type();
@@ -107,9 +103,9 @@ impl LabelMap {
         self.data.resize(width * height * stored.bytes(), 0);
         // Packed rows are decoded to the end of the buffer, so that unpacking from its start never overwrites unread bytes.
         let packed = self.data.len() - stride * height;
-        reader.next_frame(&mut self.data[packed..]).map_err(damaged)?;
+        reader.next_frame(&mut self.data[packed..]).map_err(codecs::png::damaged)?;
         // Checks the chunks after the pixels as well, so that a truncated file is an error.
-        reader.finish().map_err(damaged)?;
+        reader.finish().map_err(codecs::png::damaged)?;
         match bits {
             8 => {}
             // Big-endian in the file.

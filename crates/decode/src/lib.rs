@@ -41,6 +41,9 @@
 //! | `resize` | crop, resize and flip of a decoded region |
 //! | `normalize` | u8 pixels to normalised floating-point values |
 //! | `memory` | bounds of the memory that decoding an image takes |
+//! | [`system_memory`] | the limits on this process's memory: the host's, and those of cgroups |
+//! | [`scratch_pool`] | admission of memory in bytes |
+//! | `decode_budget` | memory for decoding whole images in tools |
 //! | `encode` | JPEG encoding (feature `encode`) |
 //! | `error` | errors |
 //! | `avx2` | loads and stores of vectors |
@@ -59,6 +62,7 @@ mod avx2;
 mod codecs;
 mod completeness;
 mod damage;
+mod decode_budget;
 mod decode_options;
 mod decoder;
 #[cfg(feature = "encode")]
@@ -81,13 +85,16 @@ mod probe;
 mod raw_pixels;
 mod region;
 mod resize;
+pub mod scratch_pool;
 mod sniff;
+pub mod system_memory;
 mod transform;
 mod zstd_frame;
 
 pub use array::{decode_array, decode_chunk, encode_array};
 pub use codecs::panics::silence_decoder_panics;
 pub use completeness::check_complete;
+pub use decode_budget::DecodeBudget;
 pub use decode_options::DecodeOptions;
 pub use decoder::{Decoder, decode, decode_into};
 #[cfg(feature = "encode")]

@@ -1,7 +1,12 @@
-//! How large an image may be. Checked on the header, before memory for pixels is allocated.
+//! How large an image may be. Checked on the header, before memory for pixels is allocated. Compressed metadata (colour
+//! profiles, texts) need no limit, since they are not read.
 
 use crate::error::{Error, LimitKind};
 use crate::format::Format;
+
+/// Chunks of a PNG at most. The decoder spends about 20 µs on each, however short it is. Encoders write chunks of 8 KiB or
+/// more.
+pub(crate) const MAX_PNG_CHUNKS: u64 = 1 << 16;
 
 /// How large an image may be. The defaults admit the images of all present cameras and refuse decompression bombs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

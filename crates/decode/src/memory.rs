@@ -7,10 +7,12 @@ use crate::error::Error;
 use crate::format::Format;
 use crate::image_info::ImageInfo;
 use crate::jpeg;
+use crate::limits::Limits;
 use crate::pixels::rgb_len;
 use crate::probe::probe;
 use crate::region::RegionOptions;
 use crate::transform::geometry::Geometry;
+use shardtool_jpeg::Request;
 
 /// Returns an upper bound of the bytes that decoding takes for an image of any format, of this size (width, height) and
 /// encoded length in bytes, of which `output` (width, height) pixels are made: what is known from an index alone. Decoders of
@@ -18,11 +20,45 @@ use crate::transform::geometry::Geometry;
 /// progressive JPEGs keep at most 12 bytes a pixel (coefficients and pixels, or 16-bit samples and the rows they come from),
 /// and may copy the file.
 pub fn scratch_bound((width, height): (u32, u32), encoded: u64, output: (u32, u32)) -> u64 {
-    // JPEGs are coded in units of up to 32 × 32 pixels.
-    let padded = |side: u32| u64::from(side).next_multiple_of(32);
-    let pixels = padded(width).saturating_mul(padded(height));
     let applied = applied((width.into(), height.into()), output, (output.1, output.0));
-    pixels.saturating_mul(12).saturating_add(2 * encoded).saturating_add(applied + FIXED)
+    padded_pixels(width, height).saturating_mul(CODED).saturating_add(2 * encoded).saturating_add(applied + FIXED)
+}
+
+/// Returns the pixels that an image is coded as: JPEGs are coded in units of up to 32 × 32 pixels.
+fn padded_pixels(width: u32, height: u32) -> u64 {
+    let padded = |side: u32| u64::from(side).next_multiple_of(32);
+    padded(width).saturating_mul(padded(height))
+}
+
+/// Returns format and size (width, height) of an image, and an upper bound of the bytes that [`decode`](crate::decode())
+/// takes for it.
+///
+/// # Errors
+/// If the header is damaged or the image exceeds a limit.
+pub(crate) fn whole_bytes(bytes: &[u8], limits: &Limits) -> Result<(Format, (u32, u32), u64), Error> {
+    let ImageInfo { format, width, height, .. } = probe(bytes, limits)?;
+    let rgb = rgb_len(width, height);
+    let decoding = match EncodedImage::parse(bytes)?.jpeg() {
+        Some(jpeg) => {
+            let scratch = shardtool_jpeg::Decoder::scratch_bytes(jpeg.header(), &Request::default(), bytes.len());
+            scratch.map_err(|source| Error::Jpeg { source })? as u64 + rgb
+        }
+        None => coded_bound(format, (width, height), bytes)?,
+    };
+    // The image once more, if it is oriented.
+    Ok((format, (width, height), decoding + rgb + FIXED))
+}
+
+/// Returns an upper bound of the bytes that decoding a whole image takes with a decoder other than our JPEG decoder.
+fn coded_bound(format: Format, (width, height): (u32, u32), bytes: &[u8]) -> Result<u64, Error> {
+    let pixels = u64::from(width) * u64::from(height);
+    let all = padded_pixels(width, height).saturating_mul(CODED).saturating_add(2 * bytes.len() as u64);
+    Ok(match format {
+        Format::Jxl | Format::Jp2 => all.saturating_add(pixels * FLOATING),
+        // The bound includes 12 bytes per pixel, of which 3 are the result.
+        Format::Tiff => all.saturating_add(tiff::chunk_bytes(bytes)?.saturating_sub(9 * pixels)),
+        _ => all,
+    })
 }
 
 /// As [`EncodedImage::scratch_bytes`], for an image that is not parsed yet.
@@ -46,16 +82,9 @@ impl EncodedImage<'_> {
         if self.format() != Some(Format::Jpeg) {
             let ImageInfo { width, height, .. } = probe(bytes, &options.limits)?;
             geometry.check_stored((width, height))?;
-            let pixels = u64::from(width) * u64::from(height);
-            return match self.format() {
-                Some(Format::Jxl | Format::Jp2) => all().map(|bound| bound.saturating_add(pixels * FLOATING)),
-                // The bound includes 12 bytes per pixel, of which 3 are the result.
-                Some(Format::Tiff) => {
-                    let chunk = tiff::chunk_bytes(bytes)?.saturating_sub(9 * pixels);
-                    all().map(|bound| bound.saturating_add(chunk))
-                }
-                _ => all(),
-            };
+            let Some(format) = self.format() else { return all() };
+            let applied = applied((width.into(), height.into()), geometry.size, (geometry.size.1, geometry.size.0));
+            return Ok(coded_bound(format, (width, height), bytes)?.saturating_add(applied + FIXED));
         }
         let Some(jpeg) = self.jpeg() else { return all() };
         let header = jpeg.header();
@@ -93,6 +122,9 @@ fn applied((width, height): (f64, f64), size: (u32, u32), output: (u32, u32)) ->
     let ends = 2 * (3 * width as u64 + 64);
     2 * (weights + ring + ends) + rgb_len(output.0, output.1)
 }
+
+/// Bytes a pixel that decoders keep at most, the result included, except those of [`FLOATING`] and of TIFF.
+const CODED: u64 = 12;
 
 /// Additional bytes a pixel of decoders that compute in floating point: 40 in all. 33 (JPEG 2000) and 28 (JPEG XL) were
 /// measured with 12 megapixels of RGB.

@@ -1,6 +1,7 @@
 //! Reads format, size, channels and orientation from the header.
 
-use crate::codecs::{image_crate, tiff};
+use crate::codecs::panics::catch_panic;
+use crate::codecs::{image_crate, png, tiff};
 use crate::error::Error;
 use crate::format::Format;
 use crate::header;
@@ -24,8 +25,9 @@ pub fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageInfo, Error> {
     if let Some(info) = header::probe(format, bytes, limits) {
         return info;
     }
-    if format == Format::Tiff {
-        return tiff::probe(bytes, limits);
+    match format {
+        Format::Png => catch_panic(format, || png::probe(bytes, limits)),
+        Format::Tiff => tiff::probe(bytes, limits),
+        _ => image_crate::probe(format, bytes, limits),
     }
-    image_crate::probe(format, bytes, limits)
 }

@@ -103,6 +103,18 @@ fn rejects_avif_and_heif_by_name() {
     }
 }
 
+/// Compressed metadata: brotli data, whose length when decompressed is not known before. These are not even brotli.
+#[cfg(feature = "jxl")]
+#[test]
+fn compressed_metadata_of_jpeg_xl_is_not_decompressed() {
+    let metadata = boxed(b"brob", &[b"Exif".as_slice(), &[0xff; 64]].concat());
+    let mut file = jxl_container();
+    let after_type = 12 + 20;
+    file.splice(after_type..after_type, metadata);
+    let pixels = decode(&file, &DecodeOptions::default()).unwrap();
+    assert_eq!(pixels.data, decode(&bytes(JXL), &DecodeOptions::default()).unwrap().data);
+}
+
 #[cfg(feature = "jxl")]
 #[test]
 fn decodes_jpeg_xl() {

@@ -1,4 +1,5 @@
-//! Decodes JPEG XL with `jxl-oxide`, in the colour space of the file. The decoder applies the orientation.
+//! Decodes JPEG XL with `jxl-oxide`, in the colour space of the file. The decoder applies the orientation. It gets the
+//! codestream only: of a container it decompresses metadata (`brob` boxes) without a limit, and no pixel depends on them.
 
 use jxl_oxide::{AllocTracker, JxlImage};
 
@@ -6,6 +7,7 @@ use super::decoder_error;
 use super::to_rgb::{replicate, select};
 use crate::error::Error;
 use crate::format::Format;
+use crate::header;
 use crate::limits::Limits;
 use crate::pixels::Pixels;
 
@@ -13,7 +15,8 @@ use crate::pixels::Pixels;
 /// [`catch_panic`](super::panics::catch_panic).
 pub(crate) fn decode(bytes: &[u8], limits: &Limits, pixels: &mut Pixels) -> Result<(), Error> {
     let tracker = AllocTracker::with_limit(usize::try_from(limits.max_bytes).unwrap_or(usize::MAX));
-    let image = JxlImage::builder().alloc_tracker(tracker).read(bytes).map_err(damaged)?;
+    let codestream = header::jxl_codestream(bytes);
+    let image = JxlImage::builder().alloc_tracker(tracker).read(&*codestream).map_err(damaged)?;
     let (width, height) = (image.width(), image.height());
     // The decoder renders 32-bit floating-point samples.
     limits.check(Format::Jxl, width, height, 4 * image.pixel_format().channels() as u8)?;

@@ -2,6 +2,7 @@
 //!
 //! | module | content |
 //! |---|---|
+//! | `png` | PNG |
 //! | `image_crate` | formats that the `image` crate decodes |
 //! | `tiff` | TIFF, decoded as Pillow does |
 //! | `jxl`, `jp2` | JPEG XL and JPEG 2000, if built with the features of these names |
@@ -14,6 +15,7 @@ mod jp2;
 #[cfg(feature = "jxl")]
 mod jxl;
 pub(crate) mod panics;
+pub(crate) mod png;
 pub(crate) mod tiff;
 mod to_rgb;
 
@@ -60,6 +62,7 @@ pub(crate) fn decode(format: Format, bytes: &[u8], options: &CodecOptions, pixel
         Format::Jp2 => jp2::decode(bytes, limits, pixels),
         #[allow(unreachable_patterns, reason = "features decide which formats have a decoder")]
         Format::Avif | Format::Heif | Format::Jxl | Format::Jp2 => Err(not_decoded(format)),
+        Format::Png => png::decode(bytes, limits, pixels),
         Format::Tiff if tiff::decode(bytes, options, pixels)? => Ok(()),
         _ => image_crate::decode(format, bytes, limits, pixels),
     });

@@ -5,6 +5,8 @@
 use super::boxes::boxes;
 use crate::format::Format;
 use crate::image_info::ImageInfo;
+#[cfg(feature = "jxl")]
+use std::borrow::Cow;
 
 pub(super) fn read(bytes: &[u8]) -> Option<ImageInfo> {
     let codestream = match bytes {
@@ -38,6 +40,24 @@ pub(super) fn read(bytes: &[u8]) -> Option<ImageInfo> {
     }
     let (width, height) = if orientation > 4 { (height, width) } else { (width, height) };
     Some(ImageInfo { format: Format::Jxl, width, height, channels, orientation: 1 })
+}
+
+/// Returns the codestream of a file: the file itself, or the parts in the boxes of a container.
+#[cfg(feature = "jxl")]
+pub(crate) fn codestream(bytes: &[u8]) -> Cow<'_, [u8]> {
+    if bytes.starts_with(&[0xFF, 0x0A]) {
+        return Cow::Borrowed(bytes);
+    }
+    let mut parts = boxes(bytes).filter_map(|(kind, payload)| match &kind {
+        b"jxlc" => Some(payload),
+        b"jxlp" => payload.get(4..),
+        _ => None,
+    });
+    let first = parts.next().unwrap_or_default();
+    match parts.next() {
+        None => Cow::Borrowed(first),
+        Some(second) => Cow::Owned([first, second].into_iter().chain(parts).collect::<Vec<_>>().concat()),
+    }
 }
 
 /// Bit reader, from the least significant bit of each byte.

@@ -16,6 +16,8 @@ mod jxl;
 pub(crate) use heif::brand;
 #[cfg(feature = "jp2")]
 pub(crate) use jp2::is_cmyk;
+#[cfg(feature = "jxl")]
+pub(crate) use jxl::codestream as jxl_codestream;
 
 use crate::error::Error;
 use crate::format::Format;

@@ -1,0 +1,123 @@
+//! Scratch memory of decoders, admitted in bytes before an image is decoded.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Bytes that all workers may use together. Waiting workers are served in order of arrival (a ticket lock), so that
+/// small images cannot starve a large one. A worker must not wait for anything else while it holds bytes, so there is
+/// no deadlock.
+#[derive(Debug)]
+pub struct ScratchPool {
+    state: Mutex<Pool>,
+    freed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Pool {
+    most: u64,
+    used: u64,
+    /// The next ticket to hand out, and the next ticket to serve.
+    tickets: (u64, u64),
+}
+
+/// Bytes held; returned when dropped.
+#[derive(Debug)]
+pub struct Admitted<'a> {
+    pool: &'a ScratchPool,
+    bytes: u64,
+}
+
+impl ScratchPool {
+    /// Makes a pool of `most` bytes.
+    pub fn new(most: u64) -> Self {
+        ScratchPool { state: Mutex::new(Pool { most, ..Pool::default() }), freed: Condvar::new() }
+    }
+
+    /// Adds `bytes` to the pool.
+    pub fn grow(&self, bytes: u64) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).most += bytes;
+    }
+
+    /// Waits until `bytes` are free.
+    ///
+    /// # Errors
+    /// The size of the pool, if it is smaller than `bytes`.
+    pub fn admit(&self, bytes: u64) -> Result<Admitted<'_>, u64> {
+        if bytes == 0 {
+            return Ok(Admitted { pool: self, bytes });
+        }
+        let mut pool = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if bytes > pool.most {
+            return Err(pool.most);
+        }
+        let ticket = pool.tickets.0;
+        pool.tickets.0 += 1;
+        while pool.tickets.1 != ticket || pool.used + bytes > pool.most {
+            pool = self.freed.wait(pool).unwrap_or_else(PoisonError::into_inner);
+        }
+        pool.tickets.1 += 1;
+        pool.used += bytes;
+        let others = pool.tickets.0 != pool.tickets.1;
+        drop(pool);
+        if others {
+            self.freed.notify_all();
+        }
+        Ok(Admitted { pool: self, bytes })
+    }
+}
+
+impl<'a> Admitted<'a> {
+    /// Adds `bytes` if they are free and no other worker waits. Returns whether they were added.
+    pub fn extend(&mut self, bytes: u64) -> bool {
+        if bytes == 0 {
+            return true;
+        }
+        let mut pool = self.pool.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = pool.tickets.0 == pool.tickets.1 && pool.used + bytes <= pool.most;
+        if free {
+            pool.used += bytes;
+            self.bytes += bytes;
+        }
+        free
+    }
+}
+
+impl Drop for Admitted<'_> {
+    fn drop(&mut self) {
+        if self.bytes == 0 {
+            return;
+        }
+        let mut pool = self.pool.state.lock().unwrap_or_else(PoisonError::into_inner);
+        pool.used -= self.bytes;
+        let others = pool.tickets.0 != pool.tickets.1;
+        drop(pool);
+        if others {
+            self.pool.freed.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn admits_no_more_than_the_pool_and_serves_every_thread() {
+        let (pool, used) = (ScratchPool::new(100), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for thread in 0..8u64 {
+                let (pool, used) = (&pool, &used);
+                scope.spawn(move || {
+                    for i in 0..500u64 {
+                        let bytes = 1 + (thread * 31 + i * 17) % 100;
+                        let held = pool.admit(bytes).map_err(drop).unwrap();
+                        assert!(used.fetch_add(bytes, Ordering::SeqCst) + bytes <= 100);
+                        used.fetch_sub(bytes, Ordering::SeqCst);
+                        drop(held);
+                    }
+                });
+            }
+        });
+        assert_eq!(pool.admit(101).err(), Some(100));
+    }
+}

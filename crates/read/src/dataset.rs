@@ -4,13 +4,13 @@ use crate::bytes::{Access, FileBytes};
 use crate::cache::Cache;
 use crate::frames::Frames;
 use crate::shard::{Checked, Opening, Shard};
-use crate::{Error, Record, Result, glob_files, metadata_if_exists, open_regular};
+use crate::whole_files::read_manifest;
+use crate::{Error, Record, Result, glob_files, metadata_if_exists};
 use rayon::prelude::*;
 use shardtool_format::frame::Check;
 use shardtool_format::manifest::{self, Manifest};
 use shardtool_format::names;
 use std::fs::Metadata;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -98,11 +98,13 @@ impl Dataset {
     }
 
     fn from_manifest(folder: &Path, path: &Path, options: Options) -> Result<Self> {
-        let json = read_regular(path).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound if metadata_if_exists(path).is_ok() => {
+        let json = read_manifest(path).map_err(|error| match error {
+            Error::Io { source, .. }
+                if source.kind() == std::io::ErrorKind::NotFound && metadata_if_exists(path).is_ok() =>
+            {
                 Error::NotADataset { path: folder.to_owned(), problem: "it has no dataset.json" }
             }
-            _ => Error::Io { action: "read", path: path.to_owned(), source },
+            error => error,
         })?;
         let manifest = Manifest::parse(&json).map_err(|source| Error::Manifest { path: path.to_owned(), source })?;
         let manifest = Arc::new(manifest);
@@ -318,12 +320,6 @@ impl Split {
             shard.bytes().will_need(range);
         }
     }
-}
-
-fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = vec![];
-    open_regular(path)?.read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn bare_files(path: &Path) -> Result<Vec<PathBuf>> {

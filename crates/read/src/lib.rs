@@ -17,6 +17,7 @@
 
 mod bytes;
 mod cache;
+mod counts;
 mod dataset;
 mod error;
 mod frames;
@@ -27,6 +28,7 @@ mod shard;
 mod value;
 mod value_ranges;
 pub mod verify;
+mod whole_files;
 
 pub use bytes::{Access, FileBytes};
 pub use dataset::{Dataset, Options, Split};
@@ -36,3 +38,4 @@ pub use paths::{glob_files, metadata_if_exists, not_regular, open_regular};
 pub use record::Record;
 pub use shard::{LentIndex, Shard};
 pub use value::Value;
+pub use whole_files::{read_index, read_manifest};

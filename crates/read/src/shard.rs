@@ -3,6 +3,7 @@
 use crate::bytes::{Access, FileBytes};
 use crate::frames::compression;
 use crate::mapping::Mapping;
+use crate::whole_files::read_open_index;
 use crate::{Error, Record, Result};
 use shardtool_format::example::{Example, Message, range_within};
 use shardtool_format::frame::{self, Check};
@@ -474,11 +475,7 @@ fn open_index(shard: &Path, entry: &manifest::Shard, access: Access, checked: Ch
     let path = names::index_path(shard);
     let file = FileBytes::open(&path, access).map_err(|e| missing(e, |path| Error::MissingIndex { path }))?;
     let damaged = |source| Error::Index { path: path.clone(), source };
-    let read = |file: &FileBytes| {
-        let mut buffer = vec![];
-        file.read_into(0..file.len(), &mut buffer)?;
-        Index::parse(IndexBytes::Read(buffer)).map_err(damaged)
-    };
+    let read = |file: &FileBytes| Index::parse(IndexBytes::Read(read_open_index(file, &path)?)).map_err(damaged);
     let index = if file.mapped().is_some() {
         match Index::parse(IndexBytes::Mapped(file)) {
             Ok(index) if index.get_ref().is_readable() => index,

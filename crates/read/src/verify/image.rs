@@ -1,6 +1,6 @@
 //! Decodes a record's image and compares it with what the record says about it.
 
-use shardtool_decode::{self as decode, DecodeOptions, FloatRange, Format, Limits};
+use shardtool_decode::{self as decode, DecodeBudget, DecodeOptions, FloatRange, Format, Limits};
 use shardtool_format::example::Example;
 use shardtool_format::{Damage, names};
 
@@ -8,6 +8,7 @@ use shardtool_format::{Damage, names};
 pub(super) type Fault = (Damage, String);
 
 pub(super) fn check(image: &[u8], example: &Example<'_>, entries: Option<&[u8]>) -> Result<(), Fault> {
+    let budget = DecodeBudget::of_process();
     let limits = Limits::default();
     let recorded = example.bytes(names::IMAGE_FORMAT).map(String::from_utf8_lossy);
     let format = match recorded.as_deref().map(Format::from_name) {
@@ -22,12 +23,14 @@ pub(super) fn check(image: &[u8], example: &Example<'_>, entries: Option<&[u8]>)
     if let Some(format @ (Format::Raw | Format::RawZstd)) = format {
         let unsized_pixels = || (Damage::PixelsLength, "raw pixels without a width and a height".to_owned());
         let (width, height) = size.ok_or_else(unsized_pixels)?;
+        let _admitted = budget.admit_raw(format, image, (width, height)).map_err(fault)?;
         let mut buffer = vec![];
         decode::decode_raw(format, image, width, height, &limits, &mut buffer).map_err(fault)?;
         return if entries.is_some() { Err(wrong_entries()) } else { Ok(()) };
     }
     // Floating-point samples decode with a range only. The pixels are dropped, so any range will do.
     let options = DecodeOptions::default().with_limits(limits).with_float_range(FloatRange::new(0.0, 1.0));
+    let _admitted = budget.admit(image, &limits).map_err(fault)?;
     let pixels = decode::decode(image, &options).map_err(fault)?;
     if size.is_some_and(|size| size != (pixels.width, pixels.height)) {
         return Err(undecodable(format!("{}x{} pixels, recorded as {size:?}", pixels.width, pixels.height)));

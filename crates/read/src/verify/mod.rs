@@ -12,7 +12,7 @@ mod shard;
 
 pub use report::{Finding, Report};
 
-use crate::{Access, Dataset};
+use crate::{Access, Dataset, Split};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -48,6 +48,16 @@ pub fn verify(dataset: &Dataset, options: &Options<'_>) -> Report {
     let left = shards.par_iter().filter(|_| !options.stopped());
     let reports = left.map(|(split, number)| shard::verify(split, *number, options));
     let mut report = reports.reduce(Report::default, Report::join);
-    report.findings.sort_by(|a, b| (&a.file, a.offset, a.name()).cmp(&(&b.file, b.offset, b.name())));
+    report.sort();
+    report
+}
+
+/// Verifies one shard of a split, as [`verify()`] does.
+///
+/// # Panics
+/// If `number` is not below the number of shards.
+pub fn verify_shard(split: &Split, number: usize, options: &Options<'_>) -> Report {
+    let mut report = shard::verify(split, number, options);
+    report.sort();
     report
 }

@@ -19,11 +19,17 @@ pub struct Report {
     pub bytes: u64,
     /// Records whose feature lists are ignored: the manifest does not require `sequence-example`. They are no damage.
     pub ignored_feature_lists: u64,
-    /// Every finding, in order of file and offset.
+    /// The findings, in order of file and offset; at most [`Report::MAX_FINDINGS`].
     pub findings: Vec<Finding>,
+    /// Further findings, which are not listed.
+    pub unlisted: u64,
 }
 
 impl Report {
+    /// Findings that a report lists at most. A file of 16-byte frames with wrong CRCs has a finding for every 16 bytes,
+    /// and a finding takes several hundred bytes.
+    pub const MAX_FINDINGS: usize = 100_000;
+
     /// Returns the report of a dataset that could not be opened: one finding.
     pub fn of_error(error: &Error) -> Self {
         Report { findings: vec![Finding::new(error)], ..Report::default() }
@@ -34,7 +40,8 @@ impl Report {
         self.good_records += other.good_records;
         self.bytes += other.bytes;
         self.ignored_feature_lists += other.ignored_feature_lists;
-        self.findings.extend(other.findings);
+        self.unlisted += other.unlisted;
+        other.findings.into_iter().for_each(|finding| self.push(finding));
         self
     }
 
@@ -43,8 +50,27 @@ impl Report {
         self.findings.iter().any(|finding| finding.file == file && finding.damage == Some(damage))
     }
 
+    pub(super) fn sort(&mut self) {
+        self.findings.sort_by(|a, b| (&a.file, a.offset, a.name()).cmp(&(&b.file, b.offset, b.name())));
+    }
+
     pub(super) fn add(&mut self, error: Error) {
-        self.findings.push(Finding::new(&error));
+        if self.lists_another() {
+            self.findings.push(Finding::new(&error));
+        }
+    }
+
+    pub(super) fn push(&mut self, finding: Finding) {
+        if self.lists_another() {
+            self.findings.push(finding);
+        }
+    }
+
+    /// Returns whether the next finding is listed. Otherwise counts it.
+    fn lists_another(&mut self) -> bool {
+        let listed = self.findings.len() < Self::MAX_FINDINGS;
+        self.unlisted += u64::from(!listed);
+        listed
     }
 }
 

@@ -3,6 +3,7 @@
 use super::rows::Rows;
 use super::{Finding, Options, Report};
 use crate::shard::{contradictions, missing};
+use crate::whole_files::read_index;
 use crate::{Error, FileBytes, Frames, Result, Split};
 use rayon::prelude::*;
 use sha2::Digest;
@@ -47,11 +48,15 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
     let rows = index.as_ref().map(|i| Rows::new(&i.index, &i.good, split.manifest()));
     // Bytes past the manifest's length are ignored.
     let end = length.min(bytes.len());
-    let (frames, damage) = find_frames(&bytes, end, &path, rows.as_ref());
     // Each cause is reported once. A truncated file may end inside a frame; a lost frame, another length, or a count
     // that is already reported explain the number of frames; and any finding about this file explains its CRC.
-    let explained = !damage.is_empty() || other_length || report.has(&names::index_path(&path), Damage::RecordCount);
-    damage.into_iter().filter(|error| !(other_length && truncated(error))).for_each(|error| report.add(error));
+    let mut explained = other_length || report.has(&names::index_path(&path), Damage::RecordCount);
+    let frames = find_frames(&bytes, end, &path, rows.as_ref(), |error| {
+        explained = true;
+        if !(other_length && truncated(&error)) {
+            report.add(error);
+        }
+    });
     if !bare && !explained && frames.len() as u64 != entry.records {
         let (expected, found) = (entry.records, frames.len() as u64);
         report.add(Error::RecordCount { path: path.clone(), expected, found });
@@ -117,15 +122,11 @@ fn truncated(error: &Error) -> bool {
 fn open_index(entry: &manifest::Shard, shard: &Path, report: &mut Report) -> Option<OpenIndex> {
     let path = names::index_path(shard);
     // An index is small compared with its shard, and all of it is read.
-    let bytes = FileBytes::open(&path, crate::Access::Pread).and_then(|file| {
-        let mut bytes = vec![];
-        file.read_into(0..file.len(), &mut bytes)?;
-        Ok(bytes)
-    });
-    let index = bytes.map_err(|error| missing(error, |path| Error::MissingIndex { path })).and_then(|bytes| {
-        let damaged = |source| Error::Index { path: path.clone(), source };
-        Index::parse(bytes).map_err(damaged)
-    });
+    let index =
+        read_index(&path).map_err(|error| missing(error, |path| Error::MissingIndex { path })).and_then(|bytes| {
+            let damaged = |source| Error::Index { path: path.clone(), source };
+            Index::parse(bytes).map_err(damaged)
+        });
     let index = match index {
         Ok(index) => index,
         Err(error) => {
@@ -157,23 +158,29 @@ fn open_index(entry: &manifest::Shard, shard: &Path, report: &mut Report) -> Opt
     usable.then_some(OpenIndex { index, good })
 }
 
-/// Returns the ranges of all frames before `end`, and the damage between them. Continues after damage at the next offset
-/// in the index or, without a good index, at the next frame that is found.
-fn find_frames(bytes: &FileBytes, end: u64, path: &Path, rows: Option<&Rows<'_>>) -> (Vec<Range<u64>>, Vec<Error>) {
+/// Returns the ranges of all frames before `end`; `damaged` receives the damage between them. Continues after damage at
+/// the next offset in the index or, without a good index, at the next frame that is found.
+fn find_frames(
+    bytes: &FileBytes,
+    end: u64,
+    path: &Path,
+    rows: Option<&Rows<'_>>,
+    mut damaged: impl FnMut(Error),
+) -> Vec<Range<u64>> {
     let mut frames = Frames::new(bytes, path);
-    let (mut found, mut damage) = (vec![], vec![]);
+    let mut found = vec![];
     while frames.position() < end {
         match frames.next() {
             None => break,
             Some(Ok(frame)) if frame.end > end => break,
             Some(Ok(frame)) => found.push(frame),
             Some(Err(error @ Error::CompressedRecords { .. })) => {
-                damage.push(error);
+                damaged(error);
                 break;
             }
             Some(Err(error)) => {
                 let at = frames.position();
-                damage.push(with_key(error, rows.and_then(|r| r.row_at(at)), rows));
+                damaged(with_key(error, rows.and_then(|r| r.row_at(at)), rows));
                 if let Some(next) = rows.and_then(|r| r.start_after(at)).filter(|next| *next < end) {
                     frames.seek(next);
                     continue;
@@ -182,14 +189,14 @@ fn find_frames(bytes: &FileBytes, end: u64, path: &Path, rows: Option<&Rows<'_>>
                     Ok(true) => {}
                     Ok(false) => break,
                     Err(error) => {
-                        damage.push(error);
+                        damaged(error);
                         break;
                     }
                 }
             }
         }
     }
-    (found, damage)
+    found
 }
 
 /// Adds the row and the key from the index to an error about a record.
@@ -322,7 +329,7 @@ impl Checker<'_> {
             let image = image.and_then(|image| super::image::check(image, example, entries).err());
             for fault in image.into_iter().chain(super::array::check(example)) {
                 let key = String::from_utf8_lossy(self.rows.and_then(|r| r.key(row)).unwrap_or_default()).into_owned();
-                report.findings.push(Finding::image(self.path, row, key, offset, fault));
+                report.push(Finding::image(self.path, row, key, offset, fault));
             }
         }
     }

@@ -6,7 +6,7 @@
 
 use crate::autotune::Autotune;
 use crate::batch::{BatchMemory, Home, SharedBatch};
-use crate::budget::{Limits, MemoryPlan, Reservation, Usage};
+use crate::budget::{MemoryPlan, Reservation, SystemLimits, Usage};
 use crate::buffer::{BatchAlloc, HostAlloc, RowBuffer};
 use crate::error::{Error, Result};
 use crate::handover::{Begin, Position, Queue, Supply};
@@ -23,7 +23,7 @@ pub(crate) type BatchQueue = Queue<SharedBatch, Error>;
 pub(crate) struct BatchSupply {
     config: Arc<ResolvedConfig>,
     plan: MemoryPlan,
-    limits: Limits,
+    limits: SystemLimits,
     alloc: Arc<dyn BatchAlloc>,
     notices: Arc<Notices>,
     /// Where batches return their memory.
@@ -48,7 +48,7 @@ impl BatchSupply {
     pub(crate) fn new(
         config: Arc<ResolvedConfig>,
         plan: MemoryPlan,
-        limits: Limits,
+        limits: SystemLimits,
         alloc: Arc<dyn BatchAlloc>,
         notices: Arc<Notices>,
         autotune: Autotune,

@@ -12,7 +12,7 @@ use crate::autotune::Autotune;
 use crate::bad_samples::{BadSample, BadSamples};
 use crate::batch::{Batch, BatchMemory, Home};
 use crate::batch_supply::BatchSupply;
-use crate::budget::{Limits, MemoryPlan};
+use crate::budget::{MemoryPlan, SystemLimits};
 use crate::buffer::BatchAlloc;
 use crate::error::{Error, Result};
 use crate::handover::{Delivery, Empty, Handover, Position, Queue};
@@ -42,7 +42,7 @@ impl Engine {
     pub(crate) fn new(
         config: ResolvedConfig,
         memory: MemoryPlan,
-        limits: Limits,
+        limits: SystemLimits,
         autotune: Autotune,
         alloc: Arc<dyn BatchAlloc>,
     ) -> Arc<Self> {

@@ -73,7 +73,7 @@ pub use error::{Error, Result};
 pub use loader::{CheckedConfig, LoadPlan, Loader, Monitor};
 pub use meters::Stage;
 pub use notices::Notice;
-pub use replica_share::{MAX_COUNTED_SAMPLES, ReplicaReads, ReplicaShare};
+pub use replica_share::{MAX_COUNTED_ROWS, ReplicaReads, ReplicaShare};
 pub use stats::{StageName, Stats};
 pub use units::Bytes;
 

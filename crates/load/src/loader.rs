@@ -3,7 +3,7 @@
 use crate::autotune::{Autotune, Fixed};
 use crate::bad_samples::BadSample;
 use crate::batch::Batch;
-use crate::budget::{DEFAULT_PREFETCH, Demand, Limits, MemoryPlan};
+use crate::budget::{DEFAULT_PREFETCH, Demand, MemoryPlan, SystemLimits};
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -14,6 +14,7 @@ use crate::stats::Stats;
 use crate::typical_scratch::typical_scratch;
 use crate::worker::Worker;
 use shardtool_order::{ResumeState, Schedule};
+use shardtool_read::Split;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -96,8 +97,9 @@ impl Loader {
     /// # Errors
     /// As [`Loader::new`]; [`Error::Ranks`].
     pub fn group(config: &Config, ranks: &[u32]) -> Result<Vec<Self>> {
-        let limits = Limits::find(&config.system_root);
+        let limits = SystemLimits::find(&config.system_root);
         let (resolved, memory) = plan(config, ranks, &limits)?;
+        resolved.splits.as_slice().iter().try_for_each(Split::check_counts)?;
         let count = memory.workers as usize;
         let fixed = Fixed { workers: config.workers.is_some(), prefetch: config.prefetch.is_some() };
         let autotune = Autotune::new(count, memory.prefetch as usize, fixed);
@@ -128,14 +130,14 @@ impl Loader {
     /// # Errors
     /// As [`Loader::group`].
     pub fn plan_group(config: &Config, ranks: &[u32]) -> Result<LoadPlan> {
-        let limits = Limits::find(&config.system_root);
+        let limits = SystemLimits::find(&config.system_root);
         let (resolved, memory) = plan(config, ranks, &limits)?;
         let schedule = resolved.plan.schedule().clone();
         Ok(LoadPlan { schedule, memory })
     }
 
-    /// Returns what each replica of a configuration will read in an epoch, in order of rank. Takes time in proportion
-    /// to the samples (about 10 million per second); opens no shard.
+    /// Returns what each replica of a configuration will read in an epoch, in order of rank: counted, or estimated for an
+    /// epoch of more than [`MAX_COUNTED_ROWS`](crate::MAX_COUNTED_ROWS) rows. Opens no shard.
     ///
     /// # Errors
     /// As [`Loader::new`], except for memory.
@@ -281,7 +283,7 @@ pub struct LoadPlan {
     pub memory: MemoryPlan,
 }
 
-fn plan(config: &Config, ranks: &[u32], limits: &Limits) -> Result<(ResolvedConfig, MemoryPlan)> {
+fn plan(config: &Config, ranks: &[u32], limits: &SystemLimits) -> Result<(ResolvedConfig, MemoryPlan)> {
     let mut resolved = ResolvedConfig::new(config, ranks)?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = config.workers.unwrap_or((cpus / config.local_world as usize).max(1));

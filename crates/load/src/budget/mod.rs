@@ -1,14 +1,12 @@
-//! The memory budget: the limits of the system, the plan that divides a budget, the reservations of this process's
-//! loaders, and admission of scratch memory in bytes.
+//! The memory budget: the plan that divides a budget, and the reservations of this process's loaders. The limits of the
+//! system and the admission of scratch memory in bytes are those of `shardtool-decode`.
 
 mod memory_plan;
 mod reservation;
-mod scratch;
-mod system_limits;
 
 pub use memory_plan::MemoryPlan;
 pub(crate) use memory_plan::{DEFAULT_PREFETCH, Demand, MIN_BATCHES};
 pub(crate) use reservation::{Live, Reservation};
-pub(crate) use scratch::{Admitted, ScratchPool};
-pub(crate) use system_limits::Limits;
-pub use system_limits::{Limit, LimitSource, Usage};
+pub(crate) use shardtool_decode::scratch_pool::{Admitted, ScratchPool};
+pub(crate) use shardtool_decode::system_memory::SystemLimits;
+pub use shardtool_decode::system_memory::{Limit, LimitSource, Usage};

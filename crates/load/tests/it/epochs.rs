@@ -61,7 +61,8 @@ fn share_equals_what_its_replica_reads() {
                 let filled =
                     if remainder == Remainder::Pad { share.samples..=rows } else { share.samples..=share.samples };
                 assert!(filled.contains(&(ids.len() as u64)), "{what}: {} ids", ids.len());
-                let reads = share.reads.unwrap();
+                let reads = share.reads;
+                assert!(!reads.estimated);
                 assert_eq!(reads.shards, shards.len() as u64, "{what}");
                 assert!((reads.bytes as f64 / bytes as f64 - 1.0).abs() < 0.05, "{what}: {bytes}");
             }

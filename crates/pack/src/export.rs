@@ -30,10 +30,13 @@ use std::path::Path;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExportKind {
-    /// TFRecord files: the shards themselves, as hard links if the file system supports them.
+    /// TFRecord files: the shards themselves, as hard links if the file system supports them. Each shard is verified; of
+    /// a damaged one the good records are written to a new file.
     Tfrecord {
         /// Writes DALI's text index, `<shard>.idx`: offset and length of each record.
         dali_index: bool,
+        /// Exports damaged shards as they are, unless they are symbolic links.
+        allow_damage: bool,
     },
     /// A WebDataset tar per shard.
     Webdataset,
@@ -72,8 +75,10 @@ pub struct Exported {
     pub files: u64,
     /// Bytes of the files.
     pub bytes: u64,
-    /// Records that could not be exported, in their order.
+    /// Records that could not be exported, in their order; for [`ExportKind::Tfrecord`] all damage that was found.
     pub refused: Vec<Rejection>,
+    /// Damage that was exported because [`ExportKind::Tfrecord`] allows it.
+    pub damaged: Vec<Rejection>,
 }
 
 /// Exports splits of one dataset into a folder. Records that cannot be exported are left out and reported.
@@ -87,6 +92,7 @@ pub fn export(
     options: &ExportOptions,
     progress: &dyn Progress,
 ) -> Result<Exported, Error> {
+    splits.iter().try_for_each(Split::check_counts)?;
     let staging = Staging::new(destination, options.force)?;
     progress.total(splits.iter().map(Split::len).sum(), splits.iter().map(|split| split.entry().bytes()).sum());
     let mut exported = Exported::default();
@@ -107,11 +113,12 @@ pub fn export(
             || (),
             |(), shard| export.shard(shard, progress),
             |_, done| {
-                let ShardExport { records, files, bytes, refused } = done?;
+                let ShardExport { records, files, bytes, refused, damaged } = done?;
                 exported.records += records;
                 exported.files += files;
                 exported.bytes += bytes;
                 exported.refused.extend(refused);
+                exported.damaged.extend(damaged);
                 Ok::<(), Error>(())
             },
         )?;
@@ -149,7 +156,9 @@ impl<'a> SplitExport<'a> {
     fn shard(&self, shard: usize, progress: &dyn Progress) -> Result<ShardExport, Error> {
         let run = &self.run;
         match self.kind {
-            ExportKind::Tfrecord { dali_index } => tfrecord::write(run, shard, dali_index, progress),
+            ExportKind::Tfrecord { dali_index, allow_damage } => {
+                tfrecord::write(run, shard, (dali_index, allow_damage), progress)
+            }
             ExportKind::Webdataset => webdataset::write(run, shard, progress),
             ExportKind::Folder => folder::write(run, shard, progress),
             #[cfg(feature = "parquet")]

@@ -104,6 +104,13 @@ impl<'a> RecordWriter<'a> {
     }
 
     fn record(&mut self, fields: &Fields<'_>, image: Image<'_>, buffer: Vec<u8>) -> Result<Record, Reason> {
+        let record = self.converted(fields, image, buffer);
+        self.storing.release();
+        record
+    }
+
+    /// Makes the record; the memory for converting its image is still held afterwards.
+    fn converted(&mut self, fields: &Fields<'_>, image: Image<'_>, buffer: Vec<u8>) -> Result<Record, Reason> {
         let coded;
         let stored = match image {
             Image::None => {

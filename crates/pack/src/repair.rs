@@ -17,6 +17,7 @@ use shardtool_format::frame;
 use shardtool_format::manifest::{Manifest, Shard, Split};
 use shardtool_format::names;
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
@@ -243,7 +244,7 @@ fn repair_shard(
         return Ok(RepairedShard { action: Action::Missing, lost: vec![], found: None });
     }
     let index_file = names::index_path(&path);
-    let old_file = commit::read(&index_file)?;
+    let old_file = read_old_index(&index_file)?;
     let old = old_file.as_deref().and_then(OldIndex::parse);
     let mut frames = Frames::open(&path)?;
     // The manifest's SHA-256 is kept, also where the shard differs.
@@ -273,6 +274,18 @@ fn repair_shard(
         lost.push(OldIndex::lost(old.as_ref(), end..last + 1, None));
     }
     Ok(RepairedShard { action, lost, found: Some((indexed, classes)) })
+}
+
+/// Returns the bytes of an index, or `None` if it does not exist. If its header does not fit the length of its file, returns
+/// no bytes.
+fn read_old_index(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    match shardtool_read::read_index(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(shardtool_read::Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        Err(shardtool_read::Error::Io { source, .. }) => Err(Error::io("read", path)(source)),
+        Err(shardtool_read::Error::Index { .. }) => Ok(Some(vec![])),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Copies the good records of a damaged shard to a file of this name, and writes its index.

@@ -34,9 +34,13 @@ fn compare(folder: &Path, line: &Shard) -> Result<(), Error> {
     let shard = folder.join(&line.file);
     let file = names::index_path(&shard);
     let length = std::fs::metadata(&shard).map_err(Error::io("read", &shard))?.len();
-    let bytes = std::fs::read(&file).map_err(Error::io("read", &file))?;
-    let (index_bytes, index_crc) = (bytes.len() as u64, crc32c(&bytes));
     let invalid = |source| Error::Destination(DestinationError::Index { path: file.clone(), source });
+    let bytes = shardtool_read::read_index(&file).map_err(|error| match error {
+        shardtool_read::Error::Io { source, .. } => Error::io("read", &file)(source),
+        shardtool_read::Error::Index { source, .. } => invalid(source),
+        error => error.into(),
+    })?;
+    let (index_bytes, index_crc) = (bytes.len() as u64, crc32c(&bytes));
     let index = Index::parse(bytes).map_err(invalid)?;
     index.required().map_err(invalid)?;
     let crc = |value: u32| format!("{value:08x}");

@@ -71,6 +71,7 @@ pub fn reshard(
     let mut manifest =
         Manifest { splits: vec![], created_by: manifest_store::CREATED_BY.to_owned(), ..first.manifest().clone() };
     for source in sources {
+        source.check_counts()?;
         if source.is_bare() {
             return Err(Error::Shard(ShardError::Bare { path: source.shard_path(0) }));
         }

@@ -1,6 +1,7 @@
 //! How two manifests, or two plans, differ.
 
 use shardtool_format::manifest::{FeatureType, Manifest};
+use std::collections::HashSet;
 
 /// How a new split differs from the dataset that it would join.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +40,7 @@ pub enum Difference {
 impl Difference {
     pub(crate) fn between(there: &Manifest, here: &Manifest) -> Option<Self> {
         let only = |a: &[String], b: &[String]| {
-            let b: std::collections::HashSet<_> = b.iter().collect();
+            let b: HashSet<_> = b.iter().collect();
             a.iter().filter(|class| !b.contains(class)).cloned().collect::<Vec<_>>()
         };
         if there.classes != here.classes {
@@ -53,7 +54,10 @@ impl Difference {
             });
         }
         if there.features != here.features {
-            let only = |a: &[FeatureType], b: &[FeatureType]| a.iter().filter(|f| !b.contains(f)).cloned().collect();
+            let only = |a: &[FeatureType], b: &[FeatureType]| {
+                let b: HashSet<_> = b.iter().map(|f| (&f.name, f.dtype.name())).collect();
+                a.iter().filter(|f| !b.contains(&(&f.name, f.dtype.name()))).cloned().collect()
+            };
             return Some(Difference::Features {
                 missing: only(&there.features, &here.features),
                 added: only(&here.features, &there.features),

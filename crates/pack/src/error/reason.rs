@@ -123,6 +123,12 @@ pub enum Reason {
         /// Where the file ends.
         found: u64,
     },
+    /// A header of a tar's member that exceeds the limit: a GNU long name or a pax header.
+    #[error("a GNU long name or pax header of more than {limit} bytes; the rest of the file is lost")]
+    LongHeader {
+        /// The limit, in bytes.
+        limit: u64,
+    },
     /// A sample that exceeds the limit on an image's bytes.
     #[error("{bytes} bytes, more than the limit of {limit} for one sample")]
     SampleTooLong {
@@ -144,6 +150,9 @@ pub enum Reason {
     /// A record of a dataset that cannot be read.
     #[error(transparent)]
     Read(#[from] shardtool_read::Error),
+    /// Damage that verification found in a dataset.
+    #[error("{}", .0.message)]
+    Damaged(Box<shardtool_read::verify::Finding>),
     /// A record of a dataset without an image.
     #[error("it has no image")]
     WithoutImage,

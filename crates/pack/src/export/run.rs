@@ -4,8 +4,9 @@ use super::file_names::FileNames;
 use super::sample::Sample;
 use crate::progress::Progress;
 use crate::{Error, Reason, Rejection};
-use shardtool_read::Split;
+use shardtool_read::{Record, Shard, Split};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The result of one shard.
 #[derive(Default)]
@@ -14,6 +15,8 @@ pub(super) struct ShardExport {
     pub(super) files: u64,
     pub(super) bytes: u64,
     pub(super) refused: Vec<Rejection>,
+    /// Damage that is exported as well.
+    pub(super) damaged: Vec<Rejection>,
 }
 
 /// The export of one split.
@@ -31,6 +34,19 @@ impl<'a> Run<'a> {
         name.strip_suffix(".tfrecord").unwrap_or(&name).to_owned()
     }
 
+    /// Opens a shard.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if it cannot be opened, or is shorter than the manifest says: an error of the whole export.
+    pub(super) fn open(&self, shard: usize) -> Result<Arc<Shard>, Error> {
+        let opened = self.split.shard(shard)?;
+        let (expected, found) = (self.split.entry().shards[shard].bytes, opened.bytes().len());
+        if found < expected {
+            return Err(shardtool_read::Error::ShardLength { path: opened.path().into(), expected, found }.into());
+        }
+        Ok(opened)
+    }
+
     /// Calls `take` for each sample of a shard, and collects the samples that cannot be exported.
     pub(super) fn each(
         &self,
@@ -38,22 +54,30 @@ impl<'a> Run<'a> {
         progress: &dyn Progress,
         mut take: impl FnMut(&Sample<'_>) -> Result<(), Refusal>,
     ) -> Result<ShardExport, Error> {
+        self.each_record(shard, progress, |id, key, record| {
+            let sample = Sample::new(self.split, id, record).map_err(Refusal::Record)?;
+            key.clone_from(&sample.key);
+            take(&sample)
+        })
+    }
+
+    /// Calls `take` for each record of a shard that can be read, with its id and the key for a refusal, which `take` sets
+    /// when it knows it. Collects the records that cannot be exported.
+    pub(super) fn each_record(
+        &self,
+        shard: usize,
+        progress: &dyn Progress,
+        mut take: impl FnMut(u64, &mut String, &Record) -> Result<(), Refusal>,
+    ) -> Result<ShardExport, Error> {
         let mut done = ShardExport::default();
         let (first, end) = (self.split.starts()[shard], self.split.starts()[shard + 1]);
-        // A shard that cannot be opened, or is shorter than the manifest says, is an error of the whole export.
-        let opened = self.split.shard(shard)?;
-        let (expected, found) = (self.split.entry().shards[shard].bytes, opened.bytes().len());
-        if found < expected {
-            return Err(shardtool_read::Error::ShardLength { path: opened.path().into(), expected, found }.into());
-        }
+        self.open(shard)?;
         let mut buffer = vec![];
         for id in first..end {
             let mut key = format!("#{id}");
             let record = self.split.get_with(id, std::mem::take(&mut buffer)).map_err(Reason::from);
             let taken = record.map_err(Refusal::Record).and_then(|record| {
-                let sample = Sample::new(self.split, id, &record);
-                let sample = sample.inspect(|sample| key.clone_from(&sample.key)).map_err(Refusal::Record);
-                let taken = sample.and_then(|sample| take(&sample));
+                let taken = take(id, &mut key, &record);
                 // What was written may be wrong, and cannot be taken back.
                 record.check_readable().map_err(|error| Refusal::All(error.into()))?;
                 progress.done(1, record.data().len() as u64);

@@ -1,7 +1,7 @@
 //! The parts of a record: the image as a file, the class, and the fields that pack does not write itself.
 
 use crate::{Reason, sample};
-use shardtool_decode::{Format, Limits, decode_raw, sniff};
+use shardtool_decode::{DecodeBudget, Format, Limits, decode_raw, sniff};
 use shardtool_format::example::{Example, Feature};
 use shardtool_format::names;
 use shardtool_read::{Record, Split};
@@ -63,6 +63,7 @@ fn file<'a>(stored: &'a [u8], example: &Example<'_>) -> Result<(Cow<'a, [u8]>, &
     if let Some(format) = raw {
         let side = |name| example.int64(name).and_then(|side| u32::try_from(side).ok()).unwrap_or(0);
         let size = (side(names::IMAGE_WIDTH), side(names::IMAGE_HEIGHT));
+        let _admitted = DecodeBudget::of_process().admit_raw(format, stored, size)?;
         let mut scratch = vec![];
         let pixels = decode_raw(format, stored, size.0, size.1, &Limits::default(), &mut scratch)?;
         // Netpbm's binary pixmap, which PIL, torchvision and WebDataset read.

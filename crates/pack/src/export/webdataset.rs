@@ -8,6 +8,7 @@ use serde_json::{Map, Number, Value};
 use shardtool_format::example::Feature;
 use shardtool_format::names;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
@@ -46,8 +47,10 @@ type Member<'a> = (String, Cow<'a, [u8]>);
 /// Returns the members of a sample: extensions and contents. Byte strings that are not UTF-8 are separate members.
 fn members<'a>(sample: &'a Sample<'_>) -> Result<Vec<Member<'a>>, Refusal> {
     let mut members = vec![(sample.extension.to_owned(), sample.image.as_ref().into())];
+    let mut taken = HashSet::from([sample.extension.to_owned(), "json".to_owned()]);
     if let Some(label) = sample.label {
         members.push(("cls".to_owned(), label.to_string().into_bytes().into()));
+        taken.insert("cls".to_owned());
     }
     // Keeps keys that a tar cannot hold, so that packing the export restores them.
     let mut json = Map::from_iter([(names::IMAGE_KEY.to_owned(), Value::from(sample.key.as_str()))]);
@@ -59,8 +62,8 @@ fn members<'a>(sample: &'a Sample<'_>) -> Result<Vec<Member<'a>>, Refusal> {
             (Some(value), _) => drop(json.insert(name.to_string(), value)),
             (None, Feature::Bytes(list)) if list.single().is_some() => {
                 let extension = name.to_lowercase().replace(['/', '\\', '\0'], "-");
-                let taken = extension == "json" || members.iter().any(|(known, _)| *known == extension);
-                let extension = if taken { format!("{extension}.bin") } else { extension };
+                let extension = if taken.contains(&extension) { format!("{extension}.bin") } else { extension };
+                taken.insert(extension.clone());
                 members.push((extension, list.single().unwrap_or_default().into()));
             }
             _ => return Err(Refusal::Record(Reason::NoText { field: name.to_string() })),

@@ -11,14 +11,21 @@ use shardtool_format::example::{Example, Feature};
 use shardtool_format::frame::OVERHEAD_BYTES;
 use shardtool_format::index::{Builder, FEATURE_PREFIX, VALUES_PREFIX};
 use shardtool_format::manifest::DType;
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-/// The features that occurred, in byte order of their names.
+/// The features that occurred.
 #[derive(Default)]
-pub(super) struct FeatureColumns(Vec<FeatureColumn>);
+pub(super) struct FeatureColumns {
+    /// In the order of their first occurrence.
+    columns: Vec<FeatureColumn>,
+    /// Their positions, in byte order of their names.
+    positions: BTreeMap<Arc<str>, usize>,
+}
 
 struct FeatureColumn {
-    name: String,
+    name: Arc<str>,
     dtype: DType,
     first_record: u64,
     scalars: Scalars,
@@ -34,10 +41,10 @@ impl FeatureColumns {
         for (i, (name, feature)) in example.features().iter().enumerate() {
             let Some(dtype) = feature.dtype() else { continue };
             let at = self.position(i, name, dtype, record);
-            let seen = &mut self.0[at];
+            let seen = &mut self.columns[at];
             if seen.dtype != dtype {
                 return Err(Error::Shard(ShardError::FeatureType {
-                    feature: seen.name.clone(),
+                    feature: seen.name.to_string(),
                     first: (file.to_owned(), seen.first_record, seen.dtype),
                     second: (file.to_owned(), record, dtype),
                 }));
@@ -66,14 +73,17 @@ impl FeatureColumns {
     /// Returns the position of a feature, which is the i-th of its record. Adds it if it is new.
     fn position(&mut self, i: usize, name: &str, dtype: DType, record: u64) -> usize {
         // Records mostly have the same features, so each feature is usually where it was before.
-        if self.0.get(i).is_some_and(|seen| seen.name == *name) {
+        if self.columns.get(i).is_some_and(|seen| *seen.name == *name) {
             return i;
         }
-        self.0.binary_search_by(|seen| (*seen.name).cmp(name)).unwrap_or_else(|at| {
-            let (scalars, ranges) = (Scalars::new(name, dtype), Ranges::default());
-            self.0.insert(at, FeatureColumn { name: name.to_owned(), dtype, first_record: record, scalars, ranges });
-            at
-        })
+        if let Some(at) = self.positions.get(name) {
+            return *at;
+        }
+        let (at, name) = (self.columns.len(), Arc::<str>::from(name));
+        let (scalars, ranges) = (Scalars::new(&name, dtype), Ranges::default());
+        self.columns.push(FeatureColumn { name: name.clone(), dtype, first_record: record, scalars, ranges });
+        self.positions.insert(name, at);
+        at
     }
 
     /// Writes the columns. Returns the features, as [`super::Indexed`] has them. As [`super::IndexWriter::finish`],
@@ -82,14 +92,16 @@ impl FeatureColumns {
     /// # Errors
     /// [`Error::Io`], [`ShardError::Record`].
     pub(super) fn finish(
-        self,
+        mut self,
         records: u64,
         index: &mut Builder,
         payload: &Payload,
         shard: &Path,
     ) -> Result<Vec<(String, DType, u64)>, Error> {
         let (mut features, mut values, mut late) = (vec![], vec![], vec![]);
-        for FeatureColumn { name, dtype, first_record, scalars, ranges } in self.0 {
+        self.columns.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        for FeatureColumn { name, dtype, first_record, scalars, ranges } in self.columns {
+            let name = name.to_string();
             scalars.write(&format!("{FEATURE_PREFIX}{name}"), records, index);
             match ranges.finish(records) {
                 Needed::Nothing => {}

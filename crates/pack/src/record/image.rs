@@ -1,9 +1,10 @@
 //! Converts an image for storage: keeps the file's bytes unless the image is resized or stored raw.
 
-use crate::{Options, PixelStore, Reason, Resize};
+use crate::{JpegLayout, Options, PixelStore, Reason, Resize};
+use shardtool_decode::scratch_pool::Admitted;
 use shardtool_decode::{
-    self as decode, DecodeOptions, Format, ImageInfo, Orientation, Pixels, encode_jpeg, encode_raw_zstd, reduce_longer,
-    reduce_shorter, resize,
+    self as decode, DecodeBudget, DecodeOptions, Format, ImageInfo, Orientation, Pixels, encode_jpeg, encode_raw_zstd,
+    reduce_longer, reduce_shorter, resize,
 };
 
 /// An image as stored.
@@ -64,6 +65,8 @@ fn encode_png(array: &PixelArray<'_>) -> Vec<u8> {
 pub(crate) struct ImageConverter {
     pixels: Pixels,
     encoded: Vec<u8>,
+    /// Memory of the image that is being converted.
+    admitted: Option<Admitted<'static>>,
 }
 
 impl ImageConverter {
@@ -84,7 +87,11 @@ impl ImageConverter {
             Some(Resize::MaxSide(longer)) => reduce_longer(upright, longer),
             None => upright,
         };
-        if options.pixels == PixelStore::Encoded && size == upright {
+        let keeps = options.pixels == PixelStore::Encoded && size == upright;
+        if !keeps || (options.jpeg == JpegLayout::Optimize && info.format == Format::Jpeg) {
+            self.admitted = Some(DecodeBudget::of_process().admit(file, &options.limits)?);
+        }
+        if keeps {
             return Ok(StoredImage {
                 bytes: file,
                 format: info.format,
@@ -100,6 +107,16 @@ impl ImageConverter {
             .with_float_range(options.float_range);
         decode::decode_into(file, &decoding, &mut self.pixels)?;
         self.store_decoded(size, options)
+    }
+
+    /// Returns the memory of the last image, except what may be kept for the next one.
+    pub(crate) fn release(&mut self) {
+        if self.admitted.take().is_some() {
+            let kept = DecodeBudget::of_process().kept_bytes();
+            if self.pixels.data.capacity() + self.encoded.capacity() > kept {
+                (self.pixels, self.encoded) = Default::default();
+            }
+        }
     }
 
     /// Converts an array for storage: to PNG, which preserves every value, or to JPEG if the array requests it.

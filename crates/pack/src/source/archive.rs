@@ -9,11 +9,13 @@
 //! | `sample` | the item that a format's reader delivers: a sample, or the reason why it is lost |
 //! | `roles` | which field is the image, the label, the key |
 //! | `survey` | the first pass: types of columns, class names, counts |
+//! | `header_limit` | limit on the headers of a tar |
 //! | `stream` | decompression of gzip, zlib and zstd, detected from content |
 //! | `json` | values of JSON objects as columns |
 //! | `tfrecord`, `webdataset`, `parquet`, `mds` | one format each |
 
 pub(super) mod files;
+mod header_limit;
 mod json;
 mod mds;
 #[cfg(feature = "parquet")]

@@ -12,7 +12,7 @@ use crate::{Error, Options, Reason, Rejection};
 use serde_json::{Map, Value};
 use shardtool_format::manifest::DType;
 use shardtool_read::open_regular;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
@@ -202,9 +202,16 @@ struct Row<'a> {
     values: RowValues<'a>,
 }
 
+/// The columns of a CSV file.
+struct Header {
+    names: csv::StringRecord,
+    /// Position of each name.
+    positions: HashMap<String, usize>,
+}
+
 enum RowValues<'a> {
     Csv {
-        header: &'a csv::StringRecord,
+        header: &'a Header,
         record: &'a csv::StringRecord,
     },
     /// Members as flat columns, and whether the object had a member `objects`.
@@ -215,7 +222,7 @@ impl Row<'_> {
     fn cells(&self) -> Vec<(&str, Cell<'_>)> {
         match &self.values {
             RowValues::Csv { header, record } => {
-                header.iter().zip(record.iter()).map(|(name, text)| (name, Cell::Text(text))).collect()
+                header.names.iter().zip(record.iter()).map(|(name, text)| (name, Cell::Text(text))).collect()
             }
             RowValues::Json(members, _) => members.iter().map(|(name, v)| (name.as_str(), Cell::Json(v))).collect(),
         }
@@ -223,9 +230,7 @@ impl Row<'_> {
 
     fn cell(&self, column: &str) -> Option<Cell<'_>> {
         match &self.values {
-            RowValues::Csv { header, record } => {
-                record.get(header.iter().position(|name| name == column)?).map(Cell::Text)
-            }
+            RowValues::Csv { header, record } => record.get(*header.positions.get(column)?).map(Cell::Text),
             RowValues::Json(members, _) => members.get(column).map(Cell::Json),
         }
     }
@@ -263,13 +268,15 @@ fn rows(file: &Path, nesting: &Nesting, visit: impl FnMut(Row<'_>) -> Result<(),
 fn csv_rows(file: &Path, mut visit: impl FnMut(Row<'_>) -> Result<(), Error>) -> Result<(), Error> {
     let wrong = |e: csv::Error| Error::List(ListError::Csv { path: file.to_owned(), source: Box::new(e) });
     let mut reader = csv::Reader::from_reader(open_regular(file).map_err(Error::io("read", file))?);
-    let header = reader.headers().map_err(wrong)?.clone();
-    let mut names: Vec<_> = header.iter().collect();
-    names.sort_unstable();
-    if let Some(twice) = names.windows(2).find(|w| w[0] == w[1]) {
-        let problem = "occurs twice in the header; rename one";
-        return Err(Error::List(ListError::Column { path: file.to_owned(), column: twice[0].to_owned(), problem }));
+    let names = reader.headers().map_err(wrong)?.clone();
+    let mut positions = HashMap::new();
+    for (at, name) in names.iter().enumerate() {
+        if positions.insert(name.to_owned(), at).is_some() {
+            let problem = "occurs twice in the header; rename one";
+            return Err(Error::List(ListError::Column { path: file.to_owned(), column: name.to_owned(), problem }));
+        }
     }
+    let header = Header { names, positions };
     let mut record = csv::StringRecord::new();
     while reader.read_record(&mut record).map_err(wrong)? {
         let line = record.position().map_or(0, csv::Position::line);

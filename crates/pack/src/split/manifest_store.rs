@@ -6,6 +6,7 @@ use crate::sample::SampleSchema;
 use crate::{Error, sample};
 use shardtool_format::manifest::{Manifest, Split};
 use shardtool_format::names;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// The program that writes the manifest.
@@ -18,12 +19,27 @@ const LOCK: &str = ".dataset.lock";
 /// # Errors
 /// [`DestinationError::Manifest`], [`Error::Io`].
 pub(crate) fn read(folder: &Path) -> Result<Option<Manifest>, Error> {
-    let path = folder.join(names::MANIFEST);
     let parse = |json: Vec<u8>| {
-        Manifest::parse(&json)
-            .map_err(|source| Error::Destination(DestinationError::Manifest { path: path.clone(), source }))
+        let path = folder.join(names::MANIFEST);
+        Manifest::parse(&json).map_err(|source| Error::Destination(DestinationError::Manifest { path, source }))
     };
-    commit::read(&path)?.map(parse).transpose()
+    read_bytes(folder)?.map(parse).transpose()
+}
+
+/// Returns the bytes of a folder's manifest; `None` if it has none.
+///
+/// # Errors
+/// As [`read`], of the file's length alone.
+fn read_bytes(folder: &Path) -> Result<Option<Vec<u8>>, Error> {
+    match shardtool_read::read_manifest(&folder.join(names::MANIFEST)) {
+        Ok(json) => Ok(Some(json)),
+        Err(shardtool_read::Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        Err(shardtool_read::Error::Io { path, source, .. }) => Err(Error::io("read", &path)(source)),
+        Err(shardtool_read::Error::Manifest { path, source }) => {
+            Err(Error::Destination(DestinationError::Manifest { path, source }))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Returns a manifest without splits, for samples with this schema.
@@ -83,7 +99,7 @@ pub(crate) fn rewrite(folder: &Path, edit: impl FnOnce(&[u8]) -> Result<Manifest
         return Err(none());
     }
     let _lock = Lock::wait(folder.join(LOCK))?;
-    let before = commit::read(&folder.join(names::MANIFEST))?.ok_or_else(none)?;
+    let before = read_bytes(folder)?.ok_or_else(none)?;
     let manifest = edit(&before)?;
     let changed = manifest.to_json().as_bytes() != before;
     if changed {

@@ -80,8 +80,9 @@ pub(super) fn resolve(sample: &Sample<'_>, schema: &SampleSchema) -> Result<Reso
     let mut values = vec![Values::Missing; schema.columns.len()];
     for (name, value) in &sample.values {
         let feature = || (*name).to_owned();
-        let at = schema.columns.iter().position(|(column, _)| column == name);
-        let at = at.ok_or_else(|| SampleProblem::UnknownFeature { feature: feature() })?;
+        // The columns of a writer are sorted by name.
+        let at = schema.columns.binary_search_by(|(column, _)| column.as_str().cmp(name));
+        let at = at.map_err(|_| SampleProblem::UnknownFeature { feature: feature() })?;
         if values[at] != Values::Missing {
             return Err(SampleProblem::Twice { feature: feature() });
         }

@@ -15,13 +15,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 const KINDS: [ExportKind; 4] = [
-    ExportKind::Tfrecord { dali_index: true },
+    ExportKind::Tfrecord { dali_index: true, allow_damage: false },
     ExportKind::Webdataset,
     ExportKind::Folder,
     #[cfg(feature = "parquet")]
     ExportKind::Parquet,
     #[cfg(not(feature = "parquet"))]
-    ExportKind::Tfrecord { dali_index: false },
+    ExportKind::Tfrecord { dali_index: false, allow_damage: false },
 ];
 
 fn options(kind: ExportKind) -> ExportOptions {
@@ -99,7 +99,7 @@ fn exported_folders_hold_every_image_and_can_be_packed() {
 fn tfrecords_are_links_with_an_index_of_each_record() {
     let (temp, set) = packed();
     let out = temp.path().join("out");
-    run(&set, &out, &options(ExportKind::Tfrecord { dali_index: true })).unwrap();
+    run(&set, &out, &options(ExportKind::Tfrecord { dali_index: true, allow_damage: false })).unwrap();
     for shard in &manifest(&set).split("train").unwrap().shards {
         let (ours, theirs) = (set.join(&shard.file), out.join(&shard.file));
         assert_eq!(fs::metadata(&ours).unwrap().ino(), fs::metadata(&theirs).unwrap().ino());
@@ -179,14 +179,68 @@ fn leaves_out_only_damaged_records() {
     let at = records(&file)[2].0 as usize;
     file[at + 100] ^= 1;
     fs::write(&path, file).unwrap();
-    for kind in &KINDS[1..] {
+    for kind in &KINDS {
         let out = temp.path().join("out");
         let exported = run(&set, &out, &options(*kind)).unwrap();
-        if !matches!(kind, ExportKind::Tfrecord { .. }) {
-            assert_eq!((exported.records, exported.refused.len()), (23, 1), "{kind:?}");
-            let reason = chain(&exported.refused[0].reason);
-            assert!(reason.contains("train-00001") && reason.contains("CRC"), "{reason}");
-        }
+        assert_eq!((exported.records, exported.refused.len()), (23, 1), "{kind:?}");
+        let reason = chain(&exported.refused[0].reason);
+        assert!(reason.contains("train-00001") && reason.contains("CRC"), "{reason}");
+        fs::remove_dir_all(&out).unwrap();
+    }
+}
+
+/// Damages a record of the second shard. Returns the shard's path and its records before.
+fn damaged(set: &Path) -> (PathBuf, Vec<Vec<u8>>) {
+    let path = set.join("train-00001.tfrecord");
+    let mut file = fs::read(&path).unwrap();
+    let all: Vec<_> = records(&file).into_iter().map(|(at, data)| (at as usize, data.to_vec())).collect();
+    file[all[2].0 + 100] ^= 1;
+    fs::write(&path, file).unwrap();
+    (path, all.into_iter().map(|(_, data)| data).collect())
+}
+
+#[test]
+fn tfrecords_of_a_damaged_shard_hold_its_good_records_only() {
+    let (temp, set) = packed();
+    let (shard, mut good) = damaged(&set);
+    good.remove(2);
+    let out = temp.path().join("out");
+    run(&set, &out, &options(ExportKind::Tfrecord { dali_index: true, allow_damage: false })).unwrap();
+    let file = fs::read(out.join(shard.file_name().unwrap())).unwrap();
+    let (at, data): (Vec<_>, Vec<_>) = records(&file).into_iter().map(|(at, data)| (at, data.to_vec())).unzip();
+    assert!(data == good, "every other record, byte for byte");
+    let index = fs::read_to_string(out.join("train-00001.idx")).unwrap();
+    let expected: Vec<_> =
+        at.iter().zip(&data).map(|(at, data)| format!("{at} {}", data.len() + frame::OVERHEAD_BYTES)).collect();
+    assert_eq!(index.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn tfrecords_with_damage_are_exported_if_it_is_allowed_and_reported() {
+    let (temp, set) = packed();
+    let (shard, _) = damaged(&set);
+    let out = temp.path().join("out");
+    let allowed = options(ExportKind::Tfrecord { dali_index: false, allow_damage: true });
+    let exported = run(&set, &out, &allowed).unwrap();
+    assert_eq!((exported.records, exported.refused.len(), exported.damaged.len()), (24, 0, 1));
+    assert!(fs::read(out.join(shard.file_name().unwrap())).unwrap() == fs::read(&shard).unwrap());
+}
+
+#[test]
+fn tfrecords_never_contain_what_a_link_points_to_unless_it_is_the_shard() {
+    let (temp, set) = packed();
+    let shard = set.join("train-00001.tfrecord");
+    let length = fs::metadata(&shard).unwrap().len() as usize;
+    let secret = temp.path().join("secret");
+    fs::write(&secret, "s3cr3t ".repeat(length / 7 + 1)).unwrap();
+    fs::remove_file(&shard).unwrap();
+    std::os::unix::fs::symlink(&secret, &shard).unwrap();
+    for allow_damage in [false, true] {
+        let out = temp.path().join("out");
+        let exported = run(&set, &out, &options(ExportKind::Tfrecord { dali_index: false, allow_damage })).unwrap();
+        assert_eq!(exported.records, 16);
+        assert!(!exported.refused.is_empty());
+        assert_eq!(fs::read(out.join("train-00001.tfrecord")).unwrap(), b"");
         fs::remove_dir_all(&out).unwrap();
     }
 }

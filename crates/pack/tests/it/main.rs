@@ -11,6 +11,7 @@ mod complete;
 mod decoder_panics;
 mod exporting;
 mod faults;
+mod hostile;
 mod laws;
 mod nested;
 mod optimize;

@@ -8,7 +8,6 @@ use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
 use shardtool_format::example::Feature;
 use shardtool_format::manifest::DType;
-use std::borrow::Cow;
 use std::fs::File;
 
 /// The rows of a row group, column by column.
@@ -60,9 +59,10 @@ impl Rows {
         }
         for shape in &schema.columns {
             let name = shape.name.as_str();
-            let own =
-                |field: &&(Cow<'_, str>, Feature<'_>)| field.0 == name || name.strip_suffix('_') == Some(&*field.0);
-            next().many(match (sample.fields.iter().find(own).map(|(_, feature)| feature), shape.dtype) {
+            // The fields are in byte order of their names.
+            let field = |name: &str| sample.fields.binary_search_by(|(field, _)| (**field).cmp(name)).ok();
+            let field = name.strip_suffix('_').and_then(field).or_else(|| field(name));
+            next().many(match (field.map(|at| &sample.fields[at].1), shape.dtype) {
                 (Some(Feature::Int64(list)), DType::Int64) => LeafValues::Int64(list.iter().collect()),
                 (Some(Feature::Float(list)), DType::Float) => LeafValues::Float(list.iter().collect()),
                 (Some(Feature::Bytes(list)), DType::Bytes) => {

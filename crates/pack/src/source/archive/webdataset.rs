@@ -1,7 +1,9 @@
 //! tar files of WebDataset samples: consecutive files with the same name up to the first dot of their last path
 //! component are one sample; the rest of the name, in lower case, is the field. The tar may be compressed as a whole.
+//! A tar with a header longer than [`MAX_HEADER`] is lost from there on.
 
 use super::files::ArchiveFile;
+use super::header_limit::{Allowance, HeaderLimit, MAX_HEADER};
 use super::json;
 use super::roles::Roles;
 use super::sample::{Sample, SampleVisitor, VisitedSample};
@@ -10,6 +12,7 @@ use crate::sample::Values;
 use crate::{Error, Reason};
 use shardtool_read::open_regular;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::io::Read;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -28,13 +31,15 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dy
     let known = opened.read_at(&mut start, 0).map_err(io)?;
     if compression(&start[..known]) == Compression::None {
         // Skips images that are not needed by seeking, so that a survey reads little more than headers.
-        let mut tar = tar::Archive::new(opened);
+        let (file_bytes, header) = HeaderLimit::new(opened);
+        let mut tar = tar::Archive::new(file_bytes);
         let entries = tar.entries_with_seek().map_err(io)?;
-        Reader::new(roles, limit, Some(file.size), visit).entries(entries)
+        Reader::new(roles, limit, Some(file.size), visit).entries(entries, &header)
     } else {
-        let mut tar = tar::Archive::new(stream::open(&file.path).map_err(io)?);
+        let (stream, header) = HeaderLimit::new(stream::open(&file.path).map_err(io)?);
+        let mut tar = tar::Archive::new(stream);
         let entries = tar.entries().map_err(io)?;
-        Reader::new(roles, limit, None, visit).entries(entries)
+        Reader::new(roles, limit, None, visit).entries(entries, &header)
     }
 }
 
@@ -57,6 +62,8 @@ struct Group {
     at: u64,
     /// Field names, and the ranges of their contents in the data.
     members: Vec<(String, Range<usize>)>,
+    /// The field names again: a sample may have very many.
+    names: HashSet<String>,
     end: u64,
     problem: Option<Reason>,
 }
@@ -66,14 +73,24 @@ impl<'a> Reader<'a> {
         Reader { roles, limit, length, visit, number: 0, group: None, data: vec![] }
     }
 
-    fn entries<R: Read>(mut self, entries: tar::Entries<'_, R>) -> Result<(), Error> {
-        let mut end = 0;
-        for entry in entries {
+    fn entries<R: Read>(mut self, mut entries: tar::Entries<'_, R>, header: &Allowance) -> Result<(), Error> {
+        let (mut end, mut stored_end) = (0, 0);
+        while let Some(entry) = header.during(stored_end, || entries.next()) {
             let taken = match entry {
                 Ok(mut entry) => {
                     end = entry.raw_file_position().saturating_add(entry.size());
+                    stored_end = match self.length {
+                        // The next call skips the rest of the member by seeking.
+                        Some(_) => 0,
+                        // The size of a sparse member is that of the file with its holes.
+                        None if entry.header().entry_type().is_gnu_sparse() => {
+                            entry.raw_file_position().saturating_add(entry.header().entry_size().unwrap_or(0))
+                        }
+                        None => end,
+                    };
                     self.member(&mut entry)?
                 }
+                Err(_) if header.is_exceeded() => Err(Reason::LongHeader { limit: MAX_HEADER }),
                 Err(damage) => Err(Reason::Unreadable(damage)),
             };
             if let Err(reason) = taken {
@@ -107,13 +124,14 @@ impl<'a> Reader<'a> {
         if self.group.as_ref().is_none_or(|group| group.key != key) {
             self.finish()?;
             let at = entry.raw_header_position();
-            self.group = Some(Group { key: key.to_owned(), at, members: vec![], end: at, problem: None });
+            let (key, names) = (key.to_owned(), HashSet::new());
+            self.group = Some(Group { key, at, members: vec![], names, end: at, problem: None });
         }
         let group = self.group.as_mut().expect("begun above");
         let (begin, size) = (entry.raw_file_position(), entry.size());
         group.end = begin.saturating_add(size);
         let field = field.to_lowercase();
-        if group.members.iter().any(|(known, _)| *known == field) {
+        if !group.names.insert(field.clone()) {
             group.problem = Some(Reason::RepeatedField { field });
             return Ok(Ok(()));
         }
@@ -139,11 +157,11 @@ impl<'a> Reader<'a> {
 
     /// Passes the current sample to the visitor, if there is one.
     fn finish(&mut self) -> Result<(), Error> {
-        let Some(Group { key, at, members, end, problem }) = self.group.take() else { return Ok(()) };
+        let Some(Group { key, at, members, names, end, problem }) = self.group.take() else { return Ok(()) };
         let data = std::mem::take(&mut self.data);
         let sample = match problem {
             Some(reason) => Err(reason),
-            None => sample(&key, &members, &data, self.roles),
+            None => sample(&key, &members, &names, &data, self.roles),
         };
         self.visit.item(VisitedSample { number: self.number, at, bytes: end - at, sample })?;
         self.number += 1;
@@ -188,6 +206,7 @@ fn is_image(field: &str, roles: &Roles) -> Option<(bool, usize)> {
 fn sample<'a>(
     key: &'a str,
     members: &[(String, Range<usize>)],
+    names: &HashSet<String>,
     data: &'a [u8],
     roles: &Roles,
 ) -> Result<Sample<'a>, Reason> {
@@ -204,7 +223,7 @@ fn sample<'a>(
     }
     for (name, values) in flattened {
         // A field takes precedence over a JSON member of the same name.
-        let name = if members.iter().any(|(field, _)| *field == name) { format!("json/{name}") } else { name };
+        let name = if names.contains(&name) { format!("json/{name}") } else { name };
         fields.push((Cow::Owned(name), values));
     }
     Ok(Sample { key: Some(Cow::Borrowed(key)), image: image.map(|i| &data[members[i].1.clone()]), fields })

@@ -3,6 +3,7 @@
 use crate::device::{DeviceArguments, OnDevice};
 use crate::exit::Exit;
 use crate::load::LoadArguments;
+use crate::output::Output;
 use crate::text;
 use serde_json::json;
 use shardtool_load::{Content, Loader, Stats};
@@ -79,7 +80,7 @@ impl Target {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let mut config = arguments.load.config()?;
     if let Content::Images(images) = &mut config.content {
         images.output = arguments.device.host_output()?;
@@ -127,17 +128,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Target::Host(_) => None,
         Target::Device(device) => Some(device.finish(uploaded, seconds)),
     };
-    let mut out = std::io::stdout().lock();
     if arguments.json {
         let mut document = document(&measured, &stats)?;
         if let Some(uploads) = uploads {
             document["device"] = uploads.document();
         }
-        writeln!(out, "{document:#}")?;
+        out.json(&document)?;
     } else {
-        print(&measured, &stats, &mut out)?;
+        print(&measured, &stats, out)?;
         if let Some(uploads) = uploads {
-            uploads.print(&mut out)?;
+            uploads.print(out)?;
         }
         if arguments.prometheus {
             write!(out, "{}", stats.to_prometheus())?;
@@ -146,7 +146,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(if stats.bad > 0 { Exit::Finding } else { Exit::Success })
 }
 
-fn print(m: &Measured, stats: &Stats, out: &mut impl Write) -> anyhow::Result<()> {
+fn print(m: &Measured, stats: &Stats, out: &mut Output) -> anyhow::Result<()> {
     let rate = m.samples as f64 / m.seconds;
     writeln!(
         out,

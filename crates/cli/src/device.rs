@@ -1,5 +1,6 @@
 //! CUDA devices: lists them for `info`, and delivers a loader's batches on one for `bench`.
 
+use crate::output;
 use crate::text;
 use anyhow::anyhow;
 use serde_json::json;
@@ -147,7 +148,7 @@ impl OnDevice {
 
 impl Uploads {
     /// Prints the results as text.
-    pub(crate) fn print(&self, out: &mut impl Write) -> anyhow::Result<()> {
+    pub(crate) fn print(&self, out: &mut output::Output) -> anyhow::Result<()> {
         let (dtype, layout) = (self.output.dtype().name(), format!("{:?}", self.output.layout()).to_uppercase());
         writeln!(
             out,
@@ -173,13 +174,13 @@ impl Uploads {
 }
 
 /// Prints driver, devices and memory, or why no device can be used.
-pub(crate) fn show(as_json: bool, out: &mut impl Write) -> anyhow::Result<()> {
+pub(crate) fn show(as_json: bool, out: &mut output::Output) -> anyhow::Result<()> {
     let probe = Probe::new();
     if as_json {
         let usable = probe.devices.iter().any(|device| device.refused.is_none());
         let reason = probe.unavailable.as_ref().map(|reason| Chain(reason).to_string());
         let document = json!({ "usable": usable, "reason": reason, "probe": probe });
-        writeln!(out, "{document:#}")?;
+        out.json(&document)?;
     } else {
         writeln!(out, "{probe}")?;
     }

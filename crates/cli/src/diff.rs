@@ -1,8 +1,10 @@
 //! `shardtool diff`.
 
 use crate::exit::Exit;
+use crate::output::Output;
 use crate::text;
 use serde_json::json;
+use shardtool_format::printable;
 use shardtool_read::{Dataset, Split};
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher};
@@ -62,7 +64,7 @@ impl Difference {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let (a, b) = (Dataset::open(&arguments.a)?, Dataset::open(&arguments.b)?);
     let names: BTreeSet<String> = match &arguments.split {
         Some(name) => [a.split(name)?.name().to_owned(), b.split(name)?.name().to_owned()].into(),
@@ -85,7 +87,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     };
     let other: Vec<_> = conventions.iter().filter(|(_, same)| !same).map(|(what, _)| *what).collect();
     let equal = other.is_empty() && splits.iter().all(|(_, difference)| difference.is_empty());
-    let mut out = std::io::stdout().lock();
     if arguments.json {
         let named = |named: &Named| json!({"count": named.count, "keys": named.keys});
         let split = |(name, d): &(String, Difference)| {
@@ -93,11 +94,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
                 "differing": named(&d.differing), "only_a": named(&d.only_a), "only_b": named(&d.only_b)})
         };
         let splits: Vec<_> = splits.iter().map(split).collect();
-        writeln!(out, "{:#}", json!({"equal": equal, "differing": other, "splits": splits}))?;
+        out.json(&json!({"equal": equal, "differing": other, "splits": splits}))?;
     } else {
         other.iter().try_for_each(|what| writeln!(out, "different {what}"))?;
         for (name, difference) in &splits {
-            print(name, difference, &mut out)?;
+            print(name, difference, out)?;
         }
         if equal {
             writeln!(out, "All samples are equal, byte for byte.")?;
@@ -106,10 +107,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     Ok(if equal { Exit::Success } else { Exit::Finding })
 }
 
-fn print(name: &str, difference: &Difference, out: &mut impl Write) -> std::io::Result<()> {
+fn print(name: &str, difference: &Difference, out: &mut Output) -> std::io::Result<()> {
     let Difference { records: (a, b), same, differing, only_a, only_b } = difference;
     let (a, b) = (text::plural(*a, "record"), text::plural(*b, "record"));
-    writeln!(out, "split {name}: {a} and {b}; {} equal", text::count(*same))?;
+    writeln!(out, "split {}: {a} and {b}; {} equal", printable(name), text::count(*same))?;
     for (what, named) in [("differ", differing), ("only in the first", only_a), ("only in the second", only_b)] {
         if named.count > 0 {
             writeln!(out, "  {} {what}:", text::count(named.count))?;
@@ -197,6 +198,7 @@ struct Row {
 
 fn rows(split: Option<&Split>, random: &std::hash::RandomState) -> anyhow::Result<Vec<Row>> {
     let Some(split) = split else { return Ok(vec![]) };
+    split.check_counts()?;
     let mut buffer = vec![];
     let mut rows = Vec::with_capacity(split.len() as usize);
     for id in 0..split.len() {

@@ -1,7 +1,7 @@
 //! Exit statuses, and how the error of a command is printed.
 
+use crate::output;
 use shardtool_format::Chain;
-use std::io::ErrorKind;
 use std::process::ExitCode;
 
 /// How a command ended.
@@ -29,8 +29,6 @@ impl From<Exit> for ExitCode {
 pub(crate) fn finish(result: anyhow::Result<Exit>) -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
-        // The reader closed the pipe: `shardtool ls | head` is not an error.
-        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             print_error(error.as_ref());
             Exit::CouldNotRun.into()
@@ -40,9 +38,5 @@ pub(crate) fn finish(result: anyhow::Result<Exit>) -> ExitCode {
 
 /// Prints an error and its sources in one line on standard error.
 pub(crate) fn print_error(error: &(dyn std::error::Error + 'static)) {
-    eprintln!("error: {}", Chain(error));
-}
-
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
+    output::message(format_args!("error: {}", Chain(error)));
 }

@@ -2,10 +2,11 @@
 
 use crate::exit::Exit;
 use crate::open::DatasetArgument;
+use crate::output::Output;
 use crate::progress::Images;
 use crate::text;
 use serde_json::json;
-use shardtool_format::Chain;
+use shardtool_format::{Chain, printable};
 use shardtool_pack::{ExportKind, ExportOptions, Rejection, export};
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -30,6 +31,9 @@ pub(crate) struct Arguments {
     /// With `--to tfrecord`: also write DALI's index, NAME.idx, for each file
     #[arg(long)]
     dali_index: bool,
+    /// With `--to tfrecord`: export damaged shards as they are, instead of only their good records
+    #[arg(long)]
+    allow_damage: bool,
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -43,7 +47,7 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 enum To {
-    /// The shards themselves, as hard links where possible
+    /// The shards themselves, as hard links where possible; of a damaged one, its good records
     Tfrecord,
     /// A tar for each shard: image, .cls, .json
     Webdataset,
@@ -53,9 +57,12 @@ enum To {
     Folder,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let kind = match arguments.to {
-        To::Tfrecord => ExportKind::Tfrecord { dali_index: arguments.dali_index },
+        To::Tfrecord => ExportKind::Tfrecord { dali_index: arguments.dali_index, allow_damage: arguments.allow_damage },
+        _ if arguments.allow_damage => {
+            anyhow::bail!("--allow-damage works with --to tfrecord only: other formats hold no damaged records")
+        }
         _ if arguments.dali_index => {
             anyhow::bail!("--dali-index works with --to tfrecord only: DALI's index describes TFRecord files")
         }
@@ -75,22 +82,23 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let exported = export(&splits, &arguments.out, &options, &progress);
     progress.finish();
     let (exported, seconds) = (exported?, progress.seconds());
-    let mut out = std::io::stdout().lock();
     if arguments.json {
         let refused = |r: &Rejection| json!({"record": r.input, "reason": Chain(&r.reason).to_string()});
         let document = json!({
             "out": arguments.out.to_string_lossy(), "records": exported.records, "files": exported.files,
             "bytes": exported.bytes, "refused": exported.refused.iter().map(refused).collect::<Vec<_>>(),
-            "seconds": seconds,
+            "damaged": exported.damaged.iter().map(refused).collect::<Vec<_>>(), "seconds": seconds,
         });
-        writeln!(out, "{document:#}")?;
+        out.json(&document)?;
     } else {
-        for Rejection { input, reason, .. } in &exported.refused {
-            writeln!(out, "not exported: {}: {}", text::printable(input.as_bytes()), Chain(reason))?;
+        for (what, list) in [("not exported", &exported.refused), ("exported with damage", &exported.damaged)] {
+            for Rejection { input, reason, .. } in list {
+                writeln!(out, "{what}: {}: {}", printable(input), Chain(reason))?;
+            }
         }
         let (records, files) = (text::plural(exported.records, "record"), text::plural(exported.files, "file"));
         let (out_dir, bytes) = (arguments.out.display(), text::bytes(exported.bytes));
         writeln!(out, "exported {records} to {files} ({bytes}) in {out_dir}, {seconds:.2} s")?;
     }
-    Ok(if exported.refused.is_empty() { Exit::Success } else { Exit::Finding })
+    Ok(if exported.refused.is_empty() && exported.damaged.is_empty() { Exit::Success } else { Exit::Finding })
 }

@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 use crate::open::SplitArguments;
+use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
 use anyhow::{Context, bail};
@@ -11,6 +12,7 @@ use shardtool_format::Chain;
 use shardtool_read::{Record, Split};
 use std::ffi::OsStr;
 use std::io::Write;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
@@ -30,34 +32,47 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let (_, split) = arguments.split.open()?;
-    let out = &arguments.out;
-    std::fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-    if std::fs::read_dir(out).with_context(|| format!("cannot read {}", out.display()))?.next().is_some() {
-        bail!("{} is not empty; choose a folder that does not exist yet", out.display());
+    split.check_counts()?;
+    let folder = &arguments.out;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    if std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?.next().is_some() {
+        bail!("{} is not empty; choose a folder that does not exist yet", folder.display());
     }
     let progress = Progress::new("extracted", "images", split.len());
     let refused = Mutex::new(vec![]);
-    (0..split.len()).into_par_iter().for_each(|id| match extract(&split, id, out) {
-        Ok(bytes) => progress.advance(1, bytes),
-        Err(error) => {
-            refused.lock().expect("no thread panics with the list").push((id, Chain(error.as_ref()).to_string()))
+    let refuse = |ids: Range<u64>, error: &(dyn std::error::Error + 'static)| {
+        let why = Chain(error).to_string();
+        refused.lock().expect("no thread panics with the list").push((ids.start, ids.end - ids.start, why));
+    };
+    (0..split.entry().shards.len()).into_par_iter().for_each(|number| {
+        let ids = split.starts()[number]..split.starts()[number + 1];
+        // A shard that cannot be opened is one line, however many records it has.
+        match split.shard(number) {
+            Ok(_) => ids.into_par_iter().for_each(|id| match extract(&split, id, folder) {
+                Ok(bytes) => progress.advance(1, bytes),
+                Err(error) => refuse(id..id + 1, error.as_ref()),
+            }),
+            Err(error) => refuse(ids, &error),
         }
     });
     progress.finish();
     let mut refused = refused.into_inner().expect("no thread panics with the list");
     refused.sort();
-    let written = split.len() - refused.len() as u64;
-    let mut stdout = std::io::stdout().lock();
+    let written = split.len() - refused.iter().map(|(_, records, _)| records).sum::<u64>();
     if arguments.json {
-        let refused: Vec<_> = refused.iter().map(|(id, why)| json!({"id": id, "reason": why})).collect();
-        writeln!(stdout, "{:#}", json!({"written": written, "out": out.to_string_lossy(), "refused": refused}))?;
+        let refused = refused.iter().map(|(id, records, why)| json!({"id": id, "records": records, "reason": why}));
+        let refused: Vec<_> = refused.collect();
+        out.json(&json!({"written": written, "out": folder.to_string_lossy(), "refused": refused}))?;
     } else {
-        for (id, why) in &refused {
-            writeln!(stdout, "record {id} not written: {}", text::printable(why.as_bytes()))?;
+        for (id, records, why) in &refused {
+            match records {
+                1 => writeln!(out, "record {id} not written: {why}")?,
+                _ => writeln!(out, "records {id} to {} not written: {why}", id + records.saturating_sub(1))?,
+            }
         }
-        writeln!(stdout, "{} written to {}", text::plural(written, "image"), out.display())?;
+        writeln!(out, "{} written to {}", text::plural(written, "image"), folder.display())?;
     }
     Ok(if refused.is_empty() { Exit::Success } else { Exit::Finding })
 }

@@ -2,9 +2,11 @@
 
 use crate::entries::EntriesArgument;
 use crate::exit::Exit;
+use crate::output::Output;
 use crate::progress::Images;
 use crate::text;
 use serde_json::json;
+use shardtool_format::printable;
 use shardtool_pack::{AdoptOptions, Conventions, adopt};
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -58,7 +60,7 @@ impl ConventionsArguments {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let mut options = AdoptOptions::default();
     options.out = arguments.out.clone();
     options.split = arguments.split.clone();
@@ -69,13 +71,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let adopted = adopt(&arguments.files, &options, &progress);
     progress.finish();
     let splits = adopted?;
-    let mut out = std::io::stdout().lock();
     if arguments.json {
         let split = |s: &shardtool_format::manifest::Split| {
             let fingerprint = format!("{:08x}", s.fingerprint());
             json!({"name": s.name, "records": s.records(), "shards": s.shards.len(), "fingerprint": fingerprint})
         };
-        writeln!(out, "{:#}", json!({"splits": splits.iter().map(split).collect::<Vec<_>>()}))?;
+        out.json(&json!({"splits": splits.iter().map(split).collect::<Vec<_>>()}))?;
         return Ok(Exit::Success);
     }
     for split in &splits {
@@ -84,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         writeln!(
             out,
             "indexed {records} in {shards} as split {}; fingerprint {:08x}",
-            split.name,
+            printable(&split.name),
             split.fingerprint()
         )?;
     }

@@ -2,9 +2,10 @@
 
 use crate::device;
 use crate::exit::Exit;
+use crate::output::Output;
 use crate::text;
 use serde_json::json;
-use shardtool_format::{index, names};
+use shardtool_format::{index, names, printable};
 use shardtool_read::{Dataset, Split};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -31,6 +32,8 @@ pub(crate) struct Arguments {
 const LARGEST: usize = 10;
 /// Maximum number of records surveyed in each split. In a larger split, evenly spaced shards are surveyed.
 const SURVEYED: u64 = 20_000_000;
+/// Maximum number of shards surveyed in each split, since the index of each is opened.
+const SURVEYED_SHARDS: usize = 4096;
 
 /// Labels and image sizes from the indexes of a split.
 #[derive(Default)]
@@ -44,32 +47,28 @@ struct Survey {
     heights: Vec<i64>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let Some(path) = &arguments.dataset else {
-        device::show(arguments.json, &mut out)?;
-        out.flush()?;
+        device::show(arguments.json, out)?;
         return Ok(Exit::Success);
     };
     let dataset = Dataset::open(path)?;
     if arguments.spec {
-        crate::spec::show(&dataset, arguments.json, &mut out)?;
-        out.flush()?;
+        crate::spec::show(&dataset, arguments.json, out)?;
         return Ok(Exit::Success);
     }
     let surveys: Vec<_> = dataset.splits().iter().map(survey).collect::<anyhow::Result<_>>()?;
     if arguments.json {
-        writeln!(out, "{:#}", document(&dataset, &surveys))?;
+        out.json(&document(&dataset, &surveys))?;
     } else {
-        print(&dataset, &surveys, &mut out)?;
+        print(&dataset, &surveys, out)?;
     }
-    out.flush()?;
     Ok(Exit::Success)
 }
 
 fn survey(split: &Split) -> anyhow::Result<Survey> {
     let shards = split.entry().shards.len();
-    let stride = split.len().div_ceil(SURVEYED).max(1) as usize;
+    let stride = (split.len().div_ceil(SURVEYED) as usize).max(shards.div_ceil(SURVEYED_SHARDS)).max(1);
     let mut survey = Survey::default();
     let manifest = split.manifest();
     for number in (0..shards).step_by(stride) {
@@ -106,13 +105,13 @@ fn class_name(dataset: &Dataset, label: i64) -> String {
     named.map_or_else(|| label.to_string(), |name| text::printable(name.as_bytes()))
 }
 
-fn print(dataset: &Dataset, surveys: &[Survey], out: &mut impl Write) -> anyhow::Result<()> {
+fn print(dataset: &Dataset, surveys: &[Survey], out: &mut Output) -> anyhow::Result<()> {
     let manifest = dataset.manifest();
     writeln!(out, "{}", dataset.path().display())?;
     writeln!(out, "  {:<14} {:>13} {:>7} {:>10}  fingerprint", "split", "records", "shards", "bytes")?;
     for split in dataset.splits() {
         let (records, shards) = (text::count(split.len()), text::count(split.entry().shards.len() as u64));
-        let (name, bytes) = (text::column(split.name(), 14), text::bytes(split.entry().bytes()));
+        let (name, bytes) = (text::column(&printable(split.name()), 14), text::bytes(split.entry().bytes()));
         writeln!(out, "  {name} {records:>13} {shards:>7} {bytes:>10}  {:08x}", split.entry().fingerprint())?;
     }
     let largest = dataset.splits().iter().zip(surveys).max_by_key(|(split, _)| split.len());
@@ -132,13 +131,14 @@ fn print(dataset: &Dataset, surveys: &[Survey], out: &mut impl Write) -> anyhow:
     Ok(())
 }
 
-fn classes(dataset: &Dataset, split: &Split, survey: &Survey, out: &mut impl Write) -> anyhow::Result<()> {
+fn classes(dataset: &Dataset, split: &Split, survey: &Survey, out: &mut Output) -> anyhow::Result<()> {
     let mut classes: Vec<_> = survey.classes.iter().map(|(label, count)| (*count, *label)).collect();
     if classes.is_empty() {
         return Ok(());
     }
     classes.sort_by_key(|(count, label)| (std::cmp::Reverse(*count), *label));
-    writeln!(out, "classes of {}: {}", split.name(), text::plural_irregular(classes.len() as u64, "class", "classes"))?;
+    let (name, count) = (printable(split.name()), text::plural_irregular(classes.len() as u64, "class", "classes"));
+    writeln!(out, "classes of {name}{}: {count}", surveyed(split, survey))?;
     let max = classes[0].0;
     for (count, label) in classes.iter().take(LARGEST) {
         let name = text::column(&class_name(dataset, *label), 24);
@@ -153,13 +153,12 @@ fn classes(dataset: &Dataset, split: &Split, survey: &Survey, out: &mut impl Wri
     Ok(())
 }
 
-fn sizes(split: &Split, survey: &Survey, out: &mut impl Write) -> anyhow::Result<()> {
+fn sizes(split: &Split, survey: &Survey, out: &mut Output) -> anyhow::Result<()> {
     let rows = [("bytes", &survey.bytes), ("width", &survey.widths), ("height", &survey.heights)];
     if survey.bytes.is_empty() {
         return Ok(());
     }
-    let all = split.entry().shards.len();
-    let of = if survey.shards < all { format!(" (from {} of {all} shards)", survey.shards) } else { String::new() };
+    let of = surveyed(split, survey);
     let heads = ["min", "5 %", "median", "95 %", "max"].map(|h| format!("{h:>11}")).concat();
     writeln!(out, "images{of:<8}{heads}")?;
     for (name, sorted) in rows {
@@ -171,8 +170,14 @@ fn sizes(split: &Split, survey: &Survey, out: &mut impl Write) -> anyhow::Result
     Ok(())
 }
 
+/// Returns a note if only some shards were surveyed.
+fn surveyed(split: &Split, survey: &Survey) -> String {
+    let all = split.entry().shards.len();
+    if survey.shards < all { format!(" (from {} of {all} shards)", survey.shards) } else { String::new() }
+}
+
 /// Prints items separated by commas, in lines of at most `width` terminal cells.
-fn wrapped(items: &[String], width: usize, out: &mut impl Write) -> anyhow::Result<()> {
+fn wrapped(items: &[String], width: usize, out: &mut Output) -> anyhow::Result<()> {
     let mut line = String::new();
     for (i, item) in items.iter().enumerate() {
         let item = if i + 1 < items.len() { format!("{item},") } else { item.clone() };

@@ -16,6 +16,7 @@
 //! | `demo` | generates photographs, packs, verifies and reads them |
 //! | `open`, `load`, `entries`, `float_range`, `size` | arguments that several subcommands share |
 //! | `exit` | exit statuses, and how errors are printed |
+//! | `output` | standard output and standard error, escaped |
 //! | `progress`, `text` | progress, numbers and text in a terminal |
 #![forbid(unsafe_code)]
 
@@ -34,6 +35,7 @@ mod info;
 mod load;
 mod ls;
 mod open;
+mod output;
 mod pack;
 mod plan;
 mod progress;
@@ -50,7 +52,9 @@ pub use size::parse as parse_size;
 
 use clap::{Parser, Subcommand};
 use exit::Exit;
+use output::Output;
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Packs images into checksummed, sharded datasets (TFRecord), verifies them, and loads them for training.
@@ -84,7 +88,10 @@ enum Command {
 /// Runs the command line and returns its exit status: 0 for success, 1 for a finding, 2 if the command could not run.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let result = match Arguments::try_parse_from(arguments) {
-        Ok(arguments) => dispatch(arguments.command),
+        Ok(arguments) => {
+            let mut out = Output::stdout();
+            dispatch(arguments.command, &mut out).and_then(|exit| Ok(out.flush().map(|()| exit)?))
+        }
         Err(error) => {
             // clap reports `--help` and `--version` as errors too, for standard output.
             let _ = error.print();
@@ -94,22 +101,22 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     exit::finish(result)
 }
 
-fn dispatch(command: Command) -> anyhow::Result<Exit> {
+fn dispatch(command: Command, out: &mut Output) -> anyhow::Result<Exit> {
     match command {
-        Command::Pack(arguments) => pack::run(&arguments),
-        Command::Info(arguments) => info::run(&arguments),
-        Command::Ls(arguments) => ls::run(&arguments),
-        Command::Show(arguments) => show::run(&arguments),
-        Command::Extract(arguments) => extract::run(&arguments),
-        Command::Export(arguments) => export::run(&arguments),
-        Command::Reshard(arguments) => reshard::run(&arguments),
-        Command::Merge(arguments) => reshard::merge(&arguments),
-        Command::Diff(arguments) => diff::run(&arguments),
-        Command::Verify(arguments) => verify::run(&arguments),
-        Command::Repair(arguments) => repair::run(&arguments),
-        Command::Index(arguments) => index::run(&arguments),
-        Command::Plan(arguments) => plan::run(&arguments),
-        Command::Bench(arguments) => bench::run(&arguments),
-        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Pack(arguments) => pack::run(&arguments, out),
+        Command::Info(arguments) => info::run(&arguments, out),
+        Command::Ls(arguments) => ls::run(&arguments, out),
+        Command::Show(arguments) => show::run(&arguments, out),
+        Command::Extract(arguments) => extract::run(&arguments, out),
+        Command::Export(arguments) => export::run(&arguments, out),
+        Command::Reshard(arguments) => reshard::run(&arguments, out),
+        Command::Merge(arguments) => reshard::merge(&arguments, out),
+        Command::Diff(arguments) => diff::run(&arguments, out),
+        Command::Verify(arguments) => verify::run(&arguments, out),
+        Command::Repair(arguments) => repair::run(&arguments, out),
+        Command::Index(arguments) => index::run(&arguments, out),
+        Command::Plan(arguments) => plan::run(&arguments, out),
+        Command::Bench(arguments) => bench::run(&arguments, out),
+        Command::Demo(arguments) => demo::run(&arguments, out),
     }
 }

@@ -1,6 +1,7 @@
 //! Arguments of `bench` and `plan` that configure a loader.
 
 use crate::open::SplitArguments;
+use crate::output;
 use shardtool_decode::{FloatRange, LabelDtype, Pipeline};
 use shardtool_load::{Config, Content, Images, PageCache};
 use shardtool_order::{Launch, Order, Policy, Remainder, Replica};
@@ -134,7 +135,7 @@ impl LoadArguments {
         };
         let replica = self.world.map(|world| Replica::new(self.rank.unwrap_or(0), world)).transpose()?;
         let launch = Launch::from_env(replica, |name| std::env::var(name).ok())?;
-        launch.ignored.iter().for_each(|ignored| eprintln!("warning: {ignored}"));
+        launch.ignored.iter().for_each(|ignored| output::message(format_args!("warning: {ignored}")));
         let mut config = Config::new(split, content, self.batch);
         let size = |n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
         config.order = match self.order {

@@ -3,10 +3,14 @@
 use crate::condition::Condition;
 use crate::exit::Exit;
 use crate::open::SplitArguments;
+use crate::output::Output;
 use crate::text;
+use serde::ser::{Error as _, SerializeSeq};
+use serde::{Serialize, Serializer};
 use serde_json::json;
-use shardtool_format::{index, names};
+use shardtool_format::{Chain, index, names};
 use shardtool_read::{Split, Value};
+use std::cell::RefCell;
 use std::io::Write;
 
 /// List records: id, class, size, key, and the values of chosen features
@@ -48,7 +52,7 @@ struct Row {
     values: Vec<Option<Value<'static>>>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let (_, split) = arguments.split.open()?;
     let manifest = split.manifest();
     let conditions = arguments.conditions.iter().map(|text| Condition::parse(text, manifest));
@@ -57,22 +61,22 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         let known: Vec<_> = manifest.features.iter().map(|f| f.name.as_str()).collect();
         anyhow::bail!("--column {unknown}: no such feature; the dataset has {}", known.join(", "));
     }
-    let most = arguments.count.unwrap_or(u64::MAX);
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let (mut listed, mut rows) = (0, vec![]);
-    for id in arguments.from..split.len() {
-        if listed == most {
-            break;
-        }
-        if !holds(&conditions, &split, id)? {
-            continue;
-        }
-        listed += 1;
-        let row = row(&split, id, &arguments.columns)?;
-        if arguments.json {
-            rows.push(document(&row, &arguments.columns));
-            continue;
-        }
+    let ids = (arguments.from..split.len()).filter_map(|id| match holds(&conditions, &split, id) {
+        Ok(true) => Some(row(&split, id, &arguments.columns)),
+        Ok(false) => None,
+        Err(error) => Some(Err(error)),
+    });
+    let most = usize::try_from(arguments.count.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+    let mut rows = ids.take(most);
+    if arguments.json {
+        // The rows are made while the document is written, so that no more than one is in memory.
+        let listed = Listed(RefCell::new(rows.map(|row| Ok(document(&row?, &arguments.columns)))));
+        out.json(&Document { listed, records: split.len(), split: split.name() })?;
+        return Ok(Exit::Success);
+    }
+    while !out.is_closed()
+        && let Some(row) = rows.next().transpose()?
+    {
         let class = row.label.and_then(|l| manifest.classes.get(usize::try_from(l).ok()?).cloned());
         let class = class.or(row.label.map(|l| l.to_string())).unwrap_or_else(|| "-".to_owned());
         let size = row.width.zip(row.height).map_or("-".to_owned(), |(w, h)| format!("{w}x{h}"));
@@ -84,11 +88,28 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         }
         writeln!(out)?;
     }
-    if arguments.json {
-        writeln!(out, "{:#}", json!({ "split": split.name(), "records": split.len(), "listed": rows }))?;
-    }
-    out.flush()?;
     Ok(Exit::Success)
+}
+
+/// The JSON document, with its members in the order of their names.
+#[derive(Serialize)]
+struct Document<'a, L> {
+    listed: L,
+    records: u64,
+    split: &'a str,
+}
+
+/// The rows of the JSON document, serialised once. The first error ends the document before its end.
+struct Listed<I>(RefCell<I>);
+
+impl<I: Iterator<Item = anyhow::Result<serde_json::Value>>> Serialize for Listed<I> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut listed = serializer.serialize_seq(None)?;
+        for row in &mut *self.0.borrow_mut() {
+            listed.serialize_element(&row.map_err(|error| S::Error::custom(Chain(error.as_ref())))?)?;
+        }
+        listed.end()
+    }
 }
 
 fn holds(conditions: &[Condition], split: &Split, id: u64) -> anyhow::Result<bool> {

@@ -2,9 +2,10 @@
 
 use crate::exit::Exit;
 use crate::load::LoadArguments;
+use crate::output::Output;
 use crate::text;
 use serde_json::json;
-use shardtool_load::{Loader, ReplicaShare};
+use shardtool_load::{Loader, MAX_COUNTED_ROWS, ReplicaShare};
 use std::io::Write;
 
 /// Show what a loader would do, from the manifest only: steps, reads of each replica, memory
@@ -17,13 +18,12 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let config = arguments.load.config()?;
     let plan = Loader::plan(&config)?;
     let (schedule, memory) = (&plan.schedule, &plan.memory);
     let shares = Loader::shares(&config)?;
     let world = config.replica.world();
-    let mut out = std::io::stdout().lock();
     if arguments.json {
         let document = json!({
             "world": world, "batch": schedule.batch(), "steps": schedule.steps(0),
@@ -31,18 +31,20 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             "batch_bytes": memory.batch, "scratch_bytes": memory.scratch, "workers": memory.workers,
             "depth": memory.prefetch, "budget_bytes": memory.budget, "memory": memory.to_string(),
         });
-        writeln!(out, "{document:#}")?;
+        out.json(&document)?;
         return Ok(Exit::Success);
     }
     let (steps, replicas) = (text::plural(schedule.steps(0), "step"), text::plural(world.into(), "replica"));
     writeln!(out, "{replicas}, each with {steps} per epoch, batch {}", schedule.batch())?;
     writeln!(out, "  {:>7} {:>13} {:>11} {:>9} {:>11}", "replica", "samples", "padding", "shards", "reads")?;
     for share in &shares {
-        let (shards, bytes) = share
-            .reads
-            .map_or(("-".to_owned(), "-".to_owned()), |reads| (text::count(reads.shards), text::bytes(reads.bytes)));
+        let (shards, bytes) = (text::count(share.reads.shards), text::bytes(share.reads.bytes));
         let (samples, padding) = (text::count(share.samples), text::count(share.padding));
         writeln!(out, "  {:>7} {samples:>13} {padding:>11} {shards:>9} {bytes:>11}", share.rank)?;
+    }
+    if shares.iter().any(|share| share.reads.estimated) {
+        let counted = text::count(MAX_COUNTED_ROWS);
+        writeln!(out, "shards and reads are estimated for a random order: they are counted up to {counted} rows")?;
     }
     let dropped = schedule.dropped(0);
     if dropped > 0 {
@@ -66,6 +68,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
 fn replica(share: &ReplicaShare) -> serde_json::Value {
     json!({
         "rank": share.rank, "samples": share.samples, "padding": share.padding,
-        "shards": share.reads.map(|r| r.shards), "bytes_estimated": share.reads.map(|r| r.bytes),
+        "shards": share.reads.shards, "bytes_estimated": share.reads.bytes, "shards_estimated": share.reads.estimated,
     })
 }

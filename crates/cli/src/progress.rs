@@ -1,6 +1,6 @@
 //! Progress of long commands on standard error: a bar on a terminal, otherwise a line every few seconds.
 
-use crate::text;
+use crate::{output, text};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -25,6 +25,7 @@ pub struct Progress {
 
 impl Progress {
     /// Starts progress at 0 of `total`; `verb` and `noun` are for example `verified`, `records`.
+    #[expect(clippy::disallowed_methods, reason = "asks whether it is a terminal; the bar holds no text from files")]
     pub fn new(verb: &'static str, noun: &'static str, total: u64) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(8));
@@ -60,7 +61,8 @@ impl Progress {
             let total = self.total.load(Ordering::Relaxed);
             let left = total.saturating_sub(done) as f64 / (done as f64 / self.seconds());
             let of = format!("{} of {}", text::count(done), text::count(total));
-            eprintln!("{} {of} {}, {}, {left:.0} s left", self.verb, self.noun, self.rates(done, bytes));
+            let rates = self.rates(done, bytes);
+            output::message(format_args!("{} {of} {}, {rates}, {left:.0} s left", self.verb, self.noun));
         }
     }
 

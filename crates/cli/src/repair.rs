@@ -3,11 +3,11 @@
 use crate::entries::EntriesArgument;
 use crate::exit::Exit;
 use crate::index::ConventionsArguments;
+use crate::output::Output;
 use crate::progress::Images;
 use crate::text;
 use serde_json::json;
-use shardtool_format::Chain;
-use shardtool_format::Damage;
+use shardtool_format::{Chain, Damage, printable};
 use shardtool_pack::{Action, Lost, ManifestRepair, Repair, RepairOptions, ShardRepair, repair};
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -37,9 +37,9 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     if arguments.reseal {
-        return reseal(arguments);
+        return reseal(arguments, out);
     }
     let mut options = RepairOptions::default();
     options.conventions = arguments.conventions.conventions();
@@ -49,21 +49,19 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let repaired = repair(&arguments.dataset, &options, &progress);
     progress.finish();
     let repaired = repaired?;
-    let mut out = std::io::stdout().lock();
     if arguments.json {
-        writeln!(out, "{:#}", document(&repaired))?;
+        out.json(&document(&repaired))?;
     } else {
-        print(&repaired, &mut out)?;
+        print(&repaired, out)?;
     }
     let lost = repaired.shards.iter().any(|s| !s.lost.is_empty() || s.action == Action::Missing);
     Ok(if lost { Exit::Finding } else { Exit::Success })
 }
 
-fn reseal(arguments: &Arguments) -> anyhow::Result<Exit> {
+fn reseal(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let changed = shardtool_pack::reseal(&arguments.dataset)?;
-    let mut out = std::io::stdout().lock();
     match (arguments.json, changed) {
-        (true, _) => writeln!(out, "{:#}", json!({ "manifest": if changed { "updated" } else { "kept" } }))?,
+        (true, _) => out.json(&json!({ "manifest": if changed { "updated" } else { "kept" } }))?,
         (false, true) => writeln!(out, "manifest sealed: it agrees with the lengths and indexes of all shards")?,
         (false, false) => writeln!(out, "manifest kept: it is canonical and its CRC is right")?,
     }
@@ -84,13 +82,13 @@ fn action(shard: &ShardRepair) -> String {
         Action::IndexRebuilt => "index rebuilt".to_owned(),
         Action::Accepted => "every record is good: the manifest now describes this file".to_owned(),
         Action::Salvaged { file, records } => {
-            format!("{} salvaged into {file}, which replaces it", text::plural(*records, "good record"))
+            format!("{} salvaged into {}, which replaces it", text::plural(*records, "good record"), printable(file))
         }
         Action::Missing => "missing: restore the file and run repair again".to_owned(),
     }
 }
 
-fn print(repair: &Repair, out: &mut impl Write) -> anyhow::Result<()> {
+fn print(repair: &Repair, out: &mut Output) -> anyhow::Result<()> {
     let intact = repair.shards.iter().filter(|s| s.action == Action::Intact && s.lost.is_empty()).count();
     writeln!(
         out,
@@ -103,13 +101,13 @@ fn print(repair: &Repair, out: &mut impl Write) -> anyhow::Result<()> {
         if shard.action == Action::Intact && shard.lost.is_empty() {
             continue;
         }
-        writeln!(out, "{}: {}", shard.file, action(shard))?;
+        writeln!(out, "{}: {}", printable(&shard.file), action(shard))?;
         for lost in &shard.lost {
             writeln!(out, "  lost: {}", describe(lost))?;
         }
     }
     for split in &repair.unfinished {
-        writeln!(out, "split {split} is unfinished: run the same pack again to finish it")?;
+        writeln!(out, "split {} is unfinished: run the same pack again to finish it", printable(split))?;
     }
     Ok(())
 }

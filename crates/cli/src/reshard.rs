@@ -3,9 +3,11 @@
 use crate::entries::EntriesArgument;
 use crate::exit::Exit;
 use crate::open::DatasetArgument;
+use crate::output::Output;
 use crate::progress::Images;
 use crate::{size, text};
 use serde_json::json;
+use shardtool_format::printable;
 use shardtool_pack::{ReshardOptions, Shards, reshard};
 use shardtool_read::{Dataset, Split};
 use std::io::Write;
@@ -67,49 +69,48 @@ struct Layout {
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let dataset = arguments.dataset.open()?;
     let splits = match &arguments.split {
         Some(name) => vec![dataset.split(name)?.clone()],
         None => dataset.splits().to_vec(),
     };
-    write(&splits, &arguments.out, &arguments.layout)
+    write(&splits, &arguments.out, &arguments.layout, out)
 }
 
-pub(crate) fn merge(arguments: &MergeArguments) -> anyhow::Result<Exit> {
+pub(crate) fn merge(arguments: &MergeArguments, out: &mut Output) -> anyhow::Result<Exit> {
     let mut splits = vec![];
     for path in &arguments.datasets {
         splits.extend_from_slice(Dataset::open(path)?.splits());
     }
-    write(&splits, &arguments.out, &arguments.layout)
+    write(&splits, &arguments.out, &arguments.layout, out)
 }
 
-fn write(splits: &[Split], out: &Path, layout: &Layout) -> anyhow::Result<Exit> {
+fn write(splits: &[Split], folder: &Path, layout: &Layout, out: &mut Output) -> anyhow::Result<Exit> {
     let mut options = ReshardOptions::default();
     options.shards = layout.shards.map_or(Shards::Size(layout.shard_size), Shards::Count);
     options.seed = (!layout.no_shuffle).then_some(layout.seed);
     options.jobs = layout.jobs.unwrap_or(options.jobs);
     options.entry_points = layout.entries.written();
     let progress = Images::new("written");
-    let written = reshard(splits, out, &options, &progress);
+    let written = reshard(splits, folder, &options, &progress);
     progress.finish();
     let (manifest, seconds) = (written?, progress.seconds());
-    let mut stdout = std::io::stdout().lock();
     if layout.json {
         let split = |s: &shardtool_format::manifest::Split| {
             json!({"split": s.name, "records": s.records(), "shards": s.shards.len(), "bytes": s.bytes(),
                 "fingerprint": format!("{:08x}", s.fingerprint())})
         };
         let splits: Vec<_> = manifest.splits.iter().map(split).collect();
-        writeln!(stdout, "{:#}", json!({"out": out.to_string_lossy(), "splits": splits, "seconds": seconds}))?;
+        out.json(&json!({"out": folder.to_string_lossy(), "splits": splits, "seconds": seconds}))?;
         return Ok(Exit::Success);
     }
     for split in &manifest.splits {
         let (records, shards) =
             (text::plural(split.records(), "record"), text::plural(split.shards.len() as u64, "shard"));
         let (bytes, print) = (text::bytes(split.bytes()), split.fingerprint());
-        writeln!(stdout, "split {}: {records} in {shards} ({bytes}), fingerprint {print:08x}", split.name)?;
+        writeln!(out, "split {}: {records} in {shards} ({bytes}), fingerprint {print:08x}", printable(&split.name))?;
     }
-    writeln!(stdout, "{} is complete, {seconds:.2} s", out.display())?;
+    writeln!(out, "{} is complete, {seconds:.2} s", folder.display())?;
     Ok(Exit::Success)
 }

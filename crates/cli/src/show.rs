@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 use crate::open::SplitArguments;
+use crate::output::Output;
 use crate::text;
 use serde_json::{Value, json};
 use shardtool_format::example::Feature;
@@ -22,11 +23,10 @@ pub(crate) struct Arguments {
 /// Number of values of a feature that are listed as text.
 const SHOWN: usize = 8;
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let (_, split) = arguments.split.open()?;
     let record = split.get(arguments.record)?;
     let frame = record.shard().frame(record.row())?;
-    let mut out = std::io::stdout().lock();
     let shard = record.shard().path().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let key = record.key()?;
     let example = record.example();
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
             "bytes": frame.end - frame.start, "key": String::from_utf8_lossy(&key), "features": features,
         });
         record.check_readable()?;
-        writeln!(out, "{document:#}")?;
+        out.json(&document)?;
         return Ok(Exit::Success);
     }
     writeln!(out, "record {} of {}: {}", arguments.record, split.name(), text::printable(&key))?;

@@ -1,5 +1,6 @@
 //! `shardtool info --spec`: what of `format-spec.md` a dataset uses.
 
+use crate::output::Output;
 use crate::text;
 use serde_json::json;
 use shardtool_format::index::{
@@ -38,10 +39,10 @@ struct ColumnUse {
 }
 
 /// Prints what of the format a dataset uses.
-pub(crate) fn show(dataset: &Dataset, as_json: bool, out: &mut impl Write) -> anyhow::Result<()> {
+pub(crate) fn show(dataset: &Dataset, as_json: bool, out: &mut Output) -> anyhow::Result<()> {
     let used = survey(dataset)?;
     if as_json {
-        writeln!(out, "{:#}", document(&used))?;
+        out.json(&document(&used))?;
     } else {
         print(&used, out)?;
     }
@@ -51,7 +52,7 @@ pub(crate) fn show(dataset: &Dataset, as_json: bool, out: &mut impl Write) -> an
 fn survey(dataset: &Dataset) -> anyhow::Result<Use> {
     let mut used = Use { requires: dataset.manifest().requires.clone(), ..Use::default() };
     let path = dataset.path();
-    let json = std::fs::read(if path.is_dir() { path.join(names::MANIFEST) } else { path.to_owned() });
+    let json = shardtool_read::read_manifest(&if path.is_dir() { path.join(names::MANIFEST) } else { path.to_owned() });
     // Bare files have no manifest.
     if let Ok(serde_json::Value::Object(members)) =
         json.map_err(anyhow::Error::from).and_then(|j| Ok(serde_json::from_slice(&j)?))
@@ -131,7 +132,7 @@ fn document(used: &Use) -> serde_json::Value {
     })
 }
 
-fn print(used: &Use, out: &mut impl Write) -> anyhow::Result<()> {
+fn print(used: &Use, out: &mut Output) -> anyhow::Result<()> {
     let versions: Vec<_> = used.minor_versions.iter().map(|minor| format!("1.{minor}")).collect();
     let version = if used.version.is_empty() { "none (bare TFRecord files)" } else { &used.version };
     writeln!(out, "  manifest       {version}")?;

@@ -80,8 +80,7 @@ pub(crate) fn column(text: &str, cells: usize) -> String {
 
 /// Replaces invalid UTF-8 and control characters by U+FFFD, so that bytes from a dataset cannot control the terminal.
 pub(crate) fn printable(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    shardtool_format::printable(&String::from_utf8_lossy(bytes)).into_owned()
 }
 
 #[cfg(test)]

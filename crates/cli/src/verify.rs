@@ -2,9 +2,12 @@
 
 use crate::exit::Exit;
 use crate::open::DatasetArgument;
+use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
+use serde::{Serialize, Serializer};
 use serde_json::json;
+use shardtool_format::printable;
 use shardtool_read::verify::{self, Finding, Options, Report};
 use std::io::Write;
 
@@ -27,10 +30,10 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Number of findings listed as text; `--json` lists all.
+/// Number of findings listed as text; `--json` lists all of the report.
 const LISTED: usize = 50;
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     if let Some(jobs) = arguments.jobs {
         rayon::ThreadPoolBuilder::new().num_threads(jobs).build_global()?;
     }
@@ -38,7 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Ok(dataset) => dataset,
         // Damage that prevents opening (of the manifest, or of a bare file's framing) is a finding too.
         Err(error) => match error.downcast::<shardtool_read::Error>() {
-            Ok(error) if error.is_damage() => return unopened(arguments, &error),
+            Ok(error) if error.is_damage() => return unopened(arguments, &error, out),
             Ok(error) => return Err(error.into()),
             Err(error) => return Err(error),
         },
@@ -57,33 +60,41 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     options.progress = Some(&advance);
     let report = verify::verify(&dataset, &options);
     progress.finish();
-    print(arguments, &report, progress.seconds())?;
+    print(arguments, &report, progress.seconds(), out)?;
     Ok(if report.findings.is_empty() { Exit::Success } else { Exit::Finding })
 }
 
-fn unopened(arguments: &Arguments, error: &shardtool_read::Error) -> anyhow::Result<Exit> {
+fn unopened(arguments: &Arguments, error: &shardtool_read::Error, out: &mut Output) -> anyhow::Result<Exit> {
     let report = Report::of_error(error);
-    print(arguments, &report, 0.0)?;
+    print(arguments, &report, 0.0, out)?;
     Ok(Exit::Finding)
 }
 
-fn print(arguments: &Arguments, report: &Report, seconds: f64) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+fn print(arguments: &Arguments, report: &Report, seconds: f64, out: &mut Output) -> anyhow::Result<()> {
     if arguments.json {
-        let damages: Vec<_> = report.findings.iter().map(finding_json).collect();
-        let document = json!({
-            "good": damages.is_empty(), "shards": report.shards, "good_records": report.good_records,
-            "bytes": report.bytes, "ignored_feature_lists": report.ignored_feature_lists, "seconds": seconds, "damages": damages,
+        return out.json(&Document {
+            bytes: report.bytes,
+            damages: Damages(&report.findings),
+            good: report.findings.is_empty(),
+            good_records: report.good_records,
+            ignored_feature_lists: report.ignored_feature_lists,
+            seconds,
+            shards: report.shards,
+            unlisted: report.unlisted,
         });
-        writeln!(out, "{document:#}")?;
-        return Ok(());
     }
     for finding in report.findings.iter().take(LISTED) {
-        writeln!(out, "{:<16} {}", finding.name(), text::printable(finding.message.as_bytes()))?;
+        writeln!(out, "{:<16} {}", finding.name(), printable(&finding.message))?;
     }
-    let more = report.findings.len().saturating_sub(LISTED);
+    let found = report.findings.len() as u64 + report.unlisted;
+    let more = found.saturating_sub(LISTED as u64);
     if more > 0 {
-        writeln!(out, "… and {more} more (--json lists all)")?;
+        writeln!(
+            out,
+            "… and {} more (--json lists up to {})",
+            text::count(more),
+            text::count(Report::MAX_FINDINGS as u64)
+        )?;
     }
     let (records, shards) = (text::plural(report.good_records, "good record"), text::plural(report.shards, "shard"));
     let rate = report.bytes as f64 / seconds.max(1e-6) / 1e6;
@@ -95,11 +106,33 @@ fn print(arguments: &Arguments, report: &Report, seconds: f64) -> anyhow::Result
             "note: feature lists of {records} are ignored, since the manifest does not require `sequence-example`"
         )?;
     }
-    match report.findings.len() as u64 {
+    match found {
         0 => writeln!(out, "No damage found.")?,
         n => writeln!(out, "{}. `shardtool repair` rebuilds what can be rebuilt.", text::plural(n, "finding"))?,
     }
     Ok(())
+}
+
+/// The JSON document, with its members in the order of their names.
+#[derive(Serialize)]
+struct Document<'a> {
+    bytes: u64,
+    damages: Damages<'a>,
+    good: bool,
+    good_records: u64,
+    ignored_feature_lists: u64,
+    seconds: f64,
+    shards: u64,
+    unlisted: u64,
+}
+
+/// The findings as JSON objects, which are made one by one while they are written.
+struct Damages<'a>(&'a [Finding]);
+
+impl Serialize for Damages<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(finding_json))
+    }
 }
 
 fn finding_json(finding: &Finding) -> serde_json::Value {

@@ -157,3 +157,73 @@ fn bench_stays_within_the_memory_of_a_cgroup() {
         check(&child.wait_with_output().expect("the exit status"), &group, &format!("rank {rank} of 8 in 1536 MiB"));
     }
 }
+
+/// A lossless WebP of 11,000 × 11,000 pixels in 28 bytes: no transform, and five prefix codes of one symbol each, so that a
+/// pixel takes no bit (WebP lossless bitstream specification, sections 3 and 6).
+fn bomb() -> Vec<u8> {
+    let side = 11_000u32 - 1;
+    let header = (side | side << 14).to_le_bytes();
+    let data = [&[0x2f], &header[..], &[0x88, 0x88, 0x08]].concat();
+    [b"RIFF\x14\0\0\0WEBPVP8L\x08\0\0\0".as_slice(), &data].concat()
+}
+
+#[test]
+fn tools_refuse_an_image_that_does_not_fit_the_container() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let Some(group) = Group::new("tools", 256 * MIB) else {
+        println!("skipped: cannot create a memory cgroup here");
+        return;
+    };
+    let photos = folder.path().join("photos");
+    for class in ["a", "b"] {
+        fs::create_dir_all(photos.join(class)).expect("a folder");
+        fs::write(photos.join(class).join("bomb.webp"), bomb()).expect("an image");
+    }
+    let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let run = |arguments: &[&str]| {
+        let output = group.start(arguments, &[]).wait_with_output().expect("the exit status");
+        assert_eq!(group.killed(), 0, "{arguments:?}: killed for memory");
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&text).into_owned())
+    };
+    let (set, small, raw) = (path("set"), path("small"), path("raw"));
+    let (code, text) = run(&["pack", &path("photos"), &set]);
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) = run(&["verify", &set, "--decode"]);
+    assert!(code == Some(1) && text.contains("a/bomb.webp") && text.contains("half of the memory"), "{text}");
+    for (out, more) in [(&small, ["--resize-shorter", "64"]), (&raw, ["--pixels", "raw-zstd"])] {
+        let (code, text) = run(&[&["pack", &path("photos"), out], &more[..]].concat());
+        assert_eq!(code, Some(1), "{text}");
+        let rejected = fs::read_to_string(Path::new(out).join("rejected-train.jsonl")).expect("the rejects");
+        assert!(rejected.lines().count() == 2 && rejected.contains("half of the memory"), "{rejected}");
+    }
+}
+
+#[test]
+fn memory_near_the_minimum_is_refused_or_suffices() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let demo = folder.path().join("demo");
+    shardtool(&["demo", "--keep", demo.to_str().expect("UTF-8")]);
+    let set = demo.join("dataset");
+    let (mut refused, mut done) = (0, 0);
+    for workers in ["2", "16"] {
+        // Two batches of 256 are 73.5 MiB.
+        for limit in (76..=116).step_by(5) {
+            let Some(group) = Group::new("least", limit * MIB) else {
+                println!("skipped: cannot create a memory cgroup here");
+                return;
+            };
+            let arguments =
+                ["bench", set.to_str().expect("UTF-8"), "--epochs", "2", "--batch", "256", "--workers", workers];
+            let output = group.start(&arguments, &[]).wait_with_output().expect("the exit status");
+            assert_eq!(group.killed(), 0, "{workers} workers in {limit} MiB: killed for memory");
+            let errors = String::from_utf8_lossy(&output.stderr);
+            match output.status.code() {
+                Some(0) => done += 1,
+                Some(2) if errors.contains("minimum: ") => refused += 1,
+                other => panic!("{workers} workers in {limit} MiB: {other:?}: {errors}"),
+            }
+        }
+    }
+    assert!(refused > 0 && done > 0, "{refused} refused, {done} done");
+}

@@ -38,6 +38,7 @@ pub(crate) fn verify<'py>(
     dict.set_item("shards", report.shards)?;
     dict.set_item("good_records", report.good_records)?;
     dict.set_item("bytes", report.bytes)?;
+    dict.set_item("unlisted", report.unlisted)?;
     let damages = report
         .findings
         .iter()

@@ -3,6 +3,7 @@
 mod photo;
 
 use crate::exit::Exit;
+use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
 use anyhow::{Context, ensure};
@@ -42,13 +43,12 @@ impl Drop for DemoFolder {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let path = arguments.keep.clone();
     let path = path.unwrap_or_else(|| std::env::temp_dir().join(format!("shardtool-demo-{}", std::process::id())));
     std::fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
     let folder = DemoFolder { path, keep: arguments.keep.is_some() };
     let (photos, dataset) = (folder.path.join("photos"), folder.path.join("dataset"));
-    let mut out = std::io::stdout().lock();
 
     writeln!(out, "1. Photographs: {} of {} classes, generated", EACH * CLASSES.len() as u64, CLASSES.len())?;
     let bytes = make(&photos)?;

@@ -6,14 +6,15 @@ mod report;
 pub(crate) use arguments::Arguments;
 
 use crate::exit::{self, Exit};
+use crate::output::Output;
 use crate::progress::Images;
 use shardtool_pack as pack;
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let options = arguments.options();
     if arguments.dry_run {
         return match pack::plan(&options) {
-            Ok(plan) => report::print_plan(arguments, &plan),
+            Ok(plan) => report::print_plan(arguments, &plan, out),
             Err(error) => failed(error),
         };
     }
@@ -22,7 +23,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     progress.finish();
     match packed {
         Ok(summary) => {
-            report::print_summary(arguments, &summary, progress.seconds())?;
+            report::print_summary(arguments, &summary, progress.seconds(), out)?;
             Ok(if summary.rejected > 0 { Exit::Finding } else { Exit::Success })
         }
         Err(error) => failed(error),

@@ -2,6 +2,7 @@
 
 use super::Arguments;
 use crate::exit::Exit;
+use crate::output::Output;
 use crate::text;
 use serde_json::json;
 use shardtool_format::Chain;
@@ -9,8 +10,7 @@ use shardtool_pack::{Optimized, Plan, PlannedShard, Summary};
 use std::io::Write;
 
 /// Prints what `--dry-run` found, and returns whether there are rejected inputs.
-pub(super) fn print_plan(arguments: &Arguments, plan: &Plan) -> anyhow::Result<Exit> {
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+pub(super) fn print_plan(arguments: &Arguments, plan: &Plan, out: &mut Output) -> anyhow::Result<Exit> {
     let features: Vec<_> = plan.features().iter().map(|f| (f.name.clone(), f.dtype.name())).collect();
     let rejected: Vec<_> = plan.rejected().iter().map(|r| (r.input.clone(), Chain(&r.reason).to_string())).collect();
     if arguments.json {
@@ -23,7 +23,7 @@ pub(super) fn print_plan(arguments: &Arguments, plan: &Plan) -> anyhow::Result<E
             "classes": plan.classes(), "features": features.iter().map(feature).collect::<Vec<_>>(), "shards": shards,
             "rejected": rejected.iter().map(reject).collect::<Vec<_>>(),
         });
-        writeln!(out, "{document:#}")?;
+        out.json(&document)?;
     } else {
         let (images, bytes) = (text::plural(plan.images(), "image"), text::bytes(plan.source_bytes()));
         let classes = text::plural_irregular(plan.classes().len() as u64, "class", "classes");
@@ -37,13 +37,16 @@ pub(super) fn print_plan(arguments: &Arguments, plan: &Plan) -> anyhow::Result<E
         }
         writeln!(out, "Nothing was written.")?;
     }
-    out.flush()?;
     Ok(if rejected.is_empty() { Exit::Success } else { Exit::Finding })
 }
 
 /// Prints what was packed.
-pub(super) fn print_summary(arguments: &Arguments, summary: &Summary, seconds: f64) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+pub(super) fn print_summary(
+    arguments: &Arguments,
+    summary: &Summary,
+    seconds: f64,
+    out: &mut Output,
+) -> anyhow::Result<()> {
     let split = &summary.split;
     let (images, rate) = (split.records() as f64 / seconds.max(1e-6), summary.source_bytes as f64 / seconds.max(1e-6));
     if arguments.json {
@@ -56,7 +59,7 @@ pub(super) fn print_summary(arguments: &Arguments, summary: &Summary, seconds: f
             "source_bytes": summary.source_bytes, "seconds": seconds,
             "jpeg": summary.optimized.as_ref().map(optimized_json),
         });
-        writeln!(out, "{document:#}")?;
+        out.json(&document)?;
         return Ok(());
     }
     let verb = if summary.already_complete { "already complete:" } else { "packed" };
@@ -90,7 +93,7 @@ pub(super) fn print_summary(arguments: &Arguments, summary: &Summary, seconds: f
         )?;
     }
     if let Some(optimized) = &summary.optimized {
-        print_optimized(&mut out, optimized)?;
+        print_optimized(out, optimized)?;
     }
     if let Some(file) = &summary.rejected_file {
         let rejected = text::plural(summary.rejected, "input");
@@ -106,7 +109,7 @@ fn optimized_json(o: &Optimized) -> serde_json::Value {
     })
 }
 
-fn print_optimized(out: &mut impl Write, o: &Optimized) -> std::io::Result<()> {
+fn print_optimized(out: &mut Output, o: &Optimized) -> std::io::Result<()> {
     let share = 100.0 * o.bytes_after.abs_diff(o.bytes_before) as f64 / o.bytes_before.max(1) as f64;
     let change = if o.bytes_after > o.bytes_before { "more" } else { "saved" };
     let bytes = text::bytes(o.bytes_after.abs_diff(o.bytes_before));

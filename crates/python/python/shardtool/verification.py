@@ -42,8 +42,10 @@ class Report:
     good_records: int
     #: Bytes of shards read.
     bytes: int
-    #: All damage, by file and offset.
+    #: The damage, by file and offset: the first 100,000 findings.
     damages: list[Damage]
+    #: Further findings, which are not listed.
+    unlisted: int = 0
 
     @property
     def good(self) -> bool:
@@ -52,7 +54,7 @@ class Report:
 
     def __str__(self) -> str:
         lines = [damage.message for damage in self.damages]
-        count = len(self.damages)
+        count = len(self.damages) + self.unlisted
         found = "no damage" if self.good else f"{count} finding{'s' if count > 1 else ''}"
         lines.append(f"{self.good_records} good records in {self.shards} shards, {self.bytes} bytes: {found}")
         return "\n".join(lines)

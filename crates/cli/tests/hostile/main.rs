@@ -1,0 +1,14 @@
+//! Hostile inputs, made by code: names that control a terminal, counts that lie, files that expand. No command may be
+//! killed, take memory or time out of proportion to the bytes, hide a finding, or print a control character.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `bounds` | cost in proportion to bytes |
+//! | `corpus` | makes the inputs, and runs commands on them |
+//! | `escapes` | names from files do not reach the terminal as they are |
+//! | `status` | damage decides the exit status, also if the output is closed |
+
+mod bounds;
+mod corpus;
+mod escapes;
+mod status;

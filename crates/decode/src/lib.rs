@@ -92,7 +92,7 @@ mod transform;
 mod zstd_frame;
 
 pub use array::{decode_array, decode_chunk, encode_array};
-pub use codecs::panics::silence_decoder_panics;
+pub use codecs::panics::{catch_library_panic, silence_decoder_panics};
 pub use completeness::check_complete;
 pub use decode_budget::DecodeBudget;
 pub use decode_options::DecodeOptions;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use panicking_tiff::panicking_tiff;
 use shardtool_decode::{
     DecodeOptions, Decoder, Error, Format, LabelDtype, LabelMap, Limits, Orientation, Pipeline, Pixels, PixelsRef,
-    Random, RegionOptions, decode, encode_jpeg, probe, silence_decoder_panics,
+    Random, RegionOptions, catch_library_panic, decode, encode_jpeg, probe, silence_decoder_panics,
 };
 
 struct Middle;
@@ -66,6 +66,7 @@ fn panic_is_an_error_of_one_image_and_can_be_silenced() {
     silence_decoder_panics();
     silence_decoder_panics();
     is_panic(decode(&tiff, &DecodeOptions::default()));
+    assert_eq!(catch_library_panic(|| panic!("a library")), Err::<(), _>("a library".to_owned()));
     assert_eq!(PRINTED.load(Ordering::SeqCst), 0, "a program's hook is silent inside a decoder");
     assert!(catch_unwind(|| panic!("elsewhere")).is_err());
     assert_eq!(PRINTED.load(Ordering::SeqCst), 1, "and prints every other panic, once");

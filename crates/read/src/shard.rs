@@ -143,16 +143,7 @@ impl Shard {
 
     /// As [`Shard::frame`], but without asking whether the index could be read.
     fn indexed_frame(&self, row: u64) -> Result<Range<u64>> {
-        let (start, next) = match &self.directory {
-            Directory::Scan { offsets, .. } => {
-                let at = |row: u64| usize::try_from(row).ok().and_then(|row| offsets.get(row)).copied();
-                (at(row), at(row + 1))
-            }
-            Directory::Index { required, .. } => {
-                let offsets = self.fixed_at::<u64>(required.record_offset)?;
-                offsets.map_or((None, None), |offsets| (offsets.get(row), offsets.get(row + 1)))
-            }
-        };
+        let (start, next) = (self.start(row)?, self.start(row + 1)?);
         let end = match (start, next) {
             // The next row's offset is wrong, but this record must stay readable.
             (Some(start), Some(next)) if start < self.length && next > self.length => {
@@ -161,6 +152,9 @@ impl Shard {
                     return Err(self.cut_off());
                 }
                 self.frame_end(row, start)?
+            }
+            (Some(start), Some(next)) if next <= start && self.follows(row, start) => {
+                self.frame_end(row, start).unwrap_or(next)
             }
             _ => next.unwrap_or(self.length),
         };
@@ -176,10 +170,27 @@ impl Shard {
         Ok(range)
     }
 
+    /// Returns the offset of a row's frame, unchecked; `None` if there is no such row.
+    fn start(&self, row: u64) -> Result<Option<u64>> {
+        match &self.directory {
+            Directory::Scan { offsets, .. } => Ok(usize::try_from(row).ok().and_then(|row| offsets.get(row)).copied()),
+            Directory::Index { required, .. } => {
+                Ok(self.fixed_at::<u64>(required.record_offset)?.and_then(|offsets| offsets.get(row)))
+            }
+        }
+    }
+
     /// Returns the error of a frame behind the end of the file.
     fn cut_off(&self) -> Error {
         let (expected, found) = (self.length, self.bytes.len());
         Error::ShardLength { path: self.path.clone(), expected, found }
+    }
+
+    /// Returns whether a row's frame begins where the frame of the preceding row ends, so that its own offset is right.
+    fn follows(&self, row: u64, start: u64) -> bool {
+        let Some(before) = row.checked_sub(1) else { return start == 0 };
+        let at = self.start(before).ok().flatten();
+        at.is_some_and(|at| self.frame_end(before, at).is_ok_and(|end| end == start))
     }
 
     /// Returns the end of the frame at `start`, from its header.
@@ -210,8 +221,24 @@ impl Shard {
     ///
     /// # Errors
     /// [`Error::Record`] for damage, [`Error::Unreadable`], and those of [`Shard::frame`].
-    pub fn record(self: &Arc<Self>, row: u64, mut buffer: Vec<u8>) -> Result<Record> {
+    pub fn record(self: &Arc<Self>, row: u64, buffer: Vec<u8>) -> Result<Record> {
         let range = self.frame(row)?;
+        let start = range.start;
+        let error = match self.record_at(row, range.clone(), buffer) {
+            Err(error) if error.is_damage() => error,
+            result => return result,
+        };
+        // The next row's offset may be wrong, but this record must stay readable.
+        match self.frame_end(row, start) {
+            Ok(end) if end != range.end && end <= self.length && self.follows(row, start) => {
+                self.record_at(row, start..end, vec![])
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// Reads and checks a record whose frame lies at `range`.
+    fn record_at(self: &Arc<Self>, row: u64, range: Range<u64>, mut buffer: Vec<u8>) -> Result<Record> {
         let failed = |error| self.unreadable(row, error);
         if let Some(bytes) = self.bytes.mapped_range(&range) {
             let data =

@@ -19,11 +19,20 @@ thread_local! {
 /// Runs a decoder of another crate and converts a panic to [`Error::Panic`]. The caller must then discard every buffer that
 /// the decoder wrote to.
 pub(crate) fn catch_panic<T>(format: Format, decoder: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    catch_library_panic(decoder).unwrap_or_else(|message| Err(Error::Panic { format, message }))
+}
+
+/// Runs code of another crate, and returns the message of a panic as an error. The caller must then discard everything that
+/// the code wrote to. [`silence_decoder_panics`] applies.
+///
+/// # Errors
+/// The panic's message.
+pub fn catch_library_panic<T>(library: impl FnOnce() -> T) -> Result<T, String> {
     let outer = IN_DECODER.replace(true);
-    // Unwind safe: the closure writes only to buffers, which the caller discards after a panic.
-    let result = catch_unwind(AssertUnwindSafe(decoder));
+    // Unwind safe: the closure writes only to what the caller discards after a panic.
+    let result = catch_unwind(AssertUnwindSafe(library));
     IN_DECODER.set(outer);
-    result.unwrap_or_else(|payload| Err(Error::Panic { format, message: message(&*payload) }))
+    result.map_err(|payload| message(&*payload))
 }
 
 /// Installs a panic hook that prints nothing for panics inside decoders, which are reported as [`Error::Panic`], and calls

@@ -102,6 +102,20 @@ pub enum Reason {
         /// The field.
         field: String,
     },
+    /// A link in an archive that leads to nothing in it.
+    #[error("`{member}` is a link to `{target}`, which is not a file of the archive; store the file itself")]
+    Link {
+        /// The path of the link.
+        member: String,
+        /// The path that it names.
+        target: String,
+    },
+    /// A member of an archive that is neither a file nor a link.
+    #[error("`{member}` is a device, a FIFO or a sparse file in the archive; store it as a plain file")]
+    NoFile {
+        /// The path of the member.
+        member: String,
+    },
     /// A field that is not JSON.
     #[error("field `{field}` is not JSON")]
     Json {
@@ -165,6 +179,16 @@ pub enum Reason {
     /// The file of an exported record cannot be created.
     #[error("its file cannot be created")]
     CreateFile(#[source] io::Error),
+    /// A shard of which an index says something else.
+    #[error("index.json says {listed} {what}, but the shard has {found}")]
+    Listed {
+        /// What is counted: `samples` or `bytes`.
+        what: &'static str,
+        /// Their number in the index.
+        listed: u64,
+        /// Their number in the shard.
+        found: u64,
+    },
     /// An archive whose offsets decrease.
     #[error(
         "the file is damaged: expected a sample at byte {at} or later, found offset {offset}; the rest of it is lost"

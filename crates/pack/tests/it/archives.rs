@@ -124,6 +124,84 @@ fn kinds(folder: &Path) -> BTreeMap<String, DType> {
     manifest(folder).features.into_iter().map(|f| (f.name, f.dtype)).collect()
 }
 
+/// Appends a member of another type than a file.
+fn special(out: &mut tar::Builder<Vec<u8>>, kind: tar::EntryType, name: &str, target: &str) {
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_size(0);
+    header.set_mode(0o644);
+    out.append_link(&mut header, name, target).unwrap();
+}
+
+#[test]
+fn links_in_a_tar_are_resolved_or_rejected_by_name() {
+    use tar::EntryType::{Fifo, Link, Symlink};
+    let mut out = tar::Builder::new(vec![]);
+    let mut file = |out: &mut tar::Builder<Vec<u8>>, name: &str, bytes: &[u8]| {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        out.append_data(&mut header, name, bytes).unwrap();
+    };
+    let (first, last) = (jpeg(1, 30, 20), jpeg(2, 20, 30));
+    let long = format!("{}/first.jpg", "folder".repeat(30));
+    file(&mut out, &long, &first);
+    file(&mut out, &long.replace("jpg", "cls"), b"5");
+    special(&mut out, Link, "./hard.jpg", &long);
+    special(&mut out, Link, "hard.cls", &long.replace("jpg", "cls"));
+    special(&mut out, Symlink, "a/b/soft.jpg", "../.././hard.jpg");
+    file(&mut out, "a/b/soft.cls", b"6");
+    special(&mut out, Symlink, "ahead.jpg", "last.jpg");
+    file(&mut out, "ahead.cls", b"7");
+    for (name, target) in [
+        ("nowhere.jpg", "nothing.jpg"),
+        ("out.jpg", "../last.jpg"),
+        ("absolute.jpg", "/last.jpg"),
+        ("loop.jpg", "pool.jpg"),
+        ("pool.jpg", "loop.jpg"),
+    ] {
+        special(&mut out, Symlink, name, target);
+    }
+    special(&mut out, Fifo, "pipe.jpg", "x");
+    file(&mut out, "last.jpg", &last);
+    file(&mut out, "last.cls", b"8");
+    let plain = out.into_inner().unwrap();
+    for (name, bytes) in [("a.tar", plain.clone()), ("a.tar.gz", gzip(&plain))] {
+        let folder = folder(&[(name, &bytes)]);
+        let summary = pack(&Options::new(&folder.source, &folder.destination), &()).unwrap();
+        let first_key = long.strip_suffix(".jpg").unwrap().to_owned();
+        let expected = [
+            (first_key, first.clone(), 5),
+            ("./hard".to_owned(), first.clone(), 5),
+            ("a/b/soft".to_owned(), first.clone(), 6),
+            ("ahead".to_owned(), last.clone(), 7),
+            ("last".to_owned(), last.clone(), 8),
+        ];
+        let found = check(&folder.destination, "train");
+        let found: Vec<_> =
+            found.iter().map(|(key, (image, label))| (key.trim_start_matches("./"), image, *label)).collect();
+        let mut expected: Vec<_> =
+            expected.iter().map(|(key, image, label)| (key.trim_start_matches("./"), image, Some(*label))).collect();
+        expected.sort();
+        let mut found = found;
+        found.sort();
+        assert_eq!(found, expected, "{name}");
+        let rejects = rejected(&summary.rejected_file.unwrap());
+        let expected = [
+            ["`nowhere.jpg`", "`nothing.jpg`"],
+            ["`out.jpg`", "`../last.jpg`"],
+            ["`absolute.jpg`", "`/last.jpg`"],
+            ["`loop.jpg`", "`pool.jpg`"],
+            ["`pool.jpg`", "`loop.jpg`"],
+            ["`pipe.jpg`", "a FIFO"],
+        ];
+        assert_eq!(rejects.len(), expected.len(), "{rejects:?}");
+        for ((_, reason), parts) in rejects.iter().zip(expected) {
+            assert!(parts.iter().all(|part| reason.contains(part)), "{parts:?} in: {reason}");
+        }
+    }
+}
+
 #[test]
 fn keeps_every_field_of_a_tfrecord() {
     let (plain, more) = (theirs(0, 30), theirs(30, 20));
@@ -459,7 +537,8 @@ fn rejects_hostile_mds_indexes_and_shards() {
         format!(
             r#"{{"version": 2, "shards": [{{"format": "mds", "compression": null, "column_names": {names},
             "column_encodings": {encodings}, "column_sizes": [null, 8], "samples": 2,
-            "raw_data": {{"basename": "{basename}", "bytes": 1}}, "zip_data": null}}]}}"#
+            "raw_data": {{"basename": "{basename}", "bytes": {}}}, "zip_data": null}}]}}"#,
+            shard.len()
         )
     };
     let good = index(r#"["image", "label"]"#, r#"["jpeg", "int"]"#, "s.mds");
@@ -471,6 +550,16 @@ fn rejects_hostile_mds_indexes_and_shards() {
     let (records, bad, found) = run(&good, &shard).unwrap();
     assert_eq!((records, bad), (2, 0));
     assert_eq!(found["s.mds#1"], (image.clone(), Some(5)));
+    // Lies about a good shard cost nothing else, and are reported.
+    for (truth, lie) in [("\"samples\": 2", "\"samples\": 3"), ("\"bytes\": ", "\"bytes\": 1")] {
+        assert!(good.contains(truth));
+        let Folder { _temp, source, destination } =
+            folder(&[("index.json", good.replace(truth, lie).as_bytes()), ("s.mds", &shard)]);
+        let summary = pack(&with!(Options::new(&source, &destination), from = Some(SourceKind::Mds)), &()).unwrap();
+        assert_eq!((summary.split.records(), summary.rejected), (2, 1));
+        let reason = &rejected(&summary.rejected_file.unwrap())[0].1;
+        assert!(reason.starts_with("index.json says"), "{reason}");
+    }
     for (index, words) in [
         (good.replace("s.mds", "../s.mds"), "separator"),
         (good.replace("\"int\"", "\"complex\""), "unknown encoding"),

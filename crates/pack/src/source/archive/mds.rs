@@ -18,9 +18,10 @@ use crate::{Error, Reason};
 use encoding::Decoded;
 use index::Layout;
 use std::borrow::Cow;
-use std::io::Read;
+use std::io::{self, Read};
 
-/// Visits the samples of a shard. After a damaged offset or the end of a truncated shard, the rest is lost.
+/// Visits the samples of a shard. After a damaged offset or the end of a truncated shard, the rest is lost. A shard of
+/// another length or with another number of samples than its index says has one more sample, which is lost.
 ///
 /// # Errors
 /// [`Error::Io`] if the file cannot be opened, and those of the visitor.
@@ -44,6 +45,16 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dy
         position = end;
         let sample = bytes.and_then(|()| sample(&data, layout, roles, &mut image));
         visit.item(VisitedSample { number: number as u64, at, bytes: end - at, sample })?;
+    }
+    let samples = (offsets.len() / 4 - 1) as u64;
+    let whole = match io::copy(&mut stream, &mut io::sink()) {
+        Ok(rest) => position + rest,
+        Err(error) => return visit.item(lost(samples, position, Reason::Unreadable(error))),
+    };
+    for (what, listed, found) in [("samples", layout.samples, samples), ("bytes", layout.bytes, whole)] {
+        if let Some(listed) = listed.filter(|listed| *listed != found) {
+            return visit.item(lost(samples, position, Reason::Listed { what, listed, found }));
+        }
     }
     Ok(())
 }

@@ -14,9 +14,9 @@ use parquet::record::reader::TreeBuilder;
 use parquet::record::{Field, List, Row};
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type};
 use serde_json::Value as JsonValue;
+use shardtool_decode::catch_library_panic;
 use shardtool_read::open_regular;
 use std::borrow::Cow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Members of Hugging Face's image struct.
@@ -39,8 +39,8 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, _limit: u64, visit: &mut d
 
 /// Treats a panic of the library, which some unknown types cause, as damage.
 fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
-    let caught = catch_unwind(AssertUnwindSafe(read));
-    caught.unwrap_or_else(|_| Err(ParquetError::NYI("a type that cannot be read".to_owned())))
+    let panicked = |message| Err(ParquetError::NYI(format!("a type that cannot be read ({message})")));
+    catch_library_panic(read).unwrap_or_else(panicked)
 }
 
 struct Rows<'a> {

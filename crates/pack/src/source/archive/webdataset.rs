@@ -1,6 +1,9 @@
 //! tar files of WebDataset samples: consecutive files with the same name up to the first dot of their last path
-//! component are one sample; the rest of the name, in lower case, is the field. The tar may be compressed as a whole.
-//! A tar with a header longer than [`MAX_HEADER`] is lost from there on.
+//! component are one sample; the rest of the name, in lower case, is the field. The tar may be compressed as a whole. A link
+//! is resolved to the member that it leads to ([`links`]). A tar with a header longer than [`MAX_HEADER`] is lost from there
+//! on.
+
+mod links;
 
 use super::files::ArchiveFile;
 use super::header_limit::{Allowance, HeaderLimit, MAX_HEADER};
@@ -10,10 +13,12 @@ use super::sample::{Sample, SampleVisitor, VisitedSample};
 use super::stream::{self, Compression, append, compression};
 use crate::sample::Values;
 use crate::{Error, Reason};
+use links::{Links, Target};
 use shardtool_read::open_regular;
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
@@ -26,31 +31,56 @@ const BLOCK: u64 = 512;
 /// [`Error::Io`] if the file cannot be opened, and those of the visitor.
 pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dyn SampleVisitor) -> Result<(), Error> {
     let io = |e| Error::io("read", &file.path)(e);
-    let opened = open_regular(&file.path).map_err(io)?;
-    let mut start = [0; 12];
-    let known = opened.read_at(&mut start, 0).map_err(io)?;
-    if compression(&start[..known]) == Compression::None {
-        // Skips images that are not needed by seeking, so that a survey reads little more than headers.
-        let (file_bytes, header) = HeaderLimit::new(opened);
-        let mut tar = tar::Archive::new(file_bytes);
-        let entries = tar.entries_with_seek().map_err(io)?;
-        Reader::new(roles, limit, Some(file.size), visit).entries(entries, &header)
-    } else {
-        let (stream, header) = HeaderLimit::new(stream::open(&file.path).map_err(io)?);
-        let mut tar = tar::Archive::new(stream);
-        let entries = tar.entries().map_err(io)?;
-        Reader::new(roles, limit, None, visit).entries(entries, &header)
+    match open(file).map_err(io)? {
+        Opened::Plain(plain) => {
+            // Skips images that are not needed by seeking, so that a survey reads little more than headers.
+            let (plain, header) = HeaderLimit::new(plain);
+            let mut tar = tar::Archive::new(plain);
+            let entries = tar.entries_with_seek().map_err(io)?;
+            Reader::new(file, roles, limit, Some(file.size), visit).entries(entries, &header)
+        }
+        Opened::Compressed => {
+            let (stream, header) = HeaderLimit::new(stream::open(&file.path).map_err(io)?);
+            let mut tar = tar::Archive::new(stream);
+            let entries = tar.entries().map_err(io)?;
+            Reader::new(file, roles, limit, None, visit).entries(entries, &header)
+        }
     }
+}
+
+/// A tar: open if it is not compressed.
+enum Opened {
+    Plain(File),
+    Compressed,
+}
+
+fn open(file: &ArchiveFile) -> io::Result<Opened> {
+    let opened = open_regular(&file.path)?;
+    let mut start = [0; 12];
+    let known = opened.read_at(&mut start, 0)?;
+    Ok(if compression(&start[..known]) == Compression::None { Opened::Plain(opened) } else { Opened::Compressed })
+}
+
+/// Returns where a member ends. The size of a sparse member is that of the file with its holes.
+fn end_of<R: Read>(entry: &tar::Entry<'_, R>) -> u64 {
+    let size = match entry.header().entry_type().is_gnu_sparse() {
+        true => entry.header().entry_size().unwrap_or(0),
+        false => entry.size(),
+    };
+    entry.raw_file_position().saturating_add(size)
 }
 
 /// Groups consecutive members into samples.
 struct Reader<'a> {
+    file: &'a ArchiveFile,
     roles: &'a Roles,
     limit: u64,
     /// Length of the file, if members are skipped by seeking.
     length: Option<u64>,
     visit: &'a mut dyn SampleVisitor,
     number: u64,
+    /// What links lead to, once there was one.
+    links: Option<Links>,
     group: Option<Group>,
     /// Contents of the group's members, concatenated.
     data: Vec<u8>,
@@ -69,8 +99,14 @@ struct Group {
 }
 
 impl<'a> Reader<'a> {
-    fn new(roles: &'a Roles, limit: u64, length: Option<u64>, visit: &'a mut dyn SampleVisitor) -> Self {
-        Reader { roles, limit, length, visit, number: 0, group: None, data: vec![] }
+    fn new(
+        file: &'a ArchiveFile,
+        roles: &'a Roles,
+        limit: u64,
+        length: Option<u64>,
+        visit: &'a mut dyn SampleVisitor,
+    ) -> Self {
+        Reader { file, roles, limit, length, visit, number: 0, links: None, group: None, data: vec![] }
     }
 
     fn entries<R: Read>(mut self, mut entries: tar::Entries<'_, R>, header: &Allowance) -> Result<(), Error> {
@@ -79,15 +115,8 @@ impl<'a> Reader<'a> {
             let taken = match entry {
                 Ok(mut entry) => {
                     end = entry.raw_file_position().saturating_add(entry.size());
-                    stored_end = match self.length {
-                        // The next call skips the rest of the member by seeking.
-                        Some(_) => 0,
-                        // The size of a sparse member is that of the file with its holes.
-                        None if entry.header().entry_type().is_gnu_sparse() => {
-                            entry.raw_file_position().saturating_add(entry.header().entry_size().unwrap_or(0))
-                        }
-                        None => end,
-                    };
+                    // Of a tar that is not compressed, the next call skips the rest of the member by seeking.
+                    stored_end = if self.length.is_some() { 0 } else { end_of(&entry) };
                     self.member(&mut entry)?
                 }
                 Err(_) if header.is_exceeded() => Err(Reason::LongHeader { limit: MAX_HEADER }),
@@ -110,7 +139,8 @@ impl<'a> Reader<'a> {
 
     /// Adds a member to its sample. The inner result is an error if the file cannot be read any further.
     fn member<R: Read>(&mut self, entry: &mut tar::Entry<'_, R>) -> Result<Result<(), Reason>, Error> {
-        if !entry.header().entry_type().is_file() {
+        let kind = entry.header().entry_type();
+        if kind.is_dir() || kind.is_pax_global_extensions() {
             return Ok(Ok(()));
         }
         let path = entry.path_bytes().into_owned();
@@ -138,15 +168,41 @@ impl<'a> Reader<'a> {
         if self.length.is_some_and(|length| length < group.end) {
             return Ok(Err(Reason::Truncated { needed: group.end, found: self.length.unwrap_or_default() }));
         }
+        let is_link = kind.is_hard_link() || kind.is_symlink();
+        if !kind.is_file() && !kind.is_contiguous() && !is_link {
+            group.problem = Some(Reason::NoFile { member: path });
+            return Ok(Ok(()));
+        }
+        if is_link && self.links.is_none() {
+            self.links = Some(match Links::new(self.file, self.limit) {
+                Ok(links) => links,
+                Err(e) => return Ok(Err(Reason::Unreadable(e))),
+            });
+        }
+        let target = self.links.as_ref().filter(|_| is_link).map(|links| links.target(path.as_bytes()));
         let from = self.data.len();
-        if size.saturating_add(from as u64) > self.limit {
-            group.problem = Some(Reason::SampleTooLong { bytes: size.saturating_add(from as u64), limit: self.limit });
+        let size = match target {
+            None => size,
+            Some(Target::Bytes(bytes, _) | Target::TooLong(bytes)) => bytes,
+            Some(Target::Missing) => {
+                let target = String::from_utf8_lossy(&entry.link_name_bytes().unwrap_or_default()).into_owned();
+                group.problem = Some(Reason::Link { member: path, target });
+                return Ok(Ok(()));
+            }
+        };
+        let total = size.saturating_add(from as u64);
+        if total > self.limit || matches!(target, Some(Target::TooLong(_))) {
+            group.problem = Some(Reason::SampleTooLong { bytes: total, limit: self.limit });
         } else if is_image(&field, self.roles).is_none() || self.visit.needs_image(group.at) {
-            match append(entry, size, &mut self.data) {
+            let appended = match target {
+                Some(Target::Bytes(_, source)) => source.append(size, &mut self.data),
+                _ => append(entry, size, &mut self.data),
+            };
+            match appended {
                 Ok(true) => {}
                 Ok(false) => {
                     let found = begin + (self.data.len() - from) as u64;
-                    return Ok(Err(Reason::Truncated { needed: group.end, found }));
+                    return Ok(Err(Reason::Truncated { needed: group.end.max(begin + size), found }));
                 }
                 Err(e) => return Ok(Err(Reason::Unreadable(e))),
             }

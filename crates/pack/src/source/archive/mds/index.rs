@@ -18,6 +18,10 @@ pub(in crate::source::archive) const NAME: &str = "index.json";
 #[derive(Debug)]
 pub(in crate::source::archive) struct Layout {
     pub(super) columns: Vec<Column>,
+    /// Samples of the shard, if the index says it.
+    pub(super) samples: Option<u64>,
+    /// Bytes of the shard, decompressed, if the index says it.
+    pub(super) bytes: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -51,11 +55,13 @@ struct Shard {
     compression: Option<String>,
     raw_data: File,
     zip_data: Option<File>,
+    samples: Option<u64>,
 }
 
 #[derive(Deserialize)]
 struct File {
     basename: String,
+    bytes: Option<u64>,
 }
 
 /// Returns the file names of a folder's shards, and their columns. If a shard exists both compressed and decompressed,
@@ -91,6 +97,7 @@ impl Shard {
         if !raw && !matches!(compression, "" | "zstd" | "gz") {
             return Err(MdsProblem::Compression(compression.to_owned()));
         }
+        let (samples, bytes) = (self.samples, self.raw_data.bytes);
         let file = if raw { self.raw_data } else { self.zip_data.unwrap_or(self.raw_data) };
         names::check_plain_name("basename", &file.basename)?;
         let parsed = self.column_names.into_iter().zip(self.column_encodings).zip(self.column_sizes);
@@ -99,6 +106,6 @@ impl Shard {
             Some(encoding) => Ok(Column { name, encoding, size: size.filter(|size| *size > 0), spelled }),
             None => Err(MdsProblem::Encoding { column: name, encoding: spelled }),
         });
-        Ok((file.basename, Layout { columns: columns.collect::<Result<_, _>>()? }))
+        Ok((file.basename, Layout { columns: columns.collect::<Result<_, _>>()?, samples, bytes }))
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Frames {
     /// A part of the file, and its offset.
     window: Vec<u8>,
     start: u64,
-    /// Before this offset lie bytes that cannot be read, and nothing is read ahead.
+    /// Bytes before this offset cannot be read, so up to here frames are read without read-ahead.
     narrow: u64,
 }
 

@@ -245,7 +245,7 @@ impl FileBytes {
     /// Returns a descriptor of the file: a mapped one is opened again.
     ///
     /// # Errors
-    /// Those of opening; `EIO` if the path is another file's or nobody's by now.
+    /// Those of opening; `EIO` if the path names another file by now, or none.
     fn file(&self) -> io::Result<&File> {
         if let Bytes::File(file) = &self.bytes {
             return Ok(file);

@@ -70,7 +70,7 @@ pub fn glob_files(pattern: &str) -> Result<Vec<PathBuf>, Option<(PathBuf, io::Er
             Ok(metadata) if metadata.is_file() => files.push(path),
             Ok(metadata) if metadata.is_dir() => {}
             Ok(metadata) => return Err(Some((path, not_regular(metadata.file_type())))),
-            // A link without a target is in the listing, but `stat` says that nothing is there.
+            // A link without a target is in the listing, but `stat` reports `ENOENT`.
             Err(error) => {
                 let error = metadata_if_exists(&path).err().unwrap_or(error);
                 return Err(Some((path, error)));

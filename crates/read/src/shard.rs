@@ -170,7 +170,7 @@ impl Shard {
         Ok(range)
     }
 
-    /// Returns the offset of a row's frame, unchecked; `None` if there is no such row.
+    /// Returns the offset of a row's frame, unchecked; `None` for a row past the last one.
     fn start(&self, row: u64) -> Result<Option<u64>> {
         match &self.directory {
             Directory::Scan { offsets, .. } => Ok(usize::try_from(row).ok().and_then(|row| offsets.get(row)).copied()),
@@ -470,7 +470,7 @@ impl Shard {
 }
 
 /// A shard whose index is lent: if a page of a mapped index cannot be read meanwhile, the process prints a message and
-/// ends, since nobody would notice the zeros.
+/// ends, since the zeros would pass for data.
 #[derive(Debug)]
 pub struct LentIndex(Arc<Shard>);
 

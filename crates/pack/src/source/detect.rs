@@ -122,7 +122,7 @@ fn chosen(source: &Path, files: Vec<PathBuf>, forced: Option<ArchiveKind>) -> Re
 struct Children {
     /// Regular files, in byte order of their names.
     files: Vec<PathBuf>,
-    /// The error of the first entry that is no regular file or cannot be examined.
+    /// The error of the first entry that is not a regular file or cannot be examined.
     unusable: Option<Error>,
 }
 
@@ -150,7 +150,7 @@ fn children(folder: &Path) -> Result<Children, Error> {
 /// Returns the files that match a glob.
 ///
 /// # Errors
-/// [`Error::Io`] for a match that is no regular file or cannot be examined.
+/// [`Error::Io`] for a match that is not a regular file or cannot be examined.
 fn globbed(pattern: &Path) -> Result<Vec<PathBuf>, Error> {
     match pattern.to_str().map_or(Ok(vec![]), glob_files) {
         Ok(files) => Ok(files),

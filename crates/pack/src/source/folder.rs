@@ -92,7 +92,7 @@ impl Walk {
     }
 
     /// Lists a folder recursively. `above` holds device and inode of the folders above it; a link back to one of them
-    /// is rejected. A folder that cannot be listed stops the run: nobody knows how many inputs it holds.
+    /// is rejected. A folder that cannot be listed stops the run: its inputs are unknown.
     ///
     /// # Errors
     /// Those of [`Walk::children`].

@@ -137,7 +137,7 @@ fn special(out: &mut tar::Builder<Vec<u8>>, kind: tar::EntryType, name: &str, ta
 fn links_in_a_tar_are_resolved_or_rejected_by_name() {
     use tar::EntryType::{Fifo, Link, Symlink};
     let mut out = tar::Builder::new(vec![]);
-    let mut file = |out: &mut tar::Builder<Vec<u8>>, name: &str, bytes: &[u8]| {
+    let file = |out: &mut tar::Builder<Vec<u8>>, name: &str, bytes: &[u8]| {
         let mut header = tar::Header::new_gnu();
         header.set_size(bytes.len() as u64);
         header.set_mode(0o644);

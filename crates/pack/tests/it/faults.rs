@@ -1,5 +1,5 @@
 //! Errors of the system stop a run; only errors of single inputs are rejections. Nothing that cannot be examined counts as
-//! absent, and nothing that is no file is waited for.
+//! absent, and opening a FIFO does not wait.
 
 use crate::resume::child;
 use crate::support::{chain, check, class_folders, jpeg, put, rejected, snapshot};

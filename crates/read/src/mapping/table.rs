@@ -75,7 +75,7 @@ impl Entry {
         version & STATE == USED && addresses.contains(&address) && self.version.load(Relaxed) == version
     }
 
-    /// Adds a page to the lost range. Must precede the replacement of the page, so that whoever reads its zeros finds it
+    /// Adds a page to the lost range. Must precede the replacement of the page, so that every reader of its zeros finds it
     /// lost.
     pub(super) fn lose(&self, page: Range<usize>) {
         self.lost_start.fetch_min(page.start, SeqCst);

@@ -81,7 +81,7 @@ impl ArchiveFiles {
     /// Returns whether a folder has a valid MDS `index.json`.
     ///
     /// # Errors
-    /// [`Error::Io`], unless there is no such file.
+    /// [`Error::Io`], except for a missing file.
     pub(in crate::source) fn is_mds(folder: &Path) -> Result<bool, Error> {
         match exists(&folder.join(index::NAME))?.map(|_| index::index(folder)) {
             Some(Err(error @ Error::Io { .. })) => Err(error),
@@ -143,7 +143,7 @@ impl ArchiveKind {
     }
 }
 
-/// Returns the first bytes of a file, at most `length`; none if the file itself cannot be read, which whoever packs it
+/// Returns the first bytes of a file, at most `length`; none if the file itself cannot be read, which packing it
 /// reports.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! Links in a tar: a hard link names another member (GNU tar stores the second name of a file so), a symbolic link a path
-//! relative to its folder. Both stand for the content of the member that they lead to.
+//! relative to its folder. Both are resolved to the content of the member that they lead to.
 //!
-//! Links are rare, so nothing is prepared for them. The first one of a file causes two more passes over it: one collects
+//! Links are rare, so a file is read without a table of its members. Its first link costs two more readings of it: one collects
 //! the links, the other finds the members that they lead to. Memory grows with the number of links; of a compressed tar,
 //! which has no random access, the contents are kept too, up to a limit.
 
@@ -32,7 +32,7 @@ enum Content {
     /// Its range in a tar that is not compressed.
     At(Range<u64>),
     Kept(Vec<u8>),
-    /// It exceeds the limit, with so many bytes.
+    /// It exceeds the limit; its length in bytes.
     TooLong(u64),
 }
 
@@ -40,7 +40,7 @@ enum Content {
 pub(super) enum Target<'a> {
     /// Its bytes, for [`Links::append`].
     Bytes(u64, Source<'a>),
-    /// It exceeds the limit, with so many bytes.
+    /// It exceeds the limit; its length in bytes.
     TooLong(u64),
     /// The archive has no file of that name.
     Missing,
@@ -108,7 +108,7 @@ impl Links {
         }
     }
 
-    /// Follows a link to the path of something that is no link; `None` if it leads out of the archive or nowhere.
+    /// Follows a link, through other links, to the path of a file; `None` for a loop.
     fn last(&self, link: &[u8]) -> Option<Vec<u8>> {
         let mut name = link;
         for _ in 0..MOST_STEPS {
@@ -184,7 +184,7 @@ fn entries<R: Read>(
         let link = if kind.is_hard_link() {
             entry.link_name_bytes().map(|name| normal(&name).unwrap_or_default())
         } else if kind.is_symlink() {
-            entry.link_name_bytes().map(|name| beside(&path, &name).unwrap_or_default())
+            entry.link_name_bytes().map(|name| relative_to(&path, &name).unwrap_or_default())
         } else if kind.is_file() || kind.is_contiguous() {
             None
         } else {
@@ -198,7 +198,7 @@ fn entries<R: Read>(
 }
 
 /// Returns the path that a symbolic link at `path` names.
-fn beside(path: &[u8], name: &[u8]) -> Option<Vec<u8>> {
+fn relative_to(path: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     if name.starts_with(b"/") {
         return None;
     }

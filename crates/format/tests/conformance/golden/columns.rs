@@ -140,6 +140,15 @@ pub(super) fn classes() -> Dataset {
     Dataset { image: None, label: Some("class"), label_offset: 7, classes: named, ..Dataset::new(split) }
 }
 
+/// Class ids without names: the smallest, some that are large, and labels next to them that are none.
+pub(super) fn unnamed_classes() -> Dataset {
+    let max = i64::MAX;
+    let labels = [-3, -2, 0, 198, 1 << 40, max - 2, max - 1, max];
+    let samples = labels.map(|label| Sample::new([("class", ints([label]))])).into();
+    let split = vec![("train", vec![Shard::new("train", 0, samples)])];
+    Dataset { image: None, label: Some("class"), label_offset: -2, ..Dataset::new(split) }
+}
+
 /// A dataset with a column of each kind, each with nulls where it may have some.
 pub(crate) fn kinds() -> Dataset {
     let samples = (0..10).map(|i| {

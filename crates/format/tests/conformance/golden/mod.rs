@@ -30,6 +30,7 @@ pub(crate) fn canonical() -> Vec<(&'static str, Dataset)> {
         ("numbers", columns::numbers()),
         ("keys", columns::keys()),
         ("classes", columns::classes()),
+        ("unnamed-classes", columns::unnamed_classes()),
         ("accepted-forms", foreign::accepted()),
         ("images", images::images()),
         ("entry-points", images::entry_points()),

@@ -116,6 +116,7 @@ fn json() -> Vec<Case> {
         replaced("ManifestSyntax-lone-low-surrogate", "\"dog\"", "\"\\udc00\""),
         replaced("ManifestSyntax-surrogates-exchanged", "\"dog\"", "\"\\udc00\\ud800\""),
         replaced("ManifestSyntax-surrogate-of-ignored-member", OFFSET, "\"label_offset\": 0, \"later\": \"\\ud800x\","),
+        replaced("ManifestSyntax-surrogate-in-ignored-name", OFFSET, "\"label_offset\": 0, \"later\\udc00\": 1,"),
         forged("ManifestSyntax-byte-order-mark", |m| drop(m.splice(0..0, *b"\xef\xbb\xbf"))),
         forged("ManifestSyntax-array", |m| m[0] = b'['),
         forged("ManifestSyntax-two-objects", |m| drop(m.splice(0..0, *b"{}"))),

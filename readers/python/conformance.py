@@ -72,7 +72,7 @@ def show_record(manifest, split, i: int):
     class_id = record.class_id
     line = {
         "split": split.name,
-        "record": i,
+        "record": record.id,
         "key": digest(key),
         "data": digest(record.data),
         "image": None if image is None else digest(image),

@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// Write into OUT even if it is not empty, replacing files of the same names
+    /// Write into OUT even if it is not empty, replacing files of the same names; links in OUT are not followed
     #[arg(long)]
     force: bool,
     /// Print one JSON document

@@ -84,6 +84,9 @@ fn action(shard: &ShardRepair) -> String {
         Action::Salvaged { file, records } => {
             format!("{} salvaged into {}, which replaces it", text::plural(*records, "good record"), printable(file))
         }
+        Action::Restored { file } => {
+            format!("a salvaged copy; {file} is whole again and replaces it")
+        }
         Action::Missing => "missing: restore the file and run repair again".to_owned(),
     }
 }

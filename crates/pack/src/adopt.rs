@@ -2,7 +2,7 @@
 //! rewritten.
 
 use crate::class_ids::ClassNames;
-use crate::commit;
+use crate::commit::{self, Directory, Lock};
 use crate::conventions::{Conventions, RecordSummary, payload};
 use crate::error::{DestinationError, ShardError};
 use crate::frames::{FrameAt, Frames};
@@ -12,7 +12,7 @@ use crate::progress::{Progress, Step, after};
 use crate::split::manifest_store;
 use crate::{Error, Problem};
 use shardtool_format as format;
-use shardtool_format::manifest::Split;
+use shardtool_format::manifest::{Shard, Split};
 use shardtool_format::names;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -57,31 +57,46 @@ impl AdoptOptions {
     }
 }
 
-/// Makes a dataset of TFRecord files. Checks both CRCs of every record. Returns the added splits.
+/// Makes a dataset of TFRecord files. Checks both CRCs of every record. Returns the added splits. If the folder already is
+/// this dataset, because an earlier run was killed or ended, completes it and returns the same splits.
 ///
 /// If the first record is not an Example, all records are opaque bytes; otherwise every record must be an Example.
 ///
 /// # Errors
-/// [`Error::Shard`], [`Error::Destination`], [`Error::Name`], [`Error::Io`].
+/// [`Error::Shard`], [`Error::Destination`], [`Error::Name`], [`Error::Stopped`], [`Error::Io`].
 pub fn adopt(files: &[PathBuf], options: &AdoptOptions, progress: &dyn Progress) -> Result<Vec<Split>, Error> {
     let (folder, splits) = arrange(files, options)?;
-    not_there_yet(&folder, &splits)?;
-    let mut written = vec![];
-    let added = index_all(&folder, &splits, options, progress, &mut written);
+    let directory = Directory::create(&folder)?;
+    // Two runs would otherwise remove each other's indexes.
+    let _lock = Lock::own_dataset(&directory)?;
+    let known = already_named(&directory, &splits)?;
+    commit::remove_abandoned(&directory, names::INDEX_FOLDER, |_| true)?;
+    let mut adoption = Adoption { directory, known, options, created: vec![] };
+    let added = adoption.index_all(&splits, progress);
     if added.is_err() {
-        written.iter().try_for_each(|path| commit::remove(path))?;
-        // Removes the folder only if it is empty.
-        let _ = std::fs::remove_dir(folder.join(names::INDEX_FOLDER));
+        adoption.remove_created();
     }
     added
 }
 
-/// Refuses files and splits that the folder's manifest already names: their indexes are valid and must stay.
-fn not_there_yet(folder: &Path, splits: &BTreeMap<String, Vec<PathBuf>>) -> Result<(), Error> {
-    for there in manifest_store::read(folder)?.iter().flat_map(|manifest| &manifest.splits) {
+/// Returns the splits if the folder's manifest names all of them, with these files, and `None` if it names none of them.
+///
+/// # Errors
+/// [`DestinationError::SplitExists`] and [`DestinationError::InTheWay`] otherwise: their indexes are valid and must stay.
+fn already_named(directory: &Directory, splits: &BTreeMap<String, Vec<PathBuf>>) -> Result<Option<Vec<Split>>, Error> {
+    let there = manifest_store::read(directory)?.map(|manifest| manifest.splits).unwrap_or_default();
+    let same = |(name, files): (&String, &Vec<PathBuf>)| {
+        let named = there.iter().find(|split| split.name == *name)?;
+        let file_names = files.iter().map(|file| file.file_name().unwrap_or_default());
+        file_names.eq(named.shards.iter().map(|shard| shard.file.as_str())).then(|| named.clone())
+    };
+    if let Some(known) = splits.iter().map(same).collect() {
+        return Ok(Some(known));
+    }
+    for there in &there {
         if splits.contains_key(&there.name) {
-            return Err(Error::Destination(DestinationError::SplitExists {
-                destination: folder.to_owned(),
+            return Err(Error::Destination(DestinationError::AlreadyIndexed {
+                destination: directory.path().to_owned(),
                 split: there.name.clone(),
             }));
         }
@@ -90,75 +105,124 @@ fn not_there_yet(folder: &Path, splits: &BTreeMap<String, Vec<PathBuf>>) -> Resu
             return Err(Error::Destination(DestinationError::InTheWay { path: file.clone() }));
         }
     }
-    Ok(())
+    Ok(None)
 }
 
-/// Writes an index for each file, then the manifest. `written` receives the files created before an error.
-fn index_all(
-    folder: &Path,
-    splits: &BTreeMap<String, Vec<PathBuf>>,
-    options: &AdoptOptions,
-    progress: &dyn Progress,
-    written: &mut Vec<PathBuf>,
-) -> Result<Vec<Split>, Error> {
-    let files: Vec<_> = splits.values().flatten().collect();
-    let payload = payload(&files, &options.conventions.image)?;
-    let sizes = files.iter().map(|file| Ok(Frames::open(file)?.bytes())).collect::<Result<Vec<_>, Error>>()?;
-    progress.total(files.len() as u64, sizes.iter().sum());
-    commit::create_folder(folder)?;
-    let index_folder = folder.join(names::INDEX_FOLDER);
-    commit::create_folder(&index_folder)?;
-    let mut summary = RecordSummary::new(&options.conventions);
-    let mut shards = vec![];
-    let window = Window { pieces: options.jobs.get(), weight: u64::MAX };
-    let scan = |_: &mut (), i: usize| scan(files[i], payload.clone(), options, &mut |bytes| progress.done(0, bytes));
-    ordered(
-        options.jobs,
-        files.len(),
-        window,
-        |_| 0,
-        || (),
-        scan,
-        |i, scanned: Result<ScannedFile, Error>| {
-            let ScannedFile { indexed, classes } = scanned?;
-            summary.join(&indexed, classes)?;
-            if options.out.is_some() {
-                written.extend(link(files[i], &folder.join(&indexed.shard.file))?);
+/// The adoption of files into a folder, whose lock is held.
+struct Adoption<'a> {
+    directory: Directory,
+    /// The splits, if the manifest already names them.
+    known: Option<Vec<Split>>,
+    options: &'a AdoptOptions,
+    /// Files that this run made, and that nothing names yet.
+    created: Vec<PathBuf>,
+}
+
+impl Adoption<'_> {
+    /// Writes an index for each file, then the manifest.
+    fn index_all(
+        &mut self,
+        splits: &BTreeMap<String, Vec<PathBuf>>,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Split>, Error> {
+        let options = self.options;
+        let files: Vec<_> = splits.values().flatten().collect();
+        let payload = payload(&files, &options.conventions.image)?;
+        let sizes = files.iter().map(|file| Ok(Frames::open(file)?.bytes())).collect::<Result<Vec<_>, Error>>()?;
+        progress.total(files.len() as u64, sizes.iter().sum());
+        let index_folder = self.directory.create_folder(names::INDEX_FOLDER)?;
+        let mut summary = RecordSummary::new(&options.conventions);
+        let mut shards = vec![];
+        let window = Window { pieces: options.jobs.get(), weight: u64::MAX };
+        let scan =
+            |_: &mut (), i: usize| scan(files[i], payload.clone(), options, &mut |bytes| progress.done(0, bytes));
+        ordered(
+            options.jobs,
+            files.len(),
+            window,
+            |_| 0,
+            || (),
+            scan,
+            |i, scanned: Result<ScannedFile, Error>| {
+                let ScannedFile { indexed, classes } = scanned?;
+                summary.join(&indexed, classes)?;
+                self.check_known(splits, i, &indexed.shard)?;
+                if options.out.is_some() {
+                    self.link(files[i], &indexed.shard.file)?;
+                }
+                self.put_index(&indexed)?;
+                shards.push(indexed.shard);
+                progress.done(1, 0);
+                after(progress, Step::Index)
+            },
+        )?;
+        let mut shards = shards.into_iter();
+        let split = |(name, files): (&String, &Vec<PathBuf>)| Split {
+            name: name.clone(),
+            shards: shards.by_ref().take(files.len()).collect(),
+        };
+        let added: Vec<_> = splits.iter().map(split).collect();
+        index_folder.sync()?;
+        self.directory.sync()?;
+        if self.known.is_none() {
+            let schema = summary.manifest(&payload, &options.conventions);
+            for split in &added {
+                manifest_store::joined(&self.directory, &schema, &split.name, false)?;
             }
-            let index = names::index_path(&folder.join(&indexed.shard.file));
-            commit::publish(index.clone(), &indexed.index)?;
-            written.push(index);
-            shards.push(indexed.shard);
-            progress.done(1, 0);
-            after(progress, Step::Index)
-        },
-    )?;
-    let schema = summary.manifest(&payload, &options.conventions);
-    for split in splits.keys() {
-        manifest_store::joined(folder, &schema, split, false)?;
+            // From here on the manifest may name the files, even if writing it fails.
+            self.created.clear();
+            manifest_store::add_splits(&self.directory, &schema, &added)?;
+            after(progress, Step::Manifest)?;
+        }
+        Ok(added)
     }
-    commit::sync_folder(&index_folder)?;
-    commit::sync_folder(folder)?;
-    let mut shards = shards.into_iter();
-    let mut added = vec![];
-    for (name, files) in splits {
-        let split = Split { name: name.clone(), shards: shards.by_ref().take(files.len()).collect() };
-        manifest_store::add_split(folder, &schema, split.clone())?;
-        written.clear();
-        after(progress, Step::Manifest)?;
-        added.push(split);
-    }
-    Ok(added)
-}
 
-/// Creates a symbolic link to a shard. Returns its path, or `None` if the same link exists.
-fn link(file: &Path, path: &Path) -> Result<Option<PathBuf>, Error> {
-    let target = file.canonicalize().map_err(Error::io("read", file))?;
-    if std::fs::read_link(path).is_ok_and(|there| there == target) {
-        return Ok(None);
+    /// Checks that the i-th file is as the manifest says, if it names the file.
+    fn check_known(&self, splits: &BTreeMap<String, Vec<PathBuf>>, i: usize, found: &Shard) -> Result<(), Error> {
+        let Some(known) = &self.known else { return Ok(()) };
+        match known.iter().flat_map(|split| &split.shards).nth(i) {
+            Some(listed) if listed == found => Ok(()),
+            _ => Err(Error::Destination(DestinationError::AlreadyIndexed {
+                destination: self.directory.path().to_owned(),
+                split: splits
+                    .iter()
+                    .flat_map(|(name, files)| files.iter().map(move |_| name))
+                    .nth(i)
+                    .cloned()
+                    .unwrap_or_default(),
+            })),
+        }
     }
-    std::os::unix::fs::symlink(&target, path).map_err(Error::io("create the link", path))?;
-    Ok(Some(path.to_owned()))
+
+    /// Creates a symbolic link to a shard, unless it exists.
+    fn link(&mut self, file: &Path, name: &str) -> Result<(), Error> {
+        let target = file.canonicalize().map_err(Error::io("read", file))?;
+        if !std::fs::read_link(self.directory.path().join(name)).is_ok_and(|there| there == target) {
+            self.directory.link(&target, name)?;
+            self.created.push(name.into());
+        }
+        Ok(())
+    }
+
+    /// Writes the index of a shard, unless it exists.
+    fn put_index(&mut self, indexed: &Indexed) -> Result<(), Error> {
+        let path = names::index_path(Path::new(&indexed.shard.file));
+        match self.directory.read(&path)? {
+            Some(there) if there == indexed.index => return Ok(()),
+            Some(_) => {}
+            None => self.created.push(path.clone()),
+        }
+        commit::publish(&self.directory, &path, &indexed.index)
+    }
+
+    /// Removes the files that this run made, and the folder of indexes if it is empty. Files that cannot be removed stay:
+    /// they are complete, and the next run replaces them.
+    fn remove_created(&self) {
+        for path in &self.created {
+            let _ = self.directory.remove(path);
+        }
+        let _ = self.directory.remove_folder(names::INDEX_FOLDER);
+    }
 }
 
 /// Groups the files by split, in byte order of their names. Returns the folder of the dataset and the groups.

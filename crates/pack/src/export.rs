@@ -1,5 +1,4 @@
-//! Exports a dataset to another format. Files are written to a folder next to the destination, which is renamed when it
-//! is complete.
+//! Exports a dataset to another format. Files appear in the destination when all are complete.
 //!
 //! | module | responsibility |
 //! |---|---|
@@ -16,9 +15,9 @@ mod sample;
 mod tfrecord;
 mod webdataset;
 
+use crate::commit::{Directory, Output};
 use crate::ordered::{Window, ordered};
 use crate::progress::Progress;
-use crate::staging::Staging;
 use crate::{Error, Rejection};
 use file_names::FileNames;
 use run::{Run, ShardExport};
@@ -84,8 +83,8 @@ pub struct Exported {
 /// Exports splits of one dataset into a folder. Records that cannot be exported are left out and reported.
 ///
 /// # Errors
-/// [`Error::Destination`], [`Error::Read`] if a shard cannot be opened, [`Error::Io`]. On an error, no file
-/// is left at the destination, unless it occurs while files are moved into an existing folder.
+/// [`Error::Destination`], [`Error::Read`] if a shard cannot be opened, [`Error::Stopped`], [`Error::Io`]. On an error,
+/// the destination is as it was before, unless it occurs while files replace others.
 pub fn export(
     splits: &[Split],
     destination: &Path,
@@ -93,14 +92,14 @@ pub fn export(
     progress: &dyn Progress,
 ) -> Result<Exported, Error> {
     splits.iter().try_for_each(Split::check_counts)?;
-    let staging = Staging::new(destination, options.force)?;
+    let output = Output::new(destination, options.force)?;
     progress.total(splits.iter().map(Split::len).sum(), splits.iter().map(|split| split.entry().bytes()).sum());
     let mut exported = Exported::default();
     for split in splits {
         let folder = match options.kind {
             // Class folders of several splits would be mixed.
-            ExportKind::Folder if splits.len() > 1 => staging.folder(split.name())?,
-            _ => staging.path().to_owned(),
+            ExportKind::Folder if splits.len() > 1 => output.files().create_folder(split.name())?,
+            _ => output.files().clone(),
         };
         let export = SplitExport::new(split, &folder, options)?;
         let window = Window { pieces: 2 * options.jobs.get(), weight: u64::MAX };
@@ -123,7 +122,7 @@ pub fn export(
             },
         )?;
     }
-    staging.publish()?;
+    output.publish(progress)?;
     Ok(exported)
 }
 
@@ -136,7 +135,7 @@ struct SplitExport<'a> {
 }
 
 impl<'a> SplitExport<'a> {
-    fn new(split: &'a Split, folder: &'a Path, options: &ExportOptions) -> Result<Self, Error> {
+    fn new(split: &'a Split, folder: &'a Directory, options: &ExportOptions) -> Result<Self, Error> {
         let kind = options.kind;
         let file_names = match kind {
             // A dot ends the key of a WebDataset sample.
@@ -166,7 +165,7 @@ impl<'a> SplitExport<'a> {
                 parquet::write(run, self.schema.as_ref().expect("made for Parquet"), shard, progress)
             }
             #[cfg(not(feature = "parquet"))]
-            ExportKind::Parquet => Err(Error::WithoutParquet { path: run.folder.to_owned() }),
+            ExportKind::Parquet => Err(Error::WithoutParquet { path: run.folder.path().to_owned() }),
         }
     }
 }

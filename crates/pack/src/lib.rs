@@ -13,7 +13,7 @@
 //! | `progress` | reports progress, and stops a run |
 //! | `ordered` | parallel work with results in order, a bounded number at a time |
 //! | `options` | options of a pack |
-//! | `commit`, `staging` | files and folders that appear under their names when complete; locks |
+//! | `commit` | files and folders that appear under their names when complete; locks |
 //! | `class_ids` | assigns ids to classes |
 //! | `sample` | the schema and the values of samples |
 //! | `source` | folders, lists and archives of other formats |
@@ -28,7 +28,9 @@
 //! | `pack` | a whole pack, in an order that survives a kill at any point |
 //! | `writer` | writes samples of a program into a split |
 //! | `adopt` | turns existing TFRecord files into a dataset |
+//! | `refusal` | why a record does not become a file |
 //! | `export` | writes a dataset in another format |
+//! | `extract` | writes images back into folders |
 //! | `reshard` | copies the records of datasets into other shards |
 //! | `repair` | rebuilds index and manifest; salvages the good records of damaged shards |
 #![forbid(unsafe_code)]
@@ -39,6 +41,7 @@ mod commit;
 mod conventions;
 mod error;
 mod export;
+mod extract;
 mod frames;
 mod index_writer;
 mod options;
@@ -47,6 +50,7 @@ mod pack;
 mod plan;
 mod progress;
 mod record;
+mod refusal;
 mod rejects;
 mod repair;
 mod reseal;
@@ -56,16 +60,17 @@ mod sample;
 mod shard_writer;
 mod source;
 mod split;
-mod staging;
 mod writer;
 
 pub use adopt::{AdoptOptions, adopt};
+pub use commit::Output;
 pub use conventions::Conventions;
 pub use error::{
     ArchiveError, BoxError, DestinationError, Difference, Error, ListError, MdsProblem, PlanDifference, Reason,
     Rejection, SampleProblem, ShardError, SourceError, WriterError,
 };
 pub use export::{ExportKind, ExportOptions, Exported, export};
+pub use extract::{ExtractOptions, Extracted, Refused, extract};
 pub use index_writer::{IndexOptions, IndexWriter, Indexed, Payload};
 pub use options::{BoxFormat, JpegLayout, OnError, Options, PixelStore, Resize, Shards, SourceKind};
 pub use pack::{Summary, pack};

@@ -58,7 +58,8 @@ pub struct Options {
     pub float_range: Option<FloatRange>,
     /// What to do with rejected inputs. Default: list them and continue.
     pub on_error: OnError,
-    /// Replaces the split, or an interrupted pack of other inputs or options.
+    /// Replaces the split, or an interrupted pack of other inputs or options. The old split is removed before the new
+    /// one is written, since both have the same file names.
     pub force: bool,
     /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows
     /// above it. Default: yes.

@@ -9,7 +9,7 @@ use crate::plan::{Work, stoppable_plan};
 use crate::progress::{Progress, Step, after};
 use crate::record::optimize::Optimized;
 use crate::shard_writer::Written;
-use crate::split::files::SplitFiles;
+use crate::split::files;
 use crate::split::manifest_store;
 use crate::{Error, JpegLayout, OnError, Options, Plan, rejects};
 use shardtool_format::manifest::Split;
@@ -69,7 +69,7 @@ pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error
         return already_complete(options, &plan, split);
     }
     let target = Target::new(options)?;
-    let rejected_file = target.files().rejected();
+    let rejected_file = target.files().path(&target.files().rejected());
     let (split, resumed, rejected, optimized) = match target.prepare(options, &plan, progress)? {
         Remaining::Nothing(split) => return already_complete(options, &plan, split),
         Remaining::PlanFile(split) => {
@@ -84,7 +84,7 @@ pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error
             let rejected = target.publish_rejected(&plan)?;
             after(progress, Step::Rejected)?;
             let manifest = manifest_store::of_schema(plan.schema());
-            manifest_store::add_split(target.files().folder(), &manifest, split.clone())?;
+            manifest_store::add_splits(target.files().directory(), &manifest, std::slice::from_ref(&split))?;
             after(progress, Step::Manifest)?;
             (split, resumed, rejected, optimized)
         }
@@ -103,7 +103,7 @@ pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error
 /// # Errors
 /// [`Error::RejectedBefore`] under [`OnError::Fail`], [`Error::Io`].
 fn already_complete(options: &Options, plan: &Plan, split: Split) -> Result<Summary, Error> {
-    let path = SplitFiles::new(&options.destination, &options.split).rejected();
+    let path = options.destination.join(files::rejected_file(&options.split));
     let rejected = rejects::count(&path)?;
     if rejected > 0 && options.on_error == OnError::Fail {
         return Err(Error::RejectedBefore { path });
@@ -164,9 +164,8 @@ fn write_shards(
 
 /// Fails if a finished shard has rejected inputs, for `--on-error fail`.
 fn first_reject(target: &Target, shard: usize) -> Result<(), Error> {
-    let path = target.files().shard_rejects(shard);
-    match rejects::count(&path)? {
+    match target.rejects(shard)? {
         0 => Ok(()),
-        _ => Err(Error::RejectedBefore { path }),
+        _ => Err(Error::RejectedBefore { path: target.files().path(&target.files().shard_rejects(shard)) }),
     }
 }

@@ -50,6 +50,14 @@ pub enum Step {
     Manifest,
     /// The plan is kept under its final name, and not yet removed under its temporary one.
     Kept,
+    /// The plan is removed under its temporary name: the pack is finished.
+    Finished,
+    /// A damaged shard's good records are in place, in a new file.
+    Salvaged,
+    /// All files of a reshard, merge, export or extraction are complete, and are now moved to their names.
+    Moving,
+    /// One of them, or a folder of them, is in place.
+    Moved,
 }
 
 /// Fails if `progress` stops the run.

@@ -1,14 +1,13 @@
 //! Copies records into other shards: larger, smaller, in another order, or those of several datasets together. Records
 //! are copied byte for byte and checked.
 
-use crate::commit::{self, Temporary};
+use crate::commit::{self, Directory, Output, Temporary};
 use crate::error::Difference;
 use crate::error::{DestinationError, ShardError};
 use crate::index_writer::{IndexOptions, IndexWriter, Payload};
 use crate::ordered::{Window, ordered};
-use crate::progress::Progress;
+use crate::progress::{Progress, Step, after};
 use crate::split::manifest_store;
-use crate::staging::Staging;
 use crate::{Error, Shards};
 use shardtool_format::manifest::{Manifest, Shard, Split as SplitEntry};
 use shardtool_format::{checksum, frame, index, names};
@@ -55,11 +54,11 @@ impl ReshardOptions {
     }
 }
 
-/// Writes splits into a folder that does not exist or is empty. Returns the new dataset's manifest. Each split consists
-/// of the records of all splits of its name among `sources`, which must have the same classes and features.
+/// Writes splits into a folder that does not exist or is empty. Returns the new dataset's manifest. The dataset appears
+/// when it is complete; what a killed run left is removed by the next one. Each split consists of the records of all splits of its name among `sources`, which must have the same classes and features.
 ///
 /// # Errors
-/// [`Error::Shard`], [`Error::Destination`]; [`Error::Read`] for a damaged record: `repair` the source first. The
+/// [`Error::Shard`], [`Error::Destination`], [`Error::Stopped`], [`Error::Io`]; [`Error::Read`] for a damaged record: `repair` the source first. The
 /// destination is then unchanged.
 pub fn reshard(
     sources: &[Split],
@@ -80,8 +79,8 @@ pub fn reshard(
             return Err(Error::Destination(DestinationError::Incompatible { destination, split, difference }));
         }
     }
-    let staging = Staging::new(destination, false)?;
-    let indexes = staging.folder(names::INDEX_FOLDER)?;
+    let output = Output::new(destination, false)?;
+    output.files().create_folder(names::INDEX_FOLDER)?;
     progress.total(sources.iter().map(Split::len).sum(), sources.iter().map(|s| s.entry().bytes()).sum());
     let mut split_names: Vec<_> = sources.iter().map(Split::name).collect();
     split_names.sort_unstable();
@@ -89,12 +88,11 @@ pub fn reshard(
     for name in split_names {
         let parts: Vec<_> = sources.iter().filter(|source| source.name() == name).collect();
         let plan = Resharding::new(name, parts, options)?;
-        let shards = plan.write(&manifest, staging.path(), options, progress)?;
+        let shards = plan.write(&manifest, output.files(), options, progress)?;
         manifest.splits.push(SplitEntry { name: name.to_owned(), shards });
     }
-    commit::sync_folder(&indexes)?;
-    commit::publish(staging.path().join(names::MANIFEST), manifest.to_json().as_bytes())?;
-    staging.publish()?;
+    commit::publish(output.files(), Path::new(names::MANIFEST), manifest.to_json().as_bytes())?;
+    output.publish(progress)?;
     Ok(manifest)
 }
 
@@ -157,7 +155,7 @@ impl<'a> Resharding<'a> {
     fn write(
         &self,
         manifest: &Manifest,
-        folder: &Path,
+        files: &Directory,
         options: &ReshardOptions,
         progress: &dyn Progress,
     ) -> Result<Vec<Shard>, Error> {
@@ -169,7 +167,7 @@ impl<'a> Resharding<'a> {
             window,
             |_| 0,
             || (),
-            |(), number| self.shard(number, manifest, folder, options, progress),
+            |(), number| self.shard(number, manifest, files, options, progress),
             |_, shard: Result<Shard, Error>| {
                 shards.push(shard?);
                 Ok::<(), Error>(())
@@ -182,12 +180,12 @@ impl<'a> Resharding<'a> {
         &self,
         number: usize,
         manifest: &Manifest,
-        folder: &Path,
+        files: &Directory,
         options: &ReshardOptions,
         progress: &dyn Progress,
     ) -> Result<Shard, Error> {
         let name = names::shard_file(self.name, number);
-        let mut file = Temporary::new(folder.join(&name))?;
+        let mut file = Temporary::new(files, Path::new(&name))?;
         let mut writer = IndexWriter::new(&name, Payload::of(manifest), options.index());
         let mut buffer = vec![];
         let start = if number == 0 { 0 } else { self.ends[number - 1] };
@@ -212,9 +210,10 @@ impl<'a> Resharding<'a> {
             progress.done(1, data.len() as u64);
             buffer = record.into_buffer();
         }
-        let indexed = writer.finish(file.flush()?)?;
+        let indexed = writer.finish(&file.flush()?)?;
         file.publish()?;
-        commit::publish(names::index_path(&folder.join(&name)), &indexed.index)?;
+        commit::publish(files, &names::index_path(Path::new(&name)), &indexed.index)?;
+        after(progress, Step::Shard)?;
         Ok(indexed.shard)
     }
 }

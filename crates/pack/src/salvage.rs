@@ -74,21 +74,25 @@ impl OldIndex {
     }
 }
 
-/// Calls `visit` for every good record of a shard, in order, with its data's CRC32C. Returns the bytes between them.
+/// Calls `visit` for every good record of a shard, in order, with its data's CRC32C. Returns the bytes between them, and
+/// those of records with which `visit` finds a problem.
 ///
 /// # Errors
 /// [`Error::Io`], and those of `visit`.
 pub(crate) fn salvage(
     frames: &mut Frames,
     old: Option<&OldIndex>,
-    mut visit: impl FnMut(&[u8], u32) -> Result<(), Error>,
+    mut visit: impl FnMut(&[u8], u32) -> Result<Option<format::Error>, Error>,
 ) -> Result<Vec<Lost>, Error> {
     let (mut offset, mut lost) = (0, vec![]);
     while offset < frames.bytes() {
         let (problem, end) = match frames.at(offset)? {
             FrameAt::Record(data, crc) => {
-                visit(data, crc)?;
-                offset += (data.len() + OVERHEAD_BYTES) as u64;
+                let end = offset + (data.len() + OVERHEAD_BYTES) as u64;
+                if let Some(problem) = visit(data, crc)? {
+                    lost.push(OldIndex::lost(old, offset..end, Some(problem.into())));
+                }
+                offset = end;
                 continue;
             }
             FrameAt::Damaged(problem, end) => (problem, end),

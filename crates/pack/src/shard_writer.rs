@@ -66,7 +66,7 @@ impl ShardWriter {
         let name = names::shard_file(&options.split, number);
         Ok(ShardWriter {
             number,
-            file: Temporary::new(files.shard(number))?,
+            file: Temporary::new(files.directory(), &files.shard(number))?,
             index: IndexWriter::new(&name, payload, options.index()),
             rejected: vec![],
             optimized: Optimized::default(),
@@ -104,7 +104,7 @@ impl ShardWriter {
     /// [`Error::Io`].
     pub(crate) fn finish(self) -> Result<Finished, Error> {
         let ShardWriter { number, mut file, index, rejected, optimized, on_error: _ } = self;
-        let indexed = index.finish(file.flush()?)?;
+        let indexed = index.finish(&file.flush()?)?;
         Ok(Finished { number, file, indexed, rejected, optimized })
     }
 }
@@ -123,11 +123,12 @@ impl Finished {
         let Finished { number, file, indexed, rejected, optimized } = self;
         file.publish()?;
         after(progress, Step::Shard)?;
+        let directory = files.directory();
         match rejected.is_empty() {
-            true => commit::remove(&files.shard_rejects(number))?,
-            false => commit::publish(files.shard_rejects(number), &rejects::to_json_lines(&rejected))?,
+            true => directory.remove(files.shard_rejects(number))?,
+            false => commit::publish(directory, &files.shard_rejects(number), &rejects::to_json_lines(&rejected))?,
         }
-        commit::publish(files.index(number), &indexed.index)?;
+        commit::publish(directory, &files.index(number), &indexed.index)?;
         after(progress, Step::Index)?;
         written.append(Written { shards: vec![(number, indexed.shard)], optimized });
         Ok(())

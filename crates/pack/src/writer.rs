@@ -20,7 +20,7 @@ mod options;
 mod part;
 mod sample;
 
-use crate::commit::Lock;
+use crate::commit::{Directory, Lock};
 use crate::error::SampleProblem;
 use crate::error::WriterError;
 use crate::progress::Progress;
@@ -30,11 +30,12 @@ use crate::shard_writer::{ShardWriter, Written};
 use crate::split::files::SplitFiles;
 use crate::split::plan_file::PlanFile;
 use crate::split::{complete, manifest_store};
-use crate::{Error, Options, Shards, commit as files};
+use crate::{Error, Options, Shards};
 use keys::Keys;
 use part::{Opened, Part};
 use shardtool_format::manifest::Shard;
 use shardtool_format::names;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
 pub use commit_parts::{Committed, commit};
@@ -70,15 +71,16 @@ pub struct Writer {
     options: Options,
     schema: SampleSchema,
     plan: PlanFile,
-    part: Part,
+    /// The part's folder; `None` if the split is complete.
+    part: Option<Part>,
     /// Whether finishing this part commits the split.
     commits: bool,
     state: Mutex<State>,
 }
 
 struct State {
-    /// Held until the writer is closed.
-    lock: Option<Lock>,
+    /// The locks of the part and of the dataset, held until the writer is closed.
+    locks: Option<(Lock, Lock)>,
     closed: bool,
     /// The part or the whole split was finished before.
     complete: bool,
@@ -103,30 +105,41 @@ impl Writer {
     pub fn open(options: &WriterOptions) -> Result<Self, Error> {
         let (commits, part) = (options.part.is_none(), options.part.unwrap_or((0, 1)));
         let (options, schema) = options.check()?;
-        let split = SplitFiles::new(&options.destination, &options.split);
         let plan = PlanFile::of_writer(&options, &schema, part);
-        if !options.force
+        if let Some(split) = SplitFiles::open(&options.destination, &options.split)?
+            && !options.force
             && let Some(there) = complete::complete(&split, &plan)?
         {
             let mut before = Keys::default();
             for shard in &there.shards {
-                let index = names::index_path(&split.folder().join(&shard.file));
-                before.read(&index)?;
+                before.read(&split.path(&names::index_path(Path::new(&shard.file))))?;
             }
-            let part = Part::new(split, part);
             let state = State { resumed: there.shards.len(), shards: there.shards, ..State::new(before, true) };
-            return Ok(Writer { options, schema, plan, part, commits, state: Mutex::new(state) });
+            return Ok(Writer { options, schema, plan, part: None, commits, state: Mutex::new(state) });
         }
-        manifest_store::joined(split.folder(), &manifest_store::of_schema(&schema), split.split(), options.force)?;
-        files::create_folder(split.folder())?;
-        let part = Part::new(split, part);
-        let Opened { shards, finished, lock } = part.open(&plan, options.force, commits)?;
+        let directory = Directory::create(&options.destination)?;
+        let dataset = Lock::share_dataset(&directory)?;
+        let new = manifest_store::of_schema(&schema);
+        let split = SplitFiles::new(directory, &options.split);
+        // A killed commit may have added the split to the manifest.
+        let replaces = options.force || commit_parts::is_committing(&split)?;
+        manifest_store::joined(split.directory(), &new, &options.split, replaces)?;
+        let number = part.0;
+        let Opened { part, shards, finished, lock } = Part::open(&split, part, &plan, options.force, commits)?;
         let mut before = Keys::default();
-        for number in 0..shards.len() {
-            before.read(&part.files().index(number))?;
+        for shard in 0..shards.len() {
+            let index = part.files().index(shard);
+            if part.files().directory().exists(&index)? {
+                before.read(&part.files().path(&index))?;
+            } else {
+                // A killed commit has moved it into the dataset.
+                let moved = part::shards_before(&split, number)? + shard;
+                before.read(&split.path(&split.index(moved)))?;
+            }
         }
-        let state = State { lock: Some(lock), resumed: shards.len(), shards, ..State::new(before, finished) };
-        Ok(Writer { options, schema, plan, part, commits, state: Mutex::new(state) })
+        let state =
+            State { locks: Some((lock, dataset)), resumed: shards.len(), shards, ..State::new(before, finished) };
+        Ok(Writer { options, schema, plan, part: Some(part), commits, state: Mutex::new(state) })
     }
 
     /// Writes a sample. Returns `false` without writing if an earlier writer stored its key in a finished shard.
@@ -155,7 +168,7 @@ impl Writer {
         let bytes = record.frame.len() as u64;
         let mut open = match state.open.take() {
             Some(open) => open,
-            None => ShardWriter::new(&self.options, &self.schema, self.part.files(), state.shards.len())?,
+            None => ShardWriter::new(&self.options, &self.schema, self.part().files(), state.shards.len())?,
         };
         open.push(record)?;
         state.written.insert(key.as_bytes());
@@ -181,10 +194,10 @@ impl Writer {
         }
         if !state.complete {
             self.close_shard(&mut state, progress)?;
-            self.part.finish(self.plan.clone(), &state.shards)?;
+            self.part().finish(self.plan.clone(), &state.shards)?;
         }
         let resumed = state.resumed as u64;
-        state.lock = None;
+        state.locks = None;
         drop(state);
         if !self.commits {
             return Ok(None);
@@ -200,7 +213,7 @@ impl Writer {
         let mut state = self.state();
         state.closed = true;
         state.open = None;
-        state.lock = None;
+        state.locks = None;
     }
 
     /// Returns the number of samples written so far, those of an earlier writer included.
@@ -212,10 +225,14 @@ impl Writer {
     fn close_shard(&self, state: &mut State, progress: &dyn Progress) -> Result<(), Error> {
         let Some(open) = state.open.take() else { return Ok(()) };
         let mut written = Written::default();
-        open.finish()?.commit(self.part.files(), progress, &mut written)?;
+        open.finish()?.commit(self.part().files(), progress, &mut written)?;
         state.shards.extend(written.shards.into_iter().map(|(_, shard)| shard));
         state.bytes = 0;
         Ok(())
+    }
+
+    fn part(&self) -> &Part {
+        self.part.as_ref().expect("an incomplete split has a folder for the part")
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -226,7 +243,7 @@ impl Writer {
 impl State {
     fn new(before: Keys, complete: bool) -> Self {
         let (shards, written) = (vec![], Keys::default());
-        State { lock: None, closed: false, complete, open: None, bytes: 0, shards, resumed: 0, before, written }
+        State { locks: None, closed: false, complete, open: None, bytes: 0, shards, resumed: 0, before, written }
     }
 
     /// Returns whether a key is still to be written.

@@ -18,7 +18,7 @@ use std::time::Instant;
 /// Try it: generates photographs, packs and verifies them, damages a copy, reads everything back
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Keep everything in this folder, which must not exist yet [default: a temporary folder, removed at the end]
+    /// Keep everything in this folder, which does not exist yet or is empty [default: a temporary folder, removed at the end]
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }
@@ -28,31 +28,16 @@ const CLASSES: [&str; 6] = ["badger", "heron", "lizard", "owl", "teapot", "tract
 const EACH: u64 = 60;
 const SHARDS: u64 = 4;
 
-/// The folder of the demo, which is removed on drop unless `keep` is set.
-struct DemoFolder {
-    path: PathBuf,
-    keep: bool,
-}
-
-impl Drop for DemoFolder {
-    fn drop(&mut self) {
-        if !self.keep {
-            // Failing to remove a temporary folder is harmless.
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
-}
-
 pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
-    let path = arguments.keep.clone();
-    let path = path.unwrap_or_else(|| std::env::temp_dir().join(format!("shardtool-demo-{}", std::process::id())));
-    std::fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
-    let folder = DemoFolder { path, keep: arguments.keep.is_some() };
-    let (photos, dataset) = (folder.path.join("photos"), folder.path.join("dataset"));
+    let temporary = || std::env::temp_dir().join(format!("shardtool-demo-{}", std::process::id()));
+    let destination = arguments.keep.clone().unwrap_or_else(temporary);
+    // Its files appear in the folder at the end; without `--keep` they are removed instead.
+    let folder = pack::Output::new(&destination, false)?;
+    let (photos, dataset) = (folder.path().join("photos"), folder.path().join("dataset"));
 
     writeln!(out, "1. Photographs: {} of {} classes, generated", EACH * CLASSES.len() as u64, CLASSES.len())?;
-    let bytes = make(&photos)?;
-    writeln!(out, "   {} in {}", text::bytes(bytes), photos.display())?;
+    let bytes = make(&folder)?;
+    writeln!(out, "   {} in {}", text::bytes(bytes), destination.join("photos").display())?;
 
     writeln!(out, "2. shardtool pack photos dataset --shards {SHARDS}")?;
     let mut options = Options::new(&photos, &dataset);
@@ -70,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     writeln!(out, "   {} records good, every image decodes, {rate:.0} MB/s", report.good_records)?;
 
     writeln!(out, "4. One bit of a copy flipped, then shardtool verify")?;
-    let copy = damaged_copy(&dataset, &folder.path.join("damaged"))?;
+    let copy = damaged_copy(&dataset, &folder.path().join("damaged"))?;
     let (report, _) = verified(&copy)?;
     ensure!(!report.findings.is_empty(), "the flipped bit was not found");
     for damage in &report.findings {
@@ -90,23 +75,23 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     let rate = read as f64 / start.elapsed().as_secs_f64() / 1e6;
     writeln!(out, "   {} of {} identical, {rate:.0} MB/s", split.len(), split.len())?;
 
+    if arguments.keep.is_some() {
+        folder.publish(&())?;
+    }
     writeln!(out, "\nNow with your images: shardtool pack FOLDER DATASET, then shardtool info DATASET")?;
     writeln!(out, "FOLDER holds one folder of images for each class. shardtool help lists all commands.")?;
     Ok(Exit::Success)
 }
 
-/// Writes the photographs into class folders and returns their size in bytes.
-fn make(photos: &Path) -> anyhow::Result<u64> {
-    for class in CLASSES {
-        let folder = photos.join(class);
-        std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    }
+/// Writes the photographs into class folders below `photos` and returns their size in bytes.
+fn make(folder: &pack::Output) -> anyhow::Result<u64> {
     let progress = Progress::new("made", "images", EACH * CLASSES.len() as u64);
     let sizes = (0..EACH * CLASSES.len() as u64).into_par_iter().map(|n| {
         let (class, number) = (n as usize % CLASSES.len(), n / CLASSES.len() as u64);
         let jpeg = photo::jpeg(class as u64, number);
-        let path = photos.join(CLASSES[class]).join(format!("{number:03}.jpg"));
-        std::fs::write(&path, &jpeg).with_context(|| format!("cannot write {}", path.display()))?;
+        let path = Path::new("photos").join(CLASSES[class]).join(format!("{number:03}.jpg"));
+        let written = folder.create(&path).and_then(|mut file| file.write_all(&jpeg));
+        written.with_context(|| format!("cannot write {}", folder.path().join(&path).display()))?;
         progress.advance(1, jpeg.len() as u64);
         Ok(jpeg.len() as u64)
     });

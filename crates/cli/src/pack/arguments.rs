@@ -88,7 +88,7 @@ pub(crate) struct Arguments {
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// Replace the split, or an interrupted pack of other inputs
+    /// Replace the split, or an interrupted pack of other inputs; the old split is removed before the new one is written
     #[arg(long)]
     force: bool,
     /// Print what would be packed, and write nothing

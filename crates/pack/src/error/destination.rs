@@ -18,6 +18,15 @@ pub enum DestinationError {
         /// The split.
         split: String,
     },
+    /// The dataset has the split that files would be indexed as, and its files are others or changed.
+    #[error("{} already has a split `{split}`, of other files or other records; choose another --split, or bring its \
+        indexes and manifest up to date with `shardtool repair`", .destination.display())]
+    AlreadyIndexed {
+        /// Folder of the dataset.
+        destination: PathBuf,
+        /// The split.
+        split: String,
+    },
     /// An interrupted pack had other inputs or options.
     #[error("an interrupted pack left {} with {difference}; run that pack again to finish it, or start again with \
         --force", .plan.display())]
@@ -73,6 +82,19 @@ pub enum DestinationError {
         /// The lock file.
         lock: PathBuf,
     },
+    /// A symbolic link where a file would be written or removed.
+    #[error("{} is a symbolic link, and commands that write do not follow links inside their destination; remove it, or \
+        choose another destination", .path.display())]
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
+    /// A command that was killed while it moved its files to their names left them.
+    #[error("an interrupted command left {}; run it again to finish it, or remove what it wrote", .path.display())]
+    Unfinished {
+        /// The folder of unfinished files.
+        path: PathBuf,
+    },
     /// The dataset's manifest is damaged.
     #[error("invalid manifest {} (`shardtool repair` rebuilds it from the records)", .path.display())]
     Manifest {
@@ -89,7 +111,7 @@ pub enum DestinationError {
         /// What is wrong with it.
         source: shardtool_format::Error,
     },
-    /// The destination of an export or reshard exists.
+    /// The folder that a command would fill has other files.
     #[error("{} exists and is not empty; name a folder that does not exist yet, or add the files to it with --force",
         .path.display())]
     NotEmpty {

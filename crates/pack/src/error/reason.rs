@@ -170,6 +170,12 @@ pub enum Reason {
     /// A record of a dataset without an image.
     #[error("it has no image")]
     WithoutImage,
+    /// A key that is not a relative path, or leads out of the destination.
+    #[error("key `{key}` is not a relative path inside OUT")]
+    KeyOutside {
+        /// The key.
+        key: String,
+    },
     /// A list of byte strings that are not UTF-8, in an export to a format that has only text.
     #[error("field `{field}` is a list of byte strings that are not UTF-8")]
     NoText {

@@ -1,11 +1,12 @@
 //! Folders of classes: an image file per record.
 
 use super::file_names::part;
-use super::run::{Refusal, Run, ShardExport};
+use super::run::{Run, ShardExport};
+use crate::Error;
 use crate::progress::Progress;
-use crate::{Error, Reason};
-use std::fs::File;
+use crate::refusal::{Refusal, create};
 use std::io::Write;
+use std::path::Path;
 
 /// Writes a shard's images at the paths that their keys give, below a folder of their class unless the key begins with
 /// it.
@@ -21,13 +22,10 @@ pub(super) fn write(run: &Run<'_>, shard: usize, progress: &dyn Progress) -> Res
             Some(class) if name.split_once('/').is_none_or(|(first, _)| first != class) => format!("{class}/{name}"),
             _ => name,
         };
-        let path = run.folder.join(format!("{place}.{}", sample.extension));
-        let refused = |e| Refusal::Record(Reason::CreateFile(e));
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(refused)?;
-        }
-        let mut file = File::create_new(&path).map_err(refused)?;
-        // A full disk concerns all records.
+        let name = format!("{place}.{}", sample.extension);
+        let path = run.folder.path().join(&name);
+        let mut file = create(run.folder, Path::new(&name))?;
+        // Made durable with all other files before they are moved to their names.
         file.write_all(&sample.image).map_err(|e| Refusal::All(Error::io("write", &path)(e)))?;
         files += 1;
         bytes += sample.image.len() as u64;

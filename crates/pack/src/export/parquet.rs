@@ -4,15 +4,15 @@
 mod rows;
 mod schema;
 
-use super::run::{Refusal, Run, ShardExport};
+use super::run::{Run, ShardExport};
 use crate::Error;
 use crate::error::DestinationError;
 use crate::progress::Progress;
+use crate::refusal::Refusal;
 use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
 use rows::Rows;
 pub(super) use schema::Schema;
-use std::fs::File;
 use std::path::Path;
 
 /// Rows per row group, as Hugging Face writes image datasets.
@@ -29,10 +29,11 @@ pub(super) fn write(
     progress: &dyn Progress,
 ) -> Result<ShardExport, Error> {
     let shards = run.split.entry().shards.len();
-    let path = run.folder.join(format!("{}-{shard:05}-of-{shards:05}.parquet", run.split.name()));
+    let name = format!("{}-{shard:05}-of-{shards:05}.parquet", run.split.name());
+    let path = run.folder.path().join(&name);
     let wrong =
         |e: ParquetError| Error::Destination(DestinationError::Parquet { path: path.clone(), source: e.into() });
-    let file = File::create_new(&path).map_err(Error::io("create", &path))?;
+    let file = run.folder.create_file(Path::new(&name)).map_err(Error::io("create", &path))?;
     let kept = file.try_clone().map_err(Error::io("create", &path))?;
     let mut writer =
         SerializedFileWriter::new(file, schema.message.clone(), schema.properties.clone()).map_err(wrong)?;

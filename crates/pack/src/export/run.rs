@@ -2,7 +2,9 @@
 
 use super::file_names::FileNames;
 use super::sample::Sample;
+use crate::commit::Directory;
 use crate::progress::Progress;
+use crate::refusal::Refusal;
 use crate::{Error, Reason, Rejection};
 use shardtool_read::{Record, Shard, Split};
 use std::path::Path;
@@ -22,7 +24,7 @@ pub(super) struct ShardExport {
 /// The export of one split.
 pub(super) struct Run<'a> {
     pub(super) split: &'a Split,
-    pub(super) folder: &'a Path,
+    pub(super) folder: &'a Directory,
     pub(super) file_names: FileNames,
 }
 
@@ -92,12 +94,4 @@ impl<'a> Run<'a> {
         }
         Ok(done)
     }
-}
-
-/// Why a sample was not taken.
-pub(super) enum Refusal {
-    /// For a reason that concerns only this record.
-    Record(Reason),
-    /// Nothing further can be exported.
-    All(Error),
 }

@@ -1,8 +1,9 @@
 //! TFRecord: the shards themselves, without damaged records, and DALI's index.
 
-use super::run::{Refusal, Run, ShardExport};
+use super::run::{Run, ShardExport};
 use crate::commit::{self, Temporary};
 use crate::progress::Progress;
+use crate::refusal::Refusal;
 use crate::{Error, Reason, Rejection};
 use shardtool_format::{checksum, frame};
 use shardtool_read::verify::{self, Finding};
@@ -23,7 +24,7 @@ pub(super) fn write(
 ) -> Result<ShardExport, Error> {
     let shard = run.open(number)?;
     let from = shard.path();
-    let to = run.folder.join(from.file_name().unwrap_or_default());
+    let name = Path::new(from.file_name().unwrap_or_default());
     let advance = |records, bytes| progress.done(records, bytes);
     let mut options = verify::Options::default();
     options.progress = Some(&advance);
@@ -31,11 +32,11 @@ pub(super) fn write(
     // What a link points to is copied only if it proves to be the shard.
     let whole = findings.is_empty() || (allow_damage && !from.is_symlink());
     let (mut done, frames) = if whole {
-        link(from, &to)?;
+        link(from, &run.folder.path().join(name))?;
         let frames = (0..shard.records()).map(|row| shard.frame(row)).filter_map(Result::ok).collect::<Vec<_>>();
         (ShardExport { records: shard.records(), bytes: shard.bytes().len(), ..ShardExport::default() }, frames)
     } else {
-        good_records(run, number, &to)?
+        good_records(run, number, name)?
     };
     done.files = 1;
     let reported: Vec<_> = findings.into_iter().map(rejection).collect();
@@ -50,7 +51,7 @@ pub(super) fn write(
         for frame in &frames {
             writeln!(lines, "{} {}", frame.start, frame.end - frame.start).expect("into a String");
         }
-        commit::publish(run.folder.join(format!("{}.idx", run.stem(number))), lines.as_bytes())?;
+        commit::publish(run.folder, Path::new(&format!("{}.idx", run.stem(number))), lines.as_bytes())?;
         done.files += 1;
     }
     Ok(done)
@@ -66,8 +67,8 @@ fn link(from: &Path, to: &Path) -> Result<(), Error> {
 }
 
 /// Writes the good records of a shard to a new file. Returns their frames in it.
-fn good_records(run: &Run<'_>, number: usize, to: &Path) -> Result<(ShardExport, Vec<Range<u64>>), Error> {
-    let mut file = Temporary::new(to.to_owned())?;
+fn good_records(run: &Run<'_>, number: usize, name: &Path) -> Result<(ShardExport, Vec<Range<u64>>), Error> {
+    let mut file = Temporary::new(run.folder, name)?;
     let (mut frames, mut at) = (vec![], 0);
     let done = run.each_record(number, &(), |_, _, record| {
         let data = record.data();

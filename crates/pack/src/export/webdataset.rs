@@ -1,25 +1,27 @@
 //! WebDataset: a tar per shard, with the image, `.cls`, and `.json` with the other fields of each sample.
 
-use super::run::{Refusal, Run, ShardExport};
+use super::run::{Run, ShardExport};
 use super::sample::Sample;
 use crate::progress::Progress;
+use crate::refusal::Refusal;
 use crate::{Error, Reason};
 use serde_json::{Map, Number, Value};
 use shardtool_format::example::Feature;
 use shardtool_format::names;
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::path::Path;
 
 /// Writes a shard's tar. The same records always give the same bytes.
 ///
 /// # Errors
 /// [`Error::Read`], [`Error::Io`].
 pub(super) fn write(run: &Run<'_>, shard: usize, progress: &dyn Progress) -> Result<ShardExport, Error> {
-    let path = run.folder.join(format!("{}.tar", run.stem(shard)));
+    let name = format!("{}.tar", run.stem(shard));
+    let path = run.folder.path().join(&name);
     let io = |e| Error::io("write", &path)(e);
-    let file = File::create_new(&path).map_err(Error::io("create", &path))?;
+    let file = run.folder.create_file(Path::new(&name)).map_err(Error::io("create", &path))?;
     let mut tar = tar::Builder::new(BufWriter::with_capacity(1 << 20, file));
     let done = run.each(shard, progress, |sample| {
         let key = run.file_names.name(sample);

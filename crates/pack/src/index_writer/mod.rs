@@ -195,7 +195,7 @@ impl Payload {
     ///
     /// # Errors
     /// [`shardtool_format::Error::MalformedExample`].
-    fn parse<'a>(&self, data: &'a [u8]) -> shardtool_format::Result<Option<Example<'a>>> {
+    pub(crate) fn parse<'a>(&self, data: &'a [u8]) -> shardtool_format::Result<Option<Example<'a>>> {
         match self {
             Payload::Opaque => Ok(None),
             Payload::Examples { message, .. } => message.parse(data).map(Some),

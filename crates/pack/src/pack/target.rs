@@ -1,6 +1,6 @@
 //! The destination of a pack: finds finished shards, and removes files of a replaced split.
 
-use crate::commit::{self, Lock};
+use crate::commit::{self, Directory, Lock};
 use crate::error::DestinationError;
 use crate::progress::{Progress, Step, after};
 use crate::split::complete;
@@ -14,7 +14,8 @@ use shardtool_format::names;
 /// The folder of a dataset, locked for one split.
 pub(crate) struct Target {
     files: SplitFiles,
-    _lock: Lock,
+    _split: Lock,
+    _dataset: Lock,
 }
 
 /// What remains to be done for a split.
@@ -34,11 +35,9 @@ pub(crate) enum Remaining {
 /// [`DestinationError`](crate::DestinationError); [`Error::Io`], also if a shard is missing.
 pub(crate) fn complete(options: &Options, plan: &Plan) -> Result<Option<Split>, Error> {
     let Options { destination, split, force, .. } = options;
-    match force {
-        true => Ok(None),
-        false => {
-            complete::complete(&SplitFiles::new(destination, split), &PlanFile::new(options, plan, Stage::Packing))
-        }
+    match SplitFiles::open(destination, split)? {
+        Some(files) if !force => complete::complete(&files, &PlanFile::new(options, plan, Stage::Packing)),
+        _ => Ok(None),
     }
 }
 
@@ -46,12 +45,14 @@ impl Target {
     /// Locks the split in a folder, creating the folder if it does not exist.
     ///
     /// # Errors
-    /// [`DestinationError::Locked`], [`Error::Io`].
+    /// [`DestinationError::Locked`], [`DestinationError::Link`], [`Error::Io`].
     pub(crate) fn new(options: &Options) -> Result<Self, Error> {
-        let files = SplitFiles::new(&options.destination, &options.split);
-        commit::create_folder(files.folder())?;
-        let lock = Lock::try_new(files.lock(), files.folder())?;
-        Ok(Target { files, _lock: lock })
+        let directory = Directory::create(&options.destination)?;
+        let dataset = Lock::share_dataset(&directory)?;
+        let files = SplitFiles::new(directory, &options.split);
+        let split = Lock::own(files.directory(), &files.lock(), files.folder())?;
+        files.remove_abandoned()?;
+        Ok(Target { files, _split: split, _dataset: dataset })
     }
 
     /// Prepares the folder for a plan: writes the plan file, or finds it from an interrupted run. With `force`, removes
@@ -63,12 +64,13 @@ impl Target {
     pub(crate) fn prepare(&self, options: &Options, plan: &Plan, progress: &dyn Progress) -> Result<Remaining, Error> {
         let schema = manifest_store::of_schema(plan.schema());
         let now = PlanFile::new(options, plan, Stage::Packing);
-        let there = commit::read(&self.files.plan())?.map(|bytes| PlanFile::parse(&bytes));
-        let named =
-            manifest_store::read(self.files.folder())?.and_then(|manifest| manifest.split(self.files.split()).cloned());
+        let directory = self.files.directory();
+        let there = directory.read(self.files.plan())?.map(|bytes| PlanFile::parse(&bytes));
+        let named = manifest_store::read(directory)?.and_then(|manifest| manifest.split(self.files.split()).cloned());
         let same = there.as_ref().map(|there| match there.difference(&now) {
             Some(difference) => {
-                Err(Error::Destination(DestinationError::OtherPlan { plan: self.files.plan(), difference }))
+                let plan = self.files.path(&self.files.plan());
+                Err(Error::Destination(DestinationError::OtherPlan { plan, difference }))
             }
             None => Ok(()),
         });
@@ -86,34 +88,35 @@ impl Target {
                 }));
             }
             (Some(Ok(())), None) if !clearing => {
-                manifest_store::joined(self.files.folder(), &schema, self.files.split(), false)?;
+                manifest_store::joined(directory, &schema, self.files.split(), false)?;
                 return Ok(Remaining::Shards);
             }
             (Some(Err(other)), None) if !clearing && !options.force => return Err(other),
             (None, None) => self.files.check_unoccupied()?,
             _ => self.clear(options, plan, &schema, progress)?,
         }
-        manifest_store::joined(self.files.folder(), &schema, self.files.split(), false)?;
-        commit::create_folder(&self.files.folder().join(names::INDEX_FOLDER))?;
-        commit::publish(self.files.plan(), &now.to_json())?;
-        commit::sync_folder(self.files.folder())?;
+        manifest_store::joined(directory, &schema, self.files.split(), false)?;
+        directory.create_folder(names::INDEX_FOLDER)?;
+        commit::publish(directory, &self.files.plan(), &now.to_json())?;
+        directory.sync()?;
         after(progress, Step::Plan)?;
         Ok(Remaining::Shards)
     }
 
     /// Removes all files of the split's previous pack.
     fn clear(&self, options: &Options, plan: &Plan, new: &Manifest, progress: &dyn Progress) -> Result<(), Error> {
-        manifest_store::joined(self.files.folder(), new, self.files.split(), true)?;
-        commit::create_folder(&self.files.folder().join(names::INDEX_FOLDER))?;
+        let directory = self.files.directory();
+        manifest_store::joined(directory, new, self.files.split(), true)?;
+        directory.create_folder(names::INDEX_FOLDER)?;
         let clearing = PlanFile::new(options, plan, Stage::Clearing);
-        commit::publish(self.files.plan(), &clearing.to_json())?;
-        commit::sync_folder(self.files.folder())?;
+        commit::publish(directory, &self.files.plan(), &clearing.to_json())?;
+        directory.sync()?;
         after(progress, Step::Clearing)?;
-        manifest_store::remove_split(self.files.folder(), self.files.split())?;
+        manifest_store::remove_split(directory, self.files.split())?;
         after(progress, Step::Cleared)?;
-        commit::remove(&self.files.rejected())?;
-        commit::remove(&self.files.packed())?;
-        self.files.written_files()?.iter().try_for_each(|path| commit::remove(path))?;
+        directory.remove(self.files.rejected())?;
+        directory.remove(self.files.packed())?;
+        self.files.written_files()?.iter().try_for_each(|path| directory.remove(path))?;
         self.files.sync()
     }
 
@@ -124,7 +127,7 @@ impl Target {
     /// [`Error::Io`].
     pub(crate) fn finished(&self, shard: usize, images: u64, sha256: bool) -> Result<Option<Shard>, Error> {
         let Some(line) = self.files.finished(shard, sha256)? else { return Ok(None) };
-        let accounted = line.records + crate::rejects::count(&self.files.shard_rejects(shard))? == images;
+        let accounted = line.records + self.rejects(shard)? == images;
         Ok(accounted.then_some(line))
     }
 
@@ -136,14 +139,14 @@ impl Target {
     pub(crate) fn publish_rejected(&self, plan: &Plan) -> Result<u64, Error> {
         let mut count = plan.rejected().len() as u64;
         for shard in 0..plan.shard_count() {
-            count += crate::rejects::count(&self.files.shard_rejects(shard))?;
+            count += self.rejects(shard)?;
         }
         if count > 0 {
-            let mut all = commit::Temporary::new(self.files.rejected())?;
+            let directory = self.files.directory();
+            let mut all = commit::Temporary::new(directory, &self.files.rejected())?;
             all.write(&crate::rejects::to_json_lines(plan.rejected()))?;
             for shard in 0..plan.shard_count() {
-                let path = self.files.shard_rejects(shard);
-                if let Some(lines) = commit::read(&path)? {
+                if let Some(lines) = directory.read(self.files.shard_rejects(shard))? {
                     all.write(&lines)?;
                 }
             }
@@ -163,16 +166,26 @@ impl Target {
         split: &Split,
         progress: &dyn Progress,
     ) -> Result<(), Error> {
+        let directory = self.files.directory();
         for shard in 0..plan.shard_count() {
-            commit::remove(&self.files.shard_rejects(shard))?;
+            directory.remove(self.files.shard_rejects(shard))?;
         }
         let kept = PlanFile::new(options, plan, Stage::Packing).completed(split);
-        commit::publish(self.files.packed(), &kept.to_json())?;
+        commit::publish(directory, &self.files.packed(), &kept.to_json())?;
         // Durable before the temporary plan file is removed, so that at least one of the two exists at any time.
-        commit::sync_folder(self.files.folder())?;
+        directory.sync()?;
         after(progress, Step::Kept)?;
-        commit::remove(&self.files.plan())?;
-        commit::sync_folder(self.files.folder())
+        directory.remove(self.files.plan())?;
+        directory.sync()?;
+        after(progress, Step::Finished)
+    }
+
+    /// Returns the number of rejected inputs of a shard that is not yet in the manifest.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn rejects(&self, shard: usize) -> Result<u64, Error> {
+        crate::rejects::count(&self.files.path(&self.files.shard_rejects(shard)))
     }
 
     pub(crate) fn files(&self) -> &SplitFiles {

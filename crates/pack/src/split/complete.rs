@@ -1,13 +1,13 @@
 //! Checks whether a split is complete: the manifest names it, and its plan file matches the current plan.
 
 use crate::Error;
-use crate::commit;
 use crate::error::DestinationError;
 use crate::split::files::SplitFiles;
 use crate::split::manifest_store;
 use crate::split::plan_file::PlanFile;
 use shardtool_format::manifest::Split;
 use shardtool_format::names;
+use std::path::Path;
 
 /// Returns the split if the plan is complete already.
 ///
@@ -15,11 +15,12 @@ use shardtool_format::names;
 /// [`DestinationError`](crate::DestinationError); [`Error::Io`], also if a shard is missing.
 pub(crate) fn complete(files: &SplitFiles, now: &PlanFile) -> Result<Option<Split>, Error> {
     // An unfinished pack may be replacing the split.
-    if commit::read(&files.plan())?.is_some() {
+    if files.directory().read(files.plan())?.is_some() {
         return Ok(None);
     }
-    let Some(kept) = commit::read(&files.packed())? else { return Ok(None) };
-    let Some(there) = manifest_store::read(files.folder())?.and_then(|manifest| manifest.split(files.split()).cloned())
+    let Some(kept) = files.directory().read(files.packed())? else { return Ok(None) };
+    let Some(there) =
+        manifest_store::read(files.directory())?.and_then(|manifest| manifest.split(files.split()).cloned())
     else {
         return Ok(None);
     };
@@ -31,9 +32,9 @@ pub(crate) fn complete(files: &SplitFiles, now: &PlanFile) -> Result<Option<Spli
     if !kept.produced(&there) {
         return Err(Error::Destination(DestinationError::ChangedSince { destination, split }));
     }
-    let indexes = destination.join(names::INDEX_FOLDER);
     for shard in &there.shards {
-        for path in [destination.join(&shard.file), indexes.join(names::index_file(&shard.file))] {
+        let shard = Path::new(&shard.file);
+        for path in [files.path(shard), files.path(&names::index_path(shard))] {
             if let Err(error) = std::fs::metadata(&path) {
                 return Err(Error::io("read", &path)(error));
             }

@@ -1,7 +1,7 @@
 //! The files of one split in a folder: their names, and which shards are finished.
 
 use crate::Error;
-use crate::commit;
+use crate::commit::{self, Directory};
 use crate::error::DestinationError;
 use sha2::Digest;
 use shardtool_format::checksum::{Sha256, crc32c};
@@ -12,20 +12,32 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// The files of one split in a folder.
+/// The files of one split in a folder. Their paths are relative to it.
 #[derive(Debug, Clone)]
 pub(crate) struct SplitFiles {
-    folder: PathBuf,
+    directory: Directory,
     split: String,
 }
 
 impl SplitFiles {
-    pub(crate) fn new(folder: &Path, split: &str) -> Self {
-        SplitFiles { folder: folder.to_owned(), split: split.to_owned() }
+    pub(crate) fn new(directory: Directory, split: &str) -> Self {
+        SplitFiles { directory, split: split.to_owned() }
+    }
+
+    /// Returns the files of a split in a folder, or `None` if the folder does not exist.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn open(folder: &Path, split: &str) -> Result<Option<Self>, Error> {
+        Ok(Directory::open(folder)?.map(|directory| Self::new(directory, split)))
+    }
+
+    pub(crate) fn directory(&self) -> &Directory {
+        &self.directory
     }
 
     pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+        self.directory.path()
     }
 
     pub(crate) fn split(&self) -> &str {
@@ -33,76 +45,74 @@ impl SplitFiles {
     }
 
     pub(crate) fn shard(&self, shard: usize) -> PathBuf {
-        self.folder.join(names::shard_file(&self.split, shard))
+        names::shard_file(&self.split, shard).into()
     }
 
     pub(crate) fn index(&self, shard: usize) -> PathBuf {
-        let index = names::index_file(&names::shard_file(&self.split, shard));
-        self.folder.join(names::INDEX_FOLDER).join(index)
+        names::index_path(&self.shard(shard))
     }
 
     /// The rejected inputs of one shard, until the manifest is in place.
     pub(crate) fn shard_rejects(&self, shard: usize) -> PathBuf {
         let shard = names::shard_file(&self.split, shard);
         let name = format!(".{}.rejected.jsonl", shard.trim_end_matches(".tfrecord"));
-        self.folder.join(names::INDEX_FOLDER).join(name)
+        Path::new(names::INDEX_FOLDER).join(name)
     }
 
     /// The list of rejected inputs of a pack.
     pub(crate) fn rejected(&self) -> PathBuf {
-        self.folder.join(format!("rejected-{}.jsonl", self.split))
+        rejected_file(&self.split).into()
     }
 
     /// The plan file of an unfinished pack.
     pub(crate) fn plan(&self) -> PathBuf {
-        self.folder.join(format!(".pack-{}.json", self.split))
+        format!(".pack-{}.json", self.split).into()
     }
 
     /// The plan file of a complete split.
     pub(crate) fn packed(&self) -> PathBuf {
-        self.folder.join(format!(".packed-{}.json", self.split))
+        format!(".packed-{}.json", self.split).into()
     }
 
     /// The lock file of the split.
-    pub(crate) fn lock(&self) -> PathBuf {
-        self.folder.join(format!(".pack-{}.lock", self.split))
+    pub(crate) fn lock(&self) -> String {
+        format!(".pack-{}.lock", self.split)
+    }
+
+    /// Returns the path of a file, for messages and for reading it.
+    pub(crate) fn path(&self, relative: &Path) -> PathBuf {
+        self.folder().join(relative)
     }
 
     /// Makes the names of shards and indexes durable.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`DestinationError::Link`], [`Error::Io`].
     pub(crate) fn sync(&self) -> Result<(), Error> {
-        commit::sync_folder(&self.folder.join(names::INDEX_FOLDER))?;
-        commit::sync_folder(&self.folder)
+        self.directory.folder(names::INDEX_FOLDER)?.sync()?;
+        self.directory.sync()
     }
 
     /// Returns the files whose names a pack of this split may have written. Indexes come first: an index marks its
     /// shard as finished, so it must be removed before the shard.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`DestinationError::Link`], [`Error::Io`].
     pub(crate) fn written_files(&self) -> Result<Vec<PathBuf>, Error> {
         let mut found = vec![];
-        for folder in [self.folder.join(names::INDEX_FOLDER), self.folder.clone()] {
-            let entries = match std::fs::read_dir(&folder) {
-                Err(e) if e.kind() == ErrorKind::NotFound => continue,
-                entries => entries.map_err(Error::io("list", &folder))?,
-            };
-            for entry in entries {
-                let entry = entry.map_err(Error::io("list", &folder))?;
-                if entry.file_name().to_str().is_some_and(|name| self.is_written_name(name)) {
-                    found.push(entry.path());
+        for folder in [names::INDEX_FOLDER, ""] {
+            for entry in self.directory.entries_of(folder)? {
+                if entry.name.to_str().is_some_and(|name| self.is_written_name(name)) {
+                    found.push(Path::new(folder).join(&entry.name));
                 }
             }
         }
         Ok(found)
     }
 
-    /// Returns whether a pack of this split writes a file of this name: a shard, its index, its list of rejected
-    /// inputs, or the temporary file of one of these.
+    /// Returns whether a pack of this split writes a file of this name: a shard, its index, or its list of rejected
+    /// inputs.
     fn is_written_name(&self, name: &str) -> bool {
-        let name = name.strip_prefix('.').map_or(name, |name| name.strip_suffix(".tmp").unwrap_or(name));
         let name = name.strip_prefix('.').unwrap_or(name);
         let Some(rest) = name.strip_prefix(&self.split).and_then(|name| name.strip_prefix('-')) else { return false };
         let suffix = rest.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -110,14 +120,25 @@ impl SplitFiles {
         digits >= 5 && matches!(suffix, ".tfrecord" | ".tfrecord.index" | ".rejected.jsonl")
     }
 
+    /// Removes the temporary files that killed packs of this split left. The caller holds the split's lock.
+    ///
+    /// # Errors
+    /// [`DestinationError::Link`], [`Error::Io`].
+    pub(crate) fn remove_abandoned(&self) -> Result<(), Error> {
+        let plans = [self.plan(), self.packed(), self.rejected()];
+        let ours = |name: &str| self.is_written_name(name) || plans.iter().any(|plan| plan == Path::new(name));
+        commit::remove_abandoned(&self.directory, names::INDEX_FOLDER, ours)?;
+        commit::remove_abandoned(&self.directory, "", ours)
+    }
+
     /// Checks that no file has a name that a pack of this split would write.
     ///
     /// # Errors
-    /// [`DestinationError::InTheWay`], [`Error::Io`].
+    /// [`DestinationError::InTheWay`], [`DestinationError::Link`], [`Error::Io`].
     pub(crate) fn check_unoccupied(&self) -> Result<(), Error> {
         let hidden = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
         match self.written_files()?.into_iter().find(|path| !hidden(path)) {
-            Some(path) => Err(Error::Destination(DestinationError::InTheWay { path })),
+            Some(path) => Err(Error::Destination(DestinationError::InTheWay { path: self.path(&path) })),
             None => Ok(()),
         }
     }
@@ -126,16 +147,20 @@ impl SplitFiles {
     /// long as the index says. With `sha256`, the line has the shard's.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`DestinationError::Link`], [`Error::Io`].
     pub(crate) fn finished(&self, shard: usize, sha256: bool) -> Result<Option<Shard>, Error> {
-        let Some(file) = commit::read(&self.index(shard))? else { return Ok(None) };
+        let Some(file) = self.directory.read(self.index(shard))? else { return Ok(None) };
         let Ok(index) = Index::parse(&file) else { return Ok(None) };
+        let path = self.path(&self.shard(shard));
+        let length = match std::fs::metadata(&path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            meta => meta.map_err(Error::io("read", &path))?.len(),
+        };
         let whole = (0..index.columns().len()).all(|column| index.check(column).is_ok());
-        let long = std::fs::metadata(self.shard(shard)).is_ok_and(|meta| meta.len() == index.shard_bytes());
-        if !(whole && long) {
+        if !whole || length != index.shard_bytes() {
             return Ok(None);
         }
-        let sha256 = if sha256 { Some(digest(&self.shard(shard))?) } else { None };
+        let sha256 = if sha256 { Some(digest(&path)?) } else { None };
         Ok(Some(Shard {
             file: names::shard_file(&self.split, shard),
             records: index.records(),
@@ -146,6 +171,11 @@ impl SplitFiles {
             sha256,
         }))
     }
+}
+
+/// Returns the file name of the list of rejected inputs of a pack.
+pub(crate) fn rejected_file(split: &str) -> String {
+    format!("rejected-{split}.jsonl")
 }
 
 /// Computes the SHA-256 of a file.

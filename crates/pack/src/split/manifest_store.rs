@@ -1,6 +1,6 @@
 //! Reads, compares and replaces the manifest; adds a split to it or removes one.
 
-use crate::commit::{self, Lock};
+use crate::commit::{self, Directory, Lock};
 use crate::error::{DestinationError, Difference, ShardError};
 use crate::sample::SampleSchema;
 use crate::{Error, sample};
@@ -12,18 +12,18 @@ use std::path::Path;
 /// The program that writes the manifest.
 pub(crate) const CREATED_BY: &str = concat!("shardtool ", env!("CARGO_PKG_VERSION"));
 /// The lock file while the manifest is read and replaced.
-const LOCK: &str = ".dataset.lock";
+const LOCK: &str = ".manifest.lock";
 
 /// Returns the manifest of a folder; `None` if it has none.
 ///
 /// # Errors
 /// [`DestinationError::Manifest`], [`Error::Io`].
-pub(crate) fn read(folder: &Path) -> Result<Option<Manifest>, Error> {
+pub(crate) fn read(directory: &Directory) -> Result<Option<Manifest>, Error> {
     let parse = |json: Vec<u8>| {
-        let path = folder.join(names::MANIFEST);
+        let path = directory.path().join(names::MANIFEST);
         Manifest::parse(&json).map_err(|source| Error::Destination(DestinationError::Manifest { path, source }))
     };
-    read_bytes(folder)?.map(parse).transpose()
+    read_bytes(directory.path())?.map(parse).transpose()
 }
 
 /// Returns the bytes of a folder's manifest; `None` if it has none.
@@ -53,29 +53,33 @@ pub(crate) fn of_schema(schema: &SampleSchema) -> Manifest {
     }
 }
 
-/// Adds a split to the manifest. `schema` is the split's manifest without splits.
+/// Adds splits to the manifest, all at once. `schema` is their manifest without splits.
 ///
 /// # Errors
 /// [`DestinationError::SplitExists`], [`DestinationError::Incompatible`], and those of [`read`] and of writing.
-pub(crate) fn add_split(folder: &Path, schema: &Manifest, split: Split) -> Result<(), Error> {
-    let _lock = Lock::wait(folder.join(LOCK))?;
-    let mut manifest = joined(folder, schema, &split.name, false)?;
-    manifest.splits.push(split);
+pub(crate) fn add_splits(directory: &Directory, schema: &Manifest, splits: &[Split]) -> Result<(), Error> {
+    let _lock = Lock::wait(directory, LOCK)?;
+    let mut manifest = None;
+    for split in splits {
+        manifest = Some(joined(directory, schema, &split.name, false)?);
+    }
+    let Some(mut manifest) = manifest else { return Ok(()) };
+    manifest.splits.extend_from_slice(splits);
     manifest.splits.sort_by(|a, b| a.name.cmp(&b.name));
-    write(folder, &manifest)
+    write(directory, &manifest)
 }
 
 /// Removes a split, if it exists. Its files stay.
 ///
 /// # Errors
 /// Those of [`read`] and of writing.
-pub(crate) fn remove_split(folder: &Path, split: &str) -> Result<(), Error> {
-    let _lock = Lock::wait(folder.join(LOCK))?;
-    if let Some(mut manifest) = read(folder)?
+pub(crate) fn remove_split(directory: &Directory, split: &str) -> Result<(), Error> {
+    let _lock = Lock::wait(directory, LOCK)?;
+    if let Some(mut manifest) = read(directory)?
         && manifest.split(split).is_some()
     {
         manifest.splits.retain(|s| s.name != split);
-        write(folder, &manifest)?;
+        write(directory, &manifest)?;
     }
     Ok(())
 }
@@ -83,27 +87,28 @@ pub(crate) fn remove_split(folder: &Path, split: &str) -> Result<(), Error> {
 /// Replaces the manifest.
 ///
 /// # Errors
-/// [`Error::Io`].
-pub(crate) fn replace(folder: &Path, manifest: &Manifest) -> Result<(), Error> {
-    let _lock = Lock::wait(folder.join(LOCK))?;
-    write(folder, manifest)
+/// [`DestinationError::Link`], [`Error::Io`].
+pub(crate) fn replace(directory: &Directory, manifest: &Manifest) -> Result<(), Error> {
+    let _lock = Lock::wait(directory, LOCK)?;
+    write(directory, manifest)
 }
 
 /// Replaces the manifest by what `edit` makes of its bytes. Returns whether the bytes changed.
 ///
 /// # Errors
-/// [`ShardError::NoDataset`] if there is none; those of `edit` and of writing.
+/// [`ShardError::NoDataset`] without a manifest; [`DestinationError::Locked`]; those of `edit` and of writing.
 pub(crate) fn rewrite(folder: &Path, edit: impl FnOnce(&[u8]) -> Result<Manifest, Error>) -> Result<bool, Error> {
     let none = || Error::Shard(ShardError::NoDataset { path: folder.to_owned() });
-    if !folder.join(names::MANIFEST).exists() {
+    let directory = Directory::open(folder)?.ok_or_else(none)?;
+    if !directory.exists(names::MANIFEST)? {
         return Err(none());
     }
-    let _lock = Lock::wait(folder.join(LOCK))?;
+    let _dataset = Lock::own_dataset(&directory)?;
     let before = read_bytes(folder)?.ok_or_else(none)?;
     let manifest = edit(&before)?;
     let changed = manifest.to_json().as_bytes() != before;
     if changed {
-        write(folder, &manifest)?;
+        replace(&directory, &manifest)?;
     }
     Ok(changed)
 }
@@ -112,10 +117,15 @@ pub(crate) fn rewrite(folder: &Path, edit: impl FnOnce(&[u8]) -> Result<Manifest
 /// the manifest without this split.
 ///
 /// # Errors
-/// As [`add_split`], without those of writing.
-pub(crate) fn joined(folder: &Path, schema: &Manifest, split: &str, replacing: bool) -> Result<Manifest, Error> {
-    let destination = || folder.to_owned();
-    let mut there = read(folder)?.unwrap_or_else(|| schema.clone());
+/// As [`add_splits`], without those of writing.
+pub(crate) fn joined(
+    directory: &Directory,
+    schema: &Manifest,
+    split: &str,
+    replacing: bool,
+) -> Result<Manifest, Error> {
+    let destination = || directory.path().to_owned();
+    let mut there = read(directory)?.unwrap_or_else(|| schema.clone());
     if there.split(split).is_some() && !replacing {
         return Err(Error::Destination(DestinationError::SplitExists {
             destination: destination(),
@@ -137,7 +147,9 @@ pub(crate) fn joined(folder: &Path, schema: &Manifest, split: &str, replacing: b
     }
 }
 
-fn write(folder: &Path, manifest: &Manifest) -> Result<(), Error> {
-    commit::publish(folder.join(names::MANIFEST), manifest.to_json().as_bytes())?;
-    commit::sync_folder(folder)
+/// Writes the manifest under its lock.
+fn write(directory: &Directory, manifest: &Manifest) -> Result<(), Error> {
+    commit::remove_abandoned(directory, "", |name| name == names::MANIFEST)?;
+    commit::publish(directory, Path::new(names::MANIFEST), manifest.to_json().as_bytes())?;
+    directory.sync()
 }

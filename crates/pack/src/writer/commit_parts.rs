@@ -4,7 +4,7 @@
 use super::keys;
 use super::part::{self, PLAN};
 use crate::Error;
-use crate::commit::{self as files, Lock};
+use crate::commit::{self as files, Directory, Lock};
 use crate::error::{DestinationError, WriterError};
 use crate::progress::{Progress, Step, after};
 use crate::sample::SampleSchema;
@@ -44,17 +44,18 @@ struct Finished {
 /// [`Error::Writer`], [`Error::Destination`], [`Error::Stopped`], [`Error::Io`].
 pub fn commit(destination: &Path, split: &str, force: bool, progress: &dyn Progress) -> Result<Committed, Error> {
     names::check_split_name(split)?;
-    let target = SplitFiles::new(destination, split);
     let nothing =
         || Error::Writer(WriterError::NothingToCommit { destination: destination.to_owned(), split: split.to_owned() });
-    if !destination.is_dir() {
-        return Err(nothing());
-    }
-    let staging = part::staging(&target);
-    if !staging.is_dir() {
+    let target = SplitFiles::open(destination, split)?.ok_or_else(nothing)?;
+    let directory = target.directory();
+    let staging_name = part::staging(&target);
+    if !directory.has_folder(&staging_name)? {
         return complete(&target)?.ok_or_else(nothing);
     }
-    let _lock = Lock::try_new(target.lock(), destination)?;
+    let _dataset = Lock::share_dataset(directory)?;
+    let _split = Lock::own(directory, &target.lock(), destination)?;
+    target.remove_abandoned()?;
+    let staging = directory.folder(&staging_name)?;
     let parts = read(&target, &staging)?;
     let schema = schema(&parts[0].plan);
     let new = manifest_store::of_schema(&schema);
@@ -63,14 +64,14 @@ pub fn commit(destination: &Path, split: &str, force: bool, progress: &dyn Progr
     for part in &parts {
         for (number, line) in part.shards.iter().enumerate() {
             let at = entry.shards.len();
-            moves.push((part.files.shard(number), target.shard(at)));
-            moves.push((part.files.index(number), target.index(at)));
+            moves.push((&part.files, part.files.shard(number), target.shard(at)));
+            moves.push((&part.files, part.files.index(number), target.index(at)));
             entry.shards.push(Shard { file: names::shard_file(split, at), ..line.clone() });
         }
     }
-    let journal = Journal { path: staging.join("commit.json") };
+    let journal = Journal { staging: &staging };
     let stage = journal.read()?;
-    let there = manifest_store::read(destination)?.and_then(|manifest| manifest.split(split).cloned());
+    let there = manifest_store::read(directory)?.and_then(|manifest| manifest.split(split).cloned());
     let in_manifest = stage == Some(Stage::Moving) && there.as_ref() == Some(&entry);
     if !in_manifest {
         if stage.is_none() {
@@ -85,50 +86,67 @@ pub fn commit(destination: &Path, split: &str, force: bool, progress: &dyn Progr
             }
             (Some(_), _) | (None, Some(Stage::Clearing)) => clear(&target, &new, &journal, progress)?,
             (None, None) => {
-                if target.plan().exists() {
-                    return Err(Error::Destination(DestinationError::InTheWay { path: target.plan() }));
+                if directory.exists(target.plan())? {
+                    let path = target.path(&target.plan());
+                    return Err(Error::Destination(DestinationError::InTheWay { path }));
                 }
                 target.check_unoccupied()?;
             }
             (None, Some(Stage::Moving)) => {}
         }
-        manifest_store::joined(destination, &new, split, false)?;
-        files::create_folder(&destination.join(names::INDEX_FOLDER))?;
+        manifest_store::joined(directory, &new, split, false)?;
+        directory.create_folder(names::INDEX_FOLDER)?;
         journal.write(Stage::Moving)?;
         after(progress, Step::Plan)?;
-        for (from, to) in &moves {
-            put(from, to)?;
+        for (part, from, to) in &moves {
+            put(part.directory(), from, directory, to)?;
             after(progress, Step::Shard)?;
         }
         target.sync()?;
-        manifest_store::add_split(destination, &new, entry.clone())?;
+        manifest_store::add_splits(directory, &new, std::slice::from_ref(&entry))?;
         after(progress, Step::Manifest)?;
     }
-    files::publish(target.packed(), &parts[0].plan.completed(&entry).to_json())?;
-    files::sync_folder(destination)?;
+    files::publish(directory, &target.packed(), &parts[0].plan.completed(&entry).to_json())?;
+    directory.sync()?;
     after(progress, Step::Kept)?;
-    remove(&staging, destination)?;
+    remove(&target)?;
+    after(progress, Step::Finished)?;
     let (classes, resumed_shards) = (schema.classes.len() as u64, 0);
     Ok(Committed { split: entry, classes, resumed_shards, already_complete: false })
 }
 
+/// Returns whether a killed commit has begun to move the parts of a split.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn is_committing(split: &SplitFiles) -> Result<bool, Error> {
+    split.directory().exists(Path::new(&part::staging(split)).join(Journal::NAME))
+}
+
 /// Returns the split if an earlier commit completed it.
 fn complete(target: &SplitFiles) -> Result<Option<Committed>, Error> {
-    let Some(kept) = files::read(&target.packed())?.map(|bytes| PlanFile::parse(&bytes)) else { return Ok(None) };
-    let Some(manifest) = manifest_store::read(target.folder())? else { return Ok(None) };
+    let Some(kept) = target.directory().read(target.packed())?.map(|bytes| PlanFile::parse(&bytes)) else {
+        return Ok(None);
+    };
+    let Some(manifest) = manifest_store::read(target.directory())? else { return Ok(None) };
     let split = manifest.split(target.split()).filter(|split| kept.produced(split));
     let classes = manifest.classes.len() as u64;
+    if split.is_some() {
+        // A killed commit may have left it, under this name.
+        target.directory().remove_tree(removed(target))?;
+    }
     Ok(split.cloned().map(|split| Committed { split, classes, resumed_shards: 0, already_complete: true }))
 }
 
 /// Reads the plan files of all parts, which must be finished and agree.
-fn read(target: &SplitFiles, staging: &Path) -> Result<Vec<Finished>, Error> {
+fn read(target: &SplitFiles, staging: &Directory) -> Result<Vec<Finished>, Error> {
     let mut found: BTreeMap<u32, Finished> = BTreeMap::new();
     let mut first: Option<(PathBuf, PlanFile)> = None;
     let mut count = 0u32;
     for folder in part::folders(staging)? {
-        let path = folder.join(PLAN);
-        let Some(plan) = files::read(&path)?.map(|bytes| PlanFile::parse(&bytes)) else { continue };
+        let folder = staging.folder(folder)?;
+        let path = folder.path().join(PLAN);
+        let Some(plan) = folder.read(PLAN)?.map(|bytes| PlanFile::parse(&bytes)) else { continue };
         let (Some(part), Some(parts)) = (plan.member("part"), plan.member("parts")) else { continue };
         let (first, other) = first.get_or_insert_with(|| (path.clone(), plan.clone()));
         count = parts;
@@ -136,7 +154,7 @@ fn read(target: &SplitFiles, staging: &Path) -> Result<Vec<Finished>, Error> {
             return Err(Error::Writer(WriterError::OtherPart { first: first.clone(), second: path, difference }));
         }
         if let Some(shards) = plan.shard_lines() {
-            found.insert(part, Finished { files: SplitFiles::new(&folder, target.split()), plan, shards });
+            found.insert(part, Finished { files: SplitFiles::new(folder, target.split()), plan, shards });
         }
     }
     let (destination, split) = (target.folder().to_owned(), target.split().to_owned());
@@ -171,7 +189,7 @@ fn unique_keys(parts: &[Finished], split: &str) -> Result<(), Error> {
     let mut all = keys::Keys::default();
     for (at, part) in parts.iter().enumerate() {
         for number in 0..part.shards.len() {
-            keys::each(&part.files.index(number), |key| {
+            keys::each(&part.files.path(&part.files.index(number)), |key| {
                 if all.insert(key) {
                     return Ok(());
                 }
@@ -193,7 +211,7 @@ fn first_with(parts: &[Finished], wanted: &[u8]) -> Result<Option<usize>, Error>
     for (at, part) in parts.iter().enumerate() {
         for number in 0..part.shards.len() {
             let mut found = false;
-            keys::each(&part.files.index(number), |key| {
+            keys::each(&part.files.path(&part.files.index(number)), |key| {
                 found |= key == wanted;
                 Ok(())
             })?;
@@ -206,38 +224,42 @@ fn first_with(parts: &[Finished], wanted: &[u8]) -> Result<Option<usize>, Error>
 }
 
 /// Removes the split that is replaced: from the manifest first, then its files. No part has been moved yet.
-fn clear(target: &SplitFiles, new: &Manifest, journal: &Journal, progress: &dyn Progress) -> Result<(), Error> {
-    manifest_store::joined(target.folder(), new, target.split(), true)?;
+fn clear(target: &SplitFiles, new: &Manifest, journal: &Journal<'_>, progress: &dyn Progress) -> Result<(), Error> {
+    let directory = target.directory();
+    manifest_store::joined(directory, new, target.split(), true)?;
     journal.write(Stage::Clearing)?;
     after(progress, Step::Clearing)?;
-    manifest_store::remove_split(target.folder(), target.split())?;
+    manifest_store::remove_split(directory, target.split())?;
     after(progress, Step::Cleared)?;
     for path in [target.rejected(), target.packed(), target.plan()] {
-        files::remove(&path)?;
+        directory.remove(path)?;
     }
-    target.written_files()?.iter().try_for_each(|path| files::remove(path))?;
-    files::create_folder(&target.folder().join(names::INDEX_FOLDER))?;
+    target.written_files()?.iter().try_for_each(|path| directory.remove(path))?;
+    directory.create_folder(names::INDEX_FOLDER)?;
     target.sync()
 }
 
 /// Moves a file, unless an interrupted commit has moved it.
-fn put(from: &Path, to: &Path) -> Result<(), Error> {
-    match std::fs::rename(from, to) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound && to.exists() => Ok(()),
-        moved => moved.map_err(Error::io("create", to)),
+fn put(part: &Directory, from: &Path, dataset: &Directory, to: &Path) -> Result<(), Error> {
+    if part.rename_if_exists(from, dataset, to)? || dataset.exists(to)? {
+        return Ok(());
     }
+    let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
+    Err(Error::io("move", &part.path().join(from))(missing))
+}
+
+/// Returns the name of the folder of parts while it is being removed.
+fn removed(target: &SplitFiles) -> String {
+    format!(".written-{}", target.split())
 }
 
 /// Removes the folder of parts. It is renamed first, so that a half-removed folder is not mistaken for parts.
-fn remove(staging: &Path, destination: &Path) -> Result<(), Error> {
-    let name = staging.file_name().expect("a folder in the dataset's").to_string_lossy();
-    let gone = staging.with_file_name(name.replacen(".write-", ".written-", 1));
-    if gone.exists() {
-        std::fs::remove_dir_all(&gone).map_err(Error::io("remove", &gone))?;
-    }
-    std::fs::rename(staging, &gone).map_err(Error::io("remove", staging))?;
-    std::fs::remove_dir_all(&gone).map_err(Error::io("remove", &gone))?;
-    files::sync_folder(destination)
+fn remove(target: &SplitFiles) -> Result<(), Error> {
+    let (directory, removed) = (target.directory(), removed(target));
+    directory.remove_tree(&removed)?;
+    directory.rename(Path::new(&part::staging(target)), directory, Path::new(&removed))?;
+    directory.remove_tree(&removed)?;
+    directory.sync()
 }
 
 /// The progress of a commit.
@@ -250,13 +272,15 @@ enum Stage {
 }
 
 /// The file that records the progress of a commit.
-struct Journal {
-    path: PathBuf,
+struct Journal<'a> {
+    staging: &'a Directory,
 }
 
-impl Journal {
+impl Journal<'_> {
+    const NAME: &'static str = "commit.json";
+
     fn read(&self) -> Result<Option<Stage>, Error> {
-        Ok(files::read(&self.path)?.map(|bytes| match &bytes[..] {
+        Ok(self.staging.read(Self::NAME)?.map(|bytes| match &bytes[..] {
             b"{\"stage\": \"clearing\"}\n" => Stage::Clearing,
             _ => Stage::Moving,
         }))
@@ -264,7 +288,7 @@ impl Journal {
 
     fn write(&self, stage: Stage) -> Result<(), Error> {
         let name = if stage == Stage::Clearing { "clearing" } else { "moving" };
-        files::publish(self.path.clone(), format!("{{\"stage\": \"{name}\"}}\n").as_bytes())?;
-        files::sync_folder(self.path.parent().expect("a file in a folder"))
+        files::publish(self.staging, Path::new(Self::NAME), format!("{{\"stage\": \"{name}\"}}\n").as_bytes())?;
+        self.staging.sync()
     }
 }

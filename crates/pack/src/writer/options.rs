@@ -46,7 +46,8 @@ pub struct WriterOptions {
     pub entry_points: bool,
     /// Computes the SHA-256 of each shard for the manifest. Default: no.
     pub sha256: bool,
-    /// Replaces the split, and what an unfinished writer with other options left.
+    /// Replaces the split, and what an unfinished writer with other options left. The old split is removed when all
+    /// parts of the new one are finished.
     pub force: bool,
 }
 

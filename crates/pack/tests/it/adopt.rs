@@ -6,9 +6,10 @@ use shardtool_format::example::{Column, encode};
 use shardtool_format::frame;
 use shardtool_format::index::Index;
 use shardtool_format::manifest::DType;
-use shardtool_pack::{AdoptOptions, Compression, Conventions, Error, Options, adopt, pack};
+use shardtool_pack::{AdoptOptions, Compression, Conventions, Error, Options, Progress, Step, adopt, pack};
 use shardtool_pack::{DestinationError, ShardError};
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn framed(data: &[u8]) -> Vec<u8> {
@@ -100,12 +101,40 @@ fn index_equals_that_of_pack() {
     adopt(&[set.join("train-00000.tfrecord")], &AdoptOptions::default(), &()).unwrap();
     assert!(packed == snapshot(&set));
     assert_eq!(check(&set, "train").len(), 15);
-    let again = adopt(&[set.join("train-00000.tfrecord")], &AdoptOptions::default(), &()).unwrap_err();
-    assert!(matches!(again, Error::Destination(DestinationError::SplitExists { .. })), "{again}");
+    let again = adopt(&[set.join("train-00000.tfrecord")], &AdoptOptions::default(), &()).unwrap();
+    assert_eq!(again, manifest(&set).splits, "the same files are the same dataset");
+    let other = with!(AdoptOptions::default(), entry_points = false);
+    let again = adopt(&[set.join("train-00000.tfrecord")], &other, &()).unwrap_err();
+    assert!(matches!(again, Error::Destination(DestinationError::AlreadyIndexed { .. })), "{again}");
     let renamed = with!(AdoptOptions::default(), split = Some("b".to_owned()));
     let again = adopt(&[set.join("train-00000.tfrecord")], &renamed, &()).unwrap_err();
     assert!(matches!(again, Error::Destination(DestinationError::InTheWay { .. })), "{again}");
     assert!(packed == snapshot(&set));
+}
+
+/// An error after the manifest is in place removes nothing that it names.
+#[test]
+fn error_after_the_manifest_leaves_a_dataset_that_the_next_run_completes() {
+    struct Stop(Step);
+    impl Progress for Stop {
+        fn after(&self, step: Step) -> ControlFlow<()> {
+            if step == self.0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    }
+    let temp = tempfile::tempdir().unwrap();
+    let at = |name: &str| temp.path().join(name);
+    let files = [theirs(&at("train-00000.tfrecord"), &[1, 2]), theirs(&at("validation-00000.tfrecord"), &[1])];
+    adopt(&files, &conventions(), &Stop(Step::Index)).unwrap_err();
+    assert_eq!(names(temp.path()), ["train-00000.tfrecord", "validation-00000.tfrecord"]);
+    adopt(&files, &conventions(), &Stop(Step::Manifest)).unwrap_err();
+    let expected = snapshot(temp.path());
+    assert_eq!(manifest(temp.path()).splits.len(), 2, "the manifest names all splits or none");
+    assert_eq!(adopt(&files, &conventions(), &()).unwrap().len(), 2);
+    assert!(snapshot(temp.path()) == expected);
+    fs::write(at("train-00000.tfrecord"), framed(&example(vec![]))).unwrap();
+    let changed = adopt(&files, &conventions(), &()).unwrap_err();
+    assert!(matches!(changed, Error::Destination(DestinationError::AlreadyIndexed { .. })), "{changed}");
+    assert!(chain(&changed).contains("shardtool repair"), "{changed}");
 }
 
 #[test]

@@ -2,8 +2,11 @@
 
 use crate::support::{chain, class_folders, names, put, snapshot};
 use shardtool_pack::DestinationError;
-use shardtool_pack::{Action, Error, OnError, Options, RepairOptions, Resize, Shards, Summary, pack, repair};
+use shardtool_pack::{
+    Action, Error, OnError, Options, Progress, RepairOptions, Resize, Shards, Step, Summary, pack, repair,
+};
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 const KEPT: &str = ".packed-train.json";
@@ -38,6 +41,30 @@ fn returns_a_complete_split_and_writes_nothing() {
         let again = with!(options.clone(), jobs = 1.try_into().unwrap());
         let second = pack(&again, &()).unwrap();
         assert_eq!(second, with!(first, already_complete = true));
+        assert!(snapshot(&options.destination) == before);
+    }
+}
+
+/// A pack that was killed at its very end is complete, also for `force` and with rejected inputs.
+#[test]
+fn returns_a_split_whose_pack_ended_after_its_plan_was_removed() {
+    struct Stop;
+    impl Progress for Stop {
+        fn after(&self, step: Step) -> ControlFlow<()> {
+            if step == Step::Finished { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    }
+    for force in [false, true] {
+        let temp = tempfile::tempdir().unwrap();
+        let source = temp.path().join("photos");
+        class_folders(&source, 4);
+        put(&source.join("cat/text.jpg"), b"text");
+        let options = with!(Options::new(&source, temp.path().join("set")), force = force);
+        assert!(matches!(pack(&options, &Stop).unwrap_err(), Error::Stopped));
+        let before = snapshot(&options.destination);
+        assert!(!before.contains_key(&PathBuf::from(".pack-train.json")));
+        let again = pack(&with!(options.clone(), force = false), &()).unwrap();
+        assert!(again.already_complete && again.rejected == 1);
         assert!(snapshot(&options.destination) == before);
     }
 }

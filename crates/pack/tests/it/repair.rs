@@ -228,3 +228,98 @@ fn refuses_a_folder_without_a_dataset() {
     assert!(matches!(error, Error::Shard(ShardError::NoDataset { .. })), "{error}");
     assert_eq!(names(temp.path()), ["photo.jpg"]);
 }
+
+/// A file with the name of a copy is not overwritten, and counts as a copy only if its records say so.
+#[test]
+fn salvage_overwrites_no_file() {
+    for listed in [true, false] {
+        let (_temp, set, files) = packed();
+        let foreign = set.join("train-00001.salvaged.tfrecord");
+        put(&foreign, &framed(&example(vec![("image/key", Column::Bytes(&[b"foreign"]))])));
+        let bytes = fs::read(&foreign).unwrap();
+        if listed {
+            fs::remove_file(set.join("dataset.json")).unwrap();
+            mend(&set);
+            assert_eq!(manifest(&set).split("train").unwrap().shards.len(), 4, "not taken for a copy");
+            assert_eq!(check_keys(&set, "foreign"), 1);
+        }
+        let rows = rows(&files);
+        edit(&set.join(SHARD), |bytes| bytes[rows[3].0 as usize + 200] ^= 8);
+        let done = mend(&set);
+        let copy = "train-00001.salvaged-2.tfrecord";
+        let salvaged = done.shards.iter().find(|shard| shard.file == SHARD).unwrap();
+        assert_eq!(salvaged.action, Action::Salvaged { file: copy.to_owned(), records: rows.len() as u64 - 1 });
+        assert_eq!(fs::read(&foreign).unwrap(), bytes);
+        assert_eq!(check_keys(&set, "foreign"), usize::from(listed));
+        assert_eq!(mend(&set).manifest, ManifestRepair::Kept);
+    }
+}
+
+/// Returns how many shards that the manifest names hold a key.
+fn check_keys(set: &Path, wanted: &str) -> usize {
+    let manifest = manifest(set);
+    let shards = manifest.splits.iter().flat_map(|split| &split.shards);
+    let holds = |file: &str| {
+        let bytes = fs::read(set.join(file)).unwrap();
+        records(&bytes).into_iter().any(|(_, data)| key(data) == wanted.as_bytes())
+    };
+    shards.filter(|shard| holds(&shard.file)).count()
+}
+
+#[test]
+fn restored_original_replaces_its_salvaged_copy() {
+    for with_manifest in [true, false] {
+        let (_temp, set, files) = packed();
+        let rows = rows(&files);
+        edit(&set.join(SHARD), |bytes| bytes[rows[3].0 as usize + 200] ^= 8);
+        mend(&set);
+        fs::write(set.join(SHARD), &files[Path::new(SHARD)]).unwrap();
+        if !with_manifest {
+            fs::remove_file(set.join("dataset.json")).unwrap();
+        }
+        let done = mend(&set);
+        if with_manifest {
+            assert_eq!(done.shards[1].file, "train-00001.salvaged.tfrecord");
+            assert_eq!(done.shards[1].action, Action::Restored { file: SHARD.to_owned() });
+        }
+        assert!(fs::read(set.join("dataset.json")).unwrap() == files[Path::new("dataset.json")]);
+        assert_eq!(check(&set, "train").len(), 36);
+    }
+}
+
+#[test]
+fn record_that_is_no_example_is_lost_alone() {
+    let (_temp, set, files) = packed();
+    let rows = rows(&files);
+    let malformed = framed(b"\xff\xff\xff");
+    edit(&set.join(SHARD), |bytes| drop(bytes.splice(rows[2].0 as usize..rows[3].0 as usize, malformed.clone())));
+    let done = mend(&set);
+    assert_eq!(done.shards[1].lost.len(), 1);
+    assert_eq!(done.shards[1].lost[0].bytes, rows[2].0..rows[2].0 + malformed.len() as u64);
+    assert!(matches!(&done.shards[1].action, Action::Salvaged { records, .. } if *records == rows.len() as u64 - 1));
+    assert_eq!(check(&set, "train").len(), 35);
+}
+
+#[test]
+fn refuses_names_that_no_manifest_can_hold() {
+    let temp = tempfile::tempdir().unwrap();
+    for name in ["a\\b.tfrecord", "a b-00000.tfrecord"] {
+        put(&temp.path().join(name), &framed(&example(vec![])));
+        let error = repair(temp.path(), &RepairOptions::default(), &()).unwrap_err();
+        assert!(matches!(error, Error::Name(_)), "{error}");
+        assert_eq!(names(temp.path()), [name]);
+        fs::remove_file(temp.path().join(name)).unwrap();
+    }
+}
+
+/// Without a manifest, a shard that cannot be read is an error, not a shard less.
+#[test]
+fn rebuilds_no_manifest_without_a_shard_that_cannot_be_read() {
+    let (_temp, set, _) = packed();
+    fs::remove_file(set.join("dataset.json")).unwrap();
+    fs::rename(set.join(SHARD), set.join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("absent", set.join(SHARD)).unwrap();
+    let error = repair(&set, &RepairOptions::default(), &()).unwrap_err();
+    assert!(matches!(&error, Error::Io { path, .. } if *path == set.join(SHARD)), "{error}");
+    assert!(!set.join("dataset.json").exists());
+}

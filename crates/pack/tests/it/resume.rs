@@ -1,6 +1,6 @@
 //! If a pack was killed at any step, running it again produces the same bytes and keeps finished shards.
 
-use crate::support::{chain, check, class_folders, manifest, names, put, records, rejected, snapshot};
+use crate::support::{chain, check, class_folders, manifest, names, put, records, rejected, snapshot, unlocked};
 use shardtool_pack::DestinationError;
 use shardtool_pack::{Error, Options, Progress, Resize, Shards, Step, pack};
 use std::collections::BTreeMap;
@@ -128,7 +128,7 @@ fn kill_everywhere(options: &Options, expected: &BTreeMap<PathBuf, Vec<u8>>, pre
             }
             let after = finished(&options.destination);
             assert!(
-                snapshot(&options.destination) == *expected,
+                unlocked(&options.destination) == *expected,
                 "killed at {at} {n}: {:?}",
                 names(&options.destination)
             );

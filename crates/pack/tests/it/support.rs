@@ -77,6 +77,13 @@ pub(crate) fn snapshot(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
+/// Every file below a folder except lock files, which a killed process may leave.
+pub(crate) fn unlocked(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = snapshot(root);
+    files.retain(|path, bytes| !(bytes.is_empty() && path.extension().is_some_and(|e| e == "lock")));
+    files
+}
+
 pub(crate) fn names(root: &Path) -> Vec<String> {
     snapshot(root).keys().map(|path| path.to_str().unwrap().to_owned()).collect()
 }

@@ -177,7 +177,7 @@ impl Context<'_> {
     }
 
     fn put_index(&self, path: &Path, indexed: &Indexed) -> Result<(), Error> {
-        if self.directory.read(path)?.as_ref() != Some(&indexed.index) {
+        if read_old_index(&self.directory.path().join(path))?.as_ref() != Some(&indexed.index) {
             commit::publish(self.directory, path, &indexed.index)?;
             after(self.progress, Step::Index)?;
         }

@@ -56,31 +56,32 @@ def array(record, name: str) -> dict:
     return {"shape": [str(length) for length in value.shape], "dtype": value.dtype, "data": digest(value.data)}
 
 
-def is_raw(features, image: str) -> bool:
+def is_raw(features, image) -> bool:
     kind = reader.one(features, "image/format", "bytes")
-    return reader.one(features, image, "bytes") is not None and kind in (b"raw", b"raw-zstd")
+    return image is not None and kind in (b"raw", b"raw-zstd")
 
 
 def show_record(manifest, split, i: int):
     try:
         record = split[i]
-        key, image = record.key, record.image
         features = record.features
     except reader.Damage as damage:
         show(split=split.name, record=i, error=damage.name)
         return
+    entry = manifest.splits[split.name][split.shard_of(i)]
+    image = reader.one(features, manifest.image, "bytes")
     class_id = record.class_id
     line = {
         "split": split.name,
         "record": record.id,
-        "key": digest(key),
+        "key": digest(reader.key_of(features, entry.file, record.row)),
         "data": digest(record.data),
         "image": None if image is None else digest(image),
         "class": None if class_id is None else str(class_id),
     }
     if manifest.features:
         line["features"] = {name: feature(value) for name, value in features.items()}
-    if is_raw(features, manifest.image):
+    if is_raw(features, image):
         line["pixels"] = attempt(lambda: digest(record.pixels()[2]))
     names = record.array_names()
     if names:

@@ -266,21 +266,21 @@ def test_other_threads_run_while_the_loader_waits(train):
     assert turns > 20
 
 
-def wait_until_workers_end():
-    """The system counts a thread until shortly after it was joined."""
+def wait_for_workers(count):
+    """A thread gets its name shortly after it was started, and the system counts it until shortly after it was joined."""
     deadline = time.monotonic() + 10
-    while workers() and time.monotonic() < deadline:
+    while workers() != count and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert workers() == 0
+    assert workers() == count
 
 
 def test_with_block_and_deletion_end_the_threads(train):
     gc.collect()  # loaders of other tests
-    wait_until_workers_end()
+    wait_for_workers(0)
     with st.Loader(train, 8, STEPS, workers=3) as loader:
         batch = next(iter(loader))
-        assert workers() == 3
-    wait_until_workers_end()
+        wait_for_workers(3)
+    wait_for_workers(0)
     assert batch["image"].shape == (8, 32, 32, 3)
     with pytest.raises(RuntimeError, match="closed"):
         next(iter(loader))
@@ -288,7 +288,7 @@ def test_with_block_and_deletion_end_the_threads(train):
     for _ in loader:
         break
     del loader
-    wait_until_workers_end()
+    wait_for_workers(0)
 
 
 def test_pickled_loader_continues_the_epoch(train):

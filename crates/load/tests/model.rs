@@ -24,7 +24,7 @@ mod sync {
     }
 }
 #[expect(dead_code, reason = "the library uses more of it")]
-#[path = "../src/handover.rs"]
+#[path = "../src/handover/mod.rs"]
 mod handover;
 
 use handover::{Begin, Delivery, Empty, Handover, Position, Queue, Step, Supply, Work};

@@ -2,7 +2,7 @@
 //!
 //! Workers begin the batches of a replica in order and complete them in any order; its consumer takes them in order.
 //! Any thread may return a buffer. The traits [`Work`] (the contents of a batch) and [`Supply`] (when another batch may
-//! begin) keep this file independent of images and of memory planning, so that `tests/model.rs` can include it and
+//! begin) keep this folder independent of images and of memory planning, so that `tests/model.rs` can include it and
 //! check every interleaving, with the types of a model checker in `super::sync`.
 //!
 //! ```text
@@ -12,27 +12,12 @@
 //!                     └── seek, evict, failure before it: cancelled ────────────────────┘
 //! ```
 
+mod queue;
+
 use super::sync::{Arc, Condvar, Instant, Mutex, MutexGuard};
-use std::collections::VecDeque;
+use queue::Item;
+pub(crate) use queue::{Position, Queue, Work};
 use std::time::Duration;
-
-/// A position in a replica's order: the epoch, and the number of positions in it that were delivered before.
-pub(crate) type Position = (u64, u64);
-
-/// A batch that several workers fill.
-pub(crate) trait Work {
-    /// Returns whether there are rows that no worker has claimed.
-    fn has_unclaimed(&self) -> bool;
-
-    /// Returns whether every row is done.
-    fn is_complete(&self) -> bool;
-
-    /// Cancels the rest of the work, which no consumer will take.
-    fn cancel(&self);
-
-    /// Returns whether it was cancelled.
-    fn is_cancelled(&self) -> bool;
-}
 
 /// Decides when work begins, and keeps its buffers. Called with the hand-over's lock held.
 pub(crate) trait Supply: Sized {
@@ -133,126 +118,6 @@ struct State<S: Supply> {
     queues: Vec<Queue<S::Work, S::Error>>,
     supply: S,
     closed: bool,
-}
-
-/// One replica's work, in order.
-pub(crate) struct Queue<W, E> {
-    /// The position of the work that begins next.
-    next: Position,
-    /// Whether that is the first work of an epoch, or after a seek.
-    first: bool,
-    /// The consumer's position.
-    delivered: Position,
-    items: VecDeque<Item<W, E>>,
-    /// Work with a buffer: building, complete, or held by the consumer.
-    live: usize,
-    /// Work that the consumer holds.
-    held: usize,
-    /// Work that the consumer held when it last called [`Handover::take`].
-    kept: usize,
-    /// Whether the consumer waits.
-    waiting: bool,
-    /// Whether no more work begins until the consumer seeks.
-    stopped: bool,
-    /// Why the next work could not begin.
-    error: Option<E>,
-}
-
-enum Item<W, E> {
-    Work { work: Arc<W>, start: Position, after: Position, failure: Option<E> },
-    EpochEnd,
-}
-
-impl<W: Work, E> Item<W, E> {
-    /// Cancels its work. The caller must hold the lock, so that a worker in [`Handover::wait_for`] sees the change.
-    fn cancel(&self) {
-        if let Item::Work { work, .. } = self {
-            work.cancel();
-        }
-    }
-
-    fn work(&self) -> Option<&Arc<W>> {
-        match self {
-            Item::Work { work, .. } => Some(work),
-            Item::EpochEnd => None,
-        }
-    }
-}
-
-impl<W: Work, E> Queue<W, E> {
-    fn new() -> Self {
-        Queue {
-            next: (0, 0),
-            first: true,
-            delivered: (0, 0),
-            items: VecDeque::new(),
-            live: 0,
-            held: 0,
-            kept: 0,
-            waiting: false,
-            stopped: false,
-            error: None,
-        }
-    }
-
-    /// Returns the position of the work that begins next.
-    pub(crate) fn next(&self) -> Position {
-        self.next
-    }
-
-    /// Returns whether that is the first work of an epoch, or after a seek.
-    pub(crate) fn is_first(&self) -> bool {
-        self.first
-    }
-
-    /// Returns the consumer's position.
-    pub(crate) fn delivered(&self) -> Position {
-        self.delivered
-    }
-
-    /// Returns the amount of work that is building or complete.
-    pub(crate) fn queued(&self) -> usize {
-        self.items.iter().filter_map(Item::work).count()
-    }
-
-    /// Returns the amount of work that is complete.
-    pub(crate) fn ready(&self) -> usize {
-        self.items.iter().filter_map(Item::work).filter(|work| work.is_complete()).count()
-    }
-
-    /// Returns the amount of work with a buffer: building, complete, or held by the consumer.
-    pub(crate) fn live(&self) -> usize {
-        self.live
-    }
-
-    /// Returns the amount of work that the consumer holds.
-    pub(crate) fn held(&self) -> usize {
-        self.held
-    }
-
-    /// Returns the amount of work that the consumer held when it last called [`Handover::take`].
-    pub(crate) fn kept(&self) -> usize {
-        self.kept
-    }
-
-    /// Returns whether the consumer is waiting for this work.
-    pub(crate) fn is_awaited(&self, work: &W) -> bool {
-        self.waiting && self.items.front().and_then(Item::work).is_some_and(|front| std::ptr::eq(&**front, work))
-    }
-
-    /// Cancels and removes the work that was begun last; it begins again later. Returns `None`, and changes nothing, if
-    /// that work is at the front of the queue or is `except`, or if the queue is stopped.
-    pub(crate) fn evict_last(&mut self, except: &W) -> Option<Arc<W>> {
-        let at = self.items.iter().rposition(|item| item.work().is_some()).filter(|at| *at > 0)?;
-        if self.stopped || self.items[at].work().is_some_and(|work| std::ptr::eq(&**work, except)) {
-            return None;
-        }
-        // Also removes the end of the epoch, if it follows.
-        let Item::Work { work, start, .. } = self.items.drain(at..).next()? else { return None };
-        self.next = start;
-        work.cancel();
-        Some(work)
-    }
 }
 
 impl<S: Supply> Handover<S> {

@@ -1,61 +1,106 @@
-//! A bounded LRU cache of open shards: each costs two mappings (`vm.max_map_count`) or two file descriptors.
+//! A bounded cache of a split's open shards: each costs two mappings (`vm.max_map_count`) or two file descriptors.
 
 use crate::{Result, Shard};
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Upper bound of open shards: enough for all shards of an interleaved order's window.
-const MAX_OPEN: usize = 1024;
+/// Upper bound of open shards. An open shard takes 1 to 2 kB.
+const MAX_OPEN: usize = 1 << 14;
 
+/// Open shards. If one more would be too many, one that was not used lately is evicted (the CLOCK algorithm).
 #[derive(Debug)]
 pub(crate) struct Cache {
-    open: RwLock<HashMap<usize, Entry>>,
-    capacity: usize,
-    /// Number of uses so far; an entry keeps the value of its last use.
-    clock: AtomicU64,
+    state: RwLock<State>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct State {
+    /// One slot for each shard of the split.
+    slots: Vec<Option<Slot>>,
+    /// The numbers of the open shards, in a ring, and the position of its hand.
+    ring: Vec<usize>,
+    hand: usize,
+    /// The length of the ring, at most.
+    capacity: usize,
+}
+
+#[derive(Debug)]
+struct Slot {
     shard: Arc<Shard>,
-    used: AtomicU64,
+    /// Whether it was used since the hand passed.
+    used: AtomicBool,
 }
 
 impl Cache {
-    pub(crate) fn new() -> Self {
-        Cache { open: RwLock::default(), capacity: capacity(), clock: AtomicU64::new(0) }
+    /// Creates the cache of a split of `shards` shards.
+    pub(crate) fn new(shards: usize) -> Self {
+        let slots = (0..shards).map(|_| None).collect();
+        Cache { state: RwLock::new(State { slots, ring: vec![], hand: 0, capacity: 0 }) }
     }
 
     /// Returns the shard, and opens it with `open` if it is not in the cache. An evicted shard stays open while it is in
     /// use elsewhere.
     pub(crate) fn get(&self, number: usize, open: impl FnOnce() -> Result<Shard>) -> Result<Arc<Shard>> {
-        let now = self.clock.fetch_add(1, Ordering::Relaxed);
         {
-            let shards = self.open.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(entry) = shards.get(&number) {
-                entry.used.store(now, Ordering::Relaxed);
-                return Ok(entry.shard.clone());
+            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(slot) = &state.slots[number] {
+                return Ok(slot.shard());
             }
         }
         // Two threads may open the same shard at once, and one of them drops its copy: cheaper than holding the lock
         // while opening.
         let shard = Arc::new(open()?);
-        let mut shards = self.open.write().unwrap_or_else(PoisonError::into_inner);
-        if shards.len() >= self.capacity && !shards.contains_key(&number) {
-            let oldest = shards.iter().min_by_key(|(_, e)| e.used.load(Ordering::Relaxed)).map(|(n, _)| *n);
-            oldest.and_then(|n| shards.remove(&n));
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = &state.slots[number] {
+            return Ok(slot.shard());
         }
-        let entry = shards.entry(number).or_insert(Entry { shard, used: AtomicU64::new(now) });
-        Ok(entry.shard.clone())
+        let evicted = state.insert(number, shard.clone());
+        drop(state);
+        // Outside of the lock: it may be unmapped here.
+        drop(evicted);
+        Ok(shard)
     }
 }
 
-/// Returns the number of shards to keep open: a quarter of this process's limit, which several splits and loaders
-/// share, at two descriptors or mappings per shard.
-fn capacity() -> usize {
-    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
-    let maps = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok().and_then(|s| s.trim().parse().ok());
-    let least = files.min(maps.unwrap_or(65_530u64)) / 8;
-    (least as usize).clamp(8, MAX_OPEN)
+impl State {
+    /// Adds a shard. Returns the one that is evicted for it.
+    fn insert(&mut self, number: usize, shard: Arc<Shard>) -> Option<Slot> {
+        if self.ring.is_empty() {
+            self.capacity = capacity(shard.bytes().mapped().is_some());
+        }
+        self.slots[number] = Some(Slot { shard, used: AtomicBool::new(true) });
+        if self.ring.len() < self.capacity {
+            self.ring.push(number);
+            return None;
+        }
+        loop {
+            let place = self.hand;
+            self.hand = (place + 1) % self.ring.len();
+            let slot = &mut self.slots[self.ring[place]];
+            if !slot.as_mut().is_some_and(|slot| std::mem::take(slot.used.get_mut())) {
+                let evicted = slot.take();
+                self.ring[place] = number;
+                return evicted;
+            }
+        }
+    }
+}
+
+impl Slot {
+    fn shard(&self) -> Arc<Shard> {
+        // Written only if it changes: all threads read the same line.
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+        self.shard.clone()
+    }
+}
+
+/// Returns the number of shards to keep open: a quarter of this process's limit of mappings or descriptors, which several
+/// splits and loaders share, at two per shard.
+fn capacity(mapped: bool) -> usize {
+    let maps = || std::fs::read_to_string("/proc/sys/vm/max_map_count").ok()?.trim().parse().ok();
+    let files = || rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+    let limit = if mapped { maps().unwrap_or(65_530) } else { files() };
+    usize::try_from(limit / 8).unwrap_or(MAX_OPEN).clamp(8, MAX_OPEN)
 }

@@ -3,7 +3,8 @@
 use crate::bytes::{Access, FileBytes};
 use crate::cache::Cache;
 use crate::frames::Frames;
-use crate::shard::{Checked, Opening, Shard};
+use crate::shard::{Opening, Shard};
+use crate::shard_index::Checked;
 use crate::whole_files::read_manifest;
 use crate::{Error, Record, Result, glob_files, metadata_if_exists};
 use rayon::prelude::*;
@@ -213,7 +214,7 @@ impl Split {
             starts,
             bare,
             checked: shards.iter().map(|_| Checked::default()).collect(),
-            cache: Cache::new(),
+            cache: Cache::new(shards.len()),
             options,
         }))
     }

@@ -25,6 +25,7 @@ mod mapping;
 mod paths;
 mod record;
 mod shard;
+mod shard_index;
 mod value;
 mod value_ranges;
 pub mod verify;

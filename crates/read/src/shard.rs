@@ -3,18 +3,17 @@
 use crate::bytes::{Access, FileBytes};
 use crate::frames::compression;
 use crate::mapping::Mapping;
-use crate::whole_files::read_open_index;
+use crate::shard_index::{Checked, ShardIndex, missing};
 use crate::{Error, Record, Result};
 use shardtool_format::example::{Example, Message, range_within};
 use shardtool_format::frame::{self, Check};
-use shardtool_format::index::{Column, Fixed, Index, Required, Scalar, Variable};
+use shardtool_format::index::{Column, Fixed, Required, Scalar, Variable};
 use shardtool_format::{manifest, names};
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An open shard: its bytes and those of its index. Opening checks the index's header and directory; each column is
 /// checked on its first use.
@@ -33,60 +32,12 @@ pub struct Shard {
 /// The offsets of a shard's records, from its index or from a scan of its frames.
 #[derive(Debug)]
 enum Directory {
-    Index {
-        path: PathBuf,
-        index: Index<IndexBytes>,
-        required: Required,
-        checked: Checked,
-    },
+    Index(ShardIndex),
     /// A bare TFRecord file: the offset of each frame, and the feature that holds the image.
     Scan {
         offsets: Arc<[u64]>,
         image: Option<String>,
     },
-}
-
-#[derive(Debug)]
-enum IndexBytes {
-    Mapped(FileBytes),
-    Read(Vec<u8>),
-}
-
-impl AsRef<[u8]> for IndexBytes {
-    #[inline]
-    fn as_ref(&self) -> &[u8] {
-        match self {
-            IndexBytes::Mapped(file) => file.mapped().unwrap_or_default(),
-            IndexBytes::Read(bytes) => bytes,
-        }
-    }
-}
-
-impl IndexBytes {
-    /// Returns whether all bytes could be read so far.
-    fn is_readable(&self) -> bool {
-        match self {
-            IndexBytes::Mapped(file) => file.maps(&(0..file.len())),
-            IndexBytes::Read(_) => true,
-        }
-    }
-}
-
-/// The columns of a shard's index that passed their check, one bit each. It outlives the shard in the cache, so that a
-/// column is checked once even if its shard is reopened. Columns past the 64th are checked on each use.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Checked(Arc<AtomicU64>);
-
-impl Checked {
-    fn contains(&self, column: usize) -> bool {
-        column < 64 && self.0.load(Ordering::Relaxed) & (1 << column) != 0
-    }
-
-    fn insert(&self, column: usize) {
-        if column < 64 {
-            self.0.fetch_or(1 << column, Ordering::Relaxed);
-        }
-    }
 }
 
 /// What a shard is opened from.
@@ -109,7 +60,8 @@ impl Shard {
         let (records, length, directory) = match how {
             Opening::Bare { offsets, image } => (offsets.len() as u64, bytes.len(), Directory::Scan { offsets, image }),
             Opening::Indexed { entry, checked } => {
-                (entry.records, entry.bytes, open_index(&path, entry, access, checked)?)
+                let index = ShardIndex::open(&path, entry, access, checked)?;
+                (entry.records, entry.bytes, Directory::Index(index))
             }
         };
         Ok(Shard { path, records, length, bytes, directory, message, check })
@@ -137,13 +89,15 @@ impl Shard {
     /// the manifest, or the shard has no such row; [`Error::ShardLength`] if the file ends before the frame does.
     pub fn frame(&self, row: u64) -> Result<Range<u64>> {
         let frame = self.indexed_frame(row);
-        self.check_index_readable()?;
-        frame
+        match self.check_index_readable() {
+            Ok(()) => frame,
+            Err(error) => Err(error),
+        }
     }
 
     /// As [`Shard::frame`], but without asking whether the index could be read.
     fn indexed_frame(&self, row: u64) -> Result<Range<u64>> {
-        let (start, next) = (self.start(row)?, self.start(row + 1)?);
+        let (start, next) = self.starts(row)?;
         let end = match (start, next) {
             // The next row's offset is wrong, but this record must stay readable.
             (Some(start), Some(next)) if start < self.length && next > self.length => {
@@ -170,14 +124,18 @@ impl Shard {
         Ok(range)
     }
 
-    /// Returns the offset of a row's frame, unchecked; `None` for a row past the last one.
-    fn start(&self, row: u64) -> Result<Option<u64>> {
-        match &self.directory {
-            Directory::Scan { offsets, .. } => Ok(usize::try_from(row).ok().and_then(|row| offsets.get(row)).copied()),
-            Directory::Index { required, .. } => {
-                Ok(self.fixed_at::<u64>(required.record_offset)?.and_then(|offsets| offsets.get(row)))
+    /// Returns the offsets of the frames of a row and the next one, unchecked; `None` for a row past the last one.
+    fn starts(&self, row: u64) -> Result<(Option<u64>, Option<u64>)> {
+        Ok(match &self.directory {
+            Directory::Scan { offsets, .. } => {
+                let at = |row: u64| usize::try_from(row).ok().and_then(|row| offsets.get(row)).copied();
+                (at(row), at(row + 1))
             }
-        }
+            Directory::Index(index) => {
+                let offsets = index.fixed::<u64>(index.required().record_offset)?;
+                offsets.map_or((None, None), |offsets| (offsets.get(row), offsets.get(row + 1)))
+            }
+        })
     }
 
     /// Returns the error of a frame behind the end of the file.
@@ -189,7 +147,7 @@ impl Shard {
     /// Returns whether a row's frame begins where the frame of the preceding row ends, so that its own offset is right.
     fn follows(&self, row: u64, start: u64) -> bool {
         let Some(before) = row.checked_sub(1) else { return start == 0 };
-        let at = self.start(before).ok().flatten();
+        let at = self.starts(before).ok().and_then(|(at, _)| at);
         at.is_some_and(|at| self.frame_end(before, at).is_ok_and(|end| end == start))
     }
 
@@ -223,34 +181,45 @@ impl Shard {
     /// [`Error::Record`] for damage, [`Error::Unreadable`], and those of [`Shard::frame`].
     pub fn record(self: &Arc<Self>, row: u64, buffer: Vec<u8>) -> Result<Record> {
         let range = self.frame(row)?;
-        let start = range.start;
-        let error = match self.record_at(row, range.clone(), buffer) {
-            Err(error) if error.is_damage() => error,
-            result => return result,
-        };
-        // The next row's offset may be wrong, but this record must stay readable.
+        match self.data_at(row, &range, buffer) {
+            Ok((data, buffer)) => Ok(Record::new(self.clone(), row, data, buffer)),
+            Err(error) => self.record_without_next(row, range, error),
+        }
+    }
+
+    /// Reads a record whose bytes up to the offset of the next row are damaged: that offset may be wrong, but this record
+    /// must stay readable. Returns `error` if it is right.
+    #[cold]
+    fn record_without_next(
+        self: &Arc<Self>,
+        row: u64,
+        Range { start, end }: Range<u64>,
+        error: Error,
+    ) -> Result<Record> {
         match self.frame_end(row, start) {
-            Ok(end) if end != range.end && end <= self.length && self.follows(row, start) => {
-                self.record_at(row, start..end, vec![])
+            Ok(own) if error.is_damage() && own != end && own <= self.length && self.follows(row, start) => {
+                let (data, buffer) = self.data_at(row, &(start..own), vec![])?;
+                Ok(Record::new(self.clone(), row, data, buffer))
             }
             _ => Err(error),
         }
     }
 
-    /// Reads and checks a record whose frame lies at `range`.
-    fn record_at(self: &Arc<Self>, row: u64, range: Range<u64>, mut buffer: Vec<u8>) -> Result<Record> {
+    /// Reads and checks the frame of a record, which lies at `range`. Returns where its data lie: in the mapping or, if that
+    /// cannot be used, in the buffer.
+    fn data_at(&self, row: u64, range: &Range<u64>, mut buffer: Vec<u8>) -> Result<(Range<usize>, Option<Vec<u8>>)> {
         let failed = |error| self.unreadable(row, error);
-        if let Some(bytes) = self.bytes.mapped_range(&range) {
+        if let Some(bytes) = self.bytes.mapped_range(range) {
             let data =
-                self.check_frame(row, &range, bytes.map_err(|e| failed(self.bytes.unreadable(range.clone(), e)))?);
-            if self.bytes.stands(&range, data.is_ok()).map_err(failed)? {
+                self.check_frame(row, range, bytes.map_err(|e| failed(self.bytes.unreadable(range.clone(), e)))?);
+            if self.bytes.stands(range, data.is_ok()).map_err(failed)? {
                 let start = range.start as usize + frame::HEADER_BYTES;
-                return Ok(Record::new(self.clone(), row, start..start + data?, None));
+                return Ok((start..start + data?, None));
             }
         }
         self.bytes.read_into(range.clone(), &mut buffer).map_err(failed)?;
-        let length = self.check_frame(row, &range, &buffer)?;
-        Ok(Record::new(self.clone(), row, frame::HEADER_BYTES..frame::HEADER_BYTES + length, Some(buffer)))
+        let length = self.check_frame(row, range, &buffer)?;
+        Ok((frame::HEADER_BYTES..frame::HEADER_BYTES + length, Some(buffer)))
     }
 
     /// Checks the frame of a record, which lies at `range`. Returns the length of its data.
@@ -270,10 +239,7 @@ impl Shard {
     /// # Errors
     /// [`Error::Unreadable`].
     pub fn check_index_readable(&self) -> Result<()> {
-        match self.index().map(Index::get_ref) {
-            Some(IndexBytes::Mapped(file)) => file.check_readable(0..file.len()),
-            Some(IndexBytes::Read(_)) | None => Ok(()),
-        }
+        self.index().map_or(Ok(()), ShardIndex::check_readable)
     }
 
     /// Lends the bytes of the index to code that does not call [`Shard::check_index_readable`], such as arrays in another
@@ -286,20 +252,17 @@ impl Shard {
     }
 
     fn index_mapping(&self) -> Option<&Mapping> {
-        match self.index()?.get_ref() {
-            IndexBytes::Mapped(file) => file.mapping(),
-            IndexBytes::Read(_) => None,
-        }
+        self.index()?.mapping()
     }
 
     /// Returns the minor version and the optional flags in the header of the index; `None` for a bare file.
     pub fn index_version(&self) -> Option<(u16, u32)> {
-        self.index().map(|index| (index.minor_version(), index.optional_flags()))
+        self.index().map(ShardIndex::version)
     }
 
     /// Returns the columns that the index lists, unchecked; none for a bare file.
     pub fn columns(&self) -> &[Column] {
-        self.index().map(Index::columns).unwrap_or_default()
+        self.index().map(ShardIndex::columns).unwrap_or_default()
     }
 
     /// Returns a column of numbers, checked on its first use; `None` if the shard has no column of that name and type.
@@ -307,10 +270,7 @@ impl Shard {
     /// # Errors
     /// [`Error::Index`].
     pub fn column<T: Scalar>(&self, name: &str) -> Result<Option<Fixed<'_, T>>> {
-        match self.index().and_then(|index| index.position(name)) {
-            Some(column) => self.fixed_at(column),
-            None => Ok(None),
-        }
+        self.in_index(|index| index.position(name), |index, column| index.fixed(column))
     }
 
     /// Returns the column of a feature that holds at most one number in every record of this shard; `None` if there is
@@ -319,10 +279,7 @@ impl Shard {
     /// # Errors
     /// [`Error::Index`].
     pub fn feature<T: Scalar>(&self, name: &str) -> Result<Option<Fixed<'_, T>>> {
-        match self.feature_column(name) {
-            Some(column) => self.fixed_at(column),
-            None => Ok(None),
-        }
+        self.in_index(|index| index.position_of_feature(name), |index, column| index.fixed(column))
     }
 
     /// As [`Shard::feature`], for a feature that holds at most one short byte string in every record.
@@ -330,14 +287,7 @@ impl Shard {
     /// # Errors
     /// [`Error::Index`].
     pub fn feature_bytes(&self, name: &str) -> Result<Option<Variable<'_>>> {
-        match self.feature_column(name) {
-            Some(column) => self.variable_at(column),
-            None => Ok(None),
-        }
-    }
-
-    fn feature_column(&self, name: &str) -> Option<usize> {
-        self.columns().iter().position(|column| column.feature() == Some(name))
+        self.in_index(|index| index.position_of_feature(name), |index, column| index.variable(column))
     }
 
     /// Returns a variable column by its whole name, checked on its first use: `index::KEY`, `index::JPEG_ENTRIES`.
@@ -345,10 +295,17 @@ impl Shard {
     /// # Errors
     /// [`Error::Index`].
     pub fn variable(&self, name: &str) -> Result<Option<Variable<'_>>> {
-        match self.index().and_then(|index| index.position(name)) {
-            Some(column) => self.variable_at(column),
-            None => Ok(None),
-        }
+        self.in_index(|index| index.position(name), |index, column| index.variable(column))
+    }
+
+    /// Returns the column that `position` finds, as `get` returns it; `None` if there is none.
+    fn in_index<'s, C>(
+        &'s self,
+        position: impl FnOnce(&ShardIndex) -> Option<usize>,
+        get: impl FnOnce(&'s ShardIndex, usize) -> Result<Option<C>>,
+    ) -> Result<Option<C>> {
+        let Some(index) = self.index() else { return Ok(None) };
+        position(index).map_or(Ok(None), |column| get(index, column))
     }
 
     /// Returns the key of a record.
@@ -357,8 +314,8 @@ impl Shard {
     /// [`Error::Index`]; for bare files, those of [`Shard::record`].
     pub fn key(self: &Arc<Self>, row: u64) -> Result<Cow<'_, [u8]>> {
         match &self.directory {
-            Directory::Index { required, .. } => {
-                let keys = self.variable_at(required.key)?;
+            Directory::Index(index) => {
+                let keys = index.variable(index.required().key)?;
                 let key = keys.and_then(|k| k.get(row)).unwrap_or_default();
                 self.check_index_readable()?;
                 Ok(Cow::Borrowed(key))
@@ -379,8 +336,9 @@ impl Shard {
     /// Returns the range of the image in the record's data; it begins at 0 if the record has none.
     pub(crate) fn image(&self, row: u64, data: &[u8]) -> Result<Range<usize>> {
         match &self.directory {
-            Directory::Index { required: Required { image_offset, image_length, .. }, .. } => {
-                let (offset, length) = (self.fixed_at::<u32>(*image_offset)?, self.fixed_at::<u32>(*image_length)?);
+            Directory::Index(index) => {
+                let Required { image_offset, image_length, .. } = *index.required();
+                let (offset, length) = (index.fixed::<u32>(image_offset)?, index.fixed::<u32>(image_length)?);
                 let range = offset.and_then(|o| o.get(row)).zip(length.and_then(|l| l.get(row)));
                 self.check_index_readable()?;
                 let range = range.map(|(offset, length)| offset as usize..offset as usize + length as usize);
@@ -415,17 +373,12 @@ impl Shard {
 
     /// Returns the key of a record if the index has it, unchecked: a damaged key column must not hide the record's error.
     fn known_key(&self, row: u64) -> Option<Vec<u8>> {
-        match &self.directory {
-            Directory::Index { index, required, .. } => {
-                index.variable(required.key).and_then(|k| k.get(row)).map(<[u8]>::to_vec)
-            }
-            Directory::Scan { .. } => None,
-        }
+        self.index()?.unchecked_key(row).map(<[u8]>::to_vec)
     }
 
-    fn index(&self) -> Option<&Index<IndexBytes>> {
+    fn index(&self) -> Option<&ShardIndex> {
         match &self.directory {
-            Directory::Index { index, .. } => Some(index),
+            Directory::Index(index) => Some(index),
             Directory::Scan { .. } => None,
         }
     }
@@ -434,38 +387,9 @@ impl Shard {
         self.path.file_name().unwrap_or_default().to_string_lossy()
     }
 
-    fn fixed_at<T: Scalar>(&self, column: usize) -> Result<Option<Fixed<'_, T>>> {
-        self.check_once(column)?;
-        Ok(self.index().and_then(|index| index.fixed(column)))
-    }
-
-    fn variable_at(&self, column: usize) -> Result<Option<Variable<'_>>> {
-        self.check_once(column)?;
-        Ok(self.index().and_then(|index| index.variable(column)))
-    }
-
-    fn check_once(&self, column: usize) -> Result<()> {
-        if let Directory::Index { index, checked, path, .. } = &self.directory
-            && !checked.contains(column)
-        {
-            let result = index.check(column).map_err(|source| Error::Index { path: path.clone(), source });
-            if let (Err(_), IndexBytes::Mapped(file)) = (&result, index.get_ref()) {
-                // A truncated file reads as zeros up to the end of its last page, without a fault.
-                file.stands(&(0..file.len()), false)?;
-            }
-            self.check_index_readable()?;
-            result?;
-            checked.insert(column);
-        }
-        Ok(())
-    }
-
     pub(crate) fn mismatch(&self, row: u64, problem: &'static str, expected: String, found: String) -> Error {
-        let path = match &self.directory {
-            Directory::Index { path, .. } => path,
-            _ => &self.path,
-        };
-        Error::IndexMismatch { path: path.clone(), record: Some(row), problem, expected, found }
+        let path = self.index().map_or(self.path(), ShardIndex::path).to_owned();
+        Error::IndexMismatch { path, record: Some(row), problem, expected, found }
     }
 }
 
@@ -488,62 +412,4 @@ impl Drop for LentIndex {
             mapping.unlend();
         }
     }
-}
-
-/// Turns "no such file" into the error that names what is missing.
-pub(crate) fn missing(error: Error, name: impl FnOnce(PathBuf) -> Error) -> Error {
-    match error {
-        Error::Io { path, source, .. } if source.kind() == std::io::ErrorKind::NotFound => name(path),
-        other => other,
-    }
-}
-
-fn open_index(shard: &Path, entry: &manifest::Shard, access: Access, checked: Checked) -> Result<Directory> {
-    let path = names::index_path(shard);
-    let file = FileBytes::open(&path, access).map_err(|e| missing(e, |path| Error::MissingIndex { path }))?;
-    let damaged = |source| Error::Index { path: path.clone(), source };
-    let read = |file: &FileBytes| Index::parse(IndexBytes::Read(read_open_index(file, &path)?)).map_err(damaged);
-    let index = if file.mapped().is_some() {
-        match Index::parse(IndexBytes::Mapped(file)) {
-            Ok(index) if index.get_ref().is_readable() => index,
-            // Damaged, or not readable: `pread` returns the system's error.
-            _ => read(&FileBytes::open(&path, Access::Pread)?)?,
-        }
-    } else {
-        read(&file)?
-    };
-    // The CRCs of whole files are for `verify`.
-    if let Some(error) = contradictions(&path, &index, entry).next() {
-        return Err(error);
-    }
-    let required = index.required().map_err(damaged)?;
-    Ok(Directory::Index { path, index, required, checked })
-}
-
-/// Yields what the header of the index at `path` says otherwise than the manifest: the number of records, and the length
-/// and the CRC of the shard.
-pub(crate) fn contradictions<B: AsRef<[u8]>>(
-    path: &Path,
-    index: &Index<B>,
-    entry: &manifest::Shard,
-) -> impl Iterator<Item = Error> {
-    let records = (index.records() != entry.records).then(|| Error::RecordCount {
-        path: path.to_owned(),
-        expected: entry.records,
-        found: index.records(),
-    });
-    let crc = |crc: u32| format!("{crc:08x}");
-    let tied = [
-        ("length of the shard in bytes", index.shard_bytes().to_string(), entry.bytes.to_string()),
-        ("CRC of the shard", crc(index.shard_crc()), crc(entry.crc32c)),
-    ];
-    let path = path.to_owned();
-    let tied = tied.into_iter().filter(|(_, expected, found)| expected != found);
-    records.into_iter().chain(tied.map(move |(problem, expected, found)| Error::IndexMismatch {
-        path: path.clone(),
-        record: None,
-        problem,
-        expected,
-        found,
-    }))
 }

@@ -16,6 +16,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use table::Entry;
+pub(crate) use table::any_lost;
 
 /// A mapping of a whole file, read-only and shared.
 #[derive(Debug)]
@@ -47,10 +48,10 @@ impl Mapping {
     /// use of the bytes.
     #[inline]
     pub(crate) fn is_lost(&self, range: &Range<u64>) -> bool {
-        let lost = self.entry.lost();
-        !lost.is_empty() && {
+        any_lost() && {
+            let lost = self.entry.lost();
             let start = self.map.as_ptr() as u64;
-            start + range.start < lost.end as u64 && (lost.start as u64) < start + range.end
+            !lost.is_empty() && start + range.start < lost.end as u64 && (lost.start as u64) < start + range.end
         }
     }
 

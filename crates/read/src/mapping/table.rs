@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 use std::ptr;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicPtr, AtomicUsize, fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, fence};
 
 /// One mapping.
 #[derive(Debug)]
@@ -35,8 +36,12 @@ struct Block {
 
 static TABLE: Block = Block::new();
 
-/// The entry that was freed last, if it was not taken again: a cache of open files frees one entry for each new one.
-static FREED: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
+/// Whether a page of any mapping was lost, ever: the question that every record asks, without a look at its entry.
+static ANY_LOST: AtomicBool = AtomicBool::new(false);
+
+/// Entries that are probably free. The lock is only ever tried: a thread that held it may not exist after `fork`, and then
+/// the table is searched instead.
+static FREE_ENTRIES: Mutex<Vec<&Entry>> = Mutex::new(vec![]);
 
 impl Entry {
     const fn new() -> Self {
@@ -48,6 +53,10 @@ impl Entry {
             lost_end: AtomicUsize::new(0),
             lent: AtomicUsize::new(0),
         }
+    }
+
+    fn is_free(&self) -> bool {
+        self.version.load(Relaxed) & STATE == FREE
     }
 
     /// Takes the entry for a mapping. Returns `false` if it is in use.
@@ -78,6 +87,7 @@ impl Entry {
     /// Adds a page to the lost range. Must precede the replacement of the page, so that every reader of its zeros finds it
     /// lost.
     pub(super) fn lose(&self, page: Range<usize>) {
+        ANY_LOST.store(true, SeqCst);
         self.lost_start.fetch_min(page.start, SeqCst);
         self.lost_end.fetch_max(page.end, SeqCst);
     }
@@ -135,16 +145,27 @@ impl Block {
     }
 }
 
+/// Returns whether this process lost a page of any mapping. Loads that precede the call are not reordered after it.
+#[inline(always)]
+pub(crate) fn any_lost() -> bool {
+    fence(Acquire);
+    ANY_LOST.load(Relaxed)
+}
+
 /// Adds a mapping. Its pages must stay mapped until [`remove`].
 pub(super) fn insert(addresses: Range<usize>) -> &'static Entry {
-    // SAFETY: the pointer is null or comes from a `&'static Entry` in `remove`.
-    let freed = unsafe { FREED.swap(ptr::null_mut(), AcqRel).as_ref() };
-    if let Some(entry) = freed.filter(|entry| entry.take(&addresses)) {
-        return entry;
+    let mut free = FREE_ENTRIES.try_lock().ok();
+    while let Some(entry) = free.as_mut().and_then(|free| free.pop()) {
+        if entry.take(&addresses) {
+            return entry;
+        }
     }
     let mut block = &TABLE;
     loop {
         if let Some(entry) = block.entries.iter().find(|entry| entry.take(&addresses)) {
+            if let Some(mut free) = free {
+                free.extend(block.entries.iter().filter(|entry| entry.is_free()));
+            }
             return entry;
         }
         block = block.next_or_new();
@@ -155,7 +176,9 @@ pub(super) fn insert(addresses: Range<usize>) -> &'static Entry {
 pub(super) fn remove(entry: &'static Entry) {
     // From `USED` to the next version's `FREE`.
     entry.version.fetch_add(STATE + 1 - USED, AcqRel);
-    FREED.store(ptr::from_ref(entry).cast_mut(), Release);
+    if let Ok(mut free) = FREE_ENTRIES.try_lock() {
+        free.push(entry);
+    }
 }
 
 /// Returns the mapping that holds an address. Async-signal-safe.

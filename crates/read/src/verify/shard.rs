@@ -2,7 +2,7 @@
 
 use super::rows::Rows;
 use super::{Finding, Options, Report};
-use crate::shard::{contradictions, missing};
+use crate::shard_index::{contradictions, missing};
 use crate::whole_files::read_index;
 use crate::{Error, FileBytes, Frames, Result, Split};
 use rayon::prelude::*;

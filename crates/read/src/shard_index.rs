@@ -1,0 +1,217 @@
+//! The index of an open shard: its columns, checked on first use.
+
+use crate::bytes::{Access, FileBytes};
+use crate::mapping::{self, Mapping};
+use crate::whole_files::read_open_index;
+use crate::{Error, Result};
+use shardtool_format::index::{Column, Fixed, Index, Required, Scalar, Variable};
+use shardtool_format::{manifest, names};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An open index. Opening checks its header and directory; each column is checked on its first use.
+#[derive(Debug)]
+pub(crate) struct ShardIndex {
+    path: PathBuf,
+    index: Index<IndexBytes>,
+    required: Required,
+    checked: Checked,
+}
+
+#[derive(Debug)]
+enum IndexBytes {
+    Mapped(FileBytes),
+    Read(Vec<u8>),
+}
+
+impl AsRef<[u8]> for IndexBytes {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            IndexBytes::Mapped(file) => file.mapped().unwrap_or_default(),
+            IndexBytes::Read(bytes) => bytes,
+        }
+    }
+}
+
+impl IndexBytes {
+    /// Returns whether all bytes could be read so far.
+    fn is_readable(&self) -> bool {
+        match self {
+            IndexBytes::Mapped(file) => file.maps(&(0..file.len())),
+            IndexBytes::Read(_) => true,
+        }
+    }
+}
+
+/// The columns of a shard's index that passed their check, one bit each. It outlives the shard in the cache, so that a
+/// column is checked once even if its shard is reopened. Columns past the 64th are checked on each use.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Checked(Arc<AtomicU64>);
+
+impl Checked {
+    fn contains(&self, column: usize) -> bool {
+        column < 64 && self.0.load(Ordering::Relaxed) & (1 << column) != 0
+    }
+
+    fn insert(&self, column: usize) {
+        if column < 64 {
+            self.0.fetch_or(1 << column, Ordering::Relaxed);
+        }
+    }
+}
+
+impl ShardIndex {
+    /// Opens the index of a shard, and compares its header with the manifest.
+    ///
+    /// # Errors
+    /// [`Error::MissingIndex`], [`Error::Io`], [`Error::Index`], and those of [`contradictions`].
+    pub(crate) fn open(shard: &Path, entry: &manifest::Shard, access: Access, checked: Checked) -> Result<Self> {
+        let path = names::index_path(shard);
+        let file = FileBytes::open(&path, access).map_err(|e| missing(e, |path| Error::MissingIndex { path }))?;
+        let damaged = |source| Error::Index { path: path.clone(), source };
+        let read = |file: &FileBytes| Index::parse(IndexBytes::Read(read_open_index(file, &path)?)).map_err(damaged);
+        let index = if file.mapped().is_some() {
+            match Index::parse(IndexBytes::Mapped(file)) {
+                Ok(index) if index.get_ref().is_readable() => index,
+                // Damaged, or not readable: `pread` returns the system's error.
+                _ => read(&FileBytes::open(&path, Access::Pread)?)?,
+            }
+        } else {
+            read(&file)?
+        };
+        // The CRCs of whole files are for `verify`.
+        if let Some(error) = contradictions(&path, &index, entry).next() {
+            return Err(error);
+        }
+        let required = index.required().map_err(damaged)?;
+        Ok(ShardIndex { path, index, required, checked })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn required(&self) -> &Required {
+        &self.required
+    }
+
+    /// Returns the minor version and the optional flags of the header.
+    pub(crate) fn version(&self) -> (u16, u32) {
+        (self.index.minor_version(), self.index.optional_flags())
+    }
+
+    pub(crate) fn columns(&self) -> &[Column] {
+        self.index.columns()
+    }
+
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+        self.index.position(name)
+    }
+
+    /// Returns the position of the column that holds a feature's values.
+    pub(crate) fn position_of_feature(&self, name: &str) -> Option<usize> {
+        self.columns().iter().position(|column| column.feature() == Some(name))
+    }
+
+    /// Returns a fixed column, checked on its first use; `None` if it has another type.
+    ///
+    /// # Errors
+    /// [`Error::Index`], [`Error::Unreadable`].
+    pub(crate) fn fixed<T: Scalar>(&self, column: usize) -> Result<Option<Fixed<'_, T>>> {
+        self.check_once(column)?;
+        Ok(self.index.fixed(column))
+    }
+
+    /// As [`ShardIndex::fixed`], of a variable column.
+    ///
+    /// # Errors
+    /// As for [`ShardIndex::fixed`].
+    pub(crate) fn variable(&self, column: usize) -> Result<Option<Variable<'_>>> {
+        self.check_once(column)?;
+        Ok(self.index.variable(column))
+    }
+
+    /// Returns the key of a record, unchecked.
+    pub(crate) fn unchecked_key(&self, row: u64) -> Option<&[u8]> {
+        self.index.variable(self.required.key)?.get(row)
+    }
+
+    /// Returns an error if the index is mapped and bytes of it could not be read since it was opened.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    #[inline]
+    pub(crate) fn check_readable(&self) -> Result<()> {
+        // Asked several times a record: most processes never lose a page.
+        if !mapping::any_lost() {
+            return Ok(());
+        }
+        match self.index.get_ref() {
+            IndexBytes::Mapped(file) => file.check_readable(0..file.len()),
+            IndexBytes::Read(_) => Ok(()),
+        }
+    }
+
+    /// Returns the mapping of the index, if it is mapped.
+    pub(crate) fn mapping(&self) -> Option<&Mapping> {
+        match self.index.get_ref() {
+            IndexBytes::Mapped(file) => file.mapping(),
+            IndexBytes::Read(_) => None,
+        }
+    }
+
+    fn check_once(&self, column: usize) -> Result<()> {
+        if self.checked.contains(column) { Ok(()) } else { self.check(column) }
+    }
+
+    #[cold]
+    fn check(&self, column: usize) -> Result<()> {
+        let result = self.index.check(column).map_err(|source| Error::Index { path: self.path.clone(), source });
+        if let (Err(_), IndexBytes::Mapped(file)) = (&result, self.index.get_ref()) {
+            // A truncated file reads as zeros up to the end of its last page, without a fault.
+            file.stands(&(0..file.len()), false)?;
+        }
+        self.check_readable()?;
+        result?;
+        self.checked.insert(column);
+        Ok(())
+    }
+}
+
+/// Turns "no such file" into the error that names what is missing.
+pub(crate) fn missing(error: Error, name: impl FnOnce(PathBuf) -> Error) -> Error {
+    match error {
+        Error::Io { path, source, .. } if source.kind() == std::io::ErrorKind::NotFound => name(path),
+        other => other,
+    }
+}
+
+/// Yields what the header of the index at `path` says otherwise than the manifest: the number of records, and the length
+/// and the CRC of the shard.
+pub(crate) fn contradictions<B: AsRef<[u8]>>(
+    path: &Path,
+    index: &Index<B>,
+    entry: &manifest::Shard,
+) -> impl Iterator<Item = Error> {
+    let records = (index.records() != entry.records).then(|| Error::RecordCount {
+        path: path.to_owned(),
+        expected: entry.records,
+        found: index.records(),
+    });
+    let crc = |crc: u32| format!("{crc:08x}");
+    let tied = [
+        ("length of the shard in bytes", index.shard_bytes().to_string(), entry.bytes.to_string()),
+        ("CRC of the shard", crc(index.shard_crc()), crc(entry.crc32c)),
+    ];
+    let path = path.to_owned();
+    let tied = tied.into_iter().filter(|(_, expected, found)| expected != found);
+    records.into_iter().chain(tied.map(move |(problem, expected, found)| Error::IndexMismatch {
+        path: path.clone(),
+        record: None,
+        problem,
+        expected,
+        found,
+    }))
+}

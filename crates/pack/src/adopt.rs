@@ -7,7 +7,7 @@ use crate::conventions::{Conventions, RecordSummary, payload};
 use crate::error::{DestinationError, ShardError};
 use crate::frames::{FrameAt, Frames};
 use crate::index_writer::{IndexOptions, IndexWriter, Indexed, Payload};
-use crate::ordered::{Window, ordered};
+use crate::ordered::ordered;
 use crate::progress::{Progress, Step, after};
 use crate::split::manifest_store;
 use crate::{Error, Problem};
@@ -133,29 +133,19 @@ impl Adoption<'_> {
         let index_folder = self.directory.create_folder(names::INDEX_FOLDER)?;
         let mut summary = RecordSummary::new(&options.conventions);
         let mut shards = vec![];
-        let window = Window { pieces: options.jobs.get(), weight: u64::MAX };
-        let scan =
-            |_: &mut (), i: usize| scan(files[i], payload.clone(), options, &mut |bytes| progress.done(0, bytes));
-        ordered(
-            options.jobs,
-            files.len(),
-            window,
-            |_| 0,
-            || (),
-            scan,
-            |i, scanned: Result<ScannedFile, Error>| {
-                let ScannedFile { indexed, classes } = scanned?;
-                summary.join(&indexed, classes)?;
-                self.check_known(splits, i, &indexed.shard)?;
-                if options.out.is_some() {
-                    self.link(files[i], &indexed.shard.file)?;
-                }
-                self.put_index(&indexed)?;
-                shards.push(indexed.shard);
-                progress.done(1, 0);
-                after(progress, Step::Index)
-            },
-        )?;
+        let scan = |i: usize| scan(files[i], payload.clone(), options, &mut |bytes| progress.done(0, bytes));
+        ordered(options.jobs, files.len(), options.jobs.get(), scan, |i, scanned: Result<ScannedFile, Error>| {
+            let ScannedFile { indexed, classes } = scanned?;
+            summary.join(&indexed, classes)?;
+            self.check_known(splits, i, &indexed.shard)?;
+            if options.out.is_some() {
+                self.link(files[i], &indexed.shard.file)?;
+            }
+            self.put_index(&indexed)?;
+            shards.push(indexed.shard);
+            progress.done(1, 0);
+            after(progress, Step::Index)
+        })?;
         let mut shards = shards.into_iter();
         let split = |(name, files): (&String, &Vec<PathBuf>)| Split {
             name: name.clone(),

@@ -16,7 +16,7 @@ mod tfrecord;
 mod webdataset;
 
 use crate::commit::{Directory, Output};
-use crate::ordered::{Window, ordered};
+use crate::ordered::ordered;
 use crate::progress::Progress;
 use crate::{Error, Rejection};
 use file_names::FileNames;
@@ -102,15 +102,12 @@ pub fn export(
             _ => output.files().clone(),
         };
         let export = SplitExport::new(split, &folder, options)?;
-        let window = Window { pieces: 2 * options.jobs.get(), weight: u64::MAX };
         let shards = split.entry().shards.len();
         ordered(
             options.jobs,
             shards,
-            window,
-            |_| 0,
-            || (),
-            |(), shard| export.shard(shard, progress),
+            2 * options.jobs.get(),
+            |shard| export.shard(shard, progress),
             |_, done| {
                 let ShardExport { records, files, bytes, refused, damaged } = done?;
                 exported.records += records;

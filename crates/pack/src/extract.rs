@@ -1,7 +1,7 @@
 //! Writes the images of a split back into folders, byte for byte, at the paths that their keys give.
 
 use crate::commit::Output;
-use crate::ordered::{Window, ordered};
+use crate::ordered::ordered;
 use crate::progress::Progress;
 use crate::refusal::{Refusal, create};
 use crate::{Error, Reason, Rejection};
@@ -80,8 +80,7 @@ pub fn extract(
             refuse(ids, error.into())?;
             continue;
         }
-        let window = Window { pieces: 4 * options.jobs.get(), weight: u64::MAX };
-        let read = |(): &mut (), row: usize| {
+        let read = |row: usize| {
             let record = split.get(ids.start + row as u64)?;
             let path = path(split, &record)?;
             Ok((record, path))
@@ -102,7 +101,7 @@ pub fn extract(
             }
             Err(Refusal::All(error)) => Err(error),
         };
-        ordered(options.jobs, (ids.end - ids.start) as usize, window, |_| 0, || (), read, consume)?;
+        ordered(options.jobs, (ids.end - ids.start) as usize, 4 * options.jobs.get(), read, consume)?;
     }
     output.publish(progress)?;
     Ok(extracted)

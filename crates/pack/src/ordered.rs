@@ -12,12 +12,28 @@ pub(crate) struct Window {
     pub(crate) weight: u64,
 }
 
+/// As [`ordered_by_weight`], with items of unknown weight and workers without state. At most `pieces` items are in progress
+/// or wait for `consume`.
+///
+/// # Errors
+/// As for [`ordered_by_weight`].
+pub(crate) fn ordered<R: Send, E>(
+    jobs: NonZeroUsize,
+    count: usize,
+    pieces: usize,
+    work: impl Fn(usize) -> R + Sync,
+    consume: impl FnMut(usize, R) -> Result<(), E>,
+) -> Result<(), E> {
+    let window = Window { pieces, weight: u64::MAX };
+    ordered_by_weight(jobs, count, window, |_| 0, || (), |(), i| work(i), consume)
+}
+
 /// Calls `work` for each of 0 to `count` on `jobs` threads, and `consume` for each result in that order on this thread.
 /// Each worker has its own state. Items are claimed in order, so the first unfinished one is always in progress.
 ///
 /// # Errors
 /// The first error of `consume`; no further item is started then.
-pub(crate) fn ordered<S, R: Send, E>(
+pub(crate) fn ordered_by_weight<S, R: Send, E>(
     jobs: NonZeroUsize,
     count: usize,
     window: Window,
@@ -165,7 +181,7 @@ mod tests {
             i * i
         };
         let window = Window { pieces: 6, weight: 10 };
-        let done: Result<(), ()> = ordered(
+        let done: Result<(), ()> = ordered_by_weight(
             JOBS,
             500,
             window,
@@ -186,9 +202,8 @@ mod tests {
     #[test]
     fn error_stops_the_work() {
         let begun = AtomicUsize::new(0);
-        let window = Window { pieces: 8, weight: u64::MAX };
-        let work = |_: &mut (), _| begun.fetch_add(1, SeqCst);
-        let done = ordered(JOBS, 1000, window, |_| 0, || (), work, |i, _| if i == 10 { Err(i) } else { Ok(()) });
+        let work = |_| begun.fetch_add(1, SeqCst);
+        let done = ordered(JOBS, 1000, 8, work, |i, _| if i == 10 { Err(i) } else { Ok(()) });
         assert_eq!(done, Err(10));
         assert!(begun.load(SeqCst) < 40, "{} begun", begun.load(SeqCst));
     }
@@ -196,8 +211,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a scoped thread panicked")]
     fn panic_propagates_without_a_deadlock() {
-        let window = Window { pieces: 8, weight: u64::MAX };
-        let work = |_: &mut (), i: usize| assert!(i != 20, "on purpose");
-        let _: Result<(), ()> = ordered(JOBS, 100, window, |_| 0, || (), work, |_, ()| Ok(()));
+        let work = |i: usize| assert!(i != 20, "on purpose");
+        let _: Result<(), ()> = ordered(JOBS, 100, 8, work, |_, ()| Ok(()));
     }
 }

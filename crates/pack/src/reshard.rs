@@ -5,7 +5,7 @@ use crate::commit::{self, Directory, Output, Temporary};
 use crate::error::Difference;
 use crate::error::{DestinationError, ShardError};
 use crate::index_writer::{IndexOptions, IndexWriter, Payload};
-use crate::ordered::{Window, ordered};
+use crate::ordered::ordered;
 use crate::progress::{Progress, Step, after};
 use crate::split::manifest_store;
 use crate::{Error, Shards};
@@ -159,15 +159,12 @@ impl<'a> Resharding<'a> {
         options: &ReshardOptions,
         progress: &dyn Progress,
     ) -> Result<Vec<Shard>, Error> {
-        let window = Window { pieces: 2 * options.jobs.get(), weight: u64::MAX };
         let mut shards = vec![];
         ordered(
             options.jobs,
             self.ends.len(),
-            window,
-            |_| 0,
-            || (),
-            |(), number| self.shard(number, manifest, files, options, progress),
+            2 * options.jobs.get(),
+            |number| self.shard(number, manifest, files, options, progress),
             |_, shard: Result<Shard, Error>| {
                 shards.push(shard?);
                 Ok::<(), Error>(())

@@ -1,7 +1,7 @@
 //! Writes the samples of archives into shards: each file on one thread, into its own shards.
 
 use super::target::Target;
-use crate::ordered::{Window, ordered};
+use crate::ordered::{Window, ordered_by_weight};
 use crate::plan::ArchivePlan;
 use crate::progress::{Progress, check};
 use crate::record::{Image, RecordWriter};
@@ -36,7 +36,7 @@ pub(crate) fn write(
         shards
     };
     let records = || RecordWriter::new(&plan.archives.schema, options);
-    ordered(
+    ordered_by_weight(
         options.jobs,
         left.len(),
         window,

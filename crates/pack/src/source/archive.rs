@@ -29,7 +29,7 @@ mod webdataset;
 
 use crate::class_ids::ClassIds;
 use crate::error::SourceError;
-use crate::ordered::{Window, ordered};
+use crate::ordered::ordered;
 use crate::progress::Progress;
 use crate::sample::{ResolvedSample, SampleSchema, Values};
 use crate::{Error, Options, Reason};
@@ -86,24 +86,15 @@ impl Archives {
         let limit = options.limits.max_bytes;
         let mut all = Survey::new();
         let mut surveyed = vec![];
-        let window = Window { pieces: 2 * options.jobs.get(), weight: u64::MAX };
-        let survey = |_: &mut (), i: usize| {
+        let survey = |i: usize| {
             let mut visit = Surveyor::new(&files[i], shard_size, &roles, &options.columns, progress);
             read(kind, &files[i], &roles, limit, &mut visit).map(|()| visit.finish())
         };
-        ordered(
-            options.jobs,
-            files.len(),
-            window,
-            |_| 0,
-            || (),
-            survey,
-            |i, survey| {
-                let (shards, survey) = survey?;
-                surveyed.push(SurveyedFile { file: files[i].clone(), shards });
-                all.join(survey)
-            },
-        )?;
+        ordered(options.jobs, files.len(), 2 * options.jobs.get(), survey, |i, survey| {
+            let (shards, survey) = survey?;
+            surveyed.push(SurveyedFile { file: files[i].clone(), shards });
+            all.join(survey)
+        })?;
         if surveyed.iter().all(|file| file.shards.iter().all(|shard| shard.images == 0)) {
             return Err(Error::Source(SourceError::Empty { path: options.source.clone(), rejected: None }));
         }

@@ -93,7 +93,7 @@ pub(crate) fn replace(directory: &Directory, manifest: &Manifest) -> Result<(), 
     write(directory, manifest)
 }
 
-/// Replaces the manifest by what `edit` makes of its bytes. Returns whether the bytes changed.
+/// Calls `edit` with the bytes of the manifest and replaces them by its result. Returns whether the bytes changed.
 ///
 /// # Errors
 /// [`ShardError::NoDataset`] without a manifest; [`DestinationError::Locked`]; those of `edit` and of writing.

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::error::DestinationError;
 use crate::export::sample::fields;
-use crate::ordered::{Window, ordered};
+use crate::ordered::ordered;
 use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type as Physical};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -46,14 +46,11 @@ impl Schema {
     /// [`Error::Read`] where a shard cannot be opened.
     pub(in crate::export) fn new(split: &Split, jobs: NonZeroUsize) -> Result<Self, Error> {
         let mut columns = BTreeMap::new();
-        let (shards, window) = (split.entry().shards.len(), Window { pieces: usize::MAX, weight: u64::MAX });
         ordered(
             jobs,
-            shards,
-            window,
-            |_| 0,
-            || (),
-            |(), shard| shapes(split, shard),
+            split.entry().shards.len(),
+            usize::MAX,
+            |shard| shapes(split, shard),
             |_, shapes: Result<Vec<_>, Error>| {
                 for shape in shapes? {
                     let name = shape.name.clone();

@@ -1,7 +1,7 @@
 //! `shardtool export`.
 
 use crate::exit::Exit;
-use crate::open::DatasetArgument;
+use crate::open::{DatasetArgument, one_or_all};
 use crate::output::Output;
 use crate::progress::Images;
 use crate::text;
@@ -71,10 +71,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         To::Folder => ExportKind::Folder,
     };
     let dataset = arguments.dataset.open()?;
-    let splits = match &arguments.split {
-        Some(name) => vec![dataset.split(name)?.clone()],
-        None => dataset.splits().to_vec(),
-    };
+    let splits = one_or_all(&dataset, arguments.split.as_deref())?;
     let progress = Images::new("exported");
     let mut options = ExportOptions::new(kind);
     options.jobs = arguments.jobs.unwrap_or(options.jobs);

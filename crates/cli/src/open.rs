@@ -1,6 +1,8 @@
 //! Arguments that name a dataset and a split.
 
 use anyhow::{Context, bail};
+use shardtool_format::printable;
+use shardtool_pack::unfinished_splits;
 use shardtool_read::{Dataset, Split};
 use std::path::PathBuf;
 
@@ -36,10 +38,40 @@ impl SplitArguments {
 }
 
 fn choose<'a>(dataset: &'a Dataset, name: Option<&str>) -> anyhow::Result<&'a Split> {
-    match (name, dataset.splits()) {
-        (Some(name), _) => Ok(dataset.split(name)?),
-        (None, [only]) => Ok(only),
-        (None, []) => bail!("{} has no splits yet (run `shardtool pack`)", dataset.path().display()),
-        (None, _) => dataset.split("train").context("name a split with --split NAME"),
+    if let Some(name) = name {
+        return Ok(dataset.split(name)?);
+    }
+    match all(dataset)? {
+        [only] => Ok(only),
+        _ => dataset.split("train").context("name a split with --split NAME"),
+    }
+}
+
+/// Returns one split by its name, or all of a dataset that has some.
+pub(crate) fn one_or_all(dataset: &Dataset, name: Option<&str>) -> anyhow::Result<Vec<Split>> {
+    match name {
+        Some(name) => Ok(vec![dataset.split(name)?.clone()]),
+        None => Ok(all(dataset)?.to_vec()),
+    }
+}
+
+/// Returns the splits, unless there are none, and prints which are not complete.
+pub(crate) fn all(dataset: &Dataset) -> anyhow::Result<&[Split]> {
+    if dataset.splits().is_empty() {
+        bail!("{} has no splits yet (run `shardtool pack`)", dataset.path().display());
+    }
+    print_unfinished(dataset);
+    Ok(dataset.splits())
+}
+
+/// Prints the splits that the manifest does not name yet: another process may be replacing one.
+pub(crate) fn print_unfinished(dataset: &Dataset) {
+    let known = |name: &String| dataset.splits().iter().any(|split| split.name() == name);
+    for name in unfinished_splits(dataset.path()).iter().filter(|name| !known(name)) {
+        eprintln!(
+            "note: split {} of {} is not complete and is left out: it is being packed, or its pack was interrupted",
+            printable(name),
+            dataset.path().display()
+        );
     }
 }

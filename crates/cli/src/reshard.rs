@@ -2,7 +2,7 @@
 
 use crate::entries::EntriesArgument;
 use crate::exit::Exit;
-use crate::open::DatasetArgument;
+use crate::open::{DatasetArgument, all, one_or_all};
 use crate::output::Output;
 use crate::progress::Images;
 use crate::{size, text};
@@ -71,17 +71,14 @@ struct Layout {
 
 pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let dataset = arguments.dataset.open()?;
-    let splits = match &arguments.split {
-        Some(name) => vec![dataset.split(name)?.clone()],
-        None => dataset.splits().to_vec(),
-    };
+    let splits = one_or_all(&dataset, arguments.split.as_deref())?;
     write(&splits, &arguments.out, &arguments.layout, out)
 }
 
 pub(crate) fn merge(arguments: &MergeArguments, out: &mut Output) -> anyhow::Result<Exit> {
     let mut splits = vec![];
     for path in &arguments.datasets {
-        splits.extend_from_slice(Dataset::open(path)?.splits());
+        splits.extend_from_slice(all(&Dataset::open(path)?)?);
     }
     write(&splits, &arguments.out, &arguments.layout, out)
 }

@@ -100,7 +100,7 @@ impl Use {
         seen.bytes += column.bytes();
     }
 
-    /// The least class of reader (format-spec.md, *Conformance*) that can use all of the dataset.
+    /// Returns the smallest conformance class (format-spec.md, *Conformance*) that reads the whole dataset.
     fn class(&self) -> &'static str {
         let basic = |name: &String| !name.starts_with(FEATURE_PREFIX) && !name.starts_with(VALUES_PREFIX);
         if self.requires.is_empty() && self.columns.keys().all(basic) { "basic reader" } else { "full reader" }

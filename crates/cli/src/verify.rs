@@ -1,7 +1,7 @@
 //! `shardtool verify`.
 
 use crate::exit::Exit;
-use crate::open::DatasetArgument;
+use crate::open::{DatasetArgument, print_unfinished};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
@@ -52,6 +52,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
             dataset.path().display()
         );
     }
+    print_unfinished(&dataset);
     let records = dataset.splits().iter().map(|s| s.len()).sum();
     let progress = Progress::new("verified", "records", records);
     let advance = |records, bytes| progress.advance(records, bytes);

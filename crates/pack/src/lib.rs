@@ -83,4 +83,5 @@ pub use reseal::reseal;
 pub use reshard::{ReshardOptions, reshard};
 pub use salvage::{Lost, Problem};
 pub use shardtool_format::Compression;
+pub use split::files::unfinished_splits;
 pub use writer::{Committed, Image, Label, Sample, Value, Writer, WriterOptions, commit as commit_parts};

@@ -19,7 +19,7 @@ use crate::commit::{self, Directory, Lock};
 use crate::conventions::{Conventions, RecordSummary, payload};
 use crate::error::{DestinationError, ShardError};
 use crate::index_writer::Payload;
-use crate::ordered::{Window, ordered};
+use crate::ordered::ordered;
 use crate::progress::{Progress, Step, after};
 use crate::split::manifest_store;
 use crate::{Error, Lost};
@@ -155,15 +155,12 @@ pub fn repair(folder: &Path, options: &RepairOptions, progress: &dyn Progress) -
     let mut summary = RecordSummary::new(&options.conventions);
     let (mut shards, mut splits) = (vec![], BTreeMap::<String, Vec<Shard>>::new());
     let mut late = vec![];
-    let window = Window { pieces: options.jobs.get(), weight: u64::MAX };
     let context = Context { directory: &directory, known: &known, payload: payload.clone(), options, progress };
     ordered(
         options.jobs,
         known.len(),
-        window,
-        |_| 0,
-        || (),
-        |(), i| context.repair(&known[i]),
+        options.jobs.get(),
+        |i| context.repair(&known[i]),
         |i, result: Result<RepairedShard, Error>| {
             let RepairedShard { action, lost, found, late_index } = result?;
             let ListedShard { split, file, line, .. } = &known[i];

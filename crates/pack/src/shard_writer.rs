@@ -110,6 +110,11 @@ impl ShardWriter {
 }
 
 impl Finished {
+    /// Returns the length of the shard in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.indexed.shard.bytes
+    }
+
     /// Makes the shard durable.
     ///
     /// # Errors

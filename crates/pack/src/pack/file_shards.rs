@@ -2,15 +2,23 @@
 //! on another.
 
 use super::target::Target;
-use crate::ordered::{Window, ordered};
+use crate::ordered::{Window, ordered_by_weight};
 use crate::plan::FilePlan;
 use crate::progress::{Progress, check};
 use crate::record::{Record, RecordWriter};
 use crate::sample::SampleSchema;
 use crate::shard_writer::{Finished, ShardWriter, Written};
 use crate::{Error, Options, PixelStore, Reason, Rejection};
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Finished shards are made durable in groups, by several threads: a file system writes what they wait for at once. A group
+/// ends when it has so many shards, so many bytes, or when its first shard has waited for so long.
+const GROUP_SHARDS: usize = 32;
+const GROUP_BYTES: u64 = 32 << 20;
+const GROUP_TIME: Duration = Duration::from_secs(1);
 
 /// Writes the shards with these numbers. A shard is made durable while the next one is written.
 ///
@@ -46,11 +54,20 @@ pub(crate) fn write(
     };
     let buffers = Buffers::default();
     let (finished, to_commit) = sync_channel(1);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let committer = scope.spawn(|| commit_all(target, progress, to_commit));
-        let mut writer =
-            Writer { options, schema: &plan.listing.schema, target, left, ends: &ends, next: 0, open: None, finished };
-        let written = ordered(
+        let mut writer = Writer {
+            options,
+            schema: &plan.listing.schema,
+            target,
+            left,
+            ends: &ends,
+            next: 0,
+            open: None,
+            group: Group::default(),
+            finished,
+        };
+        let written = ordered_by_weight(
             options.jobs,
             end,
             window,
@@ -67,6 +84,8 @@ pub(crate) fn write(
             },
         )
         .and_then(|()| writer.close(end));
+        // Also if the run was stopped: these shards need not be written again.
+        let written = written.and(writer.send());
         drop(writer);
         let committed = committer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         // If both fail, the committer's error is the cause.
@@ -86,7 +105,30 @@ struct Writer<'a> {
     /// The next one to open.
     next: usize,
     open: Option<ShardWriter>,
-    finished: SyncSender<Finished>,
+    group: Group,
+    finished: SyncSender<Vec<Finished>>,
+}
+
+/// Finished shards that are not yet passed to the committer.
+#[derive(Default)]
+struct Group {
+    shards: Vec<Finished>,
+    bytes: u64,
+    /// When its first shard was finished.
+    since: Option<Instant>,
+}
+
+impl Group {
+    fn push(&mut self, shard: Finished) {
+        self.bytes += shard.bytes();
+        self.shards.push(shard);
+        self.since.get_or_insert_with(Instant::now);
+    }
+
+    fn is_full(&self) -> bool {
+        let waited = self.since.is_some_and(|since| since.elapsed() >= GROUP_TIME);
+        waited || self.shards.len() >= GROUP_SHARDS || self.bytes >= GROUP_BYTES
+    }
 }
 
 impl Writer<'_> {
@@ -106,26 +148,64 @@ impl Writer<'_> {
         }
     }
 
-    /// Passes every shard that ends at or before the i-th record to the committer, empty ones included.
+    /// Finishes every shard that ends at or before the i-th record, empty ones included.
     fn close(&mut self, i: usize) -> Result<(), Error> {
         while self.next < self.left.len() && self.ends[self.next] <= i {
             let open = match self.open.take() {
                 Some(open) => open,
                 None => ShardWriter::new(self.options, self.schema, self.target.files(), self.left[self.next])?,
             };
-            // The committer ends early only with an error, which is reported instead.
-            self.finished.send(open.finish()?).map_err(|_| Error::Stopped)?;
+            self.group.push(open.finish()?);
             self.next += 1;
+            if self.group.is_full() {
+                self.send()?;
+            }
         }
         Ok(())
+    }
+
+    /// Passes the finished shards to the committer.
+    fn send(&mut self) -> Result<(), Error> {
+        let group = std::mem::take(&mut self.group);
+        // The committer ends early only with an error, which is reported instead.
+        self.finished.send(group.shards).map_err(|_| Error::Stopped)
     }
 }
 
 /// Makes shards durable, each followed by its index, whose presence marks the shard as finished.
-fn commit_all(target: &Target, progress: &dyn Progress, finished: Receiver<Finished>) -> Result<Written, Error> {
+fn commit_all(target: &Target, progress: &dyn Progress, finished: Receiver<Vec<Finished>>) -> Result<Written, Error> {
     let mut written = Written::default();
-    finished.into_iter().try_for_each(|shard| shard.commit(target.files(), progress, &mut written))?;
+    finished.into_iter().try_for_each(|group| commit_group(target, progress, group, &mut written))?;
     Ok(written)
+}
+
+fn commit_group(
+    target: &Target,
+    progress: &dyn Progress,
+    group: Vec<Finished>,
+    written: &mut Written,
+) -> Result<(), Error> {
+    let helpers = 1..group.len();
+    let queue = Mutex::new(group.into_iter());
+    let stop = || *queue.lock().unwrap_or_else(PoisonError::into_inner) = vec![].into_iter();
+    let work = || -> Result<Written, Error> {
+        let mut written = Written::default();
+        loop {
+            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(shard) = next else { return Ok(written) };
+            shard.commit(target.files(), progress, &mut written).inspect_err(|_| stop())?;
+        }
+    };
+    thread::scope(|scope| {
+        // Threads that cannot be started are not needed.
+        let helpers: Vec<_> = helpers.filter_map(|_| thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
+        let mut results = vec![work()];
+        results.extend(helpers.into_iter().map(|h| h.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))));
+        results.into_iter().try_for_each(|result| {
+            written.append(result?);
+            Ok(())
+        })
+    })
 }
 
 /// Buffers of written records, for reuse.

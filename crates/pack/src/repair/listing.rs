@@ -3,6 +3,7 @@
 use super::salvaged::{self, Records};
 use crate::Error;
 use crate::commit::Directory;
+use crate::split::files::plan_file;
 use shardtool_format::manifest::{Manifest, Shard};
 use shardtool_format::names;
 use std::io;
@@ -61,7 +62,7 @@ pub(super) fn of_folder(directory: &Directory) -> Result<(Vec<ListedShard>, Vec<
     let (mut known, mut left) = (vec![], vec![]);
     for file in &files {
         let split = names::split_of(file);
-        if directory.exists(format!(".pack-{split}.json"))? {
+        if directory.exists(plan_file(split))? {
             left.push(split.to_owned());
         } else if !is_copy(directory, file, &files)? {
             names::check_file_name("shard file", file)?;

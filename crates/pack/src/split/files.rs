@@ -66,7 +66,7 @@ impl SplitFiles {
 
     /// The plan file of an unfinished pack.
     pub(crate) fn plan(&self) -> PathBuf {
-        format!(".pack-{}.json", self.split).into()
+        plan_file(&self.split).into()
     }
 
     /// The plan file of a complete split.
@@ -189,4 +189,20 @@ fn digest(path: &Path) -> Result<Sha256, Error> {
             length => digest.update(&buffer[..length]),
         }
     }
+}
+
+/// Returns the name of the plan file of an unfinished pack.
+pub(crate) fn plan_file(split: &str) -> String {
+    format!(".pack-{split}.json")
+}
+
+/// Returns the splits that a manifest in `folder` may not name yet: those that are being packed, or whose pack was
+/// interrupted, in byte order. Ignores a folder that cannot be listed.
+pub fn unfinished_splits(folder: &Path) -> Vec<String> {
+    let names =
+        std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut splits: Vec<_> =
+        names.filter_map(|name| Some(name.strip_prefix(".pack-")?.strip_suffix(".json")?.to_owned())).collect();
+    splits.sort();
+    splits
 }

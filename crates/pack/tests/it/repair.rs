@@ -1,7 +1,7 @@
 //! Damage of each kind is repaired as far as the records allow, and the exact loss is reported.
 
 use crate::adopt::{example, framed};
-use crate::support::{check, class_folders, manifest, names, put, records, snapshot};
+use crate::support::{check, class_folders, finished_shards, manifest, names, put, records, snapshot};
 use shardtool_format::example::Column;
 use shardtool_pack::ShardError;
 use shardtool_pack::{
@@ -217,7 +217,9 @@ fn leaves_an_unfinished_pack_unchanged() {
     let before = names(&set);
     assert_eq!(mend(&set).unfinished, ["train"]);
     assert_eq!(names(&set), before);
-    assert_eq!(pack(&options, &()).unwrap().resumed_shards, 1);
+    let finished = finished_shards(&set);
+    assert!(finished >= 1);
+    assert_eq!(pack(&options, &()).unwrap().resumed_shards, finished);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! If a pack was killed at any step, running it again produces the same bytes and keeps finished shards.
 
-use crate::support::{chain, check, class_folders, manifest, names, put, records, rejected, snapshot, unlocked};
+use crate::support::{
+    chain, check, class_folders, finished_shards, manifest, names, put, records, rejected, snapshot, unlocked,
+};
 use shardtool_pack::DestinationError;
 use shardtool_pack::{Error, Options, Progress, Resize, Shards, Step, pack};
 use std::collections::BTreeMap;
@@ -184,7 +186,10 @@ fn continues_after_a_stop() {
         "{:?}",
         names(&options.destination)
     );
-    assert_eq!(pack(&options, &()).unwrap().resumed_shards, 2);
+    // Others may have been in work.
+    let finished = finished_shards(&options.destination);
+    assert!(finished >= 2, "{finished}");
+    assert_eq!(pack(&options, &()).unwrap().resumed_shards, finished);
     assert_eq!(check(&options.destination, "train").len(), 45);
 }
 

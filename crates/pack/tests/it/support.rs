@@ -88,6 +88,11 @@ pub(crate) fn names(root: &Path) -> Vec<String> {
     snapshot(root).keys().map(|path| path.to_str().unwrap().to_owned()).collect()
 }
 
+/// The number of shards whose index is in place.
+pub(crate) fn finished_shards(root: &Path) -> u64 {
+    names(root).iter().filter(|name| name.starts_with("_index/") && name.ends_with(".index")).count() as u64
+}
+
 /// The data of a TFRecord file's records, with their offsets.
 pub(crate) fn records(file: &[u8]) -> Vec<(u64, &[u8])> {
     let (mut offset, mut found) = (0, vec![]);

@@ -144,7 +144,7 @@ fn an_edited_manifest_is_sealed_only_if_it_is_true() {
         std::fs::write(&manifest, &wrong).unwrap();
         let refused = shardtool(folder.path(), &["repair", "data", "--reseal"]);
         assert!(!refused.status.success(), "{to}");
-        assert_eq!(std::fs::read_to_string(&manifest).unwrap(), wrong, "{to}: nothing is written");
+        assert_eq!(std::fs::read_to_string(&manifest).unwrap(), wrong, "{to}: the manifest is unchanged");
     }
 }
 

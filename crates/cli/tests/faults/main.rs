@@ -1,0 +1,162 @@
+//! Every command that writes, with a fault in one of its system calls, killed at any time, or beside another one: nothing is
+//! lost, nothing is half-written, and the next run completes with the same bytes.
+//!
+//! `cargo test` tries samples. `scripts/campaign faults` tries every call with every fault, `scripts/campaign kills` and
+//! `scripts/campaign races` as many as asked.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod commands;
+mod races;
+mod sweep;
+mod tracer;
+mod tree;
+
+use commands::{COMMANDS, NEIGHBOURS, Writing};
+use races::Pair;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use sweep::Subject;
+use tracer::Fault;
+
+const FAULTS: [(&str, Fault); 5] = [
+    ("EIO", Fault::Error(libc::EIO)),
+    ("ENOSPC", Fault::Error(libc::ENOSPC)),
+    ("EINTR", Fault::Error(libc::EINTR)),
+    ("short", Fault::Short),
+    ("kill", Fault::Kill),
+];
+
+/// Faults of a command that a sample tries, of each kind.
+const SAMPLE: u64 = 3;
+
+/// What was tried, and what was wrong.
+#[derive(Default)]
+struct Report {
+    runs: usize,
+    wrong: Vec<String>,
+}
+
+impl Report {
+    fn add(&mut self, context: &str, wrong: Vec<String>) {
+        self.runs += 1;
+        self.wrong.extend(wrong.into_iter().map(|text| format!("{context}: {text}")));
+    }
+}
+
+/// Random numbers, the same for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+/// Returns the number in a variable of the environment.
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+}
+
+/// Calls `task` for each item, on all cores, with a folder that it has alone. Fails if anything was wrong.
+fn on_all_cores<T: Sync>(items: &[T], task: impl Fn(&T, &Path) -> Report + Sync) {
+    let (next, report) = (AtomicUsize::new(0), Mutex::new(Report::default()));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                // In memory, if there is such a folder: the faults are injected, no disk need be waited for.
+                let memory = Path::new("/dev/shm");
+                let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
+                while let Some((number, item)) = {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    items.get(number).map(|item| (number, item))
+                } {
+                    let found = task(item, &folder.path().join(number.to_string()));
+                    found.wrong.iter().for_each(|text| println!("{text}"));
+                    let mut report = report.lock().unwrap();
+                    report.runs += found.runs;
+                    report.wrong.extend(found.wrong);
+                }
+            });
+        }
+    });
+    let report = report.into_inner().unwrap();
+    println!("{} runs, {} wrong", report.runs, report.wrong.len());
+    assert!(report.wrong.is_empty(), "{}", report.wrong.join("\n"));
+}
+
+#[test]
+fn a_fault_in_any_call_loses_nothing_and_the_next_run_completes() {
+    let whole = std::env::var_os("SHARDTOOL_ALL_FAULTS").is_some();
+    let only = std::env::var("SHARDTOOL_FAULTS_OF").ok();
+    let commands: Vec<_> = COMMANDS.iter().filter(|c| only.as_ref().is_none_or(|only| only == c.name)).collect();
+    on_all_cores(&commands, |writing, folder| with_faults(writing, folder, whole));
+}
+
+/// Tries every fault of a command, or a sample.
+fn with_faults(writing: &Writing, folder: &Path, whole: bool) -> Report {
+    let subject = Subject::new(writing, folder);
+    let mut report = Report::default();
+    let mut random = Random(writing.name.len() as u64);
+    for (name, fault) in FAULTS {
+        let mut attempt = |nth: u64| {
+            let Some((call, wrong)) = subject.fail(nth, fault) else { return false };
+            report.add(&format!("{}, {name} in call {nth}, {call}", writing.name), wrong);
+            true
+        };
+        if whole {
+            let mut nth = 0;
+            while attempt(nth) {
+                nth += 1;
+            }
+            continue;
+        }
+        let (mut most, mut left) = (400, SAMPLE);
+        while left > 0 && most > 0 {
+            let nth = random.below(most);
+            // Calls past the last one narrow the range.
+            if attempt(nth) { left -= 1 } else { most = nth }
+        }
+    }
+    println!("{}: {} runs", writing.name, report.runs);
+    report
+}
+
+#[test]
+fn a_kill_at_any_time_loses_nothing_and_the_next_run_completes() {
+    let kills = number("SHARDTOOL_KILLS").unwrap_or(57);
+    let each = kills.div_ceil(COMMANDS.len() as u64);
+    on_all_cores(COMMANDS, |writing, folder| {
+        let subject = Subject::new(writing, folder);
+        let (mut report, mut random) = (Report::default(), Random(7 * writing.name.len() as u64));
+        for _ in 0..each {
+            let share = random.below(1100) as f64 / 1000.0;
+            report.add(&format!("{}, killed after {share} of its time", writing.name), subject.kill(share));
+        }
+        report
+    });
+}
+
+#[test]
+fn two_commands_at_once_leave_what_one_after_the_other_leaves() {
+    let groups = NEIGHBOURS.iter();
+    let pairs: Vec<_> = groups
+        .flat_map(|group| {
+            let commands = group.commands;
+            let second =
+                move |first: usize| (first..commands.len()).map(move |second| [commands[first], commands[second]]);
+            (0..commands.len()).flat_map(second).map(move |pair| (group, pair))
+        })
+        .collect();
+    let each = number("SHARDTOOL_RACES").map_or(1, |races| races.div_ceil(pairs.len() as u64));
+    on_all_cores(&pairs, |(group, commands), folder| {
+        let pair = Pair::new(group, *commands, folder);
+        let (mut report, mut random) = (Report::default(), Random(commands[0].len() as u64));
+        for _ in 0..each {
+            report.add("at once", pair.run(Duration::from_micros(random.below(20_000))));
+        }
+        report
+    });
+}

@@ -1,0 +1,76 @@
+//! Runs two commands on one dataset at once. The result is that of one after the other, in either order; a command that
+//! refuses because of the other one is run again.
+
+use crate::commands::{Neighbours, shardtool};
+use crate::sweep::without_locks;
+use crate::tree::{Tree, copy, differences, snapshot};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+/// Two commands, and the results of running one after the other.
+pub(crate) struct Pair {
+    commands: [&'static [&'static str]; 2],
+    template: PathBuf,
+    work: PathBuf,
+    /// Exit statuses and files, of both orders.
+    serial: [([i32; 2], Tree); 2],
+}
+
+impl Pair {
+    /// Makes the inputs in `folder`, and runs the commands there one after the other.
+    pub(crate) fn new(group: &Neighbours, commands: [&'static [&'static str]; 2], folder: &Path) -> Self {
+        let (template, work) = (folder.join("template"), folder.join("work"));
+        if !template.exists() {
+            fs::create_dir_all(&template).unwrap();
+            (group.inputs)(&template);
+        }
+        let serial = [[0, 1], [1, 0]].map(|order: [usize; 2]| {
+            copy(&template, &work).unwrap();
+            let mut codes = [0; 2];
+            for which in order {
+                codes[which] = code(&shardtool(commands[which], &work).output().unwrap());
+            }
+            (codes, without_locks(snapshot(&work)))
+        });
+        Pair { commands, template, work, serial }
+    }
+
+    /// Runs both at once, the second one after `delay`. Returns what is wrong.
+    pub(crate) fn run(&self, delay: Duration) -> Vec<String> {
+        copy(&self.template, &self.work).unwrap();
+        let start = |which: usize| {
+            let mut command = shardtool(self.commands[which], &self.work);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let first = start(0);
+        thread::sleep(delay);
+        let second = start(1);
+        let mut outputs = [first, second].map(|process| process.wait_with_output().unwrap());
+        for which in 0..2 {
+            let refused = code(&outputs[which]) == 2 && self.serial.iter().all(|(codes, _)| codes[which] != 2);
+            if refused || message(&outputs[which]).contains(".lock") {
+                outputs[which] = shardtool(self.commands[which], &self.work).output().unwrap();
+            }
+        }
+        let codes = outputs.each_ref().map(code);
+        let found = without_locks(snapshot(&self.work));
+        if self.serial.iter().any(|(expected, tree)| *expected == codes && *tree == found) {
+            return vec![];
+        }
+        let serial = self.serial.iter().map(|(codes, tree)| format!("{codes:?} {:?}", differences(tree, &found)));
+        let serial: Vec<_> = serial.collect();
+        let messages = outputs.each_ref().map(message);
+        vec![format!("{:?}: {codes:?} with {messages:?}; one after the other: {serial:?}", self.commands)]
+    }
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or(-1)
+}
+
+fn message(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}

@@ -1,43 +1,17 @@
 //! Decoding a JPEG into the batch allocates nothing after the first images, and never more than the bounds announced.
 
+#[path = "made/counting_allocator.rs"]
+mod counting_allocator;
 #[path = "made/split_mix.rs"]
 mod split_mix;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
+use counting_allocator::allocated;
 use shardtool_decode::{
     Decoder, Filter, Orientation, Pipeline, Pixels, RegionOptions, ResizeScratch, apply_geometry, encode_jpeg, probe,
     scratch_bound, scratch_bytes,
 };
 use shardtool_jpeg::entries;
 use split_mix::SplitMix;
-
-struct Counting;
-
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is forwarded to the system allocator, which upholds the contract of `GlobalAlloc`.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.fetch_add(1, Ordering::Relaxed);
-        let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        MOST.fetch_max(held, Ordering::Relaxed);
-        // SAFETY: the caller upholds the contract of `GlobalAlloc`, which is that of the system allocator.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller upholds the contract of `GlobalAlloc`, which is that of the system allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Generated JPEGs, and photographs if they are available, each with its entry points.
 fn images() -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -102,13 +76,14 @@ fn decoding_jpegs_allocates_nothing_after_the_first_and_stays_within_the_bounds(
     let (mut decoder, mut scratch) = (Decoder::default(), ResizeScratch::default());
     let mut rounds = [0; 2];
     for count in &mut rounds {
-        let before = COUNT.load(Ordering::Relaxed);
-        for image in 0..images.len() {
-            for (pipeline, exif) in [(0, 1), (1, 1), (0, 6)] {
-                place(&mut decoder, &mut scratch, image, pipeline, exif);
+        let ((), round) = allocated(|| {
+            for image in 0..images.len() {
+                for (pipeline, exif) in [(0, 1), (1, 1), (0, 6)] {
+                    place(&mut decoder, &mut scratch, image, pipeline, exif);
+                }
             }
-        }
-        *count = COUNT.load(Ordering::Relaxed) - before;
+        });
+        *count = round.count;
     }
     assert!(rounds[0] > 0);
     assert_eq!(rounds[1], 0, "allocations in the second round");
@@ -116,10 +91,9 @@ fn decoding_jpegs_allocates_nothing_after_the_first_and_stays_within_the_bounds(
     assert!(decoder.held_bytes() == 0, "{}", decoder.held_bytes());
 
     for image in 0..images.len() {
-        let before = HELD.load(Ordering::Relaxed);
-        MOST.store(before, Ordering::Relaxed);
-        let (bytes, bound) = place(&mut Decoder::default(), &mut ResizeScratch::default(), image, image % 2, 1);
-        let most = MOST.load(Ordering::Relaxed) - before;
+        let ((bytes, bound), image_alone) =
+            allocated(|| place(&mut Decoder::default(), &mut ResizeScratch::default(), image, image % 2, 1));
+        let most = image_alone.peak;
         assert!(most <= bytes && most <= bound, "image {image}: allocated {most}, announced {bytes}, bound {bound}");
     }
 }

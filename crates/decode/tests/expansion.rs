@@ -1,46 +1,17 @@
 //! Images whose parts expand: what an image does not need for its pixels is not decompressed, and what its header claims is
 //! not allocated.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[expect(dead_code, reason = "another test counts calls")]
+#[path = "made/counting_allocator.rs"]
+mod counting_allocator;
+
+use counting_allocator::{Allocated, allocated};
+use shardtool_decode::{DecodeOptions, Error, Format, LabelDtype, LabelMap, Limits, decode, probe};
 use std::io::Write;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use shardtool_decode::{DecodeOptions, Error, Format, LabelDtype, LabelMap, Limits, decode, probe};
-
-struct Counting;
-
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
 /// Tests measure one after the other.
 static MEASURED: Mutex<()> = Mutex::new(());
-
-// SAFETY: every call is forwarded to the system allocator, which upholds the contract of `GlobalAlloc`.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        MOST.fetch_max(held, Ordering::Relaxed);
-        // SAFETY: the caller upholds the contract of `GlobalAlloc`, which is that of the system allocator.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller upholds the contract of `GlobalAlloc`, which is that of the system allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Returns the result of a call, and the most bytes that it held at a time.
-fn peak<T>(call: impl FnOnce() -> T) -> (T, usize) {
-    let before = HELD.load(Ordering::Relaxed);
-    MOST.store(before, Ordering::Relaxed);
-    let result = call();
-    (result, MOST.load(Ordering::Relaxed) - before)
-}
 
 /// Returns a chunk of a PNG: length, type, data, CRC.
 fn chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
@@ -86,14 +57,15 @@ fn colour_profiles_and_texts_of_a_png_are_not_decompressed() {
     ];
     let hostile = png(&between, 0);
     const MOST: usize = 2 << 20;
-    let (info, bytes) = peak(|| probe(&hostile, &Limits::default()).unwrap());
+    let (info, Allocated { peak: bytes, .. }) = allocated(|| probe(&hostile, &Limits::default()).unwrap());
     assert!(bytes < MOST, "probe: {bytes} bytes");
     assert_eq!((info.width, info.height, info.channels, info.orientation), (4, 3, 1, 6));
-    let (pixels, bytes) = peak(|| decode(&hostile, &DecodeOptions::default()).unwrap());
+    let (pixels, Allocated { peak: bytes, .. }) = allocated(|| decode(&hostile, &DecodeOptions::default()).unwrap());
     assert!(bytes < MOST, "decode: {bytes} bytes");
     assert_eq!(pixels.data, expected);
     let mut map = LabelMap::default();
-    let ((), bytes) = peak(|| map.decode(&hostile, LabelDtype::U8, &Limits::default()).unwrap());
+    let ((), Allocated { peak: bytes, .. }) =
+        allocated(|| map.decode(&hostile, LabelDtype::U8, &Limits::default()).unwrap());
     assert!(bytes < MOST, "labels: {bytes} bytes");
 }
 
@@ -134,9 +106,10 @@ fn chunks_of_a_webp_are_not_allocated_before_their_bytes_are_there() {
     let _alone = MEASURED.lock().unwrap();
     for kind in [b"EXIF", b"ICCP"] {
         let hostile = webp(kind, 512 << 20);
-        let (result, bytes) = peak(|| probe(&hostile, &Limits::default()));
+        let (result, Allocated { peak: bytes, .. }) = allocated(|| probe(&hostile, &Limits::default()));
         assert!(bytes < 2 << 20, "{bytes} bytes, {result:?}");
-        let (result, bytes) = peak(|| decode(&hostile, &DecodeOptions::default()).map(drop));
+        let (result, Allocated { peak: bytes, .. }) =
+            allocated(|| decode(&hostile, &DecodeOptions::default()).map(drop));
         assert!(result.is_err() && bytes < 2 << 20, "{bytes} bytes, {result:?}");
     }
 }

@@ -483,54 +483,14 @@ function basesOf(bits, first) {
   });
 }
 
+/** Returns `zeros` zeros, then the numbers of a text. */
+function afterZeros(zeros, numbers) {
+  return Uint8Array.of(...new Array(zeros).fill(0), ...numbers.split(" ").map(Number));
+}
+
 /** Additional bits and bases of literal and match length codes (3.1.1.3.2.1.1). */
-const LENGTH_BITS = Uint8Array.of(
-  ...new Array(16).fill(0),
-  1,
-  1,
-  1,
-  1,
-  2,
-  2,
-  3,
-  3,
-  4,
-  6,
-  7,
-  8,
-  9,
-  10,
-  11,
-  12,
-  13,
-  14,
-  15,
-  16,
-);
-const MATCH_BITS = Uint8Array.of(
-  ...new Array(32).fill(0),
-  1,
-  1,
-  1,
-  1,
-  2,
-  2,
-  3,
-  3,
-  4,
-  4,
-  5,
-  7,
-  8,
-  9,
-  10,
-  11,
-  12,
-  13,
-  14,
-  15,
-  16,
-);
+const LENGTH_BITS = afterZeros(16, "1 1 1 1 2 2 3 3 4 6 7 8 9 10 11 12 13 14 15 16");
+const MATCH_BITS = afterZeros(32, "1 1 1 1 2 2 3 3 4 4 5 7 8 9 10 11 12 13 14 15 16");
 const LENGTH_BASES = basesOf(LENGTH_BITS, 0);
 const MATCH_BASES = basesOf(MATCH_BITS, 3);
 

@@ -18,6 +18,8 @@ use shardtool_format::manifest::Manifest;
 use shardtool_format::{checksum, example};
 use shardtool_order::ResumeState;
 
+pub mod sources;
+
 /// A fuzz target.
 pub type Target = fn(&[u8]);
 
@@ -29,7 +31,14 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("manifest", manifest),
     ("state", state),
     ("image", image),
+    ("jpeg", jpeg),
     ("entry_points", entry_points),
+    ("webdataset", sources::webdataset),
+    ("parquet", sources::parquet),
+    ("tfrecord", sources::tfrecord),
+    ("mds", sources::mds),
+    ("list", sources::list),
+    ("coco", sources::coco),
 ];
 
 /// TFRecord frames: an accepted frame is the one that its data frames to.
@@ -182,6 +191,13 @@ pub fn image(bytes: &[u8]) {
     if let Ok(pixels) = decode::decode(bytes, &options) {
         assert!(info.is_ok(), "what decodes can be probed");
         assert_eq!(pixels.data.len(), pixels.width as usize * pixels.height as usize * 3);
+    }
+}
+
+/// As [`image`], for bytes that begin like a JPEG: others need not be tried by every decoder.
+pub fn jpeg(bytes: &[u8]) {
+    if bytes.starts_with(&[0xff, 0xd8]) {
+        image(bytes);
     }
 }
 

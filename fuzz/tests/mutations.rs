@@ -1,17 +1,65 @@
-//! Runs every target over the committed fixtures and random mutations of them. `FUZZ_SECONDS` sets the time per target
-//! (default 1), `FUZZ_SEED` the seed.
+//! Runs every target over the committed fixtures, archives made of them, and random mutations. `FUZZ_SECONDS` sets the time
+//! per target (default 1) or `FUZZ_EXECUTIONS` the number of mutations, `FUZZ_SEED` the seed, `FUZZ_TARGETS` which ones.
 
-use shardtool_fuzz::{TARGETS, Target};
+use shardtool_format::frame;
+use shardtool_fuzz::{TARGETS, Target, sources};
 use shardtool_order::{Domain, Rng, key};
+use shardtool_pack::{ExportKind, ExportOptions, Options, SourceKind, export, pack, plan};
+use shardtool_read::Dataset;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 fn corpus() -> Vec<Vec<u8>> {
     let mut found = vec![vec![]];
-    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures"), &mut found);
+    collect(&fixtures(), &mut found);
     assert!(found.len() > 100, "the fixtures");
     found
+}
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures")
+}
+
+/// Returns what a target mutates: archives and lists of three photographs, or the fixtures that may be its input.
+fn seeds(name: &str, corpus: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let text = |texts: &[&str]| texts.iter().map(|text| text.as_bytes().to_vec()).collect();
+    let parts: Vec<Vec<u8>> = match name {
+        "webdataset" => exported(ExportKind::Webdataset),
+        "parquet" => exported(ExportKind::Parquet),
+        "mds" => vec![sources::mds_shard(), sources::mds_index(sources::mds_shard().len()).into_bytes()],
+        "tfrecord" => {
+            corpus.iter().filter(|bytes| frame::data(bytes, 0, frame::Check::Data).is_ok()).cloned().collect()
+        }
+        "list" => text(&[
+            "path,label,score\na.jpg,cat,0.5\n\"b, c.jpg\",dog,\n",
+            "{\"path\": \"a.jpg\", \"label\": 1, \"boxes\": [[1, 2, 3.5, 4]]}\n{\"path\": \"b.jpg\", \"text\": \"\\u00e9\"}\n",
+            "{\"path\": \"a.jpg\", \"objects\": {\"bbox\": [[1, 2, 3, 4]], \"category\": [0]}, \"nested\": {\"a\": [1]}}\n",
+        ]),
+        "coco" => text(&["{\"images\": [{\"id\": 7, \"file_name\": \"a.jpg\", \"width\": 4, \"height\": 3}], \
+            \"categories\": [{\"id\": 1, \"name\": \"cat\"}], \"annotations\": [{\"id\": 1, \"image_id\": 7, \
+            \"category_id\": 1, \"bbox\": [1, 1, 2, 2], \"area\": 4, \"iscrowd\": 0}]}"]),
+        "jpeg" => corpus.iter().filter(|bytes| bytes.starts_with(&[0xff, 0xd8])).cloned().collect(),
+        _ => corpus.to_vec(),
+    };
+    assert!(!parts.is_empty(), "{name}");
+    parts
+}
+
+/// Returns the files of an export of three photographs.
+fn exported(kind: ExportKind) -> Vec<Vec<u8>> {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for (class, file) in [("cat", "colour.jpg"), ("cat", "alpha.png"), ("dog", "grey.jpg")] {
+        std::fs::create_dir_all(at("photos").join(class)).unwrap();
+        std::fs::copy(fixtures().join("sources").join(file), at("photos").join(class).join(file)).unwrap();
+    }
+    pack(&Options::new(at("photos"), at("set")), &()).unwrap();
+    let dataset = Dataset::open(at("set")).unwrap();
+    export(dataset.splits(), &at("out"), &ExportOptions::new(kind), &()).unwrap();
+    let files = std::fs::read_dir(at("out")).unwrap().map(|entry| entry.unwrap().path());
+    let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|e| e == "tar" || e == "parquet")).collect();
+    files.iter().map(|path| std::fs::read(path).unwrap()).collect()
 }
 
 /// Adds every file below a folder; of text with one JSON document per line, each line, and the documents in it.
@@ -63,31 +111,35 @@ fn mutate(bytes: &mut Vec<u8>, corpus: &[Vec<u8>], rng: &mut Rng) {
 }
 
 fn run(name: &str, target: Target) {
-    let number = |name, default| std::env::var(name).map_or(default, |text| text.parse().expect("a number"));
-    let (seconds, seed) = (number("FUZZ_SECONDS", 1), number("FUZZ_SEED", 1));
+    let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let (seconds, executions) = (number("FUZZ_SECONDS").unwrap_or(1), number("FUZZ_EXECUTIONS"));
     let corpus = corpus();
+    let seeds = seeds(name, &corpus);
     let check = |input: &[u8]| {
         if catch_unwind(AssertUnwindSafe(|| target(input))).is_err() {
             let hex: String = input.iter().map(|byte| format!("{byte:02x}")).collect();
             panic!("target {name} fails on {} bytes: {hex}", input.len());
         }
     };
-    corpus.iter().for_each(|input| check(input));
-    let (end, mut rng) = (Instant::now() + Duration::from_secs(seconds), Rng::new(key(Domain::Augment, seed, 0, 0)));
-    let mut inputs = 0u64;
-    while Instant::now() < end {
-        let mut input = corpus[rng.below(corpus.len() as u32) as usize].clone();
+    corpus.iter().chain(&seeds).for_each(|input| check(input));
+    let (start, mut inputs) = (Instant::now(), 0u64);
+    let mut rng = Rng::new(key(Domain::Augment, number("FUZZ_SEED").unwrap_or(1), 0, 0));
+    let more = |inputs| executions.map_or(start.elapsed() < Duration::from_secs(seconds), |count| inputs < count);
+    while more(inputs) {
+        let mut input = seeds[rng.below(seeds.len() as u32) as usize].clone();
         mutate(&mut input, &corpus, &mut rng);
         check(&input);
         inputs += 1;
     }
-    println!("{name}: {} fixtures, {inputs} mutations", corpus.len());
+    println!("{name}: {} fixtures, {inputs} mutations, {:.0} s", corpus.len(), start.elapsed().as_secs_f64());
     assert!(inputs > 0);
 }
 
 #[test]
 fn targets_hold_on_fixtures_and_mutations() {
-    let threads = TARGETS.iter().map(|&(name, target)| {
+    let only = std::env::var("FUZZ_TARGETS").ok();
+    let chosen = |name: &str| only.as_ref().is_none_or(|only| only.split(',').any(|one| one == name));
+    let threads = TARGETS.iter().filter(|(name, _)| chosen(name)).map(|&(name, target)| {
         let thread = std::thread::Builder::new().name(name.to_owned());
         thread.spawn(move || run(name, target)).unwrap()
     });
@@ -99,7 +151,7 @@ fn targets_hold_on_fixtures_and_mutations() {
 /// The laws are checked: an input of every kind is accepted, so that the targets get behind the first check.
 #[test]
 fn fixtures_reach_behind_the_checks() {
-    use shardtool_format::{example::Example, frame, index::Index, manifest::Manifest};
+    use shardtool_format::{example::Example, index::Index, manifest::Manifest};
     let corpus = corpus();
     let count = |accepts: &dyn Fn(&[u8]) -> bool| corpus.iter().filter(|bytes| accepts(bytes)).count();
     assert!(count(&|bytes| frame::data(bytes, 0, frame::Check::Data).is_ok()) > 5);
@@ -110,4 +162,21 @@ fn fixtures_reach_behind_the_checks() {
     let states =
         |bytes: &[u8]| std::str::from_utf8(bytes).is_ok_and(|text| shardtool_order::ResumeState::parse(text).is_ok());
     assert!(count(&states) > 3);
+    // What the targets of sources mutate can be packed.
+    for (name, kind, file) in [
+        ("webdataset", SourceKind::Webdataset, "a.tar"),
+        ("parquet", SourceKind::Parquet, "a.parquet"),
+        ("tfrecord", SourceKind::Tfrecord, "a.tfrecord"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(file);
+        let mut options = Options::new(&path, folder.path().join("set"));
+        options.from = Some(kind);
+        let seeds = seeds(name, &corpus);
+        let planned = seeds.iter().filter(|bytes| {
+            std::fs::write(&path, bytes).unwrap();
+            plan(&options).is_ok_and(|plan| plan.images() > 0)
+        });
+        assert!(planned.count() > 0, "{name}");
+    }
 }

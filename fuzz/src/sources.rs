@@ -1,0 +1,88 @@
+//! Targets for what `pack` reads: archives and lists, as files. Whatever they hold, `plan` surveys them or returns an error.
+
+use shardtool_pack::{Options, SourceKind, plan};
+use std::cell::LazyCell;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use tempfile::TempDir;
+
+thread_local! {
+    static FOLDER: LazyCell<TempDir> = LazyCell::new(|| {
+        let memory = Path::new("/dev/shm");
+        let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        folder.expect("a temporary folder")
+    });
+}
+
+/// Writes files into this thread's folder, and plans a pack of the source below it.
+fn survey(kind: SourceKind, source: &str, files: &[(&str, &[u8])]) {
+    FOLDER.with(|folder| {
+        for (name, bytes) in files {
+            std::fs::write(folder.path().join(name), bytes).expect("written");
+        }
+        let mut options = Options::new(folder.path().join(source), folder.path().join("set"));
+        (options.from, options.jobs) = (Some(kind), NonZeroUsize::MIN);
+        if let Ok(plan) = plan(&options) {
+            let images: u64 = plan.shards("train").map(|shard| shard.images).sum();
+            assert_eq!(images, plan.images(), "every image has a shard");
+        }
+    });
+}
+
+/// WebDataset tars.
+pub fn webdataset(bytes: &[u8]) {
+    survey(SourceKind::Webdataset, "a.tar", &[("a.tar", bytes)]);
+}
+
+/// Parquet files.
+pub fn parquet(bytes: &[u8]) {
+    survey(SourceKind::Parquet, "a.parquet", &[("a.parquet", bytes)]);
+}
+
+/// TFRecord files as a source.
+pub fn tfrecord(bytes: &[u8]) {
+    survey(SourceKind::Tfrecord, "a.tfrecord", &[("a.tfrecord", bytes)]);
+}
+
+/// An MDS index, if it begins like JSON, and otherwise a shard with an index that fits its length.
+pub fn mds(bytes: &[u8]) {
+    let (index, shard) = if bytes.starts_with(b"{") {
+        (bytes.to_vec(), mds_shard())
+    } else {
+        (mds_index(bytes.len()).into_bytes(), bytes.to_vec())
+    };
+    let files = [("index.json", &*index), ("shard.00000.mds", &*shard)];
+    survey(SourceKind::Mds, "", &files);
+}
+
+/// JSONL lists, if they begin like JSON, and otherwise CSV lists.
+pub fn list(bytes: &[u8]) {
+    let name = if bytes.starts_with(b"{") { "a.jsonl" } else { "a.csv" };
+    survey(SourceKind::List, name, &[(name, bytes)]);
+}
+
+/// COCO annotations.
+pub fn coco(bytes: &[u8]) {
+    survey(SourceKind::Coco, "a.json", &[("a.json", bytes)]);
+}
+
+/// An MDS index of one shard with two samples, which has `bytes` bytes.
+pub fn mds_index(bytes: usize) -> String {
+    format!(
+        r#"{{"shards": [{{"column_encodings": ["jpeg", "int"], "column_names": ["image", "label"],
+        "column_sizes": [null, 8], "compression": null, "format": "mds", "hashes": [],
+        "raw_data": {{"basename": "shard.00000.mds", "bytes": {bytes}, "hashes": {{}}}}, "samples": 2,
+        "size_limit": 67108864, "version": 2, "zip_data": null}}], "version": 2}}"#
+    )
+}
+
+/// The shard of [`mds_index`].
+pub fn mds_shard() -> Vec<u8> {
+    let image = include_bytes!("../../fixtures/sources/grey.jpg");
+    let sample = |label: u64| [&(image.len() as u32).to_le_bytes()[..], image, &label.to_le_bytes()].concat();
+    let (first, second) = (sample(0), sample(1));
+    let begin = 4 * 4;
+    let offsets = [begin, begin + first.len(), begin + first.len() + second.len()];
+    let head = [2].into_iter().chain(offsets).flat_map(|number| (number as u32).to_le_bytes());
+    head.chain(first.iter().copied()).chain(second.iter().copied()).collect()
+}

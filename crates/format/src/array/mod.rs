@@ -108,7 +108,7 @@ impl Codec {
 }
 
 /// The layout of an array: its shape, and how it is divided into chunks. All numbers are checked, so that no method can
-/// overflow; nothing is allocated.
+/// overflow; does not allocate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArrayLayout<'a> {
     shape: &'a [i64],
@@ -193,7 +193,7 @@ impl<'a> ArrayLayout<'a> {
     /// Returns the range of the array's indices that a chunk holds, in each dimension.
     ///
     /// # Panics
-    /// If there is no chunk of that number.
+    /// If `number` is not less than the number of chunks.
     pub fn region(&self, number: u64) -> impl Iterator<Item = std::ops::Range<u64>> + use<'a> {
         assert!(number < self.chunks, "chunk {number} of {}", self.chunks);
         let (mut rest, mut inner) = (number, self.chunks);

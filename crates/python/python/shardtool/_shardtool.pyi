@@ -51,7 +51,7 @@ class Columns:
 
     def arrow(self, /, name: str) -> Any:
         """Returns a `pyarrow.ChunkedArray` with one chunk per shard: int64, float32 or large_binary, null where a record
-        has no value. Its buffers are the mapped indexes: nothing is copied. Needs pyarrow."""
+        has no value. Its buffers are the mapped indexes, without a copy. Needs pyarrow."""
 
     def __len__(self, /) -> int: ...
     def __contains__(self, name: str, /) -> bool: ...

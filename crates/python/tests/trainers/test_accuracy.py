@@ -1,7 +1,7 @@
 """Training with shardtool gives the accuracy of training with ImageFolder and a DataLoader, on a small real task.
 
 The task: from which photograph is a tile? Each of 30 ImageNet photographs is cut into 8 x 6 tiles, stored as JPEG files in
-a folder of its own. As on a chessboard, one half of the tiles is for training and the other for evaluation.
+a separate folder. As on a chessboard, one half of the tiles is for training and the other for evaluation.
 
 Each loader trains the same network on the same files with the same transforms, once for each of three seeds, which give the
 initial weights, the order and the crops. Two mean accuracies are equal if they differ by at most

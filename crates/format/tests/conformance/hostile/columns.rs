@@ -1,7 +1,7 @@
 //! Columns whose bytes are damaged, or that cannot be.
 
 use super::directory::{OFFSETS, VALIDITY, VALUES, entry};
-use super::{INDEX, case, damage};
+use super::{INDEX, SECOND, SHARD, case, damage};
 use crate::bytes::example::{List, ints};
 use crate::bytes::index::Column;
 use crate::dataset::{Dataset, Shard};
@@ -132,6 +132,7 @@ pub(super) fn all() -> Vec<Case> {
     cases.push(empty_crc());
     cases.push(in_second_shard());
     cases.push(past_the_64th());
+    cases.push(offsets_and_last_frame());
     cases.extend(order_of_checks());
     cases
 }
@@ -157,6 +158,19 @@ fn in_second_shard() -> Case {
     case("ColumnCrc-second-shard", &dataset, |e| {
         let e = e.loses_column("train", 1, "feature:n", "ColumnCrc");
         e.finds("ColumnCrc", "_index/train-00001.tfrecord.index", None, None)
+    })
+}
+
+/// The offsets and the last frame are damaged: nothing in the index says that records follow.
+fn offsets_and_last_frame() -> Case {
+    let mut dataset = tiny();
+    let shard = dataset.shard();
+    shard.bytes[SECOND as usize] ^= 1;
+    shard.reindex();
+    let at = place(&shard.index, entry(shard.position("record_offset")) + VALUES);
+    shard.index[at] ^= 1;
+    case("ColumnCrc-and-last-length", &dataset, |e| {
+        lost("ColumnCrc", "record_offset", e).finds("LengthCrc", SHARD, Some(1), Some(SECOND))
     })
 }
 

@@ -198,9 +198,10 @@ impl Supply for BatchSupply {
         self.unforeseen = self.unforeseen.max(batch.unforeseen());
     }
 
-    fn delivered(&mut self, waited: Duration, ready: usize) {
-        let batches = self.batches_per_replica();
+    fn delivered(&mut self, waited: Duration, ready: usize) -> bool {
+        let (batches, active) = (self.batches_per_replica(), self.autotune.workers);
         self.autotune.delivered(waited, ready, batches);
+        self.autotune.workers > active
     }
 
     fn give_back(&mut self, memory: BatchMemory, closed: bool) -> Option<BatchMemory> {

@@ -113,6 +113,8 @@ struct Buffers {
     free: Vec<Buffer>,
     made: usize,
     active: usize,
+    /// The number of active workers once a batch was delivered, if it changes then.
+    active_then: Option<usize>,
     /// Batches from this position on cannot be allocated.
     fails_at: u64,
     /// Batches that may be building or complete.
@@ -177,7 +179,11 @@ impl Supply for Buffers {
         assert!(batch.is_complete());
     }
 
-    fn delivered(&mut self, _: Duration, _: usize) {}
+    fn delivered(&mut self, _: Duration, _: usize) -> bool {
+        let before = self.active;
+        self.active = self.active_then.unwrap_or(before);
+        self.active > before
+    }
 
     fn give_back(&mut self, buffer: Buffer, closed: bool) -> Option<Buffer> {
         if closed {
@@ -218,6 +224,7 @@ impl Tested {
                 free: vec![],
                 made: 0,
                 active,
+                active_then: None,
                 fails_at: u64::MAX,
                 prefetch: usize::MAX,
                 grows: false,
@@ -534,6 +541,28 @@ fn taking_a_batch_lets_the_next_one_begin() {
         let held: Vec<_> = (0..3).map(|p| tested.take(p)).collect();
         drop(held);
         tested.end([worker]);
+    });
+}
+
+#[test]
+fn a_worker_that_is_no_longer_active_passes_its_wake_up_on() {
+    check(2, || {
+        let tested = Tested::new(1, 1, 2, 2);
+        tested.handover.update(|_, supply| supply.active_then = Some(1));
+        let workers = [tested.worker(0, good), tested.worker(1, good)];
+        (0..2).for_each(|p| drop(tested.take(p)));
+        tested.end(workers);
+    });
+}
+
+#[test]
+fn a_worker_that_becomes_active_with_a_delivery_begins_to_work() {
+    check(2, || {
+        let tested = Tested::new(1, 2, 2, 1);
+        tested.handover.update(|_, supply| supply.active_then = Some(2));
+        let workers = [tested.worker(0, good), tested.worker(1, good)];
+        (0..2).for_each(|p| drop(tested.take(p)));
+        tested.end(workers);
     });
 }
 

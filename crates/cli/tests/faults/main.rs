@@ -35,6 +35,8 @@ const SAMPLE: u64 = 3;
 #[derive(Default)]
 struct Report {
     runs: usize,
+    /// Runs in which one command refused because of the other one.
+    refused: usize,
     wrong: Vec<String>,
 }
 
@@ -77,13 +79,14 @@ fn on_all_cores<T: Sync>(items: &[T], task: impl Fn(&T, &Path) -> Report + Sync)
                     found.wrong.iter().for_each(|text| println!("{text}"));
                     let mut report = report.lock().unwrap();
                     report.runs += found.runs;
+                    report.refused += found.refused;
                     report.wrong.extend(found.wrong);
                 }
             });
         }
     });
     let report = report.into_inner().unwrap();
-    println!("{} runs, {} wrong", report.runs, report.wrong.len());
+    println!("{} runs, {} refused, {} wrong", report.runs, report.refused, report.wrong.len());
     assert!(report.wrong.is_empty(), "{}", report.wrong.join("\n"));
 }
 
@@ -155,7 +158,9 @@ fn two_commands_at_once_leave_what_one_after_the_other_leaves() {
         let pair = Pair::new(group, *commands, folder);
         let (mut report, mut random) = (Report::default(), Random(commands[0].len() as u64));
         for _ in 0..each {
-            report.add("at once", pair.run(Duration::from_micros(random.below(20_000))));
+            let (refused, wrong) = pair.run(Duration::from_micros(random.below(4_000)));
+            report.refused += usize::from(refused);
+            report.add("at once", wrong);
         }
         report
     });

@@ -38,8 +38,8 @@ impl Pair {
         Pair { commands, template, work, serial }
     }
 
-    /// Runs both at once, the second one after `delay`. Returns what is wrong.
-    pub(crate) fn run(&self, delay: Duration) -> Vec<String> {
+    /// Runs both at once, the second one after `delay`. Returns whether one refused, and what is wrong.
+    pub(crate) fn run(&self, delay: Duration) -> (bool, Vec<String>) {
         copy(&self.template, &self.work).unwrap();
         let start = |which: usize| {
             let mut command = shardtool(self.commands[which], &self.work);
@@ -49,21 +49,24 @@ impl Pair {
         thread::sleep(delay);
         let second = start(1);
         let mut outputs = [first, second].map(|process| process.wait_with_output().unwrap());
+        let mut any_refused = false;
         for which in 0..2 {
             let refused = code(&outputs[which]) == 2 && self.serial.iter().all(|(codes, _)| codes[which] != 2);
             if refused || message(&outputs[which]).contains(".lock") {
+                any_refused = true;
                 outputs[which] = shardtool(self.commands[which], &self.work).output().unwrap();
             }
         }
         let codes = outputs.each_ref().map(code);
         let found = without_locks(snapshot(&self.work));
         if self.serial.iter().any(|(expected, tree)| *expected == codes && *tree == found) {
-            return vec![];
+            return (any_refused, vec![]);
         }
         let serial = self.serial.iter().map(|(codes, tree)| format!("{codes:?} {:?}", differences(tree, &found)));
         let serial: Vec<_> = serial.collect();
         let messages = outputs.each_ref().map(message);
-        vec![format!("{:?}: {codes:?} with {messages:?}; one after the other: {serial:?}", self.commands)]
+        let wrong = format!("{:?}: {codes:?} with {messages:?}; one after the other: {serial:?}", self.commands);
+        (any_refused, vec![wrong])
     }
 }
 

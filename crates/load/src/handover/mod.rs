@@ -46,8 +46,9 @@ pub(crate) trait Supply: Sized {
     /// Records that every row of this work is done.
     fn completed(&mut self, work: &Self::Work);
 
-    /// Records that a consumer took a batch after waiting for `waited`, while `ready` more were complete.
-    fn delivered(&mut self, waited: Duration, ready: usize);
+    /// Records that a consumer took a batch after waiting for `waited`, while `ready` more were complete. Returns whether
+    /// workers became active.
+    fn delivered(&mut self, waited: Duration, ready: usize) -> bool;
 
     /// Takes a buffer back. Returns it if it is surplus, for the caller to free outside the lock.
     fn give_back(&mut self, buffer: Self::Buffer, closed: bool) -> Option<Self::Buffer>;
@@ -108,8 +109,13 @@ const INTERRUPT_INTERVAL: Duration = Duration::from_millis(100);
 /// Queues of work between workers and consumers.
 pub(crate) struct Handover<S: Supply> {
     state: Mutex<State<S>>,
-    /// Workers wait here until work may begin.
+    /// Active workers wait here until there are rows to claim or work may begin. One of them is woken, and wakes another
+    /// one if it finds work: what has no use for many workers wakes few.
     work: Condvar,
+    /// Workers that are not active wait here.
+    inactive: Condvar,
+    /// Workers with a row in progress wait here; see [`Handover::wait_for`].
+    row: Condvar,
     /// Consumers wait here until work is complete.
     ready: Condvar,
 }
@@ -127,6 +133,8 @@ impl<S: Supply> Handover<S> {
         Handover {
             state: Mutex::new(State { queues, supply, closed: false }),
             work: Condvar::new(),
+            inactive: Condvar::new(),
+            row: Condvar::new(),
             ready: Condvar::new(),
         }
     }
@@ -145,13 +153,19 @@ impl<S: Supply> Handover<S> {
             if state.closed {
                 break None;
             }
-            if state.supply.is_active(worker)
-                && let Some(work) = self.open(&mut state)
-            {
+            let active = state.supply.is_active(worker);
+            if active && let Some(work) = self.open(&mut state) {
+                // It may have more rows, and other work may begin.
+                self.work.notify_one();
                 break Some(work);
             }
+            let waits = if active { &self.work } else { &self.inactive };
+            if !active && waiting.is_some() {
+                // It may have been woken when it was active.
+                self.work.notify_one();
+            }
             waiting.get_or_insert_with(Instant::now);
-            state = self.work.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+            state = waits.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
         };
         (work, waiting.map(|since| since.elapsed()))
     }
@@ -190,8 +204,6 @@ impl<S: Supply> Handover<S> {
                 if queue.first {
                     queue.items.push_back(Item::EpochEnd);
                 }
-                // Other workers may claim rows of it.
-                self.work.notify_all();
                 Some(work)
             }
         }
@@ -224,7 +236,7 @@ impl<S: Supply> Handover<S> {
         }
         drop(state);
         // Another worker may be waiting in `wait_for` with a row of this work.
-        self.work.notify_all();
+        self.row.notify_all();
     }
 
     /// Worker, with a row of `work` in progress: waits until `decide` returns [`Step::Done`]. Returns `None` if the
@@ -246,11 +258,11 @@ impl<S: Supply> Handover<S> {
                     drop(state);
                     drop(evicted);
                     // A worker that waits with a row of evicted work holds its buffer.
-                    self.work.notify_all();
+                    self.row.notify_all();
                     state = self.lock();
                 }
                 Step::Wait(most) => {
-                    let woken = self.work.wait_timeout(state, most);
+                    let woken = self.row.wait_timeout(state, most);
                     state = woken.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
                 }
             }
@@ -270,7 +282,7 @@ impl<S: Supply> Handover<S> {
             let kept = std::mem::replace(&mut queue.kept, queue.held);
             if queue.kept > kept.max(1) {
                 // The supply may add batches for a consumer that keeps some.
-                self.work.notify_all();
+                self.wake_one();
             }
             match queue.items.front() {
                 Some(Item::Work { work, .. }) if work.is_complete() => {
@@ -290,7 +302,7 @@ impl<S: Supply> Handover<S> {
                             return Err(Empty::Starved { held: queue.held, waited, why });
                         }
                         // Memory may have been freed by other processes.
-                        self.work.notify_all();
+                        self.wake_one();
                     }
                     None => starving = None,
                 },
@@ -330,9 +342,12 @@ impl<S: Supply> Handover<S> {
         }
         queue.delivered = after;
         queue.held += 1;
-        supply.delivered(waited, queue.ready());
+        let more_active = supply.delivered(waited, queue.ready());
         drop(state);
-        self.work.notify_all();
+        if more_active {
+            self.inactive.notify_all();
+        }
+        self.wake_one();
         Ok(Delivery::Work(work, waited))
     }
 
@@ -349,7 +364,7 @@ impl<S: Supply> Handover<S> {
         let surplus = state.supply.give_back(buffer, closed);
         drop(state);
         drop(surplus);
-        self.work.notify_all();
+        self.wake_one();
     }
 
     /// Consumer: moves to another position and cancels the work begun for the old one.
@@ -362,7 +377,7 @@ impl<S: Supply> Handover<S> {
         cancelled.iter().for_each(Item::cancel);
         drop(state);
         drop(cancelled);
-        self.work.notify_all();
+        self.wake_all();
     }
 
     /// Consumer: moves to the start of an epoch. If the consumer is already there, keeps the work begun for it.
@@ -391,7 +406,7 @@ impl<S: Supply> Handover<S> {
         let State { queues, supply, .. } = &mut *state;
         let value = f(queues, supply);
         drop(state);
-        self.work.notify_all();
+        self.wake_all();
         value
     }
 
@@ -404,6 +419,18 @@ impl<S: Supply> Handover<S> {
         queues.iter().flatten().for_each(Item::cancel);
         drop(state);
         drop((buffers, queues));
+        self.wake_all();
+    }
+
+    /// Wakes one worker, since work may begin, and those whose row waits for memory.
+    fn wake_one(&self) {
+        self.work.notify_one();
+        self.row.notify_all();
+    }
+
+    fn wake_all(&self) {
         self.work.notify_all();
+        self.inactive.notify_all();
+        self.row.notify_all();
     }
 }

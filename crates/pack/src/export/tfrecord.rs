@@ -29,6 +29,12 @@ pub(super) fn write(
     let mut options = verify::Options::default();
     options.progress = Some(&advance);
     let findings = verify::verify_shard(run.split, number, &options).findings;
+    // A file that cannot be read at all is the system's fault, and so is the export without it.
+    if let Some((file, code)) =
+        findings.iter().find_map(|f| Some((&f.file, f.os_error.filter(|_| f.record.is_none())?)))
+    {
+        return Err(Error::io("read", file)(std::io::Error::from_raw_os_error(code)));
+    }
     // What a link points to is copied only if it proves to be the shard.
     let whole = findings.is_empty() || (allow_damage && !from.is_symlink());
     let (mut done, frames) = if whole {

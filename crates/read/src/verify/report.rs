@@ -94,6 +94,8 @@ pub struct Finding {
     pub found: Option<String>,
     /// The whole finding as a sentence.
     pub message: String,
+    /// The operating system's error, if it could not read the file.
+    pub os_error: Option<i32>,
 }
 
 impl Finding {
@@ -127,13 +129,26 @@ impl Finding {
             Error::IndexCrc { expected, found, .. } => values = Some(crcs(expected.1, found.1)),
             _ => {}
         }
+        if let Error::Io { source, .. } | Error::Unreadable { source, .. } = error {
+            finding.os_error = source.raw_os_error();
+        }
         (finding.expected, finding.found) = values.unzip();
         finding
     }
 
     /// Makes a finding about `file` without record, offset and values, which the caller sets.
     pub fn without_details(file: PathBuf, damage: Option<Damage>, message: String) -> Self {
-        Finding { damage, file, record: None, key: None, offset: None, expected: None, found: None, message }
+        Finding {
+            damage,
+            file,
+            record: None,
+            key: None,
+            offset: None,
+            expected: None,
+            found: None,
+            message,
+            os_error: None,
+        }
     }
 
     /// Returns the name of the damage, or `Io` for a file that the operating system could not read.

@@ -1,13 +1,17 @@
 //! Parquet files: images in Hugging Face's layout, `struct { bytes, path }`, or plain binary columns. All rows of a row
 //! group are assumed to be equally long, so that a row's position is known without reading its image.
 
+mod input;
+
 use super::files::ArchiveFile;
 use super::json;
 use super::roles::Roles;
 use super::sample::{Sample, SampleVisitor, VisitedSample};
+use crate::error::fault;
 use crate::sample::Values;
 use crate::source::nested::Nesting;
 use crate::{Error, Reason};
+use input::Input;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::reader::TreeBuilder;
@@ -29,12 +33,16 @@ const ROWS: usize = 16;
 /// # Errors
 /// [`Error::Io`] if the file cannot be opened, and those of the visitor.
 pub(super) fn read(file: &ArchiveFile, roles: &Roles, _limit: u64, visit: &mut dyn SampleVisitor) -> Result<(), Error> {
-    let opened = open_regular(&file.path).map_err(Error::io("read", &file.path))?;
+    let opened = open(file)?;
     let mut rows = Rows { number: 0, visit };
     match guarded(|| SerializedFileReader::new(opened)) {
         Ok(reader) => rows.file(&reader, roles),
         Err(damage) => rows.lost(0, damage),
     }
+}
+
+fn open(file: &ArchiveFile) -> Result<Input, Error> {
+    open_regular(&file.path).and_then(Input::new).map_err(Error::io("read", &file.path))
 }
 
 /// Treats a panic of the library, which some unknown types cause, as damage.
@@ -282,8 +290,16 @@ fn elements(list: &List) -> Option<Values> {
 /// # Errors
 /// [`Error::Io`].
 pub(super) fn class_names(file: &ArchiveFile, roles: &Roles) -> Result<Option<Vec<String>>, Error> {
-    let opened = open_regular(&file.path).map_err(Error::io("read", &file.path))?;
-    let Ok(reader) = guarded(|| SerializedFileReader::new(opened)) else { return Ok(None) };
+    let opened = open(file)?;
+    let reader = match guarded(|| SerializedFileReader::new(opened)) {
+        Ok(reader) => reader,
+        Err(error) => {
+            return match fault::of_file(&error) {
+                Some(code) => Err(Error::io("read", &file.path)(std::io::Error::from_raw_os_error(code))),
+                None => Ok(None),
+            };
+        }
+    };
     let metadata = reader.metadata().file_metadata().key_value_metadata();
     let stated = metadata.and_then(|all| all.iter().find(|pair| pair.key == "huggingface")?.value.as_ref());
     let stated = stated.and_then(|json| serde_json::from_str::<JsonValue>(json).ok());

@@ -1,0 +1,63 @@
+//! The bytes of a Parquet file, read by position.
+
+use bytes::Bytes;
+use parquet::errors::{ParquetError, Result};
+use parquet::file::reader::{ChunkReader, Length};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// An open file of known length. (The library's own implementation for `File` asks for the length again and again, and takes
+/// a failure to tell it for an empty file.)
+pub(super) struct Input {
+    file: Arc<File>,
+    length: u64,
+}
+
+impl Input {
+    /// # Errors
+    /// Those of reading the file's length.
+    pub(super) fn new(file: File) -> io::Result<Self> {
+        Ok(Input { length: file.metadata()?.len(), file: Arc::new(file) })
+    }
+}
+
+impl Length for Input {
+    fn len(&self) -> u64 {
+        self.length
+    }
+}
+
+impl ChunkReader for Input {
+    type T = BufReader<Position>;
+
+    fn get_read(&self, start: u64) -> Result<BufReader<Position>> {
+        Ok(BufReader::new(Position { file: self.file.clone(), at: start }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        // Before memory is allocated: the length is the file's claim.
+        if start.checked_add(length as u64).is_none_or(|end| end > self.length) {
+            let text = format!("{length} bytes at {start} of a file of {} bytes", self.length);
+            return Err(ParquetError::EOF(text));
+        }
+        let mut bytes = vec![0; length];
+        self.file.read_exact_at(&mut bytes, start)?;
+        Ok(bytes.into())
+    }
+}
+
+/// Reads a file from a position on.
+pub(super) struct Position {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Read for Position {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, self.at)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}

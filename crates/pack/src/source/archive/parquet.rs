@@ -2,6 +2,7 @@
 //! group are assumed to be equally long, so that a row's position is known without reading its image.
 
 mod input;
+mod pages;
 
 use super::files::ArchiveFile;
 use super::json;
@@ -12,6 +13,7 @@ use crate::sample::Values;
 use crate::source::nested::Nesting;
 use crate::{Error, Reason};
 use input::Input;
+use pages::CheckedGroup;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::reader::TreeBuilder;
@@ -69,7 +71,7 @@ impl Rows<'_> {
             match if wanted { Some(&schema) } else { without.as_ref() } {
                 Some(columns) => {
                     let rows = TreeBuilder::new().with_batch_size(ROWS);
-                    let rows = guarded(|| rows.as_iter(columns.clone(), &*reader.get_row_group(i)?));
+                    let rows = guarded(|| rows.as_iter(columns.clone(), &CheckedGroup(&*reader.get_row_group(i)?)));
                     let mut rows = match rows {
                         Ok(rows) => rows,
                         Err(damage) => return self.lost(start, damage),

@@ -141,10 +141,13 @@ class ShardVerifier {
           this.add(new Damage("CompressedRecords", { file }, "the shard is a gzip or zlib file"));
           break;
         }
-        const isExplained = header.name === "TruncatedFrame" && this.found.some(({ name }) => name === "ShardLength");
-        if (!isExplained) this.add(new Damage(header.name, { file, record: row, offset: at, ...header }, header.what));
         const next = resume.after(at);
-        if (next === null) break;
+        // A wrong length of the file explains that its last frame is truncated.
+        const isLast = next === null || next.offset >= end;
+        const isExplained =
+          header.name === "TruncatedFrame" && isLast && this.found.some(({ name }) => name === "ShardLength");
+        if (!isExplained) this.add(new Damage(header.name, { file, record: row, offset: at, ...header }, header.what));
+        if (isLast) break;
         row = Math.max(row + 1, next.row);
         at = next.offset;
         continue;

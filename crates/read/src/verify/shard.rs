@@ -51,9 +51,9 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
     // Each cause is reported once. A truncated file may end inside a frame; a lost frame, another length, or a count
     // that is already reported explain the number of frames; and any finding about this file explains its CRC.
     let mut explained = other_length || report.has(&names::index_path(&path), Damage::RecordCount);
-    let frames = find_frames(&bytes, end, &path, rows.as_ref(), |error| {
+    let frames = find_frames(&bytes, end, &path, rows.as_ref(), |error, is_last| {
         explained = true;
-        if !(other_length && truncated(&error)) {
+        if !(other_length && is_last && truncated(&error)) {
             report.add(error);
         }
     });
@@ -158,14 +158,14 @@ fn open_index(entry: &manifest::Shard, shard: &Path, report: &mut Report) -> Opt
     usable.then_some(OpenIndex { index, good })
 }
 
-/// Returns the ranges of all frames before `end`; `damaged` receives the damage between them. Continues after damage at
-/// the next offset in the index or, without a good index, at the next frame that is found.
+/// Returns the ranges of all frames before `end`; `damaged` receives the damage between them, and whether no frame follows.
+/// Continues after damage at the next offset in the index or, without a good index, at the next frame that is found.
 fn find_frames(
     bytes: &FileBytes,
     end: u64,
     path: &Path,
     rows: Option<&Rows<'_>>,
-    mut damaged: impl FnMut(Error),
+    mut damaged: impl FnMut(Error, bool),
 ) -> Vec<Range<u64>> {
     let mut frames = Frames::new(bytes, path);
     let mut found = vec![];
@@ -175,21 +175,24 @@ fn find_frames(
             Some(Ok(frame)) if frame.end > end => break,
             Some(Ok(frame)) => found.push(frame),
             Some(Err(error @ Error::CompressedRecords { .. })) => {
-                damaged(error);
+                damaged(error, true);
                 break;
             }
             Some(Err(error)) => {
                 let at = frames.position();
-                damaged(with_key(error, rows.and_then(|r| r.row_at(at)), rows));
+                let error = with_key(error, rows.and_then(|r| r.row_at(at)), rows);
                 if let Some(next) = rows.and_then(|r| r.start_after(at)).filter(|next| *next < end) {
+                    damaged(error, false);
                     frames.seek(next);
                     continue;
                 }
-                match frames.resync() {
+                let follows = frames.resync();
+                damaged(error, !matches!(follows, Ok(true)));
+                match follows {
                     Ok(true) => {}
                     Ok(false) => break,
                     Err(error) => {
-                        damaged(error);
+                        damaged(error, true);
                         break;
                     }
                 }

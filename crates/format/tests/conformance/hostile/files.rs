@@ -3,11 +3,11 @@
 use super::{INDEX, SECOND, SHARD, case, changed, damage, no_records};
 use crate::bytes::crc::{crc32c, sum};
 use crate::bytes::example::{ints, text};
-use crate::bytes::{frame, manifest};
+use crate::bytes::{frame, header, manifest};
 use crate::dataset::{Dataset, Files, Shard};
 use crate::expected::Expected;
 use crate::golden::Case;
-use crate::golden::tiny::{CAT, cat, dog, record, tiny};
+use crate::golden::tiny::{CAT, cat, dog, record, tiny, with};
 use crate::sample::Sample;
 use serde_json::{Value, json};
 
@@ -64,7 +64,23 @@ fn lengths() -> Vec<Case> {
         shard("ShardLength-shorter-in-header", |b| b.truncate(second + 6), shorter),
         shard("ShardLength-shorter-by-a-byte", |b| b.truncate(b.len() - 1), shorter),
         shard("ShardLength-empty", |b| b.clear(), |e| shorter(e.loses("train", 0, "ShardLength"))),
+        longer_with_a_damaged_frame(),
     ]
+}
+
+/// A file that is too long, and a frame in its middle that claims to end behind it: another length does not explain that.
+fn longer_with_a_damaged_frame() -> Case {
+    let samples = (0..5).map(|i| with(&format!("{i}.raw"), i, vec![])).collect();
+    let mut dataset = Dataset::new(vec![("train", vec![Shard::new("train", 0, samples)])]);
+    let shard = dataset.shard();
+    let offset = shard.samples[..2].iter().map(|sample| sample.data.len() as u64 + 16).sum::<u64>();
+    shard.bytes[offset as usize..][..12].copy_from_slice(&header(1 << 40));
+    shard.reindex();
+    let mut files = dataset.files();
+    files.get_mut(SHARD).expect("the shard").push(0xff);
+    let expected = dataset.expected().loses("train", 2, "TruncatedFrame").finds("ShardLength", SHARD, None, None);
+    let expected = expected.finds("TruncatedFrame", SHARD, Some(2), Some(offset));
+    ("ShardLength-longer-and-a-frame".to_owned(), files, expected)
 }
 
 /// Files with the right length, and parts with matching CRCs.

@@ -1,7 +1,7 @@
 //! `shardtool diff`.
 
 use crate::exit::Exit;
-use crate::open::print_unfinished;
+use crate::open::all;
 use crate::output::Output;
 use crate::text;
 use serde_json::json;
@@ -67,11 +67,9 @@ impl Difference {
 
 pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let (a, b) = (Dataset::open(&arguments.a)?, Dataset::open(&arguments.b)?);
-    print_unfinished(&a);
-    print_unfinished(&b);
     let names: BTreeSet<String> = match &arguments.split {
         Some(name) => [a.split(name)?.name().to_owned(), b.split(name)?.name().to_owned()].into(),
-        None => a.splits().iter().chain(b.splits()).map(|split| split.name().to_owned()).collect(),
+        None => all(&a)?.iter().chain(all(&b)?).map(|split| split.name().to_owned()).collect(),
     };
     let find = |dataset: &Dataset, name: &str| dataset.splits().iter().find(|split| split.name() == name).cloned();
     let mut splits = vec![];

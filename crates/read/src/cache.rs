@@ -66,7 +66,7 @@ impl State {
     /// Adds a shard. Returns the one that is evicted for it.
     fn insert(&mut self, number: usize, shard: Arc<Shard>) -> Option<Slot> {
         if self.ring.is_empty() {
-            self.capacity = capacity(shard.bytes().mapped().is_some());
+            self.capacity = capacity();
         }
         self.slots[number] = Some(Slot { shard, used: AtomicBool::new(true) });
         if self.ring.len() < self.capacity {
@@ -96,11 +96,11 @@ impl Slot {
     }
 }
 
-/// Returns the number of shards to keep open: a quarter of this process's limit of mappings or descriptors, which several
-/// splits and loaders share, at two per shard.
-fn capacity(mapped: bool) -> usize {
-    let maps = || std::fs::read_to_string("/proc/sys/vm/max_map_count").ok()?.trim().parse().ok();
-    let files = || rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
-    let limit = if mapped { maps().unwrap_or(65_530) } else { files() };
+/// Returns the number of shards to keep open: a quarter of this process's limits, which several splits and loaders share,
+/// at two mappings or descriptors per shard. (A mapped file is opened again when its pages are released.)
+fn capacity() -> usize {
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+    let maps = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok().and_then(|text| text.trim().parse().ok());
+    let limit = files.min(maps.unwrap_or(65_530));
     usize::try_from(limit / 8).unwrap_or(MAX_OPEN).clamp(8, MAX_OPEN)
 }

@@ -15,6 +15,9 @@ pub(crate) struct Writing {
     pub(crate) inputs: fn(&Path),
 }
 
+/// The command that writes what it can read, and lists the rest.
+pub(crate) const READS_AROUND: &str = "extract";
+
 const ONE: &str = "--jobs=1";
 
 /// All of them. One job where that is an option, so that runs are alike.

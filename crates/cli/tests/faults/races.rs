@@ -63,8 +63,8 @@ impl Pair {
             return (any_refused, vec![]);
         }
         // `pack --force` removes the old shards. A command that was reading them reports it: its exit status is 1.
-        let replaced = self.commands.iter().any(|command| command.contains(&"--force"));
-        if replaced && codes.contains(&1) && self.serial.iter().any(|(_, tree)| of_set(tree) == of_set(&found)) {
+        let reads = |which: usize| codes[which] == 1 && self.commands[1 - which].contains(&"--force");
+        if (reads(0) || reads(1)) && self.serial.iter().any(|(_, tree)| of_set(tree) == of_set(&found)) {
             return (true, vec![]);
         }
         let serial = self.serial.iter().map(|(codes, tree)| format!("{codes:?} {:?}", differences(tree, &found)));

@@ -309,6 +309,8 @@ impl<S: Supply> Handover<S> {
             }
             waited = true;
             queue.waiting = true;
+            // Those that wait for memory may learn that it is for the batch that is awaited.
+            self.row.notify_all();
             let patience_left = starving.map_or(INTERRUPT_INTERVAL, |since| patience.saturating_sub(since.elapsed()));
             let woken = self.ready.wait_timeout(state, patience_left.min(INTERRUPT_INTERVAL));
             state = woken.unwrap_or_else(|poisoned| poisoned.into_inner()).0;

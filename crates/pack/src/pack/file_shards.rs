@@ -135,6 +135,9 @@ impl Writer<'_> {
     /// Writes the i-th record or its rejection; returns the record's buffer.
     fn take(&mut self, i: usize, key: &str, record: Result<Record, Reason>) -> Result<Option<Vec<u8>>, Error> {
         self.close(i)?;
+        if !self.group.shards.is_empty() && self.group.is_full() {
+            self.send()?;
+        }
         if self.open.is_none() {
             self.open = Some(ShardWriter::new(self.options, self.schema, self.target.files(), self.left[self.next])?);
         }

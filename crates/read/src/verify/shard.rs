@@ -187,7 +187,7 @@ fn find_frames(
                     continue;
                 }
                 let follows = frames.resync();
-                damaged(error, !matches!(follows, Ok(true)));
+                damaged(error, !matches!(follows, Ok(true)) || frames.position() >= end);
                 match follows {
                     Ok(true) => {}
                     Ok(false) => break,

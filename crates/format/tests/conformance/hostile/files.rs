@@ -64,6 +64,14 @@ fn lengths() -> Vec<Case> {
         shard("ShardLength-shorter-in-header", |b| b.truncate(second + 6), shorter),
         shard("ShardLength-shorter-by-a-byte", |b| b.truncate(b.len() - 1), shorter),
         shard("ShardLength-empty", |b| b.clear(), |e| shorter(e.loses("train", 0, "ShardLength"))),
+        shard(
+            "ShardLength-longer-and-last-frame",
+            |b| {
+                b[second..][..12].copy_from_slice(&header(1 << 40));
+                b.extend(frame(b""));
+            },
+            |e| longer(e.loses("train", 1, "TruncatedFrame")),
+        ),
         longer_with_a_damaged_frame(),
     ]
 }

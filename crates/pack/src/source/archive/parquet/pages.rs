@@ -67,15 +67,59 @@ impl CheckedPages {
                 buf.get(*def_levels_byte_len as usize + *rep_levels_byte_len as usize..)
             }
         };
-        if !matches!(page.encoding(), Encoding::DELTA_LENGTH_BYTE_ARRAY | Encoding::DELTA_BYTE_ARRAY) {
-            return Ok(());
-        }
-        // The block size, the number of blocks, the number of values.
+        let most = u64::from(page.num_values()).min(MAX_LENGTHS);
+        let fits = |deltas: Option<Deltas>| match deltas {
+            Some(deltas) if deltas.count <= most => Ok(()),
+            Some(_) => Err("claims more values than its header"),
+            None => Err("has no count of values"),
+        };
         let mut left = values.ok_or("ends before its values")?;
-        let mut number = || varint(&mut left).ok_or("has no count of values");
-        let count = [number()?, number()?, number()?][2];
-        let fits = count <= u64::from(page.num_values()).min(MAX_LENGTHS);
-        if fits { Ok(()) } else { Err("claims more values than its header") }
+        match page.encoding() {
+            Encoding::DELTA_LENGTH_BYTE_ARRAY => fits(Deltas::header(&mut left)),
+            // The lengths of prefixes, then the suffixes, with their lengths in front.
+            Encoding::DELTA_BYTE_ARRAY => {
+                let prefixes = Deltas::header(&mut left);
+                fits(prefixes)?;
+                prefixes.and_then(|deltas| deltas.skip(&mut left)).ok_or("ends in its prefixes")?;
+                fits(Deltas::header(&mut left))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The header of integers in the encoding DELTA_BINARY_PACKED.
+#[derive(Clone, Copy)]
+struct Deltas {
+    block_values: u64,
+    miniblocks: u64,
+    count: u64,
+}
+
+impl Deltas {
+    fn header(bytes: &mut &[u8]) -> Option<Self> {
+        Some(Deltas { block_values: varint(bytes)?, miniblocks: varint(bytes)?, count: varint(bytes)? })
+    }
+
+    /// Passes the first value and all blocks, which follow the header.
+    fn skip(self, bytes: &mut &[u8]) -> Option<()> {
+        varint(bytes)?;
+        let values = self.block_values.checked_div(self.miniblocks).filter(|values| *values > 0)?;
+        let mut left = self.count.saturating_sub(1);
+        while left > 0 {
+            varint(bytes)?;
+            let (widths, rest) = bytes.split_at_checked(usize::try_from(self.miniblocks).ok()?)?;
+            *bytes = rest;
+            for width in widths {
+                if left == 0 {
+                    break;
+                }
+                let miniblock = values.checked_mul(u64::from(*width))?.div_ceil(8);
+                *bytes = bytes.get(usize::try_from(miniblock).ok()?..)?;
+                left = left.saturating_sub(values);
+            }
+        }
+        Some(())
     }
 }
 
@@ -157,6 +201,24 @@ mod tests {
         fn next(&mut self) -> Option<Self::Item> {
             self.get_next_page().transpose()
         }
+    }
+
+    #[test]
+    fn suffixes_that_claim_more_values_than_the_page_are_refused() {
+        let page = |buf: Vec<u8>| Page::DataPage {
+            buf: buf.into(),
+            num_values: 3,
+            encoding: Encoding::DELTA_BYTE_ARRAY,
+            def_level_encoding: Encoding::RLE,
+            rep_level_encoding: Encoding::RLE,
+            statistics: None,
+        };
+        // Three prefixes in one block whose first part of four has 32 deltas of 2 bits.
+        let prefixes = [&[0x80, 1, 4, 3, 0, 0, 2, 0, 0, 0][..], &[0; 8]].concat();
+        let suffixes = |count: &[u8]| [&prefixes[..], &[0x80, 1, 4], count, &[0]].concat();
+        assert!(accepts(page(suffixes(&[3])), 0));
+        assert!(!accepts(page(suffixes(&[0xff, 0xff, 0xff, 0xff, 7])), 0));
+        assert!(!accepts(page(prefixes[..12].to_vec()), 0), "a part that ends early");
     }
 
     fn accepts(page: Page, level_kinds: usize) -> bool {

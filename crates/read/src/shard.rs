@@ -298,7 +298,7 @@ impl Shard {
         self.in_index(|index| index.position(name), |index, column| index.variable(column))
     }
 
-    /// Returns the column that `position` finds, as `get` returns it; `None` if there is none.
+    /// Returns the column that `position` finds, as `get` returns it; `None` if `position` finds no column.
     fn in_index<'s, C>(
         &'s self,
         position: impl FnOnce(&ShardIndex) -> Option<usize>,

@@ -119,7 +119,7 @@ fn run(arguments: &[&str], folder: &Path) {
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Two classes of three photographs, and a file that is none.
+/// Two classes of three photographs, and a file that is not an image.
 fn photos(folder: &Path) {
     for class in ["cat", "dog"] {
         fs::create_dir_all(folder.join("photos").join(class)).unwrap();

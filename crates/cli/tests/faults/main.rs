@@ -1,5 +1,5 @@
-//! Every command that writes, with a fault in one of its system calls, killed at any time, or beside another one: nothing is
-//! lost, nothing is half-written, and the next run completes with the same bytes.
+//! Runs every command that writes with a fault in one of its system calls, kills it at any time, or runs two at once. No file
+//! is lost or half-written, and the next run completes with the same bytes.
 //!
 //! `cargo test` tries samples. `scripts/campaign faults` tries every call with every fault, `scripts/campaign kills` and
 //! `scripts/campaign races` as many as asked.

@@ -116,7 +116,7 @@ impl<'a> Subject<'a> {
         wrong
     }
 
-    /// Nothing is lost, and nothing half-written: each final name has contents that it has in a run without faults, too.
+    /// Checks that no file is lost or half-written: each final name has contents that it has in a run without faults, too.
     fn check_names(&self, left: &Tree) -> Vec<String> {
         let absent = BTreeSet::from([None]);
         let names: BTreeSet<_> = left.keys().filter(|path| is_final(path)).chain(self.moments.keys()).collect();

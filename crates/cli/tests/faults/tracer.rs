@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(crate) enum Fault {
     /// It does nothing and returns this error. Only calls that concern files are counted.
     Error(i32),
-    /// It is asked for half of the bytes. Only calls that transfer two bytes or more are counted.
+    /// Its length is halved. Only calls that transfer two bytes or more are counted.
     Short,
     /// The process is killed before it.
     Kill,

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Finished shards are made durable in groups, by several threads: a file system writes what they wait for at once. A group
-/// ends when it has so many shards, so many bytes, or when its first shard has waited for so long.
+/// ends with this number of shards, this number of bytes, or this time after its first shard.
 const GROUP_SHARDS: usize = 32;
 const GROUP_BYTES: u64 = 32 << 20;
 const GROUP_TIME: Duration = Duration::from_secs(1);

@@ -8,8 +8,8 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// An open file of known length. (The library's own implementation for `File` asks for the length again and again, and takes
-/// a failure to tell it for an empty file.)
+/// An open file of known length. (The library's own implementation for `File` reads the length again and again, and treats
+/// an error as length 0.)
 pub(super) struct Input {
     file: Arc<File>,
     length: u64,

@@ -544,11 +544,11 @@ fn taking_a_batch_lets_the_next_one_begin() {
     });
 }
 
-#[test]
-fn a_worker_that_is_no_longer_active_passes_its_wake_up_on() {
-    check(2, || {
-        let tested = Tested::new(1, 1, 2, 2);
-        tested.handover.update(|_, supply| supply.active_then = Some(1));
+/// Takes two batches of `rows` rows with one buffer. After the first delivery, `then` of two workers are active.
+fn with_another_number_of_workers(rows: usize, active: usize, then: usize) {
+    check(2, move || {
+        let tested = Tested::new(1, rows, 2, active);
+        tested.handover.update(|_, supply| supply.active_then = Some(then));
         let workers = [tested.worker(0, good), tested.worker(1, good)];
         (0..2).for_each(|p| drop(tested.take(p)));
         tested.end(workers);
@@ -556,14 +556,13 @@ fn a_worker_that_is_no_longer_active_passes_its_wake_up_on() {
 }
 
 #[test]
+fn a_worker_that_is_no_longer_active_passes_its_wake_up_on() {
+    with_another_number_of_workers(1, 2, 1);
+}
+
+#[test]
 fn a_worker_that_becomes_active_with_a_delivery_begins_to_work() {
-    check(2, || {
-        let tested = Tested::new(1, 2, 2, 1);
-        tested.handover.update(|_, supply| supply.active_then = Some(2));
-        let workers = [tested.worker(0, good), tested.worker(1, good)];
-        (0..2).for_each(|p| drop(tested.take(p)));
-        tested.end(workers);
-    });
+    with_another_number_of_workers(2, 1, 2);
 }
 
 #[test]

@@ -80,3 +80,39 @@ fn export_to_tfrecord_leaves_damage_out_unless_it_is_allowed() {
     let (code, errors) = status(&["export", text(&set), "x", "--to", "folder", "--allow-damage"]);
     assert!(code == Some(2) && errors.contains("--to tfrecord"), "{errors}");
 }
+
+#[test]
+fn a_split_that_is_not_complete_is_named_and_a_dataset_without_another_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    let set = packed(temp.path(), &["a"], 2);
+    let out = |name: &str| temp.path().join(name);
+    // As `pack --force --split=train` leaves it after its first step.
+    put(&set.join(".pack-validation.json"), b"{}");
+    for (number, command) in [&["export", "--to=webdataset"][..], &["reshard"]].into_iter().enumerate() {
+        let out = out(&number.to_string());
+        let (code, errors) = status(&[command, &[text(&set), text(&out)]].concat());
+        assert_eq!(code, Some(0), "{command:?}: {errors}");
+        assert!(
+            errors.contains("note: split validation of ") && errors.contains("is left out"),
+            "{command:?}: {errors}"
+        );
+    }
+    let (code, errors) = status(&["verify", text(&set)]);
+    assert!(code == Some(0) && errors.contains("note: split validation of "), "{errors}");
+
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/conformance/golden/nothing");
+    let manifest = std::fs::read_to_string(fixture.join("dataset.json")).unwrap();
+    assert!(manifest.contains("\"splits\": []"), "{manifest}");
+    let (nothing, left) = (text(&fixture), out("left"));
+    for command in [
+        &["export", "--to=webdataset", nothing, text(&left)][..],
+        &["reshard", nothing, text(&left)],
+        &["merge", text(&left), nothing, text(&set)],
+        &["extract", nothing, text(&left)],
+        &["diff", nothing, nothing],
+    ] {
+        let (code, errors) = status(command);
+        assert!(code == Some(2) && errors.contains("has no splits yet"), "{command:?}: {errors}");
+        assert!(!left.exists(), "{command:?}");
+    }
+}

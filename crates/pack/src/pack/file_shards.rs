@@ -135,7 +135,7 @@ impl Writer<'_> {
     /// Writes the i-th record or its rejection; returns the record's buffer.
     fn take(&mut self, i: usize, key: &str, record: Result<Record, Reason>) -> Result<Option<Vec<u8>>, Error> {
         self.close(i)?;
-        if !self.group.shards.is_empty() && self.group.is_full() {
+        if self.group.is_full() {
             self.send()?;
         }
         if self.open.is_none() {

@@ -7,7 +7,7 @@ SHARDTOOL is the binary, PHOTOS a folder of class folders of JPEG files, SCRATCH
 lines. Needs PyTorch; torchvision for the comparison. Without a GPU everything stays on the host, and the output says
 so: that only shows that this script works.
 
-`raw`         photographs of shorter side 256 stored as pixels: nothing is decoded, so reading, cropping and uploading bound the rate
+`raw`         photographs of shorter side 256 stored as pixels: no decoding, so reading, cropping and uploading bound the rate
 `dataloader`  JPEG files, RandomResizedCrop(224) and flip, batches of 256 normalised f16 [N, 3, H, W] on the device:
               `torch.utils.data.DataLoader(ImageFolder, num_workers=CPUs, pin_memory=True)` and `shardtool bench`, alternately
 """

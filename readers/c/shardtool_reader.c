@@ -819,7 +819,7 @@ static int check_private(const json *j, shardtool_error *error)
     int repeated = twice(names, count);
     free(names);
     if (!strings || repeated)
-        return fail(error, "ManifestSyntax", MANIFEST, "a private member is no string, or occurs twice");
+        return fail(error, "ManifestSyntax", MANIFEST, "a private member is not a string, or occurs twice");
     return 0;
 }
 
@@ -2579,7 +2579,7 @@ static int compare_places(const void *left, const void *right)
     return (a->row > b->row) - (a->row < b->row);
 }
 
-/* Finds the next frame by the index: the smallest offset larger than `at`. Returns 0 if there is none. */
+/* Finds the next frame by the index: the smallest offset larger than `at`. Returns 0 without one. */
 static int next_place(verification *v, uint64_t at, place_of_frame *next)
 {
     const shard *h = v->shard;

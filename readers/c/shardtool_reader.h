@@ -60,7 +60,7 @@ const char *shardtool_shard_file(const shardtool_dataset *dataset, size_t split,
 uint32_t shardtool_fingerprint(const shardtool_dataset *dataset, size_t split);
 /* Records of an opaque dataset have no features. */
 int shardtool_is_opaque(const shardtool_dataset *dataset);
-/* The feature that holds the image; its `data` is NULL if there is none. */
+/* The feature that holds the image; its `data` is NULL without one. */
 shardtool_bytes shardtool_image_name(const shardtool_dataset *dataset);
 size_t shardtool_class_count(const shardtool_dataset *dataset);
 shardtool_bytes shardtool_class_name(const shardtool_dataset *dataset, size_t class_id);
@@ -173,7 +173,7 @@ int shardtool_check_column(shardtool_dataset *dataset, shardtool_shard *index, s
 /* Gets the value of a column in a row. The column is checked on first use. */
 int shardtool_cell(shardtool_dataset *dataset, shardtool_shard *index, size_t column, uint64_t row,
                    shardtool_cell_value *value, shardtool_error *error);
-/* Finds the first record of a split with a key, in the indexes. Returns 1, or 0 if there is none. */
+/* Finds the first record of a split with a key, in the indexes. Returns 1, or 0 if no record has the key. */
 int shardtool_lookup(shardtool_dataset *dataset, size_t split, shardtool_bytes key, uint64_t *id,
                      shardtool_error *error);
 

@@ -26,7 +26,7 @@ impl Device {
     /// Opens device number `ordinal`, the N of `cuda:N`.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if there is no driver or no such device, or if another process has exclusive use of it.
+    /// [`Error::Unavailable`] if the driver or the device does not exist, or if another process has exclusive use of it.
     pub fn open(ordinal: usize) -> Result<Self> {
         probe::check(ordinal)?;
         let context = CudaContext::new(ordinal).map_err(|error| probe::refused(ordinal, error))?;

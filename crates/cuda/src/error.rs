@@ -41,7 +41,7 @@ pub enum Error {
         held: usize,
         /// How long the call waited for one of them.
         waited: Duration,
-        /// Why there is no memory for more; `None` if `slots` is the limit.
+        /// What limits the memory; `None` if `slots` is the limit.
         shortage: Option<Shortage>,
     },
     /// A batch has another shape than the first one.

@@ -47,7 +47,7 @@ pub struct MemoryUse {
 
 impl<F: Feed> DeviceLoader<F> {
     /// Creates a loader on `device`. `make` creates the feed; batches in memory of the allocator that it is given are
-    /// copied asynchronously. Nothing is uploaded before the first [`DeviceLoader::next_batch`].
+    /// copied asynchronously. Uploads start with the first [`DeviceLoader::next_batch`].
     ///
     /// # Errors
     /// [`Error::Option`], [`Error::Driver`], and those of `make`.

@@ -9,7 +9,7 @@ use crate::sniff::sniff;
 ///
 /// A JPEG must have its end marker, a PNG its `IEND` chunk and a WebP the length in its header. Bytes after the end are
 /// allowed. A JPEG that lacks only its last two bytes, the end marker, is refused as well, because only decoding could show
-/// that nothing else is missing. Other formats are not checked: their decoders detect truncation.
+/// that all other data are present. Other formats are not checked: their decoders detect truncation.
 ///
 /// # Errors
 /// [`Error::Truncated`] if the end is missing; [`Error::Header`] if the markers of a JPEG are damaged before it.

@@ -56,7 +56,7 @@ pub fn index_path(shard: &Path) -> PathBuf {
 }
 
 /// Returns the split in a shard's file name: the part before the first `-` that is followed by a number of at least
-/// five digits, or `train` if there is none. A number ends where a letter or another digit does not follow.
+/// five digits, else `train`. A number ends where a letter or another digit does not follow.
 ///
 /// ```
 /// use shardtool_format::names::split_of;

@@ -23,7 +23,7 @@ pub(crate) trait Home: Send + Sync {
     /// Records that the consumer of a replica dropped a batch.
     fn release(&self, replica: usize);
 
-    /// Returns the memory of a replica's batch, which is no longer used.
+    /// Returns the memory of a replica's batch for reuse.
     fn give_back(&self, replica: usize, memory: BatchMemory);
 }
 

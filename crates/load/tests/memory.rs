@@ -98,7 +98,7 @@ fn live_memory_stays_below_the_budget() {
     }
 }
 
-/// A default budget grows by what the consumer keeps, and shrinks back.
+/// A default budget grows with the batches that the consumer keeps, and shrinks back.
 #[test]
 fn growth_is_as_large_as_what_the_consumer_keeps() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -87,7 +87,7 @@ impl Plan {
     /// Returns the samples of one replica in one epoch. Each thread needs its own, or a clone.
     ///
     /// # Errors
-    /// [`Error::Rank`] if there is no such replica.
+    /// [`Error::Rank`] if the rank is not below the world size.
     pub fn walk(self: &Arc<Self>, epoch: u64, rank: u32) -> Result<Walk, Error> {
         let world = self.schedule.world();
         if rank >= world {

@@ -11,7 +11,7 @@ pub enum Policy {
     /// All share one order: a step covers consecutive positions, and replica r gets the r-th run of them.
     #[default]
     Sample,
-    /// Each replica visits the samples of its own shards only, in its own order.
+    /// Each replica visits the samples of its shards only, in a separate order.
     Shard,
     /// Each replica visits all samples.
     Off,

@@ -1,4 +1,4 @@
-//! Errors of a whole run, grouped by what failed. An error of a single input is a [`Reason`].
+//! Errors of a whole run, grouped by their cause. An error of a single input is a [`Reason`].
 //!
 //! Displaying an error prints one link of its chain; [`shardtool_format::Chain`] prints the whole chain.
 

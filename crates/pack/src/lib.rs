@@ -9,7 +9,7 @@
 //!
 //! | module | responsibility |
 //! |---|---|
-//! | `error` | errors, by what failed |
+//! | `error` | errors, grouped by their cause |
 //! | `progress` | reports progress, and stops a run |
 //! | `ordered` | parallel work with results in order, a bounded number at a time |
 //! | `options` | options of a pack |

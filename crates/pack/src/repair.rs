@@ -35,7 +35,7 @@ use std::path::Path;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RepairOptions {
-    /// Which features hold the image and the label, if there is no valid manifest.
+    /// Which features hold the image and the label, if no valid manifest exists.
     pub conventions: Conventions,
     /// Number of threads; each repairs one shard.
     pub jobs: NonZeroUsize,

@@ -74,7 +74,7 @@ impl Split {
     }
 }
 
-/// Returns the items with the numbers `which`, or all; `None` if there is no item of one of these numbers.
+/// Returns the items with the numbers `which`, or all; `None` if an item of one of these numbers does not exist.
 fn choose<'a, T>(items: &'a [T], which: Option<&'a [usize]>) -> Option<impl Iterator<Item = &'a T>> {
     let all: Vec<usize> = which.map_or_else(|| (0..items.len()).collect(), <[usize]>::to_vec);
     all.iter().all(|at| *at < items.len()).then(|| all.into_iter().map(|at| &items[at]))

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 ///
 /// A list is a CSV file with a header or a JSONL file; its column `path` names the images, `label` their class, `key`
 /// their key, and all other columns become features. JPEG, PNG, WebP, GIF, BMP and TIFF files are stored unchanged
-/// by default. To resume a killed pack, run the same command again; if the split is complete, nothing is written.
+/// by default. To resume a killed pack, run the same command again; a complete split is left as it is.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Folder of images, a list, or archives

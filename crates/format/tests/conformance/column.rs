@@ -131,7 +131,7 @@ pub(crate) fn required(samples: &[Sample], image: Option<&str>, file: &str) -> V
     ]
 }
 
-/// Returns offset and length of the image; both are 0 if there is none.
+/// Returns offset and length of the image; both are 0 without an image.
 fn range(sample: &Sample, image: Option<&str>) -> (usize, usize) {
     match image.and_then(|name| Some((name, sample.string(name)?))) {
         Some((name, value)) => (sample.offsets(name)[0], value.len()),

@@ -91,7 +91,7 @@ impl Dataset {
         files
     }
 
-    /// Returns what a reader must deliver if nothing is damaged.
+    /// Returns what a reader must deliver from the undamaged dataset.
     pub(crate) fn expected(&self) -> Expected {
         let mut read = vec![];
         for (name, shards) in &self.splits {
@@ -151,7 +151,7 @@ impl Shard {
         Shard::named(&format!("{split}-{number:05}.tfrecord"), Some("image/encoded"), samples)
     }
 
-    /// A shard with a name of its own. `image` is the feature that holds images.
+    /// A shard with a given name. `image` is the feature that holds images.
     pub(crate) fn named(file: &str, image: Option<&str>, samples: Vec<Sample>) -> Self {
         let mut columns = column::required(&samples, image, file);
         columns.extend(column::features(&samples).iter().map(|(name, cells)| cells.column(name)));

@@ -358,7 +358,7 @@ impl<S: Supply> Handover<S> {
         self.lock().queues[replica].held -= 1;
     }
 
-    /// Any thread: returns a buffer that is no longer used.
+    /// Any thread: returns a buffer for reuse.
     pub(crate) fn give_back(&self, replica: usize, buffer: S::Buffer) {
         let mut state = self.lock();
         state.queues[replica].live -= 1;

@@ -143,7 +143,7 @@ fn substitutes_do_not_depend_on_workers_and_batch_size() {
         seen
     };
     let one = run(1, 4);
-    assert_eq!(one.len(), 60, "nothing is lost");
+    assert_eq!(one.len(), 60, "all samples arrive");
     assert!(one.iter().all(|(id, _)| *id != 9 && *id != 10));
     assert_eq!(run(4, 7), one);
 }
@@ -220,7 +220,7 @@ fn budget_too_small_for_two_batches_is_refused_with_its_minimum() {
     assert!(text.contains("1 replica x 2 batches x") && text.contains("decode scratch"), "{text}");
 }
 
-/// Photographs of which one is far larger than the others, in a shard that is not sampled beforehand (not the first,
+/// Photographs of which one is far larger than the others, in a shard that the loader does not sample at its start (not the first,
 /// the middle or the last).
 fn one_large(folder: &Path) -> Split {
     let mut samples = samples::photographs(30);

@@ -35,7 +35,7 @@ impl Values {
     }
 }
 
-/// Returns the rows of a column of values, or `None` if there is none.
+/// Returns the rows of a column of values, `None` without such a column.
 fn column<T: Clone>(rows: &[Values], of: impl Fn(&Values) -> &Option<Vec<T>>) -> Option<Vec<Option<T>>> {
     let lists: Vec<_> = rows.iter().map(|row| of(row).clone().unwrap_or_default()).collect();
     let one = lists.iter().all(|list| list.len() <= 1) && lists.iter().any(|list| !list.is_empty());

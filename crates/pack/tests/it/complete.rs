@@ -83,7 +83,7 @@ fn refuses_other_options_and_sources_by_name() {
     refused(options.clone(), "listing (names, sizes or times)");
     put(&options.source.join("cat/more.jpg"), &bytes);
     refused(options.clone(), "different image");
-    assert!(snapshot(&options.destination) == before, "nothing is written");
+    assert!(snapshot(&options.destination) == before, "the dataset is unchanged");
 }
 
 #[test]

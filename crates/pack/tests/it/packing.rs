@@ -236,7 +236,7 @@ fn columns_of_lists_become_features() {
     let third = Example::parse(records(&file)[2].1).unwrap();
     let Some(Feature::Float(score)) = third.get("score") else { panic!("{third:?}") };
     assert_eq!(score.single(), Some(-1000.0));
-    assert_eq!(third.get("count").map(|f| f.count()), Some(0), "an empty cell is no value");
+    assert_eq!(third.get("count").map(|f| f.count()), Some(0), "an empty cell has no value");
     let index = fs::read(destination.join("_index/train-00000.tfrecord.index")).unwrap();
     let index = shardtool_format::index::Index::parse(&index).unwrap();
     let columns: Vec<_> = index.columns().iter().map(|column| column.name().to_owned()).collect();
@@ -299,7 +299,7 @@ fn adds_a_split_and_refuses_one_with_other_classes() {
     };
     assert_eq!((&missing[..], &added[..]), (&["emu".to_owned()][..], &["fox".to_owned()][..]));
     assert!(chain(&refused).contains("--classes"), "{refused}");
-    assert!(before == snapshot(&destination), "nothing is written");
+    assert!(before == snapshot(&destination), "the dataset is unchanged");
     pack(&validation(&same), &()).unwrap();
     assert_eq!((check(&destination, "train").len(), check(&destination, "validation").len()), (15, 6));
     let flat = temp.path().join("flat");

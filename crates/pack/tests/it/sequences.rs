@@ -40,7 +40,7 @@ fn clips(folder: &Path) -> [PathBuf; 2] {
     })
 }
 
-/// Checks keys and frame lengths of all records, in any order, and that nothing is damaged.
+/// Checks keys and frame lengths of all records, in any order, and finds no damage.
 fn check(folder: &Path) {
     let dataset = Dataset::open(folder).unwrap();
     assert_eq!(manifest(folder).requires, ["sequence-example"]);

@@ -96,7 +96,7 @@ def pack(
     kind
         Kind of the source. Default: detected from its content.
     map
-        Names of an archive's fields, by what they are used for: `{"image": "photo/bytes"}`.
+        Names of an archive's fields, by their use: `{"image": "photo/bytes"}`.
     label_offset
         Subtracted from an archive's labels to get class ids.
     jpeg
@@ -153,7 +153,7 @@ def pack(
     options["map"] = list((map or {}).items())
     options["columns"] = list((columns or {}).items())
     report = reporter("packed", "images") if progress else None
-    # The native module draws its own bar if there is no reporter.
+    # Without a reporter, the native module draws its own bar.
     options["report"], options["progress"] = report, progress and report is None
     try:
         summary = _shardtool.pack(options)

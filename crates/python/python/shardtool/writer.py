@@ -135,7 +135,7 @@ class Writer:
         sample
             `key`: text, unique in the split. `image`: bytes of an image file, a path of one, a uint8 array
             `[height, width]` or `[height, width, channels]` (1 grey, 2 grey and alpha, 3 RGB, 4 RGBA), or a PIL image; if
-            it is a path and there is no `key`, the path is the key. `label`: a class id from 0, or a name among
+            it is a path and `key` is not given, the path is the key. `label`: a class id from 0, or a name among
             `classes`. `objects`: the objects in the image as COCO and Hugging Face's datasets have them, a dict of lists
             (or a list of dicts) with `bbox` in pixels (see `boxes`) and perhaps `category`, `keypoints` and others; they
             become the features `image/object/bbox`, `image/object/class/label` and so on, as with `pack`. Everything else
@@ -158,7 +158,7 @@ class Writer:
             values = convert_features(sample, _OWN, self._options["boxes"], self._features)
             return native.write(key, to_image(image), _to_label(sample.get("label")), values)
         except Exception as error:
-            # The message of our own errors names the key.
+            # The messages of shardtool's errors name the key.
             if f"`{key}`" not in str(error):
                 error.add_note(f"while writing the sample with the key {key!r}")
             raise

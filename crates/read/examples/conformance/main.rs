@@ -18,7 +18,7 @@ use std::process::ExitCode;
 /// The exit status for a task that is not implemented.
 const NOT_IMPLEMENTED: u8 = 3;
 
-/// Returns the lines of a task; `None` if there is no such task.
+/// Returns the lines of a task; `None` for an unknown task.
 fn lines(task: &str, path: &Path) -> Option<Vec<Value>> {
     Some(match task {
         "read" => read::lines(path),

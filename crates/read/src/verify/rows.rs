@@ -169,7 +169,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Returns the only value, or `None` if there is none.
+/// Returns the only value, `None` without one.
 ///
 /// # Errors
 /// Several values.

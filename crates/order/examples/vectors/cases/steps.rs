@@ -50,7 +50,7 @@ fn more() -> Vec<(Value, Vec<u64>)> {
         (run(json!({"world": 2, "batch": 4})), vec![0, 16]),
         (run(json!({"world": 2, "batch": 4, "order": "shuffled"})), vec![0, 8]),
         (run(json!({"world": 2, "batch": 4, "order": "interleaved", "run": 4, "window": 2})), vec![8]),
-        // p that is no multiple of RB, as after a resume with another batch.
+        // p that is not a multiple of RB, as after a resume with another batch.
         (run(json!({"world": 2, "batch": 4, "remainder": "drop"})), vec![5, 13]),
         (run(json!({"world": 2, "batch": 4, "remainder": "mask"})), vec![20]),
         (run(json!({"world": 2, "batch": 5, "remainder": "mask", "policy": "off"})), vec![13]),

@@ -163,7 +163,7 @@ fn is_image(column: &Type) -> bool {
         && column.get_fields().iter().all(|f| MEMBERS.contains(&f.name()))
 }
 
-/// Returns the schema without the image's bytes; `None` if nothing is left.
+/// Returns the schema without the image's bytes; `None` if no column remains.
 fn without(schema: &SchemaDescPtr, image: &str) -> Option<SchemaDescPtr> {
     let root = schema.root_schema();
     let smaller = |column: &Arc<Type>| -> Option<Arc<Type>> {

@@ -9,6 +9,7 @@
 //! | `extract` | writes images back into folders |
 //! | `export` | writes a dataset in another format |
 //! | `reshard` | `reshard`, `merge`: write the same records into other shards |
+//! | `copy` | copies a dataset to another place |
 //! | `diff` | compares the samples of two datasets |
 //! | `verify` | checks every record, index and file |
 //! | `plan`, `bench` | show what a loader would do; measure a loader |
@@ -22,6 +23,7 @@
 
 mod bench;
 mod condition;
+mod copy;
 mod demo;
 mod device;
 mod diff;
@@ -76,6 +78,7 @@ enum Command {
     Export(export::Arguments),
     Reshard(reshard::Arguments),
     Merge(reshard::MergeArguments),
+    Copy(copy::Arguments),
     Diff(diff::Arguments),
     Verify(verify::Arguments),
     Repair(repair::Arguments),
@@ -111,6 +114,7 @@ fn dispatch(command: Command, out: &mut Output) -> anyhow::Result<Exit> {
         Command::Export(arguments) => export::run(&arguments, out),
         Command::Reshard(arguments) => reshard::run(&arguments, out),
         Command::Merge(arguments) => reshard::merge(&arguments, out),
+        Command::Copy(arguments) => copy::run(&arguments, out),
         Command::Diff(arguments) => diff::run(&arguments, out),
         Command::Verify(arguments) => verify::run(&arguments, out),
         Command::Repair(arguments) => repair::run(&arguments, out),

@@ -1,7 +1,8 @@
 //! Finds the stage that limits the rate, and estimates the rate without that limit, from the statistics.
 
 use crate::meters::Stage;
-use crate::stats::Stats;
+use crate::stats::{StageName, Stats};
+use crate::units::Bytes;
 use std::time::Duration;
 
 /// The first stages of [`Stats::stages`] are the work of workers; this is their number.
@@ -40,9 +41,21 @@ impl Stats {
         let own = self.samples as f64 / self.consumer_busy.time.as_secs_f64().max(1e-9);
         let (ceiling, next) =
             if own < without { (own, "the consumer's own work") } else { (without, "the other stages") };
+        let (name, cure) = match (name, &self.store) {
+            (StageName::DataWait, Some(store)) => {
+                let bytes = store.bytes as f64 / store.requests.max(1) as f64;
+                let cure = format!(
+                    "; {} per request: more read-ahead, or interleaved order with longer runs, makes fewer and larger \
+                     requests; `shardtool plan` prints them",
+                    Bytes(bytes as u64)
+                );
+                ("the network".to_owned(), cure)
+            }
+            _ => (name.to_string(), String::new()),
+        };
         format!(
             "{name} bounds the rate: {rate:.0} {unit}/s; it takes {:.0} % of the workers' time, and the consumer waits \
-             {:.0} % of its time; without it, {next} would allow about {ceiling:.0} {unit}/s",
+             {:.0} % of its time; without it, {next} would allow about {ceiling:.0} {unit}/s{cure}",
             part * 100.0,
             waits * 100.0
         )

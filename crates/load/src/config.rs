@@ -68,8 +68,14 @@ pub struct Config {
     /// consumer waits after it has found the queue full.
     pub prefetch: Option<usize>,
     /// Bytes of records that the system reads ahead of the workers, limited to a quarter of the available memory beyond
-    /// the budget; 0 turns read-ahead off. Default: 64 MiB.
+    /// the budget; 0 turns read-ahead off. Default: 64 MiB. For a dataset in an object store, bytes that are requested
+    /// ahead, which are part of the budget: at most a quarter of a given one.
     pub read_ahead: u64,
+    /// Records of a dataset in an object store are requested together if at most this many bytes lie between them.
+    /// Default: 64 KiB.
+    pub fetch_gap: u64,
+    /// Bytes of a request of several records, at most. Default: 8 MiB.
+    pub fetch_size: u64,
     /// What happens to a record's pages in the page cache after its sample was made.
     pub page_cache: PageCache,
     /// Epochs after which [`Loader::next_batch`](crate::Loader::next_batch) returns no more batches; `None` never ends.
@@ -200,6 +206,8 @@ impl Default for Config {
             workers: None,
             prefetch: None,
             read_ahead: 64 << 20,
+            fetch_gap: 64 << 10,
+            fetch_size: 8 << 20,
             page_cache: PageCache::Keep,
             epochs: None,
             starve_after: Duration::from_secs(10),

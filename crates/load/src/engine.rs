@@ -15,6 +15,7 @@ use crate::batch_supply::BatchSupply;
 use crate::budget::{MemoryPlan, SystemLimits};
 use crate::buffer::BatchAlloc;
 use crate::error::{Error, Result};
+use crate::fetch::Fetcher;
 use crate::handover::{Delivery, Empty, Handover, Position, Queue};
 use crate::memory_pressure::ScratchAdmission;
 use crate::meters::Meters;
@@ -29,11 +30,15 @@ pub(crate) struct Engine {
     pub(crate) config: Arc<ResolvedConfig>,
     pub(crate) handover: Arc<Handover<BatchSupply>>,
     pub(crate) scratch: ScratchAdmission,
+    /// For datasets in object stores.
+    pub(crate) fetcher: Option<Arc<Fetcher>>,
     pub(crate) meters: Meters,
     pub(crate) bad_samples: BadSamples,
     pub(crate) notices: Arc<Notices>,
     memory: MemoryPlan,
     start: Instant,
+    /// Requests of the process before this loader.
+    store_before: shardtool_store::Stats,
     /// Number of bad samples at the last notice.
     noticed: AtomicU64,
 }
@@ -54,10 +59,12 @@ impl Engine {
             let (batch_bytes, patience) = (config.batch_bytes(), config.starve_after);
             Engine {
                 scratch: ScratchAdmission::new(handover.clone(), &memory, batch_bytes, patience),
+                fetcher: Fetcher::new(&config),
                 meters: Meters::default(),
                 bad_samples: BadSamples::new(config.max_bad),
                 notices,
                 start: Instant::now(),
+                store_before: shardtool_store::stats(),
                 noticed: AtomicU64::new(0),
                 memory,
                 handover,
@@ -108,6 +115,9 @@ impl Engine {
 
     /// Moves a replica to another position; batches begun for the old one are cancelled.
     pub(crate) fn seek(&self, replica: usize, (epoch, p): Position) {
+        if let Some(fetcher) = &self.fetcher {
+            fetcher.forget(replica);
+        }
         self.handover.seek(replica, self.config.plan.schedule().normalize(epoch, p));
     }
 
@@ -139,6 +149,7 @@ impl Engine {
             extra_batches: supply.extra(),
             tuning: supply.autotune.reason,
             memory: MemoryPlan { budget: self.memory.budget + supply.grown(), ..self.memory.clone() },
+            store: self.fetcher.as_ref().map(|_| shardtool_store::stats().since(&self.store_before)),
             unit: if self.config.image_size().is_some() { "images" } else { "records" },
         })
     }

@@ -13,7 +13,7 @@ impl Stats {
             json!({ "stage": name.stable(), "seconds": stage.time.as_secs_f64(), "count": stage.count,
                     "per_second_and_thread": stage.per_second() })
         });
-        let object = json!({
+        let mut object = json!({
             "elapsed_s": self.elapsed.as_secs_f64(),
             "unit": self.unit,
             "samples": self.samples,
@@ -32,6 +32,13 @@ impl Stats {
             "memory": memory(&self.memory),
             "verdict": self.bottleneck(),
         });
+        if let (Some(store), Value::Object(members)) = (&self.store, &mut object) {
+            members.insert(
+                "store".to_owned(),
+                json!({ "requests": store.requests, "bytes": store.bytes,
+                "retries": store.retries, "hedged": store.hedged, "refetched": store.refetched }),
+            );
+        }
         object.to_string()
     }
 
@@ -61,6 +68,13 @@ impl Stats {
         metric("workers", "gauge", "Workers that take part.", &one(self.workers as f64));
         metric("depth", "gauge", "Batches built ahead of the consumer.", &one(self.prefetch as f64));
         metric("memory_budget_bytes", "gauge", "Memory budget.", &one(self.memory.budget as f64));
+        if let Some(store) = &self.store {
+            metric("store_requests_total", "counter", "Requests to object stores.", &one(store.requests as f64));
+            metric("store_bytes_total", "counter", "Bytes of their answers.", &one(store.bytes as f64));
+            metric("store_retries_total", "counter", "Requests that were repeated.", &one(store.retries as f64));
+            metric("store_hedged_total", "counter", "Second requests for stragglers.", &one(store.hedged as f64));
+            metric("store_refetched_total", "counter", "Requests after a CRC mismatch.", &one(store.refetched as f64));
+        }
         out
     }
 }
@@ -75,6 +89,7 @@ fn memory(plan: &MemoryPlan) -> Value {
         "workers": plan.workers,
         "depth": plan.prefetch,
         "source": plan.source,
+        "store": plan.indexes + plan.fetch,
         "scratch_per_worker": plan.scratch,
         "scratch": plan.scratch_bytes(),
         "slots": plan.batches_per_replica(0),

@@ -20,7 +20,8 @@ pub(crate) fn expected_bytes(columns: &[Column], splits: &Splits, keeps_records:
         return 0;
     }
     let rows = splits.as_slice().iter().flat_map(|split| {
-        let step = (split.len() / SAMPLED_RECORDS).max(1) as usize;
+        // In an object store, each shard costs requests: the first one then stands for all.
+        let step = if split.is_in_store() { 1 } else { (split.len() / SAMPLED_RECORDS).max(1) as usize };
         (0..split.len()).step_by(step).take(SAMPLED_RECORDS as usize).filter_map(|id| split.get(id).ok())
     });
     let bytes = rows.filter_map(|record| {

@@ -25,6 +25,7 @@
 //! | `autotune` | number of workers and batches ahead, adjusted to the consumer |
 //! | `engine` | state shared by workers and consumers |
 //! | `worker`, `read_ahead` | one thread that fills rows; read-ahead by the system |
+//! | `fetch` | records in object stores, requested ahead of the workers |
 //! | `bad_samples` | which errors make a sample bad, and the list of bad samples |
 //! | `meters`, `stats`, `bottleneck`, `export` | time per stage; statistics; the limiting stage; JSON and Prometheus |
 //! | `notices` | events reported to the user |
@@ -47,6 +48,7 @@ mod engine;
 mod error;
 mod export;
 mod features;
+mod fetch;
 mod handover;
 mod image;
 mod loader;

@@ -53,7 +53,8 @@ pub struct Loader {
     returned: Option<Instant>,
 }
 
-/// The worker threads; joined when the last loader of a group is dropped.
+/// The worker threads, and the one that requests their records from object stores; joined when the last loader of a group
+/// is dropped.
 struct WorkerPool {
     engine: Arc<Engine>,
     threads: Vec<JoinHandle<()>>,
@@ -61,7 +62,11 @@ struct WorkerPool {
 
 impl WorkerPool {
     fn start(engine: &Arc<Engine>, count: usize) -> Result<Self> {
-        let mut workers = WorkerPool { engine: engine.clone(), threads: Vec::with_capacity(count) };
+        let mut workers = WorkerPool { engine: engine.clone(), threads: Vec::with_capacity(count + 1) };
+        if let Some(fetcher) = engine.fetcher.clone() {
+            let thread = std::thread::Builder::new().name("shardtool-fetch".to_owned());
+            workers.threads.push(thread.spawn(|| fetcher.run()).map_err(Error::Thread)?);
+        }
         for number in 0..count {
             let worker = Worker::new(engine.clone(), number);
             let thread = std::thread::Builder::new().name(format!("shardtool-load-{number}"));
@@ -74,6 +79,9 @@ impl WorkerPool {
 impl Drop for WorkerPool {
     fn drop(&mut self) {
         self.engine.handover.close();
+        if let Some(fetcher) = &self.engine.fetcher {
+            fetcher.close();
+        }
         for thread in self.threads.drain(..) {
             // A worker catches panics itself.
             let _ = thread.join();
@@ -294,9 +302,12 @@ fn plan(config: &Config, ranks: &[u32], limits: &SystemLimits) -> Result<(Resolv
         prefetch: config.prefetch.unwrap_or(DEFAULT_PREFETCH) as u64,
         source: resolved.plan.source().bytes(),
         scratch: typical_scratch(&resolved.splits, &resolved.content),
+        fetch: resolved.fetch,
+        indexes: resolved.splits.index_bytes(),
     };
     let memory = MemoryPlan::new(demand, config.memory_budget, config.local_world, limits).map_err(Error::Budget)?;
     // Pages read ahead must still be in the page cache when the workers read them.
     resolved.limit_read_ahead(memory.unreserved() / 4);
+    resolved.fetch = memory.fetch;
     Ok((resolved, memory))
 }

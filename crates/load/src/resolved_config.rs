@@ -35,6 +35,13 @@ pub(crate) struct ResolvedConfig {
     pub(crate) release: bool,
     /// Samples that the system reads ahead of the workers.
     pub(crate) read_ahead: usize,
+    pub(crate) order: Order,
+    /// Bytes of records that are requested from object stores ahead of the workers.
+    pub(crate) fetch: u64,
+    /// Bytes between two records that are requested for nothing, at most.
+    pub(crate) fetch_gap: u64,
+    /// Bytes of a request of several records, at most.
+    pub(crate) fetch_size: u64,
 }
 
 /// Smaller records are not requested one by one, since the system reads whole pages.
@@ -81,6 +88,8 @@ impl ResolvedConfig {
             features::check_mask(feature, &splits)?;
         }
         let read_ahead = match splits.mean_record() {
+            // The records of stores are requested, see `fetch`.
+            _ if splits.in_store() => 0,
             0..MIN_READ_AHEAD_RECORD => 0,
             mean => (config.read_ahead / mean) as usize,
         };
@@ -103,6 +112,10 @@ impl ResolvedConfig {
             release,
             exact: read_ahead > 0 && config.order == Order::Shuffled || release,
             read_ahead,
+            order: config.order,
+            fetch: if splits.in_store() { config.read_ahead } else { 0 },
+            fetch_gap: config.fetch_gap,
+            fetch_size: config.fetch_size,
             plan,
             splits,
         })

@@ -35,6 +35,16 @@ impl Splits {
         Ok(Splits { splits, starts })
     }
 
+    /// Returns whether a split is in an object store.
+    pub(crate) fn in_store(&self) -> bool {
+        self.splits.iter().any(Split::is_in_store)
+    }
+
+    /// Returns the bytes that the indexes of open shards may take in memory: those of splits in stores.
+    pub(crate) fn index_bytes(&self) -> u64 {
+        self.splits.iter().map(Split::index_memory).sum()
+    }
+
     /// Samples of all splits.
     pub(crate) fn len(&self) -> u64 {
         self.starts[self.starts.len() - 1]

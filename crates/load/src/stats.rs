@@ -51,6 +51,8 @@ pub struct Stats {
     pub tuning: TuningReason,
     /// The memory plan, with the budget as it has grown.
     pub memory: MemoryPlan,
+    /// Requests to object stores by this process since the loader was created; `None` if its datasets are local.
+    pub store: Option<shardtool_store::Stats>,
     /// What a sample is called: `images` or `records`.
     pub unit: &'static str,
 }
@@ -116,6 +118,7 @@ impl Stats {
             bytes: self.bytes.saturating_sub(earlier.bytes),
             samples: self.samples.saturating_sub(earlier.samples),
             bad: self.bad.saturating_sub(earlier.bad),
+            store: self.store.map(|store| store.since(&earlier.store.unwrap_or_default())),
             ..self.clone()
         }
     }

@@ -20,7 +20,9 @@ pub(crate) fn typical_scratch(splits: &Splits, content: &Content) -> u64 {
     let Content::Images(images) = content else { return 0 };
     let largest = splits.as_slice().iter().flat_map(|split| {
         let shards = split.entry().shards.len();
-        let sampled = [0, shards / 2, shards.saturating_sub(1)];
+        // In an object store, each costs requests.
+        let last = shards.saturating_sub(1);
+        let sampled = if split.is_in_store() { vec![0] } else { vec![0, shards / 2, last] };
         let sampled = sampled.into_iter().filter(move |shard| *shard < shards);
         sampled.filter_map(|shard| largest_scratch(&split.shard(shard).ok()?, images))
     });

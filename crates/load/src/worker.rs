@@ -156,7 +156,11 @@ impl Worker {
             };
             self.read_ahead.advance(batch, row);
             let sample = self.cursor(batch).sample(q);
-            let bad = match self.sample(batch, sample, target) {
+            let filled = self.sample(batch, sample, Some(row), target);
+            if let Some(fetcher) = &engine.fetcher {
+                fetcher.done(batch, row);
+            }
+            let bad = match filled {
                 Ok(()) => return Ok(()),
                 Err(RowError::Run(error)) => return Err(error),
                 Err(RowError::Bad(bad)) => engine.add_bad(*bad)?,
@@ -172,7 +176,7 @@ impl Worker {
                     for q in self.cursor(batch).substitutes(q) {
                         let sample = self.cursor(batch).sample(q);
                         tried += 1;
-                        match self.sample(batch, sample, target) {
+                        match self.sample(batch, sample, None, target) {
                             Ok(()) => return Ok(()),
                             Err(RowError::Run(error)) => return Err(error),
                             Err(RowError::Bad(bad)) => drop(engine.add_bad(*bad)?),
@@ -184,11 +188,13 @@ impl Worker {
         })
     }
 
-    /// Reads one sample and fills a row with its pixels, columns and id.
+    /// Reads one sample and fills a row with its pixels, columns and id. `row` is the row whose record may have been
+    /// requested ahead.
     fn sample(
         &mut self,
         batch: &SharedBatch,
         Sample { source_position, id }: Sample,
+        row: Option<usize>,
         target: &mut RowTarget<'_>,
     ) -> std::result::Result<(), RowError> {
         self.current = Some(id);
@@ -220,7 +226,11 @@ impl Worker {
             let mut memory = RowMemory { pool: &engine.scratch, record: record_bytes, admission };
             self.reads += 1;
             let timer = ReadTimer::start(self.reads);
-            let record = shard.record(at.row, vec![]);
+            let fetched = engine.fetcher.as_ref().zip(row).and_then(|(fetcher, row)| fetcher.frame(batch, row));
+            let record = match fetched {
+                Some(frame) => shard.record_in(at.row, frame),
+                None => shard.record(at.row, vec![]),
+            };
             timer.stop(&engine.meters);
             let record = record.map_err(|e| RowError::of(id, &at, e.into()))?;
             if is_images && record_bytes == 0 && record.buffer_bytes() > 0 {

@@ -31,6 +31,7 @@
 //! | `refusal` | why a record does not become a file |
 //! | `export` | writes a dataset in another format |
 //! | `extract` | writes images back into folders |
+//! | `copy` | copies a dataset to another place |
 //! | `reshard` | copies the records of datasets into other shards |
 //! | `repair` | rebuilds index and manifest; salvages the good records of damaged shards |
 #![forbid(unsafe_code)]
@@ -39,6 +40,7 @@ mod adopt;
 mod class_ids;
 mod commit;
 mod conventions;
+mod copy;
 mod error;
 mod export;
 mod extract;
@@ -65,6 +67,7 @@ mod writer;
 pub use adopt::{AdoptOptions, adopt};
 pub use commit::Output;
 pub use conventions::Conventions;
+pub use copy::{Copied, CopyOptions, copy};
 pub use error::{
     ArchiveError, BoxError, DestinationError, Difference, Error, ListError, MdsProblem, PlanDifference, Reason,
     Rejection, SampleProblem, ShardError, SourceError, WriterError,

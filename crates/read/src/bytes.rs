@@ -1,8 +1,9 @@
-//! Bytes of a file, mapped or read; the results are the same.
+//! Bytes of a file, mapped or read, or of an object in a store; the results are the same.
 
 use crate::mapping::Mapping;
 use crate::{Error, Result, open_regular};
 use memmap2::{Advice, UncheckedAdvice};
+use shardtool_store::{self as store, Object, Window};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -77,7 +78,7 @@ impl Access {
     }
 }
 
-/// An open file: a mapping, or a descriptor for positional reads.
+/// An open file: a mapping, or a descriptor for positional reads; or an object in a store.
 #[derive(Debug)]
 pub struct FileBytes {
     path: PathBuf,
@@ -94,6 +95,10 @@ pub struct FileBytes {
 enum Bytes {
     Map(Mapping),
     File(File),
+    /// One request for each range.
+    Object(Box<Object>),
+    /// An object that is read nearly in order.
+    Window(Box<Window>),
 }
 
 /// Bytes that are compared at a time to confirm damage.
@@ -101,12 +106,16 @@ const COMPARED_BYTES: usize = 1 << 16;
 
 impl FileBytes {
     /// Opens a file for reading. If `access` maps the file, the contract in [`Access`] applies until the value is
-    /// dropped.
+    /// dropped. An object in a store is read nearly in order, with 8 MiB in a request.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn open(path: &Path, access: Access) -> Result<Self> {
         let io = |source| Error::Io { action: "open", path: path.to_owned(), source };
+        if store::is_url(path) {
+            let object = Object::open(path).map_err(io)?;
+            return Ok(FileBytes::of(path, object.len(), Bytes::Window(Box::new(Window::new(object)))));
+        }
         let file = open_regular(path).map_err(io)?;
         let metadata = file.metadata().map_err(io)?;
         let bytes = if access.maps(&file) {
@@ -118,7 +127,34 @@ impl FileBytes {
             Bytes::File(file)
         };
         let (len, id) = (metadata.len(), (metadata.dev(), metadata.ino()));
-        Ok(FileBytes { path: path.to_owned(), bytes, len, id, reopened: OnceLock::new(), exact: Once::new() })
+        Ok(FileBytes { id, ..FileBytes::of(path, len, bytes) })
+    }
+
+    /// Opens a file as [`FileBytes::open`] does. For an object in a store, takes the length as given, makes no request
+    /// yet, and then one for each range.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn open_ranges(path: &Path, access: Access, len: u64) -> Result<Self> {
+        if !store::is_url(path) {
+            return FileBytes::open(path, access);
+        }
+        let object = Object::with_len(path, len);
+        let object = object.map_err(|source| Error::Io { action: "open", path: path.to_owned(), source })?;
+        Ok(FileBytes::of(path, len, Bytes::Object(Box::new(object))))
+    }
+
+    fn of(path: &Path, len: u64, bytes: Bytes) -> Self {
+        FileBytes { path: path.to_owned(), bytes, len, id: (0, 0), reopened: OnceLock::new(), exact: Once::new() }
+    }
+
+    /// Returns the object, if the bytes are in a store.
+    pub fn object(&self) -> Option<&Object> {
+        match &self.bytes {
+            Bytes::Object(object) => Some(object),
+            Bytes::Window(window) => Some(window.object()),
+            Bytes::Map(_) | Bytes::File(_) => None,
+        }
     }
 
     /// Returns the length of the file when it was opened, in bytes.
@@ -182,8 +218,12 @@ impl FileBytes {
             }
         }
         let mut buffer = vec![];
-        self.read_into(range, &mut buffer)?;
-        Ok(check(&buffer))
+        self.read_into(range.clone(), &mut buffer)?;
+        let checked = check(&buffer);
+        if checked.is_err() && self.read_again(range, &mut buffer)? {
+            return Ok(check(&buffer));
+        }
+        Ok(checked)
     }
 
     /// Returns whether the result of a check of mapped bytes stands: they could be read and, if the check failed, `pread`
@@ -210,7 +250,24 @@ impl FileBytes {
         Ok(same && self.maps(&range))
     }
 
-    /// Reads a range into a buffer by `pread` and resizes the buffer to it.
+    /// Requests bytes of an object again, which have failed a check: the connection, a proxy or a cache may have changed
+    /// them. Returns whether the bytes are other ones now; `false` for files.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub(crate) fn read_again(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<bool> {
+        let Some(object) = self.object() else { return Ok(false) };
+        store::count_refetched();
+        if let Bytes::Window(window) = &self.bytes {
+            window.clear();
+        }
+        let bytes = object.read(range.clone()).map_err(|source| self.unreadable(range, source))?;
+        let other = bytes != *buffer;
+        *buffer = bytes;
+        Ok(other)
+    }
+
+    /// Reads a range into a buffer, by `pread` or from the store, and resizes the buffer to it.
     ///
     /// # Errors
     /// [`Error::Unreadable`].
@@ -218,6 +275,14 @@ impl FileBytes {
         let failed = |source| self.unreadable(range.clone(), source);
         if range.end > self.len || range.start > range.end {
             return Err(failed(io::ErrorKind::UnexpectedEof.into()));
+        }
+        match &self.bytes {
+            Bytes::Object(object) => {
+                *buffer = object.read(range.clone()).map_err(failed)?;
+                return Ok(());
+            }
+            Bytes::Window(window) => return window.read(range.clone(), buffer).map_err(failed),
+            Bytes::Map(_) | Bytes::File(_) => {}
         }
         let length = (range.end - range.start) as usize;
         if buffer.capacity() < length {
@@ -264,6 +329,10 @@ impl FileBytes {
     }
 
     pub(crate) fn unreadable(&self, bytes: Range<u64>, source: io::Error) -> Error {
+        // The first request for a shard's bytes tells whether it exists.
+        if self.object().is_some() && source.kind() == io::ErrorKind::NotFound {
+            return Error::MissingShard { path: self.path.clone() };
+        }
         Error::Unreadable { path: self.path.clone(), record: None, key: None, bytes, source }
     }
 
@@ -271,7 +340,7 @@ impl FileBytes {
     pub(crate) fn mapping(&self) -> Option<&Mapping> {
         match &self.bytes {
             Bytes::Map(mapping) => Some(mapping),
-            Bytes::File(_) => None,
+            _ => None,
         }
     }
 
@@ -286,6 +355,7 @@ impl FileBytes {
                 let length = std::num::NonZeroU64::new(length);
                 let _ = rustix::fs::fadvise(file, range.start, length, rustix::fs::Advice::WillNeed);
             }
+            Bytes::Object(_) | Bytes::Window(_) => {}
         }
     }
 
@@ -295,6 +365,7 @@ impl FileBytes {
         self.exact.call_once(|| match &self.bytes {
             Bytes::Map(mapping) => drop(mapping.map().advise(Advice::Random)),
             Bytes::File(file) => drop(rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random)),
+            Bytes::Object(_) | Bytes::Window(_) => {}
         });
     }
 
@@ -302,6 +373,9 @@ impl FileBytes {
     /// maps them, from the page cache. Pages at the ends are dropped whole; dropped pages are read again when needed.
     pub(crate) fn release(&self, range: Range<u64>) {
         const PAGE: u64 = 4096;
+        if self.object().is_some() {
+            return;
+        }
         let (start, end) = (range.start / PAGE * PAGE, range.end.next_multiple_of(PAGE).min(self.len));
         let Some(length) = end.checked_sub(start).and_then(std::num::NonZeroU64::new) else { return };
         if let Bytes::Map(mapping) = &self.bytes {

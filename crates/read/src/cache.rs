@@ -1,4 +1,5 @@
-//! A bounded cache of a split's open shards: each costs two mappings (`vm.max_map_count`) or two file descriptors.
+//! A bounded cache of a split's open shards: each costs two mappings (`vm.max_map_count`) or two file descriptors, in a
+//! store the memory of its index.
 
 use crate::{Result, Shard};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,8 +21,10 @@ struct State {
     /// The numbers of the open shards, in a ring, and the position of its hand.
     ring: Vec<usize>,
     hand: usize,
-    /// The length of the ring, at most.
+    /// The length of the ring, at most; 0 before the first shard is opened.
     capacity: usize,
+    /// A bound of the capacity in addition to the process's limits.
+    most: usize,
 }
 
 #[derive(Debug)]
@@ -32,10 +35,10 @@ struct Slot {
 }
 
 impl Cache {
-    /// Creates the cache of a split of `shards` shards.
-    pub(crate) fn new(shards: usize) -> Self {
+    /// Creates the cache of a split of `shards` shards, of which at most `most` are kept open.
+    pub(crate) fn new(shards: usize, most: usize) -> Self {
         let slots = (0..shards).map(|_| None).collect();
-        Cache { state: RwLock::new(State { slots, ring: vec![], hand: 0, capacity: 0 }) }
+        Cache { state: RwLock::new(State { slots, ring: vec![], hand: 0, capacity: 0, most }) }
     }
 
     /// Returns the shard, and opens it with `open` if it is not in the cache. An evicted shard stays open while it is in
@@ -66,7 +69,7 @@ impl State {
     /// Adds a shard. Returns the one that is evicted for it.
     fn insert(&mut self, number: usize, shard: Arc<Shard>) -> Option<Slot> {
         if self.ring.is_empty() {
-            self.capacity = capacity();
+            self.capacity = capacity().min(self.most).max(1);
         }
         self.slots[number] = Some(Slot { shard, used: AtomicBool::new(true) });
         if self.ring.len() < self.capacity {

@@ -2,6 +2,7 @@
 
 use crate::{Error, Result, Split};
 use shardtool_format::{frame, index, names};
+use shardtool_store::{Object, is_url};
 use std::path::Path;
 
 /// Records that a shard may claim without proof. Shards of photographs hold a few thousand, so almost no file is examined;
@@ -39,8 +40,11 @@ impl Split {
 
 /// Returns the length of a file in bytes; `None` if it does not exist.
 fn length(path: &Path) -> Result<Option<u64>> {
-    match std::fs::metadata(path) {
-        Ok(metadata) => Ok(Some(metadata.len())),
+    let length = || {
+        if is_url(path) { Object::open(path).map(|object| object.len()) } else { Ok(std::fs::metadata(path)?.len()) }
+    };
+    match length() {
+        Ok(length) => Ok(Some(length)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(Error::Io { action: "read", path: path.to_owned(), source }),
     }

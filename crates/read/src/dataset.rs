@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use shardtool_format::frame::Check;
 use shardtool_format::manifest::{self, Manifest};
 use shardtool_format::names;
+use shardtool_store::{is_url, local_path};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,7 +67,7 @@ pub struct Dataset {
 
 impl Dataset {
     /// Opens a dataset with default options: a folder with a manifest, the manifest itself, or bare TFRecord files, given
-    /// by a path or a glob (`data/train-*`). Reads only the manifest. Bare files have no index, so the headers of all
+    /// by a path or a glob (`data/train-*`); or a folder in an object store (`s3://BUCKET/FOLDER`, feature `stores`). Reads only the manifest. Bare files have no index, so the headers of all
     /// their frames are read, and eight bytes per record are kept in memory.
     ///
     /// Files on local file systems are mapped ([`Access::Auto`]): they must not be truncated or rewritten in place while
@@ -84,7 +85,10 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::open`].
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Self> {
-        let path = path.as_ref();
+        let path = &*local_path(path.as_ref());
+        if is_url(path) {
+            return Self::open_url(path, options);
+        }
         let found = metadata_if_exists(path);
         let found = found.map_err(|source| Error::Io { action: "read", path: path.to_owned(), source })?;
         if found.as_ref().is_some_and(Metadata::is_dir) {
@@ -98,10 +102,26 @@ impl Dataset {
         Self::from_files(path, &files, options)
     }
 
+    fn open_url(path: &Path, options: Options) -> Result<Self> {
+        if path.extension().is_some_and(|e| e == "json") {
+            return Self::from_manifest(path.parent().unwrap_or(path), path, options);
+        }
+        Self::from_manifest(path, &path.join(names::MANIFEST), options).map_err(|error| match error {
+            Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                let problem = "there is no dataset.json below this URL (bare TFRecord files in a store need a manifest and \
+                    indexes: `shardtool index` makes them from local files)";
+                Error::NotADataset { path: path.to_owned(), problem }
+            }
+            error => error,
+        })
+    }
+
     fn from_manifest(folder: &Path, path: &Path, options: Options) -> Result<Self> {
         let json = read_manifest(path).map_err(|error| match error {
             Error::Io { source, .. }
-                if source.kind() == std::io::ErrorKind::NotFound && metadata_if_exists(path).is_ok() =>
+                if source.kind() == std::io::ErrorKind::NotFound
+                    && !is_url(path)
+                    && metadata_if_exists(path).is_ok() =>
             {
                 Error::NotADataset { path: folder.to_owned(), problem: "it has no dataset.json" }
             }
@@ -214,7 +234,7 @@ impl Split {
             starts,
             bare,
             checked: shards.iter().map(|_| Checked::default()).collect(),
-            cache: Cache::new(shards.len()),
+            cache: Cache::new(shards.len(), most_open(folder, shards)),
             options,
         }))
     }
@@ -237,6 +257,17 @@ impl Split {
     /// Returns whether the split consists of bare files, without manifest and indexes.
     pub fn is_bare(&self) -> bool {
         self.0.bare.is_some()
+    }
+
+    /// Returns whether the split is in an object store.
+    pub fn is_in_store(&self) -> bool {
+        is_url(&self.0.folder)
+    }
+
+    /// Returns the bytes of memory that the indexes of open shards may take: 0 for files, which are mapped.
+    pub fn index_memory(&self) -> u64 {
+        let bytes = || self.entry().shards.iter().map(|shard| shard.index_bytes).sum::<u64>();
+        if self.is_in_store() { bytes().min(INDEX_BYTES) } else { 0 }
     }
 
     /// Returns the number of records.
@@ -321,6 +352,19 @@ impl Split {
             shard.bytes().will_need(range);
         }
     }
+}
+
+/// Bytes of the indexes that a split in a store keeps in memory.
+const INDEX_BYTES: u64 = 64 << 20;
+
+/// Returns how many shards of a split are kept open, besides the limits of the process.
+fn most_open(folder: &Path, shards: &[manifest::Shard]) -> usize {
+    if !is_url(folder) {
+        return usize::MAX;
+    }
+    let bytes: u64 = shards.iter().map(|shard| shard.index_bytes).sum();
+    let mean = bytes / (shards.len() as u64).max(1);
+    (INDEX_BYTES / mean.max(1)).max(8) as usize
 }
 
 fn bare_files(path: &Path) -> Result<Vec<PathBuf>> {

@@ -56,7 +56,12 @@ impl Shard {
         access: Access,
         check: Check,
     ) -> Result<Self> {
-        let bytes = FileBytes::open(&path, access).map_err(|e| missing(e, |path| Error::MissingShard { path }))?;
+        let known = match &how {
+            Opening::Indexed { entry, .. } => entry.bytes,
+            Opening::Bare { .. } => 0,
+        };
+        let bytes = FileBytes::open_ranges(&path, access, known);
+        let bytes = bytes.map_err(|e| missing(e, |path| Error::MissingShard { path }))?;
         let (records, length, directory) = match how {
             Opening::Bare { offsets, image } => (offsets.len() as u64, bytes.len(), Directory::Scan { offsets, image }),
             Opening::Indexed { entry, checked } => {
@@ -218,8 +223,35 @@ impl Shard {
             }
         }
         self.bytes.read_into(range.clone(), &mut buffer).map_err(failed)?;
-        let length = self.check_frame(row, range, &buffer)?;
+        self.data_in(row, range, buffer)
+    }
+
+    /// Checks the frame of a record, which lies at `range` and was read into `buffer`. Requests bytes of a store again if
+    /// they fail the check.
+    fn data_in(&self, row: u64, range: &Range<u64>, mut buffer: Vec<u8>) -> Result<(Range<usize>, Option<Vec<u8>>)> {
+        let mut checked = self.check_frame(row, range, &buffer);
+        if checked.is_err()
+            && self.bytes.read_again(range.clone(), &mut buffer).map_err(|error| self.unreadable(row, error))?
+        {
+            checked = self.check_frame(row, range, &buffer);
+        }
+        let length = checked?;
         Ok((frame::HEADER_BYTES..frame::HEADER_BYTES + length, Some(buffer)))
+    }
+
+    /// As [`Shard::record`], of a record whose frame was read by the caller, at the range that [`Shard::frame`] returns.
+    ///
+    /// # Errors
+    /// As [`Shard::record`].
+    pub fn record_in(self: &Arc<Self>, row: u64, frame: Vec<u8>) -> Result<Record> {
+        let range = self.frame(row)?;
+        if frame.len() as u64 != range.end - range.start {
+            return self.record(row, frame);
+        }
+        match self.data_in(row, &range, frame) {
+            Ok((data, buffer)) => Ok(Record::new(self.clone(), row, data, buffer)),
+            Err(error) => self.record_without_next(row, range, error),
+        }
     }
 
     /// Checks the frame of a record, which lies at `range`. Returns the length of its data.

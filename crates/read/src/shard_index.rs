@@ -2,10 +2,12 @@
 
 use crate::bytes::{Access, FileBytes};
 use crate::mapping::{self, Mapping};
-use crate::whole_files::read_open_index;
+use crate::whole_files::{read_index, read_open_index};
 use crate::{Error, Result};
+use shardtool_format::checksum::crc32c;
 use shardtool_format::index::{Column, Fixed, Index, Required, Scalar, Variable};
 use shardtool_format::{manifest, names};
+use shardtool_store::read_whole;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,6 +71,9 @@ impl ShardIndex {
     /// [`Error::MissingIndex`], [`Error::Io`], [`Error::Index`], and those of [`contradictions`].
     pub(crate) fn open(shard: &Path, entry: &manifest::Shard, access: Access, checked: Checked) -> Result<Self> {
         let path = names::index_path(shard);
+        if shardtool_store::is_url(&path) {
+            return ShardIndex::open_object(path, entry, checked);
+        }
         let file = FileBytes::open(&path, access).map_err(|e| missing(e, |path| Error::MissingIndex { path }))?;
         let damaged = |source| Error::Index { path: path.clone(), source };
         let read = |file: &FileBytes| Index::parse(IndexBytes::Read(read_open_index(file, &path)?)).map_err(damaged);
@@ -82,10 +87,33 @@ impl ShardIndex {
             read(&file)?
         };
         // The CRCs of whole files are for `verify`.
+        ShardIndex::of(path, index, entry, checked)
+    }
+
+    /// Opens an index in a store: reads it whole, with one request, or two if the CRC in the manifest does not match.
+    fn open_object(path: PathBuf, entry: &manifest::Shard, checked: Checked) -> Result<Self> {
+        let io = |source| Error::Io { action: "read", path: path.clone(), source };
+        let whole = || match read_whole(&path, entry.index_bytes).map_err(io) {
+            Ok(Some(bytes)) => Ok(bytes),
+            // Another length: the header decides.
+            Ok(None) => read_index(&path),
+            Err(error) => Err(missing(error, |path| Error::MissingIndex { path })),
+        };
+        let mut bytes = whole()?;
+        if crc32c(&bytes) != entry.index_crc32c {
+            shardtool_store::count_refetched();
+            bytes = whole()?;
+        }
+        let index = Index::parse(IndexBytes::Read(bytes));
+        let index = index.map_err(|source| Error::Index { path: path.clone(), source })?;
+        ShardIndex::of(path, index, entry, checked)
+    }
+
+    fn of(path: PathBuf, index: Index<IndexBytes>, entry: &manifest::Shard, checked: Checked) -> Result<Self> {
         if let Some(error) = contradictions(&path, &index, entry).next() {
             return Err(error);
         }
-        let required = index.required().map_err(damaged)?;
+        let required = index.required().map_err(|source| Error::Index { path: path.clone(), source })?;
         Ok(ShardIndex { path, index, required, checked })
     }
 

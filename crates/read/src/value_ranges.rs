@@ -47,8 +47,12 @@ impl Shard {
             }
         }
         let mut buffer = vec![];
-        self.bytes().read_into(range, &mut buffer).map_err(unreadable)?;
-        check(&buffer).map(|()| buffer)
+        self.bytes().read_into(range.clone(), &mut buffer).map_err(unreadable)?;
+        let mut checked = check(&buffer);
+        if checked.is_err() && self.bytes().read_again(range, &mut buffer).map_err(unreadable)? {
+            checked = check(&buffer);
+        }
+        checked.map(|()| buffer)
     }
 }
 

@@ -12,6 +12,17 @@ use std::path::Path;
 /// [`Error::Io`]; [`Error::Manifest`] if it has more than [`manifest::MAX_BYTES`].
 pub fn read_manifest(path: &Path) -> Result<Vec<u8>> {
     let io = |source| Error::Io { action: "read", path: path.to_owned(), source };
+    if shardtool_store::is_url(path) {
+        let json = shardtool_store::read_whole(path, manifest::MAX_BYTES).map_err(io)?;
+        let too_long = || manifest::check_length(manifest::MAX_BYTES + 1).err();
+        return match json {
+            Some(json) => Ok(json),
+            None => Err(too_long().map_or_else(
+                || io(std::io::ErrorKind::FileTooLarge.into()),
+                |source| Error::Manifest { path: path.to_owned(), source },
+            )),
+        };
+    }
     let file = open_regular(path).map_err(io)?;
     let bytes = file.metadata().map_err(io)?.len();
     manifest::check_length(bytes).map_err(|source| Error::Manifest { path: path.to_owned(), source })?;

@@ -25,6 +25,10 @@ pub(crate) struct Demand {
     pub(crate) source: u64,
     /// Bytes of scratch to decode one of the largest images; 0 if no images are decoded.
     pub(crate) scratch: u64,
+    /// Bytes requested ahead from object stores, if memory allows it.
+    pub(crate) fetch: u64,
+    /// Bytes of the indexes of shards in object stores.
+    pub(crate) indexes: u64,
 }
 
 /// How a loader divides its memory. All in bytes except counts.
@@ -33,8 +37,9 @@ pub(crate) struct Demand {
 /// minimum exceeds the available memory, creating the loader fails. The terms:
 ///
 /// - a batch = rows × (pixels + columns)
-/// - requested = source + replicas × (prefetch + 1) × batch + workers × scratch
-/// - minimum = source + replicas × 2 × batch + scratch
+/// - store = indexes + records requested ahead, for datasets in object stores; else 0
+/// - requested = source + store + replicas × (prefetch + 1) × batch + workers × scratch
+/// - minimum = source + store + replicas × 2 × batch + scratch
 /// - available = limit ÷ local world − anonymous memory of this process − budgets of its other loaders − overhead of the
 ///   workers
 ///
@@ -57,6 +62,11 @@ pub struct MemoryPlan {
     pub source: u64,
     /// Scratch to decode the largest image of a few sampled shards.
     pub scratch: u64,
+    /// Indexes of shards in object stores.
+    pub indexes: u64,
+    /// Records that are requested from object stores ahead of the workers: at most a quarter of a given budget, or an
+    /// eighth of the available memory.
+    pub fetch: u64,
     /// The smallest limit on this process; `None` if the system does not report one.
     pub limit: Option<Limit>,
     /// Processes that share the limit.
@@ -84,7 +94,7 @@ impl MemoryPlan {
         local_world: u32,
         limits: &SystemLimits,
     ) -> Result<Self, Box<Self>> {
-        let Demand { batch, replicas, workers, prefetch, source, scratch } = demand;
+        let Demand { batch, replicas, workers, prefetch, source, scratch, fetch, indexes } = demand;
         let mut plan = MemoryPlan {
             batch,
             replicas,
@@ -92,6 +102,8 @@ impl MemoryPlan {
             prefetch,
             source,
             scratch,
+            indexes,
+            fetch: 0,
             limit: limits.smallest(),
             local_world: local_world.into(),
             anonymous: system_memory::anonymous(Path::new("/")).saturating_sub(reservation::live()),
@@ -101,6 +113,7 @@ impl MemoryPlan {
             budget: 0,
         };
         let available = plan.available();
+        plan.fetch = fetch.min(budget.map_or(available / 8, |budget| budget / 4));
         plan.budget = budget.unwrap_or(plan.requested().min((available / 2).max(plan.minimum())));
         let fits = plan.minimum() <= if plan.given { plan.budget } else { available };
         if fits { Ok(plan) } else { Err(Box::new(plan)) }
@@ -108,12 +121,17 @@ impl MemoryPlan {
 
     /// Bytes for `prefetch` batches ahead of the consumer, with every worker at one of the largest images.
     pub fn requested(&self) -> u64 {
-        self.source + self.replicas * (self.prefetch + 1) * self.batch + self.workers * self.scratch
+        self.fixed() + self.replicas * (self.prefetch + 1) * self.batch + self.workers * self.scratch
     }
 
     /// The smallest budget that works, in bytes.
     pub fn minimum(&self) -> u64 {
-        self.source + self.replicas * MIN_BATCHES * self.batch + self.scratch
+        self.fixed() + self.replicas * MIN_BATCHES * self.batch + self.scratch
+    }
+
+    /// Bytes that depend on neither batches nor workers.
+    fn fixed(&self) -> u64 {
+        self.source + self.indexes + self.fetch
     }
 
     /// Bytes that this process may still allocate: the limit's share without memory in use or reserved.
@@ -128,13 +146,13 @@ impl MemoryPlan {
         self.available().saturating_sub(self.budget)
     }
 
-    /// Bytes for decode scratch: the budget without the source and the batches of
+    /// Bytes for decode scratch: the budget without the source, what is requested ahead, and the batches of
     /// [`batches_per_replica`](Self::batches_per_replica). Each worker keeps a part of it from one image to the next;
     /// the rest is admitted to larger images one by one. An image that needs more waits until fewer batches are in
     /// memory.
     pub fn scratch_bytes(&self) -> u64 {
         let batches = self.batches_per_replica(0) as u64 * self.replicas * self.batch;
-        self.budget.saturating_sub(self.source).saturating_sub(batches)
+        self.budget.saturating_sub(self.fixed()).saturating_sub(batches)
     }
 
     /// Bytes of scratch that each worker keeps: at most half of what the largest sampled image needs, so that one such
@@ -153,7 +171,7 @@ impl MemoryPlan {
     /// `unforeseen` bytes more than planned.
     pub fn batches_per_replica(&self, unforeseen: u64) -> usize {
         let scratch = self.workers * self.scratch;
-        let left = self.budget.saturating_sub(self.source).saturating_sub(scratch);
+        let left = self.budget.saturating_sub(self.fixed()).saturating_sub(scratch);
         let most = if self.given { usize::MAX } else { self.prefetch as usize + 1 };
         let fitting = left / (self.replicas * (self.batch + unforeseen)).max(1);
         (fitting.max(MIN_BATCHES) as usize).min(most.max(MIN_BATCHES as usize))
@@ -183,6 +201,9 @@ impl fmt::Display for MemoryPlan {
         write!(f, " + {} decode scratch", Bytes(self.scratch))?;
         if self.source > 0 {
             write!(f, " + {} sample ids", Bytes(self.source))?;
+        }
+        if self.indexes + self.fetch > 0 {
+            write!(f, " + {} indexes and requests of the object store", Bytes(self.indexes + self.fetch))?;
         }
         Ok(())
     }

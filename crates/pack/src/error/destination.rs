@@ -27,6 +27,12 @@ pub enum DestinationError {
         /// The split.
         split: String,
     },
+    /// The destination of a copy has another manifest.
+    #[error("{} has another dataset already; choose another destination", .path.display())]
+    OtherDataset {
+        /// The destination.
+        path: PathBuf,
+    },
     /// An interrupted pack had other inputs or options.
     #[error("an interrupted pack left {} with {difference}; run that pack again to finish it, or start again with \
         --force", .plan.display())]

@@ -51,20 +51,31 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
     // Each cause is reported once. A truncated file may end inside a frame; a lost frame, another length, or a count
     // that is already reported explain the number of frames; and any finding about this file explains its CRC.
     let mut explained = other_length || report.has(&names::index_path(&path), Damage::RecordCount);
-    let frames = find_frames(&bytes, end, &path, rows.as_ref(), |error, is_last| {
-        explained = true;
-        if !(other_length && is_last && truncated(&error)) {
-            report.add(error);
-        }
-    });
-    if !bare && !explained && frames.len() as u64 != entry.records {
-        let (expected, found) = (entry.records, frames.len() as u64);
-        report.add(Error::RecordCount { path: path.clone(), expected, found });
-    }
     let (opaque, message) = (!bare && split.manifest().is_opaque(), split.manifest().message());
     let check = Checker { bytes: &bytes, path: &path, rows: rows.as_ref(), split, options, opaque, message };
-    let runs = runs(&frames, end);
-    let checked: Vec<_> = runs.into_par_iter().map(|run| check.run(&frames[run.frames.clone()], run)).collect();
+    // The bytes of an object are checked while they are in memory, those of a file by all threads once all frames are known.
+    let in_store = bytes.object().is_some();
+    let (mut runs, mut waiting, mut checked) = (Runs::default(), vec![], vec![]);
+    let mut take = |run| if in_store { checked.push(check.run(run)) } else { waiting.push(run) };
+    find_frames(
+        &bytes,
+        end,
+        &path,
+        rows.as_ref(),
+        |frame| runs.push(frame).into_iter().for_each(&mut take),
+        |error, is_last| {
+            explained = true;
+            if !(other_length && is_last && truncated(&error)) {
+                report.add(error);
+            }
+        },
+    );
+    let records = runs.frames();
+    take(runs.finish(end));
+    if !bare && !explained && records != entry.records {
+        report.add(Error::RecordCount { path: path.clone(), expected: entry.records, found: records });
+    }
+    checked.extend(waiting.into_par_iter().map(|run| check.run(run)).collect::<Vec<_>>());
     let mut crc = 0;
     for (part, part_crc, length) in checked {
         crc = checksum::combine(crc, part_crc, length);
@@ -158,22 +169,22 @@ fn open_index(entry: &manifest::Shard, shard: &Path, report: &mut Report) -> Opt
     usable.then_some(OpenIndex { index, good })
 }
 
-/// Returns the ranges of all frames before `end`; `damaged` receives the damage between them, and whether no frame follows.
-/// Continues after damage at the next offset in the index or, without a good index, at the next frame that is found.
+/// Calls `found` with the range of each frame before `end`, and `damaged` with the damage between them, and whether no frame
+/// follows. Continues after damage at the next offset in the index or, without a good index, at the next frame that is found.
 fn find_frames(
     bytes: &FileBytes,
     end: u64,
     path: &Path,
     rows: Option<&Rows<'_>>,
+    mut found: impl FnMut(Range<u64>),
     mut damaged: impl FnMut(Error, bool),
-) -> Vec<Range<u64>> {
+) {
     let mut frames = Frames::new(bytes, path);
-    let mut found = vec![];
     while frames.position() < end {
         match frames.next() {
             None => break,
             Some(Ok(frame)) if frame.end > end => break,
-            Some(Ok(frame)) => found.push(frame),
+            Some(Ok(frame)) => found(frame),
             Some(Err(error @ Error::CompressedRecords { .. })) => {
                 damaged(error, true);
                 break;
@@ -199,7 +210,6 @@ fn find_frames(
             }
         }
     }
-    found
 }
 
 /// Adds the row and the key from the index to an error about a record.
@@ -219,21 +229,44 @@ fn with_key(error: Error, row: Option<u64>, rows: Option<&Rows<'_>>) -> Error {
 
 /// Consecutive frames, and all bytes since the end of the preceding run, also those that belong to no frame.
 struct Run {
-    frames: Range<usize>,
+    frames: Vec<Range<u64>>,
     first_row: u64,
     bytes: Range<u64>,
 }
 
-fn runs(frames: &[Range<u64>], length: u64) -> Vec<Run> {
-    let (mut runs, mut first, mut start) = (vec![], 0, 0);
-    for (i, frame) in frames.iter().enumerate() {
-        if frame.end - start >= RUN_BYTES {
-            runs.push(Run { frames: first..i + 1, first_row: first as u64, bytes: start..frame.end });
-            (first, start) = (i + 1, frame.end);
-        }
+/// Groups frames into runs of at least [`RUN_BYTES`].
+#[derive(Default)]
+struct Runs {
+    frames: Vec<Range<u64>>,
+    first_row: u64,
+    start: u64,
+}
+
+impl Runs {
+    /// Adds a frame. Returns the run that it completes.
+    fn push(&mut self, frame: Range<u64>) -> Option<Run> {
+        let end = frame.end;
+        self.frames.push(frame);
+        (end - self.start >= RUN_BYTES).then(|| self.cut(end))
     }
-    runs.push(Run { frames: first..frames.len(), first_row: first as u64, bytes: start..length });
-    runs
+
+    /// Returns the frames so far.
+    fn frames(&self) -> u64 {
+        self.first_row + self.frames.len() as u64
+    }
+
+    /// Returns the last run, which reaches to `end`.
+    fn finish(mut self, end: u64) -> Run {
+        self.cut(end)
+    }
+
+    fn cut(&mut self, end: u64) -> Run {
+        let frames = std::mem::take(&mut self.frames);
+        let run = Run { first_row: self.first_row, bytes: self.start..end, frames };
+        self.first_row += run.frames.len() as u64;
+        self.start = end;
+        run
+    }
 }
 
 struct Checker<'a> {
@@ -250,11 +283,11 @@ struct Checker<'a> {
 impl Checker<'_> {
     /// Checks a run of frames. Returns the CRC and the length of the run's bytes as well: data is hashed once, and the CRC
     /// of the whole shard follows from the CRCs of its records.
-    fn run(&self, frames: &[Range<u64>], run: Run) -> (Report, u32, u64) {
+    fn run(&self, run: Run) -> (Report, u32, u64) {
         let mut report = Report::default();
         let length = run.bytes.end - run.bytes.start;
         let (mut crc, mut at) = (0, run.bytes.start);
-        for (i, frame) in frames.iter().enumerate() {
+        for (i, frame) in run.frames.iter().enumerate() {
             if self.options.stopped() {
                 return (report, crc, length);
             }

@@ -1,0 +1,229 @@
+//! Records of datasets in object stores, requested before the workers need them.
+//!
+//! The order of samples is known, so a thread ([`planner`]) walks ahead of the workers and groups the records of the next
+//! rows into requests: neighbours in a shard become one request ([`merge`]). Workers take the bytes of their rows from here.
+//! The order of delivery does not depend on any of it: a worker whose record was not requested, or did not arrive, reads it
+//! directly.
+//!
+//! Memory: at most [`ResolvedConfig::fetch`] bytes are under way or wait for their rows, divided between the replicas. A
+//! single record that is larger is not requested ahead.
+
+mod merge;
+mod planner;
+
+use crate::batch::SharedBatch;
+use crate::resolved_config::ResolvedConfig;
+use merge::Request;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// A row of an epoch, in the order in which a replica's rows are filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct RowKey {
+    epoch: u64,
+    /// Positions of the epoch before the row's batch.
+    p: u64,
+    row: usize,
+}
+
+/// Bytes of one request, shared by the rows whose records they contain.
+struct Block {
+    len: u64,
+    /// `None` if the request failed: the workers then read their records directly, and report why.
+    bytes: OnceLock<Option<Vec<u8>>>,
+    /// Rows that have not used it yet.
+    rows: AtomicUsize,
+}
+
+/// A row whose record was considered.
+struct Planned {
+    key: RowKey,
+    /// Where the frame of its record lies in a block; `None` if it was not requested.
+    frame: Option<(Arc<Block>, Range<usize>)>,
+}
+
+/// What was requested for one replica.
+#[derive(Default)]
+struct Ahead {
+    /// In the order of their keys.
+    rows: VecDeque<Planned>,
+    /// Bytes of the blocks in `rows`.
+    bytes: u64,
+    /// The first row that was not considered; `None` before the first worker asks, and after the last epoch.
+    next: Option<RowKey>,
+    /// Incremented with each jump to another row: what was planned before is dropped.
+    generation: u64,
+    /// Whether the planner waits until bytes are free.
+    full: bool,
+}
+
+impl Ahead {
+    /// Removes the row's claim on its block.
+    fn release(&mut self, at: usize) -> bool {
+        let Some((block, _)) = self.rows.get_mut(at).and_then(|planned| planned.frame.take()) else { return false };
+        let last = block.rows.fetch_sub(1, Ordering::Relaxed) == 1;
+        if last {
+            self.bytes -= block.len;
+        }
+        last
+    }
+
+    /// Removes the rows that are so far before `key` that no worker fills them any more.
+    fn forget_before(&mut self, key: RowKey, margin: usize) {
+        let before = self.rows.partition_point(|planned| planned.key < key);
+        for _ in 0..before.saturating_sub(margin) {
+            self.release(0);
+            self.rows.pop_front();
+        }
+    }
+
+    fn jump(&mut self, key: RowKey) {
+        *self = Ahead { next: Some(key), generation: self.generation + 1, ..Ahead::default() };
+    }
+}
+
+struct State {
+    /// One for each replica that the loader serves.
+    replicas: Vec<Ahead>,
+    closed: bool,
+}
+
+pub(crate) struct Fetcher {
+    config: Arc<ResolvedConfig>,
+    state: Mutex<State>,
+    /// Notified when bytes arrive or become free, when rows were planned, and when a replica jumps.
+    changed: Condvar,
+}
+
+impl Fetcher {
+    /// Returns the fetcher of a loader, or `None` if all its datasets are local or read-ahead is off. Makes no request.
+    pub(crate) fn new(config: &Arc<ResolvedConfig>) -> Option<Arc<Self>> {
+        if config.fetch == 0 || !config.splits.in_store() {
+            return None;
+        }
+        let replicas = config.ranks.iter().map(|_| Ahead::default()).collect();
+        let state = Mutex::new(State { replicas, closed: false });
+        Some(Arc::new(Fetcher { config: config.clone(), state, changed: Condvar::new() }))
+    }
+
+    /// Runs the planner until the fetcher is closed.
+    pub(crate) fn run(self: Arc<Self>) {
+        // Also after a panic: the workers then read directly.
+        struct Close<'a>(&'a Fetcher);
+        impl Drop for Close<'_> {
+            fn drop(&mut self) {
+                self.0.close();
+            }
+        }
+        let _close = Close(&self);
+        planner::run(&self);
+    }
+
+    /// Drops what was requested for a replica, which moves to another position.
+    pub(crate) fn forget(&self, replica: usize) {
+        let mut state = self.lock();
+        let ahead = &mut state.replicas[replica];
+        *ahead = Ahead { generation: ahead.generation + 1, ..Ahead::default() };
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Ends the planner.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Returns the frame of a row's record, once it has arrived; `None` if the worker must read it.
+    pub(crate) fn frame(&self, batch: &SharedBatch, row: usize) -> Option<Vec<u8>> {
+        let key = RowKey { epoch: batch.epoch, p: batch.p, row };
+        let mut state = self.lock();
+        if batch.first {
+            // An epoch's first batch, or one after a seek. The planner reaches the next epoch by itself.
+            let (ahead, start) = (&mut state.replicas[batch.replica], RowKey { row: 0, ..key });
+            if ahead.rows.binary_search_by_key(&start, |planned| planned.key).is_err() && ahead.next != Some(start) {
+                ahead.jump(start);
+                self.changed.notify_all();
+            }
+        }
+        loop {
+            let State { replicas, closed } = &mut *state;
+            let ahead = &mut replicas[batch.replica];
+            ahead.forget_before(key, self.margin());
+            match ahead.rows.binary_search_by_key(&key, |planned| planned.key) {
+                Ok(at) => {
+                    let (block, range) = ahead.rows[at].frame.clone()?;
+                    if let Some(bytes) = block.bytes.get() {
+                        drop(state);
+                        return Some(bytes.as_ref()?[range].to_vec());
+                    }
+                }
+                Err(_) if *closed || ahead.full || ahead.next.is_none_or(|next| next > key) => return None,
+                Err(_) => {}
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Marks a row as done: its bytes are not needed any more.
+    pub(crate) fn done(&self, batch: &SharedBatch, row: usize) {
+        let key = RowKey { epoch: batch.epoch, p: batch.p, row };
+        let mut state = self.lock();
+        let ahead = &mut state.replicas[batch.replica];
+        if let Ok(at) = ahead.rows.binary_search_by_key(&key, |planned| planned.key)
+            && ahead.release(at)
+        {
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Rows that may be filled at once, by all workers: older ones were cancelled.
+    fn margin(&self) -> usize {
+        8 * self.config.batch + 64
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts the requests of planned rows, which are given with their numbers in `keys`. Ignores them if the replica has
+    /// jumped meanwhile.
+    fn start(
+        self: &Arc<Self>,
+        replica: usize,
+        generation: u64,
+        keys: &[RowKey],
+        next: Option<RowKey>,
+        requests: Vec<Request>,
+    ) {
+        let mut state = self.lock();
+        let ahead = &mut state.replicas[replica];
+        if ahead.generation != generation {
+            return;
+        }
+        let first = ahead.rows.len();
+        ahead.rows.extend(keys.iter().map(|key| Planned { key: *key, frame: None }));
+        ahead.next = next;
+        for Request { object, bytes, rows } in requests {
+            let len = bytes.end - bytes.start;
+            let block = Arc::new(Block { len, bytes: OnceLock::new(), rows: AtomicUsize::new(rows.len()) });
+            ahead.bytes += len;
+            for (number, frame) in rows {
+                let range = (frame.start - bytes.start) as usize..(frame.end - bytes.start) as usize;
+                ahead.rows[first + number].frame = Some((block.clone(), range));
+            }
+            let fetcher = self.clone();
+            object.read_then(bytes, move |result| {
+                let _ = block.bytes.set(result.ok());
+                // Under the lock: a worker may be between its check and its wait.
+                drop(fetcher.lock());
+                fetcher.changed.notify_all();
+            });
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+}

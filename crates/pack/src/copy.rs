@@ -1,0 +1,262 @@
+//! Copies a dataset to another place: from or to a folder or an object store. Every byte is compared with the manifest on
+//! its way, and the manifest is written last, so that the copy exists when it is whole.
+//!
+//! Shards are copied before their indexes, which are the sign that a shard is whole: a second run of the same copy skips
+//! them.
+
+use crate::commit::{Directory, Lock, Temporary, publish, remove_abandoned, unique};
+use crate::error::DestinationError;
+use crate::ordered::ordered;
+use crate::{Error, Progress};
+use shardtool_format::checksum::{Crc32c, crc32c};
+use shardtool_format::manifest::{Manifest, Shard};
+use shardtool_format::names;
+use shardtool_read::{Access, FileBytes, read_manifest};
+use shardtool_store::{Existing, Object, PART_BYTES, Upload, is_url, local_path};
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Options of [`copy()`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CopyOptions {
+    /// Shards that are copied at once. Each takes up to 56 MiB of memory between two stores.
+    pub jobs: NonZeroUsize,
+    /// Whether to write to a store that cannot refuse to replace a manifest: of two copies at once, the later one then wins.
+    pub single_writer: bool,
+}
+
+impl Default for CopyOptions {
+    fn default() -> Self {
+        CopyOptions { jobs: const { NonZeroUsize::new(2).unwrap() }, single_writer: false }
+    }
+}
+
+/// What was copied.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Copied {
+    /// Shards of the dataset.
+    pub shards: u64,
+    /// Shards that an earlier run had copied.
+    pub skipped: u64,
+    /// Bytes copied by this run.
+    pub bytes: u64,
+}
+
+/// Copies the dataset `source` to the folder `destination`. Either may be a URL. Files that the manifest does not name, such
+/// as lists of rejected inputs, are not copied.
+///
+/// # Errors
+/// [`Error::Read`] for damage of the source, which is not copied; [`Error::Io`], also if the source has other bytes than its
+/// manifest says; [`DestinationError`] if the destination has another dataset. The same call continues after errors.
+pub fn copy(
+    source: &Path,
+    destination: &Path,
+    options: &CopyOptions,
+    progress: &dyn Progress,
+) -> Result<Copied, Error> {
+    let (source, destination) = (local_path(source), local_path(destination));
+    let json = read_manifest(&source.join(names::MANIFEST)).map_err(Error::Read)?;
+    let manifest = Manifest::parse(&json).map_err(|problem| {
+        Error::Read(shardtool_read::Error::Manifest { path: source.join(names::MANIFEST), source: problem })
+    })?;
+    let shards: Vec<_> = manifest.splits.iter().flat_map(|split| &split.shards).collect();
+    let records = shards.iter().map(|shard| shard.records).sum();
+    progress.total(records, shards.iter().map(|shard| shard.bytes + shard.index_bytes).sum());
+    let target = Target::open(&destination, &json, options)?;
+    let Some(target) = target else {
+        return Ok(Copied { shards: shards.len() as u64, skipped: shards.len() as u64, bytes: 0 });
+    };
+    let (skipped, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+    let one = |number: usize| -> Result<(), Error> {
+        let shard = shards[number];
+        if target.has(shard)? {
+            skipped.fetch_add(1, Ordering::Relaxed);
+            progress.done(shard.records, shard.bytes + shard.index_bytes);
+            return Ok(());
+        }
+        let index = names::index_path(Path::new(&shard.file));
+        let file = |relative: &Path, expected: (u64, u32)| {
+            let done = target.receive(&source.join(relative), relative, expected, progress)?;
+            bytes.fetch_add(if done { 0 } else { expected.0 }, Ordering::Relaxed);
+            Ok::<bool, Error>(done)
+        };
+        let shard_done = file(Path::new(&shard.file), (shard.bytes, shard.crc32c))?;
+        let index_done = file(&index, (shard.index_bytes, shard.index_crc32c))?;
+        skipped.fetch_add(u64::from(shard_done && index_done), Ordering::Relaxed);
+        progress.done(shard.records, 0);
+        Ok(())
+    };
+    ordered(options.jobs, shards.len(), 2 * options.jobs.get(), one, |_, done| done)?;
+    target.finish(&json)?;
+    Ok(Copied { shards: shards.len() as u64, skipped: skipped.into_inner(), bytes: bytes.into_inner() })
+}
+
+/// Where a dataset is copied to.
+enum Target {
+    Folder { directory: Directory, _lock: Lock },
+    Store { folder: PathBuf },
+}
+
+impl Target {
+    /// Returns `None` if the destination has the same manifest already.
+    fn open(destination: &Path, json: &[u8], options: &CopyOptions) -> Result<Option<Self>, Error> {
+        if is_url(destination) {
+            let manifest = destination.join(names::MANIFEST);
+            return match read_manifest(&manifest) {
+                Ok(found) => same(&found, json, destination).map(|()| None),
+                Err(shardtool_read::Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                    let probe = destination.join(format!("_probe-{}", unique()));
+                    let refuses = || shardtool_store::refuses_existing(&probe).map_err(Error::io("write", &probe));
+                    if !options.single_writer && !refuses()? {
+                        return Err(Error::io("write", destination)(io::Error::other(
+                            "the store does not refuse to replace an object, so two writers could both win; add \
+                             --single-writer if nothing else writes here",
+                        )));
+                    }
+                    Ok(Some(Target::Store { folder: destination.to_owned() }))
+                }
+                Err(error) => Err(Error::of_file(error)),
+            };
+        }
+        let directory = Directory::create(destination)?;
+        let lock = Lock::own_dataset(&directory)?;
+        if let Some(found) = directory.read(names::MANIFEST)? {
+            return same(&found, json, destination).map(|()| None);
+        }
+        directory.create_folder(names::INDEX_FOLDER)?;
+        for folder in ["", names::INDEX_FOLDER] {
+            remove_abandoned(&directory, folder, |_| true)?;
+        }
+        Ok(Some(Target::Folder { directory, _lock: lock }))
+    }
+
+    /// Returns whether an earlier run has copied the shard to a store: its index, which is copied after it, is whole.
+    fn has(&self, shard: &Shard) -> Result<bool, Error> {
+        let index = names::index_path(Path::new(&shard.file));
+        match self {
+            // Compared one by one.
+            Target::Folder { .. } => Ok(false),
+            Target::Store { folder } => {
+                let path = folder.join(&index);
+                let found = match shardtool_store::read_whole(&path, shard.index_bytes) {
+                    Ok(found) => found,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+                    Err(error) => return Err(Error::io("read", &path)(error)),
+                };
+                if found.is_none_or(|bytes| crc32c(&bytes) != shard.index_crc32c) {
+                    return Ok(false);
+                }
+                let path = folder.join(&shard.file);
+                match Object::open(&path) {
+                    Ok(object) => Ok(object.len() == shard.bytes),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+                    Err(error) => Err(Error::io("read", &path)(error)),
+                }
+            }
+        }
+    }
+
+    /// Copies one file. Returns whether an earlier run had done so.
+    fn receive(
+        &self,
+        from: &Path,
+        relative: &Path,
+        expected: (u64, u32),
+        progress: &dyn Progress,
+    ) -> Result<bool, Error> {
+        match self {
+            Target::Folder { directory, .. } => {
+                if directory.exists(relative)? {
+                    // Files get their names when they are whole, so another one is not from a copy.
+                    let path = directory.path().join(relative);
+                    let whole = transfer(&path, expected, |_| Ok(())).is_ok();
+                    progress.done(0, expected.0);
+                    return if whole { Ok(true) } else { Err(DestinationError::InTheWay { path }.into()) };
+                }
+                let mut file = Temporary::new(directory, relative)?;
+                transfer(from, expected, |part| {
+                    progress.done(0, part.len() as u64);
+                    file.write(part)
+                })?;
+                file.publish()?;
+                Ok(false)
+            }
+            Target::Store { folder } => {
+                let path = folder.join(relative);
+                match Object::open(&path) {
+                    Ok(object) if object.len() != expected.0 => {
+                        return Err(DestinationError::InTheWay { path }.into());
+                    }
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(Error::io("read", &path)(error));
+                    }
+                    _ => {}
+                }
+                let mut upload = Upload::new(&path).map_err(Error::io("write", &path))?;
+                transfer(from, expected, |part| {
+                    progress.done(0, part.len() as u64);
+                    upload.write(part).map_err(Error::io("write", &path))
+                })?;
+                upload.finish().map_err(Error::io("write", &path))?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Puts the manifest in place.
+    fn finish(&self, json: &[u8]) -> Result<(), Error> {
+        match self {
+            Target::Folder { directory, .. } => {
+                directory.folder(names::INDEX_FOLDER)?.sync()?;
+                directory.sync()?;
+                publish(directory, Path::new(names::MANIFEST), json)?;
+                directory.sync()
+            }
+            Target::Store { folder } => {
+                let path = folder.join(names::MANIFEST);
+                let Err(error) = shardtool_store::put(&path, json.to_vec(), Existing::Keep) else { return Ok(()) };
+                // Another copy may have won; and after a lost answer, this one may have.
+                match read_manifest(&path) {
+                    Ok(found) => same(&found, json, folder),
+                    Err(_) => Err(Error::io("write", &path)(error)),
+                }
+            }
+        }
+    }
+}
+
+/// Returns an error if a destination has another manifest.
+fn same(found: &[u8], expected: &[u8], destination: &Path) -> Result<(), Error> {
+    if found == expected { Ok(()) } else { Err(DestinationError::OtherDataset { path: destination.to_owned() }.into()) }
+}
+
+/// Reads a file in parts, and compares its length and CRC with those in the manifest.
+fn transfer(
+    from: &Path,
+    (length, crc): (u64, u32),
+    mut take: impl FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let bytes = FileBytes::open(from, Access::Pread).map_err(Error::of_file)?;
+    let differs = |what: &str, expected: String, found: String| {
+        let text =
+            format!("{what} {expected} expected by the manifest, {found} found (`shardtool verify` lists the damage)");
+        Err(Error::io("copy", from)(io::Error::new(io::ErrorKind::InvalidData, text)))
+    };
+    if bytes.len() != length {
+        return differs("length", length.to_string(), bytes.len().to_string());
+    }
+    let (mut at, mut found, mut buffer) = (0, Crc32c::new(), vec![]);
+    while at < length {
+        let end = length.min(at + PART_BYTES as u64);
+        bytes.read_into(at..end, &mut buffer).map_err(Error::of_file)?;
+        found.update(&buffer);
+        take(&buffer)?;
+        at = end;
+    }
+    let found = found.value();
+    if found == crc { Ok(()) } else { differs("CRC", format!("{crc:08x}"), format!("{found:08x}")) }
+}

@@ -1,0 +1,86 @@
+//! Which answers are changed, and how: a pure function of a seed and the number of the request.
+
+use hyper::StatusCode;
+use std::time::Duration;
+
+/// How one answer is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// `503 Slow Down`.
+    Unavailable,
+    /// `429 Too Many Requests`.
+    TooMany,
+    /// `403`, as with credentials that have just expired.
+    Forbidden,
+    /// The connection is closed without an answer.
+    Reset,
+    /// The connection is closed after half of the body.
+    Cut,
+    /// The answer comes late.
+    Stall,
+    /// One bit of the body is another one.
+    WrongByte,
+}
+
+/// What happens before the request is answered.
+pub(crate) enum Applied {
+    Status(StatusCode),
+    Reset,
+    Wait(Duration),
+    Nothing,
+}
+
+impl Fault {
+    const ALL: [Fault; 7] = [
+        Fault::Unavailable,
+        Fault::TooMany,
+        Fault::Forbidden,
+        Fault::Reset,
+        Fault::Cut,
+        Fault::Stall,
+        Fault::WrongByte,
+    ];
+
+    pub(crate) fn before(self) -> Applied {
+        match self {
+            Fault::Unavailable => Applied::Status(StatusCode::SERVICE_UNAVAILABLE),
+            Fault::TooMany => Applied::Status(StatusCode::TOO_MANY_REQUESTS),
+            Fault::Forbidden => Applied::Status(StatusCode::FORBIDDEN),
+            Fault::Reset => Applied::Reset,
+            // Longer than a client takes for a straggler.
+            Fault::Stall => Applied::Wait(Duration::from_millis(2500)),
+            Fault::Cut | Fault::WrongByte => Applied::Nothing,
+        }
+    }
+
+    pub(crate) fn changes_body(self) -> bool {
+        matches!(self, Fault::Cut | Fault::WrongByte)
+    }
+}
+
+/// Which answers to `GET` requests are changed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Faults {
+    /// Selects them, and their faults.
+    pub seed: u64,
+    /// One of so many is changed; 0 changes none.
+    pub one_in: u64,
+    /// The only kind of fault; `None` for all kinds.
+    pub only: Option<Fault>,
+    /// Time before each answer, as of a distant server.
+    pub delay: Duration,
+}
+
+impl Faults {
+    /// Returns the fault of the request with this number.
+    pub(crate) fn of(&self, number: u64) -> Option<Fault> {
+        // SplitMix64.
+        let mut z = (self.seed ^ number.rotate_left(32)).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        let chosen = self.one_in > 0 && (z >> 8).is_multiple_of(self.one_in);
+        let all = || Fault::ALL[(z & 0xff) as usize % Fault::ALL.len()];
+        chosen.then(|| self.only.unwrap_or_else(all))
+    }
+}

@@ -1,0 +1,188 @@
+//! An S3 server on a folder: each folder below it is a bucket. For tests and benchmarks.
+//!
+//! The server is `s3s-fs`, a program of others, which checks signatures. This crate starts it on 127.0.0.1 and, on request,
+//! changes its answers: as servers, proxies and networks do when they fail. Without credentials it also serves plain
+//! `http://` requests with ranges.
+
+mod faults;
+
+pub use faults::{Fault, Faults};
+
+use bytes::Bytes;
+use faults::Applied;
+use futures_util::stream;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use s3s::auth::SimpleAuth;
+use s3s::service::{S3Service, S3ServiceBuilder};
+use std::error::Error;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+/// The access key and the secret key that the server accepts.
+pub const CREDENTIALS: (&str, &str) = ("shardtool", "secret-of-shardtool");
+
+type AnyError = Box<dyn Error + Send + Sync>;
+type Answer = Response<BoxBody<Bytes, AnyError>>;
+
+/// What a server is started with.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Whether requests need not be signed.
+    pub anonymous: bool,
+    /// The port; 0 chooses a free one.
+    pub port: u16,
+    /// Changes of the answers.
+    pub faults: Faults,
+}
+
+/// A running server. Dropping it ends it.
+pub struct Server {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    service: S3Service,
+    faults: Faults,
+    requests: AtomicU64,
+    injected: AtomicU64,
+}
+
+impl Server {
+    /// Serves a folder.
+    ///
+    /// # Errors
+    /// If the folder does not exist, or the port is in use.
+    pub fn start(root: &Path, options: Options) -> io::Result<Self> {
+        let files = s3s_fs::FileSystem::new(root).map_err(|error| io::Error::other(format!("{error:?}")))?;
+        let mut builder = S3ServiceBuilder::new(files);
+        if !options.anonymous {
+            builder.set_auth(SimpleAuth::from_single(CREDENTIALS.0, CREDENTIALS.1));
+        }
+        let (requests, injected) = (AtomicU64::new(0), AtomicU64::new(0));
+        let shared = Arc::new(Shared { service: builder.build(), faults: options.faults, requests, injected });
+        let (stop, stopped) = oneshot::channel();
+        let (started, address) = mpsc::channel();
+        let server = shared.clone();
+        let thread = std::thread::Builder::new().name("store-server".to_owned()).spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+            let Ok(runtime) = runtime else { return };
+            runtime.block_on(async {
+                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await;
+                let listener = match listener {
+                    Ok(listener) => listener,
+                    Err(error) => return drop(started.send(Err(error))),
+                };
+                drop(started.send(listener.local_addr()));
+                tokio::select! {
+                    () = accept(listener, server) => {}
+                    _ = stopped => {}
+                }
+            });
+            runtime.shutdown_background();
+        })?;
+        let address = address.recv().map_err(|_| io::Error::other("the server did not start"))??;
+        Ok(Server { address, shared, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Returns the endpoint: `http://127.0.0.1:PORT`.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Returns the environment variables with which clients reach the server.
+    pub fn environment(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("AWS_ACCESS_KEY_ID", CREDENTIALS.0.to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", CREDENTIALS.1.to_owned()),
+            ("AWS_REGION", "us-east-1".to_owned()),
+            ("AWS_ENDPOINT_URL", self.endpoint()),
+            ("AWS_ALLOW_HTTP", "true".to_owned()),
+        ]
+    }
+
+    /// Returns the number of requests so far.
+    pub fn requests(&self) -> u64 {
+        self.shared.requests.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of answers that were changed so far.
+    pub fn injected(&self) -> u64 {
+        self.shared.injected.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    loop {
+        let Ok((socket, _)) = listener.accept().await else { continue };
+        let _ = socket.set_nodelay(true);
+        let shared = shared.clone();
+        tokio::spawn(async move {
+            let service = service_fn(move |request| answer(request, shared.clone()));
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(socket), service).await;
+        });
+    }
+}
+
+async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answer, AnyError> {
+    let number = shared.requests.fetch_add(1, Ordering::Relaxed);
+    let reads = request.method() == hyper::Method::GET;
+    tokio::time::sleep(shared.faults.delay).await;
+    let fault = shared.faults.of(number).filter(|_| reads);
+    if fault.is_some() {
+        shared.injected.fetch_add(1, Ordering::Relaxed);
+    }
+    match fault.map(Fault::before) {
+        Some(Applied::Status(status)) => return Ok(refusal(status)),
+        // hyper then closes the connection without an answer.
+        Some(Applied::Reset) => return Err("reset".into()),
+        Some(Applied::Wait(time)) => tokio::time::sleep(time).await,
+        Some(Applied::Nothing) | None => {}
+    }
+    let answer = hyper::service::Service::call(&shared.service, request).await.map_err(|e| format!("{e:?}"))?;
+    let (parts, body) = answer.into_parts();
+    let Some(fault) = fault.filter(|fault| fault.changes_body()) else {
+        return Ok(Response::from_parts(parts, body.map_err(AnyError::from).boxed()));
+    };
+    let mut bytes = body.collect().await?.to_bytes().to_vec();
+    if let Fault::WrongByte = fault {
+        let at = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8) as usize % bytes.len().max(1);
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte ^= 1 << (number % 8);
+        }
+        return Ok(Response::from_parts(parts, Full::new(Bytes::from(bytes)).map_err(|never| match never {}).boxed()));
+    }
+    bytes.truncate(bytes.len() / 2);
+    let frames = [Ok(Frame::data(Bytes::from(bytes))), Err(AnyError::from("cut"))];
+    Ok(Response::from_parts(parts, BodyExt::boxed(StreamBody::new(stream::iter(frames)))))
+}
+
+fn refusal(status: StatusCode) -> Answer {
+    let body = Full::new(Bytes::from_static(b"<Error><Code>Injected</Code></Error>"));
+    let mut answer = Response::new(body.map_err(|never| match never {}).boxed());
+    *answer.status_mut() = status;
+    answer
+}

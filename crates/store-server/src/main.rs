@@ -1,0 +1,42 @@
+//! Serves a folder as S3 until it is ended, and prints the environment variables that clients need.
+
+use clap::Parser;
+use shardtool_store_server::{Faults, Options, Server};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// An S3 server on a folder, for tests and benchmarks
+#[derive(Parser)]
+struct Arguments {
+    /// Each folder in it is a bucket
+    root: PathBuf,
+    /// 0 chooses a free port
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// Do not ask for signatures: also serves plain HTTP requests
+    #[arg(long)]
+    anonymous: bool,
+    /// Change one of so many answers, as failing servers and networks do
+    #[arg(long, default_value_t = 0)]
+    one_in: u64,
+    /// Selects the changed answers
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Time before each answer, in milliseconds
+    #[arg(long, default_value_t = 0)]
+    delay: u64,
+}
+
+fn main() -> std::io::Result<()> {
+    let Arguments { root, port, anonymous, one_in, seed, delay } = Arguments::parse();
+    let faults = Faults { seed, one_in, only: None, delay: Duration::from_millis(delay) };
+    let server = Server::start(&root, Options { anonymous, port, faults })?;
+    for (name, value) in server.environment() {
+        println!("export {name}={value}");
+    }
+    // Ends with the program that started it.
+    let mut line = String::new();
+    while std::io::stdin().read_line(&mut line)? > 0 {}
+    println!("requests {} injected {}", server.requests(), server.injected());
+    Ok(())
+}

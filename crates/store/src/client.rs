@@ -1,0 +1,112 @@
+//! Clients from environment variables and credential files.
+
+use crate::profile;
+use crate::url::{Service, Url};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::http::HttpBuilder;
+use object_store::{BackoffConfig, Certificate, ClientOptions, ObjectStore, RetryConfig};
+use std::io;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+/// The time for a connection. A request that has none by then is repeated.
+const CONNECT: Duration = Duration::from_secs(5);
+/// The time without a byte of an answer after which a request is repeated.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Creates the client for the root of a URL. Makes no request.
+///
+/// # Errors
+/// `InvalidInput` if settings are missing or contradict each other.
+pub(crate) fn connect(url: &Url) -> io::Result<Arc<dyn ObjectStore>> {
+    install_tls();
+    let invalid = |error: object_store::Error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string());
+    let store: Arc<dyn ObjectStore> = match url.service {
+        Service::S3 => {
+            let mut builder = AmazonS3Builder::from_env();
+            for (key, value) in profile::settings() {
+                builder = builder.with_config(key, value);
+            }
+            let endpoint = builder.get_config_value(&AmazonS3ConfigKey::Endpoint);
+            let allow_http = allows_http("AWS_ALLOW_HTTP");
+            if let Some(endpoint) = endpoint.filter(|e| e.starts_with("http://") && !allow_http) {
+                let problem =
+                    format!("the endpoint {endpoint} is not encrypted; set AWS_ALLOW_HTTP=true if that is intended");
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+            }
+            let builder = builder.with_url(&url.root).with_retry(retries()).with_client_options(options(allow_http)?);
+            Arc::new(builder.build().map_err(invalid)?)
+        }
+        Service::Gcs => {
+            let builder = GoogleCloudStorageBuilder::from_env().with_url(&url.root).with_retry(retries());
+            let options = options(allows_http("GOOGLE_ALLOW_HTTP"))?;
+            Arc::new(builder.with_client_options(options).build().map_err(invalid)?)
+        }
+        Service::Azure => {
+            let builder = MicrosoftAzureBuilder::from_env().with_url(&url.root).with_retry(retries());
+            let options = options(allows_http("AZURE_ALLOW_HTTP"))?;
+            Arc::new(builder.with_client_options(options).build().map_err(invalid)?)
+        }
+        Service::Http => {
+            let builder = HttpBuilder::new().with_url(&url.root).with_retry(retries());
+            Arc::new(builder.with_client_options(options(true)?).build().map_err(invalid)?)
+        }
+    };
+    Ok(store)
+}
+
+/// Returns where credentials for a URL are looked for, as part of an error message.
+pub(crate) fn credentials_hint(url: &Url) -> &'static str {
+    match url.service {
+        Service::S3 => {
+            "credentials are taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN), else from profile \
+             AWS_PROFILE of ~/.aws/credentials, else from AWS_WEB_IDENTITY_TOKEN_FILE, the container or the instance; \
+             AWS_SKIP_SIGNATURE=true reads public buckets; AWS_ENDPOINT_URL and AWS_REGION choose the server"
+        }
+        Service::Gcs => {
+            "credentials are taken from GOOGLE_APPLICATION_CREDENTIALS, GOOGLE_SERVICE_ACCOUNT or \
+             GOOGLE_SERVICE_ACCOUNT_KEY, gcloud's application default credentials, or the instance; \
+             GOOGLE_SKIP_SIGNATURE=true reads public buckets"
+        }
+        Service::Azure => {
+            "credentials are taken from AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY, \
+             from AZURE_CLIENT_ID, AZURE_CLIENT_SECRET and AZURE_TENANT_ID, or from the instance"
+        }
+        Service::Http => "the server refuses the request; no credentials are sent to http:// and https:// URLs",
+    }
+}
+
+fn allows_http(variable: &str) -> bool {
+    std::env::var(variable)
+        .is_ok_and(|value| matches!(value.to_ascii_lowercase().as_str(), "1" | "true" | "yes" | "on"))
+}
+
+fn retries() -> RetryConfig {
+    let backoff =
+        BackoffConfig { init_backoff: Duration::from_millis(100), max_backoff: Duration::from_secs(5), base: 2.0 };
+    RetryConfig { backoff, max_retries: 6, retry_timeout: crate::time_limit() * 3 / 4 }
+}
+
+fn options(allow_http: bool) -> io::Result<ClientOptions> {
+    let mut options = ClientOptions::new()
+        .with_allow_http(allow_http)
+        .with_connect_timeout(CONNECT)
+        .with_read_timeout(SILENCE.min(crate::time_limit()))
+        .with_timeout(crate::time_limit());
+    // Containers often have no certificates of their own.
+    if rustls_native_certs::load_native_certs().certs.is_empty() {
+        options = options.with_no_system_certificates(true);
+        for der in webpki_root_certs::TLS_SERVER_ROOT_CERTS {
+            options = options.with_root_certificate(Certificate::from_der(der).map_err(io::Error::other)?);
+        }
+    }
+    Ok(options)
+}
+
+/// Chooses the implementation of TLS, unless the program has chosen one.
+fn install_tls() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+}

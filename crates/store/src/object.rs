@@ -1,0 +1,125 @@
+//! One object: its length, and ranges of its bytes.
+
+#[cfg(feature = "remote")]
+use crate::request;
+use crate::url::Url;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// An object in a store. Holds no connection; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Object {
+    path: PathBuf,
+    #[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "nothing is requested without a client"))]
+    url: Url,
+    len: u64,
+}
+
+impl Object {
+    /// Asks the store for the length of an object (one request).
+    ///
+    /// # Errors
+    /// `NotFound`; `PermissionDenied`; `TimedOut`; those of [`Url::parse`]; `Unsupported` without the feature `remote`.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let url = Url::parse(path)?;
+        #[cfg(feature = "remote")]
+        let len = request::len(&url)?;
+        #[cfg(not(feature = "remote"))]
+        let len = unsupported()?;
+        Ok(Object { path: path.to_owned(), url, len })
+    }
+
+    /// Names an object whose length is known, without a request.
+    ///
+    /// # Errors
+    /// Those of [`Url::parse`]; `Unsupported` without the feature `remote`.
+    pub fn with_len(path: &Path, len: u64) -> io::Result<Self> {
+        let url = Url::parse(path)?;
+        unsupported_unless_remote()?;
+        Ok(Object { path: path.to_owned(), url, len })
+    }
+
+    /// Names an object in tests, also without the feature `remote`.
+    ///
+    /// # Panics
+    /// If the path is not a URL.
+    #[doc(hidden)]
+    pub fn open_unchecked(path: &Path, len: u64) -> Self {
+        Object { path: path.to_owned(), url: Url::parse(path).expect("a URL"), len }
+    }
+
+    /// Returns the URL.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the length in bytes.
+    #[expect(clippy::len_without_is_empty, reason = "an object's length, not a collection's")]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Reads a range with one request, unless it is empty. The answer has exactly the length of the range.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the range leaves the object; otherwise as [`Object::open`].
+    pub fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        self.check(&range)?;
+        if range.is_empty() {
+            return Ok(vec![]);
+        }
+        #[cfg(feature = "remote")]
+        return request::range(&self.url, range);
+        #[cfg(not(feature = "remote"))]
+        unsupported()
+    }
+
+    /// As [`Object::read`], but returns at once, and calls `done` on another thread. Empty ranges are not allowed.
+    pub fn read_then(&self, range: Range<u64>, done: impl FnOnce(io::Result<Vec<u8>>) + Send + 'static) {
+        match self.check(&range) {
+            Err(error) => done(Err(error)),
+            #[cfg(feature = "remote")]
+            Ok(()) => request::range_then(self.url.clone(), range, done),
+            #[cfg(not(feature = "remote"))]
+            Ok(()) => done(unsupported()),
+        }
+    }
+
+    fn check(&self, range: &Range<u64>) -> io::Result<()> {
+        if range.start <= range.end && range.end <= self.len {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
+        }
+    }
+}
+
+/// Reads an object whole, with one request, if it has at most `limit` bytes; `None` if it is longer.
+///
+/// # Errors
+/// As [`Object::open`].
+pub fn read_whole(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    #[cfg_attr(not(feature = "remote"), allow(unused_variables, reason = "nothing is requested without a client"))]
+    let url = Url::parse(path)?;
+    #[cfg(feature = "remote")]
+    return request::whole(&url, limit);
+    #[cfg(not(feature = "remote"))]
+    {
+        let _ = limit;
+        unsupported()
+    }
+}
+
+/// Returns an error if this build has no clients.
+pub(crate) fn unsupported_unless_remote() -> io::Result<()> {
+    #[cfg(not(feature = "remote"))]
+    unsupported::<()>()?;
+    Ok(())
+}
+
+#[cfg(not(feature = "remote"))]
+fn unsupported<T>() -> io::Result<T> {
+    let problem = "this build cannot read from object stores (Cargo feature `stores`)";
+    Err(io::Error::new(io::ErrorKind::Unsupported, problem))
+}

@@ -1,0 +1,332 @@
+//! One request: time limit, retries, a second request for a straggler.
+
+use crate::client;
+use crate::process::Process;
+use crate::stats::BYTES;
+use crate::stats::{self, add};
+use crate::time_limit;
+use crate::url::{Service, Url};
+use crate::write::Existing;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use object_store::path::Path as Key;
+use object_store::{GetOptions, GetResult, ObjectStore, ObjectStoreExt, PutMode, PutPayload};
+use std::future::Future;
+use std::io::{self, ErrorKind};
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// Waits before a repeated request: the first time, doubled each time up to the last.
+const PAUSES: Range<Duration> = Duration::from_millis(100)..Duration::from_secs(5);
+/// How often a refusal is repeated: credentials may have expired under way, and are then renewed.
+const REFUSALS: u32 = 2;
+/// A request that lasts so many times as long as usual, and at least [`MIN_STRAGGLER`], is a straggler.
+const STRAGGLER: u32 = 4;
+const MIN_STRAGGLER: Duration = Duration::from_secs(1);
+/// At most one request of so many has a second one, so that a slow server is not overloaded.
+const HEDGED_OF: u64 = 10;
+
+/// Smoothed duration of requests, in microseconds.
+static USUAL_MICROS: AtomicU64 = AtomicU64::new(0);
+
+pub(crate) type Store = Arc<dyn ObjectStore>;
+
+/// Returns the length of an object.
+pub(crate) fn len(url: &Url) -> io::Result<u64> {
+    let options = GetOptions::new().with_head(true);
+    blocking(url.clone(), move |store, key| {
+        let options = options.clone();
+        async move { Ok(store.get_opts(&key, options).await?.meta.size) }
+    })
+}
+
+pub(crate) use crate::upload::Parts;
+
+/// Returns the bytes of a range that is not empty.
+pub(crate) fn range(url: &Url, range: Range<u64>) -> io::Result<Vec<u8>> {
+    blocking(url.clone(), move |store, key| one_range(store, key, range.clone()))
+}
+
+/// As [`range`], but returns at once and calls `done` later.
+pub(crate) fn range_then(url: Url, range: Range<u64>, done: impl FnOnce(io::Result<Vec<u8>>) + Send + 'static) {
+    start(url, move |store, key| one_range(store, key, range.clone()), done);
+}
+
+/// Returns a whole object; `None` if it is longer than `limit`.
+pub(crate) fn whole(url: &Url, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    blocking(url.clone(), move |store, key| async move {
+        let result = store.get_opts(&key, GetOptions::new()).await?;
+        if result.meta.size > limit { Ok(None) } else { collect(result).await.map(Some) }
+    })
+}
+
+/// Writes a whole object.
+pub(crate) fn put(url: &Url, bytes: Vec<u8>, existing: Existing) -> io::Result<()> {
+    let bytes = Bytes::from(bytes);
+    blocking(url.clone(), move |store, key| {
+        let mode = match existing {
+            Existing::Replace => PutMode::Overwrite,
+            Existing::Keep => PutMode::Create,
+        };
+        let payload = PutPayload::from(bytes.clone());
+        async move {
+            store.put_opts(&key, payload, mode.into()).await?;
+            Ok(())
+        }
+    })
+}
+
+/// Removes an object, if it exists.
+pub(crate) fn remove(url: &Url) -> io::Result<()> {
+    blocking(url.clone(), move |store, key| async move {
+        match store.delete(&key).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    })
+}
+
+async fn one_range(store: Store, key: Key, range: Range<u64>) -> Result<Vec<u8>, Failure> {
+    let expected = range.end - range.start;
+    let result = store.get_opts(&key, GetOptions::new().with_range(Some(range))).await?;
+    if result.range.end - result.range.start < expected {
+        return Err(Failure::Short);
+    }
+    let bytes = collect(result).await?;
+    if bytes.len() as u64 == expected { Ok(bytes) } else { Err(Failure::Short) }
+}
+
+/// Reads a body into memory of exactly its length.
+async fn collect(result: GetResult) -> Result<Vec<u8>, Failure> {
+    let length = result.range.end - result.range.start;
+    let mut bytes = Vec::with_capacity(length as usize);
+    let mut body = result.into_stream();
+    while let Some(part) = body.next().await {
+        bytes.extend_from_slice(&part?);
+    }
+    add(&BYTES, bytes.len() as u64);
+    // A body that ends early is an error of the transport, which is repeated.
+    if bytes.len() as u64 == length { Ok(bytes) } else { Err(Failure::Cut { expected: length, found: bytes.len() }) }
+}
+
+/// Why a request failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Store(object_store::Error),
+    /// The object ends before the range does.
+    Short,
+    /// The body ended early.
+    Cut {
+        expected: u64,
+        found: usize,
+    },
+}
+
+impl From<object_store::Error> for Failure {
+    fn from(error: object_store::Error) -> Self {
+        // The status of an answer is part of the text only.
+        if error.to_string().contains("416 Range Not Satisfiable") { Failure::Short } else { Failure::Store(error) }
+    }
+}
+
+impl Failure {
+    /// Returns how often the request may be repeated; `None` as often as there is time.
+    fn repeats(&self) -> Option<u32> {
+        use object_store::Error as E;
+        match self {
+            Failure::Short
+            | Failure::Store(
+                E::AlreadyExists { .. }
+                | E::Precondition { .. }
+                | E::NotFound { .. }
+                | E::InvalidPath { .. }
+                | E::NotSupported { .. }
+                | E::NotImplemented { .. },
+            ) => Some(0),
+            Failure::Store(E::PermissionDenied { .. } | E::Unauthenticated { .. }) => Some(REFUSALS),
+            Failure::Store(_) | Failure::Cut { .. } => None,
+        }
+    }
+
+    pub(crate) fn into_io(self, url: &Url) -> io::Error {
+        use object_store::Error as E;
+        match self {
+            Failure::Short => ErrorKind::UnexpectedEof.into(),
+            Failure::Cut { expected, found } => {
+                io::Error::other(format!("the answer ended after {found} of {expected} bytes"))
+            }
+            Failure::Store(E::NotFound { .. }) => ErrorKind::NotFound.into(),
+            Failure::Store(E::AlreadyExists { .. } | E::Precondition { .. }) => ErrorKind::AlreadyExists.into(),
+            Failure::Store(error @ (E::PermissionDenied { .. } | E::Unauthenticated { .. })) => {
+                let text = format!("{}; {}", chain(&error), client::credentials_hint(url));
+                io::Error::new(ErrorKind::PermissionDenied, text)
+            }
+            Failure::Store(error) => {
+                let text = chain(&error);
+                let hint = if text.contains("169.254.169.254") || text.to_lowercase().contains("credential") {
+                    format!("; {}", client::credentials_hint(url))
+                } else {
+                    String::new()
+                };
+                io::Error::other(format!("{text}{hint}"))
+            }
+        }
+    }
+}
+
+/// Writes an error and its sources, each once, on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text = format!("{text}: {inner_text}");
+        }
+        source = inner.source();
+    }
+    text.replace(['\n', '\r'], " ")
+}
+
+/// Runs an operation on the runtime, and waits for its end.
+fn blocking<T, F, R>(url: Url, request: F) -> io::Result<T>
+where
+    T: Send + 'static,
+    F: Fn(Store, Key) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<T, Failure>> + Send,
+{
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let since = Instant::now();
+    start(url, request, move |result| drop(sender.send(result)));
+    // The operation has a time limit, and its callback is called whatever happens to it.
+    let result = receiver.recv().unwrap_or_else(|_| Err(io::Error::other("the request was cancelled")));
+    add(&stats::WAITED_NANOS, since.elapsed().as_nanos() as u64);
+    result
+}
+
+/// Starts an operation on the runtime: `request`, repeated until it succeeds, fails for good, or the time limit is over.
+fn start<T, F, R>(url: Url, request: F, done: impl FnOnce(io::Result<T>) + Send + 'static)
+where
+    T: Send + 'static,
+    F: Fn(Store, Key) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<T, Failure>> + Send,
+{
+    let mut done = Callback { done: Some(done), result: PhantomData };
+    let process = match Process::current() {
+        Ok(process) => process,
+        Err(error) => return done.call(Err(error)),
+    };
+    process.spawn(async move {
+        let result = match prepare(process, &url) {
+            Ok((store, key)) => repeated(process, &url, || request(store.clone(), key.clone())).await,
+            Err(error) => Err(error),
+        };
+        done.call(result);
+    });
+}
+
+/// A callback that is called exactly once: with an error if the operation ends without a result, as after a panic.
+struct Callback<T, D: FnOnce(io::Result<T>)> {
+    done: Option<D>,
+    result: PhantomData<fn(T)>,
+}
+
+impl<T, D: FnOnce(io::Result<T>)> Callback<T, D> {
+    fn call(&mut self, result: io::Result<T>) {
+        if let Some(done) = self.done.take() {
+            done(result);
+        }
+    }
+}
+
+impl<T, D: FnOnce(io::Result<T>)> Drop for Callback<T, D> {
+    fn drop(&mut self) {
+        self.call(Err(io::Error::other("the request was cancelled")));
+    }
+}
+
+pub(crate) fn prepare(process: &'static Process, url: &Url) -> io::Result<(Store, Key)> {
+    let key = match url.service {
+        // The characters of a key are taken as they are, those of a web page's URL are encoded already.
+        Service::Http => Key::from_url_path(&url.key),
+        _ => Key::parse(&url.key),
+    };
+    let key = key.map_err(|error| io::Error::new(ErrorKind::InvalidInput, chain(&error)))?;
+    Ok((process.client(url)?, key))
+}
+
+async fn repeated<T, R>(process: &Process, url: &Url, request: impl Fn() -> R) -> io::Result<T>
+where
+    R: Future<Output = Result<T, Failure>>,
+{
+    let deadline = tokio::time::Instant::now() + time_limit();
+    let (mut failures, mut pause, mut last) = (0, PAUSES.start, None::<Failure>);
+    loop {
+        match tokio::time::timeout_at(deadline, attempt(process, &request)).await {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(failure)) => {
+                failures += 1;
+                if failure.repeats().is_some_and(|most| failures > most) {
+                    return Err(failure.into_io(url));
+                }
+                log::debug!("{}/{}: attempt {failures} failed: {failure:?}", url.root, url.key);
+                last = Some(failure);
+            }
+            Err(_) => return Err(timed_out(url, last)),
+        }
+        if tokio::time::Instant::now() + pause >= deadline {
+            return Err(timed_out(url, last));
+        }
+        tokio::time::sleep(pause).await;
+        pause = (2 * pause).min(PAUSES.end);
+        add(&stats::RETRIES, 1);
+    }
+}
+
+fn timed_out(url: &Url, last: Option<Failure>) -> io::Error {
+    let last = last.map_or(String::new(), |failure| format!("; the last attempt: {}", failure.into_io(url)));
+    let limit = time_limit().as_secs();
+    io::Error::new(ErrorKind::TimedOut, format!("no answer within {limit} s (SHARDTOOL_STORE_TIMEOUT){last}"))
+}
+
+/// Makes a request, and a second one if it lasts unusually long. The first good answer counts.
+async fn attempt<T, R>(process: &Process, request: impl Fn() -> R) -> Result<T, Failure>
+where
+    R: Future<Output = Result<T, Failure>>,
+{
+    let mut first = pin!(counted(process, request()));
+    let usual = Duration::from_micros(USUAL_MICROS.load(Ordering::Relaxed));
+    if let Ok(result) = tokio::time::timeout((STRAGGLER * usual).max(MIN_STRAGGLER), &mut first).await {
+        return result;
+    }
+    let (requests, hedged) = (stats::REQUESTS.load(Ordering::Relaxed), stats::HEDGED.load(Ordering::Relaxed));
+    if hedged * HEDGED_OF > requests {
+        return first.await;
+    }
+    add(&stats::HEDGED, 1);
+    let mut second = pin!(counted(process, request()));
+    tokio::select! {
+        result = &mut first => if result.is_ok() { result } else { second.await },
+        result = &mut second => if result.is_ok() { result } else { first.await },
+    }
+}
+
+/// Makes a request once fewer than the most are under way, and measures it.
+async fn counted<T>(process: &Process, request: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let _permit = process.permits.acquire().await;
+    add(&stats::REQUESTS, 1);
+    let since = Instant::now();
+    let result = request.await;
+    if result.is_ok() {
+        let took = since.elapsed().as_micros() as u64;
+        let _ = USUAL_MICROS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |usual| {
+            Some(if usual == 0 { took } else { (7 * usual + took) / 8 })
+        });
+    }
+    result
+}

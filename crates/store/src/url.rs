@@ -1,0 +1,127 @@
+//! Which paths are URLs, and what they name.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The schemes that name objects in stores.
+const SCHEMES: [(&str, Service); 8] = [
+    ("s3", Service::S3),
+    ("s3a", Service::S3),
+    ("gs", Service::Gcs),
+    ("az", Service::Azure),
+    ("abfs", Service::Azure),
+    ("abfss", Service::Azure),
+    ("http", Service::Http),
+    ("https", Service::Http),
+];
+
+/// A kind of store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Service {
+    S3,
+    Gcs,
+    Azure,
+    Http,
+}
+
+/// The URL of an object, or of the common prefix of several ("folder").
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Url {
+    pub(crate) service: Service,
+    /// Scheme and authority: `s3://bucket`, `http://host:port`. One client serves one root.
+    pub(crate) root: String,
+    /// The key, without a leading slash.
+    pub(crate) key: String,
+}
+
+impl Url {
+    /// Parses a path that [`is_url`].
+    ///
+    /// # Errors
+    /// `InvalidInput` for an unknown scheme, a URL without bucket or host, one that is not UTF-8, and one with a query or a
+    /// fragment, to which the names of shards cannot be appended.
+    pub fn parse(path: &Path) -> io::Result<Self> {
+        let invalid = |problem: String| io::Error::new(io::ErrorKind::InvalidInput, problem);
+        let text = path.to_str().ok_or_else(|| invalid("the URL is not UTF-8".to_owned()))?;
+        let (scheme, rest) = split(text).ok_or_else(|| invalid("it is not a URL".to_owned()))?;
+        let Some((_, service)) = SCHEMES.iter().find(|(name, _)| *name == scheme) else {
+            let known: Vec<_> = SCHEMES.iter().map(|(name, _)| format!("{name}://")).collect();
+            return Err(invalid(format!("unknown scheme {scheme}:// (known: {}, file://)", known.join(", "))));
+        };
+        let (authority, key) = rest.split_once('/').unwrap_or((rest, ""));
+        if authority.is_empty() {
+            return Err(invalid(format!("the URL names no bucket or host: expected {scheme}://NAME/…")));
+        }
+        if *service == Service::Http && key.contains(['?', '#']) {
+            return Err(invalid("URLs with a query or a fragment are not supported".to_owned()));
+        }
+        Ok(Url { service: *service, root: format!("{scheme}://{authority}"), key: key.trim_matches('/').to_owned() })
+    }
+}
+
+/// Returns whether a path names an object in a store: it begins with a scheme other than `file://`. (A local folder of such
+/// a name is reached as `./s3:`.)
+pub fn is_url(path: &Path) -> bool {
+    path.to_str().and_then(split).is_some_and(|(scheme, _)| scheme != "file")
+}
+
+/// Returns the local path that `file:///PATH` names; other paths unchanged.
+pub fn local_path(path: &Path) -> PathBuf {
+    match path.to_str().and_then(split) {
+        Some(("file", rest)) => {
+            // `file://localhost/PATH` is the other form of RFC 8089.
+            PathBuf::from(rest.strip_prefix("localhost").filter(|rest| rest.starts_with('/')).unwrap_or(rest))
+        }
+        _ => path.to_owned(),
+    }
+}
+
+/// Splits `scheme://rest`. A scheme has at least two letters, so that a drive letter is none.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once("://")?;
+    let valid = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || b"+.-".contains(&c);
+    let is_scheme = scheme.len() >= 2 && scheme.as_bytes()[0].is_ascii_lowercase() && scheme.bytes().all(valid);
+    is_scheme.then_some((scheme, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<(Service, String, String), String> {
+        let url = Url::parse(Path::new(text)).map_err(|error| error.to_string())?;
+        Ok((url.service, url.root, url.key))
+    }
+
+    #[test]
+    fn splits_root_and_key() {
+        let of = |service, root: &str, key: &str| Ok((service, root.to_owned(), key.to_owned()));
+        assert_eq!(parse("s3://b/a/train-00000.tfrecord"), of(Service::S3, "s3://b", "a/train-00000.tfrecord"));
+        assert_eq!(parse("gs://b"), of(Service::Gcs, "gs://b", ""));
+        assert_eq!(parse("http://127.0.0.1:80/x/"), of(Service::Http, "http://127.0.0.1:80", "x"));
+        assert!(parse("s3:///a").unwrap_err().contains("no bucket"));
+        assert!(parse("ftp://h/a").unwrap_err().contains("unknown scheme ftp://"));
+        assert!(parse("https://h/a?token=1").is_err());
+        assert!(parse("/a/b").is_err());
+    }
+
+    #[test]
+    fn names_joined_to_a_url_stay_below_it() {
+        let joined = Path::new("s3://b/a").join("_index").join("x");
+        assert_eq!(joined.to_str(), Some("s3://b/a/_index/x"));
+        assert_eq!(joined.parent().and_then(Path::parent), Some(Path::new("s3://b/a")));
+    }
+
+    #[test]
+    fn distinguishes_urls_from_paths() {
+        for url in ["s3://b", "http://h/x", "whatever://x"] {
+            assert!(is_url(Path::new(url)), "{url}");
+        }
+        for path in ["/a/b", "a", "./s3://b", "file:///a", "c://x", "S3://b", "a b://c"] {
+            assert!(!is_url(Path::new(path)), "{path}");
+        }
+        assert_eq!(local_path(Path::new("file:///a/b")), Path::new("/a/b"));
+        assert_eq!(local_path(Path::new("file://localhost/a/b")), Path::new("/a/b"));
+        assert_eq!(local_path(Path::new("a/b")), Path::new("a/b"));
+    }
+}

@@ -226,7 +226,7 @@ impl Worker {
             let mut memory = RowMemory { pool: &engine.scratch, record: record_bytes, admission };
             self.reads += 1;
             let timer = ReadTimer::start(self.reads);
-            let fetched = engine.fetcher.as_ref().zip(row).and_then(|(fetcher, row)| fetcher.frame(batch, row));
+            let fetched = engine.fetcher.as_ref().zip(row).and_then(|(fetcher, row)| fetcher.frame(batch, row, id));
             let record = match fetched {
                 Some(frame) => shard.record_in(at.row, frame),
                 None => shard.record(at.row, vec![]),

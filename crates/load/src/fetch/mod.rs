@@ -37,9 +37,16 @@ struct Block {
     rows: AtomicUsize,
 }
 
+/// A row, and its sample unless the row is masked.
+#[derive(Debug, Clone, Copy)]
+struct PlannedRow {
+    key: RowKey,
+    id: Option<u64>,
+}
+
 /// A row whose record was considered.
 struct Planned {
-    key: RowKey,
+    row: PlannedRow,
     /// Where the frame of its record lies in a block; `None` if it was not requested.
     frame: Option<(Arc<Block>, Range<usize>)>,
 }
@@ -72,7 +79,7 @@ impl Ahead {
 
     /// Removes the rows that are so far before `key` that no worker fills them any more.
     fn forget_before(&mut self, key: RowKey, margin: usize) {
-        let before = self.rows.partition_point(|planned| planned.key < key);
+        let before = self.rows.partition_point(|planned| planned.row.key < key);
         for _ in 0..before.saturating_sub(margin) {
             self.release(0);
             self.rows.pop_front();
@@ -136,14 +143,15 @@ impl Fetcher {
         self.changed.notify_all();
     }
 
-    /// Returns the frame of a row's record, once it has arrived; `None` if the worker must read it.
-    pub(crate) fn frame(&self, batch: &SharedBatch, row: usize) -> Option<Vec<u8>> {
+    /// Returns the frame of a row's record, that of sample `id`, once it has arrived; `None` if the worker must read it.
+    pub(crate) fn frame(&self, batch: &SharedBatch, row: usize, id: u64) -> Option<Vec<u8>> {
         let key = RowKey { epoch: batch.epoch, p: batch.p, row };
         let mut state = self.lock();
         if batch.first {
             // An epoch's first batch, or one after a seek. The planner reaches the next epoch by itself.
             let (ahead, start) = (&mut state.replicas[batch.replica], RowKey { row: 0, ..key });
-            if ahead.rows.binary_search_by_key(&start, |planned| planned.key).is_err() && ahead.next != Some(start) {
+            if ahead.rows.binary_search_by_key(&start, |planned| planned.row.key).is_err() && ahead.next != Some(start)
+            {
                 ahead.jump(start);
                 self.changed.notify_all();
             }
@@ -152,9 +160,12 @@ impl Fetcher {
             let State { replicas, closed } = &mut *state;
             let ahead = &mut replicas[batch.replica];
             ahead.forget_before(key, self.margin());
-            match ahead.rows.binary_search_by_key(&key, |planned| planned.key) {
+            match ahead.rows.binary_search_by_key(&key, |planned| planned.row.key) {
                 Ok(at) => {
-                    let (block, range) = ahead.rows[at].frame.clone()?;
+                    let planned = &ahead.rows[at];
+                    // A CRC does not tell one record from another.
+                    debug_assert_eq!(planned.row.id, Some(id), "the planner and the workers follow the same order");
+                    let (block, range) = planned.frame.clone().filter(|_| planned.row.id == Some(id))?;
                     if let Some(bytes) = block.bytes.get() {
                         drop(state);
                         return Some(bytes.as_ref()?[range].to_vec());
@@ -172,7 +183,7 @@ impl Fetcher {
         let key = RowKey { epoch: batch.epoch, p: batch.p, row };
         let mut state = self.lock();
         let ahead = &mut state.replicas[batch.replica];
-        if let Ok(at) = ahead.rows.binary_search_by_key(&key, |planned| planned.key)
+        if let Ok(at) = ahead.rows.binary_search_by_key(&key, |planned| planned.row.key)
             && ahead.release(at)
         {
             drop(state);
@@ -189,13 +200,13 @@ impl Fetcher {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the requests of planned rows, which are given with their numbers in `keys`. Ignores them if the replica has
+    /// Starts the requests of planned rows, whose numbers in `requests` count from the first of `rows`. Ignores them if the replica has
     /// jumped meanwhile.
     fn start(
         self: &Arc<Self>,
         replica: usize,
         generation: u64,
-        keys: &[RowKey],
+        rows: Vec<PlannedRow>,
         next: Option<RowKey>,
         requests: Vec<Request>,
     ) {
@@ -205,7 +216,7 @@ impl Fetcher {
             return;
         }
         let first = ahead.rows.len();
-        ahead.rows.extend(keys.iter().map(|key| Planned { key: *key, frame: None }));
+        ahead.rows.extend(rows.into_iter().map(|row| Planned { row, frame: None }));
         ahead.next = next;
         for Request { object, bytes, rows } in requests {
             let len = bytes.end - bytes.start;

@@ -1,7 +1,7 @@
 //! The thread that walks ahead of the workers.
 
 use super::merge::{Limits, Wanted, merge};
-use super::{Ahead, Fetcher, RowKey};
+use super::{Ahead, Fetcher, PlannedRow, RowKey};
 use shardtool_order::{Order, Walk};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,12 +43,6 @@ struct Planner<'a> {
     walks: Vec<Option<(u64, Walk)>>,
 }
 
-/// A record of a row that is planned.
-struct Record {
-    number: usize,
-    id: u64,
-}
-
 impl Planner<'_> {
     /// Bytes that each replica may have under way.
     fn share(&self) -> u64 {
@@ -68,50 +62,51 @@ impl Planner<'_> {
 
     /// Plans about `chunk` bytes of records, from a row on.
     fn plan(&mut self, replica: usize, generation: u64, from: RowKey, chunk: u64) {
-        let (keys, records, next) = self.rows(replica, from, chunk);
-        self.open_shards(&records);
+        let (rows, next) = self.rows(replica, from, chunk);
+        self.open_shards(&rows);
         let splits = &self.fetcher.config.splits;
-        let wanted = records.iter().filter_map(|record| {
-            let (number, at) = (splits.shard_of(record.id).ok()?, splits.locate(record.id).ok()?);
+        let wanted = rows.iter().enumerate().filter_map(|(number, row)| {
+            let id = row.id?;
+            let (shard_number, at) = (splits.shard_of(id).ok()?, splits.locate(id).ok()?);
             let shard = at.open().ok()?;
             let frame = shard.frame(at.row).ok()?;
             let object = shard.bytes().object()?.clone();
             let fits = frame.end - frame.start <= self.share();
-            fits.then_some(Wanted { number: record.number, shard: number, object, frame })
+            fits.then_some(Wanted { number, shard: shard_number, object, frame })
         });
         let limits = Limits { gap: self.fetcher.config.fetch_gap, size: self.fetcher.config.fetch_size };
         let requests = merge(wanted.collect(), limits);
-        self.fetcher.start(replica, generation, &keys, next, requests);
+        self.fetcher.start(replica, generation, rows, next, requests);
     }
 
-    /// Returns the rows from `from` on whose records have about `chunk` bytes, the records, and the row after them, unless
-    /// the last epoch ends.
-    fn rows(&mut self, replica: usize, from: RowKey, chunk: u64) -> (Vec<RowKey>, Vec<Record>, Option<RowKey>) {
+    /// Returns the rows from `from` on whose records have about `chunk` bytes, and the row after them unless the last epoch
+    /// ends.
+    fn rows(&mut self, replica: usize, from: RowKey, chunk: u64) -> (Vec<PlannedRow>, Option<RowKey>) {
         let config = self.fetcher.config.clone();
         let schedule = config.plan.schedule();
         let most = (chunk / config.splits.mean_record().max(1)).max(1);
         let window = self.window();
-        let (mut keys, mut records, mut at) = (vec![], vec![], from);
+        let (mut planned_rows, mut at) = (vec![], from);
         let mut in_window: Option<Range<u64>> = None;
         if config.epochs.is_some_and(|epochs| from.epoch >= epochs) {
-            return (keys, records, None);
+            return (planned_rows, None);
         }
-        while (keys.len() as u64) < most {
+        while (planned_rows.len() as u64) < most {
             let rows = schedule.rows(at.p, config.ranks[replica]);
             let (count, skipped) = (rows.len(), at.row);
             for (row, planned) in rows.enumerate().skip(skipped) {
+                let mut id = None;
                 if let Some(q) = planned.position() {
                     // Rows of one window only: its runs are then requested whole.
                     if in_window.as_ref().is_some_and(|positions| !positions.contains(&q)) {
-                        return (keys, records, Some(at));
+                        return (planned_rows, Some(at));
                     }
                     in_window = window.map(|length| q / length * length..(q / length + 1) * length);
-                    let id = self.walk(replica, at.epoch).sample(q).id;
-                    records.push(Record { number: keys.len(), id });
+                    id = Some(self.walk(replica, at.epoch).sample(q).id);
                 }
-                keys.push(at);
+                planned_rows.push(PlannedRow { key: at, id });
                 at.row = row + 1;
-                if keys.len() as u64 >= most {
+                if planned_rows.len() as u64 >= most {
                     break;
                 }
             }
@@ -124,7 +119,7 @@ impl Planner<'_> {
                 }
             }
         }
-        (keys, records, Some(at))
+        (planned_rows, Some(at))
     }
 
     /// Returns the positions of a window of the interleaved order.
@@ -145,10 +140,10 @@ impl Planner<'_> {
     }
 
     /// Opens the shards of records, several at once. Ignores errors: the workers report them.
-    fn open_shards(&self, records: &[Record]) {
+    fn open_shards(&self, rows: &[PlannedRow]) {
         let splits = &self.fetcher.config.splits;
         let mut shards: Vec<_> =
-            records.iter().filter_map(|record| Some((splits.shard_of(record.id).ok()?, record.id))).collect();
+            rows.iter().filter_map(|row| Some((splits.shard_of(row.id?).ok()?, row.id?))).collect();
         shards.sort_unstable();
         shards.dedup_by_key(|(shard, _)| *shard);
         let next = AtomicUsize::new(0);

@@ -1,0 +1,193 @@
+//! Datasets in an S3 server, with signed requests: copied there and back, verified, read, refused.
+
+use shardtool_store_server::{Faults, Options, Server};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+struct Place {
+    folder: TempDir,
+    server: Server,
+}
+
+impl Place {
+    /// Starts a server with an empty bucket, and packs a dataset next to it.
+    fn new(faults: Faults) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("s3/bucket")).unwrap();
+        let server = Server::start(&folder.path().join("s3"), Options { faults, ..Options::default() }).unwrap();
+        let place = Place { folder, server };
+        let packed = place.run(&["demo", "--keep", "demo"]);
+        assert!(packed.status.success(), "{}", text(&packed));
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_shardtool"));
+        command.args(arguments).current_dir(self.folder.path()).env("HOME", self.folder.path());
+        for name in ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_CA_BUNDLE"] {
+            command.env_remove(name);
+        }
+        command.envs(self.server.environment());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn good(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output));
+        text(&output)
+    }
+
+    /// Runs a command that must fail with status 2 and one message.
+    fn refused(&self, arguments: &[&str], message: &str) {
+        let output = self.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output));
+        assert!(text(&output).contains(message), "{arguments:?}: {}", text(&output));
+    }
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// The files that a manifest names, by their relative paths.
+fn files(dataset: &Path) -> BTreeMap<String, Vec<u8>> {
+    let list =
+        |folder: &Path| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let all = list(dataset).into_iter().chain(list(&dataset.join("_index"))).filter(|path| path.is_file());
+    let named = all.map(|path| (path.strip_prefix(dataset).unwrap().to_str().unwrap().to_owned(), path));
+    let named = named.filter(|(name, _)| !name.starts_with(['.', '_']) || name.starts_with("_index/"));
+    named.map(|(name, path)| (name, std::fs::read(path).unwrap())).collect()
+}
+
+const URL: &str = "s3://bucket/data/set";
+
+#[test]
+fn copies_are_equal_and_all_commands_read_them() {
+    let place = Place::new(Faults::default());
+    assert!(place.good(&["copy", "demo/dataset", URL]).contains("is complete"));
+    assert!(files(&place.path("s3/bucket/data/set")) == files(&place.path("demo/dataset")));
+    assert!(place.good(&["copy", "demo/dataset", URL]).contains("copied before"));
+    for command in ["info", "ls", "verify", "plan"] {
+        let (mut here, mut there) = (vec![command, "demo/dataset"], vec![command, URL]);
+        if command == "verify" {
+            (here, there) = ([&here[..], &["--decode"]].concat(), [&there[..], &["--decode"]].concat());
+        }
+        let same =
+            |text: String| text.replace(URL, "demo/dataset").lines().take(1).map(str::to_owned).collect::<Vec<_>>();
+        // Times differ, and what follows the first comma.
+        let (here, there) = (same(place.good(&here)), same(place.good(&there)));
+        assert_eq!(here[0].split(',').next(), there[0].split(',').next(), "{command}");
+    }
+    // Status 0: no difference.
+    place.good(&["diff", "demo/dataset", URL]);
+    place.good(&["extract", URL, "images"]);
+    place.good(&["copy", &format!("{URL}/"), "back"]);
+    assert!(files(&place.path("back")) == files(&place.path("demo/dataset")));
+    let bench = place.good(&["bench", URL, "--epochs", "1", "--batch", "8", "--size", "32", "--json"]);
+    assert!(bench.contains("\"requests\""), "{bench}");
+}
+
+#[test]
+fn an_interrupted_copy_continues_and_another_dataset_is_kept() {
+    let place = Place::new(Faults::default());
+    place.good(&["copy", "demo/dataset", URL]);
+    let bucket = place.path("s3/bucket/data/set");
+    // As after a kill: the manifest and one index are not there yet.
+    std::fs::remove_file(bucket.join("dataset.json")).unwrap();
+    let index = std::fs::read_dir(bucket.join("_index")).unwrap().next().unwrap().unwrap().path();
+    std::fs::remove_file(&index).unwrap();
+    place.good(&["copy", "demo/dataset", URL]);
+    assert!(files(&bucket) == files(&place.path("demo/dataset")));
+    // The same for a folder.
+    place.good(&["copy", URL, "back"]);
+    std::fs::remove_file(place.path("back/dataset.json")).unwrap();
+    assert!(place.good(&["copy", URL, "back"]).contains("copied before"));
+    let shard = files(&place.path("back")).into_keys().find(|name| name.ends_with(".tfrecord")).unwrap();
+    std::fs::remove_file(place.path("back/dataset.json")).unwrap();
+    std::fs::write(place.path("back").join(&shard), "mine").unwrap();
+    place.refused(&["copy", URL, "back"], "move it elsewhere");
+    assert_eq!(std::fs::read(place.path("back").join(&shard)).unwrap(), b"mine");
+    // Another dataset.
+    place.good(&["reshard", "demo/dataset", "other", "--shard-size", "10KB"]);
+    place.refused(&["copy", "other", URL], "has another dataset already");
+    place.refused(&["copy", "other", "demo/dataset"], "has another dataset already");
+    assert!(files(&bucket) == files(&place.path("demo/dataset")));
+}
+
+#[test]
+fn damage_is_not_copied_and_verify_finds_it() {
+    let place = Place::new(Faults::default());
+    place.good(&["copy", "demo/dataset", URL]);
+    let shard = files(&place.path("demo/dataset")).into_keys().find(|name| name.ends_with(".tfrecord")).unwrap();
+    let stored = place.path("s3/bucket/data/set").join(&shard);
+    let mut bytes = std::fs::read(&stored).unwrap();
+    let at = bytes.len() / 2;
+    bytes[at] ^= 1;
+    std::fs::write(&stored, &bytes).unwrap();
+    let output = place.run(&["verify", URL]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains(&format!("{URL}/{shard}")), "{}", text(&output));
+    place.refused(&["copy", URL, "back"], "expected by the manifest");
+    assert!(!place.path("back/dataset.json").exists() && !place.path("back").join(&shard).exists());
+    // A cut one.
+    std::fs::write(&stored, &bytes[..at]).unwrap();
+    let output = place.run(&["verify", URL]);
+    assert!(output.status.code() == Some(1) && text(&output).contains("bytes expected"), "{}", text(&output));
+    std::fs::remove_file(&stored).unwrap();
+    let output = place.run(&["verify", URL]);
+    assert!(output.status.code() == Some(1) && text(&output).contains("is missing"), "{}", text(&output));
+}
+
+#[test]
+fn verify_and_copy_survive_a_failing_network() {
+    for seed in 0..3 {
+        let place = Place::new(Faults { seed, one_in: 5, ..Faults::default() });
+        place.good(&["copy", "demo/dataset", URL]);
+        assert!(place.good(&["verify", URL]).contains("No damage found"), "seed {seed}");
+        place.good(&["copy", URL, "back"]);
+        assert!(files(&place.path("back")) == files(&place.path("demo/dataset")), "seed {seed}");
+    }
+}
+
+#[test]
+fn messages_name_what_was_looked_for() {
+    let place = Place::new(Faults::default());
+    place.refused(&["info", URL], "there is no dataset.json below this URL");
+    place.refused(&["info", "ftp://host/set"], "unknown scheme ftp://");
+    place.refused(&["info", "s3:///set"], "names no bucket");
+    let refused = |name: &str, value: Option<&str>, message: &str| {
+        let mut command = place.command(&["info", URL]);
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+        let output = command.env("SHARDTOOL_STORE_TIMEOUT", "2").output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+        assert!(text(&output).contains(message), "{message}: {}", text(&output));
+    };
+    refused("AWS_SECRET_ACCESS_KEY", Some("wrong"), "credentials are taken from AWS_ACCESS_KEY_ID");
+    refused("AWS_ENDPOINT_URL", Some("http://127.0.0.1:1"), "no answer within 2 s");
+    refused("AWS_ALLOW_HTTP", None, "set AWS_ALLOW_HTTP=true");
+    // Credentials of a profile.
+    std::fs::create_dir(place.path(".aws")).unwrap();
+    let (id, secret) = shardtool_store_server::CREDENTIALS;
+    let profile = format!(
+        "[default]\naws_access_key_id = nobody\n[team]\naws_access_key_id = {id}\naws_secret_access_key = {secret}\n"
+    );
+    std::fs::write(place.path(".aws/credentials"), profile).unwrap();
+    place.good(&["copy", "demo/dataset", URL]);
+    let mut command = place.command(&["info", URL]);
+    command.env_remove("AWS_ACCESS_KEY_ID").env_remove("AWS_SECRET_ACCESS_KEY").env("AWS_PROFILE", "team");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+}

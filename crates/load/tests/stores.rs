@@ -1,0 +1,226 @@
+//! Datasets in object stores: the same batches, states and bad samples as from files, whatever the network does.
+//!
+//! The server is another project's, on 127.0.0.1; its answers are changed on request. `SHARDTOOL_STORE_FAULTS` is the number
+//! of changed answers after which the test of faults ends (default 60; `scripts/campaign stores` asks for 1,000).
+
+mod dataset;
+
+use dataset::Sample;
+use shardtool_decode::Pipeline;
+use shardtool_load::{Batch, Config, Content, Images, Loader, OnBad};
+use shardtool_order::{Order, ResumeState};
+use shardtool_read::{Dataset, Split};
+use shardtool_store_server::{Fault, Faults, Options, Server};
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A dataset in a bucket, as a folder and as a URL.
+struct Bucket {
+    folder: TempDir,
+    server: Server,
+}
+
+impl Bucket {
+    fn new(samples: u64, per_shard: usize, faults: Faults) -> Self {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let samples: Vec<_> = (0..samples).map(sample).collect();
+        let dataset = folder.path().join("bucket/dataset");
+        std::fs::create_dir_all(&dataset).unwrap();
+        dataset::write(&dataset, "train", &samples, per_shard);
+        let server = Server::start(folder.path(), Options { anonymous: true, port: 0, faults }).unwrap();
+        Bucket { folder, server }
+    }
+
+    fn local(&self) -> Split {
+        open(&self.folder.path().join("bucket/dataset"))
+    }
+
+    fn remote(&self) -> Split {
+        open(Path::new(&format!("{}/bucket/dataset", self.server.endpoint())))
+    }
+}
+
+fn open(path: &Path) -> Split {
+    Dataset::open(path).unwrap().split("train").unwrap().clone()
+}
+
+fn sample(number: u64) -> Sample {
+    let size = (40 + (number % 9) as u32, 32);
+    let image = Some((dataset::jpeg(number, size.0, size.1), size));
+    Sample { key: format!("{number}"), image, label: number as i64 % 5, boxes: vec![], mask: vec![] }
+}
+
+fn config(split: Split, order: Order) -> Config {
+    let mut config = Config::new(split, Content::Images(Images::new(Pipeline::train(16).unwrap())), 7);
+    (config.order, config.seed, config.epochs, config.workers) = (order, 3, Some(2), Some(2));
+    config.on_bad = Some(OnBad::Mask);
+    config
+}
+
+fn orders() -> [Order; 3] {
+    let size = |n| NonZeroU32::new(n).unwrap();
+    [Order::Sequential, Order::Shuffled, Order::Interleaved { run: size(5), window: size(4) }]
+}
+
+/// What a batch delivers, and the state after it.
+#[derive(Debug, PartialEq)]
+struct Delivered {
+    ids: Vec<i64>,
+    valid: Vec<bool>,
+    pixels: Vec<u8>,
+    state: String,
+}
+
+fn delivered(batch: &Batch) -> Delivered {
+    let (ids, valid) = (batch.ids().to_vec(), batch.valid().to_vec());
+    Delivered { ids, valid, pixels: batch.images().unwrap().to_vec(), state: batch.state_after().to_string() }
+}
+
+/// Loads the epochs that are left, `None` between them.
+fn run(loader: &mut Loader, epochs: u64) -> Vec<Option<Delivered>> {
+    let mut all = vec![];
+    for _ in 0..epochs {
+        while let Some(batch) = loader.next_batch().unwrap() {
+            all.push(Some(delivered(&batch)));
+        }
+        all.push(None);
+    }
+    all
+}
+
+#[test]
+fn batches_equal_those_of_files() {
+    let bucket = Bucket::new(100, 17, Faults::default());
+    for order in orders() {
+        let local = run(&mut Loader::new(&config(bucket.local(), order)).unwrap(), 2);
+        assert!(local.len() > 25, "{}", local.len());
+        let mut loader = Loader::new(&config(bucket.remote(), order)).unwrap();
+        assert!(run(&mut loader, 2) == local, "{order}");
+        // The counts are those of the process, and so of all tests.
+        assert!(loader.stats().store.unwrap().requests > 0);
+    }
+}
+
+#[test]
+fn neighbours_are_requested_together() {
+    let bucket = Bucket::new(100, 25, Faults::default());
+    let [sequential, _, interleaved] = orders();
+    for (order, most) in [(sequential, 4), (interleaved, 8 + 20)] {
+        let before = bucket.server.requests();
+        let mut config = config(bucket.remote(), order);
+        config.epochs = Some(1);
+        run(&mut Loader::new(&config).unwrap(), 1);
+        let requests = bucket.server.requests() - before;
+        // The manifest, four indexes, and the samples that the memory plan decodes, in addition.
+        assert!(requests <= most + 1 + 4 + 8 + 1, "{order}: {requests} requests");
+    }
+}
+
+#[test]
+fn without_read_ahead_each_record_is_requested() {
+    let bucket = Bucket::new(20, 5, Faults::default());
+    let mut with = config(bucket.remote(), Order::Shuffled);
+    with.read_ahead = 0;
+    let local = run(&mut Loader::new(&config(bucket.local(), Order::Shuffled)).unwrap(), 2);
+    assert!(run(&mut Loader::new(&with).unwrap(), 2) == local);
+}
+
+#[test]
+fn resume_and_seek_are_exact() {
+    let bucket = Bucket::new(100, 17, Faults::default());
+    for order in orders() {
+        let whole = run(&mut Loader::new(&config(bucket.local(), order)).unwrap(), 2);
+        let steps: Vec<_> = whole.iter().flatten().collect();
+        for stop in [0, 4, 13, 20] {
+            let state: ResumeState = ResumeState::parse(&steps[stop].state).unwrap();
+            let mut loader = Loader::new(&config(bucket.remote(), order)).unwrap();
+            // It has begun elsewhere.
+            drop(loader.next_batch().unwrap());
+            loader.load_state(&state).unwrap();
+            let mut rest = vec![];
+            while rest.len() < steps.len() - stop - 1 {
+                rest.extend(loader.next_batch().unwrap().map(|batch| delivered(&batch)));
+            }
+            assert!(rest.iter().eq(steps[stop + 1..].iter().copied()), "{order}, after step {stop}");
+        }
+    }
+}
+
+#[test]
+fn faults_change_no_sample() {
+    let wanted = std::env::var("SHARDTOOL_STORE_FAULTS").map_or(60, |text| text.parse().unwrap());
+    let (mut injected, mut seed) = (0, 0);
+    while injected < wanted {
+        let faults = Faults { seed, one_in: 4, ..Faults::default() };
+        let bucket = Bucket::new(60, 7, faults);
+        let order = orders()[seed as usize % 3];
+        let local = run(&mut Loader::new(&config(bucket.local(), order)).unwrap(), 2);
+        let since = Instant::now();
+        let mut config = config(bucket.remote(), order);
+        // Many small requests.
+        (config.fetch_gap, config.fetch_size) = (0, 4 << 10);
+        let mut loader = Loader::new(&config).unwrap();
+        assert!(run(&mut loader, 2) == local, "seed {seed}, {order}");
+        assert!(loader.bad_samples().is_empty(), "seed {seed}");
+        assert!(since.elapsed() < Duration::from_secs(120), "seed {seed}");
+        injected += bucket.server.injected();
+        seed += 1;
+    }
+    println!("{injected} answers changed, seeds 0 to {seed}");
+}
+
+#[test]
+fn every_fault_is_survived() {
+    use Fault::*;
+    for fault in [Unavailable, TooMany, Reset, Cut, WrongByte] {
+        // Every second answer: a request succeeds after a few attempts, and a wrong byte is followed by a right one.
+        let one_in = if fault == WrongByte { 6 } else { 2 };
+        let bucket = Bucket::new(30, 7, Faults { seed: 5, one_in, only: Some(fault), ..Faults::default() });
+        let local = run(&mut Loader::new(&config(bucket.local(), Order::Shuffled)).unwrap(), 2);
+        let mut loader = Loader::new(&config(bucket.remote(), Order::Shuffled)).unwrap();
+        assert!(run(&mut loader, 2) == local, "{fault:?}");
+        assert!(bucket.server.injected() > 0, "{fault:?}");
+    }
+}
+
+#[test]
+fn stored_damage_is_a_bad_sample() {
+    let bucket = Bucket::new(40, 8, Faults::default());
+    let shard = bucket.folder.path().join("bucket/dataset/train-00001.tfrecord");
+    let mut bytes = std::fs::read(&shard).unwrap();
+    let at = bytes.len() / 2;
+    bytes[at] ^= 4;
+    std::fs::write(&shard, bytes).unwrap();
+    let load = |split| {
+        let mut loader = Loader::new(&config(split, Order::Shuffled)).unwrap();
+        let delivered = run(&mut loader, 2);
+        let bad = loader.bad_samples().iter().map(|bad| (bad.id, bad.record, bad.key.clone())).collect::<Vec<_>>();
+        (delivered, bad, loader.stats().store)
+    };
+    let (local, local_bad, none) = load(bucket.local());
+    let (remote, remote_bad, store) = load(bucket.remote());
+    assert!(local == remote && local_bad == remote_bad && local_bad.len() == 1 && none.is_none());
+    assert!(store.unwrap().refetched > 0);
+}
+
+#[test]
+fn a_lost_shard_and_a_lost_server_are_errors_by_name() {
+    let mut bucket = Bucket::new(40, 8, Faults::default());
+    let split = bucket.remote();
+    std::fs::remove_file(bucket.folder.path().join("bucket/dataset/train-00002.tfrecord")).unwrap();
+    let error = split.get(17).unwrap_err();
+    assert!(error.to_string().contains("train-00002.tfrecord is missing"), "{error}");
+    assert!(split.get(1).is_ok());
+    bucket.server = Server::start(bucket.folder.path(), Options::default()).unwrap();
+    let error = bucket.remote_error();
+    assert!(error.contains("dataset.json") && error.contains("refuses"), "{error}");
+}
+
+impl Bucket {
+    fn remote_error(&self) -> String {
+        let error = Dataset::open(format!("{}/bucket/dataset", self.server.endpoint())).unwrap_err();
+        shardtool_format::Chain(&error).to_string()
+    }
+}

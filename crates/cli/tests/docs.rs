@@ -22,9 +22,20 @@ fn commands(document: &str) -> Vec<(String, i32)> {
 
 /// Runs a command with `sh`, checks its exit status, and returns its standard output and error.
 fn run(folder: &Path, command: &str, status: i32) -> String {
+    run_with(folder, command, status, &[])
+}
+
+/// As [`run`], with more environment variables.
+fn run_with(folder: &Path, command: &str, status: i32, variables: &[(&str, String)]) -> String {
     let binary = PathBuf::from(env!("CARGO_BIN_EXE_shardtool"));
     let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap());
-    let output = Command::new("sh").args(["-c", command]).current_dir(folder).env("PATH", path).output().unwrap();
+    let output = Command::new("sh")
+        .args(["-c", command])
+        .current_dir(folder)
+        .env("PATH", path)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
+        .output()
+        .unwrap();
     let text = [output.stdout, output.stderr].map(|b| String::from_utf8_lossy(&b).into_owned()).concat();
     assert_eq!(output.status.code(), Some(status), "{command}\n{text}");
     text
@@ -54,6 +65,19 @@ fn every_command_of_the_documents_runs() {
         for (command, status) in commands {
             run(folder.path(), &command, status);
         }
+    }
+}
+
+#[test]
+fn every_command_about_stores_runs() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), "shardtool demo --keep demo && mv demo/dataset imagenet && mkdir -p s3/bucket", 0);
+    let server = shardtool_store_server::Server::start(&folder.path().join("s3"), Default::default()).unwrap();
+    let commands = commands(&std::fs::read_to_string(root.join("docs/stores.md")).unwrap());
+    assert!(commands.len() > 5);
+    for (command, status) in commands {
+        run_with(folder.path(), &command, status, &server.environment());
     }
 }
 

@@ -124,6 +124,8 @@ fn names_that_other_programs_parse_are_unchanged() {
     let prometheus = run("bench dataset --size 32 --batch 4 --epochs 1 --prometheus");
     found += &format!("# bench --prometheus\n{}\n", metrics(&prometheus));
 
+    found += &section("copy --json", &[&run("copy dataset copied --json")]);
+
     let split = shardtool_read::Dataset::open(folder.join("dataset")).unwrap().split("train").unwrap().clone();
     let config = shardtool_load::Config::new(split, shardtool_load::Content::Records, 4);
     let state = shardtool_load::Loader::new(&config).unwrap().state().to_string();

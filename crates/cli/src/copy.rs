@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     source: PathBuf,
     /// Folder or URL to copy it to
     destination: PathBuf,
-    /// Number of shards copied at once; each takes up to 56 MiB of memory
+    /// Number of shards copied at once; each takes up to 48 MiB of memory
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
     /// Write to a store that cannot refuse to replace an object: nothing else may write to the destination

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CopyOptions {
-    /// Shards that are copied at once. Each takes up to 56 MiB of memory between two stores.
+    /// Shards that are copied at once. Each takes up to 48 MiB of memory between two stores.
     pub jobs: NonZeroUsize,
     /// Whether to write to a store that cannot refuse to replace a manifest: of two copies at once, the later one then wins.
     pub single_writer: bool,

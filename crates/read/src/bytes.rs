@@ -106,7 +106,7 @@ const COMPARED_BYTES: usize = 1 << 16;
 
 impl FileBytes {
     /// Opens a file for reading. If `access` maps the file, the contract in [`Access`] applies until the value is
-    /// dropped. An object in a store is read nearly in order, with 8 MiB in a request.
+    /// dropped. An object in a store is read nearly in order, with 4 MiB in a request.
     ///
     /// # Errors
     /// [`Error::Io`].

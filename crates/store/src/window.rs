@@ -7,12 +7,12 @@ use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// Bytes of one request.
-const PART: u64 = 8 << 20;
+const PART: u64 = 4 << 20;
 /// Parts in memory: the one that is read, the one before it, and one or two that are under way.
 const PARTS: usize = 4;
 
-/// An object that is read nearly in order: requests of 8 MiB, of which the next one is under way while one is read. Takes
-/// up to 32 MiB, or as much as the longest range. Usable from several threads, which then wait for each other.
+/// An object that is read nearly in order: requests of 4 MiB, of which the next one is under way while one is read. Takes
+/// up to 16 MiB, or as much as the longest range. Usable from several threads, which then wait for each other.
 #[derive(Debug)]
 pub struct Window {
     object: Object,

@@ -227,6 +227,10 @@ impl Worker {
             self.reads += 1;
             let timer = ReadTimer::start(self.reads);
             let fetched = engine.fetcher.as_ref().zip(row).and_then(|(fetcher, row)| fetcher.frame(batch, row, id));
+            if fetched.is_none() && batch.is_cancelled() {
+                // The loader ends or has moved: the record is not needed, and reading it may take as long as a server does.
+                return Err(RowError::Run(Error::Stopped));
+            }
             let record = match fetched {
                 Some(frame) => shard.record_in(at.row, frame),
                 None => shard.record(at.row, vec![]),

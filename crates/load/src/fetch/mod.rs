@@ -158,6 +158,9 @@ impl Fetcher {
         }
         loop {
             let State { replicas, closed } = &mut *state;
+            if *closed {
+                return None;
+            }
             let ahead = &mut replicas[batch.replica];
             ahead.forget_before(key, self.margin());
             match ahead.rows.binary_search_by_key(&key, |planned| planned.row.key) {
@@ -171,7 +174,7 @@ impl Fetcher {
                         return Some(bytes.as_ref()?[range].to_vec());
                     }
                 }
-                Err(_) if *closed || ahead.full || ahead.next.is_none_or(|next| next > key) => return None,
+                Err(_) if ahead.full || ahead.next.is_none_or(|next| next > key) => return None,
                 Err(_) => {}
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);

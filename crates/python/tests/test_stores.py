@@ -63,6 +63,8 @@ def test_records_and_slices(dataset, url):
 def test_errors_name_the_url(url):
     with pytest.raises(st.errors.Error, match="s3://bucket/nothing"):
         st.Dataset("s3://bucket/nothing")
+    with pytest.raises(st.errors.Error, match="as a string"):
+        st.Dataset(pathlib.Path("s3://bucket/imagenet"))
 
 
 def one_epoch(url):

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use shardtool_format::frame::Check;
 use shardtool_format::manifest::{self, Manifest};
 use shardtool_format::names;
-use shardtool_store::{is_url, local_path};
+use shardtool_store::{is_url, lacks_slash, local_path};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -369,6 +369,9 @@ fn most_open(folder: &Path, shards: &[manifest::Shard]) -> usize {
 
 fn bare_files(path: &Path) -> Result<Vec<PathBuf>> {
     let not = |problem| Error::NotADataset { path: path.to_owned(), problem };
+    if lacks_slash(path) {
+        return Err(not("a URL needs two slashes; pass it as a string, since `pathlib` removes one"));
+    }
     let pattern = path.to_str().ok_or(not("no such file, and a glob must be UTF-8"))?;
     let files = glob_files(pattern).map_err(|error| match error {
         Some((path, source)) => Error::Io { action: "read", path, source },

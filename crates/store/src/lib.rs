@@ -43,7 +43,7 @@ mod write;
 
 pub use object::{Object, read_whole};
 pub use stats::{Stats, count_refetched, stats};
-pub use url::{Url, is_url, local_path};
+pub use url::{Url, is_url, lacks_slash, local_path};
 pub use window::Window;
 pub use write::{Existing, PART_BYTES, Upload, put, refuses_existing, remove};
 

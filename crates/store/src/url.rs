@@ -65,6 +65,12 @@ pub fn is_url(path: &Path) -> bool {
     path.to_str().and_then(split).is_some_and(|(scheme, _)| scheme != "file")
 }
 
+/// Returns whether a path looks like a URL that lost a slash (`s3:/bucket`), as in Python's `pathlib`.
+pub fn lacks_slash(path: &Path) -> bool {
+    let text = path.to_str().and_then(|text| text.split_once(":/"));
+    text.is_some_and(|(scheme, rest)| !rest.starts_with('/') && SCHEMES.iter().any(|(name, _)| *name == scheme))
+}
+
 /// Returns the local path that `file:///PATH` names; other paths unchanged.
 pub fn local_path(path: &Path) -> PathBuf {
     match path.to_str().and_then(split) {
@@ -120,6 +126,7 @@ mod tests {
         for path in ["/a/b", "a", "./s3://b", "file:///a", "c://x", "S3://b", "a b://c"] {
             assert!(!is_url(Path::new(path)), "{path}");
         }
+        assert!(lacks_slash(Path::new("s3:/b")) && !lacks_slash(Path::new("s3://b")) && !lacks_slash(Path::new("a:/b")));
         assert_eq!(local_path(Path::new("file:///a/b")), Path::new("/a/b"));
         assert_eq!(local_path(Path::new("file://localhost/a/b")), Path::new("/a/b"));
         assert_eq!(local_path(Path::new("a/b")), Path::new("a/b"));

@@ -232,7 +232,10 @@ impl Worker {
                 return Err(RowError::Run(Error::Stopped));
             }
             let record = match fetched {
-                Some(frame) => shard.record_in(at.row, frame),
+                Some(Ok(frame)) => shard.record_in(at.row, frame),
+                Some(Err(source)) => {
+                    Err(shardtool_read::Error::Io { action: "read", path: shard.path().to_owned(), source })
+                }
                 None => shard.record(at.row, vec![]),
             };
             timer.stop(&engine.meters);

@@ -4,7 +4,7 @@
 //! Shards are copied before their indexes, which are the sign that a shard is whole: a second run of the same copy skips
 //! them.
 
-use crate::commit::{Directory, Lock, Temporary, publish, remove_abandoned, unique};
+use crate::commit::{Directory, Lock, Temporary, publish, remove_abandoned};
 use crate::error::DestinationError;
 use crate::ordered::ordered;
 use crate::{Error, Progress};
@@ -12,7 +12,7 @@ use shardtool_format::checksum::{Crc32c, crc32c};
 use shardtool_format::manifest::{Manifest, Shard};
 use shardtool_format::names;
 use shardtool_read::{Access, FileBytes, read_manifest};
-use shardtool_store::{Existing, Object, PART_BYTES, Upload, is_url, local_path};
+use shardtool_store::{Existing, Object, PART_BYTES, REFETCHES, Upload, is_url, local_path};
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -98,26 +98,23 @@ pub fn copy(
 /// Where a dataset is copied to.
 enum Target {
     Folder { directory: Directory, _lock: Lock },
-    Store { folder: PathBuf },
+    Store { folder: PathBuf, manifest: Existing },
 }
 
 impl Target {
     /// Returns `None` if the destination has the same manifest already.
     fn open(destination: &Path, json: &[u8], options: &CopyOptions) -> Result<Option<Self>, Error> {
         if is_url(destination) {
-            let manifest = destination.join(names::MANIFEST);
-            return match read_manifest(&manifest) {
+            if !shardtool_store::is_writable(destination).map_err(Error::io("write", destination))? {
+                let problem = io::Error::new(io::ErrorKind::Unsupported, "web servers are only read");
+                return Err(Error::io("write", destination)(problem));
+            }
+            return match read_manifest(&destination.join(names::MANIFEST)) {
                 Ok(found) => same(&found, json, destination).map(|()| None),
                 Err(shardtool_read::Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                    let probe = destination.join(format!("_probe-{}", unique()));
-                    let refuses = || shardtool_store::refuses_existing(&probe).map_err(Error::io("write", &probe));
-                    if !options.single_writer && !refuses()? {
-                        return Err(Error::io("write", destination)(io::Error::other(
-                            "the store does not refuse to replace an object, so two writers could both win; add \
-                             --single-writer if nothing else writes here",
-                        )));
-                    }
-                    Ok(Some(Target::Store { folder: destination.to_owned() }))
+                    let manifest = if options.single_writer { Existing::Replace } else { Existing::Keep };
+                    claim(destination, json, manifest)?;
+                    Ok(Some(Target::Store { folder: destination.to_owned(), manifest }))
                 }
                 Err(error) => Err(Error::of_file(error)),
             };
@@ -140,7 +137,7 @@ impl Target {
         match self {
             // Compared one by one.
             Target::Folder { .. } => Ok(false),
-            Target::Store { folder } => {
+            Target::Store { folder, .. } => {
                 let path = folder.join(&index);
                 let found = match shardtool_store::read_whole(&path, shard.index_bytes) {
                     Ok(found) => found,
@@ -177,31 +174,40 @@ impl Target {
                     progress.done(0, expected.0);
                     return if whole { Ok(true) } else { Err(DestinationError::InTheWay { path }.into()) };
                 }
-                let mut file = Temporary::new(directory, relative)?;
-                transfer(from, expected, |part| {
-                    progress.done(0, part.len() as u64);
-                    file.write(part)
-                })?;
-                file.publish()?;
+                let attempt = || {
+                    let mut file = Temporary::new(directory, relative)?;
+                    transfer(from, expected, |part| {
+                        progress.done(0, part.len() as u64);
+                        file.write(part)
+                    })?;
+                    file.publish()
+                };
+                repeatedly(from, attempt)?;
                 Ok(false)
             }
-            Target::Store { folder } => {
+            Target::Store { folder, .. } => {
                 let path = folder.join(relative);
                 match Object::open(&path) {
-                    Ok(object) if object.len() != expected.0 => {
-                        return Err(DestinationError::InTheWay { path }.into());
+                    // Uploaded by an earlier run, or somebody else's.
+                    Ok(_) => {
+                        let whole = transfer(&path, expected, |_| Ok(())).is_ok();
+                        progress.done(0, expected.0);
+                        return if whole { Ok(true) } else { Err(DestinationError::InTheWay { path }.into()) };
                     }
                     Err(error) if error.kind() != io::ErrorKind::NotFound => {
                         return Err(Error::io("read", &path)(error));
                     }
-                    _ => {}
+                    Err(_) => {}
                 }
-                let mut upload = Upload::new(&path).map_err(Error::io("write", &path))?;
-                transfer(from, expected, |part| {
-                    progress.done(0, part.len() as u64);
-                    upload.write(part).map_err(Error::io("write", &path))
-                })?;
-                upload.finish().map_err(Error::io("write", &path))?;
+                let attempt = || {
+                    let mut upload = Upload::new(&path).map_err(Error::io("write", &path))?;
+                    transfer(from, expected, |part| {
+                        progress.done(0, part.len() as u64);
+                        upload.write(part).map_err(Error::io("write", &path))
+                    })?;
+                    upload.finish().map_err(Error::io("write", &path))
+                };
+                repeatedly(from, attempt)?;
                 Ok(false)
             }
         }
@@ -216,17 +222,67 @@ impl Target {
                 publish(directory, Path::new(names::MANIFEST), json)?;
                 directory.sync()
             }
-            Target::Store { folder } => {
+            Target::Store { folder, manifest } => {
                 let path = folder.join(names::MANIFEST);
-                let Err(error) = shardtool_store::put(&path, json.to_vec(), Existing::Keep) else { return Ok(()) };
-                // Another copy may have won; and after a lost answer, this one may have.
-                match read_manifest(&path) {
-                    Ok(found) => same(&found, json, folder),
-                    Err(_) => Err(Error::io("write", &path)(error)),
+                if let Err(error) = shardtool_store::put(&path, json.to_vec(), *manifest) {
+                    // Another copy may have won; and after a lost answer, this one may have.
+                    match read_manifest(&path) {
+                        Ok(found) => same(&found, json, folder)?,
+                        Err(_) => return Err(Error::io("write", &path)(error)),
+                    }
                 }
+                let claim = folder.join(CLAIM);
+                shardtool_store::remove(&claim).map_err(Error::io("remove", &claim))
             }
         }
     }
+}
+
+/// The object that says which dataset is being copied to a folder of a store: the CRC of its manifest.
+const CLAIM: &str = "_copy.json";
+
+/// Claims a folder of a store for a dataset, before anything else is written: a second copy of the same dataset may go on,
+/// one of another dataset is refused. Also finds out whether the store refuses to replace an object.
+fn claim(folder: &Path, json: &[u8], existing: Existing) -> Result<(), Error> {
+    let path = folder.join(CLAIM);
+    let own = format!("{{\"manifest_crc32c\": \"{:08x}\"}}\n", crc32c(json)).into_bytes();
+    let put = || shardtool_store::put(&path, own.clone(), existing);
+    let exists = |result: &io::Result<()>| result.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::AlreadyExists);
+    let ignored = |result: &io::Result<()>| match result {
+        Ok(()) => true,
+        Err(error) => error.kind() == io::ErrorKind::Unsupported,
+    };
+    let first = put();
+    if existing == Existing::Keep && !exists(&first) && (first.is_ok() || ignored(&first)) && ignored(&put()) {
+        let _ = shardtool_store::remove(&path);
+        return Err(Error::io("write", folder)(io::Error::other(
+            "the store does not refuse to replace an object, so two writers could both win; add --single-writer if nothing \
+             else writes here",
+        )));
+    }
+    if !exists(&first) {
+        return first.map_err(Error::io("write", &path));
+    }
+    let found = shardtool_store::read_whole(&path, 1 << 10).map_err(Error::io("read", &path))?;
+    if found.is_some_and(|found| found == own) {
+        return Ok(());
+    }
+    let problem = format!(
+        "another dataset is being copied here; if that copy was given up, remove {} and what it left",
+        path.display()
+    );
+    Err(Error::io("write", folder)(io::Error::new(io::ErrorKind::AlreadyExists, problem)))
+}
+
+/// Makes further attempts if the bytes of a store differed from the manifest: the network may have changed a bit.
+fn repeatedly(from: &Path, mut attempt: impl FnMut() -> Result<(), Error>) -> Result<(), Error> {
+    for _ in 0..REFETCHES {
+        match attempt() {
+            Err(Error::Io { source, .. }) if is_url(from) && source.kind() == io::ErrorKind::InvalidData => {}
+            result => return result,
+        }
+    }
+    attempt()
 }
 
 /// Returns an error if a destination has another manifest.

@@ -219,9 +219,26 @@ impl FileBytes {
         }
         let mut buffer = vec![];
         self.read_into(range.clone(), &mut buffer)?;
-        let checked = check(&buffer);
-        if checked.is_err() && self.read_again(range, &mut buffer)? {
-            return Ok(check(&buffer));
+        self.check_again(range, &mut buffer, check)
+    }
+
+    /// Checks bytes that were read into `buffer`. Requests those of a store again if they fail the check, until two answers
+    /// are equal: then they are stored so. Differing answers mean that the connection, a proxy or a cache changes them.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub(crate) fn check_again<T, E>(
+        &self,
+        range: Range<u64>,
+        buffer: &mut Vec<u8>,
+        mut check: impl FnMut(&[u8]) -> std::result::Result<T, E>,
+    ) -> Result<std::result::Result<T, E>> {
+        let mut checked = check(buffer);
+        for _ in 0..store::REFETCHES {
+            if checked.is_ok() || !self.read_again(range.clone(), buffer)? {
+                break;
+            }
+            checked = check(buffer);
         }
         Ok(checked)
     }
@@ -250,19 +267,15 @@ impl FileBytes {
         Ok(same && self.maps(&range))
     }
 
-    /// Requests bytes of an object again, which have failed a check: the connection, a proxy or a cache may have changed
-    /// them. Returns whether the bytes are other ones now; `false` for files.
-    ///
-    /// # Errors
-    /// [`Error::Unreadable`].
-    pub(crate) fn read_again(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<bool> {
+    /// Requests bytes of an object again. Returns whether the bytes are other ones now; `false` for files.
+    fn read_again(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<bool> {
         let Some(object) = self.object() else { return Ok(false) };
         store::count_refetched();
-        if let Bytes::Window(window) = &self.bytes {
-            window.clear();
-        }
         let bytes = object.read(range.clone()).map_err(|source| self.unreadable(range, source))?;
         let other = bytes != *buffer;
+        if let (true, Bytes::Window(window)) = (other, &self.bytes) {
+            window.clear();
+        }
         *buffer = bytes;
         Ok(other)
     }

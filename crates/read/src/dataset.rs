@@ -266,8 +266,9 @@ impl Split {
 
     /// Returns the bytes of memory that the indexes of open shards may take: 0 for files, which are mapped.
     pub fn index_memory(&self) -> u64 {
+        let largest = || self.entry().shards.iter().map(|shard| shard.index_bytes).max().unwrap_or(0);
         let bytes = || self.entry().shards.iter().map(|shard| shard.index_bytes).sum::<u64>();
-        if self.is_in_store() { bytes().min(INDEX_BYTES) } else { 0 }
+        if self.is_in_store() { bytes().min(INDEX_BYTES.max(MIN_OPEN * largest())) } else { 0 }
     }
 
     /// Returns the number of records.
@@ -354,17 +355,19 @@ impl Split {
     }
 }
 
-/// Bytes of the indexes that a split in a store keeps in memory.
+/// Bytes of the indexes that a split in a store keeps in memory, unless they are so large that these are fewer than
+/// [`MIN_OPEN`].
 const INDEX_BYTES: u64 = 64 << 20;
+/// Shards of a split in a store that are kept open at least.
+const MIN_OPEN: u64 = 8;
 
 /// Returns how many shards of a split are kept open, besides the limits of the process.
 fn most_open(folder: &Path, shards: &[manifest::Shard]) -> usize {
     if !is_url(folder) {
         return usize::MAX;
     }
-    let bytes: u64 = shards.iter().map(|shard| shard.index_bytes).sum();
-    let mean = bytes / (shards.len() as u64).max(1);
-    (INDEX_BYTES / mean.max(1)).max(8) as usize
+    let largest = shards.iter().map(|shard| shard.index_bytes).max().unwrap_or(0);
+    (INDEX_BYTES / largest.max(1)).max(MIN_OPEN) as usize
 }
 
 fn bare_files(path: &Path) -> Result<Vec<PathBuf>> {

@@ -229,13 +229,9 @@ impl Shard {
     /// Checks the frame of a record, which lies at `range` and was read into `buffer`. Requests bytes of a store again if
     /// they fail the check.
     fn data_in(&self, row: u64, range: &Range<u64>, mut buffer: Vec<u8>) -> Result<(Range<usize>, Option<Vec<u8>>)> {
-        let mut checked = self.check_frame(row, range, &buffer);
-        if checked.is_err()
-            && self.bytes.read_again(range.clone(), &mut buffer).map_err(|error| self.unreadable(row, error))?
-        {
-            checked = self.check_frame(row, range, &buffer);
-        }
-        let length = checked?;
+        let check = |frame: &[u8]| self.check_frame(row, range, frame);
+        let checked = self.bytes.check_again(range.clone(), &mut buffer, check);
+        let length = checked.map_err(|error| self.unreadable(row, error))??;
         Ok((frame::HEADER_BYTES..frame::HEADER_BYTES + length, Some(buffer)))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::bytes::{Access, FileBytes};
 use crate::mapping::{self, Mapping};
-use crate::whole_files::{read_index, read_open_index};
+use crate::whole_files::read_open_index;
 use crate::{Error, Result};
 use shardtool_format::checksum::crc32c;
 use shardtool_format::index::{Column, Fixed, Index, Required, Scalar, Variable};
@@ -90,20 +90,22 @@ impl ShardIndex {
         ShardIndex::of(path, index, entry, checked)
     }
 
-    /// Opens an index in a store: reads it whole, with one request, or two if the CRC in the manifest does not match.
+    /// Opens an index in a store: reads it whole, with one request, or more if the CRC in the manifest does not match.
     fn open_object(path: PathBuf, entry: &manifest::Shard, checked: Checked) -> Result<Self> {
         let io = |source| Error::Io { action: "read", path: path.clone(), source };
         let whole = || match read_whole(&path, entry.index_bytes).map_err(io) {
             Ok(Some(bytes)) => Ok(bytes),
-            // Another length: the header decides.
-            Ok(None) => read_index(&path),
+            // It may be as long as the store likes.
+            Ok(None) => Err(Error::IndexMismatch {
+                path: path.clone(),
+                record: None,
+                problem: "length of the index in bytes",
+                expected: format!("more than {}", entry.index_bytes),
+                found: entry.index_bytes.to_string(),
+            }),
             Err(error) => Err(missing(error, |path| Error::MissingIndex { path })),
         };
-        let mut bytes = whole()?;
-        if crc32c(&bytes) != entry.index_crc32c {
-            shardtool_store::count_refetched();
-            bytes = whole()?;
-        }
+        let bytes = until_equal(entry.index_crc32c, whole)?;
         let index = Index::parse(IndexBytes::Read(bytes));
         let index = index.map_err(|source| Error::Index { path: path.clone(), source })?;
         ShardIndex::of(path, index, entry, checked)
@@ -206,6 +208,22 @@ impl ShardIndex {
         self.checked.insert(column);
         Ok(())
     }
+}
+
+/// Reads an index from a store, again if its CRC is another one, until two answers are equal.
+pub(crate) fn until_equal(crc: u32, mut read: impl FnMut() -> Result<Vec<u8>>) -> Result<Vec<u8>> {
+    let mut bytes = read()?;
+    for _ in 0..shardtool_store::REFETCHES {
+        if crc32c(&bytes) == crc {
+            break;
+        }
+        shardtool_store::count_refetched();
+        let before = std::mem::replace(&mut bytes, read()?);
+        if before == bytes {
+            break;
+        }
+    }
+    Ok(bytes)
 }
 
 /// Turns "no such file" into the error that names what is missing.

@@ -48,11 +48,8 @@ impl Shard {
         }
         let mut buffer = vec![];
         self.bytes().read_into(range.clone(), &mut buffer).map_err(unreadable)?;
-        let mut checked = check(&buffer);
-        if checked.is_err() && self.bytes().read_again(range, &mut buffer).map_err(unreadable)? {
-            checked = check(&buffer);
-        }
-        checked.map(|()| buffer)
+        self.bytes().check_again(range, &mut buffer, check).map_err(unreadable)??;
+        Ok(buffer)
     }
 }
 

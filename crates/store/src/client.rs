@@ -16,11 +16,19 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// The time without a byte of an answer after which a request is repeated.
 const SILENCE: Duration = Duration::from_secs(10);
 
+/// What a client is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Purpose {
+    Read,
+    /// The answer to an upload begins after its last byte, so silence is no sign of trouble.
+    Write,
+}
+
 /// Creates the client for the root of a URL. Makes no request.
 ///
 /// # Errors
 /// `InvalidInput` if settings are missing or contradict each other.
-pub(crate) fn connect(url: &Url) -> io::Result<Arc<dyn ObjectStore>> {
+pub(crate) fn connect(url: &Url, purpose: Purpose) -> io::Result<Arc<dyn ObjectStore>> {
     install_tls();
     let invalid = |error: object_store::Error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string());
     let store: Arc<dyn ObjectStore> = match url.service {
@@ -36,22 +44,23 @@ pub(crate) fn connect(url: &Url) -> io::Result<Arc<dyn ObjectStore>> {
                     format!("the endpoint {endpoint} is not encrypted; set AWS_ALLOW_HTTP=true if that is intended");
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
             }
-            let builder = builder.with_url(&url.root).with_retry(retries()).with_client_options(options(allow_http)?);
+            let builder =
+                builder.with_url(&url.root).with_retry(retries()).with_client_options(options(allow_http, purpose)?);
             Arc::new(builder.build().map_err(invalid)?)
         }
         Service::Gcs => {
             let builder = GoogleCloudStorageBuilder::from_env().with_url(&url.root).with_retry(retries());
-            let options = options(allows_http("GOOGLE_ALLOW_HTTP"))?;
+            let options = options(allows_http("GOOGLE_ALLOW_HTTP"), purpose)?;
             Arc::new(builder.with_client_options(options).build().map_err(invalid)?)
         }
         Service::Azure => {
             let builder = MicrosoftAzureBuilder::from_env().with_url(&url.root).with_retry(retries());
-            let options = options(allows_http("AZURE_ALLOW_HTTP"))?;
+            let options = options(allows_http("AZURE_ALLOW_HTTP"), purpose)?;
             Arc::new(builder.with_client_options(options).build().map_err(invalid)?)
         }
         Service::Http => {
             let builder = HttpBuilder::new().with_url(&url.root).with_retry(retries());
-            Arc::new(builder.with_client_options(options(true)?).build().map_err(invalid)?)
+            Arc::new(builder.with_client_options(options(true, purpose)?).build().map_err(invalid)?)
         }
     };
     Ok(store)
@@ -89,12 +98,14 @@ fn retries() -> RetryConfig {
     RetryConfig { backoff, max_retries: 6, retry_timeout: crate::time_limit() * 3 / 4 }
 }
 
-fn options(allow_http: bool) -> io::Result<ClientOptions> {
+fn options(allow_http: bool, purpose: Purpose) -> io::Result<ClientOptions> {
     let mut options = ClientOptions::new()
         .with_allow_http(allow_http)
         .with_connect_timeout(CONNECT)
-        .with_read_timeout(SILENCE.min(crate::time_limit()))
         .with_timeout(crate::time_limit());
+    if purpose == Purpose::Read {
+        options = options.with_read_timeout(SILENCE.min(crate::time_limit()));
+    }
     // Containers often have no certificates of their own.
     if rustls_native_certs::load_native_certs().certs.is_empty() {
         options = options.with_no_system_certificates(true);

@@ -45,10 +45,13 @@ pub use object::{Object, read_whole};
 pub use stats::{Stats, count_refetched, stats};
 pub use url::{Url, is_url, lacks_slash, local_path};
 pub use window::Window;
-pub use write::{Existing, PART_BYTES, Upload, put, refuses_existing, remove};
+pub use write::{Existing, PART_BYTES, Upload, is_writable, put, remove};
 
 use std::sync::OnceLock;
 use std::time::Duration;
+
+/// How often bytes of a store are requested again if they fail a check, at most.
+pub const REFETCHES: usize = 3;
 
 /// Returns how long one operation may take, with all its retries: 60 s, or `SHARDTOOL_STORE_TIMEOUT` (whole seconds, at
 /// least 1).

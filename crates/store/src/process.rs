@@ -3,7 +3,7 @@
 //! They belong to a process id. A forked child has no threads of its parent's runtime, and locks that were held during the
 //! `fork` stay locked there; so a child starts everything again, and never uses, drops or waits for its parent's.
 
-use crate::client;
+use crate::client::{self, Purpose};
 use crate::url::Url;
 use object_store::ObjectStore;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ const IN_FLIGHT: usize = 64;
 pub(crate) struct Process {
     id: u32,
     runtime: Runtime,
-    clients: Mutex<HashMap<String, Arc<dyn ObjectStore>>>,
+    clients: Mutex<HashMap<(String, Purpose), Arc<dyn ObjectStore>>>,
     pub(crate) permits: Semaphore,
 }
 
@@ -69,13 +69,14 @@ impl Process {
     ///
     /// # Errors
     /// `InvalidInput` if the environment's settings contradict each other.
-    pub(crate) fn client(&self, url: &Url) -> io::Result<Arc<dyn ObjectStore>> {
+    pub(crate) fn client(&self, url: &Url, purpose: Purpose) -> io::Result<Arc<dyn ObjectStore>> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = clients.get(&url.root) {
+        let key = (url.root.clone(), purpose);
+        if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
         }
-        let client = client::connect(url)?;
-        clients.insert(url.root.clone(), client.clone());
+        let client = client::connect(url, purpose)?;
+        clients.insert(key, client.clone());
         Ok(client)
     }
 }

@@ -1,6 +1,6 @@
 //! One request: time limit, retries, a second request for a straggler.
 
-use crate::client;
+use crate::client::{self, Purpose};
 use crate::process::Process;
 use crate::stats::BYTES;
 use crate::stats::{self, add};
@@ -39,7 +39,7 @@ pub(crate) type Store = Arc<dyn ObjectStore>;
 /// Returns the length of an object.
 pub(crate) fn len(url: &Url) -> io::Result<u64> {
     let options = GetOptions::new().with_head(true);
-    blocking(url.clone(), move |store, key| {
+    blocking(url.clone(), Purpose::Read, move |store, key| {
         let options = options.clone();
         async move { Ok(store.get_opts(&key, options).await?.meta.size) }
     })
@@ -49,17 +49,17 @@ pub(crate) use crate::upload::Parts;
 
 /// Returns the bytes of a range that is not empty.
 pub(crate) fn range(url: &Url, range: Range<u64>) -> io::Result<Vec<u8>> {
-    blocking(url.clone(), move |store, key| one_range(store, key, range.clone()))
+    blocking(url.clone(), Purpose::Read, move |store, key| one_range(store, key, range.clone()))
 }
 
 /// As [`range`], but returns at once and calls `done` later.
 pub(crate) fn range_then(url: Url, range: Range<u64>, done: impl FnOnce(io::Result<Vec<u8>>) + Send + 'static) {
-    start(url, move |store, key| one_range(store, key, range.clone()), done);
+    start(url, Purpose::Read, move |store, key| one_range(store, key, range.clone()), done);
 }
 
 /// Returns a whole object; `None` if it is longer than `limit`.
 pub(crate) fn whole(url: &Url, limit: u64) -> io::Result<Option<Vec<u8>>> {
-    blocking(url.clone(), move |store, key| async move {
+    blocking(url.clone(), Purpose::Read, move |store, key| async move {
         let result = store.get_opts(&key, GetOptions::new()).await?;
         if result.meta.size > limit { Ok(None) } else { collect(result).await.map(Some) }
     })
@@ -68,7 +68,7 @@ pub(crate) fn whole(url: &Url, limit: u64) -> io::Result<Option<Vec<u8>>> {
 /// Writes a whole object.
 pub(crate) fn put(url: &Url, bytes: Vec<u8>, existing: Existing) -> io::Result<()> {
     let bytes = Bytes::from(bytes);
-    blocking(url.clone(), move |store, key| {
+    blocking(url.clone(), Purpose::Write, move |store, key| {
         let mode = match existing {
             Existing::Replace => PutMode::Overwrite,
             Existing::Keep => PutMode::Create,
@@ -83,7 +83,7 @@ pub(crate) fn put(url: &Url, bytes: Vec<u8>, existing: Existing) -> io::Result<(
 
 /// Removes an object, if it exists.
 pub(crate) fn remove(url: &Url) -> io::Result<()> {
-    blocking(url.clone(), move |store, key| async move {
+    blocking(url.clone(), Purpose::Write, move |store, key| async move {
         match store.delete(&key).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error.into()),
@@ -104,7 +104,11 @@ async fn one_range(store: Store, key: Key, range: Range<u64>) -> Result<Vec<u8>,
 /// Reads a body into memory of exactly its length.
 async fn collect(result: GetResult) -> Result<Vec<u8>, Failure> {
     let length = result.range.end - result.range.start;
-    let mut bytes = Vec::with_capacity(length as usize);
+    let mut bytes = Vec::new();
+    // A server may claim any length.
+    if usize::try_from(length).map_or(true, |length| bytes.try_reserve_exact(length).is_err()) {
+        return Err(Failure::Memory { length });
+    }
     let mut body = result.into_stream();
     while let Some(part) = body.next().await {
         bytes.extend_from_slice(&part?);
@@ -120,6 +124,10 @@ pub(crate) enum Failure {
     Store(object_store::Error),
     /// The object ends before the range does.
     Short,
+    /// There is no memory for the answer.
+    Memory {
+        length: u64,
+    },
     /// The body ended early.
     Cut {
         expected: u64,
@@ -140,6 +148,7 @@ impl Failure {
         use object_store::Error as E;
         match self {
             Failure::Short
+            | Failure::Memory { .. }
             | Failure::Store(
                 E::AlreadyExists { .. }
                 | E::Precondition { .. }
@@ -157,6 +166,12 @@ impl Failure {
         use object_store::Error as E;
         match self {
             Failure::Short => ErrorKind::UnexpectedEof.into(),
+            Failure::Memory { length } => {
+                io::Error::new(ErrorKind::OutOfMemory, format!("no memory for an answer of {length} bytes"))
+            }
+            Failure::Store(error @ (E::NotSupported { .. } | E::NotImplemented { .. })) => {
+                io::Error::new(ErrorKind::Unsupported, chain(&error))
+            }
             Failure::Cut { expected, found } => {
                 io::Error::other(format!("the answer ended after {found} of {expected} bytes"))
             }
@@ -194,7 +209,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// Runs an operation on the runtime, and waits for its end.
-fn blocking<T, F, R>(url: Url, request: F) -> io::Result<T>
+fn blocking<T, F, R>(url: Url, purpose: Purpose, request: F) -> io::Result<T>
 where
     T: Send + 'static,
     F: Fn(Store, Key) -> R + Send + Sync + 'static,
@@ -202,7 +217,7 @@ where
 {
     let (sender, receiver) = mpsc::sync_channel(1);
     let since = Instant::now();
-    start(url, request, move |result| drop(sender.send(result)));
+    start(url, purpose, request, move |result| drop(sender.send(result)));
     // The operation has a time limit, and its callback is called whatever happens to it.
     let result = receiver.recv().unwrap_or_else(|_| Err(io::Error::other("the request was cancelled")));
     add(&stats::WAITED_NANOS, since.elapsed().as_nanos() as u64);
@@ -210,7 +225,7 @@ where
 }
 
 /// Starts an operation on the runtime: `request`, repeated until it succeeds, fails for good, or the time limit is over.
-fn start<T, F, R>(url: Url, request: F, done: impl FnOnce(io::Result<T>) + Send + 'static)
+fn start<T, F, R>(url: Url, purpose: Purpose, request: F, done: impl FnOnce(io::Result<T>) + Send + 'static)
 where
     T: Send + 'static,
     F: Fn(Store, Key) -> R + Send + Sync + 'static,
@@ -222,8 +237,12 @@ where
         Err(error) => return done.call(Err(error)),
     };
     process.spawn(async move {
-        let result = match prepare(process, &url) {
-            Ok((store, key)) => repeated(process, &url, || request(store.clone(), key.clone())).await,
+        let result = match prepare(process, &url, purpose) {
+            Ok((store, key)) => {
+                // The time limit begins when the request may be sent.
+                let _permit = process.permits.acquire().await;
+                repeated(&url, || request(store.clone(), key.clone())).await
+            }
             Err(error) => Err(error),
         };
         done.call(result);
@@ -250,24 +269,24 @@ impl<T, D: FnOnce(io::Result<T>)> Drop for Callback<T, D> {
     }
 }
 
-pub(crate) fn prepare(process: &'static Process, url: &Url) -> io::Result<(Store, Key)> {
+pub(crate) fn prepare(process: &'static Process, url: &Url, purpose: Purpose) -> io::Result<(Store, Key)> {
     let key = match url.service {
         // The characters of a key are taken as they are, those of a web page's URL are encoded already.
         Service::Http => Key::from_url_path(&url.key),
         _ => Key::parse(&url.key),
     };
     let key = key.map_err(|error| io::Error::new(ErrorKind::InvalidInput, chain(&error)))?;
-    Ok((process.client(url)?, key))
+    Ok((process.client(url, purpose)?, key))
 }
 
-async fn repeated<T, R>(process: &Process, url: &Url, request: impl Fn() -> R) -> io::Result<T>
+async fn repeated<T, R>(url: &Url, request: impl Fn() -> R) -> io::Result<T>
 where
     R: Future<Output = Result<T, Failure>>,
 {
     let deadline = tokio::time::Instant::now() + time_limit();
     let (mut failures, mut pause, mut last) = (0, PAUSES.start, None::<Failure>);
     loop {
-        match tokio::time::timeout_at(deadline, attempt(process, &request)).await {
+        match tokio::time::timeout_at(deadline, attempt(&request)).await {
             Ok(Ok(value)) => return Ok(value),
             Ok(Err(failure)) => {
                 failures += 1;
@@ -295,11 +314,11 @@ fn timed_out(url: &Url, last: Option<Failure>) -> io::Error {
 }
 
 /// Makes a request, and a second one if it lasts unusually long. The first good answer counts.
-async fn attempt<T, R>(process: &Process, request: impl Fn() -> R) -> Result<T, Failure>
+async fn attempt<T, R>(request: impl Fn() -> R) -> Result<T, Failure>
 where
     R: Future<Output = Result<T, Failure>>,
 {
-    let mut first = pin!(counted(process, request()));
+    let mut first = pin!(counted(request()));
     let usual = Duration::from_micros(USUAL_MICROS.load(Ordering::Relaxed));
     if let Ok(result) = tokio::time::timeout((STRAGGLER * usual).max(MIN_STRAGGLER), &mut first).await {
         return result;
@@ -309,16 +328,15 @@ where
         return first.await;
     }
     add(&stats::HEDGED, 1);
-    let mut second = pin!(counted(process, request()));
+    let mut second = pin!(counted(request()));
     tokio::select! {
         result = &mut first => if result.is_ok() { result } else { second.await },
         result = &mut second => if result.is_ok() { result } else { first.await },
     }
 }
 
-/// Makes a request once fewer than the most are under way, and measures it.
-async fn counted<T>(process: &Process, request: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let _permit = process.permits.acquire().await;
+/// Makes a request and measures it.
+async fn counted<T>(request: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     add(&stats::REQUESTS, 1);
     let since = Instant::now();
     let result = request.await;

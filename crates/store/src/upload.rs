@@ -1,5 +1,6 @@
 //! The parts of an upload.
 
+use crate::client::Purpose;
 use crate::process::Process;
 use crate::request::{Failure, prepare};
 use crate::stats::{self, add};
@@ -31,7 +32,7 @@ impl Parts {
     pub(crate) fn send(&mut self, part: Vec<u8>) -> io::Result<()> {
         let process = Process::current()?;
         if self.upload.is_none() {
-            let (store, key) = prepare(process, &self.url)?;
+            let (store, key) = prepare(process, &self.url, Purpose::Write)?;
             let begun = async move { store.put_multipart_opts(&key, Default::default()).await };
             self.upload = Some(wait(process, &self.url, begun)?);
         }

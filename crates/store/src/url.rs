@@ -126,7 +126,9 @@ mod tests {
         for path in ["/a/b", "a", "./s3://b", "file:///a", "c://x", "S3://b", "a b://c"] {
             assert!(!is_url(Path::new(path)), "{path}");
         }
-        assert!(lacks_slash(Path::new("s3:/b")) && !lacks_slash(Path::new("s3://b")) && !lacks_slash(Path::new("a:/b")));
+        assert!(
+            lacks_slash(Path::new("s3:/b")) && !lacks_slash(Path::new("s3://b")) && !lacks_slash(Path::new("a:/b"))
+        );
         assert_eq!(local_path(Path::new("file:///a/b")), Path::new("/a/b"));
         assert_eq!(local_path(Path::new("file://localhost/a/b")), Path::new("/a/b"));
         assert_eq!(local_path(Path::new("a/b")), Path::new("a/b"));

@@ -68,7 +68,8 @@ impl Window {
         if range.start > range.end || range.end > self.object.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        buffer.reserve_exact((range.end - range.start) as usize);
+        // A server may claim any length.
+        buffer.try_reserve_exact((range.end - range.start) as usize).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let mut at = range.start;
         while at < range.end {
             let number = at / PART;

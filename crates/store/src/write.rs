@@ -3,7 +3,7 @@
 use crate::object::unsupported_unless_remote;
 #[cfg(feature = "remote")]
 use crate::request;
-use crate::url::Url;
+use crate::url::{Service, Url};
 use std::io;
 use std::path::Path;
 
@@ -17,6 +17,14 @@ pub enum Existing {
     Replace,
     /// It is kept, and writing fails with `AlreadyExists`.
     Keep,
+}
+
+/// Returns whether objects can be written below a URL: not to web servers.
+///
+/// # Errors
+/// Those of [`Url::parse`].
+pub fn is_writable(path: &Path) -> io::Result<bool> {
+    Ok(Url::parse(path)?.service != Service::Http)
 }
 
 /// Writes an object with one request. It exists whole or not at all.
@@ -49,22 +57,6 @@ pub fn remove(path: &Path) -> io::Result<()> {
     {
         let _ = url;
         Ok(())
-    }
-}
-
-/// Returns whether the store refuses to create an object that exists ([`Existing::Keep`]): some ignore the condition.
-/// Writes the object `path`, a name that nothing else uses, and removes it.
-///
-/// # Errors
-/// As [`put`].
-pub fn refuses_existing(path: &Path) -> io::Result<bool> {
-    put(path, b"probe".to_vec(), Existing::Replace)?;
-    let second = put(path, b"probe".to_vec(), Existing::Keep);
-    remove(path)?;
-    match second {
-        Ok(()) => Ok(false),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(true),
-        Err(error) => Err(error),
     }
 }
 

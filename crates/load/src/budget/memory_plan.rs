@@ -39,7 +39,7 @@ pub(crate) struct Demand {
 /// - a batch = rows × (pixels + columns)
 /// - store = indexes + records requested ahead, for datasets in object stores; else 0
 /// - requested = source + store + replicas × (prefetch + 1) × batch + workers × scratch
-/// - minimum = source + store + replicas × 2 × batch + scratch
+/// - minimum = source + indexes + replicas × 2 × batch + scratch
 /// - available = limit ÷ local world − anonymous memory of this process − budgets of its other loaders − overhead of the
 ///   workers
 ///
@@ -113,8 +113,12 @@ impl MemoryPlan {
             budget: 0,
         };
         let available = plan.available();
-        plan.fetch = fetch.min(budget.map_or(available / 8, |budget| budget / 4));
-        plan.budget = budget.unwrap_or(plan.requested().min((available / 2).max(plan.minimum())));
+        let spare = |bytes: u64| bytes.saturating_sub(plan.minimum());
+        plan.fetch = fetch.min(match budget {
+            Some(budget) => (budget / 4).min(spare(budget)),
+            None => (available / 8).min(spare(available) / 2),
+        });
+        plan.budget = budget.unwrap_or(plan.requested().min((available / 2).max(plan.minimum() + plan.fetch)));
         let fits = plan.minimum() <= if plan.given { plan.budget } else { available };
         if fits { Ok(plan) } else { Err(Box::new(plan)) }
     }
@@ -126,7 +130,7 @@ impl MemoryPlan {
 
     /// The smallest budget that works, in bytes.
     pub fn minimum(&self) -> u64 {
-        self.fixed() + self.replicas * MIN_BATCHES * self.batch + self.scratch
+        self.source + self.indexes + self.replicas * MIN_BATCHES * self.batch + self.scratch
     }
 
     /// Bytes that depend on neither batches nor workers.
@@ -202,8 +206,8 @@ impl fmt::Display for MemoryPlan {
         if self.source > 0 {
             write!(f, " + {} sample ids", Bytes(self.source))?;
         }
-        if self.indexes + self.fetch > 0 {
-            write!(f, " + {} indexes and requests of the object store", Bytes(self.indexes + self.fetch))?;
+        if self.indexes > 0 {
+            write!(f, " + {} indexes of the object store", Bytes(self.indexes))?;
         }
         Ok(())
     }

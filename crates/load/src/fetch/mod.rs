@@ -12,12 +12,18 @@ mod merge;
 mod planner;
 
 use crate::batch::SharedBatch;
+use crate::handover::Work;
 use crate::resolved_config::ResolvedConfig;
 use merge::Request;
 use std::collections::VecDeque;
+use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a worker waits for its row to be planned, before it reads the record itself: shards may be slow to open.
+const PLANNED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A row of an epoch, in the order in which a replica's rows are filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,10 +37,18 @@ struct RowKey {
 /// Bytes of one request, shared by the rows whose records they contain.
 struct Block {
     len: u64,
-    /// `None` if the request failed: the workers then read their records directly, and report why.
-    bytes: OnceLock<Option<Vec<u8>>>,
+    /// Or why the request failed.
+    bytes: OnceLock<Result<Vec<u8>, io::Error>>,
     /// Rows that have not used it yet.
     rows: AtomicUsize,
+    /// Bytes of all blocks of the loader that exist, those whose rows were dropped included.
+    held: Arc<AtomicU64>,
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        self.held.fetch_sub(self.len, Ordering::Relaxed);
+    }
 }
 
 /// A row, and its sample unless the row is masked.
@@ -64,6 +78,8 @@ struct Ahead {
     generation: u64,
     /// Whether the planner waits until bytes are free.
     full: bool,
+    /// The epoch and p of the first batch, or the one after a seek, for which `next` was last set.
+    begun: Option<(u64, u64)>,
 }
 
 impl Ahead {
@@ -77,17 +93,37 @@ impl Ahead {
         last
     }
 
-    /// Removes the rows that are so far before `key` that no worker fills them any more.
-    fn forget_before(&mut self, key: RowKey, margin: usize) {
+    /// Removes the rows that are so far before `key` that no worker fills them any more. Returns whether there were any.
+    fn forget_before(&mut self, key: RowKey, margin: usize) -> bool {
         let before = self.rows.partition_point(|planned| planned.row.key < key);
-        for _ in 0..before.saturating_sub(margin) {
+        let removed = before.saturating_sub(margin);
+        for _ in 0..removed {
             self.release(0);
             self.rows.pop_front();
         }
+        removed > 0
     }
 
-    fn jump(&mut self, key: RowKey) {
-        *self = Ahead { next: Some(key), generation: self.generation + 1, ..Ahead::default() };
+    /// Lets planning continue at a row, unless it has begun for this batch.
+    fn begin(&mut self, start: RowKey) -> bool {
+        if self.begun == Some((start.epoch, start.p)) {
+            return false;
+        }
+        let planned = self.next == Some(start) || self.rows.binary_search_by_key(&start, |row| row.row.key).is_ok();
+        if !planned {
+            *self = Ahead { next: Some(start), generation: self.generation + 1, ..Ahead::default() };
+        }
+        self.begun = Some((start.epoch, start.p));
+        !planned
+    }
+
+    /// Leaves a row to its worker, and plans from the next one on.
+    fn skip(&mut self, key: RowKey) {
+        if self.next.is_some_and(|next| next <= key) {
+            // What is being planned now is dropped.
+            self.generation += 1;
+            self.next = Some(RowKey { row: key.row + 1, ..key });
+        }
     }
 }
 
@@ -100,6 +136,7 @@ struct State {
 pub(crate) struct Fetcher {
     config: Arc<ResolvedConfig>,
     state: Mutex<State>,
+    held: Arc<AtomicU64>,
     /// Notified when bytes arrive or become free, when rows were planned, and when a replica jumps.
     changed: Condvar,
 }
@@ -112,7 +149,8 @@ impl Fetcher {
         }
         let replicas = config.ranks.iter().map(|_| Ahead::default()).collect();
         let state = Mutex::new(State { replicas, closed: false });
-        Some(Arc::new(Fetcher { config: config.clone(), state, changed: Condvar::new() }))
+        let held = Arc::new(AtomicU64::new(0));
+        Some(Arc::new(Fetcher { config: config.clone(), state, held, changed: Condvar::new() }))
     }
 
     /// Runs the planner until the fetcher is closed.
@@ -144,40 +182,51 @@ impl Fetcher {
     }
 
     /// Returns the frame of a row's record, that of sample `id`, once it has arrived; `None` if the worker must read it.
-    pub(crate) fn frame(&self, batch: &SharedBatch, row: usize, id: u64) -> Option<Vec<u8>> {
+    ///
+    /// # Errors
+    /// `TimedOut`: reading the record again would take as long. After other errors, the worker reads it and reports why.
+    pub(crate) fn frame(&self, batch: &SharedBatch, row: usize, id: u64) -> Option<io::Result<Vec<u8>>> {
         let key = RowKey { epoch: batch.epoch, p: batch.p, row };
+        let since = Instant::now();
         let mut state = self.lock();
-        if batch.first {
-            // An epoch's first batch, or one after a seek. The planner reaches the next epoch by itself.
-            let (ahead, start) = (&mut state.replicas[batch.replica], RowKey { row: 0, ..key });
-            if ahead.rows.binary_search_by_key(&start, |planned| planned.row.key).is_err() && ahead.next != Some(start)
-            {
-                ahead.jump(start);
-                self.changed.notify_all();
-            }
-        }
         loop {
             let State { replicas, closed } = &mut *state;
-            if *closed {
+            if *closed || batch.is_cancelled() {
                 return None;
             }
             let ahead = &mut replicas[batch.replica];
-            ahead.forget_before(key, self.margin());
+            // An epoch's first batch, or one after a seek. The planner reaches the next epoch by itself.
+            let begins = batch.first && ahead.begin(RowKey { row: 0, ..key });
+            if ahead.forget_before(key, self.margin()) || begins {
+                self.changed.notify_all();
+            }
             match ahead.rows.binary_search_by_key(&key, |planned| planned.row.key) {
                 Ok(at) => {
                     let planned = &ahead.rows[at];
                     // A CRC does not tell one record from another.
                     debug_assert_eq!(planned.row.id, Some(id), "the planner and the workers follow the same order");
                     let (block, range) = planned.frame.clone().filter(|_| planned.row.id == Some(id))?;
-                    if let Some(bytes) = block.bytes.get() {
-                        drop(state);
-                        return Some(bytes.as_ref()?[range].to_vec());
+                    match block.bytes.get() {
+                        Some(Ok(bytes)) => {
+                            drop(state);
+                            return Some(Ok(bytes[range].to_vec()));
+                        }
+                        Some(Err(error)) if error.kind() == io::ErrorKind::TimedOut => {
+                            return Some(Err(io::Error::new(error.kind(), error.to_string())));
+                        }
+                        Some(Err(_)) => return None,
+                        None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
                     }
                 }
-                Err(_) if ahead.full || ahead.next.is_none_or(|next| next > key) => return None,
-                Err(_) => {}
+                Err(_) => {
+                    let left = PLANNED_WITHIN.saturating_sub(since.elapsed());
+                    if ahead.full || left.is_zero() || ahead.next.is_none_or(|next| next > key) {
+                        ahead.skip(key);
+                        return None;
+                    }
+                    state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+                }
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -192,6 +241,12 @@ impl Fetcher {
             drop(state);
             self.changed.notify_all();
         }
+    }
+
+    /// Returns how many rows are considered ahead of the workers, whatever their bytes.
+    fn most_rows(&self) -> usize {
+        let records = self.config.fetch / self.config.splits.mean_record().max(1);
+        self.margin() + 2 * records as usize
     }
 
     /// Rows that may be filled at once, by all workers: older ones were cancelled.
@@ -223,7 +278,9 @@ impl Fetcher {
         ahead.next = next;
         for Request { object, bytes, rows } in requests {
             let len = bytes.end - bytes.start;
-            let block = Arc::new(Block { len, bytes: OnceLock::new(), rows: AtomicUsize::new(rows.len()) });
+            self.held.fetch_add(len, Ordering::Relaxed);
+            let (bytes_cell, held) = (OnceLock::new(), self.held.clone());
+            let block = Arc::new(Block { len, bytes: bytes_cell, rows: AtomicUsize::new(rows.len()), held });
             ahead.bytes += len;
             for (number, frame) in rows {
                 let range = (frame.start - bytes.start) as usize..(frame.end - bytes.start) as usize;
@@ -231,7 +288,9 @@ impl Fetcher {
             }
             let fetcher = self.clone();
             object.read_then(bytes, move |result| {
-                let _ = block.bytes.set(result.ok());
+                let _ = block.bytes.set(result);
+                // Its bytes are free at once if its rows were dropped.
+                drop(block);
                 // Under the lock: a worker may be between its check and its wait.
                 drop(fetcher.lock());
                 fetcher.changed.notify_all();

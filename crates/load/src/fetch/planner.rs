@@ -3,9 +3,11 @@
 use super::merge::{Limits, Wanted, merge};
 use super::{Ahead, Fetcher, PlannedRow, RowKey};
 use shardtool_order::{Order, Walk};
+use shardtool_read::Shard;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Shards that are opened at once: the index of each is a request.
 const OPENED_AT_ONCE: usize = 16;
@@ -19,7 +21,12 @@ pub(super) fn run(fetcher: &Arc<Fetcher>) {
     let chunk = planner.chunk_bytes();
     let mut state = fetcher.lock();
     while !state.closed {
-        let room = |ahead: &Ahead| ahead.bytes == 0 || ahead.bytes + chunk * UNUSED.0 / UNUSED.1 <= planner.share();
+        let (wanted, held) = (chunk * UNUSED.0 / UNUSED.1, fetcher.held.load(Ordering::Relaxed));
+        let fits = held == 0 || held + wanted <= fetcher.config.fetch;
+        let room = |ahead: &Ahead| {
+            let own = ahead.bytes == 0 || ahead.bytes + wanted <= planner.share();
+            fits && own && ahead.rows.len() < fetcher.most_rows()
+        };
         for ahead in &mut state.replicas {
             ahead.full = !room(ahead);
         }
@@ -62,21 +69,30 @@ impl Planner<'_> {
 
     /// Plans about `chunk` bytes of records, from a row on.
     fn plan(&mut self, replica: usize, generation: u64, from: RowKey, chunk: u64) {
-        let (rows, next) = self.rows(replica, from, chunk);
-        self.open_shards(&rows);
+        let (mut rows, mut next) = self.rows(replica, from, chunk);
+        let shards = self.open_shards(&rows, replica, generation);
         let splits = &self.fetcher.config.splits;
-        let wanted = rows.iter().enumerate().filter_map(|(number, row)| {
-            let id = row.id?;
-            let (shard_number, at) = (splits.shard_of(id).ok()?, splits.locate(id).ok()?);
-            let shard = at.open().ok()?;
-            let frame = shard.frame(at.row).ok()?;
-            let object = shard.bytes().object()?.clone();
-            let fits = frame.end - frame.start <= self.share();
-            fits.then_some(Wanted { number, shard: shard_number, object, frame })
-        });
+        let (mut wanted, mut bytes) = (vec![], 0);
+        for (number, row) in rows.iter().enumerate() {
+            // Without a shard or its index, the worker reads the record and reports why.
+            let frame = row.id.and_then(|id| {
+                let (shard, at) = (splits.shard_of(id).ok()?, splits.locate(id).ok()?);
+                let open = shards.get(&shard)?;
+                let (frame, object) = (open.frame(at.row).ok()?, open.bytes().object()?.clone());
+                (frame.end - frame.start <= self.share()).then_some(Wanted { number, shard, object, frame })
+            });
+            let Some(frame) = frame else { continue };
+            bytes += frame.frame.end - frame.frame.start;
+            if bytes > chunk && !wanted.is_empty() {
+                // Records are larger than most: the rest is planned later.
+                next = Some(row.key);
+                rows.truncate(number);
+                break;
+            }
+            wanted.push(frame);
+        }
         let limits = Limits { gap: self.fetcher.config.fetch_gap, size: self.fetcher.config.fetch_size };
-        let requests = merge(wanted.collect(), limits);
-        self.fetcher.start(replica, generation, rows, next, requests);
+        self.fetcher.start(replica, generation, rows, next, merge(wanted, limits));
     }
 
     /// Returns the rows from `from` on whose records have about `chunk` bytes, and the row after them unless the last epoch
@@ -139,18 +155,23 @@ impl Planner<'_> {
         &mut walk.as_mut().expect("set above").1
     }
 
-    /// Opens the shards of records, several at once. Ignores errors: the workers report them.
-    fn open_shards(&self, rows: &[PlannedRow]) {
+    /// Opens the shards of records, several at once, and returns those that could be opened. Ends early if the replica jumps
+    /// or the loader ends.
+    fn open_shards(&self, rows: &[PlannedRow], replica: usize, generation: u64) -> HashMap<(usize, usize), Arc<Shard>> {
         let splits = &self.fetcher.config.splits;
         let mut shards: Vec<_> =
             rows.iter().filter_map(|row| Some((splits.shard_of(row.id?).ok()?, row.id?))).collect();
         shards.sort_unstable();
         shards.dedup_by_key(|(shard, _)| *shard);
-        let next = AtomicUsize::new(0);
+        let (next, opened) = (AtomicUsize::new(0), Mutex::new(HashMap::new()));
+        let needed = || {
+            let state = self.fetcher.lock();
+            !state.closed && state.replicas[replica].generation == generation
+        };
         let open = || {
-            while let Some((_, id)) = shards.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if let Ok(at) = splits.locate(*id) {
-                    drop(at.open());
+            while let Some((number, id)) = shards.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| needed()) {
+                if let Some(shard) = splits.locate(*id).ok().and_then(|at| at.open().ok()) {
+                    opened.lock().unwrap_or_else(PoisonError::into_inner).insert(*number, shard);
                 }
             }
         };
@@ -161,5 +182,6 @@ impl Planner<'_> {
             }
             open();
         });
+        opened.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::rows::Rows;
 use super::{Finding, Options, Report};
-use crate::shard_index::{contradictions, missing};
+use crate::shard_index::{contradictions, missing, until_equal};
 use crate::whole_files::read_index;
 use crate::{Error, FileBytes, Frames, Result, Split};
 use rayon::prelude::*;
@@ -13,6 +13,7 @@ use shardtool_format::example::{Message, has_feature_lists};
 use shardtool_format::frame;
 use shardtool_format::index::Index;
 use shardtool_format::{manifest, names};
+use shardtool_store::is_url;
 use std::convert::Infallible;
 use std::ops::Range;
 use std::path::Path;
@@ -133,11 +134,13 @@ fn truncated(error: &Error) -> bool {
 fn open_index(entry: &manifest::Shard, shard: &Path, report: &mut Report) -> Option<OpenIndex> {
     let path = names::index_path(shard);
     // An index is small compared with its shard, and all of it is read.
-    let index =
-        read_index(&path).map_err(|error| missing(error, |path| Error::MissingIndex { path })).and_then(|bytes| {
-            let damaged = |source| Error::Index { path: path.clone(), source };
-            Index::parse(bytes).map_err(damaged)
-        });
+    let read = || {
+        if is_url(&path) { until_equal(entry.index_crc32c, || read_index(&path)) } else { read_index(&path) }
+    };
+    let index = read().map_err(|error| missing(error, |path| Error::MissingIndex { path })).and_then(|bytes| {
+        let damaged = |source| Error::Index { path: path.clone(), source };
+        Index::parse(bytes).map_err(damaged)
+    });
     let index = match index {
         Ok(index) => index,
         Err(error) => {
@@ -189,6 +192,10 @@ fn find_frames(
                 damaged(error, true);
                 break;
             }
+            Some(Err(error)) if ends(bytes, &error) => {
+                damaged(error, true);
+                break;
+            }
             Some(Err(error)) => {
                 let at = frames.position();
                 let error = with_key(error, rows.and_then(|r| r.row_at(at)), rows);
@@ -210,6 +217,11 @@ fn find_frames(
             }
         }
     }
+}
+
+/// Returns whether an error ends the verification of a shard: the store fails, and each further request would take as long.
+fn ends(bytes: &FileBytes, error: &Error) -> bool {
+    bytes.object().is_some() && !error.is_bad_sample()
 }
 
 /// Adds the row and the key from the index to an error about a record.
@@ -304,7 +316,13 @@ impl Checker<'_> {
                     add(part_crc, frame.end - frame.start);
                     report = report.join(part);
                 }
-                Err(error) => report.add(with_key(error, Some(row), self.rows)),
+                Err(error) => {
+                    let last = ends(self.bytes, &error);
+                    report.add(with_key(error, Some(row), self.rows));
+                    if last {
+                        return (report, crc, length);
+                    }
+                }
             }
             if let Some(progress) = self.options.progress {
                 progress(1, frame.end - at);

@@ -125,6 +125,28 @@ fn an_interrupted_copy_continues_and_another_dataset_is_kept() {
 }
 
 #[test]
+fn nothing_that_exists_is_overwritten() {
+    let place = Place::new(Faults::default());
+    let shard = files(&place.path("demo/dataset")).into_keys().find(|name| name.ends_with(".tfrecord")).unwrap();
+    let bucket = place.path("s3/bucket/data/set");
+    std::fs::create_dir_all(&bucket).unwrap();
+    // As long as the shard.
+    let theirs = vec![7; std::fs::metadata(place.path("demo/dataset").join(&shard)).unwrap().len() as usize];
+    std::fs::write(bucket.join(&shard), &theirs).unwrap();
+    place.refused(&["copy", "demo/dataset", URL], "move it elsewhere");
+    assert!(std::fs::read(bucket.join(&shard)).unwrap() == theirs && !bucket.join("dataset.json").exists());
+    std::fs::remove_file(bucket.join(&shard)).unwrap();
+    // The refused copy has claimed the folder; the same dataset may be copied, another one may not.
+    assert!(bucket.join("_copy.json").exists());
+    place.good(&["reshard", "demo/dataset", "other", "--shard-size", "10KB"]);
+    place.refused(&["copy", "other", URL], "another dataset is being copied here");
+    place.good(&["copy", "demo/dataset", URL]);
+    assert!(files(&bucket) == files(&place.path("demo/dataset")) && !bucket.join("_copy.json").exists());
+    place.refused(&["copy", "demo/dataset", "http://127.0.0.1:1/set"], "web servers are only read");
+    place.good(&["copy", "demo/dataset", "s3://bucket/alone", "--single-writer"]);
+}
+
+#[test]
 fn damage_is_not_copied_and_verify_finds_it() {
     let place = Place::new(Faults::default());
     place.good(&["copy", "demo/dataset", URL]);

@@ -20,7 +20,7 @@ pub(crate) fn expected_bytes(columns: &[Column], splits: &Splits, keeps_records:
         return 0;
     }
     let rows = splits.as_slice().iter().flat_map(|split| {
-        // In an object store, each shard costs requests: the first one then stands for all.
+        // In an object store, each shard costs requests, so only the first one is sampled.
         let step = if split.is_in_store() { 1 } else { (split.len() / SAMPLED_RECORDS).max(1) as usize };
         (0..split.len()).step_by(step).take(SAMPLED_RECORDS as usize).filter_map(|id| split.get(id).ok())
     });

@@ -188,7 +188,7 @@ impl Target {
             Target::Store { folder, .. } => {
                 let path = folder.join(relative);
                 match Object::open(&path) {
-                    // Uploaded by an earlier run, or somebody else's.
+                    // Uploaded by an earlier run, or by another program.
                     Ok(_) => {
                         let whole = transfer(&path, expected, |_| Ok(())).is_ok();
                         progress.done(0, expected.0);
@@ -241,7 +241,7 @@ impl Target {
 /// The object that says which dataset is being copied to a folder of a store: the CRC of its manifest.
 const CLAIM: &str = "_copy.json";
 
-/// Claims a folder of a store for a dataset, before anything else is written: a second copy of the same dataset may go on,
+/// Claims a folder of a store for a dataset, before anything else is written: another copy of the same dataset may continue,
 /// one of another dataset is refused. Also finds out whether the store refuses to replace an object.
 fn claim(folder: &Path, json: &[u8], existing: Existing) -> Result<(), Error> {
     let path = folder.join(CLAIM);

@@ -342,7 +342,7 @@ impl FileBytes {
     }
 
     pub(crate) fn unreadable(&self, bytes: Range<u64>, source: io::Error) -> Error {
-        // The first request for a shard's bytes tells whether it exists.
+        // The first request for a shard's bytes shows whether it exists.
         if self.object().is_some() && source.kind() == io::ErrorKind::NotFound {
             return Error::MissingShard { path: self.path.clone() };
         }

@@ -16,7 +16,7 @@ struct Arguments {
     /// Do not ask for signatures: also serves plain HTTP requests
     #[arg(long)]
     anonymous: bool,
-    /// Change one of so many answers, as failing servers and networks do
+    /// Change one of N answers, as failing servers and networks do
     #[arg(long, default_value_t = 0)]
     one_in: u64,
     /// Selects the changed answers

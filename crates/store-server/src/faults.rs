@@ -63,7 +63,7 @@ impl Fault {
 pub struct Faults {
     /// Selects them, and their faults.
     pub seed: u64,
-    /// One of so many is changed; 0 changes none.
+    /// One of this many is changed; 0 changes none.
     pub one_in: u64,
     /// The only kind of fault; `None` for all kinds.
     pub only: Option<Fault>,

@@ -20,7 +20,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Purpose {
     Read,
-    /// The answer to an upload begins after its last byte, so silence is no sign of trouble.
+    /// The answer to an upload begins after its last byte, so that silence does not indicate a failure.
     Write,
 }
 

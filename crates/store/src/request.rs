@@ -25,10 +25,10 @@ use std::time::{Duration, Instant};
 const PAUSES: Range<Duration> = Duration::from_millis(100)..Duration::from_secs(5);
 /// How often a refusal is repeated: credentials may have expired under way, and are then renewed.
 const REFUSALS: u32 = 2;
-/// A request that lasts so many times as long as usual, and at least [`MIN_STRAGGLER`], is a straggler.
+/// A straggler lasts this many times as long as usual, and at least [`MIN_STRAGGLER`].
 const STRAGGLER: u32 = 4;
 const MIN_STRAGGLER: Duration = Duration::from_secs(1);
-/// At most one request of so many has a second one, so that a slow server is not overloaded.
+/// At most one request of this many is sent twice, so that a slow server is not overloaded.
 const HEDGED_OF: u64 = 10;
 
 /// Smoothed duration of requests, in microseconds.
@@ -124,7 +124,7 @@ pub(crate) enum Failure {
     Store(object_store::Error),
     /// The object ends before the range does.
     Short,
-    /// There is no memory for the answer.
+    /// The answer does not fit into memory.
     Memory {
         length: u64,
     },

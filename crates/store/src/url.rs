@@ -82,7 +82,7 @@ pub fn local_path(path: &Path) -> PathBuf {
     }
 }
 
-/// Splits `scheme://rest`. A scheme has at least two letters, so that a drive letter is none.
+/// Splits `scheme://rest`. A scheme has at least two letters, so that a drive letter is not one.
 fn split(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once("://")?;
     let valid = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || b"+.-".contains(&c);

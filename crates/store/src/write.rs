@@ -44,7 +44,7 @@ pub fn put(path: &Path, bytes: Vec<u8>, existing: Existing) -> io::Result<()> {
     }
 }
 
-/// Removes an object. One that does not exist is no error.
+/// Removes an object if it exists.
 ///
 /// # Errors
 /// As [`put`].

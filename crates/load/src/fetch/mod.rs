@@ -203,7 +203,7 @@ impl Fetcher {
             match ahead.rows.binary_search_by_key(&key, |planned| planned.row.key) {
                 Ok(at) => {
                     let planned = &ahead.rows[at];
-                    // A CRC does not tell one record from another.
+                    // A CRC does not distinguish one record from another.
                     debug_assert_eq!(planned.row.id, Some(id), "the planner and the workers follow the same order");
                     let (block, range) = planned.frame.clone().filter(|_| planned.row.id == Some(id))?;
                     match block.bytes.get() {

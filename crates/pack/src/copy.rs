@@ -9,9 +9,9 @@ use crate::error::DestinationError;
 use crate::ordered::ordered;
 use crate::{Error, Progress};
 use shardtool_format::checksum::{Crc32c, crc32c};
-use shardtool_format::manifest::{Manifest, Shard};
+use shardtool_format::manifest::Shard;
 use shardtool_format::names;
-use shardtool_read::{Access, FileBytes, read_manifest};
+use shardtool_read::{Access, FileBytes, parse_manifest};
 use shardtool_store::{Existing, Object, PART_BYTES, REFETCHES, Upload, is_url, local_path};
 use std::io;
 use std::num::NonZeroUsize;
@@ -59,10 +59,7 @@ pub fn copy(
     progress: &dyn Progress,
 ) -> Result<Copied, Error> {
     let (source, destination) = (local_path(source), local_path(destination));
-    let json = read_manifest(&source.join(names::MANIFEST)).map_err(Error::Read)?;
-    let manifest = Manifest::parse(&json).map_err(|problem| {
-        Error::Read(shardtool_read::Error::Manifest { path: source.join(names::MANIFEST), source: problem })
-    })?;
+    let (json, manifest) = parse_manifest(&source.join(names::MANIFEST)).map_err(Error::Read)?;
     let shards: Vec<_> = manifest.splits.iter().flat_map(|split| &split.shards).collect();
     let records = shards.iter().map(|shard| shard.records).sum();
     progress.total(records, shards.iter().map(|shard| shard.bytes + shard.index_bytes).sum());
@@ -109,8 +106,8 @@ impl Target {
                 let problem = io::Error::new(io::ErrorKind::Unsupported, "web servers are only read");
                 return Err(Error::io("write", destination)(problem));
             }
-            return match read_manifest(&destination.join(names::MANIFEST)) {
-                Ok(found) => same(&found, json, destination).map(|()| None),
+            return match parse_manifest(&destination.join(names::MANIFEST)) {
+                Ok((found, _)) => same(&found, json, destination).map(|()| None),
                 Err(shardtool_read::Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                     let manifest = if options.single_writer { Existing::Replace } else { Existing::Keep };
                     claim(destination, json, manifest)?;
@@ -226,8 +223,8 @@ impl Target {
                 let path = folder.join(names::MANIFEST);
                 if let Err(error) = shardtool_store::put(&path, json.to_vec(), *manifest) {
                     // Another copy may have won; and after a lost answer, this one may have.
-                    match read_manifest(&path) {
-                        Ok(found) => same(&found, json, folder)?,
+                    match parse_manifest(&path) {
+                        Ok((found, _)) => same(&found, json, folder)?,
                         Err(_) => return Err(Error::io("write", &path)(error)),
                     }
                 }

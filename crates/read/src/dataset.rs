@@ -5,7 +5,7 @@ use crate::cache::Cache;
 use crate::frames::Frames;
 use crate::shard::{Opening, Shard};
 use crate::shard_index::Checked;
-use crate::whole_files::read_manifest;
+use crate::whole_files::parse_manifest;
 use crate::{Error, Record, Result, glob_files, metadata_if_exists};
 use rayon::prelude::*;
 use shardtool_format::frame::Check;
@@ -117,7 +117,7 @@ impl Dataset {
     }
 
     fn from_manifest(folder: &Path, path: &Path, options: Options) -> Result<Self> {
-        let json = read_manifest(path).map_err(|error| match error {
+        let (_, manifest) = parse_manifest(path).map_err(|error| match error {
             Error::Io { source, .. }
                 if source.kind() == std::io::ErrorKind::NotFound
                     && !is_url(path)
@@ -127,7 +127,6 @@ impl Dataset {
             }
             error => error,
         })?;
-        let manifest = Manifest::parse(&json).map_err(|source| Error::Manifest { path: path.to_owned(), source })?;
         let manifest = Arc::new(manifest);
         let splits = (0..manifest.splits.len()).map(|n| Split::new(folder, &manifest, n, None, options)).collect();
         Ok(Dataset { path: folder.to_owned(), manifest, splits })

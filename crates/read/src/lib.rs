@@ -39,4 +39,4 @@ pub use paths::{glob_files, metadata_if_exists, not_regular, open_regular};
 pub use record::Record;
 pub use shard::{LentIndex, Shard};
 pub use value::Value;
-pub use whole_files::{read_index, read_manifest};
+pub use whole_files::{parse_manifest, read_index, read_manifest};

@@ -2,7 +2,7 @@
 
 use crate::{Access, Error, FileBytes, Result, open_regular};
 use shardtool_format::index::{self, HEADER_BYTES};
-use shardtool_format::manifest;
+use shardtool_format::manifest::{self, Manifest};
 use std::io::Read;
 use std::path::Path;
 
@@ -29,6 +29,28 @@ pub fn read_manifest(path: &Path) -> Result<Vec<u8>> {
     let mut json = Vec::with_capacity(bytes as usize);
     file.take(manifest::MAX_BYTES).read_to_end(&mut json).map_err(io)?;
     Ok(json)
+}
+
+/// Reads and parses a manifest. One in a store that is damaged is requested again, until two answers are equal.
+///
+/// # Errors
+/// As [`read_manifest`]; [`Error::Manifest`].
+pub fn parse_manifest(path: &Path) -> Result<(Vec<u8>, Manifest)> {
+    let mut json = read_manifest(path)?;
+    let mut parsed = Manifest::parse(&json);
+    for _ in 0..shardtool_store::REFETCHES {
+        if parsed.is_ok() || !shardtool_store::is_url(path) {
+            break;
+        }
+        shardtool_store::count_refetched();
+        let before = std::mem::replace(&mut json, read_manifest(path)?);
+        if before == json {
+            break;
+        }
+        parsed = Manifest::parse(&json);
+    }
+    let manifest = parsed.map_err(|source| Error::Manifest { path: path.to_owned(), source })?;
+    Ok((json, manifest))
 }
 
 /// Reads the file of an index, unless its header gives another length than the file's. Checks nothing else.

@@ -184,7 +184,7 @@ fn verify_and_copy_survive_a_failing_network() {
 #[test]
 fn messages_name_what_was_looked_for() {
     let place = Place::new(Faults::default());
-    place.refused(&["info", URL], "there is no dataset.json below this URL");
+    place.refused(&["info", URL], "it has no dataset.json");
     place.refused(&["info", "ftp://host/set"], "unknown scheme ftp://");
     place.refused(&["info", "s3:///set"], "names no bucket");
     let refused = |name: &str, value: Option<&str>, message: &str| {

@@ -108,7 +108,7 @@ impl Dataset {
         }
         Self::from_manifest(path, &path.join(names::MANIFEST), options).map_err(|error| match error {
             Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-                let problem = "there is no dataset.json below this URL (bare TFRecord files in a store need a manifest and \
+                let problem = "it has no dataset.json (bare TFRecord files in a store need a manifest and \
                     indexes: `shardtool index` makes them from local files)";
                 Error::NotADataset { path: path.to_owned(), problem }
             }

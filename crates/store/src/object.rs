@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone)]
 pub struct Object {
     path: PathBuf,
-    #[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "nothing is requested without a client"))]
+    #[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "requests need a client"))]
     url: Url,
     len: u64,
 }
@@ -100,7 +100,7 @@ impl Object {
 /// # Errors
 /// As [`Object::open`].
 pub fn read_whole(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
-    #[cfg_attr(not(feature = "remote"), allow(unused_variables, reason = "nothing is requested without a client"))]
+    #[cfg_attr(not(feature = "remote"), allow(unused_variables, reason = "requests need a client"))]
     let url = Url::parse(path)?;
     #[cfg(feature = "remote")]
     return request::whole(&url, limit);

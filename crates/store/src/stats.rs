@@ -60,7 +60,7 @@ pub fn count_refetched() {
     REFETCHED.fetch_add(1, Ordering::Relaxed);
 }
 
-#[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "nothing is requested without a client"))]
+#[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "requests need a client"))]
 pub(crate) fn add(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
 }

@@ -258,8 +258,8 @@ impl Fetcher {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the requests of planned rows, whose numbers in `requests` count from the first of `rows`. Ignores them if the replica has
-    /// jumped meanwhile.
+    /// Starts the requests of planned rows, whose numbers in `requests` count from the first of `rows`. Ignores them if the
+    /// replica has jumped meanwhile.
     fn start(
         self: &Arc<Self>,
         replica: usize,

@@ -3,6 +3,7 @@
 use crate::mapping::Mapping;
 use crate::{Error, Result, open_regular};
 use memmap2::{Advice, UncheckedAdvice};
+use shardtool_store::cache::{Cache, CachedObject};
 use shardtool_store::{self as store, Object, Window};
 use std::fs::File;
 use std::io;
@@ -97,6 +98,8 @@ enum Bytes {
     File(File),
     /// One request for each range.
     Object(Box<Object>),
+    /// Ranges from a cache on a local disk, and requests for those that it does not hold.
+    Cached(Box<CachedObject>),
     /// An object that is read nearly in order.
     Window(Box<Window>),
 }
@@ -131,17 +134,26 @@ impl FileBytes {
     }
 
     /// Opens a file as [`FileBytes::open`] does. For an object in a store, takes the length as given, makes no request
-    /// yet, and then one for each range.
+    /// yet, and then one for each range, unless `cache` holds it. The cache knows the content by `name`.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn open_ranges(path: &Path, access: Access, len: u64) -> Result<Self> {
+    pub(crate) fn open_ranges(
+        path: &Path,
+        access: Access,
+        len: u64,
+        cache: Option<(&Cache, String)>,
+    ) -> Result<Self> {
         if !store::is_url(path) {
             return FileBytes::open(path, access);
         }
         let object = Object::with_len(path, len);
         let object = object.map_err(|source| Error::Io { action: "open", path: path.to_owned(), source })?;
-        Ok(FileBytes::of(path, len, Bytes::Object(Box::new(object))))
+        let bytes = match cache {
+            Some((cache, name)) => Bytes::Cached(Box::new(cache.object(object, &name))),
+            None => Bytes::Object(Box::new(object)),
+        };
+        Ok(FileBytes::of(path, len, bytes))
     }
 
     fn of(path: &Path, len: u64, bytes: Bytes) -> Self {
@@ -152,8 +164,17 @@ impl FileBytes {
     pub fn object(&self) -> Option<&Object> {
         match &self.bytes {
             Bytes::Object(object) => Some(object),
+            Bytes::Cached(cached) => Some(cached.object()),
             Bytes::Window(window) => Some(window.object()),
             Bytes::Map(_) | Bytes::File(_) => None,
+        }
+    }
+
+    /// Returns the object and what a cache holds of it, if the bytes are read through one.
+    pub fn cached(&self) -> Option<&CachedObject> {
+        match &self.bytes {
+            Bytes::Cached(cached) => Some(cached),
+            _ => None,
         }
     }
 
@@ -271,10 +292,13 @@ impl FileBytes {
     fn read_again(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<bool> {
         let Some(object) = self.object() else { return Ok(false) };
         store::count_refetched();
-        let bytes = object.read(range.clone()).map_err(|source| self.unreadable(range, source))?;
+        let bytes = object.read(range.clone()).map_err(|source| self.unreadable(range.clone(), source))?;
         let other = bytes != *buffer;
-        if let (true, Bytes::Window(window)) = (other, &self.bytes) {
-            window.clear();
+        match &self.bytes {
+            Bytes::Window(window) if other => window.clear(),
+            // What the store holds is damaged otherwise.
+            Bytes::Cached(cached) if other => cached.forget(&range),
+            _ => {}
         }
         *buffer = bytes;
         Ok(other)
@@ -294,6 +318,7 @@ impl FileBytes {
                 *buffer = object.read(range.clone()).map_err(failed)?;
                 return Ok(());
             }
+            Bytes::Cached(cached) => return cached.read(range.clone(), buffer).map_err(failed),
             Bytes::Window(window) => return window.read(range.clone(), buffer).map_err(failed),
             Bytes::Map(_) | Bytes::File(_) => {}
         }
@@ -368,7 +393,7 @@ impl FileBytes {
                 let length = std::num::NonZeroU64::new(length);
                 let _ = rustix::fs::fadvise(file, range.start, length, rustix::fs::Advice::WillNeed);
             }
-            Bytes::Object(_) | Bytes::Window(_) => {}
+            Bytes::Object(_) | Bytes::Cached(_) | Bytes::Window(_) => {}
         }
     }
 
@@ -378,7 +403,7 @@ impl FileBytes {
         self.exact.call_once(|| match &self.bytes {
             Bytes::Map(mapping) => drop(mapping.map().advise(Advice::Random)),
             Bytes::File(file) => drop(rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random)),
-            Bytes::Object(_) | Bytes::Window(_) => {}
+            Bytes::Object(_) | Bytes::Cached(_) | Bytes::Window(_) => {}
         });
     }
 

@@ -4,26 +4,29 @@ use crate::bytes::{Access, FileBytes};
 use crate::cache::Cache;
 use crate::frames::Frames;
 use crate::shard::{Opening, Shard};
-use crate::shard_index::Checked;
+use crate::shard_index::{Checked, content_name};
 use crate::whole_files::parse_manifest;
 use crate::{Error, Record, Result, glob_files, metadata_if_exists};
 use rayon::prelude::*;
 use shardtool_format::frame::Check;
 use shardtool_format::manifest::{self, Manifest};
 use shardtool_format::names;
+use shardtool_store::cache::Cache as DiskCache;
 use shardtool_store::{is_url, lacks_slash, local_path};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Options of [`Dataset::open_with`].
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Options {
     /// How files are read. The default maps files on local file systems; [`Access`] states its contract.
     pub access: Access,
-    /// Whether the CRC of a record's data is checked on each read. The default checks it.
+    /// Whether the CRC of a record's data is checked on each read. The default checks it. With a cache, it is always checked.
     pub check: Check,
+    /// Keeps what is read from an object store on a local disk. Without effect on local files.
+    pub cache: Option<DiskCache>,
 }
 
 impl Options {
@@ -36,6 +39,12 @@ impl Options {
     /// Sets whether the CRC of a record's data is checked.
     pub fn with_check(mut self, check: Check) -> Self {
         self.check = check;
+        self
+    }
+
+    /// Sets the cache.
+    pub fn with_cache(mut self, cache: DiskCache) -> Self {
+        self.cache = Some(cache);
         self
     }
 }
@@ -103,6 +112,9 @@ impl Dataset {
     }
 
     fn open_url(path: &Path, options: Options) -> Result<Self> {
+        if options.cache.is_some() && options.check == Check::LengthOnly {
+            return Err(Error::UncheckedCache { path: path.to_owned() });
+        }
         if path.extension().is_some_and(|e| e == "json") {
             return Self::from_manifest(path.parent().unwrap_or(path), path, options);
         }
@@ -128,7 +140,8 @@ impl Dataset {
             error => error,
         })?;
         let manifest = Arc::new(manifest);
-        let splits = (0..manifest.splits.len()).map(|n| Split::new(folder, &manifest, n, None, options)).collect();
+        let split = |n| Split::new(folder, &manifest, n, None, options.clone());
+        let splits = (0..manifest.splits.len()).map(split).collect();
         Ok(Dataset { path: folder.to_owned(), manifest, splits })
     }
 
@@ -163,7 +176,8 @@ impl Dataset {
         offsets.sort_by(|a, b| a.0.cmp(&b.0));
         let manifest = Arc::new(manifest);
         let splits = offsets.into_iter().enumerate();
-        let splits = splits.map(|(n, (_, o))| Split::new(Path::new(""), &manifest, n, Some(o), options)).collect();
+        let split = |(n, (_, o))| Split::new(Path::new(""), &manifest, n, Some(o), options.clone());
+        let splits = splits.map(split).collect();
         Ok(Dataset { path: path.to_owned(), manifest, splits })
     }
 
@@ -226,6 +240,11 @@ impl Split {
         for shard in shards {
             starts.push(starts[starts.len() - 1] + shard.records);
         }
+        if let Some(cache) = options.cache.as_ref().filter(|_| is_url(folder)) {
+            let names: Vec<_> =
+                shards.iter().flat_map(|shard| [false, true].map(|index| content_name(shard, index))).collect();
+            cache.use_contents(names.iter().map(String::as_str));
+        }
         Split(Arc::new(Inner {
             folder: folder.to_owned(),
             manifest: manifest.clone(),
@@ -261,6 +280,11 @@ impl Split {
     /// Returns whether the split is in an object store.
     pub fn is_in_store(&self) -> bool {
         is_url(&self.0.folder)
+    }
+
+    /// Returns the cache through which the split is read, if it is in an object store.
+    pub fn cache(&self) -> Option<&DiskCache> {
+        self.0.options.cache.as_ref().filter(|_| self.is_in_store())
     }
 
     /// Returns the bytes of memory that the indexes of open shards may take: 0 for files, which are mapped.
@@ -313,8 +337,7 @@ impl Split {
                 }
                 None => Opening::Indexed { entry, checked: inner.checked[number].clone() },
             };
-            let Options { access, check } = inner.options;
-            Shard::open(self.shard_path(number), how, inner.manifest.message(), access, check)
+            Shard::open(self.shard_path(number), how, inner.manifest.message(), &inner.options)
         })
     }
 

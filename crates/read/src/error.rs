@@ -41,6 +41,12 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
+    /// A cache and unchecked records were requested together.
+    #[error("{}: records from a cache are always checked; open the dataset with `Check::Data`, or without a cache", path.display())]
+    UncheckedCache {
+        /// The dataset.
+        path: PathBuf,
+    },
     /// The path is neither a dataset nor TFRecord files.
     #[error("{} is not a dataset: {problem}; `shardtool pack` makes one from images, `shardtool index` from TFRecord files", path.display())]
     NotADataset {
@@ -202,6 +208,7 @@ impl Error {
         match self {
             Error::Io { .. }
             | Error::Unreadable { .. }
+            | Error::UncheckedCache { .. }
             | Error::NotADataset { .. }
             | Error::NoSplit { .. }
             | Error::OutOfRange { .. } => None,
@@ -225,6 +232,7 @@ impl Error {
         match self {
             Error::Io { path, .. }
             | Error::Unreadable { path, .. }
+            | Error::UncheckedCache { path }
             | Error::NotADataset { path, .. }
             | Error::Manifest { path, .. }
             | Error::NoSplit { path, .. }

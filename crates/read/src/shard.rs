@@ -1,9 +1,10 @@
 //! One shard and its index, open.
 
-use crate::bytes::{Access, FileBytes};
+use crate::bytes::FileBytes;
+use crate::dataset::Options;
 use crate::frames::compression;
 use crate::mapping::Mapping;
-use crate::shard_index::{Checked, ShardIndex, missing};
+use crate::shard_index::{Checked, ShardIndex, content_name, missing};
 use crate::{Error, Record, Result};
 use shardtool_format::example::{Example, Message, range_within};
 use shardtool_format::frame::{self, Check};
@@ -53,19 +54,18 @@ impl Shard {
         path: PathBuf,
         how: Opening<'_>,
         message: Message,
-        access: Access,
-        check: Check,
+        &Options { access, check, ref cache }: &Options,
     ) -> Result<Self> {
-        let known = match &how {
-            Opening::Indexed { entry, .. } => entry.bytes,
-            Opening::Bare { .. } => 0,
+        let (known, content) = match &how {
+            Opening::Indexed { entry, .. } => (entry.bytes, Some(content_name(entry, false))),
+            Opening::Bare { .. } => (0, None),
         };
-        let bytes = FileBytes::open_ranges(&path, access, known);
+        let bytes = FileBytes::open_ranges(&path, access, known, cache.as_ref().zip(content));
         let bytes = bytes.map_err(|e| missing(e, |path| Error::MissingShard { path }))?;
         let (records, length, directory) = match how {
             Opening::Bare { offsets, image } => (offsets.len() as u64, bytes.len(), Directory::Scan { offsets, image }),
             Opening::Indexed { entry, checked } => {
-                let index = ShardIndex::open(&path, entry, access, checked)?;
+                let index = ShardIndex::open(&path, entry, access, cache.as_ref(), checked)?;
                 (entry.records, entry.bytes, Directory::Index(index))
             }
         };

@@ -7,7 +7,8 @@ use crate::{Error, Result};
 use shardtool_format::checksum::crc32c;
 use shardtool_format::index::{Column, Fixed, Index, Required, Scalar, Variable};
 use shardtool_format::{manifest, names};
-use shardtool_store::read_whole;
+use shardtool_store::cache::Cache;
+use shardtool_store::{Object, read_whole};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,10 +70,16 @@ impl ShardIndex {
     ///
     /// # Errors
     /// [`Error::MissingIndex`], [`Error::Io`], [`Error::Index`], and those of [`contradictions`].
-    pub(crate) fn open(shard: &Path, entry: &manifest::Shard, access: Access, checked: Checked) -> Result<Self> {
+    pub(crate) fn open(
+        shard: &Path,
+        entry: &manifest::Shard,
+        access: Access,
+        cache: Option<&Cache>,
+        checked: Checked,
+    ) -> Result<Self> {
         let path = names::index_path(shard);
         if shardtool_store::is_url(&path) {
-            return ShardIndex::open_object(path, entry, checked);
+            return ShardIndex::open_object(path, entry, cache, checked);
         }
         let file = FileBytes::open(&path, access).map_err(|e| missing(e, |path| Error::MissingIndex { path }))?;
         let damaged = |source| Error::Index { path: path.clone(), source };
@@ -90,8 +97,9 @@ impl ShardIndex {
         ShardIndex::of(path, index, entry, checked)
     }
 
-    /// Opens an index in a store: reads it whole, with one request, or more if the CRC in the manifest does not match.
-    fn open_object(path: PathBuf, entry: &manifest::Shard, checked: Checked) -> Result<Self> {
+    /// Opens an index in a store: reads it whole, from the cache or with one request, or more if the CRC in the manifest does
+    /// not match.
+    fn open_object(path: PathBuf, entry: &manifest::Shard, cache: Option<&Cache>, checked: Checked) -> Result<Self> {
         let io = |source| Error::Io { action: "read", path: path.clone(), source };
         let whole = || match read_whole(&path, entry.index_bytes).map_err(io) {
             Ok(Some(bytes)) => Ok(bytes),
@@ -105,7 +113,10 @@ impl ShardIndex {
             }),
             Err(error) => Err(missing(error, |path| Error::MissingIndex { path })),
         };
-        let bytes = until_equal(entry.index_crc32c, whole)?;
+        let bytes = match cache.and_then(|cache| from_cache(cache, &path, entry)) {
+            Some(bytes) => bytes,
+            None => until_equal(entry.index_crc32c, whole)?,
+        };
         let index = Index::parse(IndexBytes::Read(bytes));
         let index = index.map_err(|source| Error::Index { path: path.clone(), source })?;
         ShardIndex::of(path, index, entry, checked)
@@ -208,6 +219,26 @@ impl ShardIndex {
         self.checked.insert(column);
         Ok(())
     }
+}
+
+/// Returns the name by which a cache knows a shard or its index.
+pub(crate) fn content_name(entry: &manifest::Shard, index: bool) -> String {
+    let manifest::Shard { crc32c, bytes, index_crc32c, index_bytes, .. } = entry;
+    let end = if index { "index" } else { "shard" };
+    format!("{crc32c:08x}-{bytes}-{index_crc32c:08x}-{index_bytes}.{end}")
+}
+
+/// Reads an index through a cache, which may request it. `None` if that fails, or its CRC does not match.
+fn from_cache(cache: &Cache, path: &Path, entry: &manifest::Shard) -> Option<Vec<u8>> {
+    let object = Object::with_len(path, entry.index_bytes).ok()?;
+    let cached = cache.object(object, &content_name(entry, true));
+    let (range, mut bytes) = (0..entry.index_bytes, vec![]);
+    cached.read(range.clone(), &mut bytes).ok()?;
+    if crc32c(&bytes) == entry.index_crc32c {
+        return Some(bytes);
+    }
+    cached.forget(&range);
+    None
 }
 
 /// Reads an index from a store, again if its CRC is another one, until two answers are equal.

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `url` | which paths are URLs, and what they name |
 //! | `object` | one object: its length, and ranges of its bytes |
+//! | `cache` | objects on a local disk, shared by the processes of a machine |
 //! | `window` | reads one object from its start to its end, with the next bytes under way |
 //! | `write` | writes an object, at once or in parts |
 //! | `request` | one request: time limit, retries, a second request for a straggler |
@@ -25,6 +26,7 @@
 //!
 //! Feature `remote` (off by default) brings the clients. Without it, URLs are recognised and refused.
 
+pub mod cache;
 #[cfg(feature = "remote")]
 mod client;
 mod object;

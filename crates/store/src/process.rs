@@ -65,6 +65,11 @@ impl Process {
         self.runtime.spawn(future);
     }
 
+    /// Runs what may wait, for a disk say, on a thread of its own.
+    pub(crate) fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
+        drop(self.runtime.spawn_blocking(work));
+    }
+
     /// Returns the client for the root of a URL, and creates it on first use.
     ///
     /// # Errors

@@ -19,6 +19,12 @@ pub struct Stats {
     pub refetched: u64,
     /// Time that threads waited for answers.
     pub waited: Duration,
+    /// Ranges that were read from a cache on a local disk, without a request.
+    pub cache_hits: u64,
+    /// Their bytes.
+    pub cache_bytes: u64,
+    /// Blocks of a cache that were removed because a CRC in them did not match.
+    pub cache_bad: u64,
 }
 
 impl Stats {
@@ -31,6 +37,9 @@ impl Stats {
             hedged: self.hedged.saturating_sub(earlier.hedged),
             refetched: self.refetched.saturating_sub(earlier.refetched),
             waited: self.waited.saturating_sub(earlier.waited),
+            cache_hits: self.cache_hits.saturating_sub(earlier.cache_hits),
+            cache_bytes: self.cache_bytes.saturating_sub(earlier.cache_bytes),
+            cache_bad: self.cache_bad.saturating_sub(earlier.cache_bad),
         }
     }
 }
@@ -41,6 +50,9 @@ pub(crate) static RETRIES: AtomicU64 = AtomicU64::new(0);
 pub(crate) static HEDGED: AtomicU64 = AtomicU64::new(0);
 pub(crate) static REFETCHED: AtomicU64 = AtomicU64::new(0);
 pub(crate) static WAITED_NANOS: AtomicU64 = AtomicU64::new(0);
+pub(crate) static CACHE_HITS: AtomicU64 = AtomicU64::new(0);
+pub(crate) static CACHE_BYTES: AtomicU64 = AtomicU64::new(0);
+pub(crate) static CACHE_BAD: AtomicU64 = AtomicU64::new(0);
 
 /// Returns what this process has asked of object stores so far.
 pub fn stats() -> Stats {
@@ -52,6 +64,9 @@ pub fn stats() -> Stats {
         hedged: get(&HEDGED),
         refetched: get(&REFETCHED),
         waited: Duration::from_nanos(get(&WAITED_NANOS)),
+        cache_hits: get(&CACHE_HITS),
+        cache_bytes: get(&CACHE_BYTES),
+        cache_bad: get(&CACHE_BAD),
     }
 }
 
@@ -60,7 +75,6 @@ pub fn count_refetched() {
     REFETCHED.fetch_add(1, Ordering::Relaxed);
 }
 
-#[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "requests need a client"))]
 pub(crate) fn add(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
 }

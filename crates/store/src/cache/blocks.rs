@@ -1,0 +1,105 @@
+//! The blocks of one object, in a sparse file.
+
+use super::folder::open;
+use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom, seek};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// The first bytes of a block are written last, so that a block that begins with data is whole. More than the unit in which a
+/// file system keeps holes.
+const HEAD: usize = 64 << 10;
+
+/// A file in the cache, which exists when its first block is written.
+#[derive(Debug)]
+pub(super) struct BlockFile {
+    path: PathBuf,
+    file: OnceLock<File>,
+    block: u64,
+}
+
+impl BlockFile {
+    pub(super) fn new(path: PathBuf, block: u64) -> Self {
+        BlockFile { path, file: OnceLock::new(), block }
+    }
+
+    /// Returns the file, if this or another process has written a block.
+    fn file(&self) -> Option<&File> {
+        if self.file.get().is_none() {
+            let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = rustix::fs::open(&self.path, flags, Mode::empty()).ok()?;
+            let _ = self.file.set(file.into());
+        }
+        self.file.get()
+    }
+
+    /// Returns whether the file has a block.
+    pub(super) fn has(&self, block: u64) -> bool {
+        let start = block * self.block;
+        self.file().is_some_and(|file| seek(file, SeekFrom::Data(start)) == Ok(start))
+    }
+
+    /// Returns the first block at or after `block` that the file has.
+    pub(super) fn next(&self, block: u64) -> Option<u64> {
+        let data = seek(self.file()?, SeekFrom::Data(block * self.block)).ok()?;
+        Some(data / self.block)
+    }
+
+    /// Returns the number of blocks up to the last one that was ever written.
+    pub(super) fn end(&self) -> u64 {
+        self.len().div_ceil(self.block)
+    }
+
+    fn len(&self) -> u64 {
+        self.file().and_then(|file| file.metadata().ok()).map_or(0, |metadata| metadata.len())
+    }
+
+    /// Reads part of one block. Returns whether the file had the block before and after.
+    pub(super) fn read(&self, range: Range<u64>, out: &mut [u8]) -> bool {
+        let block = range.start / self.block;
+        self.has(block) && self.file().is_some_and(|file| file.read_exact_at(out, range.start).is_ok()) && self.has(block)
+    }
+
+    /// Writes a block.
+    ///
+    /// # Errors
+    /// Those of the system. The file then has nothing of the block.
+    pub(super) fn write(&self, block: u64, bytes: &[u8]) -> io::Result<()> {
+        let file = match self.file() {
+            Some(file) => file,
+            None => {
+                let created = File::from(open(&self.path)?);
+                self.file.get_or_init(|| created)
+            }
+        };
+        let start = block * self.block;
+        let (head, tail) = bytes.split_at(bytes.len().min(HEAD));
+        let written = file.write_all_at(tail, start + head.len() as u64);
+        written.and_then(|()| file.write_all_at(head, start)).inspect_err(|_| {
+            let _ = punch(file, start, self.block);
+        })
+    }
+
+    /// Removes a block. Returns its bytes; 0 if the file does not have it.
+    pub(super) fn remove(&self, block: u64) -> io::Result<u64> {
+        let Some(file) = self.file().filter(|_| self.has(block)) else { return Ok(0) };
+        let start = block * self.block;
+        punch(file, start, self.block)?;
+        Ok(self.len().saturating_sub(start).min(self.block))
+    }
+
+    /// Removes the file. Returns the bytes that became free.
+    pub(super) fn unlink(&self) -> io::Result<u64> {
+        let bytes = std::fs::symlink_metadata(&self.path)?.blocks() * 512;
+        std::fs::remove_file(&self.path)?;
+        Ok(bytes)
+    }
+}
+
+/// Makes a hole.
+pub(super) fn punch(file: &File, start: u64, len: u64) -> io::Result<()> {
+    Ok(rustix::fs::fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, len)?)
+}

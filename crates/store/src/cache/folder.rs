@@ -1,0 +1,137 @@
+//! The folder of a cache: who uses it, how many bytes it holds.
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// The folder inside the one that the user names. Another layout gets another number.
+const NAME: &str = "shardtool-cache-1";
+
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    /// Held while the cache is in use.
+    _lock: OwnedFd,
+}
+
+impl Folder {
+    /// Creates or opens the folder. The first process that opens it counts its bytes and removes what killed processes left.
+    pub(super) fn open(path: &Path, block: u64) -> io::Result<Self> {
+        std::fs::create_dir_all(path)?;
+        let path = if block == super::BLOCK { path.join(NAME) } else { path.join(format!("{NAME}-{block}")) };
+        for folder in [path.clone(), path.join("blocks"), path.join("claims"), path.join("users")] {
+            match DirBuilder::new().mode(0o700).create(&folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+        }
+        let lock = open(&path.join("lock"))?;
+        let alone = flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if !alone {
+            // Waits for a process that is counting.
+            flock(&lock, FlockOperation::LockShared)?;
+        }
+        let folder = Folder { path, _lock: lock };
+        if alone {
+            for name in ["claims", "users"] {
+                for entry in std::fs::read_dir(folder.path.join(name))? {
+                    let _ = std::fs::remove_file(entry?.path());
+                }
+            }
+            folder.check_holes()?;
+            folder.count()?;
+            flock(&folder._lock, FlockOperation::LockShared)?;
+        }
+        Ok(folder)
+    }
+
+    pub(super) fn blocks(&self) -> PathBuf {
+        self.path.join("blocks")
+    }
+
+    pub(super) fn claims(&self) -> PathBuf {
+        self.path.join("claims")
+    }
+
+    pub(super) fn users(&self) -> PathBuf {
+        self.path.join("users")
+    }
+
+    /// Returns the bytes of all blocks.
+    pub(super) fn used(&self) -> io::Result<u64> {
+        self.change(|used| used)
+    }
+
+    /// Adds bytes, if the sum does not exceed `most`.
+    pub(super) fn reserve(&self, bytes: u64, most: u64) -> io::Result<bool> {
+        let mut fits = false;
+        self.change(|used| {
+            fits = used.saturating_add(bytes) <= most;
+            if fits { used + bytes } else { used }
+        })?;
+        Ok(fits)
+    }
+
+    pub(super) fn release(&self, bytes: u64) -> io::Result<()> {
+        self.change(|used| used.saturating_sub(bytes)).map(drop)
+    }
+
+    /// Returns the bytes that the file system has for this user.
+    pub(super) fn free_space(&self) -> io::Result<u64> {
+        let found = rustix::fs::statvfs(&self.path)?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
+    /// Replaces the count of bytes by what `change` returns, alone among all processes. A process that is killed in between
+    /// leaves a wrong count, at most a block for each of its requests, until the cache is opened next.
+    fn change(&self, change: impl FnOnce(u64) -> u64) -> io::Result<u64> {
+        // Opened each time: a lock belongs to an open file, which a forked child shares.
+        let file = open(&self.path.join("used"))?;
+        flock(&file, FlockOperation::LockExclusive)?;
+        let file = File::from(file);
+        let mut bytes = [0; 8];
+        let before = if file.read_exact_at(&mut bytes, 0).is_ok() { u64::from_le_bytes(bytes) } else { 0 };
+        let after = change(before);
+        if after != before {
+            file.write_all_at(&after.to_le_bytes(), 0)?;
+        }
+        Ok(after)
+    }
+
+    /// Counts the bytes of all blocks.
+    fn count(&self) -> io::Result<()> {
+        let mut bytes = 0;
+        for entry in std::fs::read_dir(self.blocks())? {
+            bytes += entry?.metadata()?.blocks() * 512;
+        }
+        self.change(|_| bytes).map(drop)
+    }
+
+    /// Returns an error if the file system does not keep holes, which say what a file does not have.
+    fn check_holes(&self) -> io::Result<()> {
+        let path = self.path.join("holes");
+        let _ = std::fs::remove_file(&path);
+        let file = File::from(open(&path)?);
+        let (hole, data) = (super::BLOCK, [1; 4096]);
+        file.write_all_at(&data, 0)?;
+        file.write_all_at(&data, 2 * hole)?;
+        let finds = |at| rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(at)).ok();
+        let kept = finds(hole) == Some(2 * hole);
+        let removed = super::blocks::punch(&file, 0, hole).is_ok() && finds(0) == Some(2 * hole);
+        let _ = std::fs::remove_file(&path);
+        if kept && removed {
+            return Ok(());
+        }
+        let problem = "the file system keeps no holes in files (ext4, XFS, Btrfs and tmpfs do)";
+        Err(io::Error::new(io::ErrorKind::Unsupported, problem))
+    }
+}
+
+/// Opens a file for reading and writing, or creates it. Follows no link.
+pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?)
+}

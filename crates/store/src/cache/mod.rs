@@ -1,0 +1,267 @@
+//! A cache of objects on a local disk, shared by the processes of a machine, and never trusted.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `folder` | the folder: who uses it, how many bytes it holds |
+//! | `blocks` | the blocks of one object, in a sparse file |
+//! | `claim` | which process requests a block |
+//! | `users` | which contents and blocks the processes will use |
+//! | `room` | which blocks make room for others |
+//! | `object` | an object that is read through the cache |
+//!
+//! ```text
+//! DIR/shardtool-cache-1/lock          held by every process that uses the cache
+//!                       used          bytes of all blocks
+//!                       blocks/NAME   a sparse file: the blocks of one object at their offsets, holes for the others
+//!                       claims/ID     locked while a block is requested
+//!                       users/PID-N   locked by a process: the contents it uses; PID-N.next: the blocks it will use
+//! ```
+//!
+//! The holes of a file say which blocks it has: there is no other table, and so nothing that a killed process could leave in
+//! contradiction. A block that was written in part, or that another process removes while it is read, has records whose CRCs
+//! do not match; its reader then requests them from the store. Locks end with the process that holds them. `NAME` contains
+//! checksums of the content, so that a dataset that changes has other names.
+//!
+//! # What is kept
+//! While there is room, each block that is read is kept. In a full cache, a block is fetched whole only if records that the
+//! orders of the processes name soon take at least half of it, and more than those that are read now; it then takes the place of
+//! one that no order names: first of one that was itself fetched so, then of any. All others stay, which is the best that can
+//! be done for data that is read once in each epoch. Contents that no running process uses are removed first.
+
+mod blocks;
+mod claim;
+mod folder;
+mod object;
+mod room;
+mod users;
+
+pub use object::{CachedObject, Fetched, Need, Pending};
+
+use crate::stats::{self, add};
+use blocks::BlockFile;
+use folder::Folder;
+use room::Room;
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use users::Users;
+
+/// Bytes of a block.
+const BLOCK: u64 = 4 << 20;
+
+/// Blocks that readers without an order fetch whole at once, in addition to those of loaders; further ones are read by range.
+const FETCHED_BY_READERS: usize = 2;
+
+/// A cache of objects in a folder. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Cache(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// The folder that the user named.
+    path: PathBuf,
+    folder: Folder,
+    /// Bytes of all blocks, at most.
+    size: u64,
+    block: u64,
+    /// What this process knows of itself. A forked child begins anew.
+    process: Mutex<(u32, Arc<Process>)>,
+    /// Whether writing failed: nothing is added any more.
+    failed: AtomicBool,
+}
+
+/// What one process knows.
+#[derive(Debug)]
+struct Process {
+    users: Users,
+    room: Mutex<Room>,
+    /// Blocks that this process is requesting.
+    pending: Mutex<HashMap<u64, Arc<Pending>>>,
+    readers: Mutex<usize>,
+}
+
+impl Cache {
+    /// Opens a cache in a folder, which is created if it does not exist. `size` is in bytes; `None` is what the folder holds
+    /// already and 90 % of the file system's free space. If blocks of other sizes were kept, removes what exceeds it.
+    ///
+    /// # Errors
+    /// Those of the system; `Unsupported` if the file system keeps no holes; `InvalidInput` if the size is less than one block.
+    pub fn open(path: &Path, size: Option<u64>) -> io::Result<Self> {
+        Cache::with_blocks(path, size, BLOCK)
+    }
+
+    /// As [`Cache::open`], with blocks of another size: for tests.
+    ///
+    /// # Errors
+    /// As [`Cache::open`].
+    #[doc(hidden)]
+    pub fn with_blocks(path: &Path, size: Option<u64>, block: u64) -> io::Result<Self> {
+        if let Some(size) = size.filter(|size| *size < block) {
+            let problem = format!("the size of the cache is {size} bytes, less than one block ({block} bytes)");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+        }
+        let folder = Folder::open(path, block)?;
+        let size = match size {
+            Some(size) => size,
+            None => folder.used()?.saturating_add(folder.free_space()? / 10 * 9),
+        };
+        let process = Mutex::new((std::process::id(), Arc::new(Process::new(&folder)?)));
+        let cache = Cache(Arc::new(Inner { path: path.to_owned(), folder, size, block, process, failed: AtomicBool::new(false) }));
+        cache.shrink()?;
+        Ok(cache)
+    }
+
+    /// Returns the folder that was given.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Returns the bytes of all blocks, at most.
+    pub fn size(&self) -> u64 {
+        self.0.size
+    }
+
+    /// Returns the bytes of a block.
+    pub fn block_bytes(&self) -> u64 {
+        self.0.block
+    }
+
+    /// Returns the bytes of all blocks that the cache holds.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn used(&self) -> io::Result<u64> {
+        self.0.folder.used()
+    }
+
+    /// States that this process uses contents, so that their blocks are not taken for abandoned ones.
+    pub fn use_contents<'n>(&self, names: impl Iterator<Item = &'n str>) {
+        let keys = names.map(key).collect();
+        self.process().users.use_contents(keys);
+    }
+
+    /// States which blocks an order names soon, and how many bytes of each its records take: in place of what this process
+    /// stated for the same `order`, a number of its choice.
+    pub fn will_use(&self, order: u64, blocks: HashMap<u64, u64>) {
+        self.process().users.will_use(order, blocks);
+    }
+
+    /// Returns a number for [`Cache::will_use`] that no other order of this process has.
+    pub fn new_order(&self) -> u64 {
+        self.process().users.new_order()
+    }
+
+    /// Forgets what was stated for an order.
+    pub fn end_order(&self, order: u64) {
+        self.process().users.end_order(order);
+    }
+
+    /// Reports that writing failed, and adds nothing any more: what the cache holds is still read.
+    fn fail(&self, error: &io::Error) {
+        if !self.0.failed.swap(true, Ordering::Relaxed) {
+            log::warn!(
+                "the cache in {} cannot be written ({error}): the run goes on, and reads from the store what the cache does not \
+                 hold",
+                self.0.path.display()
+            );
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.0.failed.load(Ordering::Relaxed)
+    }
+
+    /// Removes blocks until they fit into the size.
+    fn shrink(&self) -> io::Result<()> {
+        let process = self.process();
+        let mut room = process.room.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.0.folder.used()? > self.0.size {
+            if !room.remove_any(self, &process.users) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reserves room for a block of `len` bytes. `soon` allows that another one is removed for it.
+    fn reserve(&self, name: &Arc<str>, block: u64, len: u64, soon: bool) -> bool {
+        let process = self.process();
+        let mut room = process.room.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut full = false;
+        loop {
+            match self.0.folder.reserve(len, self.0.size) {
+                Ok(true) => {
+                    if full {
+                        room.fetched_soon(name, block);
+                    }
+                    return true;
+                }
+                Ok(false) if room.remove_abandoned(self, &process.users) => {}
+                Ok(false) if soon && room.remove_one(self, &process.users) => full = true,
+                Ok(false) => return false,
+                Err(error) => {
+                    self.fail(&error);
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Gives room back after blocks were removed, or were not written.
+    fn release(&self, bytes: u64) {
+        if let Err(error) = self.0.folder.release(bytes) {
+            self.fail(&error);
+        }
+    }
+
+    fn process(&self) -> Arc<Process> {
+        let mut process = self.0.process.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = std::process::id();
+        if process.0 != id {
+            // After a fork. What belongs to the parent is leaked: its locks may be held, and its files are the parent's.
+            let new = Process::new(&self.0.folder).unwrap_or_else(|error| {
+                self.fail(&error);
+                Process::without_users()
+            });
+            std::mem::forget(std::mem::replace(&mut process.1, Arc::new(new)));
+            process.0 = id;
+        }
+        process.1.clone()
+    }
+
+    fn block_file(&self, name: &str) -> BlockFile {
+        BlockFile::new(self.0.folder.blocks().join(name), self.0.block)
+    }
+}
+
+impl Process {
+    fn new(folder: &Folder) -> io::Result<Self> {
+        Ok(Process { users: Users::new(&folder.users())?, ..Process::without_users() })
+    }
+
+    fn without_users() -> Self {
+        Process { users: Users::default(), room: Mutex::default(), pending: Mutex::default(), readers: Mutex::new(0) }
+    }
+
+    fn pending(&self) -> MutexGuard<'_, HashMap<u64, Arc<Pending>>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts a range that was read from a cache.
+fn count_hit(bytes: u64) {
+    add(&stats::CACHE_HITS, 1);
+    add(&stats::CACHE_BYTES, bytes);
+}
+
+/// Returns the number of a content, from its name (FNV-1a, 64 bits). Two contents with one number only share their fate.
+fn key(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Returns the number of a block of a content.
+fn block_id(key: u64, block: u64) -> u64 {
+    key.wrapping_add(block.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}

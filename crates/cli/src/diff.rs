@@ -1,7 +1,7 @@
 //! `shardtool diff`.
 
 use crate::exit::Exit;
-use crate::open::all;
+use crate::open::{CacheArguments, all};
 use crate::output::Output;
 use crate::text;
 use serde_json::json;
@@ -22,6 +22,8 @@ pub(crate) struct Arguments {
     a: PathBuf,
     /// Second dataset
     b: PathBuf,
+    #[command(flatten)]
+    cache: CacheArguments,
     /// One split [default: all of both]
     #[arg(long)]
     split: Option<String>,
@@ -66,7 +68,7 @@ impl Difference {
 }
 
 pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
-    let (a, b) = (Dataset::open(&arguments.a)?, Dataset::open(&arguments.b)?);
+    let (a, b) = (arguments.cache.open(&arguments.a)?, arguments.cache.open(&arguments.b)?);
     let names: BTreeSet<String> = match &arguments.split {
         Some(name) => [a.split(name)?.name().to_owned(), b.split(name)?.name().to_owned()].into(),
         None => all(&a)?.iter().chain(all(&b)?).map(|split| split.name().to_owned()).collect(),

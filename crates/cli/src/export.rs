@@ -1,7 +1,7 @@
 //! `shardtool export`.
 
 use crate::exit::Exit;
-use crate::open::{DatasetArgument, one_or_all};
+use crate::open::{CachedDataset, one_or_all};
 use crate::output::Output;
 use crate::progress::Images;
 use crate::text;
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    dataset: DatasetArgument,
+    dataset: CachedDataset,
     /// A folder that does not exist yet, or is empty
     out: PathBuf,
     /// The format

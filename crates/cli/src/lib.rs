@@ -93,7 +93,9 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let result = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => {
             let mut out = Output::stdout();
-            dispatch(arguments.command, &mut out).and_then(|exit| Ok(out.flush().map(|()| exit)?))
+            let result = dispatch(arguments.command, &mut out).and_then(|exit| Ok(out.flush().map(|()| exit)?));
+            open::print_failed_caches();
+            result
         }
         Err(error) => {
             // clap reports `--help` and `--version` as errors too, for standard output.

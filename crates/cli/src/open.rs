@@ -3,8 +3,9 @@
 use anyhow::{Context, bail};
 use shardtool_format::printable;
 use shardtool_pack::unfinished_splits;
-use shardtool_read::{Dataset, Split};
-use std::path::PathBuf;
+use shardtool_read::{Cache, Dataset, Options, Split};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// A dataset.
 #[derive(clap::Args)]
@@ -19,11 +20,66 @@ impl DatasetArgument {
     }
 }
 
+/// The caches that were opened.
+static CACHES: Mutex<Vec<Cache>> = Mutex::new(vec![]);
+
+/// Prints which caches could not be written.
+pub(crate) fn print_failed_caches() {
+    for cache in CACHES.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        if let Some(problem) = cache.failure() {
+            let path = cache.path().display();
+            eprintln!(
+                "warning: the cache in {path} cannot be written ({problem}): what it does not hold was read from the store"
+            );
+        }
+    }
+}
+
+/// Where records from an object store are kept.
+#[derive(clap::Args)]
+pub(crate) struct CacheArguments {
+    /// Keep what is read from an object store in this folder, on a local disk; several processes may share it
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+    /// Bytes of the cache, at most [default: what it holds, and 90 % of the free space]
+    #[arg(long, value_parser = crate::size::parse, requires = "cache", value_name = "SIZE")]
+    cache_size: Option<u64>,
+}
+
+impl CacheArguments {
+    /// Opens a dataset, with the cache if it is in an object store.
+    pub(crate) fn open(&self, dataset: &Path) -> anyhow::Result<Dataset> {
+        let mut options = Options::default();
+        if let Some(folder) = &self.cache {
+            let cache = Cache::open(folder, self.cache_size);
+            let cache = cache.with_context(|| format!("cannot use {} as a cache", folder.display()))?;
+            CACHES.lock().unwrap_or_else(PoisonError::into_inner).push(cache.clone());
+            options = options.with_cache(cache);
+        }
+        Ok(Dataset::open_with(dataset, options)?)
+    }
+}
+
+/// A dataset that is read through a cache.
+#[derive(clap::Args)]
+pub(crate) struct CachedDataset {
+    #[command(flatten)]
+    pub(crate) dataset: DatasetArgument,
+    #[command(flatten)]
+    pub(crate) cache: CacheArguments,
+}
+
+impl CachedDataset {
+    pub(crate) fn open(&self) -> anyhow::Result<Dataset> {
+        self.cache.open(&self.dataset.dataset)
+    }
+}
+
 /// A dataset and one of its splits.
 #[derive(clap::Args)]
 pub(crate) struct SplitArguments {
     #[command(flatten)]
-    pub(crate) dataset: DatasetArgument,
+    pub(crate) dataset: CachedDataset,
     /// Name of the split [default: the only one, else `train`]
     #[arg(long)]
     pub(crate) split: Option<String>,

@@ -2,14 +2,14 @@
 
 use crate::entries::EntriesArgument;
 use crate::exit::Exit;
-use crate::open::{DatasetArgument, all, one_or_all};
+use crate::open::{CacheArguments, CachedDataset, all, one_or_all};
 use crate::output::Output;
 use crate::progress::Images;
 use crate::{size, text};
 use serde_json::json;
 use shardtool_format::printable;
 use shardtool_pack::{ReshardOptions, Shards, reshard};
-use shardtool_read::{Dataset, Split};
+use shardtool_read::Split;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    dataset: DatasetArgument,
+    dataset: CachedDataset,
     /// A folder that does not exist yet, or is empty
     out: PathBuf,
     /// One split [default: all]
@@ -41,6 +41,8 @@ pub(crate) struct MergeArguments {
     /// Two or more datasets
     #[arg(required = true, num_args = 2..)]
     datasets: Vec<PathBuf>,
+    #[command(flatten)]
+    cache: CacheArguments,
     #[command(flatten)]
     layout: Layout,
 }
@@ -78,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
 pub(crate) fn merge(arguments: &MergeArguments, out: &mut Output) -> anyhow::Result<Exit> {
     let mut splits = vec![];
     for path in &arguments.datasets {
-        splits.extend_from_slice(all(&Dataset::open(path)?)?);
+        splits.extend_from_slice(all(&arguments.cache.open(path)?)?);
     }
     write(&splits, &arguments.out, &arguments.layout, out)
 }

@@ -59,7 +59,7 @@ impl Engine {
             let (batch_bytes, patience) = (config.batch_bytes(), config.starve_after);
             Engine {
                 scratch: ScratchAdmission::new(handover.clone(), &memory, batch_bytes, patience),
-                fetcher: Fetcher::new(&config),
+                fetcher: Fetcher::new(&config, &notices),
                 meters: Meters::default(),
                 bad_samples: BadSamples::new(config.max_bad),
                 notices,

@@ -36,7 +36,8 @@ impl Stats {
             members.insert(
                 "store".to_owned(),
                 json!({ "requests": store.requests, "bytes": store.bytes,
-                "retries": store.retries, "hedged": store.hedged, "refetched": store.refetched }),
+                "retries": store.retries, "hedged": store.hedged, "refetched": store.refetched,
+                "cache_hits": store.cache_hits, "cache_bytes": store.cache_bytes, "cache_bad": store.cache_bad }),
             );
         }
         object.to_string()
@@ -73,6 +74,11 @@ impl Stats {
             metric("store_bytes_total", "counter", "Bytes of their answers.", &one(store.bytes as f64));
             metric("store_retries_total", "counter", "Requests that were repeated.", &one(store.retries as f64));
             metric("store_hedged_total", "counter", "Second requests for stragglers.", &one(store.hedged as f64));
+            let cache = "Reads answered by the cache on a local disk.";
+            metric("store_cache_hits_total", "counter", cache, &one(store.cache_hits as f64));
+            metric("store_cache_bytes_total", "counter", "Their bytes.", &one(store.cache_bytes as f64));
+            let bad = "Blocks removed from the cache because a CRC did not match.";
+            metric("store_cache_bad_total", "counter", bad, &one(store.cache_bad as f64));
             metric("store_refetched_total", "counter", "Requests after a CRC mismatch.", &one(store.refetched as f64));
         }
         out

@@ -4,6 +4,7 @@ use crate::bad_samples::BadSample;
 use crate::units::Bytes;
 use shardtool_format::Chain;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,6 +29,13 @@ pub enum Notice {
         /// Bad samples of the run, each counted once.
         count: u64,
     },
+    /// The cache on a local disk cannot be written any more, as when the disk is full.
+    CacheFailed {
+        /// Its folder.
+        path: PathBuf,
+        /// The system's error.
+        problem: String,
+    },
 }
 
 impl fmt::Display for Notice {
@@ -44,6 +52,12 @@ impl fmt::Display for Notice {
             Notice::BadSamples { epoch, count } => {
                 write!(f, "{count} bad samples in this run by the end of epoch {epoch}")
             }
+            Notice::CacheFailed { path, problem } => write!(
+                f,
+                "the cache in {} cannot be written ({problem}): the run goes on, and reads from the store what the cache does \
+                 not hold",
+                path.display()
+            ),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use shardtool_order::mixture_fingerprint;
-use shardtool_read::{Shard, Split};
+use shardtool_read::{Cache, Shard, Split};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -38,6 +38,17 @@ impl Splits {
     /// Returns whether a split is in an object store.
     pub(crate) fn in_store(&self) -> bool {
         self.splits.iter().any(Split::is_in_store)
+    }
+
+    /// Returns the caches through which splits are read, each once.
+    pub(crate) fn caches(&self) -> Vec<Cache> {
+        let mut caches: Vec<Cache> = vec![];
+        for cache in self.splits.iter().filter_map(Split::cache) {
+            if !caches.iter().any(|other| other.is(cache)) {
+                caches.push(cache.clone());
+            }
+        }
+        caches
     }
 
     /// Returns the bytes that the indexes of open shards may take in memory: those of splits in stores.

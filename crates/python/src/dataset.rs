@@ -1,28 +1,65 @@
 //! Datasets, splits and shards.
 
 use crate::columns::Columns;
+use crate::config::Size;
 use crate::{error, record};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PySlice};
 use shardtool_format::manifest::Manifest;
+use shardtool_read::{Cache, Options};
 use std::path::PathBuf;
+
+/// What a dataset is opened with, also in another process.
+#[derive(Clone)]
+struct Opening {
+    path: PathBuf,
+    /// Folder and size in bytes.
+    cache: Option<(PathBuf, u64)>,
+}
+
+impl Opening {
+    /// The arguments of `Dataset` and, after a name, of `_open_split`.
+    fn arguments(&self) -> (PathBuf, Option<PathBuf>, Option<u64>) {
+        let (folder, size) = self.cache.clone().unzip();
+        (self.path.clone(), folder, size)
+    }
+}
 
 /// A dataset: a folder with a manifest, or bare TFRecord files.
 #[pyclass(frozen, mapping, module = "shardtool._shardtool")]
-pub(crate) struct Dataset(shardtool_read::Dataset);
+pub(crate) struct Dataset {
+    dataset: shardtool_read::Dataset,
+    opening: Opening,
+}
 
 #[pymethods]
 impl Dataset {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let opened = py.detach(|| shardtool_read::Dataset::open(&path));
-        Ok(Dataset(opened.map_err(|e| error::read(py, e))?))
+    #[pyo3(signature = (path, cache=None, cache_size=None))]
+    fn new(py: Python<'_>, path: PathBuf, cache: Option<PathBuf>, cache_size: Option<Size>) -> PyResult<Self> {
+        let size = cache_size.map(|size| size.bytes(py, "cache_size")).transpose()?;
+        if cache.is_none() && size.is_some() {
+            return Err(error::option(py, "`cache_size` needs `cache`, the folder of the cache"));
+        }
+        let open = || {
+            let mut options = Options::default();
+            if let Some(folder) = &cache {
+                let opened = Cache::open(folder, size);
+                let io = |source| shardtool_read::Error::Io { action: "keep a cache in", path: folder.clone(), source };
+                options = options.with_cache(opened.map_err(io)?);
+            }
+            let used = options.cache.as_ref().map(|cache| (cache.path().to_owned(), cache.size()));
+            Ok((shardtool_read::Dataset::open_with(&path, options)?, used))
+        };
+        let (dataset, cache) = py.detach(open).map_err(|e| error::read(py, e))?;
+        let path = dataset.path().to_owned();
+        Ok(Dataset { dataset, opening: Opening { path, cache } })
     }
 
     /// Returns the split of that name.
     fn split(&self, py: Python<'_>, name: &str) -> PyResult<Split> {
-        let split = self.0.split(name).map_err(|e| error::read(py, e))?;
-        Ok(Split::new(py, self.0.path().to_owned(), split.clone()))
+        let split = self.dataset.split(name).map_err(|e| error::read(py, e))?;
+        Ok(Split::new(py, self.opening.clone(), split.clone()))
     }
 
     /// Returns the split of that name, as [`Dataset::split`].
@@ -31,11 +68,11 @@ impl Dataset {
     }
 
     fn __contains__(&self, name: &str) -> bool {
-        self.0.splits().iter().any(|split| split.name() == name)
+        self.dataset.splits().iter().any(|split| split.name() == name)
     }
 
     fn __len__(&self) -> usize {
-        self.0.splits().len()
+        self.dataset.splits().len()
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -50,29 +87,29 @@ impl Dataset {
     /// Names of the splits.
     #[getter]
     fn splits(&self) -> Vec<&str> {
-        self.0.splits().iter().map(|s| s.name()).collect()
+        self.dataset.splits().iter().map(|s| s.name()).collect()
     }
 
     /// The path that the dataset was opened with.
     #[getter]
     fn path(&self) -> PathBuf {
-        self.0.path().to_owned()
+        self.dataset.path().to_owned()
     }
 
     /// Class names, by class id; empty if classes have no names.
     #[getter]
     fn classes(&self) -> Vec<String> {
-        self.0.manifest().classes.clone()
+        self.dataset.manifest().classes.clone()
     }
 
     /// Type of each feature, by name: `int64`, `float` or `bytes`.
     #[getter]
     fn features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        features(py, self.0.manifest())
+        features(py, self.dataset.manifest())
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (PathBuf,)) {
-        (slf.get_type().into_any(), (slf.get().path(),))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (PathBuf, Option<PathBuf>, Option<u64>)) {
+        (slf.get_type().into_any(), slf.get().opening.arguments())
     }
 
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -80,8 +117,8 @@ impl Dataset {
     }
 
     fn __repr__(&self) -> String {
-        let counts: Vec<_> = self.0.splits().iter().map(count).collect();
-        format!("<shardtool.Dataset {:?}: {}>", self.0.path(), counts.join("; "))
+        let counts: Vec<_> = self.dataset.splits().iter().map(count).collect();
+        format!("<shardtool.Dataset {:?}: {}>", self.dataset.path(), counts.join("; "))
     }
 }
 
@@ -97,19 +134,22 @@ fn features<'py>(py: Python<'py>, manifest: &Manifest) -> PyResult<Bound<'py, Py
     Ok(features)
 }
 
+/// Path, name, folder and size of the cache.
+type SplitArguments = (PathBuf, String, Option<PathBuf>, Option<u64>);
+
 /// A split: records numbered through all its shards, from 0.
 #[pyclass(frozen, sequence, module = "shardtool._shardtool")]
 pub(crate) struct Split {
-    dataset: PathBuf,
+    opening: Opening,
     pub(crate) split: shardtool_read::Split,
     columns: Py<Columns>,
 }
 
 impl Split {
-    fn new(py: Python<'_>, dataset: PathBuf, split: shardtool_read::Split) -> Self {
+    fn new(py: Python<'_>, opening: Opening, split: shardtool_read::Split) -> Self {
         let shards = 0..split.entry().shards.len();
         let columns = Py::new(py, Columns::new(py, split.clone(), shards)).expect("memory for a small object");
-        Split { dataset, split, columns }
+        Split { opening, split, columns }
     }
 
     /// Returns the number of a record; a negative one counts from the end.
@@ -175,7 +215,7 @@ impl Split {
     /// Path of the dataset.
     #[getter]
     fn path(&self) -> PathBuf {
-        self.dataset.clone()
+        self.opening.path.clone()
     }
 
     /// Class names, by class id; empty if classes have no names.
@@ -221,13 +261,19 @@ impl Split {
         PyList::new(py, shards.map(|shard| Bound::new(py, shard)).collect::<PyResult<Vec<_>>>()?)
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (PathBuf, String))> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, SplitArguments)> {
         let open = py.import("shardtool")?.getattr("_open_split")?;
-        Ok((open, (self.dataset.clone(), self.split.name().to_owned())))
+        let (path, cache, size) = self.opening.arguments();
+        Ok((open, (path, self.split.name().to_owned(), cache, size)))
     }
 
     fn __repr__(&self) -> String {
-        format!("<shardtool.Split {} of {:?}, fingerprint {}>", count(&self.split), self.dataset, self.fingerprint())
+        format!(
+            "<shardtool.Split {} of {:?}, fingerprint {}>",
+            count(&self.split),
+            self.opening.path,
+            self.fingerprint()
+        )
     }
 }
 

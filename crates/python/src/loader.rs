@@ -62,6 +62,10 @@ impl Inner {
     }
 }
 
+fn is_about_samples(notice: &Notice) -> bool {
+    matches!(notice, Notice::BadSample(_) | Notice::BadSamples { .. })
+}
+
 fn replicas(resolved: &Resolved, config: &Config, ranks: &[u32]) -> Result<Vec<ReplicaLoader>, Error> {
     match &resolved.devices {
         None => Ok(shardtool_load::Loader::group(config, ranks)?.into_iter().map(ReplicaLoader::Host).collect()),
@@ -183,7 +187,7 @@ impl Loader {
     /// Returns the notices since the last call: whether each is about a bad sample, and its text.
     fn notices(&self, py: Python<'_>) -> PyResult<Vec<(bool, String)>> {
         let notices = self.with_bound(py, |inner| Ok(inner.replicas[0].notices()))?.unwrap_or_default();
-        Ok(notices.iter().map(|notice| (!matches!(notice, Notice::Growth { .. }), notice.to_string())).collect())
+        Ok(notices.iter().map(|notice| (is_about_samples(notice), notice.to_string())).collect())
     }
 
     /// Returns the next batches of an iteration, one for each replica; none at the end of the epoch.

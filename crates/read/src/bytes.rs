@@ -138,12 +138,7 @@ impl FileBytes {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn open_ranges(
-        path: &Path,
-        access: Access,
-        len: u64,
-        cache: Option<(&Cache, String)>,
-    ) -> Result<Self> {
+    pub(crate) fn open_ranges(path: &Path, access: Access, len: u64, cache: Option<(&Cache, String)>) -> Result<Self> {
         if !store::is_url(path) {
             return FileBytes::open(path, access);
         }

@@ -38,6 +38,6 @@ pub use frames::Frames;
 pub use paths::{glob_files, metadata_if_exists, not_regular, open_regular};
 pub use record::Record;
 pub use shard::{LentIndex, Shard};
-pub use value::Value;
 pub use shardtool_store::cache::Cache;
+pub use value::Value;
 pub use whole_files::{parse_manifest, read_index, read_manifest};

@@ -59,6 +59,7 @@ struct Shared {
     service: S3Service,
     faults: Faults,
     requests: AtomicU64,
+    bytes: AtomicU64,
     injected: AtomicU64,
 }
 
@@ -73,8 +74,9 @@ impl Server {
         if !options.anonymous {
             builder.set_auth(SimpleAuth::from_single(CREDENTIALS.0, CREDENTIALS.1));
         }
-        let (requests, injected) = (AtomicU64::new(0), AtomicU64::new(0));
-        let shared = Arc::new(Shared { service: builder.build(), faults: options.faults, requests, injected });
+        let zero = AtomicU64::default;
+        let (requests, bytes, injected) = (zero(), zero(), zero());
+        let shared = Arc::new(Shared { service: builder.build(), faults: options.faults, requests, bytes, injected });
         let (stop, stopped) = oneshot::channel();
         let (started, address) = mpsc::channel();
         let server = shared.clone();
@@ -118,6 +120,11 @@ impl Server {
     /// Returns the number of requests so far.
     pub fn requests(&self) -> u64 {
         self.shared.requests.load(Ordering::Relaxed)
+    }
+
+    /// Returns the bytes of the answers so far, before they were changed.
+    pub fn bytes(&self) -> u64 {
+        self.shared.bytes.load(Ordering::Relaxed)
     }
 
     /// Returns the number of answers that were changed so far.
@@ -164,6 +171,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answe
     }
     let answer = hyper::service::Service::call(&shared.service, request).await.map_err(|e| format!("{e:?}"))?;
     let (parts, body) = answer.into_parts();
+    shared.bytes.fetch_add(hyper::body::Body::size_hint(&body).lower(), Ordering::Relaxed);
     let Some(fault) = fault.filter(|fault| fault.changes_body()) else {
         return Ok(Response::from_parts(parts, body.map_err(AnyError::from).boxed()));
     };

@@ -5,16 +5,23 @@
 //! The order of delivery does not depend on any of it: a worker whose record was not requested, or did not arrive, reads it
 //! directly.
 //!
+//! With a cache on a local disk ([`lookahead`]), blocks that the cache has room for are requested whole, further ahead, and
+//! written to it; the workers read the records of such blocks from there.
+//!
 //! Memory: at most [`ResolvedConfig::fetch`] bytes are under way or wait for their rows, divided between the replicas. A
 //! single record that is larger is not requested ahead.
 
+mod lookahead;
 mod merge;
 mod planner;
 
 use crate::batch::SharedBatch;
 use crate::handover::Work;
+use crate::notices::{Notice, Notices};
 use crate::resolved_config::ResolvedConfig;
 use merge::Request;
+use shardtool_read::Cache;
+use shardtool_store::cache::Pending;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
@@ -63,6 +70,8 @@ struct Planned {
     row: PlannedRow,
     /// Where the frame of its record lies in a block; `None` if it was not requested.
     frame: Option<(Arc<Block>, Range<usize>)>,
+    /// Blocks of the cache that the record lies in and that are under way.
+    pending: Vec<Arc<Pending>>,
 }
 
 /// What was requested for one replica.
@@ -137,20 +146,30 @@ pub(crate) struct Fetcher {
     config: Arc<ResolvedConfig>,
     state: Mutex<State>,
     held: Arc<AtomicU64>,
+    /// Of these, the bytes that are on their way to a cache.
+    filling: AtomicU64,
+    notices: Arc<Notices>,
     /// Notified when bytes arrive or become free, when rows were planned, and when a replica jumps.
     changed: Condvar,
 }
 
 impl Fetcher {
     /// Returns the fetcher of a loader, or `None` if all its datasets are local or read-ahead is off. Makes no request.
-    pub(crate) fn new(config: &Arc<ResolvedConfig>) -> Option<Arc<Self>> {
+    pub(crate) fn new(config: &Arc<ResolvedConfig>, notices: &Arc<Notices>) -> Option<Arc<Self>> {
         if config.fetch == 0 || !config.splits.in_store() {
             return None;
         }
         let replicas = config.ranks.iter().map(|_| Ahead::default()).collect();
         let state = Mutex::new(State { replicas, closed: false });
         let held = Arc::new(AtomicU64::new(0));
-        Some(Arc::new(Fetcher { config: config.clone(), state, held, changed: Condvar::new() }))
+        Some(Arc::new(Fetcher {
+            config: config.clone(),
+            state,
+            held,
+            filling: AtomicU64::new(0),
+            notices: notices.clone(),
+            changed: Condvar::new(),
+        }))
     }
 
     /// Runs the planner until the fetcher is closed.
@@ -205,6 +224,15 @@ impl Fetcher {
                     let planned = &ahead.rows[at];
                     // A CRC does not distinguish one record from another.
                     debug_assert_eq!(planned.row.id, Some(id), "the planner and the workers follow the same order");
+                    if let Some(pending) = planned.pending.iter().find(|pending| !pending.is_done()) {
+                        let _pending = pending.clone();
+                        state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                        continue;
+                    }
+                    if let Some(Err(error)) = planned.pending.iter().map(|pending| pending.wait()).find(Result::is_err)
+                    {
+                        return Some(Err(error));
+                    }
                     let (block, range) = planned.frame.clone().filter(|_| planned.row.id == Some(id))?;
                     match block.bytes.get() {
                         Some(Ok(bytes)) => {
@@ -243,6 +271,11 @@ impl Fetcher {
         }
     }
 
+    /// Reports a cache that cannot be written any more.
+    fn report(&self, cache: &Cache, problem: &str) {
+        self.notices.add(Notice::CacheFailed { path: cache.path().to_owned(), problem: problem.to_owned() });
+    }
+
     /// Returns how many rows are considered ahead of the workers, whatever their bytes.
     fn most_rows(&self) -> usize {
         let records = self.config.fetch / self.config.splits.mean_record().max(1);
@@ -264,7 +297,7 @@ impl Fetcher {
         self: &Arc<Self>,
         replica: usize,
         generation: u64,
-        rows: Vec<PlannedRow>,
+        rows: Vec<(PlannedRow, Vec<Arc<Pending>>)>,
         next: Option<RowKey>,
         requests: Vec<Request>,
     ) {
@@ -274,7 +307,7 @@ impl Fetcher {
             return;
         }
         let first = ahead.rows.len();
-        ahead.rows.extend(rows.into_iter().map(|row| Planned { row, frame: None }));
+        ahead.rows.extend(rows.into_iter().map(|(row, pending)| Planned { row, frame: None, pending }));
         ahead.next = next;
         for Request { object, bytes, rows } in requests {
             let len = bytes.end - bytes.start;

@@ -1,5 +1,6 @@
 //! The thread that walks ahead of the workers.
 
+use super::lookahead::{Lookahead, SeenRow};
 use super::merge::{Limits, Wanted, merge};
 use super::{Ahead, Fetcher, PlannedRow, RowKey};
 use shardtool_order::{Order, Walk};
@@ -8,49 +9,89 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Shards that are opened at once: the index of each is a request.
 const OPENED_AT_ONCE: usize = 16;
 
+/// Open shards, by the numbers of split and shard.
+pub(super) type OpenShards = HashMap<(usize, usize), Arc<Shard>>;
+
 /// Merged requests exceed the bytes of their records by up to a third.
 const UNUSED: (u64, u64) = (4, 3);
 
+/// How long the planner waits for memory if nothing tells it of any: a block that another process requests, say.
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// Plans until the fetcher is closed: the replica with the fewest rows ahead first.
 pub(super) fn run(fetcher: &Arc<Fetcher>) {
-    let mut planner = Planner { fetcher, walks: fetcher.config.ranks.iter().map(|_| None).collect() };
+    let caches = fetcher.config.splits.caches();
+    let mut writable = caches.clone();
+    let lookahead = || (!caches.is_empty()).then(|| Lookahead::new(caches.clone()));
+    let ranks = &fetcher.config.ranks;
+    let mut lookaheads: Vec<_> = ranks.iter().map(|_| lookahead()).collect();
+    let mut planner = Planner { fetcher, walks: ranks.iter().map(|_| None).collect() };
     let chunk = planner.chunk_bytes();
     let mut state = fetcher.lock();
+    // Replicas that had no memory for more rows.
+    let mut waiting = vec![false; ranks.len()];
     while !state.closed {
-        let (wanted, held) = (chunk * UNUSED.0 / UNUSED.1, fetcher.held.load(Ordering::Relaxed));
+        let wanted = chunk * UNUSED.0 / UNUSED.1;
+        let (held, filling) = (fetcher.held.load(Ordering::Relaxed), fetcher.filling.load(Ordering::Relaxed));
         let fits = held == 0 || held + wanted <= fetcher.config.fetch;
         let room = |ahead: &Ahead| {
             let own = ahead.bytes == 0 || ahead.bytes + wanted <= planner.share();
             fits && own && ahead.rows.len() < fetcher.most_rows()
         };
         for ahead in &mut state.replicas {
-            ahead.full = !room(ahead);
+            // What is on its way to a cache will be there soon.
+            ahead.full = !room(ahead) && filling == 0;
         }
-        let waiting = state.replicas.iter().enumerate().filter(|(_, ahead)| ahead.next.is_some() && !ahead.full);
-        let Some((replica, ahead)) = waiting.min_by_key(|(_, ahead)| ahead.rows.len()) else {
+        let next = state.replicas.iter().enumerate();
+        let next = next.filter(|(replica, ahead)| ahead.next.is_some() && room(ahead) && !waiting[*replica]);
+        let Some((replica, ahead)) = next.min_by_key(|(_, ahead)| ahead.rows.len()) else {
             // A worker whose row is not planned yet need not wait for it.
             fetcher.changed.notify_all();
-            state = fetcher.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = if waiting.contains(&true) || filling > 0 {
+                fetcher.changed.wait_timeout(state, PAUSE).unwrap_or_else(PoisonError::into_inner).0
+            } else {
+                fetcher.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+            };
+            waiting.fill(false);
             continue;
         };
         let (generation, Some(from)) = (ahead.generation, ahead.next) else { continue };
+        let read = ahead.rows.front().map(|planned| planned.row.key);
         drop(state);
-        planner.plan(replica, generation, from, chunk);
+        match &mut lookaheads[replica] {
+            None => planner.plan(replica, generation, from, chunk),
+            Some(lookahead) => {
+                lookahead.begin(from, read);
+                waiting[replica] = !planner.plan_seen(lookahead, replica, generation, chunk);
+            }
+        }
+        writable.retain(|cache| cache.failure().inspect(|problem| fetcher.report(cache, problem)).is_none());
         state = fetcher.lock();
     }
 }
 
-struct Planner<'a> {
+pub(super) struct Planner<'a> {
     fetcher: &'a Arc<Fetcher>,
     /// For each replica, a cursor through the epoch it is in.
     walks: Vec<Option<(u64, Walk)>>,
 }
 
 impl Planner<'_> {
+    pub(super) fn fetcher(&self) -> &Arc<Fetcher> {
+        self.fetcher
+    }
+
+    /// Returns how many rows are looked at ahead: two windows of the interleaved order, else those that are planned ahead.
+    pub(super) fn rows_ahead(&self) -> usize {
+        let planned = self.fetcher.most_rows();
+        self.window().map_or(planned, |window| planned.max(usize::try_from(2 * window).unwrap_or(usize::MAX)))
+    }
+
     /// Bytes that each replica may have under way.
     fn share(&self) -> u64 {
         self.fetcher.config.fetch / self.fetcher.config.ranks.len() as u64
@@ -76,9 +117,8 @@ impl Planner<'_> {
         for (number, row) in rows.iter().enumerate() {
             // Without a shard or its index, the worker reads the record and reports why.
             let frame = row.id.and_then(|id| {
-                let (shard, at) = (splits.shard_of(id).ok()?, splits.locate(id).ok()?);
-                let open = shards.get(&shard)?;
-                let (frame, object) = (open.frame(at.row).ok()?, open.bytes().object()?.clone());
+                let (open, frame) = self.locate(&shards, id)?;
+                let (shard, object) = (splits.shard_of(id).ok()?, open.bytes().object()?.clone());
                 (frame.end - frame.start <= self.share()).then_some(Wanted { number, shard, object, frame })
             });
             let Some(frame) = frame else { continue };
@@ -91,13 +131,54 @@ impl Planner<'_> {
             }
             wanted.push(frame);
         }
-        let limits = Limits { gap: self.fetcher.config.fetch_gap, size: self.fetcher.config.fetch_size };
-        self.fetcher.start(replica, generation, rows, next, merge(wanted, limits));
+        let rows = rows.into_iter().map(|row| (row, vec![])).collect();
+        self.fetcher.start(replica, generation, rows, next, merge(wanted, self.limits()));
+    }
+
+    /// Plans rows with a cache: what it does not take is requested for the rows alone. Returns whether it planned any.
+    fn plan_seen(&mut self, lookahead: &mut Lookahead, replica: usize, generation: u64, chunk: u64) -> bool {
+        lookahead.extend(self, replica, generation, chunk);
+        lookahead.publish();
+        lookahead.consider(self, self.fetcher.config.fetch.saturating_sub(chunk * UNUSED.0 / UNUSED.1));
+        let (seen, next) = lookahead.take(chunk);
+        if seen.is_empty() && next.is_some() {
+            return false;
+        }
+        let (mut rows, mut wanted) = (vec![], vec![]);
+        for (number, SeenRow { row, frame, pending, cached }) in seen.into_iter().enumerate() {
+            let located = row.id.zip(frame).filter(|(_, frame)| !cached && frame.end - frame.start <= self.share());
+            if let Some((id, frame)) = located
+                && let Some(object) = self.open(id).and_then(|shard| shard.bytes().object().cloned())
+                && let Ok(shard) = self.fetcher.config.splits.shard_of(id)
+            {
+                wanted.push(Wanted { number, shard, object, frame });
+            }
+            rows.push((row, pending));
+        }
+        self.fetcher.start(replica, generation, rows, next, merge(wanted, self.limits()));
+        true
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { gap: self.fetcher.config.fetch_gap, size: self.fetcher.config.fetch_size }
+    }
+
+    /// Opens the shard of a sample. Without it, the worker reads the record and reports why.
+    pub(super) fn open(&self, id: u64) -> Option<Arc<Shard>> {
+        self.fetcher.config.splits.locate(id).ok()?.open().ok()
+    }
+
+    /// Returns the shard of a sample among those that are open, and the frame of its record.
+    pub(super) fn locate<'s>(&self, shards: &'s OpenShards, id: u64) -> Option<(&'s Arc<Shard>, Range<u64>)> {
+        let splits = &self.fetcher.config.splits;
+        let (shard, at) = (splits.shard_of(id).ok()?, splits.locate(id).ok()?);
+        let open = shards.get(&shard)?;
+        Some((open, open.frame(at.row).ok()?))
     }
 
     /// Returns the rows from `from` on whose records have about `chunk` bytes, and the row after them unless the last epoch
     /// ends.
-    fn rows(&mut self, replica: usize, from: RowKey, chunk: u64) -> (Vec<PlannedRow>, Option<RowKey>) {
+    pub(super) fn rows(&mut self, replica: usize, from: RowKey, chunk: u64) -> (Vec<PlannedRow>, Option<RowKey>) {
         let config = self.fetcher.config.clone();
         let schedule = config.plan.schedule();
         let most = (chunk / config.splits.mean_record().max(1)).max(1);
@@ -157,7 +238,7 @@ impl Planner<'_> {
 
     /// Opens the shards of records, several at once, and returns those that could be opened. Ends early if the replica jumps
     /// or the loader ends.
-    fn open_shards(&self, rows: &[PlannedRow], replica: usize, generation: u64) -> HashMap<(usize, usize), Arc<Shard>> {
+    pub(super) fn open_shards(&self, rows: &[PlannedRow], replica: usize, generation: u64) -> OpenShards {
         let splits = &self.fetcher.config.splits;
         let mut shards: Vec<_> =
             rows.iter().filter_map(|row| Some((splits.shard_of(row.id?).ok()?, row.id?))).collect();

@@ -59,6 +59,6 @@ __all__ = [
 ]
 
 
-def _open_split(path: str, name: str) -> Split:
+def _open_split(path: str, name: str, cache: str | None = None, cache_size: int | None = None) -> Split:
     """Opens a split by path and name; pickled splits call this."""
-    return Dataset(path).split(name)
+    return Dataset(path, cache, cache_size).split(name)

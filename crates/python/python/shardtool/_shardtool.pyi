@@ -61,12 +61,21 @@ class Columns:
 
 @final
 class Dataset:
-    """A dataset: a folder with a manifest, or bare TFRecord files, named by path or glob.
+    """A dataset: a folder with a manifest, also in an object store (`"s3://bucket/folder"`), or bare TFRecord files, named by
+    path or glob.
+
+    cache
+        Folder on a local disk in which what is read from an object store is kept; several processes may share it. Without
+        effect on local datasets.
+    cache_size
+        Bytes of the cache, at most: a number, or text such as `"500GiB"`. `None` is what it holds, and 90 % of the free space.
 
     Raises `DatasetError`, `FileError`, or `DamageError` if the manifest is damaged.
     """
 
-    def __new__(cls, path: str | PathLike[str]) -> Dataset: ...
+    def __new__(
+        cls, path: str | PathLike[str], cache: str | PathLike[str] | None = None, cache_size: int | str | None = None
+    ) -> Dataset: ...
     def split(self, /, name: str) -> Split:
         """Returns the split of that name. Raises `SplitError`."""
 

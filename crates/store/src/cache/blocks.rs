@@ -60,7 +60,9 @@ impl BlockFile {
     /// Reads part of one block. Returns whether the file had the block before and after.
     pub(super) fn read(&self, range: Range<u64>, out: &mut [u8]) -> bool {
         let block = range.start / self.block;
-        self.has(block) && self.file().is_some_and(|file| file.read_exact_at(out, range.start).is_ok()) && self.has(block)
+        self.has(block)
+            && self.file().is_some_and(|file| file.read_exact_at(out, range.start).is_ok())
+            && self.has(block)
     }
 
     /// Writes a block.

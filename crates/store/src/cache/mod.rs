@@ -44,15 +44,15 @@ use room::Room;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use users::Users;
 
 /// Bytes of a block.
 const BLOCK: u64 = 4 << 20;
 
-/// Blocks that readers without an order fetch whole at once, in addition to those of loaders; further ones are read by range.
-const FETCHED_BY_READERS: usize = 2;
+/// Bytes of blocks that readers without an order fetch whole at once, in addition to those of loaders; others are read by range.
+const FETCHED_BY_READERS: u64 = 2 * BLOCK;
 
 /// A cache of objects in a folder. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -68,8 +68,8 @@ struct Inner {
     block: u64,
     /// What this process knows of itself. A forked child begins anew.
     process: Mutex<(u32, Arc<Process>)>,
-    /// Whether writing failed: nothing is added any more.
-    failed: AtomicBool,
+    /// Why nothing is added any more.
+    failure: OnceLock<String>,
 }
 
 /// What one process knows.
@@ -79,7 +79,8 @@ struct Process {
     room: Mutex<Room>,
     /// Blocks that this process is requesting.
     pending: Mutex<HashMap<u64, Arc<Pending>>>,
-    readers: Mutex<usize>,
+    /// Bytes of blocks that readers without an order are fetching.
+    readers: Mutex<u64>,
 }
 
 impl Cache {
@@ -108,9 +109,15 @@ impl Cache {
             None => folder.used()?.saturating_add(folder.free_space()? / 10 * 9),
         };
         let process = Mutex::new((std::process::id(), Arc::new(Process::new(&folder)?)));
-        let cache = Cache(Arc::new(Inner { path: path.to_owned(), folder, size, block, process, failed: AtomicBool::new(false) }));
+        let (path, failure) = (path.to_owned(), OnceLock::new());
+        let cache = Cache(Arc::new(Inner { path, folder, size, block, process, failure }));
         cache.shrink()?;
         Ok(cache)
+    }
+
+    /// Returns whether both are clones of one.
+    pub fn is(&self, other: &Cache) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Returns the folder that was given.
@@ -148,29 +155,19 @@ impl Cache {
         self.process().users.will_use(order, blocks);
     }
 
-    /// Returns a number for [`Cache::will_use`] that no other order of this process has.
-    pub fn new_order(&self) -> u64 {
-        self.process().users.new_order()
-    }
-
     /// Forgets what was stated for an order.
     pub fn end_order(&self, order: u64) {
         self.process().users.end_order(order);
     }
 
-    /// Reports that writing failed, and adds nothing any more: what the cache holds is still read.
-    fn fail(&self, error: &io::Error) {
-        if !self.0.failed.swap(true, Ordering::Relaxed) {
-            log::warn!(
-                "the cache in {} cannot be written ({error}): the run goes on, and reads from the store what the cache does not \
-                 hold",
-                self.0.path.display()
-            );
-        }
+    /// Returns why the cache cannot be written any more, as a full disk; what it holds is still read.
+    pub fn failure(&self) -> Option<&str> {
+        self.0.failure.get().map(String::as_str)
     }
 
-    fn has_failed(&self) -> bool {
-        self.0.failed.load(Ordering::Relaxed)
+    /// Notes that writing failed: nothing is added any more.
+    fn fail(&self, error: &io::Error) {
+        let _ = self.0.failure.set(error.to_string());
     }
 
     /// Removes blocks until they fit into the size.
@@ -248,6 +245,12 @@ impl Process {
     fn pending(&self) -> MutexGuard<'_, HashMap<u64, Arc<Pending>>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns a number for [`Cache::will_use`] that no other order of this process has.
+pub fn new_order() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Counts a range that was read from a cache.

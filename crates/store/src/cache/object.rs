@@ -132,7 +132,8 @@ impl CachedObject {
             }
             std::thread::sleep(POLL);
         }
-        let Some(_reader) = Reader::new(&process) else { return Ok(()) };
+        let bytes = self.block_range(block);
+        let Some(_reader) = Reader::new(&process, bytes.end - bytes.start) else { return Ok(()) };
         match self.fetch(block, None, || {}) {
             Fetched::Pending(pending) => pending.wait(),
             Fetched::Present | Fetched::Elsewhere | Fetched::Refused => Ok(()),
@@ -147,7 +148,7 @@ impl CachedObject {
         if self.has(block) {
             return Fetched::Present;
         }
-        if self.cache.has_failed() {
+        if self.cache.failure().is_some() {
             return Fetched::Refused;
         }
         let (process, id, range) = (self.cache.process(), self.id(block), self.block_range(block));
@@ -206,7 +207,7 @@ impl CachedObject {
 /// For whom a block is fetched.
 #[derive(Debug, Clone, Copy)]
 pub struct Need {
-    /// The number of the order, see [`Cache::new_order`].
+    /// The number of the order, see [`super::new_order`].
     pub order: u64,
     /// Bytes of the block that its next rows read at once.
     pub now: u64,
@@ -252,21 +253,24 @@ impl Pending {
 }
 
 /// The right of a reader without an order to fetch a block whole.
-struct Reader<'p>(&'p Process);
+struct Reader<'p> {
+    process: &'p Process,
+    bytes: u64,
+}
 
 impl<'p> Reader<'p> {
-    fn new(process: &'p Process) -> Option<Self> {
+    fn new(process: &'p Process, bytes: u64) -> Option<Self> {
         let mut readers = process.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        (*readers < FETCHED_BY_READERS).then(|| {
-            *readers += 1;
-            Reader(process)
+        (*readers + bytes <= FETCHED_BY_READERS).then(|| {
+            *readers += bytes;
+            Reader { process, bytes }
         })
     }
 }
 
 impl Drop for Reader<'_> {
     fn drop(&mut self) {
-        *self.0.readers.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        *self.process.readers.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
     }
 }
 

@@ -69,7 +69,8 @@ impl Room {
 
     fn remove_drawn(&mut self, cache: &Cache, allowed: impl Fn(u64) -> bool) -> bool {
         for _ in 0..TRIES {
-            let Some(name) = self.draw(self.files.len() as u64).and_then(|at| self.files.get(at as usize).cloned()) else {
+            let Some(name) = self.draw(self.files.len() as u64).and_then(|at| self.files.get(at as usize).cloned())
+            else {
                 return false;
             };
             let file = cache.block_file(&name);

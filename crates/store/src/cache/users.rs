@@ -27,7 +27,6 @@ pub(super) struct Users {
     files: Option<Files>,
     own: Mutex<Own>,
     others: Mutex<Others>,
-    orders: AtomicU64,
 }
 
 /// The two files of a process: `PID-N`, its contents, which it holds locked, and `PID-N.next`, the blocks that its orders name.
@@ -72,10 +71,6 @@ impl Users {
         let blocks = open(&folder.join(format!("{name}{NEXT}")))?;
         let (folder, contents, blocks) = (folder.to_owned(), File::from(contents), File::from(blocks));
         Ok(Users { files: Some(Files { folder, name, contents, blocks, process }), ..Users::default() })
-    }
-
-    pub(super) fn new_order(&self) -> u64 {
-        self.orders.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(super) fn use_contents(&self, contents: Vec<u64>) {

@@ -46,7 +46,7 @@ impl Stats {
                 let bytes = store.bytes as f64 / store.requests.max(1) as f64;
                 let cure = format!(
                     "; {} per request: more read-ahead, or interleaved order with longer runs, makes fewer and larger \
-                     requests",
+                     requests; a cache on a local disk saves those of later epochs",
                     Bytes(bytes as u64)
                 );
                 ("the network".to_owned(), cure)

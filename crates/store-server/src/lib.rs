@@ -171,7 +171,8 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answe
     }
     let answer = hyper::service::Service::call(&shared.service, request).await.map_err(|e| format!("{e:?}"))?;
     let (parts, body) = answer.into_parts();
-    shared.bytes.fetch_add(hyper::body::Body::size_hint(&body).lower(), Ordering::Relaxed);
+    let length = parts.headers.get(hyper::header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    shared.bytes.fetch_add(length.unwrap_or(0), Ordering::Relaxed);
     let Some(fault) = fault.filter(|fault| fault.changes_body()) else {
         return Ok(Response::from_parts(parts, body.map_err(AnyError::from).boxed()));
     };

@@ -132,7 +132,7 @@ impl Lookahead {
 
     /// Requests the blocks of the next rows, while at most `memory` bytes are under way.
     pub(super) fn consider(&mut self, planner: &Planner<'_>, memory: u64) {
-        for chunk in &mut self.chunks {
+        for (number, chunk) in self.chunks.iter_mut().enumerate() {
             while let Some(seen) = chunk.rows.get_mut(chunk.considered) {
                 let located = seen.row.id.zip(seen.frame.clone());
                 let opened = located.and_then(|(id, frame)| Some((planner.open(id)?, frame)));
@@ -145,6 +145,8 @@ impl Lookahead {
                         Need { order: self.order, now, later }
                     };
                     match fetch(planner.fetcher(), memory, cached, &frame, need) {
+                        // Other processes may still state that they need the block.
+                        Some(Considered { cached: false, .. }) if number > 0 => return,
                         Some(Considered { cached, pending }) => (seen.cached, seen.pending) = (cached, pending),
                         None => return,
                     }

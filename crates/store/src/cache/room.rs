@@ -12,7 +12,10 @@ use std::time::{Duration, Instant};
 const LISTED: Duration = Duration::from_secs(60);
 
 /// Blocks that are looked at to find one that no order names.
-const TRIES: usize = 64;
+const TRIES: usize = 32;
+
+/// How long nothing is looked for after nothing was found.
+const IN_VAIN: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Default)]
 pub(super) struct Room {
@@ -23,6 +26,8 @@ pub(super) struct Room {
     listed: Option<Instant>,
     /// Names of those that no process uses.
     abandoned: Vec<String>,
+    /// When no block was found that no order names.
+    in_vain: Option<Instant>,
     draws: u64,
 }
 
@@ -50,6 +55,9 @@ impl Room {
     /// Removes a block that no order names: the first one that was fetched in place of others and has been used, else any.
     /// Returns whether there was one.
     pub(super) fn remove_one(&mut self, cache: &Cache, users: &Users) -> bool {
+        if self.in_vain.is_some_and(|since| since.elapsed() < IN_VAIN) {
+            return false;
+        }
         for _ in 0..self.soon.len().min(TRIES) {
             let Some((name, block)) = self.soon.pop_front() else { break };
             if users.will_read(block_id(key(&name), block), None) > 0 {
@@ -59,7 +67,9 @@ impl Room {
             }
         }
         self.list(cache);
-        self.remove_drawn(cache, |id| users.will_read(id, None) == 0)
+        let found = self.remove_drawn(cache, |id| users.will_read(id, None) == 0);
+        self.in_vain = (!found).then(Instant::now);
+        found
     }
 
     /// Removes any block. Returns whether there was one.

@@ -72,6 +72,8 @@ struct Planned {
     frame: Option<(Arc<Block>, Range<usize>)>,
     /// Blocks of the cache that the record lies in and that are under way.
     pending: Vec<Arc<Pending>>,
+    /// Whether its worker has filled it.
+    done: bool,
 }
 
 /// What was requested for one replica.
@@ -111,6 +113,11 @@ impl Ahead {
             self.rows.pop_front();
         }
         removed > 0
+    }
+
+    /// Returns the rows that workers have not filled.
+    fn open_rows(&self) -> usize {
+        self.rows.iter().filter(|planned| !planned.done).count()
     }
 
     /// Lets planning continue at a row, unless it has begun for this batch.
@@ -263,11 +270,12 @@ impl Fetcher {
         let key = RowKey { epoch: batch.epoch, p: batch.p, row };
         let mut state = self.lock();
         let ahead = &mut state.replicas[batch.replica];
-        if let Ok(at) = ahead.rows.binary_search_by_key(&key, |planned| planned.row.key)
-            && ahead.release(at)
-        {
-            drop(state);
-            self.changed.notify_all();
+        if let Ok(at) = ahead.rows.binary_search_by_key(&key, |planned| planned.row.key) {
+            ahead.rows[at].done = true;
+            if ahead.release(at) {
+                drop(state);
+                self.changed.notify_all();
+            }
         }
     }
 
@@ -280,6 +288,11 @@ impl Fetcher {
     fn most_rows(&self) -> usize {
         let records = self.config.fetch / self.config.splits.mean_record().max(1);
         self.margin() + 2 * records as usize
+    }
+
+    /// Returns how many rows are planned ahead of the workers with a cache: its blocks are requested further ahead.
+    fn cached_rows(&self) -> usize {
+        2 * self.config.batch + 64
     }
 
     /// Rows that may be filled at once, by all workers: older ones were cancelled.
@@ -307,7 +320,7 @@ impl Fetcher {
             return;
         }
         let first = ahead.rows.len();
-        ahead.rows.extend(rows.into_iter().map(|(row, pending)| Planned { row, frame: None, pending }));
+        ahead.rows.extend(rows.into_iter().map(|(row, pending)| Planned { row, frame: None, pending, done: false }));
         ahead.next = next;
         for Request { object, bytes, rows } in requests {
             let len = bytes.end - bytes.start;

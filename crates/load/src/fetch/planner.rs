@@ -41,7 +41,11 @@ pub(super) fn run(fetcher: &Arc<Fetcher>) {
         let fits = held == 0 || held + wanted <= fetcher.config.fetch;
         let room = |ahead: &Ahead| {
             let own = ahead.bytes == 0 || ahead.bytes + wanted <= planner.share();
-            fits && own && ahead.rows.len() < fetcher.most_rows()
+            let few = match caches.is_empty() {
+                true => ahead.rows.len() < fetcher.most_rows(),
+                false => ahead.open_rows() < fetcher.cached_rows(),
+            };
+            fits && own && few
         };
         for ahead in &mut state.replicas {
             // What is on its way to a cache will be there soon.
@@ -61,7 +65,7 @@ pub(super) fn run(fetcher: &Arc<Fetcher>) {
             continue;
         };
         let (generation, Some(from)) = (ahead.generation, ahead.next) else { continue };
-        let read = ahead.rows.front().map(|planned| planned.row.key);
+        let read = ahead.rows.iter().find(|planned| !planned.done).map(|planned| planned.row.key);
         drop(state);
         match &mut lookaheads[replica] {
             None => planner.plan(replica, generation, from, chunk),
@@ -86,10 +90,17 @@ impl Planner<'_> {
         self.fetcher
     }
 
-    /// Returns how many rows are looked at ahead: two windows of the interleaved order, else those that are planned ahead.
+    /// Returns how many rows are looked at before they are planned: two windows of the interleaved order, the next one and one
+    /// that other replicas learn of in time; else as many as are planned without a cache.
     pub(super) fn rows_ahead(&self) -> usize {
-        let planned = self.fetcher.most_rows();
-        self.window().map_or(planned, |window| planned.max(usize::try_from(2 * window).unwrap_or(usize::MAX)))
+        let rows = |window: u64| usize::try_from(window / self.sharers()).unwrap_or(usize::MAX).max(1);
+        self.window().map_or(self.fetcher.most_rows(), |window| rows(2 * window))
+    }
+
+    /// Returns how many replicas read each window together.
+    fn sharers(&self) -> u64 {
+        let config = &self.fetcher.config;
+        (config.plan.schedule().step_len() / config.batch as u64).max(1)
     }
 
     /// Bytes that each replica may have under way.
@@ -101,9 +112,7 @@ impl Planner<'_> {
     /// into memory, else a quarter of it.
     fn chunk_bytes(&self) -> u64 {
         let config = &self.fetcher.config;
-        // The other replicas read their part of each window.
-        let sharers = (config.plan.schedule().step_len() / config.batch as u64).max(1);
-        let window = self.window().map_or(0, |samples| samples * config.splits.mean_record() / sharers);
+        let window = self.window().map_or(0, |samples| samples * config.splits.mean_record() / self.sharers());
         let fits = 2 * window * UNUSED.0 / UNUSED.1 <= self.share();
         if window > 0 && fits { window } else { self.share() / 4 }
     }

@@ -45,7 +45,10 @@ pub use object::{Object, read_whole};
 pub use stats::{Stats, count_refetched, stats};
 pub use url::{Url, is_url, lacks_slash, local_path};
 pub use window::Window;
-pub use write::{Existing, PART_BYTES, Upload, is_writable, put, remove};
+pub use write::{
+    Condition, Existing, Found, Journal, PART_BYTES, Upload, Version, abort_upload, clean_up, find, is_writable, list,
+    put, put_if, remove,
+};
 
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -219,7 +219,11 @@ fn a_killed_pack_continues_with_the_same_command() {
         let finished = names(&place.bucket().join("_index")).iter().filter(|n| n.ends_with(".index")).count();
         let output = place.run(&pack(URL), 1);
         if !manifest {
-            assert_eq!(output.contains("already finished by an interrupted run"), finished > 0, "{requests}: {finished} {output}");
+            assert_eq!(
+                output.contains("already finished by an interrupted run"),
+                finished > 0,
+                "{requests}: {finished} {output}"
+            );
         }
         same(&place.bucket(), &place.path("here"));
         place.check_clean();

@@ -235,7 +235,11 @@ async fn answer(mut request: Request<Incoming>, shared: Arc<Shared>) -> Result<A
         conditions.iter().for_each(|name| drop(request.headers_mut().remove(name)));
     }
     let alone = if conditional { Some(shared.conditional.lock().await) } else { None };
-    let answer = hyper::service::Service::call(&shared.service, request).await.map_err(|e| format!("{e:?}"))?;
+    let (service, call) = (shared.clone(), request);
+    let call = async move { hyper::service::Service::call(&service.service, call).await };
+    // A request that writes is carried out even if the client ends: not half of it.
+    let answer = if writes { tokio::spawn(call).await? } else { call.await };
+    let answer = answer.map_err(|e| format!("{e:?}"))?;
     drop(alone);
     if writes && fault == Some(Fault::Cut) {
         return Err("the answer is lost".into());

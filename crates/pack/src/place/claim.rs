@@ -54,6 +54,8 @@ struct Shared {
     what: PathBuf,
     /// Whether the store compares versions.
     conditional: bool,
+    /// Uploads of the process that had the claim before.
+    inherited: Vec<(String, String)>,
     /// Held while the object is being written.
     writing: Mutex<()>,
     state: Mutex<State>,
@@ -82,7 +84,7 @@ impl Claim {
             uploads: vec![],
         };
         let begun = Instant::now();
-        let mut tries = 0;
+        let (mut tries, mut inherited) = (0, vec![]);
         let version = loop {
             tries += 1;
             let found = match find(&path, MAX_BYTES) {
@@ -97,6 +99,7 @@ impl Claim {
                         let object = what.join(object);
                         abort_upload(&object, id).map_err(Error::io("remove the unfinished upload of", &object))?;
                     }
+                    inherited = left.uploads;
                     Condition::Unchanged(&found.version)
                 }
                 None => Condition::Absent,
@@ -112,6 +115,7 @@ impl Claim {
             path,
             what: what.to_owned(),
             conditional,
+            inherited,
             writing: Mutex::new(()),
             state: Mutex::new(state),
             ended: Condvar::new(),
@@ -234,6 +238,10 @@ impl Drop for Claim {
         }
         // A claim that may be another process's stays. So does one of a store that does not answer.
         if !lost && fresh {
+            // Parts that were on their way when an upload was ended may have arrived after that.
+            for (object, id) in &self.shared.inherited {
+                let _ = abort_upload(&self.shared.what.join(object), id);
+            }
             let _ = shardtool_store::clean_up(&self.shared.path);
         }
     }

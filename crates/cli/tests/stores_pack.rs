@@ -188,7 +188,13 @@ fn packs_the_bytes_that_it_packs_into_a_folder() {
     place.run("pack here/validation-00000.tfrecord archive --shard-size 4KB", 0);
     place.run("pack here/validation-00000.tfrecord s3://bucket/archive --shard-size 4KB", 0);
     same(&place.path("s3/bucket/archive"), &place.path("archive"));
-    place.refused("extract here s3://bucket/images", "writes to folders only");
+    for command in
+        ["extract here s3://bucket/x", "export here s3://bucket/x --to webdataset", "repair s3://bucket/archive"]
+    {
+        place.refused(command, "writes to folders only");
+    }
+    place.refused("index here/validation-00000.tfrecord --out s3://bucket/x", "writes to folders only");
+    assert_eq!(names(&place.folder.path().join("s3/bucket")).len(), 2, "no folder x");
     place.refused("pack photos http://127.0.0.1:1/set", "web servers are only read");
 }
 
@@ -377,4 +383,54 @@ fn a_failed_pack_leaves_no_parts() {
     place.run("pack photos here --shards 1 --no-shuffle", 1);
     place.run(&format!("{pack} skip"), 1);
     same(&place.bucket(), &place.path("here"));
+}
+
+#[test]
+fn reshard_and_merge_write_to_a_store() {
+    let place = Place::new(Options::default());
+    sources(&place.path("photos"), LARGE.0, LARGE.1);
+    place.run("pack photos set --shards 2", 1);
+    place.run("pack photos set --shards 2 --split test", 1);
+    place.run("pack set/test-00000.tfrecord other --split more", 0);
+    place.run("reshard set here --shards 3", 0);
+    // Killed after each few requests; the next command continues.
+    let mut killed = 0;
+    for requests in (2..).step_by(11) {
+        let _ = fs::remove_dir_all(place.bucket());
+        place.server.hold_after(requests);
+        let mut child = place.spawn(&format!("reshard set {URL} --shards 3 --jobs 2"));
+        let mut ended = false;
+        wait_until("the command ends or is held", || {
+            ended = child.try_wait().unwrap().is_some();
+            ended || place.server.is_holding()
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        place.server.release();
+        if ended {
+            break;
+        }
+        killed += 1;
+        if killed % 2 == 0 && !place.bucket().join("dataset.json").exists() {
+            // Another one removes what it left.
+            place.run(&format!("reshard set {URL} --shards 1 --jobs 2"), 0);
+            let shards = names(&place.bucket()).iter().filter(|name| name.ends_with(".tfrecord")).count();
+            assert_eq!(shards, 2, "{:?}", names(&place.bucket()));
+        } else {
+            place.run(&format!("reshard set {URL} --shards 3 --jobs 2"), 0);
+            same(&place.bucket(), &place.path("here"));
+        }
+        place.check_clean();
+    }
+    assert!(killed > 3, "{killed}");
+    place.refused(&format!("reshard set {URL} --shards 2"), "exists and is not empty");
+    place.run("merge merged set other --shards 2", 0);
+    // From a store into a store.
+    place.run("copy set s3://bucket/set", 0);
+    place.run("merge s3://bucket/merged s3://bucket/set other --shards 2", 0);
+    same(&place.path("s3/bucket/merged"), &place.path("merged"));
+    fs::create_dir_all(place.path("s3/bucket/mine")).unwrap();
+    fs::write(place.path("s3/bucket/mine/train-00000.tfrecord"), "mine").unwrap();
+    place.refused("reshard set s3://bucket/mine", "exists and is not empty");
+    assert_eq!(names(&place.path("s3/bucket/mine")), ["train-00000.tfrecord"]);
 }

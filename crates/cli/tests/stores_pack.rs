@@ -311,6 +311,35 @@ fn a_claim_of_another_machine_ends_after_its_silence() {
     place.check_clean();
 }
 
+/// Another process takes over the split of one that seemed to have ended. The first one finds that, and stops.
+#[test]
+fn a_pack_whose_split_was_taken_over_stops() {
+    let place = Place::new(Options::default());
+    sources(&place.path("photos"), 12, 20);
+    place.run("pack photos here", 1);
+    place.server.hold_writes_of("train-00000.tfrecord");
+    let first = place.spawn(&format!("pack photos {URL}"));
+    wait_until("the first pack writes", || place.server.waiting() == 1);
+    let claim = place.bucket().join(".pack-train.lock");
+    let json = fs::read_to_string(&claim).unwrap();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    fs::write(&claim, json.replace(boot.trim(), "another")).unwrap();
+    let file = fs::File::options().write(true).open(&claim).unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_secs(125)).unwrap();
+    let second = place.spawn(&format!("pack photos {URL}"));
+    wait_until("the second pack writes", || place.server.waiting() == 2);
+    // The first one writes its claim again after 15 s.
+    std::thread::sleep(Duration::from_secs(17));
+    place.server.let_pass();
+    let output = first.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(text(&output).contains("another process has taken over this split"), "{}", text(&output));
+    let output = second.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    same(&place.bucket(), &place.path("here"));
+    place.check_clean();
+}
+
 #[test]
 fn a_failing_network_changes_no_byte() {
     for seed in 0..4 {

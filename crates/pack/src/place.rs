@@ -7,10 +7,12 @@
 //! | `store` | a folder of a store: objects exist when they are whole; a lock is an object |
 //! | `claim` | the object that says which process writes a split |
 //! | `owner` | which process that is, and whether it has ended |
+//! | `probe` | finds out what a store does with conditions |
 
 mod claim;
 mod folder;
 mod owner;
+mod probe;
 mod store;
 
 pub(crate) use folder::{read_manifest, replace_manifest};

@@ -6,7 +6,9 @@
 //! | `url` | which paths are URLs, and what they name |
 //! | `object` | one object: its length, and ranges of its bytes |
 //! | `window` | reads one object from its start to its end, with the next bytes under way |
-//! | `write` | writes an object, at once or in parts |
+//! | `write` | writes an object, at once or in parts, also on condition that it has not changed |
+//! | `upload` | the parts of an upload |
+//! | `versions` | requests that read and write objects with their versions |
 //! | `request` | one request: time limit, retries, a second request for a straggler |
 //! | `process` | the runtime and the clients of a process |
 //! | `client` | clients from environment variables and credential files |
@@ -38,6 +40,8 @@ mod stats;
 #[cfg(feature = "remote")]
 mod upload;
 mod url;
+#[cfg(feature = "remote")]
+mod versions;
 mod window;
 mod write;
 

@@ -1,8 +1,9 @@
 //! The parts of an upload.
 
 use crate::client::{Client, Purpose};
-use crate::request::{self, Failure, State};
+use crate::request::{self, Failure};
 use crate::url::Url;
+use crate::versions::{self, State};
 use crate::write::{CLEAN_UP, Condition, Journal};
 use bytes::Bytes;
 use object_store::multipart::{MultipartStore, PartId};
@@ -42,7 +43,7 @@ impl Parts {
         if let Some(begun) = &self.begun {
             return Ok(begun.id.clone());
         }
-        let before = request::state(&self.url)?;
+        let before = versions::state(&self.url)?;
         let id = request::blocking(self.url.clone(), Purpose::Write, |client, key| async move {
             Ok(uploads(&client)?.create_multipart(&key).await?)
         })?;
@@ -83,7 +84,7 @@ impl Parts {
 
     pub(crate) fn finish(&mut self, last: Vec<u8>) -> io::Result<()> {
         if self.begun.is_none() {
-            return request::put(&self.url, last, Condition::Always).map(drop);
+            return versions::put(&self.url, last, Condition::Always).map(drop);
         }
         if !last.is_empty() {
             self.send(last)?;
@@ -99,7 +100,7 @@ impl Parts {
         });
         if let Err(error) = completed {
             // The answer to a request that succeeded may be lost; a repeated request then fails.
-            let now = request::state(&self.url).ok().flatten();
+            let now = versions::state(&self.url).ok().flatten();
             if now == *before || now.is_none_or(|now| now.len != self.bytes) {
                 return Err(match error.kind() {
                     ErrorKind::NotFound => io::Error::other("the store does not know the upload any more"),

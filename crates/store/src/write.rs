@@ -1,9 +1,9 @@
 //! Writes objects: small ones at once, large ones in parts.
 
 use crate::object::unsupported_unless_remote;
-#[cfg(feature = "remote")]
-use crate::request;
 use crate::url::{Service, Url};
+#[cfg(feature = "remote")]
+use crate::versions;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -73,8 +73,8 @@ pub fn put(path: &Path, bytes: Vec<u8>, existing: Existing) -> io::Result<()> {
     unsupported_unless_remote()?;
     #[cfg(feature = "remote")]
     return match existing {
-        Existing::Replace => request::put(&url, bytes, Condition::Always).map(drop),
-        Existing::Keep => request::put(&url, bytes, Condition::Absent).map(drop),
+        Existing::Replace => versions::put(&url, bytes, Condition::Always).map(drop),
+        Existing::Keep => versions::put(&url, bytes, Condition::Absent).map(drop),
     };
     #[cfg(not(feature = "remote"))]
     {
@@ -95,13 +95,13 @@ pub fn put_if(path: &Path, bytes: Vec<u8>, condition: Condition<'_>) -> io::Resu
     unsupported_unless_remote()?;
     #[cfg(feature = "remote")]
     {
-        let result = request::put(&url, bytes.clone(), condition);
+        let result = versions::put(&url, bytes.clone(), condition);
         let uncertain = |error: &io::Error| {
             !matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported)
                 && !matches!(condition, Condition::Always)
         };
         if result.as_ref().is_err_and(uncertain)
-            && let Ok(Some(found)) = request::found(&url, bytes.len() as u64)
+            && let Ok(Some(found)) = versions::found(&url, bytes.len() as u64)
             && found.bytes == bytes
         {
             return Ok(found.version);
@@ -123,7 +123,7 @@ pub fn find(path: &Path, limit: u64) -> io::Result<Option<Found>> {
     let url = Url::parse(path)?;
     unsupported_unless_remote()?;
     #[cfg(feature = "remote")]
-    return request::found(&url, limit);
+    return versions::found(&url, limit);
     #[cfg(not(feature = "remote"))]
     {
         let _ = (url, limit);
@@ -139,7 +139,7 @@ pub fn list(folder: &Path) -> io::Result<Vec<String>> {
     let url = Url::parse(folder)?;
     unsupported_unless_remote()?;
     #[cfg(feature = "remote")]
-    return request::list(&url);
+    return versions::list(&url);
     #[cfg(not(feature = "remote"))]
     {
         drop(url);
@@ -167,7 +167,7 @@ fn remove_within(path: &Path, limit: Duration) -> io::Result<()> {
     let url = Url::parse(path)?;
     unsupported_unless_remote()?;
     #[cfg(feature = "remote")]
-    return request::remove(&url, limit);
+    return versions::remove(&url, limit);
     #[cfg(not(feature = "remote"))]
     {
         let _ = (url, limit);

@@ -86,7 +86,6 @@ pub fn reshard(
             return Err(Error::Destination(DestinationError::Incompatible { destination, split, difference }));
         }
     }
-    progress.total(sources.iter().map(Split::len).sum(), sources.iter().map(|s| s.entry().bytes()).sum());
     let destination = shardtool_store::local_path(destination);
     if shardtool_store::is_url(&destination) {
         return stored::reshard(sources, &destination, manifest, options, progress);
@@ -107,6 +106,7 @@ fn resharded<P: Place>(
     options: &ReshardOptions,
     progress: &dyn Progress,
 ) -> Result<Manifest, Error> {
+    progress.total(sources.iter().map(Split::len).sum(), sources.iter().map(|s| s.entry().bytes()).sum());
     let mut split_names: Vec<_> = sources.iter().map(Split::name).collect();
     split_names.sort_unstable();
     split_names.dedup();

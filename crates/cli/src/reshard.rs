@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Arguments {
     #[command(flatten)]
     dataset: CachedDataset,
-    /// A folder that does not exist yet, or is empty
+    /// A folder that does not exist yet or is empty, or its URL in a store
     out: PathBuf,
     /// One split [default: all]
     #[arg(long)]
@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
 /// key in a split are refused.
 #[derive(clap::Args)]
 pub(crate) struct MergeArguments {
-    /// A folder that does not exist yet, or is empty
+    /// A folder that does not exist yet or is empty, or its URL in a store
     out: PathBuf,
     /// Two or more datasets
     #[arg(required = true, num_args = 2..)]
@@ -66,6 +66,9 @@ struct Layout {
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
+    /// Write to a store that does not compare versions of objects: nothing else may write to OUT
+    #[arg(long)]
+    single_writer: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -91,6 +94,7 @@ fn write(splits: &[Split], folder: &Path, layout: &Layout, out: &mut Output) -> 
     options.seed = (!layout.no_shuffle).then_some(layout.seed);
     options.jobs = layout.jobs.unwrap_or(options.jobs);
     options.entry_points = layout.entries.written();
+    options.single_writer = layout.single_writer;
     let progress = Images::new("written");
     let written = reshard(splits, folder, &options, &progress);
     progress.finish();

@@ -29,7 +29,7 @@ impl Bucket {
         let dataset = folder.path().join("bucket/dataset");
         std::fs::create_dir_all(&dataset).unwrap();
         dataset::write(&dataset, "train", &samples, per_shard);
-        let server = Server::start(folder.path(), Options { anonymous: true, port: 0, faults }).unwrap();
+        let server = Server::start(folder.path(), Options { anonymous: true, faults, ..Options::default() }).unwrap();
         Bucket { folder, server }
     }
 

@@ -18,4 +18,4 @@ pub(crate) use directory::Directory;
 pub(crate) use lock::Lock;
 pub use output::Output;
 pub(crate) use output::unfinished;
-pub(crate) use temporary::{Temporary, final_name, publish, remove_abandoned};
+pub(crate) use temporary::{Temporary, final_name, publish, remove_abandoned, unique};

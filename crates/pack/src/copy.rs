@@ -109,6 +109,12 @@ impl Target {
             return match parse_manifest(&destination.join(names::MANIFEST)) {
                 Ok((found, _)) => same(&found, json, destination).map(|()| None),
                 Err(shardtool_read::Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                    let names = shardtool_store::list(destination).map_err(Error::io("list", destination))?;
+                    if let Some(name) = names.iter().find(|name| name.starts_with(".pack-")) {
+                        let problem = format!("a split is being packed here, or its pack was interrupted (see {name})");
+                        let problem = io::Error::new(io::ErrorKind::AlreadyExists, problem);
+                        return Err(Error::io("write", destination)(problem));
+                    }
                     let manifest = if options.single_writer { Existing::Replace } else { Existing::Keep };
                     claim(destination, json, manifest)?;
                     Ok(Some(Target::Store { folder: destination.to_owned(), manifest }))
@@ -236,7 +242,7 @@ impl Target {
 }
 
 /// The object that says which dataset is being copied to a folder of a store: the CRC of its manifest.
-const CLAIM: &str = "_copy.json";
+pub(crate) const CLAIM: &str = "_copy.json";
 
 /// Claims a folder of a store for a dataset, before anything else is written: another copy of the same dataset may continue,
 /// one of another dataset is refused. Also finds out whether the store refuses to replace an object.

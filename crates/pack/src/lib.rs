@@ -14,6 +14,7 @@
 //! | `ordered` | parallel work with results in order, a bounded number at a time |
 //! | `options` | options of a pack |
 //! | `commit` | files and folders that appear under their names when complete; locks |
+//! | `place` | where a dataset is written: a folder, or a folder of a store |
 //! | `class_ids` | assigns ids to classes |
 //! | `sample` | the schema and the values of samples |
 //! | `source` | folders, lists and archives of other formats |
@@ -49,6 +50,7 @@ mod index_writer;
 mod options;
 mod ordered;
 mod pack;
+mod place;
 mod plan;
 mod progress;
 mod record;

@@ -22,7 +22,7 @@ pub struct Options {
     pub map: Vec<(String, String)>,
     /// Offset that is subtracted from an archive's labels to get class ids. Default 0.
     pub label_offset: i64,
-    /// Folder of the dataset; created if it does not exist.
+    /// Folder of the dataset, or its URL in a store; created if it does not exist.
     pub destination: PathBuf,
     /// Name of the split. Default `train`.
     pub split: String,
@@ -66,6 +66,8 @@ pub struct Options {
     pub entry_points: bool,
     /// Computes the SHA-256 of each shard for the manifest. Default: no.
     pub sha256: bool,
+    /// Writes to a store that does not compare versions of objects: nothing else may write to the destination. Default: no.
+    pub single_writer: bool,
 }
 
 /// Kinds of sources.
@@ -191,6 +193,7 @@ impl Default for Options {
             force: false,
             entry_points: true,
             sha256: false,
+            single_writer: false,
         }
     }
 }

@@ -5,6 +5,8 @@ mod archive_shards;
 mod file_shards;
 mod target;
 
+use crate::commit::Directory;
+use crate::place::{Place, StoreFolder};
 use crate::plan::{Work, stoppable_plan};
 use crate::progress::{Progress, Step, after};
 use crate::record::optimize::Optimized;
@@ -13,7 +15,7 @@ use crate::split::files;
 use crate::split::manifest_store;
 use crate::{Error, JpegLayout, OnError, Options, Plan, rejects};
 use shardtool_format::manifest::Split;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use target::{Remaining, Target};
 
 /// The result of a pack.
@@ -64,17 +66,26 @@ pub struct Summary {
 /// Errors of options, source or destination, and [`Error::Io`]. No incomplete file is left under its final
 /// name; finished shards are kept for the next run.
 pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error> {
-    let plan = stoppable_plan(options, progress)?;
-    if let Some(split) = target::complete(options, &plan)? {
-        return already_complete(options, &plan, split);
+    let destination = shardtool_store::local_path(&options.destination);
+    match shardtool_store::is_url(&destination) {
+        true => pack_into::<StoreFolder>(options, progress),
+        false if destination == options.destination => pack_into::<Directory>(options, progress),
+        false => pack_into::<Directory>(&Options { destination, ..options.clone() }, progress),
     }
-    let target = Target::new(options)?;
+}
+
+fn pack_into<P: Place>(options: &Options, progress: &dyn Progress) -> Result<Summary, Error> {
+    let plan = stoppable_plan(options, progress)?;
+    if let Some(split) = target::complete::<P>(options, &plan)? {
+        return already_complete::<P>(options, &plan, split);
+    }
+    let target = Target::<P>::new(options)?;
     let rejected_file = target.files().path(&target.files().rejected());
     let (split, resumed, rejected, optimized) = match target.prepare(options, &plan, progress)? {
-        Remaining::Nothing(split) => return already_complete(options, &plan, split),
+        Remaining::Nothing(split) => return already_complete::<P>(options, &plan, split),
         Remaining::PlanFile(split) => {
             let resumed = split.shards.len();
-            (split, resumed, rejects::count(&rejected_file)?, Optimized::default())
+            (split, resumed, rejects::count(target.files().place(), &target.files().rejected())?, Optimized::default())
         }
         Remaining::Shards => {
             let (Written { shards, optimized }, resumed) = write_shards(options, &plan, &target, progress)?;
@@ -84,7 +95,7 @@ pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error
             let rejected = target.publish_rejected(&plan)?;
             after(progress, Step::Rejected)?;
             let manifest = manifest_store::of_schema(plan.schema());
-            manifest_store::add_splits(target.files().directory(), &manifest, std::slice::from_ref(&split))?;
+            manifest_store::add_splits(target.files().place(), &manifest, std::slice::from_ref(&split))?;
             after(progress, Step::Manifest)?;
             (split, resumed, rejected, optimized)
         }
@@ -102,9 +113,13 @@ pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error
 ///
 /// # Errors
 /// [`Error::RejectedBefore`] under [`OnError::Fail`], [`Error::Io`].
-fn already_complete(options: &Options, plan: &Plan, split: Split) -> Result<Summary, Error> {
-    let path = options.destination.join(files::rejected_file(&options.split));
-    let rejected = rejects::count(&path)?;
+fn already_complete<P: Place>(options: &Options, plan: &Plan, split: Split) -> Result<Summary, Error> {
+    let name = files::rejected_file(&options.split);
+    let path = options.destination.join(&name);
+    let rejected = match P::open(&options.destination)? {
+        Some(place) => rejects::count(&place, Path::new(&name))?,
+        None => 0,
+    };
     if rejected > 0 && options.on_error == OnError::Fail {
         return Err(Error::RejectedBefore { path });
     }
@@ -127,24 +142,21 @@ fn summary(plan: &Plan, split: Split, rejected: u64, rejected_file: PathBuf) -> 
 }
 
 /// Writes the unfinished shards. Returns all shards in order, and how many were finished before.
-fn write_shards(
+fn write_shards<P: Place>(
     options: &Options,
     plan: &Plan,
-    target: &Target,
+    target: &Target<P>,
     progress: &dyn Progress,
 ) -> Result<(Written, usize), Error> {
     progress.total(plan.images(), plan.source_bytes());
-    let mut shards = vec![];
-    for shard in 0..plan.shard_count() {
-        let sample_count = plan.sample_count(shard);
-        let finished = target.finished(shard, sample_count.images, options.sha256)?;
-        if finished.is_some() {
-            if options.on_error == OnError::Fail {
-                first_reject(target, shard)?;
-            }
-            progress.done(sample_count.images, sample_count.bytes);
+    let images = (0..plan.shard_count()).map(|shard| plan.sample_count(shard).images);
+    let mut shards = target.finished(images, options.sha256)?;
+    for shard in (0..shards.len()).filter(|shard| shards[*shard].is_some()) {
+        if options.on_error == OnError::Fail {
+            first_reject(target, shard)?;
         }
-        shards.push(finished);
+        let sample_count = plan.sample_count(shard);
+        progress.done(sample_count.images, sample_count.bytes);
     }
     let left: Vec<_> = (0..shards.len()).filter(|shard| shards[*shard].is_none()).collect();
     let resumed = shards.len() - left.len();
@@ -163,7 +175,7 @@ fn write_shards(
 }
 
 /// Fails if a finished shard has rejected inputs, for `--on-error fail`.
-fn first_reject(target: &Target, shard: usize) -> Result<(), Error> {
+fn first_reject<P: Place>(target: &Target<P>, shard: usize) -> Result<(), Error> {
     match target.rejects(shard)? {
         0 => Ok(()),
         _ => Err(Error::RejectedBefore { path: target.files().path(&target.files().shard_rejects(shard)) }),

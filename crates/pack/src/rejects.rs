@@ -1,9 +1,9 @@
 //! The list of rejected inputs: one JSON object per line, with the reason.
 
+use crate::place::Place;
 use crate::{Error, Rejection};
 use shardtool_format::Chain;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
 
 /// Formats rejections as JSON lines: `{"input": …, "reason": …}`.
@@ -17,14 +17,15 @@ pub(crate) fn to_json_lines(rejections: &[Rejection]) -> Vec<u8> {
     out
 }
 
-/// Returns the number of rejections in a file; 0 if it does not exist.
+/// Returns the number of rejections in a file of a dataset; 0 if it does not exist.
 ///
 /// # Errors
 /// [`Error::Io`].
-pub(crate) fn count(file: &Path) -> Result<u64, Error> {
-    match File::open(file) {
-        Ok(file) => Ok(BufReader::new(file).split(b'\n').count() as u64),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(0),
-        Err(e) => Err(Error::io("read", file)(e)),
-    }
+pub(crate) fn count<P: Place>(place: &P, relative: &Path) -> Result<u64, Error> {
+    let (mut lines, mut ended) = (0, true);
+    place.read_parts(relative, &mut |part| {
+        lines += part.iter().filter(|byte| **byte == b'\n').count() as u64;
+        ended = part.last().map_or(ended, |byte| *byte == b'\n');
+    })?;
+    Ok(lines + u64::from(!ended))
 }

@@ -1,11 +1,14 @@
 //! Copies records into other shards: larger, smaller, in another order, or those of several datasets together. Records
 //! are copied byte for byte and checked.
 
-use crate::commit::{self, Directory, Output, Temporary};
+mod stored;
+
+use crate::commit::{self, Output};
 use crate::error::Difference;
 use crate::error::{DestinationError, ShardError};
 use crate::index_writer::{IndexOptions, IndexWriter, Payload};
 use crate::ordered::ordered;
+use crate::place::{NewFile, Place};
 use crate::progress::{Progress, Step, after};
 use crate::split::manifest_store;
 use crate::{Error, Shards};
@@ -33,6 +36,8 @@ pub struct ReshardOptions {
     pub entry_points: bool,
     /// Computes the SHA-256 of each shard for the manifest. Default: no.
     pub sha256: bool,
+    /// Writes to a store that does not compare versions of objects: nothing else may write to the destination. Default: no.
+    pub single_writer: bool,
 }
 
 impl Default for ReshardOptions {
@@ -43,6 +48,7 @@ impl Default for ReshardOptions {
             jobs: crate::options::default_jobs(),
             entry_points: true,
             sha256: false,
+            single_writer: false,
         }
     }
 }
@@ -54,8 +60,9 @@ impl ReshardOptions {
     }
 }
 
-/// Writes splits into a folder that does not exist or is empty. Returns the new dataset's manifest. The dataset appears
-/// when it is complete; what a killed run left is removed by the next one. Each split consists of the records of all splits of its name among `sources`, which must have the same classes and features.
+/// Writes splits into a folder that does not exist or is empty, or into such a folder of a store, given by its URL. Returns
+/// the new dataset's manifest. The dataset appears when it is complete. What a killed run left is removed by the next one; in
+/// a store, one with the same sources and options continues it. Each split consists of the records of all splits of its name among `sources`, which must have the same classes and features.
 ///
 /// # Errors
 /// [`Error::Shard`], [`Error::Destination`], [`Error::Stopped`], [`Error::Io`]; [`Error::Read`] for a damaged record: `repair` the source first. The
@@ -67,7 +74,7 @@ pub fn reshard(
     progress: &dyn Progress,
 ) -> Result<Manifest, Error> {
     let first = sources.first().ok_or(Error::Option { option: "sources", expected: "at least one split" })?;
-    let mut manifest =
+    let manifest =
         Manifest { splits: vec![], created_by: manifest_store::CREATED_BY.to_owned(), ..first.manifest().clone() };
     for source in sources {
         source.check_counts()?;
@@ -79,8 +86,26 @@ pub fn reshard(
             return Err(Error::Destination(DestinationError::Incompatible { destination, split, difference }));
         }
     }
-    let output = Output::new(destination, false)?;
+    let destination = shardtool_store::local_path(destination);
+    if shardtool_store::is_url(&destination) {
+        return stored::reshard(sources, &destination, manifest, options, progress);
+    }
+    let output = Output::new(&destination, false)?;
     output.files().create_folder(names::INDEX_FOLDER)?;
+    let manifest = resharded(sources, manifest, output.files(), options, progress)?;
+    commit::publish(output.files(), Path::new(names::MANIFEST), manifest.to_json().as_bytes())?;
+    output.publish(progress)?;
+    Ok(manifest)
+}
+
+/// Writes the shards of all splits, and adds the splits to the manifest.
+fn resharded<P: Place>(
+    sources: &[Split],
+    mut manifest: Manifest,
+    place: &P,
+    options: &ReshardOptions,
+    progress: &dyn Progress,
+) -> Result<Manifest, Error> {
     progress.total(sources.iter().map(Split::len).sum(), sources.iter().map(|s| s.entry().bytes()).sum());
     let mut split_names: Vec<_> = sources.iter().map(Split::name).collect();
     split_names.sort_unstable();
@@ -88,11 +113,9 @@ pub fn reshard(
     for name in split_names {
         let parts: Vec<_> = sources.iter().filter(|source| source.name() == name).collect();
         let plan = Resharding::new(name, parts, options)?;
-        let shards = plan.write(&manifest, output.files(), options, progress)?;
+        let shards = plan.write(&manifest, place, options, progress)?;
         manifest.splits.push(SplitEntry { name: name.to_owned(), shards });
     }
-    commit::publish(output.files(), Path::new(names::MANIFEST), manifest.to_json().as_bytes())?;
-    output.publish(progress)?;
     Ok(manifest)
 }
 
@@ -152,37 +175,39 @@ impl<'a> Resharding<'a> {
         (self.parts[part], id - self.starts[part])
     }
 
-    fn write(
+    fn write<P: Place>(
         &self,
         manifest: &Manifest,
-        files: &Directory,
+        place: &P,
         options: &ReshardOptions,
         progress: &dyn Progress,
     ) -> Result<Vec<Shard>, Error> {
         let mut shards = vec![];
-        ordered(
-            options.jobs,
-            self.ends.len(),
-            2 * options.jobs.get(),
-            |number| self.shard(number, manifest, files, options, progress),
-            |_, shard: Result<Shard, Error>| {
-                shards.push(shard?);
-                Ok::<(), Error>(())
-            },
-        )?;
+        let finished = self.finished(place, options)?;
+        let one = |number: usize| match &finished[number] {
+            Some(shard) => {
+                progress.done(shard.records, shard.bytes);
+                Ok(shard.clone())
+            }
+            None => self.shard(number, manifest, place, options, progress),
+        };
+        ordered(options.jobs, self.ends.len(), 2 * options.jobs.get(), one, |_, shard: Result<Shard, Error>| {
+            shards.push(shard?);
+            Ok::<(), Error>(())
+        })?;
         Ok(shards)
     }
 
-    fn shard(
+    fn shard<P: Place>(
         &self,
         number: usize,
         manifest: &Manifest,
-        files: &Directory,
+        place: &P,
         options: &ReshardOptions,
         progress: &dyn Progress,
     ) -> Result<Shard, Error> {
         let name = names::shard_file(self.name, number);
-        let mut file = Temporary::new(files, Path::new(&name))?;
+        let mut file = place.create(Path::new(&name))?;
         let mut writer = IndexWriter::new(&name, Payload::of(manifest), options.index());
         let mut buffer = vec![];
         let start = if number == 0 { 0 } else { self.ends[number - 1] };
@@ -207,9 +232,10 @@ impl<'a> Resharding<'a> {
             progress.done(1, data.len() as u64);
             buffer = record.into_buffer();
         }
-        let indexed = writer.finish(&file.flush()?)?;
+        file.flush()?;
+        let indexed = writer.finish_with(&mut || file.readable())?;
         file.publish()?;
-        commit::publish(files, &names::index_path(Path::new(&name)), &indexed.index)?;
+        place.publish(&names::index_path(Path::new(&name)), &indexed.index)?;
         after(progress, Step::Shard)?;
         Ok(indexed.shard)
     }

@@ -1,8 +1,9 @@
-//! Writes one shard: records go to a temporary file, which is renamed; then the index is written, which marks the shard
+//! Writes one shard: records go to a file that exists under its name when it is whole; then the index is written, which marks the shard
 //! as finished.
 
-use crate::commit::{self, Temporary};
+use crate::commit::Directory;
 use crate::index_writer::{IndexWriter, Indexed, Payload};
+use crate::place::{NewFile, Place};
 use crate::progress::{Progress, Step, after};
 use crate::record::optimize::Optimized;
 use crate::record::{self, Record};
@@ -14,9 +15,9 @@ use shardtool_format::manifest::Shard;
 use shardtool_format::names;
 
 /// A shard that is being written.
-pub(crate) struct ShardWriter {
+pub(crate) struct ShardWriter<P: Place = Directory> {
     number: usize,
-    file: Temporary,
+    file: P::File,
     index: IndexWriter,
     rejected: Vec<Rejection>,
     optimized: Optimized,
@@ -24,9 +25,9 @@ pub(crate) struct ShardWriter {
 }
 
 /// A shard that is written, but not yet durable.
-pub(crate) struct Finished {
+pub(crate) struct Finished<P: Place = Directory> {
     number: usize,
-    file: Temporary,
+    file: P::File,
     indexed: Indexed,
     rejected: Vec<Rejection>,
     optimized: Optimized,
@@ -48,7 +49,7 @@ impl Written {
     }
 }
 
-impl ShardWriter {
+impl<P: Place> ShardWriter<P> {
     /// Begins the shard with this number.
     ///
     /// # Errors
@@ -56,7 +57,7 @@ impl ShardWriter {
     pub(crate) fn new(
         options: &Options,
         schema: &SampleSchema,
-        files: &SplitFiles,
+        files: &SplitFiles<P>,
         number: usize,
     ) -> Result<Self, Error> {
         let payload = Payload::Examples {
@@ -66,7 +67,7 @@ impl ShardWriter {
         let name = names::shard_file(&options.split, number);
         Ok(ShardWriter {
             number,
-            file: Temporary::new(files.directory(), &files.shard(number))?,
+            file: files.place().create(&files.shard(number))?,
             index: IndexWriter::new(&name, payload, options.index()),
             rejected: vec![],
             optimized: Optimized::default(),
@@ -102,14 +103,15 @@ impl ShardWriter {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn finish(self) -> Result<Finished, Error> {
+    pub(crate) fn finish(self) -> Result<Finished<P>, Error> {
         let ShardWriter { number, mut file, index, rejected, optimized, on_error: _ } = self;
-        let indexed = index.finish(&file.flush()?)?;
+        file.flush()?;
+        let indexed = index.finish_with(&mut || file.readable())?;
         Ok(Finished { number, file, indexed, rejected, optimized })
     }
 }
 
-impl Finished {
+impl<P: Place> Finished<P> {
     /// Returns the length of the shard in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.indexed.shard.bytes
@@ -121,19 +123,19 @@ impl Finished {
     /// [`Error::Stopped`], [`Error::Io`].
     pub(crate) fn commit(
         self,
-        files: &SplitFiles,
+        files: &SplitFiles<P>,
         progress: &dyn Progress,
         written: &mut Written,
     ) -> Result<(), Error> {
         let Finished { number, file, indexed, rejected, optimized } = self;
         file.publish()?;
         after(progress, Step::Shard)?;
-        let directory = files.directory();
+        let place = files.place();
         match rejected.is_empty() {
-            true => directory.remove(files.shard_rejects(number))?,
-            false => commit::publish(directory, &files.shard_rejects(number), &rejects::to_json_lines(&rejected))?,
+            true => place.remove(&files.shard_rejects(number))?,
+            false => place.publish(&files.shard_rejects(number), &rejects::to_json_lines(&rejected))?,
         }
-        commit::publish(directory, &files.index(number), &indexed.index)?;
+        place.publish(&files.index(number), &indexed.index)?;
         after(progress, Step::Index)?;
         written.append(Written { shards: vec![(number, indexed.shard)], optimized });
         Ok(())

@@ -106,7 +106,7 @@ impl Writer {
         let (commits, part) = (options.part.is_none(), options.part.unwrap_or((0, 1)));
         let (options, schema) = options.check()?;
         let plan = PlanFile::of_writer(&options, &schema, part);
-        if let Some(split) = SplitFiles::open(&options.destination, &options.split)?
+        if let Some(split) = SplitFiles::<Directory>::open(&options.destination, &options.split)?
             && !options.force
             && let Some(there) = complete::complete(&split, &plan)?
         {

@@ -19,6 +19,12 @@ struct Arguments {
     /// Change one of N answers, as failing servers and networks do
     #[arg(long, default_value_t = 0)]
     one_in: u64,
+    /// Change answers to requests that write, too
+    #[arg(long)]
+    writes: bool,
+    /// Ignore the conditions of requests, as some stores do (needs --anonymous: conditions are signed)
+    #[arg(long, requires = "anonymous")]
+    ignore_conditions: bool,
     /// Selects the changed answers
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -28,9 +34,9 @@ struct Arguments {
 }
 
 fn main() -> std::io::Result<()> {
-    let Arguments { root, port, anonymous, one_in, seed, delay } = Arguments::parse();
-    let faults = Faults { seed, one_in, only: None, delay: Duration::from_millis(delay) };
-    let server = Server::start(&root, Options { anonymous, port, faults })?;
+    let Arguments { root, port, anonymous, one_in, writes, ignore_conditions, seed, delay } = Arguments::parse();
+    let faults = Faults { seed, one_in, only: None, writes, delay: Duration::from_millis(delay) };
+    let server = Server::start(&root, Options { anonymous, port, faults, ignore_conditions })?;
     for (name, value) in server.environment() {
         println!("export {name}={value}");
     }

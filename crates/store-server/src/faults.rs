@@ -14,11 +14,11 @@ pub enum Fault {
     Forbidden,
     /// The connection is closed without an answer.
     Reset,
-    /// The connection is closed after half of the body.
+    /// The connection is closed after half of the body. A request that writes is carried out, and its answer is lost.
     Cut,
     /// The answer comes late.
     Stall,
-    /// One bit of the body is another one.
+    /// One bit of the body is another one. A request that writes is answered as it should be.
     WrongByte,
 }
 
@@ -58,7 +58,7 @@ impl Fault {
     }
 }
 
-/// Which answers to `GET` requests are changed.
+/// Which answers are changed: to `GET` requests, unless others are named.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Faults {
     /// Selects them, and their faults.
@@ -67,6 +67,8 @@ pub struct Faults {
     pub one_in: u64,
     /// The only kind of fault; `None` for all kinds.
     pub only: Option<Fault>,
+    /// Whether answers to requests that write are changed, too.
+    pub writes: bool,
     /// Time before each answer, as of a distant server.
     pub delay: Duration,
 }

@@ -3,6 +3,9 @@
 //! The server is `s3s-fs`, a program of others, which checks signatures. This crate starts it on 127.0.0.1 and, on request,
 //! changes its answers: as servers, proxies and networks do when they fail. Without credentials it also serves plain
 //! `http://` requests with ranges.
+//!
+//! `s3s-fs` compares the conditions `If-None-Match` and `If-Match` with an object before it writes it. Here, such requests
+//! are answered one after the other, so that of two writers only one succeeds, as in S3.
 
 mod faults;
 
@@ -28,7 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// The access key and the secret key that the server accepts.
 pub const CREDENTIALS: (&str, &str) = ("shardtool", "secret-of-shardtool");
@@ -45,6 +48,9 @@ pub struct Options {
     pub port: u16,
     /// Changes of the answers.
     pub faults: Faults,
+    /// Whether the conditions `If-None-Match` and `If-Match` are ignored, as by some stores. They are
+    /// signed, so that requests must not be (`anonymous`).
+    pub ignore_conditions: bool,
 }
 
 /// A running server. Dropping it ends it.
@@ -61,6 +67,14 @@ struct Shared {
     requests: AtomicU64,
     bytes: AtomicU64,
     injected: AtomicU64,
+    ignore_conditions: bool,
+    /// Held while a request with a condition is carried out.
+    conditional: tokio::sync::Mutex<()>,
+    /// Requests from this number on are not answered until it grows; then they are refused.
+    held_from: watch::Sender<u64>,
+    /// Writes of objects whose names end so wait until it is empty.
+    held_name: watch::Sender<String>,
+    waiting: AtomicU64,
 }
 
 impl Server {
@@ -76,7 +90,18 @@ impl Server {
         }
         let zero = AtomicU64::default;
         let (requests, bytes, injected) = (zero(), zero(), zero());
-        let shared = Arc::new(Shared { service: builder.build(), faults: options.faults, requests, bytes, injected });
+        let shared = Arc::new(Shared {
+            service: builder.build(),
+            faults: options.faults,
+            requests,
+            bytes,
+            injected,
+            ignore_conditions: options.ignore_conditions,
+            conditional: tokio::sync::Mutex::new(()),
+            held_from: watch::Sender::new(u64::MAX),
+            held_name: watch::Sender::new(String::new()),
+            waiting: AtomicU64::new(0),
+        });
         let (stop, stopped) = oneshot::channel();
         let (started, address) = mpsc::channel();
         let server = shared.clone();
@@ -127,6 +152,36 @@ impl Server {
         self.shared.bytes.load(Ordering::Relaxed)
     }
 
+    /// Answers this number of further requests, and holds those after them until [`Server::release`].
+    pub fn hold_after(&self, requests: u64) {
+        self.shared.held_from.send_replace(self.requests() + requests);
+    }
+
+    /// Returns whether a request is being held.
+    pub fn is_holding(&self) -> bool {
+        self.requests() > *self.shared.held_from.borrow()
+    }
+
+    /// Refuses the requests that are held, with status 503, and answers later ones.
+    pub fn release(&self) {
+        self.shared.held_from.send_replace(u64::MAX);
+    }
+
+    /// Holds `PUT` requests to objects whose names end so, until [`Server::let_pass`].
+    pub fn hold_writes_of(&self, name: &str) {
+        self.shared.held_name.send_replace(name.to_owned());
+    }
+
+    /// Returns the number of requests that [`Server::hold_writes_of`] holds.
+    pub fn waiting(&self) -> u64 {
+        self.shared.waiting.load(Ordering::SeqCst)
+    }
+
+    /// Carries out the requests that [`Server::hold_writes_of`] holds.
+    pub fn let_pass(&self) {
+        self.shared.held_name.send_replace(String::new());
+    }
+
     /// Returns the number of answers that were changed so far.
     pub fn injected(&self) -> u64 {
         self.shared.injected.load(Ordering::Relaxed)
@@ -154,11 +209,24 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answer, AnyError> {
+async fn answer(mut request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answer, AnyError> {
     let number = shared.requests.fetch_add(1, Ordering::Relaxed);
+    let mut held_from = shared.held_from.subscribe();
+    if number >= *held_from.borrow_and_update() {
+        let _ = held_from.changed().await;
+        return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE));
+    }
+    let mut held_name = shared.held_name.subscribe();
+    let is_held = |name: &str| !name.is_empty() && request.uri().path().ends_with(name);
+    if request.method() == hyper::Method::PUT && is_held(&held_name.borrow_and_update()) {
+        shared.waiting.fetch_add(1, Ordering::SeqCst);
+        let _ = held_name.changed().await;
+        shared.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
     let reads = request.method() == hyper::Method::GET;
+    let writes = !reads && request.method() != hyper::Method::HEAD;
     tokio::time::sleep(shared.faults.delay).await;
-    let fault = shared.faults.of(number).filter(|_| reads);
+    let fault = shared.faults.of(number).filter(|_| reads || (writes && shared.faults.writes));
     if fault.is_some() {
         shared.injected.fetch_add(1, Ordering::Relaxed);
     }
@@ -169,7 +237,22 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answe
         Some(Applied::Wait(time)) => tokio::time::sleep(time).await,
         Some(Applied::Nothing) | None => {}
     }
-    let answer = hyper::service::Service::call(&shared.service, request).await.map_err(|e| format!("{e:?}"))?;
+    let conditions = [hyper::header::IF_NONE_MATCH, hyper::header::IF_MATCH];
+    let conditional = writes && conditions.iter().any(|name| request.headers().contains_key(name));
+    if shared.ignore_conditions {
+        conditions.iter().for_each(|name| drop(request.headers_mut().remove(name)));
+    }
+    let alone = if conditional { Some(shared.conditional.lock().await) } else { None };
+    let (service, call) = (shared.clone(), request);
+    let call = async move { hyper::service::Service::call(&service.service, call).await };
+    // A request that writes is carried out even if the client ends: not half of it.
+    let answer = if writes { tokio::spawn(call).await? } else { call.await };
+    let answer = answer.map_err(|e| format!("{e:?}"))?;
+    drop(alone);
+    if writes && fault == Some(Fault::Cut) {
+        return Err("the answer is lost".into());
+    }
+    let fault = fault.filter(|_| reads);
     let (parts, body) = answer.into_parts();
     let length = parts.headers.get(hyper::header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     shared.bytes.fetch_add(length.unwrap_or(0), Ordering::Relaxed);

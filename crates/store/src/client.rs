@@ -6,6 +6,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::http::HttpBuilder;
+use object_store::multipart::MultipartStore;
 use object_store::{BackoffConfig, Certificate, ClientOptions, ObjectStore, RetryConfig};
 use std::io;
 use std::sync::{Arc, Once};
@@ -15,6 +16,21 @@ use std::time::Duration;
 const CONNECT: Duration = Duration::from_secs(5);
 /// The time without a byte of an answer after which a request is repeated.
 const SILENCE: Duration = Duration::from_secs(10);
+
+/// The client of one root.
+#[derive(Clone)]
+pub(crate) struct Client {
+    pub(crate) objects: Arc<dyn ObjectStore>,
+    /// The same client, for uploads in parts. Web servers have none.
+    pub(crate) uploads: Option<Arc<dyn MultipartStore>>,
+}
+
+impl Client {
+    fn new<S: ObjectStore + MultipartStore>(store: S) -> Self {
+        let store = Arc::new(store);
+        Client { objects: store.clone(), uploads: Some(store) }
+    }
+}
 
 /// What a client is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,10 +44,10 @@ pub(crate) enum Purpose {
 ///
 /// # Errors
 /// `InvalidInput` if settings are missing or contradict each other.
-pub(crate) fn connect(url: &Url, purpose: Purpose) -> io::Result<Arc<dyn ObjectStore>> {
+pub(crate) fn connect(url: &Url, purpose: Purpose) -> io::Result<Client> {
     install_tls();
     let invalid = |error: object_store::Error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string());
-    let store: Arc<dyn ObjectStore> = match url.service {
+    let client = match url.service {
         Service::S3 => {
             let mut builder = AmazonS3Builder::from_env();
             for (key, value) in profile::settings() {
@@ -46,24 +62,25 @@ pub(crate) fn connect(url: &Url, purpose: Purpose) -> io::Result<Arc<dyn ObjectS
             }
             let builder =
                 builder.with_url(&url.root).with_retry(retries()).with_client_options(options(allow_http, purpose)?);
-            Arc::new(builder.build().map_err(invalid)?)
+            Client::new(builder.build().map_err(invalid)?)
         }
         Service::Gcs => {
             let builder = GoogleCloudStorageBuilder::from_env().with_url(&url.root).with_retry(retries());
             let options = options(allows_http("GOOGLE_ALLOW_HTTP"), purpose)?;
-            Arc::new(builder.with_client_options(options).build().map_err(invalid)?)
+            Client::new(builder.with_client_options(options).build().map_err(invalid)?)
         }
         Service::Azure => {
             let builder = MicrosoftAzureBuilder::from_env().with_url(&url.root).with_retry(retries());
             let options = options(allows_http("AZURE_ALLOW_HTTP"), purpose)?;
-            Arc::new(builder.with_client_options(options).build().map_err(invalid)?)
+            Client::new(builder.with_client_options(options).build().map_err(invalid)?)
         }
         Service::Http => {
             let builder = HttpBuilder::new().with_url(&url.root).with_retry(retries());
-            Arc::new(builder.with_client_options(options(true, purpose)?).build().map_err(invalid)?)
+            let store = builder.with_client_options(options(true, purpose)?).build().map_err(invalid)?;
+            Client { objects: Arc::new(store), uploads: None }
         }
     };
-    Ok(store)
+    Ok(client)
 }
 
 /// Returns where credentials for a URL are looked for, as part of an error message.

@@ -7,7 +7,9 @@
 //! | `object` | one object: its length, and ranges of its bytes |
 //! | `cache` | objects on a local disk, shared by the processes of a machine |
 //! | `window` | reads one object from its start to its end, with the next bytes under way |
-//! | `write` | writes an object, at once or in parts |
+//! | `write` | writes an object, at once or in parts, also on condition that it has not changed |
+//! | `upload` | the parts of an upload |
+//! | `versions` | requests that read and write objects with their versions |
 //! | `request` | one request: time limit, retries, a second request for a straggler |
 //! | `process` | the runtime and the clients of a process |
 //! | `client` | clients from environment variables and credential files |
@@ -40,6 +42,8 @@ mod stats;
 #[cfg(feature = "remote")]
 mod upload;
 mod url;
+#[cfg(feature = "remote")]
+mod versions;
 mod window;
 mod write;
 
@@ -47,7 +51,10 @@ pub use object::{Object, read_whole};
 pub use stats::{Stats, count_refetched, stats};
 pub use url::{Url, is_url, lacks_slash, local_path};
 pub use window::Window;
-pub use write::{Existing, PART_BYTES, Upload, is_writable, put, remove};
+pub use write::{
+    Condition, Existing, Found, Journal, PART_BYTES, Upload, Version, abort_upload, clean_up, find, is_writable, list,
+    put, put_if, remove,
+};
 
 use std::sync::OnceLock;
 use std::time::Duration;

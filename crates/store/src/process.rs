@@ -3,15 +3,14 @@
 //! They belong to a process id. A forked child has no threads of its parent's runtime, and locks that were held during the
 //! `fork` stay locked there; so a child starts everything again, and never uses, drops or waits for its parent's.
 
-use crate::client::{self, Purpose};
+use crate::client::{self, Client, Purpose};
 use crate::url::Url;
-use object_store::ObjectStore;
 use std::collections::HashMap;
 use std::future::Future;
 use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 
@@ -21,7 +20,7 @@ const IN_FLIGHT: usize = 64;
 pub(crate) struct Process {
     id: u32,
     runtime: Runtime,
-    clients: Mutex<HashMap<(String, Purpose), Arc<dyn ObjectStore>>>,
+    clients: Mutex<HashMap<(String, Purpose), Client>>,
     pub(crate) permits: Semaphore,
 }
 
@@ -74,7 +73,7 @@ impl Process {
     ///
     /// # Errors
     /// `InvalidInput` if the environment's settings contradict each other.
-    pub(crate) fn client(&self, url: &Url, purpose: Purpose) -> io::Result<Arc<dyn ObjectStore>> {
+    pub(crate) fn client(&self, url: &Url, purpose: Purpose) -> io::Result<Client> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (url.root.clone(), purpose);
         if let Some(client) = clients.get(&key) {

@@ -1,22 +1,19 @@
 //! One request: time limit, retries, a second request for a straggler.
 
-use crate::client::{self, Purpose};
+use crate::client::{self, Client, Purpose};
 use crate::process::Process;
 use crate::stats::BYTES;
 use crate::stats::{self, add};
 use crate::time_limit;
 use crate::url::{Service, Url};
-use crate::write::Existing;
-use bytes::Bytes;
 use futures_util::StreamExt;
 use object_store::path::Path as Key;
-use object_store::{GetOptions, GetResult, ObjectStore, ObjectStoreExt, PutMode, PutPayload};
+use object_store::{GetOptions, GetResult};
 use std::future::Future;
 use std::io::{self, ErrorKind};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -34,66 +31,36 @@ const HEDGED_OF: u64 = 10;
 /// Smoothed duration of requests, in microseconds.
 static USUAL_MICROS: AtomicU64 = AtomicU64::new(0);
 
-pub(crate) type Store = Arc<dyn ObjectStore>;
-
 /// Returns the length of an object.
 pub(crate) fn len(url: &Url) -> io::Result<u64> {
     let options = GetOptions::new().with_head(true);
-    blocking(url.clone(), Purpose::Read, move |store, key| {
+    blocking(url.clone(), Purpose::Read, move |client, key| {
         let options = options.clone();
-        async move { Ok(store.get_opts(&key, options).await?.meta.size) }
+        async move { Ok(client.objects.get_opts(&key, options).await?.meta.size) }
     })
 }
 
-pub(crate) use crate::upload::Parts;
-
 /// Returns the bytes of a range that is not empty.
 pub(crate) fn range(url: &Url, range: Range<u64>) -> io::Result<Vec<u8>> {
-    blocking(url.clone(), Purpose::Read, move |store, key| one_range(store, key, range.clone()))
+    blocking(url.clone(), Purpose::Read, move |client, key| one_range(client, key, range.clone()))
 }
 
 /// As [`range`], but returns at once and calls `done` later.
 pub(crate) fn range_then(url: Url, range: Range<u64>, done: impl FnOnce(io::Result<Vec<u8>>) + Send + 'static) {
-    start(url, Purpose::Read, move |store, key| one_range(store, key, range.clone()), done);
+    start(url, Purpose::Read, move |client, key| one_range(client, key, range.clone()), done);
 }
 
 /// Returns a whole object; `None` if it is longer than `limit`.
 pub(crate) fn whole(url: &Url, limit: u64) -> io::Result<Option<Vec<u8>>> {
-    blocking(url.clone(), Purpose::Read, move |store, key| async move {
-        let result = store.get_opts(&key, GetOptions::new()).await?;
+    blocking(url.clone(), Purpose::Read, move |client, key| async move {
+        let result = client.objects.get_opts(&key, GetOptions::new()).await?;
         if result.meta.size > limit { Ok(None) } else { collect(result).await.map(Some) }
     })
 }
 
-/// Writes a whole object.
-pub(crate) fn put(url: &Url, bytes: Vec<u8>, existing: Existing) -> io::Result<()> {
-    let bytes = Bytes::from(bytes);
-    blocking(url.clone(), Purpose::Write, move |store, key| {
-        let mode = match existing {
-            Existing::Replace => PutMode::Overwrite,
-            Existing::Keep => PutMode::Create,
-        };
-        let payload = PutPayload::from(bytes.clone());
-        async move {
-            store.put_opts(&key, payload, mode.into()).await?;
-            Ok(())
-        }
-    })
-}
-
-/// Removes an object, if it exists.
-pub(crate) fn remove(url: &Url) -> io::Result<()> {
-    blocking(url.clone(), Purpose::Write, move |store, key| async move {
-        match store.delete(&key).await {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    })
-}
-
-async fn one_range(store: Store, key: Key, range: Range<u64>) -> Result<Vec<u8>, Failure> {
+async fn one_range(client: Client, key: Key, range: Range<u64>) -> Result<Vec<u8>, Failure> {
     let expected = range.end - range.start;
-    let result = store.get_opts(&key, GetOptions::new().with_range(Some(range))).await?;
+    let result = client.objects.get_opts(&key, GetOptions::new().with_range(Some(range))).await?;
     if result.range.end - result.range.start < expected {
         return Err(Failure::Short);
     }
@@ -102,7 +69,7 @@ async fn one_range(store: Store, key: Key, range: Range<u64>) -> Result<Vec<u8>,
 }
 
 /// Reads a body into memory of exactly its length.
-async fn collect(result: GetResult) -> Result<Vec<u8>, Failure> {
+pub(crate) async fn collect(result: GetResult) -> Result<Vec<u8>, Failure> {
     let length = result.range.end - result.range.start;
     let mut bytes = Vec::new();
     // A server may claim any length.
@@ -124,6 +91,8 @@ pub(crate) enum Failure {
     Store(object_store::Error),
     /// The object ends before the range does.
     Short,
+    /// Web servers are only read.
+    ReadOnly,
     /// The answer does not fit into memory.
     Memory {
         length: u64,
@@ -148,6 +117,7 @@ impl Failure {
         use object_store::Error as E;
         match self {
             Failure::Short
+            | Failure::ReadOnly
             | Failure::Memory { .. }
             | Failure::Store(
                 E::AlreadyExists { .. }
@@ -166,6 +136,7 @@ impl Failure {
         use object_store::Error as E;
         match self {
             Failure::Short => ErrorKind::UnexpectedEof.into(),
+            Failure::ReadOnly => io::Error::new(ErrorKind::Unsupported, "web servers are only read"),
             Failure::Memory { length } => {
                 io::Error::new(ErrorKind::OutOfMemory, format!("no memory for an answer of {length} bytes"))
             }
@@ -209,15 +180,25 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// Runs an operation on the runtime, and waits for its end.
-fn blocking<T, F, R>(url: Url, purpose: Purpose, request: F) -> io::Result<T>
+pub(crate) fn blocking<T, F, R>(url: Url, purpose: Purpose, request: F) -> io::Result<T>
 where
     T: Send + 'static,
-    F: Fn(Store, Key) -> R + Send + Sync + 'static,
+    F: Fn(Client, Key) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<T, Failure>> + Send,
+{
+    blocking_within(url, purpose, time_limit(), request)
+}
+
+/// As [`blocking`], with another time limit.
+pub(crate) fn blocking_within<T, F, R>(url: Url, purpose: Purpose, limit: Duration, request: F) -> io::Result<T>
+where
+    T: Send + 'static,
+    F: Fn(Client, Key) -> R + Send + Sync + 'static,
     R: Future<Output = Result<T, Failure>> + Send,
 {
     let (sender, receiver) = mpsc::sync_channel(1);
     let since = Instant::now();
-    start(url, purpose, request, move |result| drop(sender.send(result)));
+    start_within(url, purpose, limit, request, move |result| drop(sender.send(result)));
     // The operation has a time limit, and its callback is called whatever happens to it.
     let result = receiver.recv().unwrap_or_else(|_| Err(io::Error::other("the request was cancelled")));
     add(&stats::WAITED_NANOS, since.elapsed().as_nanos() as u64);
@@ -225,10 +206,24 @@ where
 }
 
 /// Starts an operation on the runtime: `request`, repeated until it succeeds, fails for good, or the time limit is over.
-fn start<T, F, R>(url: Url, purpose: Purpose, request: F, done: impl FnOnce(io::Result<T>) + Send + 'static)
+pub(crate) fn start<T, F, R>(url: Url, purpose: Purpose, request: F, done: impl FnOnce(io::Result<T>) + Send + 'static)
 where
     T: Send + 'static,
-    F: Fn(Store, Key) -> R + Send + Sync + 'static,
+    F: Fn(Client, Key) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<T, Failure>> + Send,
+{
+    start_within(url, purpose, time_limit(), request, done);
+}
+
+fn start_within<T, F, R>(
+    url: Url,
+    purpose: Purpose,
+    limit: Duration,
+    request: F,
+    done: impl FnOnce(io::Result<T>) + Send + 'static,
+) where
+    T: Send + 'static,
+    F: Fn(Client, Key) -> R + Send + Sync + 'static,
     R: Future<Output = Result<T, Failure>> + Send,
 {
     let mut done = Callback { done: Some(done), result: PhantomData };
@@ -238,10 +233,10 @@ where
     };
     process.spawn(async move {
         let result = match prepare(process, &url, purpose) {
-            Ok((store, key)) => {
+            Ok((client, key)) => {
                 // The time limit begins when the request may be sent.
                 let _permit = process.permits.acquire().await;
-                repeated(&url, || request(store.clone(), key.clone())).await
+                repeated(&url, purpose, limit, || request(client.clone(), key.clone())).await
             }
             Err(error) => Err(error),
         };
@@ -269,7 +264,7 @@ impl<T, D: FnOnce(io::Result<T>)> Drop for Callback<T, D> {
     }
 }
 
-pub(crate) fn prepare(process: &'static Process, url: &Url, purpose: Purpose) -> io::Result<(Store, Key)> {
+pub(crate) fn prepare(process: &'static Process, url: &Url, purpose: Purpose) -> io::Result<(Client, Key)> {
     let key = match url.service {
         // The characters of a key are taken as they are, those of a web page's URL are encoded already.
         Service::Http => Key::from_url_path(&url.key),
@@ -279,14 +274,14 @@ pub(crate) fn prepare(process: &'static Process, url: &Url, purpose: Purpose) ->
     Ok((process.client(url, purpose)?, key))
 }
 
-async fn repeated<T, R>(url: &Url, request: impl Fn() -> R) -> io::Result<T>
+async fn repeated<T, R>(url: &Url, purpose: Purpose, limit: Duration, request: impl Fn() -> R) -> io::Result<T>
 where
     R: Future<Output = Result<T, Failure>>,
 {
-    let deadline = tokio::time::Instant::now() + time_limit();
+    let deadline = tokio::time::Instant::now() + limit;
     let (mut failures, mut pause, mut last) = (0, PAUSES.start, None::<Failure>);
     loop {
-        match tokio::time::timeout_at(deadline, attempt(&request)).await {
+        match tokio::time::timeout_at(deadline, attempt(purpose, &request)).await {
             Ok(Ok(value)) => return Ok(value),
             Ok(Err(failure)) => {
                 failures += 1;
@@ -296,10 +291,10 @@ where
                 log::debug!("{}/{}: attempt {failures} failed: {failure:?}", url.root, url.key);
                 last = Some(failure);
             }
-            Err(_) => return Err(timed_out(url, last)),
+            Err(_) => return Err(timed_out(url, limit, last)),
         }
         if tokio::time::Instant::now() + pause >= deadline {
-            return Err(timed_out(url, last));
+            return Err(timed_out(url, limit, last));
         }
         tokio::time::sleep(pause).await;
         pause = (2 * pause).min(PAUSES.end);
@@ -307,17 +302,22 @@ where
     }
 }
 
-fn timed_out(url: &Url, last: Option<Failure>) -> io::Error {
+fn timed_out(url: &Url, limit: Duration, last: Option<Failure>) -> io::Error {
     let last = last.map_or(String::new(), |failure| format!("; the last attempt: {}", failure.into_io(url)));
-    let limit = time_limit().as_secs();
+    let limit = limit.as_secs();
     io::Error::new(ErrorKind::TimedOut, format!("no answer within {limit} s (SHARDTOOL_STORE_TIMEOUT){last}"))
 }
 
-/// Makes a request, and a second one if it lasts unusually long. The first good answer counts.
-async fn attempt<T, R>(request: impl Fn() -> R) -> Result<T, Failure>
+/// Makes a request, and a second one if it reads and lasts unusually long. The first good answer counts.
+async fn attempt<T, R>(purpose: Purpose, request: impl Fn() -> R) -> Result<T, Failure>
 where
     R: Future<Output = Result<T, Failure>>,
 {
+    if purpose == Purpose::Write {
+        // Large parts take long on a slow network, which a second copy of them would not make faster.
+        add(&stats::REQUESTS, 1);
+        return request().await;
+    }
     let mut first = pin!(counted(request()));
     let usual = Duration::from_micros(USUAL_MICROS.load(Ordering::Relaxed));
     if let Ok(result) = tokio::time::timeout((STRAGGLER * usual).max(MIN_STRAGGLER), &mut first).await {

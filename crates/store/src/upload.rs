@@ -1,16 +1,17 @@
 //! The parts of an upload.
 
-use crate::client::Purpose;
-use crate::process::Process;
-use crate::request::{Failure, prepare};
-use crate::stats::{self, add};
+use crate::client::{Client, Purpose};
+use crate::request::{self, Failure};
 use crate::url::Url;
-use crate::write::Existing;
-use crate::{request, time_limit};
-use object_store::{MultipartUpload, PutPayload};
+use crate::versions::{self, State};
+use crate::write::{CLEAN_UP, Condition, Journal};
+use bytes::Bytes;
+use object_store::multipart::{MultipartStore, PartId};
+use object_store::path::Path as Key;
+use object_store::{MultipartId, PutPayload};
 use std::collections::VecDeque;
-use std::future::Future;
-use std::io;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 /// Parts that are under way at once.
@@ -19,42 +20,71 @@ const AT_ONCE: usize = 3;
 /// An upload in parts. One that fits into a single part becomes a single request.
 pub(crate) struct Parts {
     url: Url,
-    upload: Option<Box<dyn MultipartUpload>>,
-    under_way: VecDeque<Receiver<io::Result<()>>>,
+    journal: Option<Journal>,
+    begun: Option<Begun>,
+    under_way: VecDeque<Receiver<io::Result<PartId>>>,
+    done: Vec<PartId>,
+    bytes: u64,
+}
+
+/// An upload that the store knows.
+struct Begun {
+    id: MultipartId,
+    /// The object that it will replace.
+    before: Option<State>,
 }
 
 impl Parts {
-    pub(crate) fn new(url: Url) -> Self {
-        Parts { url, upload: None, under_way: VecDeque::new() }
+    pub(crate) fn new(url: Url, journal: Option<Journal>) -> Self {
+        Parts { url, journal, begun: None, under_way: VecDeque::new(), done: vec![], bytes: 0 }
+    }
+
+    fn begin(&mut self) -> io::Result<MultipartId> {
+        if let Some(begun) = &self.begun {
+            return Ok(begun.id.clone());
+        }
+        let before = versions::state(&self.url)?;
+        let id = request::blocking(self.url.clone(), Purpose::Write, |client, key| async move {
+            Ok(uploads(&client)?.create_multipart(&key).await?)
+        })?;
+        self.begun = Some(Begun { id: id.clone(), before });
+        if let Some(journal) = self.journal.take() {
+            journal(&id)?;
+        }
+        Ok(id)
     }
 
     /// Sends a part, once fewer than the most are under way.
     pub(crate) fn send(&mut self, part: Vec<u8>) -> io::Result<()> {
-        let process = Process::current()?;
-        if self.upload.is_none() {
-            let (store, key) = prepare(process, &self.url, Purpose::Write)?;
-            let begun = async move { store.put_multipart_opts(&key, Default::default()).await };
-            self.upload = Some(wait(process, &self.url, begun)?);
-        }
+        let id = self.begin()?;
         if self.under_way.len() >= AT_ONCE {
             self.first()?;
         }
-        let upload = self.upload.as_mut().expect("set above");
+        self.bytes += part.len() as u64;
+        let number = self.done.len() + self.under_way.len();
+        let part = Bytes::from(part);
         // The store checks each part against the signature of its request.
-        let sent = upload.put_part(PutPayload::from(part));
-        self.under_way.push_back(start(process, &self.url, sent));
+        let request = move |client: Client, key: Key| {
+            let (id, part) = (id.clone(), PutPayload::from(part.clone()));
+            async move { Ok(uploads(&client)?.put_part(&key, &id, number, part).await?) }
+        };
+        let (sender, receiver) = sync_channel(1);
+        request::start(self.url.clone(), Purpose::Write, request, move |result| drop(sender.send(result)));
+        self.under_way.push_back(receiver);
         Ok(())
     }
 
     /// Waits for the oldest part.
     fn first(&mut self) -> io::Result<()> {
         let Some(first) = self.under_way.pop_front() else { return Ok(()) };
-        first.recv().unwrap_or_else(|_| Err(io::Error::other("the upload was cancelled")))
+        let part = first.recv().unwrap_or_else(|_| Err(io::Error::other("the upload was cancelled")))?;
+        self.done.push(part);
+        Ok(())
     }
 
     pub(crate) fn finish(&mut self, last: Vec<u8>) -> io::Result<()> {
-        if self.upload.is_none() {
-            return request::put(&self.url, last, Existing::Replace);
+        if self.begun.is_none() {
+            return versions::put(&self.url, last, Condition::Always).map(drop);
         }
         if !last.is_empty() {
             self.send(last)?;
@@ -62,57 +92,53 @@ impl Parts {
         while !self.under_way.is_empty() {
             self.first()?;
         }
-        let Some(mut upload) = self.upload.take() else { return Ok(()) };
-        let process = Process::current()?;
-        let done = async move {
-            let result = upload.complete().await.map(drop);
-            if result.is_err() {
-                let _ = upload.abort().await;
+        let Some(Begun { id, before }) = &self.begun else { return Ok(()) };
+        let (id, parts) = (id.clone(), std::mem::take(&mut self.done));
+        let completed = request::blocking(self.url.clone(), Purpose::Write, move |client, key| {
+            let (id, parts) = (id.clone(), parts.clone());
+            async move { Ok(uploads(&client)?.complete_multipart(&key, &id, parts).await.map(drop)?) }
+        });
+        if let Err(error) = completed {
+            // The answer to a request that succeeded may be lost; a repeated request then fails.
+            let now = versions::state(&self.url).ok().flatten();
+            if now == *before || now.is_none_or(|now| now.len != self.bytes) {
+                return Err(match error.kind() {
+                    ErrorKind::NotFound => io::Error::other("the store does not know the upload any more"),
+                    _ => error,
+                });
             }
-            result
-        };
-        wait(process, &self.url, done)
+        }
+        self.begun = None;
+        Ok(())
     }
 }
 
 impl Drop for Parts {
     fn drop(&mut self) {
-        if let Some(mut upload) = self.upload.take()
-            && let Ok(process) = Process::current()
-        {
+        if let Some(Begun { id, .. }) = self.begun.take() {
+            // Parts that arrive after the upload has ended would be kept.
+            while let Some(part) = self.under_way.pop_front() {
+                let _ = part.recv_timeout(CLEAN_UP);
+            }
             // The store would keep the parts, and bill them.
-            let _ = wait(process, &self.url, async move { upload.abort().await });
+            let _ = abort(&self.url, id);
         }
     }
 }
 
-/// Runs one request of an upload, within the time limit. (The client repeats it if it fails.)
-fn start<T: Send + 'static>(
-    process: &'static Process,
-    url: &Url,
-    request: impl Future<Output = object_store::Result<T>> + Send + 'static,
-) -> Receiver<io::Result<T>> {
-    let (sender, receiver) = sync_channel(1);
-    let url = url.clone();
-    add(&stats::REQUESTS, 1);
-    process.spawn(async move {
-        let result = match tokio::time::timeout(time_limit(), request).await {
-            Ok(result) => result.map_err(|error| Failure::from(error).into_io(&url)),
-            Err(_) => {
-                let limit = time_limit().as_secs();
-                let text = format!("no answer within {limit} s (SHARDTOOL_STORE_TIMEOUT)");
-                Err(io::Error::new(io::ErrorKind::TimedOut, text))
-            }
-        };
-        let _ = sender.send(result);
+/// Ends an upload, and removes its parts.
+pub(crate) fn abort(url: &Url, id: MultipartId) -> io::Result<()> {
+    let aborted = request::blocking_within(url.clone(), Purpose::Write, CLEAN_UP, move |client, key| {
+        let id = id.clone();
+        async move { Ok(uploads(&client)?.abort_multipart(&key, &id).await?) }
     });
-    receiver
+    match aborted {
+        // It has ended, or the credentials allow uploads only. Some servers say the latter of uploads they do not know.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => Ok(()),
+        aborted => aborted,
+    }
 }
 
-fn wait<T: Send + 'static>(
-    process: &'static Process,
-    url: &Url,
-    request: impl Future<Output = object_store::Result<T>> + Send + 'static,
-) -> io::Result<T> {
-    start(process, url, request).recv().unwrap_or_else(|_| Err(io::Error::other("the upload was cancelled")))
+fn uploads(client: &Client) -> Result<Arc<dyn MultipartStore>, Failure> {
+    client.uploads.clone().ok_or(Failure::ReadOnly)
 }

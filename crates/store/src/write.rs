@@ -1,14 +1,18 @@
 //! Writes objects: small ones at once, large ones in parts.
 
 use crate::object::unsupported_unless_remote;
-#[cfg(feature = "remote")]
-use crate::request;
 use crate::url::{Service, Url};
+#[cfg(feature = "remote")]
+use crate::versions;
 use std::io;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 /// Bytes of a part of an upload, except the last one.
 pub const PART_BYTES: usize = 8 << 20;
+
+/// The time for removing what a failed operation left. A store that is down should not delay its error message for long.
+pub(crate) const CLEAN_UP: Duration = Duration::from_secs(10);
 
 /// Whether an object may exist before it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +22,38 @@ pub enum Existing {
     /// It is kept, and writing fails with `AlreadyExists`.
     Keep,
 }
+
+/// The version of an object, as the store names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    pub(crate) e_tag: Option<String>,
+    pub(crate) generation: Option<String>,
+}
+
+/// The condition under which [`put_if`] writes.
+#[derive(Debug, Clone, Copy)]
+pub enum Condition<'a> {
+    /// None.
+    Always,
+    /// The object does not exist.
+    Absent,
+    /// The object still has this version.
+    Unchanged(&'a Version),
+}
+
+/// A whole object.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Its version.
+    pub version: Version,
+    /// When it was written, by the clock of the store, in whole seconds.
+    pub modified: SystemTime,
+}
+
+/// Called with the id of an upload before its first part is sent.
+pub type Journal = Box<dyn FnOnce(&str) -> io::Result<()> + Send>;
 
 /// Returns whether objects can be written below a URL: not to web servers.
 ///
@@ -36,11 +72,78 @@ pub fn put(path: &Path, bytes: Vec<u8>, existing: Existing) -> io::Result<()> {
     let url = Url::parse(path)?;
     unsupported_unless_remote()?;
     #[cfg(feature = "remote")]
-    return request::put(&url, bytes, existing);
+    return match existing {
+        Existing::Replace => versions::put(&url, bytes, Condition::Always).map(drop),
+        Existing::Keep => versions::put(&url, bytes, Condition::Absent).map(drop),
+    };
     #[cfg(not(feature = "remote"))]
     {
         let _ = (url, bytes, existing);
         Ok(())
+    }
+}
+
+/// Writes an object with one request if the condition is met, and returns its version.
+///
+/// The answer to a request may be lost. If the request then fails, the object is read: if it has exactly these bytes, it
+/// counts as written. Two writers must not write the same bytes if only one of them may succeed.
+///
+/// # Errors
+/// `AlreadyExists` if the condition is not met; otherwise as [`put`].
+pub fn put_if(path: &Path, bytes: Vec<u8>, condition: Condition<'_>) -> io::Result<Version> {
+    let url = Url::parse(path)?;
+    unsupported_unless_remote()?;
+    #[cfg(feature = "remote")]
+    {
+        let result = versions::put(&url, bytes.clone(), condition);
+        let uncertain = |error: &io::Error| {
+            !matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported)
+                && !matches!(condition, Condition::Always)
+        };
+        if result.as_ref().is_err_and(uncertain)
+            && let Ok(Some(found)) = versions::found(&url, bytes.len() as u64)
+            && found.bytes == bytes
+        {
+            return Ok(found.version);
+        }
+        result
+    }
+    #[cfg(not(feature = "remote"))]
+    {
+        let _ = (url, bytes, condition);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// Reads an object whole, with its version, if it has at most `limit` bytes; `None` if it is longer.
+///
+/// # Errors
+/// As [`crate::Object::open`].
+pub fn find(path: &Path, limit: u64) -> io::Result<Option<Found>> {
+    let url = Url::parse(path)?;
+    unsupported_unless_remote()?;
+    #[cfg(feature = "remote")]
+    return versions::found(&url, limit);
+    #[cfg(not(feature = "remote"))]
+    {
+        let _ = (url, limit);
+        Ok(None)
+    }
+}
+
+/// Returns the names of the objects directly below a folder, in any order.
+///
+/// # Errors
+/// As [`crate::Object::open`].
+pub fn list(folder: &Path) -> io::Result<Vec<String>> {
+    let url = Url::parse(folder)?;
+    unsupported_unless_remote()?;
+    #[cfg(feature = "remote")]
+    return versions::list(&url);
+    #[cfg(not(feature = "remote"))]
+    {
+        drop(url);
+        Ok(vec![])
     }
 }
 
@@ -49,13 +152,43 @@ pub fn put(path: &Path, bytes: Vec<u8>, existing: Existing) -> io::Result<()> {
 /// # Errors
 /// As [`put`].
 pub fn remove(path: &Path) -> io::Result<()> {
+    remove_within(path, crate::time_limit())
+}
+
+/// As [`remove`], within ten seconds: what a failed operation left.
+///
+/// # Errors
+/// As [`put`].
+pub fn clean_up(path: &Path) -> io::Result<()> {
+    remove_within(path, CLEAN_UP.min(crate::time_limit()))
+}
+
+fn remove_within(path: &Path, limit: Duration) -> io::Result<()> {
     let url = Url::parse(path)?;
     unsupported_unless_remote()?;
     #[cfg(feature = "remote")]
-    return request::remove(&url);
+    return versions::remove(&url, limit);
     #[cfg(not(feature = "remote"))]
     {
-        let _ = url;
+        let _ = (url, limit);
+        Ok(())
+    }
+}
+
+/// Ends the upload of an object that a killed process began, and removes its parts. `id` is what its [`Journal`] received.
+/// An upload that the store does not know is no error, and neither are
+/// credentials that may not end uploads.
+///
+/// # Errors
+/// As [`put`].
+pub fn abort_upload(path: &Path, id: &str) -> io::Result<()> {
+    let url = Url::parse(path)?;
+    unsupported_unless_remote()?;
+    #[cfg(feature = "remote")]
+    return crate::upload::abort(&url, id.to_owned());
+    #[cfg(not(feature = "remote"))]
+    {
+        let _ = (url, id);
         Ok(())
     }
 }
@@ -64,7 +197,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
 /// [`Upload::finish`] has returned. Dropping it before removes the parts.
 pub struct Upload {
     #[cfg(feature = "remote")]
-    parts: request::Parts,
+    parts: crate::upload::Parts,
     buffer: Vec<u8>,
 }
 
@@ -74,13 +207,26 @@ impl Upload {
     /// # Errors
     /// Those of [`Url::parse`]; `Unsupported` without the feature `remote`.
     pub fn new(path: &Path) -> io::Result<Self> {
+        Self::begin(path, None)
+    }
+
+    /// As [`Upload::new`]. If the object has several parts, `journal` is called before the first one is sent, so that
+    /// [`abort_upload`] can remove the parts of a process that was killed.
+    ///
+    /// # Errors
+    /// As [`Upload::new`].
+    pub fn with_journal(path: &Path, journal: Journal) -> io::Result<Self> {
+        Self::begin(path, Some(journal))
+    }
+
+    fn begin(path: &Path, journal: Option<Journal>) -> io::Result<Self> {
         let url = Url::parse(path)?;
         unsupported_unless_remote()?;
         #[cfg(not(feature = "remote"))]
-        drop(url);
+        drop((url, journal));
         Ok(Upload {
             #[cfg(feature = "remote")]
-            parts: request::Parts::new(url),
+            parts: crate::upload::Parts::new(url, journal),
             buffer: vec![],
         })
     }

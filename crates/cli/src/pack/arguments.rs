@@ -20,7 +20,7 @@ use std::path::PathBuf;
 pub(crate) struct Arguments {
     /// Folder of images, a list, or archives
     pub(super) source: PathBuf,
-    /// Folder of the dataset; an existing dataset gets another split
+    /// Folder or URL of the dataset; an existing dataset gets another split
     pub(super) destination: PathBuf,
     /// Name of the split
     #[arg(long, default_value = "train")]
@@ -91,6 +91,9 @@ pub(crate) struct Arguments {
     /// Replace the split, or an interrupted pack of other inputs; the old split is removed before the new one is written
     #[arg(long)]
     force: bool,
+    /// Write to a store that does not compare versions of objects: nothing else may write to DESTINATION
+    #[arg(long)]
+    single_writer: bool,
     /// Print what would be packed, and write nothing
     #[arg(long)]
     pub(super) dry_run: bool,
@@ -219,6 +222,7 @@ impl Arguments {
         };
         options.jobs = self.jobs.unwrap_or(options.jobs);
         options.force = self.force;
+        options.single_writer = self.single_writer;
         options.entry_points = self.entries.written();
         options.sha256 = self.sha256;
         options.on_error = match self.on_error {

@@ -45,6 +45,10 @@ impl Directory {
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, Error> {
+        if shardtool_store::is_url(path) {
+            let problem = "this command writes to folders only; write to a disk, then `shardtool copy` to the store";
+            return Err(Error::io("write", path)(io::Error::new(io::ErrorKind::Unsupported, problem)));
+        }
         let named = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         match fs::open(named, FOLDER, Mode::empty()) {
             Ok(handle) => Ok(Some(Directory { handle: Arc::new(handle), path: path.to_owned() })),

@@ -3,6 +3,7 @@
 #[cfg(feature = "parquet")]
 use super::BoxError;
 use super::{Difference, PlanDifference};
+use std::io;
 use std::path::PathBuf;
 
 /// Why a destination cannot take a split or an export.
@@ -87,6 +88,48 @@ pub enum DestinationError {
         what: PathBuf,
         /// The lock file.
         lock: PathBuf,
+    },
+    /// Another process writes the split of a dataset in a store.
+    #[error("{owner} is writing this split of {} (it wrote {} {age} s ago); wait until it ends. If it was killed, this \
+        command continues its work {wait} s from now", .what.display(), .claim.display())]
+    Claimed {
+        /// The dataset.
+        what: PathBuf,
+        /// The object that says so.
+        claim: PathBuf,
+        /// The other process.
+        owner: String,
+        /// Seconds since the other process last wrote the object.
+        age: u64,
+        /// Seconds after which it counts as ended, unless it writes the object again.
+        wait: u64,
+    },
+    /// Another process took over the split that this one was writing.
+    #[error("another process has taken over this split of {} (see {}), since this one had not written that object for too \
+        long; what both wrote so far is kept", .what.display(), .claim.display())]
+    ClaimLost {
+        /// The dataset.
+        what: PathBuf,
+        /// The object that says so.
+        claim: PathBuf,
+    },
+    /// A dataset is being copied to the destination.
+    #[error("a dataset is being copied to {}; wait until `shardtool copy` ends. If that copy was given up, remove {} and \
+        what it left", .destination.display(), .claim.display())]
+    Copying {
+        /// The destination.
+        destination: PathBuf,
+        /// The object that says so.
+        claim: PathBuf,
+    },
+    /// The store does not compare versions of objects.
+    #[error("{} cannot be written by several processes, since the store does not compare versions of objects; add \
+        --single-writer if nothing else writes there", .destination.display())]
+    NoConditions {
+        /// The destination.
+        destination: PathBuf,
+        /// What the store does.
+        source: io::Error,
     },
     /// A symbolic link where a file would be written or removed.
     #[error("{} is a symbolic link, and commands that write do not follow links inside their destination; remove it, or \

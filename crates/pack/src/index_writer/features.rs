@@ -96,7 +96,7 @@ impl FeatureColumns {
         records: u64,
         index: &mut Builder,
         payload: &Payload,
-        shard: &Path,
+        shard: super::ShardFile<'_>,
     ) -> Result<Vec<(String, DType, u64)>, Error> {
         let (mut features, mut values, mut late) = (vec![], vec![], vec![]);
         self.columns.sort_unstable_by(|a, b| a.name.cmp(&b.name));
@@ -111,7 +111,7 @@ impl FeatureColumns {
             features.push((name, dtype, first_record));
         }
         if !late.is_empty() {
-            read_again(shard, payload, &mut late)?;
+            read_again(&shard()?, payload, &mut late)?;
             values.append(&mut late);
             values.sort_by(|a, b| a.0.cmp(&b.0));
         }

@@ -16,7 +16,7 @@ use shardtool_format::example::{Example, Message, range_within};
 use shardtool_format::index::{self, Builder};
 use shardtool_format::manifest::{DType, Manifest, Shard};
 use shardtool_format::{frame, names};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What a shard's records hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +41,9 @@ pub struct IndexOptions {
     /// Computes the SHA-256 of the shard for the manifest.
     pub sha256: bool,
 }
+
+/// Returns the path of a file with the records of an index.
+type ShardFile<'a> = &'a mut dyn FnMut() -> Result<PathBuf, Error>;
 
 /// Collects the columns of one shard's index from its records.
 pub struct IndexWriter {
@@ -158,6 +161,11 @@ impl IndexWriter {
     /// # Errors
     /// [`Error::Io`], [`ShardError::Record`].
     pub fn finish(self, shard: &Path) -> Result<Indexed, Error> {
+        self.finish_with(&mut || Ok(shard.to_owned()))
+    }
+
+    /// As [`Self::finish`]. `shard` is called if the file is read again.
+    pub(crate) fn finish_with(self, shard: ShardFile<'_>) -> Result<Indexed, Error> {
         let records = self.records();
         let mut index = Builder::new(records, self.shard_bytes, self.shard_crc);
         index.fixed(index::RECORD_OFFSET, &self.record_offsets);

@@ -2,6 +2,7 @@
 
 use super::target::Target;
 use crate::ordered::{Window, ordered_by_weight};
+use crate::place::Place;
 use crate::plan::ArchivePlan;
 use crate::progress::{Progress, check};
 use crate::record::{Image, RecordWriter};
@@ -16,10 +17,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 ///
 /// # Errors
 /// [`Error::Rejected`], [`Error::Stopped`], [`Error::Io`].
-pub(crate) fn write(
+pub(crate) fn write<P: Place>(
     options: &Options,
     plan: &ArchivePlan,
-    target: &Target,
+    target: &Target<P>,
     progress: &dyn Progress,
     finished: &[bool],
 ) -> Result<Written, Error> {
@@ -52,46 +53,45 @@ pub(crate) fn write(
 }
 
 /// What all files have in common.
-#[derive(Clone, Copy)]
-struct Run<'a> {
+struct Run<'a, P: Place> {
     options: &'a Options,
     plan: &'a ArchivePlan,
-    target: &'a Target,
+    target: &'a Target<P>,
     progress: &'a dyn Progress,
     finished: &'a [bool],
     /// Another file failed: no further sample is started.
     failed: &'a AtomicBool,
 }
 
-impl Run<'_> {
-    fn shard_writer(&self, shard: usize) -> Result<ShardWriter, Error> {
+impl<P: Place> Run<'_, P> {
+    fn shard_writer(&self, shard: usize) -> Result<ShardWriter<P>, Error> {
         ShardWriter::new(self.options, &self.plan.archives.schema, self.target.files(), shard)
     }
 }
 
 /// Writes the shards of one file.
-struct FileWriter<'a, 'r, 'w> {
-    run: Run<'a>,
+struct FileWriter<'a, 'r, 'w, P: Place> {
+    run: Run<'a, P>,
     surveyed: &'a SurveyedFile,
     /// Numbers of the file's shards.
     shards: Range<usize>,
     records: &'r mut RecordWriter<'w>,
     /// The shard of the previous sample, unless it was finished before.
-    open: Option<ShardWriter>,
+    open: Option<ShardWriter<P>>,
     /// The shard of the next sample, or a later one.
     next: usize,
     written: Written,
     buffer: Vec<u8>,
 }
 
-impl<'a, 'r, 'w> FileWriter<'a, 'r, 'w> {
+impl<'a, 'r, 'w, P: Place> FileWriter<'a, 'r, 'w, P> {
     fn write(
-        run: Run<'a>,
+        run: Run<'a, P>,
         surveyed: &'a SurveyedFile,
         shards: Range<usize>,
         records: &'r mut RecordWriter<'w>,
     ) -> Result<Written, Error> {
-        let next = shards.start;
+        let (plan, next) = (run.plan, shards.start);
         let mut writer = FileWriter {
             run,
             surveyed,
@@ -102,7 +102,7 @@ impl<'a, 'r, 'w> FileWriter<'a, 'r, 'w> {
             written: Written::default(),
             buffer: vec![],
         };
-        run.plan.archives.read(&surveyed.file, &mut writer)?;
+        plan.archives.read(&surveyed.file, &mut writer)?;
         writer.go_to(writer.shards.end)?;
         Ok(writer.written)
     }
@@ -131,7 +131,7 @@ impl<'a, 'r, 'w> FileWriter<'a, 'r, 'w> {
     }
 }
 
-impl SampleVisitor for FileWriter<'_, '_, '_> {
+impl<P: Place> SampleVisitor for FileWriter<'_, '_, '_, P> {
     fn needs_image(&self, at: u64) -> bool {
         !self.run.finished[self.shard_of(at)]
     }

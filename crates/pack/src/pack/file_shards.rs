@@ -3,6 +3,7 @@
 
 use super::target::Target;
 use crate::ordered::{Window, ordered_by_weight};
+use crate::place::Place;
 use crate::plan::FilePlan;
 use crate::progress::{Progress, check};
 use crate::record::{Record, RecordWriter};
@@ -24,10 +25,10 @@ const GROUP_TIME: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// [`Error::Rejected`] under [`OnError::Fail`], [`Error::Stopped`], [`Error::Io`].
-pub(crate) fn write(
+pub(crate) fn write<P: Place>(
     options: &Options,
     plan: &FilePlan,
-    target: &Target,
+    target: &Target<P>,
     progress: &dyn Progress,
     left: &[usize],
 ) -> Result<Written, Error> {
@@ -94,32 +95,37 @@ pub(crate) fn write(
 }
 
 /// Writes records into one shard after the other.
-struct Writer<'a> {
+struct Writer<'a, P: Place> {
     options: &'a Options,
     schema: &'a SampleSchema,
-    target: &'a Target,
+    target: &'a Target<P>,
     /// Numbers of the shards to write.
     left: &'a [usize],
     /// The end of each of them in the sequence of records.
     ends: &'a [usize],
     /// The next one to open.
     next: usize,
-    open: Option<ShardWriter>,
-    group: Group,
-    finished: SyncSender<Vec<Finished>>,
+    open: Option<ShardWriter<P>>,
+    group: Group<P>,
+    finished: SyncSender<Vec<Finished<P>>>,
 }
 
 /// Finished shards that are not yet passed to the committer.
-#[derive(Default)]
-struct Group {
-    shards: Vec<Finished>,
+struct Group<P: Place> {
+    shards: Vec<Finished<P>>,
     bytes: u64,
     /// When its first shard was finished.
     since: Option<Instant>,
 }
 
-impl Group {
-    fn push(&mut self, shard: Finished) {
+impl<P: Place> Default for Group<P> {
+    fn default() -> Self {
+        Group { shards: vec![], bytes: 0, since: None }
+    }
+}
+
+impl<P: Place> Group<P> {
+    fn push(&mut self, shard: Finished<P>) {
         self.bytes += shard.bytes();
         self.shards.push(shard);
         self.since.get_or_insert_with(Instant::now);
@@ -131,7 +137,7 @@ impl Group {
     }
 }
 
-impl Writer<'_> {
+impl<P: Place> Writer<'_, P> {
     /// Writes the i-th record or its rejection; returns the record's buffer.
     fn take(&mut self, i: usize, key: &str, record: Result<Record, Reason>) -> Result<Option<Vec<u8>>, Error> {
         self.close(i)?;
@@ -176,16 +182,20 @@ impl Writer<'_> {
 }
 
 /// Makes shards durable, each followed by its index, whose presence marks the shard as finished.
-fn commit_all(target: &Target, progress: &dyn Progress, finished: Receiver<Vec<Finished>>) -> Result<Written, Error> {
+fn commit_all<P: Place>(
+    target: &Target<P>,
+    progress: &dyn Progress,
+    finished: Receiver<Vec<Finished<P>>>,
+) -> Result<Written, Error> {
     let mut written = Written::default();
     finished.into_iter().try_for_each(|group| commit_group(target, progress, group, &mut written))?;
     Ok(written)
 }
 
-fn commit_group(
-    target: &Target,
+fn commit_group<P: Place>(
+    target: &Target<P>,
     progress: &dyn Progress,
-    group: Vec<Finished>,
+    group: Vec<Finished<P>>,
     written: &mut Written,
 ) -> Result<(), Error> {
     let helpers = 1..group.len();

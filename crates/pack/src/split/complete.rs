@@ -2,9 +2,10 @@
 
 use crate::Error;
 use crate::error::DestinationError;
+use crate::place::Place;
 use crate::split::files::SplitFiles;
-use crate::split::manifest_store;
 use crate::split::plan_file::PlanFile;
+use rustix::io::Errno;
 use shardtool_format::manifest::Split;
 use shardtool_format::names;
 use std::path::Path;
@@ -13,17 +14,14 @@ use std::path::Path;
 ///
 /// # Errors
 /// [`DestinationError`](crate::DestinationError); [`Error::Io`], also if a shard is missing.
-pub(crate) fn complete(files: &SplitFiles, now: &PlanFile) -> Result<Option<Split>, Error> {
+pub(crate) fn complete<P: Place>(files: &SplitFiles<P>, now: &PlanFile) -> Result<Option<Split>, Error> {
     // An unfinished pack may be replacing the split.
-    if files.directory().read(files.plan())?.is_some() {
+    if files.place().read(&files.plan())?.is_some() {
         return Ok(None);
     }
-    let Some(kept) = files.directory().read(files.packed())? else { return Ok(None) };
-    let Some(there) =
-        manifest_store::read(files.directory())?.and_then(|manifest| manifest.split(files.split()).cloned())
-    else {
-        return Ok(None);
-    };
+    let Some(kept) = files.place().read(&files.packed())? else { return Ok(None) };
+    let manifest = files.place().manifest()?;
+    let Some(there) = manifest.and_then(|manifest| manifest.split(files.split()).cloned()) else { return Ok(None) };
     let kept = PlanFile::parse(&kept);
     let (destination, split) = (files.folder().to_owned(), files.split().to_owned());
     if let Some(difference) = kept.difference(now) {
@@ -32,11 +30,17 @@ pub(crate) fn complete(files: &SplitFiles, now: &PlanFile) -> Result<Option<Spli
     if !kept.produced(&there) {
         return Err(Error::Destination(DestinationError::ChangedSince { destination, split }));
     }
+    let names_in = |folder: &str| files.place().names_at_once(Path::new(folder));
+    let (shards, indexes) = (names_in("")?, names_in(names::INDEX_FOLDER)?);
     for shard in &there.shards {
         let shard = Path::new(&shard.file);
-        for path in [files.path(shard), files.path(&names::index_path(shard))] {
-            if let Err(error) = std::fs::metadata(&path) {
-                return Err(Error::io("read", &path)(error));
+        for (path, names) in [(shard.to_owned(), &shards), (names::index_path(shard), &indexes)] {
+            let exists = match names {
+                Some(names) => path.file_name().is_some_and(|name| names.contains(name)),
+                None => files.place().length(&path)?.is_some(),
+            };
+            if !exists {
+                return Err(Error::io("read", &files.path(&path))(Errno::NOENT.into()));
             }
         }
     }

@@ -1,27 +1,32 @@
 //! The files of one split in a folder: their names, and which shards are finished.
 
 use crate::Error;
-use crate::commit::{self, Directory};
+use crate::commit::Directory;
 use crate::error::DestinationError;
+use crate::place::Place;
 use sha2::Digest;
 use shardtool_format::checksum::{Sha256, crc32c};
 use shardtool_format::index::Index;
 use shardtool_format::manifest::Shard;
 use shardtool_format::names;
-use std::fs::File;
-use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 /// The files of one split in a folder. Their paths are relative to it.
 #[derive(Debug, Clone)]
-pub(crate) struct SplitFiles {
-    directory: Directory,
+pub(crate) struct SplitFiles<P = Directory> {
+    place: P,
     split: String,
 }
 
 impl SplitFiles {
-    pub(crate) fn new(directory: Directory, split: &str) -> Self {
-        SplitFiles { directory, split: split.to_owned() }
+    pub(crate) fn directory(&self) -> &Directory {
+        &self.place
+    }
+}
+
+impl<P: Place> SplitFiles<P> {
+    pub(crate) fn new(place: P, split: &str) -> Self {
+        SplitFiles { place, split: split.to_owned() }
     }
 
     /// Returns the files of a split in a folder, or `None` if the folder does not exist.
@@ -29,15 +34,15 @@ impl SplitFiles {
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn open(folder: &Path, split: &str) -> Result<Option<Self>, Error> {
-        Ok(Directory::open(folder)?.map(|directory| Self::new(directory, split)))
+        Ok(P::open(folder)?.map(|place| Self::new(place, split)))
     }
 
-    pub(crate) fn directory(&self) -> &Directory {
-        &self.directory
+    pub(crate) fn place(&self) -> &P {
+        &self.place
     }
 
     pub(crate) fn folder(&self) -> &Path {
-        self.directory.path()
+        self.place.path()
     }
 
     pub(crate) fn split(&self) -> &str {
@@ -76,7 +81,7 @@ impl SplitFiles {
 
     /// The lock file of the split.
     pub(crate) fn lock(&self) -> String {
-        format!(".pack-{}.lock", self.split)
+        lock_file(&self.split)
     }
 
     /// Returns the path of a file, for messages and for reading it.
@@ -89,8 +94,8 @@ impl SplitFiles {
     /// # Errors
     /// [`DestinationError::Link`], [`Error::Io`].
     pub(crate) fn sync(&self) -> Result<(), Error> {
-        self.directory.folder(names::INDEX_FOLDER)?.sync()?;
-        self.directory.sync()
+        self.place.sync(Path::new(names::INDEX_FOLDER))?;
+        self.place.sync(Path::new(""))
     }
 
     /// Returns the files whose names a pack of this split may have written. Indexes come first: an index marks its
@@ -101,9 +106,9 @@ impl SplitFiles {
     pub(crate) fn written_files(&self) -> Result<Vec<PathBuf>, Error> {
         let mut found = vec![];
         for folder in [names::INDEX_FOLDER, ""] {
-            for entry in self.directory.entries_of(folder)? {
-                if entry.name.to_str().is_some_and(|name| self.is_written_name(name)) {
-                    found.push(Path::new(folder).join(&entry.name));
+            for name in self.place.names(Path::new(folder))? {
+                if name.to_str().is_some_and(|name| self.is_written_name(name)) {
+                    found.push(Path::new(folder).join(&name));
                 }
             }
         }
@@ -127,8 +132,8 @@ impl SplitFiles {
     pub(crate) fn remove_abandoned(&self) -> Result<(), Error> {
         let plans = [self.plan(), self.packed(), self.rejected()];
         let ours = |name: &str| self.is_written_name(name) || plans.iter().any(|plan| plan == Path::new(name));
-        commit::remove_abandoned(&self.directory, names::INDEX_FOLDER, ours)?;
-        commit::remove_abandoned(&self.directory, "", ours)
+        self.place.remove_abandoned(Path::new(names::INDEX_FOLDER), &ours)?;
+        self.place.remove_abandoned(Path::new(""), &ours)
     }
 
     /// Checks that no file has a name that a pack of this split would write.
@@ -149,18 +154,14 @@ impl SplitFiles {
     /// # Errors
     /// [`DestinationError::Link`], [`Error::Io`].
     pub(crate) fn finished(&self, shard: usize, sha256: bool) -> Result<Option<Shard>, Error> {
-        let Some(file) = self.directory.read(self.index(shard))? else { return Ok(None) };
+        let Some(file) = self.place.read(&self.index(shard))? else { return Ok(None) };
         let Ok(index) = Index::parse(&file) else { return Ok(None) };
-        let path = self.path(&self.shard(shard));
-        let length = match std::fs::metadata(&path) {
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-            meta => meta.map_err(Error::io("read", &path))?.len(),
-        };
+        let Some(length) = self.place.length(&self.shard(shard))? else { return Ok(None) };
         let whole = (0..index.columns().len()).all(|column| index.check(column).is_ok());
         if !whole || length != index.shard_bytes() {
             return Ok(None);
         }
-        let sha256 = if sha256 { Some(digest(&path)?) } else { None };
+        let sha256 = if sha256 { Some(self.digest(shard)?) } else { None };
         Ok(Some(Shard {
             file: names::shard_file(&self.split, shard),
             records: index.records(),
@@ -171,24 +172,25 @@ impl SplitFiles {
             sha256,
         }))
     }
+
+    /// Computes the SHA-256 of a shard.
+    fn digest(&self, shard: usize) -> Result<Sha256, Error> {
+        let (mut digest, shard) = (sha2::Sha256::new(), self.shard(shard));
+        if !self.place.read_parts(&shard, &mut |part| digest.update(part))? {
+            return Err(Error::io("read", &self.path(&shard))(std::io::ErrorKind::NotFound.into()));
+        }
+        Ok(Sha256(digest.finalize().into()))
+    }
+}
+
+/// Returns the name of the lock of a split.
+pub(crate) fn lock_file(split: &str) -> String {
+    format!(".pack-{split}.lock")
 }
 
 /// Returns the file name of the list of rejected inputs of a pack.
 pub(crate) fn rejected_file(split: &str) -> String {
     format!("rejected-{split}.jsonl")
-}
-
-/// Computes the SHA-256 of a file.
-fn digest(path: &Path) -> Result<Sha256, Error> {
-    let mut digest = sha2::Sha256::new();
-    let mut file = File::open(path).map_err(Error::io("read", path))?;
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut buffer).map_err(Error::io("read", path))? {
-            0 => return Ok(Sha256(digest.finalize().into())),
-            length => digest.update(&buffer[..length]),
-        }
-    }
 }
 
 /// Returns the name of the plan file of an unfinished pack.
@@ -199,10 +201,14 @@ pub(crate) fn plan_file(split: &str) -> String {
 /// Returns the splits that a manifest in `folder` may not name yet: those that are being packed, or whose pack was
 /// interrupted, in byte order. Ignores a folder that cannot be listed.
 pub fn unfinished_splits(folder: &Path) -> Vec<String> {
-    let names =
-        std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let names: Vec<String> = if shardtool_store::is_url(folder) {
+        shardtool_store::list(folder).unwrap_or_default()
+    } else {
+        let entries = std::fs::read_dir(folder).into_iter().flatten();
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
+    };
     let mut splits: Vec<_> =
-        names.filter_map(|name| Some(name.strip_prefix(".pack-")?.strip_suffix(".json")?.to_owned())).collect();
+        names.iter().filter_map(|name| Some(name.strip_prefix(".pack-")?.strip_suffix(".json")?.to_owned())).collect();
     splits.sort();
     splits
 }

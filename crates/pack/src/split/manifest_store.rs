@@ -1,45 +1,23 @@
 //! Reads, compares and replaces the manifest; adds a split to it or removes one.
 
-use crate::commit::{self, Directory, Lock};
+use crate::commit::{Directory, Lock};
 use crate::error::{DestinationError, Difference, ShardError};
+use crate::place::{self, Place};
 use crate::sample::SampleSchema;
 use crate::{Error, sample};
 use shardtool_format::manifest::{Manifest, Split};
 use shardtool_format::names;
-use std::io::ErrorKind;
 use std::path::Path;
 
 /// The program that writes the manifest.
 pub(crate) const CREATED_BY: &str = concat!("shardtool ", env!("CARGO_PKG_VERSION"));
-/// The lock file while the manifest is read and replaced.
-const LOCK: &str = ".manifest.lock";
 
 /// Returns the manifest of a folder; `None` if it has none.
 ///
 /// # Errors
 /// [`DestinationError::Manifest`], [`Error::Io`].
-pub(crate) fn read(directory: &Directory) -> Result<Option<Manifest>, Error> {
-    let parse = |json: Vec<u8>| {
-        let path = directory.path().join(names::MANIFEST);
-        Manifest::parse(&json).map_err(|source| Error::Destination(DestinationError::Manifest { path, source }))
-    };
-    read_bytes(directory.path())?.map(parse).transpose()
-}
-
-/// Returns the bytes of a folder's manifest; `None` if it has none.
-///
-/// # Errors
-/// As [`read`], of the file's length alone.
-fn read_bytes(folder: &Path) -> Result<Option<Vec<u8>>, Error> {
-    match shardtool_read::read_manifest(&folder.join(names::MANIFEST)) {
-        Ok(json) => Ok(Some(json)),
-        Err(shardtool_read::Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
-        Err(shardtool_read::Error::Io { path, source, .. }) => Err(Error::io("read", &path)(source)),
-        Err(shardtool_read::Error::Manifest { path, source }) => {
-            Err(Error::Destination(DestinationError::Manifest { path, source }))
-        }
-        Err(error) => Err(error.into()),
-    }
+pub(crate) fn read<P: Place>(place: &P) -> Result<Option<Manifest>, Error> {
+    place.manifest()
 }
 
 /// Returns a manifest without splits, for samples with this schema.
@@ -57,31 +35,35 @@ pub(crate) fn of_schema(schema: &SampleSchema) -> Manifest {
 ///
 /// # Errors
 /// [`DestinationError::SplitExists`], [`DestinationError::Incompatible`], and those of [`read`] and of writing.
-pub(crate) fn add_splits(directory: &Directory, schema: &Manifest, splits: &[Split]) -> Result<(), Error> {
-    let _lock = Lock::wait(directory, LOCK)?;
-    let mut manifest = None;
-    for split in splits {
-        manifest = Some(joined(directory, schema, &split.name, false)?);
-    }
-    let Some(mut manifest) = manifest else { return Ok(()) };
-    manifest.splits.extend_from_slice(splits);
-    manifest.splits.sort_by(|a, b| a.name.cmp(&b.name));
-    write(directory, &manifest)
+pub(crate) fn add_splits<P: Place>(place: &P, schema: &Manifest, splits: &[Split]) -> Result<(), Error> {
+    place.edit_manifest(&mut |there| {
+        // An edit whose answer was lost has added them already.
+        if there.as_ref().is_some_and(|there| splits.iter().all(|split| there.split(&split.name) == Some(split))) {
+            return Ok(None);
+        }
+        let mut manifest = None;
+        for split in splits {
+            manifest = Some(join(place.path(), there.clone(), schema, &split.name, false)?);
+        }
+        Ok(manifest.map(|mut manifest| {
+            manifest.splits.extend_from_slice(splits);
+            manifest.splits.sort_by(|a, b| a.name.cmp(&b.name));
+            manifest
+        }))
+    })
 }
 
 /// Removes a split, if it exists. Its files stay.
 ///
 /// # Errors
 /// Those of [`read`] and of writing.
-pub(crate) fn remove_split(directory: &Directory, split: &str) -> Result<(), Error> {
-    let _lock = Lock::wait(directory, LOCK)?;
-    if let Some(mut manifest) = read(directory)?
-        && manifest.split(split).is_some()
-    {
-        manifest.splits.retain(|s| s.name != split);
-        write(directory, &manifest)?;
-    }
-    Ok(())
+pub(crate) fn remove_split<P: Place>(place: &P, split: &str) -> Result<(), Error> {
+    place.edit_manifest(&mut |there| {
+        Ok(there.filter(|manifest| manifest.split(split).is_some()).map(|mut manifest| {
+            manifest.splits.retain(|s| s.name != split);
+            manifest
+        }))
+    })
 }
 
 /// Replaces the manifest.
@@ -89,8 +71,7 @@ pub(crate) fn remove_split(directory: &Directory, split: &str) -> Result<(), Err
 /// # Errors
 /// [`DestinationError::Link`], [`Error::Io`].
 pub(crate) fn replace(directory: &Directory, manifest: &Manifest) -> Result<(), Error> {
-    let _lock = Lock::wait(directory, LOCK)?;
-    write(directory, manifest)
+    place::replace_manifest(directory, manifest)
 }
 
 /// Calls `edit` with the bytes of the manifest and replaces them by its result. Returns whether the bytes changed.
@@ -104,7 +85,7 @@ pub(crate) fn rewrite(folder: &Path, edit: impl FnOnce(&[u8]) -> Result<Manifest
         return Err(none());
     }
     let _dataset = Lock::own_dataset(&directory)?;
-    let before = read_bytes(folder)?.ok_or_else(none)?;
+    let before = place::read_manifest(folder)?.ok_or_else(none)?;
     let manifest = edit(&before)?;
     let changed = manifest.to_json().as_bytes() != before;
     if changed {
@@ -118,19 +99,22 @@ pub(crate) fn rewrite(folder: &Path, edit: impl FnOnce(&[u8]) -> Result<Manifest
 ///
 /// # Errors
 /// As [`add_splits`], without those of writing.
-pub(crate) fn joined(
-    directory: &Directory,
+pub(crate) fn joined<P: Place>(place: &P, schema: &Manifest, split: &str, replacing: bool) -> Result<Manifest, Error> {
+    join(place.path(), read(place)?, schema, split, replacing)
+}
+
+/// As [`joined`], of a manifest that was read.
+fn join(
+    folder: &Path,
+    there: Option<Manifest>,
     schema: &Manifest,
     split: &str,
     replacing: bool,
 ) -> Result<Manifest, Error> {
-    let destination = || directory.path().to_owned();
-    let mut there = read(directory)?.unwrap_or_else(|| schema.clone());
-    if there.split(split).is_some() && !replacing {
-        return Err(Error::Destination(DestinationError::SplitExists {
-            destination: destination(),
-            split: split.to_owned(),
-        }));
+    let (destination, split) = (folder.to_owned(), split.to_owned());
+    let mut there = there.unwrap_or_else(|| schema.clone());
+    if there.split(&split).is_some() && !replacing {
+        return Err(Error::Destination(DestinationError::SplitExists { destination, split }));
     }
     there.splits.retain(|s| s.name != split);
     if there.splits.is_empty() {
@@ -138,18 +122,7 @@ pub(crate) fn joined(
         return Ok(Manifest { private: there.private, ..schema.clone() });
     }
     match Difference::between(&there, schema) {
-        Some(difference) => Err(Error::Destination(DestinationError::Incompatible {
-            destination: destination(),
-            split: split.to_owned(),
-            difference,
-        })),
+        Some(difference) => Err(Error::Destination(DestinationError::Incompatible { destination, split, difference })),
         None => Ok(there),
     }
-}
-
-/// Writes the manifest under its lock.
-fn write(directory: &Directory, manifest: &Manifest) -> Result<(), Error> {
-    commit::remove_abandoned(directory, "", |name| name == names::MANIFEST)?;
-    commit::publish(directory, Path::new(names::MANIFEST), manifest.to_json().as_bytes())?;
-    directory.sync()
 }

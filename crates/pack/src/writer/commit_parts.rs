@@ -46,7 +46,7 @@ pub fn commit(destination: &Path, split: &str, force: bool, progress: &dyn Progr
     names::check_split_name(split)?;
     let nothing =
         || Error::Writer(WriterError::NothingToCommit { destination: destination.to_owned(), split: split.to_owned() });
-    let target = SplitFiles::open(destination, split)?.ok_or_else(nothing)?;
+    let target = SplitFiles::<Directory>::open(destination, split)?.ok_or_else(nothing)?;
     let directory = target.directory();
     let staging_name = part::staging(&target);
     if !directory.has_folder(&staging_name)? {

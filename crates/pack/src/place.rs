@@ -1,0 +1,170 @@
+//! Where a dataset is written: a folder, or a folder of a store. Packing uses only these operations, so that both have the
+//! same files with the same bytes, written in the same order.
+//!
+//! | module | responsibility |
+//! |---|---|
+//! | `folder` | a folder: files are renamed to their names when they are durable; locks are locked files |
+//! | `store` | a folder of a store: objects exist when they are whole; a lock is an object |
+//! | `claim` | the object that says which process writes a split |
+//! | `owner` | which process that is, and whether it has ended |
+//! | `probe` | finds out what a store does with conditions |
+
+mod claim;
+mod folder;
+mod owner;
+mod probe;
+mod store;
+
+pub(crate) use folder::{read_manifest, replace_manifest};
+pub(crate) use store::StoreFolder;
+
+use crate::Error;
+use shardtool_format::manifest::Manifest;
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+/// A folder of a dataset. Paths are relative to it. Clones refer to the same folder.
+pub(crate) trait Place: Clone + Send + Sync + Sized {
+    /// A file that is being written.
+    type File: NewFile;
+    /// Held while a split is written.
+    type Lock: Send + Sync;
+    /// How many files are looked at, or removed, at once.
+    const AT_ONCE: NonZeroUsize;
+
+    /// Opens a folder for reading; `None` if it does not exist. (In stores, folders always exist.)
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn open(path: &Path) -> Result<Option<Self>, Error>;
+
+    /// Creates the folder if it does not exist, and takes the lock of this name for a process that writes a part of the
+    /// dataset.
+    ///
+    /// # Errors
+    /// [`DestinationError`](crate::DestinationError) if another process has the lock or the whole dataset;
+    /// [`Error::Io`].
+    fn begin(path: &Path, lock: &str, single_writer: bool) -> Result<(Self, Self::Lock), Error>;
+
+    /// Returns the folder's path or URL.
+    fn path(&self) -> &Path;
+
+    /// Returns the bytes of a small file; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// [`DestinationError::Link`](crate::DestinationError), [`Error::Io`].
+    fn read(&self, relative: &Path) -> Result<Option<Vec<u8>>, Error>;
+
+    /// Passes the bytes of a file to `take`, part by part. Returns whether it exists.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn read_parts(&self, relative: &Path, take: &mut dyn FnMut(&[u8])) -> Result<bool, Error>;
+
+    /// Returns the length of a file; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn length(&self, relative: &Path) -> Result<Option<u64>, Error>;
+
+    /// Returns the names in a folder inside, in byte order; none if it does not exist.
+    ///
+    /// # Errors
+    /// [`DestinationError::Link`](crate::DestinationError), [`Error::Io`].
+    fn names(&self, folder: &Path) -> Result<Vec<OsString>, Error>;
+
+    /// As [`Place::names`], if asking for all names at once is faster than asking for each.
+    ///
+    /// # Errors
+    /// As [`Place::names`].
+    fn names_at_once(&self, folder: &Path) -> Result<Option<HashSet<OsString>>, Error>;
+
+    /// Begins a file. It exists under its name when it is published.
+    ///
+    /// # Errors
+    /// [`DestinationError::Link`](crate::DestinationError), [`Error::Io`].
+    fn create(&self, relative: &Path) -> Result<Self::File, Error>;
+
+    /// Writes a small file. It exists whole or not at all.
+    ///
+    /// # Errors
+    /// As [`Place::create`].
+    fn publish(&self, relative: &Path, bytes: &[u8]) -> Result<(), Error>;
+
+    /// Removes a file, if it exists.
+    ///
+    /// # Errors
+    /// [`DestinationError::Link`](crate::DestinationError), [`Error::Io`].
+    fn remove(&self, relative: &Path) -> Result<(), Error>;
+
+    /// Removes files that exist, in this order as far as one is removed at a time.
+    ///
+    /// # Errors
+    /// As [`Place::remove`].
+    fn remove_all(&self, relative: &[PathBuf]) -> Result<(), Error> {
+        relative.iter().try_for_each(|path| self.remove(path))
+    }
+
+    /// Creates a folder inside, if it does not exist.
+    ///
+    /// # Errors
+    /// As [`Place::create`].
+    fn create_folder(&self, relative: &Path) -> Result<(), Error>;
+
+    /// Makes the names in a folder durable: this one, or one inside.
+    ///
+    /// # Errors
+    /// As [`Place::create`].
+    fn sync(&self, folder: &Path) -> Result<(), Error>;
+
+    /// Removes the unfinished files that killed processes left in a folder, for files whose names are `ours`.
+    ///
+    /// # Errors
+    /// As [`Place::remove`].
+    fn remove_abandoned(&self, folder: &Path, ours: &dyn Fn(&str) -> bool) -> Result<(), Error>;
+
+    /// Returns the manifest; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`DestinationError::Manifest`](crate::DestinationError), [`Error::Io`].
+    fn manifest(&self) -> Result<Option<Manifest>, Error>;
+
+    /// Replaces the manifest by what `edit` makes of it, unless it returns `None`. No edit of another process is lost:
+    /// `edit` is called again if another one came first.
+    ///
+    /// # Errors
+    /// Those of `edit`, of reading and of writing.
+    fn edit_manifest(&self, edit: Edit<'_>) -> Result<(), Error>;
+}
+
+/// Makes a new manifest of the present one.
+pub(crate) type Edit<'a> = &'a mut dyn FnMut(Option<Manifest>) -> Result<Option<Manifest>, Error>;
+
+/// A file that is being written. If it is dropped before it is published, nothing is left of it.
+pub(crate) trait NewFile: Send {
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error>;
+
+    /// Passes the bytes written so far on, as far as that can be done without waiting.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn flush(&mut self) -> Result<(), Error>;
+
+    /// Returns where the bytes can be read that were written so far, which are all.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn readable(&mut self) -> Result<PathBuf, Error>;
+
+    /// Makes the bytes durable and gives the file its name, which is durable after [`Place::sync`].
+    ///
+    /// # Errors
+    /// [`DestinationError::Link`](crate::DestinationError), [`Error::Io`].
+    fn publish(self) -> Result<(), Error>;
+}

@@ -1,0 +1,272 @@
+//! A folder of a store as the place of a dataset.
+
+use super::claim::Claim;
+use super::probe::{is_probe, probe};
+use super::{Edit, NewFile, Place};
+use crate::Error;
+use crate::error::DestinationError;
+use crate::ordered::ordered;
+use shardtool_format::manifest::{self, Manifest};
+use shardtool_format::names;
+use shardtool_read::{Access, FileBytes};
+use shardtool_store::{Condition, Existing, Found, Object, PART_BYTES, REFETCHES, Upload, Version};
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Files that are read whole have at most this number of bytes.
+const MAX_BYTES: u64 = 1 << 32;
+/// How often the manifest is read again because another process has changed it.
+const EDITS: u32 = 20;
+
+/// A folder of a store.
+#[derive(Clone)]
+pub(crate) struct StoreFolder {
+    path: PathBuf,
+    /// Whether the store compares versions.
+    conditional: bool,
+    /// `None` if the folder is only read.
+    claim: Option<Arc<Claim>>,
+}
+
+/// An object that is being uploaded.
+pub(crate) struct NewObject {
+    folder: StoreFolder,
+    name: String,
+    path: PathBuf,
+    /// `None` once it is in place.
+    upload: Option<Upload>,
+}
+
+impl StoreFolder {
+    fn checked(&self) -> Result<(), Error> {
+        self.claim.as_ref().map_or(Ok(()), |claim| claim.check())
+    }
+
+    /// Returns the manifest and its version; `None` if there is none. One that is damaged is requested again, until two
+    /// answers are equal.
+    fn versioned_manifest(&self) -> Result<Option<(Manifest, Version)>, Error> {
+        let path = self.path.join(names::MANIFEST);
+        let damaged = |source| Error::Destination(DestinationError::Manifest { path: path.clone(), source });
+        let mut before = None;
+        loop {
+            let found = match shardtool_store::find(&path, manifest::MAX_BYTES) {
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                found => found.map_err(Error::io("read", &path))?,
+            };
+            let Some(Found { bytes, version, .. }) = found else {
+                manifest::check_length(manifest::MAX_BYTES + 1).map_err(damaged)?;
+                return Err(Error::io("read", &path)(ErrorKind::FileTooLarge.into()));
+            };
+            match Manifest::parse(&bytes) {
+                Ok(manifest) => return Ok(Some((manifest, version))),
+                Err(error) if before.as_ref() == Some(&bytes) => return Err(damaged(error)),
+                Err(_) => before = Some(bytes),
+            }
+        }
+    }
+}
+
+impl Place for StoreFolder {
+    type File = NewObject;
+    type Lock = ();
+    const AT_ONCE: NonZeroUsize = const { NonZeroUsize::new(16).unwrap() };
+
+    fn open(path: &Path) -> Result<Option<Self>, Error> {
+        if !shardtool_store::is_writable(path).map_err(Error::io("write", path))? {
+            let problem = io::Error::new(ErrorKind::Unsupported, "web servers are only read");
+            return Err(Error::io("write", path)(problem));
+        }
+        Ok(Some(StoreFolder { path: path.to_owned(), conditional: false, claim: None }))
+    }
+
+    fn begin(path: &Path, lock: &str, single_writer: bool) -> Result<(Self, ()), Error> {
+        let Some(mut folder) = Self::open(path)? else {
+            return Err(Error::io("write", path)(ErrorKind::NotFound.into()));
+        };
+        folder.conditional = !single_writer;
+        let now = probe(path, lock, folder.conditional)?;
+        let copying = path.join(crate::copy::CLAIM);
+        if Object::open(&copying).map(Some).or_else(absent_as_none).map_err(Error::io("read", &copying))?.is_some() {
+            return Err(Error::Destination(DestinationError::Copying { destination: path.to_owned(), claim: copying }));
+        }
+        folder.claim = Some(Arc::new(Claim::take(path.join(lock), path, folder.conditional, now)?));
+        // Processes that were killed while they probed left them.
+        for name in folder.names(Path::new(""))? {
+            if name.to_str().is_some_and(|name| is_probe(name, lock)) {
+                folder.remove(Path::new(&name))?;
+            }
+        }
+        Ok((folder, ()))
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads the object until two answers are equal: the network may have changed one, and not all objects have a CRC.
+    fn read(&self, relative: &Path) -> Result<Option<Vec<u8>>, Error> {
+        let path = self.path.join(relative);
+        let read = || match shardtool_store::read_whole(&path, MAX_BYTES) {
+            Err(error) => absent_as_none(error),
+            Ok(None) => Err(ErrorKind::FileTooLarge.into()),
+            Ok(bytes) => Ok(bytes),
+        };
+        let error = || Error::io("read", &path);
+        let Some(mut bytes) = read().map_err(error())? else { return Ok(None) };
+        for _ in 0..=REFETCHES {
+            let again = read().map_err(error())?;
+            if again.as_ref() == Some(&bytes) {
+                return Ok(again);
+            }
+            let Some(again) = again else { return Ok(None) };
+            shardtool_store::count_refetched();
+            bytes = again;
+        }
+        Err(error()(io::Error::new(ErrorKind::InvalidData, "each request returns other bytes")))
+    }
+
+    fn read_parts(&self, relative: &Path, take: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+        let path = self.path.join(relative);
+        let bytes = match FileBytes::open(&path, Access::Pread).map_err(Error::of_file) {
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(false),
+            bytes => bytes?,
+        };
+        let (mut at, mut buffer) = (0, vec![]);
+        while at < bytes.len() {
+            let end = bytes.len().min(at + PART_BYTES as u64);
+            bytes.read_into(at..end, &mut buffer).map_err(Error::of_file)?;
+            take(&buffer);
+            at = end;
+        }
+        Ok(true)
+    }
+
+    fn length(&self, relative: &Path) -> Result<Option<u64>, Error> {
+        let path = self.path.join(relative);
+        let object = Object::open(&path).map(Some).or_else(absent_as_none).map_err(Error::io("read", &path))?;
+        Ok(object.map(|object| object.len()))
+    }
+
+    fn names(&self, folder: &Path) -> Result<Vec<OsString>, Error> {
+        let path = self.path.join(folder);
+        let mut names = shardtool_store::list(&path).map_err(Error::io("list", &path))?;
+        names.sort_unstable();
+        Ok(names.into_iter().map(OsString::from).collect())
+    }
+
+    fn names_at_once(&self, folder: &Path) -> Result<Option<HashSet<OsString>>, Error> {
+        Ok(Some(self.names(folder)?.into_iter().collect()))
+    }
+
+    fn create(&self, relative: &Path) -> Result<NewObject, Error> {
+        let path = self.path.join(relative);
+        let name = relative.to_string_lossy().into_owned();
+        let upload = match &self.claim {
+            Some(claim) => Upload::with_journal(&path, claim.journal(name.clone())),
+            None => Upload::new(&path),
+        };
+        let upload = Some(upload.map_err(Error::io("create", &path))?);
+        Ok(NewObject { folder: self.clone(), name, path, upload })
+    }
+
+    fn publish(&self, relative: &Path, bytes: &[u8]) -> Result<(), Error> {
+        self.checked()?;
+        let path = self.path.join(relative);
+        shardtool_store::put(&path, bytes.to_vec(), Existing::Replace).map_err(Error::io("write", &path))
+    }
+
+    fn remove(&self, relative: &Path) -> Result<(), Error> {
+        self.checked()?;
+        let path = self.path.join(relative);
+        shardtool_store::remove(&path).map_err(Error::io("remove", &path))
+    }
+
+    fn remove_all(&self, relative: &[PathBuf]) -> Result<(), Error> {
+        let one = |i: usize| self.remove(&relative[i]);
+        ordered(Self::AT_ONCE, relative.len(), 2 * Self::AT_ONCE.get(), one, |_, removed| removed)
+    }
+
+    fn create_folder(&self, _: &Path) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn sync(&self, _: &Path) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Uploads of killed processes were ended when their claim was taken over.
+    fn remove_abandoned(&self, _: &Path, _: &dyn Fn(&str) -> bool) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn manifest(&self) -> Result<Option<Manifest>, Error> {
+        Ok(self.versioned_manifest()?.map(|(manifest, _)| manifest))
+    }
+
+    fn edit_manifest(&self, edit: Edit<'_>) -> Result<(), Error> {
+        let path = self.path.join(names::MANIFEST);
+        for attempt in 1..=EDITS {
+            let (there, version) = self.versioned_manifest()?.unzip();
+            let Some(manifest) = edit(there)? else { return Ok(()) };
+            let condition = match &version {
+                _ if !self.conditional => Condition::Always,
+                Some(version) => Condition::Unchanged(version),
+                None => Condition::Absent,
+            };
+            self.checked()?;
+            match shardtool_store::put_if(&path, manifest.to_json().into_bytes(), condition) {
+                // Others were faster: all but one of them wait longer.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    std::thread::sleep(Duration::from_millis(u64::from(attempt * (std::process::id() % 7 + 1) * 5)));
+                }
+                written => return written.map(drop).map_err(Error::io("write", &path)),
+            }
+        }
+        let problem =
+            format!("other processes changed it {EDITS} times while it was edited; run the same command again");
+        Err(Error::io("write", &path)(io::Error::new(ErrorKind::ResourceBusy, problem)))
+    }
+}
+
+impl NewObject {
+    fn complete(&mut self) -> Result<(), Error> {
+        let Some(upload) = self.upload.take() else { return Ok(()) };
+        self.folder.checked()?;
+        upload.finish().map_err(Error::io("write", &self.path))?;
+        if let Some(claim) = &self.folder.claim {
+            claim.forget(&self.name);
+        }
+        Ok(())
+    }
+}
+
+impl NewFile for NewObject {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let upload = self.upload.as_mut().expect("a file is not written after it was read");
+        upload.write(bytes).map_err(Error::io("write", &self.path))
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Objects can be read when they are whole. Without its index, a shard is not finished.
+    fn readable(&mut self) -> Result<PathBuf, Error> {
+        self.complete()?;
+        Ok(self.path.clone())
+    }
+
+    fn publish(mut self) -> Result<(), Error> {
+        self.complete()
+    }
+}
+
+/// Converts `NotFound` to `None`.
+fn absent_as_none<T>(error: io::Error) -> io::Result<Option<T>> {
+    if error.kind() == ErrorKind::NotFound { Ok(None) } else { Err(error) }
+}

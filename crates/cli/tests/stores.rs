@@ -98,6 +98,43 @@ fn copies_are_equal_and_all_commands_read_them() {
 }
 
 #[test]
+fn plan_names_the_requests_that_bench_makes() {
+    let place = Place::new(Faults::default());
+    place.good(&["copy", "demo/dataset", URL]);
+    for order in [&["sequential"][..], &["shuffled"], &["interleaved", "--run", "20", "--window", "4"]] {
+        let options =
+            ["--batch", "8", "--size", "32", "--remainder", "mask", "--read-ahead", "2MB", "--fetch-gap", "1kB"];
+        let options = [&["--fetch-size", "300kB", "--order"], order, &options[..]].concat();
+        let plan = place.good(&[&["plan", URL, "--json"], &options[..]].concat());
+        let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+        assert_eq!(plan["store"]["fetch_size_bytes"], 300_000);
+        let number = ["sequential", "shuffled", "interleaved"].iter().position(|name| *name == order[0]).unwrap();
+        let planned = plan["store"]["orders"][number]["requests"].as_u64().unwrap();
+        let requests = |epochs: &str| {
+            let before = place.server.requests_of(".tfrecord");
+            place.good(&[&["bench", URL, "--epochs", epochs], &options[..]].concat());
+            place.server.requests_of(".tfrecord") - before
+        };
+        // Eight epochs more. What the loader requests ahead of the last one differs by less than an epoch.
+        let counted = requests("9") - requests("1");
+        assert!((7 * planned..=9 * planned).contains(&counted), "{order:?}: 8 × {planned} planned, {counted} counted");
+    }
+}
+
+#[test]
+fn plan_shows_an_order_that_needs_fewer_requests() {
+    let place = Place::new(Faults::default());
+    place.good(&["copy", "demo/dataset", URL]);
+    let plan = place.good(&["plan", URL, "--order", "interleaved", "--run", "2", "--window", "3", "--batch", "8"]);
+    for line in ["interleaved (run 2, window 3) needs more than one request per 4 MiB", "This order needs fewer:"] {
+        assert!(plan.contains(line), "{plan}");
+    }
+    // Nothing is requested ahead, so that each record is requested.
+    let plan = place.good(&["plan", URL, "--read-ahead", "0", "--batch", "8"]);
+    assert!(plan.contains("No run and window need fewer"), "{plan}");
+}
+
+#[test]
 fn an_interrupted_copy_continues_and_another_dataset_is_kept() {
     let place = Place::new(Faults::default());
     place.good(&["copy", "demo/dataset", URL]);

@@ -25,7 +25,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -59,6 +59,8 @@ struct Shared {
     service: S3Service,
     faults: Faults,
     requests: AtomicU64,
+    /// The paths of all requests.
+    paths: Mutex<Vec<String>>,
     injected: AtomicU64,
 }
 
@@ -74,7 +76,8 @@ impl Server {
             builder.set_auth(SimpleAuth::from_single(CREDENTIALS.0, CREDENTIALS.1));
         }
         let (requests, injected) = (AtomicU64::new(0), AtomicU64::new(0));
-        let shared = Arc::new(Shared { service: builder.build(), faults: options.faults, requests, injected });
+        let (service, faults, paths) = (builder.build(), options.faults, Mutex::new(vec![]));
+        let shared = Arc::new(Shared { service, faults, requests, paths, injected });
         let (stop, stopped) = oneshot::channel();
         let (started, address) = mpsc::channel();
         let server = shared.clone();
@@ -120,6 +123,12 @@ impl Server {
         self.shared.requests.load(Ordering::Relaxed)
     }
 
+    /// Returns the number of requests so far for objects whose names end so.
+    pub fn requests_of(&self, ending: &str) -> u64 {
+        let paths = self.shared.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        paths.iter().filter(|path| path.ends_with(ending)).count() as u64
+    }
+
     /// Returns the number of answers that were changed so far.
     pub fn injected(&self) -> u64 {
         self.shared.injected.load(Ordering::Relaxed)
@@ -149,6 +158,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 
 async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answer, AnyError> {
     let number = shared.requests.fetch_add(1, Ordering::Relaxed);
+    shared.paths.lock().unwrap_or_else(PoisonError::into_inner).push(request.uri().path().to_owned());
     let reads = request.method() == hyper::Method::GET;
     tokio::time::sleep(shared.faults.delay).await;
     let fault = shared.faults.of(number).filter(|_| reads);

@@ -8,13 +8,18 @@
 //! Memory: at most [`ResolvedConfig::fetch`] bytes are under way or wait for their rows, divided between the replicas. A
 //! single record that is larger is not requested ahead.
 
+mod epoch;
 mod merge;
 mod planner;
+
+pub use epoch::EpochRequests;
+pub(crate) use epoch::{epoch_requests, fitting_order};
 
 use crate::batch::SharedBatch;
 use crate::handover::Work;
 use crate::resolved_config::ResolvedConfig;
 use merge::Request;
+use shardtool_store::Object;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
@@ -266,7 +271,7 @@ impl Fetcher {
         generation: u64,
         rows: Vec<PlannedRow>,
         next: Option<RowKey>,
-        requests: Vec<Request>,
+        requests: Vec<Request<Object>>,
     ) {
         let mut state = self.lock();
         let ahead = &mut state.replicas[replica];

@@ -111,7 +111,7 @@ fn names_that_other_programs_parse_are_unchanged() {
 
     copy(&folder.join("dataset"), &folder.join("damaged"));
     damage(&folder.join("damaged/train-00001.tfrecord"));
-    found += &section("verify --json", &[&run("verify damaged --json")]);
+    found += &section("verify --json", &[&run("verify damaged --json"), &run("verify damaged --quick --json")]);
     found += &section("repair --json", &[&run("repair damaged --json")]);
 
     // One with an interleaved order that needs many requests, the other without.

@@ -43,7 +43,7 @@ fn read(split: &Split, images: bool) -> Result<Vec<Record>> {
     let until = |frames: &[(u64, Range<u64>)]| frames.last().map_or(0, |(_, last)| last.end);
     let from = |frames: &[(u64, Range<u64>)]| frames.first().map_or(0, |(_, first)| first.start);
     while frames.len() > 1 && until(&frames).saturating_sub(from(&frames)) > REQUEST_BYTES {
-        if frames[0].0 < around { drop(frames.remove(0)) } else { drop(frames.pop()) }
+        let _ = if frames[0].0 < around { Some(frames.remove(0)) } else { frames.pop() };
     }
     let (mut bytes, start) = (vec![], from(&frames));
     shard.bytes().read_into(start..until(&frames), &mut bytes)?;

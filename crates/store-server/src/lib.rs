@@ -14,12 +14,14 @@ use futures_util::stream;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
+use hyper::header::HeaderValue;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{HeaderMap, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use s3s::auth::SimpleAuth;
 use s3s::service::{S3Service, S3ServiceBuilder};
+use std::collections::HashMap;
 use std::error::Error;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -61,6 +63,8 @@ struct Shared {
     requests: AtomicU64,
     /// The paths of all requests.
     paths: Mutex<Vec<String>>,
+    /// Checksums of objects, by their paths.
+    checksums: Mutex<HashMap<String, String>>,
     injected: AtomicU64,
 }
 
@@ -77,7 +81,8 @@ impl Server {
         }
         let (requests, injected) = (AtomicU64::new(0), AtomicU64::new(0));
         let (service, faults, paths) = (builder.build(), options.faults, Mutex::new(vec![]));
-        let shared = Arc::new(Shared { service, faults, requests, paths, injected });
+        let checksums = Mutex::default();
+        let shared = Arc::new(Shared { service, faults, requests, paths, checksums, injected });
         let (stop, stopped) = oneshot::channel();
         let (started, address) = mpsc::channel();
         let server = shared.clone();
@@ -129,6 +134,13 @@ impl Server {
         paths.iter().filter(|path| path.ends_with(ending)).count() as u64
     }
 
+    /// Keeps a CRC32C of an object `BUCKET/KEY`, in Base64, as if it had been uploaded with it. As S3 does, the server
+    /// returns it if a signed header asks for it.
+    pub fn set_crc32c(&self, object: &str, crc: &str) {
+        let mut checksums = self.shared.checksums.lock().unwrap_or_else(PoisonError::into_inner);
+        checksums.insert(format!("/{object}"), crc.to_owned());
+    }
+
     /// Returns the number of answers that were changed so far.
     pub fn injected(&self) -> u64 {
         self.shared.injected.load(Ordering::Relaxed)
@@ -172,8 +184,19 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answe
         Some(Applied::Wait(time)) => tokio::time::sleep(time).await,
         Some(Applied::Nothing) | None => {}
     }
+    if !has_signed_all(request.headers()) {
+        return Ok(refusal(StatusCode::FORBIDDEN));
+    }
+    let asked = request.method() == hyper::Method::HEAD && request.headers().contains_key("x-amz-checksum-mode");
+    let checksum = {
+        let checksums = shared.checksums.lock().unwrap_or_else(PoisonError::into_inner);
+        checksums.get(request.uri().path()).filter(|_| asked).cloned()
+    };
     let answer = hyper::service::Service::call(&shared.service, request).await.map_err(|e| format!("{e:?}"))?;
-    let (parts, body) = answer.into_parts();
+    let (mut parts, body) = answer.into_parts();
+    if let Some(crc) = checksum {
+        parts.headers.insert("x-amz-checksum-crc32c", HeaderValue::from_str(&crc)?);
+    }
     let Some(fault) = fault.filter(|fault| fault.changes_body()) else {
         return Ok(Response::from_parts(parts, body.map_err(AnyError::from).boxed()));
     };
@@ -188,6 +211,14 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answe
     bytes.truncate(bytes.len() / 2);
     let frames = [Ok(Frame::data(Bytes::from(bytes))), Err(AnyError::from("cut"))];
     Ok(Response::from_parts(parts, BodyExt::boxed(StreamBody::new(stream::iter(frames)))))
+}
+
+/// Returns whether a signature, if there is one, covers all headers of S3: it refuses other requests.
+fn has_signed_all(headers: &HeaderMap) -> bool {
+    let Some(signature) = headers.get("authorization").and_then(|value| value.to_str().ok()) else { return true };
+    let signed = signature.split_once("SignedHeaders=").and_then(|(_, rest)| rest.split(',').next()).unwrap_or("");
+    let signed: Vec<_> = signed.trim().split(';').collect();
+    headers.keys().map(|name| name.as_str()).all(|name| !name.starts_with("x-amz-") || signed.contains(&name))
 }
 
 fn refusal(status: StatusCode) -> Answer {

@@ -9,6 +9,7 @@
 //! | `write` | writes an object, at once or in parts |
 //! | `request` | one request: time limit, retries, a second request for a straggler |
 //! | `process` | the runtime and the clients of a process |
+//! | `checksum` | the CRC32C that a store keeps of an object |
 //! | `client` | clients from environment variables and credential files |
 //! | `stats` | requests, bytes, retries |
 //!
@@ -26,6 +27,8 @@
 //! Feature `remote` (off by default) brings the clients. Without it, URLs are recognised and refused.
 
 #[cfg(feature = "remote")]
+mod checksum;
+#[cfg(feature = "remote")]
 mod client;
 mod object;
 #[cfg(feature = "remote")]
@@ -41,7 +44,7 @@ mod url;
 mod window;
 mod write;
 
-pub use object::{Object, read_whole};
+pub use object::{Head, Object, read_whole};
 pub use stats::{Stats, count_refetched, stats};
 pub use url::{Url, is_url, lacks_slash, local_path};
 pub use window::Window;

@@ -1,5 +1,6 @@
 //! One request: time limit, retries, a second request for a straggler.
 
+use crate::checksum::StoredCrc32c;
 use crate::client::{self, Purpose};
 use crate::process::Process;
 use crate::stats::BYTES;
@@ -42,6 +43,14 @@ pub(crate) fn len(url: &Url) -> io::Result<u64> {
     blocking(url.clone(), Purpose::Read, move |store, key| {
         let options = options.clone();
         async move { Ok(store.get_opts(&key, options).await?.meta.size) }
+    })
+}
+
+/// Returns the length of an object, and the CRC32C that the store keeps of it.
+pub(crate) fn head(url: &Url) -> io::Result<(u64, Option<u32>)> {
+    blocking(url.clone(), Purpose::Head, move |store, key| async move {
+        let result = store.get_opts(&key, GetOptions::new().with_head(true)).await?;
+        Ok((result.meta.size, result.extensions.get::<StoredCrc32c>().map(|crc| crc.0)))
     })
 }
 

@@ -104,6 +104,8 @@ pub struct Head {
     /// The CRC32C of all its bytes, if the store keeps one: GCS always, S3 if it was uploaded with one. Computed when the
     /// object was written: bytes that have changed since do not change it.
     pub crc32c: Option<u32>,
+    /// The time of its last change, in nanoseconds since 1970; 0 if the server does not say.
+    pub modified: i64,
 }
 
 impl Head {
@@ -114,13 +116,13 @@ impl Head {
     pub fn of(path: &Path) -> io::Result<Self> {
         let url = Url::parse(path)?;
         #[cfg(feature = "remote")]
-        let (len, crc32c) = request::head(&url)?;
+        let (len, crc32c, modified) = request::head(&url)?;
         #[cfg(not(feature = "remote"))]
-        let (len, crc32c) = {
+        let (len, crc32c, modified) = {
             let _ = url;
             unsupported()?
         };
-        Ok(Head { len, crc32c })
+        Ok(Head { len, crc32c, modified })
     }
 }
 

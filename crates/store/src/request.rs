@@ -46,11 +46,12 @@ pub(crate) fn len(url: &Url) -> io::Result<u64> {
     })
 }
 
-/// Returns the length of an object, and the CRC32C that the store keeps of it.
-pub(crate) fn head(url: &Url) -> io::Result<(u64, Option<u32>)> {
+/// Returns the length of an object, the CRC32C that the store keeps of it, and the time of its last change.
+pub(crate) fn head(url: &Url) -> io::Result<(u64, Option<u32>, i64)> {
     blocking(url.clone(), Purpose::Head, move |store, key| async move {
         let result = store.get_opts(&key, GetOptions::new().with_head(true)).await?;
-        Ok((result.meta.size, result.extensions.get::<StoredCrc32c>().map(|crc| crc.0)))
+        let modified = result.meta.last_modified.timestamp_nanos_opt().unwrap_or(0);
+        Ok((result.meta.size, result.extensions.get::<StoredCrc32c>().map(|crc| crc.0), modified))
     })
 }
 

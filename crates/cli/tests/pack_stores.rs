@@ -127,16 +127,21 @@ fn lists_become_the_same_bytes_as_from_files() {
     let coco = serde_json::json!({ "images": [image(&photos[0])], "annotations": [], "categories": [] });
     std::fs::write(place.path("s3/bucket/coco.json"), coco.to_string()).unwrap();
     place.same("coco.json", &[]);
-    // A list on a disk whose entries are URLs.
-    assert_eq!(place.list("urls.csv", "s3://bucket/"), count);
+    // Lists whose entries are URLs, in a folder on a disk and in one of a store.
+    for folder in ["lists", "s3/bucket/lists"] {
+        std::fs::create_dir(place.path(folder)).unwrap();
+        assert_eq!(place.list(&format!("{folder}/urls.csv"), "s3://bucket/"), count);
+    }
+    place.good(&["pack", "s3://bucket/lists/urls.csv", "listed"]);
     let before = place.server.requests();
-    place.good(&["pack", "urls.csv", "urls"]);
+    place.good(&["pack", "lists/urls.csv", "urls"]);
     // For each image, one request for its length and one for its bytes.
     assert_eq!(place.server.requests() - before, 2 * count as u64);
     assert!(place.good(&["ls", "urls", "--json"]).contains(&format!("s3://bucket/photos/{class}/")));
     place.good(&["verify", "urls", "--decode"]);
+    assert!(files(&place.path("urls")) == files(&place.path("listed")));
     // The split is complete.
-    assert!(place.good(&["pack", "urls.csv", "urls"]).contains("complete"));
+    assert!(place.good(&["pack", "lists/urls.csv", "urls"]).contains("complete"));
 }
 
 #[test]

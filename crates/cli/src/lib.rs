@@ -40,6 +40,7 @@ mod open;
 mod output;
 mod pack;
 mod plan;
+mod plan_requests;
 mod progress;
 mod repair;
 mod reshard;

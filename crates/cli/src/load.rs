@@ -24,6 +24,12 @@ pub(crate) struct LoadArguments {
     /// Order of the samples
     #[arg(long, value_enum, default_value_t = OrderName::Shuffled)]
     order: OrderName,
+    /// Consecutive records that the interleaved order keeps together
+    #[arg(long, default_value_t = RUN, value_name = "N")]
+    run: NonZeroU32,
+    /// Runs that the interleaved order mixes with each other
+    #[arg(long, default_value_t = WINDOW, value_name = "N")]
+    window: NonZeroU32,
     /// Seed of the order and of augmentation
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
@@ -51,6 +57,12 @@ pub(crate) struct LoadArguments {
     /// Bytes of records that the system reads ahead of the workers; 0 turns it off
     #[arg(long, value_parser = crate::size::parse, default_value = "64MiB", value_name = "SIZE")]
     read_ahead: u64,
+    /// In an object store, records are requested together if at most this many bytes lie between them
+    #[arg(long, value_parser = crate::size::parse, default_value = "64KiB", value_name = "SIZE")]
+    fetch_gap: u64,
+    /// In an object store, bytes of a request of several records, at most
+    #[arg(long, value_parser = crate::size::parse, default_value = "8MiB", value_name = "SIZE")]
+    fetch_size: u64,
     /// Feature with a label map (segmentation mask) for each image, which is cropped and flipped with the image
     #[arg(long, value_name = "FEATURE")]
     mask: Option<String>,
@@ -79,7 +91,7 @@ enum Work {
 enum OrderName {
     Sequential,
     Shuffled,
-    /// Runs of 64 records, mixed within a window of 256 runs
+    /// Runs of consecutive records (--run), mixed within a window of runs (--window)
     Interleaved,
 }
 
@@ -114,7 +126,17 @@ enum RemainderName {
     Mask,
 }
 
+/// Default of --run.
+const RUN: NonZeroU32 = NonZeroU32::new(64).expect("not zero");
+/// Default of --window.
+const WINDOW: NonZeroU32 = NonZeroU32::new(256).expect("not zero");
+
 impl LoadArguments {
+    /// Returns the interleaved order with the given runs and windows.
+    pub(crate) fn interleaved(&self) -> Order {
+        Order::Interleaved { run: self.run, window: self.window }
+    }
+
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
         let (_, split) = self.split.open()?;
         let images = |pipeline| {
@@ -137,11 +159,10 @@ impl LoadArguments {
         let launch = Launch::from_env(replica, |name| std::env::var(name).ok())?;
         launch.ignored.iter().for_each(|ignored| output::message(format_args!("warning: {ignored}")));
         let mut config = Config::new(split, content, self.batch);
-        let size = |n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
         config.order = match self.order {
             OrderName::Sequential => Order::Sequential,
             OrderName::Shuffled => Order::Shuffled,
-            OrderName::Interleaved => Order::Interleaved { run: size(64), window: size(256) },
+            OrderName::Interleaved => self.interleaved(),
         };
         config.seed = self.seed;
         config.replica = launch.replica;
@@ -154,6 +175,7 @@ impl LoadArguments {
         config.memory_budget = self.memory_budget;
         config.workers = self.workers;
         config.read_ahead = self.read_ahead;
+        (config.fetch_gap, config.fetch_size) = (self.fetch_gap, self.fetch_size);
         config.page_cache = match self.page_cache {
             PageCacheName::Keep => PageCache::Keep,
             PageCacheName::Release => PageCache::Release,

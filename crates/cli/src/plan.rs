@@ -3,12 +3,16 @@
 use crate::exit::Exit;
 use crate::load::LoadArguments;
 use crate::output::Output;
+use crate::plan_requests::Requests;
 use crate::text;
 use serde_json::json;
 use shardtool_load::{Loader, MAX_COUNTED_ROWS, ReplicaShare};
 use std::io::Write;
 
-/// Show what a loader would do, from the manifest only: steps, reads of each replica, memory
+/// Show what a loader would do: steps, reads of each replica, memory, and requests to an object store in each order
+///
+/// Reads the manifest, and the indexes of datasets with up to 256 shards, whose requests it counts exactly. The requests of
+/// larger datasets are estimated.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -24,12 +28,15 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     let (schedule, memory) = (&plan.schedule, &plan.memory);
     let shares = Loader::shares(&config)?;
     let world = config.replica.world();
+    let rank = config.replica.rank();
+    let requests = Requests::count(&config, arguments.load.interleaved(), &shares[rank as usize])?;
     if arguments.json {
         let document = json!({
             "world": world, "batch": schedule.batch(), "steps": schedule.steps(0),
             "replicas": shares.iter().map(replica).collect::<Vec<_>>(), "dropped": schedule.dropped(0),
             "batch_bytes": memory.batch, "scratch_bytes": memory.scratch, "workers": memory.workers,
             "depth": memory.prefetch, "budget_bytes": memory.budget, "memory": memory.to_string(),
+            "store": requests.document(),
         });
         out.json(&document)?;
         return Ok(Exit::Success);
@@ -46,6 +53,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         let counted = text::count(MAX_COUNTED_ROWS);
         writeln!(out, "shards and reads are estimated for a random order: they are counted up to {counted} rows")?;
     }
+    requests.print(rank, out)?;
     let dropped = schedule.dropped(0);
     if dropped > 0 {
         writeln!(

@@ -8,8 +8,10 @@ use crate::text;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 use shardtool_format::printable;
-use shardtool_read::verify::{self, Finding, Options, Report};
+use shardtool_read::Dataset;
+use shardtool_read::verify::{self, Finding, Options, QuickReport, Report};
 use std::io::Write;
+use std::time::Instant;
 
 /// Check framing and CRCs of every record, indexes against records, and files against the manifest
 ///
@@ -22,7 +24,10 @@ pub(crate) struct Arguments {
     /// Also decode every image
     #[arg(long)]
     decode: bool,
-    /// Number of threads [default: all cores]
+    /// Compare lengths with the manifest, and in a store the CRC32C that it keeps; read no shard
+    #[arg(long, conflicts_with = "decode")]
+    quick: bool,
+    /// Number of threads [default: all cores; with --quick: 16]
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
     /// Print one JSON document
@@ -53,6 +58,9 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         );
     }
     print_unfinished(&dataset);
+    if arguments.quick {
+        return quick(arguments, &dataset, out);
+    }
     let records = dataset.splits().iter().map(|s| s.len()).sum();
     let progress = Progress::new("verified", "records", records);
     let advance = |records, bytes| progress.advance(records, bytes);
@@ -61,17 +69,31 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     options.progress = Some(&advance);
     let report = verify::verify(&dataset, &options);
     progress.finish();
-    print(arguments, &report, progress.seconds(), out)?;
+    print(arguments, &report, progress.seconds(), None, out)?;
+    Ok(if report.findings.is_empty() { Exit::Success } else { Exit::Finding })
+}
+
+fn quick(arguments: &Arguments, dataset: &Dataset, out: &mut Output) -> anyhow::Result<Exit> {
+    let since = Instant::now();
+    let compared = verify::quick(dataset, arguments.jobs)?;
+    let report = &compared.report;
+    print(arguments, report, since.elapsed().as_secs_f64(), Some(&compared), out)?;
     Ok(if report.findings.is_empty() { Exit::Success } else { Exit::Finding })
 }
 
 fn unopened(arguments: &Arguments, error: &shardtool_read::Error, out: &mut Output) -> anyhow::Result<Exit> {
     let report = Report::of_error(error);
-    print(arguments, &report, 0.0, out)?;
+    print(arguments, &report, 0.0, None, out)?;
     Ok(Exit::Finding)
 }
 
-fn print(arguments: &Arguments, report: &Report, seconds: f64, out: &mut Output) -> anyhow::Result<()> {
+fn print(
+    arguments: &Arguments,
+    report: &Report,
+    seconds: f64,
+    quick: Option<&QuickReport>,
+    out: &mut Output,
+) -> anyhow::Result<()> {
     if arguments.json {
         return out.json(&Document {
             bytes: report.bytes,
@@ -79,6 +101,7 @@ fn print(arguments: &Arguments, report: &Report, seconds: f64, out: &mut Output)
             good: report.findings.is_empty(),
             good_records: report.good_records,
             ignored_feature_lists: report.ignored_feature_lists,
+            quick: quick.map(Compared::new),
             seconds,
             shards: report.shards,
             unlisted: report.unlisted,
@@ -97,6 +120,15 @@ fn print(arguments: &Arguments, report: &Report, seconds: f64, out: &mut Output)
             text::count(Report::MAX_FINDINGS as u64)
         )?;
     }
+    if let Some(quick) = quick {
+        print_compared(quick, seconds, out)?;
+        return match found {
+            0 => Ok(writeln!(out, "No difference found. No record was read: verify without --quick reads them.")?),
+            n => {
+                Ok(writeln!(out, "{}. verify without --quick lists the damaged records.", text::plural(n, "finding"))?)
+            }
+        };
+    }
     let (records, shards) = (text::plural(report.good_records, "good record"), text::plural(report.shards, "shard"));
     let rate = report.bytes as f64 / seconds.max(1e-6) / 1e6;
     writeln!(out, "{records} in {shards}, {}, {seconds:.2} s, {rate:.0} MB/s", text::bytes(report.bytes))?;
@@ -114,6 +146,17 @@ fn print(arguments: &Arguments, report: &Report, seconds: f64, out: &mut Output)
     Ok(())
 }
 
+fn print_compared(quick: &QuickReport, seconds: f64, out: &mut Output) -> anyhow::Result<()> {
+    let (shards, bytes) = (text::plural(quick.report.shards, "shard"), text::bytes(quick.report.bytes));
+    let (crcs, lengths) = (text::count(quick.crc_shards), text::count(quick.length_shards));
+    writeln!(
+        out,
+        "{shards} of {bytes} compared with the manifest in {seconds:.2} s: {crcs} by length and the store's CRC32C, {lengths} \
+         by length only"
+    )?;
+    Ok(())
+}
+
 /// The JSON document, with its members in the order of their names.
 #[derive(Serialize)]
 struct Document<'a> {
@@ -122,9 +165,24 @@ struct Document<'a> {
     good: bool,
     good_records: u64,
     ignored_feature_lists: u64,
+    /// With --quick.
+    quick: Option<Compared>,
     seconds: f64,
     shards: u64,
     unlisted: u64,
+}
+
+/// How many shards were compared by what.
+#[derive(Serialize)]
+struct Compared {
+    crc_shards: u64,
+    length_shards: u64,
+}
+
+impl Compared {
+    fn new(quick: &QuickReport) -> Self {
+        Compared { crc_shards: quick.crc_shards, length_shards: quick.length_shards }
+    }
 }
 
 /// The findings as JSON objects, which are made one by one while they are written.

@@ -73,6 +73,18 @@ fn every_command_about_stores_runs() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = tempfile::tempdir().unwrap();
     run(folder.path(), "shardtool demo --keep demo && mv demo/dataset imagenet && mkdir -p s3/bucket", 0);
+    // An archive, a list and images in the store, and a list of their URLs.
+    run(
+        folder.path(),
+        "shardtool export imagenet tars --to webdataset && mv tars/train-00000.tar s3/bucket/photos.tar",
+        0,
+    );
+    run(
+        folder.path(),
+        "mv demo/photos s3/bucket && printf 'path,label\\nphotos/owl/000.jpg,owl\\n' > s3/bucket/list.csv",
+        0,
+    );
+    run(folder.path(), "sed 's,^photos,s3://bucket/photos,' s3/bucket/list.csv > urls.csv", 0);
     let server = shardtool_store_server::Server::start(&folder.path().join("s3"), Default::default()).unwrap();
     let commands = commands(&std::fs::read_to_string(root.join("docs/stores.md")).unwrap());
     assert!(commands.len() > 5);

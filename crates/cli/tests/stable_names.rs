@@ -111,10 +111,13 @@ fn names_that_other_programs_parse_are_unchanged() {
 
     copy(&folder.join("dataset"), &folder.join("damaged"));
     damage(&folder.join("damaged/train-00001.tfrecord"));
-    found += &section("verify --json", &[&run("verify damaged --json")]);
+    found += &section("verify --json", &[&run("verify damaged --json"), &run("verify damaged --quick --json")]);
     found += &section("repair --json", &[&run("repair damaged --json")]);
 
-    found += &section("plan --json", &[&run("plan dataset --size 32 --batch 4 --json")]);
+    // One with an interleaved order that needs many requests, the other without.
+    let (few, many) =
+        (run("plan dataset --size 32 --batch 4 --json"), run("plan dataset --run 1 --window 1 --json --batch 4"));
+    found += &section("plan --json", &[&few, &many]);
     let bench = run("bench dataset --size 32 --batch 4 --epochs 1 --json");
     found += &section("bench --json", &[&bench]);
     let bench: Value = serde_json::from_str(&bench).unwrap();

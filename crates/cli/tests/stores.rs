@@ -98,6 +98,43 @@ fn copies_are_equal_and_all_commands_read_them() {
 }
 
 #[test]
+fn plan_names_the_requests_that_bench_makes() {
+    let place = Place::new(Faults::default());
+    place.good(&["copy", "demo/dataset", URL]);
+    for order in [&["sequential"][..], &["shuffled"], &["interleaved", "--run", "20", "--window", "4"]] {
+        let options =
+            ["--batch", "8", "--size", "32", "--remainder", "mask", "--read-ahead", "2MB", "--fetch-gap", "1kB"];
+        let options = [&["--fetch-size", "300kB", "--order"], order, &options[..]].concat();
+        let plan = place.good(&[&["plan", URL, "--json"], &options[..]].concat());
+        let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+        assert_eq!(plan["store"]["fetch_size_bytes"], 300_000);
+        let number = ["sequential", "shuffled", "interleaved"].iter().position(|name| *name == order[0]).unwrap();
+        let planned = plan["store"]["orders"][number]["requests"].as_u64().unwrap();
+        let requests = |epochs: &str| {
+            let before = place.server.requests_of(".tfrecord");
+            place.good(&[&["bench", URL, "--epochs", epochs], &options[..]].concat());
+            place.server.requests_of(".tfrecord") - before
+        };
+        // Eight epochs more. What the loader requests ahead of the last one differs by less than an epoch.
+        let counted = requests("9") - requests("1");
+        assert!((7 * planned..=9 * planned).contains(&counted), "{order:?}: 8 × {planned} planned, {counted} counted");
+    }
+}
+
+#[test]
+fn plan_shows_an_order_that_needs_fewer_requests() {
+    let place = Place::new(Faults::default());
+    place.good(&["copy", "demo/dataset", URL]);
+    let plan = place.good(&["plan", URL, "--order", "interleaved", "--run", "2", "--window", "3", "--batch", "8"]);
+    for line in ["interleaved (run 2, window 3) needs more than one request per 4 MiB", "This order needs fewer:"] {
+        assert!(plan.contains(line), "{plan}");
+    }
+    // Nothing is requested ahead, so that each record is requested.
+    let plan = place.good(&["plan", URL, "--read-ahead", "0", "--batch", "8"]);
+    assert!(plan.contains("No run and window need fewer"), "{plan}");
+}
+
+#[test]
 fn an_interrupted_copy_continues_and_another_dataset_is_kept() {
     let place = Place::new(Faults::default());
     place.good(&["copy", "demo/dataset", URL]);
@@ -168,6 +205,106 @@ fn damage_is_not_copied_and_verify_finds_it() {
     std::fs::remove_file(&stored).unwrap();
     let output = place.run(&["verify", URL]);
     assert!(output.status.code() == Some(1) && text(&output).contains("is missing"), "{}", text(&output));
+}
+
+/// Runs `verify --quick --json` and returns its status and document.
+fn quick(place: &Place, dataset: &str) -> (i32, serde_json::Value) {
+    let output = place.run(&["verify", dataset, "--quick", "--json"]);
+    let document = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(&output)));
+    (output.status.code().unwrap(), document)
+}
+
+/// Flips a bit in the middle of a file.
+fn flip(file: &Path) {
+    let mut bytes = std::fs::read(file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(file, bytes).unwrap();
+}
+
+/// Encodes a CRC as S3 does.
+fn base64(crc: u32) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bits = u64::from(crc) << 4;
+    let digits = (0..6).rev().map(|n| ALPHABET[(bits >> (6 * n)) as usize % 64] as char);
+    digits.collect::<String>() + "=="
+}
+
+#[test]
+fn quick_verification_compares_lengths() {
+    let place = Place::new(Faults::default());
+    place.good(&["copy", "demo/dataset", URL]);
+    let bucket = place.path("s3/bucket/data/set");
+    let shards = files(&bucket).keys().filter(|name| name.ends_with(".tfrecord")).count();
+    let before = (place.server.requests_of(".tfrecord"), place.server.requests());
+    for dataset in [URL, "demo/dataset"] {
+        let (status, document) = quick(&place, dataset);
+        assert_eq!((status, &document["good"], &document["shards"]), (0, &true.into(), &shards.into()));
+        assert_eq!(document["quick"], serde_json::json!({ "crc_shards": 0, "length_shards": shards }));
+        assert!(place.good(&["verify", dataset, "--quick"]).contains("0 by length and the store's CRC32C"));
+    }
+    // Twice the manifest, and two requests per shard.
+    assert_eq!(place.server.requests_of(".tfrecord") - before.0, 2 * shards as u64);
+    assert_eq!(place.server.requests() - before.1, 2 * (1 + 2 * shards as u64));
+    // A flipped bit does not change the length.
+    let shard = bucket.join(files(&bucket).keys().find(|name| name.ends_with(".tfrecord")).unwrap());
+    flip(&shard);
+    assert_eq!(quick(&place, URL).0, 0);
+    let bytes = std::fs::read(&shard).unwrap();
+    std::fs::write(&shard, &bytes[..bytes.len() - 1]).unwrap();
+    let (status, document) = quick(&place, URL);
+    assert_eq!((status, &document["damages"][0]["name"]), (1, &"ShardLength".into()), "{document}");
+    let lengths = (document["damages"][0]["expected"].clone(), document["damages"][0]["found"].clone());
+    assert_eq!(lengths, (bytes.len().to_string().into(), (bytes.len() - 1).to_string().into()));
+    std::fs::remove_file(&shard).unwrap();
+    let index = files(&bucket).into_keys().find(|name| name.ends_with(".index")).unwrap();
+    std::fs::write(bucket.join(&index), "short").unwrap();
+    let (status, document) = quick(&place, URL);
+    let names: Vec<_> = document["damages"].as_array().unwrap().iter().map(|damage| damage["name"].clone()).collect();
+    assert!(status == 1 && names.len() == 2, "{document}");
+    assert!(names.contains(&"MissingShard".into()) && names.contains(&"IndexMismatch".into()), "{names:?}");
+}
+
+#[test]
+fn quick_verification_compares_the_checksums_of_a_store() {
+    let place = Place::new(Faults::default());
+    place.good(&["copy", "demo/dataset", URL]);
+    let dataset = shardtool_read::Dataset::open(place.path("demo/dataset")).unwrap();
+    let shards = &dataset.splits()[0].entry().shards;
+    for shard in shards {
+        place.server.set_crc32c(&format!("bucket/data/set/{}", shard.file), &base64(shard.crc32c));
+        let index = format!("bucket/data/set/_index/{}.index", shard.file);
+        place.server.set_crc32c(&index, &base64(shard.index_crc32c));
+    }
+    let (status, document) = quick(&place, URL);
+    assert_eq!(status, 0, "{document}");
+    assert_eq!(document["quick"], serde_json::json!({ "crc_shards": shards.len(), "length_shards": 0 }));
+    // Another object of the same length.
+    let name = &shards[0].file;
+    place.server.set_crc32c(&format!("bucket/data/set/{name}"), &base64(shards[0].crc32c ^ 1));
+    let (status, document) = quick(&place, URL);
+    assert_eq!((status, &document["damages"][0]["name"]), (1, &"ShardCrc".into()), "{document}");
+    assert!(document["damages"][0]["file"].as_str().unwrap().ends_with(name), "{document}");
+    // A checksum of parts says nothing about the whole.
+    place.server.set_crc32c(&format!("bucket/data/set/{name}"), &(base64(shards[0].crc32c ^ 1) + "-2"));
+    let (status, document) = quick(&place, URL);
+    assert_eq!((status, &document["quick"]["length_shards"]), (0, &1.into()), "{document}");
+}
+
+#[test]
+fn quick_verification_without_a_store_or_a_manifest_cannot_run() {
+    let place = Place::new(Faults::default());
+    let shard = files(&place.path("demo/dataset")).into_keys().find(|name| name.ends_with(".tfrecord")).unwrap();
+    place.refused(&["verify", &format!("demo/dataset/{shard}"), "--quick"], "have no manifest");
+    place.refused(&["verify", "demo/dataset", "--quick", "--decode"], "cannot be used with");
+    place.good(&["copy", "demo/dataset", URL]);
+    let mut command = place.command(&["verify", URL, "--quick"]);
+    let output = command.env("AWS_ENDPOINT_URL", "http://127.0.0.1:1").env("SHARDTOOL_STORE_TIMEOUT", "2").output();
+    assert_eq!(output.unwrap().status.code(), Some(2));
+    // The manifest is found, and a shard cannot be examined.
+    std::fs::remove_file(place.path("demo/dataset").join(&shard)).unwrap();
+    std::fs::create_dir(place.path("demo/dataset").join(&shard)).unwrap();
+    place.refused(&["verify", "demo/dataset", "--quick"], &shard);
 }
 
 #[test]

@@ -3,52 +3,54 @@
 use crate::bad_samples::SampleError;
 use crate::columns::{Column, wrong_layout};
 use crate::error::{Error, Result};
+use crate::sampled_records::{SAMPLED_RECORDS, SampledRecords};
 use crate::splits::Splits;
 use shardtool_format::index::Column as IndexColumn;
 use shardtool_format::manifest::DType;
 use shardtool_format::names;
-use shardtool_read::Split;
-
-/// Records of each split whose ragged values are measured.
-const SAMPLED_RECORDS: u64 = 16;
+use shardtool_read::{Record, Split};
 
 /// Returns the expected bytes of a row's ragged values and byte strings, and of its record if that is read into memory:
 /// the maximum of a few records.
-pub(crate) fn expected_bytes(columns: &[Column], splits: &Splits, keeps_records: bool) -> u64 {
+pub(crate) fn expected_bytes(columns: &[Column], splits: &Splits, stored: &SampledRecords, keeps_records: bool) -> u64 {
     let ragged: Vec<_> = columns.iter().filter(|c| c.width().is_none()).collect();
     if ragged.is_empty() && !keeps_records {
         return 0;
     }
-    let rows = splits.as_slice().iter().flat_map(|split| {
-        // In an object store, each shard costs requests, so only the first one is sampled.
-        let step = if split.is_in_store() { 1 } else { (split.len() / SAMPLED_RECORDS).max(1) as usize };
-        (0..split.len()).step_by(step).take(SAMPLED_RECORDS as usize).filter_map(|id| split.get(id).ok())
-    });
-    let bytes = rows.filter_map(|record| {
+    let measured = |record: &Record| {
         let mut example = None;
         let cells = ragged.iter().map(|column| {
             let mut cell = column.cell();
-            column.read(&record, &mut example, &mut cell).ok()?;
+            column.read(record, &mut example, &mut cell).ok()?;
             // Stored in the row's cell and in the column's array, both of which grow by doubling.
             Some(4 * cell.held())
         });
         let cells: u64 = cells.collect::<Option<Vec<_>>>()?.into_iter().sum();
         let own = if keeps_records { record.buffer_bytes() } else { 0 };
         Some(cells + own)
+    };
+    let largest = splits.as_slice().iter().enumerate().filter_map(|(number, split)| {
+        if split.is_in_store() {
+            return stored.of(number).iter().filter_map(measured).max();
+        }
+        let step = (split.len() / SAMPLED_RECORDS).max(1) as usize;
+        let sampled = (0..split.len()).step_by(step).take(SAMPLED_RECORDS as usize);
+        sampled.filter_map(|id| measured(&split.get(id).ok()?)).max()
     });
-    bytes.max().unwrap_or(0)
+    largest.max().unwrap_or(0)
 }
 
-/// Checks that the first record of each split has the number of values that each column takes; otherwise every sample
-/// would be bad.
-pub(crate) fn check_counts(columns: &[Column], splits: &Splits) -> Result<()> {
-    for split in splits.as_slice() {
+/// Checks that the first record of each split, or the first sampled one in an object store, has the number of values that
+/// each column takes; otherwise every sample would be bad.
+pub(crate) fn check_counts(columns: &[Column], splits: &Splits, stored: &SampledRecords) -> Result<()> {
+    for (number, split) in splits.as_slice().iter().enumerate() {
         // A damaged record is reported when it is loaded.
-        let Ok(record) = split.get(0) else { continue };
+        let read = if split.is_in_store() { None } else { split.get(0).ok() };
+        let Some(record) = read.as_ref().or(stored.of(number).first()) else { continue };
         let mut example = None;
         for column in columns {
             if let Err(SampleError::Values { feature, expected, found }) =
-                column.read(&record, &mut example, &mut column.cell())
+                column.read(record, &mut example, &mut column.cell())
             {
                 return Err(Error::Values { feature, expected, found, split: split.name().to_owned() });
             }

@@ -18,6 +18,7 @@
 //! | `buffer` | memory of batches; rows written by several threads (the only unsafe code) |
 //! | `columns`, `column_values`, `features` | values of records as arrays over a batch; features of a dataset |
 //! | `image`, `typical_scratch` | decoding one stored image into its row; an estimate of its scratch |
+//! | `sampled_records` | the records of datasets in object stores that such estimates are made from |
 //! | `batch` | a batch, shared by the workers that fill it, then read by the consumer |
 //! | `handover` | queues of batches between workers and consumers, model-checked |
 //! | `batch_supply` | when a batch may begin, and with which memory |
@@ -25,7 +26,7 @@
 //! | `autotune` | number of workers and batches ahead, adjusted to the consumer |
 //! | `engine` | state shared by workers and consumers |
 //! | `worker`, `read_ahead` | one thread that fills rows; read-ahead by the system |
-//! | `fetch` | records in object stores, requested ahead of the workers |
+//! | `fetch` | records in object stores, requested ahead of the workers; what that costs in an epoch |
 //! | `bad_samples` | which errors make a sample bad, and the list of bad samples |
 //! | `meters`, `stats`, `bottleneck`, `export` | time per stage; statistics; the limiting stage; JSON and Prometheus |
 //! | `notices` | events reported to the user |
@@ -58,6 +59,7 @@ mod notices;
 mod read_ahead;
 mod replica_share;
 mod resolved_config;
+mod sampled_records;
 mod splits;
 mod stats;
 mod typical_scratch;
@@ -72,6 +74,7 @@ pub use buffer::{BatchAlloc, BatchBuffer, HostAlloc};
 pub use column_values::Values;
 pub use config::{ColumnSpec, Config, Content, Images, Layout, PageCache};
 pub use error::{Error, Result};
+pub use fetch::EpochRequests;
 pub use loader::{CheckedConfig, LoadPlan, Loader, Monitor};
 pub use meters::Stage;
 pub use notices::Notice;

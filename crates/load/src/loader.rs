@@ -7,13 +7,13 @@ use crate::budget::{DEFAULT_PREFETCH, Demand, MemoryPlan, SystemLimits};
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::fetch::{self, EpochRequests};
 use crate::notices::Notice;
 use crate::replica_share::{self, ReplicaShare};
 use crate::resolved_config::ResolvedConfig;
 use crate::stats::Stats;
-use crate::typical_scratch::typical_scratch;
 use crate::worker::Worker;
-use shardtool_order::{ResumeState, Schedule};
+use shardtool_order::{Order, ResumeState, Schedule};
 use shardtool_read::Split;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -151,6 +151,26 @@ impl Loader {
     /// As [`Loader::new`], except for memory.
     pub fn shares(config: &Config) -> Result<Vec<ReplicaShare>> {
         replica_share::shares(config)
+    }
+
+    /// Counts what the replica of a configuration requests in its first epoch, if its datasets are in an object store: with
+    /// the code that plans requests, which reads the indexes of up to 256 shards. Larger epochs are estimated.
+    ///
+    /// # Errors
+    /// As [`Loader::new`], except for memory.
+    pub fn epoch_requests(config: &Config) -> Result<EpochRequests> {
+        fetch::epoch_requests(&in_store(config, config.order, requested_ahead(config)?)?)
+    }
+
+    /// Finds an interleaved order that needs at most one request per 4 MiB: runs of 4 MiB, of which two windows fit into the
+    /// bytes that are requested ahead. Returns its requests; `None` if there is no such order.
+    ///
+    /// # Errors
+    /// As [`Loader::epoch_requests`].
+    pub fn fitting_order(config: &Config) -> Result<Option<EpochRequests>> {
+        let ahead = requested_ahead(config)?;
+        let resolve = |order| in_store(config, order, ahead);
+        fetch::fitting_order(&resolve(config.order)?, resolve)
     }
 
     /// Waits for the next batch and returns it; `None` at the end of an epoch, after which the next call begins the
@@ -293,21 +313,42 @@ pub struct LoadPlan {
 
 fn plan(config: &Config, ranks: &[u32], limits: &SystemLimits) -> Result<(ResolvedConfig, MemoryPlan)> {
     let mut resolved = ResolvedConfig::new(config, ranks)?;
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let workers = config.workers.unwrap_or((cpus / config.local_world as usize).max(1));
-    let demand = Demand {
-        batch: resolved.batch_bytes(),
-        replicas: ranks.len() as u64,
-        workers: workers as u64,
-        prefetch: config.prefetch.unwrap_or(DEFAULT_PREFETCH) as u64,
-        source: resolved.plan.source().bytes(),
-        scratch: typical_scratch(&resolved.splits, &resolved.content),
-        fetch: resolved.fetch,
-        indexes: resolved.splits.index_bytes(),
-    };
+    let demand = demand(config, &resolved);
     let memory = MemoryPlan::new(demand, config.memory_budget, config.local_world, limits).map_err(Error::Budget)?;
     // Pages read ahead must still be in the page cache when the workers read them.
     resolved.limit_read_ahead(memory.unreserved() / 4);
     resolved.fetch = memory.fetch;
     Ok((resolved, memory))
+}
+
+fn demand(config: &Config, resolved: &ResolvedConfig) -> Demand {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = config.workers.unwrap_or((cpus / config.local_world as usize).max(1));
+    Demand {
+        batch: resolved.batch_bytes(),
+        replicas: resolved.ranks.len() as u64,
+        workers: workers as u64,
+        prefetch: config.prefetch.unwrap_or(DEFAULT_PREFETCH) as u64,
+        source: resolved.plan.source().bytes(),
+        scratch: resolved.scratch,
+        fetch: resolved.fetch,
+        indexes: resolved.splits.index_bytes(),
+    }
+}
+
+/// Returns the bytes that a loader would request ahead if its datasets were in an object store.
+fn requested_ahead(config: &Config) -> Result<u64> {
+    let resolved = ResolvedConfig::new(config, &[config.replica.rank()])?;
+    let (fetch, indexes) = (config.read_ahead, resolved.splits.index_bytes_in_store());
+    let demand = Demand { fetch, indexes, ..demand(config, &resolved) };
+    let limits = SystemLimits::find(&config.system_root);
+    let memory = MemoryPlan::new(demand, config.memory_budget, config.local_world, &limits);
+    Ok(memory.unwrap_or_else(|too_large| *too_large).fetch)
+}
+
+/// Resolves a configuration in another order, as if its datasets were in an object store, with `ahead` bytes requested ahead.
+fn in_store(config: &Config, order: Order, ahead: u64) -> Result<Arc<ResolvedConfig>> {
+    let mut resolved = ResolvedConfig::new(&Config { order, ..config.clone() }, &[config.replica.rank()])?;
+    resolved.fetch = ahead;
+    Ok(Arc::new(resolved))
 }

@@ -5,7 +5,9 @@ use crate::columns::Column;
 use crate::config::{Config, Content, Images, PageCache};
 use crate::error::{Error, Result};
 use crate::features;
+use crate::sampled_records::SampledRecords;
 use crate::splits::Splits;
+use crate::typical_scratch::typical_scratch;
 use shardtool_decode::{LabelDtype, Normalizer};
 use shardtool_order::{Order, Plan, Replicas, ResumeState, Source};
 use std::num::NonZeroU32;
@@ -25,6 +27,8 @@ pub(crate) struct ResolvedConfig {
     pub(crate) columns: Vec<Column>,
     /// Bytes of ragged values, byte strings and records read into memory that a row is expected to take.
     pub(crate) expected: u64,
+    /// Bytes of decode scratch that a large image needs.
+    pub(crate) scratch: u64,
     pub(crate) on_bad: OnBad,
     pub(crate) max_bad: u64,
     pub(crate) epochs: Option<u64>,
@@ -83,7 +87,8 @@ impl ResolvedConfig {
         if let Content::Images(_) = &config.content {
             features::check_images(&splits)?;
         }
-        features::check_counts(&columns, &splits)?;
+        let sampled = SampledRecords::new(&splits, &config.content);
+        features::check_counts(&columns, &splits, &sampled)?;
         if let Content::Images(Images { mask: Some(feature), .. }) = &config.content {
             features::check_mask(feature, &splits)?;
         }
@@ -103,7 +108,8 @@ impl ResolvedConfig {
                 Content::Images(images) => images.output.map(Normalizer::new),
                 Content::Records | Content::Columns => None,
             },
-            expected: features::expected_bytes(&columns, &splits, matches!(config.content, Content::Records)),
+            expected: features::expected_bytes(&columns, &splits, &sampled, matches!(config.content, Content::Records)),
+            scratch: typical_scratch(&splits, &config.content, &sampled),
             columns,
             on_bad: config.on_bad(),
             max_bad: config.max_bad.unwrap_or((splits.len() / 100).max(16)),

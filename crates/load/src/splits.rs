@@ -56,6 +56,11 @@ impl Splits {
         self.splits.iter().map(Split::index_memory).sum()
     }
 
+    /// As [`Splits::index_bytes`], if all splits were in stores.
+    pub(crate) fn index_bytes_in_store(&self) -> u64 {
+        self.splits.iter().map(Split::index_memory_in_store).sum()
+    }
+
     /// Samples of all splits.
     pub(crate) fn len(&self) -> u64 {
         self.starts[self.starts.len() - 1]

@@ -32,7 +32,7 @@ impl Bucket {
 
     fn serve(folder: TempDir, faults: Faults) -> Self {
         std::fs::create_dir_all(folder.path().join("bucket")).unwrap();
-        let server = Server::start(folder.path(), Options { anonymous: true, port: 0, faults }).unwrap();
+        let server = Server::start(folder.path(), Options { anonymous: true, faults, ..Options::default() }).unwrap();
         Bucket { folder, server }
     }
 

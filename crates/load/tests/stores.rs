@@ -8,7 +8,7 @@ mod dataset;
 use dataset::Sample;
 use shardtool_decode::Pipeline;
 use shardtool_load::{Batch, Config, Content, Images, Loader, OnBad};
-use shardtool_order::{Order, ResumeState};
+use shardtool_order::{Order, Policy, Remainder, Replica, ResumeState};
 use shardtool_read::{Dataset, Split};
 use shardtool_store_server::{Fault, Faults, Options, Server};
 use std::num::NonZeroU32;
@@ -113,8 +113,111 @@ fn neighbours_are_requested_together() {
         config.epochs = Some(1);
         run(&mut Loader::new(&config).unwrap(), 1);
         let requests = bucket.server.requests() - before;
-        // The manifest, four indexes, and the samples that the memory plan decodes, in addition.
-        assert!(requests <= most + 1 + 4 + 8 + 1, "{order}: {requests} requests");
+        // The manifest, four indexes, and the sample that the memory plan decodes, in addition.
+        assert!(requests <= most + 1 + 4 + 1, "{order}: {requests} requests");
+    }
+}
+
+/// Returns the requests for records in one epoch that the server has counted, without the one before it.
+fn requested(bucket: &Bucket, config: &Config) -> u64 {
+    let before = bucket.server.requests_of(".tfrecord");
+    let mut config = config.clone();
+    config.splits = vec![bucket.remote()];
+    config.epochs = Some(1);
+    let mut loader = Loader::new(&config).unwrap();
+    while loader.next_batch().unwrap().is_some() {}
+    bucket.server.requests_of(".tfrecord") - before - 1
+}
+
+#[test]
+fn requests_are_those_that_were_planned() {
+    let bucket = Bucket::new(300, 25, Faults::default());
+    let size = |n| NonZeroU32::new(n).unwrap();
+    let interleaved = |run, window| Order::Interleaved { run: size(run), window: size(window) };
+    let orders = [orders()[0], orders()[1], interleaved(8, 4), interleaved(7, 3), interleaved(40, 1)];
+    let ahead = [64 << 20, 100_000];
+    let mut counts = vec![];
+    for (order, read_ahead) in orders.into_iter().flat_map(|order| ahead.map(|ahead| (order, ahead))) {
+        // For files as for objects.
+        let mut config = config(bucket.local(), order);
+        (config.read_ahead, config.fetch_gap, config.remainder) = (read_ahead, 100, Some(Remainder::Mask));
+        let planned = Loader::epoch_requests(&config).unwrap();
+        assert!(!planned.estimated);
+        assert_eq!(planned.requests, requested(&bucket, &config), "{order}, {read_ahead} bytes ahead");
+        config.splits = vec![bucket.remote()];
+        assert_eq!(Loader::epoch_requests(&config).unwrap(), planned);
+        counts.push(planned.requests);
+    }
+    // Twelve shards. A run is one request unless a shard ends in it.
+    assert_eq!(counts[0], 12, "{counts:?}");
+    assert!(counts[3] > 250 && (38..=38 + 12).contains(&counts[4]) && (8..=8 + 12).contains(&counts[8]), "{counts:?}");
+    // Two windows of this order do not fit into 100 kB.
+    assert!(counts[9] > counts[8], "{counts:?}");
+}
+
+#[test]
+fn requests_of_replicas_and_small_requests_are_those_that_were_planned() {
+    let bucket = Bucket::new(300, 25, Faults::default());
+    for policy in [Policy::Sample, Policy::Shard] {
+        let mut config = config(bucket.local(), orders()[2]);
+        config.replica = Replica::new(1, 3).unwrap();
+        (config.policy, config.fetch_size, config.remainder) = (policy, 4000, Some(Remainder::Pad));
+        let planned = Loader::epoch_requests(&config).unwrap().requests;
+        assert!(planned > 50, "{policy:?}: {planned}");
+        assert_eq!(planned, requested(&bucket, &config), "{policy:?}");
+    }
+}
+
+#[test]
+fn requests_of_large_epochs_are_estimated_within_5_percent() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let sample = |n: u64| Sample { key: format!("{n}"), image: None, label: n as i64 % 5, boxes: vec![], mask: vec![] };
+    let dataset = folder.path().join("bucket/dataset");
+    std::fs::create_dir_all(&dataset).unwrap();
+    dataset::write(&dataset, "train", &(0..300_000).map(sample).collect::<Vec<_>>(), 30_000);
+    let server = Server::start(folder.path(), Options { anonymous: true, ..Options::default() }).unwrap();
+    let bucket = Bucket { folder, server };
+    let size = |n| NonZeroU32::new(n).unwrap();
+    for order in [Order::Sequential, Order::Interleaved { run: size(100), window: size(10) }] {
+        let mut config = Config::new(bucket.local(), Content::Records, 1000);
+        (config.order, config.read_ahead, config.workers) = (order, 1 << 20, Some(2));
+        let planned = Loader::epoch_requests(&config).unwrap();
+        let counted = requested(&bucket, &config);
+        assert!(planned.estimated && counted > 100, "{order}: {counted}");
+        let difference = planned.requests.abs_diff(counted) as f64 / counted as f64;
+        assert!(difference < 0.05, "{order}: about {} planned, {counted} counted", planned.requests);
+    }
+}
+
+#[test]
+fn a_fitting_order_needs_fewer_requests_than_one_that_does_not_fit() {
+    let bucket = Bucket::new(300, 25, Faults::default());
+    let mut config = config(bucket.local(), Order::Interleaved { run: NonZeroU32::MIN, window: NonZeroU32::MIN });
+    assert!(Loader::epoch_requests(&config).unwrap().is_costly());
+    let fitting = Loader::fitting_order(&config).unwrap().expect("an order");
+    assert!(!fitting.is_costly(), "{fitting:?}");
+    config.order = fitting.order;
+    assert_eq!(Loader::epoch_requests(&config).unwrap(), fitting);
+    assert_eq!(requested(&bucket, &config), fitting.requests);
+    // One record is requested at a time.
+    config.read_ahead = 0;
+    assert_eq!(Loader::epoch_requests(&config).unwrap().requests, 300 / 7 * 7);
+    assert_eq!(Loader::fitting_order(&config).unwrap(), None);
+}
+
+#[test]
+fn the_start_costs_three_requests_whatever_the_number_of_shards() {
+    for shards in [5, 500] {
+        let bucket = Bucket::new(2 * shards, 2, Faults::default());
+        let split = bucket.remote();
+        assert_eq!((split.entry().shards.len() as u64, bucket.server.requests()), (shards, 1), "the manifest");
+        let mut config = config(split, Order::Sequential);
+        // Nothing is requested ahead, and nothing is read unless a batch is wanted.
+        (config.read_ahead, config.workers) = (0, Some(1));
+        let checked = Loader::plan(&config).unwrap();
+        assert!(checked.memory.requested() > 0);
+        // The first index, and an image for the memory plan.
+        assert_eq!(bucket.server.requests(), 3, "{shards} shards");
     }
 }
 

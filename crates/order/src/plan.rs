@@ -151,6 +151,12 @@ impl Walk {
         Sample { source_position: v, id: self.plan.source.id(self.plan.seed, self.epoch, v) }
     }
 
+    /// Returns the number of positions.
+    #[expect(clippy::len_without_is_empty, reason = "the length of an order, not of a collection")]
+    pub fn len(&self) -> u64 {
+        self.cursor.len()
+    }
+
     /// Returns the positions to try, in turn, for a bad sample at position `q`: at most 16, none if `q` is the only position.
     pub fn substitutes(&self, q: u64) -> impl Iterator<Item = u64> + use<> {
         substitutes(self.seed, self.epoch, q, self.cursor.len())

@@ -47,6 +47,7 @@ mod export;
 mod extract;
 mod frames;
 mod index_writer;
+mod input;
 mod options;
 mod ordered;
 mod pack;

@@ -3,6 +3,7 @@
 pub(crate) mod image;
 pub(crate) mod optimize;
 
+use crate::input::{self, place};
 use crate::sample::{ResolvedSample, SampleSchema, Values};
 use crate::source::objects::{self, CodedImage};
 use crate::source::{Entry, Listing};
@@ -12,9 +13,9 @@ use optimize::{Optimizer, Outcome};
 use shardtool_decode as decode;
 use shardtool_format::example::{self, Column};
 use shardtool_format::{checksum, frame, names};
-use shardtool_read::open_regular;
+use shardtool_store::is_url;
 use std::borrow::Cow;
-use std::io::Read;
+use std::io;
 use std::path::Path;
 
 /// A framed record.
@@ -187,7 +188,7 @@ fn attached<'a>(listing: &Listing, entry: &'a Entry) -> Result<Cow<'a, [Values]>
     for (at, (name, _)) in listing.schema.columns.iter().enumerate() {
         let Values::File(file) = &entry.values[at] else { continue };
         let mut bytes = vec![];
-        read(&listing.root().join(&*file.path), file.size, &mut bytes)
+        read(&place(listing.root(), &file.path), file.size, &mut bytes)
             .map_err(|reason| Reason::File { column: name.clone(), reason: Box::new(reason) })?;
         values.to_mut()[at] = Values::Bytes(bytes.into());
     }
@@ -196,10 +197,17 @@ fn attached<'a>(listing: &Listing, entry: &'a Entry) -> Result<Cow<'a, [Values]>
 
 /// Reads a file and checks that it still has its listed length.
 fn read(path: &Path, listed: u64, buffer: &mut Vec<u8>) -> Result<(), Reason> {
-    let file = open_regular(path).map_err(Reason::of_open)?;
     buffer.clear();
-    buffer.reserve(usize::try_from(listed).map_err(|_| Reason::TooLong { bytes: listed })? + 1);
-    file.take(listed + 1).read_to_end(buffer).map_err(Reason::Unreadable)?;
+    if !is_url(path) {
+        buffer.reserve(usize::try_from(listed).map_err(|_| Reason::TooLong { bytes: listed })? + 1);
+    }
+    match input::read_into(path, listed + 1, buffer) {
+        // Longer than it was.
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge && is_url(path) => {
+            return Err(Reason::Changed { listed, found: listed + 1 });
+        }
+        read => read.map_err(Reason::of_open)?,
+    }
     match buffer.len() as u64 {
         found if found != listed => Err(Reason::Changed { listed, found }),
         _ => Ok(()),

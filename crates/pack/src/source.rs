@@ -13,13 +13,15 @@ pub(crate) mod objects;
 
 use crate::class_ids::ClassIds;
 use crate::error::SourceError;
+use crate::input::Found;
 use crate::progress::Progress;
 use crate::{Error, Options};
 use archive::Archives;
 use detect::DetectedSource;
 pub(crate) use listing::{Entry, Listing};
 use shardtool_read::metadata_if_exists;
-use std::fs::Metadata;
+use shardtool_store::{is_url, local_path};
+use std::io;
 use std::path::Path;
 
 /// The inputs of a pack.
@@ -37,7 +39,7 @@ impl Source {
     /// [`SourceError::NotFound`], [`SourceError::Empty`], [`SourceError::UnknownFormat`], those of lists and archives,
     /// [`Error::Stopped`], and [`Error::Io`].
     pub(crate) fn new(options: &Options, progress: &dyn Progress) -> Result<Self, Error> {
-        let source = &options.source;
+        let source = &*local_path(&options.source);
         let classes = options.classes.as_deref().map(ClassIds::read).transpose()?;
         let found = detect::detect(source, options.from)?;
         if exists(source)?.is_some_and(|metadata| metadata.is_dir()) {
@@ -59,18 +61,25 @@ impl Source {
         };
         if listing.entries.is_empty() {
             let rejected = listing.rejected.into_iter().next().map(Box::new);
-            return Err(Error::Source(SourceError::Empty { path: source.clone(), rejected }));
+            return Err(Error::Source(SourceError::Empty { path: source.to_owned(), rejected }));
         }
         Ok(Source::Files(listing))
     }
 }
 
-/// Returns the metadata of a path; `None` if there is nothing of that name.
+/// Returns what a path or URL names; `None` if there is nothing of that name.
 ///
 /// # Errors
 /// [`Error::Io`], also for a link without a target.
-fn exists(path: &Path) -> Result<Option<Metadata>, Error> {
-    metadata_if_exists(path).map_err(Error::io("read", path))
+fn exists(path: &Path) -> Result<Option<Found>, Error> {
+    let found = match is_url(path) {
+        false => metadata_if_exists(path).map(|meta| meta.map(Found::Local)),
+        true => match Found::at(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            found => found.map(Some),
+        },
+    };
+    found.map_err(Error::io("read", path))
 }
 
 /// Refuses a destination inside the source folder: its shards would be inputs of the next run.

@@ -47,6 +47,8 @@ pub(crate) struct Options {
     float_range: Option<(f64, f64)>,
     page_cache: String,
     read_ahead: Size,
+    fetch_gap: Size,
+    fetch_size: Size,
     starve_after: f64,
 }
 
@@ -183,6 +185,8 @@ impl Options {
         config.on_bad = self.on_bad.map(|name| one_of(py, "on_bad", &name, &ON_BAD)).transpose()?;
         config.page_cache = one_of(py, "page_cache", &self.page_cache, &PAGE_CACHE)?;
         config.read_ahead = self.read_ahead.bytes(py, "read_ahead")?;
+        config.fetch_gap = self.fetch_gap.bytes(py, "fetch_gap")?;
+        config.fetch_size = self.fetch_size.bytes(py, "fetch_size")?;
         config.max_bad = self.max_bad;
         config.memory_budget = self.memory_budget.map(|size| size.bytes(py, "memory_budget")).transpose()?;
         config.workers = self.workers;

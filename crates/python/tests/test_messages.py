@@ -35,6 +35,8 @@ import shardtool as st
         ({"layout": 3}, TypeError, "`layout` is 3"),
         ({"policy": None}, TypeError, "`policy` is None"),
         ({"read_ahead": None}, TypeError, "`read_ahead` is None"),
+        ({"fetch_gap": -1}, ValueError, "`fetch_gap`"),
+        ({"fetch_size": "8 parsecs"}, ValueError, "parsecs"),
         ({"apply_orientation": "yes"}, TypeError, "`apply_orientation` is 'yes'"),
         ({"mean": 5}, TypeError, "`mean` is 5: expected three numbers"),
         ({"columns": 5}, TypeError, "expected a list of feature names"),

@@ -54,6 +54,17 @@ def test_batches_and_states_equal_those_of_files(dataset, url):
     assert "store" not in local.stats()
 
 
+def test_requests_are_as_large_as_the_options_say(url):
+    def requests(**options):
+        train = st.Dataset(url).split("train")
+        with st.Loader(train, 8, STEPS, order=st.Sequential(), epochs=1, **options) as loader:
+            assert sum(int(batch["valid"].sum()) for batch in loader) == len(train)
+            return loader.stats()["store"]["requests"]
+
+    assert requests() < 20
+    assert requests(fetch_size="1KiB", fetch_gap=0) >= len(st.Dataset(url).split("train"))
+
+
 def test_records_and_slices(dataset, url):
     local, remote = (st.Dataset(path).split("train") for path in (dataset, url))
     assert len(remote) == len(local)

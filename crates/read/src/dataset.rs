@@ -289,9 +289,14 @@ impl Split {
 
     /// Returns the bytes of memory that the indexes of open shards may take: 0 for files, which are mapped.
     pub fn index_memory(&self) -> u64 {
+        if self.is_in_store() { self.index_memory_in_store() } else { 0 }
+    }
+
+    /// As [`Split::index_memory`], if the split was in an object store.
+    pub fn index_memory_in_store(&self) -> u64 {
         let largest = || self.entry().shards.iter().map(|shard| shard.index_bytes).max().unwrap_or(0);
         let bytes = || self.entry().shards.iter().map(|shard| shard.index_bytes).sum::<u64>();
-        if self.is_in_store() { bytes().min(INDEX_BYTES.max(MIN_OPEN * largest())) } else { 0 }
+        bytes().min(INDEX_BYTES.max(MIN_OPEN * largest()))
     }
 
     /// Returns the number of records.

@@ -17,18 +17,20 @@ use futures_util::stream;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
+use hyper::header::HeaderValue;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{HeaderMap, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use s3s::auth::SimpleAuth;
 use s3s::service::{S3Service, S3ServiceBuilder};
+use std::collections::HashMap;
 use std::error::Error;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
@@ -66,6 +68,10 @@ struct Shared {
     faults: Faults,
     requests: AtomicU64,
     bytes: AtomicU64,
+    /// The paths of all requests.
+    paths: Mutex<Vec<String>>,
+    /// Checksums of objects, by their paths.
+    checksums: Mutex<HashMap<String, String>>,
     injected: AtomicU64,
     ignore_conditions: bool,
     /// Held while a request with a condition is carried out.
@@ -95,6 +101,8 @@ impl Server {
             faults: options.faults,
             requests,
             bytes,
+            paths: Mutex::new(vec![]),
+            checksums: Mutex::default(),
             injected,
             ignore_conditions: options.ignore_conditions,
             conditional: tokio::sync::Mutex::new(()),
@@ -182,6 +190,19 @@ impl Server {
         self.shared.held_name.send_replace(String::new());
     }
 
+    /// Returns the number of requests so far for objects whose names end so.
+    pub fn requests_of(&self, ending: &str) -> u64 {
+        let paths = self.shared.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        paths.iter().filter(|path| path.ends_with(ending)).count() as u64
+    }
+
+    /// Keeps a CRC32C of an object `BUCKET/KEY`, in Base64, as if it had been uploaded with it. As S3 does, the server
+    /// returns it if a signed header asks for it.
+    pub fn set_crc32c(&self, object: &str, crc: &str) {
+        let mut checksums = self.shared.checksums.lock().unwrap_or_else(PoisonError::into_inner);
+        checksums.insert(format!("/{object}"), crc.to_owned());
+    }
+
     /// Returns the number of answers that were changed so far.
     pub fn injected(&self) -> u64 {
         self.shared.injected.load(Ordering::Relaxed)
@@ -211,6 +232,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 
 async fn answer(mut request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answer, AnyError> {
     let number = shared.requests.fetch_add(1, Ordering::Relaxed);
+    shared.paths.lock().unwrap_or_else(PoisonError::into_inner).push(request.uri().path().to_owned());
     let mut held_from = shared.held_from.subscribe();
     if number >= *held_from.borrow_and_update() {
         let _ = held_from.changed().await;
@@ -237,6 +259,14 @@ async fn answer(mut request: Request<Incoming>, shared: Arc<Shared>) -> Result<A
         Some(Applied::Wait(time)) => tokio::time::sleep(time).await,
         Some(Applied::Nothing) | None => {}
     }
+    if !has_signed_all(request.headers()) {
+        return Ok(refusal(StatusCode::FORBIDDEN));
+    }
+    let asked = request.method() == hyper::Method::HEAD && request.headers().contains_key("x-amz-checksum-mode");
+    let checksum = {
+        let checksums = shared.checksums.lock().unwrap_or_else(PoisonError::into_inner);
+        checksums.get(request.uri().path()).filter(|_| asked).cloned()
+    };
     let conditions = [hyper::header::IF_NONE_MATCH, hyper::header::IF_MATCH];
     let conditional = writes && conditions.iter().any(|name| request.headers().contains_key(name));
     if shared.ignore_conditions {
@@ -253,9 +283,12 @@ async fn answer(mut request: Request<Incoming>, shared: Arc<Shared>) -> Result<A
         return Err("the answer is lost".into());
     }
     let fault = fault.filter(|_| reads);
-    let (parts, body) = answer.into_parts();
+    let (mut parts, body) = answer.into_parts();
     let length = parts.headers.get(hyper::header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     shared.bytes.fetch_add(length.unwrap_or(0), Ordering::Relaxed);
+    if let Some(crc) = checksum {
+        parts.headers.insert("x-amz-checksum-crc32c", HeaderValue::from_str(&crc)?);
+    }
     let Some(fault) = fault.filter(|fault| fault.changes_body()) else {
         return Ok(Response::from_parts(parts, body.map_err(AnyError::from).boxed()));
     };
@@ -270,6 +303,14 @@ async fn answer(mut request: Request<Incoming>, shared: Arc<Shared>) -> Result<A
     bytes.truncate(bytes.len() / 2);
     let frames = [Ok(Frame::data(Bytes::from(bytes))), Err(AnyError::from("cut"))];
     Ok(Response::from_parts(parts, BodyExt::boxed(StreamBody::new(stream::iter(frames)))))
+}
+
+/// Returns whether a signature, if there is one, covers all headers of S3: it refuses other requests.
+fn has_signed_all(headers: &HeaderMap) -> bool {
+    let Some(signature) = headers.get("authorization").and_then(|value| value.to_str().ok()) else { return true };
+    let signed = signature.split_once("SignedHeaders=").and_then(|(_, rest)| rest.split(',').next()).unwrap_or("");
+    let signed: Vec<_> = signed.trim().split(';').collect();
+    headers.keys().map(|name| name.as_str()).all(|name| !name.starts_with("x-amz-") || signed.contains(&name))
 }
 
 fn refusal(status: StatusCode) -> Answer {

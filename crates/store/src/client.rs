@@ -1,5 +1,6 @@
 //! Clients from environment variables and credential files.
 
+use crate::checksum::{Connector, Signer};
 use crate::profile;
 use crate::url::{Service, Url};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
@@ -38,6 +39,8 @@ pub(crate) enum Purpose {
     Read,
     /// The answer to an upload begins after its last byte, so that silence does not indicate a failure.
     Write,
+    /// Lengths and checksums of objects.
+    Head,
 }
 
 /// Creates the client for the root of a URL. Makes no request.
@@ -60,13 +63,23 @@ pub(crate) fn connect(url: &Url, purpose: Purpose) -> io::Result<Client> {
                     format!("the endpoint {endpoint} is not encrypted; set AWS_ALLOW_HTTP=true if that is intended");
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
             }
-            let builder =
+            let mut builder =
                 builder.with_url(&url.root).with_retry(retries()).with_client_options(options(allow_http, purpose)?);
-            Client::new(builder.build().map_err(invalid)?)
+            let (signer, region) = (Signer::default(), builder.get_config_value(&AmazonS3ConfigKey::Region));
+            if purpose == Purpose::Head {
+                builder = builder.with_http_connector(Connector(signer.clone()));
+            }
+            let store = builder.build().map_err(invalid)?;
+            signer.set(store.credentials().clone(), region.unwrap_or_else(|| "us-east-1".to_owned()));
+            Client::new(store)
         }
         Service::Gcs => {
             let builder = GoogleCloudStorageBuilder::from_env().with_url(&url.root).with_retry(retries());
             let options = options(allows_http("GOOGLE_ALLOW_HTTP"), purpose)?;
+            let builder = match purpose {
+                Purpose::Head => builder.with_http_connector(Connector(Signer::default())),
+                Purpose::Read | Purpose::Write => builder,
+            };
             Client::new(builder.with_client_options(options).build().map_err(invalid)?)
         }
         Service::Azure => {
@@ -120,7 +133,7 @@ fn options(allow_http: bool, purpose: Purpose) -> io::Result<ClientOptions> {
         .with_allow_http(allow_http)
         .with_connect_timeout(CONNECT)
         .with_timeout(crate::time_limit());
-    if purpose == Purpose::Read {
+    if purpose != Purpose::Write {
         options = options.with_read_timeout(SILENCE.min(crate::time_limit()));
     }
     // Containers often have no certificates of their own.

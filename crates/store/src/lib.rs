@@ -12,6 +12,7 @@
 //! | `versions` | requests that read and write objects with their versions |
 //! | `request` | one request: time limit, retries, a second request for a straggler |
 //! | `process` | the runtime and the clients of a process |
+//! | `checksum` | the CRC32C that a store keeps of an object |
 //! | `client` | clients from environment variables and credential files |
 //! | `stats` | requests, bytes, retries |
 //!
@@ -30,6 +31,8 @@
 
 pub mod cache;
 #[cfg(feature = "remote")]
+mod checksum;
+#[cfg(feature = "remote")]
 mod client;
 mod object;
 #[cfg(feature = "remote")]
@@ -47,7 +50,7 @@ mod versions;
 mod window;
 mod write;
 
-pub use object::{Object, read_whole};
+pub use object::{Head, Object, read_whole};
 pub use stats::{Stats, count_refetched, stats};
 pub use url::{Url, is_url, lacks_slash, local_path};
 pub use window::Window;

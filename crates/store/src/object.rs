@@ -95,6 +95,37 @@ impl Object {
     }
 }
 
+/// What a store says about an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Head {
+    /// Its length in bytes.
+    pub len: u64,
+    /// The CRC32C of all its bytes, if the store keeps one: GCS always, S3 if it was uploaded with one. Computed when the
+    /// object was written: bytes that have changed since do not change it.
+    pub crc32c: Option<u32>,
+    /// The time of its last change, in nanoseconds since 1970; 0 if the server does not say.
+    pub modified: i64,
+}
+
+impl Head {
+    /// Asks the store, with one request.
+    ///
+    /// # Errors
+    /// As [`Object::open`].
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let url = Url::parse(path)?;
+        #[cfg(feature = "remote")]
+        let (len, crc32c, modified) = request::head(&url)?;
+        #[cfg(not(feature = "remote"))]
+        let (len, crc32c, modified) = {
+            let _ = url;
+            unsupported()?
+        };
+        Ok(Head { len, crc32c, modified })
+    }
+}
+
 /// Reads an object whole, with one request, if it has at most `limit` bytes; `None` if it is longer.
 ///
 /// # Errors

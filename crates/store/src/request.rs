@@ -1,5 +1,6 @@
 //! One request: time limit, retries, a second request for a straggler.
 
+use crate::checksum::StoredCrc32c;
 use crate::client::{self, Client, Purpose};
 use crate::process::Process;
 use crate::stats::BYTES;
@@ -37,6 +38,15 @@ pub(crate) fn len(url: &Url) -> io::Result<u64> {
     blocking(url.clone(), Purpose::Read, move |client, key| {
         let options = options.clone();
         async move { Ok(client.objects.get_opts(&key, options).await?.meta.size) }
+    })
+}
+
+/// Returns the length of an object, the CRC32C that the store keeps of it, and the time of its last change.
+pub(crate) fn head(url: &Url) -> io::Result<(u64, Option<u32>, i64)> {
+    blocking(url.clone(), Purpose::Head, move |store, key| async move {
+        let result = store.objects.get_opts(&key, GetOptions::new().with_head(true)).await?;
+        let modified = result.meta.last_modified.timestamp_nanos_opt().unwrap_or(0);
+        Ok((result.meta.size, result.extensions.get::<StoredCrc32c>().map(|crc| crc.0), modified))
     })
 }
 

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 /// by default. To resume a killed pack, run the same command again; a complete split is left as it is.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Folder of images, a list, or archives
+    /// Folder of images, a list, or archives; also the URL of one list or archive in an object store
     pub(super) source: PathBuf,
     /// Folder or URL of the dataset; an existing dataset gets another split
     pub(super) destination: PathBuf,

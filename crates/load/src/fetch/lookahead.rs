@@ -1,9 +1,10 @@
 //! Rows of a dataset with a cache on a local disk, looked at before they are planned: blocks that the cache lacks and has room
 //! for are requested, in the order in which they are needed.
 
-use super::planner::Planner;
+use super::merge::{Wanted, merge};
+use super::planner::{ChunkSize, Planner, open_shards};
 use super::{Fetcher, PlannedRow, RowKey};
-use shardtool_read::Cache;
+use shardtool_read::{Cache, Shard};
 use shardtool_store::cache::{CachedObject, Fetched, Need, Pending, new_order};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -19,6 +20,7 @@ const MAX_ROWS: usize = 1 << 15;
 
 /// The rows of one replica that were looked at.
 pub(super) struct Lookahead {
+    fetcher: Arc<Fetcher>,
     /// Identifies the replica's order to the caches.
     order: u64,
     caches: Vec<Cache>,
@@ -42,19 +44,20 @@ struct Chunk {
 }
 
 /// A row, and where its record lies.
-pub(super) struct SeenRow {
-    pub(super) row: PlannedRow,
+struct SeenRow {
+    row: PlannedRow,
     /// The frame in the shard; `None` if the worker must read the record and report why.
-    pub(super) frame: Option<Range<u64>>,
+    frame: Option<Range<u64>>,
     /// Blocks that are under way to the cache.
-    pub(super) pending: Vec<Arc<Pending>>,
+    pending: Vec<Arc<Pending>>,
     /// Whether the cache has the record, or will: otherwise it is requested for this row.
-    pub(super) cached: bool,
+    cached: bool,
 }
 
 impl Lookahead {
-    pub(super) fn new(caches: Vec<Cache>) -> Self {
+    pub(super) fn new(fetcher: Arc<Fetcher>, caches: Vec<Cache>) -> Self {
         Lookahead {
+            fetcher,
             order: new_order(),
             caches,
             chunks: VecDeque::new(),
@@ -96,15 +99,51 @@ impl Lookahead {
         self.next = Some(from);
     }
 
+    /// Plans rows: what the cache does not take is requested for the rows alone. Returns whether it planned any.
+    pub(super) fn start(&mut self, planner: &mut Planner, replica: usize, generation: u64, size: ChunkSize) -> bool {
+        self.extend(planner, replica, generation, size);
+        self.publish();
+        self.consider(self.fetcher.config.fetch.saturating_sub(size.memory()));
+        let (seen, next) = self.take(size.bytes);
+        if seen.is_empty() && next.is_some() {
+            return false;
+        }
+        let (mut rows, mut wanted) = (vec![], vec![]);
+        for (number, SeenRow { row, frame, pending, cached }) in seen.into_iter().enumerate() {
+            let located = row.id.zip(frame).filter(|(_, frame)| !cached && frame.end - frame.start <= planner.share());
+            if let Some((id, frame)) = located
+                && let Some(object) = open(&self.fetcher, id).and_then(|shard| shard.bytes().object().cloned())
+                && let Ok(shard) = self.fetcher.config.splits.shard_of(id)
+            {
+                wanted.push(Wanted { number, shard, object, frame });
+            }
+            rows.push((row, pending));
+        }
+        self.fetcher.start(replica, generation, rows, next, merge(wanted, planner.limits()));
+        true
+    }
+
+    /// Returns how many rows are looked at before they are planned: two windows of the interleaved order, the next one and one
+    /// that other replicas learn of in time; else as many as are planned without a cache.
+    fn rows_ahead(&self, planner: &Planner) -> usize {
+        let mean = self.fetcher.config.splits.mean_record().max(1);
+        let windows = planner.window_bytes().map(|window| usize::try_from(2 * window / mean).unwrap_or(usize::MAX));
+        windows.unwrap_or_else(|| self.fetcher.most_rows()).clamp(1, MAX_ROWS)
+    }
+
     /// Looks at more rows, unless enough are known.
-    pub(super) fn extend(&mut self, planner: &mut Planner<'_>, replica: usize, generation: u64, chunk: u64) {
-        while let Some(from) = self.next.filter(|_| self.rows() < planner.rows_ahead().min(MAX_ROWS)) {
-            let (rows, next) = planner.rows(replica, from, chunk);
-            let shards = planner.open_shards(&rows, replica, generation);
+    fn extend(&mut self, planner: &mut Planner, replica: usize, generation: u64, size: ChunkSize) {
+        let most = self.rows_ahead(planner);
+        while let Some(from) = self.next.filter(|_| self.rows() < most) {
+            let (rows, next) = planner.rows(replica, from, size);
+            let splits = &self.fetcher.config.splits;
+            let shards = open_shards(splits, &rows, || self.fetcher.is_at(replica, generation));
             let mut seen = Chunk { rows: VecDeque::with_capacity(rows.len()), considered: 0, needs: HashMap::new() };
             for row in rows {
-                let located = row.id.and_then(|id| planner.locate(&shards, id));
-                let frame = located.map(|(shard, frame)| {
+                let frame = row.id.and_then(|id| {
+                    let (shard, at) = (splits.shard_of(id).ok()?, splits.locate(id).ok()?);
+                    let shard = shards.get(&shard)?;
+                    let frame = shard.frame(at.row).ok()?;
                     if let Some(cached) = shard.bytes().cached() {
                         for block in cached.blocks(&frame) {
                             let bytes = cached.block_range(block);
@@ -112,7 +151,7 @@ impl Lookahead {
                             *seen.needs.entry(cached.id(block)).or_default() += own;
                         }
                     }
-                    frame
+                    Some(frame)
                 });
                 seen.rows.push_back(SeenRow { row, frame, pending: vec![], cached: false });
             }
@@ -131,11 +170,11 @@ impl Lookahead {
     }
 
     /// Requests the blocks of the next rows, while at most `memory` bytes are under way.
-    pub(super) fn consider(&mut self, planner: &Planner<'_>, memory: u64) {
+    fn consider(&mut self, memory: u64) {
         for (number, chunk) in self.chunks.iter_mut().enumerate() {
             while let Some(seen) = chunk.rows.get_mut(chunk.considered) {
                 let located = seen.row.id.zip(seen.frame.clone());
-                let opened = located.and_then(|(id, frame)| Some((planner.open(id)?, frame)));
+                let opened = located.and_then(|(id, frame)| Some((open(&self.fetcher, id)?, frame)));
                 if let Some((shard, frame)) = opened
                     && let Some(cached) = shard.bytes().cached()
                 {
@@ -144,7 +183,7 @@ impl Lookahead {
                         let later = self.needs.get(&id).copied().unwrap_or(0).saturating_sub(now);
                         Need { order: self.order, now, later }
                     };
-                    match fetch(planner.fetcher(), memory, cached, &frame, need) {
+                    match fetch(&self.fetcher, memory, cached, &frame, need) {
                         // Other processes may still state that they need the block.
                         Some(Considered { cached: false, .. }) if number > 0 => return,
                         Some(Considered { cached, pending }) => (seen.cached, seen.pending) = (cached, pending),
@@ -158,7 +197,7 @@ impl Lookahead {
 
     /// Takes the next rows whose blocks were requested: a chunk, or what is known of it, with at most `most` bytes that are not
     /// in the cache; and the key of the row after them.
-    pub(super) fn take(&mut self, most: u64) -> (Vec<SeenRow>, Option<RowKey>) {
+    fn take(&mut self, most: u64) -> (Vec<SeenRow>, Option<RowKey>) {
         let Some(chunk) = self.chunks.front_mut() else { return (vec![], self.next) };
         let (mut rows, mut bytes) = (vec![], 0);
         while chunk.considered > 0 {
@@ -181,7 +220,7 @@ impl Lookahead {
     }
 
     /// Tells the caches which blocks the next rows need.
-    pub(super) fn publish(&mut self) {
+    fn publish(&mut self) {
         if self.published.is_none_or(|published| published.elapsed() >= PUBLISHED) {
             self.published = Some(Instant::now());
             self.caches.iter().for_each(|cache| cache.will_use(self.order, self.needs.clone()));
@@ -215,6 +254,11 @@ impl Drop for Lookahead {
     fn drop(&mut self) {
         self.caches.iter().for_each(|cache| cache.end_order(self.order));
     }
+}
+
+/// Opens the shard of a sample; `None` if its worker must report why that fails.
+fn open(fetcher: &Fetcher, id: u64) -> Option<Arc<Shard>> {
+    fetcher.config.splits.locate(id).ok()?.open().ok()
 }
 
 /// What became of the blocks of a row.

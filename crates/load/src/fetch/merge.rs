@@ -1,22 +1,21 @@
 //! Groups the records of rows into requests.
 
-use shardtool_store::Object;
 use std::ops::Range;
 
-/// The frame of a row's record.
-pub(super) struct Wanted {
+/// The frame of a row's record, in an object of type `O`.
+pub(super) struct Wanted<O> {
     /// The number of the row among those that are planned together.
     pub(super) number: usize,
     /// The split and the shard, as numbers.
     pub(super) shard: (usize, usize),
-    pub(super) object: Object,
+    pub(super) object: O,
     pub(super) frame: Range<u64>,
 }
 
 /// One request, for the records of one or more rows.
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) object: Object,
+pub(super) struct Request<O> {
+    pub(super) object: O,
     pub(super) bytes: Range<u64>,
     /// The number of each row, and its frame.
     pub(super) rows: Vec<(usize, Range<u64>)>,
@@ -32,9 +31,9 @@ pub(super) struct Limits {
 }
 
 /// Groups records that are neighbours in a shard. At most a quarter of a request's bytes lies between records.
-pub(super) fn merge(mut wanted: Vec<Wanted>, limits: Limits) -> Vec<Request> {
+pub(super) fn merge<O>(mut wanted: Vec<Wanted<O>>, limits: Limits) -> Vec<Request<O>> {
     wanted.sort_by_key(|wanted| (wanted.shard, wanted.frame.start));
-    let mut requests: Vec<Request> = vec![];
+    let mut requests: Vec<Request<O>> = vec![];
     let (mut shard, mut unused) = (None, 0);
     for Wanted { number, shard: own, object, frame } in wanted {
         if let Some(last) = requests.last_mut()
@@ -58,14 +57,15 @@ pub(super) fn merge(mut wanted: Vec<Wanted>, limits: Limits) -> Vec<Request> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     const LIMITS: Limits = Limits { gap: 10, size: 100 };
 
     fn merged(frames: &[(usize, Range<u64>)]) -> Vec<(Range<u64>, Vec<usize>)> {
-        let wanted = frames.iter().enumerate().map(|(number, (shard, frame))| {
-            let object = Object::open_unchecked(Path::new("s3://b/x"), 1000);
-            Wanted { number, shard: (0, *shard), object, frame: frame.clone() }
+        let wanted = frames.iter().enumerate().map(|(number, (shard, frame))| Wanted {
+            number,
+            shard: (0, *shard),
+            object: (),
+            frame: frame.clone(),
         });
         let requests = merge(wanted.collect(), LIMITS).into_iter();
         requests.map(|r| (r.bytes, r.rows.into_iter().map(|(number, _)| number).collect())).collect()

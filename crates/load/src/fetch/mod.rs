@@ -11,9 +11,13 @@
 //! Memory: at most [`ResolvedConfig::fetch`] bytes are under way or wait for their rows, divided between the replicas. A
 //! single record that is larger is not requested ahead.
 
+mod epoch;
 mod lookahead;
 mod merge;
 mod planner;
+
+pub use epoch::EpochRequests;
+pub(crate) use epoch::{epoch_requests, fitting_order};
 
 use crate::batch::SharedBatch;
 use crate::handover::Work;
@@ -21,6 +25,7 @@ use crate::notices::{Notice, Notices};
 use crate::resolved_config::ResolvedConfig;
 use merge::Request;
 use shardtool_read::Cache;
+use shardtool_store::Object;
 use shardtool_store::cache::Pending;
 use std::collections::VecDeque;
 use std::io;
@@ -300,6 +305,12 @@ impl Fetcher {
         8 * self.config.batch + 64
     }
 
+    /// Returns whether a replica has not jumped since, and the loader goes on.
+    fn is_at(&self, replica: usize, generation: u64) -> bool {
+        let state = self.lock();
+        !state.closed && state.replicas[replica].generation == generation
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -312,7 +323,7 @@ impl Fetcher {
         generation: u64,
         rows: Vec<(PlannedRow, Vec<Arc<Pending>>)>,
         next: Option<RowKey>,
-        requests: Vec<Request>,
+        requests: Vec<Request<Object>>,
     ) {
         let mut state = self.lock();
         let ahead = &mut state.replicas[replica];

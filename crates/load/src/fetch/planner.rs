@@ -1,8 +1,10 @@
 //! The thread that walks ahead of the workers.
 
-use super::lookahead::{Lookahead, SeenRow};
-use super::merge::{Limits, Wanted, merge};
+use super::lookahead::Lookahead;
+use super::merge::{Limits, Request, Wanted, merge};
 use super::{Ahead, Fetcher, PlannedRow, RowKey};
+use crate::resolved_config::ResolvedConfig;
+use crate::splits::Splits;
 use shardtool_order::{Order, Walk};
 use shardtool_read::Shard;
 use std::collections::HashMap;
@@ -27,16 +29,15 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(super) fn run(fetcher: &Arc<Fetcher>) {
     let caches = fetcher.config.splits.caches();
     let mut writable = caches.clone();
-    let lookahead = || (!caches.is_empty()).then(|| Lookahead::new(caches.clone()));
-    let ranks = &fetcher.config.ranks;
-    let mut lookaheads: Vec<_> = ranks.iter().map(|_| lookahead()).collect();
-    let mut planner = Planner { fetcher, walks: ranks.iter().map(|_| None).collect() };
-    let chunk = planner.chunk_bytes();
+    let new = || (!caches.is_empty()).then(|| Lookahead::new(fetcher.clone(), caches.clone()));
+    let mut lookaheads: Vec<_> = fetcher.config.ranks.iter().map(|_| new()).collect();
+    let mut planner = Planner::new(fetcher.config.clone());
+    let size = planner.chunk_size();
+    let wanted = size.memory();
     let mut state = fetcher.lock();
     // Replicas that had no memory for more rows.
-    let mut waiting = vec![false; ranks.len()];
+    let mut waiting = vec![false; lookaheads.len()];
     while !state.closed {
-        let wanted = chunk * UNUSED.0 / UNUSED.1;
         let (held, filling) = (fetcher.held.load(Ordering::Relaxed), fetcher.filling.load(Ordering::Relaxed));
         let fits = held == 0 || held + wanted <= fetcher.config.fetch;
         let room = |ahead: &Ahead| {
@@ -68,10 +69,10 @@ pub(super) fn run(fetcher: &Arc<Fetcher>) {
         let read = ahead.rows.iter().find(|planned| !planned.done).map(|planned| planned.row.key);
         drop(state);
         match &mut lookaheads[replica] {
-            None => planner.plan(replica, generation, from, chunk),
+            None => planner.start(fetcher, replica, generation, from, size),
             Some(lookahead) => {
                 lookahead.begin(from, read);
-                waiting[replica] = !planner.plan_seen(lookahead, replica, generation, chunk);
+                waiting[replica] = !lookahead.start(&mut planner, replica, generation, size);
             }
         }
         writable.retain(|cache| cache.failure().inspect(|problem| fetcher.report(cache, problem)).is_none());
@@ -79,119 +80,138 @@ pub(super) fn run(fetcher: &Arc<Fetcher>) {
     }
 }
 
-pub(super) struct Planner<'a> {
-    fetcher: &'a Arc<Fetcher>,
+/// Records that are planned together, and so can be merged.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ChunkSize {
+    /// Rows, at most.
+    rows: u64,
+    /// Bytes of their records, at most.
+    pub(super) bytes: u64,
+}
+
+impl ChunkSize {
+    /// Returns the bytes of its requests, at most.
+    pub(super) fn memory(self) -> u64 {
+        self.bytes * UNUSED.0 / UNUSED.1
+    }
+}
+
+/// Consecutive rows of a replica and the requests for their records.
+pub(super) struct Chunk<O> {
+    pub(super) rows: Vec<PlannedRow>,
+    /// The row after them; `None` after the last epoch.
+    pub(super) next: Option<RowKey>,
+    pub(super) requests: Vec<Request<O>>,
+    /// Rows whose records their workers read, with a request for each.
+    pub(super) left: u64,
+    /// Bytes of these records, as far as they are known.
+    pub(super) left_bytes: u64,
+}
+
+/// Decides which records are requested together.
+pub(super) struct Planner {
+    config: Arc<ResolvedConfig>,
     /// For each replica, a cursor through the epoch it is in.
     walks: Vec<Option<(u64, Walk)>>,
 }
 
-impl Planner<'_> {
-    pub(super) fn fetcher(&self) -> &Arc<Fetcher> {
-        self.fetcher
-    }
-
-    /// Returns how many rows are looked at before they are planned: two windows of the interleaved order, the next one and one
-    /// that other replicas learn of in time; else as many as are planned without a cache.
-    pub(super) fn rows_ahead(&self) -> usize {
-        let rows = |window: u64| usize::try_from(window / self.sharers()).unwrap_or(usize::MAX).max(1);
-        self.window().map_or(self.fetcher.most_rows(), |window| rows(2 * window))
-    }
-
-    /// Returns how many replicas read each window together.
-    fn sharers(&self) -> u64 {
-        let config = &self.fetcher.config;
-        (config.plan.schedule().step_len() / config.batch as u64).max(1)
+impl Planner {
+    pub(super) fn new(config: Arc<ResolvedConfig>) -> Self {
+        let walks = config.ranks.iter().map(|_| None).collect();
+        Planner { config, walks }
     }
 
     /// Bytes that each replica may have under way.
-    fn share(&self) -> u64 {
-        self.fetcher.config.fetch / self.fetcher.config.ranks.len() as u64
+    pub(super) fn share(&self) -> u64 {
+        self.config.fetch / self.config.ranks.len() as u64
     }
 
-    /// Bytes of records that are planned together, and so can be merged: a window of the interleaved order if two fit
-    /// into memory, else a quarter of it.
-    fn chunk_bytes(&self) -> u64 {
-        let config = &self.fetcher.config;
-        let window = self.window().map_or(0, |samples| samples * config.splits.mean_record() / self.sharers());
-        let fits = 2 * window * UNUSED.0 / UNUSED.1 <= self.share();
-        if window > 0 && fits { window } else { self.share() / 4 }
+    /// Returns the size of a chunk: a window of the interleaved order if two fit into memory, else a quarter of it.
+    pub(super) fn chunk_size(&self) -> ChunkSize {
+        let (share, mean) = (self.share(), self.config.splits.mean_record().max(1));
+        match self.window_bytes().filter(|window| Some(*window) <= self.most_window_bytes()) {
+            // Its records may be larger than most.
+            Some(window) => {
+                let bytes = (window + window / 2).min(share / 2 * UNUSED.1 / UNUSED.0);
+                ChunkSize { rows: 2 * (window / mean).max(1), bytes }
+            }
+            None => ChunkSize { rows: (share / 4 / mean).max(1), bytes: share / 4 },
+        }
     }
 
-    /// Plans about `chunk` bytes of records, from a row on.
-    fn plan(&mut self, replica: usize, generation: u64, from: RowKey, chunk: u64) {
-        let (mut rows, mut next) = self.rows(replica, from, chunk);
-        let shards = self.open_shards(&rows, replica, generation);
-        let splits = &self.fetcher.config.splits;
-        let (mut wanted, mut bytes) = (vec![], 0);
+    /// Returns the mean bytes that a replica reads of a window of the interleaved order; `None` in other orders.
+    pub(super) fn window_bytes(&self) -> Option<u64> {
+        // The other replicas read their part of each window.
+        let sharers = (self.config.plan.schedule().step_len() / self.config.batch as u64).max(1);
+        let Order::Interleaved { run, window } = self.config.order else { return None };
+        let samples = u64::from(run.get()) * u64::from(window.get());
+        Some(samples.saturating_mul(self.config.splits.mean_record()) / sharers)
+    }
+
+    /// Returns the mean bytes of the largest window of which two fit into memory; `None` in other orders.
+    pub(super) fn most_window_bytes(&self) -> Option<u64> {
+        self.window_bytes().map(|_| self.share() / 2 * UNUSED.1 / UNUSED.0)
+    }
+
+    /// Returns the bytes ahead into which two windows of the interleaved order fit; `None` in other orders.
+    pub(super) fn two_windows(&self) -> Option<u64> {
+        let replicas = self.config.ranks.len() as u64;
+        self.window_bytes().map(|window| (window * UNUSED.0).div_ceil(UNUSED.1).saturating_mul(2 * replicas))
+    }
+
+    /// Plans a chunk from a row on, and starts its requests.
+    fn start(&mut self, fetcher: &Arc<Fetcher>, replica: usize, generation: u64, from: RowKey, size: ChunkSize) {
+        let (rows, next) = self.rows(replica, from, size);
+        let splits = &fetcher.config.splits;
+        let shards = open_shards(splits, &rows, || fetcher.is_at(replica, generation));
+        // Without a shard or its index, the worker reads the record and reports why.
+        let chunk = self.chunk(rows, next, size, |shard, id| {
+            let (open, row) = (shards.get(&shard)?, splits.locate(id).ok()?.row);
+            Some((open.frame(row).ok()?, open.bytes().object()?.clone()))
+        });
+        let rows = chunk.rows.into_iter().map(|row| (row, vec![])).collect();
+        fetcher.start(replica, generation, rows, chunk.next, chunk.requests);
+    }
+
+    /// Groups the records of rows into requests, given a function from shard and id to the frame and the object. Leaves rows
+    /// to the next chunk if their records are larger than most.
+    pub(super) fn chunk<O>(
+        &self,
+        mut rows: Vec<PlannedRow>,
+        mut next: Option<RowKey>,
+        size: ChunkSize,
+        frame: impl Fn((usize, usize), u64) -> Option<(Range<u64>, O)>,
+    ) -> Chunk<O> {
+        let (mut wanted, mut bytes, mut left, mut left_bytes) = (vec![], 0, 0, 0);
         for (number, row) in rows.iter().enumerate() {
-            // Without a shard or its index, the worker reads the record and reports why.
-            let frame = row.id.and_then(|id| {
-                let (open, frame) = self.locate(&shards, id)?;
-                let (shard, object) = (splits.shard_of(id).ok()?, open.bytes().object()?.clone());
-                (frame.end - frame.start <= self.share()).then_some(Wanted { number, shard, object, frame })
-            });
-            let Some(frame) = frame else { continue };
-            bytes += frame.frame.end - frame.frame.start;
-            if bytes > chunk && !wanted.is_empty() {
-                // Records are larger than most: the rest is planned later.
+            let Some(id) = row.id else { continue };
+            let found = self.config.splits.shard_of(id).ok().and_then(|shard| Some((shard, frame(shard, id)?)));
+            let length = found.as_ref().map(|(_, (frame, _))| frame.end - frame.start);
+            let Some((shard, (frame, object))) = found.filter(|_| length <= Some(self.share())) else {
+                left += 1;
+                left_bytes += length.unwrap_or(0);
+                continue;
+            };
+            bytes += frame.end - frame.start;
+            if bytes > size.bytes && !wanted.is_empty() {
                 next = Some(row.key);
                 rows.truncate(number);
                 break;
             }
-            wanted.push(frame);
+            wanted.push(Wanted { number, shard, object, frame });
         }
-        let rows = rows.into_iter().map(|row| (row, vec![])).collect();
-        self.fetcher.start(replica, generation, rows, next, merge(wanted, self.limits()));
+        Chunk { rows, next, requests: merge(wanted, self.limits()), left, left_bytes }
     }
 
-    /// Plans rows with a cache: what it does not take is requested for the rows alone. Returns whether it planned any.
-    fn plan_seen(&mut self, lookahead: &mut Lookahead, replica: usize, generation: u64, chunk: u64) -> bool {
-        lookahead.extend(self, replica, generation, chunk);
-        lookahead.publish();
-        lookahead.consider(self, self.fetcher.config.fetch.saturating_sub(chunk * UNUSED.0 / UNUSED.1));
-        let (seen, next) = lookahead.take(chunk);
-        if seen.is_empty() && next.is_some() {
-            return false;
-        }
-        let (mut rows, mut wanted) = (vec![], vec![]);
-        for (number, SeenRow { row, frame, pending, cached }) in seen.into_iter().enumerate() {
-            let located = row.id.zip(frame).filter(|(_, frame)| !cached && frame.end - frame.start <= self.share());
-            if let Some((id, frame)) = located
-                && let Some(object) = self.open(id).and_then(|shard| shard.bytes().object().cloned())
-                && let Ok(shard) = self.fetcher.config.splits.shard_of(id)
-            {
-                wanted.push(Wanted { number, shard, object, frame });
-            }
-            rows.push((row, pending));
-        }
-        self.fetcher.start(replica, generation, rows, next, merge(wanted, self.limits()));
-        true
+    pub(super) fn limits(&self) -> Limits {
+        Limits { gap: self.config.fetch_gap, size: self.config.fetch_size }
     }
 
-    fn limits(&self) -> Limits {
-        Limits { gap: self.fetcher.config.fetch_gap, size: self.fetcher.config.fetch_size }
-    }
-
-    /// Opens the shard of a sample. Without it, the worker reads the record and reports why.
-    pub(super) fn open(&self, id: u64) -> Option<Arc<Shard>> {
-        self.fetcher.config.splits.locate(id).ok()?.open().ok()
-    }
-
-    /// Returns the shard of a sample among those that are open, and the frame of its record.
-    pub(super) fn locate<'s>(&self, shards: &'s OpenShards, id: u64) -> Option<(&'s Arc<Shard>, Range<u64>)> {
-        let splits = &self.fetcher.config.splits;
-        let (shard, at) = (splits.shard_of(id).ok()?, splits.locate(id).ok()?);
-        let open = shards.get(&shard)?;
-        Some((open, open.frame(at.row).ok()?))
-    }
-
-    /// Returns the rows from `from` on whose records have about `chunk` bytes, and the row after them unless the last epoch
-    /// ends.
-    pub(super) fn rows(&mut self, replica: usize, from: RowKey, chunk: u64) -> (Vec<PlannedRow>, Option<RowKey>) {
-        let config = self.fetcher.config.clone();
+    /// Returns the rows from `from` on, at most as many as a chunk has, and the row after them unless the last epoch ends.
+    pub(super) fn rows(&mut self, replica: usize, from: RowKey, size: ChunkSize) -> (Vec<PlannedRow>, Option<RowKey>) {
+        let config = self.config.clone();
         let schedule = config.plan.schedule();
-        let most = (chunk / config.splits.mean_record().max(1)).max(1);
-        let window = self.window();
+        let most = size.rows;
         let (mut planned_rows, mut at) = (vec![], from);
         let mut in_window: Option<Range<u64>> = None;
         if config.epochs.is_some_and(|epochs| from.epoch >= epochs) {
@@ -207,7 +227,7 @@ impl Planner<'_> {
                     if in_window.as_ref().is_some_and(|positions| !positions.contains(&q)) {
                         return (planned_rows, Some(at));
                     }
-                    in_window = window.map(|length| q / length * length..(q / length + 1) * length);
+                    in_window = self.window_of(replica, at.epoch, q);
                     id = Some(self.walk(replica, at.epoch).sample(q).id);
                 }
                 planned_rows.push(PlannedRow { key: at, id });
@@ -228,50 +248,45 @@ impl Planner<'_> {
         (planned_rows, Some(at))
     }
 
-    /// Returns the positions of a window of the interleaved order.
-    fn window(&self) -> Option<u64> {
-        match self.fetcher.config.order {
-            Order::Interleaved { run, window } => Some(u64::from(run.get()) * u64::from(window.get())),
-            Order::Sequential | Order::Shuffled => None,
-        }
+    /// Returns the positions of the window that holds position `q`; `None` if the order is not interleaved. The last window
+    /// includes the positions after the last whole run.
+    pub(super) fn window_of(&mut self, replica: usize, epoch: u64, q: u64) -> Option<Range<u64>> {
+        let Order::Interleaved { run, window } = self.config.order else { return None };
+        let (positions, runs) = (self.walk(replica, epoch).len(), u64::from(window.get()));
+        let (length, windows) = (u64::from(run.get()) * runs, (positions / u64::from(run.get())).div_ceil(runs).max(1));
+        let number = (q / length).min(windows - 1);
+        Some(number * length..if number + 1 == windows { positions } else { (number + 1) * length })
     }
 
     fn walk(&mut self, replica: usize, epoch: u64) -> &mut Walk {
-        let (config, walk) = (&self.fetcher.config, &mut self.walks[replica]);
+        let (config, walk) = (&self.config, &mut self.walks[replica]);
         if walk.as_ref().is_none_or(|(other, _)| *other != epoch) {
             let new = config.plan.walk(epoch, config.ranks[replica]);
             *walk = Some((epoch, new.expect("`ResolvedConfig::new` has validated the ranks")));
         }
         &mut walk.as_mut().expect("set above").1
     }
+}
 
-    /// Opens the shards of records, several at once, and returns those that could be opened. Ends early if the replica jumps
-    /// or the loader ends.
-    pub(super) fn open_shards(&self, rows: &[PlannedRow], replica: usize, generation: u64) -> OpenShards {
-        let splits = &self.fetcher.config.splits;
-        let mut shards: Vec<_> =
-            rows.iter().filter_map(|row| Some((splits.shard_of(row.id?).ok()?, row.id?))).collect();
-        shards.sort_unstable();
-        shards.dedup_by_key(|(shard, _)| *shard);
-        let (next, opened) = (AtomicUsize::new(0), Mutex::new(HashMap::new()));
-        let needed = || {
-            let state = self.fetcher.lock();
-            !state.closed && state.replicas[replica].generation == generation
-        };
-        let open = || {
-            while let Some((number, id)) = shards.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| needed()) {
-                if let Some(shard) = splits.locate(*id).ok().and_then(|at| at.open().ok()) {
-                    opened.lock().unwrap_or_else(PoisonError::into_inner).insert(*number, shard);
-                }
+/// Opens the shards of records, several at once, while they are needed. Returns those that could be opened.
+pub(super) fn open_shards(splits: &Splits, rows: &[PlannedRow], needed: impl Fn() -> bool + Sync) -> OpenShards {
+    let mut shards: Vec<_> = rows.iter().filter_map(|row| Some((splits.shard_of(row.id?).ok()?, row.id?))).collect();
+    shards.sort_unstable();
+    shards.dedup_by_key(|(shard, _)| *shard);
+    let (next, opened) = (AtomicUsize::new(0), Mutex::new(HashMap::new()));
+    let open = || {
+        while let Some((number, id)) = shards.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| needed()) {
+            if let Some(shard) = splits.locate(*id).ok().and_then(|at| at.open().ok()) {
+                opened.lock().unwrap_or_else(PoisonError::into_inner).insert(*number, shard);
             }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..shards.len().min(OPENED_AT_ONCE) {
-                // Without more threads, this one opens them all.
-                let _ = std::thread::Builder::new().spawn_scoped(scope, open);
-            }
-            open();
-        });
-        opened.into_inner().unwrap_or_else(PoisonError::into_inner)
-    }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..shards.len().min(OPENED_AT_ONCE) {
+            // Without more threads, this one opens them all.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, open);
+        }
+        open();
+    });
+    opened.into_inner().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,6 +13,13 @@ pub enum SourceError {
         /// The source.
         path: PathBuf,
     },
+    /// A URL that names no object.
+    #[error("no such object: {}; a source in a store is one archive, list or COCO file (folders and globs are not listed: \
+        name their files in a list, or copy them to a disk)", .path.display())]
+    NoObject {
+        /// The URL.
+        path: PathBuf,
+    },
     /// A file of an unknown format.
     #[error("{}: unknown format; expected a folder of images, a list (.csv, .jsonl), TFRecord, WebDataset tar, Parquet, \
         MDS or COCO; --from KIND skips the detection", .path.display())]

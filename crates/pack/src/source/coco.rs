@@ -4,14 +4,14 @@ use super::listing::{Entry, Listing};
 use super::objects;
 use crate::class_ids;
 use crate::error::SourceError;
+use crate::input::{self, Objects, open_list, place};
 use crate::sample::{SampleSchema, Values};
 use crate::{BoxFormat, Error, Options, Reason, Rejection};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use shardtool_format::manifest::DType;
-use shardtool_read::open_regular;
 use std::collections::{BTreeMap, HashMap};
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::path::Path;
 
 /// Number of bytes at the start of a file that are searched for the members of a COCO file.
@@ -71,9 +71,7 @@ pub(super) fn is(path: &Path) -> Result<bool, Error> {
     if !json {
         return Ok(false);
     }
-    let mut start = vec![];
-    let file = open_regular(path).map_err(Error::io("read", path))?;
-    file.take(LOOKED_AT).read_to_end(&mut start).map_err(Error::io("read", path))?;
+    let start = input::start_of(path, LOOKED_AT).map_err(Error::io("read", path))?;
     let has = |name: &[u8]| start.windows(name.len()).any(|window| window == name);
     let members: [&[u8]; 3] = [b"\"images\"", b"\"annotations\"", b"\"file_name\""];
     Ok(start.trim_ascii_start().starts_with(b"{") && members.into_iter().any(has))
@@ -86,7 +84,7 @@ pub(super) fn is(path: &Path) -> Result<bool, Error> {
 /// [`SourceError::Coco`], [`Error::Io`].
 pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
     let wrong = |problem: String| Error::Source(SourceError::Coco { path: file.to_owned(), problem });
-    let opened = open_regular(file).map_err(Error::io("read", file))?;
+    let opened = open_list(file).map_err(Error::io("read", file))?;
     let Document { mut images, annotations, categories } =
         serde_json::from_reader(BufReader::new(opened)).map_err(|e| wrong(e.to_string()))?;
     let (classes, names) = class_ids::by_rank(categories.into_iter().map(|c| (c.id, c.name)).collect());
@@ -113,9 +111,11 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
     if let Some(twice) = images.windows(2).find(|pair| pair[0].file_name == pair[1].file_name) {
         return Err(wrong(format!("two images have the file name `{}`", twice[0].file_name)));
     }
+    let mut objects = Objects::default();
+    objects.examine(images.iter().map(|image| place(&root, &image.file_name)))?;
     for Image { id, file_name } in images {
         let annotations = by_image.remove(&id).unwrap_or_default();
-        let meta = match std::fs::metadata(root.join(&file_name)) {
+        let meta = match objects.at(&place(&root, &file_name)) {
             Ok(meta) if meta.is_file() => meta,
             Ok(_) => {
                 rejected.push(Rejection::new(file_name, Reason::NotAFile)?);

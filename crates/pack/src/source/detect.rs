@@ -3,9 +3,10 @@
 use super::archive::files::{ArchiveFile, ArchiveFiles, ArchiveKind, start_of};
 use super::exists;
 use crate::error::SourceError;
+use crate::input::Found;
 use crate::{Error, SourceKind};
-use shardtool_read::{glob_files, not_regular};
-use std::fs::Metadata;
+use shardtool_read::glob_files;
+use shardtool_store::is_url;
 use std::path::{Path, PathBuf};
 
 /// The detected kind of a source.
@@ -26,11 +27,11 @@ const LOOKED_INTO: usize = 32;
 /// MDS index.
 pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<DetectedSource, Error> {
     let meta = exists(source)?;
-    let is = |kind: fn(&Metadata) -> bool| meta.as_ref().is_some_and(kind);
+    let is = |kind: fn(&Found) -> bool| meta.as_ref().is_some_and(kind);
     let forced = match from {
-        Some(SourceKind::Folder) if is(Metadata::is_dir) => return Ok(DetectedSource::Folder),
-        Some(SourceKind::List) if is(Metadata::is_file) => return Ok(DetectedSource::List),
-        Some(SourceKind::Coco) if is(Metadata::is_file) => return Ok(DetectedSource::Coco),
+        Some(SourceKind::Folder) if is(Found::is_dir) => return Ok(DetectedSource::Folder),
+        Some(SourceKind::List) if is(Found::is_file) => return Ok(DetectedSource::List),
+        Some(SourceKind::Coco) if is(Found::is_file) => return Ok(DetectedSource::Coco),
         Some(SourceKind::Folder | SourceKind::List | SourceKind::Coco) if meta.is_some() => {
             return Err(Error::Source(SourceError::UnknownFormat { path: source.to_owned() }));
         }
@@ -41,6 +42,9 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
         Some(SourceKind::Mds) => Some(ArchiveKind::Mds),
     };
     let Some(meta) = meta else {
+        if is_url(source) {
+            return Err(Error::Source(SourceError::NoObject { path: source.to_owned() }));
+        }
         let files = globbed(source)?;
         if files.is_empty() {
             return Err(Error::Source(SourceError::NotFound { path: source.to_owned() }));
@@ -64,7 +68,7 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
             .ok_or(Error::Source(SourceError::UnknownFormat { path: source.to_owned() }));
     }
     if !meta.is_dir() {
-        return Err(Error::io("read", source)(not_regular(meta.file_type())));
+        return Err(Error::io("read", source)(meta.not_regular()));
     }
     if forced == Some(ArchiveKind::Mds) || (forced.is_none() && ArchiveFiles::is_mds(source)?) {
         return ArchiveFiles::mds(source).map(DetectedSource::Archives);
@@ -136,7 +140,7 @@ fn children(folder: &Path) -> Result<Children, Error> {
         match exists(&path) {
             Ok(Some(meta)) if meta.is_file() => files.push(path),
             Ok(Some(meta)) if !meta.is_dir() => {
-                let error = Error::io("read", &path)(not_regular(meta.file_type()));
+                let error = Error::io("read", &path)(meta.not_regular());
                 unusable.push((path, error));
             }
             Ok(_) => {}

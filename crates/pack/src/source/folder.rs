@@ -3,6 +3,7 @@
 use super::listing::{Entry, Listing};
 use crate::class_ids::ClassIds;
 use crate::error::SourceError;
+use crate::input::Found;
 use crate::sample::SampleSchema;
 use crate::{Error, Reason, Rejection};
 use shardtool_format::manifest::DType;
@@ -115,7 +116,7 @@ impl Walk {
         if !file.meta.is_file() {
             return self.reject(file.key, Reason::NotAFile);
         }
-        self.entries.push(Entry::new(file.key, None, None, Box::default(), &file.meta));
+        self.entries.push(Entry::new(file.key, None, None, Box::default(), &Found::Local(file.meta)));
         Ok(())
     }
 

@@ -2,19 +2,20 @@
 //! entries. Only the entries are kept in memory.
 
 use super::infer::{Cell, Inferred};
-use super::listing::{self, Entry, Listing};
+use super::listing::{Entry, Listing};
 use super::nested::Nesting;
 use super::objects;
 use crate::class_ids::ClassIds;
 use crate::error::{ListError, SourceError};
+use crate::input::{Objects, open_list, place};
 use crate::sample::{ListedFile, SampleSchema, Values};
 use crate::{Error, Options, Reason, Rejection};
 use serde_json::{Map, Value};
 use shardtool_format::manifest::DType;
-use shardtool_read::open_regular;
+use shardtool_store::is_url;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Column with the path of the image, relative to the list's folder.
 const PATH: &str = "path";
@@ -36,7 +37,13 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
     let Options { columns: declared, files, boxes, .. } = options;
     let paths = files.iter().map(|name| (name.clone(), DType::Bytes));
     let mut nesting = Nesting { boxes: *boxes, ..Nesting::default() };
-    let scan = Scan::new(file, &declared.iter().cloned().chain(paths).collect::<Vec<_>>(), &nesting)?;
+    let root = file.parent().unwrap_or(Path::new("")).to_owned();
+    let names_file = |column: &str| column == PATH || files.iter().any(|name| name == column);
+    let declared: Vec<_> = declared.iter().cloned().chain(paths).collect();
+    let scan = Scan::new(file, &declared, &nesting, |row, column| {
+        let path = if names_file(column) { row.text(column) } else { None };
+        path.map(|path| place(&root, &path)).filter(|path| is_url(path))
+    })?;
     nesting.learn(scan.columns.keys());
     // Without a column of paths, each row is a sample without an image.
     let images = scan.columns.contains_key(PATH);
@@ -50,7 +57,9 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
         .filter(|(name, _)| !matches!(name.as_str(), PATH | KEY | LABEL) && !nesting.is_replaced(name))
         .filter_map(|(name, inferred)| Some((name.clone(), inferred.dtype?)))
         .collect();
-    let root = file.parent().unwrap_or(Path::new("")).to_owned();
+    // Lengths of objects are requested together; those of files are read one by one.
+    let mut objects = Objects::default();
+    objects.examine(scan.urls.into_iter())?;
     let (mut entries, mut lines, mut rejected) = (vec![], vec![], vec![]);
     let mut number = 0u64;
     let list_name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -77,7 +86,7 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
             rejected.push(Rejection::new(key, Reason::NoLabel)?);
             return Ok(());
         }
-        let meta = match path.as_ref().map(|path| std::fs::metadata(root.join(path))).transpose() {
+        let meta = match path.as_ref().map(|path| objects.at(&place(&root, path))).transpose() {
             Ok(meta) if meta.as_ref().is_none_or(|meta| meta.is_file()) => meta,
             Ok(_) => {
                 rejected.push(Rejection::new(path.unwrap_or(key), Reason::NotAFile)?);
@@ -96,7 +105,7 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
         let mut values = values.collect::<Result<Box<_>, _>>()?;
         let named = columns.iter().zip(&mut values).filter(|((name, _), _)| files.contains(name));
         for ((column, _), value) in named {
-            if let Err(reason) = name_file(&root, value) {
+            if let Err(reason) = name_file(&root, &objects, value) {
                 let reason = Reason::File { column: column.clone(), reason: Box::new(reason) };
                 rejected.push(Rejection::new(key, reason)?);
                 return Ok(());
@@ -115,14 +124,14 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
 }
 
 /// Replaces a path by the file that it names.
-fn name_file(root: &Path, value: &mut Values) -> Result<(), Reason> {
+fn name_file(root: &Path, objects: &Objects, value: &mut Values) -> Result<(), Reason> {
     let Values::Bytes(path) = value else { return Ok(()) };
     let path = std::str::from_utf8(path).map_err(|_| Reason::Missing)?;
-    let meta = std::fs::metadata(root.join(path)).map_err(Reason::of_stat)?;
+    let meta = objects.at(&place(root, path)).map_err(Reason::of_stat)?;
     if !meta.is_file() {
         return Err(Reason::NotAFile);
     }
-    let file = ListedFile { path: path.into(), size: meta.len(), modified: listing::modified(&meta) };
+    let file = ListedFile { path: path.into(), size: meta.len(), modified: meta.modified() };
     *value = Values::File(Box::new(file));
     Ok(())
 }
@@ -133,17 +142,25 @@ struct Scan {
     columns: BTreeMap<String, Inferred>,
     /// Labels that are text.
     labels: BTreeSet<String>,
+    /// Objects in stores that the rows name.
+    urls: Vec<PathBuf>,
 }
 
 impl Scan {
-    fn new(file: &Path, declared: &[(String, DType)], nesting: &Nesting) -> Result<Self, Error> {
+    fn new(
+        file: &Path,
+        declared: &[(String, DType)],
+        nesting: &Nesting,
+        url: impl Fn(&Row<'_>, &str) -> Option<PathBuf>,
+    ) -> Result<Self, Error> {
         let column = |name: &str, problem| {
             Error::List(ListError::Column { path: file.to_owned(), column: name.to_owned(), problem })
         };
-        let (mut columns, mut labels, mut empty) = (BTreeMap::new(), BTreeSet::new(), true);
+        let (mut columns, mut labels, mut urls, mut empty) = (BTreeMap::new(), BTreeSet::new(), vec![], true);
         rows(file, nesting, |row| {
             empty = false;
             for (name, cell) in row.cells() {
+                urls.extend(url(&row, name));
                 if !columns.contains_key(name) {
                     if crate::sample::is_written(name) {
                         return Err(column(name, "pack writes a feature of this name itself; rename the column"));
@@ -175,7 +192,7 @@ impl Scan {
             Ok(())
         })?;
         if empty {
-            return Ok(Scan { columns, labels });
+            return Ok(Scan { columns, labels, urls });
         }
         let float_label = columns.get(LABEL).is_some_and(|label| label.dtype == Some(DType::Float));
         if float_label {
@@ -191,7 +208,7 @@ impl Scan {
         }
         match declared.iter().find(|(name, _)| !columns.contains_key(name)) {
             Some((name, _)) => Err(column(name, "its type is declared, but the list has no such column")),
-            None => Ok(Scan { columns, labels }),
+            None => Ok(Scan { columns, labels, urls }),
         }
     }
 }
@@ -267,7 +284,7 @@ fn rows(file: &Path, nesting: &Nesting, visit: impl FnMut(Row<'_>) -> Result<(),
 
 fn csv_rows(file: &Path, mut visit: impl FnMut(Row<'_>) -> Result<(), Error>) -> Result<(), Error> {
     let wrong = |e: csv::Error| Error::List(ListError::Csv { path: file.to_owned(), source: Box::new(e) });
-    let mut reader = csv::Reader::from_reader(open_regular(file).map_err(Error::io("read", file))?);
+    let mut reader = csv::Reader::from_reader(open_list(file).map_err(Error::io("read", file))?);
     let names = reader.headers().map_err(wrong)?.clone();
     let mut positions = HashMap::new();
     for (at, name) in names.iter().enumerate() {
@@ -286,7 +303,7 @@ fn csv_rows(file: &Path, mut visit: impl FnMut(Row<'_>) -> Result<(), Error>) ->
 }
 
 fn json_rows(file: &Path, nesting: &Nesting, mut visit: impl FnMut(Row<'_>) -> Result<(), Error>) -> Result<(), Error> {
-    let mut reader = BufReader::new(open_regular(file).map_err(Error::io("read", file))?);
+    let mut reader = BufReader::new(open_list(file).map_err(Error::io("read", file))?);
     let (mut text, mut line) = (vec![], 0);
     loop {
         text.clear();

@@ -1,10 +1,9 @@
 //! The inputs of a source of single files or rows, in the source's order.
 
 use crate::Rejection;
+use crate::input::{Found, place};
 use crate::sample::{SampleSchema, Values};
-use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 /// All inputs of a source, in the source's order: byte order of keys for folders, order of rows for lists. An entry
 /// takes about 100 bytes in addition to its key and its columns.
@@ -39,7 +38,7 @@ impl Listing {
 
     /// Returns the path of an entry's image.
     pub(crate) fn path(&self, entry: &Entry) -> PathBuf {
-        self.root.join(&**entry.path.as_ref().unwrap_or(&entry.key))
+        place(&self.root, entry.path.as_ref().unwrap_or(&entry.key))
     }
 
     /// Returns the bytes of all images.
@@ -63,27 +62,21 @@ impl Listing {
     }
 }
 
-/// Returns the time of a file's last change in nanoseconds since 1970.
-pub(super) fn modified(meta: &Metadata) -> i64 {
-    let modified = meta.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
-    modified.map_or(0, |t| t.as_nanos() as i64)
-}
-
 impl Entry {
     pub(super) fn new(
         key: String,
         path: Option<String>,
         label: Option<i64>,
         values: Box<[Values]>,
-        meta: &Metadata,
+        found: &Found,
     ) -> Self {
         Entry {
             path: path.filter(|path| *path != key).map(String::into_boxed_str),
             key: key.into_boxed_str(),
             label,
             values,
-            size: meta.len(),
-            modified: modified(meta),
+            size: found.len(),
+            modified: found.modified(),
         }
     }
 }

@@ -159,7 +159,12 @@ class Loader(Generic[T, B]):
     page_cache
         `"keep"`, or `"release"`, which drops a record's pages once its sample is decoded.
     read_ahead
-        Bytes, or text, of records to read ahead into the page cache; 0 turns it off.
+        Bytes, or text, of records to read ahead into the page cache; 0 turns it off. For a dataset in an object store, bytes
+        that are requested ahead, within the memory budget.
+    fetch_gap
+        In an object store, records are requested together if at most this many bytes (or text) lie between them.
+    fetch_size
+        Bytes, or text, of a request of several records in an object store, at most.
     starve_after
         Seconds to wait when the consumer holds every batch, before `StarvedError`.
     collate_fn
@@ -226,6 +231,8 @@ class Loader(Generic[T, B]):
         float_range: tuple[float, float] | None = None,
         page_cache: Literal["keep", "release"] = "keep",
         read_ahead: int | str = "64MiB",
+        fetch_gap: int | str = "64KiB",
+        fetch_size: int | str = "8MiB",
         starve_after: float = 10.0,
         collate_fn: Callable[[B], T] | None = None,
         world: int | None = None,
@@ -259,6 +266,7 @@ class Loader(Generic[T, B]):
                 options[name] = whole(name, options[name], least, 2**32 - 1)
         options["memory_budget"] = None if memory_budget is None else as_size("memory_budget", memory_budget)
         options["read_ahead"] = as_size("read_ahead", read_ahead)
+        options["fetch_gap"], options["fetch_size"] = as_size("fetch_gap", fetch_gap), as_size("fetch_size", fetch_size)
         for name in ("remainder", "on_bad", "mask"):
             if options[name] is not None:
                 instance(name, options[name], (str,), "text")

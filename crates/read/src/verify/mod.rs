@@ -6,10 +6,12 @@
 mod array;
 #[cfg(feature = "decode")]
 mod image;
+mod quick;
 mod report;
 mod rows;
 mod shard;
 
+pub use quick::{QuickReport, quick};
 pub use report::{Finding, Report};
 
 use crate::{Access, Dataset, Split};

@@ -3,10 +3,9 @@
 use super::mds::index;
 use crate::Error;
 use crate::error::fault;
+use crate::input::{self, Found};
 use crate::source::exists;
-use crate::source::listing::modified;
 use shardtool_format::frame;
-use shardtool_read::open_regular;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,12 +43,12 @@ impl ArchiveFile {
     /// # Errors
     /// [`Error::Io`].
     pub(in crate::source) fn new(path: &Path) -> Result<Self, Error> {
-        let meta = std::fs::metadata(path).map_err(Error::io("read", path))?;
+        let found = Found::at(path).map_err(Error::io("read", path))?;
         Ok(ArchiveFile {
             path: path.to_owned(),
             name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            size: meta.len(),
-            modified: modified(&meta),
+            size: found.len(),
+            modified: found.modified(),
             mds: None,
         })
     }
@@ -149,9 +148,10 @@ impl ArchiveKind {
 /// # Errors
 /// [`Error::Io`] if the system is at fault.
 pub(in crate::source) fn start_of(path: &Path, length: u64) -> Result<Vec<u8>, Error> {
-    let mut start = vec![];
-    let read = open_regular(path).and_then(|file| file.take(length).read_to_end(&mut start));
-    readable(path, read.map(drop)).map(|()| start)
+    match input::start_of(path, length) {
+        Ok(start) => Ok(start),
+        Err(error) => readable(path, Err(error)).map(|()| vec![]),
+    }
 }
 
 fn readable(path: &Path, read: io::Result<()>) -> Result<(), Error> {

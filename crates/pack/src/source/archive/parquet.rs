@@ -21,7 +21,6 @@ use parquet::record::{Field, List, Row};
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type};
 use serde_json::Value as JsonValue;
 use shardtool_decode::catch_library_panic;
-use shardtool_read::open_regular;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -44,7 +43,7 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, _limit: u64, visit: &mut d
 }
 
 fn open(file: &ArchiveFile) -> Result<Input, Error> {
-    open_regular(&file.path).and_then(Input::new).map_err(Error::io("read", &file.path))
+    crate::input::Input::open(&file.path).and_then(Input::new).map_err(Error::io("read", &file.path))
 }
 
 /// Treats a panic of the library, which some unknown types cause, as damage.

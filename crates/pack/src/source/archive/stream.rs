@@ -1,8 +1,8 @@
 //! Reads a file in constant memory, decompressing it if the whole file is compressed.
 
+use crate::input::Input;
 use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 use shardtool_format::frame;
-use shardtool_read::open_regular;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -33,7 +33,7 @@ pub(super) fn compression(start: &[u8]) -> Compression {
 /// # Errors
 /// Those of the system.
 pub(super) fn open(path: &Path) -> io::Result<Box<dyn Read>> {
-    let mut file = BufReader::with_capacity(BUFFER, open_regular(path)?);
+    let mut file = BufReader::with_capacity(BUFFER, Input::open(path)?);
     Ok(match compression(file.fill_buf()?) {
         Compression::None => Box::new(file),
         Compression::Gzip => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file))),

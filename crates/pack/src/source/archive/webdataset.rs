@@ -11,16 +11,14 @@ use super::json;
 use super::roles::Roles;
 use super::sample::{Sample, SampleVisitor, VisitedSample};
 use super::stream::{self, Compression, append, compression};
+use crate::input::Input;
 use crate::sample::Values;
 use crate::{Error, Reason};
 use links::{Links, Target};
-use shardtool_read::open_regular;
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
 /// Members are padded to blocks of this many bytes.
 const BLOCK: u64 = 512;
@@ -50,12 +48,12 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dy
 
 /// A tar: open if it is not compressed.
 enum Opened {
-    Plain(File),
+    Plain(Input),
     Compressed,
 }
 
 fn open(file: &ArchiveFile) -> io::Result<Opened> {
-    let opened = open_regular(&file.path)?;
+    let opened = Input::open(&file.path)?;
     let mut start = [0; 12];
     let known = opened.read_at(&mut start, 0)?;
     Ok(if compression(&start[..known]) == Compression::None { Opened::Plain(opened) } else { Opened::Compressed })

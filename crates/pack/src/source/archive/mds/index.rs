@@ -3,11 +3,11 @@
 use super::encoding::Encoding;
 use crate::error::ArchiveError;
 use crate::error::MdsProblem;
+use crate::input::open_list;
 use crate::source::exists;
 use crate::{Error, Reason};
 use serde::Deserialize;
 use shardtool_format::names;
-use shardtool_read::open_regular;
 use std::io::Read;
 use std::path::Path;
 
@@ -73,7 +73,7 @@ pub(in crate::source::archive) fn index(folder: &Path) -> Result<Vec<(String, La
     let path = folder.join(NAME);
     let io = |e| Error::io("read", &path)(e);
     let mut json = vec![];
-    open_regular(&path).and_then(|mut file| file.read_to_end(&mut json)).map_err(io)?;
+    open_list(&path).and_then(|mut file| file.read_to_end(&mut json)).map_err(io)?;
     let wrong = |problem| Error::Archive(ArchiveError::MdsIndex { path: path.clone(), problem });
     let index: Index = serde_json::from_slice(&json).map_err(|e| wrong(MdsProblem::Json(e.into())))?;
     let shards = index.shards.into_iter().map(|shard| {

@@ -1,25 +1,24 @@
 //! The bytes of a Parquet file, read by position.
 
+use crate::input;
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
-use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 /// An open file of known length. (The library's own implementation for `File` reads the length again and again, and treats
 /// an error as length 0.)
 pub(super) struct Input {
-    file: Arc<File>,
+    file: Arc<input::Input>,
     length: u64,
 }
 
 impl Input {
     /// # Errors
     /// Those of reading the file's length.
-    pub(super) fn new(file: File) -> io::Result<Self> {
-        Ok(Input { length: file.metadata()?.len(), file: Arc::new(file) })
+    pub(super) fn new(file: input::Input) -> io::Result<Self> {
+        Ok(Input { length: file.length()?, file: Arc::new(file) })
     }
 }
 
@@ -50,7 +49,7 @@ impl ChunkReader for Input {
 
 /// Reads a file from a position on.
 pub(super) struct Position {
-    file: Arc<File>,
+    file: Arc<input::Input>,
     at: u64,
 }
 

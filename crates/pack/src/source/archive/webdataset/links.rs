@@ -10,11 +10,10 @@ use super::super::header_limit::{Allowance, HeaderLimit};
 use super::super::stream::{self, append};
 use super::{Opened, end_of, open};
 use crate::error::fault;
+use crate::input::Input;
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
 /// Links are followed through at most this many others, as by Linux.
 const MOST_STEPS: usize = 40;
@@ -25,7 +24,7 @@ pub(super) struct Links {
     names: HashMap<Vec<u8>, Vec<u8>>,
     /// The members that links lead to, by path.
     members: HashMap<Vec<u8>, Content>,
-    file: Option<File>,
+    file: Option<Input>,
 }
 
 enum Content {
@@ -48,7 +47,7 @@ pub(super) enum Target<'a> {
 
 /// Where the bytes of a target are.
 pub(super) enum Source<'a> {
-    File(&'a File, u64),
+    File(&'a Input, u64),
     Memory(&'a [u8]),
 }
 
@@ -131,7 +130,7 @@ impl Source<'_> {
             Source::Memory(data) => buffer.extend_from_slice(data),
             Source::File(file, at) => {
                 let from = buffer.len();
-                if file.metadata()?.len() < at.saturating_add(bytes) {
+                if file.length()? < at.saturating_add(bytes) {
                     return Ok(false);
                 }
                 buffer.resize(from + bytes as usize, 0);

@@ -1,0 +1,114 @@
+//! What an epoch costs from an object store, as `shardtool plan` shows it.
+
+use crate::output::Output;
+use crate::text;
+use serde_json::json;
+use shardtool_load::{Config, EpochRequests, Loader, ReplicaShare};
+use shardtool_order::Order;
+use std::io::Write;
+
+/// Requests of one replica in an epoch of each order.
+pub(crate) struct Requests {
+    orders: Vec<EpochRequests>,
+    /// An interleaved order that needs few requests, if the one in `orders` does not.
+    fitting: Option<EpochRequests>,
+    /// Shards that the replica opens, each with a request for its index.
+    indexes: u64,
+    /// Whether the open indexes fit into memory.
+    indexes_fit: bool,
+    gap: u64,
+    size: u64,
+}
+
+impl Requests {
+    pub(crate) fn count(config: &Config, interleaved: Order, share: &ReplicaShare) -> anyhow::Result<Self> {
+        let in_order = |order| {
+            let mut config = config.clone();
+            config.order = order;
+            config
+        };
+        let orders = [Order::Sequential, Order::Shuffled, interleaved];
+        let orders: Vec<_> =
+            orders.into_iter().map(|order| Loader::epoch_requests(&in_order(order))).collect::<Result<_, _>>()?;
+        let costly = orders.last().is_some_and(EpochRequests::is_costly);
+        let fitting = if costly { Loader::fitting_order(&in_order(interleaved))? } else { None };
+        let fits = |split: &shardtool_read::Split| {
+            let bytes = split.entry().shards.iter().map(|shard| shard.index_bytes).sum::<u64>();
+            bytes <= split.index_memory_in_store()
+        };
+        Ok(Requests {
+            orders,
+            fitting,
+            indexes: if config.splits.iter().all(shardtool_read::Split::is_bare) { 0 } else { share.reads.shards },
+            indexes_fit: config.splits.iter().all(fits),
+            gap: config.fetch_gap,
+            size: config.fetch_size,
+        })
+    }
+
+    pub(crate) fn document(&self) -> serde_json::Value {
+        let ahead = self.orders.first().map(|order| order.ahead);
+        json!({
+            "orders": self.orders.iter().map(order_document).collect::<Vec<_>>(),
+            "fitting": self.fitting.as_ref().map(order_document), "index_requests": self.indexes,
+            "read_ahead_bytes": ahead, "fetch_gap_bytes": self.gap, "fetch_size_bytes": self.size,
+        })
+    }
+
+    pub(crate) fn print(&self, rank: u32, out: &mut Output) -> anyhow::Result<()> {
+        let ahead = self.orders.first().map_or(0, |order| order.ahead);
+        writeln!(
+            out,
+            "requests of replica {rank} per epoch, if the dataset is in an object store (--read-ahead {}, --fetch-size {}, \
+             --fetch-gap {}):",
+            text::bytes(ahead),
+            text::bytes(self.size),
+            text::bytes(self.gap),
+        )?;
+        self.orders.iter().try_for_each(|order| print_order(order, out))?;
+        let again = if self.indexes_fit { "" } else { ", and again whenever it is reopened: memory holds only some" };
+        writeln!(out, "  in addition, one for the index of each of {}{again}", text::plural(self.indexes, "shard"))?;
+        let Some(interleaved) = self.orders.last().filter(|order| order.is_costly()) else { return Ok(()) };
+        let (window, two) = (interleaved.window_bytes.unwrap_or(0), interleaved.two_windows.unwrap_or(0));
+        let few = text::count(interleaved.few);
+        writeln!(out, "{} needs more than one request per 4 MiB and shard ({few}).", interleaved.order)?;
+        if two > ahead {
+            let (window, two) = (text::bytes(window), text::bytes(two));
+            writeln!(out, "  A window has {window}, of which two do not fit: that takes --read-ahead {two}.")?;
+        }
+        match &self.fitting {
+            Some(fitting) => {
+                writeln!(out, "  This order needs fewer:")?;
+                print_order(fitting, out)
+            }
+            None => {
+                writeln!(
+                    out,
+                    "  No run and window need fewer: give more --read-ahead or memory, or with several replicas \
+                     --policy shard."
+                )?;
+                Ok(())
+            }
+        }
+    }
+}
+
+fn print_order(order: &EpochRequests, out: &mut Output) -> anyhow::Result<()> {
+    let about = if order.estimated { "about " } else { "" };
+    let (name, requests) = (order.order.to_string(), text::count(order.requests));
+    writeln!(out, "  {name:<36} {:>17} {:>11}", format!("{about}{requests}"), text::bytes(order.bytes))?;
+    Ok(())
+}
+
+fn order_document(order: &EpochRequests) -> serde_json::Value {
+    let (name, parameters) = match order.order {
+        Order::Sequential => ("sequential", None),
+        Order::Shuffled => ("shuffled", None),
+        Order::Interleaved { run, window } => ("interleaved", Some((run, window))),
+    };
+    let (run, window) = parameters.unzip();
+    json!({
+        "order": name, "run": run, "window": window, "requests": order.requests, "bytes": order.bytes,
+        "requests_estimated": order.estimated, "few_requests": order.few,
+    })
+}

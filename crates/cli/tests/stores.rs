@@ -243,9 +243,9 @@ fn quick_verification_compares_lengths() {
         assert_eq!(document["quick"], serde_json::json!({ "crc_shards": 0, "length_shards": shards }));
         assert!(place.good(&["verify", dataset, "--quick"]).contains("0 by length and the store's CRC32C"));
     }
-    // Twice the manifest, and two requests per shard.
+    // Twice the manifest, a listing of unfinished splits, and two requests per shard.
     assert_eq!(place.server.requests_of(".tfrecord") - before.0, 2 * shards as u64);
-    assert_eq!(place.server.requests() - before.1, 2 * (1 + 2 * shards as u64));
+    assert_eq!(place.server.requests() - before.1, 2 * (2 + 2 * shards as u64));
     // A flipped bit does not change the length.
     let shard = bucket.join(files(&bucket).keys().find(|name| name.ends_with(".tfrecord")).unwrap());
     flip(&shard);

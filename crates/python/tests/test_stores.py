@@ -7,6 +7,7 @@ forks (default 5; `scripts/campaign stores` asks for 200).
 import multiprocessing
 import os
 import pathlib
+import pickle
 import re
 import shutil
 import subprocess
@@ -125,7 +126,72 @@ def test_forks_with_requests_in_flight(url):
     assert run.returncode == 0 and f"good {forks}" in run.stdout, run.stdout + run.stderr
 
 
-def test_snippet_of_the_page(url, capsys):
-    code = re.search(r"```python\n(.*?)```", (ROOT / "docs/stores.md").read_text(), re.DOTALL)[1]
-    exec(code, {})
+def cached_ids(arguments):
+    url, cache = arguments
+    split = pickle.loads(pickle.dumps(st.Dataset(url, cache=cache, cache_size="1GiB").split("train")))
+    return epoch(st.Loader(split, 8, STEPS, seed=4))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_share_a_cache(dataset, url, method, tmp_path):
+    expected = epoch(st.Loader(st.Dataset(dataset).split("train"), 8, STEPS, seed=4))
+    with multiprocessing.get_context(method).Pool(3) as pool:
+        assert pool.map(cached_ids, [(url, tmp_path / "cache")] * 6) == [expected] * 6
+    loader = st.Loader(st.Dataset(url, cache=tmp_path / "cache", cache_size=10**9).split("train"), 8, STEPS, seed=4)
+    assert epoch(loader) == expected
+    store = loader.stats()["store"]
+    # All records and indexes are there.
+    assert store["cache_hits"] > 0 and store["requests"] == 0, store
+
+
+def test_forks_while_the_cache_is_read(url, tmp_path):
+    program = textwrap.dedent(
+        """
+        import os, sys, threading, warnings
+        warnings.simplefilter("ignore")
+        import shardtool as st
+        split = st.Dataset(sys.argv[1], cache=sys.argv[2]).split("train")
+        keys = [split[i]["key"] for i in range(len(split))]
+        stop = threading.Event()
+        def read(start):
+            while not stop.is_set():
+                for i in range(start, len(split), 8):
+                    assert split[i]["key"] == keys[i]
+        readers = [threading.Thread(target=read, args=(i,), daemon=True) for i in range(8)]
+        for reader in readers:
+            reader.start()
+        for n in range(20):
+            child = os.fork()
+            if child == 0:
+                # The dataset of the parent, and its cache.
+                good = all(split[i]["key"] == keys[i] for i in range(n % 7, len(split), 9))
+                os._exit(0 if good else 3)
+            assert os.waitpid(child, 0)[1] == 0, n
+        stop.set()
+        for reader in readers:
+            reader.join()
+        # The children have not removed what is the parent's.
+        assert len(os.listdir(os.path.join(sys.argv[2], "shardtool-cache-1", "users"))) >= 2
+        print("good")
+        """
+    )
+    run = subprocess.run([sys.executable, "-c", program, url, tmp_path], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0 and "good" in run.stdout, run.stdout + run.stderr
+
+
+def test_a_cache_that_cannot_be_is_refused(url, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(st.ShardtoolError, match="cannot keep a cache in .*file"):
+        st.Dataset(url, cache=tmp_path / "file")
+    with pytest.raises(st.ShardtoolError, match="less than one block"):
+        st.Dataset(url, cache=tmp_path, cache_size="1MiB")
+    with pytest.raises(st.OptionError, match="cache_size"):
+        st.Dataset(url, cache_size=10**9)
+
+
+def test_snippets_of_the_page(url, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs/stores.md").read_text(), re.DOTALL):
+        exec(code, names)
     assert "requests" in capsys.readouterr().out

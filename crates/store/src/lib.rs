@@ -56,7 +56,7 @@ pub use url::{Url, is_url, lacks_slash, local_path};
 pub use window::Window;
 pub use write::{
     Condition, Existing, Found, Journal, PART_BYTES, Upload, Version, abort_upload, clean_up, find, is_writable, list,
-    put, put_if, remove,
+    list_beginning, put, put_if, remove,
 };
 
 use std::sync::OnceLock;

@@ -5,6 +5,7 @@ use crate::request::{blocking, blocking_within, collect};
 use crate::url::Url;
 use crate::write::{Condition, Found, Version};
 use bytes::Bytes;
+use futures_util::StreamExt;
 use object_store::{GetOptions, ObjectMeta, ObjectStoreExt, PutMode, PutPayload, UpdateVersion};
 use std::io::{self, ErrorKind};
 use std::time::{Duration, SystemTime};
@@ -26,6 +27,23 @@ pub(crate) fn list(url: &Url) -> io::Result<Vec<String>> {
     blocking(url.clone(), Purpose::Read, move |client, key| async move {
         let listed = client.objects.list_with_delimiter(Some(&key)).await?;
         Ok(listed.objects.iter().filter_map(|meta| meta.location.filename().map(str::to_owned)).collect())
+    })
+}
+
+/// Returns the names of the objects directly below a folder that begin with `start`, without listing the others.
+pub(crate) fn list_beginning(url: &Url, start: &'static str) -> io::Result<Vec<String>> {
+    blocking(url.clone(), Purpose::Read, move |client, key| async move {
+        let mut listed = client.objects.list_with_offset(Some(&key), &key.clone().join(start));
+        let mut names = vec![];
+        while let Some(meta) = listed.next().await {
+            let location = meta?.location;
+            // In byte order: the others come after them.
+            match location.prefix_match(&key).and_then(|mut parts| parts.next()) {
+                Some(name) if name.as_ref().starts_with(start) => names.push(name.as_ref().to_owned()),
+                _ => break,
+            }
+        }
+        Ok(names)
     })
 }
 

@@ -147,6 +147,22 @@ pub fn list(folder: &Path) -> io::Result<Vec<String>> {
     }
 }
 
+/// As [`list`], of the objects whose names begin with `start`: the others, which may be many, are not listed.
+///
+/// # Errors
+/// As [`list`].
+pub fn list_beginning(folder: &Path, start: &'static str) -> io::Result<Vec<String>> {
+    let url = Url::parse(folder)?;
+    unsupported_unless_remote()?;
+    #[cfg(feature = "remote")]
+    return versions::list_beginning(&url, start);
+    #[cfg(not(feature = "remote"))]
+    {
+        drop((url, start));
+        Ok(vec![])
+    }
+}
+
 /// Removes an object if it exists.
 ///
 /// # Errors

@@ -178,13 +178,13 @@ impl Lookahead {
                 if let Some((shard, frame)) = opened
                     && let Some(cached) = shard.bytes().cached()
                 {
+                    // In a full cache, blocks take the place of others when they are needed, not earlier.
                     let need = |id| {
                         let now = chunk.needs.get(&id).copied().unwrap_or(0);
                         let later = self.needs.get(&id).copied().unwrap_or(0).saturating_sub(now);
-                        Need { order: self.order, now, later }
+                        (number == 0).then_some(Need { order: self.order, now, later })
                     };
                     match fetch(&self.fetcher, memory, cached, &frame, need) {
-                        // Other processes may still state that they need the block.
                         Some(Considered { cached: false, .. }) if number > 0 => return,
                         Some(Considered { cached, pending }) => (seen.cached, seen.pending) = (cached, pending),
                         None => return,
@@ -274,7 +274,7 @@ fn fetch(
     memory: u64,
     cached: &CachedObject,
     frame: &Range<u64>,
-    need: impl Fn(u64) -> Need,
+    need: impl Fn(u64) -> Option<Need>,
 ) -> Option<Considered> {
     let mut considered = Considered { cached: true, pending: vec![] };
     for block in cached.blocks(frame) {
@@ -286,7 +286,7 @@ fn fetch(
             return Some(Considered { cached: false, pending: vec![] });
         }
         let filling = Filling::new(fetcher, memory, bytes.end - bytes.start)?;
-        match cached.fetch(block, Some(need(cached.id(block))), move || drop(filling)) {
+        match cached.fetch(block, need(cached.id(block)), move || drop(filling)) {
             Fetched::Pending(pending) => considered.pending.push(pending),
             Fetched::Refused => return Some(Considered { cached: false, pending: vec![] }),
             // A worker waits for another process.

@@ -202,7 +202,7 @@ pub(crate) fn plan_file(split: &str) -> String {
 /// interrupted, in byte order. Ignores a folder that cannot be listed.
 pub fn unfinished_splits(folder: &Path) -> Vec<String> {
     let names: Vec<String> = if shardtool_store::is_url(folder) {
-        shardtool_store::list(folder).unwrap_or_default()
+        shardtool_store::list_beginning(folder, ".pack-").unwrap_or_default()
     } else {
         let entries = std::fs::read_dir(folder).into_iter().flatten();
         entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()

@@ -66,10 +66,19 @@ struct Inner {
     /// Bytes of all blocks, at most.
     size: u64,
     block: u64,
-    /// What this process knows of itself. A forked child begins anew.
-    process: Mutex<(u32, Arc<Process>)>,
+    generation: Generation,
     /// Why nothing is added any more.
     failure: OnceLock<String>,
+}
+
+/// What a process knows, and what its forked children know. A child begins anew: what its parent knows may be locked by a
+/// thread that the child does not have, and the files are the parent's.
+#[derive(Debug)]
+struct Generation {
+    process: u32,
+    known: Arc<Process>,
+    /// Of the child, in the child's memory.
+    next: OnceLock<Box<Generation>>,
 }
 
 /// What one process knows.
@@ -108,9 +117,10 @@ impl Cache {
             Some(size) => size,
             None => folder.used()?.saturating_add(folder.free_space()? / 10 * 9),
         };
-        let process = Mutex::new((std::process::id(), Arc::new(Process::new(&folder)?)));
+        let known = Arc::new(Process::new(&folder)?);
+        let generation = Generation { process: std::process::id(), known, next: OnceLock::new() };
         let (path, failure) = (path.to_owned(), OnceLock::new());
-        let cache = Cache(Arc::new(Inner { path, folder, size, block, process, failure }));
+        let cache = Cache(Arc::new(Inner { path, folder, size, block, generation, failure }));
         cache.shrink()?;
         Ok(cache)
     }
@@ -214,18 +224,17 @@ impl Cache {
     }
 
     fn process(&self) -> Arc<Process> {
-        let mut process = self.0.process.lock().unwrap_or_else(PoisonError::into_inner);
-        let id = std::process::id();
-        if process.0 != id {
-            // After a fork. What belongs to the parent is leaked: its locks may be held, and its files are the parent's.
-            let new = Process::new(&self.0.folder).unwrap_or_else(|error| {
-                self.fail(&error);
-                Process::without_users()
+        let (mut generation, process) = (&self.0.generation, std::process::id());
+        while generation.process != process {
+            generation = generation.next.get_or_init(|| {
+                let known = Process::new(&self.0.folder).unwrap_or_else(|error| {
+                    self.fail(&error);
+                    Process::without_users()
+                });
+                Box::new(Generation { process, known: Arc::new(known), next: OnceLock::new() })
             });
-            std::mem::forget(std::mem::replace(&mut process.1, Arc::new(new)));
-            process.0 = id;
         }
-        process.1.clone()
+        generation.known.clone()
     }
 
     fn block_file(&self, name: &str) -> BlockFile {

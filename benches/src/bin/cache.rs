@@ -155,7 +155,8 @@ fn measure(
         for rank in 0..ranks {
             let (barrier, seen) = (&barrier, &seen);
             scope.spawn(move || {
-                let options = Options::default().with_cache(Cache::open(cache, Some(room)).expect("a cache"));
+                let options =
+                    Options::default().with_cache(Cache::with_blocks(cache, Some(room), BLOCK).expect("a cache"));
                 let mut loader = Loader::new(&config(open(url, options), order, rank, ranks)).expect("a loader");
                 for epoch in 0..EPOCHS {
                     while let Some(batch) = loader.next_batch().expect("a batch") {

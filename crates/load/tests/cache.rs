@@ -9,8 +9,9 @@ use shardtool_order::{Order, Replica};
 use shardtool_read::{Cache, Dataset, Options as Open, Split};
 use shardtool_store_server::{Faults, Options, Server};
 use std::num::NonZeroU32;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Bytes of a block: a record or two.
@@ -266,4 +267,111 @@ fn ranks_share_a_cache() {
             assert!(requests <= 3 + blocks + blocks / 8, "{order}: {requests} requests for {blocks} blocks");
         }
     }
+}
+
+#[test]
+fn a_loader_beside_readers_of_the_same_blocks_does_not_wait_for_ever() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let bucket = Bucket::serve(folder, Faults { delay: Duration::from_millis(300), ..Faults::default() });
+    bucket.write("dataset", 0, 35);
+    let cache = Cache::with_blocks(&bucket.cache(), Some(64 << 20), 1 << 20).unwrap();
+    let url = format!("{}/bucket/dataset", bucket.server.endpoint());
+    let split = split(Path::new(&url), Open::default().with_cache(cache));
+    let firsts: Vec<_> = split.starts()[..split.starts().len() - 1].to_vec();
+    for shard in 0..firsts.len() {
+        split.shard(shard).unwrap();
+    }
+    let readers: Vec<_> = firsts
+        .into_iter()
+        .map(|id| {
+            let split = split.clone();
+            std::thread::spawn(move || split.get(id).map(drop).unwrap())
+        })
+        .collect();
+    // They have asked for all blocks, and not received any.
+    std::thread::sleep(Duration::from_millis(100));
+    let mut config = config(split, Order::Sequential, 1, alone());
+    config.read_ahead = 64 << 20;
+    let (done, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(run(config).len()));
+    assert_eq!(ended.recv_timeout(Duration::from_secs(30)), Ok(5));
+    readers.into_iter().for_each(|reader| reader.join().unwrap());
+}
+
+#[test]
+fn links_in_the_folder_are_refused_and_nothing_behind_them_is_removed() {
+    for name in ["claims", "users", "blocks"] {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let (home, cache) = (folder.path().join("home"), folder.path().join("cache"));
+        std::fs::create_dir(&home).unwrap();
+        std::fs::write(home.join("thesis"), "mine").unwrap();
+        std::fs::create_dir_all(cache.join("shardtool-cache-1")).unwrap();
+        std::os::unix::fs::symlink(&home, cache.join("shardtool-cache-1").join(name)).unwrap();
+        let error = Cache::open(&cache, Some(64 << 20)).unwrap_err();
+        assert!(error.to_string().contains("is not a folder of this user"), "{error}");
+        assert!(home.join("thesis").exists());
+    }
+}
+
+#[test]
+fn contents_that_somebody_has_opened_meanwhile_are_not_removed() {
+    let bucket = Bucket::new(60);
+    bucket.write("other", 1000, 200);
+    let size = 1 << 20;
+    let (first, cache) = bucket.cached("dataset", Some(size));
+    (0..first.len()).for_each(|id| drop(first.get(id).unwrap()));
+    let size = cache.used().unwrap() + 4 * BLOCK;
+    drop((first, cache));
+    // The other one lists the files of the first as abandoned, and removes one.
+    let (other, _other_cache) = bucket.cached("other", Some(size));
+    let before = bucket.files().len();
+    let mut id = 0;
+    while bucket.files().len() >= before {
+        other.get(id).unwrap();
+        id += 1;
+    }
+    let (first, _cache) = bucket.cached("dataset", Some(size));
+    let is_first = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        first.entry().shards.iter().any(|shard| name.starts_with(&format!("{:08x}-{}-", shard.crc32c, shard.bytes)))
+    };
+    let kept = bucket.files().iter().filter(|path| is_first(path)).count();
+    assert!(kept > 0);
+    (id..other.len()).for_each(|id| drop(other.get(id).unwrap()));
+    assert_eq!(bucket.files().iter().filter(|path| is_first(path)).count(), kept);
+}
+
+#[test]
+fn halves_of_blocks_are_counted_and_removed() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let block = 4 << 20;
+    drop(Cache::open(folder.path(), Some(64 << 20)).unwrap());
+    let path = folder.path().join("shardtool-cache-1/blocks/half.shard");
+    let file = std::fs::File::create(&path).unwrap();
+    // What a process leaves that is killed before it writes the beginning.
+    for at in (0..8).map(|number| number * block + (64 << 10)) {
+        file.write_all_at(&vec![1; block as usize - (64 << 10)], at).unwrap();
+    }
+    let cache = Cache::open(folder.path(), Some(64 << 20)).unwrap();
+    assert!(cache.used().unwrap() > 7 * block);
+    cache.use_contents(["half.shard"].into_iter());
+    let small = Cache::open(folder.path(), Some(2 * block)).unwrap();
+    assert!(small.used().unwrap() <= 2 * block);
+    assert!(file.metadata().unwrap().blocks() * 512 <= 2 * block);
+}
+
+#[test]
+fn a_full_cache_costs_no_further_requests() {
+    let bucket = Bucket::new(60);
+    let url = format!("{}/bucket/dataset", bucket.server.endpoint());
+    let requests = |options| {
+        let split = split(Path::new(&url), options);
+        let before = bucket.server.requests();
+        (0..split.len()).for_each(|id| drop(split.get(id).unwrap()));
+        bucket.server.requests() - before
+    };
+    let without = requests(Open::default());
+    // Records of many blocks.
+    let cache = Cache::with_blocks(&bucket.cache(), Some(4096), 4096).unwrap();
+    assert!(requests(Open::default().with_cache(cache)) <= without + 2);
 }

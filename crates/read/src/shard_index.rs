@@ -221,15 +221,24 @@ impl ShardIndex {
     }
 }
 
+/// Bytes of an index that is read through a cache, at most.
+const LARGEST_CACHED: u64 = 256 << 20;
+
 /// Returns the name by which a cache knows a shard or its index.
 pub(crate) fn content_name(entry: &manifest::Shard, index: bool) -> String {
     let manifest::Shard { crc32c, bytes, index_crc32c, index_bytes, .. } = entry;
     let end = if index { "index" } else { "shard" };
-    format!("{crc32c:08x}-{bytes}-{index_crc32c:08x}-{index_bytes}.{end}")
+    // A CRC can be forged, a SHA-256 cannot.
+    let sha256 = entry.sha256.map_or(String::new(), |digest| format!("-{digest}"));
+    format!("{crc32c:08x}-{bytes}-{index_crc32c:08x}-{index_bytes}{sha256}.{end}")
 }
 
 /// Reads an index through a cache, which may request it. `None` if that fails, or its CRC does not match.
 fn from_cache(cache: &Cache, path: &Path, entry: &manifest::Shard) -> Option<Vec<u8>> {
+    // Memory is not reserved for what a manifest claims.
+    if entry.index_bytes > LARGEST_CACHED {
+        return None;
+    }
     let object = Object::with_len(path, entry.index_bytes).ok()?;
     let cached = cache.object(object, &content_name(entry, true));
     let (range, mut bytes) = (0..entry.index_bytes, vec![]);

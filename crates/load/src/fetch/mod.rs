@@ -37,6 +37,9 @@ use std::time::{Duration, Instant};
 /// How long a worker waits for its row to be planned, before it reads the record itself: shards may be slow to open.
 const PLANNED_WITHIN: Duration = Duration::from_secs(1);
 
+/// How long a thread waits for what another process, or another loader, does without telling.
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// A row of an epoch, in the order in which a replica's rows are filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct RowKey {
@@ -81,6 +84,13 @@ struct Planned {
     done: bool,
 }
 
+impl Planned {
+    /// Returns whether a worker has yet to read its record.
+    fn is_open(&self) -> bool {
+        !self.done && self.row.id.is_some()
+    }
+}
+
 /// What was requested for one replica.
 #[derive(Default)]
 struct Ahead {
@@ -122,7 +132,7 @@ impl Ahead {
 
     /// Returns the rows that workers have not filled.
     fn open_rows(&self) -> usize {
-        self.rows.iter().filter(|planned| !planned.done).count()
+        self.rows.iter().filter(|planned| planned.is_open()).count()
     }
 
     /// Lets planning continue at a row, unless it has begun for this batch.
@@ -237,8 +247,9 @@ impl Fetcher {
                     // A CRC does not distinguish one record from another.
                     debug_assert_eq!(planned.row.id, Some(id), "the planner and the workers follow the same order");
                     if let Some(pending) = planned.pending.iter().find(|pending| !pending.is_done()) {
+                        // Another loader, or a reader, may be requesting it: it tells nobody else.
                         let _pending = pending.clone();
-                        state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                        state = self.changed.wait_timeout(state, PAUSE).unwrap_or_else(PoisonError::into_inner).0;
                         continue;
                     }
                     if let Some(Err(error)) = planned.pending.iter().map(|pending| pending.wait()).find(Result::is_err)

@@ -2,7 +2,7 @@
 
 use super::lookahead::Lookahead;
 use super::merge::{Limits, Request, Wanted, merge};
-use super::{Ahead, Fetcher, PlannedRow, RowKey};
+use super::{Ahead, Fetcher, PAUSE, PlannedRow, RowKey};
 use crate::resolved_config::ResolvedConfig;
 use crate::splits::Splits;
 use shardtool_order::{Order, Walk};
@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 /// Shards that are opened at once: the index of each is a request.
 const OPENED_AT_ONCE: usize = 16;
@@ -21,9 +20,6 @@ pub(super) type OpenShards = HashMap<(usize, usize), Arc<Shard>>;
 
 /// Merged requests exceed the bytes of their records by up to a third.
 const UNUSED: (u64, u64) = (4, 3);
-
-/// How long the planner waits for memory if nothing tells it of any: a block that another process requests, say.
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// Plans until the fetcher is closed: the replica with the fewest rows ahead first.
 pub(super) fn run(fetcher: &Arc<Fetcher>) {
@@ -48,9 +44,9 @@ pub(super) fn run(fetcher: &Arc<Fetcher>) {
             };
             fits && own && few
         };
-        for ahead in &mut state.replicas {
+        for (ahead, waiting) in state.replicas.iter_mut().zip(&waiting) {
             // What is on its way to a cache will be there soon.
-            ahead.full = !room(ahead) && filling == 0;
+            ahead.full = (!room(ahead) || *waiting) && filling == 0;
         }
         let next = state.replicas.iter().enumerate();
         let next = next.filter(|(replica, ahead)| ahead.next.is_some() && room(ahead) && !waiting[*replica]);
@@ -66,7 +62,7 @@ pub(super) fn run(fetcher: &Arc<Fetcher>) {
             continue;
         };
         let (generation, Some(from)) = (ahead.generation, ahead.next) else { continue };
-        let read = ahead.rows.iter().find(|planned| !planned.done).map(|planned| planned.row.key);
+        let read = ahead.rows.iter().find(|planned| planned.is_open()).map(|planned| planned.row.key);
         drop(state);
         match &mut lookaheads[replica] {
             None => planner.start(fetcher, replica, generation, from, size),

@@ -85,9 +85,9 @@ impl BlockFile {
         })
     }
 
-    /// Removes a block. Returns its bytes; 0 if the file does not have it.
+    /// Removes a block, also one that a killed process has written in part. Returns its bytes; 0 if the file has nothing of it.
     pub(super) fn remove(&self, block: u64) -> io::Result<u64> {
-        let Some(file) = self.file().filter(|_| self.has(block)) else { return Ok(0) };
+        let Some(file) = self.file().filter(|_| self.next(block) == Some(block)) else { return Ok(0) };
         let start = block * self.block;
         punch(file, start, self.block)?;
         Ok(self.len().saturating_sub(start).min(self.block))

@@ -1,6 +1,6 @@
 //! Which process requests a block: the one that holds the lock of its claim.
 
-use super::folder::open;
+use super::folder::{has_name, open, try_lock};
 use rustix::fs::{FlockOperation, flock};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,11 +17,15 @@ impl Claim {
     /// Claims a block; `None` if it is claimed already, by this process or another one.
     pub(super) fn new(folder: &Path, id: u64) -> io::Result<Option<Self>> {
         let path = path(folder, id);
-        let file = open(&path)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Claim { path, file })),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(error) => Err(error.into()),
+        loop {
+            let file = open(&path)?;
+            if !try_lock(&file)? {
+                return Ok(None);
+            }
+            // Its last owner may have removed it meanwhile.
+            if has_name(&file)? {
+                return Ok(Some(Claim { path, file }));
+            }
         }
     }
 
@@ -33,8 +37,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // Before the lock: whoever opened the file meanwhile has a claim that nobody else sees, and at worst requests the block
-        // again.
+        // Before the lock: whoever has opened the file meanwhile finds it without a name.
         let _ = std::fs::remove_file(&self.path);
         // Not left to closing: a forked child may share the file.
         let _ = flock(&self.file, FlockOperation::Unlock);

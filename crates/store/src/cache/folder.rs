@@ -21,18 +21,20 @@ impl Folder {
     /// Creates or opens the folder. The first process that opens it counts its bytes and removes what killed processes left.
     pub(super) fn open(path: &Path, block: u64) -> io::Result<Self> {
         std::fs::create_dir_all(path)?;
+        // The process may change its folder.
+        let path = &std::path::absolute(path)?;
         let path = if block == super::BLOCK { path.join(NAME) } else { path.join(format!("{NAME}-{block}")) };
         for folder in [path.clone(), path.join("blocks"), path.join("claims"), path.join("users")] {
             match DirBuilder::new().mode(0o700).create(&folder) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                _ => {}
+                _ => check_own(&folder)?,
             }
         }
         let lock = open(&path.join("lock"))?;
-        let alone = flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+        let alone = try_lock(&lock)?;
         if !alone {
             // Waits for a process that is counting.
-            flock(&lock, FlockOperation::LockShared)?;
+            retry(|| flock(&lock, FlockOperation::LockShared))?;
         }
         let folder = Folder { path, _lock: lock };
         if alone {
@@ -43,7 +45,7 @@ impl Folder {
             }
             folder.check_holes()?;
             folder.count()?;
-            flock(&folder._lock, FlockOperation::LockShared)?;
+            retry(|| flock(&folder._lock, FlockOperation::LockShared))?;
         }
         Ok(folder)
     }
@@ -86,11 +88,11 @@ impl Folder {
     }
 
     /// Replaces the count of bytes by what `change` returns, alone among all processes. A process that is killed in between
-    /// leaves a wrong count, at most a block for each of its requests, until the cache is opened next.
+    /// leaves a wrong count, at most a block for each of its requests, until a process opens the cache alone.
     fn change(&self, change: impl FnOnce(u64) -> u64) -> io::Result<u64> {
         // Opened each time: a lock belongs to an open file, which a forked child shares.
         let file = open(&self.path.join("used"))?;
-        flock(&file, FlockOperation::LockExclusive)?;
+        retry(|| flock(&file, FlockOperation::LockExclusive))?;
         let file = File::from(file);
         let mut bytes = [0; 8];
         let before = if file.read_exact_at(&mut bytes, 0).is_ok() { u64::from_le_bytes(bytes) } else { 0 };
@@ -128,6 +130,39 @@ impl Folder {
         let problem = "the file system keeps no holes in files (ext4, XFS, Btrfs and tmpfs do)";
         Err(io::Error::new(io::ErrorKind::Unsupported, problem))
     }
+}
+
+/// Returns an error unless a path is a folder of this user, and not a link: its files may be removed.
+fn check_own(path: &Path) -> io::Result<()> {
+    let found = std::fs::symlink_metadata(path)?;
+    if found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    let problem = format!("{} is not a folder of this user", path.display());
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, problem))
+}
+
+/// Repeats a call that a signal has interrupted.
+fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(rustix::io::Errno::INTR) => {}
+            result => return Ok(result?),
+        }
+    }
+}
+
+/// Locks a file alone. Returns whether nobody else has locked it.
+pub(super) fn try_lock(file: &OwnedFd) -> io::Result<bool> {
+    retry(|| match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+        result => result.map(|()| true),
+    })
+}
+
+/// Returns whether an open file still has a name: it was not removed between its opening and its lock.
+pub(super) fn has_name(file: &OwnedFd) -> io::Result<bool> {
+    Ok(rustix::fs::fstat(file)?.st_nlink > 0)
 }
 
 /// Opens a file for reading and writing, or creates it. Follows no link.

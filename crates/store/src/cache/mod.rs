@@ -45,7 +45,8 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 use users::Users;
 
 /// Bytes of a block.
@@ -53,6 +54,12 @@ const BLOCK: u64 = 4 << 20;
 
 /// Bytes of blocks that readers without an order fetch whole at once, in addition to those of loaders; others are read by range.
 const FETCHED_BY_READERS: u64 = 2 * BLOCK;
+
+/// How long a cache that was full is taken to be full.
+const FULL: Duration = Duration::from_millis(50);
+
+/// Blocks or files that are removed for one block, at most.
+const MOST_REMOVED: usize = 8;
 
 /// A cache of objects in a folder. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -88,18 +95,42 @@ struct Process {
     room: Mutex<Room>,
     /// Blocks that this process is requesting.
     pending: Mutex<HashMap<u64, Arc<Pending>>>,
+    /// When a block was last refused because the cache is full.
+    full: Mutex<Option<Instant>>,
     /// Bytes of blocks that readers without an order are fetching.
     readers: Mutex<u64>,
 }
 
 impl Cache {
     /// Opens a cache in a folder, which is created if it does not exist. `size` is in bytes; `None` is what the folder holds
-    /// already and 90 % of the file system's free space. If blocks of other sizes were kept, removes what exceeds it.
+    /// already and 90 % of the file system's free space. Removes what exceeds the size. In one process, caches with the same
+    /// folder and size are clones of one.
     ///
     /// # Errors
-    /// Those of the system; `Unsupported` if the file system keeps no holes; `InvalidInput` if the size is less than one block.
+    /// Those of the system; `Unsupported` if the file system keeps no holes; `InvalidInput` if the size is less than one block;
+    /// `PermissionDenied` if folders in it belong to another user, or are links.
+    /// In one process, caches with the same folder and size are clones of one.
     pub fn open(path: &Path, size: Option<u64>) -> io::Result<Self> {
-        Cache::with_blocks(path, size, BLOCK)
+        static OPEN: Mutex<Vec<Weak<Inner>>> = Mutex::new(vec![]);
+        let process = std::process::id();
+        let absolute = std::path::absolute(path)?;
+        // If another thread held the lock when this process was forked, the cache is opened once more.
+        let mut open = OPEN.try_lock();
+        if let Ok(open) = &mut open {
+            open.retain(|inner| inner.strong_count() > 0);
+            let mut found = open.iter().filter_map(Weak::upgrade);
+            let same = |inner: &Inner| {
+                inner.path == absolute && size.is_none_or(|size| size == inner.size) && inner.folder.blocks().exists()
+            };
+            if let Some(inner) = found.find(|inner| inner.generation.process == process && same(inner)) {
+                return Ok(Cache(inner));
+            }
+        }
+        let cache = Cache::with_blocks(path, size, BLOCK)?;
+        if let Ok(open) = &mut open {
+            open.push(Arc::downgrade(&cache.0));
+        }
+        Ok(cache)
     }
 
     /// As [`Cache::open`], with blocks of another size: for tests.
@@ -119,7 +150,7 @@ impl Cache {
         };
         let known = Arc::new(Process::new(&folder)?);
         let generation = Generation { process: std::process::id(), known, next: OnceLock::new() };
-        let (path, failure) = (path.to_owned(), OnceLock::new());
+        let (path, failure) = (std::path::absolute(path)?, OnceLock::new());
         let cache = Cache(Arc::new(Inner { path, folder, size, block, generation, failure }));
         cache.shrink()?;
         Ok(cache)
@@ -177,7 +208,11 @@ impl Cache {
 
     /// Notes that writing failed: nothing is added any more.
     fn fail(&self, error: &io::Error) {
-        let _ = self.0.failure.set(error.to_string());
+        use rustix::io::Errno;
+        let later = [Errno::MFILE, Errno::NFILE].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()));
+        if !later && self.0.failure.set(error.to_string()).is_ok() {
+            log::warn!("the cache in {} cannot be written: {error}", self.0.path.display());
+        }
     }
 
     /// Removes blocks until they fit into the size.
@@ -192,12 +227,13 @@ impl Cache {
         Ok(())
     }
 
-    /// Reserves room for a block of `len` bytes. `soon` allows that another one is removed for it.
-    fn reserve(&self, name: &Arc<str>, block: u64, len: u64, soon: bool) -> bool {
+    /// Reserves room for a block of `len` bytes. If the cache is full, `soon` is asked whether another one may be removed for it.
+    fn reserve(&self, name: &Arc<str>, block: u64, len: u64, soon: impl Fn() -> bool) -> bool {
         let process = self.process();
         let mut room = process.room.lock().unwrap_or_else(PoisonError::into_inner);
         let mut full = false;
-        loop {
+        // Another process may have a larger size, and fill what this one removes.
+        for _ in 0..MOST_REMOVED {
             match self.0.folder.reserve(len, self.0.size) {
                 Ok(true) => {
                     if full {
@@ -206,14 +242,18 @@ impl Cache {
                     return true;
                 }
                 Ok(false) if room.remove_abandoned(self, &process.users) => {}
-                Ok(false) if soon && room.remove_one(self, &process.users) => full = true,
-                Ok(false) => return false,
+                Ok(false) if soon() && room.remove_one(self, &process.users) => full = true,
+                Ok(false) => {
+                    *process.full.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+                    return false;
+                }
                 Err(error) => {
                     self.fail(&error);
                     return false;
                 }
             }
         }
+        false
     }
 
     /// Gives room back after blocks were removed, or were not written.
@@ -231,6 +271,7 @@ impl Cache {
                     self.fail(&error);
                     Process::without_users()
                 });
+                known.users.use_contents(generation.known.users.contents());
                 Box::new(Generation { process, known: Arc::new(known), next: OnceLock::new() })
             });
         }
@@ -248,7 +289,14 @@ impl Process {
     }
 
     fn without_users() -> Self {
-        Process { users: Users::default(), room: Mutex::default(), pending: Mutex::default(), readers: Mutex::new(0) }
+        let (room, pending) = (Mutex::default(), Mutex::default());
+        Process { users: Users::default(), room, pending, full: Mutex::default(), readers: Mutex::new(0) }
+    }
+
+    /// Returns whether the cache was full a moment ago.
+    fn was_full(&self) -> bool {
+        let full = *self.full.lock().unwrap_or_else(PoisonError::into_inner);
+        full.is_some_and(|since| since.elapsed() < FULL)
     }
 
     fn pending(&self) -> MutexGuard<'_, HashMap<u64, Arc<Pending>>> {

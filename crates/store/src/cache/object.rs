@@ -3,15 +3,16 @@
 use super::blocks::BlockFile;
 use super::claim::Claim;
 use super::{Cache, FETCHED_BY_READERS, Process, block_id, count_hit, key, room};
+use crate::Object;
 use crate::stats::{self, add};
-use crate::{Object, time_limit};
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often a reader looks whether another process has a block.
+/// How often a reader looks whether another process has a block, and how long at most: it then requests the bytes itself.
 const POLL: Duration = Duration::from_millis(2);
+const WAIT: Duration = Duration::from_secs(5);
 
 /// An object, and what a cache holds of it. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -66,8 +67,8 @@ impl CachedObject {
 
     /// Returns the bytes of a block.
     pub fn block_range(&self, block: u64) -> Range<u64> {
-        let bytes = self.cache.0.block;
-        block * bytes..((block + 1) * bytes).min(self.object.len())
+        let (start, bytes) = (block.saturating_mul(self.cache.0.block), self.cache.0.block);
+        start..start.saturating_add(bytes).min(self.object.len())
     }
 
     /// Returns the number that identifies a block in [`Cache::will_use`].
@@ -94,49 +95,67 @@ impl CachedObject {
         // A manifest may claim any length.
         buffer.try_reserve_exact(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
         buffer.resize(length, 0);
-        let mut hit = true;
-        for block in self.blocks(&range) {
-            let bytes = self.block_range(block);
-            let piece = bytes.start.max(range.start)..bytes.end.min(range.end);
+        let mut pieces: Vec<_> = self.blocks(&range).collect();
+        let mut read = |block: &u64| {
+            let piece = self.piece(*block, &range);
             let out = &mut buffer[(piece.start - range.start) as usize..(piece.end - range.start) as usize];
-            if self.file.read(piece.clone(), out) {
-                continue;
-            }
-            hit = false;
-            self.bring(block)?;
-            if !self.file.read(piece.clone(), out) {
-                out.copy_from_slice(&self.object.read(piece)?);
+            self.file.read(piece, out)
+        };
+        pieces.retain(|block| !read(block));
+        if pieces.is_empty() {
+            count_hit(length as u64);
+            return Ok(());
+        }
+        let process = self.cache.process();
+        let brought: Vec<_> = pieces.iter().map(|block| self.bring(&process, *block)).collect();
+        let until = Instant::now() + WAIT;
+        for (block, brought) in pieces.iter().zip(&brought) {
+            match brought {
+                Brought::Pending(pending, _) => pending.wait()?,
+                Brought::Elsewhere => self.wait_elsewhere(*block, until),
+                Brought::Not => {}
             }
         }
-        if hit {
-            count_hit(length as u64);
+        drop(brought);
+        pieces.retain(|block| !read(block));
+        // What the cache does not hold: neighbours with one request.
+        let mut pieces = pieces.into_iter().map(|block| self.piece(block, &range)).peekable();
+        while let Some(mut piece) = pieces.next() {
+            while let Some(next) = pieces.next_if(|next| next.start == piece.end) {
+                piece.end = next.end;
+            }
+            let out = (piece.start - range.start) as usize..(piece.end - range.start) as usize;
+            buffer[out].copy_from_slice(&self.object.read(piece)?);
         }
         Ok(())
     }
 
-    /// Waits until the cache has a block, if it is to have it.
-    ///
-    /// # Errors
-    /// `TimedOut`: another request would take as long.
-    fn bring(&self, block: u64) -> io::Result<()> {
-        let process = self.cache.process();
+    /// Returns the part of a range that lies in a block.
+    fn piece(&self, block: u64, range: &Range<u64>) -> Range<u64> {
+        let bytes = self.block_range(block);
+        bytes.start.max(range.start)..bytes.end.min(range.end)
+    }
+
+    /// Requests a block for a reader that has no order, or finds out who does.
+    fn bring<'p>(&self, process: &'p Process, block: u64) -> Brought<'p> {
         let pending = process.pending().get(&self.id(block)).cloned();
         if let Some(pending) = pending {
-            return pending.wait();
-        }
-        let claims = self.cache.0.folder.claims();
-        let since = Instant::now();
-        while Claim::exists(&claims, self.id(block)) && !self.has(block) {
-            if since.elapsed() > time_limit() {
-                return Ok(());
-            }
-            std::thread::sleep(POLL);
+            return Brought::Pending(pending, None);
         }
         let bytes = self.block_range(block);
-        let Some(_reader) = Reader::new(&process, bytes.end - bytes.start) else { return Ok(()) };
+        let Some(reader) = Reader::new(process, bytes.end - bytes.start) else { return Brought::Not };
         match self.fetch(block, None, || {}) {
-            Fetched::Pending(pending) => pending.wait(),
-            Fetched::Present | Fetched::Elsewhere | Fetched::Refused => Ok(()),
+            Fetched::Pending(pending) => Brought::Pending(pending, Some(reader)),
+            Fetched::Elsewhere => Brought::Elsewhere,
+            Fetched::Present | Fetched::Refused => Brought::Not,
+        }
+    }
+
+    /// Waits for a block that another process requests.
+    fn wait_elsewhere(&self, block: u64, until: Instant) {
+        let claims = self.cache.0.folder.claims();
+        while Instant::now() < until && !self.has(block) && Claim::exists(&claims, self.id(block)) {
+            std::thread::sleep(POLL);
         }
     }
 
@@ -152,6 +171,11 @@ impl CachedObject {
             return Fetched::Refused;
         }
         let (process, id, range) = (self.cache.process(), self.id(block), self.block_range(block));
+        let len = range.end - range.start;
+        // A full cache is not asked again for each row.
+        if process.was_full() && !of_order.is_some_and(|need| need.is_soon(&process, id, len)) {
+            return Fetched::Refused;
+        }
         let claim = match Claim::new(&self.cache.0.folder.claims(), id) {
             Ok(Some(claim)) => claim,
             Ok(None) => {
@@ -166,9 +190,8 @@ impl CachedObject {
         if self.has(block) {
             return Fetched::Present;
         }
-        let len = range.end - range.start;
-        let soon = of_order.is_some_and(|need| need.is_soon(&process, id, len));
-        if !self.cache.reserve(&self.name, block, len, soon) {
+        if !self.cache.reserve(&self.name, block, len, || of_order.is_some_and(|need| need.is_soon(&process, id, len)))
+        {
             return Fetched::Refused;
         }
         let pending = Arc::new(Pending::default());
@@ -250,6 +273,16 @@ impl Pending {
             }
         }
     }
+}
+
+/// What became of a block that a reader without an order needs.
+enum Brought<'p> {
+    /// It is under way, perhaps for this reader.
+    Pending(Arc<Pending>, #[expect(dead_code, reason = "held while it is under way")] Option<Reader<'p>>),
+    /// Another process requests it.
+    Elsewhere,
+    /// It is read by range, or is there.
+    Not,
 }
 
 /// The right of a reader without an order to fetch a block whole.

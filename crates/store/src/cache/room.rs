@@ -40,10 +40,15 @@ impl Room {
     /// Removes a file that no process uses. Returns whether there was one.
     pub(super) fn remove_abandoned(&mut self, cache: &Cache, users: &Users) -> bool {
         if self.list(cache) {
-            self.abandoned = self.files.iter().filter(|name| !users.uses(key(name))).cloned().collect();
-            self.files.retain(|name| !self.abandoned.contains(name));
+            let all = std::mem::take(&mut self.files);
+            (self.files, self.abandoned) = all.into_iter().partition(|name| users.uses(key(name), false));
         }
         while let Some(name) = self.abandoned.pop() {
+            // A process may have opened it meanwhile.
+            if users.uses(key(&name), true) {
+                self.files.push(name);
+                continue;
+            }
             if let Ok(bytes) = cache.block_file(&name).unlink() {
                 cache.release(bytes);
                 return true;

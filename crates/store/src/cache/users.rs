@@ -1,14 +1,15 @@
 //! Which contents and blocks the processes will use. Each process writes one file, which it holds locked; the others read it,
 //! and believe it no further than choosing what to remove.
 
-use super::folder::open;
-use rustix::fs::{FlockOperation, flock};
+use super::folder::{has_name, open, try_lock};
+use rustix::fs::{Mode, OFlags};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -46,7 +47,8 @@ const NEXT: &str = ".next";
 /// What this process states.
 #[derive(Debug, Default)]
 struct Own {
-    contents: HashSet<u64>,
+    /// Each once, the first ones first.
+    contents: Vec<u64>,
     /// By order: bytes of the records in each block.
     blocks: HashMap<u64, HashMap<u64, u64>>,
     written: Option<Instant>,
@@ -55,7 +57,8 @@ struct Own {
 /// What the other processes state, and when it was read.
 #[derive(Debug, Default)]
 struct Others {
-    contents: HashSet<u64>,
+    /// `None` if they could not be read.
+    contents: Option<HashSet<u64>>,
     contents_read: Option<Instant>,
     blocks: HashMap<u64, u64>,
     blocks_read: Option<Instant>,
@@ -63,11 +66,16 @@ struct Others {
 
 impl Users {
     pub(super) fn new(folder: &Path) -> io::Result<Self> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
         let process = std::process::id();
-        let name = format!("{process}-{}", COUNT.fetch_add(1, Ordering::Relaxed));
-        let contents = open(&folder.join(&name))?;
-        flock(&contents, FlockOperation::LockExclusive)?;
+        let (name, contents) = loop {
+            // Process ids are not unique: containers may share the folder.
+            let name = format!("{process}-{:016x}", RandomState::new().hash_one(process));
+            let contents = open(&folder.join(&name))?;
+            // Between the two calls, another process may have taken it for one that has ended.
+            if try_lock(&contents)? && has_name(&contents)? {
+                break (name, contents);
+            }
+        };
         let blocks = open(&folder.join(format!("{name}{NEXT}")))?;
         let (folder, contents, blocks) = (folder.to_owned(), File::from(contents), File::from(blocks));
         Ok(Users { files: Some(Files { folder, name, contents, blocks, process }), ..Users::default() })
@@ -75,7 +83,8 @@ impl Users {
 
     pub(super) fn use_contents(&self, contents: Vec<u64>) {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        own.contents.extend(contents);
+        let known: HashSet<u64> = own.contents.iter().copied().collect();
+        own.contents.extend(contents.into_iter().filter(|key| !known.contains(key)));
         if let Some(files) = &self.files {
             write(&files.contents, own.contents.iter().copied());
         }
@@ -102,18 +111,22 @@ impl Users {
         }
     }
 
-    /// Returns whether some process uses a content.
-    pub(super) fn uses(&self, key: u64) -> bool {
-        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        if own.contents.contains(&key) {
+    /// Returns whether some process uses a content, or cannot be asked. `fresh` accepts no earlier answer.
+    pub(super) fn uses(&self, key: u64, fresh: bool) -> bool {
+        if self.own.lock().unwrap_or_else(PoisonError::into_inner).contents.contains(&key) {
             return true;
         }
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        if others.contents_read.is_none_or(|read| read.elapsed() >= CONTENTS_FRESH) {
+        if fresh || others.contents_read.is_none_or(|read| read.elapsed() >= CONTENTS_FRESH) {
             others.contents_read = Some(Instant::now());
-            others.contents = self.read("", 8).collect();
+            others.contents = self.read("", 8).ok().map(Iterator::collect);
         }
-        others.contents.contains(&key)
+        others.contents.as_ref().is_none_or(|contents| contents.contains(&key))
+    }
+
+    /// Returns the contents that this process uses; none if another thread is changing them.
+    pub(super) fn contents(&self) -> Vec<u64> {
+        self.own.try_lock().map_or(vec![], |own| own.contents.clone())
     }
 
     /// Returns the bytes of a block that orders name, those of `except` not counted.
@@ -125,7 +138,7 @@ impl Users {
         if others.blocks_read.is_none_or(|read| read.elapsed() >= FRESH) {
             others.blocks_read = Some(Instant::now());
             others.blocks.clear();
-            let mut numbers = self.read(NEXT, 16);
+            let mut numbers = self.read(NEXT, 16).into_iter().flatten();
             while let (Some(id), Some(bytes)) = (numbers.next(), numbers.next()) {
                 let sum = others.blocks.entry(id).or_default();
                 *sum = sum.saturating_add(bytes);
@@ -136,34 +149,45 @@ impl Users {
 
     /// Returns the numbers in the files of the other processes whose names end with `end`, from each file a multiple of `unit`
     /// bytes. Removes the files of processes that have ended.
-    fn read(&self, end: &str, unit: usize) -> impl Iterator<Item = u64> + use<> {
+    fn read(&self, end: &str, unit: usize) -> io::Result<impl Iterator<Item = u64> + use<>> {
         let mut bytes = vec![];
-        for (folder, name) in self.files.iter().flat_map(others) {
-            let Ok(lock) = open(&folder.join(&name)) else { continue };
-            if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
-                remove(folder, &name);
-            } else if let Ok(file) = open(&folder.join(format!("{name}{end}"))) {
-                let _ = File::from(file).take(MAX_FILE).read_to_end(&mut bytes);
+        let Some(files) = &self.files else { return Err(io::ErrorKind::NotFound.into()) };
+        for entry in std::fs::read_dir(&files.folder)? {
+            let name = entry?.file_name();
+            let Some(name) = name.to_str().filter(|name| !name.ends_with(NEXT) && *name != files.name) else {
+                continue;
+            };
+            let lock = match open_existing(&files.folder.join(name)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                result => result?,
+            };
+            if try_lock(&lock)? {
+                remove(&files.folder, name);
+            } else {
+                let file = match open_existing(&files.folder.join(format!("{name}{end}"))) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    result => result?,
+                };
+                File::from(file).take(MAX_FILE).read_to_end(&mut bytes)?;
                 // What is being written meanwhile may end anywhere.
                 bytes.truncate(bytes.len() / unit * unit);
             }
         }
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-        (0..bytes.len() / 8).map(move |at| number(&bytes[8 * at..8 * at + 8]))
+        Ok((0..bytes.len() / 8).map(move |at| number(&bytes[8 * at..8 * at + 8])))
     }
 }
 
-/// Returns the names of the other processes' first files.
-fn others(files: &Files) -> impl Iterator<Item = (&PathBuf, String)> {
-    let entries = std::fs::read_dir(&files.folder).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter(|name| !name.ends_with(NEXT) && *name != files.name).map(|name| (&files.folder, name))
+fn open_existing(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
-/// Replaces what a file holds. Another process may read it meanwhile, and get half of each: nobody depends on it.
+/// Replaces what a file holds. Another process may read it meanwhile, and get half of each. Contents are only added, so that
+/// it then lacks new ones at most.
 fn write(file: &File, numbers: impl Iterator<Item = u64>) {
     let bytes: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
-    let _ = file.set_len(bytes.len() as u64).and_then(|()| file.write_all_at(&bytes, 0));
+    let _ = file.write_all_at(&bytes, 0).and_then(|()| file.set_len(bytes.len() as u64));
 }
 
 fn remove(folder: &Path, name: &str) {

@@ -81,7 +81,7 @@ fn every_command_about_stores_runs() {
     );
     run(
         folder.path(),
-        "mv demo/photos s3/bucket && printf 'path,label\\nphotos/owl/000.jpg,owl\\n' > s3/bucket/list.csv",
+        "cp -r demo/photos s3/bucket && printf 'path,label\\nphotos/owl/000.jpg,owl\\n' > s3/bucket/list.csv",
         0,
     );
     run(folder.path(), "sed 's,^photos,s3://bucket/photos,' s3/bucket/list.csv > urls.csv", 0);

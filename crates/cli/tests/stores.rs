@@ -319,6 +319,35 @@ fn verify_and_copy_survive_a_failing_network() {
 }
 
 #[test]
+fn settings_of_gcs_and_azure_are_checked_before_the_first_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |url: &str, environment: &[(&str, &str)], message: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_shardtool"));
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("AZURE_") || name.starts_with("GOOGLE_"))
+        {
+            command.env_remove(name);
+        }
+        command.args(["info", url]).env("HOME", folder.path()).env("SHARDTOOL_STORE_TIMEOUT", "2");
+        let output = command.envs(environment.iter().copied()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{url}: {}", text(&output));
+        assert!(text(&output).contains(message), "{message}: {}", text(&output));
+    };
+    let account = [("AZURE_STORAGE_ACCOUNT_NAME", "name"), ("AZURE_STORAGE_ACCOUNT_KEY", "a2V5")];
+    let nobody = "http://127.0.0.1:1";
+    refused("az://data/set", &[], "credentials are taken from AZURE_STORAGE_ACCOUNT_NAME");
+    for name in ["AZURE_ENDPOINT", "AZURE_STORAGE_ENDPOINT"] {
+        refused("az://data/set", &[account[0], account[1], (name, nobody)], "set AZURE_ALLOW_HTTP=true");
+        let allowed = [account[0], account[1], (name, nobody), ("AZURE_ALLOW_HTTP", "true")];
+        refused("az://data/set", &allowed, "no answer within 2 s");
+    }
+    let emulator = [("AZURE_STORAGE_USE_EMULATOR", "true"), ("AZURITE_BLOB_STORAGE_URL", nobody)];
+    refused("az://data/set", &emulator, "no answer within 2 s");
+    let gcs = [("GOOGLE_SKIP_SIGNATURE", "true"), ("GOOGLE_BASE_URL", nobody)];
+    refused("gs://data/set", &gcs, "set GOOGLE_ALLOW_HTTP=true");
+    refused("gs://data/set", &[gcs[0], gcs[1], ("GOOGLE_ALLOW_HTTP", "true")], "no answer within 2 s");
+}
+
+#[test]
 fn messages_name_what_was_looked_for() {
     let place = Place::new(Faults::default());
     place.refused(&["info", URL], "it has no dataset.json");
@@ -337,6 +366,7 @@ fn messages_name_what_was_looked_for() {
     refused("AWS_SECRET_ACCESS_KEY", Some("wrong"), "credentials are taken from AWS_ACCESS_KEY_ID");
     refused("AWS_ENDPOINT_URL", Some("http://127.0.0.1:1"), "no answer within 2 s");
     refused("AWS_ALLOW_HTTP", None, "set AWS_ALLOW_HTTP=true");
+    place.refused(&["copy", "demo/dataset", "s3://absent/set"], "s3://absent does not exist");
     // Credentials of a profile.
     std::fs::create_dir(place.path(".aws")).unwrap();
     let (id, secret) = shardtool_store_server::CREDENTIALS;

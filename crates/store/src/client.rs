@@ -4,8 +4,8 @@ use crate::checksum::{Connector, Signer};
 use crate::profile;
 use crate::url::{Service, Url};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::azure::MicrosoftAzureBuilder;
-use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::multipart::MultipartStore;
 use object_store::{BackoffConfig, Certificate, ClientOptions, ObjectStore, RetryConfig};
@@ -49,7 +49,13 @@ pub(crate) enum Purpose {
 /// `InvalidInput` if settings are missing or contradict each other.
 pub(crate) fn connect(url: &Url, purpose: Purpose) -> io::Result<Client> {
     install_tls();
-    let invalid = |error: object_store::Error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string());
+    let invalid = |error: object_store::Error| {
+        let problem = match url.service {
+            Service::Http => error.to_string(),
+            _ => format!("{error}; {}", credentials_hint(url)),
+        };
+        io::Error::new(io::ErrorKind::InvalidInput, problem)
+    };
     let client = match url.service {
         Service::S3 => {
             let mut builder = AmazonS3Builder::from_env();
@@ -57,12 +63,7 @@ pub(crate) fn connect(url: &Url, purpose: Purpose) -> io::Result<Client> {
                 builder = builder.with_config(key, value);
             }
             let endpoint = builder.get_config_value(&AmazonS3ConfigKey::Endpoint);
-            let allow_http = allows_http("AWS_ALLOW_HTTP");
-            if let Some(endpoint) = endpoint.filter(|e| e.starts_with("http://") && !allow_http) {
-                let problem =
-                    format!("the endpoint {endpoint} is not encrypted; set AWS_ALLOW_HTTP=true if that is intended");
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
-            }
+            let allow_http = allows_http("AWS_ALLOW_HTTP", endpoint)?;
             let mut builder =
                 builder.with_url(&url.root).with_retry(retries()).with_client_options(options(allow_http, purpose)?);
             let (signer, region) = (Signer::default(), builder.get_config_value(&AmazonS3ConfigKey::Region));
@@ -75,7 +76,8 @@ pub(crate) fn connect(url: &Url, purpose: Purpose) -> io::Result<Client> {
         }
         Service::Gcs => {
             let builder = GoogleCloudStorageBuilder::from_env().with_url(&url.root).with_retry(retries());
-            let options = options(allows_http("GOOGLE_ALLOW_HTTP"), purpose)?;
+            let endpoint = builder.get_config_value(&GoogleConfigKey::BaseUrl);
+            let options = options(allows_http("GOOGLE_ALLOW_HTTP", endpoint)?, purpose)?;
             let builder = match purpose {
                 Purpose::Head => builder.with_http_connector(Connector(Signer::default())),
                 Purpose::Read | Purpose::Write => builder,
@@ -84,7 +86,10 @@ pub(crate) fn connect(url: &Url, purpose: Purpose) -> io::Result<Client> {
         }
         Service::Azure => {
             let builder = MicrosoftAzureBuilder::from_env().with_url(&url.root).with_retry(retries());
-            let options = options(allows_http("AZURE_ALLOW_HTTP"), purpose)?;
+            // The emulator is at AZURITE_BLOB_STORAGE_URL, and needs no TLS.
+            let emulator = builder.get_config_value(&AzureConfigKey::UseEmulator).is_some_and(|value| is_true(&value));
+            let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint).filter(|_| !emulator);
+            let options = options(allows_http("AZURE_ALLOW_HTTP", endpoint)?, purpose)?;
             Client::new(builder.with_client_options(options).build().map_err(invalid)?)
         }
         Service::Http => {
@@ -107,19 +112,35 @@ pub(crate) fn credentials_hint(url: &Url) -> &'static str {
         Service::Gcs => {
             "credentials are taken from GOOGLE_APPLICATION_CREDENTIALS, GOOGLE_SERVICE_ACCOUNT or \
              GOOGLE_SERVICE_ACCOUNT_KEY, gcloud's application default credentials, or the instance; \
-             GOOGLE_SKIP_SIGNATURE=true reads public buckets"
+             GOOGLE_SKIP_SIGNATURE=true reads public buckets; GOOGLE_BASE_URL chooses the server"
         }
         Service::Azure => {
             "credentials are taken from AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY, \
-             from AZURE_CLIENT_ID, AZURE_CLIENT_SECRET and AZURE_TENANT_ID, or from the instance"
+             from AZURE_CLIENT_ID, AZURE_CLIENT_SECRET and AZURE_TENANT_ID, or from the instance; AZURE_ENDPOINT chooses \
+             the server, AZURE_STORAGE_USE_EMULATOR=true an emulator"
         }
         Service::Http => "the server refuses the request; no credentials are sent to http:// and https:// URLs",
     }
 }
 
-fn allows_http(variable: &str) -> bool {
-    std::env::var(variable)
-        .is_ok_and(|value| matches!(value.to_ascii_lowercase().as_str(), "1" | "true" | "yes" | "on"))
+/// Returns whether a variable allows requests without TLS.
+///
+/// # Errors
+/// `InvalidInput` if the endpoint needs that, and the variable does not allow it.
+fn allows_http(variable: &str, endpoint: Option<String>) -> io::Result<bool> {
+    let allowed = std::env::var(variable).is_ok_and(|value| is_true(&value));
+    match endpoint.filter(|endpoint| endpoint.starts_with("http://") && !allowed) {
+        Some(endpoint) => {
+            let problem = format!("the endpoint {endpoint} is not encrypted; set {variable}=true if that is intended");
+            Err(io::Error::new(io::ErrorKind::InvalidInput, problem))
+        }
+        None => Ok(allowed),
+    }
+}
+
+/// Returns whether the client takes a value as "yes".
+fn is_true(value: &str) -> bool {
+    matches!(value.to_ascii_lowercase().as_str(), "1" | "true" | "yes" | "on" | "y")
 }
 
 fn retries() -> RetryConfig {

@@ -29,6 +29,10 @@ const MIN_STRAGGLER: Duration = Duration::from_secs(1);
 /// At most one request of this many is sent twice, so that a slow server is not overloaded.
 const HEDGED_OF: u64 = 10;
 
+/// The code in an answer if the bucket (S3, GCS) or container (Azure) does not exist. If the request was to list it, the
+/// client returns such an answer as a generic error.
+const NO_BUCKET: [&str; 2] = ["<Code>NoSuchBucket</Code>", "<Code>ContainerNotFound</Code>"];
+
 /// Smoothed duration of requests, in microseconds.
 static USUAL_MICROS: AtomicU64 = AtomicU64::new(0);
 
@@ -103,6 +107,8 @@ pub(crate) enum Failure {
     Short,
     /// Web servers are only read.
     ReadOnly,
+    /// The bucket or container does not exist.
+    NoBucket,
     /// The answer does not fit into memory.
     Memory {
         length: u64,
@@ -116,8 +122,17 @@ pub(crate) enum Failure {
 
 impl From<object_store::Error> for Failure {
     fn from(error: object_store::Error) -> Self {
-        // The status of an answer is part of the text only.
-        if error.to_string().contains("416 Range Not Satisfiable") { Failure::Short } else { Failure::Store(error) }
+        // The status of an answer, and the code in its body, are part of the text only.
+        let text = error.to_string();
+        if text.contains("416 Range Not Satisfiable") {
+            Failure::Short
+        } else if matches!(error, object_store::Error::Generic { .. } | object_store::Error::NotFound { .. })
+            && NO_BUCKET.iter().any(|code| text.contains(code))
+        {
+            Failure::NoBucket
+        } else {
+            Failure::Store(error)
+        }
     }
 }
 
@@ -128,6 +143,7 @@ impl Failure {
         match self {
             Failure::Short
             | Failure::ReadOnly
+            | Failure::NoBucket
             | Failure::Memory { .. }
             | Failure::Store(
                 E::AlreadyExists { .. }
@@ -147,6 +163,7 @@ impl Failure {
         match self {
             Failure::Short => ErrorKind::UnexpectedEof.into(),
             Failure::ReadOnly => io::Error::new(ErrorKind::Unsupported, "web servers are only read"),
+            Failure::NoBucket => io::Error::new(ErrorKind::NotFound, format!("{} does not exist", url.root)),
             Failure::Memory { length } => {
                 io::Error::new(ErrorKind::OutOfMemory, format!("no memory for an answer of {length} bytes"))
             }

@@ -46,7 +46,8 @@ fn a_manifest_with_more_records_than_its_files_hold_ends_every_command() {
         assert_eq!(document["damages"][0]["name"], "RecordCount");
         assert_eq!(limited(1024, &["info", text(&set)]).status.code(), Some(2));
         let plan = limited(1024, &["plan", text(&set), "--batch", "4", "--world", "3", "--json"]);
-        let plan: Value = serde_json::from_slice(&plan.stdout).unwrap();
+        let errors = String::from_utf8_lossy(&plan.stderr);
+        let plan: Value = serde_json::from_slice(&plan.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"));
         let replica = &plan["replicas"][2];
         assert_eq!((&replica["shards"], &replica["shards_estimated"]), (&1.into(), &(records > 10_000_000).into()));
     }

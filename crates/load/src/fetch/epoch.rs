@@ -4,6 +4,7 @@ use super::RowKey;
 use super::planner::{Chunk, ChunkSize, Planner, open_shards};
 use crate::error::Result;
 use crate::resolved_config::ResolvedConfig;
+use shardtool_format::frame;
 use shardtool_order::{Order, Policy, Remainder};
 use shardtool_read::Split;
 use std::num::NonZeroU32;
@@ -62,6 +63,9 @@ pub(crate) fn fitting_order(
     resolve: impl Fn(Order) -> Result<Arc<ResolvedConfig>>,
 ) -> Result<Option<EpochRequests>> {
     let mean = config.splits.mean_record().max(1);
+    if is_impossible(config) {
+        return Ok(None);
+    }
     for run_bytes in [LARGE, LARGE * 5 / 4, LARGE * 3 / 2, 2 * LARGE] {
         let run = run_bytes.div_ceil(mean);
         let order = |window: u64| {
@@ -79,6 +83,11 @@ pub(crate) fn fitting_order(
         }
     }
     Ok(None)
+}
+
+/// Returns whether the manifest claims more records than its bytes can hold. Nothing is counted then: it could take for ever.
+fn is_impossible(config: &ResolvedConfig) -> bool {
+    config.splits.mean_record() < frame::OVERHEAD_BYTES as u64
 }
 
 struct Counter<'a> {
@@ -112,7 +121,12 @@ impl<'a> Counter<'a> {
             Remainder::Drop | Remainder::Mask => schedule.samples(0, rank),
         };
         let whole = rows <= counted_rows;
-        for part in 0..if whole { 1 } else { PARTS } {
+        let parts = match (is_impossible(self.config), whole) {
+            (true, _) => 0,
+            (false, true) => 1,
+            (false, false) => PARTS,
+        };
+        for part in 0..parts {
             let step = (u128::from(steps) * u128::from(part) / u128::from(PARTS)) as u64;
             let mut next = Some(RowKey { epoch: 0, p: step * schedule.step_len(), row: 0 });
             if part > 0 {
@@ -132,7 +146,7 @@ impl<'a> Counter<'a> {
             order: self.config.order,
             requests,
             bytes,
-            estimated: !whole || !self.exact,
+            estimated: !whole || !self.exact || parts == 0,
             ahead: self.config.fetch,
             window_bytes: self.planner.window_bytes(),
             two_windows: self.planner.two_windows(),

@@ -18,6 +18,9 @@ const OPENED_AT_ONCE: usize = 16;
 /// Open shards, by the numbers of split and shard.
 pub(super) type OpenShards = HashMap<(usize, usize), Arc<Shard>>;
 
+/// Rows of a chunk, at most: a manifest may claim that records are tiny.
+const MOST_ROWS: u64 = 1 << 16;
+
 /// Merged requests exceed the bytes of their records by up to a third.
 const UNUSED: (u64, u64) = (4, 3);
 
@@ -129,9 +132,9 @@ impl Planner {
             // Its records may be larger than most.
             Some(window) => {
                 let bytes = (window + window / 2).min(share / 2 * UNUSED.1 / UNUSED.0);
-                ChunkSize { rows: 2 * (window / mean).max(1), bytes }
+                ChunkSize { rows: (2 * (window / mean)).clamp(1, MOST_ROWS), bytes }
             }
-            None => ChunkSize { rows: (share / 4 / mean).max(1), bytes: share / 4 },
+            None => ChunkSize { rows: (share / 4 / mean).clamp(1, MOST_ROWS), bytes: share / 4 },
         }
     }
 

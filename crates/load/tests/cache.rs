@@ -152,10 +152,10 @@ fn a_small_cache_is_never_larger_than_its_size_and_saves_requests() {
         let answered = bucket.server.bytes() - before;
         let used = cache.used().unwrap();
         assert!(used <= size && used + 4 * BLOCK > size, "{order}: {used} of {size}");
-        // Half of the bytes, and those of a few blocks. In interleaved order, blocks that are needed soon take the place of some,
+        // Half of the bytes, and those of blocks at the ends. In interleaved order, blocks that are needed soon take the place of some,
         // as many as the timing of the threads makes it.
         if !matches!(order, Order::Interleaved { .. }) {
-            assert!(answered <= bytes * 6 / 10, "{order}: {answered} of {bytes}");
+            assert!(answered <= bytes * 7 / 10, "{order}: {answered} of {bytes}");
         }
     }
 }

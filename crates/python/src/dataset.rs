@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PySlice};
 use shardtool_format::manifest::Manifest;
 use shardtool_read::{Cache, Options};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// What a dataset is opened with, also in another process.
@@ -19,9 +20,10 @@ struct Opening {
 
 impl Opening {
     /// The arguments of `Dataset` and, after a name, of `_open_split`.
-    fn arguments(&self) -> (PathBuf, Option<PathBuf>, Option<u64>) {
+    fn arguments(&self) -> (OsString, Option<PathBuf>, Option<u64>) {
         let (folder, size) = self.cache.clone().unzip();
-        (self.path.clone(), folder, size)
+        // As text: `pathlib` removes a slash of a URL.
+        (self.path.clone().into_os_string(), folder, size)
     }
 }
 
@@ -108,7 +110,7 @@ impl Dataset {
         features(py, self.dataset.manifest())
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (PathBuf, Option<PathBuf>, Option<u64>)) {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (OsString, Option<PathBuf>, Option<u64>)) {
         (slf.get_type().into_any(), slf.get().opening.arguments())
     }
 
@@ -135,7 +137,7 @@ fn features<'py>(py: Python<'py>, manifest: &Manifest) -> PyResult<Bound<'py, Py
 }
 
 /// Path, name, folder and size of the cache.
-type SplitArguments = (PathBuf, String, Option<PathBuf>, Option<u64>);
+type SplitArguments = (OsString, String, Option<PathBuf>, Option<u64>);
 
 /// A split: records numbered through all its shards, from 0.
 #[pyclass(frozen, sequence, module = "shardtool._shardtool")]

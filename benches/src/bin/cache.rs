@@ -1,5 +1,5 @@
 //! Measures what the cache on a local disk saves: bytes and requests of three epochs from an S3 server on this machine, for 1
-//! and 4 ranks, caches of 10, 50 and 90 % of the data, two orders. Beside it, simulated on the same samples in the same order:
+//! and 4 ranks, caches of 10, 50 and 90 % of the data, two orders. For comparison, simulated on the same samples in the same order:
 //! a cache that removes the block that was used least recently (LRU), and one that keeps the first blocks.
 //!
 //! `cargo run --release -p shardtool-benches --bin cache -- FOLDER [COPIES]`: a folder of photographs, packed COPIES times

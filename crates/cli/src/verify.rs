@@ -172,7 +172,7 @@ struct Document<'a> {
     unlisted: u64,
 }
 
-/// How many shards were compared by what.
+/// Shards that were compared by a CRC, and by their length alone.
 #[derive(Serialize)]
 struct Compared {
     crc_shards: u64,

@@ -2,68 +2,32 @@
 //!
 //! `SHARDTOOL_CACHE_KILLS` is the number of kills (default 4; `scripts/campaign stores` asks for 50).
 
-use shardtool_store_server::{Options, Server};
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+mod bucket;
+
+use bucket::{Bucket, text};
+use shardtool_store_server::Options;
+use std::process::{Command, Stdio};
 use std::time::Duration;
-use tempfile::TempDir;
 
 const URL: &str = "s3://bucket/set";
 
-/// A dataset of many shards on a disk and in an S3 server.
-struct Place {
-    folder: TempDir,
-    server: Server,
+/// Packs a dataset of many shards, and copies it to the bucket.
+fn place() -> Bucket {
+    let place = Bucket::new(Options::default());
+    place.good(&["demo", "--keep", "demo"]);
+    place.good(&["reshard", "demo/dataset", "set", "--shards", "16"]);
+    place.good(&["copy", "set", URL]);
+    place
 }
 
-impl Place {
-    fn new() -> Self {
-        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        std::fs::create_dir_all(folder.path().join("s3/bucket")).unwrap();
-        let server = Server::start(&folder.path().join("s3"), Options::default()).unwrap();
-        let place = Place { folder, server };
-        place.good(&["demo", "--keep", "demo"]);
-        place.good(&["reshard", "demo/dataset", "set", "--shards", "16"]);
-        place.good(&["copy", "set", URL]);
-        place
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        command.current_dir(self.folder.path()).env("HOME", self.folder.path()).envs(self.server.environment());
-        for name in ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_CA_BUNDLE"] {
-            command.env_remove(name);
-        }
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(env!("CARGO_BIN_EXE_shardtool")).args(arguments).output().unwrap()
-    }
-
-    fn good(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output));
-        text(&output)
-    }
-
-    fn bytes(&self) -> u64 {
-        let shards = std::fs::read_dir(self.path("set")).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
-        shards.sum()
-    }
-}
-
-fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+/// Returns the bytes of the shards.
+fn bytes(place: &Bucket) -> u64 {
+    std::fs::read_dir(place.path("set")).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum()
 }
 
 #[test]
 fn commands_read_through_the_cache() {
-    let place = Place::new();
+    let place = place();
     let before = place.server.requests();
     let equal = ["diff", "set", URL, "--cache", "cache", "--cache-size", "1GiB"];
     place.good(&equal);
@@ -89,7 +53,7 @@ fn commands_read_through_the_cache() {
 
 #[test]
 fn refuses_what_cannot_be_a_cache() {
-    let place = Place::new();
+    let place = place();
     std::fs::write(place.path("file"), "").unwrap();
     for (arguments, message) in [
         (&["ls", URL, "--cache", "file"][..], "cannot use file as a cache"),
@@ -104,9 +68,9 @@ fn refuses_what_cannot_be_a_cache() {
 
 #[test]
 fn whenever_its_users_are_killed_the_next_run_is_right() {
-    let place = Place::new();
+    let place = place();
     let kills = std::env::var("SHARDTOOL_CACHE_KILLS").map_or(4, |count| count.parse().unwrap());
-    let half = (place.bytes() / 2).max(4 << 20).to_string();
+    let half = (bytes(&place) / 2).max(4 << 20).to_string();
     let mut killed = 0;
     for number in 0..kills {
         // Sizes that hold everything, and half of it.
@@ -115,8 +79,8 @@ fn whenever_its_users_are_killed_the_next_run_is_right() {
             let _ = std::fs::remove_dir_all(place.path("cache"));
         }
         let rank = |rank: &str| {
-            let mut command = place.command(env!("CARGO_BIN_EXE_shardtool"));
-            command.args(["bench", URL, "--cache", "cache", "--cache-size", size, "--epochs", "1000"]);
+            let mut command =
+                place.shardtool(["bench", URL, "--cache", "cache", "--cache-size", size, "--epochs", "1000"]);
             command.args(["--work", "read", "--batch", "4", "--order", "interleaved", "--world", "2", "--rank", rank]);
             command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
         };
@@ -136,7 +100,7 @@ fn whenever_its_users_are_killed_the_next_run_is_right() {
 
 #[test]
 fn a_full_disk_is_reported_and_the_run_goes_on() {
-    let place = Place::new();
+    let place = place();
     let namespace = ["-rm", "sh", "-c"];
     if !Command::new("unshare").args(namespace).arg("true").status().is_ok_and(|status| status.success()) {
         println!("skipped: unshare -rm is not allowed here");
@@ -144,12 +108,12 @@ fn a_full_disk_is_reported_and_the_run_goes_on() {
     }
     std::fs::create_dir(place.path("cache")).unwrap();
     // Less than the dataset.
-    let small = place.bytes() / 3;
+    let small = bytes(&place) / 3;
     let script = format!(
         "mount -t tmpfs -o size={small} tmpfs cache && exec {} diff set {URL} --cache cache --cache-size 1GiB",
         env!("CARGO_BIN_EXE_shardtool")
     );
-    let output = place.command("unshare").args(namespace).arg(script).output().unwrap();
+    let output = place.program("unshare").args(namespace).arg(script).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     assert!(text(&output).contains("cannot be written (No space left on device"), "{}", text(&output));
 }

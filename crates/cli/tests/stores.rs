@@ -1,62 +1,18 @@
 //! Datasets in an S3 server, with signed requests: copied there and back, verified, read, refused.
 
-use shardtool_store_server::{Faults, Options, Server};
+mod bucket;
+
+use bucket::{Bucket, text};
+use shardtool_store_server::{Faults, Options};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use tempfile::TempDir;
+use std::path::Path;
+use std::process::Command;
 
-struct Place {
-    folder: TempDir,
-    server: Server,
-}
-
-impl Place {
-    /// Starts a server with an empty bucket, and packs a dataset next to it.
-    fn new(faults: Faults) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("s3/bucket")).unwrap();
-        let server = Server::start(&folder.path().join("s3"), Options { faults, ..Options::default() }).unwrap();
-        let place = Place { folder, server };
-        let packed = place.run(&["demo", "--keep", "demo"]);
-        assert!(packed.status.success(), "{}", text(&packed));
-        place
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_shardtool"));
-        command.args(arguments).current_dir(self.folder.path()).env("HOME", self.folder.path());
-        for name in ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_CA_BUNDLE"] {
-            command.env_remove(name);
-        }
-        command.envs(self.server.environment());
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
-    fn good(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output));
-        text(&output)
-    }
-
-    /// Runs a command that must fail with status 2 and one message.
-    fn refused(&self, arguments: &[&str], message: &str) {
-        let output = self.run(arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output));
-        assert!(text(&output).contains(message), "{arguments:?}: {}", text(&output));
-    }
-}
-
-fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+/// Starts a server with an empty bucket, and packs a dataset next to it.
+fn place(faults: Faults) -> Bucket {
+    let place = Bucket::new(Options { faults, ..Options::default() });
+    place.good(&["demo", "--keep", "demo"]);
+    place
 }
 
 /// The files that a manifest names, by their relative paths.
@@ -73,7 +29,7 @@ const URL: &str = "s3://bucket/data/set";
 
 #[test]
 fn copies_are_equal_and_all_commands_read_them() {
-    let place = Place::new(Faults::default());
+    let place = place(Faults::default());
     assert!(place.good(&["copy", "demo/dataset", URL]).contains("is complete"));
     assert!(files(&place.path("s3/bucket/data/set")) == files(&place.path("demo/dataset")));
     assert!(place.good(&["copy", "demo/dataset", URL]).contains("copied before"));
@@ -99,7 +55,7 @@ fn copies_are_equal_and_all_commands_read_them() {
 
 #[test]
 fn plan_names_the_requests_that_bench_makes() {
-    let place = Place::new(Faults::default());
+    let place = place(Faults::default());
     place.good(&["copy", "demo/dataset", URL]);
     for order in [&["sequential"][..], &["shuffled"], &["interleaved", "--run", "20", "--window", "4"]] {
         let options =
@@ -123,20 +79,20 @@ fn plan_names_the_requests_that_bench_makes() {
 
 #[test]
 fn plan_shows_an_order_that_needs_fewer_requests() {
-    let place = Place::new(Faults::default());
+    let place = place(Faults::default());
     place.good(&["copy", "demo/dataset", URL]);
     let plan = place.good(&["plan", URL, "--order", "interleaved", "--run", "2", "--window", "3", "--batch", "8"]);
     for line in ["interleaved (run 2, window 3) needs more than one request per 4 MiB", "This order needs fewer:"] {
         assert!(plan.contains(line), "{plan}");
     }
-    // Nothing is requested ahead, so that each record is requested.
+    // Without read-ahead, each record is requested.
     let plan = place.good(&["plan", URL, "--read-ahead", "0", "--batch", "8"]);
     assert!(plan.contains("No run and window need fewer"), "{plan}");
 }
 
 #[test]
 fn an_interrupted_copy_continues_and_another_dataset_is_kept() {
-    let place = Place::new(Faults::default());
+    let place = place(Faults::default());
     place.good(&["copy", "demo/dataset", URL]);
     let bucket = place.path("s3/bucket/data/set");
     // As after a kill: the manifest and one index are not there yet.
@@ -163,7 +119,7 @@ fn an_interrupted_copy_continues_and_another_dataset_is_kept() {
 
 #[test]
 fn nothing_that_exists_is_overwritten() {
-    let place = Place::new(Faults::default());
+    let place = place(Faults::default());
     let shard = files(&place.path("demo/dataset")).into_keys().find(|name| name.ends_with(".tfrecord")).unwrap();
     let bucket = place.path("s3/bucket/data/set");
     std::fs::create_dir_all(&bucket).unwrap();
@@ -185,7 +141,7 @@ fn nothing_that_exists_is_overwritten() {
 
 #[test]
 fn damage_is_not_copied_and_verify_finds_it() {
-    let place = Place::new(Faults::default());
+    let place = place(Faults::default());
     place.good(&["copy", "demo/dataset", URL]);
     let shard = files(&place.path("demo/dataset")).into_keys().find(|name| name.ends_with(".tfrecord")).unwrap();
     let stored = place.path("s3/bucket/data/set").join(&shard);
@@ -208,7 +164,7 @@ fn damage_is_not_copied_and_verify_finds_it() {
 }
 
 /// Runs `verify --quick --json` and returns its status and document.
-fn quick(place: &Place, dataset: &str) -> (i32, serde_json::Value) {
+fn quick(place: &Bucket, dataset: &str) -> (i32, serde_json::Value) {
     let output = place.run(&["verify", dataset, "--quick", "--json"]);
     let document = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(&output)));
     (output.status.code().unwrap(), document)
@@ -232,7 +188,7 @@ fn base64(crc: u32) -> String {
 
 #[test]
 fn quick_verification_compares_lengths() {
-    let place = Place::new(Faults::default());
+    let place = place(Faults::default());
     place.good(&["copy", "demo/dataset", URL]);
     let bucket = place.path("s3/bucket/data/set");
     let shards = files(&bucket).keys().filter(|name| name.ends_with(".tfrecord")).count();
@@ -267,7 +223,7 @@ fn quick_verification_compares_lengths() {
 
 #[test]
 fn quick_verification_compares_the_checksums_of_a_store() {
-    let place = Place::new(Faults::default());
+    let place = place(Faults::default());
     place.good(&["copy", "demo/dataset", URL]);
     let dataset = shardtool_read::Dataset::open(place.path("demo/dataset")).unwrap();
     let shards = &dataset.splits()[0].entry().shards;
@@ -293,12 +249,12 @@ fn quick_verification_compares_the_checksums_of_a_store() {
 
 #[test]
 fn quick_verification_without_a_store_or_a_manifest_cannot_run() {
-    let place = Place::new(Faults::default());
+    let place = place(Faults::default());
     let shard = files(&place.path("demo/dataset")).into_keys().find(|name| name.ends_with(".tfrecord")).unwrap();
     place.refused(&["verify", &format!("demo/dataset/{shard}"), "--quick"], "have no manifest");
     place.refused(&["verify", "demo/dataset", "--quick", "--decode"], "cannot be used with");
     place.good(&["copy", "demo/dataset", URL]);
-    let mut command = place.command(&["verify", URL, "--quick"]);
+    let mut command = place.shardtool(["verify", URL, "--quick"]);
     let output = command.env("AWS_ENDPOINT_URL", "http://127.0.0.1:1").env("SHARDTOOL_STORE_TIMEOUT", "2").output();
     assert_eq!(output.unwrap().status.code(), Some(2));
     // The manifest is found, and a shard cannot be examined.
@@ -310,7 +266,7 @@ fn quick_verification_without_a_store_or_a_manifest_cannot_run() {
 #[test]
 fn verify_and_copy_survive_a_failing_network() {
     for seed in 0..3 {
-        let place = Place::new(Faults { seed, one_in: 5, ..Faults::default() });
+        let place = place(Faults { seed, one_in: 5, ..Faults::default() });
         place.good(&["copy", "demo/dataset", URL]);
         assert!(place.good(&["verify", URL]).contains("No damage found"), "seed {seed}");
         place.good(&["copy", URL, "back"]);
@@ -333,28 +289,28 @@ fn settings_of_gcs_and_azure_are_checked_before_the_first_request() {
         assert!(text(&output).contains(message), "{message}: {}", text(&output));
     };
     let account = [("AZURE_STORAGE_ACCOUNT_NAME", "name"), ("AZURE_STORAGE_ACCOUNT_KEY", "a2V5")];
-    let nobody = "http://127.0.0.1:1";
+    let closed_port = "http://127.0.0.1:1";
     refused("az://data/set", &[], "credentials are taken from AZURE_STORAGE_ACCOUNT_NAME");
     for name in ["AZURE_ENDPOINT", "AZURE_STORAGE_ENDPOINT"] {
-        refused("az://data/set", &[account[0], account[1], (name, nobody)], "set AZURE_ALLOW_HTTP=true");
-        let allowed = [account[0], account[1], (name, nobody), ("AZURE_ALLOW_HTTP", "true")];
+        refused("az://data/set", &[account[0], account[1], (name, closed_port)], "set AZURE_ALLOW_HTTP=true");
+        let allowed = [account[0], account[1], (name, closed_port), ("AZURE_ALLOW_HTTP", "true")];
         refused("az://data/set", &allowed, "no answer within 2 s");
     }
-    let emulator = [("AZURE_STORAGE_USE_EMULATOR", "true"), ("AZURITE_BLOB_STORAGE_URL", nobody)];
+    let emulator = [("AZURE_STORAGE_USE_EMULATOR", "true"), ("AZURITE_BLOB_STORAGE_URL", closed_port)];
     refused("az://data/set", &emulator, "no answer within 2 s");
-    let gcs = [("GOOGLE_SKIP_SIGNATURE", "true"), ("GOOGLE_BASE_URL", nobody)];
+    let gcs = [("GOOGLE_SKIP_SIGNATURE", "true"), ("GOOGLE_BASE_URL", closed_port)];
     refused("gs://data/set", &gcs, "set GOOGLE_ALLOW_HTTP=true");
     refused("gs://data/set", &[gcs[0], gcs[1], ("GOOGLE_ALLOW_HTTP", "true")], "no answer within 2 s");
 }
 
 #[test]
 fn messages_name_what_was_looked_for() {
-    let place = Place::new(Faults::default());
+    let place = place(Faults::default());
     place.refused(&["info", URL], "it has no dataset.json");
     place.refused(&["info", "ftp://host/set"], "unknown scheme ftp://");
     place.refused(&["info", "s3:///set"], "names no bucket");
     let refused = |name: &str, value: Option<&str>, message: &str| {
-        let mut command = place.command(&["info", URL]);
+        let mut command = place.shardtool(["info", URL]);
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
@@ -371,11 +327,11 @@ fn messages_name_what_was_looked_for() {
     std::fs::create_dir(place.path(".aws")).unwrap();
     let (id, secret) = shardtool_store_server::CREDENTIALS;
     let profile = format!(
-        "[default]\naws_access_key_id = nobody\n[team]\naws_access_key_id = {id}\naws_secret_access_key = {secret}\n"
+        "[default]\naws_access_key_id = closed_port\n[team]\naws_access_key_id = {id}\naws_secret_access_key = {secret}\n"
     );
     std::fs::write(place.path(".aws/credentials"), profile).unwrap();
     place.good(&["copy", "demo/dataset", URL]);
-    let mut command = place.command(&["info", URL]);
+    let mut command = place.shardtool(["info", URL]);
     command.env_remove("AWS_ACCESS_KEY_ID").env_remove("AWS_SECRET_ACCESS_KEY").env("AWS_PROFILE", "team");
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", text(&output));

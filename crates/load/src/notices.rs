@@ -54,7 +54,7 @@ impl fmt::Display for Notice {
             }
             Notice::CacheFailed { path, problem } => write!(
                 f,
-                "the cache in {} cannot be written ({problem}): the run goes on, and reads from the store what the cache does \
+                "the cache in {} cannot be written ({problem}): the run continues, and reads from the store what the cache does \
                  not hold",
                 path.display()
             ),

@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PySlice};
 use shardtool_format::manifest::Manifest;
 use shardtool_read::{Cache, Options};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What a dataset is opened with, also in another process.
 #[derive(Clone)]
@@ -24,6 +24,22 @@ impl Opening {
         let (folder, size) = self.cache.clone().unzip();
         // As text: `pathlib` removes a slash of a URL.
         (self.path.clone().into_os_string(), folder, size)
+    }
+}
+
+/// Where a dataset or shard lies: a path is a `pathlib.Path` in Python, and a URL, of whose slashes that keeps one, a `str`.
+#[derive(IntoPyObject)]
+enum Location {
+    Path(PathBuf),
+    Url(OsString),
+}
+
+impl Location {
+    fn new(path: &Path) -> Self {
+        match shardtool_store::is_url(path) {
+            true => Location::Url(path.as_os_str().to_owned()),
+            false => Location::Path(path.to_owned()),
+        }
     }
 }
 
@@ -92,10 +108,10 @@ impl Dataset {
         self.dataset.splits().iter().map(|s| s.name()).collect()
     }
 
-    /// The path that the dataset was opened with.
+    /// The path that the dataset was opened with; of a dataset in a store, the URL.
     #[getter]
-    fn path(&self) -> PathBuf {
-        self.dataset.path().to_owned()
+    fn path(&self) -> Location {
+        Location::new(self.dataset.path())
     }
 
     /// Class names, by class id; empty if classes have no names.
@@ -214,10 +230,10 @@ impl Split {
         }
     }
 
-    /// Path of the dataset.
+    /// The path that the dataset was opened with; of a dataset in a store, the URL.
     #[getter]
-    fn path(&self) -> PathBuf {
-        self.opening.path.clone()
+    fn path(&self) -> Location {
+        Location::new(&self.opening.path)
     }
 
     /// Class names, by class id; empty if classes have no names.
@@ -292,10 +308,10 @@ impl Shard {
         self.split.entry().shards[self.number].records as usize
     }
 
-    /// The shard's path.
+    /// The shard's path; of a dataset in a store, its URL.
     #[getter]
-    fn path(&self) -> PathBuf {
-        self.split.shard_path(self.number)
+    fn path(&self) -> Location {
+        Location::new(&self.split.shard_path(self.number))
     }
 
     /// The shard's length in bytes.
@@ -311,6 +327,11 @@ impl Shard {
     }
 
     fn __repr__(&self) -> String {
-        format!("<shardtool.Shard {:?}: {} records, {} bytes>", self.path(), self.__len__(), self.bytes())
+        format!(
+            "<shardtool.Shard {:?}: {} records, {} bytes>",
+            self.split.shard_path(self.number),
+            self.__len__(),
+            self.bytes()
+        )
     }
 }

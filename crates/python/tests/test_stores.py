@@ -55,6 +55,14 @@ def test_batches_and_states_equal_those_of_files(dataset, url):
     assert "store" not in local.stats()
 
 
+def test_a_path_in_a_store_is_its_url(url):
+    opened = st.Dataset(url)
+    train = opened.split("train")
+    assert (opened.path, train.path) == (url, url)
+    assert train.shards[0].path == f"{url}/train-00000.tfrecord"
+    assert st.Dataset(train.path).splits == opened.splits
+
+
 def test_requests_are_as_large_as_the_options_say(url):
     def mean_bytes(**options):
         train = st.Dataset(url).split("train")

@@ -1,9 +1,9 @@
 //! Datasets and splits.
 
 use crate::bytes::{Access, FileBytes};
-use crate::cache::Cache;
 use crate::frames::Frames;
 use crate::shard::{Opening, Shard};
+use crate::shard_cache::ShardCache;
 use crate::shard_index::{Checked, content_name};
 use crate::whole_files::parse_manifest;
 use crate::{Error, Record, Result, glob_files, metadata_if_exists};
@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use shardtool_format::frame::Check;
 use shardtool_format::manifest::{self, Manifest};
 use shardtool_format::names;
-use shardtool_store::cache::Cache as DiskCache;
+use shardtool_store::cache::Cache;
 use shardtool_store::{is_url, lacks_slash, local_path};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub struct Options {
     /// Whether the CRC of a record's data is checked on each read. The default checks it. With a cache, it is always checked.
     pub check: Check,
     /// Keeps what is read from an object store on a local disk. Without effect on local files.
-    pub cache: Option<DiskCache>,
+    pub cache: Option<Cache>,
 }
 
 impl Options {
@@ -43,7 +43,7 @@ impl Options {
     }
 
     /// Sets the cache.
-    pub fn with_cache(mut self, cache: DiskCache) -> Self {
+    pub fn with_cache(mut self, cache: Cache) -> Self {
         self.cache = Some(cache);
         self
     }
@@ -223,7 +223,7 @@ struct Inner {
     /// Frame offsets of bare files.
     bare: Option<Vec<Arc<[u64]>>>,
     checked: Vec<Checked>,
-    cache: Cache,
+    shards: ShardCache,
     options: Options,
 }
 
@@ -252,7 +252,7 @@ impl Split {
             starts,
             bare,
             checked: shards.iter().map(|_| Checked::default()).collect(),
-            cache: Cache::new(shards.len(), most_open(folder, shards)),
+            shards: ShardCache::new(shards.len(), most_open(folder, shards)),
             options,
         }))
     }
@@ -283,7 +283,7 @@ impl Split {
     }
 
     /// Returns the cache through which the split is read, if it is in an object store.
-    pub fn cache(&self) -> Option<&DiskCache> {
+    pub fn cache(&self) -> Option<&Cache> {
         self.0.options.cache.as_ref().filter(|_| self.is_in_store())
     }
 
@@ -334,7 +334,7 @@ impl Split {
     /// If `number` is not below the number of shards.
     pub fn shard(&self, number: usize) -> Result<Arc<Shard>> {
         let inner = &*self.0;
-        inner.cache.get(number, || {
+        inner.shards.get(number, || {
             let entry = &self.entry().shards[number];
             let how = match &inner.bare {
                 Some(offsets) => {

@@ -16,7 +16,6 @@
 //! Feature `decode` (off by default) lets [`verify`] decode images too, and brings the decoders with it.
 
 mod bytes;
-mod cache;
 mod counts;
 mod dataset;
 mod error;
@@ -25,6 +24,7 @@ mod mapping;
 mod paths;
 mod record;
 mod shard;
+mod shard_cache;
 mod shard_index;
 mod value;
 mod value_ranges;

@@ -85,7 +85,7 @@ pub(crate) fn fitting_order(
     Ok(None)
 }
 
-/// Returns whether the manifest claims more records than its bytes can hold. Nothing is counted then: it could take for ever.
+/// Returns whether the manifest claims more records than its bytes can hold. Such an epoch is not counted: it could take for ever.
 fn is_impossible(config: &ResolvedConfig) -> bool {
     config.splits.mean_record() < frame::OVERHEAD_BYTES as u64
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How often other processes are told which blocks the next rows need.
+/// How often the blocks of the next rows are published to other processes.
 const PUBLISHED: Duration = Duration::from_millis(50);
 
 /// Rows that are looked at ahead, at most.
@@ -219,7 +219,7 @@ impl Lookahead {
         (rows, next.map_or(self.next, |seen| Some(seen.row.key)))
     }
 
-    /// Tells the caches which blocks the next rows need.
+    /// Publishes the blocks of the next rows to the caches.
     fn publish(&mut self) {
         if self.published.is_none_or(|published| published.elapsed() >= PUBLISHED) {
             self.published = Some(Instant::now());

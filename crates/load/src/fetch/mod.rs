@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 /// How long a worker waits for its row to be planned, before it reads the record itself: shards may be slow to open.
 const PLANNED_WITHIN: Duration = Duration::from_secs(1);
 
-/// How long a thread waits for what another process, or another loader, does without telling.
+/// How long a thread waits for what another process, or another loader, does without a notification.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A row of an epoch, in the order in which a replica's rows are filled.
@@ -247,7 +247,7 @@ impl Fetcher {
                     // A CRC does not distinguish one record from another.
                     debug_assert_eq!(planned.row.id, Some(id), "the planner and the workers follow the same order");
                     if let Some(pending) = planned.pending.iter().find(|pending| !pending.is_done()) {
-                        // Another loader, or a reader, may be requesting it: it tells nobody else.
+                        // Another loader, or a reader, may be requesting it, and then notifies only itself.
                         let _pending = pending.clone();
                         state = self.changed.wait_timeout(state, PAUSE).unwrap_or_else(PoisonError::into_inner).0;
                         continue;
@@ -316,7 +316,7 @@ impl Fetcher {
         8 * self.config.batch + 64
     }
 
-    /// Returns whether a replica has not jumped since, and the loader goes on.
+    /// Returns whether a replica has not jumped since, and the loader has not ended.
     fn is_at(&self, replica: usize, generation: u64) -> bool {
         let state = self.lock();
         !state.closed && state.replicas[replica].generation == generation

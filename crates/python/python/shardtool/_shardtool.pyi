@@ -93,8 +93,8 @@ class Dataset:
         """Names of the splits."""
 
     @property
-    def path(self) -> Path:
-        """The path that the dataset was opened with."""
+    def path(self) -> Path | str:
+        """The path that the dataset was opened with; of a dataset in a store, the URL, a `str`."""
 
     @property
     def classes(self) -> list[str]:
@@ -131,8 +131,8 @@ class Split:
         """The split's name."""
 
     @property
-    def path(self) -> Path:
-        """Path of the dataset."""
+    def path(self) -> Path | str:
+        """The path that the dataset was opened with; of a dataset in a store, the URL, a `str`."""
 
     @property
     def classes(self) -> list[str]:
@@ -170,8 +170,8 @@ class Shard:
 
     def __len__(self, /) -> int: ...
     @property
-    def path(self) -> Path:
-        """The shard's path."""
+    def path(self) -> Path | str:
+        """The shard's path; of a dataset in a store, its URL, a `str`."""
 
     @property
     def bytes(self) -> int:

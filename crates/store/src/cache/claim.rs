@@ -29,7 +29,7 @@ impl Claim {
         }
     }
 
-    /// Returns whether somebody has claimed a block.
+    /// Returns whether a process has claimed a block.
     pub(super) fn exists(folder: &Path, id: u64) -> bool {
         path(folder, id).exists() && matches!(Claim::new(folder, id), Ok(None))
     }
@@ -37,7 +37,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // Before the lock: whoever has opened the file meanwhile finds it without a name.
+        // Before the lock ends: a process that has opened the file meanwhile then finds it without a name.
         let _ = std::fs::remove_file(&self.path);
         // Not left to closing: a forked child may share the file.
         let _ = flock(&self.file, FlockOperation::Unlock);

@@ -1,50 +1,31 @@
 //! Sources in an S3 server: packed to the same bytes as from files, or refused by name.
 
+mod bucket;
+
+use bucket::{Bucket, text};
 use shardtool_store_server::{Fault, Faults, Options, Server};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use tempfile::TempDir;
+use std::ops::Deref;
+use std::path::Path;
+use std::process::Command;
 
 /// A server, and below `s3/bucket` sources of all kinds, made from the demo.
-struct Place {
-    folder: TempDir,
-    server: Server,
+struct Place(Bucket);
+
+impl Deref for Place {
+    type Target = Bucket;
+
+    fn deref(&self) -> &Bucket {
+        &self.0
+    }
 }
 
 impl Place {
     fn new(faults: Faults) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("s3/bucket")).unwrap();
-        let server = Server::start(&folder.path().join("s3"), Options { faults, ..Options::default() }).unwrap();
-        let place = Place { folder, server };
+        let place = Place(Bucket::new(Options { faults, ..Options::default() }));
         place.good(&["demo", "--keep", "demo"]);
         std::fs::rename(place.path("demo/photos"), place.path("s3/bucket/photos")).unwrap();
         place
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn run_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_shardtool"));
-        command.args(arguments).current_dir(self.folder.path()).env("HOME", self.folder.path());
-        command.env_remove("AWS_PROFILE").env_remove("AWS_SESSION_TOKEN").envs(self.server.environment());
-        command.envs(environment.iter().copied()).output().unwrap()
-    }
-
-    fn good(&self, arguments: &[&str]) -> String {
-        let output = self.run_with(arguments, &[]);
-        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output));
-        text(&output)
-    }
-
-    /// Runs a command that must fail with status 2 and one message.
-    fn refused(&self, arguments: &[&str], environment: &[(&str, &str)], message: &str) {
-        let output = self.run_with(arguments, environment);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output));
-        assert!(text(&output).contains(message), "{arguments:?}: {}", text(&output));
     }
 
     /// Packs a source below the bucket as files and as objects, and compares what was written.
@@ -79,10 +60,6 @@ fn list(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> = entries.filter(|name| !name.starts_with('.')).collect();
     names.sort();
     names
-}
-
-fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 /// The files of a dataset, by their relative paths.
@@ -162,7 +139,7 @@ fn a_missing_object_is_a_rejected_input() {
     let rows = std::fs::read_to_string(place.path("list.csv")).unwrap();
     let lost = "s3://bucket/photos/none.jpg";
     std::fs::write(place.path("list.csv"), format!("{rows}{lost},owl,1\n")).unwrap();
-    let output = place.run_with(&["pack", "list.csv", "dataset"], &[]);
+    let output = place.run(&["pack", "list.csv", "dataset"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     let rejected = std::fs::read_to_string(place.path("dataset/rejected-train.jsonl")).unwrap();
     assert!(rejected.contains(lost) && rejected.lines().count() == 1, "{rejected}");
@@ -175,17 +152,17 @@ fn a_store_that_fails_stops_the_run() {
     let place = Place::new(Faults::default());
     place.list("list.csv", "s3://bucket/");
     let dead = [("AWS_ENDPOINT_URL", "http://127.0.0.1:1"), ("SHARDTOOL_STORE_TIMEOUT", "2")];
-    place.refused(&["pack", "list.csv", "dataset"], &dead, "s3://bucket/photos/");
+    place.refused_with(&["pack", "list.csv", "dataset"], &dead, "s3://bucket/photos/");
     let wrong = [("AWS_SECRET_ACCESS_KEY", "wrong")];
-    place.refused(&["pack", "list.csv", "dataset"], &wrong, "credentials are taken from");
-    place.refused(&["pack", "s3://bucket/x.tar", "dataset"], &wrong, "s3://bucket/x.tar");
+    place.refused_with(&["pack", "list.csv", "dataset"], &wrong, "credentials are taken from");
+    place.refused_with(&["pack", "s3://bucket/x.tar", "dataset"], &wrong, "s3://bucket/x.tar");
     assert!(!place.path("dataset/dataset.json").exists());
     // A server that fails after the lengths were read: only GET requests are refused.
     let faults = Faults { one_in: 1, only: Some(Fault::Forbidden), ..Faults::default() };
     let refusing = Server::start(&place.path("s3"), Options { faults, ..Options::default() }).unwrap();
     let endpoint = refusing.endpoint();
     let refusing = [("AWS_ENDPOINT_URL", &*endpoint)];
-    place.refused(&["pack", "list.csv", "dataset"], &refusing, "s3://bucket/photos/");
+    place.refused_with(&["pack", "list.csv", "dataset"], &refusing, "s3://bucket/photos/");
     // The same command continues with a server that answers.
     place.good(&["pack", "list.csv", "dataset"]);
 }
@@ -194,9 +171,9 @@ fn a_store_that_fails_stops_the_run() {
 fn what_cannot_be_listed_is_refused_by_name() {
     let place = Place::new(Faults::default());
     for source in ["s3://bucket/folder", "s3://bucket/folder/", "s3://bucket/*.tar", "s3://bucket/none.csv"] {
-        place.refused(&["pack", source, "dataset"], &[], "folders and globs are not listed");
+        place.refused_with(&["pack", source, "dataset"], &[], "folders and globs are not listed");
     }
     std::fs::write(place.path("s3/bucket/words.bin"), "no format").unwrap();
-    place.refused(&["pack", "s3://bucket/words.bin", "dataset"], &[], "unknown format");
-    place.refused(&["pack", "s3:///x.tar", "dataset"], &[], "names no bucket");
+    place.refused_with(&["pack", "s3://bucket/words.bin", "dataset"], &[], "unknown format");
+    place.refused_with(&["pack", "s3:///x.tar", "dataset"], &[], "names no bucket");
 }

@@ -1,34 +1,33 @@
 //! `pack` into an S3 server: the same bytes as into a folder, whatever ends the process, fails in the network or is written
 //! by others at the same time.
 
-use shardtool_store_server::{Faults, Options, Server};
+mod bucket;
+
+use bucket::{Bucket, text};
+use shardtool_store_server::{Faults, Options};
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
-use tempfile::TempDir;
 
-struct Place {
-    folder: TempDir,
-    server: Server,
-    anonymous: bool,
-}
+struct Place(Bucket);
 
 const URL: &str = "s3://bucket/data/set";
+
+impl Deref for Place {
+    type Target = Bucket;
+
+    fn deref(&self) -> &Bucket {
+        &self.0
+    }
+}
 
 impl Place {
     /// Starts a server with an empty bucket.
     fn new(options: Options) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir_all(folder.path().join("s3/bucket")).unwrap();
-        let anonymous = options.anonymous;
-        let server = Server::start(&folder.path().join("s3"), options).unwrap();
-        Place { folder, server, anonymous }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        Place(Bucket::new(options))
     }
 
     /// The folder in which the server keeps the dataset.
@@ -37,16 +36,22 @@ impl Place {
     }
 
     fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_shardtool"));
-        command.args(arguments.split_whitespace()).current_dir(self.folder.path()).env("HOME", self.folder.path());
-        for name in ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_CA_BUNDLE"] {
-            command.env_remove(name);
-        }
-        command.envs(self.server.environment());
-        if self.anonymous {
-            command.env("AWS_SKIP_SIGNATURE", "true");
-        }
-        command
+        self.shardtool(arguments.split_whitespace())
+    }
+
+    /// Runs a command in which the server answers `requests` requests, then kills it. Returns whether it had ended by itself.
+    fn kill_after(&self, requests: u64, arguments: &str) -> bool {
+        self.server.hold_after(requests);
+        let mut child = self.spawn(arguments);
+        let mut ended = false;
+        wait_until("the command ends or is held", || {
+            ended = child.try_wait().unwrap().is_some();
+            ended || self.server.is_holding()
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        self.server.release();
+        ended
     }
 
     fn spawn(&self, arguments: &str) -> Child {
@@ -74,10 +79,6 @@ impl Place {
             names(&self.bucket()).into_iter().filter(|n| n.contains(".lock") || n.ends_with(".tmp")).collect();
         assert!(left.is_empty(), "{left:?}");
     }
-}
-
-fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 /// Returns the number of error messages.
@@ -194,7 +195,7 @@ fn packs_the_bytes_that_it_packs_into_a_folder() {
         place.refused(command, "writes to folders only");
     }
     place.refused("index here/validation-00000.tfrecord --out s3://bucket/x", "writes to folders only");
-    assert_eq!(names(&place.folder.path().join("s3/bucket")).len(), 2, "no folder x");
+    assert_eq!(names(&place.path("s3/bucket")).len(), 2, "no folder x");
     place.refused("pack photos http://127.0.0.1:1/set", "web servers are only read");
 }
 
@@ -207,17 +208,7 @@ fn a_killed_pack_continues_with_the_same_command() {
     let mut killed = 0;
     for requests in (0..).step_by(3) {
         let _ = fs::remove_dir_all(place.bucket());
-        place.server.hold_after(requests);
-        let mut child = place.spawn(&pack(URL));
-        let mut ended = false;
-        wait_until("the pack ends or is held", || {
-            ended = child.try_wait().unwrap().is_some();
-            ended || place.server.is_holding()
-        });
-        child.kill().unwrap();
-        child.wait().unwrap();
-        place.server.release();
-        if ended {
+        if place.kill_after(requests, &pack(URL)) {
             break;
         }
         killed += 1;
@@ -426,17 +417,7 @@ fn reshard_and_merge_write_to_a_store() {
     let mut killed = 0;
     for requests in (2..).step_by(11) {
         let _ = fs::remove_dir_all(place.bucket());
-        place.server.hold_after(requests);
-        let mut child = place.spawn(&format!("reshard set {URL} --shards 3 --jobs 2"));
-        let mut ended = false;
-        wait_until("the command ends or is held", || {
-            ended = child.try_wait().unwrap().is_some();
-            ended || place.server.is_holding()
-        });
-        child.kill().unwrap();
-        child.wait().unwrap();
-        place.server.release();
-        if ended {
+        if place.kill_after(requests, &format!("reshard set {URL} --shards 3 --jobs 2")) {
             break;
         }
         killed += 1;

@@ -10,7 +10,7 @@ const MAX_OPEN: usize = 1 << 14;
 
 /// Open shards. If one more would be too many, one that was not used lately is evicted (the CLOCK algorithm).
 #[derive(Debug)]
-pub(crate) struct Cache {
+pub(crate) struct ShardCache {
     state: RwLock<State>,
 }
 
@@ -34,11 +34,11 @@ struct Slot {
     used: AtomicBool,
 }
 
-impl Cache {
+impl ShardCache {
     /// Creates the cache of a split of `shards` shards, of which at most `most` are kept open.
     pub(crate) fn new(shards: usize, most: usize) -> Self {
         let slots = (0..shards).map(|_| None).collect();
-        Cache { state: RwLock::new(State { slots, ring: vec![], hand: 0, capacity: 0, most }) }
+        ShardCache { state: RwLock::new(State { slots, ring: vec![], hand: 0, capacity: 0, most }) }
     }
 
     /// Returns the shard, and opens it with `open` if it is not in the cache. An evicted shard stays open while it is in

@@ -97,6 +97,13 @@ pub(crate) fn connect(url: &Url, purpose: Purpose) -> io::Result<Client> {
             let store = builder.with_client_options(options(true, purpose)?).build().map_err(invalid)?;
             Client { objects: Arc::new(store), uploads: None }
         }
+        #[cfg(feature = "hdfs")]
+        Service::Hdfs => Client::new(crate::hdfs::Hdfs::connect(url).map_err(invalid)?),
+        #[cfg(not(feature = "hdfs"))]
+        Service::Hdfs => {
+            let problem = "this build cannot read HDFS (Cargo feature `hdfs`)";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, problem));
+        }
     };
     Ok(client)
 }
@@ -118,6 +125,10 @@ pub(crate) fn credentials_hint(url: &Url) -> &'static str {
             "credentials are taken from AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY, \
              from AZURE_CLIENT_ID, AZURE_CLIENT_SECRET and AZURE_TENANT_ID, or from the instance; AZURE_ENDPOINT chooses \
              the server, AZURE_STORAGE_USE_EMULATOR=true an emulator"
+        }
+        Service::Hdfs => {
+            "the name node is that of the URL, or of fs.defaultFS in core-site.xml in HADOOP_CONF_DIR or HADOOP_HOME/etc/hadoop; \
+             the user is HADOOP_USER_NAME, or the one of the process; Kerberos tickets are those of kinit"
         }
         Service::Http => "the server refuses the request; no credentials are sent to http:// and https:// URLs",
     }

@@ -1,5 +1,5 @@
-//! Bytes of objects in stores, by URL: S3 (`s3://BUCKET/KEY`), Google Cloud Storage (`gs://`), Azure (`az://`) and web
-//! servers (`http://`, `https://`). The interface is synchronous.
+//! Bytes of objects in stores, by URL: S3 (`s3://BUCKET/KEY`), Google Cloud Storage (`gs://`), Azure (`az://`), HDFS
+//! (`hdfs://`) and web servers (`http://`, `https://`). The interface is synchronous.
 //!
 //! | module | contents |
 //! |---|---|
@@ -14,6 +14,7 @@
 //! | `process` | the runtime and the clients of a process |
 //! | `checksum` | the CRC32C that a store keeps of an object |
 //! | `client` | clients from environment variables and credential files |
+//! | `hdfs` | HDFS, with what its client lacks of an object store |
 //! | `stats` | requests, bytes, retries |
 //!
 //! A URL travels as a [`std::path::Path`], so that every function that takes the path of a dataset also takes its URL.
@@ -27,13 +28,16 @@
 //! The runtime starts with the first request, never in a constructor. Runtime and clients belong to a process id: a child
 //! after `fork` starts its own, and never uses or drops those of its parent.
 //!
-//! Feature `remote` (off by default) brings the clients. Without it, URLs are recognised and refused.
+//! Feature `remote` (off by default) brings the clients, feature `hdfs` also that of HDFS. Without them, URLs are recognised and
+//! refused.
 
 pub mod cache;
 #[cfg(feature = "remote")]
 mod checksum;
 #[cfg(feature = "remote")]
 mod client;
+#[cfg(feature = "hdfs")]
+mod hdfs;
 mod object;
 #[cfg(feature = "remote")]
 mod process;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The schemes that name objects in stores.
-const SCHEMES: [(&str, Service); 8] = [
+const SCHEMES: [(&str, Service); 9] = [
     ("s3", Service::S3),
     ("s3a", Service::S3),
     ("gs", Service::Gcs),
@@ -13,6 +13,7 @@ const SCHEMES: [(&str, Service); 8] = [
     ("abfss", Service::Azure),
     ("http", Service::Http),
     ("https", Service::Http),
+    ("hdfs", Service::Hdfs),
 ];
 
 /// A kind of store.
@@ -22,13 +23,14 @@ pub(crate) enum Service {
     Gcs,
     Azure,
     Http,
+    Hdfs,
 }
 
 /// The URL of an object, or of the common prefix of several ("folder").
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
     pub(crate) service: Service,
-    /// Scheme and authority: `s3://bucket`, `http://host:port`. One client serves one root.
+    /// Scheme and authority: `s3://bucket`, `http://host:port`, `hdfs://`. One client serves one root.
     pub(crate) root: String,
     /// The key, without a leading slash.
     pub(crate) key: String,
@@ -49,7 +51,8 @@ impl Url {
             return Err(invalid(format!("unknown scheme {scheme}:// (known: {}, file://)", known.join(", "))));
         };
         let (authority, key) = rest.split_once('/').unwrap_or((rest, ""));
-        if authority.is_empty() {
+        // `hdfs:///PATH` lies in the default file system of Hadoop's configuration.
+        if authority.is_empty() && *service != Service::Hdfs {
             return Err(invalid(format!("the URL names no bucket or host: expected {scheme}://NAME/…")));
         }
         if *service == Service::Http && key.contains(['?', '#']) {
@@ -105,6 +108,8 @@ mod tests {
         assert_eq!(parse("s3://b/a/train-00000.tfrecord"), of(Service::S3, "s3://b", "a/train-00000.tfrecord"));
         assert_eq!(parse("gs://b"), of(Service::Gcs, "gs://b", ""));
         assert_eq!(parse("http://127.0.0.1:80/x/"), of(Service::Http, "http://127.0.0.1:80", "x"));
+        assert_eq!(parse("hdfs://host:8020/a/b"), of(Service::Hdfs, "hdfs://host:8020", "a/b"));
+        assert_eq!(parse("hdfs:///a/b"), of(Service::Hdfs, "hdfs://", "a/b"));
         assert!(parse("s3:///a").unwrap_err().contains("no bucket"));
         assert!(parse("ftp://h/a").unwrap_err().contains("unknown scheme ftp://"));
         assert!(parse("https://h/a?token=1").is_err());

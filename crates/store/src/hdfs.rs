@@ -1,0 +1,329 @@
+//! HDFS, with what its client lacks of an object store: uploads in parts, and writing on condition of a version.
+//!
+//! HDFS creates and renames on condition that a name is free, atomically, but compares no versions. So a file is written under
+//! a name of its own and renamed to its name; to replace one version, a writer first creates the file `.NAME.lock`, compares,
+//! renames, and removes the lock. A lock that a killed process left counts for [`STALE`] by the clock of the name node.
+//!
+//! ```text
+//! .NAME.DIGITS.new   a file that is being written
+//! .NAME.lock         somebody compares and replaces NAME
+//! ```
+
+use crate::url::Url;
+use async_trait::async_trait;
+use futures_util::stream::{BoxStream, StreamExt, TryStreamExt};
+use hdfs_native::file::FileWriter;
+use hdfs_native::{Client, ClientBuilder, WriteOptions};
+use hdfs_native_object_store::HdfsObjectStore;
+use object_store::multipart::{MultipartStore, PartId};
+use object_store::path::Path as Key;
+use object_store::{
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartId, MultipartUpload, ObjectMeta, ObjectStore,
+    ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// After this time, the process that created a lock has ended.
+const STALE: Duration = Duration::from_secs(60);
+/// A process that has had a lock for this long gives it up.
+const HELD: Duration = Duration::from_secs(20);
+/// The wait for the lock of another process.
+const WAIT: Duration = Duration::from_millis(50);
+
+/// A file system of HDFS.
+pub(crate) struct Hdfs {
+    client: Client,
+    files: HdfsObjectStore,
+    uploads: Mutex<HashMap<MultipartId, Arc<Upload>>>,
+}
+
+/// A file that is written part by part.
+#[derive(Default)]
+struct Upload {
+    parts: tokio::sync::Mutex<Parts>,
+}
+
+#[derive(Default)]
+struct Parts {
+    /// `None` after a failure.
+    writer: Option<FileWriter>,
+    next: usize,
+    /// Parts that came before their turn.
+    early: BTreeMap<usize, PutPayload>,
+}
+
+impl Hdfs {
+    /// Returns the file system of a URL, or the default one of Hadoop's configuration if the URL has no host. Makes no
+    /// request.
+    ///
+    /// # Errors
+    /// If the configuration cannot be read, or names no file system.
+    pub(crate) fn connect(url: &Url) -> Result<Self> {
+        let mut builder = ClientBuilder::new();
+        if url.root != "hdfs://" {
+            builder = builder.with_url(&url.root);
+        }
+        let client = builder.build().map_err(failed)?;
+        Ok(Hdfs { files: HdfsObjectStore::new(client.clone()), client, uploads: Mutex::default() })
+    }
+
+    fn uploads(&self) -> std::sync::MutexGuard<'_, HashMap<MultipartId, Arc<Upload>>> {
+        self.uploads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn upload(&self, path: &Key, id: &MultipartId) -> Result<Arc<Upload>> {
+        self.uploads().get(id).cloned().ok_or_else(|| not_found(path))
+    }
+
+    /// Begins a file that nobody else has.
+    async fn create(&self, path: &Key) -> Result<(FileWriter, Key)> {
+        let new = beside(path, &format!("{:016x}{NEW}", unique()))?;
+        let writer = self.client.create(&absolute(&new), WriteOptions::default()).await.map_err(failed)?;
+        Ok((writer, new))
+    }
+
+    /// Writes a file that nobody else has. Returns its name and version.
+    async fn write(&self, path: &Key, payload: PutPayload) -> Result<(Key, ObjectMeta)> {
+        let (mut writer, new) = self.create(path).await?;
+        for bytes in payload {
+            writer.write_bytes(bytes).await.map_err(failed)?;
+        }
+        writer.close().await.map_err(failed)?;
+        let meta = self.files.head(&new).await?;
+        Ok((new, meta))
+    }
+
+    /// Renames a new file to its name.
+    async fn rename(&self, new: &Key, path: &Key, overwrite: bool) -> Result<()> {
+        match self.client.rename(&absolute(new), &absolute(path), overwrite).await {
+            Ok(()) => Ok(()),
+            Err(hdfs_native::HdfsError::AlreadyExists(path)) => {
+                Err(Error::AlreadyExists { source: "the file exists".into(), path })
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Renames a new file to its name if the file there has this version.
+    async fn replace(&self, new: (&Key, &ObjectMeta), path: &Key, e_tag: Option<&str>) -> Result<()> {
+        let lock = beside(path, "lock")?;
+        self.lock(&lock, new.1).await?;
+        let locked = Instant::now();
+        let replaced = self.replace_locked(new.0, path, e_tag, locked).await;
+        if locked.elapsed() < HELD {
+            let _ = self.client.delete(&absolute(&lock), false).await;
+        }
+        replaced
+    }
+
+    async fn replace_locked(&self, new: &Key, path: &Key, e_tag: Option<&str>, locked: Instant) -> Result<()> {
+        let changed = |what: &str| Error::Precondition { path: path.to_string(), source: what.to_owned().into() };
+        let found = match self.files.head(path).await {
+            Err(Error::NotFound { .. }) => return Err(changed("the file does not exist any more")),
+            found => found?,
+        };
+        if found.e_tag.as_deref() != e_tag {
+            return Err(changed("the file has changed"));
+        }
+        if locked.elapsed() >= HELD {
+            return Err(failed("the name node answers too slowly"));
+        }
+        self.rename(new, path, true).await
+    }
+
+    /// Creates a lock file, and waits while another process has it. `new` was just written.
+    async fn lock(&self, lock: &Key, new: &ObjectMeta) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            match self.client.create(&absolute(lock), WriteOptions::default()).await {
+                Ok(mut file) => return file.close().await.map_err(failed),
+                Err(hdfs_native::HdfsError::AlreadyExists(_)) => {}
+                Err(error) => return Err(failed(error)),
+            }
+            if let Ok(found) = self.files.head(lock).await {
+                let now = new.last_modified + begun.elapsed();
+                if (now - found.last_modified).to_std().is_ok_and(|age| age > STALE) {
+                    // Only one process renames it.
+                    let stale = beside(lock, &format!("{:016x}{NEW}", unique()))?;
+                    if self.rename(lock, &stale, false).await.is_ok() {
+                        let _ = self.client.delete(&absolute(&stale), false).await;
+                    }
+                    continue;
+                }
+            }
+            tokio::time::sleep(WAIT).await;
+        }
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Hdfs {
+    async fn put_opts(&self, path: &Key, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
+        let (new, meta) = self.write(path, payload).await?;
+        let placed = match &options.mode {
+            PutMode::Overwrite => self.rename(&new, path, true).await,
+            PutMode::Create => self.rename(&new, path, false).await,
+            PutMode::Update(version) => self.replace((&new, &meta), path, version.e_tag.as_deref()).await,
+        };
+        if placed.is_err() {
+            let _ = self.client.delete(&absolute(&new), false).await;
+        }
+        // Renaming a file changes neither its length nor its time.
+        placed.map(|()| result(meta.e_tag))
+    }
+
+    async fn put_multipart_opts(&self, _: &Key, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+        Err(Error::NotSupported { source: "files of HDFS are written by `MultipartStore`".into() })
+    }
+
+    async fn get_opts(&self, path: &Key, options: GetOptions) -> Result<GetResult> {
+        self.files.get_opts(path, options).await
+    }
+
+    fn delete_stream(&self, paths: BoxStream<'static, Result<Key>>) -> BoxStream<'static, Result<Key>> {
+        self.files.delete_stream(paths)
+    }
+
+    fn list(&self, folder: Option<&Key>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.files.list(folder)
+    }
+
+    /// Lists in byte order, as object stores do.
+    fn list_with_offset(&self, folder: Option<&Key>, offset: &Key) -> BoxStream<'static, Result<ObjectMeta>> {
+        let (all, offset) = (self.files.list(folder), offset.clone());
+        let sorted = async move {
+            let mut all: Vec<ObjectMeta> = all.try_collect().await?;
+            all.retain(|meta| meta.location > offset);
+            all.sort_by(|a, b| a.location.cmp(&b.location));
+            Ok::<_, Error>(futures_util::stream::iter(all.into_iter().map(Ok)))
+        };
+        futures_util::stream::once(sorted).try_flatten().boxed()
+    }
+
+    async fn list_with_delimiter(&self, folder: Option<&Key>) -> Result<ListResult> {
+        self.files.list_with_delimiter(folder).await
+    }
+
+    async fn copy_opts(&self, from: &Key, to: &Key, options: CopyOptions) -> Result<()> {
+        self.files.copy_opts(from, to, options).await
+    }
+}
+
+#[async_trait]
+impl MultipartStore for Hdfs {
+    /// Begins a file. The id is its name until it is complete.
+    async fn create_multipart(&self, path: &Key) -> Result<MultipartId> {
+        let (writer, new) = self.create(path).await?;
+        let id = new.filename().unwrap_or_default().to_owned();
+        let upload = Upload::default();
+        upload.parts.lock().await.writer = Some(writer);
+        self.uploads().insert(id.clone(), Arc::new(upload));
+        Ok(id)
+    }
+
+    /// Appends a part, after those before it. A part that came before its turn is kept until then.
+    async fn put_part(&self, path: &Key, id: &MultipartId, number: usize, part: PutPayload) -> Result<PartId> {
+        let upload = self.upload(path, id)?;
+        let mut parts = upload.parts.lock().await;
+        // A part is sent again if its answer was lost.
+        if number >= parts.next {
+            parts.early.insert(number, part);
+        }
+        // If this future is dropped within a write, the writer stays taken.
+        let Some(mut writer) = parts.writer.take() else { return Err(broken("an earlier part failed")) };
+        loop {
+            let next = parts.next;
+            let Some(part) = parts.early.remove(&next) else { break };
+            for bytes in part {
+                writer.write_bytes(bytes).await.map_err(broken)?;
+            }
+            parts.next += 1;
+        }
+        parts.writer = Some(writer);
+        Ok(PartId { content_id: number.to_string() })
+    }
+
+    async fn complete_multipart(&self, path: &Key, id: &MultipartId, parts: Vec<PartId>) -> Result<PutResult> {
+        let upload = self.upload(path, id)?;
+        let mut written = upload.parts.lock().await;
+        if written.next != parts.len() {
+            return Err(broken(format!("{} of {} parts are written", written.next, parts.len())));
+        }
+        let Some(mut writer) = written.writer.take() else { return Err(broken("an earlier part failed")) };
+        writer.close().await.map_err(broken)?;
+        self.rename(&beside_name(path, id), path, true).await?;
+        self.uploads().remove(id);
+        Ok(result(None))
+    }
+
+    async fn abort_multipart(&self, path: &Key, id: &MultipartId) -> Result<()> {
+        drop(self.uploads().remove(id));
+        // The id may come from a lock that another program wrote.
+        let ours = path.filename().is_some_and(|name| id.starts_with(&format!(".{name}.")));
+        if !ours || !id.ends_with(NEW) || id.contains('/') {
+            return Err(not_found(path));
+        }
+        self.client.delete(&absolute(&beside_name(path, id)), false).await.map(drop).map_err(failed)
+    }
+}
+
+/// What the names of files that are being written end with.
+const NEW: &str = ".new";
+
+/// Returns the path of a hidden file beside another: `.NAME.ending`.
+fn beside(path: &Key, ending: &str) -> Result<Key> {
+    let name = path.filename().ok_or_else(|| not_found(path))?;
+    Ok(beside_name(path, &format!(".{name}.{ending}")))
+}
+
+/// Returns the path of another file in the same folder.
+fn beside_name(path: &Key, name: &str) -> Key {
+    let mut parts: Vec<_> = path.parts().collect();
+    parts.pop();
+    parts.into_iter().collect::<Key>().join(name)
+}
+
+/// Returns the path as HDFS writes it.
+fn absolute(path: &Key) -> String {
+    format!("/{path}")
+}
+
+/// Returns a number that no other process has.
+fn unique() -> u64 {
+    // The keys of a `RandomState` are random, and different for each.
+    RandomState::new().hash_one(std::process::id())
+}
+
+fn result(e_tag: Option<String>) -> PutResult {
+    PutResult { e_tag, version: None, extensions: Default::default() }
+}
+
+fn not_found(path: &Key) -> Error {
+    Error::NotFound { path: path.to_string(), source: "HDFS does not have it".into() }
+}
+
+/// Wraps an error after which a request may be repeated.
+fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::Generic { store: "HDFS", source: error.into() }
+}
+
+/// Wraps an error of an upload, whose parts cannot be sent again.
+fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::NotSupported { source: error.into() }
+}
+
+impl fmt::Display for Hdfs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HDFS")
+    }
+}
+
+impl fmt::Debug for Hdfs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hdfs").finish_non_exhaustive()
+    }
+}

@@ -10,6 +10,7 @@
 //! ```
 
 use crate::url::Url;
+use crate::write::{NEW, new_file_of};
 use async_trait::async_trait;
 use futures_util::stream::{BoxStream, StreamExt, TryStreamExt};
 use hdfs_native::file::FileWriter;
@@ -28,9 +29,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// After this time, the process that created a lock has ended.
-const STALE: Duration = Duration::from_secs(60);
+const STALE: Duration = Duration::from_secs(30);
 /// A process that has had a lock for this long gives it up.
-const HELD: Duration = Duration::from_secs(20);
+const HELD: Duration = Duration::from_secs(10);
 /// The wait for the lock of another process.
 const WAIT: Duration = Duration::from_millis(50);
 
@@ -263,16 +264,12 @@ impl MultipartStore for Hdfs {
     async fn abort_multipart(&self, path: &Key, id: &MultipartId) -> Result<()> {
         drop(self.uploads().remove(id));
         // The id may come from a lock that another program wrote.
-        let ours = path.filename().is_some_and(|name| id.starts_with(&format!(".{name}.")));
-        if !ours || !id.ends_with(NEW) || id.contains('/') {
+        if new_file_of(id).is_none_or(|name| Some(name) != path.filename()) {
             return Err(not_found(path));
         }
         self.client.delete(&absolute(&beside_name(path, id)), false).await.map(drop).map_err(failed)
     }
 }
-
-/// What the names of files that are being written end with.
-const NEW: &str = ".new";
 
 /// Returns the path of a hidden file beside another: `.NAME.ending`.
 fn beside(path: &Key, ending: &str) -> Result<Key> {

@@ -60,7 +60,7 @@ pub use url::{Url, is_url, lacks_slash, local_path};
 pub use window::Window;
 pub use write::{
     Condition, Existing, Found, Journal, PART_BYTES, Upload, Version, abort_upload, clean_up, find, is_writable, list,
-    list_beginning, put, put_if, remove,
+    list_beginning, put, put_if, remove, unfinished,
 };
 
 use std::sync::OnceLock;

@@ -33,6 +33,9 @@ const HEDGED_OF: u64 = 10;
 /// client returns such an answer as a generic error.
 const NO_BUCKET: [&str; 2] = ["<Code>NoSuchBucket</Code>", "<Code>ContainerNotFound</Code>"];
 
+/// What a name node of HDFS answers if the user may not do something.
+const NO_ACCESS: &str = "org.apache.hadoop.security.AccessControlException";
+
 /// Smoothed duration of requests, in microseconds.
 static USUAL_MICROS: AtomicU64 = AtomicU64::new(0);
 
@@ -130,6 +133,8 @@ impl From<object_store::Error> for Failure {
             && NO_BUCKET.iter().any(|code| text.contains(code))
         {
             Failure::NoBucket
+        } else if text.contains(NO_ACCESS) {
+            Failure::Store(object_store::Error::PermissionDenied { path: String::new(), source: text.into() })
         } else {
             Failure::Store(error)
         }
@@ -203,7 +208,9 @@ fn chain(error: &dyn std::error::Error) -> String {
         }
         source = inner.source();
     }
-    text.replace(['\n', '\r'], " ")
+    // A name node of HDFS sends the stack of its error as well.
+    let end = text.find("\n\tat ").unwrap_or(text.len());
+    text[..end].replace(['\n', '\r'], " ")
 }
 
 /// Runs an operation on the runtime, and waits for its end.
@@ -330,7 +337,12 @@ where
 }
 
 fn timed_out(url: &Url, limit: Duration, last: Option<Failure>) -> io::Error {
-    let last = last.map_or(String::new(), |failure| format!("; the last attempt: {}", failure.into_io(url)));
+    let last = match last {
+        Some(failure) => format!("; the last attempt: {}", failure.into_io(url)),
+        // Its client repeats by itself.
+        None if url.service == Service::Hdfs => format!("; {}", client::credentials_hint(url)),
+        None => String::new(),
+    };
     let limit = limit.as_secs();
     io::Error::new(ErrorKind::TimedOut, format!("no answer within {limit} s (SHARDTOOL_STORE_TIMEOUT){last}"))
 }

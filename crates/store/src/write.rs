@@ -163,6 +163,29 @@ pub fn list_beginning(folder: &Path, start: &'static str) -> io::Result<Vec<Stri
     }
 }
 
+/// Returns the names of files in a folder that killed processes did not finish, each with the name that it would have had. Only
+/// HDFS has such files; other stores are not asked.
+///
+/// # Errors
+/// As [`list`].
+pub fn unfinished(folder: &Path) -> io::Result<Vec<(String, String)>> {
+    if Url::parse(folder)?.service != Service::Hdfs {
+        return Ok(vec![]);
+    }
+    let with_name = |new: String| Some((new.clone(), new_file_of(&new)?.to_owned()));
+    Ok(list(folder)?.into_iter().filter_map(with_name).collect())
+}
+
+/// What the names of files of HDFS end with that are being written: `.NAME.DIGITS.new`.
+pub(crate) const NEW: &str = ".new";
+
+/// Returns the name that a file of HDFS will have when it is complete; `None` if this is not the name of a new file.
+pub(crate) fn new_file_of(new: &str) -> Option<&str> {
+    let (name, digits) = new.strip_prefix('.')?.strip_suffix(NEW)?.rsplit_once('.')?;
+    let valid = digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (valid && !name.is_empty() && !name.contains('/')).then_some(name)
+}
+
 /// Removes an object if it exists.
 ///
 /// # Errors
@@ -289,6 +312,20 @@ impl Upload {
         {
             drop(last);
             Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_files_have_the_names_of_files_in_them() {
+        assert_eq!(new_file_of(".train-00000.tfrecord.0123456789abcdef.new"), Some("train-00000.tfrecord"));
+        assert_eq!(new_file_of("..pack-train.lock.0123456789abcdef.new"), Some(".pack-train.lock"));
+        for other in ["train.0123456789abcdef.new", ".train.new", ".train.0123.new", ".a/b.0123456789abcdef.new"] {
+            assert_eq!(new_file_of(other), None, "{other}");
         }
     }
 }

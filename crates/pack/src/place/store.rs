@@ -96,11 +96,13 @@ impl Place for StoreFolder {
         }
         folder.claim = Some(Arc::new(Claim::take(path.join(lock), path, folder.conditional, now)?));
         // Processes that were killed while they probed left them.
+        let ours = |name: &str| name == lock || is_probe(name, lock);
         for name in folder.names(Path::new(""))? {
             if name.to_str().is_some_and(|name| is_probe(name, lock)) {
                 folder.remove(Path::new(&name))?;
             }
         }
+        folder.remove_abandoned(Path::new(""), &ours)?;
         Ok((folder, ()))
     }
 
@@ -199,8 +201,16 @@ impl Place for StoreFolder {
         Ok(())
     }
 
-    /// Uploads of killed processes were ended when their claim was taken over.
-    fn remove_abandoned(&self, _: &Path, _: &dyn Fn(&str) -> bool) -> Result<(), Error> {
+    /// Uploads of killed processes were ended when their claim was taken over. What is left are small files of HDFS.
+    fn remove_abandoned(&self, folder: &Path, ours: &dyn Fn(&str) -> bool) -> Result<(), Error> {
+        let path = self.path.join(folder);
+        for (new, _) in shardtool_store::unfinished(&path)
+            .map_err(Error::io("list", &path))?
+            .into_iter()
+            .filter(|(_, name)| ours(name))
+        {
+            self.remove(&folder.join(new))?;
+        }
         Ok(())
     }
 

@@ -14,13 +14,13 @@ use std::path::PathBuf;
 
 /// Write a dataset in another format: TFRecord, WebDataset, Parquet, or folders of classes
 ///
-/// Image files are copied byte for byte; raw pixels are written as PPM. Files appear in OUT when all are complete. Records
-/// that cannot be exported are listed (exit status 1).
+/// Image files are copied byte for byte; raw pixels are written as PPM. Files appear in OUT when all are complete, in a store
+/// one by one. Records that cannot be exported are listed (exit status 1).
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     dataset: CachedDataset,
-    /// A folder that does not exist yet, or is empty
+    /// A folder that does not exist yet, or is empty; or one of a store
     out: PathBuf,
     /// The format
     #[arg(long, value_enum, value_name = "KIND")]

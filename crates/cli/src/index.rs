@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Turn existing TFRecord files into a dataset: writes an index for each and a manifest, leaves the files as they are
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// TFRecord files, all in one folder unless --out is given
+    /// TFRecord files, all in one folder unless --out is given; in a store, URLs or globs of URLs
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Write indexes, manifest and links to the files into this folder: for files on read-only storage
@@ -31,6 +31,9 @@ pub(crate) struct Arguments {
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
+    /// Write to a store that does not compare versions of objects: nothing else may write to the folder
+    #[arg(long)]
+    single_writer: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -67,6 +70,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     options.conventions = arguments.conventions.conventions();
     options.entry_points = arguments.entries.written();
     options.jobs = arguments.jobs.unwrap_or(options.jobs);
+    options.single_writer = arguments.single_writer;
     let progress = Images::new("indexed");
     let adopted = adopt(&arguments.files, &options, &progress);
     progress.finish();

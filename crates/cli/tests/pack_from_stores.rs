@@ -81,6 +81,10 @@ fn archives_become_the_same_bytes_as_from_files() {
         let archive = files.iter().find(|name| [".tar", ".parquet", ".tfrecord"].iter().any(|e| name.ends_with(e)));
         let archive = format!("{kind}/{}", archive.unwrap());
         place.same(&archive, &["--shard-size", "1MB"]);
+        // All archives, by the folder and by a glob.
+        place.same(kind, &["--shard-size", "1MB"]);
+        let (_, extension) = archive.rsplit_once('.').unwrap();
+        place.same(&format!("{kind}/*.{extension}"), &["--shard-size", "2MB"]);
         if kind != "parquet" {
             let output = Command::new("gzip").arg("-c").arg(place.path("s3/bucket").join(&archive)).output().unwrap();
             std::fs::write(place.path("s3/bucket").join(format!("{archive}.gz")), output.stdout).unwrap();
@@ -171,8 +175,10 @@ fn a_store_that_fails_stops_the_run() {
 fn what_cannot_be_listed_is_refused_by_name() {
     let place = Place::new(Faults::default());
     for source in ["s3://bucket/folder", "s3://bucket/folder/", "s3://bucket/*.tar", "s3://bucket/none.csv"] {
-        place.refused_with(&["pack", source, "dataset"], &[], "folders and globs are not listed");
+        place.refused_with(&["pack", source, "dataset"], &[], "no such object");
     }
+    let class = list(&place.path("s3/bucket/photos"))[0].clone();
+    place.refused_with(&["pack", &format!("s3://bucket/photos/{class}"), "dataset"], &[], "named by a list");
     std::fs::write(place.path("s3/bucket/words.bin"), "no format").unwrap();
     place.refused_with(&["pack", "s3://bucket/words.bin", "dataset"], &[], "unknown format");
     place.refused_with(&["pack", "s3:///x.tar", "dataset"], &[], "names no bucket");

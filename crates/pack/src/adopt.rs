@@ -2,21 +2,27 @@
 //! rewritten.
 
 use crate::class_ids::ClassNames;
-use crate::commit::{self, Directory, Lock};
+use crate::commit::{Directory, Lock};
 use crate::conventions::{Conventions, RecordSummary, payload};
 use crate::error::{DestinationError, ShardError};
 use crate::frames::{FrameAt, Frames};
 use crate::index_writer::{IndexOptions, IndexWriter, Indexed, Payload};
 use crate::ordered::ordered;
+use crate::place::{Place, StoreFolder};
 use crate::progress::{Progress, Step, after};
 use crate::split::manifest_store;
 use crate::{Error, Problem};
 use shardtool_format as format;
 use shardtool_format::manifest::{Shard, Split};
 use shardtool_format::names;
+use shardtool_read::glob_files;
+use shardtool_store::is_url;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+
+/// The claim of a process that adopts files in a store.
+const STORE_LOCK: &str = ".index.lock";
 
 /// Options of [`adopt`].
 #[derive(Debug, Clone)]
@@ -35,6 +41,8 @@ pub struct AdoptOptions {
     pub entry_points: bool,
     /// Computes the SHA-256 of each shard for the manifest. Default: no.
     pub sha256: bool,
+    /// Files in a store: no other process writes this dataset, so the store need not compare versions. Default: no.
+    pub single_writer: bool,
 }
 
 impl Default for AdoptOptions {
@@ -46,6 +54,7 @@ impl Default for AdoptOptions {
             jobs: crate::options::default_jobs(),
             entry_points: true,
             sha256: false,
+            single_writer: false,
         }
     }
 }
@@ -65,26 +74,84 @@ impl AdoptOptions {
 /// # Errors
 /// [`Error::Shard`], [`Error::Destination`], [`Error::Name`], [`Error::Stopped`], [`Error::Io`].
 pub fn adopt(files: &[PathBuf], options: &AdoptOptions, progress: &dyn Progress) -> Result<Vec<Split>, Error> {
-    let (folder, splits) = arrange(files, options)?;
+    let (folder, splits) = arrange(&matching(files)?, options)?;
+    if is_url(&folder) {
+        if options.out.is_some() || splits.values().flatten().any(|file| !is_url(file)) {
+            return Err(Error::Option { option: "out", expected: "a folder on a disk, with links to files on disks" });
+        }
+        let (folder, ()) = StoreFolder::begin(&folder, STORE_LOCK, options.single_writer)?;
+        return adopt_into(folder, &splits, options, &|_, _, _| Ok(false), progress);
+    }
+    if let Some(file) = splits.values().flatten().find(|file| is_url(file)) {
+        let problem = "a folder cannot have links to a store; without --out, the dataset is beside the files";
+        return Err(Error::io("link", file)(std::io::Error::new(std::io::ErrorKind::Unsupported, problem)));
+    }
     let directory = Directory::create(&folder)?;
     // Two runs would otherwise remove each other's indexes.
     let _lock = Lock::own_dataset(&directory)?;
-    let known = already_named(&directory, &splits)?;
-    commit::remove_abandoned(&directory, names::INDEX_FOLDER, |_| true)?;
-    let mut adoption = Adoption { directory, known, options, created: vec![] };
-    let added = adoption.index_all(&splits, progress);
+    let link = if options.out.is_some() { link } else { |_: &_, _: &_, _: &_| Ok(false) };
+    let added = adopt_into(directory.clone(), &splits, options, &link, progress);
+    if added.is_err() {
+        // Only if it is empty.
+        let _ = directory.remove_folder(names::INDEX_FOLDER);
+    }
+    added
+}
+
+/// Returns the files, and those that match globs of URLs, which no shell expands.
+fn matching(files: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let mut all = vec![];
+    for file in files {
+        let glob = file.to_str().filter(|text| is_url(file) && text.contains(['*', '?', '[']));
+        match glob.map(glob_files) {
+            None | Some(Err(None)) => all.push(file.clone()),
+            Some(Err(Some((path, error)))) => return Err(Error::io("list", &path)(error)),
+            Some(Ok(found)) if found.is_empty() => {
+                return Err(Error::io("find", file)(std::io::ErrorKind::NotFound.into()));
+            }
+            Some(Ok(found)) => all.extend(found),
+        }
+    }
+    Ok(all)
+}
+
+/// Adopts files into a folder that this process has alone.
+fn adopt_into<P: Place>(
+    place: P,
+    splits: &BTreeMap<String, Vec<PathBuf>>,
+    options: &AdoptOptions,
+    link: Link<'_, P>,
+    progress: &dyn Progress,
+) -> Result<Vec<Split>, Error> {
+    let known = already_named(&place, splits)?;
+    place.remove_abandoned(Path::new(names::INDEX_FOLDER), &|_| true)?;
+    let mut adoption = Adoption { place, known, options, link, created: vec![] };
+    let added = adoption.index_all(splits, progress);
     if added.is_err() {
         adoption.remove_created();
     }
     added
 }
 
+/// Makes a link to a shard in a folder, and returns whether it is new.
+type Link<'a, P> = &'a dyn Fn(&P, &Path, &str) -> Result<bool, Error>;
+
+/// Creates a symbolic link to a shard, unless it exists.
+fn link(directory: &Directory, file: &Path, name: &str) -> Result<bool, Error> {
+    let target = file.canonicalize().map_err(Error::io("read", file))?;
+    let there = std::fs::read_link(directory.path().join(name)).is_ok_and(|there| there == target);
+    if !there {
+        directory.link(&target, name)?;
+    }
+    Ok(!there)
+}
+
 /// Returns the splits if the folder's manifest names all of them, with these files, and `None` if it names none of them.
 ///
 /// # Errors
 /// [`DestinationError::SplitExists`] and [`DestinationError::InTheWay`] otherwise: their indexes are valid and must stay.
-fn already_named(directory: &Directory, splits: &BTreeMap<String, Vec<PathBuf>>) -> Result<Option<Vec<Split>>, Error> {
-    let there = manifest_store::read(directory)?.map(|manifest| manifest.splits).unwrap_or_default();
+fn already_named<P: Place>(place: &P, splits: &BTreeMap<String, Vec<PathBuf>>) -> Result<Option<Vec<Split>>, Error> {
+    let there = manifest_store::read(place)?.map(|manifest| manifest.splits).unwrap_or_default();
     let same = |(name, files): (&String, &Vec<PathBuf>)| {
         let named = there.iter().find(|split| split.name == *name)?;
         let file_names = files.iter().map(|file| file.file_name().unwrap_or_default());
@@ -96,7 +163,7 @@ fn already_named(directory: &Directory, splits: &BTreeMap<String, Vec<PathBuf>>)
     for there in &there {
         if splits.contains_key(&there.name) {
             return Err(Error::Destination(DestinationError::AlreadyIndexed {
-                destination: directory.path().to_owned(),
+                destination: place.path().to_owned(),
                 split: there.name.clone(),
             }));
         }
@@ -109,16 +176,17 @@ fn already_named(directory: &Directory, splits: &BTreeMap<String, Vec<PathBuf>>)
 }
 
 /// The adoption of files into a folder, whose lock is held.
-struct Adoption<'a> {
-    directory: Directory,
+struct Adoption<'a, P: Place> {
+    place: P,
     /// The splits, if the manifest already names them.
     known: Option<Vec<Split>>,
     options: &'a AdoptOptions,
+    link: Link<'a, P>,
     /// Files that this run made, and that nothing names yet.
     created: Vec<PathBuf>,
 }
 
-impl Adoption<'_> {
+impl<P: Place> Adoption<'_, P> {
     /// Writes an index for each file, then the manifest.
     fn index_all(
         &mut self,
@@ -130,7 +198,7 @@ impl Adoption<'_> {
         let payload = payload(&files, &options.conventions.image)?;
         let sizes = files.iter().map(|file| Ok(Frames::open(file)?.bytes())).collect::<Result<Vec<_>, Error>>()?;
         progress.total(files.len() as u64, sizes.iter().sum());
-        let index_folder = self.directory.create_folder(names::INDEX_FOLDER)?;
+        self.place.create_folder(Path::new(names::INDEX_FOLDER))?;
         let mut summary = RecordSummary::new(&options.conventions);
         let mut shards = vec![];
         let scan = |i: usize| scan(files[i], payload.clone(), options, &mut |bytes| progress.done(0, bytes));
@@ -138,8 +206,8 @@ impl Adoption<'_> {
             let ScannedFile { indexed, classes } = scanned?;
             summary.join(&indexed, classes)?;
             self.check_known(splits, i, &indexed.shard)?;
-            if options.out.is_some() {
-                self.link(files[i], &indexed.shard.file)?;
+            if (self.link)(&self.place, files[i], &indexed.shard.file)? {
+                self.created.push(PathBuf::from(&indexed.shard.file));
             }
             self.put_index(&indexed)?;
             shards.push(indexed.shard);
@@ -152,16 +220,16 @@ impl Adoption<'_> {
             shards: shards.by_ref().take(files.len()).collect(),
         };
         let added: Vec<_> = splits.iter().map(split).collect();
-        index_folder.sync()?;
-        self.directory.sync()?;
+        self.place.sync(Path::new(names::INDEX_FOLDER))?;
+        self.place.sync(Path::new(""))?;
         if self.known.is_none() {
             let schema = summary.manifest(&payload, &options.conventions);
             for split in &added {
-                manifest_store::joined(&self.directory, &schema, &split.name, false)?;
+                manifest_store::joined(&self.place, &schema, &split.name, false)?;
             }
             // From here on the manifest may name the files, even if writing it fails.
             self.created.clear();
-            manifest_store::add_splits(&self.directory, &schema, &added)?;
+            manifest_store::add_splits(&self.place, &schema, &added)?;
             after(progress, Step::Manifest)?;
         }
         Ok(added)
@@ -173,7 +241,7 @@ impl Adoption<'_> {
         match known.iter().flat_map(|split| &split.shards).nth(i) {
             Some(listed) if listed == found => Ok(()),
             _ => Err(Error::Destination(DestinationError::AlreadyIndexed {
-                destination: self.directory.path().to_owned(),
+                destination: self.place.path().to_owned(),
                 split: splits
                     .iter()
                     .flat_map(|(name, files)| files.iter().map(move |_| name))
@@ -184,34 +252,23 @@ impl Adoption<'_> {
         }
     }
 
-    /// Creates a symbolic link to a shard, unless it exists.
-    fn link(&mut self, file: &Path, name: &str) -> Result<(), Error> {
-        let target = file.canonicalize().map_err(Error::io("read", file))?;
-        if !std::fs::read_link(self.directory.path().join(name)).is_ok_and(|there| there == target) {
-            self.directory.link(&target, name)?;
-            self.created.push(name.into());
-        }
-        Ok(())
-    }
-
     /// Writes the index of a shard, unless it exists.
     fn put_index(&mut self, indexed: &Indexed) -> Result<(), Error> {
         let path = names::index_path(Path::new(&indexed.shard.file));
-        match self.directory.read(&path)? {
+        match self.place.read(&path)? {
             Some(there) if there == indexed.index => return Ok(()),
             Some(_) => {}
             None => self.created.push(path.clone()),
         }
-        commit::publish(&self.directory, &path, &indexed.index)
+        self.place.publish(&path, &indexed.index)
     }
 
-    /// Removes the files that this run made, and the folder of indexes if it is empty. Files that cannot be removed stay:
+    /// Removes the files that this run made. Files that cannot be removed stay:
     /// they are complete, and the next run replaces them.
     fn remove_created(&self) {
         for path in &self.created {
-            let _ = self.directory.remove(path);
+            let _ = self.place.remove(path);
         }
-        let _ = self.directory.remove_folder(names::INDEX_FOLDER);
     }
 }
 

@@ -1,11 +1,13 @@
-//! Exports a dataset to another format. Files appear in the destination when all are complete.
+//! Exports a dataset to another format. Files appear in a folder when all are complete, and in a store one by one.
 //!
 //! | module | responsibility |
 //! |---|---|
+//! | `destination` | where the files go: a folder, or a folder of a store |
 //! | `sample` | the parts of a record: image file, class, other fields |
 //! | `file_names` | converts keys to file names: unique, and inside the destination |
 //! | `tfrecord`, `webdataset`, `parquet`, `folder` | one format each |
 
+mod destination;
 mod file_names;
 mod folder;
 #[cfg(feature = "parquet")]
@@ -15,10 +17,10 @@ mod sample;
 mod tfrecord;
 mod webdataset;
 
-use crate::commit::{Directory, Output};
 use crate::ordered::ordered;
 use crate::progress::Progress;
 use crate::{Error, Rejection};
+use destination::{Destination, Folder};
 use file_names::FileNames;
 use run::{Run, ShardExport};
 use shardtool_read::Split;
@@ -80,11 +82,12 @@ pub struct Exported {
     pub damaged: Vec<Rejection>,
 }
 
-/// Exports splits of one dataset into a folder. Records that cannot be exported are left out and reported.
+/// Exports splits of one dataset into a folder, or a folder of a store. Records that cannot be exported are left out and
+/// reported.
 ///
 /// # Errors
 /// [`Error::Destination`], [`Error::Read`] if a shard cannot be opened, [`Error::Stopped`], [`Error::Io`]. On an error,
-/// the destination is as it was before, unless it occurs while files replace others.
+/// the destination is as it was before, unless it occurs while files replace others, or a store refuses to remove objects.
 pub fn export(
     splits: &[Split],
     destination: &Path,
@@ -92,13 +95,13 @@ pub fn export(
     progress: &dyn Progress,
 ) -> Result<Exported, Error> {
     splits.iter().try_for_each(Split::check_counts)?;
-    let output = Output::new(destination, options.force)?;
+    let output = Destination::new(destination, options.force)?;
     progress.total(splits.iter().map(Split::len).sum(), splits.iter().map(|split| split.entry().bytes()).sum());
     let mut exported = Exported::default();
     for split in splits {
         let folder = match options.kind {
             // Class folders of several splits would be mixed.
-            ExportKind::Folder if splits.len() > 1 => output.files().create_folder(split.name())?,
+            ExportKind::Folder if splits.len() > 1 => output.files().folder(split.name())?,
             _ => output.files().clone(),
         };
         let export = SplitExport::new(split, &folder, options)?;
@@ -132,7 +135,7 @@ struct SplitExport<'a> {
 }
 
 impl<'a> SplitExport<'a> {
-    fn new(split: &'a Split, folder: &'a Directory, options: &ExportOptions) -> Result<Self, Error> {
+    fn new(split: &'a Split, folder: &'a Folder, options: &ExportOptions) -> Result<Self, Error> {
         let kind = options.kind;
         let file_names = match kind {
             // A dot ends the key of a WebDataset sample.

@@ -3,7 +3,7 @@
 use crate::commit::Output;
 use crate::ordered::ordered;
 use crate::progress::Progress;
-use crate::refusal::{Refusal, create};
+use crate::refusal::Refusal;
 use crate::{Error, Reason, Rejection};
 use shardtool_read::{Record, Split};
 use std::ffi::OsStr;
@@ -111,8 +111,8 @@ pub fn extract(
 fn write(output: &Output, record: &Record, path: &Path) -> Result<u64, Refusal> {
     let image = record.image().map_err(|e| Refusal::Record(e.into()))?;
     let image = image.ok_or(Refusal::Record(Reason::WithoutImage))?;
-    let mut file = create(output.files(), path)?;
     let whole = output.path().join(path);
+    let mut file = output.create(path).map_err(|e| Refusal::of_creation(&whole, e))?;
     file.write_all(image).map_err(|e| Refusal::All(Error::io("write", &whole)(e)))?;
     if let Err(error) = record.check_readable() {
         // What was written may be wrong.

@@ -6,10 +6,12 @@ use shardtool_format::Compression;
 use shardtool_format::checksum;
 use shardtool_format::frame::{self, Check, FOOTER_BYTES, HEADER_BYTES};
 use shardtool_read::{self as read, Access, FileBytes};
+use shardtool_store::REFETCHES;
 use std::path::{Path, PathBuf};
 
-/// Bytes per read, unless a record is larger.
+/// Bytes per read, unless a record is larger: of a file, and of an object in a store.
 const WINDOW: u64 = 1 << 20;
+const OBJECT_WINDOW: u64 = 8 << 20;
 
 /// A shard that is open for reading.
 pub(crate) struct Frames {
@@ -61,6 +63,29 @@ impl Frames {
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn at(&mut self, offset: u64) -> Result<FrameAt<'_>, Error> {
+        if self.file.object().is_some() {
+            self.settle(offset)?;
+        }
+        self.frame(offset)
+    }
+
+    /// Requests bytes of a damaged frame again, until two answers are equal: the network may have changed one.
+    fn settle(&mut self, offset: u64) -> Result<(), Error> {
+        for _ in 0..REFETCHES {
+            if matches!(self.frame(offset)?, FrameAt::Record(..)) {
+                break;
+            }
+            let before = std::mem::take(&mut self.window);
+            shardtool_store::count_refetched();
+            self.frame(offset)?;
+            if self.window == before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, offset: u64) -> Result<FrameAt<'_>, Error> {
         let left = self.bytes() - offset;
         let header = match self.view(offset, HEADER_BYTES) {
             Ok(header) => header,
@@ -107,7 +132,8 @@ impl Frames {
             offset.checked_sub(start).is_some_and(|skip| skip + length <= window.len() as u64)
         };
         if !inside(self.start, &self.window) {
-            let ahead = if offset < self.narrow { length } else { left.min(length.max(WINDOW)) };
+            let window = if self.file.object().is_some() { OBJECT_WINDOW } else { WINDOW };
+            let ahead = if offset < self.narrow { length } else { left.min(length.max(window)) };
             let mut read = self.file.read_into(offset..offset + ahead, &mut self.window);
             if read.as_ref().is_err_and(read::Error::is_unreadable) && ahead > length {
                 self.narrow = offset + ahead;

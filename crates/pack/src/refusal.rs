@@ -1,10 +1,9 @@
 //! Why a record of a dataset does not become a file: because of what it holds or its name, or because the
 //! system fails.
 
-use crate::commit::Directory;
 use crate::error::fault;
 use crate::{Error, Reason};
-use std::fs::File;
+use std::io;
 use std::path::Path;
 
 /// Why a sample was not taken.
@@ -15,13 +14,12 @@ pub(crate) enum Refusal {
     All(Error),
 }
 
-/// Creates the file of a record, at a path relative to a folder, and the folders above it.
-///
-/// # Errors
-/// [`Refusal::Record`] if the file exists or cannot have this name; [`Refusal::All`] otherwise.
-pub(crate) fn create(folder: &Directory, path: &Path) -> Result<File, Refusal> {
-    folder.create_file(path).map_err(|e| match fault::of_name(&e) {
-        Some(_) => Refusal::All(Error::io("create", &folder.path().join(path))(e)),
-        None => Refusal::Record(Reason::CreateFile(e)),
-    })
+impl Refusal {
+    /// Wraps the error of creating the file of a record: of the record, if the file exists or cannot have this name.
+    pub(crate) fn of_creation(path: &Path, error: io::Error) -> Self {
+        match fault::of_name(&error) {
+            Some(_) => Refusal::All(Error::io("create", path)(error)),
+            None => Refusal::Record(Reason::CreateFile(error)),
+        }
+    }
 }

@@ -57,13 +57,24 @@ pub fn metadata_if_exists(path: &Path) -> io::Result<Option<Metadata>> {
     }
 }
 
-/// Returns the regular files that match a glob, in byte order of their paths. Folders that match are skipped.
+/// Returns the regular files that match a glob, in byte order of their paths. Folders that match are skipped. In a store, only
+/// the last component of the URL may have wildcards; they do not match a leading dot.
 ///
 /// # Errors
 /// `None` if the pattern is not a glob; otherwise the path and the error of a folder that cannot be listed, and of a match
 /// that is neither a file nor a folder or cannot be examined, such as a link without a target.
 pub fn glob_files(pattern: &str) -> Result<Vec<PathBuf>, Option<(PathBuf, io::Error)>> {
     let mut files = vec![];
+    if shardtool_store::is_url(Path::new(pattern)) {
+        let (folder, name) = pattern.rsplit_once('/').ok_or(None)?;
+        let pattern = glob::Pattern::new(name).map_err(|_| None)?;
+        let folder = Path::new(folder);
+        let names = shardtool_store::list(folder).map_err(|error| Some((folder.to_owned(), error)))?;
+        let matches = |name: &String| pattern.matches_with(name, NO_LEADING_DOT);
+        files.extend(names.into_iter().filter(matches).map(|name| folder.join(name)));
+        files.sort();
+        return Ok(files);
+    }
     for found in glob::glob(&listed(pattern)).map_err(|_| None)? {
         let path = found.map_err(|error| Some((error.path().to_owned(), error.into())))?;
         match std::fs::metadata(&path) {
@@ -80,6 +91,9 @@ pub fn glob_files(pattern: &str) -> Result<Vec<PathBuf>, Option<(PathBuf, io::Er
     files.sort();
     Ok(files)
 }
+
+const NO_LEADING_DOT: glob::MatchOptions =
+    glob::MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
 /// Rewrites components behind a wildcard so that the glob lists their folder: `*/a` as `*/[a]`. For a plain name it would
 /// ask whether the path exists, and take any failure for a no.

@@ -28,7 +28,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -64,6 +64,7 @@ pub struct Server {
 }
 
 struct Shared {
+    root: PathBuf,
     service: S3Service,
     faults: Faults,
     requests: AtomicU64,
@@ -97,6 +98,7 @@ impl Server {
         let zero = AtomicU64::default;
         let (requests, bytes, injected) = (zero(), zero(), zero());
         let shared = Arc::new(Shared {
+            root: root.to_owned(),
             service: builder.build(),
             faults: options.faults,
             requests,
@@ -262,7 +264,15 @@ async fn answer(mut request: Request<Incoming>, shared: Arc<Shared>) -> Result<A
     if !has_signed_all(request.headers()) {
         return Ok(refusal(StatusCode::FORBIDDEN));
     }
-    let asked = request.method() == hyper::Method::HEAD && request.headers().contains_key("x-amz-checksum-mode");
+    let head = request.method() == hyper::Method::HEAD;
+    // Folders are no objects. The file system takes them for objects that it cannot read.
+    if head
+        && request.uri().path().trim_matches('/').contains('/')
+        && shared.root.join(&request.uri().path()[1..]).is_dir()
+    {
+        return Ok(refusal(StatusCode::NOT_FOUND));
+    }
+    let asked = head && request.headers().contains_key("x-amz-checksum-mode");
     let checksum = {
         let checksums = shared.checksums.lock().unwrap_or_else(PoisonError::into_inner);
         checksums.get(request.uri().path()).filter(|_| asked).cloned()

@@ -59,8 +59,8 @@ pub use stats::{Stats, count_refetched, stats};
 pub use url::{Url, is_url, lacks_slash, local_path};
 pub use window::Window;
 pub use write::{
-    Condition, Existing, Found, Journal, PART_BYTES, Upload, Version, abort_upload, clean_up, find, is_writable, list,
-    list_beginning, put, put_if, remove, unfinished,
+    Condition, Existing, Found, Journal, PART_BYTES, Upload, Version, abort_upload, clean_up, find, is_empty,
+    is_writable, list, list_beginning, put, put_if, remove, unfinished,
 };
 
 use std::sync::OnceLock;

@@ -30,6 +30,13 @@ pub(crate) fn list(url: &Url) -> io::Result<Vec<String>> {
     })
 }
 
+/// Returns whether no object lies in a folder or below it.
+pub(crate) fn is_empty(url: &Url) -> io::Result<bool> {
+    blocking(url.clone(), Purpose::Read, move |client, key| async move {
+        Ok(client.objects.list(Some(&key)).next().await.transpose()?.is_none())
+    })
+}
+
 /// Returns the names of the objects directly below a folder that begin with `start`, without listing the others.
 pub(crate) fn list_beginning(url: &Url, start: &'static str) -> io::Result<Vec<String>> {
     blocking(url.clone(), Purpose::Read, move |client, key| async move {

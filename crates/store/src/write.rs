@@ -147,6 +147,22 @@ pub fn list(folder: &Path) -> io::Result<Vec<String>> {
     }
 }
 
+/// Returns whether no object lies in a folder or below it.
+///
+/// # Errors
+/// As [`list`].
+pub fn is_empty(folder: &Path) -> io::Result<bool> {
+    let url = Url::parse(folder)?;
+    unsupported_unless_remote()?;
+    #[cfg(feature = "remote")]
+    return versions::is_empty(&url);
+    #[cfg(not(feature = "remote"))]
+    {
+        drop(url);
+        Ok(true)
+    }
+}
+
 /// As [`list`], of the objects whose names begin with `start`: the others, which may be many, are not listed.
 ///
 /// # Errors

@@ -14,9 +14,15 @@ pub enum SourceError {
         path: PathBuf,
     },
     /// A URL that names no object.
-    #[error("no such object: {}; a source in a store is one archive, list or COCO file (folders and globs are not listed: \
-        name their files in a list, or copy them to a disk)", .path.display())]
+    #[error("no such object: {}; a source in a store is a list, a COCO file, an archive, or archives by a folder or a glob of \
+        names", .path.display())]
     NoObject {
+        /// The URL.
+        path: PathBuf,
+    },
+    /// A folder in a store that has objects, but no archives.
+    #[error("no archives in {}; images in a store are named by a list (CSV or JSON Lines), or copied to a disk", .path.display())]
+    FolderInStore {
         /// The URL.
         path: PathBuf,
     },

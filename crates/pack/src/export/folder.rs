@@ -4,7 +4,7 @@ use super::file_names::part;
 use super::run::{Run, ShardExport};
 use crate::Error;
 use crate::progress::Progress;
-use crate::refusal::{Refusal, create};
+use crate::refusal::Refusal;
 use std::io::Write;
 use std::path::Path;
 
@@ -24,11 +24,10 @@ pub(super) fn write(run: &Run<'_>, shard: usize, progress: &dyn Progress) -> Res
         };
         let name = format!("{place}.{}", sample.extension);
         let path = run.folder.path().join(&name);
-        let mut file = create(run.folder, Path::new(&name))?;
-        // Made durable with all other files before they are moved to their names.
-        file.write_all(&sample.image).map_err(|e| Refusal::All(Error::io("write", &path)(e)))?;
+        let mut file = run.folder.create(Path::new(&name)).map_err(|e| Refusal::of_creation(&path, e))?;
+        let written = file.write_all(&sample.image).and_then(|()| file.finish());
+        bytes += written.map_err(|e| Refusal::All(Error::io("write", &path)(e)))?;
         files += 1;
-        bytes += sample.image.len() as u64;
         Ok(())
     })?;
     Ok(ShardExport { files, bytes, ..done })

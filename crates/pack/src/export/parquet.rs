@@ -30,11 +30,9 @@ pub(super) fn write(
 ) -> Result<ShardExport, Error> {
     let shards = run.split.entry().shards.len();
     let name = format!("{}-{shard:05}-of-{shards:05}.parquet", run.split.name());
-    let path = run.folder.path().join(&name);
+    let (file, path) = run.create(Path::new(&name))?;
     let wrong =
         |e: ParquetError| Error::Destination(DestinationError::Parquet { path: path.clone(), source: e.into() });
-    let file = run.folder.create_file(Path::new(&name)).map_err(Error::io("create", &path))?;
-    let kept = file.try_clone().map_err(Error::io("create", &path))?;
     let mut writer =
         SerializedFileWriter::new(file, schema.message.clone(), schema.properties.clone()).map_err(wrong)?;
     let mut rows = Rows::new(schema);
@@ -43,11 +41,7 @@ pub(super) fn write(
         if rows.count == ROWS { rows.flush(&mut writer).map_err(|e| Refusal::All(wrong(e))) } else { Ok(()) }
     })?;
     rows.flush(&mut writer).map_err(wrong)?;
-    writer.close().map_err(wrong)?;
-    kept.sync_all().map_err(Error::io("write", &path))?;
-    Ok(ShardExport { files: 1, bytes: length(&path)?, ..done })
-}
-
-fn length(path: &Path) -> Result<u64, Error> {
-    Ok(std::fs::metadata(path).map_err(Error::io("read", path))?.len())
+    let file = writer.into_inner().map_err(wrong)?;
+    let bytes = file.finish().map_err(Error::io("write", &path))?;
+    Ok(ShardExport { files: 1, bytes, ..done })
 }

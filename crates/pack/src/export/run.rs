@@ -1,13 +1,13 @@
 //! The export of one split, shard by shard and sample by sample.
 
+use super::destination::{Folder, NewFile};
 use super::file_names::FileNames;
 use super::sample::Sample;
-use crate::commit::Directory;
 use crate::progress::Progress;
 use crate::refusal::Refusal;
 use crate::{Error, Reason, Rejection};
 use shardtool_read::{Record, Shard, Split};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The result of one shard.
@@ -24,7 +24,7 @@ pub(super) struct ShardExport {
 /// The export of one split.
 pub(super) struct Run<'a> {
     pub(super) split: &'a Split,
-    pub(super) folder: &'a Directory,
+    pub(super) folder: &'a Folder,
     pub(super) file_names: FileNames,
 }
 
@@ -34,6 +34,16 @@ impl<'a> Run<'a> {
         let entry = &self.split.entry().shards[shard];
         let name = Path::new(&entry.file).file_name().unwrap_or_default().to_string_lossy();
         name.strip_suffix(".tfrecord").unwrap_or(&name).to_owned()
+    }
+
+    /// Creates the file of a shard. Returns it with its path, for messages.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn create(&self, name: &Path) -> Result<(NewFile, PathBuf), Error> {
+        let path = self.folder.path().join(name);
+        let file = self.folder.create(name).map_err(Error::io("create", &path))?;
+        Ok((file, path))
     }
 
     /// Opens a shard.

@@ -1,13 +1,16 @@
 //! TFRecord: the shards themselves, without damaged records, and DALI's index.
 
 use super::run::{Run, ShardExport};
-use crate::commit::{self, Temporary};
 use crate::progress::Progress;
 use crate::refusal::Refusal;
 use crate::{Error, Reason, Rejection};
-use shardtool_format::{checksum, frame};
+use shardtool_format::checksum::{self, Crc32c};
+use shardtool_format::frame;
 use shardtool_read::verify::{self, Finding};
-use std::fmt::Write;
+use shardtool_read::{Access, FileBytes, Shard};
+use shardtool_store::{PART_BYTES, is_url};
+use std::fmt::Write as _;
+use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 
@@ -33,12 +36,12 @@ pub(super) fn write(
     if let Some((file, code)) =
         findings.iter().find_map(|f| Some((&f.file, f.os_error.filter(|_| f.record.is_none())?)))
     {
-        return Err(Error::io("read", file)(std::io::Error::from_raw_os_error(code)));
+        return Err(Error::io("read", file)(io::Error::from_raw_os_error(code)));
     }
     // What a link points to is copied only if it proves to be the shard.
     let whole = findings.is_empty() || (allow_damage && !from.is_symlink());
     let (mut done, frames) = if whole {
-        link(from, &run.folder.path().join(name))?;
+        put_whole(run, number, &shard, name, findings.is_empty())?;
         let frames = (0..shard.records()).map(|row| shard.frame(row)).filter_map(Result::ok).collect::<Vec<_>>();
         (ShardExport { records: shard.records(), bytes: shard.bytes().len(), ..ShardExport::default() }, frames)
     } else {
@@ -57,35 +60,54 @@ pub(super) fn write(
         for frame in &frames {
             writeln!(lines, "{} {}", frame.start, frame.end - frame.start).expect("into a String");
         }
-        commit::publish(run.folder, Path::new(&format!("{}.idx", run.stem(number))), lines.as_bytes())?;
+        let (mut file, path) = run.create(Path::new(&format!("{}.idx", run.stem(number))))?;
+        file.write_all(lines.as_bytes()).and_then(|()| file.finish()).map_err(Error::io("write", &path))?;
         done.files += 1;
     }
     Ok(done)
 }
 
-/// Makes a hard link, or a copy where links are not possible. A shard may be a symbolic link; its target is linked.
-fn link(from: &Path, to: &Path) -> Result<(), Error> {
-    let file = from.canonicalize().map_err(Error::io("read", from))?;
-    if std::fs::hard_link(&file, to).is_err() {
-        std::fs::copy(&file, to).map_err(Error::io("create", to))?;
+/// Makes a hard link, or a copy where links are not possible. A shard may be a symbolic link; its target is linked. A shard
+/// that is `good` is compared with its checksum once more while it is copied.
+fn put_whole(run: &Run<'_>, number: usize, shard: &Shard, name: &Path, good: bool) -> Result<(), Error> {
+    let from = shard.path();
+    if !is_url(from) {
+        let target = from.canonicalize().map_err(Error::io("read", from))?;
+        if run.folder.link(&target, name) {
+            return Ok(());
+        }
     }
-    Ok(())
+    let (mut file, path) = run.create(name)?;
+    let bytes = FileBytes::open(from, Access::Pread).map_err(Error::of_file)?;
+    let (mut at, mut crc, mut buffer) = (0, Crc32c::new(), vec![]);
+    while at < bytes.len() {
+        let end = bytes.len().min(at + PART_BYTES as u64);
+        bytes.read_into(at..end, &mut buffer).map_err(Error::of_file)?;
+        crc.update(&buffer);
+        file.write_all(&buffer).map_err(Error::io("write", &path))?;
+        at = end;
+    }
+    if good && crc.value() != run.split.entry().shards[number].crc32c {
+        let problem = "its bytes are others than when it was verified; run the same command again";
+        return Err(Error::io("copy", from)(io::Error::new(io::ErrorKind::InvalidData, problem)));
+    }
+    file.finish().map(drop).map_err(Error::io("write", &path))
 }
 
 /// Writes the good records of a shard to a new file. Returns their frames in it.
 fn good_records(run: &Run<'_>, number: usize, name: &Path) -> Result<(ShardExport, Vec<Range<u64>>), Error> {
-    let mut file = Temporary::new(run.folder, name)?;
+    let (mut file, path) = run.create(name)?;
     let (mut frames, mut at) = (vec![], 0);
     let done = run.each_record(number, &(), |_, _, record| {
         let data = record.data();
         for part in [&frame::header(data.len() as u64)[..], data, &frame::footer(checksum::crc32c(data))] {
-            file.write(part).map_err(Refusal::All)?;
+            file.write_all(part).map_err(|e| Refusal::All(Error::io("write", &path)(e)))?;
         }
         let end = at + (data.len() + frame::OVERHEAD_BYTES) as u64;
         frames.push(std::mem::replace(&mut at, end)..end);
         Ok(())
     })?;
-    file.publish()?;
+    file.finish().map_err(Error::io("write", &path))?;
     Ok((ShardExport { bytes: at, ..done }, frames))
 }
 

@@ -10,7 +10,7 @@ use shardtool_format::example::Feature;
 use shardtool_format::names;
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 
 /// Writes a shard's tar. The same records always give the same bytes.
@@ -19,10 +19,9 @@ use std::path::Path;
 /// [`Error::Read`], [`Error::Io`].
 pub(super) fn write(run: &Run<'_>, shard: usize, progress: &dyn Progress) -> Result<ShardExport, Error> {
     let name = format!("{}.tar", run.stem(shard));
-    let path = run.folder.path().join(&name);
+    let (file, path) = run.create(Path::new(&name))?;
     let io = |e| Error::io("write", &path)(e);
-    let file = run.folder.create_file(Path::new(&name)).map_err(Error::io("create", &path))?;
-    let mut tar = tar::Builder::new(BufWriter::with_capacity(1 << 20, file));
+    let mut tar = tar::Builder::new(file);
     let done = run.each(shard, progress, |sample| {
         let key = run.file_names.name(sample);
         for (extension, bytes) in members(sample)? {
@@ -30,9 +29,7 @@ pub(super) fn write(run: &Run<'_>, shard: usize, progress: &dyn Progress) -> Res
         }
         Ok(())
     })?;
-    let mut file = tar.into_inner().map_err(io)?;
-    file.flush().and_then(|()| file.get_ref().sync_all()).map_err(io)?;
-    let bytes = file.get_ref().metadata().map_err(io)?.len();
+    let bytes = tar.into_inner().and_then(|file| file.finish()).map_err(io)?;
     Ok(ShardExport { files: 1, bytes, ..done })
 }
 

@@ -4,9 +4,11 @@ use super::archive::files::{ArchiveFile, ArchiveFiles, ArchiveKind, start_of};
 use super::exists;
 use crate::error::SourceError;
 use crate::input::Found;
+use crate::ordered::ordered;
 use crate::{Error, SourceKind};
 use shardtool_read::glob_files;
 use shardtool_store::is_url;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 /// The detected kind of a source.
@@ -26,7 +28,9 @@ const LOOKED_INTO: usize = 32;
 /// [`SourceError::NotFound`], [`SourceError::UnknownFormat`], [`SourceError::Empty`], [`Error::Io`], and those of an
 /// MDS index.
 pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<DetectedSource, Error> {
-    let meta = exists(source)?;
+    let in_store = is_url(source);
+    // A URL with wildcards is not the key of an object, and one with a slash at its end is a folder.
+    let meta = if in_store && is_folder_or_glob(source) { None } else { exists(source)? };
     let is = |kind: fn(&Found) -> bool| meta.as_ref().is_some_and(kind);
     let forced = match from {
         Some(SourceKind::Folder) if is(Found::is_dir) => return Ok(DetectedSource::Folder),
@@ -42,15 +46,17 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
         Some(SourceKind::Mds) => Some(ArchiveKind::Mds),
     };
     let Some(meta) = meta else {
-        if is_url(source) {
-            return Err(Error::Source(SourceError::NoObject { path: source.to_owned() }));
-        }
-        let files = globbed(source)?;
+        let folder = in_store && !has_wildcards(source);
+        let files = globbed(&if folder { source.join("*") } else { source.to_owned() })?;
+        let path = source.to_owned();
         if files.is_empty() {
-            return Err(Error::Source(SourceError::NotFound { path: source.to_owned() }));
+            let missing = if in_store { SourceError::NoObject { path } } else { SourceError::NotFound { path } };
+            return Err(Error::Source(missing));
         }
-        return chosen(source, files, forced)?
-            .ok_or(Error::Source(SourceError::UnknownFormat { path: source.to_owned() }));
+        return chosen(source, files, forced)?.ok_or(Error::Source(match folder {
+            true => SourceError::FolderInStore { path },
+            false => SourceError::UnknownFormat { path },
+        }));
     };
     if meta.is_file() {
         let list =
@@ -92,6 +98,17 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
     chosen(source, files, forced)?.ok_or(Error::Source(SourceError::Empty { path: source.to_owned(), rejected: None }))
 }
 
+/// Requests to a store that are under way at once.
+const AT_ONCE: NonZeroUsize = const { NonZeroUsize::new(32).unwrap() };
+
+fn has_wildcards(url: &Path) -> bool {
+    url.file_name().is_some_and(|name| name.to_string_lossy().contains(['*', '?', '[']))
+}
+
+fn is_folder_or_glob(url: &Path) -> bool {
+    url.as_os_str().as_encoded_bytes().ends_with(b"/") || has_wildcards(url)
+}
+
 /// Returns whether a file starts with the signature of an image format.
 ///
 /// # Errors
@@ -103,9 +120,19 @@ fn is_image(path: &Path) -> Result<bool, Error> {
 /// Chooses the archives among `files`: those of the `forced` kind, otherwise of the kind with the most bytes. Includes
 /// files that only share an extension with files of that kind, so that a damaged archive is not ignored.
 fn chosen(source: &Path, files: Vec<PathBuf>, forced: Option<ArchiveKind>) -> Result<Option<DetectedSource>, Error> {
-    let kinds = files.iter().map(|file| ArchiveKind::of(file)).collect::<Result<Vec<_>, _>>()?;
-    let sizes = files.iter().map(|file| exists(file)).collect::<Result<Vec<_>, _>>()?;
-    let sizes: Vec<_> = sizes.into_iter().map(|meta| meta.map_or(0, |meta| meta.len())).collect();
+    // Many requests to a store are under way at once.
+    let at_once = if is_url(source) { AT_ONCE } else { NonZeroUsize::MIN };
+    let examine = |i: usize| -> Result<_, Error> {
+        let kind = ArchiveKind::of(&files[i])?;
+        Ok((kind, exists(&files[i])?.map_or(0, |meta| meta.len())))
+    };
+    let (mut kinds, mut sizes) = (vec![], vec![]);
+    ordered(at_once, files.len(), 2 * at_once.get(), examine, |_, examined: Result<_, Error>| {
+        let (kind, size) = examined?;
+        kinds.push(kind);
+        sizes.push(size);
+        Ok::<(), Error>(())
+    })?;
     let bytes = |kind| sizes.iter().zip(&kinds).filter(|(_, k)| **k == Some(kind)).map(|(size, _)| size).sum::<u64>();
     let all = [ArchiveKind::Tfrecord, ArchiveKind::Webdataset, ArchiveKind::Parquet];
     let Some(kind) = forced.or_else(|| all.into_iter().filter(|k| bytes(*k) > 0).max_by_key(|k| bytes(*k))) else {

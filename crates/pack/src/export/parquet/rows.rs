@@ -1,6 +1,7 @@
 //! The rows of a row group, column by column.
 
 use super::schema::Schema;
+use crate::export::destination::NewFile;
 use crate::export::sample::Sample;
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -8,7 +9,6 @@ use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
 use shardtool_format::example::Feature;
 use shardtool_format::manifest::DType;
-use std::fs::File;
 
 /// The rows of a row group, column by column.
 pub(super) struct Rows {
@@ -76,7 +76,7 @@ impl Rows {
     }
 
     /// Writes the rows as a row group.
-    pub(super) fn flush(&mut self, writer: &mut SerializedFileWriter<File>) -> Result<(), ParquetError> {
+    pub(super) fn flush(&mut self, writer: &mut SerializedFileWriter<NewFile>) -> Result<(), ParquetError> {
         if self.count == 0 {
             return Ok(());
         }

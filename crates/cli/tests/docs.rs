@@ -85,6 +85,7 @@ fn every_command_about_stores_runs() {
         0,
     );
     run(folder.path(), "sed 's,^photos,s3://bucket/photos,' s3/bucket/list.csv > urls.csv", 0);
+    run(folder.path(), "mkdir s3/bucket/records && cp imagenet/train-*.tfrecord s3/bucket/records", 0);
     let server = shardtool_store_server::Server::start(&folder.path().join("s3"), Default::default()).unwrap();
     let commands = commands(&std::fs::read_to_string(root.join("docs/stores.md")).unwrap());
     assert!(commands.len() > 5);

@@ -45,6 +45,7 @@ pub(crate) struct PackOptions {
     force: bool,
     jpeg_entries: bool,
     sha256: bool,
+    single_writer: bool,
     /// Whether to show a bar on stderr.
     progress: bool,
     /// Function that shows the progress instead of a bar.
@@ -101,6 +102,7 @@ impl PackOptions {
         options.force = self.force;
         options.entry_points = self.jpeg_entries;
         options.sha256 = self.sha256;
+        options.single_writer = self.single_writer;
         Ok(options)
     }
 }

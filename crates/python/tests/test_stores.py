@@ -63,6 +63,18 @@ def test_a_path_in_a_store_is_its_url(url):
     assert st.Dataset(train.path).splits == opened.splits
 
 
+def test_a_dataset_is_packed_into_a_store(photos, url, tmp_path):
+    base = url.rpartition("/")[0]
+    packed = st.pack(photos, tmp_path / "here", shards=2)
+    for name, options in (("there", {}), ("alone", {"single_writer": True})):
+        remote = st.pack(photos, f"{base}/{name}", shards=2, **options)
+        assert (remote.images, remote.fingerprint) == (packed.images, packed.fingerprint)
+        here, there = (st.Dataset(path)["train"] for path in (tmp_path / "here", f"{base}/{name}"))
+        assert [dict(record) for record in there] == [dict(record) for record in here]
+        # Complete: nothing is packed again.
+        assert st.pack(photos, f"{base}/{name}", shards=2).fingerprint == packed.fingerprint
+
+
 def test_requests_are_as_large_as_the_options_say(url):
     def mean_bytes(**options):
         train = st.Dataset(url).split("train")

@@ -68,6 +68,7 @@ def pack(
     force: bool = False,
     jpeg_entries: bool = True,
     sha256: bool = False,
+    single_writer: bool = False,
     progress: bool = False,
 ) -> Packed:
     """Packs images into a split of a dataset.
@@ -80,9 +81,10 @@ def pack(
     source
         A folder of class folders; a flat folder; a list (CSV with a header, or JSONL); a COCO annotation file
         (`instances.json`); or archives: TFRecord, WebDataset, Parquet or MDS. The columns `path`, `label` and `key` of a
-        list are used, and all others become features.
+        list are used, and all others become features. Or the URL of a list, a COCO file, an archive, or a folder or glob of
+        archives in a store.
     destination
-        Folder of the dataset. It is created if it does not exist.
+        Folder of the dataset, which is created if it does not exist; or the URL of a folder of a store.
     split
         Name of the split.
     shard_size, shards
@@ -128,6 +130,8 @@ def pack(
         Whether to store entry points of JPEGs in the index, with which a crop decodes only the rows that it needs.
     sha256
         Whether to store the SHA-256 of each shard in the manifest, which `verify` checks.
+    single_writer
+        Whether nothing else writes to `destination`: for stores that do not compare versions of objects.
     progress
         Whether to show the progress: a bar on a terminal or, if tqdm is installed, in a notebook; else lines on stderr.
 

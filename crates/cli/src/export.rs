@@ -40,6 +40,9 @@ pub(crate) struct Arguments {
     /// Write into OUT even if it is not empty, replacing files of the same names; links in OUT are not followed
     #[arg(long)]
     force: bool,
+    /// Write to a store that does not compare versions of objects: nothing else may write to OUT
+    #[arg(long)]
+    single_writer: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -76,6 +79,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     let mut options = ExportOptions::new(kind);
     options.jobs = arguments.jobs.unwrap_or(options.jobs);
     options.force = arguments.force;
+    options.single_writer = arguments.single_writer;
     let exported = export(&splits, &arguments.out, &options, &progress);
     progress.finish();
     let (exported, seconds) = (exported?, progress.seconds());

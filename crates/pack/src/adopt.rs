@@ -2,7 +2,7 @@
 //! rewritten.
 
 use crate::class_ids::ClassNames;
-use crate::commit::{Directory, Lock};
+use crate::commit::{self, Directory, Lock};
 use crate::conventions::{Conventions, RecordSummary, payload};
 use crate::error::{DestinationError, ShardError};
 use crate::frames::{FrameAt, Frames};
@@ -16,8 +16,9 @@ use shardtool_format as format;
 use shardtool_format::manifest::{Shard, Split};
 use shardtool_format::names;
 use shardtool_read::glob_files;
-use shardtool_store::is_url;
+use shardtool_store::{Object, is_url};
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -80,16 +81,20 @@ pub fn adopt(files: &[PathBuf], options: &AdoptOptions, progress: &dyn Progress)
             return Err(Error::Option { option: "out", expected: "a folder on a disk, with links to files on disks" });
         }
         let (folder, ()) = StoreFolder::begin(&folder, STORE_LOCK, options.single_writer)?;
+        let indexes: Vec<_> = splits.values().flatten().map(|file| names::index_path(file)).collect();
+        let ours = |name: &str| indexes.iter().any(|index| index.file_name().is_some_and(|index| index == name));
+        folder.remove_abandoned(Path::new(names::INDEX_FOLDER), &ours)?;
         return adopt_into(folder, &splits, options, &|_, _, _| Ok(false), progress);
     }
     if let Some(file) = splits.values().flatten().find(|file| is_url(file)) {
         let problem = "a folder cannot have links to a store; without --out, the dataset is beside the files";
-        return Err(Error::io("link", file)(std::io::Error::new(std::io::ErrorKind::Unsupported, problem)));
+        return Err(Error::io("link", file)(std::io::Error::new(ErrorKind::Unsupported, problem)));
     }
     let directory = Directory::create(&folder)?;
     // Two runs would otherwise remove each other's indexes.
     let _lock = Lock::own_dataset(&directory)?;
     let link = if options.out.is_some() { link } else { |_: &_, _: &_, _: &_| Ok(false) };
+    commit::remove_abandoned(&directory, names::INDEX_FOLDER, |_| true)?;
     let added = adopt_into(directory.clone(), &splits, options, &link, progress);
     if added.is_err() {
         // Only if it is empty.
@@ -103,11 +108,13 @@ fn matching(files: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut all = vec![];
     for file in files {
         let glob = file.to_str().filter(|text| is_url(file) && text.contains(['*', '?', '[']));
+        // An object may have such a name.
+        let glob = glob.filter(|_| Object::open(file).is_err_and(|error| error.kind() == ErrorKind::NotFound));
         match glob.map(glob_files) {
             None | Some(Err(None)) => all.push(file.clone()),
             Some(Err(Some((path, error)))) => return Err(Error::io("list", &path)(error)),
             Some(Ok(found)) if found.is_empty() => {
-                return Err(Error::io("find", file)(std::io::ErrorKind::NotFound.into()));
+                return Err(Error::io("find", file)(ErrorKind::NotFound.into()));
             }
             Some(Ok(found)) => all.extend(found),
         }
@@ -124,7 +131,6 @@ fn adopt_into<P: Place>(
     progress: &dyn Progress,
 ) -> Result<Vec<Split>, Error> {
     let known = already_named(&place, splits)?;
-    place.remove_abandoned(Path::new(names::INDEX_FOLDER), &|_| true)?;
     let mut adoption = Adoption { place, known, options, link, created: vec![] };
     let added = adoption.index_all(splits, progress);
     if added.is_err() {

@@ -55,14 +55,16 @@ pub struct ExportOptions {
     pub kind: ExportKind,
     /// Number of threads; each writes one shard's file. Does not change any written byte.
     pub jobs: NonZeroUsize,
-    /// Adds files to a folder that is not empty, replacing those of the same names.
+    /// Adds files to a folder that is not empty, replacing those of the same names. In a store, a failed export then removes none.
     pub force: bool,
+    /// To a store: no other process writes there, so the store need not compare versions.
+    pub single_writer: bool,
 }
 
 impl ExportOptions {
     /// Returns the defaults for an export to this format.
     pub fn new(kind: ExportKind) -> Self {
-        ExportOptions { kind, jobs: crate::options::default_jobs(), force: false }
+        ExportOptions { kind, jobs: crate::options::default_jobs(), force: false, single_writer: false }
     }
 }
 
@@ -95,7 +97,7 @@ pub fn export(
     progress: &dyn Progress,
 ) -> Result<Exported, Error> {
     splits.iter().try_for_each(Split::check_counts)?;
-    let output = Destination::new(destination, options.force)?;
+    let output = Destination::new(destination, options)?;
     progress.total(splits.iter().map(Split::len).sum(), splits.iter().map(|split| split.entry().bytes()).sum());
     let mut exported = Exported::default();
     for split in splits {

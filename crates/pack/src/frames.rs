@@ -9,9 +9,8 @@ use shardtool_read::{self as read, Access, FileBytes};
 use shardtool_store::REFETCHES;
 use std::path::{Path, PathBuf};
 
-/// Bytes per read, unless a record is larger: of a file, and of an object in a store.
+/// Bytes per read, unless a record is larger.
 const WINDOW: u64 = 1 << 20;
-const OBJECT_WINDOW: u64 = 8 << 20;
 
 /// A shard that is open for reading.
 pub(crate) struct Frames {
@@ -75,10 +74,8 @@ impl Frames {
             if matches!(self.frame(offset)?, FrameAt::Record(..)) {
                 break;
             }
-            let before = std::mem::take(&mut self.window);
-            shardtool_store::count_refetched();
-            self.frame(offset)?;
-            if self.window == before {
+            let range = self.start..self.start + self.window.len() as u64;
+            if range.is_empty() || !self.file.read_again(range, &mut self.window).map_err(Error::of_file)? {
                 break;
             }
         }
@@ -132,8 +129,7 @@ impl Frames {
             offset.checked_sub(start).is_some_and(|skip| skip + length <= window.len() as u64)
         };
         if !inside(self.start, &self.window) {
-            let window = if self.file.object().is_some() { OBJECT_WINDOW } else { WINDOW };
-            let ahead = if offset < self.narrow { length } else { left.min(length.max(window)) };
+            let ahead = if offset < self.narrow { length } else { left.min(length.max(WINDOW)) };
             let mut read = self.file.read_into(offset..offset + ahead, &mut self.window);
             if read.as_ref().is_err_and(read::Error::is_unreadable) && ahead > length {
                 self.narrow = offset + ahead;

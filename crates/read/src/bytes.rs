@@ -284,7 +284,10 @@ impl FileBytes {
     }
 
     /// Requests bytes of an object again. Returns whether the bytes are other ones now; `false` for files.
-    fn read_again(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<bool> {
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub fn read_again(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<bool> {
         let Some(object) = self.object() else { return Ok(false) };
         store::count_refetched();
         let bytes = object.read(range.clone()).map_err(|source| self.unreadable(range.clone(), source))?;

@@ -1,26 +1,32 @@
 //! HDFS, with what its client lacks of an object store: uploads in parts, and writing on condition of a version.
 //!
-//! HDFS creates and renames on condition that a name is free, atomically, but compares no versions. So a file is written under
-//! a name of its own and renamed to its name; to replace one version, a writer first creates the file `.NAME.lock`, compares,
-//! renames, and removes the lock. A lock that a killed process left counts for [`STALE`] by the clock of the name node.
+//! HDFS renames on condition that a name is free, atomically, but compares no versions. So a file is written under a name of its
+//! own and renamed to its name; to replace one version, a writer first creates the file `.NAME.lock`, compares, renames, and
+//! removes the lock.
 //!
 //! ```text
 //! .NAME.DIGITS.new   a file that is being written
-//! .NAME.lock         somebody compares and replaces NAME
+//! .NAME.lock         the name of the new file whose writer compares and replaces NAME
 //! ```
+//!
+//! A lock that a killed process left counts for [`STALE`] by the clock of the name node. Whoever takes a lock away, for whatever
+//! reason, renames it, then removes the new file that it names, and only then goes on: a writer that lost its lock, however slow
+//! it is, has no file any more that it could rename, and starts again.
 
+use crate::request::NOT_SATISFIABLE;
 use crate::url::Url;
 use crate::write::{NEW, new_file_of};
 use async_trait::async_trait;
 use futures_util::stream::{BoxStream, StreamExt, TryStreamExt};
+use hdfs_native::HdfsError;
 use hdfs_native::file::FileWriter;
 use hdfs_native::{Client, ClientBuilder, WriteOptions};
 use hdfs_native_object_store::HdfsObjectStore;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path as Key;
 use object_store::{
-    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartId, MultipartUpload, ObjectMeta, ObjectStore,
-    ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartId, MultipartUpload, ObjectMeta,
+    ObjectStore, ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -30,8 +36,6 @@ use std::time::{Duration, Instant};
 
 /// After this time, the process that created a lock has ended.
 const STALE: Duration = Duration::from_secs(30);
-/// A process that has had a lock for this long gives it up.
-const HELD: Duration = Duration::from_secs(10);
 /// The wait for the lock of another process.
 const WAIT: Duration = Duration::from_millis(50);
 
@@ -53,6 +57,8 @@ struct Parts {
     /// `None` after a failure.
     writer: Option<FileWriter>,
     next: usize,
+    /// The file is complete under its first name.
+    closed: bool,
     /// Parts that came before their turn.
     early: BTreeMap<usize, PutPayload>,
 }
@@ -90,21 +96,32 @@ impl Hdfs {
     /// Writes a file that nobody else has. Returns its name and version.
     async fn write(&self, path: &Key, payload: PutPayload) -> Result<(Key, ObjectMeta)> {
         let (mut writer, new) = self.create(path).await?;
-        for bytes in payload {
-            writer.write_bytes(bytes).await.map_err(failed)?;
+        let written = async {
+            for bytes in payload {
+                writer.write_bytes(bytes).await.map_err(failed)?;
+            }
+            writer.close().await.map_err(failed)?;
+            self.files.head(&new).await
+        };
+        match written.await {
+            Ok(meta) => Ok((new, meta)),
+            Err(error) => {
+                self.delete_new(&new).await;
+                Err(error)
+            }
         }
-        writer.close().await.map_err(failed)?;
-        let meta = self.files.head(&new).await?;
-        Ok((new, meta))
+    }
+
+    /// Removes a file that is not needed any more, if the name node lets it.
+    async fn delete_new(&self, new: &Key) {
+        let _ = self.client.delete(&absolute(new), false).await;
     }
 
     /// Renames a new file to its name.
     async fn rename(&self, new: &Key, path: &Key, overwrite: bool) -> Result<()> {
         match self.client.rename(&absolute(new), &absolute(path), overwrite).await {
             Ok(()) => Ok(()),
-            Err(hdfs_native::HdfsError::AlreadyExists(path)) => {
-                Err(Error::AlreadyExists { source: "the file exists".into(), path })
-            }
+            Err(HdfsError::AlreadyExists(path)) => Err(Error::AlreadyExists { source: "the file exists".into(), path }),
             Err(error) => Err(failed(error)),
         }
     }
@@ -112,16 +129,14 @@ impl Hdfs {
     /// Renames a new file to its name if the file there has this version.
     async fn replace(&self, new: (&Key, &ObjectMeta), path: &Key, e_tag: Option<&str>) -> Result<()> {
         let lock = beside(path, "lock")?;
-        self.lock(&lock, new.1).await?;
-        let locked = Instant::now();
-        let replaced = self.replace_locked(new.0, path, e_tag, locked).await;
-        if locked.elapsed() < HELD {
-            let _ = self.client.delete(&absolute(&lock), false).await;
-        }
+        self.lock(&lock, new).await?;
+        let replaced = self.replace_locked(new.0, path, e_tag).await;
+        // If this fails, the lock counts until it is old.
+        let _ = self.take_away(&lock, path, Some(new.0)).await;
         replaced
     }
 
-    async fn replace_locked(&self, new: &Key, path: &Key, e_tag: Option<&str>, locked: Instant) -> Result<()> {
+    async fn replace_locked(&self, new: &Key, path: &Key, e_tag: Option<&str>) -> Result<()> {
         let changed = |what: &str| Error::Precondition { path: path.to_string(), source: what.to_owned().into() };
         let found = match self.files.head(path).await {
             Err(Error::NotFound { .. }) => return Err(changed("the file does not exist any more")),
@@ -130,34 +145,78 @@ impl Hdfs {
         if found.e_tag.as_deref() != e_tag {
             return Err(changed("the file has changed"));
         }
-        if locked.elapsed() >= HELD {
-            return Err(failed("the name node answers too slowly"));
-        }
         self.rename(new, path, true).await
     }
 
-    /// Creates a lock file, and waits while another process has it. `new` was just written.
-    async fn lock(&self, lock: &Key, new: &ObjectMeta) -> Result<()> {
+    /// Creates a lock file for a new file that was just written, and waits while another process has it.
+    async fn lock(&self, lock: &Key, (new, meta): (&Key, &ObjectMeta)) -> Result<()> {
         let begun = Instant::now();
+        let name = new.filename().unwrap_or_default().to_owned();
+        let (content, _) = self.write(lock, name.into()).await?;
+        let path = beside_name(lock, new_file_of(new.filename().unwrap_or_default()).unwrap_or_default());
         loop {
-            match self.client.create(&absolute(lock), WriteOptions::default()).await {
-                Ok(mut file) => return file.close().await.map_err(failed),
-                Err(hdfs_native::HdfsError::AlreadyExists(_)) => {}
-                Err(error) => return Err(failed(error)),
+            match self.rename(&content, lock, false).await {
+                Err(Error::AlreadyExists { .. }) => {}
+                Err(error) => {
+                    self.delete_new(&content).await;
+                    return Err(error);
+                }
+                Ok(()) => return Ok(()),
             }
             if let Ok(found) = self.files.head(lock).await {
-                let now = new.last_modified + begun.elapsed();
+                let now = meta.last_modified + begun.elapsed();
                 if (now - found.last_modified).to_std().is_ok_and(|age| age > STALE) {
-                    // Only one process renames it.
-                    let stale = beside(lock, &format!("{:016x}{NEW}", unique()))?;
-                    if self.rename(lock, &stale, false).await.is_ok() {
-                        let _ = self.client.delete(&absolute(&stale), false).await;
-                    }
+                    self.take_away(lock, &path, None).await?;
                     continue;
                 }
             }
             tokio::time::sleep(WAIT).await;
         }
+    }
+
+    /// Removes a lock, after the new file that it names, unless that is `mine`.
+    async fn take_away(&self, lock: &Key, path: &Key, mine: Option<&Key>) -> Result<()> {
+        let taken = beside(lock, &format!("{:016x}{NEW}", unique()))?;
+        match self.client.rename(&absolute(lock), &absolute(&taken), false).await {
+            Err(HdfsError::FileNotFound(_)) => return Ok(()),
+            renamed => renamed.map_err(failed)?,
+        }
+        let content = self.files.get(&taken).await?.bytes().await?;
+        let owner = std::str::from_utf8(&content).ok().filter(|name| new_file_of(name) == path.filename());
+        if let Some(owner) = owner
+            && mine.and_then(|mine| mine.filename()) != Some(owner)
+        {
+            let owner = absolute(&beside_name(path, owner));
+            self.client.delete(&owner, false).await.map_err(failed)?;
+        }
+        self.delete_new(&taken).await;
+        Ok(())
+    }
+
+    /// Reads a range, or a whole file, of which the answer names the version.
+    async fn read(&self, path: &Key, options: GetOptions) -> Result<GetResult> {
+        let meta = self.files.head(path).await?;
+        options.check_preconditions(&meta)?;
+        let reader = self.client.read(&absolute(path)).await.map_err(failed)?;
+        let replaced = || failed("the file was replaced while it was opened");
+        if reader.file_length() as u64 != meta.size {
+            return Err(replaced());
+        }
+        let range = match options.range {
+            None => {
+                // The blocks are those of this version.
+                if self.files.head(path).await?.e_tag != meta.e_tag {
+                    return Err(replaced());
+                }
+                0..meta.size
+            }
+            // As a web server answers.
+            Some(range) => range.as_range(meta.size).map_err(|error| failed(format!("{NOT_SATISFIABLE}: {error}")))?,
+        };
+        let (start, length) = (range.start as usize, (range.end - range.start) as usize);
+        let stream = reader.read_range_stream(start, length).map_err(failed).boxed();
+        let (attributes, extensions) = Default::default();
+        Ok(GetResult { payload: GetResultPayload::Stream(stream), meta, range, attributes, extensions })
     }
 }
 
@@ -171,7 +230,7 @@ impl ObjectStore for Hdfs {
             PutMode::Update(version) => self.replace((&new, &meta), path, version.e_tag.as_deref()).await,
         };
         if placed.is_err() {
-            let _ = self.client.delete(&absolute(&new), false).await;
+            self.delete_new(&new).await;
         }
         // Renaming a file changes neither its length nor its time.
         placed.map(|()| result(meta.e_tag))
@@ -182,7 +241,7 @@ impl ObjectStore for Hdfs {
     }
 
     async fn get_opts(&self, path: &Key, options: GetOptions) -> Result<GetResult> {
-        self.files.get_opts(path, options).await
+        if options.head { self.files.get_opts(path, options).await } else { self.read(path, options).await }
     }
 
     fn delete_stream(&self, paths: BoxStream<'static, Result<Key>>) -> BoxStream<'static, Result<Key>> {
@@ -191,18 +250,6 @@ impl ObjectStore for Hdfs {
 
     fn list(&self, folder: Option<&Key>) -> BoxStream<'static, Result<ObjectMeta>> {
         self.files.list(folder)
-    }
-
-    /// Lists in byte order, as object stores do.
-    fn list_with_offset(&self, folder: Option<&Key>, offset: &Key) -> BoxStream<'static, Result<ObjectMeta>> {
-        let (all, offset) = (self.files.list(folder), offset.clone());
-        let sorted = async move {
-            let mut all: Vec<ObjectMeta> = all.try_collect().await?;
-            all.retain(|meta| meta.location > offset);
-            all.sort_by(|a, b| a.location.cmp(&b.location));
-            Ok::<_, Error>(futures_util::stream::iter(all.into_iter().map(Ok)))
-        };
-        futures_util::stream::once(sorted).try_flatten().boxed()
     }
 
     async fn list_with_delimiter(&self, folder: Option<&Key>) -> Result<ListResult> {
@@ -254,8 +301,11 @@ impl MultipartStore for Hdfs {
         if written.next != parts.len() {
             return Err(broken(format!("{} of {} parts are written", written.next, parts.len())));
         }
-        let Some(mut writer) = written.writer.take() else { return Err(broken("an earlier part failed")) };
-        writer.close().await.map_err(broken)?;
+        if !written.closed {
+            let Some(mut writer) = written.writer.take() else { return Err(broken("an earlier part failed")) };
+            writer.close().await.map_err(broken)?;
+            written.closed = true;
+        }
         self.rename(&beside_name(path, id), path, true).await?;
         self.uploads().remove(id);
         Ok(result(None))

@@ -33,6 +33,9 @@ const HEDGED_OF: u64 = 10;
 /// client returns such an answer as a generic error.
 const NO_BUCKET: [&str; 2] = ["<Code>NoSuchBucket</Code>", "<Code>ContainerNotFound</Code>"];
 
+/// The status of an answer if a range begins after the end of the object.
+pub(crate) const NOT_SATISFIABLE: &str = "416 Range Not Satisfiable";
+
 /// What a name node of HDFS answers if the user may not do something.
 const NO_ACCESS: &str = "org.apache.hadoop.security.AccessControlException";
 
@@ -127,7 +130,7 @@ impl From<object_store::Error> for Failure {
     fn from(error: object_store::Error) -> Self {
         // The status of an answer, and the code in its body, are part of the text only.
         let text = error.to_string();
-        if text.contains("416 Range Not Satisfiable") {
+        if text.contains(NOT_SATISFIABLE) {
             Failure::Short
         } else if matches!(error, object_store::Error::Generic { .. } | object_store::Error::NotFound { .. })
             && NO_BUCKET.iter().any(|code| text.contains(code))

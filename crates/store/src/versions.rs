@@ -2,8 +2,8 @@
 
 use crate::client::Purpose;
 use crate::request::{blocking, blocking_within, collect};
-use crate::url::Url;
-use crate::write::{Condition, Found, Version};
+use crate::url::{Service, Url};
+use crate::write::{Condition, Found, Version, new_file_of};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use object_store::{GetOptions, ObjectMeta, ObjectStoreExt, PutMode, PutPayload, UpdateVersion};
@@ -30,15 +30,27 @@ pub(crate) fn list(url: &Url) -> io::Result<Vec<String>> {
     })
 }
 
-/// Returns whether no object lies in a folder or below it.
-pub(crate) fn is_empty(url: &Url) -> io::Result<bool> {
+/// Returns whether no object lies in a folder or below it, other than those with `ignored` in their names and unfinished files.
+pub(crate) fn is_empty(url: &Url, ignored: &'static str) -> io::Result<bool> {
     blocking(url.clone(), Purpose::Read, move |client, key| async move {
-        Ok(client.objects.list(Some(&key)).next().await.transpose()?.is_none())
+        let mut listed = client.objects.list(Some(&key));
+        while let Some(meta) = listed.next().await {
+            let location = meta?.location;
+            let name = location.filename().unwrap_or_default();
+            if !name.contains(ignored) && new_file_of(name).is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     })
 }
 
 /// Returns the names of the objects directly below a folder that begin with `start`, without listing the others.
 pub(crate) fn list_beginning(url: &Url, start: &'static str) -> io::Result<Vec<String>> {
+    if url.service == Service::Hdfs {
+        // It lists folders, not names from one on.
+        return Ok(list(url)?.into_iter().filter(|name| name.starts_with(start)).collect());
+    }
     blocking(url.clone(), Purpose::Read, move |client, key| async move {
         let mut listed = client.objects.list_with_offset(Some(&key), &key.clone().join(start));
         let mut names = vec![];

@@ -147,18 +147,18 @@ pub fn list(folder: &Path) -> io::Result<Vec<String>> {
     }
 }
 
-/// Returns whether no object lies in a folder or below it.
+/// Returns whether no object lies in a folder or below it, other than those with `ignored` in their names.
 ///
 /// # Errors
 /// As [`list`].
-pub fn is_empty(folder: &Path) -> io::Result<bool> {
+pub fn is_empty(folder: &Path, ignored: &'static str) -> io::Result<bool> {
     let url = Url::parse(folder)?;
     unsupported_unless_remote()?;
     #[cfg(feature = "remote")]
-    return versions::is_empty(&url);
+    return versions::is_empty(&url, ignored);
     #[cfg(not(feature = "remote"))]
     {
-        drop(url);
+        let _ = (url, ignored);
         Ok(true)
     }
 }

@@ -1,36 +1,62 @@
 //! Where an export goes: a folder, whose files appear when all are complete, or a folder of a store, whose objects appear one by
 //! one and are removed if the export fails.
 
+use super::ExportOptions;
 use crate::Error;
 use crate::commit::{Directory, Output};
 use crate::error::DestinationError;
+use crate::ordered::ordered;
+use crate::place::{Place, StoreFolder};
 use crate::progress::Progress;
-use shardtool_store::{Upload, clean_up, is_empty, is_url, is_writable};
+use shardtool_store::{Upload, clean_up, is_empty, is_url};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const BUFFER: usize = 64 << 10;
+/// The claim of an export to a folder of a store.
+const LOCK: &str = ".export.lock";
+/// Objects that are removed at once after a failure.
+const AT_ONCE: NonZeroUsize = const { NonZeroUsize::new(16).unwrap() };
 
 /// The destination of an export. If it is dropped before [`Destination::publish`], nothing is left of the files.
 pub(super) struct Destination {
     files: Folder,
-    /// `None` in a store.
-    output: Option<Output>,
-    published: bool,
+    to: Kept,
+}
+
+/// What is held until the end of an export.
+enum Kept {
+    Disk(Output),
+    Store(InStore),
+}
+
+/// An export to a store, whose objects are removed on drop.
+struct InStore {
+    objects: Arc<Mutex<Objects>>,
+    /// The export is complete, or its objects may have replaced others: none is removed.
+    keep: bool,
+    /// Released after that.
+    _claim: StoreFolder,
 }
 
 /// A folder that is filled.
 #[derive(Clone)]
 pub(super) enum Folder {
     Disk(Directory),
-    Store {
-        url: PathBuf,
-        /// The URLs of all objects of the export.
-        objects: Arc<Mutex<HashSet<PathBuf>>>,
-    },
+    Store { url: PathBuf, objects: Arc<Mutex<Objects>> },
+}
+
+/// The objects of an export.
+#[derive(Default)]
+pub(super) struct Objects {
+    /// URLs that a file has or will have.
+    taken: HashSet<PathBuf>,
+    /// URLs of those that may have been put in place.
+    written: Vec<PathBuf>,
 }
 
 /// A file that is being written. In a store, it exists once it is finished.
@@ -41,32 +67,27 @@ pub(super) struct NewFile {
 
 enum To {
     Disk(BufWriter<File>),
-    Store(Box<Upload>),
+    Store { upload: Box<Upload>, url: PathBuf, objects: Arc<Mutex<Objects>> },
 }
 
 impl Destination {
     /// Begins to fill a folder. Without `force`, it must be empty.
     ///
     /// # Errors
-    /// As [`Output::new`]; [`Error::Io`] for a web server.
-    pub(super) fn new(path: &Path, force: bool) -> Result<Self, Error> {
+    /// As [`Output::new`] and [`Place::begin`].
+    pub(super) fn new(path: &Path, options: &ExportOptions) -> Result<Self, Error> {
+        let force = options.force;
         if !is_url(path) {
             let output = Output::new(path, force)?;
-            return Ok(Destination {
-                files: Folder::Disk(output.files().clone()),
-                output: Some(output),
-                published: false,
-            });
+            return Ok(Destination { files: Folder::Disk(output.files().clone()), to: Kept::Disk(output) });
         }
-        if !is_writable(path).map_err(Error::io("write", path))? {
-            let problem = io::Error::new(ErrorKind::Unsupported, "web servers are only read");
-            return Err(Error::io("write", path)(problem));
-        }
-        if !force && !is_empty(path).map_err(Error::io("list", path))? {
+        let (claim, ()) = StoreFolder::begin(path, LOCK, options.single_writer)?;
+        if !force && !is_empty(path, LOCK).map_err(Error::io("list", path))? {
             return Err(Error::Destination(DestinationError::NotEmpty { path: path.to_owned() }));
         }
-        let files = Folder::Store { url: path.to_owned(), objects: Arc::default() };
-        Ok(Destination { files, output: None, published: false })
+        let objects = Arc::<Mutex<Objects>>::default();
+        let files = Folder::Store { url: path.to_owned(), objects: objects.clone() };
+        Ok(Destination { files, to: Kept::Store(InStore { objects, keep: force, _claim: claim }) })
     }
 
     pub(super) fn files(&self) -> &Folder {
@@ -77,20 +98,30 @@ impl Destination {
     ///
     /// # Errors
     /// As [`Output::publish`].
-    pub(super) fn publish(mut self, progress: &dyn Progress) -> Result<(), Error> {
-        self.published = true;
-        self.output.take().map_or(Ok(()), |output| output.publish(progress))
+    pub(super) fn publish(self, progress: &dyn Progress) -> Result<(), Error> {
+        match self.to {
+            Kept::Disk(output) => output.publish(progress),
+            Kept::Store(mut export) => {
+                export.keep = true;
+                Ok(())
+            }
+        }
     }
 }
 
-impl Drop for Destination {
+impl Drop for InStore {
     fn drop(&mut self) {
-        if let (false, Folder::Store { objects, .. }) = (self.published, &self.files) {
+        if !self.keep {
+            let written = std::mem::take(&mut locked(&self.objects).written);
             // A store that does not answer would not answer the next request either.
-            let objects = objects.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = objects.iter().try_for_each(|object| clean_up(object));
+            let remove = |i: usize| clean_up(&written[i]);
+            let _ = ordered(AT_ONCE, written.len(), 2 * AT_ONCE.get(), remove, |_, removed| removed);
         }
     }
+}
+
+fn locked(objects: &Mutex<Objects>) -> MutexGuard<'_, Objects> {
+    objects.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Folder {
@@ -122,21 +153,26 @@ impl Folder {
             Folder::Disk(directory) => To::Disk(BufWriter::with_capacity(BUFFER, directory.create_file(relative)?)),
             Folder::Store { url, objects } => {
                 let object = url.join(relative);
-                if !objects.lock().unwrap_or_else(PoisonError::into_inner).insert(object.clone()) {
+                if !locked(objects).taken.insert(object.clone()) {
                     return Err(ErrorKind::AlreadyExists.into());
                 }
-                To::Store(Box::new(Upload::new(&object)?))
+                To::Store { upload: Box::new(Upload::new(&object)?), url: object, objects: objects.clone() }
             }
         };
         Ok(NewFile { bytes: 0, to })
     }
 
-    /// Makes a hard link to a file, or returns `false` where that is not possible.
-    pub(super) fn link(&self, from: &Path, name: &Path) -> bool {
-        match self {
-            Folder::Disk(directory) => std::fs::hard_link(from, directory.path().join(name)).is_ok(),
-            Folder::Store { .. } => false,
+    /// Makes a hard link to a file, or a copy where links are not possible. Returns `false` in a store.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(super) fn put(&self, from: &Path, name: &Path) -> io::Result<bool> {
+        let Folder::Disk(directory) = self else { return Ok(false) };
+        let to = directory.path().join(name);
+        if std::fs::hard_link(from, &to).is_err() {
+            std::fs::copy(from, &to)?;
         }
+        Ok(true)
     }
 }
 
@@ -149,7 +185,10 @@ impl NewFile {
         match self.to {
             // Made durable with all other files before they are moved to their names.
             To::Disk(mut file) => file.flush()?,
-            To::Store(upload) => upload.finish()?,
+            To::Store { upload, url, objects } => {
+                locked(&objects).written.push(url);
+                upload.finish()?;
+            }
         }
         Ok(self.bytes)
     }
@@ -159,7 +198,7 @@ impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.to {
             To::Disk(file) => file.write_all(bytes)?,
-            To::Store(upload) => upload.write(bytes)?,
+            To::Store { upload, .. } => upload.write(bytes)?,
         }
         self.bytes += bytes.len() as u64;
         Ok(bytes.len())
@@ -168,7 +207,7 @@ impl Write for NewFile {
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.to {
             To::Disk(file) => file.flush(),
-            To::Store(_) => Ok(()),
+            To::Store { .. } => Ok(()),
         }
     }
 }

@@ -73,7 +73,8 @@ fn put_whole(run: &Run<'_>, number: usize, shard: &Shard, name: &Path, good: boo
     let from = shard.path();
     if !is_url(from) {
         let target = from.canonicalize().map_err(Error::io("read", from))?;
-        if run.folder.link(&target, name) {
+        let to = run.folder.path().join(name);
+        if run.folder.put(&target, name).map_err(Error::io("create", &to))? {
             return Ok(());
         }
     }

@@ -7,7 +7,8 @@ use crate::input::Found;
 use crate::ordered::ordered;
 use crate::{Error, SourceKind};
 use shardtool_read::glob_files;
-use shardtool_store::is_url;
+use shardtool_store::{is_url, is_writable};
+use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -29,8 +30,8 @@ const LOOKED_INTO: usize = 32;
 /// MDS index.
 pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<DetectedSource, Error> {
     let in_store = is_url(source);
-    // A URL with wildcards is not the key of an object, and one with a slash at its end is a folder.
-    let meta = if in_store && is_folder_or_glob(source) { None } else { exists(source)? };
+    let is_folder = in_store && source.as_os_str().as_encoded_bytes().ends_with(b"/");
+    let meta = if is_folder { None } else { exists(source)? };
     let is = |kind: fn(&Found) -> bool| meta.as_ref().is_some_and(kind);
     let forced = match from {
         Some(SourceKind::Folder) if is(Found::is_dir) => return Ok(DetectedSource::Folder),
@@ -46,9 +47,19 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
         Some(SourceKind::Mds) => Some(ArchiveKind::Mds),
     };
     let Some(meta) = meta else {
-        let folder = in_store && !has_wildcards(source);
-        let files = globbed(&if folder { source.join("*") } else { source.to_owned() })?;
         let path = source.to_owned();
+        if in_store && !is_writable(source).map_err(Error::io("read", source))? {
+            // Web servers list nothing.
+            return Err(Error::Source(SourceError::NoObject { path }));
+        }
+        let folder = in_store && !has_wildcards(source);
+        let files = match globbed(&if folder { source.join("*") } else { source.to_owned() }) {
+            // Credentials that may only read objects. That there is none, the store has said.
+            Err(Error::Io { source, .. }) if folder && !is_folder && source.kind() == ErrorKind::PermissionDenied => {
+                vec![]
+            }
+            files => files?,
+        };
         if files.is_empty() {
             let missing = if in_store { SourceError::NoObject { path } } else { SourceError::NotFound { path } };
             return Err(Error::Source(missing));
@@ -103,10 +114,6 @@ const AT_ONCE: NonZeroUsize = const { NonZeroUsize::new(32).unwrap() };
 
 fn has_wildcards(url: &Path) -> bool {
     url.file_name().is_some_and(|name| name.to_string_lossy().contains(['*', '?', '[']))
-}
-
-fn is_folder_or_glob(url: &Path) -> bool {
-    url.as_os_str().as_encoded_bytes().ends_with(b"/") || has_wildcards(url)
 }
 
 /// Returns whether a file starts with the signature of an image format.

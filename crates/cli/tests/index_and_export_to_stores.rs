@@ -100,14 +100,16 @@ fn a_damaged_shard_is_not_indexed_and_a_changed_answer_is_no_damage() {
     fs::write(&path, &damaged).unwrap();
     bucket.refused(&["index", "s3://bucket/set/*"], "train-00002.tfrecord");
     assert_eq!(files(&bucket.path("s3/bucket/set")).len(), 4, "no index, no manifest");
-    let faults = Faults { seed: 3, one_in: 3, only: Some(Fault::WrongByte), ..Faults::default() };
-    let bucket = Bucket::new(Options { faults, ..Options::default() });
-    shards(&bucket, &["here", "s3/bucket/set"]);
-    let here: Vec<String> = (0..4).map(|number| format!("here/train-{number:05}.tfrecord")).collect();
-    bucket.good(&["index"].into_iter().chain(here.iter().map(String::as_str)).collect::<Vec<_>>());
-    bucket.good(&["index", "s3://bucket/set/train-*"]);
-    assert!(bucket.server.injected() > 2, "{}", bucket.server.injected());
-    same(&bucket, "here", "s3/bucket/set");
+    for seed in 0..6 {
+        let faults = Faults { seed, one_in: 5, only: Some(Fault::WrongByte), ..Faults::default() };
+        let bucket = Bucket::new(Options { faults, ..Options::default() });
+        shards(&bucket, &["here", "s3/bucket/set"]);
+        let here: Vec<String> = (0..4).map(|number| format!("here/train-{number:05}.tfrecord")).collect();
+        bucket.good(&["index"].into_iter().chain(here.iter().map(String::as_str)).collect::<Vec<_>>());
+        bucket.good(&["index", "s3://bucket/set/train-*", "--jobs", "1"]);
+        assert!(bucket.server.injected() > 2, "{}", bucket.server.injected());
+        same(&bucket, "here", "s3/bucket/set");
+    }
 }
 
 #[test]
@@ -157,4 +159,14 @@ fn a_failed_export_leaves_nothing() {
         assert!(bucket.server.requests() > 3);
         assert_eq!(files(&bucket.path("s3/bucket")).len(), 0, "{kind}");
     }
+    // What was there before stays, also where objects of these names were to be replaced.
+    fs::create_dir_all(bucket.path("s3/bucket/kept")).unwrap();
+    for number in 0..4 {
+        fs::write(bucket.path(&format!("s3/bucket/kept/train-{number:05}.tar")), "old").unwrap();
+    }
+    bucket.refused(
+        &["export", "demo/dataset", "s3://bucket/kept", "--to", "webdataset", "--jobs", "1", "--force"],
+        "train-00003.tfrecord",
+    );
+    assert_eq!(files(&bucket.path("s3/bucket/kept")).len(), 4);
 }

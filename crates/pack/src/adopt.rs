@@ -87,7 +87,8 @@ pub fn adopt(files: &[PathBuf], options: &AdoptOptions, progress: &dyn Progress)
         return adopt_into(folder, &splits, options, &|_, _, _| Ok(false), progress);
     }
     if let Some(file) = splits.values().flatten().find(|file| is_url(file)) {
-        let problem = "a folder cannot have links to a store; without --out, the dataset is beside the files";
+        let problem =
+            "a folder cannot have links to a store; without --out, the dataset lies in the folder of the files";
         return Err(Error::io("link", file)(std::io::Error::new(ErrorKind::Unsupported, problem)));
     }
     let directory = Directory::create(&folder)?;

@@ -9,9 +9,9 @@
 //! .NAME.lock         the name of the new file whose writer compares and replaces NAME
 //! ```
 //!
-//! A lock that a killed process left counts for [`STALE`] by the clock of the name node. Whoever takes a lock away, for whatever
-//! reason, renames it, then removes the new file that it names, and only then goes on: a writer that lost its lock, however slow
-//! it is, has no file any more that it could rename, and starts again.
+//! A lock that a killed process left counts for [`STALE`] by the clock of the name node. A process that takes a lock away renames
+//! it, removes the new file that it names, and only then continues: a writer that lost its lock has no file left to rename,
+//! however slow it is, and starts again.
 
 use crate::request::NOT_SATISFIABLE;
 use crate::url::Url;
@@ -86,14 +86,14 @@ impl Hdfs {
         self.uploads().get(id).cloned().ok_or_else(|| not_found(path))
     }
 
-    /// Begins a file that nobody else has.
+    /// Creates a file with a name of its own.
     async fn create(&self, path: &Key) -> Result<(FileWriter, Key)> {
         let new = beside(path, &format!("{:016x}{NEW}", unique()))?;
         let writer = self.client.create(&absolute(&new), WriteOptions::default()).await.map_err(failed)?;
         Ok((writer, new))
     }
 
-    /// Writes a file that nobody else has. Returns its name and version.
+    /// Writes a file with a name of its own. Returns its name and version.
     async fn write(&self, path: &Key, payload: PutPayload) -> Result<(Key, ObjectMeta)> {
         let (mut writer, new) = self.create(path).await?;
         let written = async {

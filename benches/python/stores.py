@@ -3,8 +3,14 @@
 
     python benches/python/stores.py [PHOTOS] [--rounds N] [--copies N]
 
-PHOTOS as in imagefolder.py. Needs the environment `trainers` with the wheel, and `litdata`, `mosaicml-streaming` and what they
-import. The server is `cargo build --release --example store-server`; it runs on the same cores.
+PHOTOS as in imagefolder.py. Runs in the environment `trainers` (scripts/python-env) with the wheel and, in a folder of PYTHONPATH,
+what this installs (without dependencies: they would bring another PyTorch and the clients of all clouds):
+
+    pip install --no-deps --target FOLDER litdata==0.2.76 mosaicml-streaming==0.13.0 lightning-utilities boto3 botocore \\
+        s3transfer jmespath python-dateutil six urllib3 obstore filelock tifffile xxhash zstd zstandard python-snappy cramjam \\
+        Brotli catalogue tqdm requests certifi idna charset-normalizer
+
+The server is `cargo build --release --example store-server`; it runs on the same cores.
 
 Two kinds of work: `read` delivers the encoded bytes of every photograph, shuffled; `train` decodes, crops
 (RandomResizedCrop 224), flips and makes batches of 64 with two threads or processes. Peers read into a cache that is empty before
@@ -41,7 +47,7 @@ from torchvision.transforms import v2
 
 import shardtool as st
 
-# Its Rust client has no other way to be told that a server on this machine has no TLS.
+# LitData has no option for a server without TLS.
 litdata.streaming.downloader._OBSTORE_CLIENT_OPTIONS["allow_http"] = True
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -181,7 +187,7 @@ def measure(photos: list[pathlib.Path], copies: int, folder: pathlib.Path, round
         for number in range(rounds):
             names = list(makers)
             for name in names[number % len(names) :] + names[: number % len(names)]:
-                # Each epoch is the first one of a loader: nothing is kept of the one before.
+                # Each epoch has a new loader and an empty cache.
                 samples, *both = makers[name]().epoch()
                 rates[name].append((both[0], both[1]))
                 if samples != copies * len(photos):

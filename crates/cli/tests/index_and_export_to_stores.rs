@@ -159,7 +159,7 @@ fn a_failed_export_leaves_nothing() {
         assert!(bucket.server.requests() > 3);
         assert_eq!(files(&bucket.path("s3/bucket")).len(), 0, "{kind}");
     }
-    // What was there before stays, also where objects of these names were to be replaced.
+    // A failed export with --force removes no object that existed before it.
     fs::create_dir_all(bucket.path("s3/bucket/kept")).unwrap();
     for number in 0..4 {
         fs::write(bucket.path(&format!("s3/bucket/kept/train-{number:05}.tar")), "old").unwrap();

@@ -86,14 +86,14 @@ impl Hdfs {
         self.uploads().get(id).cloned().ok_or_else(|| not_found(path))
     }
 
-    /// Creates a file with a name of its own.
+    /// Creates a file under a new name.
     async fn create(&self, path: &Key) -> Result<(FileWriter, Key)> {
         let new = beside(path, &format!("{:016x}{NEW}", unique()))?;
         let writer = self.client.create(&absolute(&new), WriteOptions::default()).await.map_err(failed)?;
         Ok((writer, new))
     }
 
-    /// Writes a file with a name of its own. Returns its name and version.
+    /// Writes a file under a new name. Returns this name and the version.
     async fn write(&self, path: &Key, payload: PutPayload) -> Result<(Key, ObjectMeta)> {
         let (mut writer, new) = self.create(path).await?;
         let written = async {

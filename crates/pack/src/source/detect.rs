@@ -54,7 +54,7 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
         }
         let folder = in_store && !has_wildcards(source);
         let files = match globbed(&if folder { source.join("*") } else { source.to_owned() }) {
-            // Credentials that may only read objects. That there is none, the store has said.
+            // These credentials may read objects, but not list them. The object does not exist.
             Err(Error::Io { source, .. }) if folder && !is_folder && source.kind() == ErrorKind::PermissionDenied => {
                 vec![]
             }

@@ -71,6 +71,17 @@ impl Place {
         assert!(output.contains(message) && errors(&output) == 1, "{arguments}: {output}");
     }
 
+    /// Makes the claim of the split `train` one of a process on another machine, written so many seconds ago.
+    fn claim_elsewhere(&self, seconds: u64) {
+        let claim = self.bucket().join(".pack-train.lock");
+        let json = fs::read_to_string(&claim).unwrap();
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        assert!(json.contains(boot.trim()) || json.contains("another"), "{json}");
+        fs::write(&claim, json.replace(boot.trim(), "another")).unwrap();
+        let file = fs::File::options().write(true).open(&claim).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).unwrap();
+    }
+
     /// Checks that nothing is left of uploads, claims and probes.
     fn check_clean(&self) {
         let uploads: Vec<_> = names(&self.path("s3")).into_iter().filter(|name| name.contains("upload")).collect();
@@ -282,18 +293,9 @@ fn a_claim_of_another_machine_ends_after_its_silence() {
     child.kill().unwrap();
     child.wait().unwrap();
     place.server.let_pass();
-    let claim = place.bucket().join(".pack-train.lock");
-    let json = fs::read_to_string(&claim).unwrap();
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    assert!(json.contains(boot.trim()), "{json}");
-    fs::write(&claim, json.replace(boot.trim(), "another")).unwrap();
-    let aged = |seconds| {
-        let file = fs::File::options().write(true).open(&claim).unwrap();
-        file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).unwrap();
-    };
-    aged(100);
+    place.claim_elsewhere(100);
     place.refused(&format!("pack photos {URL}"), "continues its work 2");
-    aged(125);
+    place.claim_elsewhere(125);
     place.run(&format!("pack photos {URL}"), 1);
     same(&place.bucket(), &place.path("here"));
     place.check_clean();
@@ -308,12 +310,7 @@ fn a_pack_whose_split_was_taken_over_stops() {
     place.server.hold_writes_of("train-00000.tfrecord");
     let first = place.spawn(&format!("pack photos {URL}"));
     wait_until("the first pack writes", || place.server.waiting() == 1);
-    let claim = place.bucket().join(".pack-train.lock");
-    let json = fs::read_to_string(&claim).unwrap();
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    fs::write(&claim, json.replace(boot.trim(), "another")).unwrap();
-    let file = fs::File::options().write(true).open(&claim).unwrap();
-    file.set_modified(SystemTime::now() - Duration::from_secs(125)).unwrap();
+    place.claim_elsewhere(125);
     let second = place.spawn(&format!("pack photos {URL}"));
     wait_until("the second pack writes", || place.server.waiting() == 2);
     // The first one writes its claim again after 15 s.

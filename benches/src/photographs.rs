@@ -62,7 +62,7 @@ pub fn photographs(paths: &[PathBuf], pipeline: &Pipeline) -> Vec<Photograph> {
         let info = probe(&bytes, &Limits::default()).expect("a header");
         let mut draw = Draw(Rng::augment(1, 0, i as u64));
         let size = (info.width, info.height);
-        let geometry = pipeline.plan(size, Orientation::default(), &mut draw).expect("a pipeline for any image");
+        let geometry = pipeline.plan(size, Orientation::default(), &mut draw, &[]).expect("a pipeline for any image").geometry();
         let view = geometry.needed();
         let crop = Rect { x: view.left, y: view.top, width: view.width, height: view.height };
         Some(Photograph { jpeg: bytes, header, entries: found, geometry, crop })

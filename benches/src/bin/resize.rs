@@ -74,7 +74,7 @@ fn applied<'a>(geometry: &'a Geometry, pixels: &'a Pixels, filter: Filter) -> im
 
 fn plan(steps: Vec<Transform>, pixels: &Pixels) -> Geometry {
     let stored = (pixels.width, pixels.height);
-    Pipeline::new(steps).unwrap().plan(stored, Orientation::default(), &mut Fixed).unwrap()
+    Pipeline::new(steps).unwrap().plan(stored, Orientation::default(), &mut Fixed, &[]).unwrap().geometry()
 }
 
 /// Generates waves, edges and noise, so that entropy coding takes as long as for a photograph.

@@ -141,7 +141,7 @@ impl LoadArguments {
         let (_, split) = self.split.open()?;
         let images = |pipeline| {
             let mut images = Images::new(pipeline);
-            images.mask = self.mask.clone();
+            images.masks = self.mask.iter().cloned().collect();
             images.mask_dtype = match self.mask_dtype {
                 LabelType::Uint8 => LabelDtype::U8,
                 LabelType::Uint16 => LabelDtype::U16,

@@ -73,12 +73,12 @@ fn answer(request: &[&str]) -> Result<Pixels, Failure> {
             let draws = draws.split(',').map(str::parse).collect::<Result<Vec<f64>, _>>()?;
             let info = probe(&bytes, &Limits::default())?;
             let orientation = Orientation::from_exif(exif.parse()?);
-            let geometry = pipeline.plan((info.width, info.height), orientation, &mut Draws(draws.into_iter()))?;
+            let geometry = pipeline.plan((info.width, info.height), orientation, &mut Draws(draws.into_iter()), &[])?.geometry();
             let (width, height) = geometry.output_size();
             if filter == "labels" {
                 let (mut labels, mut map) = (LabelMap::default(), vec![0; width as usize * height as usize]);
                 labels.decode(&bytes, LabelDtype::U8, &Limits::default())?;
-                labels.apply_geometry(&geometry, &mut map)?;
+                labels.apply_geometry(&geometry, 0, &mut map)?;
                 return Ok(Pixels { width, height, data: map.into_iter().flat_map(|value| [value; 3]).collect() });
             }
             let mut decoder = Decoder::default();

@@ -89,10 +89,12 @@ impl Decoder {
         geometry: &Geometry,
         options: &RegionOptions,
     ) -> Result<DecodedRegion<'_>, Error> {
-        self.decode_parsed_region(&EncodedImage::parse(bytes)?, entries, geometry, options)
+        let image = EncodedImage::parse(bytes)?;
+        self.decode_parsed_region(&image, entries, std::slice::from_ref(geometry), options)
     }
 
-    /// As [`Decoder::decode_region`], for an image whose header is parsed already.
+    /// As [`Decoder::decode_region`], for an image whose header is parsed already, of which several geometries each need a
+    /// part. Decodes the smallest rectangle around all parts, as little reduced as any of them needs.
     ///
     /// # Errors
     /// As [`Decoder::decode_region`].
@@ -100,17 +102,17 @@ impl Decoder {
         &mut self,
         image: &EncodedImage<'_>,
         entries: Option<&[u8]>,
-        geometry: &Geometry,
+        geometries: &[Geometry],
         options: &RegionOptions,
     ) -> Result<DecodedRegion<'_>, Error> {
         let bytes = image.bytes();
         match image.format().ok_or_else(|| Error::unknown(bytes))? {
-            Format::Jpeg => self.jpeg.region(image, entries, geometry, options, &mut self.pixels),
+            Format::Jpeg => self.jpeg.region(image, entries, geometries, options, &mut self.pixels),
             format => {
                 codecs::decode(format, bytes, &CodecOptions::from(options), &mut self.pixels)?;
                 let region =
                     DecodedRegion { path: DecodePath::WholeImage, ..DecodedRegion::whole_image(self.pixels.view()?) };
-                geometry.check_stored(region.stored)?;
+                geometries.iter().try_for_each(|geometry| geometry.check_stored(region.stored))?;
                 Ok(region)
             }
         }

@@ -243,11 +243,37 @@ pub enum Error {
         /// What is invalid. Part of the message, not a source, because serde keeps only the message.
         reason: TransformError,
     },
-    /// A centre crop larger than the image.
-    #[error("centre crop {}x{} is larger than the image of {}x{}; put a resize before it", .crop.0, .crop.1, .image.0, .image.1)]
+    /// A crop larger than the image.
+    #[error("crop of {}x{} is larger than the image of {}x{}; put a resize or padding before it", .crop.0, .crop.1, .image.0, .image.1)]
     CropTooLarge {
         /// Width and height of the crop.
         crop: (u32, u32),
+        /// Width and height of the image.
+        image: (u32, u32),
+    },
+    /// Padding by reflection that is as large as the image or larger.
+    #[error("padding {padding:?} (left, top, right, bottom) reflects more than the image of {}x{} has; use less padding, or the mode symmetric", .image.0, .image.1)]
+    ReflectPadding {
+        /// Pixels to the left, top, right and bottom.
+        padding: [u32; 4],
+        /// Width and height of the image.
+        image: (u32, u32),
+    },
+    /// Bad argument: a parameter of an operation is out of range.
+    #[error("{operation}: {name} is out of range; expected {expected}")]
+    Operation {
+        /// Name of the operation.
+        operation: &'static str,
+        /// Name of the parameter.
+        name: &'static str,
+        /// The valid range.
+        expected: &'static str,
+    },
+    /// Bad argument: the kernel of a blur is too large for the image, whose edges reflect.
+    #[error("gaussian_blur: a kernel of {}x{} pixels is too large for an image of {}x{}; half of its side, rounded down, must be less than the image's", .kernel[0], .kernel[1], .image.0, .image.1)]
+    BlurKernel {
+        /// Width and height of the kernel.
+        kernel: [u32; 2],
         /// Width and height of the image.
         image: (u32, u32),
     },
@@ -273,14 +299,8 @@ impl Error {
 #[non_exhaustive]
 pub enum TransformError {
     /// The size of the result depends on the image.
-    #[error("the size of the result depends on the image; end with random_resized_crop, resize_to or center_crop")]
+    #[error("the size of the result depends on the image; end with random_resized_crop, resize_to, center_crop or fixed_size_crop")]
     NoSize,
-    /// More than one step resizes.
-    #[error("step {step} resizes a second time; keep only one of random_resized_crop, resize and resize_to")]
-    SecondResize {
-        /// Index of the step, from 0.
-        step: usize,
-    },
     /// A crop larger than the result of the steps before it.
     #[error("step {step} crops a larger area than the steps before it leave")]
     Crop {

@@ -11,7 +11,7 @@ use crate::limits::Limits;
 use crate::markers;
 use crate::pixels::{Pixels, PixelsRef, rgb_len};
 use crate::region::{DecodePath, DecodedRegion, RegionOptions};
-use crate::transform::geometry::Geometry;
+use crate::transform::geometry::{Geometry, needed};
 use crate::transform::rect::Rect;
 
 /// Our decoder, without limits. It is created with [`jpeg::Decoder::from_env`]: as this crate decodes for the
@@ -48,17 +48,17 @@ impl Jpeg {
         }
     }
 
-    /// Decodes what a geometry needs of a JPEG into `pixels`, whose allocation only grows.
+    /// Decodes what geometries need of a JPEG into `pixels`, whose allocation only grows.
     pub(crate) fn region<'a>(
         &mut self,
         image: &EncodedImage<'_>,
         entries: Option<&[u8]>,
-        geometry: &Geometry,
+        geometries: &[Geometry],
         options: &RegionOptions,
         pixels: &'a mut Pixels,
     ) -> Result<DecodedRegion<'a>, Error> {
         let decoded = match image.jpeg() {
-            Some(jpeg) => self.rectangle(jpeg, entries, geometry, options, pixels)?,
+            Some(jpeg) => self.rectangle(jpeg, entries, geometries, options, pixels)?,
             None => None,
         };
         if let Some((rect, reduction, outcome)) = decoded {
@@ -72,7 +72,7 @@ impl Jpeg {
             return Ok(DecodedRegion {
                 pixels: PixelsRef::new(rect.width, rect.height, &pixels.data[..len])?,
                 rect,
-                stored: geometry.stored,
+                stored: image.jpeg().map_or((0, 0), |jpeg| (jpeg.header().width, jpeg.header().height)),
                 reduction,
                 path,
                 entries_rejected: outcome.entries_rejected,
@@ -81,25 +81,24 @@ impl Jpeg {
         check(image.bytes(), &options.limits)?;
         codecs::decode_rare_jpeg(image.bytes(), &options.limits, pixels)?;
         let region = DecodedRegion { path: DecodePath::WholeImage, ..DecodedRegion::whole_image(pixels.view()?) };
-        geometry.check_stored(region.stored)?;
+        geometries.iter().try_for_each(|geometry| geometry.check_stored(region.stored))?;
         Ok(region)
     }
 
-    /// Decodes the rectangle that a geometry needs, and returns it with its reduction; `None` for a kind that our decoder does not
+    /// Decodes the rectangle that geometries need, and returns it with its reduction; `None` for a kind that our decoder does not
     /// read.
     fn rectangle(
         &mut self,
         image: &jpeg::ParsedImage<'_>,
         entries: Option<&[u8]>,
-        geometry: &Geometry,
+        geometries: &[Geometry],
         options: &RegionOptions,
         pixels: &mut Pixels,
     ) -> Result<Option<(Rect, u32, Outcome)>, Error> {
         let (width, height) = (image.header().width, image.header().height);
         options.limits.check(Format::Jpeg, width, height, 3)?;
-        geometry.check_stored((width, height))?;
-        let reduction = geometry.reduction(options.reducing_gap);
-        let rect = geometry.reduced(reduction).needed();
+        geometries.iter().try_for_each(|geometry| geometry.check_stored((width, height)))?;
+        let (rect, reduction) = needed(geometries, options.reducing_gap);
         let len = rgb_len(rect.width, rect.height) as usize;
         // Reserves exactly what is needed, so that the memory held is what `scratch_bytes` promised.
         pixels.data.reserve_exact(len.saturating_sub(pixels.data.len()));

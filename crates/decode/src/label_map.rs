@@ -6,6 +6,7 @@ use crate::codecs::{self, image_crate};
 use crate::error::Error;
 use crate::format::Format;
 use crate::limits::Limits;
+use crate::resize::padding::compose;
 use crate::resize::{Flip, Nearest, SourceRegion};
 use crate::sniff::sniff;
 use crate::transform::geometry::Geometry;
@@ -39,6 +40,8 @@ pub struct LabelMap {
     /// `[H, W]` values of type `dtype`.
     data: Vec<u8>,
     nearest: Nearest,
+    /// The values with their padding.
+    padded: Vec<u8>,
     /// The result before rows and columns are exchanged.
     transposed: Vec<u8>,
 }
@@ -147,45 +150,63 @@ impl LabelMap {
         }
     }
 
+    /// Returns the type of the decoded values.
+    pub(crate) fn dtype(&self) -> LabelDtype {
+        self.dtype
+    }
+
     /// Crops, resizes (nearest neighbour) and orients the label map as `geometry` says, and writes the result to `out`:
-    /// `[H, W]` values of the decoded type, where (W, H) is the geometry's [`output_size`](Geometry::output_size).
+    /// `[H, W]` values of the decoded type, where (W, H) is the geometry's [`output_size`](Geometry::output_size). Padding
+    /// has the value `fill`.
     ///
     /// # Errors
     /// [`Error::SizeMismatch`] if the map has another size than the image that the geometry was planned for;
     /// [`Error::LabelBytes`] if the length of `out` is wrong.
-    pub fn apply_geometry(&mut self, geometry: &Geometry, out: &mut [u8]) -> Result<(), Error> {
+    pub fn apply_geometry(&mut self, geometry: &Geometry, fill: u16, out: &mut [u8]) -> Result<(), Error> {
         geometry.check_stored(self.size)?;
-        let (width, height) = geometry.size;
-        let expected = u64::from(width) * u64::from(height) * self.dtype.bytes() as u64;
-        if expected != out.len() as u64 {
-            return Err(Error::LabelBytes { width, height, expected, found: out.len() as u64 });
-        }
+        self.check_output(geometry.size, out)?;
         match self.dtype {
-            LabelDtype::U8 => self.write::<1>(geometry, out),
-            LabelDtype::U16 => self.write::<2>(geometry, out),
+            LabelDtype::U8 => self.write::<1>(geometry, fill, out),
+            LabelDtype::U16 => self.write::<2>(geometry, fill, out),
         }
         Ok(())
     }
 
+    /// Checks the length of a result of this size (width, height).
+    pub(crate) fn check_output(&self, (width, height): (u32, u32), out: &[u8]) -> Result<(), Error> {
+        let expected = u64::from(width) * u64::from(height) * self.dtype.bytes() as u64;
+        match expected == out.len() as u64 {
+            true => Ok(()),
+            false => Err(Error::LabelBytes { width, height, expected, found: out.len() as u64 }),
+        }
+    }
+
     /// Writes the map of values of `C` bytes with the geometry applied.
-    fn write<const C: usize>(&mut self, geometry: &Geometry, out: &mut [u8]) {
+    fn write<const C: usize>(&mut self, geometry: &Geometry, fill: u16, out: &mut [u8]) {
         let (orientation, (width, height)) = (geometry.orientation, self.size);
-        let whole = Rect { left: 0, top: 0, width, height };
-        let region = SourceRegion { decoded: whole, crop: geometry.crop, area: geometry.area };
+        let (left, top) = geometry.canvas.offset;
+        let (mut decoded, mut values) = (Rect { left, top, width, height }, &self.data);
+        if geometry.shows_padding() {
+            let wanted = geometry.needed_canvas();
+            let fill: [u8; C] = std::array::from_fn(|i| fill.to_le_bytes()[i]);
+            compose(wanted, (decoded, &self.data), fill, &mut self.padded);
+            (decoded, values) = (wanted, &self.padded);
+        }
+        let region = SourceRegion { decoded, crop: geometry.crop, area: geometry.area };
         let size = orientation.size(geometry.size);
         if orientation.transpose {
             self.transposed.resize(out.len(), 0);
-            self.nearest.resize::<C>(&self.data, region, size, Flip::default(), &mut self.transposed);
+            self.nearest.resize::<C>(values, region, size, Flip::default(), &mut self.transposed);
             orientation.write::<C>(size, &self.transposed, out);
         } else {
             let flip = Flip { horizontal: orientation.flip_x, vertical: orientation.flip_y };
-            self.nearest.resize::<C>(&self.data, region, size, flip, out);
+            self.nearest.resize::<C>(values, region, size, flip, out);
         }
     }
 
     /// Returns the memory kept for the next map in bytes.
     pub fn held_bytes(&self) -> usize {
-        self.data.capacity() + self.transposed.capacity()
+        self.data.capacity() + self.padded.capacity() + self.transposed.capacity()
     }
 }
 

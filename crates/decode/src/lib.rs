@@ -39,6 +39,7 @@
 //! | `label_map` | label maps (segmentation masks) |
 //! | `float_range` | the range of floating-point samples |
 //! | `resize` | crop, resize and flip of a decoded region |
+//! | `operation` | operations on the pixels of an image: the deterministic part of data augmentation |
 //! | `normalize` | u8 pixels to normalised floating-point values |
 //! | `memory` | bounds of the memory that decoding an image takes |
 //! | [`system_memory`] | the limits on this process's memory: the host's, and those of cgroups |
@@ -48,7 +49,7 @@
 //! | `error` | errors |
 //! | `avx2` | loads and stores of vectors |
 //!
-//! `unsafe` occurs only in `avx2`, `resize::bilinear_avx2` and `normalize::avx2`.
+//! `unsafe` occurs only in `avx2`, `resize::bilinear_avx2`, `normalize::avx2` and `operation::vectorised`.
 //!
 //! # Features
 //!
@@ -80,6 +81,7 @@ mod limits;
 mod markers;
 mod memory;
 mod normalize;
+mod operation;
 mod pixels;
 mod probe;
 mod raw_pixels;
@@ -109,6 +111,8 @@ pub use label_map::{LabelDtype, LabelMap};
 pub use limits::Limits;
 pub use memory::{raw_scratch_bytes, scratch_bound, scratch_bytes};
 pub use normalize::Normalizer;
+pub use operation::apply::OperationScratch;
+pub use operation::{Interpolation, Operation};
 pub use normalize::output::{Dtype, Layout, Output, OutputError};
 pub use pixels::{Pixels, PixelsMut, PixelsRef};
 pub use probe::probe;
@@ -117,7 +121,13 @@ pub use region::{DecodePath, DecodedRegion, RegionOptions};
 pub use resize::apply::{ResizeScratch, apply_geometry};
 pub use resize::{Filter, reduce_longer, reduce_shorter, resize};
 pub use sniff::sniff;
+pub use transform::PixelFn;
+pub use transform::apply::TransformScratch;
+pub use transform::draw::distributions::beta;
 pub use transform::geometry::Geometry;
 pub use transform::orientation::Orientation;
+pub use transform::pipeline::Pipeline;
+pub use transform::plan::Plan;
+pub use transform::random::{Draws, Random};
 pub use transform::rect::Rect;
-pub use transform::{Pipeline, PixelFn, Random, Transform};
+pub use transform::step::{AutoAugmentPolicy, Corner, EraseValue, Noise, PaddingMode, Transform};

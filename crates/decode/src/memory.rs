@@ -11,7 +11,9 @@ use crate::limits::Limits;
 use crate::pixels::rgb_len;
 use crate::probe::probe;
 use crate::region::RegionOptions;
-use crate::transform::geometry::Geometry;
+use crate::resize::resize_bytes;
+use crate::transform::geometry::{Geometry, needed};
+use crate::transform::rect::Rect;
 use shardtool_jpeg::Request;
 
 /// Returns an upper bound of the bytes that decoding takes for an image of any format, of this size (width, height) and
@@ -66,38 +68,43 @@ fn coded_bound(format: Format, (width, height): (u32, u32), bytes: &[u8]) -> Res
 /// # Errors
 /// As [`EncodedImage::parse`] and [`EncodedImage::scratch_bytes`].
 pub fn scratch_bytes(bytes: &[u8], geometry: &Geometry, options: &RegionOptions) -> Result<u64, Error> {
-    EncodedImage::parse(bytes)?.scratch_bytes(geometry, options)
+    EncodedImage::parse(bytes)?.scratch_bytes(std::slice::from_ref(geometry), options)
 }
 
 impl EncodedImage<'_> {
     /// Returns an upper bound of the bytes that [`Decoder::decode_parsed_region`](crate::Decoder::decode_parsed_region) and
-    /// [`apply_geometry`](crate::apply_geometry) take for this image. For most JPEGs it covers only the part that the geometry
-    /// needs: much less than [`scratch_bound`] for large photographs.
+    /// [`apply_geometry`](crate::apply_geometry), one geometry after the other, take for this image. For most JPEGs it covers
+    /// only the part that the geometries need: much less than [`scratch_bound`] for large photographs.
     ///
     /// # Errors
-    /// If the header is damaged, not of the size that the geometry was planned for, or beyond the limits.
-    pub fn scratch_bytes(&self, geometry: &Geometry, options: &RegionOptions) -> Result<u64, Error> {
+    /// If the header is damaged, not of the size that the geometries were planned for, or beyond the limits.
+    pub fn scratch_bytes(&self, geometries: &[Geometry], options: &RegionOptions) -> Result<u64, Error> {
         let bytes = self.bytes();
-        let all = || Ok(scratch_bound(geometry.stored, bytes.len() as u64, geometry.size));
+        let most = |of: &dyn Fn(&Geometry) -> u64| geometries.iter().map(of).max().unwrap_or(0);
+        let padding = most(&padding_bytes);
+        let all = || Ok(most(&|g| scratch_bound(g.stored, bytes.len() as u64, g.size)) + padding);
+        let check = |size| geometries.iter().try_for_each(|geometry| geometry.check_stored(size));
         if self.format() != Some(Format::Jpeg) {
             let ImageInfo { width, height, .. } = probe(bytes, &options.limits)?;
-            geometry.check_stored((width, height))?;
+            check((width, height))?;
             let Some(format) = self.format() else { return all() };
-            let applied = applied((width.into(), height.into()), geometry.size, (geometry.size.1, geometry.size.0));
-            return Ok(coded_bound(format, (width, height), bytes)?.saturating_add(applied + FIXED));
+            let area = (f64::from(width), f64::from(height));
+            let applied = most(&|g| applied(area, g.size, (g.size.1, g.size.0)));
+            return Ok(coded_bound(format, (width, height), bytes)?.saturating_add(applied + padding + FIXED));
         }
         let Some(jpeg) = self.jpeg() else { return all() };
         let header = jpeg.header();
         options.limits.check(Format::Jpeg, header.width, header.height, 3)?;
-        geometry.check_stored((header.width, header.height))?;
-        let reduction = geometry.reduction(options.reducing_gap);
-        let reduced = geometry.reduced(reduction);
-        let rect = reduced.needed();
+        check((header.width, header.height))?;
+        let (rect, reduction) = needed(geometries, options.reducing_gap);
         let request = jpeg::request(rect, reduction);
         let decoding = shardtool_jpeg::Decoder::scratch_bytes(header, &request, bytes.len());
         let decoding = decoding.map_err(|source| Error::Jpeg { source })? as u64;
-        let size = geometry.orientation.size(geometry.size);
-        let applied = applied((reduced.area.width, reduced.area.height), size, geometry.size);
+        let applied = most(&|g| {
+            let reduced = g.reduced(reduction);
+            let area = (reduced.area.width, reduced.area.height);
+            applied(area, g.orientation.size(g.size), g.size) + padding_bytes(&reduced)
+        });
         Ok(decoding + rgb_len(rect.width, rect.height) + applied + FIXED)
     }
 }
@@ -112,15 +119,16 @@ pub fn raw_scratch_bytes(format: Format, (width, height): (u32, u32)) -> u64 {
     }
 }
 
-/// Returns the bytes that resizing an area (width, height) to `size` takes: the weights of both axes, the ring of rows, and a
-/// transposed result, whether it is needed or not. Doubled, because a vector's capacity may be twice its length.
-fn applied((width, height): (f64, f64), size: (u32, u32), output: (u32, u32)) -> u64 {
-    let taps = |length: f64, n: u32| (length / f64::from(n)).max(1.0).ceil() as u64 + 1;
-    let (across, down) = (taps(width, size.0), taps(height, size.1));
-    let weights = u64::from(size.0) * (4 + 8 * across) + u64::from(size.1) * (4 + 8 * down) + 16 * (across + down);
-    let ring = (u64::from(size.0) * 3 + 64) * (2 * down + 2) + 16 * down;
-    let ends = 2 * (3 * width as u64 + 64);
-    2 * (weights + ring + ends) + rgb_len(output.0, output.1)
+/// Returns the bytes that resizing an area (width, height) to `size` takes, and a transposed result, whether it is needed or
+/// not.
+fn applied(area: (f64, f64), size: (u32, u32), output: (u32, u32)) -> u64 {
+    resize_bytes(area, size) + rgb_len(output.0, output.1)
+}
+
+/// Returns the bytes that the pixels that a geometry needs take together with their padding; 0 if it shows none.
+fn padding_bytes(geometry: &Geometry) -> u64 {
+    let Rect { width, height, .. } = geometry.needed_canvas();
+    if geometry.shows_padding() { rgb_len(width, height) } else { 0 }
 }
 
 /// Bytes a pixel that decoders keep at most, the result included, except those of [`FLOATING`] and of TIFF.

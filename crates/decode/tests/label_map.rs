@@ -88,9 +88,9 @@ fn whole(labels: &mut LabelMap, width: u32, height: u32) -> Vec<u8> {
 /// Returns the bytes of the whole map at its own size.
 fn whole_as(labels: &mut LabelMap, width: u32, height: u32, dtype: LabelDtype) -> Vec<u8> {
     let same = Pipeline::new(vec![Transform::ResizeTo { size: [height, width] }]).unwrap();
-    let geometry = same.plan((width, height), Orientation::default(), &mut Draws(0)).unwrap();
+    let geometry = same.plan((width, height), Orientation::default(), &mut Draws(0), &[]).unwrap().geometry();
     let mut out = vec![0; (width * height) as usize * dtype.bytes()];
-    labels.apply_geometry(&geometry, &mut out).unwrap();
+    labels.apply_geometry(&geometry, 0, &mut out).unwrap();
     out
 }
 
@@ -197,10 +197,10 @@ fn rejects_map_of_another_size_than_its_image() {
     let bytes = png(6, 4, png::ColorType::Grayscale, png::BitDepth::Eight, &values(6, 4, 8));
     labels.decode(&bytes, LabelDtype::U8, &Limits::default()).unwrap();
     let pipeline = Pipeline::eval(4, 4).unwrap();
-    let geometry = pipeline.plan((6, 5), Orientation::default(), &mut Draws(0)).unwrap();
-    assert!(matches!(labels.apply_geometry(&geometry, &mut [0; 16]), Err(Error::SizeMismatch { found: (6, 4), .. })));
-    let geometry = pipeline.plan((6, 4), Orientation::default(), &mut Draws(0)).unwrap();
-    assert!(matches!(labels.apply_geometry(&geometry, &mut [0; 15]), Err(Error::LabelBytes { found: 15, .. })));
+    let geometry = pipeline.plan((6, 5), Orientation::default(), &mut Draws(0), &[]).unwrap().geometry();
+    assert!(matches!(labels.apply_geometry(&geometry, 0, &mut [0; 16]), Err(Error::SizeMismatch { found: (6, 4), .. })));
+    let geometry = pipeline.plan((6, 4), Orientation::default(), &mut Draws(0), &[]).unwrap().geometry();
+    assert!(matches!(labels.apply_geometry(&geometry, 0, &mut [0; 15]), Err(Error::LabelBytes { found: 15, .. })));
 }
 
 proptest! {
@@ -210,7 +210,7 @@ proptest! {
         let map = values(w, h, 8);
         let rgb: Vec<u8> = map.iter().flat_map(|v| [*v; 3]).collect();
         let pipeline = Pipeline::train(side).unwrap();
-        let geometry = pipeline.plan((w, h), Orientation::from_exif(exif), &mut Draws(seed)).unwrap();
+        let geometry = pipeline.plan((w, h), Orientation::from_exif(exif), &mut Draws(seed), &[]).unwrap().geometry();
         let mut image = vec![0; (side * side * 3) as usize];
         let region = DecodedRegion::whole_image(PixelsRef::new(w, h, &rgb).unwrap());
         apply_geometry(&geometry, &region, Filter::Nearest, &mut image, &mut ResizeScratch::default()).unwrap();
@@ -219,13 +219,13 @@ proptest! {
         let file = png(w, h, png::ColorType::Grayscale, png::BitDepth::Eight, &map);
         labels.decode(&file, LabelDtype::U8, &Limits::default()).unwrap();
         let mut out = vec![0; (side * side) as usize];
-        labels.apply_geometry(&geometry, &mut out).unwrap();
+        labels.apply_geometry(&geometry, 0, &mut out).unwrap();
         prop_assert_eq!(&out, &expected);
         // The value is in both bytes of a 16-bit label.
         let wide: Vec<u16> = map.iter().map(|v| u16::from(*v) * 0x101).collect();
         labels.decode(&wide_png(w, h, &wide), LabelDtype::U16, &Limits::default()).unwrap();
         let mut out = vec![0; (side * side) as usize * 2];
-        labels.apply_geometry(&geometry, &mut out).unwrap();
+        labels.apply_geometry(&geometry, 0, &mut out).unwrap();
         prop_assert_eq!(out, expected.iter().flat_map(|v| [*v; 2]).collect::<Vec<_>>());
     }
 }

@@ -42,7 +42,7 @@ fn result(geometry: &Geometry, region: &DecodedRegion<'_>, filter: Filter) -> Ve
 }
 
 fn plan(steps: Vec<Transform>, size: (u32, u32)) -> Geometry {
-    Pipeline::new(steps).unwrap().plan(size, Orientation::default(), &mut SplitMix(0)).unwrap()
+    Pipeline::new(steps).unwrap().plan(size, Orientation::default(), &mut SplitMix(0), &[]).unwrap().geometry()
 }
 
 fn resize(width: u32, height: u32) -> Vec<Transform> {
@@ -57,7 +57,7 @@ proptest! {
         let whole = decode(&jpeg, &DecodeOptions::default()).unwrap();
         let mut decoder = Decoder::default();
         for pipeline in [Pipeline::train(24).unwrap(), Pipeline::eval(40, 32).unwrap()] {
-            let g = pipeline.plan((w, h), Orientation::from_exif(exif), &mut SplitMix(seed)).unwrap();
+            let g = pipeline.plan((w, h), Orientation::from_exif(exif), &mut SplitMix(seed), &[]).unwrap().geometry();
             for filter in [Filter::Bilinear, Filter::Nearest] {
                 let want = result(&g, &DecodedRegion::whole_image(whole.view().unwrap()), filter);
                 for hints in [None, Some(&payload[..]), Some(&[][..]), Some(&[1, 3, 9][..])] {
@@ -74,7 +74,7 @@ proptest! {
     #[test]
     fn reduced_decoding_is_close_to_exact(w in 200u32..500, h in 200u32..500, seed: u64) {
         let (jpeg, payload) = jpeg(w, h, 92);
-        let g = Pipeline::train(24).unwrap().plan((w, h), Orientation::default(), &mut SplitMix(seed)).unwrap();
+        let g = Pipeline::train(24).unwrap().plan((w, h), Orientation::default(), &mut SplitMix(seed), &[]).unwrap().geometry();
         let mut decoder = Decoder::default();
         let exact = result(&g, &decoder.decode_region(&jpeg, Some(&payload), &g, &exact()).unwrap(), Filter::Bilinear);
         let reducing = RegionOptions::default();

@@ -56,12 +56,12 @@ fn rrc(ratio: [f64; 2]) -> Pipeline {
 fn random_resized_crop_equals_hand_computed_rectangles() {
     // Draws: area, ratio, top, left. Area 0.08 + 0.92·0.25 = 0.31 of 400·300 = 37,200; the middle of a log-uniform ratio
     // in [3/4, 4/3] is 1; √37,200 = 192.87, so 193 × 193. Tops 0..=107, half of 108 is 54; lefts 0..=207, 0.
-    let g = rrc([0.75, 4.0 / 3.0]).plan((400, 300), Orientation::default(), &mut Script::new(&[0.25, 0.5, 0.5, 0.0]));
-    assert_eq!(g.unwrap().needed(), Rect { left: 0, top: 54, width: 193, height: 193 });
+    let g = rrc([0.75, 4.0 / 3.0]).plan((400, 300), Orientation::default(), &mut Script::new(&[0.25, 0.5, 0.5, 0.0]), &[]);
+    assert_eq!(g.unwrap().geometry().needed(), Rect { left: 0, top: 54, width: 193, height: 193 });
     // Ratio 4/3 (nearly): 37,200·4/3 = 49,600, √ = 222.71, so 223 wide; 37,200·3/4 = 27,900, √ = 167.03, so 167 high.
     // Tops 0..=133: 0.9·134 = 120; lefts 0..=177: 0.25·178 = 44.
     let draws = [0.25, 1.0, 0.9, 0.25];
-    let g = rrc([0.75, 4.0 / 3.0]).plan((400, 300), Orientation::default(), &mut Script::new(&draws)).unwrap();
+    let g = rrc([0.75, 4.0 / 3.0]).plan((400, 300), Orientation::default(), &mut Script::new(&draws), &[]).unwrap().geometry();
     assert_eq!(g.needed(), Rect { left: 44, top: 120, width: 223, height: 167 });
 }
 
@@ -71,13 +71,13 @@ fn random_resized_crop_is_centred_after_ten_failed_tries() {
     // width is cut to 100 · 4/3 = 133, at (1000 - 133) div 2 = 433.
     let tries = [0.999, 0.5].repeat(10);
     let p = rrc([0.75, 4.0 / 3.0]);
-    let g = p.plan((1000, 100), Orientation::default(), &mut Script::new(&tries)).unwrap();
+    let g = p.plan((1000, 100), Orientation::default(), &mut Script::new(&tries), &[]).unwrap().geometry();
     assert_eq!(g.needed(), Rect { left: 433, top: 0, width: 133, height: 100 });
-    let g = p.plan((100, 1000), Orientation::default(), &mut Script::new(&tries)).unwrap();
+    let g = p.plan((100, 1000), Orientation::default(), &mut Script::new(&tries), &[]).unwrap().geometry();
     assert_eq!(g.needed(), Rect { left: 0, top: 433, width: 100, height: 133 });
     // With the ratio in range but no try that fits (ratio drawn wide), the whole image.
     let wide = [0.999, 0.999].repeat(10);
-    let g = rrc([0.5, 2.0]).plan((100, 100), Orientation::default(), &mut Script::new(&wide)).unwrap();
+    let g = rrc([0.5, 2.0]).plan((100, 100), Orientation::default(), &mut Script::new(&wide), &[]).unwrap().geometry();
     assert_eq!(g.needed(), Rect { left: 0, top: 0, width: 100, height: 100 });
 }
 
@@ -87,7 +87,7 @@ fn centre_crop_rounds_halves_to_even() {
         let p = Pipeline::new(vec![Transform::CenterCrop { size: [4, 4] }]).unwrap();
         let data = pattern(width, height);
         let out = result(
-            &p.plan((width, height), Orientation::default(), &mut SplitMix(0)).unwrap(),
+            &p.plan((width, height), Orientation::default(), &mut SplitMix(0), &[]).unwrap().geometry(),
             width,
             height,
             &data,
@@ -119,15 +119,13 @@ fn rejects_invalid_steps() {
         other => panic!("{other:?}"),
     };
     let crop = |h, w| Transform::CenterCrop { size: [h, w] };
-    let resize = Transform::Resize { shorter: 100 };
+    let resize = Transform::Resize { shorter: 100, longest: None };
     assert_eq!(error(vec![]), TransformError::NoSize);
     assert_eq!(error(vec![resize.clone()]), TransformError::NoSize);
     assert_eq!(error(vec![resize.clone(), crop(101, 101)]), TransformError::Crop { step: 1 });
     assert_eq!(error(vec![crop(10, 20), crop(10, 21)]), TransformError::Crop { step: 1 });
-    assert_eq!(
-        error(vec![resize.clone(), Transform::ResizeTo { size: [3, 3] }]),
-        TransformError::SecondResize { step: 1 }
-    );
+    let twice = Pipeline::new(vec![resize.clone(), Transform::ResizeTo { size: [3, 3] }]).unwrap();
+    assert_eq!(twice.output_size(), (3, 3));
     assert!(matches!(error(vec![crop(0, 3)]), TransformError::Range { step: 0, name: "size", .. }));
     for p in [-0.1, 1.1, f64::NAN] {
         let flip = Transform::HorizontalFlip { p };
@@ -137,7 +135,7 @@ fn rejects_invalid_steps() {
         let step = Transform::RandomResizedCrop { size: [8, 8], scale, ratio: [1.0, 1.0] };
         assert!(matches!(error(vec![step]), TransformError::Range { name: "scale", .. }));
     }
-    let small = Pipeline::new(vec![crop(10, 10)]).unwrap().plan((9, 20), Orientation::default(), &mut SplitMix(0));
+    let small = Pipeline::new(vec![crop(10, 10)]).unwrap().plan((9, 20), Orientation::default(), &mut SplitMix(0), &[]);
     assert!(matches!(small, Err(Error::CropTooLarge { crop: (10, 10), image: (9, 20) })));
 }
 
@@ -160,7 +158,7 @@ fn orientations_equal_those_of_the_image_crate() {
         oracle.apply_orientation(image::metadata::Orientation::from_exif(exif).unwrap());
         let size = [oracle.height(), oracle.width()];
         let plan =
-            |steps| Pipeline::new(steps).unwrap().plan((w, h), Orientation::from_exif(exif), &mut SplitMix(0)).unwrap();
+            |steps| Pipeline::new(steps).unwrap().plan((w, h), Orientation::from_exif(exif), &mut SplitMix(0), &[]).unwrap().geometry();
         let all = Transform::CenterCrop { size };
         assert_eq!(result(&plan(vec![all.clone()]), w, h, &data, Filter::Bilinear), oracle.as_bytes(), "exif {exif}");
         // Then a flip and a crop that is off centre by half a pixel in one direction.
@@ -178,13 +176,13 @@ fn nearest_neighbour_does_not_mix_values() {
     let (w, h) = (64, 48);
     let mask: Vec<u8> = (0..w * h).flat_map(|i| [if (i % w) / 8 % 2 == 0 { 3 } else { 200 }; 3]).collect();
     for seed in 0..50 {
-        let g = Pipeline::train(16).unwrap().plan((w, h), Orientation::default(), &mut SplitMix(seed)).unwrap();
+        let g = Pipeline::train(16).unwrap().plan((w, h), Orientation::default(), &mut SplitMix(seed), &[]).unwrap().geometry();
         let out = result(&g, w, h, &mask, Filter::Nearest);
         assert!(out.iter().all(|v| [3, 200].contains(v)));
     }
     // Reduction by two takes the pixel at 2i + 1: floor((i + 0.5) · 2).
     let half = Pipeline::new(vec![Transform::ResizeTo { size: [24, 32] }]).unwrap();
-    let g = half.plan((w, h), Orientation::default(), &mut SplitMix(0)).unwrap();
+    let g = half.plan((w, h), Orientation::default(), &mut SplitMix(0), &[]).unwrap().geometry();
     let out = result(&g, w, h, &pattern(w, h), Filter::Nearest);
     assert_eq!((out[0], out[1], out[3], out[32 * 3 + 1]), (1, 1, 3, 3));
 }
@@ -192,7 +190,7 @@ fn nearest_neighbour_does_not_mix_values() {
 #[test]
 fn rejects_buffers_of_the_wrong_size() {
     let data = pattern(10, 10);
-    let g = Pipeline::eval(8, 8).unwrap().plan((10, 10), Orientation::default(), &mut SplitMix(0)).unwrap();
+    let g = Pipeline::eval(8, 8).unwrap().plan((10, 10), Orientation::default(), &mut SplitMix(0), &[]).unwrap().geometry();
     let pixels = PixelsRef::new(10, 10, &data).unwrap();
     let mut scratch = ResizeScratch::default();
     let mut run =
@@ -223,7 +221,7 @@ fn steps() -> impl Strategy<Value = Vec<Transform>> {
         (side.clone(), 0u32..40, 0u32..40, any::<bool>()).prop_map(|(s, dh, dw, flip)| {
             let size = [s.saturating_sub(dh).max(1), s.saturating_sub(dw).max(1)];
             let p = if flip { 1.0 } else { 0.0 };
-            vec![Transform::Resize { shorter: s }, Transform::HorizontalFlip { p }, Transform::CenterCrop { size }]
+            vec![Transform::Resize { shorter: s, longest: None }, Transform::HorizontalFlip { p }, Transform::CenterCrop { size }]
         }),
         (side.clone(), side).prop_map(|(h, w)| vec![Transform::ResizeTo { size: [h, w] }]),
     ]
@@ -234,7 +232,7 @@ proptest! {
     #[test]
     fn needed_pixels_are_sufficient(steps in steps(), w in 1u32..90, h in 1u32..90, exif in 1u8..9, seed: u64) {
         let pipeline = Pipeline::new(steps).unwrap();
-        let g = pipeline.plan((w, h), Orientation::from_exif(exif), &mut SplitMix(seed)).unwrap();
+        let g = pipeline.plan((w, h), Orientation::from_exif(exif), &mut SplitMix(seed), &[]).unwrap().geometry();
         prop_assert_eq!(g.output_size(), pipeline.output_size());
         let data = pattern(w, h);
         for filter in [Filter::Bilinear, Filter::Nearest] {
@@ -258,10 +256,10 @@ proptest! {
         let data = pattern(w, h);
         let random = &mut SplitMix(0);
         let whole = Pipeline::new(vec![Transform::ResizeTo { size: [rh, rw] }]).unwrap();
-        let resized = result(&whole.plan((w, h), Orientation::default(), random).unwrap(), w, h, &data, Filter::Bilinear);
+        let resized = result(&whole.plan((w, h), Orientation::default(), random, &[]).unwrap().geometry(), w, h, &data, Filter::Bilinear);
         let half = |n: u32| (f64::from(n) / 2.0).round_ties_even() as u32;
         let rect = Rect { left: half(rw - side), top: half(rh - side), width: side, height: side };
-        let got = result(&fused.plan((w, h), Orientation::default(), random).unwrap(), w, h, &data, Filter::Bilinear);
+        let got = result(&fused.plan((w, h), Orientation::default(), random, &[]).unwrap().geometry(), w, h, &data, Filter::Bilinear);
         let want = crop(&resized, rw, rect);
         prop_assert!(got.iter().zip(&want).all(|(a, b)| a.abs_diff(*b) <= 1));
     }

@@ -93,6 +93,20 @@ pub enum SampleError {
         /// What is wrong with it.
         source: shardtool_decode::Error,
     },
+    /// The record lacks one of its further images.
+    #[error("feature `{feature}` of the record has no image")]
+    NoFurtherImage {
+        /// The feature.
+        feature: String,
+    },
+    /// A further image cannot be decoded, or has another size than the record's image.
+    #[error("image `{feature}`")]
+    FurtherImage {
+        /// The feature.
+        feature: String,
+        /// What is wrong with it.
+        source: shardtool_decode::Error,
+    },
     /// Raw pixels without a size.
     #[error("pixels are stored raw, and feature `{feature}` does not give their size")]
     RawSize {
@@ -123,10 +137,13 @@ impl SampleError {
     pub fn damage(&self) -> Option<Damage> {
         match self {
             SampleError::Read(error) => error.damage(),
-            SampleError::Decode(error) | SampleError::Mask { source: error, .. } => Some(error.damage()),
+            SampleError::Decode(error)
+            | SampleError::Mask { source: error, .. }
+            | SampleError::FurtherImage { source: error, .. } => Some(error.damage()),
             SampleError::RawSize { .. } => Some(Damage::PixelsLength),
             SampleError::NoImage
             | SampleError::NoMask { .. }
+            | SampleError::NoFurtherImage { .. }
             | SampleError::Values { .. }
             | SampleError::Type { .. } => None,
         }

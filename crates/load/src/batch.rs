@@ -5,6 +5,7 @@ use crate::buffer::{BatchBuffer, RowBuffer, RowPixels};
 use crate::column_values::Values;
 use crate::columns::{Cell, Column};
 use crate::handover::{Position, Work};
+use crate::objects::ObjectRole;
 use crate::resolved_config::ResolvedConfig;
 use shardtool_decode::{LabelDtype, Normalizer, Output};
 use shardtool_order::{ResumeState, Row};
@@ -17,6 +18,20 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 /// A batch of N rows. Dropping it returns its memory to the loader. It can be kept for any time, outlives the loader,
 /// and can be read from any thread, but counts against a given memory budget.
 pub struct Batch(Arc<SharedBatch>);
+
+/// One array of images of a batch.
+pub struct Pictures<'b> {
+    /// The feature of a further image; `None` for the record's image.
+    pub feature: Option<&'b str>,
+    /// The name of the view; empty if it has none.
+    pub view: &'b str,
+    /// `[N, H, W, 3]`, or `[N, 3, H, W]` if that is the layout of [`Batch::output`].
+    pub shape: [usize; 4],
+    /// The memory of the pixels, as its allocator returned it.
+    pub buffer: &'b dyn BatchBuffer,
+    /// As [`Batch::images`].
+    pub bytes: &'b [u8],
+}
 
 /// Where the memory of batches returns to. A batch refers to it weakly: if it is gone, the memory is freed.
 pub(crate) trait Home: Send + Sync {
@@ -48,8 +63,9 @@ pub(crate) struct RowOut {
 
 /// The memory of a batch, reused for later ones.
 pub(crate) struct BatchMemory {
-    images: Option<RowBuffer>,
-    masks: Option<RowBuffer>,
+    /// In the order of [`ResolvedConfig::pictures`].
+    images: Vec<RowBuffer>,
+    masks: Vec<RowBuffer>,
     outs: Box<[Mutex<RowOut>]>,
     plan: Vec<Row>,
     /// Whether it was allocated beyond the budget, for a consumer that keeps batches. Such memory is freed, not reused.
@@ -63,8 +79,8 @@ impl BatchMemory {
     /// Creates the memory of a batch from that of its images and masks, if it has any.
     pub(crate) fn new(
         config: &ResolvedConfig,
-        images: Option<RowBuffer>,
-        masks: Option<RowBuffer>,
+        images: Vec<RowBuffer>,
+        masks: Vec<RowBuffer>,
         extra: bool,
         reservation: Arc<Reservation>,
     ) -> Self {
@@ -165,7 +181,10 @@ impl SharedBatch {
     /// If they were taken before.
     pub(crate) fn pixels(&self, row: usize) -> RowPixels<'_> {
         let BatchMemory { images, masks, .. } = self.memory();
-        RowPixels { image: images.as_ref().map(|r| r.take(row)), mask: masks.as_ref().map(|r| r.take(row)) }
+        RowPixels {
+            images: images.iter().map(|rows| rows.take(row)).collect(),
+            masks: masks.iter().map(|rows| rows.take(row)).collect(),
+        }
     }
 
     /// Calls `f` with the other contents of the row.
@@ -272,17 +291,29 @@ impl Batch {
         self.0.table().ids.len()
     }
 
-    /// Returns the pixels, aligned to 64 bytes: u8 RGB, or the little-endian values of [`Batch::output`], in the order
-    /// of [`Batch::image_shape`]. `None` if the loader delivers no images.
+    /// Returns the pixels of the first view, aligned to 64 bytes: u8 RGB, or the little-endian values of [`Batch::output`], in
+    /// the order of [`Batch::image_shape`]. `None` if the loader delivers no images.
     pub fn images(&self) -> Option<&[u8]> {
-        self.0.memory().images.as_ref().and_then(RowBuffer::bytes)
+        self.0.memory().images.first().and_then(RowBuffer::bytes)
     }
 
-    /// Returns the label maps, `[N, H, W]`, aligned to 64 bytes: u8, or little-endian u16 if
+    /// Returns every array of images: each view of the image, then each view of further images.
+    pub fn pictures(&self) -> impl Iterator<Item = Pictures<'_>> {
+        let arrays = self.0.config.pictures().zip(&self.0.memory().images);
+        arrays.map(|(picture, rows)| Pictures {
+            feature: picture.feature,
+            view: &picture.view.name,
+            shape: self.shape_of(picture.view.pipeline.output_size()),
+            buffer: rows.buffer(),
+            bytes: rows.bytes().unwrap_or_default(),
+        })
+    }
+
+    /// Returns the label maps of the feature with this number, `[N, H, W]`, aligned to 64 bytes: u8, or little-endian u16 if
     /// [`mask_dtype`](Self::mask_dtype) is. Rows without a sample hold the largest label, 255 or 65535; loss functions
-    /// ignore 255 by convention. `None` if [`Images::mask`](crate::Images::mask) is.
-    pub fn masks(&self) -> Option<&[u8]> {
-        self.0.memory().masks.as_ref().and_then(RowBuffer::bytes)
+    /// ignore 255 by convention. `None` if [`Images::masks`](crate::Images::masks) has no such number.
+    pub fn mask(&self, number: usize) -> Option<&[u8]> {
+        self.0.memory().masks.get(number).and_then(RowBuffer::bytes)
     }
 
     /// Returns type, layout and normalisation of the pixels; `None` for u8.
@@ -290,11 +321,16 @@ impl Batch {
         self.0.config.normalizer.as_ref().map(Normalizer::output)
     }
 
-    /// Returns `[N, H, W, 3]`, or `[N, 3, H, W]` if that is the layout of [`Batch::output`]; `None` without images.
+    /// Returns the shape of [`Batch::images`]: `[N, H, W, 3]`, or `[N, 3, H, W]` if that is the layout of [`Batch::output`];
+    /// `None` without images.
     pub fn image_shape(&self) -> Option<[usize; 4]> {
-        let (height, width) = self.0.config.image_size()?;
-        let shape = [self.len(), height, width, 3];
-        Some(self.output().map_or(shape, |output| output.layout().shape(shape)))
+        let first = self.0.config.pictures().next()?;
+        Some(self.shape_of(first.view.pipeline.output_size()))
+    }
+
+    fn shape_of(&self, (width, height): (u32, u32)) -> [usize; 4] {
+        let shape = [self.len(), height as usize, width as usize, 3];
+        self.output().map_or(shape, |output| output.layout().shape(shape))
     }
 
     /// Returns the type of the labels; `None` without label maps.
@@ -304,18 +340,19 @@ impl Batch {
 
     /// Returns `[N, H, W]`; `None` without label maps.
     pub fn mask_shape(&self) -> Option<[usize; 3]> {
-        let (height, width) = self.0.config.image_size()?;
-        self.0.memory().masks.as_ref().map(|_| [self.len(), height, width])
+        let (width, height) = self.0.config.pictures().next()?.view.pipeline.output_size();
+        self.0.memory().masks.first().map(|_| [self.len(), height as usize, width as usize])
     }
 
     /// Returns the memory of the pixels, as its allocator returned it.
     pub fn buffer(&self) -> Option<&dyn BatchBuffer> {
-        self.0.memory().images.as_ref().map(RowBuffer::buffer)
+        self.0.memory().images.first().map(RowBuffer::buffer)
     }
 
-    /// Returns the memory of the label maps.
-    pub fn mask_buffer(&self) -> Option<&dyn BatchBuffer> {
-        self.0.memory().masks.as_ref().map(RowBuffer::buffer)
+    /// Returns the features of the label maps, and the memory of each.
+    pub fn masks(&self) -> impl Iterator<Item = (&str, &dyn BatchBuffer)> {
+        let features = self.0.config.images().map_or(&[][..], |images| &images.masks);
+        features.iter().map(String::as_str).zip(self.0.memory().masks.iter().map(RowBuffer::buffer))
     }
 
     /// Returns the id of each row's sample, `[N]`; −1 in rows without one. Ids count through the loader's splits.
@@ -343,6 +380,12 @@ impl Batch {
     /// Returns the numbers per row of a column; `None` for ragged columns and bytes.
     pub fn column_width(&self, feature: &str) -> Option<usize> {
         self.0.config.columns.iter().find(|c| c.feature == feature)?.width()
+    }
+
+    /// Returns what a column holds of the objects in the image; `None` for other columns.
+    pub fn column_role(&self, feature: &str) -> Option<ObjectRole> {
+        let position = self.columns().position(|name| name == feature)?;
+        self.0.config.objects.as_ref()?.role(position)
     }
 
     /// Returns the records, `[N]`, `None` in rows without a sample; empty unless the loader delivers records.

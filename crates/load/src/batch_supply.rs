@@ -142,12 +142,13 @@ impl BatchSupply {
         let batch = self.config.batch;
         let rows = |alloc: &dyn BatchAlloc, row_bytes: usize| {
             let bytes = row_bytes * batch;
-            let buffer = (bytes > 0).then(|| alloc.alloc(bytes)).transpose();
-            let buffer = buffer.map_err(|source| Error::Alloc { bytes, source })?;
-            Result::Ok(buffer.map(|buffer| RowBuffer::new(buffer, batch, row_bytes)))
+            let buffer = alloc.alloc(bytes).map_err(|source| Error::Alloc { bytes, source })?;
+            Result::Ok(RowBuffer::new(buffer, batch, row_bytes))
         };
-        let images = rows(alloc, self.config.image_bytes())?;
-        let masks = rows(&HostAlloc, self.config.mask_bytes())?;
+        let images = self.config.pictures().map(|picture| rows(alloc, self.config.picture_bytes(picture)));
+        let images = images.collect::<Result<_>>()?;
+        let masks = (0..self.config.mask_count()).map(|_| rows(&HostAlloc, self.config.mask_bytes()));
+        let masks = masks.collect::<Result<_>>()?;
         Ok(BatchMemory::new(&self.config, images, masks, extra, self.reservation.clone()))
     }
 }

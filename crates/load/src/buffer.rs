@@ -187,13 +187,13 @@ impl Drop for RowMut<'_> {
     }
 }
 
-/// Where the pixels of one row are written; `None` if the batch has none of the kind.
+/// Where the pixels of one row are written.
 #[derive(Default)]
 pub(crate) struct RowPixels<'a> {
-    /// `[H, W, 3]`.
-    pub(crate) image: Option<RowMut<'a>>,
-    /// `[H, W]` labels of [`Images::mask_dtype`](crate::Images::mask_dtype).
-    pub(crate) mask: Option<RowMut<'a>>,
+    /// `[H, W, 3]` each, in the order of [`ResolvedConfig::pictures`](crate::resolved_config::ResolvedConfig::pictures).
+    pub(crate) images: Vec<RowMut<'a>>,
+    /// `[H, W]` labels of [`Images::mask_dtype`](crate::Images::mask_dtype) each.
+    pub(crate) masks: Vec<RowMut<'a>>,
 }
 
 #[cfg(test)]

@@ -202,7 +202,35 @@ impl Cell {
         }
     }
 
-    fn len(&self) -> usize {
+    /// Returns the numbers of a float cell; none for other types.
+    pub(crate) fn floats(&self) -> &[f32] {
+        match self {
+            Cell::Float(values) => values,
+            _ => &[],
+        }
+    }
+
+    /// Returns the numbers of a float cell for writing.
+    ///
+    /// # Panics
+    /// If the cell has another type.
+    pub(crate) fn floats_mut(&mut self) -> &mut Vec<f32> {
+        match self {
+            Cell::Float(values) => values,
+            _ => unreachable!("the column was checked to be of floats"),
+        }
+    }
+
+    /// Keeps those groups of `group` values that `kept` says.
+    pub(crate) fn keep(&mut self, kept: &[bool], group: usize) {
+        match self {
+            Cell::Int64(values) => keep(values, kept, group),
+            Cell::Float(values) => keep(values, kept, group),
+            Cell::Bytes(_) => {}
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
         match self {
             Cell::Int64(values) => values.len(),
             Cell::Float(values) => values.len(),
@@ -218,6 +246,15 @@ impl Cell {
             Cell::Bytes(values) => values.capacity(),
         }) as u64
     }
+}
+
+fn keep<T>(values: &mut Vec<T>, kept: &[bool], group: usize) {
+    let mut number = 0;
+    values.retain(|_| {
+        let keeps = kept.get(number / group.max(1)).copied().unwrap_or(false);
+        number += 1;
+        keeps
+    });
 }
 
 /// The error of a feature whose type does not fit a layout.

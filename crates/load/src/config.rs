@@ -2,6 +2,7 @@
 
 use crate::bad_samples::OnBad;
 use crate::buffer::{BatchAlloc, HostAlloc};
+use crate::objects::Objects;
 use shardtool_decode::{FloatRange, LabelDtype, Limits, Output, Pipeline, PixelFn};
 use shardtool_order::{Order, Policy, Remainder, Replica, Source};
 use shardtool_read::Split;
@@ -118,16 +119,24 @@ pub enum Content {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Images {
-    /// The steps that give every image its size.
-    pub pipeline: Pipeline,
+    /// What is made of each image, at least one view: an array of the batch each. The image is decoded once.
+    pub views: Vec<View>,
     /// A user function, called on each finished image.
     pub custom: Option<PixelFn>,
-    /// Feature with a label map for each image (a segmentation mask: a grey or palette PNG or a grey TIFF of the image's
-    /// size, one number per pixel). It gets the same crop, resize (nearest neighbour) and flip; batches have it as
-    /// [`Batch::masks`](crate::Batch::masks).
-    pub mask: Option<String>,
+    /// Features with further images of each record, of the same size as its image. They go through the same steps with the
+    /// same random numbers, and are arrays of the batch of their own.
+    pub more: Vec<String>,
+    /// Features with a label map for each image (a segmentation mask: a grey or palette PNG or a grey TIFF of the image's
+    /// size, one number per pixel). They get the same geometry, sampled by nearest neighbour; batches have them as
+    /// [`Batch::mask`](crate::Batch::mask). With one view only.
+    pub masks: Vec<String>,
     /// The type of the labels in a batch. A label that does not fit makes a bad sample. Default: u8.
     pub mask_dtype: LabelDtype,
+    /// The label outside the map, where an image is padded or rotated; `None` is the largest one, which loss functions ignore
+    /// by convention.
+    pub mask_fill: Option<u16>,
+    /// Boxes and points in the image, which get the same geometry. With one view only.
+    pub objects: Option<Objects>,
     /// The type, layout and normalisation of a batch's pixels, computed by the workers; `None` is u8 `[N, H, W, 3]`.
     pub output: Option<Output>,
     /// Whether to apply the EXIF orientation. Default: no.
@@ -144,11 +153,19 @@ pub struct Images {
 impl Images {
     /// Returns options for images transformed by these steps.
     pub fn new(pipeline: Pipeline) -> Self {
+        Self::with_views(vec![View { name: String::new(), pipeline }])
+    }
+
+    /// Returns options for several views of each image.
+    pub fn with_views(views: Vec<View>) -> Self {
         Images {
-            pipeline,
+            views,
             custom: None,
-            mask: None,
+            more: vec![],
+            masks: vec![],
             mask_dtype: LabelDtype::U8,
+            mask_fill: None,
+            objects: None,
             output: None,
             apply_orientation: false,
             limits: Limits::default(),
@@ -156,6 +173,15 @@ impl Images {
             reducing_gap: Some(2.0),
         }
     }
+}
+
+/// One of several results of an image.
+#[derive(Clone, Debug, PartialEq)]
+pub struct View {
+    /// Its name in the batch; the only view of an image needs none.
+    pub name: String,
+    /// The steps that give every image its size.
+    pub pipeline: Pipeline,
 }
 
 /// A column of a batch: the values of a feature.
@@ -240,7 +266,7 @@ impl Config {
 impl fmt::Debug for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Content::Images(images) => f.debug_tuple("Images").field(&images.pipeline).finish(),
+            Content::Images(images) => f.debug_tuple("Images").field(&images.views).finish(),
             Content::Records => f.write_str("Records"),
             Content::Columns => f.write_str("Columns"),
         }

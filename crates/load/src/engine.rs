@@ -150,7 +150,7 @@ impl Engine {
             tuning: supply.autotune.reason,
             memory: MemoryPlan { budget: self.memory.budget + supply.grown(), ..self.memory.clone() },
             store: self.fetcher.as_ref().map(|_| shardtool_store::stats().since(&self.store_before)),
-            unit: if self.config.image_size().is_some() { "images" } else { "records" },
+            unit: if self.config.images().is_some() { "images" } else { "records" },
         })
     }
 }

@@ -51,6 +51,20 @@ pub enum Error {
         /// The features of the dataset.
         known: Vec<String>,
     },
+    /// Two views have one name.
+    #[error("two views are named {name:?}: each needs a name of its own")]
+    ViewName {
+        /// The name.
+        name: String,
+    },
+    /// Several views, and an option that follows the geometry of one.
+    #[error("`{option}` follows the geometry of one view, but there are {views}: use a loader without views for them")]
+    Views {
+        /// The option.
+        option: &'static str,
+        /// The number of views.
+        views: usize,
+    },
     /// A column's layout does not fit the feature's type.
     #[error("feature `{feature}` holds {dtype}: it cannot be a column of {layout}")]
     Layout {

@@ -69,12 +69,12 @@ pub(crate) fn check_images(splits: &Splits) -> Result<()> {
     }
 }
 
-/// Checks that the dataset has a feature for label maps, as byte strings.
-pub(crate) fn check_mask(feature: &str, splits: &Splits) -> Result<()> {
+/// Checks that the dataset has a feature of byte strings, for `what`.
+pub(crate) fn check_bytes(feature: &str, what: &'static str, splits: &Splits) -> Result<()> {
     let known = Features::new(&splits.as_slice()[0]);
     match known.dtype(feature) {
         Some((DType::Bytes, _)) => Ok(()),
-        Some((dtype, _)) => Err(wrong_layout(feature, dtype, "label maps")),
+        Some((dtype, _)) => Err(wrong_layout(feature, dtype, what)),
         None => Err(Error::NoFeature { feature: feature.to_owned(), known: known.names() }),
     }
 }

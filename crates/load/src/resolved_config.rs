@@ -2,9 +2,10 @@
 
 use crate::bad_samples::OnBad;
 use crate::columns::Column;
-use crate::config::{Config, Content, Images, PageCache};
+use crate::config::{ColumnSpec, Config, Content, Images, Layout, PageCache, View};
 use crate::error::{Error, Result};
 use crate::features;
+use crate::objects::ObjectColumns;
 use crate::sampled_records::SampledRecords;
 use crate::splits::Splits;
 use crate::typical_scratch::typical_scratch;
@@ -13,6 +14,14 @@ use shardtool_order::{Order, Plan, Replicas, ResumeState, Source};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// One array of images of a batch.
+#[derive(Clone, Copy)]
+pub(crate) struct Picture<'c> {
+    /// The feature of a further image; `None` for the record's image.
+    pub(crate) feature: Option<&'c str>,
+    pub(crate) view: &'c View,
+}
 
 pub(crate) struct ResolvedConfig {
     pub(crate) splits: Splits,
@@ -25,6 +34,8 @@ pub(crate) struct ResolvedConfig {
     /// Computes the batch's numbers from u8 pixels; `None` for u8 batches.
     pub(crate) normalizer: Option<Normalizer>,
     pub(crate) columns: Vec<Column>,
+    /// Which of the columns belong to objects in the image.
+    pub(crate) objects: Option<ObjectColumns>,
     /// Bytes of ragged values, byte strings and records read into memory that a row is expected to take.
     pub(crate) expected: u64,
     /// Bytes of decode scratch that a large image needs.
@@ -83,14 +94,16 @@ impl ResolvedConfig {
         let remainder = Some(config.remainder());
         let replicas = Replicas { world, batch, policy: config.policy, remainder };
         let plan = Arc::new(Plan::new(source, config.order, config.seed, replicas, &splits.shard_records())?);
-        let columns = Column::resolve(config.columns.as_deref(), &splits)?;
-        if let Content::Images(_) = &config.content {
+        let (columns, objects) = resolve_columns(config, &splits)?;
+        if let Content::Images(images) = &config.content {
             features::check_images(&splits)?;
+            check_views(images)?;
         }
         let sampled = SampledRecords::new(&splits, &config.content);
         features::check_counts(&columns, &splits, &sampled)?;
-        if let Content::Images(Images { mask: Some(feature), .. }) = &config.content {
-            features::check_mask(feature, &splits)?;
+        if let Content::Images(Images { masks, more, .. }) = &config.content {
+            masks.iter().try_for_each(|feature| features::check_bytes(feature, "label maps", &splits))?;
+            more.iter().try_for_each(|feature| features::check_bytes(feature, "images", &splits))?;
         }
         let read_ahead = match splits.mean_record() {
             // The records of stores are requested, see `fetch`.
@@ -111,6 +124,7 @@ impl ResolvedConfig {
             expected: features::expected_bytes(&columns, &splits, &sampled, matches!(config.content, Content::Records)),
             scratch: typical_scratch(&splits, &config.content, &sampled),
             columns,
+            objects,
             on_bad: config.on_bad(),
             max_bad: config.max_bad.unwrap_or((splits.len() / 100).max(16)),
             epochs: config.epochs,
@@ -127,41 +141,53 @@ impl ResolvedConfig {
         })
     }
 
-    /// Height and width of every image; `None` without images.
-    pub(crate) fn image_size(&self) -> Option<(usize, usize)> {
+    /// Returns how images are decoded; `None` without images.
+    pub(crate) fn images(&self) -> Option<&Images> {
         match &self.content {
-            Content::Images(images) => {
-                let (width, height) = images.pipeline.output_size();
-                Some((height as usize, width as usize))
-            }
+            Content::Images(images) => Some(images),
             Content::Records | Content::Columns => None,
         }
     }
 
-    /// Bytes of one row's image.
-    pub(crate) fn image_bytes(&self) -> usize {
+    /// Returns the arrays of images of a batch: each view of the image, then each view of further images.
+    pub(crate) fn pictures(&self) -> impl Iterator<Item = Picture<'_>> {
+        self.images().into_iter().flat_map(|images| {
+            let features = std::iter::once(None).chain(images.more.iter().map(|feature| Some(feature.as_str())));
+            features.flat_map(|feature| images.views.iter().map(move |view| Picture { feature, view }))
+        })
+    }
+
+    /// Bytes of one row of an array of images.
+    pub(crate) fn picture_bytes(&self, picture: Picture<'_>) -> usize {
         let value = self.normalizer.as_ref().map_or(1, |normalizer| normalizer.output().dtype().bytes());
-        self.image_size().map_or(0, |(height, width)| height * width * 3 * value)
+        let (width, height) = picture.view.pipeline.output_size();
+        height as usize * width as usize * 3 * value
+    }
+
+    /// Number of label maps of a row.
+    pub(crate) fn mask_count(&self) -> usize {
+        self.images().map_or(0, |images| images.masks.len())
     }
 
     /// Type of the labels; `None` without label maps.
     pub(crate) fn mask_dtype(&self) -> Option<LabelDtype> {
-        match &self.content {
-            Content::Images(Images { mask: Some(_), mask_dtype, .. }) => Some(*mask_dtype),
-            _ => None,
-        }
+        self.images().filter(|images| !images.masks.is_empty()).map(|images| images.mask_dtype)
     }
 
-    /// Bytes of one row's label map.
+    /// Bytes of one label map.
     pub(crate) fn mask_bytes(&self) -> usize {
         let label = self.mask_dtype().map_or(0, LabelDtype::bytes);
-        self.image_size().map_or(0, |(height, width)| height * width * label)
+        self.pictures().next().map_or(0, |picture| {
+            let (width, height) = picture.view.pipeline.output_size();
+            height as usize * width as usize * label
+        })
     }
 
     /// Bytes of a batch, with its ragged values and records in memory as large as expected.
     pub(crate) fn batch_bytes(&self) -> u64 {
         // Plan, id, flag and lock of a row take less than 200 bytes.
-        let pixels = (self.image_bytes() + self.mask_bytes()) as u64;
+        let images: usize = self.pictures().map(|picture| self.picture_bytes(picture)).sum();
+        let pixels = (images + self.mask_count() * self.mask_bytes()) as u64;
         let row = pixels + self.columns.iter().map(Column::row_bytes).sum::<u64>() + self.expected + 200;
         row * self.batch as u64
     }
@@ -187,5 +213,39 @@ impl ResolvedConfig {
     /// The resume state at a position.
     pub(crate) fn state(&self, (epoch, p): (u64, u64)) -> ResumeState {
         ResumeState { identity: self.plan.identity(self.fingerprint), epoch, p }
+    }
+}
+
+/// Resolves the columns of a batch, with those of objects.
+fn resolve_columns(config: &Config, splits: &Splits) -> Result<(Vec<Column>, Option<ObjectColumns>)> {
+    let objects = match &config.content {
+        Content::Images(Images { objects: Some(objects), .. }) => objects,
+        _ => return Ok((Column::resolve(config.columns.as_deref(), splits)?, None)),
+    };
+    let label = || {
+        let label = Column::resolve(None, splits)?.into_iter();
+        Ok::<_, Error>(label.map(|c| ColumnSpec { feature: c.feature, layout: Layout::Auto }).collect())
+    };
+    let mut specs = config.columns.clone().map_or_else(label, Ok)?;
+    let objects = ObjectColumns::add(objects, &mut specs);
+    let columns = Column::resolve(Some(&specs), splits)?;
+    objects.check_types(&columns)?;
+    Ok((columns, Some(objects)))
+}
+
+/// Checks that there is a view, that each has a name of its own, and that what follows one image has only one.
+fn check_views(images: &Images) -> Result<()> {
+    let names: Vec<_> = images.views.iter().map(|view| view.name.as_str()).collect();
+    if names.is_empty() {
+        return Err(Error::Zero { option: "views" });
+    }
+    let repeated = names.iter().enumerate().find(|(n, name)| names[..*n].contains(name));
+    if let Some((_, name)) = repeated {
+        return Err(Error::ViewName { name: (*name).to_owned() });
+    }
+    match (names.len(), images.masks.is_empty(), &images.objects) {
+        (1, ..) | (_, true, None) => Ok(()),
+        (views, false, _) => Err(Error::Views { option: "masks", views }),
+        (views, _, Some(_)) => Err(Error::Views { option: "objects", views }),
     }
 }

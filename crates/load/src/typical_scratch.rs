@@ -1,10 +1,9 @@
 //! Estimates how much decode scratch the images of a dataset need, before the first image is decoded.
 
 use crate::config::{Content, Images};
-use crate::image::PlannedImage;
+use crate::image::{PlannedImage, SampleDraws};
 use crate::sampled_records::{SampledRecords, sizes};
 use crate::splits::Splits;
-use shardtool_order::Rng;
 use shardtool_read::{Record, Shard};
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -27,10 +26,10 @@ pub(crate) fn typical_scratch(splits: &Splits, content: &Content, stored: &Sampl
         let sampled = [0, shards / 2, shards.saturating_sub(1)].into_iter().filter(|shard| *shard < shards);
         sampled.filter_map(|shard| largest_in(&split.shard(shard).ok()?, images)).max()
     });
-    let (width, height) = images.pipeline.output_size();
     // If no index has sizes, assumes a photograph of two megapixels.
-    let photograph = || shardtool_decode::scratch_bound((1600, 1200), 1 << 20, (width, height));
-    largest.max().unwrap_or_else(photograph)
+    let photograph = |size| shardtool_decode::scratch_bound((1600, 1200), 1 << 20, size);
+    let sizes = || images.views.iter().map(|view| view.pipeline.output_size());
+    largest.max().or_else(|| sizes().map(photograph).max()).unwrap_or(0)
 }
 
 /// Returns the maximum of a shard's largest images.
@@ -48,7 +47,8 @@ fn largest_scratch<R: Borrow<Record>>(records: impl Iterator<Item = R>, images: 
     let scratch = records.flat_map(|record| {
         (0..SAMPLED_CROPS).filter_map(move |crop| {
             let record = record.borrow();
-            let planned = PlannedImage::of(record, images, &Rng::augment(0, 0, crop)).ok()?;
+            let draws = SampleDraws { seed: 0, epoch: 0, source_position: crop };
+            let planned = PlannedImage::of(record, images, draws, None).ok()?;
             Some(planned.scratch + record.buffer_bytes())
         })
     });

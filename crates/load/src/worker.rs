@@ -7,7 +7,7 @@ use crate::config::Content;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::handover::Work;
-use crate::image::{self, DecodeScratch, PlannedImage};
+use crate::image::{self, DecodeScratch, PlannedImage, SampleDraws};
 use crate::memory_pressure::{Admission, Refused, ScratchAdmission};
 use crate::meters::ReadTimer;
 use crate::read_ahead::{ReadAhead, cursor};
@@ -289,8 +289,10 @@ impl Worker {
             column.read(record, &mut example, cell)?;
         }
         let Content::Images(images) = &config.content else { return Ok(()) };
-        let rng = shardtool_order::Rng::augment(config.plan.seed(), batch.epoch, source_position);
-        let planned = PlannedImage::of(record, images, &rng)?;
+        let draws = SampleDraws { seed: config.plan.seed(), epoch: batch.epoch, source_position };
+        let objects = config.objects.as_ref();
+        objects.map_or(Ok(()), |objects| objects.check(&target.out.cells))?;
+        let planned = PlannedImage::of(record, images, draws, objects.map(|objects| (objects, &target.out.cells[..])))?;
         let (needed, (width, height)) = (memory.record + planned.scratch, planned.size());
         let kept = memory.pool.kept();
         self.scratch.prepare(planned.scratch, kept.saturating_sub(memory.record));
@@ -310,6 +312,9 @@ impl Worker {
                     }
                 })?);
             }
+        }
+        if let Some(objects) = objects {
+            planned.map_objects(objects, &mut target.out.cells);
         }
         let (normalizer, meters) = (config.normalizer.as_ref(), &self.engine.meters);
         let written = image::write_row(planned, images, normalizer, &mut target.pixels, &mut self.scratch, meters);
@@ -342,11 +347,11 @@ const MASKED_LABEL: u8 = 255;
 
 /// Fills a row that has no sample.
 fn mask(engine: &Engine, RowTarget { pixels, out }: &mut RowTarget<'_>) {
-    pixels.image.iter_mut().for_each(|image| match &engine.config.normalizer {
+    pixels.images.iter_mut().for_each(|image| match &engine.config.normalizer {
         None => image.fill(0),
         Some(normalizer) => normalizer.write_black(image),
     });
-    pixels.mask.iter_mut().for_each(|mask| mask.fill(MASKED_LABEL));
+    pixels.masks.iter_mut().for_each(|mask| mask.fill(MASKED_LABEL));
     (out.id, out.valid, out.record) = (-1, false, None);
     engine.config.columns.iter().zip(&mut out.cells).for_each(|(column, cell)| column.mask(cell));
 }

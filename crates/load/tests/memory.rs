@@ -63,7 +63,7 @@ fn live_memory_stays_below_the_budget() {
             (224, 16, 4, Some(6), &[0], 2.0, Some(LabelDtype::U8)),
         ] {
             let mut images = Images::new(Pipeline::train(side).unwrap());
-            images.mask = masks.map(|_| dataset::MASK.to_owned());
+            images.masks = masks.iter().map(|_| dataset::MASK.to_owned()).collect();
             images.mask_dtype = masks.unwrap_or_default();
             let mut config = Config::new(split.clone(), Content::Images(images), batch);
             config.replica = Replica::new(0, ranks.len() as u32).unwrap();

@@ -21,8 +21,10 @@ pub enum Domain {
     Substitute,
     /// The offset of a weighted source; tweak 0.
     Weighted,
-    /// The augmentation of one sample; the tweak is its source position.
+    /// Crops and flips of one sample; the tweak is its source position.
     Augment,
+    /// Another step of one sample's augmentation: a key of (seed, epoch, source position), and from it one of (view, step).
+    Step,
 }
 
 impl Domain {
@@ -38,6 +40,7 @@ impl Domain {
             Domain::Substitute => b"spare   ",
             Domain::Weighted => b"weighted",
             Domain::Augment => b"augment ",
+            Domain::Step => b"step    ",
         })
     }
 }

@@ -20,6 +20,13 @@ impl Rng {
         Rng::new(key(Domain::Augment, seed, epoch, source_position))
     }
 
+    /// Starts the stream of one step of one view of the sample at `source_position` in this epoch. Steps are numbered from 0
+    /// in each view, views from 0 in each sample.
+    pub fn step(seed: u64, epoch: u64, source_position: u64, view: u64, step: u64) -> Self {
+        let sample = key(Domain::Step, seed, epoch, source_position);
+        Rng::new(key(Domain::Step, sample, view, step))
+    }
+
     /// Returns the next 64 bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use shardtool_cuda::{DeviceBatch, Dtype, Output};
 use shardtool_decode::LabelDtype;
-use shardtool_load::{Batch, Values};
+use shardtool_load::{Batch, ObjectRole, Pictures, Values};
 use std::sync::Arc;
 
 /// Names of arrays that are not features.
@@ -44,7 +44,7 @@ fn on_device<'py>(py: Python<'py>, mut batch: DeviceBatch, label: Option<&str>) 
     let batch = Arc::new(Local::new(batch));
     let named = |feature: &str| if label == Some(feature) { LABEL.to_owned() } else { feature.to_owned() };
     for (feature, values, width) in rows.columns {
-        let array = column(py, values, batch.len(), width.unwrap_or(1))?;
+        let array = column(py, values, batch.len(), width.unwrap_or(1), 1)?;
         let dict = if width.is_some() { &host } else { &dict };
         dict.set_item(named(&feature), array)?;
     }
@@ -65,10 +65,10 @@ fn on_host<'py>(py: Python<'py>, batch: Batch, label: Option<&str>) -> PyResult<
     let dict = PyDict::new(py);
     let rows = batch.len();
     let batch = Arc::new(Local::new(batch));
-    if let (Some(shape), Some(buffer)) = (batch.image_shape(), batch.buffer()) {
+    for Pictures { feature, view, shape, buffer, .. } in batch.pictures() {
         let (first, shape, owner) = (buffer.as_ptr().as_ptr(), shape.to_vec(), batch.clone());
-        // SAFETY: the buffer holds the pixels, of this type and shape (`Batch::images`, `Batch::image_shape`), aligned to 64
-        // bytes, until the batch is dropped. The batch was moved here, and Rust code no longer uses its pixels.
+        // SAFETY: the buffer holds the pixels, of this type and shape (`Batch::pictures`), aligned to 64 bytes, until the batch
+        // is dropped. The batch was moved here, and Rust code no longer uses its pixels.
         #[expect(unsafe_code, reason = "writable memory of another owner")]
         let memory = unsafe {
             match batch.output().map(Output::dtype) {
@@ -79,11 +79,16 @@ fn on_host<'py>(py: Python<'py>, batch: Batch, label: Option<&str>) -> PyResult<
                 Some(Dtype::Bf16) => Memory::writable(first.cast::<u16>(), shape, owner),
             }
         };
-        dict.set_item(IMAGE, memory.into_array(py)?)?;
-    } else if !batch.records().is_empty() {
+        let name = feature.unwrap_or(IMAGE);
+        let name = if view.is_empty() { name.to_owned() } else { format!("{name}.{view}") };
+        dict.set_item(name, memory.into_array(py)?)?;
+    }
+    if !batch.records().is_empty() {
         dict.set_item(IMAGE, encoded(py, &batch)?)?;
     }
-    if let (Some(shape), Some(buffer), Some(dtype)) = (batch.mask_shape(), batch.mask_buffer(), batch.mask_dtype()) {
+    let masks = batch.masks().collect::<Vec<_>>();
+    for (feature, buffer) in &masks {
+        let (Some(shape), Some(dtype)) = (batch.mask_shape(), batch.mask_dtype()) else { continue };
         let (first, shape, owner) = (buffer.as_ptr().as_ptr(), shape.to_vec(), batch.clone());
         // SAFETY: as above, for the masks: of this type, in the shape of `Batch::mask_shape`.
         #[expect(unsafe_code, reason = "writable memory of another owner")]
@@ -93,12 +98,17 @@ fn on_host<'py>(py: Python<'py>, batch: Batch, label: Option<&str>) -> PyResult<
                 LabelDtype::U16 => Memory::writable(first.cast::<u16>(), shape, owner),
             }
         };
-        dict.set_item(MASK, memory.into_array(py)?)?;
+        dict.set_item(if masks.len() == 1 { MASK } else { feature }, memory.into_array(py)?)?;
     }
     for feature in batch.columns() {
-        let name = if label == Some(feature) { LABEL } else { feature };
+        let name = match batch.column_role(feature) {
+            Some(role) => role.name(),
+            None if label == Some(feature) => LABEL,
+            None => feature,
+        };
         if let Some(values) = batch.column(feature) {
-            dict.set_item(name, column(py, values.clone(), rows, batch.column_width(feature).unwrap_or(1))?)?;
+            let (width, group) = (batch.column_width(feature).unwrap_or(1), batch.column_role(feature).map_or(1, ObjectRole::group));
+            dict.set_item(name, column(py, values.clone(), rows, width, group)?)?;
         }
     }
     dict.set_item("id", Memory::from_vec(batch.ids().to_vec(), vec![rows]).into_array(py)?)?;
@@ -118,8 +128,15 @@ fn encoded<'py>(py: Python<'py>, batch: &Batch) -> PyResult<Bound<'py, PyList>> 
     PyList::new(py, batch.records().iter().map(image).collect::<PyResult<Vec<_>>>()?)
 }
 
-/// Returns a column's values as an array, a `Ragged`, or a list of byte strings.
-fn column<'py>(py: Python<'py>, values: Values, rows: usize, width: usize) -> PyResult<Bound<'py, PyAny>> {
+/// Returns a column's values as an array, a `Ragged`, or a list of byte strings. `group` of a ragged column's values belong
+/// together, as a row of an array.
+fn column<'py>(
+    py: Python<'py>,
+    values: Values,
+    rows: usize,
+    width: usize,
+    group: usize,
+) -> PyResult<Bound<'py, PyAny>> {
     let shape = || if width == 1 { vec![rows] } else { vec![rows, width] };
     let ragged = |offsets: Vec<i64>, values: Memory| {
         let shape = vec![offsets.len()];
@@ -133,8 +150,9 @@ fn column<'py>(py: Python<'py>, values: Values, rows: usize, width: usize) -> Py
             let shape = vec![values.len()];
             ragged(offsets, Memory::from_vec(values, shape))
         }
-        Values::RaggedFloat { offsets, values } => {
-            let shape = vec![values.len()];
+        Values::RaggedFloat { mut offsets, values } => {
+            let shape = if group == 1 { vec![values.len()] } else { vec![values.len() / group, group] };
+            offsets.iter_mut().for_each(|offset| *offset /= group as i64);
             ragged(offsets, Memory::from_vec(values, shape))
         }
         Values::Bytes { offsets, values } => {

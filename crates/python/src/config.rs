@@ -7,7 +7,9 @@ use crate::function::{self, Raised};
 use pyo3::prelude::*;
 use shardtool_cuda::Device;
 use shardtool_decode::{FloatRange, LabelDtype, Pipeline};
-use shardtool_load::{ColumnSpec, Config, Content, Images, Layout, Loader, OnBad, PageCache};
+use shardtool_load::{
+    BoxFormat, BoxUnit, ColumnSpec, Config, Content, Images, Layout, Loader, Objects, OnBad, PageCache, View,
+};
 use shardtool_order::{Balanced, Launch, List, Mixture, Order, Policy, Remainder, Replica, Source, Weighted};
 use shardtool_read::Split;
 use std::num::NonZeroU32;
@@ -18,8 +20,8 @@ use std::time::Duration;
 #[pyo3(from_item_all)]
 pub(crate) struct Options {
     batch_size: u32,
-    /// JSON of a list of steps; `None` delivers images as stored.
-    transform: Option<String>,
+    /// Name and JSON of the list of steps of each view; `None` delivers images as stored.
+    views: Option<Vec<(String, String)>>,
     /// Called on each finished image.
     function: Option<Py<PyAny>>,
     columns: Option<Vec<String>>,
@@ -40,9 +42,13 @@ pub(crate) struct Options {
     /// Normalisation of images on the host; `None` leaves them u8.
     output: Option<OutputOptions>,
     apply_orientation: bool,
-    mask: Option<String>,
-    /// Type of the labels of `mask`.
+    /// Features with further images.
+    more_images: Vec<String>,
+    masks: Vec<String>,
+    /// Type of the labels of `masks`.
     mask_dtype: String,
+    mask_fill: Option<u16>,
+    objects: Option<ObjectOptions>,
     /// Values of floating-point samples that become 0 and 255.
     float_range: Option<(f64, f64)>,
     page_cache: String,
@@ -50,6 +56,30 @@ pub(crate) struct Options {
     fetch_gap: Size,
     fetch_size: Size,
     starve_after: f64,
+}
+
+/// Arguments of `shardtool.Objects`.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct ObjectOptions {
+    boxes: String,
+    format: String,
+    unit: String,
+    properties: Vec<String>,
+    keypoints: Option<String>,
+    min_size: f64,
+    min_area: f64,
+}
+
+impl ObjectOptions {
+    fn resolve(self, py: Python<'_>) -> PyResult<Objects> {
+        let mut objects = Objects::default();
+        objects.format = one_of(py, "format", &self.format, &BOX_FORMATS)?;
+        objects.unit = one_of(py, "unit", &self.unit, &BOX_UNITS)?;
+        (objects.boxes, objects.properties, objects.keypoints) = (self.boxes, self.properties, self.keypoints);
+        (objects.min_size, objects.min_area) = (self.min_size, self.min_area);
+        Ok(objects)
+    }
 }
 
 /// Bytes, or text such as `4GiB`.
@@ -157,12 +187,17 @@ impl Options {
         let first = splits.first().cloned();
         let first = first.ok_or_else(|| error::load(py, shardtool_load::Error::NoSplits))?;
         let raised = Raised::default();
-        let content = match &self.transform {
-            Some(json) => {
-                let pipeline: Pipeline = serde_json::from_str(json).map_err(|e| error::transform(py, &e))?;
-                let mut images = Images::new(pipeline);
+        let content = match &self.views {
+            Some(views) => {
+                let view = |(name, json): &(String, String)| -> PyResult<View> {
+                    let pipeline: Pipeline = serde_json::from_str(json).map_err(|e| error::transform(py, &e))?;
+                    Ok(View { name: name.clone(), pipeline })
+                };
+                let mut images = Images::with_views(views.iter().map(view).collect::<PyResult<_>>()?);
                 images.custom = self.function.map(|function| function::custom(function, raised.clone()));
-                (images.apply_orientation, images.mask) = (self.apply_orientation, self.mask);
+                (images.apply_orientation, images.more) = (self.apply_orientation, self.more_images);
+                (images.masks, images.mask_fill) = (self.masks, self.mask_fill);
+                images.objects = self.objects.map(|options| options.resolve(py)).transpose()?;
                 images.mask_dtype = one_of(py, "mask_dtype", &self.mask_dtype, &LABEL_DTYPES)?;
                 images.float_range = float_range(py, self.float_range)?;
                 images.output = self.output.as_ref().map(|output| output.output(py)).transpose()?;
@@ -204,6 +239,9 @@ const POLICIES: [(&str, Policy); 3] = [("sample", Policy::Sample), ("shard", Pol
 const PAGE_CACHE: [(&str, PageCache); 2] = [("keep", PageCache::Keep), ("release", PageCache::Release)];
 const REMAINDERS: [(&str, Remainder); 3] =
     [("drop", Remainder::Drop), ("pad", Remainder::Pad), ("mask", Remainder::Mask)];
+const BOX_FORMATS: [(&str, BoxFormat); 3] =
+    [("xyxy", BoxFormat::Xyxy), ("xywh", BoxFormat::Xywh), ("cxcywh", BoxFormat::Cxcywh)];
+const BOX_UNITS: [(&str, BoxUnit); 2] = [("fraction", BoxUnit::Fraction), ("pixel", BoxUnit::Pixel)];
 const LABEL_DTYPES: [(&str, LabelDtype); 2] = [("uint8", LabelDtype::U8), ("uint16", LabelDtype::U16)];
 const ON_BAD: [(&str, OnBad); 3] = [("error", OnBad::Error), ("mask", OnBad::Mask), ("substitute", OnBad::Substitute)];
 

@@ -195,6 +195,11 @@ pub(crate) fn transform(py: Python<'_>, error: &serde_json::Error) -> PyErr {
     option(py, &format!("`transform`: {error}"))
 }
 
+/// Converts an error of steps that do not fit an image in memory.
+pub(crate) fn decode(py: Python<'_>, error: &shardtool_decode::Error) -> PyErr {
+    option(py, &Chain(error).to_string())
+}
+
 pub(crate) fn pack(py: Python<'_>, error: shardtool_pack::Error) -> PyErr {
     use shardtool_pack::Error as E;
     let message = in_python(&Chain(&error).to_string());

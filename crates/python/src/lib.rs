@@ -11,6 +11,7 @@
 //! | `columns` | columns of indexes as arrays |
 //! | `config` | converts keyword arguments to a loader's configuration |
 //! | `function` | a Python function as a step of a loader |
+//! | `transform` | applies steps to an image in memory |
 //! | `device` | options of devices; arrays on a device |
 //! | `native_loader` | the loader of one replica, on the host or on a device |
 //! | `loader` | the loader: iteration, state, statistics |
@@ -38,6 +39,7 @@ mod process;
 mod progress;
 mod record;
 mod spelling;
+mod transform;
 mod verify;
 mod writer;
 
@@ -62,6 +64,8 @@ mod _shardtool {
     use crate::loader::Loader;
     #[pymodule_export]
     use crate::pack::pack;
+    #[pymodule_export]
+    use crate::transform::{apply_operations, preview};
     #[pymodule_export]
     use crate::verify::verify;
     #[pymodule_export]

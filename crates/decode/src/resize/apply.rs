@@ -1,15 +1,19 @@
 //! Applies a geometry to decoded pixels and writes the result into the batch, without an intermediate image.
 
+use super::padding::compose;
 use super::{Filter, Flip, ResizeSource, Resizer, SourceRegion};
 use crate::error::Error;
-use crate::pixels::check_len;
+use crate::pixels::{PixelsRef, check_len};
 use crate::region::DecodedRegion;
 use crate::transform::geometry::Geometry;
+use crate::transform::rect::Rect;
 
 /// Buffers that [`apply_geometry`] reuses from one image to the next. Use one per thread.
 #[derive(Debug, Default)]
 pub struct ResizeScratch {
     resizer: Resizer,
+    /// The decoded pixels with their padding.
+    padded: Vec<u8>,
     /// The result before rows and columns are exchanged.
     transposed: Vec<u8>,
 }
@@ -43,7 +47,7 @@ pub struct ResizeScratch {
 /// // Plan the image by its header, decode what the plan needs, and write the result into the batch.
 /// let info = probe(&image, &Limits::default())?;
 /// let orientation = Orientation::from_exif(info.orientation);
-/// let geometry = Pipeline::train(2)?.plan((info.width, info.height), orientation, &mut Middle)?;
+/// let geometry = Pipeline::train(2)?.plan((info.width, info.height), orientation, &mut Middle, &[])?.geometry();
 ///
 /// let (mut decoder, mut scratch) = (Decoder::default(), ResizeScratch::default());
 /// let region = decoder.decode_region(&image, None, &geometry, &RegionOptions::default())?;
@@ -68,12 +72,19 @@ pub fn apply_geometry(
     geometry.check_stored(region.stored)?;
     let geometry = geometry.reduced(region.reduction.max(1));
     let needed = geometry.needed();
-    let pixels = region.pixels;
+    let mut pixels = region.pixels;
     let complete = (region.rect.width, region.rect.height) == (pixels.width(), pixels.height());
     if !complete || !region.rect.contains(needed) {
         return Err(Error::Region { needed, found: region.rect });
     }
-    let source_region = SourceRegion { decoded: region.rect, crop: geometry.crop, area: geometry.area };
+    let (x, y) = geometry.canvas.offset;
+    let mut decoded = Rect { left: region.rect.left + x, top: region.rect.top + y, ..region.rect };
+    if geometry.shows_padding() {
+        let wanted = geometry.needed_canvas();
+        compose::<3>(wanted, (decoded, pixels.data()), geometry.canvas.fill, &mut scratch.padded);
+        (decoded, pixels) = (wanted, PixelsRef::new(wanted.width, wanted.height, &scratch.padded)?);
+    }
+    let source_region = SourceRegion { decoded, crop: geometry.crop, area: geometry.area };
     let source = ResizeSource { pixels, region: source_region };
     let orientation = geometry.orientation;
     let size = orientation.size(geometry.size);

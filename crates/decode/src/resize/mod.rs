@@ -6,12 +6,14 @@
 //! | `bilinear`, `bilinear_avx2` | the two passes of the bilinear filter |
 //! | `weights` | the filter's weights along one axis |
 //! | `nearest` | nearest neighbour |
+//! | `padding` | padding around an image |
 
 pub(crate) mod apply;
 mod bilinear;
 #[cfg(target_arch = "x86_64")]
 mod bilinear_avx2;
 mod nearest;
+pub(crate) mod padding;
 mod weights;
 
 use crate::error::Error;
@@ -47,6 +49,19 @@ pub fn reduce_longer((width, height): (u32, u32), longer: u32) -> (u32, u32) {
     (scaled(width), scaled(height))
 }
 
+/// torchvision's `_compute_resized_output_size` with `max_size`: as [`scale_shorter`], unless the longer side then exceeds
+/// `longest`, to which it is then scaled.
+pub(crate) fn scale_to_side(size: (u32, u32), shorter: u32, longest: Option<u32>) -> (u32, u32) {
+    let scaled = scale_shorter(size, shorter);
+    match longest {
+        Some(most) if scaled.0.max(scaled.1) > most => {
+            let short = (u64::from(most) * u64::from(shorter) / u64::from(scaled.0.max(scaled.1))).max(1) as u32;
+            if size.0 <= size.1 { (short, most) } else { (most, short) }
+        }
+        _ => scaled,
+    }
+}
+
 /// torchvision's `_compute_resized_output_size`: scales the shorter side to `shorter` and the longer one to
 /// `int(shorter * long / short)`, at most `u32::MAX`.
 pub(crate) fn scale_shorter((width, height): (u32, u32), shorter: u32) -> (u32, u32) {
@@ -54,6 +69,17 @@ pub(crate) fn scale_shorter((width, height): (u32, u32), shorter: u32) -> (u32, 
     let scaled = u64::from(shorter) * u64::from(long) / u64::from(short.max(1));
     let scaled = u32::try_from(scaled).unwrap_or(u32::MAX);
     if width <= height { (shorter, scaled) } else { (scaled, shorter) }
+}
+
+/// Returns an upper bound of the bytes that resizing an area (width, height) to `size` takes: the weights of both axes and the
+/// ring of rows. Doubled, because a vector's capacity may be twice its length.
+pub(crate) fn resize_bytes((width, height): (f64, f64), size: (u32, u32)) -> u64 {
+    let taps = |length: f64, n: u32| (length / f64::from(n)).max(1.0).ceil() as u64 + 1;
+    let (across, down) = (taps(width, size.0), taps(height, size.1));
+    let weights = u64::from(size.0) * (4 + 8 * across) + u64::from(size.1) * (4 + 8 * down) + 16 * (across + down);
+    let ring = (u64::from(size.0) * 3 + 64) * (2 * down + 2) + 16 * down;
+    let ends = 2 * (3 * width as u64 + 64);
+    2 * (weights + ring + ends)
 }
 
 /// Resizes a whole image to (width, height) with the antialiased bilinear filter.

@@ -2,10 +2,11 @@
 
 use super::rect::{Area, Rect};
 use crate::pixels::Pixels;
+use serde::Serialize;
 
 /// How the oriented image is made from the stored one: flip left to right, flip top to bottom, then transpose. Later flips
 /// of the oriented image are composed into it, so that each pixel is moved once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Orientation {
     /// Flip the stored image left to right.
     pub(crate) flip_x: bool,
@@ -44,6 +45,21 @@ impl Orientation {
             true => Orientation { flip_y: !self.flip_y, ..self },
             false => Orientation { flip_x: !self.flip_x, ..self },
         }
+    }
+
+    /// Returns this orientation followed by a flip of the oriented image, top to bottom.
+    pub(crate) fn then_flip_vertical(self) -> Self {
+        match self.transpose {
+            true => Orientation { flip_x: !self.flip_x, ..self },
+            false => Orientation { flip_y: !self.flip_y, ..self },
+        }
+    }
+
+    /// Returns where a point of the stored image lies in the oriented one, both in fractions of their width and height.
+    pub(crate) fn map(self, [x, y]: [f64; 2]) -> [f64; 2] {
+        let x = if self.flip_x { 1.0 - x } else { x };
+        let y = if self.flip_y { 1.0 - y } else { y };
+        if self.transpose { [y, x] } else { [x, y] }
     }
 
     /// Converts a rectangle of the oriented image to the stored image of size `stored`.

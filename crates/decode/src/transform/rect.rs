@@ -1,7 +1,10 @@
 //! Rectangles of an image, in whole pixels and in fractions of them.
 
+use serde::{Deserialize, Serialize};
+
 /// A rectangle in pixels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Rect {
     /// Columns of the image to its left.
     pub left: u32,
@@ -27,6 +30,14 @@ impl Rect {
         inside(self.left, self.width, other.left, other.width) && inside(self.top, self.height, other.top, other.height)
     }
 
+    /// Returns the smallest rectangle that contains both.
+    pub(crate) fn union(self, other: Rect) -> Rect {
+        let (left, top) = (self.left.min(other.left), self.top.min(other.top));
+        let right = (self.left + self.width).max(other.left + other.width);
+        let bottom = (self.top + self.height).max(other.top + other.height);
+        Rect { left, top, width: right - left, height: bottom - top }
+    }
+
     /// Returns the intersection, which must not be empty.
     pub(crate) fn intersect(self, other: Rect) -> Rect {
         let (left, top) = (self.left.max(other.left), self.top.max(other.top));
@@ -37,7 +48,7 @@ impl Rect {
 }
 
 /// A rectangle in fractions of pixels.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Area {
     pub(crate) left: f64,
     pub(crate) top: f64,

@@ -62,7 +62,7 @@ fn config(split: Split, feature: &str) -> Config {
     let crop = Transform::RandomResizedCrop { size: [SIDE; 2], scale: [0.3, 1.0], ratio: [0.7, 1.4] };
     let pipeline = Pipeline::new(vec![crop, Transform::HorizontalFlip { p: 0.5 }]).unwrap();
     let mut images = Images::new(pipeline);
-    images.mask = Some(feature.to_owned());
+    images.masks = vec![feature.to_owned()];
     let mut config = Config::new(split, Content::Images(images), 8);
     (config.epochs, config.remainder) = (Some(3), Some(Remainder::Mask));
     config
@@ -111,7 +111,7 @@ fn masks_match_their_images(sample: fn(u32) -> Sample, dtype: LabelDtype, quarte
     for _ in 0..3 {
         while let Some(batch) = loader.next_batch().unwrap() {
             assert_eq!((batch.mask_dtype(), batch.mask_shape().unwrap()[0]), (Some(dtype), batch.len()));
-            let masks = batch.masks().unwrap().chunks(pixels * dtype.bytes());
+            let masks = batch.mask(0).unwrap().chunks(pixels * dtype.bytes());
             let rows = batch.images().unwrap().chunks(3 * pixels).zip(masks);
             for ((image, mask), valid) in rows.zip(batch.valid()) {
                 if !valid {

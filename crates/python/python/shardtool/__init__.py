@@ -11,44 +11,39 @@
 `shardtool.torch` and `shardtool.jax` deliver tensors and arrays of those frameworks.
 """
 
-from . import errors
+from . import errors, transforms
 from .batches import Batch, Ragged, image_label
+from .boxes import Objects
 from ._shardtool import VERSION as __version__
 from ._shardtool import Columns, Dataset, DeviceArray, Shard, Split
 from .errors import *  # noqa: F403
 from .loader import Loader, Stats
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
 from .packing import Packed, pack
-from .transforms import CenterCrop, Function, HorizontalFlip, RandomResizedCrop, Resize, ResizeTo, Transform
+from .transforms import *  # noqa: F403
 from .verification import Damage, Report, verify
 from .writer import Writer, commit
 
 __all__ = [
     "Balanced",
     "Batch",
-    "CenterCrop",
     "Columns",
     "Damage",
     "Dataset",
     "DeviceArray",
-    "Function",
-    "HorizontalFlip",
     "Interleaved",
     "Loader",
     "Mixture",
+    "Objects",
     "Packed",
     "Ragged",
-    "RandomResizedCrop",
     "Report",
-    "Resize",
-    "ResizeTo",
     "Sequential",
     "Shard",
     "Shuffled",
     "Split",
     "Stats",
     "Subset",
-    "Transform",
     "Weighted",
     "Writer",
     "commit",
@@ -56,6 +51,7 @@ __all__ = [
     "pack",
     "verify",
     *errors.__all__,
+    *transforms.__all__,
 ]
 
 

@@ -17,9 +17,11 @@ __all__ = [
     "Shard",
     "Split",
     "Writer",
+    "apply_operations",
     "commit",
     "launch",
     "pack",
+    "preview",
     "run",
     "verify",
 ]
@@ -265,6 +267,20 @@ class Loader:
 
     def close(self, /) -> None:
         """Ends the workers; batches that were delivered stay valid."""
+
+def preview(
+    pixels: bytes,
+    shape: tuple[int, ...],
+    steps: str,
+    sample: tuple[int, int, int],
+    view: int | None,
+    boxes: list[list[float]],
+) -> tuple[bytes, tuple[int, int], str, list[list[float]], list[int]]:
+    """Applies the steps of one view, as JSON, to an image of this shape. Returns pixels, height and width, the plan as JSON,
+    the boxes that are left, and their numbers."""
+
+def apply_operations(pixels: bytes, shape: tuple[int, ...], operations: str) -> bytes:
+    """Applies a list of operations, as JSON, to an image of this shape."""
 
 def launch(rank: int | None, world_size: int | None) -> tuple[int, int, int | None, str, list[str]]: ...
 @final

@@ -35,7 +35,8 @@ else:
 class Ragged(NamedTuple):
     """A column with any number of values per row.
 
-    Row `i` is `values[offsets[i]:offsets[i + 1]]`.
+    Row `i` is `values[offsets[i]:offsets[i + 1]]`. The values of boxes and keypoints are arrays themselves: `[M, 4]` and
+    `[M, 3]`.
     """
 
     #: `[N + 1]` int64, from 0.
@@ -46,6 +47,17 @@ class Ragged(NamedTuple):
     def row(self, i: int) -> np.ndarray:
         """Returns the values of row `i`."""
         return self.values[self.offsets[i] : self.offsets[i + 1]]
+
+    def padded(self, length: int | None = None, fill: float = 0) -> np.ndarray:
+        """Returns all rows as one array `[N, length, …]`: values beyond `length` are cut, missing ones are `fill`. Default
+        length: that of the longest row."""
+        counts = np.diff(self.offsets)
+        length = int(counts.max(initial=0)) if length is None else length
+        result = np.full((len(counts), length, *self.values.shape[1:]), fill, self.values.dtype)
+        kept = np.arange(length) < np.minimum(counts, length)[:, None]
+        starts = self.offsets[:-1, None] + np.arange(length)
+        result[kept] = self.values[starts[kept]]
+        return result
 
 
 def image_label(batch: dict[str, Any]) -> tuple[Any, Any]:

@@ -106,9 +106,11 @@ class Loader(_loader.Loader[T, Batch], Generic[T]):
 
     def _convert(self, batch: dict[str, Any]) -> Any:
         # With several devices, `_gather` puts batches on them.
-        if self._output is not None and self._output["dtype"] == "bfloat16" and isinstance(batch["image"], np.ndarray):
+        if self._output is not None and self._output["dtype"] == "bfloat16":
             # numpy has no bfloat16: the array holds its bits.
-            batch["image"] = batch["image"].view(jax.numpy.bfloat16)
+            for name in self._pictures(batch):
+                if isinstance(batch[name], np.ndarray):
+                    batch[name] = batch[name].view(jax.numpy.bfloat16)
         return batch if self._devices is not None else _each(batch, self._array)
 
     def _array(self, value: Any) -> Any:

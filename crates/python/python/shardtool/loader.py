@@ -22,10 +22,11 @@ from .arguments import (
     is_one_device,
 )
 from .batches import Batch
+from .boxes import Objects
 from .checks import instance, pair, real, whole
 from .errors import OptionError, OptionTypeError, StateError
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
-from .transforms import Step, split_function
+from .transforms import Step, Views, native_views
 
 if TYPE_CHECKING:
     from typing_extensions import Self, TypeVar
@@ -94,8 +95,8 @@ class Loader(Generic[T, B]):
     batch_size
         Rows of a batch on each replica, at least 1.
     transform
-        Steps that give every image the same size, optionally followed by a function of your own. `None` delivers images
-        as stored.
+        Steps that give every image the same size, optionally followed by a function of your own; or `Views`, several such
+        lists. `None` delivers images as stored.
     columns
         Features to deliver in addition to image and label.
     order
@@ -148,11 +149,20 @@ class Loader(Generic[T, B]):
         Whether to apply the orientation in the images' EXIF data.
     mask
         Feature that holds a label map for each image (a segmentation mask: a grey or palette PNG or a grey TIFF of the
-        image's size). It goes through the same crop and flip with nearest-neighbour sampling; batches have it as `"mask"`,
-        `[N, H, W]` of type `mask_dtype`, filled with its largest value in rows without a sample. On the host only.
+        image's size). It goes through the same geometry with nearest-neighbour sampling; batches have it as `"mask"`,
+        `[N, H, W]` of type `mask_dtype`, filled with its largest value in rows without a sample. Of several features each
+        has its own name in the batch. On the host only, and not with `Views`.
     mask_dtype
         Type of the labels: `"uint8"`, or `"uint16"` for maps of 16 bits, such as instances. A label that does not fit makes
         a bad sample.
+    mask_fill
+        The label outside the image, where it is padded or rotated. Default: the largest one, which losses ignore.
+    more_images
+        Features with further images of each record, of the size of its image. They go through the same steps with the same
+        random numbers; batches have them by their feature's name. On the host only.
+    objects
+        Boxes, other values and keypoints of objects, which go through the same geometry. On the host only, and not with
+        `Views`.
     float_range
         `(low, high)`: the values of floating-point samples (TIFF) that become 0 and 255. Values between are scaled linearly,
         values outside are clamped. Default: such images are bad samples.
@@ -179,6 +189,7 @@ class Loader(Generic[T, B]):
       `transform` a list of N byte strings.
     - `"label"`: `[N]` int64, if the dataset has labels; `"id"`: `[N]` int64, the id of each row's sample, −1 for none;
       `"valid"`: `[N]` bool, whether the row has a sample.
+    - with `Views`, `"image.NAME"` for each view instead of `"image"`.
     - each of `columns` by its feature's name: an array `[N]`, a list of N byte strings, or a `Ragged`.
 
     Rows without a sample (see `remainder` and `on_bad`) have pixels of 0 and label −100.
@@ -202,7 +213,7 @@ class Loader(Generic[T, B]):
         self,
         data: _shardtool.Split | Sequence[_shardtool.Split],
         batch_size: int,
-        transform: Sequence[Step] | None = None,
+        transform: Sequence[Step] | Views | None = None,
         *,
         columns: Sequence[str] | None = None,
         order: Shuffled | Sequential | Interleaved = Shuffled(),
@@ -226,8 +237,11 @@ class Loader(Generic[T, B]):
         slots: int | None = None,
         policy: Literal["sample", "shard", "off"] = "sample",
         apply_orientation: bool = False,
-        mask: str | None = None,
+        mask: str | Sequence[str] | None = None,
         mask_dtype: Literal["uint8", "uint16"] = "uint8",
+        mask_fill: int | None = None,
+        more_images: Sequence[str] | None = None,
+        objects: Objects | None = None,
         float_range: tuple[float, float] | None = None,
         page_cache: Literal["keep", "release"] = "keep",
         read_ahead: int | str = "64MiB",
@@ -250,10 +264,10 @@ class Loader(Generic[T, B]):
         device, local_replicas = self._place(device, local_replicas)
         devices = as_devices(device)
         options = {**self._arguments, "local_replicas": local_replicas}
-        for name in ("data", "world", "collate_fn", "dtype", "layout", "mean", "std", "device_memory_limit", "slots"):
+        for name in ("data", "world", "collate_fn", "dtype", "layout", "mean", "std", "device_memory_limit", "slots", "transform", "mask"):
             del options[name]
         options["batch_size"] = whole("batch_size", batch_size, 1, 2**32 - 1)
-        options["transform"], options["function"] = (None, None) if transform is None else split_function(transform)
+        options["views"], options["function"] = (None, None) if transform is None else native_views(transform)
         options["columns"] = None if columns is None else as_names("columns", columns)
         options["order"] = instance("order", order, ORDERS, "`Shuffled()`, `Sequential()` or `Interleaved(...)`")._native()
         options["source"] = None
@@ -267,7 +281,7 @@ class Loader(Generic[T, B]):
         options["memory_budget"] = None if memory_budget is None else as_size("memory_budget", memory_budget)
         options["read_ahead"] = as_size("read_ahead", read_ahead)
         options["fetch_gap"], options["fetch_size"] = as_size("fetch_gap", fetch_gap), as_size("fetch_size", fetch_size)
-        for name in ("remainder", "on_bad", "mask"):
+        for name in ("remainder", "on_bad"):
             if options[name] is not None:
                 instance(name, options[name], (str,), "text")
         for name in ("policy", "mask_dtype", "page_cache"):
@@ -281,14 +295,23 @@ class Loader(Generic[T, B]):
             raise OptionError(f"`{asked[0]}`: images as stored stay as they are; give the steps of a `transform` as well")
         if devices and transform is None:
             raise OptionError("`device`: images as stored stay on the host; give the steps of a `transform` as well")
-        if mask is not None and (devices or transform is None):
-            raise OptionError("`mask`: label maps take the steps of a `transform`, and stay on the host: leave out `device`")
+        options["masks"] = [] if mask is None else as_names("mask", [mask] if isinstance(mask, str) else mask)
+        options["more_images"] = [] if more_images is None else as_names("more_images", more_images)
+        options["mask_fill"] = None if mask_fill is None else whole("mask_fill", mask_fill, 0, 2**16 - 1)
+        if objects is not None:
+            options["objects"] = instance("objects", objects, (Objects,), "`Objects(...)`")._native()
+        for name, value in (("mask", mask), ("more_images", more_images), ("objects", objects)):
+            if value is not None and (devices or transform is None):
+                raise OptionError(f"`{name}` takes the steps of a `transform`, and stays on the host: leave out `device`")
+        if devices and isinstance(transform, Views):
+            raise OptionError("`transform`: several views stay on the host: leave out `device`")
         if float_range is not None:
             if transform is None:
                 raise OptionError("`float_range`: images as stored are not decoded; give the steps of a `transform` as well")
             options["float_range"] = pair("float_range", float_range)
-        if mask is None and mask_dtype != "uint8":
-            raise OptionError("`mask_dtype` is the type of a mask: give the feature `mask` as well")
+        if mask is None and (mask_dtype != "uint8" or mask_fill is not None):
+            name = "mask_dtype" if mask_fill is None else "mask_fill"
+            raise OptionError(f"`{name}` is about a mask: give the feature `mask` as well")
         output = as_output(**images) if asked or devices else None
         options["output"] = None if devices else output
         options["device"], options["local_replicas"] = None, local_replicas or 1
@@ -361,6 +384,13 @@ class Loader(Generic[T, B]):
     def _convert(self, batch: dict[str, Any]) -> Any:
         """Converts a batch to a framework's arrays."""
         return batch
+
+    def _pictures(self, batch: dict[str, Any]) -> list[str]:
+        """Returns the names of the arrays of images in a batch."""
+        features = ("image", *(self._arguments["more_images"] or ()))
+        views = self._arguments["transform"]
+        names = [f".{name}" for name, _ in views.views] if isinstance(views, Views) else [""]
+        return [name for feature in features for view in names if (name := feature + view) in batch]
 
     def _gather(self, batches: list[Any]) -> Any:
         """Joins the batches of several replicas."""

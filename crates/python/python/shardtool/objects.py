@@ -12,13 +12,15 @@ import numpy as np
 
 from .errors import OptionError
 
-__all__ = ["BBOX", "Boxes", "Pixels", "flatten_objects", "is_objects"]
+__all__ = ["BBOX", "CLASS", "KEYPOINTS", "Boxes", "Pixels", "flatten_objects", "is_objects"]
 
 #: `[n, 4]` float: left, top, right, bottom, as fractions of the image's width and height.
 BBOX = "image/object/bbox"
-_CLASS = "image/object/class/label"
+#: `[n]` int64: the class of each object.
+CLASS = "image/object/class/label"
 _CLASS_TEXT = "image/object/class/text"
-_KEYPOINTS = "image/object/keypoints"
+#: `[n, k, 3]` float: x and y as fractions, and visibility.
+KEYPOINTS = "image/object/keypoints"
 #: Members that hold classes; the first one that exists is used.
 _CLASS_MEMBERS = ("category", "category_id", "label", "labels", "class")
 
@@ -56,13 +58,13 @@ def flatten_objects(value: Any, boxes: Boxes, features: Mapping[str, Any] | None
             flat[BBOX] = Pixels(_corners(values, boxes))
         elif name == "keypoints":
             points = _coordinates("keypoints", values, 3)
-            flat[_KEYPOINTS] = Pixels(points)
-            flat[f"{_KEYPOINTS}/shape"] = np.array([count, points.size // 3 // max(count, 1), 3], np.int64)
+            flat[KEYPOINTS] = Pixels(points)
+            flat[f"{KEYPOINTS}/shape"] = np.array([count, points.size // 3 // max(count, 1), 3], np.int64)
         elif name == class_member:
             text = any(isinstance(item, str) for item in values)
             if not values:
-                text = features is not None and _CLASS not in features and _CLASS_TEXT in features
-            flat[_CLASS_TEXT if text else _CLASS] = values if text else np.asarray(values or [], _class_type(values))
+                text = features is not None and CLASS not in features and _CLASS_TEXT in features
+            flat[_CLASS_TEXT if text else CLASS] = values if text else np.asarray(values or [], _class_type(values))
         elif any(_is_nested(item) for item in values):
             # Polygons, run lengths and the like: one JSON text for each object.
             flat[f"image/object/{name}"] = [json.dumps(item, separators=(",", ":")) for item in values]

@@ -56,9 +56,11 @@ class Loader(_loader.Loader[T, Batch], Generic[T]):
 
     def _convert(self, batch: dict[str, Any]) -> Any:
         tensors = {name: _tensor(value) for name, value in batch.items()}
-        if self._output is not None and self._output["dtype"] == "bfloat16" and tensors["image"].dtype == torch.uint16:
+        if self._output is not None and self._output["dtype"] == "bfloat16":
             # numpy has no bfloat16: the array holds its bits.
-            tensors["image"] = tensors["image"].view(torch.bfloat16)
+            for name in self._pictures(tensors):
+                if tensors[name].dtype == torch.uint16:
+                    tensors[name] = tensors[name].view(torch.bfloat16)
         return tensors
 
 

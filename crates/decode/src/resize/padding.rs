@@ -1,0 +1,70 @@
+//! Padding: part of an image on a canvas of one colour, or surrounded by its own pixels.
+
+use crate::transform::rect::Rect;
+use crate::transform::step::PaddingMode;
+
+/// Writes the pixels of `wanted` to `out`: those of the image where it covers them, else `fill`. Pixels have `C` bytes; both
+/// rectangles are in coordinates of the canvas, and `pixels` are those of `image`.
+pub(crate) fn compose<const C: usize>(
+    wanted: Rect,
+    (image, pixels): (Rect, &[u8]),
+    fill: [u8; C],
+    out: &mut Vec<u8>,
+) {
+    let row_pixels = wanted.width as usize;
+    out.clear();
+    out.reserve_exact(row_pixels * wanted.height as usize * C);
+    let left = image.left.clamp(wanted.left, wanted.left + wanted.width);
+    let right = (image.left + image.width).clamp(left, wanted.left + wanted.width);
+    let padding = |out: &mut Vec<u8>, pixels: u32| {
+        (0..pixels).for_each(|_| out.extend_from_slice(&fill));
+    };
+    for y in wanted.top..wanted.top + wanted.height {
+        let Some(row) = y.checked_sub(image.top).filter(|row| *row < image.height && left < right) else {
+            padding(out, wanted.width);
+            continue;
+        };
+        padding(out, left - wanted.left);
+        let first = row as usize * image.width as usize + (left - image.left) as usize;
+        out.extend_from_slice(&pixels[first * C..][..(right - left) as usize * C]);
+        padding(out, wanted.left + wanted.width - right);
+    }
+}
+
+/// Writes an image of `size` (width, height) with padding from its own pixels, so that it begins at `offset` in a result of
+/// size `padded`. Pixels have `C` bytes.
+pub(crate) fn mirror<const C: usize>(
+    size: (u32, u32),
+    pixels: &[u8],
+    offset: (u32, u32),
+    padded: (u32, u32),
+    mode: PaddingMode,
+    out: &mut Vec<u8>,
+) {
+    let columns: Vec<usize> = (0..padded.0).map(|x| source(x, offset.0, size.0, mode) * C).collect();
+    out.clear();
+    out.reserve_exact(columns.len() * padded.1 as usize * C);
+    for y in 0..padded.1 {
+        let row = &pixels[source(y, offset.1, size.1, mode) * size.0 as usize * C..][..size.0 as usize * C];
+        columns.iter().for_each(|x| out.extend_from_slice(&row[*x..][..C]));
+    }
+}
+
+/// Returns which of `length` pixels lies at `position` of the padded line.
+fn source(position: u32, offset: u32, length: u32, mode: PaddingMode) -> usize {
+    let at = i64::from(position) - i64::from(offset);
+    let length = i64::from(length);
+    let at = match mode {
+        PaddingMode::Constant | PaddingMode::Edge => at.clamp(0, length - 1),
+        // The period of the mirrored line; the edge is repeated by one of the modes.
+        PaddingMode::Reflect => fold(at, 2 * (length - 1).max(1), 0),
+        PaddingMode::Symmetric => fold(at, 2 * length, 1),
+    };
+    at as usize
+}
+
+/// Folds a position into the first half of its period; `repeated` edges belong to each half.
+fn fold(at: i64, period: i64, repeated: i64) -> i64 {
+    let at = at.rem_euclid(period);
+    at.min(period - repeated - at)
+}

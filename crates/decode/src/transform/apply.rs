@@ -1,0 +1,197 @@
+//! Applies a plan to decoded pixels and to label maps.
+
+use super::plan::{Plan, Stage};
+use super::rect::Rect;
+use super::step::PaddingMode;
+use crate::error::Error;
+use crate::label_map::{LabelDtype, LabelMap};
+use crate::operation::Operation;
+use crate::operation::apply::OperationScratch;
+use crate::pixels::{PixelsMut, PixelsRef, check_len, rgb_len};
+use crate::region::DecodedRegion;
+use crate::resize::apply::{ResizeScratch, apply_geometry};
+use crate::resize::padding::{compose, mirror};
+use crate::resize::{Filter, Flip, Nearest, ResizeSource, Resizer, SourceRegion, resize_bytes};
+
+/// Buffers that [`Plan::apply`] reuses from one image to the next. Use one per thread.
+#[derive(Debug, Default)]
+pub struct TransformScratch {
+    geometry: ResizeScratch,
+    operation: OperationScratch,
+    resizer: Resizer,
+    nearest: Nearest,
+    /// The image between two stages, and the result of the second.
+    image: Vec<u8>,
+    next: Vec<u8>,
+}
+
+impl Plan {
+    /// Applies the geometry and every stage to a decoded region, and writes the result to `out`: `[H, W, 3]` u8 RGB, where
+    /// (W, H) is the [`output_size`](Plan::output_size). Stages that keep the size work in `out`.
+    ///
+    /// # Errors
+    /// As [`apply_geometry`]; [`Error::Operation`] if a parameter does not fit the image.
+    pub fn apply(
+        &self,
+        region: &DecodedRegion<'_>,
+        out: &mut [u8],
+        scratch: &mut TransformScratch,
+    ) -> Result<(), Error> {
+        let geometry = self.geometry();
+        let mut size = geometry.output_size();
+        if self.keeps_size() {
+            apply_geometry(&geometry, region, Filter::Bilinear, out, &mut scratch.geometry)?;
+            return self.operations().try_for_each(|operation| {
+                operation.apply(PixelsMut::new(size.0, size.1, out)?, &mut scratch.operation)
+            });
+        }
+        let (width, height) = self.output_size();
+        check_len(width, height, out.len())?;
+        fit(&mut scratch.image, rgb_len(size.0, size.1));
+        apply_geometry(&geometry, region, Filter::Bilinear, &mut scratch.image, &mut scratch.geometry)?;
+        for stage in self.stages() {
+            if let Stage::Operation(operation) = stage {
+                operation.apply(PixelsMut::new(size.0, size.1, &mut scratch.image)?, &mut scratch.operation)?;
+                continue;
+            }
+            let after = stage.size(size);
+            fit(&mut scratch.next, rgb_len(after.0, after.1));
+            match stage {
+                Stage::Resize { .. } => {
+                    let pixels = PixelsRef::new(size.0, size.1, &scratch.image)?;
+                    let source = ResizeSource { pixels, region: whole(size) };
+                    scratch.resizer.resize(source, Filter::Bilinear, after, Flip::default(), &mut scratch.next)?;
+                }
+                stage => stage.rearrange::<3>(size, &scratch.image, stage.fill(), &mut scratch.next),
+            }
+            std::mem::swap(&mut scratch.image, &mut scratch.next);
+            size = after;
+        }
+        out.copy_from_slice(&scratch.image);
+        Ok(())
+    }
+
+    /// Applies the geometry and every stage to a decoded label map, by nearest neighbour, and writes the result to `out`:
+    /// `[H, W]` values of the decoded type. Values outside the map are `fill`. Operations on colours do nothing.
+    ///
+    /// # Errors
+    /// As [`LabelMap::apply_geometry`].
+    pub fn apply_to_labels(
+        &self,
+        labels: &mut LabelMap,
+        fill: u16,
+        out: &mut [u8],
+        scratch: &mut TransformScratch,
+    ) -> Result<(), Error> {
+        match labels.dtype() {
+            LabelDtype::U8 => self.write_labels::<1>(labels, fill, out, scratch),
+            LabelDtype::U16 => self.write_labels::<2>(labels, fill, out, scratch),
+        }
+    }
+
+    fn write_labels<const C: usize>(
+        &self,
+        labels: &mut LabelMap,
+        fill: u16,
+        out: &mut [u8],
+        scratch: &mut TransformScratch,
+    ) -> Result<(), Error> {
+        let mut size = self.geometry().output_size();
+        let bytes = |(width, height): (u32, u32)| u64::from(width) * u64::from(height) * C as u64;
+        let dtype = labels.dtype();
+        let mut operate = |operation: &Operation, size: (u32, u32), labels: &mut [u8]| {
+            operation.apply_to_labels(dtype, size, labels, fill, &mut scratch.operation)
+        };
+        if self.keeps_size() {
+            labels.apply_geometry(&self.geometry(), fill, out)?;
+            return self.operations().try_for_each(|operation| operate(operation, size, out));
+        }
+        labels.check_output(self.output_size(), out)?;
+        fit(&mut scratch.image, bytes(size));
+        labels.apply_geometry(&self.geometry(), fill, &mut scratch.image)?;
+        let filling: [u8; C] = std::array::from_fn(|i| fill.to_le_bytes()[i]);
+        for stage in self.stages() {
+            if let Stage::Operation(operation) = stage {
+                operate(operation, size, &mut scratch.image)?;
+                continue;
+            }
+            let after = stage.size(size);
+            fit(&mut scratch.next, bytes(after));
+            match stage {
+                Stage::Resize { .. } => {
+                    let (region, flip) = (whole(size), Flip::default());
+                    scratch.nearest.resize::<C>(&scratch.image, region, after, flip, &mut scratch.next);
+                }
+                stage => stage.rearrange::<C>(size, &scratch.image, filling, &mut scratch.next),
+            }
+            std::mem::swap(&mut scratch.image, &mut scratch.next);
+            size = after;
+        }
+        out.copy_from_slice(&scratch.image);
+        Ok(())
+    }
+
+    /// Returns an upper bound of the bytes that the stages take, in addition to the geometry and the result.
+    pub fn scratch_bytes(&self) -> u64 {
+        let mut size = self.geometry().output_size();
+        let mut most = 0;
+        let kept = if self.keeps_size() { 0 } else { 1 };
+        for stage in self.stages() {
+            let after = stage.size(size);
+            let both = kept * (rgb_len(size.0, size.1) + rgb_len(after.0, after.1));
+            most = most.max(both + match stage {
+                Stage::Operation(operation) => operation.scratch_bytes(size),
+                Stage::Resize { .. } => resize_bytes((size.0.into(), size.1.into()), after),
+                Stage::Crop(_) | Stage::Pad { .. } => 0,
+            });
+            size = after;
+        }
+        most
+    }
+
+    /// Returns the stages if each keeps the size.
+    fn operations(&self) -> impl Iterator<Item = &Operation> {
+        self.stages().iter().filter_map(|stage| match stage {
+            Stage::Operation(operation) => Some(operation),
+            _ => None,
+        })
+    }
+}
+
+impl Stage {
+    fn fill(&self) -> [u8; 3] {
+        match self {
+            Stage::Pad { fill, .. } => *fill,
+            _ => [0; 3],
+        }
+    }
+
+    /// Writes the result of a crop or of padding; pixels have `C` bytes.
+    fn rearrange<const C: usize>(&self, size: (u32, u32), pixels: &[u8], fill: [u8; C], out: &mut Vec<u8>) {
+        let image = Rect { left: 0, top: 0, width: size.0, height: size.1 };
+        match *self {
+            Stage::Crop(rect) => compose(rect, (image, pixels), fill, out),
+            Stage::Pad { padding: [left, top, ..], mode: PaddingMode::Constant, .. } => {
+                let (width, height) = self.size(size);
+                let wanted = Rect { left: 0, top: 0, width, height };
+                compose(wanted, (Rect { left, top, ..image }, pixels), fill, out);
+            }
+            Stage::Pad { padding: [left, top, ..], mode, .. } => {
+                mirror::<C>(size, pixels, (left, top), self.size(size), mode, out);
+            }
+            Stage::Resize { .. } | Stage::Operation(_) => unreachable!("neither crop nor padding"),
+        }
+    }
+}
+
+fn whole((width, height): (u32, u32)) -> SourceRegion {
+    let image = Rect { left: 0, top: 0, width, height };
+    SourceRegion { decoded: image, crop: image, area: image.area() }
+}
+
+/// Sets the length of a buffer, which grows to exactly what is needed.
+fn fit(buffer: &mut Vec<u8>, len: u64) {
+    let len = len as usize;
+    buffer.reserve_exact(len.saturating_sub(buffer.len()));
+    buffer.resize(len, 0);
+}

@@ -1,0 +1,133 @@
+//! What is done to one image: a geometry, then stages on its pixels; and the same for its label maps, boxes and points.
+
+use super::geometry::Geometry;
+use super::rect::Rect;
+use super::step::PaddingMode;
+use crate::operation::Operation;
+use serde::Serialize;
+
+/// What a pipeline does to one image, with all random numbers drawn. Made by [`Pipeline::plan`](crate::Pipeline::plan).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    geometry: Geometry,
+    stages: Vec<Stage>,
+    size: (u32, u32),
+    /// Whether each box is kept; empty if all are.
+    #[serde(skip)]
+    kept: Vec<bool>,
+}
+
+/// A change of pixels after the geometry.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Stage {
+    /// Keeps a rectangle.
+    Crop(Rect),
+    /// Adds pixels to the left, top, right and bottom.
+    Pad { padding: [u32; 4], fill: [u8; 3], mode: PaddingMode },
+    /// Resizes with the antialiased bilinear filter, label maps by nearest neighbour.
+    Resize { width: u32, height: u32 },
+    /// Changes pixels and keeps the size.
+    #[serde(untagged)]
+    Operation(Operation),
+}
+
+impl Plan {
+    pub(crate) fn new(geometry: Geometry, stages: Vec<Stage>, size: (u32, u32), kept: Vec<bool>) -> Self {
+        Plan { geometry, stages, size, kept }
+    }
+
+    /// Returns what is decoded: which stored pixels are needed, and how they are resized.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Returns what follows the geometry.
+    pub(crate) fn stages(&self) -> &[Stage] {
+        &self.stages
+    }
+
+    /// Returns the width and height of the result in pixels.
+    pub fn output_size(&self) -> (u32, u32) {
+        self.size
+    }
+
+    /// Returns whether every stage keeps the size of the geometry's result.
+    pub(crate) fn keeps_size(&self) -> bool {
+        self.stages.iter().all(|stage| matches!(stage, Stage::Operation(_)))
+    }
+
+    /// Returns where a box of the sample lies in the result, in pixels, clipped to it. `None` if it lies outside, or a step
+    /// has dropped it.
+    ///
+    /// `number` is the index of the box in the list that the plan was made with; a box is left, top, right and bottom in
+    /// pixels of the stored image. A rotated box becomes the smallest upright box around it.
+    pub fn map_box(&self, number: usize, [left, top, right, bottom]: [f64; 4]) -> Option<[f64; 4]> {
+        if self.kept.get(number) == Some(&false) {
+            return None;
+        }
+        let mut size = self.geometry.output_size();
+        let corners = [[left, top], [right, top], [right, bottom], [left, bottom]];
+        let mut current = around(corners.map(|corner| self.geometry.map(corner)), size)?;
+        for stage in &self.stages {
+            let [left, top, right, bottom] = current;
+            let corners = [[left, top], [right, top], [right, bottom], [left, bottom]];
+            let mapped = corners.map(|corner| stage.map(size, corner));
+            size = stage.size(size);
+            current = around(mapped, size)?;
+        }
+        Some(current)
+    }
+
+    /// Returns where a point of the stored image lies in the result: x and y in pixels, 0 at the left or upper edge. Points
+    /// that were cropped away lie outside the result.
+    pub fn map_point(&self, point: [f64; 2]) -> [f64; 2] {
+        let mut size = self.geometry.output_size();
+        let mut point = self.geometry.map(point);
+        for stage in &self.stages {
+            point = stage.map(size, point);
+            size = stage.size(size);
+        }
+        point
+    }
+}
+
+impl Stage {
+    /// Returns the width and height of the result for those of the image.
+    pub(crate) fn size(&self, (width, height): (u32, u32)) -> (u32, u32) {
+        match *self {
+            Stage::Crop(rect) => (rect.width, rect.height),
+            Stage::Pad { padding: [left, top, right, bottom], .. } => (width + left + right, height + top + bottom),
+            Stage::Resize { width, height } => (width, height),
+            Stage::Operation(_) => (width, height),
+        }
+    }
+
+    /// Returns where a point of an image of this size lies in the result.
+    fn map(&self, size: (u32, u32), [x, y]: [f64; 2]) -> [f64; 2] {
+        match self {
+            Stage::Crop(rect) => [x - f64::from(rect.left), y - f64::from(rect.top)],
+            Stage::Pad { padding: [left, top, ..], .. } => [x + f64::from(*left), y + f64::from(*top)],
+            Stage::Resize { width, height } => {
+                [x * f64::from(*width) / f64::from(size.0), y * f64::from(*height) / f64::from(size.1)]
+            }
+            Stage::Operation(operation) => operation.map_point(size, [x, y]),
+        }
+    }
+}
+
+/// Returns the smallest upright box around four points, clipped to the image; `None` if nothing is left or a coordinate is
+/// not finite.
+fn around(points: [[f64; 2]; 4], (width, height): (u32, u32)) -> Option<[f64; 4]> {
+    if points.iter().flatten().any(|x| !x.is_finite()) {
+        return None;
+    }
+    let span = |axis: usize, side: u32| {
+        let values = points.map(|point| point[axis]);
+        let low = values.into_iter().fold(f64::INFINITY, f64::min);
+        let high = values.into_iter().fold(f64::NEG_INFINITY, f64::max);
+        (low.clamp(0.0, side.into()), high.clamp(0.0, side.into()))
+    };
+    let ((left, right), (top, bottom)) = (span(0, width), span(1, height));
+    (left < right && top < bottom).then_some([left, top, right, bottom])
+}

@@ -1,0 +1,74 @@
+//! The random numbers of a sample: those of `order`, for the transforms of `decode`.
+
+use shardtool_decode::{Draws, Random};
+use shardtool_order::Rng;
+
+/// Which sample of which epoch the numbers are drawn for.
+#[derive(Clone, Copy, Debug)]
+pub struct SampleDraws {
+    /// The loader's seed.
+    pub seed: u64,
+    /// The epoch, from 0.
+    pub epoch: u64,
+    /// The sample's position in its source: its id, unless the loader has a source.
+    pub source_position: u64,
+}
+
+impl SampleDraws {
+    /// Returns the streams of an image that has one view.
+    pub fn single(self) -> StepDraws {
+        StepDraws { sample: self, view: None, shared: self.shared(), step: Stream(Rng::new(0)) }
+    }
+
+    /// Returns the streams of one of several views.
+    pub fn view(self, view: usize) -> StepDraws {
+        StepDraws { view: Some(view as u64), ..self.single() }
+    }
+
+    fn shared(self) -> Stream {
+        Stream(Rng::augment(self.seed, self.epoch, self.source_position))
+    }
+}
+
+/// The streams of one view.
+pub struct StepDraws {
+    sample: SampleDraws,
+    /// `None` if there is only one.
+    view: Option<u64>,
+    shared: Stream,
+    step: Stream,
+}
+
+impl Draws for StepDraws {
+    /// The steps of several views share no stream.
+    fn shared(&mut self, step: usize) -> &mut dyn Random {
+        match self.view {
+            None => &mut self.shared,
+            Some(_) => self.step(step),
+        }
+    }
+
+    fn step(&mut self, step: usize) -> &mut dyn Random {
+        let SampleDraws { seed, epoch, source_position } = self.sample;
+        self.step = Stream(Rng::step(seed, epoch, source_position, self.view.unwrap_or(0), step as u64));
+        &mut self.step
+    }
+}
+
+/// One stream.
+#[derive(Clone)]
+struct Stream(Rng);
+
+impl Random for Stream {
+    fn unit(&mut self) -> f64 {
+        self.0.next_f64()
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        match u32::try_from(n) {
+            Ok(n) => u64::from(self.0.below(n)),
+            // 32 bits, or fewer.
+            Err(_) => (self.0.next_u64() >> 32) % n,
+        }
+    }
+}

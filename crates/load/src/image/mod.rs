@@ -1,0 +1,28 @@
+//! Decodes the images and the label maps of a record into their rows of the batch.
+//!
+//! | module | content |
+//! |---|---|
+//! | `stored` | images of a record: bytes, and properties from the index or the header |
+//! | `draws` | the random numbers of a sample |
+//! | `planned` | crops, sizes and other steps drawn for a sample, and the memory that they need |
+//! | `write` | decoding and transforming |
+
+mod draws;
+mod planned;
+mod stored;
+mod write;
+
+pub use draws::{SampleDraws, StepDraws};
+pub(crate) use planned::PlannedImage;
+pub(crate) use write::{DecodeScratch, write_row};
+
+/// Returns the number of pixels of a size.
+pub(crate) fn pixels((width, height): (u32, u32)) -> u64 {
+    u64::from(width) * u64::from(height)
+}
+
+/// Returns width and height, if both are at least 1 and fit `u32`.
+pub(crate) fn size(width: i64, height: i64) -> Option<(u32, u32)> {
+    let side = |n: i64| u32::try_from(n).ok().filter(|n| *n > 0);
+    side(width).zip(side(height))
+}

@@ -1,0 +1,116 @@
+//! The images of a record with everything drawn for them, before anything is decoded.
+
+use super::SampleDraws;
+use super::draws::StepDraws;
+use super::stored::{self, StoredImage};
+use super::pixels;
+use crate::bad_samples::SampleError;
+use crate::columns::Cell;
+use crate::config::Images;
+use crate::objects::ObjectColumns;
+use shardtool_decode::{EncodedImage, Error, Geometry, LabelMap, Orientation, Plan, RegionOptions};
+use shardtool_read::Record;
+
+/// The images of a record, and what is done to them.
+pub(crate) struct PlannedImage<'r> {
+    pub(super) stored: StoredImage<'r>,
+    /// The image with its parsed header, unless it is stored as raw pixels.
+    pub(super) encoded: Option<EncodedImage<'r>>,
+    /// Its further images.
+    pub(super) more: Vec<EncodedImage<'r>>,
+    /// Its label maps.
+    pub(super) masks: Vec<&'r [u8]>,
+    /// What each view does.
+    pub(super) views: Vec<PlannedView>,
+    pub(super) geometries: Vec<Geometry>,
+    /// The boxes in pixels of the stored image.
+    pub(super) boxes: Vec<[f64; 4]>,
+    /// Upper bound in bytes on the memory that decoding and transforming need.
+    pub(crate) scratch: u64,
+}
+
+/// What one view does, and the streams of its random numbers after the pipeline's draws.
+pub(super) struct PlannedView {
+    pub(super) plan: Plan,
+    pub(super) draws: StepDraws,
+}
+
+/// The boxes of a record, if the configuration has any: their columns, and the row's values.
+pub(crate) type RowObjects<'c> = Option<(&'c ObjectColumns, &'c [Cell])>;
+
+impl<'r> PlannedImage<'r> {
+    /// Plans the images of a record.
+    pub(crate) fn of(
+        record: &'r Record,
+        images: &Images,
+        draws: SampleDraws,
+        objects: RowObjects<'_>,
+    ) -> Result<Self, SampleError> {
+        let stored = StoredImage::of(record, images)?;
+        match Self::plan(record, stored.clone(), images, draws, objects) {
+            // The index may have the wrong size (as in an adopted file); the image's header is then used.
+            Err(SampleError::Decode(Error::SizeMismatch { .. })) if stored.format.is_none() => {
+                Self::plan(record, stored.with_header(images)?, images, draws, objects)
+            }
+            result => result,
+        }
+    }
+
+    fn plan(
+        record: &'r Record,
+        stored: StoredImage<'r>,
+        images: &Images,
+        draws: SampleDraws,
+        objects: RowObjects<'_>,
+    ) -> Result<Self, SampleError> {
+        let boxes = objects.map_or(vec![], |(columns, cells)| columns.boxes(cells, stored.size));
+        let orientation = Orientation::from_exif(stored.orientation);
+        let mut views = Vec::with_capacity(images.views.len());
+        for (number, view) in images.views.iter().enumerate() {
+            let mut draws = if images.views.len() == 1 { draws.single() } else { draws.view(number) };
+            let plan = view.pipeline.plan(stored.size, orientation, &mut draws, &boxes)?;
+            views.push(PlannedView { plan, draws });
+        }
+        let geometries: Vec<_> = views.iter().map(|view| view.plan.geometry()).collect();
+        let mut encoded = None;
+        let mut scratch = match stored.format {
+            Some(raw) => shardtool_decode::raw_scratch_bytes(raw, stored.size),
+            None => encoded.insert(EncodedImage::parse(stored.bytes)?).scratch_bytes(&geometries, &options(images))?,
+        };
+        let mut more = vec![];
+        for feature in &images.more {
+            let bytes = stored::more(record, feature)?;
+            let bytes = bytes.ok_or_else(|| SampleError::NoFurtherImage { feature: feature.clone() })?;
+            let further = |source| SampleError::FurtherImage { feature: feature.clone(), source };
+            let image = EncodedImage::parse(bytes).map_err(further)?;
+            // One is decoded after the other, in the same memory.
+            scratch = scratch.max(image.scratch_bytes(&geometries, &options(images)).map_err(further)?);
+            more.push(image);
+        }
+        let masks = images.masks.iter().map(|feature| stored::mask(record, feature));
+        let masks = masks.collect::<Result<Vec<_>, _>>()?;
+        scratch += masks.iter().map(|mask| LabelMap::scratch_bytes(mask, images.mask_dtype, stored.size)).max().unwrap_or(0);
+        let stages = views.iter().map(|view| view.plan.scratch_bytes()).max().unwrap_or(0);
+        let output = |view: &PlannedView| images.output.map_or(0, |_| 3 * pixels(view.plan.output_size()));
+        scratch += stages + views.iter().map(output).max().unwrap_or(0);
+        Ok(PlannedImage { stored, encoded, more, masks, views, geometries, boxes, scratch })
+    }
+
+    /// Width and height of the stored image.
+    pub(crate) fn size(&self) -> (u32, u32) {
+        self.stored.size
+    }
+
+    /// Replaces the boxes and points of the row by those of the result. With one view only.
+    pub(crate) fn map_objects(&self, columns: &ObjectColumns, cells: &mut [Cell]) {
+        columns.apply(&self.views[0].plan, &self.boxes, self.stored.size, cells);
+    }
+}
+
+/// Returns how regions are decoded.
+pub(super) fn options(images: &Images) -> RegionOptions {
+    RegionOptions::default()
+        .with_limits(images.limits)
+        .with_reducing_gap(images.reducing_gap)
+        .with_float_range(images.float_range)
+}

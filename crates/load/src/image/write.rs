@@ -1,0 +1,148 @@
+//! Decodes the planned images of a record, once each, and writes every view into its row.
+
+use super::planned::{PlannedImage, PlannedView, options};
+use super::stored::StoredImage;
+use crate::bad_samples::SampleError;
+use crate::buffer::{RowMut, RowPixels};
+use crate::config::Images;
+use crate::meters::Meters;
+use shardtool_decode::{
+    DecodedRegion, Decoder, Draws, EncodedImage, Error, Geometry, LabelDtype, LabelMap, Normalizer, PixelsMut,
+    TransformScratch,
+};
+use std::time::Instant;
+
+/// Memory that a worker reuses from one image to the next.
+#[derive(Default)]
+pub(crate) struct DecodeScratch {
+    decoder: Decoder,
+    transform: TransformScratch,
+    unpacked: Vec<u8>,
+    /// The finished image as u8, if the batch holds other numbers.
+    pixels: Vec<u8>,
+    labels: LabelMap,
+    /// Upper bound on the memory of all of these, in bytes.
+    bytes: u64,
+}
+
+impl DecodeScratch {
+    /// Prepares for an image that needs `bytes`: drops what earlier images left if the larger of both exceeds `most`.
+    pub(crate) fn prepare(&mut self, bytes: u64, most: u64) {
+        self.trim(if bytes > most { 0 } else { most });
+        self.bytes = self.bytes.max(bytes);
+    }
+
+    /// Drops the memory if it exceeds `most` bytes.
+    pub(crate) fn trim(&mut self, most: u64) {
+        if self.bytes > most {
+            *self = Self::default();
+        }
+    }
+}
+
+/// Decodes the images of a record and their label maps, transforms them, and writes them into `out`.
+pub(crate) fn write_row(
+    mut planned: PlannedImage<'_>,
+    images: &Images,
+    normalizer: Option<&Normalizer>,
+    out: &mut RowPixels<'_>,
+    scratch: &mut DecodeScratch,
+    meters: &Meters,
+) -> Result<(), SampleError> {
+    let mut rows = out.images.iter_mut();
+    let (geometries, count) = (&planned.geometries, planned.views.len());
+    let mut write = |region: DecodedRegion<'_>, start, transform: &mut _, pixels: &mut _, views: &mut [PlannedView]| {
+        let decoded = Instant::now();
+        meters.decode.add(decoded - start, 1);
+        for (view, row) in views.iter_mut().zip(rows.by_ref().take(count)) {
+            write_view(view, &region, images, normalizer, row, (&mut *transform, &mut *pixels))?;
+        }
+        meters.resize.add(decoded.elapsed(), 1);
+        Ok::<_, Error>(())
+    };
+    let DecodeScratch { decoder, transform, unpacked, pixels, .. } = scratch;
+    let start = Instant::now();
+    let region = decode(&planned.stored, planned.encoded.as_ref(), geometries, images, decoder, unpacked)?;
+    write(region, start, transform, pixels, &mut planned.views)?;
+    for (image, feature) in planned.more.iter().zip(&images.more) {
+        let further = |source| SampleError::FurtherImage { feature: feature.clone(), source };
+        let start = Instant::now();
+        let region = decoder.decode_parsed_region(image, None, geometries, &options(images)).map_err(further)?;
+        write(region, start, transform, pixels, &mut planned.views).map_err(further)?;
+    }
+    let start = Instant::now();
+    for ((mask, feature), row) in planned.masks.iter().zip(&images.masks).zip(&mut out.masks) {
+        let written = write_mask(mask, &planned.views[0], images, row, scratch);
+        written.map_err(|source| SampleError::Mask { feature: feature.clone(), source })?;
+    }
+    meters.decode.add(start.elapsed(), 0);
+    Ok(())
+}
+
+/// Writes one view of a decoded image into its row.
+fn write_view(
+    PlannedView { plan, draws }: &mut PlannedView,
+    region: &DecodedRegion<'_>,
+    images: &Images,
+    normalizer: Option<&Normalizer>,
+    row: &mut RowMut<'_>,
+    (scratch, pixels): (&mut TransformScratch, &mut Vec<u8>),
+) -> Result<(), Error> {
+    let (width, height) = plan.output_size();
+    let image: &mut [u8] = match normalizer {
+        None => row,
+        Some(_) => {
+            pixels.resize(3 * width as usize * height as usize, 0);
+            pixels
+        }
+    };
+    plan.apply(region, image, scratch)?;
+    if let Some(custom) = &images.custom {
+        // The steps are numbered from 0; the function is the one after the last of any list.
+        custom(PixelsMut::new(width, height, image)?, draws.shared(usize::MAX));
+    }
+    if let Some(normalizer) = normalizer {
+        normalizer.write(pixels, row);
+    }
+    Ok(())
+}
+
+/// Decodes a label map and writes it into its row.
+fn write_mask(
+    mask: &[u8],
+    view: &PlannedView,
+    images: &Images,
+    row: &mut RowMut<'_>,
+    scratch: &mut DecodeScratch,
+) -> Result<(), Error> {
+    let DecodeScratch { labels, transform, .. } = scratch;
+    labels.decode(mask, images.mask_dtype, &images.limits)?;
+    let fill = images.mask_fill.unwrap_or(match images.mask_dtype {
+        LabelDtype::U8 => u8::MAX.into(),
+        LabelDtype::U16 => u16::MAX,
+    });
+    view.plan.apply_to_labels(labels, fill, row, transform)
+}
+
+/// Decodes at least the pixels that the geometries need. The only code that decodes a record's image.
+fn decode<'a>(
+    stored: &StoredImage<'a>,
+    encoded: Option<&EncodedImage<'a>>,
+    geometries: &[Geometry],
+    images: &Images,
+    decoder: &'a mut Decoder,
+    unpacked: &'a mut Vec<u8>,
+) -> Result<DecodedRegion<'a>, Error> {
+    let (limits, (width, height)) = (&images.limits, stored.size);
+    match (stored.format, encoded) {
+        (Some(raw), _) => {
+            let pixels = shardtool_decode::decode_raw(raw, stored.bytes, width, height, limits, unpacked)?;
+            Ok(DecodedRegion::whole_image(pixels))
+        }
+        (None, Some(image)) => decoder.decode_parsed_region(image, stored.entries, geometries, &options(images)),
+        (None, None) => {
+            let image = EncodedImage::parse(stored.bytes)?;
+            decoder.decode_parsed_region(&image, stored.entries, geometries, &options(images))
+        }
+    }
+}

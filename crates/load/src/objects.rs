@@ -1,0 +1,252 @@
+//! Boxes and points in an image, which get the geometry of its pixels.
+
+use crate::bad_samples::SampleError;
+use crate::columns::{Cell, Column, Shape, wrong_layout};
+use crate::config::{ColumnSpec, Layout};
+use crate::error::Error;
+use shardtool_decode::Plan;
+use shardtool_format::manifest::DType;
+
+/// Feature with the boxes of a record, as `pack` and the writers store them.
+pub const BOXES: &str = "image/object/bbox";
+
+/// Feature with the class of each object, as `pack` and the writers store it.
+pub const CLASSES: &str = "image/object/class/label";
+
+/// What a column of a batch holds of the objects in the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectRole {
+    /// Four numbers for each box: left, top, right, bottom in pixels of the result.
+    Boxes,
+    /// Three numbers for each point: x, y and visibility.
+    Keypoints,
+    /// The class of each object.
+    Labels,
+}
+
+impl ObjectRole {
+    /// Returns the name of the array in a batch, as in torchvision's detection targets.
+    pub fn name(self) -> &'static str {
+        match self {
+            ObjectRole::Boxes => "boxes",
+            ObjectRole::Keypoints => "keypoints",
+            ObjectRole::Labels => "labels",
+        }
+    }
+
+    /// Returns how many of the column's values belong together.
+    pub fn group(self) -> usize {
+        match self {
+            ObjectRole::Boxes => BOX,
+            ObjectRole::Keypoints => POINT,
+            ObjectRole::Labels => 1,
+        }
+    }
+}
+
+/// The boxes of a record's image, other values of the same objects, and points.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Objects {
+    /// Feature with four numbers for each object. Default: [`BOXES`].
+    pub boxes: String,
+    /// What the four numbers are. Default: left, top, right, bottom.
+    pub format: BoxFormat,
+    /// The unit of boxes and keypoints. Default: fractions of the width and height of the stored image.
+    pub unit: BoxUnit,
+    /// Features with one number for each object, such as its class: a dropped object loses them as well.
+    pub properties: Vec<String>,
+    /// Feature with x, y and visibility of points, the same number for each object. Points outside the result get visibility
+    /// 0.
+    pub keypoints: Option<String>,
+    /// Objects whose box becomes narrower or lower than this, in pixels of the result, are dropped. Default: 1.
+    pub min_size: f64,
+    /// Objects whose box becomes smaller than this, in square pixels of the result, are dropped. Default: 1.
+    pub min_area: f64,
+}
+
+/// What the four numbers of a box are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BoxFormat {
+    /// Left, top, right, bottom.
+    #[default]
+    Xyxy,
+    /// Left, top, width, height.
+    Xywh,
+    /// Centre, width, height.
+    Cxcywh,
+}
+
+/// The unit of coordinates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BoxUnit {
+    /// Fractions of the width and height of the stored image.
+    #[default]
+    Fraction,
+    /// Pixels of the stored image.
+    Pixel,
+}
+
+impl Default for Objects {
+    fn default() -> Self {
+        Objects {
+            boxes: BOXES.to_owned(),
+            format: BoxFormat::default(),
+            unit: BoxUnit::default(),
+            properties: vec![],
+            keypoints: None,
+            min_size: 1.0,
+            min_area: 1.0,
+        }
+    }
+}
+
+/// Which columns of a batch belong to its objects.
+#[derive(Clone, Debug)]
+pub(crate) struct ObjectColumns {
+    objects: Objects,
+    boxes: usize,
+    properties: Vec<usize>,
+    keypoints: Option<usize>,
+}
+
+/// Values of one box, and of one keypoint.
+const BOX: usize = 4;
+const POINT: usize = 3;
+
+impl ObjectColumns {
+    /// Adds the columns of `objects` to `columns`, unless they are there.
+    pub(crate) fn add(objects: &Objects, columns: &mut Vec<ColumnSpec>) -> Self {
+        for feature in [&objects.boxes].into_iter().chain(&objects.properties).chain(&objects.keypoints) {
+            columns.retain(|column| column.feature != *feature);
+            columns.push(ColumnSpec { feature: feature.clone(), layout: Layout::Ragged });
+        }
+        let at = |feature: &String| columns.iter().position(|c| c.feature == *feature).unwrap_or_default();
+        ObjectColumns {
+            boxes: at(&objects.boxes),
+            properties: objects.properties.iter().map(at).collect(),
+            keypoints: objects.keypoints.as_ref().map(at),
+            objects: objects.clone(),
+        }
+    }
+
+    /// Checks that boxes and keypoints are floats, and other values numbers.
+    ///
+    /// # Errors
+    /// [`Error::Layout`] if they are not.
+    pub(crate) fn check_types(&self, columns: &[Column]) -> Result<(), Error> {
+        let wrong = |column: usize, allowed: &[Shape], layout| match columns.get(column) {
+            Some(column) if !allowed.contains(&column.shape) => {
+                let dtype = if column.shape == Shape::Bytes { DType::Bytes } else { DType::Int64 };
+                Err(wrong_layout(&column.feature, dtype, layout))
+            }
+            _ => Ok(()),
+        };
+        wrong(self.boxes, &[Shape::RaggedFloat], "boxes")?;
+        self.keypoints.iter().try_for_each(|column| wrong(*column, &[Shape::RaggedFloat], "keypoints"))?;
+        let numbers = [Shape::RaggedFloat, Shape::RaggedInt64];
+        self.properties.iter().try_for_each(|column| wrong(*column, &numbers, "numbers of objects"))
+    }
+
+    /// Returns what a column holds; `None` if it is not one of the objects' with a name of its own.
+    pub(crate) fn role(&self, column: usize) -> Option<ObjectRole> {
+        let classes = self.objects.properties.iter().position(|feature| feature == CLASSES);
+        if column == self.boxes {
+            Some(ObjectRole::Boxes)
+        } else if Some(column) == self.keypoints {
+            Some(ObjectRole::Keypoints)
+        } else if classes.is_some_and(|at| self.properties[at] == column) {
+            Some(ObjectRole::Labels)
+        } else {
+            None
+        }
+    }
+
+    /// Checks that each object of a record has all its values.
+    ///
+    /// # Errors
+    /// [`SampleError::Values`] if a feature has another number of values.
+    pub(crate) fn check(&self, cells: &[Cell]) -> Result<(), SampleError> {
+        let wrong = |feature: &str, expected, found| {
+            Err(SampleError::Values { feature: feature.to_owned(), expected, found })
+        };
+        let values = cells[self.boxes].floats().len();
+        let objects = values / BOX;
+        if values % BOX != 0 {
+            return wrong(&self.objects.boxes, (objects + 1) * BOX, values);
+        }
+        for (feature, column) in self.objects.properties.iter().zip(&self.properties) {
+            if cells[*column].len() != objects {
+                return wrong(feature, objects, cells[*column].len());
+            }
+        }
+        if let Some((feature, column)) = self.objects.keypoints.as_ref().zip(self.keypoints) {
+            let found = cells[column].len();
+            if (objects == 0 && found > 0) || (objects > 0 && found % (POINT * objects) != 0) {
+                return wrong(feature, objects * POINT, found);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the boxes of a record: left, top, right, bottom in pixels of the stored image, whose size (width, height) is
+    /// given.
+    pub(crate) fn boxes(&self, cells: &[Cell], stored: (u32, u32)) -> Vec<[f64; 4]> {
+        let [width, height] = self.scale(stored);
+        let corners = |[a, b, c, d]: [f64; 4]| match self.objects.format {
+            BoxFormat::Xyxy => [a, b, c, d],
+            BoxFormat::Xywh => [a, b, a + c, b + d],
+            BoxFormat::Cxcywh => [a - c / 2.0, b - d / 2.0, a + c / 2.0, b + d / 2.0],
+        };
+        let boxes = cells[self.boxes].floats().as_chunks::<BOX>().0.iter();
+        let boxes = boxes.map(|b| corners(b.map(f64::from)));
+        boxes.map(|[a, b, c, d]| [a * width, b * height, c * width, d * height]).collect()
+    }
+
+    fn scale(&self, stored: (u32, u32)) -> [f64; 2] {
+        match self.objects.unit {
+            BoxUnit::Fraction => [stored.0.into(), stored.1.into()],
+            BoxUnit::Pixel => [1.0; 2],
+        }
+    }
+
+    /// Replaces the boxes and points of a record by those of the result, and drops objects that are too small. `boxes` are
+    /// those of [`boxes`](Self::boxes).
+    pub(crate) fn apply(&self, plan: &Plan, boxes: &[[f64; 4]], stored: (u32, u32), cells: &mut [Cell]) {
+        let large = |[left, top, right, bottom]: &[f64; 4]| {
+            let (width, height) = (right - left, bottom - top);
+            width >= self.objects.min_size && height >= self.objects.min_size && width * height >= self.objects.min_area
+        };
+        let mapped = boxes.iter().enumerate().map(|(n, b)| plan.map_box(n, *b).filter(large));
+        let mapped: Vec<_> = mapped.collect();
+        let kept: Vec<bool> = mapped.iter().map(Option::is_some).collect();
+        let values = cells[self.boxes].floats_mut();
+        values.clear();
+        values.extend(mapped.iter().flatten().flatten().map(|x| *x as f32));
+        for column in &self.properties {
+            cells[*column].keep(&kept, 1);
+        }
+        if let Some(column) = self.keypoints {
+            let points = cells[column].len() / POINT / kept.len().max(1);
+            cells[column].keep(&kept, points * POINT);
+            self.map_points(plan, stored, cells[column].floats_mut());
+        }
+    }
+
+    fn map_points(&self, plan: &Plan, stored: (u32, u32), values: &mut [f32]) {
+        let ([x_scale, y_scale], (width, height)) = (self.scale(stored), plan.output_size());
+        for [x, y, visibility] in values.as_chunks_mut::<POINT>().0 {
+            // An invisible point has no position.
+            if *visibility == 0.0 {
+                (*x, *y) = (0.0, 0.0);
+                continue;
+            }
+            let point = plan.map_point([f64::from(*x) * x_scale, f64::from(*y) * y_scale]);
+            let inside = (0.0..=f64::from(width)).contains(&point[0]) && (0.0..=f64::from(height)).contains(&point[1]);
+            [*x, *y] = point.map(|x| x as f32);
+            if !inside {
+                (*x, *y, *visibility) = (0.0, 0.0, 0.0);
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+"""Replays what a preview drew with torchvision's functions: on pixels, label maps, boxes and points."""
+
+import numpy as np
+import torch
+from torchvision import tv_tensors
+from torchvision.transforms.v2 import functional as F
+from torchvision.transforms.v2.functional import _geometry as internal
+
+
+def replay(plan, image):
+    """Returns an image `[3, H, W]`, boxes or points after the geometry and the stages of a plan."""
+    for stage in plan["stages"]:
+        (name, values) = (stage, {}) if isinstance(stage, str) else next(iter(stage.items()))
+        image = STAGES[name](image, **values)
+    return image
+
+
+def geometry(plan, image):
+    """Returns the image after the geometry alone: padding, crop, resize, crop and flips."""
+    g = plan["geometry"]
+    width, height = g["stored"]
+    (left, top), (canvas_width, canvas_height) = g["canvas"]["offset"], g["canvas"]["size"]
+    padding = [left, top, canvas_width - left - width, canvas_height - top - height]
+    if any(padding):
+        fill = [float(v) for v in g["canvas"]["fill"]]
+        image = F.pad(image, padding, fill=fill if isinstance(image, tv_tensors.Image) else 0)
+    crop, area = g["crop"], g["area"]
+    image = F.crop(image, crop["top"], crop["left"], crop["height"], crop["width"])
+    # The crop after the resize: the area is a part of the first crop.
+    scale_x, scale_y = g["size"][0] / area["width"], g["size"][1] / area["height"]
+    resized = [round(crop["height"] * scale_y), round(crop["width"] * scale_x)]
+    image = F.resize(image, resized, antialias=True)
+    inner_left, inner_top = (area["left"] - crop["left"]) * scale_x, (area["top"] - crop["top"]) * scale_y
+    assert abs(inner_left - round(inner_left)) < 1e-6 and abs(inner_top - round(inner_top)) < 1e-6
+    image = F.crop(image, round(inner_top), round(inner_left), g["size"][1], g["size"][0])
+    assert not g["orientation"]["transpose"]
+    if g["orientation"]["flip_x"]:
+        image = F.horizontal_flip(image)
+    if g["orientation"]["flip_y"]:
+        image = F.vertical_flip(image)
+    return image
+
+
+def _warp(grid, image, interpolation, fill):
+    mode = "nearest" if isinstance(image, tv_tensors.Mask) else interpolation
+    fill = [0.0] if isinstance(image, tv_tensors.Mask) else [float(v) for v in fill]
+    pixels = image.as_subclass(torch.Tensor)
+    return tv_tensors.wrap(internal._apply_grid_transform(pixels, grid, mode, fill=fill), like=image)
+
+
+def _affine(image, matrix, interpolation, fill):
+    height, width = image.shape[-2:]
+    theta = torch.tensor(matrix, dtype=torch.float32).reshape(1, 2, 3)
+    return _warp(internal._affine_grid(theta, w=width, h=height, ow=width, oh=height), image, interpolation, fill)
+
+
+def _perspective(image, coefficients, interpolation, fill):
+    height, width = image.shape[-2:]
+    grid = internal._perspective_grid(coefficients, ow=width, oh=height, dtype=torch.float32, device=image.device)
+    return _warp(grid, image, interpolation, fill)
+
+
+def _erase(image, rect, value):
+    value = torch.tensor(value, dtype=torch.uint8)[:, None, None]
+    return F.erase(image, rect["top"], rect["left"], rect["height"], rect["width"], value)
+
+
+def _mix(image, **values):
+    mixed = values["image"] * image.to(torch.float32)
+    for weight, chain in zip(values["weights"], values["chains"]):
+        mixed += torch.tensor(weight, dtype=torch.float32) * replay({"stages": chain}, image)
+    return tv_tensors.wrap(mixed.as_subclass(torch.Tensor).to(torch.uint8), like=image)
+
+
+#: For each stage, torchvision's function of the same parameters.
+STAGES = {
+    "crop": lambda x, left, top, width, height: F.crop(x, top, left, height, width),
+    "pad": lambda x, padding, fill, mode: F.pad(
+        x, padding, fill=[float(v) for v in fill] if isinstance(x, tv_tensors.Image) else 0, padding_mode=mode
+    ),
+    "resize": lambda x, width, height: F.resize(x, [height, width], antialias=True),
+    "horizontal_flip": F.horizontal_flip,
+    "vertical_flip": F.vertical_flip,
+    "affine": _affine,
+    "perspective": _perspective,
+    "brightness": lambda x, factor: F.adjust_brightness(x, factor),
+    "contrast": lambda x, factor: F.adjust_contrast(x, factor),
+    "saturation": lambda x, factor: F.adjust_saturation(x, factor),
+    "hue": lambda x, factor: F.adjust_hue(x, factor),
+    "sharpness": lambda x, factor: F.adjust_sharpness(x, factor),
+    "grayscale": lambda x: F.rgb_to_grayscale(x, num_output_channels=3),
+    "channel_permutation": lambda x, order: F.permute_channels(x, order),
+    "invert": F.invert,
+    "autocontrast": F.autocontrast,
+    "equalize": F.equalize,
+    "posterize": lambda x, bits: F.posterize(x, bits),
+    "solarize": lambda x, threshold: F.solarize(x, threshold),
+    "gaussian_blur": lambda x, kernel, sigma: F.gaussian_blur(x, kernel, sigma),
+    "erase": _erase,
+    "aug_mix": _mix,
+}
+
+
+def as_image(array):
+    """Returns a numpy image `[H, W, 3]` as torchvision's."""
+    return tv_tensors.Image(torch.from_numpy(np.ascontiguousarray(array.transpose(2, 0, 1))))

@@ -251,6 +251,24 @@ pub enum Error {
         /// Width and height of the image.
         image: (u32, u32),
     },
+    /// Bad argument: a parameter of an operation is out of range.
+    #[error("{operation}: {name} is out of range; expected {expected}")]
+    Operation {
+        /// Name of the operation.
+        operation: &'static str,
+        /// Name of the parameter.
+        name: &'static str,
+        /// The valid range.
+        expected: &'static str,
+    },
+    /// Bad argument: the kernel of a blur is too large for the image, whose edges reflect.
+    #[error("gaussian_blur: a kernel of {}x{} pixels is too large for an image of {}x{}; half of its side, rounded down, must be less than the image's", .kernel[0], .kernel[1], .image.0, .image.1)]
+    BlurKernel {
+        /// Width and height of the kernel.
+        kernel: [u32; 2],
+        /// Width and height of the image.
+        image: (u32, u32),
+    },
     /// Bad argument: a region that does not contain all pixels that the geometry needs.
     #[error("the decoded region {found:?} does not contain {needed:?}, which the geometry needs")]
     Region {

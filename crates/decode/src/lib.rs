@@ -39,6 +39,7 @@
 //! | `label_map` | label maps (segmentation masks) |
 //! | `float_range` | the range of floating-point samples |
 //! | `resize` | crop, resize and flip of a decoded region |
+//! | `operation` | operations on the pixels of an image: the deterministic part of data augmentation |
 //! | `normalize` | u8 pixels to normalised floating-point values |
 //! | `memory` | bounds of the memory that decoding an image takes |
 //! | [`system_memory`] | the limits on this process's memory: the host's, and those of cgroups |
@@ -48,7 +49,7 @@
 //! | `error` | errors |
 //! | `avx2` | loads and stores of vectors |
 //!
-//! `unsafe` occurs only in `avx2`, `resize::bilinear_avx2` and `normalize::avx2`.
+//! `unsafe` occurs only in `avx2`, `resize::bilinear_avx2`, `normalize::avx2` and `operation::vectorised`.
 //!
 //! # Features
 //!
@@ -80,6 +81,7 @@ mod limits;
 mod markers;
 mod memory;
 mod normalize;
+mod operation;
 mod pixels;
 mod probe;
 mod raw_pixels;
@@ -110,6 +112,8 @@ pub use limits::Limits;
 pub use memory::{raw_scratch_bytes, scratch_bound, scratch_bytes};
 pub use normalize::Normalizer;
 pub use normalize::output::{Dtype, Layout, Output, OutputError};
+pub use operation::apply::OperationScratch;
+pub use operation::{Interpolation, Operation};
 pub use pixels::{Pixels, PixelsMut, PixelsRef};
 pub use probe::probe;
 pub use raw_pixels::{decode_raw, encode_raw_zstd};

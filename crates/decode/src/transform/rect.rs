@@ -1,7 +1,10 @@
 //! Rectangles of an image, in whole pixels and in fractions of them.
 
+use serde::{Deserialize, Serialize};
+
 /// A rectangle in pixels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Rect {
     /// Columns of the image to its left.
     pub left: u32,

@@ -1,0 +1,71 @@
+//! AugMix: the weighted sum of an image and of the results of chains of operations on it.
+
+use super::Operation;
+use super::apply::{OperationScratch, copy_to};
+use super::sample::truncated;
+use super::vectorised::vectorised;
+use crate::error::Error;
+use crate::pixels::PixelsMut;
+
+vectorised!(start = start_kernel(image: &[u8], weight: f32, sum: &mut [f32]));
+
+vectorised!(add = add_kernel(image: &[u8], weight: f32, sum: &mut [f32]));
+
+vectorised!(finish = finish_kernel(sum: &[f32], out: &mut [u8]));
+
+/// Buffers of AugMix.
+#[derive(Debug, Default)]
+pub(super) struct MixScratch {
+    /// The image that a chain changes.
+    chain: Vec<u8>,
+    sum: Vec<f32>,
+}
+
+impl MixScratch {
+    /// Bytes of the buffers for each sample of the image.
+    pub(super) const BYTES: u64 = 1 + 4;
+}
+
+/// Replaces the image by `image_weight` times itself plus the sum of `weights[i]` times the result of `chains[i]`, rounded down.
+/// No operation of the chains is AugMix.
+///
+/// # Errors
+/// Those of the operations.
+pub(super) fn augmix(
+    image: &mut PixelsMut<'_>,
+    image_weight: f32,
+    weights: &[f32],
+    chains: &[Vec<Operation>],
+    scratch: &mut OperationScratch,
+) -> Result<(), Error> {
+    let MixScratch { mut chain, mut sum } = std::mem::take(&mut scratch.mix);
+    sum.clear();
+    sum.reserve_exact(image.data.len());
+    sum.resize(image.data.len(), 0.0);
+    start(image.data, image_weight, &mut sum);
+    for (weight, operations) in weights.iter().zip(chains) {
+        copy_to(&mut chain, image.data);
+        for operation in operations {
+            operation.apply(PixelsMut::new(image.width(), image.height(), &mut chain)?, scratch)?;
+        }
+        add(&chain, *weight, &mut sum);
+    }
+    finish(&sum, image.data);
+    scratch.mix = MixScratch { chain, sum };
+    Ok(())
+}
+
+#[inline(always)]
+fn start_kernel(image: &[u8], weight: f32, sum: &mut [f32]) {
+    sum.iter_mut().zip(image).for_each(|(sum, sample)| *sum = weight * f32::from(*sample));
+}
+
+#[inline(always)]
+fn add_kernel(image: &[u8], weight: f32, sum: &mut [f32]) {
+    sum.iter_mut().zip(image).for_each(|(sum, sample)| *sum += weight * f32::from(*sample));
+}
+
+#[inline(always)]
+fn finish_kernel(sum: &[f32], out: &mut [u8]) {
+    out.iter_mut().zip(sum).for_each(|(out, sum)| *out = truncated(*sum));
+}

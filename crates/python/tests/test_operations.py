@@ -1,0 +1,280 @@
+"""Operations on pixels, compared with torchvision's functions on u8 tensors: 1,000 random cases."""
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+functional = pytest.importorskip("torchvision.transforms.v2.functional")
+
+from torchvision.transforms.functional import _get_inverse_affine_matrix  # noqa: E402
+
+CASES = 50
+"""Cases of each of the 20 operations."""
+
+
+def apply(image, operations):
+    """Returns the image, `[H, W, 3]` u8, after the operations."""
+    from shardtool.transforms import apply_operations
+
+    return apply_operations(image, operations)
+
+
+def picture(rng):
+    """Returns an image of 1 to 90 pixels a side, `[3, H, W]`: photo-like, noise, of few colours, or constant."""
+    height, width = (rng.choice([rng.randint(1, 5), rng.randint(3, 90)]) for _ in range(2))
+    generator = torch.Generator().manual_seed(rng.getrandbits(32))
+    kind = rng.choice(["photo", "photo", "noise", "colours", "constant"])
+    if kind == "noise":
+        return torch.randint(0, 256, (3, height, width), generator=generator, dtype=torch.uint8)
+    if kind == "colours":
+        colours = torch.randint(0, 256, (3, 4), generator=generator, dtype=torch.uint8)
+        return colours[:, torch.randint(0, 4, (height, width), generator=generator)]
+    if kind == "constant":
+        return torch.randint(0, 256, (3, 1, 1), generator=generator, dtype=torch.uint8).repeat(1, height, width)
+    coarse = torch.rand((1, 3, 5, 5), generator=generator) * rng.uniform(40, 255)
+    smooth = torch.nn.functional.interpolate(coarse, (height, width), mode="bicubic", align_corners=True)[0]
+    return (smooth + 3 * torch.randn(smooth.shape, generator=generator)).clamp(0, 255).to(torch.uint8)
+
+
+def factor(rng):
+    return rng.choice([0.0, 1.0, 0.5, rng.uniform(0, 1), rng.uniform(1, 4)])
+
+
+def adjustment(name, function):
+    """Returns the maker of an operation with a factor."""
+
+    def make(rng, image):
+        value = factor(rng)
+        return {name: {"factor": value}}, function(image, value)
+
+    return make
+
+
+def plain(name, function):
+    """Returns the maker of an operation without parameters."""
+    return lambda rng, image: (name, function(image))
+
+
+def hue(rng, image):
+    value = rng.choice([0.0, -0.5, 0.5, rng.uniform(-0.5, 0.5)])
+    return {"hue": {"factor": value}}, functional.adjust_hue(image, value)
+
+
+def channel_permutation(rng, image):
+    order = rng.sample(range(3), 3)
+    return {"channel_permutation": {"order": order}}, functional.permute_channels(image, order)
+
+
+def posterize(rng, image):
+    bits = rng.randint(0, 8)
+    return {"posterize": {"bits": bits}}, functional.posterize(image, bits)
+
+
+def solarize(rng, image):
+    threshold = rng.choice([0.0, 255.0, -3.5, 128.0, rng.uniform(0, 255), float(rng.randint(0, 255))])
+    return {"solarize": {"threshold": threshold}}, functional.solarize(image, threshold)
+
+
+def gaussian_blur(rng, image):
+    sides = [image.shape[2], image.shape[1]]
+    kernel = [2 * rng.randint(0, min(side - 1, 12)) + 1 for side in sides]
+    sigma = [rng.uniform(0.1, 4.0) for _ in sides]
+    expected = functional.gaussian_blur(image, kernel, sigma)
+    return {"gaussian_blur": {"kernel": kernel, "sigma": sigma}}, expected
+
+
+def rectangle(rng, image):
+    """Returns a rectangle that may extend beyond the image."""
+    height, width = image.shape[1:]
+    return {
+        "left": rng.randint(0, width),
+        "top": rng.randint(0, height),
+        "width": rng.randint(0, width + 2),
+        "height": rng.randint(0, height + 2),
+    }
+
+
+def colour(rng):
+    return [rng.randint(0, 255) for _ in range(3)]
+
+
+def erase(rng, image):
+    rect, value = rectangle(rng, image), colour(rng)
+    v = torch.tensor(value, dtype=torch.uint8)[:, None, None]
+    expected = functional.erase(image, rect["top"], rect["left"], rect["height"], rect["width"], v)
+    return {"erase": {"rect": rect, "value": value}}, expected
+
+
+def normal_numbers(key, count):
+    """Returns numbers of Box and Muller, two from two numbers of SplitMix64."""
+    mask, numbers = (1 << 64) - 1, []
+
+    def unit():
+        nonlocal key
+        key = (key + 0x9E3779B97F4A7C15) & mask
+        x = ((key ^ (key >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+        return ((x ^ (x >> 31)) >> 11) / (1 << 53)
+
+    while len(numbers) < count:
+        radius = math.sqrt(-2 * math.log(1 - unit()))
+        angle = 2 * math.pi * unit()
+        numbers += [radius * math.cos(angle), radius * math.sin(angle)]
+    return numbers[:count]
+
+
+def erase_noise(rng, image):
+    rect, key = rectangle(rng, image), rng.getrandbits(64)
+    expected = image.permute(1, 2, 0).numpy().copy()
+    region = expected[rect["top"] :, rect["left"] :][: rect["height"], : rect["width"]]
+    noise = np.array(normal_numbers(key, region.size)).reshape(region.shape)
+    noise = np.array([123.675, 116.28, 103.53]) + np.array([58.395, 57.12, 57.375]) * noise
+    region[:] = np.clip(np.floor(noise + 0.5), 0, 255)
+    return {"erase_noise": {"rect": rect, "key": key}}, torch.from_numpy(expected).permute(2, 0, 1)
+
+
+def warped(rng, image, warp):
+    """Returns interpolation, fill and the expected image. `warp` calls torchvision."""
+    if rng.random() < 0.5:
+        interpolation = "nearest"
+        fill = rng.choice([[0, 0, 0], colour(rng)])
+        return interpolation, fill, warp(image, interpolation=functional.InterpolationMode.NEAREST, fill=fill)
+    interpolation = "bilinear"
+    mode = functional.InterpolationMode.BILINEAR
+    if rng.random() < 0.5:
+        return interpolation, [0, 0, 0], warp(image, interpolation=mode, fill=None)
+    # Pixels outside count as the fill colour. torchvision weights pixels at the edges twice.
+    fill = colour(rng)
+    inside = warp(torch.ones_like(image, dtype=torch.float32), interpolation=mode, fill=None)
+    expected = warp(image.float(), interpolation=mode, fill=None)
+    expected += (1 - inside) * torch.tensor(fill, dtype=torch.float32)[:, None, None]
+    return interpolation, fill, expected.clamp(0, 255).round().to(torch.uint8)
+
+
+def affine(rng, image):
+    angle = rng.choice([0.0, 90.0, 45.0, rng.uniform(-180, 180)])
+    translate = [rng.choice([0.0, float(rng.randint(-9, 9)), rng.uniform(-9, 9)]) for _ in range(2)]
+    scale, shear = rng.choice([1.0, rng.uniform(0.4, 2)]), [rng.choice([0.0, rng.uniform(-30, 30)]) for _ in range(2)]
+    matrix = _get_inverse_affine_matrix([0.0, 0.0], angle, translate, scale, shear)
+
+    def warp(image, **options):
+        return functional.affine(image, angle, translate, scale, shear, **options)
+
+    interpolation, fill, expected = warped(rng, image, warp)
+    return {"affine": {"matrix": matrix, "interpolation": interpolation, "fill": fill}}, expected
+
+
+def perspective(rng, image):
+    height, width = image.shape[1:]
+    coefficients = [rng.uniform(0.7, 1.4), rng.uniform(-0.3, 0.3), rng.uniform(-9, 9)]
+    coefficients += [rng.uniform(-0.3, 0.3), rng.uniform(0.7, 1.4), rng.uniform(-9, 9)]
+    coefficients += [rng.uniform(-0.4, 0.4) / width, rng.uniform(-0.4, 0.4) / height]
+
+    def warp(image, **options):
+        return functional.perspective(image, None, None, coefficients=coefficients, **options)
+
+    interpolation, fill, expected = warped(rng, image, warp)
+    return {"perspective": {"coefficients": coefficients, "interpolation": interpolation, "fill": fill}}, expected
+
+
+def aug_mix(rng, image):
+    """Chains of operations that are exact, mixed as torchvision's `AugMix` does."""
+    makers = [MAKERS[name] for name in sorted(EXACT - {"aug_mix", "erase_noise"})]
+    weights = torch.tensor([rng.random() + 0.1 for _ in range(rng.randint(1, 4))])
+    weights /= weights.sum()
+    mix = weights[0] * image
+    chains = []
+    for weight in weights[1:]:
+        chains.append([])
+        result = image
+        for _ in range(rng.randint(0, 3)):
+            operation, result = rng.choice(makers)(rng, result)
+            chains[-1].append(operation)
+        mix.add_(weight * result)
+    values = [float(weight) for weight in weights]
+    return {"aug_mix": {"image": values[0], "weights": values[1:], "chains": chains}}, mix.to(torch.uint8)
+
+
+MAKERS = {
+    "horizontal_flip": plain("horizontal_flip", functional.horizontal_flip),
+    "vertical_flip": plain("vertical_flip", functional.vertical_flip),
+    "brightness": adjustment("brightness", functional.adjust_brightness),
+    "contrast": adjustment("contrast", functional.adjust_contrast),
+    "saturation": adjustment("saturation", functional.adjust_saturation),
+    "hue": hue,
+    "sharpness": adjustment("sharpness", functional.adjust_sharpness),
+    "grayscale": plain("grayscale", lambda image: functional.rgb_to_grayscale(image, 3)),
+    "channel_permutation": channel_permutation,
+    "invert": plain("invert", functional.invert),
+    "autocontrast": plain("autocontrast", functional.autocontrast),
+    "equalize": plain("equalize", functional.equalize),
+    "posterize": posterize,
+    "solarize": solarize,
+    "gaussian_blur": gaussian_blur,
+    "affine": affine,
+    "perspective": perspective,
+    "erase": erase,
+    "erase_noise": erase_noise,
+    "aug_mix": aug_mix,
+}
+
+ROUNDED = {"hue": 1e-3, "gaussian_blur": 1e-3, "erase_noise": 1e-4}
+"""The share of values that may differ, by one, because intermediate results are rounded in another order."""
+
+MOVED = {"affine": 1e-3, "perspective": 1e-3}
+"""The share of pixels that may come from the next pixel, because a position is halfway between two."""
+
+EXACT = MAKERS.keys() - ROUNDED.keys() - MOVED.keys()
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_pixels_match_torchvision(name):
+    values = differing = 0
+    for case in range(CASES):
+        rng = random.Random(f"{name} {case}")
+        image = picture(rng)
+        operation, expected = MAKERS[name](rng, image)
+        found = apply(np.ascontiguousarray(image.permute(1, 2, 0)), [operation])
+        expected = np.ascontiguousarray(expected.permute(1, 2, 0))
+        assert found.dtype == np.uint8 and found.shape == expected.shape
+        difference = np.abs(found.astype(int) - expected)
+        if name in EXACT:
+            assert difference.max() == 0, (case, operation, image.shape)
+        if name in ROUNDED:
+            assert difference.max() <= 1, (case, operation, image.shape)
+        values += difference.size
+        differing += np.count_nonzero(difference)
+    print(f"{name}: {differing} of {values} values differ")
+    assert differing <= {**ROUNDED, **MOVED}.get(name, 0) * values
+
+
+def test_a_list_is_applied_in_order():
+    image = picture(random.Random(5))
+    operations = ["invert", {"brightness": {"factor": 0.7}}, "equalize", {"solarize": {"threshold": 90.0}}]
+    expected = functional.solarize(
+        functional.equalize(functional.adjust_brightness(functional.invert(image), 0.7)), 90.0
+    )
+    found = apply(np.ascontiguousarray(image.permute(1, 2, 0)), operations)
+    assert np.array_equal(found, expected.permute(1, 2, 0).numpy())
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"gaussian_blur": {"kernel": [23, 23], "sigma": [1.0, 1.0]}},
+        {"gaussian_blur": {"kernel": [2, 3], "sigma": [1.0, 1.0]}},
+        {"gaussian_blur": {"kernel": [3, 3], "sigma": [0.0, 1.0]}},
+        {"brightness": {"factor": -0.1}},
+        {"hue": {"factor": 0.6}},
+        {"posterize": {"bits": 9}},
+        {"solarize": {"threshold": 256.0}},
+        {"channel_permutation": {"order": [0, 0, 1]}},
+    ],
+)
+def test_parameters_that_torchvision_rejects_are_rejected_by_name(operation):
+    (name,) = operation
+    with pytest.raises(ValueError, match=name):
+        apply(np.zeros((11, 12, 3), np.uint8), [operation])

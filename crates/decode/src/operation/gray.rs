@@ -3,6 +3,7 @@
 //! The grey value is torchvision's: 0.2989 R + 0.587 G + 0.114 B, each product after the first added with one rounding, as
 //! torch's `add_` does, then rounded down. Blends are `sample * factor + other * (1 - factor)` with the same roundings.
 
+use super::planes::{BLOCK, map_planes, read_planes};
 use super::sample::truncated;
 use super::vectorised::vectorised;
 
@@ -33,9 +34,8 @@ pub(super) fn adjust_contrast(data: &mut [u8], factor: f64) {
 }
 
 #[inline(always)]
-fn gray_value([r, g, b]: [u8; 3]) -> f32 {
-    let [r, g, b] = [r, g, b].map(f32::from);
-    b.mul_add(0.114, g.mul_add(0.587, r * 0.2989)).floor()
+fn gray_value(r: u8, g: u8, b: u8) -> f32 {
+    f32::from(b).mul_add(0.114, f32::from(g).mul_add(0.587, f32::from(r) * 0.2989)).floor()
 }
 
 #[inline(always)]
@@ -45,22 +45,34 @@ fn blend(sample: u8, other: f32, factor: f32, rest: f32) -> u8 {
 
 #[inline(always)]
 fn gray_kernel(pixels: &mut [[u8; 3]]) {
-    pixels.iter_mut().for_each(|pixel| *pixel = [truncated(gray_value(*pixel)); 3]);
+    map_planes(pixels, |[red, green, blue]| {
+        for i in 0..BLOCK {
+            let gray = truncated(gray_value(red[i], green[i], blue[i]));
+            [red[i], green[i], blue[i]] = [gray; 3];
+        }
+    });
 }
 
 #[inline(always)]
 fn saturate_kernel(pixels: &mut [[u8; 3]], factor: f32, rest: f32) {
-    for pixel in pixels {
-        let gray = gray_value(*pixel);
-        *pixel = pixel.map(|sample| blend(sample, gray, factor, rest));
-    }
+    map_planes(pixels, |[red, green, blue]| {
+        for i in 0..BLOCK {
+            let gray = gray_value(red[i], green[i], blue[i]);
+            red[i] = blend(red[i], gray, factor, rest);
+            green[i] = blend(green[i], gray, factor, rest);
+            blue[i] = blend(blue[i], gray, factor, rest);
+        }
+    });
 }
 
 #[inline(always)]
 fn gray_sum_kernel(pixels: &[[u8; 3]]) -> u64 {
-    // The sums of a block fit u32.
-    let block = |pixels: &[[u8; 3]]| pixels.iter().map(|pixel| u32::from(truncated(gray_value(*pixel)))).sum::<u32>();
-    pixels.chunks(1 << 16).map(|pixels| u64::from(block(pixels))).sum()
+    let mut sum = 0;
+    read_planes(pixels, [0; 3], |[red, green, blue]| {
+        let grays = (0..BLOCK).map(|i| u32::from(truncated(gray_value(red[i], green[i], blue[i]))));
+        sum += u64::from(grays.sum::<u32>());
+    });
+    sum
 }
 
 #[inline(always)]

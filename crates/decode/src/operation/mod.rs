@@ -18,6 +18,7 @@
 //! | `mix` | AugMix |
 //! | `point` | where points move |
 //! | `sample` | f32 to u8 |
+//! | `planes` | channels of a block of pixels |
 //! | `vectorised` | loops compiled for AVX2 and FMA |
 
 pub(crate) mod apply;
@@ -30,6 +31,7 @@ mod histogram;
 mod hue;
 mod levels;
 mod mix;
+mod planes;
 mod point;
 mod sample;
 mod sharpness;

@@ -15,6 +15,19 @@ pub(super) fn rounded(value: f32) -> u8 {
     (clamped(value) + INTEGERS).to_bits() as u8
 }
 
+/// 1.5 · 2²³. Added to a number between −[`WHOLE_LIMIT`] and `WHOLE_LIMIT`, it rounds to nearest even and leaves the integer in
+/// the fraction bits.
+const WHOLE: f32 = 12_582_912.0;
+
+/// 2²²: the numbers that [`whole`] rounds are smaller.
+pub(super) const WHOLE_LIMIT: f32 = 4_194_304.0;
+
+/// Rounds to nearest even. Vectorises, unlike a cast, which handles numbers out of range.
+#[inline(always)]
+pub(super) fn whole(value: f32) -> i32 {
+    ((value + WHOLE).to_bits() as i32).wrapping_sub(WHOLE.to_bits() as i32)
+}
+
 /// Clamps with comparisons that compile to one instruction each, unlike `f32::clamp`, which keeps NaN.
 #[inline(always)]
 fn clamped(value: f32) -> f32 {
@@ -25,6 +38,14 @@ fn clamped(value: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_numbers_are_rounded_to_even() {
+        let limit = WHOLE_LIMIT - 1.0;
+        for value in [-2.5, -1.5, -0.5, 0.0, 0.499, 0.5, 1.5, 7.2, limit, -limit] {
+            assert_eq!(whole(value), value.round_ties_even() as i32);
+        }
+    }
 
     #[test]
     fn values_are_clamped_then_truncated_or_rounded_to_even() {

@@ -5,11 +5,12 @@ use super::*;
 use crate::pixels::PixelsMut;
 use apply::OperationScratch;
 
-/// One or more of every operation that computes in f32.
+/// At least one of every operation with vectorised loops.
 fn operations() -> Vec<Operation> {
     let fill = [10, 20, 30];
     let mut operations = vec![
         Operation::Grayscale,
+        Operation::Autocontrast,
         Operation::GaussianBlur { kernel: [5, 3], sigma: [1.3, 0.4] },
         Operation::AugMix { image: 0.3, weights: vec![0.5, 0.2], chains: vec![vec![Operation::Invert], vec![]] },
     ];

@@ -3,8 +3,8 @@
 //! Positions and weights are computed for a block of pixels, then the four neighbours of each are gathered into words, then
 //! the words are unpacked and weighted for the block.
 
-use super::{BLOCK, Positions, Warp, locate};
-use crate::operation::sample::rounded;
+use super::{BLOCK, Positions, Warp, limits, locate};
+use crate::operation::sample::{rounded, whole};
 use crate::operation::vectorised::vectorised;
 
 vectorised!(split = split_kernel(size: (usize, usize), positions: &Positions, cells: &mut Cells));
@@ -51,14 +51,14 @@ impl Warp {
 }
 
 #[inline(always)]
-fn split_kernel((width, height): (usize, usize), positions: &Positions, cells: &mut Cells) {
-    // All neighbours of −2 are outside. False for NaN.
-    let limited = |at: f32, side: f32| if (at > -2.0) & (at < side) { at } else { -2.0 };
-    let (width, height) = (width as f32, height as f32);
+fn split_kernel(size: (usize, usize), positions: &Positions, cells: &mut Cells) {
+    // All neighbours of −2 are outside. The comparisons are false for NaN.
+    let limited = |at: f32, end: f32| if (at > -2.0) & (at < end) { at } else { -2.0 };
+    let [width, height] = limits(size);
     for i in 0..BLOCK {
         let (x, y) = (limited(positions.x[i], width), limited(positions.y[i], height));
-        cells.columns[i] = x.floor() as i32;
-        cells.rows[i] = y.floor() as i32;
+        cells.columns[i] = whole(x.floor());
+        cells.rows[i] = whole(y.floor());
         cells.right[i] = x - x.floor();
         cells.down[i] = y - y.floor();
     }

@@ -9,6 +9,7 @@
 mod bilinear;
 mod nearest;
 
+use super::sample::WHOLE_LIMIT;
 use super::vectorised::vectorised;
 
 /// Pixels of a row that are computed at a time.
@@ -55,6 +56,13 @@ impl Warp {
 
 fn half((width, height): (usize, usize)) -> [f32; 2] {
     [width as f32 * 0.5, height as f32 * 0.5]
+}
+
+/// Returns the end of the positions that are inside the image. Beyond 2²² pixels, f32 has no fractions, and everything counts
+/// as outside.
+#[inline(always)]
+fn limits((width, height): (usize, usize)) -> [f32; 2] {
+    [width as f32, height as f32].map(|side| side.min(WHOLE_LIMIT))
 }
 
 fn scaled(matrix: &[f64; 6], half: [f32; 2]) -> [[f32; 3]; 2] {

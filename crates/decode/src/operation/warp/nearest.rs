@@ -1,6 +1,7 @@
 //! Nearest neighbour.
 
-use super::{BLOCK, Positions, Warp, locate};
+use super::{BLOCK, Positions, Warp, limits, locate};
+use crate::operation::sample::whole;
 use crate::operation::vectorised::vectorised;
 
 vectorised!(round = round_kernel(size: (usize, usize), positions: &Positions, nearest: &mut Nearest));
@@ -34,13 +35,13 @@ impl Warp {
 }
 
 #[inline(always)]
-fn round_kernel((width, height): (usize, usize), positions: &Positions, nearest: &mut Nearest) {
-    let (width, height) = (width as f32, height as f32);
+fn round_kernel(size: (usize, usize), positions: &Positions, nearest: &mut Nearest) {
+    let [width, height] = limits(size);
     for i in 0..BLOCK {
         let (x, y) = (positions.x[i].round_ties_even(), positions.y[i].round_ties_even());
         // False for NaN.
         let inside = (x >= 0.0) & (x < width) & (y >= 0.0) & (y < height);
-        nearest.columns[i] = if inside { x as i32 } else { -1 };
-        nearest.rows[i] = if inside { y as i32 } else { 0 };
+        nearest.columns[i] = whole(if inside { x } else { -1.0 });
+        nearest.rows[i] = whole(if inside { y } else { 0.0 });
     }
 }

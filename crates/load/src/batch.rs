@@ -4,7 +4,9 @@ use crate::budget::{Live, Reservation};
 use crate::buffer::{BatchBuffer, RowBuffer, RowPixels};
 use crate::column_values::Values;
 use crate::columns::{Cell, Column};
+use crate::error::{Error, Result};
 use crate::handover::{Position, Work};
+use crate::mixing;
 use crate::objects::ObjectRole;
 use crate::resolved_config::ResolvedConfig;
 use shardtool_decode::{LabelDtype, Normalizer, Output};
@@ -192,17 +194,40 @@ impl SharedBatch {
         f(&mut self.memory().outs[row].lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Marks `rows` claimed rows as done. With the last ones, gathers the columns, after which the batch is complete,
-    /// and returns true.
-    pub(crate) fn finish(&self, rows: usize) -> bool {
+    /// Marks `rows` claimed rows as done. With the last ones, gathers the columns and mixes the rows, after which the batch is
+    /// complete, and returns true.
+    ///
+    /// # Errors
+    /// [`Error::Class`] if a label of rows to mix is not a class.
+    pub(crate) fn finish(&self, rows: usize) -> Result<bool> {
         if self.left.fetch_sub(rows, Ordering::AcqRel) != rows {
-            return false;
+            return Ok(false);
         }
-        self.gather();
-        true
+        let mut table = self.gather();
+        let mixed = if self.is_cancelled() { Ok(()) } else { self.mix(&mut table) };
+        let _ = self.table.set(table);
+        mixed.map(|()| true)
     }
 
-    fn gather(&self) {
+    /// Mixes the rows, if the configuration says so.
+    fn mix(&self, table: &mut Table) -> Result<()> {
+        let Some((mixing, label)) = self.config.mixing() else { return Ok(()) };
+        let size = self.config.picture_sizes()[0];
+        let drawn = mixing.draw(self.config.plan.seed(), self.epoch, self.p, size);
+        let partners = mixing::partners(&table.valid);
+        let Values::Int64(labels) = &table.values[label] else { return Ok(()) };
+        let soft = mixing::soft_labels(labels, &table.valid, &partners, drawn.share, mixing.classes);
+        let soft = soft.map_err(|label| {
+            let row = labels.iter().position(|found| *found == label);
+            Error::Class { label, id: row.map_or(-1, |row| table.ids[row]), classes: mixing.classes }
+        })?;
+        table.values[label] = Values::Float(soft);
+        let output = self.config.normalizer.as_ref().map(Normalizer::output);
+        self.memory().images[0].change_all(|images| mixing::mix_images(images, size, output, &drawn, &partners));
+        Ok(())
+    }
+
+    fn gather(&self) -> Table {
         let columns = &self.config.columns;
         let mut table = Table { values: columns.iter().map(Column::values).collect(), ..Table::default() };
         for row in 0..self.memory().outs.len() {
@@ -221,7 +246,7 @@ impl SharedBatch {
         table.unforeseen += table.values.iter().zip(columns).map(|(v, c)| c.unforeseen(v.held())).sum::<u64>();
         let expected = self.config.expected * self.config.batch as u64;
         table.unforeseen = table.unforeseen.saturating_sub(expected);
-        let _ = self.table.set(table);
+        table
     }
 
     /// Returns the bytes by which this complete batch exceeds its plan.
@@ -377,9 +402,13 @@ impl Batch {
         self.0.table().values.get(at)
     }
 
-    /// Returns the numbers per row of a column; `None` for ragged columns and bytes.
+    /// Returns the numbers per row of a column, of mixed labels the number of classes; `None` for ragged columns and bytes.
     pub fn column_width(&self, feature: &str) -> Option<usize> {
-        self.0.config.columns.iter().find(|c| c.feature == feature)?.width()
+        let column = self.columns().position(|name| name == feature)?;
+        match self.0.config.mixing() {
+            Some((mixing, label)) if label == column => Some(mixing.classes as usize),
+            _ => self.0.config.columns[column].width(),
+        }
     }
 
     /// Returns what a column holds of the objects in the image; `None` for other columns.

@@ -99,13 +99,20 @@ impl Drop for HostBuffer {
 /// A buffer of rows of equal length. Each row is written by one thread; the buffer is read after all rows are done.
 ///
 /// It is sound because each row can be taken only once (its flag), and the buffer can be read only after every row was
-/// returned (the count). Both are reset only through `&mut self`.
+/// returned (the count). Before that, all rows may be borrowed once more for writing, by one thread. Flags and count are reset
+/// only through `&mut self`.
 pub(crate) struct RowBuffer {
     buffer: Box<dyn BatchBuffer>,
     row_bytes: usize,
     taken: Box<[AtomicBool]>,
+    /// The number of rows that are done, up to all; then [`SHARED`] or [`EXCLUSIVE`].
     done: AtomicUsize,
 }
+
+/// All rows are done, and were returned for reading.
+const SHARED: usize = usize::MAX;
+/// All rows are done, and are borrowed for writing.
+const EXCLUSIVE: usize = usize::MAX - 1;
 
 impl RowBuffer {
     /// Divides a buffer into `rows` rows of `row_bytes` bytes.
@@ -138,14 +145,30 @@ impl RowBuffer {
         RowMut { bytes, done: &self.done }
     }
 
+    /// Calls `change` with all rows.
+    ///
+    /// # Panics
+    /// If a row is not done, or the rows were read before.
+    pub(crate) fn change_all(&self, change: impl FnOnce(&mut [u8])) {
+        let all = self.taken.len();
+        let taken = self.done.compare_exchange(all, EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed);
+        assert!(taken.is_ok(), "rows change after each is done and before they are read");
+        // SAFETY: the bytes are initialised and valid (contract of `BatchBuffer`). The count shows that every row was taken and
+        // is done, and that none was read; while it is `EXCLUSIVE`, `bytes` returns nothing, `change_all` panics, and `take`
+        // does as all flags are set: the reference is exclusive until the count is set back.
+        change(unsafe { std::slice::from_raw_parts_mut(self.buffer.as_ptr().as_ptr(), all * self.row_bytes) });
+        self.done.store(all, Ordering::Release);
+    }
+
     /// Returns all rows; `None` until each is done.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
-        if self.done.load(Ordering::Acquire) != self.taken.len() {
+        let first = self.done.compare_exchange(self.taken.len(), SHARED, Ordering::Acquire, Ordering::Acquire);
+        if first.is_err_and(|found| found != SHARED) {
             return None;
         }
         // SAFETY: the bytes are initialised and valid (contract of `BatchBuffer`). The count shows that every row was
-        // taken and is done: no exclusive reference is left, and `take` returns no other until `reset`, which needs
-        // `&mut self`.
+        // taken and is done: no exclusive reference is left. `take` and `change_all`, which see `SHARED`, return no other
+        // until `reset`, which needs `&mut self`.
         Some(unsafe { std::slice::from_raw_parts(self.buffer.as_ptr().as_ptr(), self.taken.len() * self.row_bytes) })
     }
 
@@ -220,6 +243,19 @@ mod tests {
             }
             rows.reset();
         }
+    }
+
+    #[test]
+    fn all_rows_change_once_before_they_are_read() {
+        let rows = RowBuffer::new(HostAlloc.alloc(20).unwrap(), 2, 10);
+        (0..2).for_each(|row| rows.take(row).fill(row as u8));
+        rows.change_all(|bytes| {
+            assert!(rows.bytes().is_none());
+            bytes.reverse();
+        });
+        assert_eq!(rows.bytes().unwrap()[9..11], [1, 0]);
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| rows.change_all(|_| ()))).is_err());
+        assert!(rows.bytes().is_some());
     }
 
     #[test]

@@ -79,6 +79,11 @@ impl Column {
         Ok(Column { feature: feature.clone(), shape, offset, masked })
     }
 
+    /// Returns whether it is the label: one integer, masked as loss functions expect.
+    pub(crate) fn is_label(&self) -> bool {
+        self.masked == MASKED_LABEL && self.shape == Shape::Int64(1)
+    }
+
     /// Returns an empty cell.
     pub(crate) fn cell(&self) -> Cell {
         match self.shape {

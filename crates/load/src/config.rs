@@ -2,6 +2,7 @@
 
 use crate::bad_samples::OnBad;
 use crate::buffer::{BatchAlloc, HostAlloc};
+use crate::mixing::Mixing;
 use crate::objects::Objects;
 use shardtool_decode::{FloatRange, LabelDtype, Limits, Output, Pipeline, PixelFn};
 use shardtool_order::{Order, Policy, Remainder, Replica, Source};
@@ -137,6 +138,8 @@ pub struct Images {
     pub mask_fill: Option<u16>,
     /// Boxes and points in the image, which get the same geometry. With one view only.
     pub objects: Option<Objects>,
+    /// How the rows of a batch are mixed. Its labels then are soft: `[N, classes]` f32. With one view only.
+    pub mixing: Option<Mixing>,
     /// The type, layout and normalisation of a batch's pixels, computed by the workers; `None` is u8 `[N, H, W, 3]`.
     pub output: Option<Output>,
     /// Whether to apply the EXIF orientation. Default: no.
@@ -166,6 +169,7 @@ impl Images {
             mask_dtype: LabelDtype::U8,
             mask_fill: None,
             objects: None,
+            mixing: None,
             output: None,
             apply_orientation: false,
             limits: Limits::default(),

@@ -57,6 +57,22 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// Mixing needs labels, at least one transform, and classes.
+    #[error("batches cannot be mixed: {reason}")]
+    Mixing {
+        /// What is missing.
+        reason: &'static str,
+    },
+    /// A label that is not one of the classes of mixed batches.
+    #[error("label {label} of sample {id} is not a class: expected 0 to {}; give the number of classes of the dataset", classes - 1)]
+    Class {
+        /// The label.
+        label: i64,
+        /// The sample.
+        id: i64,
+        /// The number of classes.
+        classes: u32,
+    },
     /// Several views, and an option that follows the geometry of one.
     #[error("`{option}` follows the geometry of one view, but there are {views}: use a loader without views for them")]
     Views {

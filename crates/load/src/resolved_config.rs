@@ -5,6 +5,7 @@ use crate::columns::Column;
 use crate::config::{ColumnSpec, Config, Content, Images, Layout, PageCache, View};
 use crate::error::{Error, Result};
 use crate::features;
+use crate::mixing::Mixing;
 use crate::objects::ObjectColumns;
 use crate::sampled_records::SampledRecords;
 use crate::splits::Splits;
@@ -98,6 +99,7 @@ impl ResolvedConfig {
         if let Content::Images(images) = &config.content {
             features::check_images(&splits)?;
             check_views(images)?;
+            check_mixing(images, &columns)?;
         }
         let sampled = SampledRecords::new(&splits, &config.content);
         features::check_counts(&columns, &splits, &sampled)?;
@@ -149,12 +151,23 @@ impl ResolvedConfig {
         }
     }
 
+    /// Returns how rows are mixed, and the column of their labels; `None` if they are not.
+    pub(crate) fn mixing(&self) -> Option<(&Mixing, usize)> {
+        let mixing = self.images()?.mixing.as_ref()?;
+        Some((mixing, self.columns.iter().position(Column::is_label)?))
+    }
+
     /// Returns the arrays of images of a batch: each view of the image, then each view of further images.
     pub(crate) fn pictures(&self) -> impl Iterator<Item = Picture<'_>> {
         self.images().into_iter().flat_map(|images| {
             let features = std::iter::once(None).chain(images.more.iter().map(|feature| Some(feature.as_str())));
             features.flat_map(|feature| images.views.iter().map(move |view| Picture { feature, view }))
         })
+    }
+
+    /// Returns width and height of each array of images.
+    pub(crate) fn picture_sizes(&self) -> Vec<(u32, u32)> {
+        self.pictures().map(|picture| picture.view.pipeline.output_size()).collect()
     }
 
     /// Bytes of one row of an array of images.
@@ -188,7 +201,8 @@ impl ResolvedConfig {
         // Plan, id, flag and lock of a row take less than 200 bytes.
         let images: usize = self.pictures().map(|picture| self.picture_bytes(picture)).sum();
         let pixels = (images + self.mask_count() * self.mask_bytes()) as u64;
-        let row = pixels + self.columns.iter().map(Column::row_bytes).sum::<u64>() + self.expected + 200;
+        let soft = self.mixing().map_or(0, |(mixing, _)| 4 * u64::from(mixing.classes));
+        let row = pixels + soft + self.columns.iter().map(Column::row_bytes).sum::<u64>() + self.expected + 200;
         row * self.batch as u64
     }
 
@@ -243,9 +257,30 @@ fn check_views(images: &Images) -> Result<()> {
     if let Some((_, name)) = repeated {
         return Err(Error::ViewName { name: (*name).to_owned() });
     }
-    match (names.len(), images.masks.is_empty(), &images.objects) {
-        (1, ..) | (_, true, None) => Ok(()),
-        (views, false, _) => Err(Error::Views { option: "masks", views }),
-        (views, _, Some(_)) => Err(Error::Views { option: "objects", views }),
+    let views = names.len();
+    let options =
+        [("masks", !images.masks.is_empty()), ("objects", images.objects.is_some()), ("mixing", images.mixing.is_some())];
+    match options.into_iter().find(|(_, given)| *given && views > 1) {
+        Some((option, _)) => Err(Error::Views { option, views }),
+        None => Ok(()),
     }
+}
+
+/// Checks that there are labels and classes to mix.
+fn check_mixing(images: &Images, columns: &[Column]) -> Result<()> {
+    let Some(mixing) = &images.mixing else { return Ok(()) };
+    let reason = if mixing.transforms.is_empty() {
+        "no transform is given"
+    } else if mixing.transforms.iter().any(|t| !(t.alpha() > 0.0 && t.alpha().is_finite())) {
+        "`alpha` must be above 0"
+    } else if mixing.classes == 0 {
+        "the number of classes is 0"
+    } else if !images.masks.is_empty() || images.objects.is_some() || !images.more.is_empty() {
+        "masks, boxes and further images do not mix"
+    } else if !columns.iter().any(Column::is_label) {
+        "the batch has no integer label"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Mixing { reason })
 }

@@ -101,8 +101,13 @@ impl Worker {
         let mut current = None;
         while let Some((batch, rows)) = self.next(current.take()) {
             self.fill(&batch, rows.clone());
-            if batch.finish(rows.len()) {
-                engine.handover.completed(&batch);
+            match batch.finish(rows.len()) {
+                Ok(true) => engine.handover.completed(&batch),
+                Ok(false) => {}
+                Err(error) => {
+                    engine.handover.fail(batch.replica, &batch, error);
+                    engine.handover.completed(&batch);
+                }
             }
             current = Some(batch);
         }

@@ -25,6 +25,8 @@ pub enum Domain {
     Augment,
     /// Another step of one sample's augmentation: a key of (seed, epoch, source position), and from it one of (view, step).
     Step,
+    /// The mixing of one batch; the tweak is the position of its first row in the replica's epoch.
+    Mix,
 }
 
 impl Domain {
@@ -41,6 +43,7 @@ impl Domain {
             Domain::Weighted => b"weighted",
             Domain::Augment => b"augment ",
             Domain::Step => b"step    ",
+            Domain::Mix => b"mix     ",
         })
     }
 }

@@ -43,7 +43,8 @@ def geometry(plan, image):
 
 def _warp(grid, image, interpolation, fill):
     mode = "nearest" if isinstance(image, tv_tensors.Mask) else interpolation
-    fill = [0.0] if isinstance(image, tv_tensors.Mask) else [float(v) for v in fill]
+    # Without `fill`, torchvision blends the edge with black; with it, it darkens the edge twice.
+    fill = [float(v) for v in fill] if any(fill) and isinstance(image, tv_tensors.Image) else None
     pixels = image.as_subclass(torch.Tensor)
     return tv_tensors.wrap(internal._apply_grid_transform(pixels, grid, mode, fill=fill), like=image)
 
@@ -65,19 +66,24 @@ def _erase(image, rect, value):
     return F.erase(image, rect["top"], rect["left"], rect["height"], rect["width"], value)
 
 
-def _mix(image, **values):
-    mixed = values["image"] * image.to(torch.float32)
-    for weight, chain in zip(values["weights"], values["chains"]):
-        mixed += torch.tensor(weight, dtype=torch.float32) * replay({"stages": chain}, image)
-    return tv_tensors.wrap(mixed.as_subclass(torch.Tensor).to(torch.uint8), like=image)
+def _pad(image, padding, fill, mode):
+    if isinstance(image, tv_tensors.BoundingBoxes):
+        return F.pad(image, padding)
+    fill = [float(v) for v in fill] if mode == "constant" and isinstance(image, tv_tensors.Image) else 0
+    return F.pad(image, padding, fill=fill, padding_mode=mode)
+
+
+def _mix(original, image, weights, chains):
+    mixed = torch.tensor(image, dtype=torch.float32) * original
+    for weight, chain in zip(weights, chains):
+        mixed += torch.tensor(weight, dtype=torch.float32) * replay({"stages": chain}, original)
+    return tv_tensors.wrap(mixed.as_subclass(torch.Tensor).to(torch.uint8), like=original)
 
 
 #: For each stage, torchvision's function of the same parameters.
 STAGES = {
     "crop": lambda x, left, top, width, height: F.crop(x, top, left, height, width),
-    "pad": lambda x, padding, fill, mode: F.pad(
-        x, padding, fill=[float(v) for v in fill] if isinstance(x, tv_tensors.Image) else 0, padding_mode=mode
-    ),
+    "pad": _pad,
     "resize": lambda x, width, height: F.resize(x, [height, width], antialias=True),
     "horizontal_flip": F.horizontal_flip,
     "vertical_flip": F.vertical_flip,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, Union
 
 from ..checks import pair, real, whole
@@ -37,7 +37,7 @@ class Transform:
 
     def _json(self) -> dict[str, Any]:
         """Returns the step as the loader reads it."""
-        return {self._name: {name: getattr(self, name) for name in self.__dataclass_fields__}}
+        return {self._name: {field.name: getattr(self, field.name) for field in fields(self)}}
 
 
 def side(name: str, value: int) -> int:

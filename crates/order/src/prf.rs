@@ -23,6 +23,12 @@ pub enum Domain {
     Weighted,
     /// The augmentation of one sample; the tweak is its source position.
     Augment,
+    /// The permutation of the members of a bucket; the tweak is the bucket.
+    Bucket,
+    /// The permutation of bucket batches; tweak 0 for complete ones, 1 for incomplete ones.
+    Batches,
+    /// The permutation of the rows of a packing window; the tweak is the window's number.
+    Packed,
 }
 
 impl Domain {
@@ -38,6 +44,9 @@ impl Domain {
             Domain::Substitute => b"spare   ",
             Domain::Weighted => b"weighted",
             Domain::Augment => b"augment ",
+            Domain::Bucket => b"bucket  ",
+            Domain::Batches => b"batches ",
+            Domain::Packed => b"packed  ",
         })
     }
 }

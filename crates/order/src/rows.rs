@@ -50,6 +50,19 @@ impl Rows {
         own.min(self.left.len() as u64)
     }
 
+    #[inline]
+    fn row(&self, i: u32) -> Row {
+        let Range { start, end } = self.positions;
+        let number = self.first.saturating_add(i.into());
+        if number < end - start && !self.repeated {
+            Row::Sample(start + number)
+        } else if self.pad {
+            Row::Repeat(start + number % (end - start))
+        } else {
+            Row::Masked
+        }
+    }
+
     /// Makes every row repeated or, unless the remainder is `pad`, masked, if `repeated` is true.
     pub(crate) fn repeated(self, repeated: bool) -> Self {
         Rows { repeated, ..self }
@@ -61,24 +74,15 @@ impl Iterator for Rows {
 
     #[inline]
     fn next(&mut self) -> Option<Row> {
-        let number = self.first.saturating_add(self.left.next()?.into());
-        let Range { start, end } = self.positions;
-        Some(if number < end - start && !self.repeated {
-            Row::Sample(start + number)
-        } else if self.pad {
-            Row::Repeat(start + number % (end - start))
-        } else {
-            Row::Masked
-        })
+        self.left.next().map(|i| self.row(i))
+    }
+
+    fn nth(&mut self, n: usize) -> Option<Row> {
+        self.left.nth(n).map(|i| self.row(i))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         self.left.size_hint()
-    }
-
-    fn nth(&mut self, n: usize) -> Option<Row> {
-        self.left.start = self.left.start.saturating_add(u32::try_from(n).unwrap_or(u32::MAX)).min(self.left.end);
-        self.next()
     }
 }
 

@@ -44,6 +44,17 @@ fn memory_is_four_bytes_a_sample_and_a_seek_takes_none_of_it() {
         assert!(sought.count <= 16 && sought.peak <= 32_768, "{} allocations, {} bytes", sought.count, sought.peak);
     }
 
+    // Of many buckets whose permutations are tables, a walk keeps some.
+    let buckets = vec![Bucket { shape: Shape::Length(number(64)), batch: number(96) }; 1_000];
+    let buckets = Buckets::new(buckets, (0..SAMPLES).map(|v| (v % 1_000) as u16)).expect("buckets");
+    let plan = Plan::bucketed(Source::All(SAMPLES), Order::Shuffled, 1, replicas, Arc::new(buckets));
+    let plan = Arc::new(plan.expect("a plan"));
+    let (_, walked) = allocated(|| {
+        let mut walk = plan.walk(0, 0).expect("a rank");
+        (0..SAMPLES).step_by(501).map(|q| walk.sample(q).id).sum::<u64>()
+    });
+    assert!(walked.peak <= 640 * 1024, "{} bytes", walked.peak);
+
     let lengths = (0..SAMPLES).map(|v| v * v % 253);
     let window = number(4_096);
     let packing = Packing::new(lengths, number(512), window, Truncation::Truncate).expect("packing");

@@ -257,6 +257,15 @@ fn epochs_and_seeds_differ_and_sequential_does_not() {
 }
 
 #[test]
+fn delivers_every_sample_once_from_many_buckets() {
+    let members = (0..3_000u32).map(|v| (v.wrapping_mul(2_654_435_761) >> 20) as u16 % 300).collect();
+    let batches = (0..300).map(|y| y % 5 + 1).collect();
+    let run = Run { batches, members, order: Order::Shuffled, seed: 5 };
+    let batches = deliver(&run.plan(3, Policy::Sample, Remainder::Mask).expect("a plan"), (0, 0), u64::MAX).0;
+    assert_eq!(samples(&batches), (0..3_000).collect::<Vec<_>>());
+}
+
+#[test]
 fn reports_buckets_that_drop_never_delivers() {
     let plan = example().plan(2, Policy::Sample, Remainder::Drop).expect("a plan");
     let buckets = plan.buckets().expect("buckets");

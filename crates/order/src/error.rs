@@ -63,6 +63,53 @@ pub enum Error {
     #[error("the shards hold {shards} records together, the split {split}")]
     ShardTotal { shards: u64, split: u64 },
 
+    #[error("{count} buckets: expected 1 to 65536")]
+    BucketCount { count: usize },
+    #[error("source position {index} is in bucket {number}: there are {buckets} buckets, numbered from 0")]
+    BucketNumber { index: u64, number: u16, buckets: usize },
+    #[error("the bounds of buckets of lengths must be strictly ascending, from 1 or more")]
+    BucketBounds,
+    #[error(
+        "{cells} cells of {step} pixels a side: expected at most 2^30 cells, and less than 2^32 pixels in a row of all"
+    )]
+    ShapeBudget { step: u32, cells: u32 },
+    #[error(
+        "no shape of {cells} cells has a longer side of at most {ratio} times the shorter one: take a larger ratio"
+    )]
+    NoShape { cells: u32, ratio: u32 },
+    #[error(
+        "{count} samples are longer than {most} tokens (the longest has {longest}): take a larger bound, or choose where \
+         longer samples go"
+    )]
+    LongSample { count: u64, longest: u64, most: u32 },
+    #[error("a packing window of {window} positions: expected 1 to {most}")]
+    PackingWindow { window: u32, most: u32 },
+    #[error("buckets and packing: replicas share the samples, not the shards; take policy `sample` or `off`")]
+    BatchingPolicy,
+    #[error(
+        "buckets and packing serve everything or a list of ids, not a {source_kind} source, whose source positions have \
+         other samples in each epoch"
+    )]
+    BatchingSource { source_kind: &'static str },
+    #[error(
+        "buckets need the whole epoch, not windows of the interleaved order, to fill batches: take shuffled or sequential"
+    )]
+    BatchingOrder,
+    #[error("{len} samples: buckets and packing hold at most 2^32")]
+    TooManyMembers { len: u64 },
+    #[error("{entries} bucket numbers or lengths for a source of {len} samples: give one for each source position")]
+    MemberCount { entries: u64, len: u64 },
+    #[error(
+        "the buckets have {batches} complete batches, fewer than the {world} that replicas take in a step, and `drop` \
+         delivers only full steps: take smaller batches, or `mask` or `pad`"
+    )]
+    DropWithoutBatch { batches: u64, world: u32 },
+    #[error(
+        "an epoch may have only {rows} packed rows, fewer than one step of {world} replicas x batch {batch}, and `drop` \
+         delivers only full steps: take a smaller batch, or `mask` or `pad`"
+    )]
+    DropWithoutRows { rows: u64, world: u32, batch: u32 },
+
     #[error("invalid resume state: {problem}")]
     StateJson { problem: String },
     #[error("the resume state has version {found}; this build reads version {expected}")]
@@ -86,8 +133,22 @@ pub enum Error {
         shard_policy(*current)
     )]
     StateWorld { state: Option<u32>, current: Option<u32> },
+    #[error(
+        "the resume state is inside an epoch of {}, this run has {}: change shapes, batch sizes, budgets and packing at the \
+         end of an epoch",
+        batching(*state),
+        batching(*current)
+    )]
+    StateBatching { state: Option<u32>, current: Option<u32> },
     #[error("the resume state's position is {p}: expected 0 to {end} in steps of {multiple}")]
     StatePosition { p: u64, end: u64, multiple: u64 },
+}
+
+fn batching(crc: Option<u32>) -> String {
+    match crc {
+        Some(crc) => format!("buckets or packing with checksum {crc:08x}"),
+        None => "neither buckets nor packing".to_owned(),
+    }
 }
 
 fn shard_policy(world: Option<u32>) -> String {

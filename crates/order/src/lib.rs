@@ -20,8 +20,13 @@
 //! | `shares` | policy `shard`: the source positions of each replica |
 //! | `remainder` | what becomes of the samples that do not fill the last step |
 //! | `schedule` | steps of an epoch, and the rows of each replica's batch |
+//! | `rows` | the rows of one batch |
+//! | `bucket` | batches of one shape: shapes, assignment to buckets, the order of bucket batches |
+//! | `packing` | several samples of tokens in one row |
+//! | `batching` | checks that both have in common |
 //! | `substitute` | substitutes of a sample that cannot be read |
 //! | `plan` | all of the above combined, as a loader uses it |
+//! | `walk` | one epoch of a plan, as one replica visits it |
 //! | `state` | the resume state and its JSON |
 //! ```
 //! use shardtool_order::{Order, Plan, Policy, Replicas, Source};
@@ -42,32 +47,41 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod batching;
+mod bucket;
 mod error;
 mod launch;
 mod order;
+mod packing;
 mod permutation;
 mod plan;
 mod prf;
 mod remainder;
 mod replica;
 mod rng;
+mod rows;
 mod schedule;
 mod shares;
 mod source;
 mod state;
 mod substitute;
+mod walk;
 
+pub use bucket::{AspectRatios, Bucket, Buckets, ImageShape, LengthBounds, Longer, Shape, shapes_within};
 pub use error::Error;
 pub use launch::{Ignored, Launch, Launcher};
 pub use order::{Cursor, EpochOrder, Order};
+pub use packing::{PackedEpoch, PackedPlan, PackedSample, Packing, Truncation};
 pub use permutation::{Permutation, pack_permutation};
-pub use plan::{Plan, Replicas, Sample, Walk};
+pub use plan::{BucketReplicas, Plan, Replicas, Sample};
 pub use prf::{Domain, key};
 pub use remainder::Remainder;
 pub use replica::Replica;
 pub use rng::Rng;
-pub use schedule::{Policy, Row, Schedule};
+pub use rows::{Row, Rows};
+pub use schedule::{Policy, Schedule};
 pub use shares::ShardShares;
 pub use source::{Balanced, List, Mixture, Source, Weighted};
 pub use state::{Identity, ResumeState, mixture_fingerprint};
 pub use substitute::substitutes;
+pub use walk::{Counts, Walk};

@@ -4,14 +4,15 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use crate::Error;
-use crate::order::{Cursor, EpochOrder, Order};
-use crate::prf::{Domain, key};
+use crate::batching::check_batching;
+use crate::bucket::Buckets;
+use crate::order::{EpochOrder, Order};
 use crate::remainder::Remainder;
 use crate::schedule::{Policy, Schedule};
 use crate::shares::ShardShares;
 use crate::source::Source;
 use crate::state::{Identity, ResumeState};
-use crate::substitute::substitutes;
+use crate::walk::Walk;
 
 /// How replicas divide the work.
 #[derive(Clone, Copy, Debug)]
@@ -26,14 +27,27 @@ pub struct Replicas {
     pub remainder: Option<Remainder>,
 }
 
+/// How replicas divide bucket batches, of which each gets one in a step.
+#[derive(Clone, Copy, Debug)]
+pub struct BucketReplicas {
+    /// R.
+    pub world: NonZeroU32,
+    /// How replicas share an epoch: [`Policy::Sample`] or [`Policy::Off`].
+    pub policy: Policy,
+    /// What happens to incomplete batches, and to batches that do not fill the last step; `None` is
+    /// [`Remainder::default_for`] the order.
+    pub remainder: Option<Remainder>,
+}
+
 /// Everything that decides which sample is in which row of which batch.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    source: Source,
-    order: Order,
-    seed: u64,
-    schedule: Schedule,
-    shares: Option<ShardShares>,
+    pub(crate) source: Source,
+    pub(crate) order: Order,
+    pub(crate) seed: u64,
+    pub(crate) schedule: Schedule,
+    pub(crate) shares: Option<ShardShares>,
+    pub(crate) buckets: Option<Arc<Buckets>>,
 }
 
 /// One sample of an epoch.
@@ -66,12 +80,49 @@ impl Plan {
         };
         let remainder = remainder.unwrap_or(Remainder::default_for(order));
         let schedule = Schedule::new(policy, remainder, world, batch, lens)?;
-        Ok(Plan { source, order, seed, schedule, shares })
+        Ok(Plan { source, order, seed, schedule, shares, buckets: None })
     }
 
-    /// Returns the steps, and the rows of their batches.
+    /// Combines a source with the buckets of its source positions. Every batch has the rows of one bucket, and p counts
+    /// bucket batches: in the step that begins at p, replica r gets batch p + r of the epoch.
+    ///
+    /// # Errors
+    /// If the source is neither everything nor a list, the order is interleaved, the policy is `shard`, the buckets are
+    /// those of another number of source positions, the source is empty or too large, or a step cannot be filled.
+    pub fn bucketed(
+        source: Source,
+        order: Order,
+        seed: u64,
+        replicas: BucketReplicas,
+        buckets: Arc<Buckets>,
+    ) -> Result<Self, Error> {
+        let BucketReplicas { world, policy, remainder } = replicas;
+        check_batching(&source, policy, Some(order), buckets.len())?;
+        if source.len() == 0 {
+            return Err(Error::EmptySource);
+        }
+        let remainder = remainder.unwrap_or(Remainder::default_for(order));
+        let batches = match remainder {
+            Remainder::Drop => buckets.complete_batches(),
+            Remainder::Pad | Remainder::Mask => buckets.batches(),
+        };
+        let sharers = if policy == Policy::Off { 1 } else { world.get() };
+        if remainder == Remainder::Drop && batches < sharers.into() {
+            return Err(Error::DropWithoutBatch { batches, world: sharers });
+        }
+        let schedule = Schedule::new(policy, remainder, world, NonZeroU32::MIN, vec![batches])?;
+        Ok(Plan { source, order, seed, schedule, shares: None, buckets: Some(buckets) })
+    }
+
+    /// Returns the steps, and the rows of their batches. With [buckets](Plan::buckets), steps distribute bucket batches:
+    /// take [`Walk::rows`] and [`Walk::counts`] for rows and samples.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule
+    }
+
+    /// Returns the buckets; `None` if all batches have the same size.
+    pub fn buckets(&self) -> Option<&Buckets> {
+        self.buckets.as_deref()
     }
 
     /// Returns the source.
@@ -89,16 +140,7 @@ impl Plan {
     /// # Errors
     /// [`Error::Rank`] if the rank is not below the world size.
     pub fn walk(self: &Arc<Self>, epoch: u64, rank: u32) -> Result<Walk, Error> {
-        let world = self.schedule.world();
-        if rank >= world {
-            return Err(Error::Rank { rank, world });
-        }
-        let seed = match self.shares {
-            Some(_) => key(Domain::Shard, self.seed, 0, rank.into()),
-            None => self.seed,
-        };
-        let order = EpochOrder::new(self.order, self.schedule.len(rank), seed, epoch)?;
-        Ok(Walk { plan: Arc::clone(self), cursor: order.cursor(), seed, epoch, rank })
+        Walk::new(self, epoch, rank)
     }
 
     /// Returns the identity of this plan for a resume state. `fingerprint` is that of the split.
@@ -109,56 +151,24 @@ impl Plan {
             order: self.order,
             seed: self.seed,
             shard_world: self.shares.as_ref().map(|_| self.schedule.world()),
+            batching: self.buckets.as_ref().map(|buckets| buckets.crc()),
         }
     }
 
     /// Returns where a run continues from a state: its (epoch, p), or the start of the next epoch if no step is left.
     ///
     /// # Errors
-    /// If the state belongs to another dataset, source, order or seed, or its position is impossible.
+    /// If the state belongs to another dataset, source, order or seed, its position is impossible, or it is inside an epoch
+    /// of other buckets.
     pub fn resume(&self, state: &ResumeState, fingerprint: u32) -> Result<(u64, u64), Error> {
         state.check(&self.identity(fingerprint))?;
-        let (p, end) = (state.p, self.schedule.end());
+        // The end does not depend on the remainder, which may have changed.
+        let (p, end) = (state.p, self.buckets().map_or(self.schedule.end(), Buckets::batches));
         let multiple = u64::from(state.identity.shard_world.unwrap_or(1));
         // The last step of a `mask` or `pad` epoch may reach past the end, but after it the epoch is over.
         if p > end || p % multiple != 0 {
             return Err(Error::StatePosition { p, end, multiple });
         }
         Ok(self.schedule.normalize(state.epoch, p))
-    }
-}
-
-/// The samples of one replica in one epoch: position → sample.
-#[derive(Clone, Debug)]
-pub struct Walk {
-    plan: Arc<Plan>,
-    cursor: Cursor,
-    /// The plan's seed, or the replica's own under policy `shard`.
-    seed: u64,
-    epoch: u64,
-    rank: u32,
-}
-
-impl Walk {
-    /// Returns the sample at position `q` (a [`Row::position`](crate::Row::position)).
-    ///
-    /// # Panics
-    /// If the order has no such position.
-    #[inline]
-    pub fn sample(&mut self, q: u64) -> Sample {
-        let v = self.cursor.at(q);
-        let v = self.plan.shares.as_ref().map_or(v, |shares| shares.source_position(self.rank, v));
-        Sample { source_position: v, id: self.plan.source.id(self.plan.seed, self.epoch, v) }
-    }
-
-    /// Returns the number of positions.
-    #[expect(clippy::len_without_is_empty, reason = "the length of an order, not of a collection")]
-    pub fn len(&self) -> u64 {
-        self.cursor.len()
-    }
-
-    /// Returns the positions to try, in turn, for a bad sample at position `q`: at most 16, none if `q` is the only position.
-    pub fn substitutes(&self, q: u64) -> impl Iterator<Item = u64> + use<> {
-        substitutes(self.seed, self.epoch, q, self.cursor.len())
     }
 }

@@ -27,6 +27,12 @@ pub enum Domain {
     Step,
     /// The mixing of one batch; the tweak is the position of its first row in the replica's epoch.
     Mix,
+    /// The permutation of the members of a bucket; the tweak is the bucket.
+    Bucket,
+    /// The permutation of bucket batches; tweak 0 for complete ones, 1 for incomplete ones.
+    Batches,
+    /// The permutation of the rows of a packing window; the tweak is the window's number.
+    Packed,
 }
 
 impl Domain {
@@ -44,6 +50,9 @@ impl Domain {
             Domain::Augment => b"augment ",
             Domain::Step => b"step    ",
             Domain::Mix => b"mix     ",
+            Domain::Bucket => b"bucket  ",
+            Domain::Batches => b"batches ",
+            Domain::Packed => b"packed  ",
         })
     }
 }

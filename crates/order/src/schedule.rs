@@ -1,8 +1,10 @@
-//! Steps of an epoch, and the rows of each replica's batch, as positions.
+//! Steps of an epoch, and the rows of each replica's batch, as positions. With buckets or packing, steps distribute units
+//! (bucket batches or packed rows) instead, in the same way.
 
 use std::num::NonZeroU32;
 
 use crate::permutation::MAX;
+use crate::rows::Rows;
 use crate::{Error, Remainder};
 
 /// How replicas share an epoch.
@@ -17,29 +19,11 @@ pub enum Policy {
     Off,
 }
 
-/// One row of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Row {
-    /// The sample at this position of the epoch or, under policy `shard`, of the replica's own order.
-    Sample(u64),
-    /// The sample at this position, repeated to fill the batch.
-    Repeat(u64),
-    /// No sample.
-    Masked,
-}
-
-impl Row {
-    /// Returns the position, unless the row is masked.
-    pub fn position(self) -> Option<u64> {
-        match self {
-            Row::Sample(q) | Row::Repeat(q) => Some(q),
-            Row::Masked => None,
-        }
-    }
-}
-
-/// The steps of every epoch. p counts the positions that all replicas together (under policy `off`, each replica) have
+/// The steps of an epoch. p counts the positions that all replicas together (under policy `off`, each replica) have
 /// delivered in the epoch so far. From the same p, every replica makes the same number of steps.
+///
+/// The schedule of a plan with buckets counts bucket batches, one per replica and step, in place of positions;
+/// [`Walk::rows`](crate::Walk::rows) returns their rows. That of a [`PackedEpoch`](crate::PackedEpoch) counts packed rows.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     world: u32,
@@ -155,20 +139,14 @@ impl Schedule {
     }
 
     /// Returns the rows of `rank`'s batch in the step that begins at p: [`batch`](Schedule::batch) of them, masked ones last.
-    pub fn rows(&self, p: u64, rank: u32) -> impl ExactSizeIterator<Item = Row> + use<> {
+    pub fn rows(&self, p: u64, rank: u32) -> Rows {
+        Rows::new(self.first(p, rank), self.batch, 0..self.len(rank), self.remainder)
+    }
+
+    /// Returns the position of `rank`'s first row in the step that begins at p; it can be beyond the last position.
+    pub(crate) fn first(&self, p: u64, rank: u32) -> u64 {
         let before = if self.policy == Policy::Sample { u64::from(rank) * u64::from(self.batch) } else { 0 };
-        let first = self.own(p).saturating_add(before);
-        let (len, pad) = (self.len(rank), self.remainder == Remainder::Pad);
-        (0..self.batch).map(move |i| {
-            let q = first.saturating_add(i.into());
-            if q < len {
-                Row::Sample(q)
-            } else if pad {
-                Row::Repeat(q % len)
-            } else {
-                Row::Masked
-            }
-        })
+        self.own(p).saturating_add(before)
     }
 
     /// Returns (epoch, p) after one step: (epoch + 1, 0) if that was the last step of the epoch.
@@ -196,7 +174,7 @@ impl Schedule {
     }
 
     /// Returns the number of replicas that divide the positions of a step.
-    fn sharers(&self) -> u32 {
+    pub(crate) fn sharers(&self) -> u32 {
         if self.policy == Policy::Off { 1 } else { self.world }
     }
 

@@ -24,6 +24,8 @@ pub struct Identity {
     pub seed: u64,
     /// R under policy `shard`, whose sequence depends on it; `None` under the other policies.
     pub shard_world: Option<u32>,
+    /// Checksum of the buckets or of the packing, which decide what p counts; `None` without either.
+    pub batching: Option<u32>,
 }
 
 /// A position in a run: everything before position `p` of `epoch` has been delivered. Equal on all replicas after the
@@ -34,7 +36,7 @@ pub struct ResumeState {
     pub identity: Identity,
     /// The epoch, from 0.
     pub epoch: u64,
-    /// Positions delivered in it.
+    /// Positions delivered in it; with buckets, bucket batches; with packing, packed rows.
     pub p: u64,
 }
 
@@ -61,12 +63,12 @@ impl ResumeState {
     }
 
     /// Checks that a run with this identity may continue from this state. World size under policy `shard`, and whether the
-    /// policy is `shard`, may differ at the start of an epoch only.
+    /// policy is `shard`, may differ at the start of an epoch only; so may buckets and packing.
     ///
     /// # Errors
     /// Names the first member that differs, with both values.
     pub fn check(&self, current: &Identity) -> Result<(), Error> {
-        let Identity { fingerprint, source_crc, order, seed, shard_world } = self.identity;
+        let Identity { fingerprint, source_crc, order, seed, shard_world, batching } = self.identity;
         if fingerprint != current.fingerprint {
             return Err(Error::StateFingerprint { state: fingerprint, dataset: current.fingerprint });
         }
@@ -82,13 +84,16 @@ impl ResumeState {
         if self.p > 0 && shard_world != current.shard_world {
             return Err(Error::StateWorld { state: shard_world, current: current.shard_world });
         }
+        if self.p > 0 && batching != current.batching {
+            return Err(Error::StateBatching { state: batching, current: current.batching });
+        }
         Ok(())
     }
 }
 
 impl fmt::Display for ResumeState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Identity { fingerprint, source_crc, order, seed, shard_world } = self.identity;
+        let Identity { fingerprint, source_crc, order, seed, shard_world, batching } = self.identity;
         write!(f, r#"{{"version":{VERSION},"fingerprint":"{fingerprint:08x}","source":"{source_crc:08x}","order":"#)?;
         match order {
             Order::Sequential => write!(f, r#""sequential""#)?,
@@ -97,6 +102,9 @@ impl fmt::Display for ResumeState {
         }
         if let Some(world) = shard_world {
             write!(f, r#","world":{world}"#)?;
+        }
+        if let Some(crc) = batching {
+            write!(f, r#","batching":"{crc:08x}""#)?;
         }
         write!(f, r#","seed":{seed},"epoch":{},"p":{}}}"#, self.epoch, self.p)
     }
@@ -122,14 +130,16 @@ struct Members {
     window: Option<NonZeroU32>,
     #[serde(default, deserialize_with = "present")]
     world: Option<NonZeroU32>,
+    #[serde(default, deserialize_with = "present")]
+    batching: Option<String>,
     seed: u64,
     epoch: u64,
     p: u64,
 }
 
 /// Reads an optional member. `null` is an error, not an absent member.
-fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<NonZeroU32>, D::Error> {
-    NonZeroU32::deserialize(value).map(Some)
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(value).map(Some)
 }
 
 impl TryFrom<Members> for ResumeState {
@@ -153,6 +163,7 @@ impl TryFrom<Members> for ResumeState {
             order,
             seed: m.seed,
             shard_world: m.world.map(NonZeroU32::get),
+            batching: m.batching.map(|digits| hex("batching", &digits)).transpose()?,
         };
         Ok(ResumeState { identity, epoch: m.epoch, p: m.p })
     }

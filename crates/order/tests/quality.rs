@@ -6,8 +6,12 @@
 //! detects one.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
-use shardtool_order::{EpochOrder, Order, Permutation, Rng};
+use shardtool_order::{
+    Bucket, BucketReplicas, Buckets, EpochOrder, Order, PackedPlan, Packing, Permutation, Plan, Policy, Remainder,
+    Replicas, Rng, Row, Shape, Source, Truncation,
+};
 
 const LIMIT: f64 = 5.0;
 
@@ -151,6 +155,71 @@ fn the_network_has_as_many_cycles_as_a_random_permutation() {
     let sd = ((mean - std::f64::consts::PI.powi(2) / 6.0) * trials as f64).sqrt();
     let z = (f64::from(cycles) - mean * trials as f64) / sd;
     assert!(z.abs() < LIMIT, "{cycles} cycles in {trials} permutations: {z} standard deviations");
+}
+
+#[test]
+fn bucket_batches_and_their_members_are_uniform() {
+    // 12 + 4 + 8 batches of 2, 3 and 1 members each: every batch at every place of the epoch, every member of a bucket in
+    // every row of each of its batches.
+    let number = |n| NonZeroU32::new(n).expect("not 0");
+    let buckets = [2, 3, 1].map(|batch| Bucket { shape: Shape::Length(number(64)), batch: number(batch) });
+    let members: Vec<u16> = (0..44).map(|v| if v < 24 { 0 } else { 1 + u16::from(v >= 36) }).collect();
+    let buckets = Arc::new(Buckets::new(buckets.to_vec(), members.iter().copied()).expect("buckets"));
+    let replicas = BucketReplicas { world: number(1), policy: Policy::Sample, remainder: Some(Remainder::Mask) };
+    let plan = Plan::bucketed(Source::All(44), Order::Shuffled, 6, replicas, buckets).expect("a plan");
+    let plan = Arc::new(plan);
+    let (mut batches, mut rows) = (vec![0u32; 24 * 24], vec![0u32; 44 * 44]);
+    for epoch in 0..4_096 {
+        let mut walk = plan.walk(epoch, 0).expect("a rank");
+        for p in 0..24 {
+            for (i, row) in walk.rows(p).enumerate() {
+                let Row::Sample(q) = row else { panic!("only complete batches") };
+                // The batch is known from its first position.
+                let batch = if q < 24 {
+                    q / 2
+                } else if q < 36 {
+                    12 + (q - 24) / 3
+                } else {
+                    16 + (q - 36)
+                };
+                batches[p as usize * 24 + batch as usize] += u32::from(i == 0);
+                rows[q as usize * 44 + walk.sample(q).source_position as usize] += 1;
+            }
+        }
+    }
+    let worst = batches.chunks_exact(24).map(|c| deviation(c).abs()).fold(0.0, f64::max);
+    assert!(worst < LIMIT, "batches: {worst} standard deviations");
+    for (q, counts) in rows.chunks_exact(44).enumerate() {
+        let bucket = if q < 24 {
+            0..24
+        } else if q < 36 {
+            24..36
+        } else {
+            36..44
+        };
+        assert_eq!(counts[bucket.clone()].iter().sum::<u32>(), 4_096);
+        let z = deviation(&counts[bucket]);
+        assert!(z < LIMIT, "position {q}: {z} standard deviations");
+    }
+}
+
+#[test]
+fn packed_rows_of_a_window_are_uniform() {
+    // Samples of half a row and more do not share rows: 30 rows, begun in the order of their lengths.
+    let number = |n| NonZeroU32::new(n).expect("not 0");
+    let packing = Packing::new(51..81, number(100), number(64), Truncation::Truncate).expect("packing");
+    let replicas = Replicas { world: number(1), batch: number(1), policy: Policy::Sample, remainder: None };
+    let plan = PackedPlan::new(Source::All(30), Order::Shuffled, 8, replicas, Arc::new(packing)).expect("a plan");
+    let plan = Arc::new(plan);
+    let mut counts = vec![0u32; 30 * 30];
+    for epoch in 0..4_096 {
+        let mut packed = plan.epoch(epoch);
+        for e in 0..30 {
+            counts[e as usize * 30 + packed.row(e)[0].sample.id as usize] += 1;
+        }
+    }
+    let worst = counts.chunks_exact(30).map(|c| deviation(c).abs()).fold(0.0, f64::max);
+    assert!(worst < LIMIT, "{worst} standard deviations");
 }
 
 #[test]

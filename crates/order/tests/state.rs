@@ -10,16 +10,18 @@ fn interleaved(run: u32, window: u32) -> Order {
     Order::Interleaved { run: number(run), window: number(window) }
 }
 
-fn state(order: Order, shard_world: Option<u32>) -> ResumeState {
-    let identity = Identity { fingerprint: 0xabcd, source_crc: u32::MAX, order, seed: u64::MAX, shard_world };
+fn state(order: Order, shard_world: Option<u32>, batching: Option<u32>) -> ResumeState {
+    let identity = Identity { fingerprint: 0xabcd, source_crc: u32::MAX, order, seed: u64::MAX, shard_world, batching };
     ResumeState { identity, epoch: u64::MAX, p: u64::MAX }
 }
 
 #[test]
 fn json_round_trips_and_is_short() {
     for order in [Order::Sequential, Order::Shuffled, interleaved(1, 1), interleaved(u32::MAX, u32::MAX)] {
-        for shard_world in [None, Some(u32::MAX)] {
-            let state = state(order, shard_world);
+        for (shard_world, batching) in
+            [(None, None), (Some(u32::MAX), None), (None, Some(1)), (Some(1), Some(u32::MAX))]
+        {
+            let state = state(order, shard_world, batching);
             let json = state.to_string();
             assert!(json.len() < 300, "{} bytes: {json}", json.len());
             assert_eq!(ResumeState::parse(&json).ok(), Some(state));
@@ -37,7 +39,7 @@ fn accepts_any_order_of_members_and_white_space() {
 
 #[test]
 fn refuses_invalid_states() {
-    let good = state(interleaved(3, 4), Some(2)).to_string();
+    let good = state(interleaved(3, 4), Some(2), Some(0xb0b)).to_string();
     let refused = |from: &str, to: &str| {
         assert!(good.contains(from), "{from}");
         ResumeState::parse(&good.replace(from, to)).expect_err(to)
@@ -51,6 +53,8 @@ fn refuses_invalid_states() {
         (r#""world":2"#, r#""world":null"#),
         (r#""seed":18446744073709551615"#, r#""seed":1.0"#),
         (r#""world":2"#, r#""world":-2"#),
+        (r#""00000b0b""#, "null"),
+        (r#""00000b0b""#, "2827"),
         (r#""world":2"#, r#""planet":2"#),
         (r#","epoch""#, r#","era":1,"epoch""#),
         ("}", ""),
@@ -63,6 +67,8 @@ fn refuses_invalid_states() {
         ("0000abcd", "0000ABCD", "fingerprint"),
         ("0000abcd", "+000abcd", "fingerprint"),
         ("ffffffff", "fffffffff", "source"),
+        ("00000b0b", "00000B0B", "batching"),
+        ("00000b0b", "b0b", "batching"),
         (r#","run":3"#, "", "order"),
         ("interleaved", "shuffled", "order"),
         ("interleaved", "random", "order"),

@@ -26,9 +26,13 @@ fn spec() -> String {
     std::fs::read_to_string(root().join("order-spec.md")).expect("order-spec.md")
 }
 
+/// The vectors of this folder and of buckets and packing, which `batching_vectors.rs` compares.
 fn stored() -> Vec<Value> {
-    let read = |name| std::fs::read_to_string(folder().join(name)).expect("the file of vectors");
-    cases::files().iter().flat_map(|(name, _)| parse(&read(name))).collect()
+    let batching = std::fs::read_dir(folder().with_file_name("batching")).expect("a folder");
+    let batching =
+        batching.map(|file| file.expect("a file").path()).filter(|path| path.extension() == Some("jsonl".as_ref()));
+    let files = cases::files().into_iter().map(|(name, _)| folder().join(name)).chain(batching);
+    files.flat_map(|path| parse(&std::fs::read_to_string(path).expect("the file of vectors"))).collect()
 }
 
 /// The names in backticks in the section of that heading.

@@ -163,6 +163,7 @@ fn state(given: &Value) -> Value {
         order: order(given),
         seed: int(&given["seed"]),
         shard_world: given["world"].as_u64().map(|world| world as u32),
+        batching: None,
     };
     json!({"json": ResumeState { identity, epoch: int(&given["epoch"]), p: int(&given["p"]) }.to_string()})
 }

@@ -13,7 +13,7 @@ pub(super) fn ints(value: &Value) -> Vec<u64> {
     value.as_array().unwrap_or_else(|| panic!("{value}: expected an array")).iter().map(int).collect()
 }
 
-fn number(value: &Value) -> NonZeroU32 {
+pub(super) fn number(value: &Value) -> NonZeroU32 {
     u32::try_from(int(value))
         .ok()
         .and_then(NonZeroU32::new)
@@ -58,11 +58,17 @@ pub(super) fn order(given: &Value) -> Order {
     }
 }
 
-/// Makes the plan that a vector's members describe. Without a remainder, the order's default.
+/// Makes the plan that a vector's members describe.
 pub(super) fn plan(given: &Value) -> Result<Plan, Error> {
-    let replicas = Replicas {
+    let (source, replicas) = (source(given)?, replicas(given, number(&given["batch"])));
+    Plan::new(source, order(given), int(&given["seed"]), replicas, &ints(&given["records"]))
+}
+
+/// Makes the replicas that a vector's members describe. Without a remainder, the order's default.
+pub(super) fn replicas(given: &Value, batch: NonZeroU32) -> Replicas {
+    Replicas {
         world: number(&given["world"]),
-        batch: number(&given["batch"]),
+        batch,
         policy: match given["policy"].as_str() {
             Some("sample") => Policy::Sample,
             Some("shard") => Policy::Shard,
@@ -74,6 +80,5 @@ pub(super) fn plan(given: &Value) -> Result<Plan, Error> {
             Some("pad") => Some(Remainder::Pad),
             Some(_) => Some(Remainder::Mask),
         },
-    };
-    Plan::new(source(given)?, order(given), int(&given["seed"]), replicas, &ints(&given["records"]))
+    }
 }

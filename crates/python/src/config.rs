@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use shardtool_cuda::Device;
 use shardtool_decode::{FloatRange, LabelDtype, Pipeline};
 use shardtool_load::{
-    BoxFormat, BoxUnit, ColumnSpec, Config, Content, Images, Layout, Loader, Objects, OnBad, PageCache, View,
+    BatchTransform, BoxFormat, BoxUnit, ColumnSpec, Config, Content, Images, Layout, Loader, Mixing, Objects, OnBad, PageCache, View,
 };
 use shardtool_order::{Balanced, Launch, List, Mixture, Order, Policy, Remainder, Replica, Source, Weighted};
 use shardtool_read::Split;
@@ -49,6 +49,8 @@ pub(crate) struct Options {
     mask_dtype: String,
     mask_fill: Option<u16>,
     objects: Option<ObjectOptions>,
+    /// Names and parameters of the transforms of batches, and the number of classes.
+    mixing: Option<(Vec<(String, f64)>, u32)>,
     /// Values of floating-point samples that become 0 and 255.
     float_range: Option<(f64, f64)>,
     page_cache: String,
@@ -197,6 +199,7 @@ impl Options {
                 images.custom = self.function.map(|function| function::custom(function, raised.clone()));
                 (images.apply_orientation, images.more) = (self.apply_orientation, self.more_images);
                 (images.masks, images.mask_fill) = (self.masks, self.mask_fill);
+                images.mixing = self.mixing.map(|(transforms, classes)| mixing(py, &transforms, classes)).transpose()?;
                 images.objects = self.objects.map(|options| options.resolve(py)).transpose()?;
                 images.mask_dtype = one_of(py, "mask_dtype", &self.mask_dtype, &LABEL_DTYPES)?;
                 images.float_range = float_range(py, self.float_range)?;
@@ -244,6 +247,16 @@ const BOX_FORMATS: [(&str, BoxFormat); 3] =
 const BOX_UNITS: [(&str, BoxUnit); 2] = [("fraction", BoxUnit::Fraction), ("pixel", BoxUnit::Pixel)];
 const LABEL_DTYPES: [(&str, LabelDtype); 2] = [("uint8", LabelDtype::U8), ("uint16", LabelDtype::U16)];
 const ON_BAD: [(&str, OnBad); 3] = [("error", OnBad::Error), ("mask", OnBad::Mask), ("substitute", OnBad::Substitute)];
+
+/// Returns how batches are mixed.
+fn mixing(py: Python<'_>, transforms: &[(String, f64)], classes: u32) -> PyResult<Mixing> {
+    let transform = |(name, alpha): &(String, f64)| {
+        let alpha = *alpha;
+        let known = [("mix_up", BatchTransform::MixUp { alpha }), ("cut_mix", BatchTransform::CutMix { alpha })];
+        one_of(py, "batch_transform", name, &known)
+    };
+    Ok(Mixing { transforms: transforms.iter().map(transform).collect::<PyResult<_>>()?, classes })
+}
 
 /// Returns the value of that name.
 pub(crate) fn one_of<T: Copy>(py: Python<'_>, option: &str, name: &str, known: &[(&str, T)]) -> PyResult<T> {

@@ -41,6 +41,8 @@ fn hex(value: u64) -> String {
 
 fn keys(given: &Value) -> Value {
     let domain = match given["domain"].as_str() {
+        Some("step") => Domain::Step,
+        Some("mix") => Domain::Mix,
         Some("bucket") => Domain::Bucket,
         Some("batches") => Domain::Batches,
         Some("packed") => Domain::Packed,

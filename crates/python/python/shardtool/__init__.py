@@ -18,6 +18,7 @@ from ._shardtool import VERSION as __version__
 from ._shardtool import Columns, Dataset, DeviceArray, Shard, Split
 from .errors import *  # noqa: F403
 from .loader import Loader, Stats
+from .mixing import CutMix, MixUp
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
 from .packing import Packed, pack
 from .transforms import *  # noqa: F403
@@ -28,11 +29,13 @@ __all__ = [
     "Balanced",
     "Batch",
     "Columns",
+    "CutMix",
     "Damage",
     "Dataset",
     "DeviceArray",
     "Interleaved",
     "Loader",
+    "MixUp",
     "Mixture",
     "Objects",
     "Packed",

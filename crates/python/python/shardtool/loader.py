@@ -25,6 +25,7 @@ from .batches import Batch
 from .boxes import Objects
 from .checks import instance, pair, real, whole
 from .errors import OptionError, OptionTypeError, StateError
+from .mixing import BatchTransform, native_mixing
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
 from .transforms import Step, Views, native_views
 
@@ -163,6 +164,9 @@ class Loader(Generic[T, B]):
     objects
         Boxes, other values and keypoints of objects, which go through the same geometry. On the host only, and not with
         `Views`.
+    batch_transform
+        `MixUp(alpha)`, `CutMix(alpha)`, or a list of both, one of which is drawn for each batch. `"label"` then is
+        `[N, num_classes]` float32. Not with `Views`, masks or objects.
     float_range
         `(low, high)`: the values of floating-point samples (TIFF) that become 0 and 255. Values between are scaled linearly,
         values outside are clamped. Default: such images are bad samples.
@@ -242,6 +246,7 @@ class Loader(Generic[T, B]):
         mask_fill: int | None = None,
         more_images: Sequence[str] | None = None,
         objects: Objects | None = None,
+        batch_transform: Sequence[BatchTransform] | BatchTransform | None = None,
         float_range: tuple[float, float] | None = None,
         page_cache: Literal["keep", "release"] = "keep",
         read_ahead: int | str = "64MiB",
@@ -264,7 +269,7 @@ class Loader(Generic[T, B]):
         device, local_replicas = self._place(device, local_replicas)
         devices = as_devices(device)
         options = {**self._arguments, "local_replicas": local_replicas}
-        for name in ("data", "world", "collate_fn", "dtype", "layout", "mean", "std", "device_memory_limit", "slots", "transform", "mask"):
+        for name in ("data", "world", "collate_fn", "dtype", "layout", "mean", "std", "device_memory_limit", "slots", "transform", "mask", "batch_transform"):
             del options[name]
         options["batch_size"] = whole("batch_size", batch_size, 1, 2**32 - 1)
         options["views"], options["function"] = (None, None) if transform is None else native_views(transform)
@@ -300,6 +305,9 @@ class Loader(Generic[T, B]):
         options["mask_fill"] = None if mask_fill is None else whole("mask_fill", mask_fill, 0, 2**16 - 1)
         if objects is not None:
             options["objects"] = instance("objects", objects, (Objects,), "`Objects(...)`")._native()
+        options["mixing"] = None if batch_transform is None else native_mixing(batch_transform, self._splits)
+        if batch_transform is not None and transform is None:
+            raise OptionError("`batch_transform` mixes decoded images: give the steps of a `transform` as well")
         for name, value in (("mask", mask), ("more_images", more_images), ("objects", objects)):
             if value is not None and (devices or transform is None):
                 raise OptionError(f"`{name}` takes the steps of a `transform`, and stays on the host: leave out `device`")

@@ -112,7 +112,7 @@ pub use limits::Limits;
 pub use memory::{raw_scratch_bytes, scratch_bound, scratch_bytes};
 pub use normalize::Normalizer;
 pub use normalize::output::{Dtype, Layout, Output, OutputError};
-pub use operation::apply::OperationScratch;
+pub use operation::scratch::OperationScratch;
 pub use operation::{Interpolation, Operation};
 pub use pixels::{Pixels, PixelsMut, PixelsRef};
 pub use probe::probe;

@@ -116,6 +116,24 @@ fn affine_maps_equal_hand_computed_values() {
 }
 
 #[test]
+fn points_equal_hand_computed_values() {
+    let (interpolation, fill, size) = (Interpolation::Nearest, [0; 3], (10, 4));
+    assert_eq!(Operation::HorizontalFlip.map_point(size, [2.0, 1.0]), [8.0, 1.0]);
+    assert_eq!(Operation::VerticalFlip.map_point(size, [2.0, 1.0]), [2.0, 3.0]);
+    assert_eq!(Operation::Invert.map_point(size, [2.0, 1.0]), [2.0, 1.0]);
+    // Twice as large, then moved 1 to the left and 2 up: from the centre (5, 2), (6, 3) moves to (7, 4), then to (6, 2).
+    let matrix = [0.5, 0.0, 0.5, 0.0, 0.5, 1.0];
+    assert_eq!(Operation::Affine { matrix, interpolation, fill }.map_point(size, [6.0, 3.0]), [6.0, 2.0]);
+    // A quarter turn: the upper left corner is 5 left of and 2 above the centre, and moves to 2 right of and 5 above it.
+    let matrix = [0.0, 1.0, 0.0, -1.0, 0.0, 0.0];
+    assert_eq!(Operation::Affine { matrix, interpolation, fill }.map_point(size, [0.0, 0.0]), [7.0, -3.0]);
+    // (x + 1) ÷ (x/4 + 1) is 2 at x = 2; y ÷ (x/4 + 1) is then 2 at y = 3.
+    let coefficients = [1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.25, 0.0];
+    let operation = Operation::Perspective { coefficients, interpolation, fill };
+    assert_eq!(operation.map_point(size, [2.0, 2.0]), [2.0, 3.0]);
+}
+
+#[test]
 fn singular_maps_have_no_inverse_and_still_apply() {
     let pixels = [[10; 3], [20; 3], [40; 3]];
     let operation = Operation::Affine { matrix: [0.0; 6], interpolation: Interpolation::Bilinear, fill: [0; 3] };

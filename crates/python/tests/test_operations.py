@@ -2,6 +2,7 @@
 
 import math
 import random
+import statistics
 
 import numpy as np
 import pytest
@@ -108,31 +109,28 @@ def erase(rng, image):
     return {"erase": {"rect": rect, "value": value}}, expected
 
 
-def normal_numbers(key, count):
-    """Returns numbers of Box and Muller, two from two numbers of SplitMix64."""
-    mask, numbers = (1 << 64) - 1, []
-
-    def unit():
-        nonlocal key
+def noise(key, shape):
+    """Returns normal noise of ImageNet's mean and deviation by inversion, from halves of the outputs of SplitMix64."""
+    mask, halves = (1 << 64) - 1, []
+    while len(halves) < math.prod(shape):
         key = (key + 0x9E3779B97F4A7C15) & mask
         x = ((key ^ (key >> 30)) * 0xBF58476D1CE4E5B9) & mask
         x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
-        return ((x ^ (x >> 31)) >> 11) / (1 << 53)
-
-    while len(numbers) < count:
-        radius = math.sqrt(-2 * math.log(1 - unit()))
-        angle = 2 * math.pi * unit()
-        numbers += [radius * math.cos(angle), radius * math.sin(angle)]
-    return numbers[:count]
+        x ^= x >> 31
+        halves += [x >> 32, x & 0xFFFFFFFF]
+    uniform = (np.array(halves[: math.prod(shape)], dtype=float) + 0.5).reshape(shape) / 2**32
+    channels = []
+    for c, (mean, deviation) in enumerate([(123.675, 58.395), (116.28, 57.12), (103.53, 57.375)]):
+        values = statistics.NormalDist(mean, deviation)
+        channels.append([[values.inv_cdf(u) for u in row] for row in uniform[..., c]])
+    return np.clip(np.floor(np.moveaxis(np.array(channels).reshape(3, *shape[:2]), 0, -1) + 0.5), 0, 255)
 
 
 def erase_noise(rng, image):
     rect, key = rectangle(rng, image), rng.getrandbits(64)
     expected = image.permute(1, 2, 0).numpy().copy()
     region = expected[rect["top"] :, rect["left"] :][: rect["height"], : rect["width"]]
-    noise = np.array(normal_numbers(key, region.size)).reshape(region.shape)
-    noise = np.array([123.675, 116.28, 103.53]) + np.array([58.395, 57.12, 57.375]) * noise
-    region[:] = np.clip(np.floor(noise + 0.5), 0, 255)
+    region[:] = noise(key, region.shape)
     return {"erase_noise": {"rect": rect, "key": key}}, torch.from_numpy(expected).permute(2, 0, 1)
 
 

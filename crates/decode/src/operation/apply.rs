@@ -1,21 +1,13 @@
 //! Applies operations to pixels, labels and points.
 
-use super::blur::{self, BlurScratch};
-use super::mix::{self, MixScratch};
+use super::blur::BlurScratch;
+use super::mix::MixScratch;
+use super::scratch::{OperationScratch, copy_to};
 use super::warp::Warp;
-use super::{Interpolation, Operation, check, erase, flip, gray, histogram, hue, levels, point, sharpness};
+use super::{Interpolation, Operation, blur, check, erase, flip, gray, histogram, hue, levels, mix, point, sharpness};
 use crate::error::Error;
 use crate::label_map::LabelDtype;
 use crate::pixels::{PixelsMut, rgb_len};
-
-/// Buffers reused from one image to the next. Use one per thread.
-#[derive(Debug, Default)]
-pub struct OperationScratch {
-    /// A copy of the image, of rows of it, or of labels.
-    copy: Vec<u8>,
-    blur: BlurScratch,
-    pub(super) mix: MixScratch,
-}
 
 impl Operation {
     /// Checks the parameters for an image of `size` (width, height). [`apply`](Self::apply) does so as well.
@@ -156,11 +148,4 @@ impl Operation {
             _ => None,
         }
     }
-}
-
-/// Replaces the content of a buffer, with no more memory than it needs.
-pub(super) fn copy_to(buffer: &mut Vec<u8>, data: &[u8]) {
-    buffer.clear();
-    buffer.reserve_exact(data.len());
-    buffer.extend_from_slice(data);
 }

@@ -1,8 +1,8 @@
 //! Gaussian blur as torchvision's `gaussian_blur`: the kernel has unit sum, and edges reflect without repeating the outermost
 //! pixel. Two passes in f32, of which only the last one rounds.
 
-use super::apply::copy_to;
 use super::sample::rounded;
+use super::scratch::{copy_to, make_room};
 use super::vectorised::vectorised;
 
 /// Samples that are summed at a time, so that their sums stay in registers.
@@ -54,8 +54,7 @@ pub(super) fn gaussian_blur(
     weigh(kernel[1], sigma[1], down);
     let stride = width * 3;
     let margin = (across.len() - 1) * 3;
-    row.clear();
-    row.reserve_exact(stride + 2 * margin);
+    make_room(row, stride + 2 * margin);
     row.resize(stride + 2 * margin, 0.0);
     let source = Source { pixels: copy, stride, height };
     for (y, out) in data.chunks_exact_mut(stride).enumerate() {
@@ -70,8 +69,7 @@ fn weigh(kernel: u32, sigma: f64, weights: &mut Vec<f32>) {
     let weight = |distance: u32| libm::exp(-0.5 * (f64::from(distance) / sigma) * (f64::from(distance) / sigma));
     let radius = kernel / 2;
     let sum = weight(0) + 2.0 * (1..=radius).map(weight).sum::<f64>();
-    weights.clear();
-    weights.reserve_exact(radius as usize + 1);
+    make_room(weights, radius as usize + 1);
     weights.extend((0..=radius).map(|distance| (weight(distance) / sum) as f32));
 }
 

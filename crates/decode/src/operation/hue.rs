@@ -58,15 +58,15 @@ fn rgb(hue: f32, saturation: f32, value: f32) -> [f32; 3] {
     let sector = sixths.floor();
     let product = saturation * (sixths - sector);
     let rest = 1.0 - saturation;
-    let [p, q, t] = [rest, 1.0 - product, product + rest].map(|factor| factor * value);
     // A hue that was rounded to 1 is in sector 6, which is sector 0.
     let sector = if sector >= 6.0 { 0.0 } else { sector };
-    let select = |channel: [f32; 6]| {
-        let low = if sector < 2.0 { channel[1] } else { channel[2] };
-        let low = if sector < 1.0 { channel[0] } else { low };
-        let high = if sector < 5.0 { channel[4] } else { channel[5] };
-        let high = if sector < 4.0 { channel[3] } else { high };
-        if sector < 3.0 { low } else { high }
+    let odd = sector * 0.5 != (sector * 0.5).floor();
+    let factor = if odd { 1.0 - product } else { product + rest };
+    let (middle, smallest) = (factor * value, rest * value);
+    // A channel is the largest in two sectors, and the middle one in the sectors next to these.
+    let channel = |distance: f32| {
+        let other = if distance < 2.0 { middle } else { smallest };
+        if distance < 1.0 { value } else { other }
     };
-    [select([value, q, p, p, t, value]), select([t, value, value, q, p, p]), select([p, p, t, value, value, q])]
+    [channel(3.0 - (sector - 2.5).abs()), channel((sector - 1.5).abs()), channel((sector - 3.5).abs())]
 }

@@ -1,8 +1,8 @@
 //! AugMix: the weighted sum of an image and of the results of chains of operations on it.
 
 use super::Operation;
-use super::apply::{OperationScratch, copy_to};
 use super::sample::truncated;
+use super::scratch::{OperationScratch, copy_to, make_room};
 use super::vectorised::vectorised;
 use crate::error::Error;
 use crate::pixels::PixelsMut;
@@ -39,8 +39,7 @@ pub(super) fn augmix(
     scratch: &mut OperationScratch,
 ) -> Result<(), Error> {
     let MixScratch { mut chain, mut sum } = std::mem::take(&mut scratch.mix);
-    sum.clear();
-    sum.reserve_exact(image.data.len());
+    make_room(&mut sum, image.data.len());
     sum.resize(image.data.len(), 0.0);
     start(image.data, image_weight, &mut sum);
     for (weight, operations) in weights.iter().zip(chains) {

@@ -14,14 +14,15 @@
 //! | `sharpness`, `blur` | neighbourhoods |
 //! | `flip` | flips and channel permutations |
 //! | `warp` | affine and perspective maps |
-//! | `erase` | rectangles of one colour or of noise |
+//! | `erase`, `noise` | rectangles of one colour or of noise |
 //! | `mix` | AugMix |
 //! | `point` | where points move |
+//! | `scratch` | buffers |
 //! | `sample` | f32 to u8 |
 //! | `planes` | channels of a block of pixels |
 //! | `vectorised` | loops compiled for AVX2 and FMA |
 
-pub(crate) mod apply;
+mod apply;
 mod blur;
 mod check;
 mod erase;
@@ -31,9 +32,11 @@ mod histogram;
 mod hue;
 mod levels;
 mod mix;
+mod noise;
 mod planes;
 mod point;
 mod sample;
+pub(crate) mod scratch;
 mod sharpness;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Blends the image with a smoothed copy, as torchvision's `adjust_sharpness` does.
 
-use super::apply::copy_to;
 use super::sample::truncated;
+use super::scratch::copy_to;
 use super::vectorised::vectorised;
 
 vectorised!(sharpen = sharpen_kernel(rows: [&[u8]; 3], out: &mut [u8], rest: f32));

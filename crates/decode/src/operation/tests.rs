@@ -3,7 +3,7 @@
 use super::vectorised::BASELINE;
 use super::*;
 use crate::pixels::PixelsMut;
-use apply::OperationScratch;
+use scratch::OperationScratch;
 
 /// At least one of every operation with vectorised loops.
 fn operations() -> Vec<Operation> {

@@ -6,7 +6,7 @@ use super::step::PaddingMode;
 use crate::error::Error;
 use crate::label_map::{LabelDtype, LabelMap};
 use crate::operation::Operation;
-use crate::operation::apply::OperationScratch;
+use crate::operation::scratch::OperationScratch;
 use crate::pixels::{PixelsMut, PixelsRef, check_len, rgb_len};
 use crate::region::DecodedRegion;
 use crate::resize::apply::{ResizeScratch, apply_geometry};

@@ -11,6 +11,9 @@ vectorised!(split = split_kernel(size: (usize, usize), positions: &Positions, ce
 
 vectorised!(mix = mix_kernel(cells: &Cells, corners: &Corners, fill: [u8; 3], out: &mut [[u8; 3]; BLOCK]));
 
+/// Column and row of positions without a neighbour inside the image.
+const OUTSIDE: i32 = -2;
+
 /// The upper left one of the four neighbours of each position, and the distance from it, 0 to 1.
 struct Cells {
     columns: [i32; BLOCK],
@@ -28,7 +31,7 @@ struct Corners {
 }
 
 impl Warp {
-    /// Writes the interpolated pixel of `source` to each pixel of `out`, rounded to nearest.
+    /// Writes the interpolated pixel of `source` to each pixel of `out`, rounded to nearest. Images have at least one pixel.
     ///
     /// With a `fill` of 0 this is torchvision's result without `fill`. With another, pixels at the edges of the source differ
     /// from torchvision's, which weights them twice.
@@ -42,7 +45,7 @@ impl Warp {
             for (x, out) in (0..).step_by(BLOCK).zip(row.chunks_mut(BLOCK)) {
                 locate(self, (x, y), &mut positions);
                 split(self.size, &positions, &mut cells);
-                gather(source, self.size, &cells, &mut corners);
+                gather(source, self.size, &cells, out.len(), &mut corners);
                 mix(&cells, &corners, fill, &mut mixed);
                 out.copy_from_slice(&mixed[..out.len()]);
             }
@@ -52,11 +55,12 @@ impl Warp {
 
 #[inline(always)]
 fn split_kernel(size: (usize, usize), positions: &Positions, cells: &mut Cells) {
-    // All neighbours of −2 are outside. The comparisons are false for NaN.
-    let limited = |at: f32, end: f32| if (at > -2.0) & (at < end) { at } else { -2.0 };
     let [width, height] = limits(size);
     for i in 0..BLOCK {
-        let (x, y) = (limited(positions.x[i], width), limited(positions.y[i], height));
+        let (x, y) = (positions.x[i], positions.y[i]);
+        // False for NaN.
+        let near = (x > -1.0) & (x < width) & (y > -1.0) & (y < height);
+        let (x, y) = if near { (x, y) } else { (OUTSIDE as f32, OUTSIDE as f32) };
         cells.columns[i] = whole(x.floor());
         cells.rows[i] = whole(y.floor());
         cells.right[i] = x - x.floor();
@@ -72,36 +76,44 @@ fn weights(cells: &Cells, i: usize) -> [f32; 4] {
     [up * left, up * right, down * left, down * right]
 }
 
-/// Reads the neighbours.
-fn gather(source: &[u8], (width, height): (usize, usize), cells: &Cells, corners: &mut Corners) {
-    let word = |bytes: &[u8; 6]| {
-        let [a, b, c, d, e, f] = *bytes;
-        [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([c, d, e, f])]
-    };
-    for i in 0..BLOCK {
+/// Reads the neighbours of the first `len` positions.
+fn gather(source: &[u8], (width, height): (usize, usize), cells: &Cells, len: usize, corners: &mut Corners) {
+    let pixels = source.as_chunks().0;
+    // Two pixels, and two bytes more, so that one load reads them.
+    let load = |at: usize| source.get(at..)?.first_chunk().copied().map(u64::from_le_bytes);
+    for i in 0..len {
         // Negative numbers become larger than any side.
         let (column, row) = (cells.columns[i] as usize, cells.rows[i] as usize);
-        let [upper, lower];
-        if column < width.saturating_sub(1) && row < height.saturating_sub(1) {
-            let at = (row * width + column) * 3;
-            let pair = |at: usize| word(source[at..].first_chunk().unwrap_or(&[0; 6]));
-            [upper, lower] = [pair(at), pair(at + width * 3)];
-            corners.outside[i] = 0.0;
-        } else {
-            let neighbours = [(0, 0), (1, 0), (0, 1), (1, 1)].map(|(right, down)| {
-                let (column, row) = (column.wrapping_add(right), row.wrapping_add(down));
-                let inside = column < width && row < height;
-                inside.then(|| source.as_chunks::<3>().0[row * width + column])
-            });
-            let missing = neighbours.iter().zip(weights(cells, i)).filter(|(pixel, _)| pixel.is_none());
-            corners.outside[i] = missing.map(|(_, weight)| weight).sum();
-            let [a, b, c, d] = neighbours.map(Option::unwrap_or_default);
-            let pair = |a: [u8; 3], b: [u8; 3]| word(&[a[0], a[1], a[2], b[0], b[1], b[2]]);
-            [upper, lower] = [pair(a, b), pair(c, d)];
-        }
+        let at = row.wrapping_mul(width).wrapping_add(column).wrapping_mul(3);
+        let inside = column < width - 1 && row < height - 1;
+        let (pairs, outside) = match (load(at), load(at.wrapping_add(3 * width))) {
+            (Some(upper), Some(lower)) if inside => ([upper, lower], 0.0),
+            _ if cells.columns[i] == OUTSIDE => ([0; 2], 1.0),
+            _ => gather_at_edge(pixels, (width, height), (column, row), weights(cells, i)),
+        };
+        let [upper, lower] = pairs.map(|pair| [pair as u32, (pair >> 16) as u32]);
         let words = [upper[0], upper[1], lower[0], lower[1]];
         corners.words.iter_mut().zip(words).for_each(|(words, word)| words[i] = word);
+        corners.outside[i] = outside;
     }
+}
+
+/// Returns the bytes of the upper and the lower two neighbours, and the weight of those outside the image.
+#[cold]
+fn gather_at_edge(
+    pixels: &[[u8; 3]],
+    (width, height): (usize, usize),
+    (column, row): (usize, usize),
+    weights: [f32; 4],
+) -> ([u64; 2], f32) {
+    let neighbours = [(0, 0), (1, 0), (0, 1), (1, 1)].map(|(right, down)| {
+        let (column, row) = (column.wrapping_add(right), row.wrapping_add(down));
+        (column < width && row < height).then(|| pixels[row * width + column])
+    });
+    let outside = neighbours.iter().zip(weights).filter(|(pixel, _)| pixel.is_none()).map(|(_, weight)| weight).sum();
+    let [a, b, c, d] = neighbours.map(Option::unwrap_or_default);
+    let pair = |[a, b, c]: [u8; 3], [d, e, f]: [u8; 3]| u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
+    ([pair(a, b), pair(c, d)], outside)
 }
 
 #[inline(always)]

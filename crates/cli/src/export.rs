@@ -88,7 +88,8 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         let document = json!({
             "out": arguments.out.to_string_lossy(), "records": exported.records, "files": exported.files,
             "bytes": exported.bytes, "refused": exported.refused.iter().map(refused).collect::<Vec<_>>(),
-            "damaged": exported.damaged.iter().map(refused).collect::<Vec<_>>(), "seconds": seconds,
+            "damaged": exported.damaged.iter().map(refused).collect::<Vec<_>>(),
+            "already_complete": exported.already_complete, "seconds": seconds,
         });
         out.json(&document)?;
     } else {
@@ -99,7 +100,8 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         }
         let (records, files) = (text::plural(exported.records, "record"), text::plural(exported.files, "file"));
         let (out_dir, bytes) = (arguments.out.display(), text::bytes(exported.bytes));
-        writeln!(out, "exported {records} to {files} ({bytes}) in {out_dir}, {seconds:.2} s")?;
+        let verb = if exported.already_complete { "already complete:" } else { "exported" };
+        writeln!(out, "{verb} {records} to {files} ({bytes}) in {out_dir}, {seconds:.2} s")?;
     }
     Ok(if exported.refused.is_empty() && exported.damaged.is_empty() { Exit::Success } else { Exit::Finding })
 }

@@ -37,7 +37,10 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     if arguments.json {
         let refused = |Refused { ids, reason, .. }: &Refused| json!({"id": ids.start, "records": ids.end - ids.start, "reason": Chain(reason).to_string()});
         let refused: Vec<_> = extracted.refused.iter().map(refused).collect();
-        out.json(&json!({"written": extracted.written, "out": folder.to_string_lossy(), "refused": refused}))?;
+        out.json(&json!({
+            "written": extracted.written, "out": folder.to_string_lossy(), "refused": refused,
+            "already_complete": extracted.already_complete,
+        }))?;
     } else {
         for Refused { ids, reason, .. } in refused {
             match ids.end - ids.start {
@@ -51,7 +54,8 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
                 )?,
             }
         }
-        writeln!(out, "{} written to {}", text::plural(extracted.written, "image"), folder.display())?;
+        let verb = if extracted.already_complete { "already complete: " } else { "" };
+        writeln!(out, "{verb}{} written to {}", text::plural(extracted.written, "image"), folder.display())?;
     }
     Ok(if refused.is_empty() { Exit::Success } else { Exit::Finding })
 }

@@ -47,6 +47,7 @@ mod reshard;
 mod show;
 mod size;
 mod spec;
+mod store_memory;
 mod text;
 mod verify;
 

@@ -4,12 +4,13 @@ use crate::exit::Exit;
 use crate::open::{DatasetArgument, print_unfinished};
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::store_memory::StoreReads;
 use crate::text;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 use shardtool_format::printable;
-use shardtool_read::Dataset;
 use shardtool_read::verify::{self, Finding, Options, QuickReport, Report};
+use shardtool_read::{Dataset, Split};
 use std::io::Write;
 use std::time::Instant;
 
@@ -27,7 +28,7 @@ pub(crate) struct Arguments {
     /// Compare lengths with the manifest, and in a store the CRC32C that it keeps; read no shard
     #[arg(long, conflicts_with = "decode")]
     quick: bool,
-    /// Number of threads [default: all cores; with --quick: 16]
+    /// Number of threads [default: all cores; with --quick: 16]. A store is read by no more than memory allows
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
     /// Print one JSON document
@@ -62,12 +63,19 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         return quick(arguments, &dataset, out);
     }
     let records = dataset.splits().iter().map(|s| s.len()).sum();
+    let mut options = Options::default();
     let progress = Progress::new("verified", "records", records);
     let advance = |records, bytes| progress.advance(records, bytes);
-    let mut options = Options::default();
     options.decode = arguments.decode;
     options.progress = Some(&advance);
-    let report = verify::verify(&dataset, &options);
+    let report = if dataset.splits().iter().any(Split::is_in_store) {
+        let reads = StoreReads::of_process(arguments.jobs);
+        options.shard_bytes = Some(reads.shard_bytes);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(reads.threads).build()?;
+        pool.install(|| verify::verify(&dataset, &options))
+    } else {
+        verify::verify(&dataset, &options)
+    };
     progress.finish();
     print(arguments, &report, progress.seconds(), None, out)?;
     Ok(if report.findings.is_empty() { Exit::Success } else { Exit::Finding })

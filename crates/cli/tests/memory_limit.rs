@@ -1,6 +1,8 @@
-//! Runs `bench` in a memory cgroup over a dataset several times as large as its limit. The page cache of the files it reads
+//! Runs `bench` in a memory cgroup over a dataset several times as large as its limit, and tools in small ones. The page cache of the files it reads
 //! counts against the limit too. Skips with a message if no memory cgroup can be created, which needs root or a delegated
 //! hierarchy.
+
+mod bucket;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -196,6 +198,39 @@ fn tools_refuse_an_image_that_does_not_fit_the_container() {
         assert_eq!(code, Some(1), "{text}");
         let rejected = fs::read_to_string(Path::new(out).join("rejected-train.jsonl")).expect("the rejects");
         assert!(rejected.lines().count() == 2 && rejected.contains("half of the memory"), "{rejected}");
+    }
+}
+
+/// Sixteen shards of 16 MiB, each of which takes 16 MiB while it is read with enough memory.
+#[test]
+fn verify_of_a_store_fits_the_container() {
+    if Group::new("verify", 64 * MIB).is_none() {
+        println!("skipped: cannot create a memory cgroup here");
+        return;
+    }
+    let bucket = bucket::Bucket::new(shardtool_store_server::Options::default());
+    let (width, height) = (1024u32, 341u32);
+    let mut bitmap = b"BM".to_vec();
+    for value in [54 + 3 * width * height, 0, 54, 40, width, height, 1 | 24 << 16, 0, 0, 0, 0, 0, 0] {
+        bitmap.extend(value.to_le_bytes());
+    }
+    bitmap.resize(54 + (3 * width * height) as usize, 7);
+    fs::write(bucket.path("photo.bmp"), &bitmap).expect("an image");
+    let rows: String = (0..256).map(|number| format!("photo.bmp,{number}\n")).collect();
+    fs::write(bucket.path("list.csv"), format!("path,key\n{rows}")).expect("a list");
+    bucket.good(&["pack", "list.csv", "s3/bucket/set", "--shards", "16"]);
+    let environment = bucket.server.environment();
+    for limit in [64, 128] {
+        let group = Group::new("verify", limit * MIB).expect("a group could be created before");
+        let child = group.start(&["verify", "s3://bucket/set", "--jobs", "16", "--json"], &environment);
+        let output = child.wait_with_output().expect("the exit status");
+        assert_eq!(group.killed(), 0, "{limit} MiB: killed for memory");
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(
+            (output.status.code(), &document["good_records"]),
+            (Some(0), &256.into()),
+            "{limit} MiB: {document}"
+        );
     }
 }
 

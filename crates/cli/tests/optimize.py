@@ -38,7 +38,7 @@ def check(shardtool, source, work):
     gained = json.loads(run.stdout)["jpeg"]
     subprocess.run([shardtool, "extract", work / "set", work / "out"], check=True, capture_output=True)
     compared = changed = before = after = 0
-    for path in sorted(p for p in (work / "out").rglob("*") if p.is_file()):
+    for path in sorted(p for p in (work / "out").rglob("[!.]*") if p.is_file()):
         original = source / path.relative_to(work / "out")
         a, b = original.read_bytes(), path.read_bytes()
         if a == b:

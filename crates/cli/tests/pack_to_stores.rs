@@ -427,7 +427,12 @@ fn reshard_and_merge_write_to_a_store() {
         place.check_clean();
     }
     assert!(killed > 3, "{killed}");
-    place.refused(&format!("reshard set {URL} --shards 2"), "exists and is not empty");
+    place.run(&format!("reshard set {URL} --shards 3"), 0);
+    same(&place.bucket(), &place.path("here"));
+    place.refused(&format!("reshard set {URL} --shards 2"), "different shards: \"3\" before, \"2\" now");
+    fs::write(place.bucket().join("mine"), "mine").unwrap();
+    place.refused(&format!("reshard set {URL} --shards 3"), "exists and is not empty");
+    fs::remove_file(place.bucket().join("mine")).unwrap();
     place.run("merge merged set other --shards 2", 0);
     // From a store into a store.
     place.run("copy set s3://bucket/set", 0);

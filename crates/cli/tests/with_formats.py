@@ -337,7 +337,7 @@ class Formats(unittest.TestCase):
                                         cache_dir=str(out.with_name("cache")))
         self.assertEqual(len(dataset), len(self.samples))
         expected = {f"{s['class']}/{s['name']}": s["image"] for s in self.samples}
-        found = {str(p.relative_to(out)): p.read_bytes() for p in out.rglob("*") if p.is_file()}
+        found = {str(p.relative_to(out)): p.read_bytes() for p in out.rglob("[!.]*") if p.is_file()}
         same = {os.path.splitext(k)[0]: v for k, v in found.items()} == {os.path.splitext(k)[0]: v for k, v in expected.items()}
         self.assertTrue(same)
 

@@ -43,6 +43,7 @@ struct Buffer(UnsafeCell<u64>);
 /// A batch of one value.
 struct Batch {
     home: Weak<Tested>,
+    replica: usize,
     p: u64,
     rows: usize,
     unclaimed: AtomicUsize,
@@ -62,12 +63,13 @@ impl Batch {
         let last = self.left.fetch_sub(1, Ordering::AcqRel) == 1;
         if last {
             // SAFETY: the checker fails the test if another thread accesses the cell meanwhile.
-            self.cell().with_mut(|value| unsafe { *value = 100 + self.p });
+            self.cell().with_mut(|value| unsafe { *value = value_of(self.replica, self.p) });
             self.complete.store(true, Ordering::Release);
         }
         last
     }
 
+    /// Returns the value that the last row wrote.
     fn value(&self) -> u64 {
         // SAFETY: the checker fails the test if another thread writes the cell meanwhile.
         self.cell().with(|value| unsafe { *value })
@@ -76,6 +78,11 @@ impl Batch {
     fn cell(&self) -> &UnsafeCell<u64> {
         &self.buffer.as_ref().expect("taken only by drop").0
     }
+}
+
+/// Returns the value of the batch at position `p` of a replica.
+fn value_of(replica: usize, p: u64) -> u64 {
+    100 * (replica as u64 + 1) + p
 }
 
 impl Work for Batch {
@@ -99,15 +106,17 @@ impl Work for Batch {
 impl Drop for Batch {
     fn drop(&mut self) {
         if let (Some(home), Some(buffer)) = (self.home.upgrade(), self.buffer.take()) {
-            home.handover.give_back(0, buffer);
+            home.handover.give_back(self.replica, buffer);
         }
     }
 }
 
-/// Up to `most` buffers, batches of `rows` rows, one epoch of `len` batches.
+/// Up to `most` buffers for each replica, batches of `rows` rows, one epoch of `len` batches.
 struct Buffers {
     home: Weak<Tested>,
     most: usize,
+    /// Whether `most` counts the buffers of all replicas.
+    shared: bool,
     rows: usize,
     len: u64,
     free: Vec<Buffer>,
@@ -149,17 +158,22 @@ impl Supply for Buffers {
         if p >= self.fails_at {
             return Begin::Failed("no memory");
         }
-        if self.is_full(&queues[replica]) || queues[replica].queued() >= self.prefetch {
+        let live: usize = queues.iter().map(Queue::live).sum();
+        if self.is_full(&queues[replica])
+            || (self.shared && live >= self.most)
+            || queues[replica].queued() >= self.prefetch
+        {
             return Begin::Later;
         }
         let buffer = self.free.pop().unwrap_or_else(|| {
             self.made += 1;
             Buffer::default()
         });
-        assert_eq!(self.made, queues[replica].live() + 1 + self.free.len(), "every buffer has one owner");
+        assert_eq!(self.made, live + 1 + self.free.len(), "every buffer has one owner");
         let after = if p + 1 == self.len { (epoch + 1, 0) } else { (epoch, p + 1) };
         let batch = Batch {
             home: self.home.clone(),
+            replica,
             p,
             rows: self.rows,
             unclaimed: AtomicUsize::new(0),
@@ -209,16 +223,21 @@ struct Held(Arc<Batch>);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.home.upgrade().expect("outlives the test's batches").handover.release(0);
+        self.0.home.upgrade().expect("outlives the test's batches").handover.release(self.0.replica);
     }
 }
 
 impl Tested {
     fn new(most: usize, rows: usize, len: u64, active: usize) -> Arc<Self> {
+        Self::with_replicas(1, most, rows, len, active)
+    }
+
+    fn with_replicas(replicas: usize, most: usize, rows: usize, len: u64, active: usize) -> Arc<Self> {
         Arc::new_cyclic(|home: &Weak<Tested>| {
             let supply = Buffers {
                 home: home.clone(),
                 most,
+                shared: false,
                 rows,
                 len,
                 free: vec![],
@@ -229,20 +248,31 @@ impl Tested {
                 prefetch: usize::MAX,
                 grows: false,
             };
-            Tested { handover: Handover::new(1, supply) }
+            Tested { handover: Handover::new(replicas, supply) }
         })
     }
 
     /// Takes the next batch, whose value must be that of position `p`.
     fn take(&self, p: u64) -> Held {
-        match self.handover.take(0, PATIENT, &mut || false) {
+        self.take_of(0, p)
+    }
+
+    /// As [`Self::take`], for a replica.
+    fn take_of(&self, replica: usize, p: u64) -> Held {
+        match self.handover.take(replica, PATIENT, &mut || false) {
             Ok(Delivery::Work(batch, _)) => {
-                assert_eq!(batch.value(), 100 + p);
+                assert_eq!(batch.value(), value_of(replica, p));
                 Held(batch)
             }
-            Ok(_) => panic!("the epoch ended before {p}"),
-            Err(error) => panic!("{error:?} at {p}"),
+            Ok(_) => panic!("the epoch of replica {replica} ended before {p}"),
+            Err(error) => panic!("{error:?} at {p} of replica {replica}"),
         }
+    }
+
+    /// Takes and drops `count` batches of a replica in another thread.
+    fn consumer(self: &Arc<Self>, replica: usize, count: u64) -> Thread {
+        let tested = self.clone();
+        thread::spawn(move || (0..count).for_each(|p| drop(tested.take_of(replica, p))))
     }
 
     fn take_error(&self) -> Empty<&'static str, ()> {
@@ -281,7 +311,8 @@ impl Tested {
         self.handover.close();
         workers.into_iter().for_each(|worker| worker.join().unwrap());
         self.handover.read(|queues, supply| {
-            assert_eq!((queues[0].live(), queues[0].held(), supply.made), (0, 0, 0));
+            let left: Vec<_> = queues.iter().map(|queue| (queue.live(), queue.held())).collect();
+            assert!(left.iter().all(|left| *left == (0, 0)) && supply.made == 0, "{left:?}, {}", supply.made);
         });
     }
 }
@@ -572,6 +603,77 @@ fn a_worker_that_becomes_active_begins_to_work() {
         let worker = tested.worker(0, good);
         tested.handover.update(|_, supply| supply.active = 1);
         drop(tested.take(0));
+        tested.end([worker]);
+    });
+}
+
+#[test]
+fn two_replicas_each_get_their_batches_in_order() {
+    check(2, || {
+        let tested = Tested::with_replicas(2, 1, 1, 2, 1);
+        let worker = tested.worker(0, good);
+        let other = tested.consumer(1, 2);
+        (0..2).for_each(|p| drop(tested.take_of(0, p)));
+        other.join().unwrap();
+        tested.end([worker]);
+    });
+}
+
+#[test]
+fn two_workers_serve_two_replicas() {
+    check(1, || {
+        let tested = Tested::with_replicas(2, 1, 1, 1, 2);
+        let workers = [tested.worker(0, good), tested.worker(1, good)];
+        let other = tested.consumer(1, 1);
+        drop(tested.take_of(0, 0));
+        other.join().unwrap();
+        tested.end(workers);
+    });
+}
+
+#[test]
+fn a_replica_whose_consumer_holds_everything_does_not_stop_the_other() {
+    check(3, || {
+        let tested = Tested::with_replicas(2, 1, 1, 2, 1);
+        let worker = tested.worker(0, good);
+        let held = tested.take_of(0, 0);
+        (0..2).for_each(|p| drop(tested.take_of(1, p)));
+        drop(held);
+        drop(tested.take_of(0, 1));
+        tested.end([worker]);
+    });
+}
+
+#[test]
+fn a_buffer_that_one_replica_returns_lets_the_other_begin() {
+    check(2, || {
+        let tested = Tested::with_replicas(2, 1, 1, 1, 1);
+        tested.handover.update(|_, supply| supply.shared = true);
+        let worker = tested.worker(0, good);
+        let other = tested.consumer(1, 1);
+        drop(tested.take_of(0, 0));
+        other.join().unwrap();
+        tested.end([worker]);
+    });
+}
+
+#[test]
+fn a_failure_or_seek_of_one_replica_does_not_change_the_other() {
+    check(2, || {
+        let tested = Tested::with_replicas(2, 1, 1, 2, 1);
+        let fails = |_: &Tested, batch: &Batch| match (batch.replica, batch.p) {
+            (0, 0) => Err("panic"),
+            _ => Ok(()),
+        };
+        let worker = tested.worker(0, fails);
+        let other = tested.consumer(1, 2);
+        match tested.handover.take(0, PATIENT, &mut || false) {
+            Err(Empty::Failed("panic")) => {}
+            other => panic!("{:?}", other.err()),
+        }
+        tested.handover.seek(0, (0, 1));
+        drop(tested.take_of(0, 1));
+        other.join().unwrap();
         tested.end([worker]);
     });
 }

@@ -7,15 +7,18 @@
 //! | `directory` | a folder, and the files and folders in it |
 //! | `temporary` | files under temporary names, and removal of those that a killed process left |
 //! | `lock` | locks on a dataset and on parts of it |
+//! | `record` | what a command leaves in a folder that it filled, so that it recognises its result |
 //! | `output` | a folder that is filled by one command and whose files appear when all are complete |
 
 mod directory;
 mod lock;
 mod output;
+mod record;
 mod temporary;
 
 pub(crate) use directory::Directory;
 pub(crate) use lock::Lock;
 pub use output::Output;
-pub(crate) use output::unfinished;
+pub(crate) use output::{Begun, unfinished};
+pub(crate) use record::{Listing, RECORD, Record, Request};
 pub(crate) use temporary::{Temporary, final_name, publish, remove_abandoned, unique};

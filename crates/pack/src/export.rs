@@ -3,6 +3,7 @@
 //! | module | responsibility |
 //! |---|---|
 //! | `destination` | where the files go: a folder, or a folder of a store |
+//! | `report` | what is kept of an export's result |
 //! | `sample` | the parts of a record: image file, class, other fields |
 //! | `file_names` | converts keys to file names: unique, and inside the destination |
 //! | `tfrecord`, `webdataset`, `parquet`, `folder` | one format each |
@@ -12,17 +13,21 @@ mod file_names;
 mod folder;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod report;
 mod run;
 mod sample;
 mod tfrecord;
 mod webdataset;
 
+use crate::commit::Request;
 use crate::ordered::ordered;
 use crate::progress::Progress;
 use crate::{Error, Rejection};
-use destination::{Destination, Folder};
+use destination::{Destination, Folder, Start};
 use file_names::FileNames;
+use report::Report;
 use run::{Run, ShardExport};
+use serde_json::json;
 use shardtool_read::Split;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -82,10 +87,13 @@ pub struct Exported {
     pub refused: Vec<Rejection>,
     /// Damage that was exported because [`ExportKind::Tfrecord`] allows it.
     pub damaged: Vec<Rejection>,
+    /// The same export had completed the folder before. Nothing is written; the other fields are those of that run.
+    pub already_complete: bool,
 }
 
 /// Exports splits of one dataset into a folder, or a folder of a store. Records that cannot be exported are left out and
-/// reported.
+/// reported. If the same export has completed the folder, returns its result and writes nothing, except with `force` and in a
+/// store.
 ///
 /// # Errors
 /// [`Error::Destination`], [`Error::Read`] if a shard cannot be opened, [`Error::Stopped`], [`Error::Io`]. On an error,
@@ -97,7 +105,10 @@ pub fn export(
     progress: &dyn Progress,
 ) -> Result<Exported, Error> {
     splits.iter().try_for_each(Split::check_counts)?;
-    let output = Destination::new(destination, options)?;
+    let output = match Destination::begin::<Report>(destination, request(splits, options), options)? {
+        Start::Destination(output) => output,
+        Start::Complete(report) => return Ok(report.into()),
+    };
     progress.total(splits.iter().map(Split::len).sum(), splits.iter().map(|split| split.entry().bytes()).sum());
     let mut exported = Exported::default();
     for split in splits {
@@ -124,8 +135,21 @@ pub fn export(
             },
         )?;
     }
-    output.publish(progress)?;
+    output.publish(Report::from(&exported), progress)?;
     Ok(exported)
+}
+
+/// Returns exactly what determines the written bytes; `None` if that is not known in advance.
+fn request(splits: &[Split], options: &ExportOptions) -> Option<Request> {
+    let ExportOptions { kind, jobs: _, force: _, single_writer: _ } = options;
+    let (name, dali_index, allow_damage) = match *kind {
+        ExportKind::Tfrecord { dali_index, allow_damage } => ("tfrecord", dali_index, allow_damage),
+        ExportKind::Webdataset => ("webdataset", false, false),
+        ExportKind::Parquet => ("parquet", false, false),
+        ExportKind::Folder => ("folder", false, false),
+    };
+    let options = [("kind", json!(name)), ("dali_index", json!(dali_index)), ("allow_damage", json!(allow_damage))];
+    Request::new("export", splits, options)
 }
 
 /// The export of one split to a format.

@@ -1,10 +1,11 @@
 //! Writes the images of a split back into folders, byte for byte, at the paths that their keys give.
 
-use crate::commit::Output;
+use crate::commit::{Begun, Output, Request};
 use crate::ordered::ordered;
 use crate::progress::Progress;
 use crate::refusal::Refusal;
 use crate::{Error, Reason, Rejection};
+use shardtool_format::Chain;
 use shardtool_read::{Record, Split};
 use std::ffi::OsStr;
 use std::io::Write;
@@ -35,7 +36,12 @@ pub struct Extracted {
     pub written: u64,
     /// Records without a file, in their order.
     pub refused: Vec<Refused>,
+    /// The same extraction had completed the folder before. Nothing is written; the other fields are those of that run.
+    pub already_complete: bool,
 }
+
+/// An [`Extracted`] as its record keeps it: images written; first id, last id + 1 and reason of what was refused.
+type Report = (u64, Vec<(u64, u64, String)>);
 
 /// Records that are not extracted, and why.
 #[derive(Debug)]
@@ -48,7 +54,8 @@ pub struct Refused {
 }
 
 /// Writes the images of a split into a folder that does not exist or is empty. The key of an image is its path; if the key
-/// has no folder, the image goes into a folder of its class. Files appear when all are complete.
+/// has no folder, the image goes into a folder of its class. Files appear when all are complete. If the same extraction has
+/// completed the folder, returns its result and writes nothing.
 ///
 /// Damaged records, records without an image, keys that are not paths inside the folder, and the second of two equal keys
 /// are left out and reported.
@@ -63,7 +70,16 @@ pub fn extract(
     progress: &dyn Progress,
 ) -> Result<Extracted, Error> {
     split.check_counts()?;
-    let output = Output::new(destination, false)?;
+    let request = Request::new("extract", std::slice::from_ref(split), []);
+    let output = match Output::begin::<Report>(destination, false, request)? {
+        Begun::Output(output) => output,
+        Begun::Complete((written, refused)) => {
+            let refused = refused
+                .into_iter()
+                .map(|(first, end, text)| Refused { ids: first..end, reason: Reason::Earlier { text } });
+            return Ok(Extracted { written, refused: refused.collect(), already_complete: true });
+        }
+    };
     progress.total(split.len(), split.entry().bytes());
     let mut extracted = Extracted::default();
     let (written, list) = (&mut extracted.written, &mut extracted.refused);
@@ -103,7 +119,9 @@ pub fn extract(
         };
         ordered(options.jobs, (ids.end - ids.start) as usize, 4 * options.jobs.get(), read, consume)?;
     }
-    output.publish(progress)?;
+    let refused = |r: &Refused| (r.ids.start, r.ids.end, Chain(&r.reason).to_string());
+    let report: Report = (extracted.written, extracted.refused.iter().map(refused).collect());
+    output.publish_with(report, progress)?;
     Ok(extracted)
 }
 

@@ -120,6 +120,16 @@ pub enum Shards {
     Count(u64),
 }
 
+impl Shards {
+    /// Returns the text that plans and records have.
+    pub(crate) fn describe(self) -> String {
+        match self {
+            Shards::Size(bytes) => format!("of {bytes} bytes"),
+            Shards::Count(count) => count.to_string(),
+        }
+    }
+}
+
 /// How pixels are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

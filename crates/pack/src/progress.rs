@@ -50,7 +50,7 @@ pub enum Step {
     Manifest,
     /// The plan is kept under its final name, and not yet removed under its temporary one.
     Kept,
-    /// The plan is removed under its temporary name: the pack is finished.
+    /// Nothing of an unfinished run is left: the pack, reshard, merge, export or extraction is finished.
     Finished,
     /// A damaged shard's good records are in place, in a new file.
     Salvaged,

@@ -3,7 +3,7 @@
 
 mod stored;
 
-use crate::commit::{self, Output};
+use crate::commit::{self, Begun, Directory, Output, Request};
 use crate::error::Difference;
 use crate::error::{DestinationError, ShardError};
 use crate::index_writer::{IndexOptions, IndexWriter, Payload};
@@ -12,12 +12,14 @@ use crate::place::{NewFile, Place};
 use crate::progress::{Progress, Step, after};
 use crate::split::manifest_store;
 use crate::{Error, Shards};
+use serde_json::json;
 use shardtool_format::manifest::{Manifest, Shard, Split as SplitEntry};
 use shardtool_format::{checksum, frame, index, names};
 use shardtool_order::{Permutation, pack_permutation};
 use shardtool_read::Split;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
@@ -62,7 +64,7 @@ impl ReshardOptions {
 
 /// Writes splits into a folder that does not exist or is empty, or into such a folder of a store, given by its URL. Returns
 /// the new dataset's manifest. The dataset appears when it is complete. What a killed run left is removed by the next one; in
-/// a store, one with the same sources and options continues it. Each split consists of the records of all splits of its name among `sources`, which must have the same classes and features.
+/// a store, one with the same sources and options continues it. If such a run has completed the dataset, returns its manifest and writes nothing. Each split consists of the records of all splits of its name among `sources`, which must have the same classes and features.
 ///
 /// # Errors
 /// [`Error::Shard`], [`Error::Destination`], [`Error::Stopped`], [`Error::Io`]; [`Error::Read`] for a damaged record: `repair` the source first. The
@@ -87,15 +89,37 @@ pub fn reshard(
         }
     }
     let destination = shardtool_store::local_path(destination);
+    let request = request(sources, options);
     if shardtool_store::is_url(&destination) {
-        return stored::reshard(sources, &destination, manifest, options, progress);
+        return stored::reshard(sources, &destination, manifest, &request, options, progress);
     }
-    let output = Output::new(&destination, false)?;
+    let output = match Output::begin::<()>(&destination, false, Some(request))? {
+        Begun::Output(output) => output,
+        Begun::Complete(()) => return complete(&destination),
+    };
     output.files().create_folder(names::INDEX_FOLDER)?;
     let manifest = resharded(sources, manifest, output.files(), options, progress)?;
     commit::publish(output.files(), Path::new(names::MANIFEST), manifest.to_json().as_bytes())?;
     output.publish(progress)?;
     Ok(manifest)
+}
+
+/// Returns exactly what determines the written bytes.
+fn request(sources: &[Split], options: &ReshardOptions) -> Request {
+    let ReshardOptions { shards, seed, entry_points, sha256, jobs: _, single_writer: _ } = options;
+    let options = [
+        ("shards", json!(shards.describe())),
+        ("seed", json!(seed)),
+        ("entry_points", json!(entry_points)),
+        ("sha256", json!(sha256)),
+    ];
+    Request::new("reshard", sources, options).expect("bare files are refused before")
+}
+
+/// Returns the manifest of a complete dataset.
+fn complete(destination: &Path) -> Result<Manifest, Error> {
+    let manifest = Directory::open(destination)?.map(|folder| Place::manifest(&folder)).transpose()?.flatten();
+    manifest.ok_or_else(|| Error::io("read", &destination.join(names::MANIFEST))(ErrorKind::NotFound.into()))
 }
 
 /// Writes the shards of all splits, and adds the splits to the manifest.

@@ -114,10 +114,19 @@ impl FileBytes {
     /// # Errors
     /// [`Error::Io`].
     pub fn open(path: &Path, access: Access) -> Result<Self> {
+        FileBytes::open_within(path, access, Window::BYTES)
+    }
+
+    /// As [`FileBytes::open`]. An object in a store is read with this number of bytes of memory, between
+    /// [`Window::LEAST_BYTES`] and [`Window::BYTES`].
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn open_within(path: &Path, access: Access, bytes: u64) -> Result<Self> {
         let io = |source| Error::Io { action: "open", path: path.to_owned(), source };
         if store::is_url(path) {
             let object = Object::open(path).map_err(io)?;
-            return Ok(FileBytes::of(path, object.len(), Bytes::Window(Box::new(Window::new(object)))));
+            return Ok(FileBytes::of(path, object.len(), Bytes::Window(Box::new(Window::within(object, bytes)))));
         }
         let file = open_regular(path).map_err(io)?;
         let metadata = file.metadata().map_err(io)?;

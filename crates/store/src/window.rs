@@ -6,16 +6,21 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// Bytes of one request.
+/// Bytes of one request, unless the memory is limited.
 const PART: u64 = 4 << 20;
+/// Bytes of one request, at least.
+const SMALLEST_PART: u64 = 256 << 10;
 /// Parts in memory: the one that is read, the one before it, and one or two that are under way.
 const PARTS: usize = 4;
 
-/// An object that is read nearly in order: requests of 4 MiB, of which the next one is under way while one is read. Takes
-/// up to 16 MiB, or as much as the longest range. Usable from several threads, which then wait for each other.
+/// An object that is read nearly in order: requests of up to 4 MiB, of which the next one is under way while one is read.
+/// Takes [`Window::BYTES`] or less, or as much as the longest range. Usable from several threads, which then wait for each
+/// other.
 #[derive(Debug)]
 pub struct Window {
     object: Object,
+    /// Bytes of one request.
+    part: u64,
     parts: Mutex<VecDeque<(u64, Arc<Part>)>>,
 }
 
@@ -49,9 +54,20 @@ impl Part {
 }
 
 impl Window {
+    /// The memory that a window takes in bytes, at most and by default.
+    pub const BYTES: u64 = PARTS as u64 * PART;
+    /// The memory that a window takes in bytes, at least.
+    pub const LEAST_BYTES: u64 = PARTS as u64 * SMALLEST_PART;
+
     /// Starts at the beginning of the object, without a request.
     pub fn new(object: Object) -> Self {
-        Window { object, parts: Mutex::new(VecDeque::new()) }
+        Window::within(object, Window::BYTES)
+    }
+
+    /// As [`Window::new`], with requests so small that the window takes this number of bytes.
+    pub fn within(object: Object, bytes: u64) -> Self {
+        let part = bytes.clamp(Window::LEAST_BYTES, Window::BYTES) / PARTS as u64;
+        Window { object, part, parts: Mutex::new(VecDeque::new()) }
     }
 
     /// Returns the object.
@@ -72,12 +88,12 @@ impl Window {
         buffer.try_reserve_exact((range.end - range.start) as usize).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let mut at = range.start;
         while at < range.end {
-            let number = at / PART;
+            let number = at / self.part;
             let bytes = self.part(number).get().inspect_err(|_| self.forget(number))?;
-            let start = at - number * PART;
-            let end = (range.end - number * PART).min(bytes.len() as u64);
+            let start = at - number * self.part;
+            let end = (range.end - number * self.part).min(bytes.len() as u64);
             buffer.extend_from_slice(&bytes[start as usize..end as usize]);
-            at = number * PART + end;
+            at = number * self.part + end;
         }
         Ok(())
     }
@@ -86,7 +102,7 @@ impl Window {
     fn part(&self, number: u64) -> Arc<Part> {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let part = self.requested(&mut parts, number);
-        if (number + 1) * PART < self.object.len() {
+        if (number + 1) * self.part < self.object.len() {
             self.requested(&mut parts, number + 1);
         }
         part
@@ -101,7 +117,7 @@ impl Window {
         }
         let part = Arc::new(Part::default());
         parts.push_back((number, part.clone()));
-        let range = number * PART..((number + 1) * PART).min(self.object.len());
+        let range = number * self.part..((number + 1) * self.part).min(self.object.len());
         let target = part.clone();
         self.object.read_then(range, move |result| target.set(result));
         part

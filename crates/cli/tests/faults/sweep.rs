@@ -50,6 +50,7 @@ impl<'a> Subject<'a> {
         assert!(status < 2 && after != trees[0], "{} writes", writing.name);
         let status_again = exited(writing, run(&mut command(writing, &work, &output), None, &mut || ()).end);
         let after_again = snapshot(&work);
+        assert!(status_again < 2, "{}: its complete result is refused", writing.name);
         for tree in [&after, &after_again] {
             assert_eq!(*tree, without_locks(tree.clone()), "{}: a lock is left", writing.name);
         }

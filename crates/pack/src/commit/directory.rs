@@ -169,13 +169,25 @@ impl Directory {
         Ok(self.file_type(relative.as_ref())? == Some(FileType::Directory))
     }
 
+    /// Returns the length of a regular file; `None` if the name is a link, a pipe or a device, or does not exist.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) fn file_length(&self, relative: &Path) -> Result<Option<u64>, Error> {
+        let stat = self.stat(relative)?.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+        Ok(stat.map(|stat| stat.st_size as u64))
+    }
+
     fn file_type(&self, relative: &Path) -> Result<Option<FileType>, Error> {
+        Ok(self.stat(relative)?.map(|stat| FileType::from_raw_mode(stat.st_mode)))
+    }
+
+    fn stat(&self, relative: &Path) -> Result<Option<fs::Stat>, Error> {
         let stat = || {
             let (folder, name) = self.locate(relative)?;
             Ok(fs::statat(&folder.handle, name, AtFlags::SYMLINK_NOFOLLOW)?)
         };
-        let stat = absent_as_none(stat()).map_err(self.error("read", relative))?;
-        Ok(stat.map(|stat| FileType::from_raw_mode(stat.st_mode)))
+        absent_as_none(stat()).map_err(self.error("read", relative))
     }
 
     /// Returns the inode that a name refers to, or `None` if it does not exist.

@@ -8,13 +8,17 @@
 //! ```
 //!
 //! A dataset's manifest is moved last. If the process is killed, the next command that fills the folder removes the files
-//! that `moves` names and are no longer in `files`, then the folder of unfinished files, and starts again.
+//! that `moves` names and are no longer in `files`, then the folder of unfinished files, and starts again. If it was killed
+//! after `moves` was removed, the files are complete, and the same command returns them by their [record](super::record).
 
+use super::record::{self, RECORD, Record, Request};
 use super::temporary::{is_unique, publish, unique};
 use super::{Directory, Lock};
 use crate::Error;
 use crate::error::DestinationError;
 use crate::progress::{Progress, Step, after};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use shardtool_format::names;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -36,7 +40,17 @@ const RESERVED: usize = 4;
 pub struct Output {
     files: Directory,
     force: bool,
+    /// Recorded with the files, unless they join others.
+    request: Option<Request>,
     unfinished: Unfinished,
+}
+
+/// A folder that a command would fill.
+pub(crate) enum Begun<T> {
+    /// It is empty, or `force` adds files to it.
+    Output(Output),
+    /// The same command filled it. It reported this.
+    Complete(T),
 }
 
 /// A destination with a folder of unfinished files, which is removed on drop.
@@ -61,6 +75,22 @@ impl Output {
     /// # Errors
     /// [`DestinationError::NotEmpty`], [`DestinationError::Locked`], [`DestinationError::Link`], [`Error::Io`].
     pub fn new(destination: &Path, force: bool) -> Result<Self, Error> {
+        match Self::begin::<()>(destination, force, None)? {
+            Begun::Output(output) => Ok(output),
+            Begun::Complete(()) => unreachable!("no request is complete without one"),
+        }
+    }
+
+    /// As [`Self::new`], for a command that writes the same files whenever its request is the same. Without `force`, its
+    /// complete output is recognised.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; [`DestinationError::FilledOtherwise`].
+    pub(crate) fn begin<T: DeserializeOwned>(
+        destination: &Path,
+        force: bool,
+        request: Option<Request>,
+    ) -> Result<Begun<T>, Error> {
         let created = Directory::open(destination)?.is_none();
         let mut unfinished = Unfinished {
             destination: Directory::create(destination)?,
@@ -77,13 +107,15 @@ impl Output {
         }
         let ours = |name: &OsStr| Lock::is_of_dataset(name) || name == "lost+found";
         if !force && destination.entries()?.iter().any(|entry| !ours(&entry.name)) {
-            return Err(Error::Destination(DestinationError::NotEmpty { path: destination.path().to_owned() }));
+            let complete = request.map(|request| complete(destination, &request, ours)).transpose()?.flatten();
+            let not_empty = || Error::Destination(DestinationError::NotEmpty { path: destination.path().to_owned() });
+            return complete.map(Begun::Complete).ok_or_else(not_empty);
         }
         for _ in 0..RESERVED {
             unfinished.reserved.push(destination.duplicate()?);
         }
         let files = destination.create_folder(Path::new(&unfinished.name).join(FILES))?;
-        Ok(Output { files, force, unfinished })
+        Ok(Begun::Output(Output { files, force, request, unfinished }))
     }
 
     /// Returns the folder in which the files lie until they are published.
@@ -96,6 +128,9 @@ impl Output {
     /// # Errors
     /// Those of the system; `AlreadyExists` if this output has the file.
     pub fn create(&self, path: &Path) -> io::Result<File> {
+        if self.request.is_some() && path == Path::new(RECORD) {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the record of the command has this name"));
+        }
         self.files.create_file(path)
     }
 
@@ -108,18 +143,37 @@ impl Output {
     /// # Errors
     /// [`DestinationError::InTheWay`] and [`DestinationError::Link`], before the first file is moved, if a folder would
     /// replace a file or a file a folder; [`Error::Stopped`], [`Error::Io`].
-    pub fn publish(mut self, progress: &dyn Progress) -> Result<(), Error> {
+    pub fn publish(self, progress: &dyn Progress) -> Result<(), Error> {
+        self.publish_with((), progress)
+    }
+
+    /// As [`Self::publish`]. The next run of the same command returns `result`.
+    ///
+    /// # Errors
+    /// As [`Self::publish`].
+    pub(crate) fn publish_with(mut self, result: impl Serialize, progress: &dyn Progress) -> Result<(), Error> {
         let Unfinished { destination, name, published, reserved, .. } = &mut self.unfinished;
         // No other thread opens files any more.
         reserved.clear();
         let unfinished = destination.folder(&*name)?;
+        let mut moves = vec![];
         if self.force {
             check_replaceable(&self.files, destination)?;
+        } else {
+            if self.files.exists(RECORD)? {
+                return Err(Error::Destination(DestinationError::InTheWay { path: self.files.path().join(RECORD) }));
+            }
+            let listing = record::list(&self.files, |_| false, |path| add_move(&mut moves, path))?;
+            if let (Some(request), Some(listing)) = (&self.request, listing) {
+                publish(&self.files, Path::new(RECORD), &Record::new(request, &listing, result).to_json())?;
+                add_move(&mut moves, Path::new(RECORD));
+            }
         }
         self.files.sync_file_system()?;
-        if !self.force {
-            let mut moves = vec![];
-            list(&self.files, Path::new(""), &mut moves)?;
+        if self.force {
+            // The files will no longer be those of one command.
+            destination.remove(RECORD)?;
+        } else {
             publish(&unfinished, Path::new(MOVES), &moves)?;
         }
         unfinished.sync()?;
@@ -142,7 +196,8 @@ impl Output {
         unfinished.sync()?;
         *published = true;
         destination.remove_tree(&*name)?;
-        destination.sync()
+        destination.sync()?;
+        after(progress, Step::Finished)
     }
 }
 
@@ -224,18 +279,34 @@ fn roll_back(destination: &Directory, name: &str) -> Result<(), Error> {
     destination.remove_tree(unfinished)
 }
 
-/// Adds the paths of all files in a folder, each followed by NUL.
-fn list(files: &Directory, folder: &Path, paths: &mut Vec<u8>) -> Result<(), Error> {
-    for entry in files.entries_of(folder)? {
-        let path = folder.join(&entry.name);
-        if entry.is_folder {
-            list(files, &path, paths)?;
-        } else {
-            paths.extend_from_slice(path.as_os_str().as_bytes());
-            paths.push(0);
+/// Adds a path to those that will be moved.
+fn add_move(moves: &mut Vec<u8>, path: &Path) {
+    moves.extend_from_slice(path.as_os_str().as_bytes());
+    moves.push(0);
+}
+
+/// Returns what a command reported that filled a folder with exactly the files that are in it; `None` if there are others.
+/// `ours` are the names that are not files of a command.
+///
+/// # Errors
+/// [`DestinationError::FilledOtherwise`] if its request was another one; [`Error::Io`].
+fn complete<T: DeserializeOwned>(
+    destination: &Directory,
+    request: &Request,
+    ours: impl Fn(&OsStr) -> bool,
+) -> Result<Option<T>, Error> {
+    let Some(found) = destination.read(RECORD)?.map(|json| Record::parse(&json)) else { return Ok(None) };
+    let Some(listing) = record::list(destination, ours, |_| ())? else { return Ok(None) };
+    if !found.describes(request, &listing) {
+        return Ok(None);
+    }
+    match found.difference(request) {
+        None => Ok(found.result()),
+        Some(difference) => {
+            let destination = destination.path().to_owned();
+            Err(Error::Destination(DestinationError::FilledOtherwise { destination, difference }))
         }
     }
-    Ok(())
 }
 
 /// Moves a file or folder. The files of a folder that exists are moved into it.
@@ -278,8 +349,9 @@ mod tests {
 
     fn names(folder: &Path) -> Vec<String> {
         let mut paths = vec![];
-        list(&Directory::create(folder).unwrap(), Path::new(""), &mut paths).unwrap();
-        String::from_utf8(paths).unwrap().split_terminator('\0').map(str::to_owned).collect()
+        let add = |path: &Path| paths.push(path.to_str().unwrap().to_owned());
+        record::list(&Directory::create(folder).unwrap(), |_| false, add).unwrap();
+        paths
     }
 
     /// Fills a folder, and stops after it moved this number of entries, without removing anything.
@@ -288,7 +360,7 @@ mod tests {
         ["a/b/c", "a/d", "dataset.json", "e"].into_iter().for_each(|path| write(&output, path));
         let unfinished = output.unfinished.destination.folder(&output.unfinished.name).unwrap();
         let mut moves = vec![];
-        list(&output.files, Path::new(""), &mut moves).unwrap();
+        record::list(&output.files, |_| false, |path| add_move(&mut moves, path)).unwrap();
         publish(&unfinished, Path::new(MOVES), &moves).unwrap();
         for name in ["a", "e", "dataset.json"].iter().take(moved) {
             put(&output.files, &output.unfinished.destination, OsStr::new(name)).unwrap();

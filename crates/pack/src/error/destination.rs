@@ -54,6 +54,15 @@ pub enum DestinationError {
         /// What differs.
         difference: Box<PlanDifference>,
     },
+    /// The same command filled the folder, from another source or with other options.
+    #[error("{} is complete, but was written with {difference}; name a folder that does not exist yet",
+        .destination.display())]
+    FilledOtherwise {
+        /// The folder.
+        destination: PathBuf,
+        /// What differs.
+        difference: Box<PlanDifference>,
+    },
     /// The dataset already has the split, but its records changed after it was packed.
     #[error("split `{split}` of {} is complete, but its records changed since it was packed (`shardtool repair`?); \
         choose another --split, or replace it with --force", .destination.display())]

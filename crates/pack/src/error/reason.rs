@@ -27,6 +27,12 @@ pub enum Reason {
     /// The bytes are not an image of a known format, or the image exceeds the limits.
     #[error(transparent)]
     Image(#[from] shardtool_decode::Error),
+    /// Found by an earlier run of the same command, which completed the destination.
+    #[error("{text}")]
+    Earlier {
+        /// What that run reported.
+        text: String,
+    },
     /// An empty file.
     #[error("an empty file: 0 bytes")]
     Empty,

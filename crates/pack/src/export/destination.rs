@@ -3,11 +3,13 @@
 
 use super::ExportOptions;
 use crate::Error;
-use crate::commit::{Directory, Output};
+use crate::commit::{Begun, Directory, Output, Request};
 use crate::error::DestinationError;
 use crate::ordered::ordered;
 use crate::place::{Place, StoreFolder};
 use crate::progress::Progress;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use shardtool_store::{Upload, clean_up, is_empty, is_url};
 use std::collections::HashSet;
 use std::fs::File;
@@ -70,16 +72,31 @@ enum To {
     Store { upload: Box<Upload>, url: PathBuf, objects: Arc<Mutex<Objects>> },
 }
 
+/// The beginning of an export.
+pub(super) enum Start<T> {
+    Destination(Destination),
+    /// The folder has the complete export, which reported this.
+    Complete(T),
+}
+
 impl Destination {
-    /// Begins to fill a folder. Without `force`, it must be empty.
+    /// Begins to fill a folder. Without `force`, it must be empty, or have the complete export of the same request.
     ///
     /// # Errors
-    /// As [`Output::new`] and [`Place::begin`].
-    pub(super) fn new(path: &Path, options: &ExportOptions) -> Result<Self, Error> {
+    /// As [`Output::begin`] and [`Place::begin`].
+    pub(super) fn begin<T: DeserializeOwned>(
+        path: &Path,
+        request: Option<Request>,
+        options: &ExportOptions,
+    ) -> Result<Start<T>, Error> {
         let force = options.force;
         if !is_url(path) {
-            let output = Output::new(path, force)?;
-            return Ok(Destination { files: Folder::Disk(output.files().clone()), to: Kept::Disk(output) });
+            let output = match Output::begin(path, force, request)? {
+                Begun::Output(output) => output,
+                Begun::Complete(result) => return Ok(Start::Complete(result)),
+            };
+            let files = Folder::Disk(output.files().clone());
+            return Ok(Start::Destination(Destination { files, to: Kept::Disk(output) }));
         }
         let (claim, ()) = StoreFolder::begin(path, LOCK, options.single_writer)?;
         if !force && !is_empty(path, LOCK).map_err(Error::io("list", path))? {
@@ -87,20 +104,22 @@ impl Destination {
         }
         let objects = Arc::<Mutex<Objects>>::default();
         let files = Folder::Store { url: path.to_owned(), objects: objects.clone() };
-        Ok(Destination { files, to: Kept::Store(InStore { objects, keep: force, _claim: claim }) })
+        let to = Kept::Store(InStore { objects, keep: force, _claim: claim });
+        Ok(Start::Destination(Destination { files, to }))
     }
 
     pub(super) fn files(&self) -> &Folder {
         &self.files
     }
 
-    /// Makes the files of a folder durable and moves them to their names. Those of a store have them.
+    /// Makes the files of a folder durable and moves them to their names. Those of a store have them. The next run of the
+    /// same export to the folder returns `result`.
     ///
     /// # Errors
-    /// As [`Output::publish`].
-    pub(super) fn publish(self, progress: &dyn Progress) -> Result<(), Error> {
+    /// As [`Output::publish_with`].
+    pub(super) fn publish(self, result: impl Serialize, progress: &dyn Progress) -> Result<(), Error> {
         match self.to {
-            Kept::Disk(output) => output.publish(progress),
+            Kept::Disk(output) => output.publish_with(result, progress),
             Kept::Store(mut export) => {
                 export.keep = true;
                 Ok(())

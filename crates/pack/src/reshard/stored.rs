@@ -1,19 +1,19 @@
 //! Resharding into a store. Objects cannot be moved, so shards get their names at once, and the dataset appears with its
 //! manifest. Meanwhile the object [`PLAN`] says what is being written, so that an interrupted run is continued by one with
-//! the same sources and options, and removed by any other one.
+//! the same sources and options, and removed by any other one. Afterwards the [record](RECORD) says what was written.
 
 use super::{ReshardOptions, Resharding, resharded};
+use crate::Error;
+use crate::commit::{Listing, RECORD, Record, Request};
 use crate::error::DestinationError;
 use crate::place::{Place, StoreFolder};
 use crate::progress::{Progress, Step, after};
 use crate::split::files::SplitFiles;
-use crate::{Error, Shards};
-use serde_json::{Value, json};
-use shardtool_format::checksum::crc32c;
+use serde_json::Value;
 use shardtool_format::manifest::Manifest;
 use shardtool_format::names;
 use shardtool_read::Split;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const PLAN: &str = ".reshard.json";
 const LOCK: &str = ".reshard.lock";
@@ -26,19 +26,25 @@ pub(super) fn reshard(
     sources: &[Split],
     destination: &Path,
     manifest: Manifest,
+    request: &Request,
     options: &ReshardOptions,
     progress: &dyn Progress,
 ) -> Result<Manifest, Error> {
     let (place, _lock) = StoreFolder::begin(destination, LOCK, options.single_writer)?;
-    let plan = plan(sources, &manifest, options);
+    let plan = request.to_json();
     let left = place.read(Path::new(PLAN))?;
     let there = place.manifest()?;
-    match (&left, &there) {
+    match (&left, there) {
+        (None, Some(there)) if is_complete(&place, request, &there)? => return Ok(there),
         (None, _) => check_empty(&place)?,
         // Killed after the manifest was in place.
         (Some(left), Some(there)) => {
-            place.remove(Path::new(PLAN))?;
-            return if *left == plan { Ok(there.clone()) } else { Err(not_empty(&place)) };
+            if *left != plan {
+                place.remove(Path::new(PLAN))?;
+                return Err(not_empty(&place));
+            }
+            finish(&place, request, &there, progress)?;
+            return Ok(there);
         }
         (Some(left), None) if *left != plan => {
             for split in splits_of(left) {
@@ -60,39 +66,68 @@ pub(super) fn reshard(
         Some(_) => Err(not_empty(&place)),
     })?;
     after(progress, Step::Manifest)?;
-    place.remove(Path::new(PLAN))?;
+    finish(&place, request, &manifest, progress)?;
     Ok(manifest)
 }
 
-/// Returns exactly what determines the written bytes, and the names of the splits.
-fn plan(sources: &[Split], manifest: &Manifest, options: &ReshardOptions) -> Vec<u8> {
-    let ReshardOptions { shards, seed, entry_points, sha256, jobs: _, single_writer: _ } = options;
-    let shards = match shards {
-        Shards::Size(bytes) => format!("of {bytes} bytes"),
-        Shards::Count(count) => count.to_string(),
-    };
-    let source = |split: &Split| {
-        json!({
-            "split": split.name(), "records": split.len(), "bytes": split.entry().bytes(),
-            "fingerprint": format!("{:08x}", split.entry().fingerprint()),
-        })
-    };
-    let plan = json!({
-        "format": "shardtool-reshard", "version": 1, "created_by": manifest.created_by, "shards": shards, "seed": seed,
-        "entry_points": entry_points, "sha256": sha256,
-        "manifest_crc32c": format!("{:08x}", crc32c(manifest.to_json().as_bytes())),
-        "sources": sources.iter().map(source).collect::<Vec<_>>(),
-    });
-    let mut json = serde_json::to_vec_pretty(&plan).expect("strings and numbers");
-    json.push(b'\n');
-    json
+/// Replaces the plan by the record of the complete dataset.
+fn finish(place: &StoreFolder, request: &Request, manifest: &Manifest, progress: &dyn Progress) -> Result<(), Error> {
+    place.publish(Path::new(RECORD), &Record::new(request, &listing(manifest), ()).to_json())?;
+    after(progress, Step::Kept)?;
+    place.remove(Path::new(PLAN))?;
+    after(progress, Step::Finished)
+}
+
+/// Returns whether the dataset is still what this request wrote.
+///
+/// # Errors
+/// [`DestinationError::FilledOtherwise`] if another request wrote it; [`Error::Io`].
+fn is_complete(place: &StoreFolder, request: &Request, there: &Manifest) -> Result<bool, Error> {
+    let Some(found) = place.read(Path::new(RECORD))?.map(|json| Record::parse(&json)) else { return Ok(false) };
+    if !found.describes(request, &listing(there)) {
+        return Ok(false);
+    }
+    if let Some(difference) = found.difference(request) {
+        let destination = place.path().to_owned();
+        return Err(Error::Destination(DestinationError::FilledOtherwise { destination, difference }));
+    }
+    let mut expected: Vec<_> = files(there).into_iter().map(|(path, _)| path).collect();
+    let ours = |path: &Path| [RECORD, PLAN, LOCK].iter().any(|name| path == Path::new(name));
+    let mut found = vec![];
+    for folder in ["", names::INDEX_FOLDER] {
+        let paths = place.names(Path::new(folder))?.into_iter().map(|name| Path::new(folder).join(name));
+        // Some stores list folders too.
+        found.extend(paths.filter(|path| !ours(path) && path != Path::new(names::INDEX_FOLDER)));
+    }
+    found.sort();
+    expected.sort();
+    Ok(found == expected)
+}
+
+/// Returns the files of a dataset with their lengths.
+fn files(manifest: &Manifest) -> Vec<(PathBuf, u64)> {
+    let mut files = vec![(PathBuf::from(names::MANIFEST), manifest.to_json().len() as u64)];
+    for shard in manifest.splits.iter().flat_map(|split| &split.shards) {
+        files.push((names::index_path(Path::new(&shard.file)), shard.index_bytes));
+        files.push((PathBuf::from(&shard.file), shard.bytes));
+    }
+    files
+}
+
+/// Returns the listing of a dataset by its manifest: the same as of a folder.
+fn listing(manifest: &Manifest) -> Listing {
+    let (mut files, mut listing) = (files(manifest), Listing::new());
+    files.sort();
+    files.iter().for_each(|(path, length)| listing.add(path, *length));
+    listing.add_manifest(manifest.to_json().as_bytes());
+    listing
 }
 
 /// Returns the names of the splits of an interrupted run.
 fn splits_of(plan: &[u8]) -> Vec<String> {
     let plan: Value = serde_json::from_slice(plan).unwrap_or_default();
-    let sources = plan["sources"].as_array().cloned().unwrap_or_default();
-    let names = sources.iter().filter_map(|source| source["split"].as_str());
+    let splits = plan["splits"].as_array().cloned().unwrap_or_default();
+    let names = splits.iter().filter_map(Value::as_str);
     names.filter(|name| names::check_split_name(name).is_ok()).map(str::to_owned).collect()
 }
 

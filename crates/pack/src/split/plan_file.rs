@@ -4,7 +4,7 @@
 use crate::error::PlanDifference;
 use crate::sample::SampleSchema;
 use crate::split::manifest_store;
-use crate::{JpegLayout, Options, PixelStore, Plan, Resize, Shards};
+use crate::{JpegLayout, Options, PixelStore, Plan, Resize};
 use serde_json::{Map, Value, json};
 use shardtool_decode::Limits;
 use shardtool_format::checksum::{Sha256, crc32c};
@@ -70,7 +70,7 @@ impl PlanFile {
             ("stage", json!(stage)),
             ("created_by", json!(manifest_store::CREATED_BY)),
             ("split", json!(options.split)),
-            ("shards", json!(shards(options.shards))),
+            ("shards", json!(options.shards.describe())),
             ("pixels", json!(pixels(options.pixels))),
             ("jpeg", json!(jpeg(options.jpeg))),
             ("resize", json!(options.resize.map(resize))),
@@ -179,13 +179,6 @@ impl PlanFile {
 
 fn fingerprint(split: &Split) -> String {
     format!("{:08x}", split.fingerprint())
-}
-
-fn shards(shards: Shards) -> String {
-    match shards {
-        Shards::Size(bytes) => format!("of {bytes} bytes"),
-        Shards::Count(count) => count.to_string(),
-    }
 }
 
 fn limits(limits: &Limits) -> String {

@@ -2,12 +2,12 @@
 //! produces the same bytes.
 
 use crate::adopt::{example, framed};
-use crate::support::{check, class_folders, jpeg, manifest, put, records, snapshot, unlocked};
+use crate::support::{chain, check, class_folders, jpeg, manifest, put, records, snapshot, unlocked};
 use shardtool_format::example::Column;
 use shardtool_pack::{
-    AdoptOptions, Error, ExportKind, ExportOptions, ExtractOptions, Image, Label, Options, Progress, RepairOptions,
-    ReshardOptions, Sample, Shards, Step, Writer, WriterOptions, adopt, commit_parts, export, extract, pack, repair,
-    reshard,
+    AdoptOptions, DestinationError, Error, ExportKind, ExportOptions, ExtractOptions, Image, Label, Options, Progress,
+    Rejection, RepairOptions, ReshardOptions, Sample, Shards, Step, Writer, WriterOptions, adopt, commit_parts, export,
+    extract, pack, repair, reshard,
 };
 use shardtool_read::Dataset;
 use std::collections::BTreeMap;
@@ -126,7 +126,7 @@ fn a_child() {
     let progress = Dying(AtomicUsize::new(task[0].parse().unwrap()));
     let inputs: Vec<_> = task[3..].iter().map(Path::new).collect();
     if let Err(error) = run(task[1], Path::new(task[2]), &inputs, &progress) {
-        eprintln!("{}", crate::support::chain(&error));
+        eprintln!("{}", chain(&error));
         std::process::exit(2);
     }
 }
@@ -182,7 +182,7 @@ fn kill_everywhere(command: &str, inputs: &[&Path], prepare: impl Fn(&Path)) -> 
         }
         whole(&out, &expected, &before, n);
         let again = run(command, &out, inputs, &());
-        let again = again.unwrap_or_else(|e| panic!("{command} after a kill at {n}: {}", crate::support::chain(&e)));
+        let again = again.unwrap_or_else(|e| panic!("{command} after a kill at {n}: {}", chain(&e)));
         let found = unlocked(&out);
         let names = |files: &BTreeMap<PathBuf, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
         assert!(found == expected, "{command} killed at {n}: {:?}, not {:?}", names(&found), names(&expected));
@@ -304,6 +304,32 @@ fn exports_and_extractions_start_again() {
     assert!(kill_everywhere("folder --force", &[&set], mine).0 > 4);
 }
 
+/// What could not be written is reported again by the run that finds the files complete.
+#[test]
+fn exports_and_extractions_with_damage_report_it_after_a_kill() {
+    let temp = tempfile::tempdir().unwrap();
+    let set = packed(temp.path(), "set", 3);
+    let shard = set.join("train-00001.tfrecord");
+    let mut bytes = fs::read(&shard).unwrap();
+    let at = records(&bytes)[2].0 as usize;
+    bytes[at + 100] ^= 1;
+    fs::write(&shard, bytes).unwrap();
+    for command in ["tfrecord", "webdataset", "folder", "extract"] {
+        assert!(run(command, &temp.path().join(command), &[&set], &()).unwrap(), "{command} reports the damage");
+        let (kills, silent) = kill_everywhere(command, &[&set], |_| ());
+        assert!(kills > 4 && silent == 0, "{command}: {kills}, {silent}");
+    }
+    let again = |out: &str| {
+        let splits = Dataset::open(&set).unwrap().splits().to_vec();
+        let options = ExportOptions::new(ExportKind::Webdataset);
+        export(&splits, &temp.path().join(out), &options, &()).unwrap()
+    };
+    let texts = |list: &[Rejection]| list.iter().map(|r| (r.input.clone(), chain(&r.reason))).collect::<Vec<_>>();
+    let (first, complete) = (again("new"), again("new"));
+    assert!(!first.already_complete && complete.already_complete);
+    assert_eq!(texts(&first.refused), texts(&complete.refused));
+}
+
 /// The next command neither takes a half-moved dataset for a complete one nor the other way round.
 #[test]
 fn a_killed_reshard_is_no_dataset_for_repair() {
@@ -313,15 +339,18 @@ fn a_killed_reshard_is_no_dataset_for_repair() {
         fs::remove_dir_all(&out).ok();
         dies(*n, "reshard", &out, &[&set])
     });
-    let mut kinds = (0, 0);
+    let mut kinds = (0, 0, 0);
     for n in refused {
-        match repair(&out, &RepairOptions::default(), &()) {
-            Err(Error::Shard(_)) => kinds.0 += 1,
-            Err(Error::Destination(_)) => kinds.1 += 1,
+        let repaired = repair(&out, &RepairOptions::default(), &());
+        let again = reshard(Dataset::open(&set).unwrap().splits(), &out, &ReshardOptions::default(), &());
+        match (repaired, again) {
+            (Err(Error::Shard(_)), Ok(_)) => kinds.0 += 1,
+            (Err(Error::Destination(_)), Ok(_)) => kinds.1 += 1,
+            // Killed after the last step. The dataset is complete, and has other shards.
+            (Ok(_), Err(Error::Destination(DestinationError::FilledOtherwise { .. }))) => kinds.2 += 1,
             other => panic!("killed at {n}: {other:?}"),
         }
-        reshard(Dataset::open(&set).unwrap().splits(), &out, &ReshardOptions::default(), &()).unwrap();
         check(&out, "train");
     }
-    assert!(kinds.0 > 10 && kinds.1 > 5, "{kinds:?}");
+    assert!(kinds.0 > 10 && kinds.1 > 5 && kinds.2 == 1, "{kinds:?}");
 }

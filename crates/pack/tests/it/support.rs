@@ -12,6 +12,9 @@ use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
+/// The record of a command that filled a folder.
+pub(crate) const RECORD: &str = ".shardtool-result.json";
+
 /// An error and its sources as one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     shardtool_format::Chain(error).to_string()
@@ -75,6 +78,13 @@ pub(crate) fn snapshot(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         }
     }
     found
+}
+
+/// Every file below a folder that a command filled, except its record.
+pub(crate) fn without_record(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = snapshot(root);
+    files.remove(Path::new(RECORD)).expect("the command's record");
+    files
 }
 
 /// Every file below a folder except lock files, which a killed process may leave.

@@ -29,6 +29,9 @@ pub struct Options<'a> {
     pub decode: bool,
     /// Called with the numbers of records and bytes checked since the last call, from several threads.
     pub progress: Option<&'a Progress<'a>>,
+    /// Memory in bytes for reading one shard of a store, between 1 MiB and 16 MiB; default: 16 MiB. As many shards are read
+    /// at once as the rayon pool has threads.
+    pub shard_bytes: Option<u64>,
     /// Cancellation flag, set by another thread. The report of a cancelled run is incomplete.
     pub stop: Option<&'a AtomicBool>,
 }

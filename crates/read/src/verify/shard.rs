@@ -13,7 +13,7 @@ use shardtool_format::example::{Message, has_feature_lists};
 use shardtool_format::frame;
 use shardtool_format::index::Index;
 use shardtool_format::{manifest, names};
-use shardtool_store::is_url;
+use shardtool_store::{Window, is_url};
 use std::convert::Infallible;
 use std::ops::Range;
 use std::path::Path;
@@ -32,7 +32,8 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
     let mut report = Report { shards: 1, ..Report::default() };
     let bare = split.is_bare();
     let index = if bare { None } else { open_index(entry, &path, &mut report) };
-    let bytes = match FileBytes::open(&path, options.access) {
+    let memory = options.shard_bytes.unwrap_or(Window::BYTES);
+    let bytes = match FileBytes::open_within(&path, options.access, memory) {
         Ok(bytes) => bytes,
         Err(error) => {
             report.add(missing(error, |path| Error::MissingShard { path }));

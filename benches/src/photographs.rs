@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use shardtool_decode::{Geometry, Limits, Orientation, Pipeline, Random, Transform, probe};
+use shardtool_decode::{Filter, Geometry, Limits, Orientation, Pipeline, Random, Transform, probe};
 use shardtool_jpeg::{self as jpeg, Header, Rect, entries};
 use shardtool_order::Rng;
 
@@ -43,7 +43,12 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
 /// If `side` is 0.
 #[must_use]
 pub fn random_resized_crop(side: u32) -> Pipeline {
-    let crop = Transform::RandomResizedCrop { size: [side; 2], scale: [0.08, 1.0], ratio: [3.0 / 4.0, 4.0 / 3.0] };
+    let crop = Transform::RandomResizedCrop {
+        size: [side; 2],
+        scale: [0.08, 1.0],
+        ratio: [3.0 / 4.0, 4.0 / 3.0],
+        interpolation: Filter::Bilinear,
+    };
     Pipeline::new(vec![crop]).expect("a pipeline")
 }
 
@@ -62,7 +67,8 @@ pub fn photographs(paths: &[PathBuf], pipeline: &Pipeline) -> Vec<Photograph> {
         let info = probe(&bytes, &Limits::default()).expect("a header");
         let mut draw = Draw(Rng::augment(1, 0, i as u64));
         let size = (info.width, info.height);
-        let geometry = pipeline.plan(size, Orientation::default(), &mut draw, &[]).expect("a pipeline for any image").geometry();
+        let geometry =
+            pipeline.plan(size, Orientation::default(), &mut draw, &[]).expect("a pipeline for any image").geometry();
         let view = geometry.needed();
         let crop = Rect { x: view.left, y: view.top, width: view.width, height: view.height };
         Some(Photograph { jpeg: bytes, header, entries: found, geometry, crop })

@@ -158,7 +158,8 @@ fn run_threads(split: &Split, pipeline: &Pipeline, callback: Callback<'_>) -> u6
                     let info = probe(bytes, &Limits::default()).expect("a header");
                     let mut draw = Draw(Rng::augment(SEED, 0, sample.source_position));
                     let size = (info.width, info.height);
-                    let geometry = pipeline.plan(size, Orientation::default(), &mut draw, &[]).expect("a geometry").geometry();
+                    let geometry =
+                        pipeline.plan(size, Orientation::default(), &mut draw, &[]).expect("a geometry").geometry();
                     let window = decoder.decode_region(bytes, None, &geometry, &options).expect("pixels");
                     apply_geometry(&geometry, &window, Filter::Bilinear, &mut out, &mut scratch).expect("a row");
                     if let Some(callback) = callback {

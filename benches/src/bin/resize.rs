@@ -31,9 +31,14 @@ fn main() {
     for (width, height) in [(300, 280), (1600, 1200)] {
         let pixels = photograph(width, height);
         let jpeg = encode_jpeg(pixels.view().unwrap(), 90).unwrap();
-        let resize = plan(vec![Transform::ResizeTo { size: [SIDE, SIDE] }], &pixels);
-        let flip =
-            plan(vec![Transform::ResizeTo { size: [SIDE, SIDE] }, Transform::HorizontalFlip { p: 1.0 }], &pixels);
+        let resize = plan(vec![Transform::ResizeTo { size: [SIDE, SIDE], interpolation: Filter::Bilinear }], &pixels);
+        let flip = plan(
+            vec![
+                Transform::ResizeTo { size: [SIDE, SIDE], interpolation: Filter::Bilinear },
+                Transform::HorizontalFlip { p: 1.0 },
+            ],
+            &pixels,
+        );
         check(&resize, &pixels);
 
         let mut decoded = Pixels::default();

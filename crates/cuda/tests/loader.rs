@@ -9,7 +9,7 @@ mod samples;
 
 use child::with_standin;
 use shardtool_cuda::{Config, Device, DeviceLoader, Dtype, Error, ImageLoader, Layout, Output, Part};
-use shardtool_decode::{Pipeline, Transform};
+use shardtool_decode::{Filter, Pipeline, Transform};
 use shardtool_load::{Content, Images, Loader};
 use shardtool_order::{Remainder, Replica};
 use shardtool_read::Dataset;
@@ -19,7 +19,12 @@ use std::sync::Arc;
 fn config(folder: &std::path::Path) -> shardtool_load::Config {
     dataset::write(folder, "train", &samples::photographs(50), 20);
     let split = Dataset::open(folder).unwrap().split("train").unwrap().clone();
-    let steps = vec![Transform::RandomResizedCrop { size: [12, 10], scale: [0.1, 1.0], ratio: [0.75, 1.33] }];
+    let steps = vec![Transform::RandomResizedCrop {
+        size: [12, 10],
+        scale: [0.1, 1.0],
+        ratio: [0.75, 1.33],
+        interpolation: Filter::Bilinear,
+    }];
     let mut config = shardtool_load::Config::new(split, Content::Images(Images::new(Pipeline::new(steps).unwrap())), 8);
     config.workers = Some(2);
     config

@@ -7,7 +7,7 @@
 //! resize FILE WIDTH HEIGHT                 the whole image at another size
 //! encode FILE QUALITY                      a JPEG of the image
 //! apply FILTER JSON EXIF DRAWS FILE        a pipeline as JSON without spaces; DRAWS are random numbers in [0, 1), separated by commas;
-//!                                          FILTER is bilinear, nearest or labels (stored values, each repeated three times)
+//!                                          FILTER is image (that of the pipeline), nearest or labels (stored values, each repeated three times)
 //! ```
 //!
 //! Each answer is width, height and number of bytes as little-endian u32, then the bytes. A request that fails is answered by
@@ -17,7 +17,7 @@ use std::io::{BufRead, Write, stdin, stdout};
 
 use shardtool_decode::{
     DecodeOptions, Decoder, Filter, LabelDtype, LabelMap, Limits, Orientation, Pipeline, Pixels, Random, RegionOptions,
-    ResizeScratch, apply_geometry, decode, encode_jpeg, probe, resize,
+    ResizeScratch, TransformScratch, apply_geometry, decode, encode_jpeg, probe, resize,
 };
 use shardtool_format::Chain;
 
@@ -73,7 +73,8 @@ fn answer(request: &[&str]) -> Result<Pixels, Failure> {
             let draws = draws.split(',').map(str::parse).collect::<Result<Vec<f64>, _>>()?;
             let info = probe(&bytes, &Limits::default())?;
             let orientation = Orientation::from_exif(exif.parse()?);
-            let geometry = pipeline.plan((info.width, info.height), orientation, &mut Draws(draws.into_iter()), &[])?.geometry();
+            let plan = pipeline.plan((info.width, info.height), orientation, &mut Draws(draws.into_iter()), &[])?;
+            let geometry = plan.geometry();
             let (width, height) = geometry.output_size();
             if filter == "labels" {
                 let (mut labels, mut map) = (LabelMap::default(), vec![0; width as usize * height as usize]);
@@ -85,8 +86,13 @@ fn answer(request: &[&str]) -> Result<Pixels, Failure> {
             let exact = RegionOptions::default().with_reducing_gap(None);
             let region = decoder.decode_region(&bytes, None, &geometry, &exact)?;
             let mut data = vec![0; width as usize * height as usize * 3];
-            let filter = if filter == "nearest" { Filter::Nearest } else { Filter::Bilinear };
-            apply_geometry(&geometry, &region, filter, &mut data, &mut ResizeScratch::default())?;
+            match filter {
+                "nearest" => {
+                    let scratch = &mut ResizeScratch::default();
+                    apply_geometry(&geometry, &region, Filter::Nearest, &mut data, scratch)?;
+                }
+                _ => plan.apply(&region, &mut data, &mut TransformScratch::default())?,
+            }
             Pixels { width, height, data }
         }
         _ => return Err("expected decode, upright, resize, encode or apply".into()),

@@ -299,7 +299,9 @@ impl Error {
 #[non_exhaustive]
 pub enum TransformError {
     /// The size of the result depends on the image.
-    #[error("the size of the result depends on the image; end with random_resized_crop, resize_to, center_crop or fixed_size_crop")]
+    #[error(
+        "the size of the result depends on the image; end with random_resized_crop, resize_to, center_crop or fixed_size_crop"
+    )]
     NoSize,
     /// A crop larger than the result of the steps before it.
     #[error("step {step} crops a larger area than the steps before it leave")]

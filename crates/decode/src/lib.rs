@@ -49,7 +49,7 @@
 //! | `error` | errors |
 //! | `avx2` | loads and stores of vectors |
 //!
-//! `unsafe` occurs only in `avx2`, `resize::bilinear_avx2`, `normalize::avx2` and `operation::vectorised`.
+//! `unsafe` occurs only in `avx2`, `resize::separable_avx2`, `normalize::avx2` and `operation::vectorised`.
 //!
 //! # Features
 //!

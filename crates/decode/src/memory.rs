@@ -11,7 +11,7 @@ use crate::limits::Limits;
 use crate::pixels::rgb_len;
 use crate::probe::probe;
 use crate::region::RegionOptions;
-use crate::resize::resize_bytes;
+use crate::resize::{Filter, resize_bytes};
 use crate::transform::geometry::{Geometry, needed};
 use crate::transform::rect::Rect;
 use shardtool_jpeg::Request;
@@ -22,7 +22,7 @@ use shardtool_jpeg::Request;
 /// progressive JPEGs keep at most 12 bytes a pixel (coefficients and pixels, or 16-bit samples and the rows they come from),
 /// and may copy the file.
 pub fn scratch_bound((width, height): (u32, u32), encoded: u64, output: (u32, u32)) -> u64 {
-    let applied = applied((width.into(), height.into()), output, (output.1, output.0));
+    let applied = applied((width.into(), height.into()), output, (output.1, output.0), Filter::Lanczos);
     padded_pixels(width, height).saturating_mul(CODED).saturating_add(2 * encoded).saturating_add(applied + FIXED)
 }
 
@@ -89,7 +89,7 @@ impl EncodedImage<'_> {
             check((width, height))?;
             let Some(format) = self.format() else { return all() };
             let area = (f64::from(width), f64::from(height));
-            let applied = most(&|g| applied(area, g.size, (g.size.1, g.size.0)));
+            let applied = most(&|g| applied(area, g.size, (g.size.1, g.size.0), g.filter));
             return Ok(coded_bound(format, (width, height), bytes)?.saturating_add(applied + padding + FIXED));
         }
         let Some(jpeg) = self.jpeg() else { return all() };
@@ -103,7 +103,7 @@ impl EncodedImage<'_> {
         let applied = most(&|g| {
             let reduced = g.reduced(reduction);
             let area = (reduced.area.width, reduced.area.height);
-            applied(area, g.orientation.size(g.size), g.size) + padding_bytes(&reduced)
+            applied(area, g.orientation.size(g.size), g.size, g.filter) + padding_bytes(&reduced)
         });
         Ok(decoding + rgb_len(rect.width, rect.height) + applied + FIXED)
     }
@@ -121,8 +121,8 @@ pub fn raw_scratch_bytes(format: Format, (width, height): (u32, u32)) -> u64 {
 
 /// Returns the bytes that resizing an area (width, height) to `size` takes, and a transposed result, whether it is needed or
 /// not.
-fn applied(area: (f64, f64), size: (u32, u32), output: (u32, u32)) -> u64 {
-    resize_bytes(area, size) + rgb_len(output.0, output.1)
+fn applied(area: (f64, f64), size: (u32, u32), output: (u32, u32), filter: Filter) -> u64 {
+    resize_bytes(area, size, filter) + rgb_len(output.0, output.1)
 }
 
 /// Returns the bytes that the pixels that a geometry needs take together with their padding; 0 if it shows none.

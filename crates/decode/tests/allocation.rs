@@ -64,7 +64,8 @@ fn decoding_jpegs_allocates_nothing_after_the_first_and_stays_within_the_bounds(
         let info = probe(jpeg, &options.limits).unwrap();
         let orientation = Orientation::from_exif(exif);
         let mut draw = SplitMix(image as u64);
-        let geometry = pipelines[pipeline].plan((info.width, info.height), orientation, &mut draw, &[]).unwrap().geometry();
+        let geometry =
+            pipelines[pipeline].plan((info.width, info.height), orientation, &mut draw, &[]).unwrap().geometry();
         let region = decoder.decode_region(jpeg, Some(payload), &geometry, &options).unwrap();
         assert!(!region.entries_rejected || payload.is_empty());
         apply_geometry(&geometry, &region, Filter::Bilinear, &mut out, scratch).unwrap();

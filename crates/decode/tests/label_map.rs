@@ -87,7 +87,8 @@ fn whole(labels: &mut LabelMap, width: u32, height: u32) -> Vec<u8> {
 
 /// Returns the bytes of the whole map at its own size.
 fn whole_as(labels: &mut LabelMap, width: u32, height: u32, dtype: LabelDtype) -> Vec<u8> {
-    let same = Pipeline::new(vec![Transform::ResizeTo { size: [height, width] }]).unwrap();
+    let same =
+        Pipeline::new(vec![Transform::ResizeTo { size: [height, width], interpolation: Filter::Bilinear }]).unwrap();
     let geometry = same.plan((width, height), Orientation::default(), &mut Draws(0), &[]).unwrap().geometry();
     let mut out = vec![0; (width * height) as usize * dtype.bytes()];
     labels.apply_geometry(&geometry, 0, &mut out).unwrap();
@@ -198,7 +199,10 @@ fn rejects_map_of_another_size_than_its_image() {
     labels.decode(&bytes, LabelDtype::U8, &Limits::default()).unwrap();
     let pipeline = Pipeline::eval(4, 4).unwrap();
     let geometry = pipeline.plan((6, 5), Orientation::default(), &mut Draws(0), &[]).unwrap().geometry();
-    assert!(matches!(labels.apply_geometry(&geometry, 0, &mut [0; 16]), Err(Error::SizeMismatch { found: (6, 4), .. })));
+    assert!(matches!(
+        labels.apply_geometry(&geometry, 0, &mut [0; 16]),
+        Err(Error::SizeMismatch { found: (6, 4), .. })
+    ));
     let geometry = pipeline.plan((6, 4), Orientation::default(), &mut Draws(0), &[]).unwrap().geometry();
     assert!(matches!(labels.apply_geometry(&geometry, 0, &mut [0; 15]), Err(Error::LabelBytes { found: 15, .. })));
 }

@@ -41,7 +41,8 @@ fn is_panic<T: std::fmt::Debug>(result: Result<T, Error>) {
 fn panic_is_an_error_of_one_image_and_can_be_silenced() {
     let tiff = panicking_tiff();
     let size = (40, 20);
-    let geometry = Pipeline::eval(16, 16).unwrap().plan(size, Orientation::default(), &mut Middle, &[]).unwrap().geometry();
+    let geometry =
+        Pipeline::eval(16, 16).unwrap().plan(size, Orientation::default(), &mut Middle, &[]).unwrap().geometry();
     let good = encode_jpeg(PixelsRef::new(40, 20, &[90; 2400]).unwrap(), 90).unwrap();
     set_hook(Box::new(|_| {
         PRINTED.fetch_add(1, Ordering::SeqCst);

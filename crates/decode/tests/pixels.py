@@ -94,9 +94,9 @@ def random_resized_crop(width, height, scale, ratio, draws):
     return (width - w) // 2, (height - h) // 2, w, h
 
 
-def resized(image, size):
+def resized(image, size, filter=Image.BILINEAR):
     """Resizes horizontally, then vertically, as Pillow up to 12. Later releases choose the order by the sizes."""
-    return image.resize((size[0], image.height), Image.BILINEAR).resize(size, Image.BILINEAR)
+    return image.resize((size[0], image.height), filter).resize(size, filter)
 
 
 def photographs(table, ours, files, folder):
@@ -120,8 +120,13 @@ def photographs(table, ours, files, folder):
         request = json.dumps(steps, separators=(",", ":")), 1, ",".join(map(repr, draws)), source
         cropped = rgb.crop(box)
         want = np.asarray(resized(cropped, (200, 224)))
-        got = ours("apply", "bilinear", *request)
+        got = ours("apply", "image", *request)
         table.add("RandomResizedCrop, Pillow", got, want, 0.0)
+        for name, filter in [("bicubic", Image.BICUBIC), ("lanczos", Image.LANCZOS)]:
+            steps[0]["random_resized_crop"]["interpolation"] = name
+            with_filter = json.dumps(steps, separators=(",", ":")), *request[1:]
+            want_filtered = np.asarray(resized(cropped, (200, 224), filter))
+            table.add(f"RandomResizedCrop, {name}, Pillow", ours("apply", "image", *with_filter), want_filtered, 0.0)
         want = np.asarray(cropped.resize((200, 224), Image.NEAREST))
         table.add("RandomResizedCrop, nearest, Pillow", ours("apply", "nearest", *request), want, 0.0)
         for name, mask, options in [("palette", rgb.quantize(200), {}), ("4 bits", rgb.quantize(16), {"bits": 4})]:
@@ -138,7 +143,7 @@ def photographs(table, ours, files, folder):
         x, y = int(round((scaled[0] - 224) / 2.0)), int(round((scaled[1] - 224) / 2.0))
         want = np.asarray(rgb.resize(scaled, Image.BILINEAR).crop((x, y, x + 224, y + 224)))
         steps = '[{"resize":{"shorter":256}},{"center_crop":{"size":[224,224]}}]'
-        got = ours("apply", "bilinear", steps, 1, 0, source)
+        got = ours("apply", "image", steps, 1, 0, source)
         table.add("Resize + CenterCrop, Pillow", got, want, 0.0)
         if tv:
             want = tv.center_crop(tv.resize(tensor, [256], InterpolationMode.BILINEAR, antialias=True), [224, 224])
@@ -148,7 +153,7 @@ def photographs(table, ours, files, folder):
         x, y = int(round((width - size[1]) / 2.0)), int(round((height - size[0]) / 2.0))
         want = rgb.crop((x, y, x + size[1], y + size[0])).transpose(Image.FLIP_LEFT_RIGHT)
         steps = json.dumps([{"center_crop": {"size": size}}, {"horizontal_flip": {"p": 1.0}}], separators=(",", ":"))
-        table.add("crop and flip", ours("apply", "bilinear", steps, 1, 0, source), np.asarray(want), 0.0)
+        table.add("crop and flip", ours("apply", "image", steps, 1, 0, source), np.asarray(want), 0.0)
 
         for exif in range(2, 9):
             tag = Image.Exif()

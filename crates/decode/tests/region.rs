@@ -46,7 +46,7 @@ fn plan(steps: Vec<Transform>, size: (u32, u32)) -> Geometry {
 }
 
 fn resize(width: u32, height: u32) -> Vec<Transform> {
-    vec![Transform::ResizeTo { size: [height, width] }]
+    vec![Transform::ResizeTo { size: [height, width], interpolation: Filter::Bilinear }]
 }
 
 proptest! {

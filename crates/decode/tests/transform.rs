@@ -49,19 +49,29 @@ fn crop(data: &[u8], width: u32, rect: Rect) -> Vec<u8> {
 }
 
 fn rrc(ratio: [f64; 2]) -> Pipeline {
-    Pipeline::new(vec![Transform::RandomResizedCrop { size: [8, 8], scale: [0.08, 1.0], ratio }]).unwrap()
+    Pipeline::new(vec![Transform::RandomResizedCrop {
+        size: [8, 8],
+        scale: [0.08, 1.0],
+        ratio,
+        interpolation: Filter::Bilinear,
+    }])
+    .unwrap()
 }
 
 #[test]
 fn random_resized_crop_equals_hand_computed_rectangles() {
     // Draws: area, ratio, top, left. Area 0.08 + 0.92·0.25 = 0.31 of 400·300 = 37,200; the middle of a log-uniform ratio
     // in [3/4, 4/3] is 1; √37,200 = 192.87, so 193 × 193. Tops 0..=107, half of 108 is 54; lefts 0..=207, 0.
-    let g = rrc([0.75, 4.0 / 3.0]).plan((400, 300), Orientation::default(), &mut Script::new(&[0.25, 0.5, 0.5, 0.0]), &[]);
+    let g =
+        rrc([0.75, 4.0 / 3.0]).plan((400, 300), Orientation::default(), &mut Script::new(&[0.25, 0.5, 0.5, 0.0]), &[]);
     assert_eq!(g.unwrap().geometry().needed(), Rect { left: 0, top: 54, width: 193, height: 193 });
     // Ratio 4/3 (nearly): 37,200·4/3 = 49,600, √ = 222.71, so 223 wide; 37,200·3/4 = 27,900, √ = 167.03, so 167 high.
     // Tops 0..=133: 0.9·134 = 120; lefts 0..=177: 0.25·178 = 44.
     let draws = [0.25, 1.0, 0.9, 0.25];
-    let g = rrc([0.75, 4.0 / 3.0]).plan((400, 300), Orientation::default(), &mut Script::new(&draws), &[]).unwrap().geometry();
+    let g = rrc([0.75, 4.0 / 3.0])
+        .plan((400, 300), Orientation::default(), &mut Script::new(&draws), &[])
+        .unwrap()
+        .geometry();
     assert_eq!(g.needed(), Rect { left: 44, top: 120, width: 223, height: 167 });
 }
 
@@ -119,12 +129,14 @@ fn rejects_invalid_steps() {
         other => panic!("{other:?}"),
     };
     let crop = |h, w| Transform::CenterCrop { size: [h, w] };
-    let resize = Transform::Resize { shorter: 100, longest: None };
+    let resize = Transform::Resize { shorter: 100, longest: None, interpolation: Filter::Bilinear };
     assert_eq!(error(vec![]), TransformError::NoSize);
     assert_eq!(error(vec![resize.clone()]), TransformError::NoSize);
     assert_eq!(error(vec![resize.clone(), crop(101, 101)]), TransformError::Crop { step: 1 });
     assert_eq!(error(vec![crop(10, 20), crop(10, 21)]), TransformError::Crop { step: 1 });
-    let twice = Pipeline::new(vec![resize.clone(), Transform::ResizeTo { size: [3, 3] }]).unwrap();
+    let twice =
+        Pipeline::new(vec![resize.clone(), Transform::ResizeTo { size: [3, 3], interpolation: Filter::Bilinear }])
+            .unwrap();
     assert_eq!(twice.output_size(), (3, 3));
     assert!(matches!(error(vec![crop(0, 3)]), TransformError::Range { step: 0, name: "size", .. }));
     for p in [-0.1, 1.1, f64::NAN] {
@@ -132,7 +144,8 @@ fn rejects_invalid_steps() {
         assert!(matches!(error(vec![crop(3, 3), flip]), TransformError::Range { step: 1, name: "p", .. }));
     }
     for scale in [[0.0, 1.0], [0.5, 0.4], [0.1, 1.5], [f64::NAN, 1.0]] {
-        let step = Transform::RandomResizedCrop { size: [8, 8], scale, ratio: [1.0, 1.0] };
+        let step =
+            Transform::RandomResizedCrop { size: [8, 8], scale, ratio: [1.0, 1.0], interpolation: Filter::Bilinear };
         assert!(matches!(error(vec![step]), TransformError::Range { name: "scale", .. }));
     }
     let small = Pipeline::new(vec![crop(10, 10)]).unwrap().plan((9, 20), Orientation::default(), &mut SplitMix(0), &[]);
@@ -157,8 +170,13 @@ fn orientations_equal_those_of_the_image_crate() {
         let mut oracle = image::DynamicImage::ImageRgb8(image::RgbImage::from_raw(w, h, data.clone()).unwrap());
         oracle.apply_orientation(image::metadata::Orientation::from_exif(exif).unwrap());
         let size = [oracle.height(), oracle.width()];
-        let plan =
-            |steps| Pipeline::new(steps).unwrap().plan((w, h), Orientation::from_exif(exif), &mut SplitMix(0), &[]).unwrap().geometry();
+        let plan = |steps| {
+            Pipeline::new(steps)
+                .unwrap()
+                .plan((w, h), Orientation::from_exif(exif), &mut SplitMix(0), &[])
+                .unwrap()
+                .geometry()
+        };
         let all = Transform::CenterCrop { size };
         assert_eq!(result(&plan(vec![all.clone()]), w, h, &data, Filter::Bilinear), oracle.as_bytes(), "exif {exif}");
         // Then a flip and a crop that is off centre by half a pixel in one direction.
@@ -176,12 +194,16 @@ fn nearest_neighbour_does_not_mix_values() {
     let (w, h) = (64, 48);
     let mask: Vec<u8> = (0..w * h).flat_map(|i| [if (i % w) / 8 % 2 == 0 { 3 } else { 200 }; 3]).collect();
     for seed in 0..50 {
-        let g = Pipeline::train(16).unwrap().plan((w, h), Orientation::default(), &mut SplitMix(seed), &[]).unwrap().geometry();
+        let g = Pipeline::train(16)
+            .unwrap()
+            .plan((w, h), Orientation::default(), &mut SplitMix(seed), &[])
+            .unwrap()
+            .geometry();
         let out = result(&g, w, h, &mask, Filter::Nearest);
         assert!(out.iter().all(|v| [3, 200].contains(v)));
     }
     // Reduction by two takes the pixel at 2i + 1: floor((i + 0.5) · 2).
-    let half = Pipeline::new(vec![Transform::ResizeTo { size: [24, 32] }]).unwrap();
+    let half = Pipeline::new(vec![Transform::ResizeTo { size: [24, 32], interpolation: Filter::Bilinear }]).unwrap();
     let g = half.plan((w, h), Orientation::default(), &mut SplitMix(0), &[]).unwrap().geometry();
     let out = result(&g, w, h, &pattern(w, h), Filter::Nearest);
     assert_eq!((out[0], out[1], out[3], out[32 * 3 + 1]), (1, 1, 3, 3));
@@ -190,7 +212,8 @@ fn nearest_neighbour_does_not_mix_values() {
 #[test]
 fn rejects_buffers_of_the_wrong_size() {
     let data = pattern(10, 10);
-    let g = Pipeline::eval(8, 8).unwrap().plan((10, 10), Orientation::default(), &mut SplitMix(0), &[]).unwrap().geometry();
+    let g =
+        Pipeline::eval(8, 8).unwrap().plan((10, 10), Orientation::default(), &mut SplitMix(0), &[]).unwrap().geometry();
     let pixels = PixelsRef::new(10, 10, &data).unwrap();
     let mut scratch = ResizeScratch::default();
     let mut run =
@@ -215,15 +238,25 @@ fn steps() -> impl Strategy<Value = Vec<Transform>> {
     prop_oneof![
         (side.clone(), side.clone(), 0.01..1.0f64).prop_map(|(h, w, least)| vec![
             Transform::HorizontalFlip { p: 0.5 },
-            Transform::RandomResizedCrop { size: [h, w], scale: [least, 1.0], ratio: [0.5, 2.0] },
+            Transform::RandomResizedCrop {
+                size: [h, w],
+                scale: [least, 1.0],
+                ratio: [0.5, 2.0],
+                interpolation: Filter::Bilinear
+            },
             Transform::HorizontalFlip { p: 0.5 },
         ]),
         (side.clone(), 0u32..40, 0u32..40, any::<bool>()).prop_map(|(s, dh, dw, flip)| {
             let size = [s.saturating_sub(dh).max(1), s.saturating_sub(dw).max(1)];
             let p = if flip { 1.0 } else { 0.0 };
-            vec![Transform::Resize { shorter: s, longest: None }, Transform::HorizontalFlip { p }, Transform::CenterCrop { size }]
+            vec![
+                Transform::Resize { shorter: s, longest: None, interpolation: Filter::Bilinear },
+                Transform::HorizontalFlip { p },
+                Transform::CenterCrop { size },
+            ]
         }),
-        (side.clone(), side).prop_map(|(h, w)| vec![Transform::ResizeTo { size: [h, w] }]),
+        (side.clone(), side)
+            .prop_map(|(h, w)| vec![Transform::ResizeTo { size: [h, w], interpolation: Filter::Bilinear }]),
     ]
 }
 
@@ -255,7 +288,7 @@ proptest! {
         let (rw, rh) = if w <= h { (shorter, shorter * h / w) } else { (shorter * w / h, shorter) };
         let data = pattern(w, h);
         let random = &mut SplitMix(0);
-        let whole = Pipeline::new(vec![Transform::ResizeTo { size: [rh, rw] }]).unwrap();
+        let whole = Pipeline::new(vec![Transform::ResizeTo { size: [rh, rw], interpolation: Filter::Bilinear }]).unwrap();
         let resized = result(&whole.plan((w, h), Orientation::default(), random, &[]).unwrap().geometry(), w, h, &data, Filter::Bilinear);
         let half = |n: u32| (f64::from(n) / 2.0).round_ties_even() as u32;
         let rect = Rect { left: half(rw - side), top: half(rh - side), width: side, height: side };

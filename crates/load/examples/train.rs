@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p shardtool-load --example train`
 
-use shardtool_decode::{Pipeline, Transform};
+use shardtool_decode::{Filter, Pipeline, Transform};
 use shardtool_load::{Batch, Config, Content, Images, Loader, Values};
 use shardtool_order::{Order, ResumeState, Rng};
 use shardtool_read::{Dataset, Split};
@@ -48,7 +48,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn training(split: &Split) -> Result<Config, Box<dyn Error>> {
-    let crop = Transform::RandomResizedCrop { size: [SIDE; 2], scale: [0.6, 1.0], ratio: [0.8, 1.25] };
+    let crop = Transform::RandomResizedCrop {
+        size: [SIDE; 2],
+        scale: [0.6, 1.0],
+        ratio: [0.8, 1.25],
+        interpolation: Filter::Bilinear,
+    };
     let pipeline = Pipeline::new(vec![crop, Transform::HorizontalFlip { p: 0.5 }])?;
     let mut config = Config::new(split.clone(), Content::Images(Images::new(pipeline)), BATCH);
     (config.seed, config.epochs) = (1, Some(EPOCHS));
@@ -68,7 +73,7 @@ fn run(model: &mut Model, loader: &mut Loader, mut steps: u64) -> Result<(), Box
 }
 
 fn accuracy(model: &Model, split: &Split) -> Result<f64, Box<dyn Error>> {
-    let pipeline = Pipeline::new(vec![Transform::ResizeTo { size: [SIDE; 2] }])?;
+    let pipeline = Pipeline::new(vec![Transform::ResizeTo { size: [SIDE; 2], interpolation: Filter::Bilinear }])?;
     let mut config = Config::new(split.clone(), Content::Images(Images::new(pipeline)), BATCH);
     config.order = Order::Sequential;
     let mut loader = Loader::new(&config)?;

@@ -167,9 +167,8 @@ impl ObjectColumns {
     /// # Errors
     /// [`SampleError::Values`] if a feature has another number of values.
     pub(crate) fn check(&self, cells: &[Cell]) -> Result<(), SampleError> {
-        let wrong = |feature: &str, expected, found| {
-            Err(SampleError::Values { feature: feature.to_owned(), expected, found })
-        };
+        let wrong =
+            |feature: &str, expected, found| Err(SampleError::Values { feature: feature.to_owned(), expected, found });
         let values = cells[self.boxes].floats().len();
         let objects = values / BOX;
         if values % BOX != 0 {

@@ -203,7 +203,9 @@ impl ResolvedConfig {
         let pixels = (images + self.mask_count() * self.mask_bytes()) as u64;
         let soft = self.mixing().map_or(0, |(mixing, _)| 4 * u64::from(mixing.classes));
         let row = pixels + soft + self.columns.iter().map(Column::row_bytes).sum::<u64>() + self.expected + 200;
-        row * self.batch as u64
+        // Mixing keeps a copy of one image.
+        let copy = self.mixing().map_or(0, |_| images as u64);
+        row * self.batch as u64 + copy
     }
 
     /// Limits read-ahead to `bytes`.
@@ -258,8 +260,11 @@ fn check_views(images: &Images) -> Result<()> {
         return Err(Error::ViewName { name: (*name).to_owned() });
     }
     let views = names.len();
-    let options =
-        [("masks", !images.masks.is_empty()), ("objects", images.objects.is_some()), ("mixing", images.mixing.is_some())];
+    let options = [
+        ("masks", !images.masks.is_empty()),
+        ("objects", images.objects.is_some()),
+        ("mixing", images.mixing.is_some()),
+    ];
     match options.into_iter().find(|(_, given)| *given && views > 1) {
         Some((option, _)) => Err(Error::Views { option, views }),
         None => Ok(()),

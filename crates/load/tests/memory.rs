@@ -6,7 +6,7 @@ mod dataset;
 
 use counting::{LIVE, PEAK};
 use shardtool_decode::{LabelDtype, Pipeline};
-use shardtool_load::{ColumnSpec, Config, Content, Images, Layout, Loader};
+use shardtool_load::{BatchTransform, ColumnSpec, Config, Content, Images, Layout, Loader, Mixing, View};
 use shardtool_order::Replica;
 use shardtool_read::{Access, Dataset, Options, Split};
 use std::path::Path;
@@ -71,29 +71,68 @@ fn live_memory_stays_below_the_budget() {
             config.remainder = Some(shardtool_order::Remainder::Pad);
             let column = |feature: &str| ColumnSpec { feature: feature.to_owned(), layout: Layout::Auto };
             config.columns = Some(vec![column("image/class/label"), column("boxes"), column("image/key")]);
-            let floor = Loader::plan(&config).unwrap().memory.minimum();
-            let budget = (floor as f64 * times_floor) as usize;
-            config.memory_budget = Some(budget as u64);
-            let before = LIVE.load(Ordering::Relaxed);
-            PEAK.store(before, Ordering::Relaxed);
-            let mut group = Loader::group(&config, ranks).unwrap();
-            for _ in 0..3 {
-                let mut open = true;
-                while open {
-                    for loader in &mut group {
-                        open &= loader.next_batch().unwrap().is_some();
-                    }
-                }
+            let what = format!("{side} px x {batch}, {workers} workers, {} replicas, {access:?}", ranks.len());
+            stays_below(config, ranks, times_floor, &what);
+        }
+    }
+}
+
+/// Loads three epochs with a budget of `times` the smallest one, and compares the peak of live memory with it.
+fn stays_below(mut config: Config, ranks: &[u32], times: f64, what: &str) {
+    let floor = Loader::plan(&config).unwrap().memory.minimum();
+    let budget = (floor as f64 * times) as usize;
+    config.memory_budget = Some(budget as u64);
+    let before = LIVE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let mut group = Loader::group(&config, ranks).unwrap();
+    for _ in 0..3 {
+        let mut open = true;
+        while open {
+            for loader in &mut group {
+                open &= loader.next_batch().unwrap().is_some();
             }
-            let peak = PEAK.load(Ordering::Relaxed) - before;
-            println!(
-                "{side} px x {batch}, {workers} workers, {} replicas, {access:?}: budget {budget}, peak {peak}",
-                ranks.len()
-            );
-            assert!(peak <= budget, "{side} x {batch}, {workers} workers: {peak} of {budget} bytes");
-            drop(group);
-            let left = LIVE.load(Ordering::Relaxed).saturating_sub(before);
-            assert!(left < 1 << 20, "{left} bytes leaked");
+        }
+    }
+    let peak = PEAK.load(Ordering::Relaxed) - before;
+    println!("{what}: budget {budget}, peak {peak}");
+    assert!(peak <= budget, "{what}: {peak} of {budget} bytes");
+    drop(group);
+    let left = LIVE.load(Ordering::Relaxed).saturating_sub(before);
+    assert!(left < 1 << 20, "{left} bytes leaked");
+}
+
+/// Views, padding, steps after the geometry, and mixing.
+#[test]
+fn live_memory_of_recipes_stays_below_the_budget() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let split = large(folder.path(), Access::Mmap);
+    let steps = |json: &str| serde_json::from_str::<Pipeline>(json).unwrap();
+    let view = |name: String, json: &str| View { name, pipeline: steps(json) };
+    let large = r#"[{"random_resized_crop":{"size":[224,224]}},{"horizontal_flip":{}},{"color_jitter":{"hue":[-0.1,0.1]}},
+        {"gaussian_blur":{"kernel_size":[23,23]}}]"#;
+    let small =
+        r#"[{"random_resized_crop":{"size":[96,96],"scale":[0.05,0.4]}},{"random_solarize":{"threshold":128}}]"#;
+    let globals = (0..2).map(|n| view(format!("global.{n}"), large));
+    let dino = globals.chain((0..6).map(|n| view(format!("local.{n}"), small))).collect();
+    let ssd = r#"[{"random_photometric_distort":{}},{"random_zoom_out":{}},{"random_iou_crop":{}},{"resize_to":{"size":[300,300]}}]"#;
+    let jitter = r#"[{"random_zoom_out":{}},{"scale_jitter":{"target_size":[256,256]}},{"fixed_size_crop":{"size":[256,256]}},
+        {"random_affine":{"degrees":[-9,9],"interpolation":"bilinear"}},{"aug_mix":{}}]"#;
+    let mut segments = Images::new(steps(jitter));
+    segments.masks = vec![dataset::MASK.to_owned()];
+    let mut mixed = Images::new(steps(r#"[{"random_resized_crop":{"size":[224,224]}},{"rand_augment":{}}]"#));
+    let transforms = vec![BatchTransform::MixUp { alpha: 0.8 }, BatchTransform::CutMix { alpha: 1.0 }];
+    mixed.mixing = Some(Mixing { transforms, classes: 1000 });
+    for (what, images) in [
+        ("dino", Images::with_views(dino)),
+        ("ssd", Images::new(steps(ssd))),
+        ("segmentation", segments),
+        ("mixed", mixed),
+    ] {
+        for (workers, times) in [(1, 1.0), (4, 1.5)] {
+            let mut config = Config::new(split.clone(), Content::Images(images.clone()), 6);
+            (config.workers, config.remainder) = (Some(workers), Some(shardtool_order::Remainder::Pad));
+            stays_below(config, &[0], times, &format!("{what}, {workers} workers"));
         }
     }
 }

@@ -107,7 +107,8 @@ fn on_host<'py>(py: Python<'py>, batch: Batch, label: Option<&str>) -> PyResult<
             None => feature,
         };
         if let Some(values) = batch.column(feature) {
-            let (width, group) = (batch.column_width(feature).unwrap_or(1), batch.column_role(feature).map_or(1, ObjectRole::group));
+            let (width, group) =
+                (batch.column_width(feature).unwrap_or(1), batch.column_role(feature).map_or(1, ObjectRole::group));
             dict.set_item(name, column(py, values.clone(), rows, width, group)?)?;
         }
     }

@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use shardtool_cuda::Device;
 use shardtool_decode::{FloatRange, LabelDtype, Pipeline};
 use shardtool_load::{
-    BatchTransform, BoxFormat, BoxUnit, ColumnSpec, Config, Content, Images, Layout, Loader, Mixing, Objects, OnBad, PageCache, View,
+    BatchTransform, BoxFormat, BoxUnit, ColumnSpec, Config, Content, Images, Layout, Loader, Mixing, Objects, OnBad,
+    PageCache, View,
 };
 use shardtool_order::{Balanced, Launch, List, Mixture, Order, Policy, Remainder, Replica, Source, Weighted};
 use shardtool_read::Split;
@@ -199,7 +200,8 @@ impl Options {
                 images.custom = self.function.map(|function| function::custom(function, raised.clone()));
                 (images.apply_orientation, images.more) = (self.apply_orientation, self.more_images);
                 (images.masks, images.mask_fill) = (self.masks, self.mask_fill);
-                images.mixing = self.mixing.map(|(transforms, classes)| mixing(py, &transforms, classes)).transpose()?;
+                images.mixing =
+                    self.mixing.map(|(transforms, classes)| mixing(py, &transforms, classes)).transpose()?;
                 images.objects = self.objects.map(|options| options.resolve(py)).transpose()?;
                 images.mask_dtype = one_of(py, "mask_dtype", &self.mask_dtype, &LABEL_DTYPES)?;
                 images.float_range = float_range(py, self.float_range)?;

@@ -137,7 +137,14 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
         | E::Zero { .. }
         | E::NoFeature { .. }
         | E::Layout { .. }
-        | E::Values { .. } => plain(py, "OptionError", &error),
+        | E::Values { .. }
+        | E::ViewName { .. }
+        | E::Mixing { .. }
+        | E::Class { .. } => plain(py, "OptionError", &error),
+        // The names of Python's arguments.
+        E::Views { .. } => {
+            option(py, &error.to_string().replace("`mixing`", "`batch_transform`").replace("`masks`", "`mask`"))
+        }
         E::Stopped => plain(py, "UsageError", &error),
         error => plain(py, "WorkerError", &error),
     }

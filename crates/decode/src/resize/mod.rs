@@ -1,35 +1,53 @@
-//! Resizing: antialiased bilinear as PIL and torchvision (`antialias=True`) do it, or nearest neighbour for masks.
+//! Resizing: antialiased as PIL and torchvision (`antialias=True`) do it, or nearest neighbour for masks.
 //!
 //! | module | content |
 //! |---|---|
 //! | `apply` | writes the result of a geometry into the batch |
-//! | `bilinear`, `bilinear_avx2` | the two passes of the bilinear filter |
+//! | `separable`, `separable_avx2` | the two passes of a separable filter |
 //! | `weights` | the filter's weights along one axis |
 //! | `nearest` | nearest neighbour |
 //! | `padding` | padding around an image |
 
 pub(crate) mod apply;
-mod bilinear;
-#[cfg(target_arch = "x86_64")]
-mod bilinear_avx2;
 mod nearest;
 pub(crate) mod padding;
+mod separable;
+#[cfg(target_arch = "x86_64")]
+mod separable_avx2;
 mod weights;
 
 use crate::error::Error;
 use crate::pixels::{Pixels, PixelsRef, check_len};
 use crate::transform::rect::{Area, Rect};
-use bilinear::Bilinear;
 pub(crate) use nearest::Nearest;
+use separable::Separable;
+use serde::{Deserialize, Serialize};
 
 /// Resampling filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Filter {
     /// Triangle filter, widened by the reduction factor (PIL's `BILINEAR`): for images.
+    #[default]
     Bilinear,
+    /// Cubic filter of four pixels, widened by the reduction factor (PIL's `BICUBIC`): sharper.
+    Bicubic,
+    /// Windowed sinc of six pixels, widened by the reduction factor (PIL's `LANCZOS`): the sharpest, and the slowest.
+    Lanczos,
     /// Nearest neighbour (PIL's `NEAREST`): for masks, whose values must not be mixed.
     Nearest,
+}
+
+impl Filter {
+    /// Returns half of the filter's width in pixels of the reduced image.
+    pub(crate) fn support(self) -> u32 {
+        match self {
+            Filter::Bilinear | Filter::Nearest => 1,
+            Filter::Bicubic => 2,
+            Filter::Lanczos => 3,
+        }
+    }
 }
 
 /// Returns the width and height after reducing the shorter side to `shorter` pixels and the other side in proportion,
@@ -73,8 +91,9 @@ pub(crate) fn scale_shorter((width, height): (u32, u32), shorter: u32) -> (u32, 
 
 /// Returns an upper bound of the bytes that resizing an area (width, height) to `size` takes: the weights of both axes and the
 /// ring of rows. Doubled, because a vector's capacity may be twice its length.
-pub(crate) fn resize_bytes((width, height): (f64, f64), size: (u32, u32)) -> u64 {
-    let taps = |length: f64, n: u32| (length / f64::from(n)).max(1.0).ceil() as u64 + 1;
+pub(crate) fn resize_bytes((width, height): (f64, f64), size: (u32, u32), filter: Filter) -> u64 {
+    let support = f64::from(filter.support());
+    let taps = |length: f64, n: u32| ((length / f64::from(n)).max(1.0) * support).ceil() as u64 + 1;
     let (across, down) = (taps(width, size.0), taps(height, size.1));
     let weights = u64::from(size.0) * (4 + 8 * across) + u64::from(size.1) * (4 + 8 * down) + 16 * (across + down);
     let ring = (u64::from(size.0) * 3 + 64) * (2 * down + 2) + 16 * down;
@@ -128,7 +147,7 @@ pub(crate) struct ResizeSource<'a> {
 /// Resizes images and keeps its buffers from one image to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Resizer {
-    bilinear: Bilinear,
+    separable: Separable,
     nearest: Nearest,
 }
 
@@ -144,7 +163,9 @@ impl Resizer {
     ) -> Result<(), Error> {
         check_len(size.0, size.1, out.len())?;
         match filter {
-            Filter::Bilinear => self.bilinear.resize(source, size, flip, out),
+            Filter::Bilinear | Filter::Bicubic | Filter::Lanczos => {
+                self.separable.resize(source, filter, size, flip, out);
+            }
             Filter::Nearest => self.nearest.resize::<3>(source.pixels.data(), source.region, size, flip, out),
         }
         Ok(())

@@ -5,12 +5,7 @@ use crate::transform::step::PaddingMode;
 
 /// Writes the pixels of `wanted` to `out`: those of the image where it covers them, else `fill`. Pixels have `C` bytes; both
 /// rectangles are in coordinates of the canvas, and `pixels` are those of `image`.
-pub(crate) fn compose<const C: usize>(
-    wanted: Rect,
-    (image, pixels): (Rect, &[u8]),
-    fill: [u8; C],
-    out: &mut Vec<u8>,
-) {
+pub(crate) fn compose<const C: usize>(wanted: Rect, (image, pixels): (Rect, &[u8]), fill: [u8; C], out: &mut Vec<u8>) {
     let row_pixels = wanted.width as usize;
     out.clear();
     out.reserve_exact(row_pixels * wanted.height as usize * C);

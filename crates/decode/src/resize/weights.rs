@@ -1,4 +1,6 @@
-//! The weights of an antialiased bilinear resize along one axis: PIL's fixed-point weights for 8-bit pixels.
+//! The weights of an antialiased resize along one axis: PIL's filters, and its fixed-point weights for 8-bit pixels.
+
+use super::Filter;
 
 /// Fractional bits of a weight: PIL's `PRECISION_BITS`, which is 32 minus 8 bits of the pixel minus 2 bits for sums of
 /// weights above 1.
@@ -16,17 +18,40 @@ pub(crate) struct WeightPair {
 }
 
 impl WeightPair {
-    fn new(a: u32, b: u32) -> Self {
+    fn new(a: i32, b: i32) -> Self {
         let low = (1 << LOW_BITS) - 1;
-        let both = |a: u32, b: u32| (a | b << 16).cast_signed();
+        let both = |a: i32, b: i32| a & 0xFFFF | b << 16;
         WeightPair { high: both(a >> LOW_BITS, b >> LOW_BITS), low: both(a & low, b & low) }
     }
 
     /// Returns the two weights.
     pub(crate) fn weights(self) -> [i32; 2] {
         let join = |high: i32, low: i32| (high << LOW_BITS) + low;
-        [join(self.high & 0xFFFF, self.low & 0xFFFF), join(self.high >> 16, self.low >> 16)]
+        // The first weight's parts are signed as well.
+        let first = |both: i32| both << 16 >> 16;
+        [join(first(self.high), first(self.low)), join(self.high >> 16, self.low >> 16)]
     }
+}
+
+/// Returns the weight of a source pixel at a distance from the centre of the result pixel, in pixels of the reduced image.
+fn weight(filter: Filter, distance: f64) -> f64 {
+    let x = distance.abs();
+    match filter {
+        Filter::Bilinear | Filter::Nearest => (1.0 - x).max(0.0),
+        // Keys, "Cubic convolution interpolation", 1981, with a = −1/2.
+        Filter::Bicubic if x < 1.0 => (1.5 * x - 2.5) * x * x + 1.0,
+        Filter::Bicubic if x < 2.0 => (((x - 5.0) * x + 8.0) * x - 4.0) * -0.5,
+        Filter::Lanczos if x < 3.0 => sinc(x) * sinc(x / 3.0),
+        Filter::Bicubic | Filter::Lanczos => 0.0,
+    }
+}
+
+fn sinc(x: f64) -> f64 {
+    if x == 0.0 {
+        return 1.0;
+    }
+    let x = x * std::f64::consts::PI;
+    libm::sin(x) / x
 }
 
 /// One axis of the source, in pixels from the start of the crop.
@@ -58,10 +83,11 @@ pub(crate) struct AxisWeights {
 impl AxisWeights {
     /// Computes the weights of `n` result pixels, in reverse order if `flipped`: PIL's `precompute_coeffs` and
     /// `normalize_coeffs_8bpc`, without the weights at either end that round to 0.
-    pub(crate) fn compute(&mut self, axis: SourceAxis, n: u32, flipped: bool) {
+    pub(crate) fn compute(&mut self, axis: SourceAxis, n: u32, flipped: bool, filter: Filter) {
         let SourceAxis { start, length, limit, skipped } = axis;
         let scale = length / f64::from(n);
-        let support = scale.max(1.0);
+        let reduction = scale.max(1.0);
+        let support = reduction * f64::from(filter.support());
         self.stride = support.ceil() as usize + 1;
         self.pairs = 1;
         self.starts.clear();
@@ -74,12 +100,14 @@ impl AxisWeights {
             let end = ((centre + support + 0.5) as u32).clamp(first + 1, limit);
             self.exact.clear();
             self.exact.extend((first..end).map(|x| {
-                let distance = (f64::from(x) - centre + 0.5) * (1.0 / support);
-                (1.0 - distance.abs()).max(0.0)
+                let distance = (f64::from(x) - centre + 0.5) * (1.0 / reduction);
+                weight(filter, distance)
             }));
             let sum: f64 = self.exact.iter().sum();
             let one = f64::from(1 << PRECISION);
-            let fixed = |w: &f64| if sum == 0.0 { 0 } else { (0.5 + w / sum * one) as u32 };
+            // Rounded away from 0.
+            let rounded = |w: f64| if w < 0.0 { (w - 0.5) as i32 } else { (w + 0.5) as i32 };
+            let fixed = |w: &f64| if sum == 0.0 { 0 } else { rounded(w / sum * one) };
             let zeros = self.exact.iter().take_while(|w| fixed(w) == 0).count();
             let kept = &self.exact[zeros.min(self.exact.len() - 1)..];
             let count = kept.iter().rposition(|w| fixed(w) != 0).map_or(1, |last| last + 1);

@@ -11,7 +11,7 @@ use crate::pixels::{PixelsMut, PixelsRef, check_len, rgb_len};
 use crate::region::DecodedRegion;
 use crate::resize::apply::{ResizeScratch, apply_geometry};
 use crate::resize::padding::{compose, mirror};
-use crate::resize::{Filter, Flip, Nearest, ResizeSource, Resizer, SourceRegion, resize_bytes};
+use crate::resize::{Flip, Nearest, ResizeSource, Resizer, SourceRegion, resize_bytes};
 
 /// Buffers that [`Plan::apply`] reuses from one image to the next. Use one per thread.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Plan {
         let geometry = self.geometry();
         let mut size = geometry.output_size();
         if self.keeps_size() {
-            apply_geometry(&geometry, region, Filter::Bilinear, out, &mut scratch.geometry)?;
+            apply_geometry(&geometry, region, geometry.filter, out, &mut scratch.geometry)?;
             return self.operations().try_for_each(|operation| {
                 operation.apply(PixelsMut::new(size.0, size.1, out)?, &mut scratch.operation)
             });
@@ -48,7 +48,7 @@ impl Plan {
         let (width, height) = self.output_size();
         check_len(width, height, out.len())?;
         fit(&mut scratch.image, rgb_len(size.0, size.1));
-        apply_geometry(&geometry, region, Filter::Bilinear, &mut scratch.image, &mut scratch.geometry)?;
+        apply_geometry(&geometry, region, geometry.filter, &mut scratch.image, &mut scratch.geometry)?;
         for stage in self.stages() {
             if let Stage::Operation(operation) = stage {
                 operation.apply(PixelsMut::new(size.0, size.1, &mut scratch.image)?, &mut scratch.operation)?;
@@ -57,10 +57,10 @@ impl Plan {
             let after = stage.size(size);
             fit(&mut scratch.next, rgb_len(after.0, after.1));
             match stage {
-                Stage::Resize { .. } => {
+                Stage::Resize { filter, .. } => {
                     let pixels = PixelsRef::new(size.0, size.1, &scratch.image)?;
                     let source = ResizeSource { pixels, region: whole(size) };
-                    scratch.resizer.resize(source, Filter::Bilinear, after, Flip::default(), &mut scratch.next)?;
+                    scratch.resizer.resize(source, *filter, after, Flip::default(), &mut scratch.next)?;
                 }
                 stage => stage.rearrange::<3>(size, &scratch.image, stage.fill(), &mut scratch.next),
             }
@@ -139,11 +139,13 @@ impl Plan {
         for stage in self.stages() {
             let after = stage.size(size);
             let both = kept * (rgb_len(size.0, size.1) + rgb_len(after.0, after.1));
-            most = most.max(both + match stage {
-                Stage::Operation(operation) => operation.scratch_bytes(size),
-                Stage::Resize { .. } => resize_bytes((size.0.into(), size.1.into()), after),
-                Stage::Crop(_) | Stage::Pad { .. } => 0,
-            });
+            most = most.max(
+                both + match stage {
+                    Stage::Operation(operation) => operation.scratch_bytes(size),
+                    Stage::Resize { filter, .. } => resize_bytes((size.0.into(), size.1.into()), after, *filter),
+                    Stage::Crop(_) | Stage::Pad { .. } => 0,
+                },
+            );
             size = after;
         }
         most

@@ -3,6 +3,7 @@
 use super::geometry::{Canvas, Geometry};
 use super::orientation::Orientation;
 use super::rect::{Area, Rect};
+use crate::resize::Filter;
 
 /// Composes steps into a geometry, in coordinates of the oriented image. A step that does not compose is refused; it is then
 /// applied to pixels, as are all steps after it.
@@ -15,6 +16,7 @@ pub(crate) struct GeometryBuilder {
     crop: Rect,
     area: Area,
     resized: Option<(u32, u32)>,
+    filter: Filter,
     flip_x: bool,
     flip_y: bool,
 }
@@ -29,6 +31,7 @@ impl GeometryBuilder {
             crop,
             area: crop.area(),
             resized: None,
+            filter: Filter::default(),
             flip_x: false,
             flip_y: false,
         }
@@ -86,10 +89,10 @@ impl GeometryBuilder {
     }
 
     /// Resizes to `size` (width, height). Returns whether it composes: the first resize does.
-    pub(crate) fn resize(&mut self, size: (u32, u32)) -> bool {
+    pub(crate) fn resize(&mut self, size: (u32, u32), filter: Filter) -> bool {
         let first = self.resized.is_none();
         if first {
-            self.resized = Some(size);
+            (self.resized, self.filter) = (Some(size), filter);
         }
         first
     }
@@ -124,6 +127,7 @@ impl GeometryBuilder {
             area: orientation.area_to_stored(self.area, size),
             orientation: turned,
             size: self.size(),
+            filter: self.filter,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! only the pixels needed, and so that a mask of the sample can use the geometry of its image.
 
 use crate::error::Error;
+use crate::resize::Filter;
 use crate::transform::orientation::Orientation;
 use crate::transform::rect::{Area, Rect};
 use serde::Serialize;
@@ -25,6 +26,8 @@ pub struct Geometry {
     pub(crate) orientation: Orientation,
     /// Width and height of the result.
     pub(crate) size: (u32, u32),
+    /// The filter of the resize.
+    pub(crate) filter: Filter,
 }
 
 /// The stored image with padding of one colour around it.
@@ -68,8 +71,10 @@ impl Geometry {
     /// reduction factor, and one pixel is added for rounding.
     pub(crate) fn needed_canvas(&self) -> Rect {
         let (width, height) = self.orientation.size(self.size);
-        let (left, right) = source_span(self.area.left, self.area.width, width, self.crop.left, self.crop.width);
-        let (top, bottom) = source_span(self.area.top, self.area.height, height, self.crop.top, self.crop.height);
+        let (left, right) =
+            source_span((self.area.left, self.area.width), width, (self.crop.left, self.crop.width), self.filter);
+        let (top, bottom) =
+            source_span((self.area.top, self.area.height), height, (self.crop.top, self.crop.height), self.filter);
         Rect { left, top, width: right - left, height: bottom - top }
     }
 
@@ -152,8 +157,13 @@ pub(crate) fn needed(geometries: &[Geometry], gap: Option<f64>) -> (Rect, u32) {
 }
 
 /// Returns the half-open range of source pixels that `n` result pixels, resized from `length` pixels at `start`, depend on.
-fn source_span(start: f64, length: f64, n: u32, crop_start: u32, crop_length: u32) -> (u32, u32) {
-    let margin = (length / f64::from(n)).max(1.0).ceil() + 1.0;
+fn source_span(
+    (start, length): (f64, f64),
+    n: u32,
+    (crop_start, crop_length): (u32, u32),
+    filter: Filter,
+) -> (u32, u32) {
+    let margin = (length / f64::from(n)).max(1.0).ceil() * f64::from(filter.support()) + 1.0;
     let (lo, hi) = (f64::from(crop_start), f64::from(crop_start + crop_length));
     ((start - margin).floor().clamp(lo, hi - 1.0) as u32, (start + length + margin).ceil().clamp(lo + 1.0, hi) as u32)
 }

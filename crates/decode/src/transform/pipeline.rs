@@ -7,6 +7,7 @@ use super::random::Draws;
 use super::step::{Transform, default};
 use super::validate::validate;
 use crate::error::Error;
+use crate::resize::Filter;
 use serde::{Deserialize, Serialize};
 
 /// A validated list of steps that gives every image the same size. Its JSON form is the list of steps:
@@ -56,7 +57,7 @@ impl Pipeline {
     /// As [`Pipeline::new`].
     pub fn train(side: u32) -> Result<Self, Error> {
         let (scale, ratio) = (default::crop_scale(), default::crop_ratio());
-        let crop = Transform::RandomResizedCrop { size: [side; 2], scale, ratio };
+        let crop = Transform::RandomResizedCrop { size: [side; 2], scale, ratio, interpolation: Filter::Bilinear };
         Pipeline::new(vec![crop, Transform::HorizontalFlip { p: default::half() }])
     }
 
@@ -66,7 +67,7 @@ impl Pipeline {
     /// # Errors
     /// As [`Pipeline::new`].
     pub fn eval(shorter: u32, side: u32) -> Result<Self, Error> {
-        let resize = Transform::Resize { shorter, longest: None };
+        let resize = Transform::Resize { shorter, longest: None, interpolation: Filter::Bilinear };
         Pipeline::new(vec![resize, Transform::CenterCrop { size: [side; 2] }])
     }
 

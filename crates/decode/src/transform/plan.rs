@@ -4,6 +4,7 @@ use super::geometry::Geometry;
 use super::rect::Rect;
 use super::step::PaddingMode;
 use crate::operation::Operation;
+use crate::resize::Filter;
 use serde::Serialize;
 
 /// What a pipeline does to one image, with all random numbers drawn. Made by [`Pipeline::plan`](crate::Pipeline::plan).
@@ -25,8 +26,8 @@ pub(crate) enum Stage {
     Crop(Rect),
     /// Adds pixels to the left, top, right and bottom.
     Pad { padding: [u32; 4], fill: [u8; 3], mode: PaddingMode },
-    /// Resizes with the antialiased bilinear filter, label maps by nearest neighbour.
-    Resize { width: u32, height: u32 },
+    /// Resizes, label maps by nearest neighbour.
+    Resize { width: u32, height: u32, filter: Filter },
     /// Changes pixels and keeps the size.
     #[serde(untagged)]
     Operation(Operation),
@@ -98,7 +99,7 @@ impl Stage {
         match *self {
             Stage::Crop(rect) => (rect.width, rect.height),
             Stage::Pad { padding: [left, top, right, bottom], .. } => (width + left + right, height + top + bottom),
-            Stage::Resize { width, height } => (width, height),
+            Stage::Resize { width, height, .. } => (width, height),
             Stage::Operation(_) => (width, height),
         }
     }
@@ -108,7 +109,7 @@ impl Stage {
         match self {
             Stage::Crop(rect) => [x - f64::from(rect.left), y - f64::from(rect.top)],
             Stage::Pad { padding: [left, top, ..], .. } => [x + f64::from(*left), y + f64::from(*top)],
-            Stage::Resize { width, height } => {
+            Stage::Resize { width, height, .. } => {
                 [x * f64::from(*width) / f64::from(size.0), y * f64::from(*height) / f64::from(size.1)]
             }
             Stage::Operation(operation) => operation.map_point(size, [x, y]),

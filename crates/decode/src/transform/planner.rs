@@ -9,7 +9,7 @@ use super::rect::Rect;
 use super::step::{Corner, PaddingMode, Transform};
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::resize::scale_to_side;
+use crate::resize::{Filter, scale_to_side};
 
 /// The longest side of an image or of its canvas in pixels.
 const MAX_SIDE: u32 = 1 << 31;
@@ -30,11 +30,7 @@ pub(crate) struct Planner<'b> {
 
 impl<'b> Planner<'b> {
     /// Starts with the whole image of the stored size `stored` (width, height).
-    pub(crate) fn new(
-        stored: (u32, u32),
-        orientation: Orientation,
-        boxes: &'b [[f64; 4]],
-    ) -> Result<Self, Error> {
+    pub(crate) fn new(stored: (u32, u32), orientation: Orientation, boxes: &'b [[f64; 4]]) -> Result<Self, Error> {
         check_side(stored)?;
         let builder = GeometryBuilder::new(orientation.size(stored));
         Ok(Planner { stored, orientation, builder, stages: vec![], size: (0, 0), boxes, kept: vec![] })
@@ -58,12 +54,14 @@ impl<'b> Planner<'b> {
     fn step(&mut self, step: &Transform, random: &mut dyn Random) -> Result<(), Error> {
         let size = self.size();
         match *step {
-            Transform::RandomResizedCrop { size: [height, width], scale, ratio } => {
+            Transform::RandomResizedCrop { size: [height, width], scale, ratio, interpolation } => {
                 self.crop(crop::random_resized_crop(size, scale, ratio, random));
-                self.resize((width, height));
+                self.resize((width, height), interpolation);
             }
-            Transform::Resize { shorter, longest } => self.resize(scale_to_side(size, shorter, longest)),
-            Transform::ResizeTo { size: [height, width] } => self.resize((width, height)),
+            Transform::Resize { shorter, longest, interpolation } => {
+                self.resize(scale_to_side(size, shorter, longest), interpolation);
+            }
+            Transform::ResizeTo { size: [height, width], interpolation } => self.resize((width, height), interpolation),
             Transform::CenterCrop { size: [height, width] } => {
                 let (x, y) = spare(size, (width, height))?;
                 // torchvision's `center_crop`: half of the difference, rounded half to even as Python's `round` does.
@@ -118,15 +116,15 @@ impl<'b> Planner<'b> {
                 },
                 random,
             ),
-            Transform::ScaleJitter { target_size: [height, width], scale_range } => {
+            Transform::ScaleJitter { target_size: [height, width], scale_range, interpolation } => {
                 let fit = (f64::from(width) / f64::from(size.0)).min(f64::from(height) / f64::from(size.1));
                 let factor = fit * uniform(scale_range, random);
                 let side = |n: u32| ((f64::from(n) * factor) as u32).clamp(1, 65_535);
-                self.resize((side(size.0), side(size.1)));
+                self.resize((side(size.0), side(size.1)), interpolation);
             }
-            Transform::RandomShortestSize { ref min_size, max_size } => {
+            Transform::RandomShortestSize { ref min_size, max_size, interpolation } => {
                 let shorter = min_size[random.below(min_size.len() as u64) as usize];
-                self.resize(scale_to_side(size, shorter, max_size));
+                self.resize(scale_to_side(size, shorter, max_size), interpolation);
             }
             Transform::FixedSizeCrop { size: [height, width], fill } => {
                 let part = (size.0.min(width), size.1.min(height));
@@ -174,7 +172,9 @@ impl<'b> Planner<'b> {
                 self.operation(Operation::GaussianBlur { kernel: [width, height], sigma });
             }
             Transform::RandomGrayscale { p } => self.with_chance(p, Operation::Grayscale, random),
-            Transform::RandomSolarize { threshold, p } => self.with_chance(p, Operation::Solarize { threshold }, random),
+            Transform::RandomSolarize { threshold, p } => {
+                self.with_chance(p, Operation::Solarize { threshold }, random)
+            }
             Transform::RandomPosterize { bits, p } => self.with_chance(p, Operation::Posterize { bits }, random),
             Transform::RandomEqualize { p } => self.with_chance(p, Operation::Equalize, random),
             Transform::RandomAutocontrast { p } => self.with_chance(p, Operation::Autocontrast, random),
@@ -243,9 +243,9 @@ impl<'b> Planner<'b> {
         }
     }
 
-    fn resize(&mut self, size: (u32, u32)) {
-        if !self.stages.is_empty() || !self.builder.resize(size) {
-            self.push(Stage::Resize { width: size.0, height: size.1 }, size);
+    fn resize(&mut self, size: (u32, u32), filter: Filter) {
+        if !self.stages.is_empty() || !self.builder.resize(size, filter) {
+            self.push(Stage::Resize { width: size.0, height: size.1, filter }, size);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The steps of a pipeline, as data.
 
 use crate::operation::Interpolation;
+use crate::resize::Filter;
 use serde::{Deserialize, Serialize};
 
 /// One step of a [`Pipeline`](crate::Pipeline). Each does what torchvision's transform of that name does (v2, antialiased
@@ -22,6 +23,9 @@ pub enum Transform {
         /// Width ÷ height of the rectangle; default 3/4 to 4/3.
         #[serde(default = "default::crop_ratio")]
         ratio: [f64; 2],
+        /// The filter; default bilinear.
+        #[serde(default)]
+        interpolation: Filter,
     },
     /// Resizes the shorter side to `shorter`, keeping the aspect ratio.
     Resize {
@@ -30,11 +34,17 @@ pub enum Transform {
         /// The longer side becomes at most as long; both sides are then smaller. Default: no limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         longest: Option<u32>,
+        /// The filter; default bilinear.
+        #[serde(default)]
+        interpolation: Filter,
     },
     /// Resizes to exactly `size`, ignoring the aspect ratio.
     ResizeTo {
         /// Height and width of the result.
         size: [u32; 2],
+        /// The filter; default bilinear.
+        #[serde(default)]
+        interpolation: Filter,
     },
     /// Crops the centre. An image smaller than `size` is an error, where torchvision pads it with black.
     CenterCrop {
@@ -129,6 +139,9 @@ pub enum Transform {
         /// The factor; default 0.1 to 2.
         #[serde(default = "default::jitter_range")]
         scale_range: [f64; 2],
+        /// The filter; default bilinear.
+        #[serde(default)]
+        interpolation: Filter,
     },
     /// Resizes the shorter side to one of `min_size`, at random, keeping the aspect ratio.
     RandomShortestSize {
@@ -137,6 +150,9 @@ pub enum Transform {
         /// The longer side becomes at most as long; both sides are then smaller. Default: no limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_size: Option<u32>,
+        /// The filter; default bilinear.
+        #[serde(default)]
+        interpolation: Filter,
     },
     /// Crops a random rectangle of at most `size`, then pads to the right and bottom to exactly `size` (after
     /// [`ScaleJitter`](Transform::ScaleJitter)).

@@ -2,7 +2,7 @@
 
 use super::step::Transform;
 use crate::error::TransformError;
-use crate::resize::scale_to_side;
+use crate::resize::{Filter, scale_to_side};
 
 /// The longest side of a result in pixels.
 const MAX_SIDE: u32 = 65_535;
@@ -34,9 +34,9 @@ impl Size {
     fn apply(&mut self, transform: &Transform, step: usize) -> Result<(), TransformError> {
         match *transform {
             Transform::RandomResizedCrop { size, .. }
-            | Transform::ResizeTo { size }
+            | Transform::ResizeTo { size, .. }
             | Transform::FixedSizeCrop { size, .. } => *self = Size::fixed(size),
-            Transform::Resize { shorter, longest } => {
+            Transform::Resize { shorter, longest, .. } => {
                 let known = self.known.map(|known| scale_to_side(known, shorter, longest));
                 *self = Size { known, shorter: if longest.is_none() { Some(shorter) } else { None } };
             }
@@ -53,7 +53,11 @@ impl Size {
             Transform::Pad { padding: [left, top, right, bottom], .. } => {
                 let known = self.known.map(|(w, h)| (w + left + right, h + top + bottom));
                 if known.is_some_and(|(w, h)| w.max(h) > MAX_SIDE) {
-                    return Err(TransformError::Range { step, name: "padding", expected: "a result of at most 65535 pixels a side" });
+                    return Err(TransformError::Range {
+                        step,
+                        name: "padding",
+                        expected: "a result of at most 65535 pixels a side",
+                    });
                 }
                 *self = Size { known, shorter: known.map(|(w, h)| w.min(h)) };
             }
@@ -89,6 +93,14 @@ impl Size {
 
 /// Checks the parameters of a step.
 fn check(transform: &Transform, step: usize) -> Result<(), TransformError> {
+    if let Transform::RandomResizedCrop { interpolation: Filter::Nearest, .. }
+    | Transform::Resize { interpolation: Filter::Nearest, .. }
+    | Transform::ResizeTo { interpolation: Filter::Nearest, .. }
+    | Transform::ScaleJitter { interpolation: Filter::Nearest, .. }
+    | Transform::RandomShortestSize { interpolation: Filter::Nearest, .. } = transform
+    {
+        return Err(TransformError::Range { step, name: "interpolation", expected: "bilinear, bicubic or lanczos" });
+    }
     let range = |valid: bool, name, expected| match valid {
         true => Ok(()),
         false => Err(TransformError::Range { step, name, expected }),
@@ -105,16 +117,16 @@ fn check(transform: &Transform, step: usize) -> Result<(), TransformError> {
         |r: [f64; 2], name| range(within(r, -1e6, 1e6), name, "smallest <= largest, in degrees, at most 1000000");
     let padding = |p: [u32; 4]| range(p.into_iter().all(|n| n <= MAX_SIDE), "padding", "at most 65535 pixels a side");
     match *transform {
-        Transform::RandomResizedCrop { size, scale, ratio } => {
+        Transform::RandomResizedCrop { size, scale, ratio, .. } => {
             sides(size, "size")?;
             range(0.0 < scale[0] && within(scale, 0.0, 1.0), "scale", "0 < smallest <= largest <= 1")?;
             range(0.0 < ratio[0] && within(ratio, 0.0, f64::MAX), "ratio", "0 < smallest <= largest, finite")
         }
-        Transform::Resize { shorter, longest } => {
+        Transform::Resize { shorter, longest, .. } => {
             range(side(shorter), "shorter", "1 to 65535 pixels")?;
             range(longest.is_none_or(|n| side(n) && n >= shorter), "longest", "shorter to 65535 pixels")
         }
-        Transform::ResizeTo { size } | Transform::CenterCrop { size } | Transform::CornerCrop { size, .. } => {
+        Transform::ResizeTo { size, .. } | Transform::CenterCrop { size } | Transform::CornerCrop { size, .. } => {
             sides(size, "size")
         }
         Transform::FixedSizeCrop { size, .. } => sides(size, "size"),
@@ -148,11 +160,11 @@ fn check(transform: &Transform, step: usize) -> Result<(), TransformError> {
             range(overlaps, "sampler_options", "at least one number, each at least 0")?;
             range((1..=10_000).contains(&trials), "trials", "1 to 10000")
         }
-        Transform::ScaleJitter { target_size, scale_range } => {
+        Transform::ScaleJitter { target_size, scale_range, .. } => {
             sides(target_size, "target_size")?;
             range(0.0 < scale_range[0] && within(scale_range, 0.0, 100.0), "scale_range", "above 0, at most 100")
         }
-        Transform::RandomShortestSize { ref min_size, max_size } => {
+        Transform::RandomShortestSize { ref min_size, max_size, .. } => {
             let valid = !min_size.is_empty() && min_size.iter().all(|n| side(*n));
             range(valid, "min_size", "at least one length, each 1 to 65535 pixels")?;
             range(max_size.is_none_or(side), "max_size", "1 to 65535 pixels")

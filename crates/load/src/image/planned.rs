@@ -2,8 +2,8 @@
 
 use super::SampleDraws;
 use super::draws::StepDraws;
-use super::stored::{self, StoredImage};
 use super::pixels;
+use super::stored::{self, StoredImage};
 use crate::bad_samples::SampleError;
 use crate::columns::Cell;
 use crate::config::Images;
@@ -89,7 +89,8 @@ impl<'r> PlannedImage<'r> {
         }
         let masks = images.masks.iter().map(|feature| stored::mask(record, feature));
         let masks = masks.collect::<Result<Vec<_>, _>>()?;
-        scratch += masks.iter().map(|mask| LabelMap::scratch_bytes(mask, images.mask_dtype, stored.size)).max().unwrap_or(0);
+        scratch +=
+            masks.iter().map(|mask| LabelMap::scratch_bytes(mask, images.mask_dtype, stored.size)).max().unwrap_or(0);
         let stages = views.iter().map(|view| view.plan.scratch_bytes()).max().unwrap_or(0);
         let output = |view: &PlannedView| images.output.map_or(0, |_| 3 * pixels(view.plan.output_size()));
         scratch += stages + views.iter().map(output).max().unwrap_or(0);

@@ -41,9 +41,7 @@ impl<'r> StoredImage<'r> {
         };
         let entries = shard.variable(index::JPEG_ENTRIES)?.and_then(|c| c.get(row)).filter(|e| !e.is_empty());
         match (indexed, orientation.and_then(|o| u8::try_from(o).ok())) {
-            (Some(size), Some(orientation)) => {
-                Ok(StoredImage { bytes, format: None, size, orientation, entries })
-            }
+            (Some(size), Some(orientation)) => Ok(StoredImage { bytes, format: None, size, orientation, entries }),
             _ => StoredImage { bytes, format: None, size: (0, 0), orientation: 1, entries }.with_header(images),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::dataset::{self, MASK, Sample};
 use crate::samples::photographs;
-use shardtool_decode::{LabelDtype, Pipeline, Transform};
+use shardtool_decode::{Filter, LabelDtype, Pipeline, Transform};
 use shardtool_load::{Config, Content, Error, Images, Loader, OnBad, SampleError};
 use shardtool_order::Remainder;
 use shardtool_read::{Dataset, Split};
@@ -59,7 +59,12 @@ fn split(folder: &std::path::Path, samples: &[Sample]) -> Split {
 }
 
 fn config(split: Split, feature: &str) -> Config {
-    let crop = Transform::RandomResizedCrop { size: [SIDE; 2], scale: [0.3, 1.0], ratio: [0.7, 1.4] };
+    let crop = Transform::RandomResizedCrop {
+        size: [SIDE; 2],
+        scale: [0.3, 1.0],
+        ratio: [0.7, 1.4],
+        interpolation: Filter::Bilinear,
+    };
     let pipeline = Pipeline::new(vec![crop, Transform::HorizontalFlip { p: 0.5 }]).unwrap();
     let mut images = Images::new(pipeline);
     images.masks = vec![feature.to_owned()];

@@ -1,7 +1,7 @@
 //! Boxes and points follow the pixels of their image.
 
 use crate::dataset::{self, Sample};
-use shardtool_decode::{Interpolation, PaddingMode, Pipeline, Transform};
+use shardtool_decode::{Filter, Interpolation, PaddingMode, Pipeline, Transform};
 use shardtool_load::{Config, Content, Error, Images, Loader, ObjectRole, Objects, OnBad, SampleError, Values};
 use shardtool_order::{Order, Remainder};
 use shardtool_read::{Dataset, Split};
@@ -88,7 +88,11 @@ fn compare(steps: Vec<Transform>, tolerance: f32, larger: f32) -> usize {
                         let off = [left - b[0], top - b[1], b[2] - right, b[3] - bottom];
                         off.iter().all(|off| (-tolerance..=tolerance + larger).contains(off))
                     };
-                    assert!(boxes.iter().any(close), "pixels at {found:?}, boxes {boxes:?}, sample {}", batch.ids()[row]);
+                    assert!(
+                        boxes.iter().any(close),
+                        "pixels at {found:?}, boxes {boxes:?}, sample {}",
+                        batch.ids()[row]
+                    );
                     compared += 1;
                 }
             }
@@ -103,21 +107,27 @@ fn flips() -> Vec<Transform> {
 
 #[test]
 fn boxes_follow_crop_resize_and_flips() {
-    let crop = Transform::RandomResizedCrop { size: [64, 48], scale: [0.3, 1.0], ratio: [0.7, 1.4] };
+    let crop = Transform::RandomResizedCrop {
+        size: [64, 48],
+        scale: [0.3, 1.0],
+        ratio: [0.7, 1.4],
+        interpolation: Filter::Bilinear,
+    };
     assert!(compare([vec![crop], flips()].concat(), 1.6, 0.0) > 60);
 }
 
 #[test]
 fn boxes_follow_padding_before_and_after_the_resize() {
     let zoom = Transform::RandomZoomOut { fill: [90; 3], side_range: [1.0, 2.0], p: 0.7 };
-    let resize = Transform::ResizeTo { size: [80, 100] };
+    let resize = Transform::ResizeTo { size: [80, 100], interpolation: Filter::Bilinear };
     assert!(compare([vec![zoom], flips(), vec![resize]].concat(), 1.6, 0.0) > 100);
-    let jitter = Transform::ScaleJitter { target_size: [90, 90], scale_range: [0.5, 1.5] };
+    let jitter =
+        Transform::ScaleJitter { target_size: [90, 90], scale_range: [0.5, 1.5], interpolation: Filter::Bilinear };
     let fixed = Transform::FixedSizeCrop { size: [90, 90], fill: [90; 3] };
     assert!(compare([flips(), vec![jitter, fixed], flips()].concat(), 1.6, 0.0) > 80);
     for mode in [PaddingMode::Constant, PaddingMode::Edge, PaddingMode::Symmetric] {
         let pad = Transform::Pad { padding: [7, 3, 11, 5], fill: [90; 3], padding_mode: mode };
-        let resize = Transform::ResizeTo { size: [70, 70] };
+        let resize = Transform::ResizeTo { size: [70, 70], interpolation: Filter::Bilinear };
         // Mirrored padding shows parts of a rectangle twice: here it is narrower than the distance to the nearest one.
         if mode == PaddingMode::Constant {
             assert!(compare(vec![resize.clone(), pad.clone(), resize.clone()], 1.6, 0.0) > 100);
@@ -129,7 +139,7 @@ fn boxes_follow_padding_before_and_after_the_resize() {
 
 #[test]
 fn boxes_follow_warps() {
-    let resize = Transform::ResizeTo { size: [90, 90] };
+    let resize = Transform::ResizeTo { size: [90, 90], interpolation: Filter::Bilinear };
     let rotate =
         Transform::RandomRotation { degrees: [-20.0, 20.0], interpolation: Interpolation::Nearest, fill: [90; 3] };
     assert!(compare([vec![resize.clone(), rotate], flips()].concat(), 2.0, 1.0) > 60);
@@ -142,8 +152,12 @@ fn boxes_follow_warps() {
         fill: [90; 3],
     };
     assert!(compare(vec![resize.clone(), affine], 1.6, 0.0) > 60);
-    let perspective =
-        Transform::RandomPerspective { distortion_scale: 0.2, p: 1.0, interpolation: Interpolation::Nearest, fill: [90; 3] };
+    let perspective = Transform::RandomPerspective {
+        distortion_scale: 0.2,
+        p: 1.0,
+        interpolation: Interpolation::Nearest,
+        fill: [90; 3],
+    };
     assert!(compare(vec![resize, perspective], 2.0, 2.5) > 60);
 }
 
@@ -160,7 +174,10 @@ fn iou_crops_keep_boxes_whose_centre_they_contain() {
         trials: 40,
     };
     let zoom = Transform::RandomZoomOut { fill: [90; 3], side_range: [1.0, 2.0], p: 0.5 };
-    let config = config(split(folder.path(), &samples), vec![zoom, crop, Transform::ResizeTo { size: [64, 64] }]);
+    let config = config(
+        split(folder.path(), &samples),
+        vec![zoom, crop, Transform::ResizeTo { size: [64, 64], interpolation: Filter::Bilinear }],
+    );
     let mut loader = Loader::new(&config).unwrap();
     let (mut kept, mut rows) = (0, 0);
     while let Some(batch) = loader.next_batch().unwrap() {
@@ -179,7 +196,10 @@ fn boxes_that_are_not_four_numbers_make_bad_samples() {
     let folder = tempfile::tempdir().unwrap();
     let mut samples: Vec<_> = (0..8).map(rectangles).collect();
     samples[5].boxes.pop();
-    let mut config = config(split(folder.path(), &samples), vec![Transform::ResizeTo { size: [8, 8] }]);
+    let mut config = config(
+        split(folder.path(), &samples),
+        vec![Transform::ResizeTo { size: [8, 8], interpolation: Filter::Bilinear }],
+    );
     (config.on_bad, config.order) = (Some(OnBad::Mask), Order::Sequential);
     let mut loader = Loader::new(&config).unwrap();
     while loader.next_batch().unwrap().is_some() {}

@@ -2,7 +2,7 @@
 
 use crate::dataset;
 use crate::samples::photographs;
-use shardtool_decode::{Pipeline, Transform};
+use shardtool_decode::{Filter, Pipeline, Transform};
 use shardtool_load::{Config, Content, Error, Images, Loader, Objects, View};
 use shardtool_order::Remainder;
 use shardtool_read::{Dataset, Split};
@@ -18,7 +18,8 @@ fn view(name: &str, steps: Vec<Transform>) -> View {
 }
 
 fn crop(side: u32, scale: [f64; 2]) -> Vec<Transform> {
-    let crop = Transform::RandomResizedCrop { size: [side; 2], scale, ratio: [0.75, 1.33] };
+    let crop =
+        Transform::RandomResizedCrop { size: [side; 2], scale, ratio: [0.75, 1.33], interpolation: Filter::Bilinear };
     vec![crop, Transform::HorizontalFlip { p: 0.5 }]
 }
 
@@ -48,7 +49,7 @@ fn each_view_is_what_a_loader_of_its_own_makes() {
     let folder = tempfile::tempdir().unwrap();
     let split = split(folder.path(), 10);
     // Of steps without random numbers, since the views of a sample draw their own.
-    let whole = || vec![Transform::ResizeTo { size: [16, 20] }];
+    let whole = || vec![Transform::ResizeTo { size: [16, 20], interpolation: Filter::Bilinear }];
     let middle = || vec![Transform::CenterCrop { size: [9, 9] }];
     let mut both = Loader::new(&config(split.clone(), vec![view("whole", whole()), view("middle", middle())])).unwrap();
     let both = epoch(&mut both);
@@ -92,7 +93,8 @@ fn steps_draw_independently() {
         ratio: [0.5, 2.0],
         value: shardtool_decode::EraseValue::Color([1, 2, 3]),
     };
-    let pixels = |steps: Vec<Transform>| epoch(&mut Loader::new(&config(split.clone(), vec![view("", steps)])).unwrap());
+    let pixels =
+        |steps: Vec<Transform>| epoch(&mut Loader::new(&config(split.clone(), vec![view("", steps)])).unwrap());
     let plain = pixels(crop(32, [0.2, 1.0]));
     let erased = pixels([crop(32, [0.2, 1.0]), vec![erase]].concat());
     let mut changed = 0;

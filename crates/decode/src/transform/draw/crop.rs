@@ -39,7 +39,8 @@ pub(crate) fn random_resized_crop(
 /// Draws the position of a rectangle of `size` (width, height) in an image that is at least as large. As torchvision's
 /// `RandomCrop`, draws the row first, and only where there is a choice.
 pub(crate) fn place(image: (u32, u32), size: (u32, u32), random: &mut dyn Random) -> Rect {
-    let mut at = |image: u32, size: u32| if image > size { random.below(u64::from(image - size) + 1) as u32 } else { 0 };
+    let mut at =
+        |image: u32, size: u32| if image > size { random.below(u64::from(image - size) + 1) as u32 } else { 0 };
     let top = at(image.1, size.1);
     let left = at(image.0, size.0);
     Rect { left, top, width: size.0, height: size.1 }

@@ -73,7 +73,10 @@ mod tests {
             let variance = draws.iter().map(|d| (d - mean) * (d - mean)).sum::<f64>() / draws.len() as f64;
             let expected = 1.0 / (4.0 * (2.0 * alpha + 1.0));
             assert!((mean - 0.5).abs() < 0.01, "alpha {alpha}: mean {mean}");
-            assert!((variance / expected - 1.0).abs() < 0.03, "alpha {alpha}: variance {variance}, expected {expected}");
+            assert!(
+                (variance / expected - 1.0).abs() < 0.03,
+                "alpha {alpha}: variance {variance}, expected {expected}"
+            );
         }
     }
 

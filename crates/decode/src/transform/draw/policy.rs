@@ -46,18 +46,11 @@ impl Space {
     /// The magnitudes of AutoAugment and RandAugment.
     fn standard((width, height): (u32, u32)) -> Self {
         let part = |side: u32| (150.0 / 331.0 * f64::from(side)) as f32;
-        Space {
-            shear: 0.3,
-            translate: [part(width), part(height)],
-            rotate: 30.0,
-            colour: 0.9,
-            posterize: [8.0, 4.0],
-        }
+        Space { shear: 0.3, translate: [part(width), part(height)], rotate: 30.0, colour: 0.9, posterize: [8.0, 4.0] }
     }
 
     /// The magnitudes of TrivialAugment.
-    const WIDE: Space =
-        Space { shear: 0.99, translate: [32.0; 2], rotate: 135.0, colour: 0.99, posterize: [8.0, 2.0] };
+    const WIDE: Space = Space { shear: 0.99, translate: [32.0; 2], rotate: 135.0, colour: 0.99, posterize: [8.0, 2.0] };
 
     /// The magnitudes of AugMix.
     fn aug_mix((width, height): (u32, u32)) -> Self {
@@ -135,10 +128,7 @@ impl Name {
     /// Returns whether the magnitude has a random sign.
     fn is_signed(self) -> bool {
         use Name::*;
-        matches!(
-            self,
-            ShearX | ShearY | TranslateX | TranslateY | Rotate | Brightness | Color | Contrast | Sharpness
-        )
+        matches!(self, ShearX | ShearY | TranslateX | TranslateY | Rotate | Brightness | Color | Contrast | Sharpness)
     }
 
     /// Returns the operation of a magnitude, whose sign is drawn if it has one; `None` for the identity.

@@ -68,11 +68,7 @@ impl Affine {
 
 /// Draws the corners of torchvision's `RandomPerspective`, and returns the coefficients that map pixels of the result to
 /// pixels of the image.
-pub(crate) fn perspective(
-    (width, height): (u32, u32),
-    distortion: f64,
-    random: &mut dyn Random,
-) -> [f64; 8] {
+pub(crate) fn perspective((width, height): (u32, u32), distortion: f64, random: &mut dyn Random) -> [f64; 8] {
     let bound = |side: u32| ((distortion * f64::from(side / 2)) as u32 + 1).min(side);
     let (across, down) = (bound(width), bound(height));
     let mut near = |bound: u32| random.below(bound.into()) as f64;

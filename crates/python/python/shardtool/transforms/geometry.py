@@ -8,7 +8,22 @@ from typing import ClassVar, Literal
 
 from ..checks import pair, real, whole
 from ..errors import OptionError
-from .step import Interpolation, PaddingMode, Size, Transform, around, color, interpolation, one_of, padding, probability, side, size
+from .step import (
+    Interpolation,
+    PaddingMode,
+    ResizeFilter,
+    Size,
+    Transform,
+    around,
+    color,
+    interpolation,
+    one_of,
+    padding,
+    probability,
+    resize_filter,
+    side,
+    size,
+)
 
 __all__ = [
     "CenterCrop",
@@ -46,16 +61,20 @@ class RandomResizedCrop(Transform):
         Smallest and largest area of the part, as a fraction of the image's.
     ratio
         Smallest and largest width / height of the part.
+    interpolation
+        The filter of the resize, with Pillow's arithmetic: `"bilinear"`, `"bicubic"` or `"lanczos"`.
     """
 
     size: Size
     scale: tuple[float, float] = (0.08, 1.0)
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    interpolation: ResizeFilter = "bilinear"
 
     _name: ClassVar[str] = "random_resized_crop"
 
     def __post_init__(self) -> None:
         self._set(size=size("size", self.size), scale=pair("scale", self.scale), ratio=pair("ratio", self.ratio))
+        self._set(interpolation=resize_filter(self.interpolation))
 
 
 @dataclass(frozen=True)
@@ -65,12 +84,13 @@ class Resize(Transform):
 
     shorter: int
     longest: int | None = None
+    interpolation: ResizeFilter = "bilinear"
 
     _name: ClassVar[str] = "resize"
 
     def __post_init__(self) -> None:
         longest = None if self.longest is None else side("longest", self.longest)
-        self._set(shorter=side("shorter", self.shorter), longest=longest)
+        self._set(shorter=side("shorter", self.shorter), longest=longest, interpolation=resize_filter(self.interpolation))
 
 
 @dataclass(frozen=True)
@@ -78,11 +98,12 @@ class ResizeTo(Transform):
     """Resizes to exactly `size` (a side, or (height, width), in pixels), ignoring the aspect ratio."""
 
     size: Size
+    interpolation: ResizeFilter = "bilinear"
 
     _name: ClassVar[str] = "resize_to"
 
     def __post_init__(self) -> None:
-        self._set(size=size("size", self.size))
+        self._set(size=size("size", self.size), interpolation=resize_filter(self.interpolation))
 
 
 @dataclass(frozen=True)
@@ -254,11 +275,13 @@ class ScaleJitter(Transform):
 
     target_size: Size
     scale_range: tuple[float, float] = (0.1, 2.0)
+    interpolation: ResizeFilter = "bilinear"
 
     _name: ClassVar[str] = "scale_jitter"
 
     def __post_init__(self) -> None:
         self._set(target_size=size("target_size", self.target_size), scale_range=pair("scale_range", self.scale_range))
+        self._set(interpolation=resize_filter(self.interpolation))
 
 
 @dataclass(frozen=True)
@@ -268,6 +291,7 @@ class RandomShortestSize(Transform):
 
     min_size: int | Sequence[int]
     max_size: int | None = None
+    interpolation: ResizeFilter = "bilinear"
 
     _name: ClassVar[str] = "random_shortest_size"
 
@@ -275,6 +299,7 @@ class RandomShortestSize(Transform):
         sizes = self.min_size if isinstance(self.min_size, Sequence) else [self.min_size]
         longest = None if self.max_size is None else side("max_size", self.max_size)
         self._set(min_size=tuple(side("min_size", n) for n in sizes), max_size=longest)
+        self._set(interpolation=resize_filter(self.interpolation))
 
 
 @dataclass(frozen=True)

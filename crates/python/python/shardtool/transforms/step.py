@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Union
 from ..checks import pair, real, whole
 from ..errors import OptionError, OptionTypeError
 
-__all__ = ["Interpolation", "PaddingMode", "Range", "Size", "Transform"]
+__all__ = ["Interpolation", "PaddingMode", "Range", "ResizeFilter", "Size", "Transform"]
 
 #: A side, or (height, width), in pixels.
 Size = Union[int, "tuple[int, int]"]
@@ -17,6 +17,8 @@ Size = Union[int, "tuple[int, int]"]
 Range = Union[float, "tuple[float, float]"]
 #: How pixels are sampled where a step moves them.
 Interpolation = Literal["nearest", "bilinear"]
+#: The filter of a resize.
+ResizeFilter = Literal["bilinear", "bicubic", "lanczos"]
 #: Where padding comes from: one colour, the nearest pixel, or the image mirrored without or with its edge.
 PaddingMode = Literal["constant", "edge", "reflect", "symmetric"]
 
@@ -103,3 +105,8 @@ def one_of(name: str, value: str, known: Sequence[str]) -> str:
 def interpolation(value: str) -> str:
     """Returns how pixels are sampled."""
     return one_of("interpolation", value, ("nearest", "bilinear"))
+
+
+def resize_filter(value: str) -> str:
+    """Returns the filter of a resize."""
+    return one_of("interpolation", value, ("bilinear", "bicubic", "lanczos"))

@@ -1,4 +1,4 @@
-//! Antialiased bilinear resize of RGB, from the decoded region to the batch: PIL's two passes (horizontal, rounded to 8
+//! Antialiased resize of RGB with a separable filter, from the decoded region to the batch: PIL's two passes (horizontal, rounded to 8
 //! bits, then vertical) and its arithmetic, so that the pixels are equal to PIL's. PIL after version 12 starts with the
 //! vertical pass for some sizes; here the order is always the same, so that pixels do not depend on the version.
 //!
@@ -6,16 +6,16 @@
 //! Flips cost nothing: the weights are computed, and the rows written, in reverse order.
 
 #[cfg(target_arch = "x86_64")]
-use super::bilinear_avx2::Avx2;
+use super::separable_avx2::Avx2;
 use super::weights::{AxisWeights, PRECISION, SourceAxis, WeightPair};
-use super::{Flip, ResizeSource};
+use super::{Filter, Flip, ResizeSource};
 
 /// Bytes after the pixels of a row that vector instructions may read or write.
 pub(crate) const ROW_PADDING: usize = 32;
 
 /// Resizes images and keeps its memory from one image to the next.
 #[derive(Debug)]
-pub(crate) struct Bilinear {
+pub(crate) struct Separable {
     #[cfg(target_arch = "x86_64")]
     avx2: Option<Avx2>,
     columns: AxisWeights,
@@ -28,9 +28,9 @@ pub(crate) struct Bilinear {
     row_offsets: Vec<usize>,
 }
 
-impl Default for Bilinear {
+impl Default for Separable {
     fn default() -> Self {
-        Bilinear {
+        Separable {
             #[cfg(target_arch = "x86_64")]
             avx2: Avx2::detect(),
             columns: AxisWeights::default(),
@@ -42,9 +42,16 @@ impl Default for Bilinear {
     }
 }
 
-impl Bilinear {
+impl Separable {
     /// Resizes the source's area to `size` (width, height) and writes it to `out`, flipped as requested.
-    pub(crate) fn resize(&mut self, source: ResizeSource<'_>, (width, height): (u32, u32), flip: Flip, out: &mut [u8]) {
+    pub(crate) fn resize(
+        &mut self,
+        source: ResizeSource<'_>,
+        filter: Filter,
+        (width, height): (u32, u32),
+        flip: Flip,
+        out: &mut [u8],
+    ) {
         let super::SourceRegion { decoded, crop, area } = source.region;
         let available = crop.intersect(decoded);
         let axis = |start: f64, length, crop_start: u32, limit, first: u32| SourceAxis {
@@ -55,8 +62,8 @@ impl Bilinear {
         };
         let horizontal = axis(area.left, area.width, crop.left, crop.width, available.left);
         let vertical = axis(area.top, area.height, crop.top, crop.height, available.top);
-        self.columns.compute(horizontal, width, flip.horizontal);
-        self.rows.compute(vertical, height, false);
+        self.columns.compute(horizontal, width, flip.horizontal, filter);
+        self.rows.compute(vertical, height, false, filter);
         let row_len = width as usize * 3;
         let stride = row_len.next_multiple_of(ROW_PADDING) + ROW_PADDING;
         // The horizontal pass makes two rows at a time, so the ring may hold one row before it is needed.
@@ -84,7 +91,7 @@ impl Bilinear {
 
     /// Resizes source rows `a` and `b` horizontally and writes them to the ring at `offsets`.
     fn horizontal_pass(&mut self, source: ResizeSource<'_>, a: usize, b: usize, offsets: [usize; 2]) {
-        let Bilinear { columns, ring, padded_rows, .. } = self;
+        let Separable { columns, ring, padded_rows, .. } = self;
         let [padded_a, padded_b] = padded_rows;
         let len = columns.source_len() * 3 + ROW_PADDING;
         let rows = [source_row(source, a, len, padded_a), source_row(source, b, len, padded_b)];
@@ -176,7 +183,7 @@ mod tests {
     #[test]
     fn portable_and_avx2_give_equal_bytes() {
         let data: Vec<u8> = (0..200u32 * 90 * 3).map(|i| (i.wrapping_mul(2_654_435_761) >> 23) as u8).collect();
-        let (mut fast, mut portable) = (Bilinear::default(), Bilinear { avx2: None, ..Bilinear::default() });
+        let (mut fast, mut portable) = (Separable::default(), Separable { avx2: None, ..Separable::default() });
         let mut cases = 0;
         for (width, height) in [(200, 90), (60, 300), (9, 7), (1, 5), (5, 1), (2, 2)] {
             let rect = Rect { left: 3, top: 2, width, height };
@@ -189,14 +196,16 @@ mod tests {
                         let region = SourceRegion { decoded: rect, crop, area };
                         let source = ResizeSource { pixels, region };
                         let mut out = [vec![1; (w * h * 3) as usize], vec![2; (w * h * 3) as usize]];
-                        fast.resize(source, (w, h), flip, &mut out[0]);
-                        portable.resize(source, (w, h), flip, &mut out[1]);
-                        assert_eq!(out[0], out[1], "{width}x{height} to {w}x{h}");
-                        cases += 1;
+                        for filter in [Filter::Bilinear, Filter::Bicubic, Filter::Lanczos] {
+                            fast.resize(source, filter, (w, h), flip, &mut out[0]);
+                            portable.resize(source, filter, (w, h), flip, &mut out[1]);
+                            assert_eq!(out[0], out[1], "{width}x{height} to {w}x{h}, {filter:?}");
+                            cases += 1;
+                        }
                     }
                 }
             }
         }
-        assert_eq!(cases, 120);
+        assert_eq!(cases, 360);
     }
 }

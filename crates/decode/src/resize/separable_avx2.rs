@@ -1,4 +1,4 @@
-//! The two passes of [`super::bilinear`] with AVX2. The sums are over the same integers in another order, so the results are
+//! The two passes of [`super::separable`] with AVX2. The sums are over the same integers in another order, so the results are
 //! equal.
 //!
 //! A weight has 22 fractional bits, too many for `pmaddwd`, which multiplies 16-bit numbers and adds neighbours. So each
@@ -13,7 +13,7 @@
 
 use std::arch::x86_64::*;
 
-use super::bilinear::ROW_PADDING;
+use super::separable::ROW_PADDING;
 use super::weights::{AxisWeights, LOW_BITS, PRECISION, WeightPair};
 use crate::avx2::{load_16, load_32, store_16, store_32};
 
@@ -26,13 +26,13 @@ impl Avx2 {
         is_x86_feature_detected!("avx2").then_some(Avx2(()))
     }
 
-    /// Resizes two rows horizontally, as `bilinear::horizontal` does one.
+    /// Resizes two rows horizontally, as `separable::horizontal` does one.
     pub(crate) fn horizontal(self, rows: [&[u8]; 2], columns: &AxisWeights, out: [&mut [u8]; 2]) {
         // SAFETY: the processor has AVX2, because only `detect` makes an `Avx2`, after checking for it.
         unsafe { horizontal(rows, columns, out) }
     }
 
-    /// Computes one result row, as `bilinear::vertical` does.
+    /// Computes one result row, as `separable::vertical` does.
     pub(crate) fn vertical(self, ring: &[u8], row_offsets: &[usize], weights: &[WeightPair], out: &mut [u8]) {
         // SAFETY: the processor has AVX2, because only `detect` makes an `Avx2`, after checking for it.
         unsafe { vertical(ring, row_offsets, weights, out) }

@@ -1,0 +1,212 @@
+"""Views, boxes, several masks and images, and mixed batches, as a loader delivers them."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import shardtool as st
+
+LARGE, SMALL = st.RandomResizedCrop(32, scale=(0.4, 1)), st.RandomResizedCrop(12, scale=(0.05, 0.4))
+
+
+def dino():
+    flip, jitter = st.RandomHorizontalFlip(), st.RandomApply([st.ColorJitter(0.4, 0.4, 0.2, 0.1)], 0.8)
+    return st.Views(
+        global_=([LARGE, flip, jitter, st.GaussianBlur(5)], 2), local=([SMALL, flip, jitter, st.RandomSolarize(128)], 3)
+    )
+
+
+def batches(loader):
+    return [{name: np.copy(value) for name, value in batch.items() if isinstance(value, np.ndarray)} for batch in loader]
+
+
+def assert_equal(ours, theirs):
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs):
+        assert one.keys() == other.keys()
+        for name in one:
+            np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+RECIPES = {
+    "views": dict(transform=dino()),
+    "rand augment and mixing": dict(
+        transform=[LARGE, st.RandAugment(), st.RandomErasing(0.5, value="random")],
+        batch_transform=[st.MixUp(0.8, 3), st.CutMix(1.0, 3)],
+    ),
+    "mixing of normalised planes": dict(
+        transform=[LARGE, st.TrivialAugmentWide()], batch_transform=st.CutMix(1.0), dtype="float32", layout="NCHW"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_run_resumes_with_the_same_batches(train, name):
+    options = dict(RECIPES[name], seed=5, remainder="mask")
+    transform = options.pop("transform")
+    with st.Loader(train, 16, transform, workers=2, **options) as loader:
+        expected = batches(loader) + batches(loader)
+    for done in (0, 1, 4, 9):
+        with st.Loader(train, 16, transform, workers=1 + done % 3, **options) as loader:
+            for number, _ in enumerate(iter_steps(loader)):
+                if number + 1 >= done:
+                    break
+            state = loader.state_dict() if done else None
+        with st.Loader(train, 16, transform, workers=3, **options) as resumed:
+            if state is not None:
+                resumed.load_state_dict(json.loads(json.dumps(state)))
+            rest = batches(resumed)
+            rest += batches(resumed) if len(rest) < len(expected) - done else []
+        assert_equal(rest[: len(expected) - done], expected[done:][: len(rest)])
+
+
+def iter_steps(loader):
+    while True:
+        yield from loader
+
+
+def test_views_are_what_a_preview_shows(train, photos):
+    views = dino()
+    batch = next(iter(st.Loader(train, 4, views, seed=9, order=st.Sequential())))
+    assert {name for name in batch if name.startswith("image")} == {f"image.global.{n}" for n in range(2)} | {
+        f"image.local.{n}" for n in range(3)
+    }
+    for row, sample in enumerate(batch["id"]):
+        stored = np.asarray(Image.open(io.BytesIO(train[int(sample)]["image"])).convert("RGB"))
+        for number, (name, _) in enumerate(views.views):
+            found = st.preview(stored, views, seed=9, position=int(sample), view=number).image
+            # The preview does not decode at a reduced size; photographs of this size are not reduced either.
+            difference = np.abs(found.astype(int) - batch[f"image.{name}"][row])
+            assert np.percentile(difference, 99) <= 3, name
+
+
+def test_mixed_batches_are_weighted_means(train):
+    steps = [st.ResizeTo(24)]
+    plain = batches(st.Loader(train, 16, steps, seed=3, remainder="mask"))
+    for transform in (st.MixUp(0.8, 5), st.CutMix(1.0, 5)):
+        mixed = batches(st.Loader(train, 16, steps, seed=3, remainder="mask", batch_transform=transform))
+        shares = set()
+        for before, after in zip(plain, mixed):
+            valid = np.flatnonzero(before["valid"])
+            labels = after["label"]
+            assert labels.shape == (len(before["valid"]), 5) and labels.dtype == np.float32
+            assert not labels[~before["valid"]].any() and not after["image"][~before["valid"]].any()
+            np.testing.assert_allclose(labels[valid].sum(1), 1, atol=1e-6)
+            hard = before["label"][valid]
+            images = before["image"][valid].astype(float)
+            partners, others = np.roll(images, -1, 0), np.roll(hard, -1)
+            # The share follows from a row whose two labels differ.
+            row = np.flatnonzero(hard != others)[0]
+            share = float(labels[valid][row, hard[row]])
+            shares.add(round(share, 4))
+            expected = np.zeros_like(labels[valid])
+            np.add.at(expected, (np.arange(len(hard)), hard), share)
+            np.add.at(expected, (np.arange(len(hard)), others), 1 - share)
+            np.testing.assert_allclose(labels[valid], expected, atol=1e-5)
+            result = after["image"][valid].astype(float)
+            if isinstance(transform, st.MixUp):
+                assert np.abs(result - (share * images + (1 - share) * partners)).max() <= 0.52
+            else:
+                own, other = (result == images).all(-1), (result == partners).all(-1)
+                assert (own | other).all()
+                # Where both are equal, it cannot be seen whose pixel it is.
+                differs = (images != partners).any(-1)
+                replaced = (~own).any(0)
+                assert abs(replaced.mean() - (1 - share)) < 0.02 and differs.mean() > 0.9
+        assert len(shares) > 3
+
+
+def test_mixing_refuses_what_it_cannot_mix(train):
+    for options, message in [
+        (dict(batch_transform=st.MixUp(0.8, 2)), "is not a class: expected 0 to 1"),
+        (dict(batch_transform=[]), "expected a list"),
+        (dict(batch_transform=[st.MixUp(1, 2), st.CutMix(1, 3)]), "different numbers of classes"),
+    ]:
+        with pytest.raises(st.ShardtoolError, match=message):
+            list(st.Loader(train, 16, [st.ResizeTo(8)], **options))
+    with pytest.raises(st.OptionError, match="`batch_transform` follows the geometry of one view"):
+        st.Loader(train, 4, dino(), batch_transform=st.MixUp(1, 3))
+
+
+@pytest.fixture(scope="module")
+def detection(tmp_path_factory):
+    """Images of two coloured rectangles, with their boxes, keypoints at their corners, and two label maps."""
+    path = tmp_path_factory.mktemp("detection")
+    with st.Writer(path / "dataset", "train") as writer:
+        for number in range(12):
+            size = (80 + number * 3, 60 + number * 2)
+            pixels = np.full((size[1], size[0], 3), 90, np.uint8)
+            boxes = [[8, 10, 30, 20 + number % 5], [45 + number % 4, 25, 20, 28]]
+            points = []
+            for (left, top, width, height), colour in zip(boxes, ([250, 0, 0], [0, 0, 250])):
+                pixels[top : top + height, left : left + width] = colour
+                points.append([left, top, 2, left + width, top + height, 2, 0, 0, 0])
+            masks = {}
+            for name, channel in (("red", 0), ("blue", 2)):
+                Image.fromarray((pixels[..., channel] == 250).astype(np.uint8)).save(path / "mask.png")
+                masks[name] = (path / "mask.png").read_bytes()
+            Image.fromarray(pixels[:, :, ::-1]).save(path / "swapped.png")
+            objects = {"bbox": boxes, "category": [3, 7], "keypoints": points, "score": [0.5, float(number)]}
+            swapped = (path / "swapped.png").read_bytes()
+            writer.write({"key": f"{number}", "image": pixels, "objects": objects, "swapped": swapped, **masks})
+    return st.Dataset(path / "dataset").split("train")
+
+
+BOX = "image/object/"
+
+
+def test_boxes_points_masks_and_images_follow_one_geometry(detection):
+    steps = [
+        st.RandomZoomOut(fill=90, side_range=(1, 1.6)), st.RandomResizedCrop((70, 90), scale=(0.5, 1)),
+        st.RandomHorizontalFlip(), st.RandomVerticalFlip(), st.RandomRotation(8, fill=90), st.ColorJitter(0.2),
+    ]  # fmt: skip
+    objects = st.Objects(properties=[BOX + "class/label", BOX + "score"], keypoints=BOX + "keypoints", min_size=4)
+    loader = st.Loader(
+        detection, 5, steps, mask=["red", "blue"], mask_fill=9, more_images=["swapped"], objects=objects, remainder="mask"
+    )
+    seen = 0
+    for _ in range(6):
+        for batch in loader:
+            assert {"image", "swapped", "red", "blue", "boxes", "labels", "keypoints", BOX + "score"} <= batch.keys()
+            np.testing.assert_allclose(batch["image"].astype(int), batch["swapped"][..., ::-1].astype(int), atol=1)
+            for row in np.flatnonzero(batch["valid"]):
+                boxes, labels = batch["boxes"].row(row), batch["labels"].row(row)
+                points = batch["keypoints"].row(row).reshape(len(boxes), 3, 3)
+                assert boxes.shape == (len(labels), 4) and boxes.dtype == np.float32 and labels.dtype == np.int64
+                assert len(batch[BOX + "score"].row(row)) == len(labels)
+                assert (points[:, 2] == 0).all(), "an invisible point stays invisible"
+                for name, label in (("red", 3), ("blue", 7)):
+                    found = np.argwhere(batch[name][row] == 1)
+                    if label not in labels:
+                        assert len(found) < 5 * 90
+                        continue
+                    if len(found) < 60:
+                        continue
+                    box = boxes[list(labels).index(label)]
+                    (top, left), (bottom, right) = found.min(0), found.max(0) + 1
+                    # The box around a rotated rectangle is a little larger than what is left of it.
+                    assert np.abs(np.array([left, top, right, bottom]) - box).max() < 7
+                    for x, y, visible in points[list(labels).index(label), :2]:
+                        assert not visible or min(abs(x - box[0]), abs(x - box[2])) < 7
+                    seen += 1
+    assert seen > 60
+
+
+def test_ragged_rows_are_padded():
+    ragged = st.Ragged(np.array([0, 2, 2, 5]), np.arange(20.0).reshape(5, 4))
+    padded = ragged.padded()
+    assert padded.shape == (3, 3, 4) and (padded[0, :2] == ragged.row(0)).all() and not padded[1].any()
+    assert (ragged.padded(1, -1)[1] == -1).all() and (ragged.padded(1)[2, 0] == ragged.row(2)[0]).all()
+
+
+def test_options_of_one_geometry_are_refused_with_views(detection):
+    for options in (dict(mask="red"), dict(objects=st.Objects())):
+        with pytest.raises(st.OptionError, match="geometry of one view"):
+            st.Loader(detection, 2, dino(), **options)
+    with pytest.raises(st.OptionError, match="stays on the host"):
+        st.Loader(detection, 2, [st.ResizeTo(8)], objects=st.Objects(), device="cuda:0")
+    with pytest.raises(st.OptionError, match="give the feature `mask` as well"):
+        st.Loader(detection, 2, [st.ResizeTo(8)], mask_fill=3)

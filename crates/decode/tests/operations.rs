@@ -43,6 +43,10 @@ fn colours_equal_hand_computed_values() {
     let pixels = [[10, 20, 30], [255, 0, 0]];
     // 2.989 + 11.74 + 3.42 = 18.149; 76.2195.
     assert_eq!(row(&Operation::Grayscale, pixels), [[18; 3], [76; 3]]);
+    // The weights add up to 0.9999.
+    assert_eq!(row(&Operation::Grayscale, [[255; 3]]), [[254; 3]]);
+    // Exactly 96 and 183, which sums whose products are rounded first miss.
+    assert_eq!(row(&Operation::Grayscale, [[20, 152, 7], [40, 244, 244]]), [[96; 3], [183; 3]]);
     // Half of the pixel and half of the grey value: 14, 19, 24; 165.5, 38, 38.
     assert_eq!(row(&Operation::Saturation { factor: 0.5 }, pixels), [[14, 19, 24], [165, 38, 38]]);
     // The mean grey value is 47: 28.5, 33.5, 38.5; 151, 23.5, 23.5.
@@ -52,6 +56,11 @@ fn colours_equal_hand_computed_values() {
     assert_eq!(row(&Operation::Hue { factor: 0.5 }, [[255, 0, 0]]), [[0, 255, 255]]);
     assert_eq!(row(&Operation::Hue { factor: 1.0 / 3.0 }, [[255, 0, 0]]), [[0, 255, 0]]);
     assert_eq!(row(&Operation::Hue { factor: -1.0 / 3.0 }, [[255, 0, 0], [7, 7, 7]]), [[0, 0, 255], [7, 7, 7]]);
+    // 2 + 20/190 sixths of a turn and 1.5 more: in the sector from 3, 115/190 of the way from cyan to blue.
+    assert_eq!(row(&Operation::Hue { factor: 0.25 }, [[10, 200, 30]]), [[10, 85, 200]]);
+    // 4 − 20/190 and 1.5 more, in the sector from 5; 20/190 and 1.2 less, in the sector from 4.
+    assert_eq!(row(&Operation::Hue { factor: 0.25 }, [[10, 30, 200]]), [[200, 10, 125]]);
+    assert_eq!(row(&Operation::Hue { factor: -0.2 }, [[200, 30, 10]]), [[182, 10, 200]]);
 }
 
 #[test]
@@ -66,6 +75,11 @@ fn histograms_equal_hand_computed_values() {
     pixels[510] = [2; 3];
     let equalized = row(&Operation::Equalize, pixels);
     assert_eq!((equalized[0], equalized[1], equalized[511]), ([0; 3], [1; 3], [255; 3]));
+    // Of 511 samples, 255 are below the largest, the last one included: a step is 1.
+    let mut pixels = [[0; 3]; 511];
+    pixels[..256].fill([9; 3]);
+    let equalized = row(&Operation::Equalize, pixels);
+    assert_eq!((equalized[0], equalized[510]), ([255; 3], [0; 3]));
     // Fewer than 255 samples below the largest one, or none.
     assert_eq!(row(&Operation::Equalize, [[3, 4, 5], [9, 4, 2]]), [[3, 4, 5], [9, 4, 2]]);
     assert_eq!(row(&Operation::Equalize, [[77; 3]; 600]), [[77; 3]; 600]);
@@ -88,6 +102,58 @@ fn neighbourhoods_equal_hand_computed_values() {
     assert_eq!(applied(&horizontally, (3, 3), &data).unwrap()[9..18], [71, 71, 71, 59, 59, 59, 71, 71, 71]);
 }
 
+/// The mean of each 3 × 3 neighbourhood with the centre counted five times, blended in f64. The factors are exact in binary.
+#[test]
+fn sharpness_equals_a_naive_one() {
+    let (width, height) = (37, 11);
+    let data = noise((width, height), 3);
+    let at = |x: u32, y: u32, c: u32| f64::from(data[((y * width + x) * 3 + c) as usize]);
+    for factor in [0.0, 0.5, 1.5, 3.0] {
+        let found = applied(&Operation::Sharpness { factor }, (width, height), &data).unwrap();
+        for (i, found) in (0..).zip(found) {
+            let (x, y, c) = (i / 3 % width, i / 3 / width, i % 3);
+            let mut expected = at(x, y, c);
+            if (1..width - 1).contains(&x) && (1..height - 1).contains(&y) {
+                let around = (y - 1..=y + 1).flat_map(|y| (x - 1..=x + 1).map(move |x| (x, y)));
+                let sum: f64 = around.map(|(x, y)| at(x, y, c)).sum();
+                let smooth = ((sum + 4.0 * at(x, y, c)) / 13.0).round();
+                expected = (expected * factor + smooth * (1.0 - factor)).clamp(0.0, 255.0).floor();
+            }
+            assert_eq!(f64::from(found), expected, "{factor} {x} {y}");
+        }
+    }
+}
+
+/// The two-dimensional sum in f64 over reflected pixels. f32 may round the other way next to a half.
+#[test]
+fn blur_equals_a_naive_one() {
+    let (width, height) = (9, 7);
+    let data = noise((width, height), 5);
+    let reflected = |at: i32, side: u32| {
+        let at = at.abs();
+        let last = side as i32 - 1;
+        (if at > last { 2 * last - at } else { at }) as u32
+    };
+    for (kernel, sigma) in [([3, 5], [0.7, 2.0]), ([17, 13], [3.0, 1.5]), ([1, 7], [1.0, 0.3])] {
+        let found = applied(&Operation::GaussianBlur { kernel, sigma }, (width, height), &data).unwrap();
+        let radius = kernel.map(|side| side as i32 / 2);
+        let weight = |distance: i32, sigma: f64| (-0.5 * (f64::from(distance) / sigma).powi(2)).exp();
+        for (i, found) in (0..).zip(found) {
+            let (x, y, c) = (i / 3 % width, i / 3 / width, i % 3);
+            let (mut sum, mut total) = (0.0, 0.0);
+            for dy in -radius[1]..=radius[1] {
+                for dx in -radius[0]..=radius[0] {
+                    let (x, y) = (reflected(x as i32 + dx, width), reflected(y as i32 + dy, height));
+                    let weight = weight(dx, sigma[0]) * weight(dy, sigma[1]);
+                    sum += weight * f64::from(data[((y * width + x) * 3 + c) as usize]);
+                    total += weight;
+                }
+            }
+            assert!((f64::from(found) - sum / total).abs() < 0.5001, "{kernel:?} {x} {y}");
+        }
+    }
+}
+
 #[test]
 fn affine_maps_equal_hand_computed_values() {
     let pixels = [[10; 3], [20; 3], [40; 3]];
@@ -104,6 +170,9 @@ fn affine_maps_equal_hand_computed_values() {
     assert_eq!(quarter, [[12; 3], [25; 3], [55, 54, 54]]);
     // Halves are rounded to even: positions 0.5, 1.5 and 2.5 are pixels 0, 2 and 2.
     assert_eq!(row(&shift(0.5, Interpolation::Nearest), pixels), [[10; 3], [40; 3], [40; 3]]);
+    // Pixel 8 of 97 moved by 7.5 is at 0.5, which is larger in f32: torch picks pixel 1.
+    let column: [[u8; 3]; 97] = std::array::from_fn(|i| [i as u8; 3]);
+    assert_eq!(row(&shift(-7.5, Interpolation::Nearest), column)[8], [1; 3]);
     // The identity, as a homography.
     let coefficients = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0];
     for interpolation in [Interpolation::Nearest, Interpolation::Bilinear] {
@@ -148,6 +217,17 @@ fn erased_rectangles_are_clipped() {
     assert_eq!(erased, [[9; 3], [1, 2, 3], [1, 2, 3]]);
     let outside = Rect { left: u32::MAX, top: 7, width: u32::MAX, height: 1 };
     assert_eq!(row(&Operation::EraseNoise { rect: outside, key: 0 }, [[9; 3]; 3]), [[9; 3]; 3]);
+}
+
+#[test]
+fn noise_equals_the_inverse_of_the_normal_distribution() {
+    let noise = |key| {
+        let rect = Rect { left: 0, top: 0, width: 3, height: 1 };
+        row(&Operation::EraseNoise { rect, key }, [[0; 3]; 3])
+    };
+    // Python's statistics.NormalDist.inv_cdf at the halves of SplitMix64's outputs, rounded.
+    assert_eq!(noise(0), [[193, 114, 94], [143, 6, 104], [234, 109, 32]]);
+    assert_eq!(noise(7), [[107, 94, 0], [222, 190, 139], [136, 102, 97]]);
 }
 
 #[test]

@@ -154,8 +154,11 @@ def warped(rng, image, warp):
 
 def affine(rng, image):
     angle = rng.choice([0.0, 90.0, 45.0, rng.uniform(-180, 180)])
-    translate = [rng.choice([0.0, float(rng.randint(-9, 9)), rng.uniform(-9, 9)]) for _ in range(2)]
+    shift = rng.randint(-9, 9)
+    translate = [rng.choice([0.0, shift + 0.0, shift + 0.5, rng.uniform(-9, 9)]) for _ in range(2)]
     scale, shear = rng.choice([1.0, rng.uniform(0.4, 2)]), [rng.choice([0.0, rng.uniform(-30, 30)]) for _ in range(2)]
+    if rng.random() < 0.25:
+        angle, scale, shear = 0.0, 1.0, [0.0, 0.0]
     matrix = _get_inverse_affine_matrix([0.0, 0.0], angle, translate, scale, shear)
 
     def warp(image, **options):

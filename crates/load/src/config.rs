@@ -107,6 +107,7 @@ pub enum PageCache {
 /// What is delivered of each record.
 #[derive(Clone)]
 #[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "there is one per loader")]
 pub enum Content {
     /// Its image, decoded and transformed, and columns.
     Images(Images),

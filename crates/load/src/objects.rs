@@ -171,7 +171,7 @@ impl ObjectColumns {
             |feature: &str, expected, found| Err(SampleError::Values { feature: feature.to_owned(), expected, found });
         let values = cells[self.boxes].floats().len();
         let objects = values / BOX;
-        if values % BOX != 0 {
+        if !values.is_multiple_of(BOX) {
             return wrong(&self.objects.boxes, (objects + 1) * BOX, values);
         }
         for (feature, column) in self.objects.properties.iter().zip(&self.properties) {
@@ -181,7 +181,7 @@ impl ObjectColumns {
         }
         if let Some((feature, column)) = self.objects.keypoints.as_ref().zip(self.keypoints) {
             let found = cells[column].len();
-            if (objects == 0 && found > 0) || (objects > 0 && found % (POINT * objects) != 0) {
+            if (objects == 0 && found > 0) || (objects > 0 && !found.is_multiple_of(POINT * objects)) {
                 return wrong(feature, objects * POINT, found);
             }
         }

@@ -73,6 +73,7 @@ enum To {
 }
 
 /// The beginning of an export.
+#[expect(clippy::large_enum_variant, reason = "there is one per command")]
 pub(super) enum Start<T> {
     Destination(Destination),
     /// The folder has the complete export, which reported this.

@@ -6,7 +6,6 @@ use crate::codecs::{self, image_crate};
 use crate::error::Error;
 use crate::format::Format;
 use crate::limits::Limits;
-use crate::resize::padding::compose;
 use crate::resize::{Flip, Nearest, SourceRegion};
 use crate::sniff::sniff;
 use crate::transform::geometry::Geometry;
@@ -40,8 +39,6 @@ pub struct LabelMap {
     /// `[H, W]` values of type `dtype`.
     data: Vec<u8>,
     nearest: Nearest,
-    /// The values with their padding.
-    padded: Vec<u8>,
     /// The result before rows and columns are exchanged.
     transposed: Vec<u8>,
 }
@@ -185,28 +182,23 @@ impl LabelMap {
     fn write<const C: usize>(&mut self, geometry: &Geometry, fill: u16, out: &mut [u8]) {
         let (orientation, (width, height)) = (geometry.orientation, self.size);
         let (left, top) = geometry.canvas.offset;
-        let (mut decoded, mut values) = (Rect { left, top, width, height }, &self.data);
-        if geometry.shows_padding() {
-            let wanted = geometry.needed_canvas();
-            let fill: [u8; C] = std::array::from_fn(|i| fill.to_le_bytes()[i]);
-            compose(wanted, (decoded, &self.data), fill, &mut self.padded);
-            (decoded, values) = (wanted, &self.padded);
-        }
+        let decoded = Rect { left, top, width, height };
+        let fill: [u8; C] = std::array::from_fn(|i| fill.to_le_bytes()[i]);
         let region = SourceRegion { decoded, crop: geometry.crop, area: geometry.area };
         let size = orientation.size(geometry.size);
         if orientation.transpose {
             self.transposed.resize(out.len(), 0);
-            self.nearest.resize::<C>(values, region, size, Flip::default(), &mut self.transposed);
+            self.nearest.resize(&self.data, region, size, Flip::default(), fill, &mut self.transposed);
             orientation.write::<C>(size, &self.transposed, out);
         } else {
             let flip = Flip { horizontal: orientation.flip_x, vertical: orientation.flip_y };
-            self.nearest.resize::<C>(values, region, size, flip, out);
+            self.nearest.resize(&self.data, region, size, flip, fill, out);
         }
     }
 
     /// Returns the memory kept for the next map in bytes.
     pub fn held_bytes(&self) -> usize {
-        self.data.capacity() + self.padded.capacity() + self.transposed.capacity()
+        self.data.capacity() + self.transposed.capacity()
     }
 }
 

@@ -166,7 +166,7 @@ impl Resizer {
             Filter::Bilinear | Filter::Bicubic | Filter::Lanczos => {
                 self.separable.resize(source, filter, size, flip, out);
             }
-            Filter::Nearest => self.nearest.resize::<3>(source.pixels.data(), source.region, size, flip, out),
+            Filter::Nearest => self.nearest.resize::<3>(source.pixels.data(), source.region, size, flip, [0; 3], out),
         }
         Ok(())
     }

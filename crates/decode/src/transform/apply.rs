@@ -120,7 +120,7 @@ impl Plan {
             match stage {
                 Stage::Resize { .. } => {
                     let (region, flip) = (whole(size), Flip::default());
-                    scratch.nearest.resize::<C>(&scratch.image, region, after, flip, &mut scratch.next);
+                    scratch.nearest.resize(&scratch.image, region, after, flip, filling, &mut scratch.next);
                 }
                 stage => stage.rearrange::<C>(size, &scratch.image, filling, &mut scratch.next),
             }

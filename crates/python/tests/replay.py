@@ -29,7 +29,7 @@ def geometry(plan, image):
     # The crop after the resize: the area is a part of the first crop.
     scale_x, scale_y = g["size"][0] / area["width"], g["size"][1] / area["height"]
     resized = [round(crop["height"] * scale_y), round(crop["width"] * scale_x)]
-    image = F.resize(image, resized, antialias=True)
+    image = F.resize(image, resized, g["filter"], antialias=True)
     inner_left, inner_top = (area["left"] - crop["left"]) * scale_x, (area["top"] - crop["top"]) * scale_y
     assert abs(inner_left - round(inner_left)) < 1e-6 and abs(inner_top - round(inner_top)) < 1e-6
     image = F.crop(image, round(inner_top), round(inner_left), g["size"][1], g["size"][0])
@@ -84,7 +84,7 @@ def _mix(original, image, weights, chains):
 STAGES = {
     "crop": lambda x, left, top, width, height: F.crop(x, top, left, height, width),
     "pad": _pad,
-    "resize": lambda x, width, height: F.resize(x, [height, width], antialias=True),
+    "resize": lambda x, width, height, filter: F.resize(x, [height, width], filter, antialias=True),
     "horizontal_flip": F.horizontal_flip,
     "vertical_flip": F.vertical_flip,
     "affine": _affine,

@@ -42,6 +42,7 @@ RECIPES = {
     "padded crop of small images": ([st.RandomCrop(130, pad_if_needed=True, fill=7)], 1),
     "reflected": ([st.ResizeTo(40), st.Pad((3, 5, 7, 11), padding_mode="reflect"), st.RandomCrop(44)], 1),
     "symmetric": ([st.ResizeTo(40), st.Pad((3, 35), padding_mode="symmetric"), st.CenterCrop((100, 40))], 1),
+    "bicubic": ([st.RandomResizedCrop(56, interpolation="bicubic"), st.Pad(3), st.ResizeTo(40, "bicubic")], 1),
     "edge": ([st.Pad((3, 5), padding_mode="edge"), st.ResizeTo(50)], 1),
     "ssd": ([st.RandomPhotometricDistort(), st.RandomZoomOut(fill=(123, 117, 104)), st.RandomIoUCrop(), st.ResizeTo(60)], 1),
     "ssd before colours": ([st.RandomZoomOut(), st.RandomIoUCrop(), st.RandomHorizontalFlip(), st.ResizeTo(60)], 1),

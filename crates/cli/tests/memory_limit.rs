@@ -4,6 +4,7 @@
 
 mod bucket;
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -231,6 +232,38 @@ fn verify_of_a_store_fits_the_container() {
             (Some(0), &256.into()),
             "{limit} MiB: {document}"
         );
+    }
+}
+
+/// A million records of 100 bytes in one shard, whose index has 85 MB: `index` and `reshard` take less than twice the
+/// index, `repair` less than three times, since it compares the index with the old one.
+#[test]
+fn commands_that_write_indexes_hold_each_row_once() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    if Group::new("rows", 64 * MIB).is_none() {
+        println!("skipped: cannot create a memory cgroup here");
+        return;
+    }
+    let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let mut list = String::from("key,weight,text\n");
+    for row in 0..1_000_000 {
+        writeln!(list, "k{row:08},{row},abcdefghijabcdefghij{row:08}").expect("into a String");
+    }
+    fs::write(path("list.csv"), list).expect("a list");
+    shardtool(&["pack", &path("list.csv"), &path("set"), "--shards", "1", "--no-shuffle"]);
+    let index = fs::metadata(path("set/_index/train-00000.tfrecord.index")).expect("an index").len();
+    assert!((84_000_000..86_000_000).contains(&index), "{index}");
+    fs::create_dir(path("bare")).expect("a folder");
+    fs::copy(path("set/train-00000.tfrecord"), path("bare/train-00000.tfrecord")).expect("a shard");
+    for (limit, arguments) in [
+        (172, &["index", &path("bare/train-00000.tfrecord")][..]),
+        (172, &["reshard", &path("set"), &path("out"), "--shards", "1"]),
+        (272, &["repair", &path("set")]),
+    ] {
+        let group = Group::new("rows", limit * MIB).expect("a group could be created before");
+        let output = group.start(arguments, &[]).wait_with_output().expect("the exit status");
+        assert_eq!(group.killed(), 0, "{arguments:?} in {limit} MiB: killed for memory");
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 }
 

@@ -5,7 +5,7 @@ use crate::frames::{FrameAt, Frames};
 use shardtool_format as format;
 use shardtool_format::Damage;
 use shardtool_format::frame::OVERHEAD_BYTES;
-use shardtool_format::index::{self, Index};
+use shardtool_format::index::{self, Fixed, Index, Variable};
 use std::ops::Range;
 
 /// Bytes of a shard that hold no good record.
@@ -44,33 +44,44 @@ impl Problem {
     }
 }
 
-/// Offset and key of each record, from a valid index.
-pub(crate) struct OldIndex {
-    offsets: Vec<u64>,
-    keys: Vec<Vec<u8>>,
+/// Offset and key of each record, from the bytes of a valid index.
+pub(crate) struct OldIndex<'a> {
+    offsets: Fixed<'a, u64>,
+    keys: Variable<'a>,
+    records: u64,
 }
 
-impl OldIndex {
-    /// Parses an index; `None` if it is damaged.
-    pub(crate) fn parse(file: &[u8]) -> Option<Self> {
-        let index = Index::parse(file).ok()?;
+impl<'a> OldIndex<'a> {
+    /// Examines an index; `None` if it is damaged, or a record lacks its offset or key.
+    pub(crate) fn of<B: AsRef<[u8]>>(index: &'a Index<B>) -> Option<Self> {
         (0..index.columns().len()).try_for_each(|column| index.check(column)).ok()?;
-        let offsets = index.fixed::<u64>(index.position(index::RECORD_OFFSET)?)?.iter().flatten().collect();
-        let keys = index.variable(index.position(index::KEY)?)?.iter().flatten().map(<[u8]>::to_vec).collect();
-        Some(OldIndex { offsets, keys })
+        let position = |name| index.position(name).filter(|at| !index.columns()[*at].nullable());
+        let offsets = index.fixed::<u64>(position(index::RECORD_OFFSET)?)?;
+        let keys = index.variable(position(index::KEY)?)?;
+        Some(OldIndex { offsets, keys, records: index.records() })
     }
 
     /// Returns what is lost with these bytes.
     pub(crate) fn lost(old: Option<&Self>, bytes: Range<u64>, problem: Option<Problem>) -> Lost {
-        let row = |old: &Self, at: u64| old.offsets.partition_point(|offset| *offset < at);
-        let rows = old.map(|old| row(old, bytes.start)..row(old, bytes.end));
-        let keys = old.zip(rows.clone()).map(|(old, rows)| old.keys[rows].to_vec()).unwrap_or_default();
-        Lost { bytes, records: rows.map(|r| r.start as u64..r.end as u64), keys, problem }
+        let rows = old.map(|old| old.first_from(bytes.start)..old.first_from(bytes.end));
+        let keys =
+            |(old, rows): (&Self, Range<u64>)| rows.filter_map(|row| old.keys.get(row).map(<[u8]>::to_vec)).collect();
+        Lost { keys: old.zip(rows.clone()).map(keys).unwrap_or_default(), bytes, records: rows, problem }
     }
 
     /// Returns the offset of the last record, to detect records lost by truncation.
     pub(crate) fn last_offset(&self) -> Option<u64> {
-        self.offsets.last().copied()
+        self.offsets.get(self.records.checked_sub(1)?)
+    }
+
+    /// Returns the first record that begins at or after an offset.
+    fn first_from(&self, offset: u64) -> u64 {
+        let (mut low, mut high) = (0, self.records);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.offsets.get(middle).is_some_and(|at| at < offset) { low = middle + 1 } else { high = middle }
+        }
+        low
     }
 }
 
@@ -81,7 +92,7 @@ impl OldIndex {
 /// [`Error::Io`], and those of `visit`.
 pub(crate) fn salvage(
     frames: &mut Frames,
-    old: Option<&OldIndex>,
+    old: Option<&OldIndex<'_>>,
     mut visit: impl FnMut(&[u8], u32) -> Result<Option<format::Error>, Error>,
 ) -> Result<Vec<Lost>, Error> {
     let (mut offset, mut lost) = (0, vec![]);
@@ -105,7 +116,7 @@ pub(crate) fn salvage(
 }
 
 /// Returns where to continue after a damaged frame. `end` is the frame's end, if its length is valid.
-fn next_record(frames: &mut Frames, from: u64, end: Option<u64>, old: Option<&OldIndex>) -> Result<u64, Error> {
+fn next_record(frames: &mut Frames, from: u64, end: Option<u64>, old: Option<&OldIndex<'_>>) -> Result<u64, Error> {
     if let Some(end) = end
         && (end == frames.bytes() || matches!(frames.at(end)?, FrameAt::Record(..) | FrameAt::Damaged(_, Some(_))))
     {
@@ -113,10 +124,9 @@ fn next_record(frames: &mut Frames, from: u64, end: Option<u64>, old: Option<&Ol
     }
     // Prefers the offsets of the old index, since bytes inside an image may look like a record.
     if let Some(old) = old {
-        let after = old.offsets.partition_point(|offset| *offset <= from);
-        for offset in &old.offsets[after..] {
-            if *offset < frames.bytes() && matches!(frames.at(*offset)?, FrameAt::Record(..)) {
-                return Ok(*offset);
+        for offset in (old.first_from(from + 1)..old.records).filter_map(|row| old.offsets.get(row)) {
+            if offset < frames.bytes() && matches!(frames.at(offset)?, FrameAt::Record(..)) {
+                return Ok(offset);
             }
         }
     }

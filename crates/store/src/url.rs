@@ -16,6 +16,9 @@ const SCHEMES: [(&str, Service); 9] = [
     ("hdfs", Service::Hdfs),
 ];
 
+/// What ends a scheme.
+const SEPARATOR: &[u8] = b"://";
+
 /// A kind of store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Service {
@@ -65,7 +68,8 @@ impl Url {
 /// Returns whether a path names an object in a store: it begins with a scheme other than `file://`. (A local folder of such
 /// a name is reached as `./s3:`.)
 pub fn is_url(path: &Path) -> bool {
-    path.to_str().and_then(split).is_some_and(|(scheme, _)| scheme != "file")
+    let has_scheme = scheme_end(path.as_os_str().as_encoded_bytes()).is_some();
+    has_scheme && path.to_str().and_then(split).is_some_and(|(scheme, _)| scheme != "file")
 }
 
 /// Returns whether a path looks like a URL that lost a slash (`s3:/bucket`), as in Python's `pathlib`.
@@ -85,12 +89,20 @@ pub fn local_path(path: &Path) -> PathBuf {
     }
 }
 
-/// Splits `scheme://rest`. A scheme has at least two letters, so that a drive letter is not one.
+/// Splits `scheme://rest`.
 fn split(text: &str) -> Option<(&str, &str)> {
-    let (scheme, rest) = text.split_once("://")?;
-    let valid = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || b"+.-".contains(&c);
-    let is_scheme = scheme.len() >= 2 && scheme.as_bytes()[0].is_ascii_lowercase() && scheme.bytes().all(valid);
-    is_scheme.then_some((scheme, rest))
+    let end = scheme_end(text.as_bytes())?;
+    Some((&text[..end], &text[end + SEPARATOR.len()..]))
+}
+
+/// Returns the length of the scheme that `://` follows. It has at least two letters, so that a drive letter is not one.
+///
+/// Every path of a listing is examined here, so its bytes are scanned only up to the first one that no scheme has, which in
+/// a path is near its beginning.
+fn scheme_end(path: &[u8]) -> Option<usize> {
+    let in_scheme = |c: &u8| c.is_ascii_lowercase() || c.is_ascii_digit() || b"+.-".contains(c);
+    let end = path.iter().position(|c| !in_scheme(c))?;
+    (end >= 2 && path[0].is_ascii_lowercase() && path[end..].starts_with(SEPARATOR)).then_some(end)
 }
 
 #[cfg(test)]
@@ -128,7 +140,20 @@ mod tests {
         for url in ["s3://b", "http://h/x", "whatever://x"] {
             assert!(is_url(Path::new(url)), "{url}");
         }
-        for path in ["/a/b", "a", "./s3://b", "file:///a", "c://x", "S3://b", "a b://c"] {
+        for path in [
+            "/a/b",
+            "a",
+            "",
+            "./s3://b",
+            "file:///a",
+            "c://x",
+            "S3://b",
+            "a b://c",
+            "s3:/b",
+            "3s://b",
+            "a/b://c",
+            "é://b",
+        ] {
             assert!(!is_url(Path::new(path)), "{path}");
         }
         assert!(

@@ -24,8 +24,8 @@ struct Parts {
 
 impl Parts {
     /// Yields the parts that exist, in the file's order.
-    fn existing(&self) -> impl Iterator<Item = &Vec<u8>> {
-        self.validity.iter().chain(&self.offsets).chain([&self.values])
+    fn existing(self) -> impl Iterator<Item = Vec<u8>> {
+        self.validity.into_iter().chain(self.offsets).chain([self.values])
     }
 }
 
@@ -138,10 +138,11 @@ impl Builder {
         let mut out = Vec::with_capacity(end as usize);
         out.extend(header.to_bytes());
         out.extend(directory);
-        for (column, data) in &self.columns {
+        // Each column is freed once it is copied, so that the index is not in memory twice.
+        for (column, data) in self.columns {
             for (part, bytes) in column.parts().zip(data.existing()) {
                 out.resize(part.offset as usize, 0);
-                out.extend_from_slice(bytes);
+                out.extend_from_slice(&bytes);
             }
         }
         out.resize(end as usize, 0);

@@ -115,7 +115,7 @@ impl FeatureColumns {
             values.append(&mut late);
             values.sort_by(|a, b| a.0.cmp(&b.0));
         }
-        for (name, rows) in &values {
+        for (name, rows) in values {
             index.variable(&format!("{VALUES_PREFIX}{name}"), rows.iter());
         }
         Ok(features)

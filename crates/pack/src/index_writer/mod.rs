@@ -168,10 +168,11 @@ impl IndexWriter {
     pub(crate) fn finish_with(self, shard: ShardFile<'_>) -> Result<Indexed, Error> {
         let records = self.records();
         let mut index = Builder::new(records, self.shard_bytes, self.shard_crc);
-        index.fixed(index::RECORD_OFFSET, &self.record_offsets);
-        index.fixed(index::IMAGE_OFFSET, &self.image_offsets);
-        index.fixed(index::IMAGE_LENGTH, &self.image_lengths);
-        index.variable(index::KEY, self.keys.iter());
+        // Each column is freed once the builder has it.
+        index.fixed(index::RECORD_OFFSET, &{ self.record_offsets });
+        index.fixed(index::IMAGE_OFFSET, &{ self.image_offsets });
+        index.fixed(index::IMAGE_LENGTH, &{ self.image_lengths });
+        index.variable(index::KEY, { self.keys }.iter());
         let features = self.features.finish(records, &mut index, &self.payload, shard)?;
         if let Some(column) = self.entry_points {
             index.variable(index::JPEG_ENTRIES, column.iter());

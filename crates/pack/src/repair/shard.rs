@@ -11,6 +11,7 @@ use crate::index_writer::{IndexOptions, IndexWriter, Indexed, Payload};
 use crate::progress::{Progress, Step, after};
 use crate::salvage::{OldIndex, salvage};
 use crate::{Error, Lost};
+use shardtool_format::index::Index;
 use shardtool_format::names;
 use shardtool_format::{self as format, frame};
 use std::io::ErrorKind;
@@ -59,7 +60,8 @@ impl Context<'_> {
         }
         let index_file = names::index_path(Path::new(&known.file));
         let old_file = read_old_index(&self.directory.path().join(&index_file))?;
-        let old = old_file.as_deref().and_then(OldIndex::parse);
+        let old = old_file.as_deref().and_then(|bytes| Index::parse(bytes).ok());
+        let old = old.as_ref().and_then(OldIndex::of);
         let mut frames = Frames::open(&path)?;
         let mut read = self.builder(&known.file, known);
         let mut lost = salvage(&mut frames, old.as_ref(), |data, crc| read.push(data, crc))?;
@@ -111,7 +113,7 @@ impl Context<'_> {
 
     /// Copies the good records of a damaged shard to a new file, and writes its index. If an earlier run made the copy,
     /// keeps it.
-    fn copy_good(&self, known: &ListedShard, old: Option<&OldIndex>) -> Result<(Indexed, ClassNames), Error> {
+    fn copy_good(&self, known: &ListedShard, old: Option<&OldIndex<'_>>) -> Result<(Indexed, ClassNames), Error> {
         let mut good = None;
         for name in salvaged::names(&known.file) {
             if self.known.iter().any(|shard| shard.file == name) {
@@ -139,7 +141,7 @@ impl Context<'_> {
     }
 
     /// Returns the good records of a damaged shard.
-    fn good(&self, known: &ListedShard, old: Option<&OldIndex>) -> Result<Records, Error> {
+    fn good(&self, known: &ListedShard, old: Option<&OldIndex<'_>>) -> Result<Records, Error> {
         let mut good = Records::default();
         salvage(&mut Frames::open(&self.path(&known.file))?, old, |data, crc| {
             let problem = self.payload.parse(data).err();
@@ -155,7 +157,7 @@ impl Context<'_> {
     fn write_good(
         &self,
         known: &ListedShard,
-        old: Option<&OldIndex>,
+        old: Option<&OldIndex<'_>>,
         name: &str,
     ) -> Result<(Indexed, ClassNames), Error> {
         let mut out = Temporary::new(self.directory, Path::new(name))?;
@@ -200,7 +202,7 @@ impl Context<'_> {
 
 /// Returns the records that a shard of good records lost at its end, according to the old index or, if a killed run
 /// replaced that, the manifest.
-fn cut(old: Option<&OldIndex>, known: &ListedShard, found: &Indexed) -> Option<Lost> {
+fn cut(old: Option<&OldIndex<'_>>, known: &ListedShard, found: &Indexed) -> Option<Lost> {
     let (end, records) = (found.shard.bytes, found.shard.records);
     if let Some(last) = old.and_then(OldIndex::last_offset).filter(|last| *last >= end) {
         return Some(OldIndex::lost(old, end..last + 1, None));

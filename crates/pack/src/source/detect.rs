@@ -167,8 +167,14 @@ struct Children {
 fn children(folder: &Path) -> Result<Children, Error> {
     let (mut files, mut unusable) = (vec![], vec![]);
     for entry in std::fs::read_dir(folder).map_err(Error::io("list", folder))? {
-        let path = entry.map_err(Error::io("list", folder))?.path();
-        if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".")) {
+        let entry = entry.map_err(Error::io("list", folder))?;
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        let path = entry.path();
+        // Most file systems give the kind with the name. Only links and what is unknown take a `stat` here.
+        if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            files.push(path);
             continue;
         }
         match exists(&path) {

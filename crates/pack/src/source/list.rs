@@ -40,9 +40,15 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
     let root = file.parent().unwrap_or(Path::new("")).to_owned();
     let names_file = |column: &str| column == PATH || files.iter().any(|name| name == column);
     let declared: Vec<_> = declared.iter().cloned().chain(paths).collect();
-    let scan = Scan::new(file, &declared, &nesting, |row, column| {
-        let path = if names_file(column) { row.text(column) } else { None };
-        path.map(|path| place(&root, &path)).filter(|path| is_url(path))
+    let in_store = is_url(&root);
+    let scan = Scan::new(file, &declared, &nesting, |column, cell| {
+        let path = match cell {
+            Cell::Text(path) => *path,
+            Cell::Json(Value::String(path)) => path,
+            Cell::Json(_) => return None,
+        };
+        let is_object = names_file(column) && (in_store || is_url(Path::new(path)));
+        is_object.then(|| place(&root, path))
     })?;
     nesting.learn(scan.columns.keys());
     // Without a column of paths, each row is a sample without an image.
@@ -151,7 +157,7 @@ impl Scan {
         file: &Path,
         declared: &[(String, DType)],
         nesting: &Nesting,
-        url: impl Fn(&Row<'_>, &str) -> Option<PathBuf>,
+        url: impl Fn(&str, &Cell<'_>) -> Option<PathBuf>,
     ) -> Result<Self, Error> {
         let column = |name: &str, problem| {
             Error::List(ListError::Column { path: file.to_owned(), column: name.to_owned(), problem })
@@ -160,7 +166,7 @@ impl Scan {
         rows(file, nesting, |row| {
             empty = false;
             for (name, cell) in row.cells() {
-                urls.extend(url(&row, name));
+                urls.extend(url(name, &cell));
                 if !columns.contains_key(name) {
                     if crate::sample::is_written(name) {
                         return Err(column(name, "pack writes a feature of this name itself; rename the column"));

@@ -54,8 +54,8 @@ __all__ = [
     "pack",
     "verify",
     *errors.__all__,
-    *transforms.__all__,
 ]
+__all__ += transforms.__all__
 
 
 def _open_split(path: str, name: str, cache: str | None = None, cache_size: int | None = None) -> Split:

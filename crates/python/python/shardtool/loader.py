@@ -27,7 +27,8 @@ from .checks import instance, pair, real, whole
 from .errors import OptionError, OptionTypeError, StateError
 from .mixing import BatchTransform, native_mixing
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
-from .transforms import Step, Views, native_views
+from .transforms import Step, Views
+from .transforms.views import native_views
 
 if TYPE_CHECKING:
     from typing_extensions import Self, TypeVar

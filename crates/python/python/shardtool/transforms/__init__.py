@@ -16,7 +16,7 @@ from .geometry import *  # noqa: F403
 from .policies import *  # noqa: F403
 from .preview import Preview, apply_operations, preview
 from .step import Transform
-from .views import Function, Step, Views, five_crop, native_views
+from .views import Function, Step, Views, five_crop
 
 __all__ = [
     "Function",
@@ -27,7 +27,7 @@ __all__ = [
     "apply_operations",
     "five_crop",
     "preview",
-    *color.__all__,
-    *geometry.__all__,
-    *policies.__all__,
 ]
+__all__ += color.__all__
+__all__ += geometry.__all__
+__all__ += policies.__all__

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, Union, cast
 
 import numpy as np
 
@@ -58,12 +59,12 @@ class Views:
         self.views: list[tuple[str, Sequence[Step]]] = []
         for keyword, value in views.items():
             name = keyword.rstrip("_")
-            if isinstance(value, tuple) and len(value) == 2 and not isinstance(value[0], Transform):
-                steps, count = value
-                names = [f"{name}.{number}" for number in range(whole(keyword, count, 1, 1000))]
+            if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], numbers.Integral):
+                count = whole(keyword, value[1], 1, 1000)
+                steps = cast("Sequence[Step]", value[0])
+                self.views += [(f"{name}.{number}", steps) for number in range(count)]
             else:
-                steps, names = value, [name]  # type: ignore[assignment]
-            self.views += [(each, steps) for each in names]  # type: ignore[misc]
+                self.views.append((name, cast("Sequence[Step]", value)))
 
     def __repr__(self) -> str:
         return f"Views({', '.join(f'{name}={steps!r}' for name, steps in self.views)})"

@@ -10,24 +10,91 @@ sample depend only on seed, epoch and sample.
 | `preview` | applies steps to an image in memory |
 """
 
-from . import color, geometry, policies
-from .color import *  # noqa: F403
-from .geometry import *  # noqa: F403
-from .policies import *  # noqa: F403
+from .color import (
+    ColorJitter,
+    GaussianBlur,
+    RandomAdjustSharpness,
+    RandomApply,
+    RandomAutocontrast,
+    RandomEqualize,
+    RandomErasing,
+    RandomGrayscale,
+    RandomInvert,
+    RandomPhotometricDistort,
+    RandomPosterize,
+    RandomSolarize,
+)
+from .geometry import (
+    CenterCrop,
+    CornerCrop,
+    FixedSizeCrop,
+    HorizontalFlip,
+    Pad,
+    RandomAffine,
+    RandomCrop,
+    RandomHorizontalFlip,
+    RandomIoUCrop,
+    RandomPerspective,
+    RandomResizedCrop,
+    RandomRotation,
+    RandomShortestSize,
+    RandomVerticalFlip,
+    RandomZoomOut,
+    Resize,
+    ResizeTo,
+    ScaleJitter,
+)
+from .policies import (
+    AugMix,
+    AutoAugment,
+    RandAugment,
+    TrivialAugmentWide,
+)
 from .preview import Preview, apply_operations, preview
 from .step import Transform
 from .views import Function, Step, Views, five_crop
 
 __all__ = [
+    "AugMix",
+    "AutoAugment",
+    "CenterCrop",
+    "ColorJitter",
+    "CornerCrop",
+    "FixedSizeCrop",
     "Function",
+    "GaussianBlur",
+    "HorizontalFlip",
+    "Pad",
     "Preview",
+    "RandAugment",
+    "RandomAdjustSharpness",
+    "RandomAffine",
+    "RandomApply",
+    "RandomAutocontrast",
+    "RandomCrop",
+    "RandomEqualize",
+    "RandomErasing",
+    "RandomGrayscale",
+    "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomIoUCrop",
+    "RandomPerspective",
+    "RandomPhotometricDistort",
+    "RandomPosterize",
+    "RandomResizedCrop",
+    "RandomRotation",
+    "RandomShortestSize",
+    "RandomSolarize",
+    "RandomVerticalFlip",
+    "RandomZoomOut",
+    "Resize",
+    "ResizeTo",
+    "ScaleJitter",
     "Step",
     "Transform",
+    "TrivialAugmentWide",
     "Views",
     "apply_operations",
     "five_crop",
     "preview",
 ]
-__all__ += color.__all__
-__all__ += geometry.__all__
-__all__ += policies.__all__

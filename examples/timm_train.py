@@ -1,4 +1,4 @@
-"""timm: `(image, label)` tuples for its loops, with Mixup, CutMix, soft targets and an averaged model.
+"""timm: `(image, label)` tuples for its loops, with RandAugment, erasing, MixUp, CutMix, soft targets and an averaged model.
 
     python examples/timm_train.py DATASET --model resnet50 --checkpoint run.pt
 
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--eval-split", default="val")
     parser.add_argument("--model", default="resnet50")
     parser.add_argument("--size", type=int, default=224)
-    parser.add_argument("--batch-size", type=int, default=256, help="even, for Mixup")
+    parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--lr", type=float, default=0.1)
     parser.add_argument("--checkpoint", default="checkpoint.pt")
@@ -51,14 +51,15 @@ def main() -> None:
     model = timm.create_model(args.model, pretrained=False, num_classes=classes).to(device)
     config = timm.data.resolve_data_config({}, model=model)
     make = partial(Loader[Any], device=device, mean=config["mean"], std=config["std"], collate_fn=st.image_label)
-    loader = make(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()])
+    crop = [st.RandomResizedCrop(args.size, interpolation="bicubic"), st.RandomHorizontalFlip()]
+    augmented = [*crop, st.RandAugment(2, 9), st.RandomErasing(0.25, value="random")]
+    loader = make(train, args.batch_size, augmented, batch_transform=[st.MixUp(0.2), st.CutMix(1.0)])
     evaluation = make(val, args.batch_size, [st.Resize(args.size), st.CenterCrop(args.size)], order=st.Sequential())
 
     optimizer = timm.optim.create_optimizer_v2(model, opt="sgd", lr=args.lr, momentum=0.9)
     schedule, _ = timm.scheduler.create_scheduler_v2(optimizer, num_epochs=args.epochs, warmup_epochs=0)
     assert schedule is not None
     average = timm.utils.ModelEmaV3(model, decay=0.999)
-    mixup = timm.data.Mixup(mixup_alpha=0.2, cutmix_alpha=1.0, label_smoothing=0.1, num_classes=classes)
     criterion = timm.loss.SoftTargetCrossEntropy()
     parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "average": average.module, "loader": loader}
     if os.path.exists(args.checkpoint):
@@ -70,7 +71,6 @@ def main() -> None:
         model.train()
         losses = timm.utils.AverageMeter()
         for image, target in loader:
-            image, target = mixup(image, target)
             loss = criterion(model(image), target)
             optimizer.zero_grad()
             loss.backward()

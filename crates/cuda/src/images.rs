@@ -51,6 +51,10 @@ impl ImageLoader {
         let mut load = load.clone();
         load.alloc = Arc::new(pinned.clone());
         if let Content::Images(images) = &mut load.content {
+            if images.views.len() > 1 || !images.more.is_empty() {
+                let views = images.views.len() * (1 + images.more.len());
+                return Err(shardtool_load::Error::Views { option: "device", views }.into());
+            }
             images.output = None;
         }
         let loaders = Loader::group(&load, ranks)?;

@@ -106,6 +106,13 @@ fn one_set_of_workers_feeds_two_devices() {
             ImageLoader::group(&devices, bytes(), &config, &[0]).err(),
             Some(Error::Load(shardtool_load::Error::Ranks { .. }))
         ));
+        let mut several = config.clone();
+        let shardtool_load::Content::Images(images) = &mut several.content else { unreachable!() };
+        images.views.push(shardtool_load::View { name: "again".to_owned(), ..images.views[0].clone() });
+        assert!(matches!(
+            ImageLoader::group(&devices, bytes(), &several, &[0, 1]).err(),
+            Some(Error::Load(shardtool_load::Error::Views { option: "device", views: 2 }))
+        ));
         let mut shown = Vec::new();
         for _step in 0..4 {
             for ((loader, host), device) in group.iter_mut().zip(&mut hosts).zip(&devices) {

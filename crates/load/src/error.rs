@@ -73,8 +73,14 @@ pub enum Error {
         /// The number of classes.
         classes: u32,
     },
+    /// A step takes boxes, and the configuration has none.
+    #[error("`{step}` takes the boxes of each sample: give `objects` as well")]
+    NoBoxes {
+        /// The name of the step.
+        step: &'static str,
+    },
     /// Several views, and an option that follows the geometry of one.
-    #[error("`{option}` follows the geometry of one view, but there are {views}: use a loader without views for them")]
+    #[error("`{option}` needs one view of each image, but there are {views}: use a loader without views for it")]
     Views {
         /// The option.
         option: &'static str,

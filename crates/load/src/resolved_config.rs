@@ -259,6 +259,11 @@ fn check_views(images: &Images) -> Result<()> {
     if let Some((_, name)) = repeated {
         return Err(Error::ViewName { name: (*name).to_owned() });
     }
+    if images.objects.is_none()
+        && let Some(step) = images.views.iter().find_map(|view| view.pipeline.takes_boxes())
+    {
+        return Err(Error::NoBoxes { step });
+    }
     let views = names.len();
     let options = [
         ("masks", !images.masks.is_empty()),

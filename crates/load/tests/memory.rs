@@ -6,7 +6,7 @@ mod dataset;
 
 use counting::{LIVE, PEAK};
 use shardtool_decode::{LabelDtype, Pipeline};
-use shardtool_load::{BatchTransform, ColumnSpec, Config, Content, Images, Layout, Loader, Mixing, View};
+use shardtool_load::{BatchTransform, ColumnSpec, Config, Content, Images, Layout, Loader, Mixing, Objects, View};
 use shardtool_order::Replica;
 use shardtool_read::{Access, Dataset, Options, Split};
 use std::path::Path;
@@ -118,6 +118,10 @@ fn live_memory_of_recipes_stays_below_the_budget() {
     let ssd = r#"[{"random_photometric_distort":{}},{"random_zoom_out":{}},{"random_iou_crop":{}},{"resize_to":{"size":[300,300]}}]"#;
     let jitter = r#"[{"random_zoom_out":{}},{"scale_jitter":{"target_size":[256,256]}},{"fixed_size_crop":{"size":[256,256]}},
         {"random_affine":{"degrees":[-9,9],"interpolation":"bilinear"}},{"aug_mix":{}}]"#;
+    let mut ssd = Images::new(steps(ssd));
+    let mut objects = Objects::default();
+    objects.boxes = "boxes".to_owned();
+    ssd.objects = Some(objects);
     let mut segments = Images::new(steps(jitter));
     segments.masks = vec![dataset::MASK.to_owned()];
     let mut mixed = Images::new(steps(r#"[{"random_resized_crop":{"size":[224,224]}},{"rand_augment":{}}]"#));
@@ -125,7 +129,7 @@ fn live_memory_of_recipes_stays_below_the_budget() {
     mixed.mixing = Some(Mixing { transforms, classes: 1000 });
     for (what, images) in [
         ("dino", Images::with_views(dino)),
-        ("ssd", Images::new(steps(ssd))),
+        ("ssd", ssd),
         ("segmentation", segments),
         ("mixed", mixed),
     ] {

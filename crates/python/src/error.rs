@@ -139,6 +139,7 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
         | E::Layout { .. }
         | E::Values { .. }
         | E::ViewName { .. }
+        | E::NoBoxes { .. }
         | E::Mixing { .. }
         | E::Class { .. } => plain(py, "OptionError", &error),
         // The names of Python's arguments.

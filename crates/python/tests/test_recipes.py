@@ -127,7 +127,7 @@ def test_mixing_refuses_what_it_cannot_mix(train):
     ]:
         with pytest.raises(st.ShardtoolError, match=message):
             list(st.Loader(train, 16, [st.ResizeTo(8)], **options))
-    with pytest.raises(st.OptionError, match="`batch_transform` follows the geometry of one view"):
+    with pytest.raises(st.OptionError, match="`batch_transform` needs one view"):
         st.Loader(train, 4, dino(), batch_transform=st.MixUp(1, 3))
 
 
@@ -204,8 +204,10 @@ def test_ragged_rows_are_padded():
 
 def test_options_of_one_geometry_are_refused_with_views(detection):
     for options in (dict(mask="red"), dict(objects=st.Objects())):
-        with pytest.raises(st.OptionError, match="geometry of one view"):
+        with pytest.raises(st.OptionError, match="needs one view"):
             st.Loader(detection, 2, dino(), **options)
+    with pytest.raises(st.OptionError, match="`random_iou_crop` takes the boxes"):
+        st.Loader(detection, 2, [st.RandomIoUCrop(), st.ResizeTo(8)])
     with pytest.raises(st.OptionError, match="stays on the host"):
         st.Loader(detection, 2, [st.ResizeTo(8)], objects=st.Objects(), device="cuda:0")
     with pytest.raises(st.OptionError, match="give the feature `mask` as well"):

@@ -76,6 +76,18 @@ impl Pipeline {
         self.size
     }
 
+    /// Returns the name of a step that takes the boxes of the sample; `None` if none does.
+    pub fn takes_boxes(&self) -> Option<&'static str> {
+        fn takes(step: &Transform) -> bool {
+            match step {
+                Transform::RandomIouCrop { .. } => true,
+                Transform::RandomApply { transforms, .. } => transforms.iter().any(takes),
+                _ => false,
+            }
+        }
+        self.steps.iter().any(takes).then_some("random_iou_crop")
+    }
+
     /// Plans one image of the stored size `stored` (width, height). The steps apply to the image after `orientation`, and
     /// take their random numbers from `draws`. `boxes` are those of the sample, for [`Transform::RandomIouCrop`]: left, top,
     /// right and bottom in pixels of the stored image.

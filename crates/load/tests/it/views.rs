@@ -131,6 +131,9 @@ fn views_without_names_or_with_what_follows_one_geometry_are_refused() {
     assert!(matches!(error(vec![]), Error::Zero { option: "views" }));
     let twice = vec![view("a", crop(8, [0.5, 1.0])), view("a", crop(9, [0.5, 1.0]))];
     assert!(matches!(error(twice), Error::ViewName { name } if name == "a"));
+    let crop = r#"[{"random_apply":{"transforms":[{"random_iou_crop":{}}]}},{"resize_to":{"size":[8,8]}}]"#;
+    let view = View { name: String::new(), pipeline: serde_json::from_str(crop).unwrap() };
+    assert!(matches!(error(vec![view]), Error::NoBoxes { step: "random_iou_crop" }));
     let mut config = config(split.clone(), dino());
     let Content::Images(images) = &mut config.content else { unreachable!() };
     let mut objects = Objects::default();

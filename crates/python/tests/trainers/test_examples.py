@@ -28,6 +28,7 @@ PROGRAMS = {
     ),
     "hf_trainer": (("transformers",), ["--save-steps", "3", "--accumulate", "2", "--output", "run"], None),
     "timm_train": (("timm",), ["--model", "test_resnet", "--checkpoint", "run.pt"], []),
+    "dino_train": (("torchvision",), ["--model", "resnet18", "--checkpoint", "run.pt"], []),
     "accelerate_train": (("accelerate", "torchvision"), ["--accumulate", "4", "--state", "run"], []),
 }
 

@@ -49,7 +49,7 @@ pub struct Output {
 #[expect(clippy::large_enum_variant, reason = "there is one per command")]
 pub(crate) enum Begun<T> {
     /// It is empty, or `force` adds files to it.
-    Output(Output),
+    Output(Box<Output>),
     /// The same command filled it. It reported this.
     Complete(T),
 }
@@ -77,7 +77,7 @@ impl Output {
     /// [`DestinationError::NotEmpty`], [`DestinationError::Locked`], [`DestinationError::Link`], [`Error::Io`].
     pub fn new(destination: &Path, force: bool) -> Result<Self, Error> {
         match Self::begin::<()>(destination, force, None)? {
-            Begun::Output(output) => Ok(output),
+            Begun::Output(output) => Ok(*output),
             Begun::Complete(()) => unreachable!("no request is complete without one"),
         }
     }
@@ -116,7 +116,7 @@ impl Output {
             unfinished.reserved.push(destination.duplicate()?);
         }
         let files = destination.create_folder(Path::new(&unfinished.name).join(FILES))?;
-        Ok(Begun::Output(Output { files, force, request, unfinished }))
+        Ok(Begun::Output(Box::new(Output { files, force, request, unfinished })))
     }
 
     /// Returns the folder in which the files lie until they are published.

@@ -75,7 +75,7 @@ enum To {
 /// The beginning of an export.
 #[expect(clippy::large_enum_variant, reason = "there is one per command")]
 pub(super) enum Start<T> {
-    Destination(Destination),
+    Destination(Box<Destination>),
     /// The folder has the complete export, which reported this.
     Complete(T),
 }
@@ -97,7 +97,7 @@ impl Destination {
                 Begun::Complete(result) => return Ok(Start::Complete(result)),
             };
             let files = Folder::Disk(output.files().clone());
-            return Ok(Start::Destination(Destination { files, to: Kept::Disk(output) }));
+            return Ok(Start::Destination(Box::new(Destination { files, to: Kept::Disk(*output) })));
         }
         let (claim, ()) = StoreFolder::begin(path, LOCK, options.single_writer)?;
         if !force && !is_empty(path, LOCK).map_err(Error::io("list", path))? {
@@ -106,7 +106,7 @@ impl Destination {
         let objects = Arc::<Mutex<Objects>>::default();
         let files = Folder::Store { url: path.to_owned(), objects: objects.clone() };
         let to = Kept::Store(InStore { objects, keep: force, _claim: claim });
-        Ok(Start::Destination(Destination { files, to }))
+        Ok(Start::Destination(Box::new(Destination { files, to })))
     }
 
     pub(super) fn files(&self) -> &Folder {

@@ -107,7 +107,7 @@ fn one_set_of_workers_feeds_two_devices() {
             Some(Error::Load(shardtool_load::Error::Ranks { .. }))
         ));
         let mut several = config.clone();
-        let shardtool_load::Content::Images(images) = &mut several.content else { unreachable!() };
+        let Content::Images(images) = &mut several.content else { unreachable!() };
         images.views.push(shardtool_load::View { name: "again".to_owned(), ..images.views[0].clone() });
         assert!(matches!(
             ImageLoader::group(&devices, bytes(), &several, &[0, 1]).err(),

@@ -127,12 +127,9 @@ fn live_memory_of_recipes_stays_below_the_budget() {
     let mut mixed = Images::new(steps(r#"[{"random_resized_crop":{"size":[224,224]}},{"rand_augment":{}}]"#));
     let transforms = vec![BatchTransform::MixUp { alpha: 0.8 }, BatchTransform::CutMix { alpha: 1.0 }];
     mixed.mixing = Some(Mixing { transforms, classes: 1000 });
-    for (what, images) in [
-        ("dino", Images::with_views(dino)),
-        ("ssd", ssd),
-        ("segmentation", segments),
-        ("mixed", mixed),
-    ] {
+    for (what, images) in
+        [("dino", Images::with_views(dino)), ("ssd", ssd), ("segmentation", segments), ("mixed", mixed)]
+    {
         for (workers, times) in [(1, 1.0), (4, 1.5)] {
             let mut config = Config::new(split.clone(), Content::Images(images.clone()), 6);
             (config.workers, config.remainder) = (Some(workers), Some(shardtool_order::Remainder::Pad));

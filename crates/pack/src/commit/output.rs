@@ -46,7 +46,6 @@ pub struct Output {
 }
 
 /// A folder that a command would fill.
-#[expect(clippy::large_enum_variant, reason = "there is one per command")]
 pub(crate) enum Begun<T> {
     /// It is empty, or `force` adds files to it.
     Output(Box<Output>),

@@ -73,7 +73,6 @@ enum To {
 }
 
 /// The beginning of an export.
-#[expect(clippy::large_enum_variant, reason = "there is one per command")]
 pub(super) enum Start<T> {
     Destination(Box<Destination>),
     /// The folder has the complete export, which reported this.

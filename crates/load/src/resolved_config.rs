@@ -213,6 +213,11 @@ impl ResolvedConfig {
         self.read_ahead = self.read_ahead.min((bytes / self.splits.mean_record().max(1)) as usize);
     }
 
+    /// Returns the bytes of records that each replica may have requested ahead.
+    pub(crate) fn fetch_share(&self) -> u64 {
+        self.fetch / self.ranks.len() as u64
+    }
+
     /// Returns whether batches hold records.
     pub(crate) fn keeps_records(&self) -> bool {
         matches!(self.content, Content::Records)
@@ -249,7 +254,7 @@ fn resolve_columns(config: &Config, splits: &Splits) -> Result<(Vec<Column>, Opt
     Ok((columns, Some(objects)))
 }
 
-/// Checks that there is a view, that each has a name of its own, and that what follows one image has only one.
+/// Checks that there is a view, that their names differ, and that options for one view have only one.
 fn check_views(images: &Images) -> Result<()> {
     let names: Vec<_> = images.views.iter().map(|view| view.name.as_str()).collect();
     if names.is_empty() {

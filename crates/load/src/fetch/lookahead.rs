@@ -100,7 +100,8 @@ impl Lookahead {
     }
 
     /// Plans rows: what the cache does not take is requested for the rows alone. Returns whether it planned any.
-    pub(super) fn start(&mut self, planner: &mut Planner, replica: usize, generation: u64, size: ChunkSize) -> bool {
+    pub(super) fn start(&mut self, planner: &mut Planner, replica: usize, generation: u64) -> bool {
+        let size = self.fetcher.chunk;
         self.extend(planner, replica, generation, size);
         self.publish();
         self.consider(self.fetcher.config.fetch.saturating_sub(size.memory()));
@@ -110,7 +111,7 @@ impl Lookahead {
         }
         let (mut rows, mut wanted) = (vec![], vec![]);
         for (number, SeenRow { row, frame, pending, cached }) in seen.into_iter().enumerate() {
-            let located = row.id.zip(frame).filter(|(_, frame)| !cached && frame.end - frame.start <= planner.share());
+            let located = row.id.zip(frame).filter(|(_, frame)| !cached && frame.end - frame.start <= self.fetcher.config.fetch_share());
             if let Some((id, frame)) = located
                 && let Some(object) = open(&self.fetcher, id).and_then(|shard| shard.bytes().object().cloned())
                 && let Ok(shard) = self.fetcher.config.splits.shard_of(id)

@@ -24,6 +24,7 @@ use crate::handover::Work;
 use crate::notices::{Notice, Notices};
 use crate::resolved_config::ResolvedConfig;
 use merge::Request;
+use planner::{ChunkSize, Planner};
 use shardtool_read::Cache;
 use shardtool_store::Object;
 use shardtool_store::cache::Pending;
@@ -102,8 +103,8 @@ struct Ahead {
     next: Option<RowKey>,
     /// Incremented with each jump to another row: what was planned before is dropped.
     generation: u64,
-    /// Whether the planner waits until bytes are free.
-    full: bool,
+    /// Whether the cache had no memory for its next rows.
+    refused: bool,
     /// The epoch and p of the first batch, or the one after a seek, for which `next` was last set.
     begun: Option<(u64, u64)>,
 }
@@ -166,6 +167,10 @@ struct State {
 
 pub(crate) struct Fetcher {
     config: Arc<ResolvedConfig>,
+    /// What is planned at once.
+    chunk: ChunkSize,
+    /// Whether a dataset has a cache.
+    cached: bool,
     state: Mutex<State>,
     held: Arc<AtomicU64>,
     /// Of these, the bytes that are on their way to a cache.
@@ -186,6 +191,8 @@ impl Fetcher {
         let held = Arc::new(AtomicU64::new(0));
         Some(Arc::new(Fetcher {
             config: config.clone(),
+            chunk: Planner::new(config.clone()).chunk_size(),
+            cached: !config.splits.caches().is_empty(),
             state,
             held,
             filling: AtomicU64::new(0),
@@ -228,7 +235,7 @@ impl Fetcher {
     /// `TimedOut`: reading the record again would take as long. After other errors, the worker reads it and reports why.
     pub(crate) fn frame(&self, batch: &SharedBatch, row: usize, id: u64) -> Option<io::Result<Vec<u8>>> {
         let key = RowKey { epoch: batch.epoch, p: batch.p, row };
-        let since = Instant::now();
+        let mut since = None;
         let mut state = self.lock();
         loop {
             let State { replicas, closed } = &mut *state;
@@ -270,8 +277,12 @@ impl Fetcher {
                     }
                 }
                 Err(_) => {
-                    let left = PLANNED_WITHIN.saturating_sub(since.elapsed());
-                    if ahead.full || left.is_zero() || ahead.next.is_none_or(|next| next > key) {
+                    if since.is_none() {
+                        // The planner may have waited for bytes that are free by now.
+                        self.changed.notify_all();
+                    }
+                    let left = PLANNED_WITHIN.saturating_sub(since.get_or_insert_with(Instant::now).elapsed());
+                    if self.is_full(ahead) || left.is_zero() || ahead.next.is_none_or(|next| next > key) {
                         ahead.skip(key);
                         return None;
                     }
@@ -298,6 +309,23 @@ impl Fetcher {
     /// Reports a cache that cannot be written any more.
     fn report(&self, cache: &Cache, problem: &str) {
         self.notices.add(Notice::CacheFailed { path: cache.path().to_owned(), problem: problem.to_owned() });
+    }
+
+    /// Returns whether more rows of a replica may be planned: bytes are free, and its share of them is not used.
+    fn has_room(&self, ahead: &Ahead) -> bool {
+        let (held, wanted) = (self.held.load(Ordering::Relaxed), self.chunk.memory());
+        let few = match self.cached {
+            true => ahead.open_rows() < self.cached_rows(),
+            false => ahead.rows.len() < self.most_rows(),
+        };
+        let fits = held == 0 || held + wanted <= self.config.fetch;
+        fits && few && (ahead.bytes == 0 || ahead.bytes + wanted <= self.config.fetch_share())
+    }
+
+    /// Returns whether no more rows of a replica are planned until bytes are free.
+    fn is_full(&self, ahead: &Ahead) -> bool {
+        // What is on its way to a cache will be there soon.
+        self.filling.load(Ordering::Relaxed) == 0 && (ahead.refused || !self.has_room(ahead))
     }
 
     /// Returns how many rows are considered ahead of the workers, whatever their bytes.

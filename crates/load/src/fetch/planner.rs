@@ -2,7 +2,7 @@
 
 use super::lookahead::Lookahead;
 use super::merge::{Limits, Request, Wanted, merge};
-use super::{Ahead, Fetcher, PAUSE, PlannedRow, RowKey};
+use super::{Fetcher, PAUSE, PlannedRow, RowKey};
 use crate::resolved_config::ResolvedConfig;
 use crate::splits::Splits;
 use shardtool_order::{Order, Walk};
@@ -31,51 +31,38 @@ pub(super) fn run(fetcher: &Arc<Fetcher>) {
     let new = || (!caches.is_empty()).then(|| Lookahead::new(fetcher.clone(), caches.clone()));
     let mut lookaheads: Vec<_> = fetcher.config.ranks.iter().map(|_| new()).collect();
     let mut planner = Planner::new(fetcher.config.clone());
-    let size = planner.chunk_size();
-    let wanted = size.memory();
     let mut state = fetcher.lock();
-    // Replicas that had no memory for more rows.
-    let mut waiting = vec![false; lookaheads.len()];
     while !state.closed {
-        let (held, filling) = (fetcher.held.load(Ordering::Relaxed), fetcher.filling.load(Ordering::Relaxed));
-        let fits = held == 0 || held + wanted <= fetcher.config.fetch;
-        let room = |ahead: &Ahead| {
-            let own = ahead.bytes == 0 || ahead.bytes + wanted <= planner.share();
-            let few = match caches.is_empty() {
-                true => ahead.rows.len() < fetcher.most_rows(),
-                false => ahead.open_rows() < fetcher.cached_rows(),
-            };
-            fits && own && few
-        };
-        for (ahead, waiting) in state.replicas.iter_mut().zip(&waiting) {
-            // What is on its way to a cache will be there soon.
-            ahead.full = (!room(ahead) || *waiting) && filling == 0;
-        }
         let next = state.replicas.iter().enumerate();
-        let next = next.filter(|(replica, ahead)| ahead.next.is_some() && room(ahead) && !waiting[*replica]);
+        let next = next.filter(|(_, ahead)| ahead.next.is_some() && !ahead.refused && fetcher.has_room(ahead));
         let Some((replica, ahead)) = next.min_by_key(|(_, ahead)| ahead.rows.len()) else {
             // A worker whose row is not planned yet need not wait for it.
             fetcher.changed.notify_all();
-            state = if waiting.contains(&true) || filling > 0 {
+            let refused = state.replicas.iter().any(|ahead| ahead.refused);
+            state = if refused || fetcher.filling.load(Ordering::Relaxed) > 0 {
                 fetcher.changed.wait_timeout(state, PAUSE).unwrap_or_else(PoisonError::into_inner).0
             } else {
                 fetcher.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
             };
-            waiting.fill(false);
+            state.replicas.iter_mut().for_each(|ahead| ahead.refused = false);
             continue;
         };
         let (generation, Some(from)) = (ahead.generation, ahead.next) else { continue };
         let read = ahead.rows.iter().find(|planned| planned.is_open()).map(|planned| planned.row.key);
         drop(state);
-        match &mut lookaheads[replica] {
-            None => planner.start(fetcher, replica, generation, from, size),
+        let planned = match &mut lookaheads[replica] {
+            None => {
+                planner.start(fetcher, replica, generation, from);
+                true
+            }
             Some(lookahead) => {
                 lookahead.begin(from, read);
-                waiting[replica] = !lookahead.start(&mut planner, replica, generation, size);
+                lookahead.start(&mut planner, replica, generation)
             }
-        }
+        };
         writable.retain(|cache| cache.failure().inspect(|problem| fetcher.report(cache, problem)).is_none());
         state = fetcher.lock();
+        state.replicas[replica].refused = !planned;
     }
 }
 
@@ -120,14 +107,9 @@ impl Planner {
         Planner { config, walks }
     }
 
-    /// Bytes that each replica may have under way.
-    pub(super) fn share(&self) -> u64 {
-        self.config.fetch / self.config.ranks.len() as u64
-    }
-
     /// Returns the size of a chunk: a window of the interleaved order if two fit into memory, else a quarter of it.
     pub(super) fn chunk_size(&self) -> ChunkSize {
-        let (share, mean) = (self.share(), self.config.splits.mean_record().max(1));
+        let (share, mean) = (self.config.fetch_share(), self.config.splits.mean_record().max(1));
         match self.window_bytes().filter(|window| Some(*window) <= self.most_window_bytes()) {
             // Its records may be larger than most.
             Some(window) => {
@@ -149,7 +131,7 @@ impl Planner {
 
     /// Returns the mean bytes of the largest window of which two fit into memory; `None` in other orders.
     pub(super) fn most_window_bytes(&self) -> Option<u64> {
-        self.window_bytes().map(|_| self.share() / 2 * UNUSED.1 / UNUSED.0)
+        self.window_bytes().map(|_| self.config.fetch_share() / 2 * UNUSED.1 / UNUSED.0)
     }
 
     /// Returns the bytes ahead into which two windows of the interleaved order fit; `None` in other orders.
@@ -159,7 +141,8 @@ impl Planner {
     }
 
     /// Plans a chunk from a row on, and starts its requests.
-    fn start(&mut self, fetcher: &Arc<Fetcher>, replica: usize, generation: u64, from: RowKey, size: ChunkSize) {
+    fn start(&mut self, fetcher: &Arc<Fetcher>, replica: usize, generation: u64, from: RowKey) {
+        let size = fetcher.chunk;
         let (rows, next) = self.rows(replica, from, size);
         let splits = &fetcher.config.splits;
         let shards = open_shards(splits, &rows, || fetcher.is_at(replica, generation));
@@ -186,7 +169,7 @@ impl Planner {
             let Some(id) = row.id else { continue };
             let found = self.config.splits.shard_of(id).ok().and_then(|shard| Some((shard, frame(shard, id)?)));
             let length = found.as_ref().map(|(_, (frame, _))| frame.end - frame.start);
-            let Some((shard, (frame, object))) = found.filter(|_| length <= Some(self.share())) else {
+            let Some((shard, (frame, object))) = found.filter(|_| length <= Some(self.config.fetch_share())) else {
                 left += 1;
                 left_bytes += length.unwrap_or(0);
                 continue;

@@ -213,7 +213,9 @@ impl SharedBatch {
     fn mix(&self, table: &mut Table) -> Result<()> {
         let Some((mixing, label)) = self.config.mixing() else { return Ok(()) };
         let size = self.config.picture_sizes()[0];
-        let drawn = mixing.draw(self.config.plan.seed(), self.epoch, self.p, size);
+        // Without a position every row is masked, and nothing is mixed.
+        let first = self.planned(0).position().unwrap_or(self.p);
+        let drawn = mixing.draw(self.config.plan.seed(), self.epoch, first, size);
         let partners = mixing::partners(&table.valid);
         let Values::Int64(labels) = &table.values[label] else { return Ok(()) };
         let soft = mixing::soft_labels(labels, &table.valid, &partners, drawn.share, mixing.classes);

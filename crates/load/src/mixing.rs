@@ -77,7 +77,7 @@ impl Mixing {
     }
 }
 
-/// Returns for each row the one that it is mixed with: the next valid one; itself if there is no other or it is not valid.
+/// Returns for each row the one that it is mixed with: the next valid one; itself if no other is valid, or it is not.
 pub(crate) fn partners(valid: &[bool]) -> Vec<usize> {
     let n = valid.len();
     let next = |row: usize| (1..n).map(|step| (row + step) % n).find(|other| valid[*other]);

@@ -7,6 +7,7 @@ mod epochs;
 mod float_range;
 mod growth;
 mod masks;
+mod mixing;
 mod objects;
 mod output;
 mod page_cache;

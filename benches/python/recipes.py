@@ -9,7 +9,7 @@ PHOTOS is a folder of class folders of JPEGs. Run it with an interpreter that ha
     dino          two crops of 224 and six of 96 pixels, each with flip, jitter, greyscale and blur
     detection     photometric distortion behind ScaleJitter(512) and FixedSizeCrop(512), flip, boxes
 
-Both sides decode the same files with the same number of workers, each in a process of its own; the first batch is not measured.
+Both sides decode the same files with the same number of workers, each in another process; the first batch is not measured.
 torchvision decodes with `torchvision.io.decode_image`, once for all views, and transforms u8 tensors. Every batch's arrays are
 checked for their shapes, and each epoch for its number of samples. Prints one JSON object per side and round, then the median
 of the ratios.

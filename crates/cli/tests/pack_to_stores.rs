@@ -71,7 +71,7 @@ impl Place {
         assert!(output.contains(message) && errors(&output) == 1, "{arguments}: {output}");
     }
 
-    /// Makes the claim of the split `train` one of a process on another machine, written so many seconds ago.
+    /// Makes the claim of the split `train` one of a process on another machine, written this number of seconds ago.
     fn claim_elsewhere(&self, seconds: u64) {
         let claim = self.bucket().join(".pack-train.lock");
         let json = fs::read_to_string(&claim).unwrap();

@@ -52,7 +52,7 @@ pub enum Error {
         known: Vec<String>,
     },
     /// Two views have one name.
-    #[error("two views are named {name:?}: each needs a name of its own")]
+    #[error("two views are named {name:?}: give each another name")]
     ViewName {
         /// The name.
         name: String,

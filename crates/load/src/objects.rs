@@ -148,7 +148,7 @@ impl ObjectColumns {
         self.properties.iter().try_for_each(|column| wrong(*column, &numbers, "numbers of objects"))
     }
 
-    /// Returns what a column holds; `None` if it is not one of the objects' with a name of its own.
+    /// Returns what a column holds; `None` if the batch names it by its feature.
     pub(crate) fn role(&self, column: usize) -> Option<ObjectRole> {
         let classes = self.objects.properties.iter().position(|feature| feature == CLASSES);
         if column == self.boxes {

@@ -87,7 +87,7 @@ pub struct Exported {
     pub refused: Vec<Rejection>,
     /// Damage that was exported because [`ExportKind::Tfrecord`] allows it.
     pub damaged: Vec<Rejection>,
-    /// The same export had completed the folder before. Nothing is written; the other fields are those of that run.
+    /// The same export had completed the folder before. No file is written; the other fields are those of that run.
     pub already_complete: bool,
 }
 

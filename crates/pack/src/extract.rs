@@ -36,7 +36,7 @@ pub struct Extracted {
     pub written: u64,
     /// Records without a file, in their order.
     pub refused: Vec<Refused>,
-    /// The same extraction had completed the folder before. Nothing is written; the other fields are those of that run.
+    /// The same extraction had completed the folder before. No file is written; the other fields are those of that run.
     pub already_complete: bool,
 }
 

@@ -117,8 +117,8 @@ impl Stage {
     }
 }
 
-/// Returns the smallest upright box around four points, clipped to the image; `None` if nothing is left or a coordinate is
-/// not finite.
+/// Returns the smallest upright box around four points, clipped to the image; `None` if its area becomes 0 or a coordinate
+/// is not finite.
 fn around(points: [[f64; 2]; 4], (width, height): (u32, u32)) -> Option<[f64; 4]> {
     if points.iter().flatten().any(|x| !x.is_finite()) {
         return None;

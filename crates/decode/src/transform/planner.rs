@@ -308,7 +308,7 @@ fn spare(image: (u32, u32), crop: (u32, u32)) -> Result<(u32, u32), Error> {
     spare.ok_or(Error::CropTooLarge { crop, image })
 }
 
-/// Returns `padding`, enlarged on both sides by what an image still lacks to `wanted` (width, height), as torchvision's
+/// Returns `padding`, enlarged on both sides by the pixels that an image still lacks to `wanted` (width, height), as torchvision's
 /// `pad_if_needed`.
 fn pad_to(image: (u32, u32), [left, top, right, bottom]: [u32; 4], wanted: (u32, u32)) -> [u32; 4] {
     let x = wanted.0.saturating_sub(padded(image.0, left, right));

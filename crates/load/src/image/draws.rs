@@ -31,6 +31,7 @@ impl SampleDraws {
 }
 
 /// The streams of one view.
+#[derive(Clone)]
 pub struct StepDraws {
     sample: SampleDraws,
     /// `None` if there is only one.

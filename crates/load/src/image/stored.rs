@@ -54,7 +54,7 @@ impl<'r> StoredImage<'r> {
     }
 }
 
-/// Returns the one value of a feature of byte strings that holds a further image; `None` if there is none.
+/// Returns the one value of a feature of byte strings that holds a further image; `None` if the record lacks it.
 pub(crate) fn more<'r>(record: &'r Record, feature: &str) -> Result<Option<&'r [u8]>, SampleError> {
     Ok(record.example()?.bytes(feature).filter(|image| !image.is_empty()))
 }

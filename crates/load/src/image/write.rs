@@ -42,7 +42,7 @@ impl DecodeScratch {
 
 /// Decodes the images of a record and their label maps, transforms them, and writes them into `out`.
 pub(crate) fn write_row(
-    mut planned: PlannedImage<'_>,
+    planned: PlannedImage<'_>,
     images: &Images,
     normalizer: Option<&Normalizer>,
     out: &mut RowPixels<'_>,
@@ -50,11 +50,11 @@ pub(crate) fn write_row(
     meters: &Meters,
 ) -> Result<(), SampleError> {
     let mut rows = out.images.iter_mut();
-    let (geometries, count) = (&planned.geometries, planned.views.len());
-    let mut write = |region: DecodedRegion<'_>, start, transform: &mut _, pixels: &mut _, views: &mut [PlannedView]| {
+    let (geometries, views) = (&planned.geometries, &planned.views);
+    let mut write = |region: DecodedRegion<'_>, start, transform: &mut _, pixels: &mut _| {
         let decoded = Instant::now();
         meters.decode.add(decoded - start, 1);
-        for (view, row) in views.iter_mut().zip(rows.by_ref().take(count)) {
+        for (view, row) in views.iter().zip(rows.by_ref().take(views.len())) {
             write_view(view, &region, images, normalizer, row, (&mut *transform, &mut *pixels))?;
         }
         meters.resize.add(decoded.elapsed(), 1);
@@ -63,12 +63,12 @@ pub(crate) fn write_row(
     let DecodeScratch { decoder, transform, unpacked, pixels, .. } = scratch;
     let start = Instant::now();
     let region = decode(&planned.stored, planned.encoded.as_ref(), geometries, images, decoder, unpacked)?;
-    write(region, start, transform, pixels, &mut planned.views)?;
+    write(region, start, transform, pixels)?;
     for (image, feature) in planned.more.iter().zip(&images.more) {
         let further = |source| SampleError::FurtherImage { feature: feature.clone(), source };
         let start = Instant::now();
         let region = decoder.decode_parsed_region(image, None, geometries, &options(images)).map_err(further)?;
-        write(region, start, transform, pixels, &mut planned.views).map_err(further)?;
+        write(region, start, transform, pixels).map_err(further)?;
     }
     let start = Instant::now();
     for ((mask, feature), row) in planned.masks.iter().zip(&images.masks).zip(&mut out.masks) {
@@ -81,7 +81,7 @@ pub(crate) fn write_row(
 
 /// Writes one view of a decoded image into its row.
 fn write_view(
-    PlannedView { plan, draws }: &mut PlannedView,
+    PlannedView { plan, draws }: &PlannedView,
     region: &DecodedRegion<'_>,
     images: &Images,
     normalizer: Option<&Normalizer>,
@@ -98,8 +98,8 @@ fn write_view(
     };
     plan.apply(region, image, scratch)?;
     if let Some(custom) = &images.custom {
-        // The steps are numbered from 0; the function is the one after the last of any list.
-        custom(PixelsMut::new(width, height, image)?, draws.shared(usize::MAX));
+        // Every image of a record gets the same numbers. Steps are numbered from 0; the function follows the last of any list.
+        custom(PixelsMut::new(width, height, image)?, draws.clone().shared(usize::MAX));
     }
     if let Some(normalizer) = normalizer {
         normalizer.write(pixels, row);

@@ -88,7 +88,7 @@ impl Buckets {
     /// Returns the number of members of a bucket.
     ///
     /// # Panics
-    /// If there is no such bucket.
+    /// If the bucket does not exist.
     pub fn members(&self, bucket: usize) -> u64 {
         let Range { start, end } = self.positions(bucket);
         end - start

@@ -70,7 +70,7 @@ impl PackedPlan {
         self.seed
     }
 
-    /// Packs one epoch, which takes one pass over the lengths. Each thread needs a clone of the result.
+    /// Packs one epoch, reading every length once. Each thread needs a clone of the result.
     pub fn epoch(self: &Arc<Self>, epoch: u64) -> PackedEpoch {
         PackedEpoch::new(self, epoch)
     }

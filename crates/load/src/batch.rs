@@ -10,7 +10,7 @@ use crate::mixing;
 use crate::objects::ObjectRole;
 use crate::resolved_config::ResolvedConfig;
 use shardtool_decode::{LabelDtype, Normalizer, Output};
-use shardtool_order::{ResumeState, Row};
+use shardtool_order::{Bucket, ResumeState, Row, Walk};
 use shardtool_read::Record;
 use std::fmt;
 use std::ops::Range;
@@ -100,6 +100,18 @@ impl BatchMemory {
             _reservation: reservation,
         }
     }
+
+    /// Divides the memory into the rows of a bucket's batch.
+    fn divide(&mut self, config: &ResolvedConfig, bucket: usize) {
+        if config.plan.buckets().is_none() {
+            return;
+        }
+        let rows = config.rows(bucket);
+        for (images, picture) in self.images.iter_mut().zip(config.pictures(bucket)) {
+            images.divide(rows, config.picture_bytes(picture));
+        }
+        self.masks.iter_mut().for_each(|masks| masks.divide(rows, config.mask_bytes(bucket)));
+    }
 }
 
 /// A batch that workers fill and the consumer then reads.
@@ -112,6 +124,8 @@ pub(crate) struct SharedBatch {
     /// Number of positions of the epoch before this batch.
     pub(crate) p: u64,
     after: Position,
+    /// The number of its bucket; 0 without buckets.
+    bucket: usize,
     /// Whether it is the first batch of an epoch, or after a seek.
     pub(crate) first: bool,
     /// `None` only while it is dropped.
@@ -129,16 +143,19 @@ impl SharedBatch {
         config: &Arc<ResolvedConfig>,
         home: Weak<dyn Home>,
         replica: usize,
+        walk: &Walk,
         (epoch, p): Position,
         first: bool,
         mut memory: BatchMemory,
     ) -> Self {
-        let schedule = config.plan.schedule();
+        let bucket = walk.bucket(p).unwrap_or(0);
         memory.plan.clear();
-        memory.plan.extend(schedule.rows(p, config.ranks[replica]));
+        memory.plan.extend(walk.rows(p));
+        memory.divide(config, bucket);
         let n = memory.plan.len();
         SharedBatch {
-            after: schedule.after(epoch, p),
+            after: config.plan.schedule().after(epoch, p),
+            bucket,
             config: config.clone(),
             home,
             replica,
@@ -170,6 +187,11 @@ impl SharedBatch {
         }
         let first = self.unclaimed.fetch_add(most, Ordering::Relaxed);
         (first < n).then(|| first..n.min(first + most))
+    }
+
+    /// Returns the number of its bucket; 0 without buckets.
+    pub(crate) fn bucket(&self) -> usize {
+        self.bucket
     }
 
     /// Returns what the order assigns to a row.
@@ -212,7 +234,8 @@ impl SharedBatch {
     /// Mixes the rows, if the configuration says so.
     fn mix(&self, table: &mut Table) -> Result<()> {
         let Some((mixing, label)) = self.config.mixing() else { return Ok(()) };
-        let size = self.config.picture_sizes()[0];
+        let Some(picture) = self.config.pictures(self.bucket).next() else { return Ok(()) };
+        let size = picture.view.pipeline.output_size();
         // Without a position every row is masked, and nothing is mixed.
         let first = self.planned(0).position().unwrap_or(self.p);
         let drawn = mixing.draw(self.config.plan.seed(), self.epoch, first, size);
@@ -232,7 +255,7 @@ impl SharedBatch {
     fn gather(&self) -> Table {
         let columns = &self.config.columns;
         let mut table = Table { values: columns.iter().map(Column::values).collect(), ..Table::default() };
-        for row in 0..self.memory().outs.len() {
+        for row in 0..self.memory().plan.len() {
             self.with_out(row, |out| {
                 table.ids.push(out.id);
                 table.valid.push(out.valid);
@@ -246,7 +269,7 @@ impl SharedBatch {
             });
         }
         table.unforeseen += table.values.iter().zip(columns).map(|(v, c)| c.unforeseen(v.held())).sum::<u64>();
-        let expected = self.config.expected * self.config.batch as u64;
+        let expected = self.config.expected * self.memory().plan.len() as u64;
         table.unforeseen = table.unforeseen.saturating_sub(expected);
         table
     }
@@ -326,7 +349,7 @@ impl Batch {
 
     /// Returns every array of images: each view of the image, then each view of further images.
     pub fn pictures(&self) -> impl Iterator<Item = Pictures<'_>> {
-        let arrays = self.0.config.pictures().zip(&self.0.memory().images);
+        let arrays = self.0.config.pictures(self.0.bucket).zip(&self.0.memory().images);
         arrays.map(|(picture, rows)| Pictures {
             feature: picture.feature,
             view: &picture.view.name,
@@ -351,7 +374,7 @@ impl Batch {
     /// Returns the shape of [`Batch::images`]: `[N, H, W, 3]`, or `[N, 3, H, W]` if that is the layout of [`Batch::output`];
     /// `None` without images.
     pub fn image_shape(&self) -> Option<[usize; 4]> {
-        let first = self.0.config.pictures().next()?;
+        let first = self.0.config.pictures(self.0.bucket).next()?;
         Some(self.shape_of(first.view.pipeline.output_size()))
     }
 
@@ -367,7 +390,7 @@ impl Batch {
 
     /// Returns `[N, H, W]`; `None` without label maps.
     pub fn mask_shape(&self) -> Option<[usize; 3]> {
-        let (width, height) = self.0.config.pictures().next()?.view.pipeline.output_size();
+        let (width, height) = self.0.config.pictures(self.0.bucket).next()?.view.pipeline.output_size();
         self.0.memory().masks.first().map(|_| [self.len(), height as usize, width as usize])
     }
 
@@ -424,12 +447,17 @@ impl Batch {
         &self.0.table().records
     }
 
+    /// Returns the bucket of its rows; `None` without buckets.
+    pub fn bucket(&self) -> Option<Bucket> {
+        self.0.config.plan.buckets().map(|buckets| buckets.as_slice()[self.0.bucket])
+    }
+
     /// Returns the epoch, from 0.
     pub fn epoch(&self) -> u64 {
         self.0.epoch
     }
 
-    /// Returns the number of positions of the epoch before this batch.
+    /// Returns the number of positions of the epoch before this batch; with buckets, of bucket batches.
     pub fn position(&self) -> u64 {
         self.0.p
     }

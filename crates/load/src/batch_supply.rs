@@ -12,7 +12,9 @@ use crate::error::{Error, Result};
 use crate::handover::{Begin, Position, Queue, Supply};
 use crate::memory_pressure::Pressure;
 use crate::notices::{Notice, Notices};
+use crate::read_ahead::cursor;
 use crate::resolved_config::ResolvedConfig;
+use shardtool_order::Walk;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -42,6 +44,8 @@ pub(crate) struct BatchSupply {
     grown: u64,
     /// For each replica, the limit that its next batch would exceed.
     refused: Vec<Option<Usage>>,
+    /// For each replica, the epoch it is in.
+    walks: Vec<Option<(u64, Walk)>>,
 }
 
 impl BatchSupply {
@@ -57,6 +61,7 @@ impl BatchSupply {
         BatchSupply {
             reservation: Arc::new(Reservation::new(plan.budget)),
             refused: vec![None; config.ranks.len()],
+            walks: config.ranks.iter().map(|_| None).collect(),
             config,
             plan,
             limits,
@@ -139,17 +144,19 @@ impl BatchSupply {
     }
 
     fn allocate(&self, alloc: &dyn BatchAlloc, extra: bool) -> Result<BatchMemory> {
-        let batch = self.config.batch;
-        let rows = |alloc: &dyn BatchAlloc, row_bytes: usize| {
-            let bytes = row_bytes * batch;
+        let config = &self.config;
+        // Enough for the largest batch; each is divided when it begins.
+        let rows = |alloc: &dyn BatchAlloc, row_bytes: &dyn Fn(usize) -> usize| {
+            let bytes = config.buckets().map(|bucket| config.rows(bucket) * row_bytes(bucket)).max().unwrap_or(0);
             let buffer = alloc.alloc(bytes).map_err(|source| Error::Alloc { bytes, source })?;
-            Result::Ok(RowBuffer::new(buffer, batch, row_bytes))
+            Result::Ok(RowBuffer::new(buffer, config.rows(0), row_bytes(0)))
         };
-        let images = self.config.pictures().map(|picture| rows(alloc, self.config.picture_bytes(picture)));
+        let picture_bytes = |number, bucket| config.pictures(bucket).nth(number).map_or(0, |p| config.picture_bytes(p));
+        let images = (0..config.pictures(0).count()).map(|n| rows(alloc, &|bucket| picture_bytes(n, bucket)));
         let images = images.collect::<Result<_>>()?;
-        let masks = (0..self.config.mask_count()).map(|_| rows(&HostAlloc, self.config.mask_bytes()));
+        let masks = (0..config.mask_count()).map(|_| rows(&HostAlloc, &|bucket| config.mask_bytes(bucket)));
         let masks = masks.collect::<Result<_>>()?;
-        Ok(BatchMemory::new(&self.config, images, masks, extra, self.reservation.clone()))
+        Ok(BatchMemory::new(config, images, masks, extra, self.reservation.clone()))
     }
 }
 
@@ -182,7 +189,8 @@ impl Supply for BatchSupply {
             Ok(Some(memory)) => {
                 self.refused[replica] = None;
                 let (position, first) = (queue.next(), queue.is_first());
-                let batch = SharedBatch::new(&self.config, self.home.clone(), replica, position, first, memory);
+                let walk = cursor(&self.config, &mut self.walks[replica], replica, position.0);
+                let batch = SharedBatch::new(&self.config, self.home.clone(), replica, walk, position, first, memory);
                 let after = batch.after();
                 Begin::Work(Arc::new(batch), after)
             }

@@ -104,7 +104,7 @@ impl Drop for HostBuffer {
 pub(crate) struct RowBuffer {
     buffer: Box<dyn BatchBuffer>,
     row_bytes: usize,
-    taken: Box<[AtomicBool]>,
+    taken: Vec<AtomicBool>,
     /// The number of rows that are done, up to all; then [`SHARED`] or [`EXCLUSIVE`].
     done: AtomicUsize,
 }
@@ -120,12 +120,21 @@ impl RowBuffer {
     /// # Panics
     /// If the buffer is too short.
     pub(crate) fn new(buffer: Box<dyn BatchBuffer>, rows: usize, row_bytes: usize) -> Self {
-        assert!(
-            rows.checked_mul(row_bytes).is_some_and(|n| n <= buffer.len()),
-            "the allocator returned as many bytes as requested"
-        );
-        let taken = (0..rows).map(|_| AtomicBool::new(false)).collect();
-        RowBuffer { buffer, row_bytes, taken, done: AtomicUsize::new(0) }
+        let mut divided = RowBuffer { buffer, row_bytes: 0, taken: vec![], done: AtomicUsize::new(0) };
+        divided.divide(rows, row_bytes);
+        divided
+    }
+
+    /// Divides the buffer into other rows, none of which is taken.
+    ///
+    /// # Panics
+    /// If the buffer is too short.
+    pub(crate) fn divide(&mut self, rows: usize, row_bytes: usize) {
+        let fits = rows.checked_mul(row_bytes).is_some_and(|bytes| bytes <= self.buffer.len());
+        assert!(fits, "the allocator returned as many bytes as requested");
+        self.row_bytes = row_bytes;
+        self.taken.resize_with(rows, AtomicBool::default);
+        self.reset();
     }
 
     /// Returns a row for writing. Dropping it marks the row as done.
@@ -134,7 +143,7 @@ impl RowBuffer {
     /// If the row was taken before.
     pub(crate) fn take(&self, row: usize) -> RowMut<'_> {
         assert!(!self.taken[row].swap(true, Ordering::Relaxed), "row {row} can be taken once");
-        // SAFETY: `new` has checked that all rows lie in the buffer, which is valid for reads and writes until it is
+        // SAFETY: `divide` has checked that all rows lie in the buffer, which is valid for reads and writes until it is
         // dropped (contract of `BatchBuffer`), and the borrow of `self` keeps it alive. The flag shows that this row
         // was not taken before, rows do not overlap, and `bytes` returns nothing until this row is done: the reference
         // is exclusive.

@@ -1,6 +1,7 @@
 //! The configuration of a loader.
 
 use crate::bad_samples::OnBad;
+use crate::buckets::Bucketing;
 use crate::buffer::{BatchAlloc, HostAlloc};
 use crate::mixing::Mixing;
 use crate::objects::Objects;
@@ -40,7 +41,7 @@ pub struct Config {
     pub order: Order,
     /// The seed of order and augmentation.
     pub seed: u64,
-    /// Rows of a batch, at least 1. Default: 1.
+    /// Rows of a batch, at least 1. With `buckets`, at most. Default: 1.
     pub batch: u32,
     /// The replica of this process. Default: a world of one.
     pub replica: Replica,
@@ -55,6 +56,8 @@ pub struct Config {
     pub content: Content,
     /// The columns of a batch in addition to images or records; `None` is the label, if the dataset has one.
     pub columns: Option<Vec<ColumnSpec>>,
+    /// Groups samples into batches of one shape. `None`: every batch has `batch` rows.
+    pub buckets: Option<Bucketing>,
     /// What happens to bad samples; `None` is `Mask` if the remainder is `Mask`, else `Substitute`.
     pub on_bad: Option<OnBad>,
     /// The run ends when there are more bad samples than this, each counted once; `None` is 1 % of the samples, at
@@ -231,6 +234,7 @@ impl Default for Config {
             remainder: None,
             content: Content::Records,
             columns: None,
+            buckets: None,
             on_bad: None,
             max_bad: None,
             memory_budget: None,

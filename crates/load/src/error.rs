@@ -87,6 +87,27 @@ pub enum Error {
         /// The number of views.
         views: usize,
     },
+    /// The steps of a bucket give images another size than its shape.
+    #[error(
+        "the steps of bucket {number} give {} x {} pixels (width x height): expected its shape, {} x {}",
+        found.0, found.1, expected.0, expected.1
+    )]
+    BucketSize {
+        /// The bucket, from 0.
+        number: usize,
+        /// Width and height of the shape in pixels.
+        expected: (u32, u32),
+        /// Those of the steps' result.
+        found: (u32, u32),
+    },
+    /// The index of a shard lacks what buckets are made from.
+    #[error("the index of {} has no column `{feature}`, from which buckets are made", path.display())]
+    NoIndexColumn {
+        /// The shard.
+        path: PathBuf,
+        /// The feature.
+        feature: String,
+    },
     /// A column's layout does not fit the feature's type.
     #[error("feature `{feature}` holds {dtype}: it cannot be a column of {layout}")]
     Layout {

@@ -39,6 +39,7 @@ mod bad_samples;
 mod batch;
 mod batch_supply;
 mod bottleneck;
+mod buckets;
 mod budget;
 #[expect(unsafe_code, reason = "rows of one buffer, written by several threads")]
 mod buffer;
@@ -71,6 +72,7 @@ mod worker;
 pub use autotune::TuningReason;
 pub use bad_samples::{BadSample, OnBad, SampleError};
 pub use batch::{Batch, Pictures};
+pub use buckets::{BucketBy, Bucketing, ImageBucket};
 pub use budget::{Limit, LimitSource, MemoryPlan, Usage};
 pub use buffer::{BatchAlloc, BatchBuffer, HostAlloc};
 pub use column_values::Values;

@@ -13,7 +13,7 @@ use crate::replica_share::{self, ReplicaShare};
 use crate::resolved_config::ResolvedConfig;
 use crate::stats::Stats;
 use crate::worker::Worker;
-use shardtool_order::{Order, ResumeState, Schedule};
+use shardtool_order::{Buckets, Order, ResumeState, Schedule};
 use shardtool_read::Split;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -329,7 +329,7 @@ fn demand(config: &Config, resolved: &ResolvedConfig) -> Demand {
         replicas: resolved.ranks.len() as u64,
         workers: workers as u64,
         prefetch: config.prefetch.unwrap_or(DEFAULT_PREFETCH) as u64,
-        source: resolved.plan.source().bytes(),
+        source: resolved.plan.source().bytes() + resolved.plan.buckets().map_or(0, Buckets::bytes),
         scratch: resolved.scratch,
         fetch: resolved.fetch,
         indexes: resolved.splits.index_bytes(),

@@ -29,29 +29,37 @@ impl ReadAhead {
         }
         let first = if batch.first && row == 0 { 1 } else { config.read_ahead };
         let schedule = config.plan.schedule();
-        let walk = cursor(config, &mut cursors[batch.replica], batch);
-        for ahead in first..=config.read_ahead {
-            let (steps, row) = ((row + ahead) / config.batch, (row + ahead) % config.batch);
-            let p = batch.p.saturating_add(steps as u64 * schedule.step_len());
-            if schedule.steps(p) == 0 {
-                return;
+        let walk = cursor(config, &mut cursors[batch.replica], batch.replica, batch.epoch);
+        // All batches have the same rows, unless there are buckets.
+        let steps = if config.plan.buckets().is_some() { 0 } else { (row + first) / config.batch };
+        let mut p = batch.p.saturating_add(steps as u64 * schedule.step_len());
+        let mut skipped = row + first - steps * config.batch;
+        let mut left = config.read_ahead + 1 - first;
+        while left > 0 && schedule.steps(p) > 0 {
+            let rows = walk.rows(p);
+            let count = rows.len();
+            for row in rows.skip(skipped).take(left) {
+                if let Some(q) = row.position() {
+                    config.splits.will_need(walk.sample(q).id);
+                }
             }
-            if let Some(q) = schedule.rows(p, config.ranks[batch.replica]).nth(row).and_then(|row| row.position()) {
-                config.splits.will_need(walk.sample(q).id);
-            }
+            left -= count.saturating_sub(skipped).min(left);
+            skipped = skipped.saturating_sub(count);
+            p = p.saturating_add(schedule.step_len());
         }
     }
 }
 
-/// Returns the cursor through the epoch of a batch, a new one if `cursor` is in another epoch.
+/// Returns the cursor of a replica through an epoch, a new one if `cursor` is in another epoch.
 pub(crate) fn cursor<'a>(
     config: &ResolvedConfig,
     cursor: &'a mut Option<(u64, Walk)>,
-    batch: &SharedBatch,
+    replica: usize,
+    epoch: u64,
 ) -> &'a mut Walk {
-    if cursor.as_ref().is_none_or(|(epoch, _)| *epoch != batch.epoch) {
-        let walk = config.plan.walk(batch.epoch, config.ranks[batch.replica]);
-        *cursor = Some((batch.epoch, walk.expect("`ResolvedConfig::new` has validated the ranks")));
+    if cursor.as_ref().is_none_or(|(other, _)| *other != epoch) {
+        let walk = config.plan.walk(epoch, config.ranks[replica]);
+        *cursor = Some((epoch, walk.expect("`ResolvedConfig::new` has validated the ranks")));
     }
     &mut cursor.as_mut().expect("set above").1
 }

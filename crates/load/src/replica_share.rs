@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::error::Result;
 use crate::resolved_config::ResolvedConfig;
-use shardtool_order::{Policy, Remainder, Row, Source, pack_permutation};
+use shardtool_order::{Counts, Policy, Remainder, Row, Source, pack_permutation};
 use std::collections::HashMap;
 
 /// One replica's part of epoch 0.
@@ -42,14 +42,16 @@ const LOOKED_UP: u64 = 1 << 20;
 pub(crate) fn shares(config: &Config) -> Result<Vec<ReplicaShare>> {
     let resolved = ResolvedConfig::new(config, &[config.replica.rank()])?;
     let schedule = resolved.plan.schedule();
-    let (world, rows) = (schedule.world(), schedule.steps(0).saturating_mul(schedule.batch().into()));
+    let world = schedule.world();
+    // With buckets, other ranks may have other rows.
+    let rows = resolved.plan.walk(0, 0)?.counts(0).rows;
     let shards: usize = resolved.splits.as_slice().iter().map(|split| split.entry().shards.len()).sum();
     // Counting takes time for every row, and for every shard of every replica.
     let work = rows.max(shards as u64).saturating_mul(world.into());
     let mut estimate = if work > MAX_COUNTED_ROWS { Some(Estimate::new(&resolved)?) } else { None };
     (0..world)
         .map(|rank| {
-            let samples = schedule.samples(0, rank);
+            let Counts { rows, samples } = resolved.plan.walk(0, rank)?.counts(0);
             let reads = match &mut estimate {
                 None => count(&resolved, rank)?,
                 Some(estimate) => {
@@ -64,10 +66,11 @@ pub(crate) fn shares(config: &Config) -> Result<Vec<ReplicaShare>> {
 fn count(resolved: &ResolvedConfig, rank: u32) -> Result<ReplicaReads> {
     let schedule = resolved.plan.schedule();
     let mut walk = resolved.plan.walk(0, rank)?;
+    let rows = walk.clone();
     let splits = resolved.splits.as_slice();
     let mut records: Vec<Vec<u64>> = splits.iter().map(|s| vec![0; s.entry().shards.len()]).collect();
     let steps = (0..schedule.steps(0)).map(|step| step * schedule.step_len());
-    for row in steps.flat_map(|p| schedule.rows(p, rank)) {
+    for row in steps.flat_map(|p| rows.rows(p)) {
         if let Row::Sample(q) | Row::Repeat(q) = row {
             let (split, shard) = resolved.splits.shard_of(walk.sample(q).id)?;
             records[split][shard] += 1;

@@ -1,6 +1,7 @@
 //! A configuration, validated and with every default resolved, as the workers use it. Does not change after creation.
 
 use crate::bad_samples::OnBad;
+use crate::buckets::{self, Views};
 use crate::columns::Column;
 use crate::config::{ColumnSpec, Config, Content, Images, Layout, PageCache, View};
 use crate::error::{Error, Result};
@@ -11,7 +12,7 @@ use crate::sampled_records::SampledRecords;
 use crate::splits::Splits;
 use crate::typical_scratch::typical_scratch;
 use shardtool_decode::{LabelDtype, Normalizer};
-use shardtool_order::{Order, Plan, Replicas, ResumeState, Source};
+use shardtool_order::{BucketReplicas, Order, Plan, Replicas, ResumeState, Source};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +31,10 @@ pub(crate) struct ResolvedConfig {
     pub(crate) fingerprint: u32,
     /// The ranks of the replicas that the loader serves.
     pub(crate) ranks: Vec<u32>,
+    /// Rows of a batch; with buckets, of the largest.
     pub(crate) batch: usize,
+    /// What is made of each image, by bucket.
+    pub(crate) views: Views,
     pub(crate) content: Content,
     /// Computes the batch's numbers from u8 pixels; `None` for u8 batches.
     pub(crate) normalizer: Option<Normalizer>,
@@ -92,13 +96,23 @@ impl ResolvedConfig {
         {
             return Err(Error::SourceLength { source_len, records: splits.len() });
         }
-        let remainder = Some(config.remainder());
-        let replicas = Replicas { world, batch, policy: config.policy, remainder };
-        let plan = Arc::new(Plan::new(source, config.order, config.seed, replicas, &splits.shard_records())?);
+        let (policy, remainder) = (config.policy, Some(config.remainder()));
+        let plan = match &config.buckets {
+            None => {
+                let replicas = Replicas { world, batch, policy, remainder };
+                Plan::new(source, config.order, config.seed, replicas, &splits.shard_records())?
+            }
+            Some(bucketing) => {
+                let replicas = BucketReplicas { world, policy, remainder };
+                buckets::plan(config, bucketing, source, &splits, replicas)?
+            }
+        };
+        let plan = Arc::new(plan);
+        let views = Views::new(config)?;
         let (columns, objects) = resolve_columns(config, &splits)?;
         if let Content::Images(images) = &config.content {
             features::check_images(&splits)?;
-            check_views(images)?;
+            views.lists().try_for_each(|views| check_views(images, views))?;
             check_mixing(images, &columns)?;
         }
         let sampled = SampledRecords::new(&splits, &config.content);
@@ -117,14 +131,15 @@ impl ResolvedConfig {
         Ok(ResolvedConfig {
             fingerprint: splits.fingerprint(),
             ranks: ranks.to_vec(),
-            batch: batch.get() as usize,
+            batch: largest_batch(&plan),
             content: config.content.clone(),
             normalizer: match &config.content {
                 Content::Images(images) => images.output.map(Normalizer::new),
                 Content::Records | Content::Columns => None,
             },
             expected: features::expected_bytes(&columns, &splits, &sampled, matches!(config.content, Content::Records)),
-            scratch: typical_scratch(&splits, &config.content, &sampled),
+            scratch: typical_scratch(&splits, &config.content, &views, &sampled),
+            views,
             columns,
             objects,
             on_bad: config.on_bad(),
@@ -157,17 +172,22 @@ impl ResolvedConfig {
         Some((mixing, self.columns.iter().position(Column::is_label)?))
     }
 
-    /// Returns the arrays of images of a batch: each view of the image, then each view of further images.
-    pub(crate) fn pictures(&self) -> impl Iterator<Item = Picture<'_>> {
-        self.images().into_iter().flat_map(|images| {
-            let features = std::iter::once(None).chain(images.more.iter().map(|feature| Some(feature.as_str())));
-            features.flat_map(|feature| images.views.iter().map(move |view| Picture { feature, view }))
-        })
+    /// Returns the numbers of the buckets; 0 alone without buckets.
+    pub(crate) fn buckets(&self) -> std::ops::Range<usize> {
+        0..self.plan.buckets().map_or(1, |buckets| buckets.as_slice().len())
     }
 
-    /// Returns width and height of each array of images.
-    pub(crate) fn picture_sizes(&self) -> Vec<(u32, u32)> {
-        self.pictures().map(|picture| picture.view.pipeline.output_size()).collect()
+    /// Returns the rows of a batch of a bucket.
+    pub(crate) fn rows(&self, bucket: usize) -> usize {
+        self.plan.buckets().map_or(self.batch, |buckets| buckets.as_slice()[bucket].batch.get() as usize)
+    }
+
+    /// Returns the arrays of images of a bucket's batch: each view of the image, then each view of further images.
+    pub(crate) fn pictures(&self, bucket: usize) -> impl Iterator<Item = Picture<'_>> {
+        self.images().into_iter().flat_map(move |images| {
+            let features = std::iter::once(None).chain(images.more.iter().map(|feature| Some(feature.as_str())));
+            features.flat_map(move |feature| self.views.of(bucket).iter().map(move |view| Picture { feature, view }))
+        })
     }
 
     /// Bytes of one row of an array of images.
@@ -187,25 +207,29 @@ impl ResolvedConfig {
         self.images().filter(|images| !images.masks.is_empty()).map(|images| images.mask_dtype)
     }
 
-    /// Bytes of one label map.
-    pub(crate) fn mask_bytes(&self) -> usize {
+    /// Bytes of one label map of a bucket.
+    pub(crate) fn mask_bytes(&self, bucket: usize) -> usize {
         let label = self.mask_dtype().map_or(0, LabelDtype::bytes);
-        self.pictures().next().map_or(0, |picture| {
+        self.pictures(bucket).next().map_or(0, |picture| {
             let (width, height) = picture.view.pipeline.output_size();
             height as usize * width as usize * label
         })
     }
 
-    /// Bytes of a batch, with its ragged values and records in memory as large as expected.
+    /// Bytes of the largest batch, with its ragged values and records in memory as large as expected.
     pub(crate) fn batch_bytes(&self) -> u64 {
+        self.buckets().map(|bucket| self.bucket_bytes(bucket)).max().unwrap_or(0)
+    }
+
+    fn bucket_bytes(&self, bucket: usize) -> u64 {
         // Plan, id, flag and lock of a row take less than 200 bytes.
-        let images: usize = self.pictures().map(|picture| self.picture_bytes(picture)).sum();
-        let pixels = (images + self.mask_count() * self.mask_bytes()) as u64;
+        let images: usize = self.pictures(bucket).map(|picture| self.picture_bytes(picture)).sum();
+        let pixels = (images + self.mask_count() * self.mask_bytes(bucket)) as u64;
         let soft = self.mixing().map_or(0, |(mixing, _)| 4 * u64::from(mixing.classes));
         let row = pixels + soft + self.columns.iter().map(Column::row_bytes).sum::<u64>() + self.expected + 200;
         // Mixing keeps a copy of one image.
         let copy = self.mixing().map_or(0, |_| images as u64);
-        row * self.batch as u64 + copy
+        row * self.rows(bucket) as u64 + copy
     }
 
     /// Limits read-ahead to `bytes`.
@@ -254,9 +278,15 @@ fn resolve_columns(config: &Config, splits: &Splits) -> Result<(Vec<Column>, Opt
     Ok((columns, Some(objects)))
 }
 
+/// Returns the rows of the largest batch of a plan.
+fn largest_batch(plan: &Plan) -> usize {
+    let rows = plan.buckets().map(|buckets| buckets.as_slice().iter().map(|bucket| bucket.batch.get()));
+    rows.and_then(Iterator::max).unwrap_or(plan.schedule().batch()) as usize
+}
+
 /// Checks that there is a view, that their names differ, and that options for one view have only one.
-fn check_views(images: &Images) -> Result<()> {
-    let names: Vec<_> = images.views.iter().map(|view| view.name.as_str()).collect();
+fn check_views(images: &Images, views: &[View]) -> Result<()> {
+    let names: Vec<_> = views.iter().map(|view| view.name.as_str()).collect();
     if names.is_empty() {
         return Err(Error::Zero { option: "views" });
     }
@@ -265,7 +295,7 @@ fn check_views(images: &Images) -> Result<()> {
         return Err(Error::ViewName { name: (*name).to_owned() });
     }
     if images.objects.is_none()
-        && let Some(step) = images.views.iter().find_map(|view| view.pipeline.takes_boxes())
+        && let Some(step) = views.iter().find_map(|view| view.pipeline.takes_boxes())
     {
         return Err(Error::NoBoxes { step });
     }

@@ -1,5 +1,6 @@
 //! Estimates how much decode scratch the images of a dataset need, before the first image is decoded.
 
+use crate::buckets::Views;
 use crate::config::{Content, Images};
 use crate::image::{PlannedImage, SampleDraws};
 use crate::sampled_records::{SampledRecords, sizes};
@@ -16,39 +17,39 @@ const SAMPLED_CROPS: u64 = 32;
 /// Returns the bytes of scratch for the largest images in the first, middle and last shard of each split, or for the sampled
 /// records of one in an object store: the maximum over some random crops, plus a quarter. Ignores shards that cannot be
 /// opened. An image that needs more takes the memory of batches.
-pub(crate) fn typical_scratch(splits: &Splits, content: &Content, stored: &SampledRecords) -> u64 {
+pub(crate) fn typical_scratch(splits: &Splits, content: &Content, views: &Views, stored: &SampledRecords) -> u64 {
     let Content::Images(images) = content else { return 0 };
     let largest = splits.as_slice().iter().enumerate().filter_map(|(number, split)| {
         if split.is_in_store() {
-            return largest_scratch(stored.of(number).iter(), images);
+            return largest_scratch(stored.of(number).iter(), images, views);
         }
         let shards = split.entry().shards.len();
         let sampled = [0, shards / 2, shards.saturating_sub(1)].into_iter().filter(|shard| *shard < shards);
-        sampled.filter_map(|shard| largest_in(&split.shard(shard).ok()?, images)).max()
+        sampled.filter_map(|shard| largest_in(&split.shard(shard).ok()?, images, views)).max()
     });
     // If no index has sizes, assumes a photograph of two megapixels.
     let photograph = |size| shardtool_decode::scratch_bound((1600, 1200), 1 << 20, size);
-    let sizes = || images.views.iter().map(|view| view.pipeline.output_size());
+    let sizes = || views.lists().flatten().map(|view| view.pipeline.output_size());
     largest.max().or_else(|| sizes().map(photograph).max()).unwrap_or(0)
 }
 
 /// Returns the maximum of a shard's largest images.
-fn largest_in(shard: &Arc<Shard>, images: &Images) -> Option<u64> {
+fn largest_in(shard: &Arc<Shard>, images: &Images, views: &Views) -> Option<u64> {
     let mut sizes = sizes(shard)?;
     if sizes.len() > SAMPLED_IMAGES {
         sizes.select_nth_unstable_by(SAMPLED_IMAGES, |a, b| b.cmp(a));
     }
     let rows = sizes.into_iter().take(SAMPLED_IMAGES);
-    largest_scratch(rows.filter_map(|(_, row)| shard.record(row, vec![]).ok()), images)
+    largest_scratch(rows.filter_map(|(_, row)| shard.record(row, vec![]).ok()), images, views)
 }
 
 /// Returns the maximum of records, including those that are read into memory.
-fn largest_scratch<R: Borrow<Record>>(records: impl Iterator<Item = R>, images: &Images) -> Option<u64> {
+fn largest_scratch<R: Borrow<Record>>(records: impl Iterator<Item = R>, images: &Images, views: &Views) -> Option<u64> {
     let scratch = records.flat_map(|record| {
         (0..SAMPLED_CROPS).filter_map(move |crop| {
             let record = record.borrow();
             let draws = SampleDraws { seed: 0, epoch: 0, source_position: crop };
-            let planned = PlannedImage::of(record, images, draws, None).ok()?;
+            let planned = PlannedImage::of(record, images, |size| views.of_size(size), draws, None).ok()?;
             Some(planned.scratch + record.buffer_bytes())
         })
     });

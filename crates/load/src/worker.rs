@@ -294,10 +294,17 @@ impl Worker {
             column.read(record, &mut example, cell)?;
         }
         let Content::Images(images) = &config.content else { return Ok(()) };
+        let views = config.views.of(batch.bucket());
         let draws = SampleDraws { seed: config.plan.seed(), epoch: batch.epoch, source_position };
         let objects = config.objects.as_ref();
         objects.map_or(Ok(()), |objects| objects.check(&target.out.cells))?;
-        let planned = PlannedImage::of(record, images, draws, objects.map(|objects| (objects, &target.out.cells[..])))?;
+        let planned = PlannedImage::of(
+            record,
+            images,
+            |_| views,
+            draws,
+            objects.map(|objects| (objects, &target.out.cells[..])),
+        )?;
         let (needed, (width, height)) = (memory.record + planned.scratch, planned.size());
         let kept = memory.pool.kept();
         self.scratch.prepare(planned.scratch, kept.saturating_sub(memory.record));
@@ -329,7 +336,7 @@ impl Worker {
 
     /// Returns the cursor through the epoch of this batch's replica.
     fn cursor(&mut self, batch: &SharedBatch) -> &mut Walk {
-        cursor(&self.engine.config, &mut self.cursors[batch.replica], batch)
+        cursor(&self.engine.config, &mut self.cursors[batch.replica], batch.replica, batch.epoch)
     }
 
     fn panicked(&self, panic: &(dyn std::any::Any + Send)) -> Error {

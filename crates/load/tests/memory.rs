@@ -5,10 +5,14 @@ mod counting;
 mod dataset;
 
 use counting::{LIVE, PEAK};
-use shardtool_decode::{LabelDtype, Pipeline};
-use shardtool_load::{BatchTransform, ColumnSpec, Config, Content, Images, Layout, Loader, Mixing, Objects, View};
-use shardtool_order::Replica;
+use shardtool_decode::{Filter, LabelDtype, Pipeline, Transform};
+use shardtool_load::{
+    BatchTransform, BucketBy, Bucketing, ColumnSpec, Config, Content, ImageBucket, Images, Layout, Loader, Mixing,
+    Objects, View,
+};
+use shardtool_order::{ImageShape, Replica};
 use shardtool_read::{Access, Dataset, Options, Split};
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -134,6 +138,42 @@ fn live_memory_of_recipes_stays_below_the_budget() {
             let mut config = Config::new(split.clone(), Content::Images(images.clone()), 6);
             (config.workers, config.remainder) = (Some(workers), Some(shardtool_order::Remainder::Pad));
             stays_below(config, &[0], times, &format!("{what}, {workers} workers"));
+        }
+    }
+}
+
+/// Batches of several sizes in the same memory, also if their rows are mixed or have label maps.
+#[test]
+fn live_memory_of_buckets_stays_below_the_budget() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let split = large(folder.path(), Access::Mmap);
+    let side = |n| NonZeroU32::new(n).unwrap();
+    let bucket = |[height, width]: [u32; 2]| {
+        let crop = Transform::RandomResizedCrop {
+            size: [height, width],
+            scale: [0.3, 1.0],
+            ratio: [0.9, 1.1],
+            interpolation: Filter::Bicubic,
+        };
+        let shape = ImageShape { height: side(height), width: side(width) };
+        ImageBucket { shape, pipeline: Pipeline::new(vec![crop]).unwrap() }
+    };
+    let buckets = [[160, 300], [160, 400], [224, 224], [192, 256]].map(bucket).to_vec();
+    let plain = Images::new(buckets[0].pipeline.clone());
+    let mut mixed = plain.clone();
+    mixed.mixing = Some(Mixing { transforms: vec![BatchTransform::CutMix { alpha: 1.0 }], classes: 10 });
+    let mut masked = plain.clone();
+    masked.masks = vec![dataset::MASK.to_owned()];
+    for (what, images, budget) in [("plain", &plain, Some(300_000)), ("mixed", &mixed, None), ("masked", &masked, None)]
+    {
+        for (workers, times) in [(1, 1.0), (4, 1.5)] {
+            let mut config = Config::new(split.clone(), Content::Images(images.clone()), 5);
+            let mut bucketing = Bucketing::new(BucketBy::AspectRatio(buckets.clone()));
+            bucketing.budget = budget;
+            config.buckets = Some(bucketing);
+            (config.workers, config.remainder) = (Some(workers), Some(shardtool_order::Remainder::Pad));
+            stays_below(config, &[0], times, &format!("buckets, {what}, {workers} workers"));
         }
     }
 }

@@ -6,9 +6,9 @@
 mod dataset;
 
 use dataset::Sample;
-use shardtool_decode::Pipeline;
-use shardtool_load::{Batch, Config, Content, Images, Loader, OnBad};
-use shardtool_order::{Order, Policy, Remainder, Replica, ResumeState};
+use shardtool_decode::{Filter, Pipeline, Transform};
+use shardtool_load::{Batch, BucketBy, Bucketing, Config, Content, ImageBucket, Images, Loader, OnBad};
+use shardtool_order::{ImageShape, Order, Policy, Remainder, Replica, ResumeState};
 use shardtool_read::{Dataset, Split};
 use shardtool_store_server::{Fault, Faults, Options, Server};
 use std::num::NonZeroU32;
@@ -165,6 +165,27 @@ fn requests_of_replicas_and_small_requests_are_those_that_were_planned() {
         let planned = Loader::epoch_requests(&config).unwrap().requests;
         assert!(planned > 50, "{policy:?}: {planned}");
         assert_eq!(planned, requested(&bucket, &config), "{policy:?}");
+    }
+}
+
+#[test]
+fn batches_and_requests_of_buckets_are_those_of_files() {
+    let bucket = Bucket::new(300, 25, Faults::default());
+    let side = |n| NonZeroU32::new(n).unwrap();
+    let shapes = [[16, 20], [16, 24]].map(|[height, width]| {
+        let steps = vec![Transform::ResizeTo { size: [height, width], interpolation: Filter::Bilinear }];
+        let shape = ImageShape { height: side(height), width: side(width) };
+        ImageBucket { shape, pipeline: Pipeline::new(steps).unwrap() }
+    });
+    for order in [Order::Sequential, Order::Shuffled] {
+        let mut config = config(bucket.local(), order);
+        config.buckets = Some(Bucketing::new(BucketBy::AspectRatio(shapes.to_vec())));
+        config.remainder = Some(Remainder::Pad);
+        let local = run(&mut Loader::new(&config).unwrap(), 2);
+        let planned = Loader::epoch_requests(&config).unwrap().requests;
+        assert_eq!(planned, requested(&bucket, &config), "{order}");
+        config.splits = vec![bucket.remote()];
+        assert!(run(&mut Loader::new(&config).unwrap(), 2) == local, "{order}");
     }
 }
 

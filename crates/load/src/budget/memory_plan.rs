@@ -21,7 +21,7 @@ pub(crate) struct Demand {
     pub(crate) replicas: u64,
     pub(crate) workers: u64,
     pub(crate) prefetch: u64,
-    /// Bytes of the ids that the source holds.
+    /// Bytes of the ids that the source and the buckets hold.
     pub(crate) source: u64,
     /// Bytes of scratch to decode one of the largest images; 0 if no images are decoded.
     pub(crate) scratch: u64,
@@ -58,7 +58,7 @@ pub struct MemoryPlan {
     pub workers: u64,
     /// Batches built ahead of the consumer that the budget was made for.
     pub prefetch: u64,
-    /// The ids that the source holds.
+    /// The ids that the source and the buckets hold.
     pub source: u64,
     /// Scratch to decode the largest image of a few sampled shards.
     pub scratch: u64,

@@ -116,9 +116,10 @@ impl<'a> Counter<'a> {
         let (plan, rank) = (self.config.plan.clone(), self.config.ranks[0]);
         let schedule = plan.schedule();
         let steps = schedule.steps(0);
+        let counts = plan.walk(0, rank)?.counts(0);
         let rows = match schedule.remainder() {
-            Remainder::Pad => steps.saturating_mul(schedule.batch().into()),
-            Remainder::Drop | Remainder::Mask => schedule.samples(0, rank),
+            Remainder::Pad => counts.rows,
+            Remainder::Drop | Remainder::Mask => counts.samples,
         };
         let whole = rows <= counted_rows;
         let parts = match (is_impossible(self.config), whole) {
@@ -183,8 +184,7 @@ impl<'a> Counter<'a> {
     fn next_window(&mut self, mut from: Option<RowKey>) -> Option<RowKey> {
         let mut first = None;
         while let Some(at) = from.filter(|at| at.epoch == 0) {
-            let schedule = self.config.plan.schedule();
-            let row = schedule.rows(at.p, self.config.ranks[0]).nth(at.row);
+            let row = self.planner.walk(0, at.epoch).rows(at.p).nth(at.row);
             let Some(q) = row.and_then(shardtool_order::Row::position) else { break };
             let Some(window) = self.planner.window_of(0, 0, q) else { break };
             if *first.get_or_insert(window.start) != window.start || q == window.start {

@@ -111,7 +111,10 @@ impl Lookahead {
         }
         let (mut rows, mut wanted) = (vec![], vec![]);
         for (number, SeenRow { row, frame, pending, cached }) in seen.into_iter().enumerate() {
-            let located = row.id.zip(frame).filter(|(_, frame)| !cached && frame.end - frame.start <= self.fetcher.config.fetch_share());
+            let located = row
+                .id
+                .zip(frame)
+                .filter(|(_, frame)| !cached && frame.end - frame.start <= self.fetcher.config.fetch_share());
             if let Some((id, frame)) = located
                 && let Some(object) = open(&self.fetcher, id).and_then(|shard| shard.bytes().object().cloned())
                 && let Ok(shard) = self.fetcher.config.splits.shard_of(id)

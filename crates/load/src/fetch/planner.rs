@@ -3,6 +3,7 @@
 use super::lookahead::Lookahead;
 use super::merge::{Limits, Request, Wanted, merge};
 use super::{Fetcher, PAUSE, PlannedRow, RowKey};
+use crate::read_ahead::cursor;
 use crate::resolved_config::ResolvedConfig;
 use crate::splits::Splits;
 use shardtool_order::{Order, Walk};
@@ -122,9 +123,9 @@ impl Planner {
 
     /// Returns the mean bytes that a replica reads of a window of the interleaved order; `None` in other orders.
     pub(super) fn window_bytes(&self) -> Option<u64> {
+        let Order::Interleaved { run, window } = self.config.order else { return None };
         // The other replicas read their part of each window.
         let sharers = (self.config.plan.schedule().step_len() / self.config.batch as u64).max(1);
-        let Order::Interleaved { run, window } = self.config.order else { return None };
         let samples = u64::from(run.get()) * u64::from(window.get());
         Some(samples.saturating_mul(self.config.splits.mean_record()) / sharers)
     }
@@ -200,7 +201,7 @@ impl Planner {
             return (planned_rows, None);
         }
         while (planned_rows.len() as u64) < most {
-            let rows = schedule.rows(at.p, config.ranks[replica]);
+            let rows = self.walk(replica, at.epoch).rows(at.p);
             let (count, skipped) = (rows.len(), at.row);
             for (row, planned) in rows.enumerate().skip(skipped) {
                 let mut id = None;
@@ -240,13 +241,8 @@ impl Planner {
         Some(number * length..if number + 1 == windows { positions } else { (number + 1) * length })
     }
 
-    fn walk(&mut self, replica: usize, epoch: u64) -> &mut Walk {
-        let (config, walk) = (&self.config, &mut self.walks[replica]);
-        if walk.as_ref().is_none_or(|(other, _)| *other != epoch) {
-            let new = config.plan.walk(epoch, config.ranks[replica]);
-            *walk = Some((epoch, new.expect("`ResolvedConfig::new` has validated the ranks")));
-        }
-        &mut walk.as_mut().expect("set above").1
+    pub(super) fn walk(&mut self, replica: usize, epoch: u64) -> &mut Walk {
+        cursor(&self.config, &mut self.walks[replica], replica, epoch)
     }
 }
 

@@ -6,7 +6,7 @@ use super::pixels;
 use super::stored::{self, StoredImage};
 use crate::bad_samples::SampleError;
 use crate::columns::Cell;
-use crate::config::Images;
+use crate::config::{Images, View};
 use crate::objects::ObjectColumns;
 use shardtool_decode::{EncodedImage, Error, Geometry, LabelMap, Orientation, Plan, RegionOptions};
 use shardtool_read::Record;
@@ -39,18 +39,21 @@ pub(super) struct PlannedView {
 pub(crate) type RowObjects<'c> = Option<(&'c ObjectColumns, &'c [Cell])>;
 
 impl<'r> PlannedImage<'r> {
-    /// Plans the images of a record.
-    pub(crate) fn of(
+    /// Plans the images of a record. `views` returns the views of an image of this width and height.
+    pub(crate) fn of<'v>(
         record: &'r Record,
         images: &Images,
+        views: impl Fn((u32, u32)) -> &'v [View],
         draws: SampleDraws,
         objects: RowObjects<'_>,
     ) -> Result<Self, SampleError> {
         let stored = StoredImage::of(record, images)?;
-        match Self::plan(record, stored.clone(), images, draws, objects) {
+        match Self::plan(record, stored.clone(), images, views(stored.size), draws, objects) {
             // The index may have the wrong size (as in an adopted file); the image's header is then used.
             Err(SampleError::Decode(Error::SizeMismatch { .. })) if stored.format.is_none() => {
-                Self::plan(record, stored.with_header(images)?, images, draws, objects)
+                let stored = stored.with_header(images)?;
+                let views = views(stored.size);
+                Self::plan(record, stored, images, views, draws, objects)
             }
             result => result,
         }
@@ -60,17 +63,19 @@ impl<'r> PlannedImage<'r> {
         record: &'r Record,
         stored: StoredImage<'r>,
         images: &Images,
+        views: &[View],
         draws: SampleDraws,
         objects: RowObjects<'_>,
     ) -> Result<Self, SampleError> {
         let boxes = objects.map_or(vec![], |(columns, cells)| columns.boxes(cells, stored.size));
         let orientation = Orientation::from_exif(stored.orientation);
-        let mut views = Vec::with_capacity(images.views.len());
-        for (number, view) in images.views.iter().enumerate() {
-            let mut draws = if images.views.len() == 1 { draws.single() } else { draws.view(number) };
+        let mut planned = Vec::with_capacity(views.len());
+        for (number, view) in views.iter().enumerate() {
+            let mut draws = if views.len() == 1 { draws.single() } else { draws.view(number) };
             let plan = view.pipeline.plan(stored.size, orientation, &mut draws, &boxes)?;
-            views.push(PlannedView { plan, draws });
+            planned.push(PlannedView { plan, draws });
         }
+        let views = planned;
         let geometries: Vec<_> = views.iter().map(|view| view.plan.geometry()).collect();
         let mut encoded = None;
         let mut scratch = match stored.format {

@@ -1,5 +1,6 @@
 //! Batches that a loader delivers, in every order, with damage and errors.
 
+mod buckets;
 #[path = "../dataset/mod.rs"]
 mod dataset;
 mod decoder_panics;

@@ -44,6 +44,12 @@ pub enum Error {
         /// What limits the memory; `None` if `slots` is the limit.
         shortage: Option<Shortage>,
     },
+    /// Batches of this option cannot be uploaded.
+    #[error("batches of `{option}` stay on the host: use a loader without a device")]
+    OnHost {
+        /// The option.
+        option: &'static str,
+    },
     /// A batch has another shape than the first one.
     #[error(
         "batch has shape {found:?} (N, H, W, channels), expected {expected:?}, the shape of the loader's first batch"

@@ -1,7 +1,7 @@
 use crate::batch::DeviceBatch;
 use crate::config::Config;
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::loader::{DeviceLoader, MemoryUse};
 use crate::memory::PinnedAlloc;
 use shardtool_load::{BadSample, Content, Loader, Monitor, Notice, Stats};
@@ -50,6 +50,9 @@ impl ImageLoader {
         let pinned = PinnedAlloc::new(first);
         let mut load = load.clone();
         load.alloc = Arc::new(pinned.clone());
+        if load.buckets.is_some() {
+            return Err(Error::OnHost { option: "buckets" });
+        }
         if let Content::Images(images) = &mut load.content {
             if images.views.len() > 1 || !images.more.is_empty() {
                 let views = images.views.len() * (1 + images.more.len());

@@ -45,6 +45,16 @@ impl Values {
         }
     }
 
+    /// Returns ragged numbers as `[N, width]`: values of a row beyond `width` are cut, missing ones are `fill`; `None` for other
+    /// columns.
+    pub fn padded(&self, width: usize, fill: f64) -> Option<Values> {
+        match self {
+            Values::RaggedInt64 { offsets, values } => Some(Values::Int64(padded(offsets, values, width, fill as i64))),
+            Values::RaggedFloat { offsets, values } => Some(Values::Float(padded(offsets, values, width, fill as f32))),
+            Values::Int64(_) | Values::Float(_) | Values::Bytes { .. } => None,
+        }
+    }
+
     /// Returns the bytes of memory that it occupies.
     pub(crate) fn held(&self) -> u64 {
         (match self {
@@ -55,6 +65,16 @@ impl Values {
             Values::Bytes { offsets, values } => 8 * offsets.capacity() + values.capacity(),
         }) as u64
     }
+}
+
+fn padded<T: Copy>(offsets: &[i64], values: &[T], width: usize, fill: T) -> Vec<T> {
+    let mut array = vec![fill; offsets.len().saturating_sub(1) * width];
+    for (row, ends) in array.chunks_mut(width.max(1)).zip(offsets.windows(2)) {
+        let values = &values[ends[0] as usize..ends[1] as usize];
+        let count = values.len().min(width);
+        row[..count].copy_from_slice(&values[..count]);
+    }
+    array
 }
 
 fn append<T: Copy>(offsets: &mut Vec<i64>, values: &mut Vec<T>, cell: &[T]) {

@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use shardtool_cuda::{DeviceBatch, Dtype, Output};
 use shardtool_decode::LabelDtype;
 use shardtool_load::{Batch, ObjectRole, Pictures, Values};
+use shardtool_order::Shape;
 use std::sync::Arc;
 
 /// Names of arrays that are not features.
@@ -27,9 +28,15 @@ pub(crate) enum Delivered {
 
 impl Delivered {
     /// Returns `{"image", "label", "id", "valid", …}`, with other columns by their features' names.
-    pub(crate) fn into_dict<'py>(self, py: Python<'py>, label: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
+    /// Ragged columns of `padded` become arrays.
+    pub(crate) fn into_dict<'py>(
+        self,
+        py: Python<'py>,
+        label: Option<&str>,
+        padded: &[(String, f64)],
+    ) -> PyResult<Bound<'py, PyDict>> {
         match self {
-            Delivered::Host(batch) => on_host(py, batch, label),
+            Delivered::Host(batch) => on_host(py, batch, label, padded),
             Delivered::Device(batch) => on_device(py, batch, label),
         }
     }
@@ -61,7 +68,12 @@ fn on_device<'py>(py: Python<'py>, mut batch: DeviceBatch, label: Option<&str>) 
     Ok(dict)
 }
 
-fn on_host<'py>(py: Python<'py>, batch: Batch, label: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
+fn on_host<'py>(
+    py: Python<'py>,
+    batch: Batch,
+    label: Option<&str>,
+    padded: &[(String, f64)],
+) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     let rows = batch.len();
     let batch = Arc::new(Local::new(batch));
@@ -106,11 +118,17 @@ fn on_host<'py>(py: Python<'py>, batch: Batch, label: Option<&str>) -> PyResult<
             None if label == Some(feature) => LABEL,
             None => feature,
         };
-        if let Some(values) = batch.column(feature) {
-            let (width, group) =
-                (batch.column_width(feature).unwrap_or(1), batch.column_role(feature).map_or(1, ObjectRole::group));
-            dict.set_item(name, column(py, values.clone(), rows, width, group)?)?;
+        let Some(values) = batch.column(feature) else { continue };
+        let fill = padded.iter().find(|(padded, _)| padded == feature).map(|(_, fill)| *fill);
+        if let (Some(fill), Some(Shape::Length(bound))) = (fill, batch.bucket().map(|bucket| bucket.shape))
+            && let Some(array) = values.padded(bound.get() as usize, fill)
+        {
+            dict.set_item(name, column(py, array, rows, bound.get() as usize, 1)?)?;
+            continue;
         }
+        let (width, group) =
+            (batch.column_width(feature).unwrap_or(1), batch.column_role(feature).map_or(1, ObjectRole::group));
+        dict.set_item(name, column(py, values.clone(), rows, width, group)?)?;
     }
     dict.set_item("id", Memory::from_vec(batch.ids().to_vec(), vec![rows]).into_array(py)?)?;
     dict.set_item("valid", Memory::from_vec(batch.valid().to_vec(), vec![rows]).into_array(py)?)?;

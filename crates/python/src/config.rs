@@ -1,6 +1,7 @@
 //! Converts keyword arguments to a loader's configuration.
 
 use crate::array::numbers;
+use crate::buckets::BucketOptions;
 use crate::device::{DeviceOptions, OutputOptions};
 use crate::error;
 use crate::function::{self, Raised};
@@ -52,6 +53,7 @@ pub(crate) struct Options {
     objects: Option<ObjectOptions>,
     /// Names and parameters of the transforms of batches, and the number of classes.
     mixing: Option<(Vec<(String, f64)>, u32)>,
+    buckets: Option<BucketOptions>,
     /// Values of floating-point samples that become 0 and 255.
     float_range: Option<(f64, f64)>,
     page_cache: String,
@@ -154,6 +156,8 @@ pub(crate) struct Resolved {
     pub(crate) devices: Option<(Vec<Device>, shardtool_cuda::Config)>,
     /// Exceptions of the user's function.
     pub(crate) raised: Raised,
+    /// Ragged columns that become arrays of the bucket's length, and what is after the values of a row.
+    pub(crate) padded: Vec<(String, f64)>,
 }
 
 impl Resolved {
@@ -211,14 +215,18 @@ impl Options {
             None => Content::Records,
         };
         let mut config = Config::new(first, content, self.batch_size);
+        let padded = self.buckets.as_ref().map_or(vec![], |buckets| buckets.padded.clone());
+        let is_padded = |feature: &str| padded.iter().any(|(padded, _)| padded == feature);
+        let layout = |feature: &str| if is_padded(feature) { Layout::Ragged } else { Layout::Auto };
         config.columns = self.columns.map(|names| {
             let label = splits[0].manifest().label.clone();
             let given = names.into_iter().filter(|name| label.as_ref() != Some(name)).collect::<Vec<_>>();
-            label.iter().cloned().chain(given).map(|feature| ColumnSpec { feature, layout: Layout::Auto }).collect()
+            label.iter().cloned().chain(given).map(|feature| ColumnSpec { layout: layout(&feature), feature }).collect()
         });
         config.source = self.source.map(|source| source.source(py, &splits)).transpose()?;
         config.splits = splits;
         config.order = order(py, &self.order)?;
+        config.buckets = self.buckets.map(|buckets| buckets.resolve(py)).transpose()?;
         config.seed = self.seed;
         config.policy = one_of(py, "policy", &self.policy, &POLICIES)?;
         config.remainder = self.remainder.map(|name| one_of(py, "remainder", &name, &REMAINDERS)).transpose()?;
@@ -234,7 +242,7 @@ impl Options {
         config.starve_after = Duration::try_from_secs_f64(self.starve_after)
             .map_err(|e| error::option(py, &format!("`starve_after`: {e}")))?;
         let devices = self.device.map(|options| options.open(py, config.starve_after)).transpose()?;
-        let resolved = Resolved { config, local_replicas: self.local_replicas, devices, raised };
+        let resolved = Resolved { config, local_replicas: self.local_replicas, devices, raised, padded };
         resolved.check(py, self.rank.zip(self.world_size))?;
         Ok(resolved)
     }

@@ -25,6 +25,7 @@
 
 mod array;
 mod batch;
+mod buckets;
 mod columns;
 mod command;
 mod config;
@@ -50,6 +51,8 @@ use pyo3::prelude::*;
 mod _shardtool {
     #[pymodule_export]
     use crate::array::Memory;
+    #[pymodule_export]
+    use crate::buckets::shapes_within;
     #[pymodule_export]
     use crate::columns::Columns;
     #[pymodule_export]

@@ -205,9 +205,10 @@ impl Loader {
         });
         match (next.map(Option::flatten), signal) {
             (_, Some(interrupt)) => Err(interrupt),
-            (Ok(Some(batches)), None) => {
-                batches.into_iter().map(|batch| batch.into_dict(py, self.label.as_deref())).collect()
-            }
+            (Ok(Some(batches)), None) => batches
+                .into_iter()
+                .map(|batch| batch.into_dict(py, self.label.as_deref(), &self.resolved.padded))
+                .collect(),
             (Ok(None), None) => Err(error::usage(
                 py,
                 "this iteration ended when a new one began, a state was loaded or an epoch set: a loader has one at a time",

@@ -14,6 +14,7 @@
 from . import errors
 from .batches import Batch, Ragged, image_label
 from .boxes import Objects
+from .buckets import AspectRatioBuckets, LengthBuckets, shapes_within
 from ._shardtool import VERSION as __version__
 from ._shardtool import Columns, Dataset, DeviceArray, Shard, Split
 from .errors import *  # noqa: F403
@@ -66,6 +67,7 @@ from .verification import Damage, Report, verify
 from .writer import Writer, commit
 
 __all__ = [
+    "AspectRatioBuckets",
     "AugMix",
     "AutoAugment",
     "Balanced",
@@ -83,6 +85,7 @@ __all__ = [
     "GaussianBlur",
     "HorizontalFlip",
     "Interleaved",
+    "LengthBuckets",
     "Loader",
     "MixUp",
     "Mixture",
@@ -131,6 +134,7 @@ __all__ = [
     "image_label",
     "pack",
     "preview",
+    "shapes_within",
     "verify",
     *errors.__all__,
 ]

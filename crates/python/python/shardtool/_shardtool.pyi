@@ -279,6 +279,9 @@ def preview(
     """Applies the steps of one view, as JSON, to an image of this shape. Returns pixels, height and width, the plan as JSON,
     the boxes that are left, and their numbers."""
 
+def shapes_within(step: int, cells: int, ratio: int) -> list[tuple[int, int]]:
+    """Returns height and width of the shapes of at most `cells` squares of `step` pixels."""
+
 def apply_operations(pixels: bytes, shape: tuple[int, ...], operations: str) -> bytes:
     """Applies a list of operations, as JSON, to an image of this shape."""
 

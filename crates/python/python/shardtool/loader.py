@@ -23,6 +23,7 @@ from .arguments import (
 )
 from .batches import Batch
 from .boxes import Objects
+from .buckets import AspectRatioBuckets, LengthBuckets
 from .checks import instance, pair, real, whole
 from .errors import OptionError, OptionTypeError, StateError
 from .mixing import BatchTransform, native_mixing
@@ -95,7 +96,7 @@ class Loader(Generic[T, B]):
     data
         A split, or a list of splits; ids then count through all of them.
     batch_size
-        Rows of a batch on each replica, at least 1.
+        Rows of a batch on each replica, at least 1. With `buckets` that have a limit of pixels or tokens, at most.
     transform
         Steps that give every image the same size, optionally followed by a function of your own; or `Views`, several such
         lists. `None` delivers images as stored.
@@ -168,6 +169,9 @@ class Loader(Generic[T, B]):
     batch_transform
         `MixUp(alpha)`, `CutMix(alpha)`, or a list of both, one of which is drawn for each batch. `"label"` then is
         `[N, num_classes]` float32. Not with `Views`, masks or objects.
+    buckets
+        `AspectRatioBuckets(...)` or `LengthBuckets(...)`: every batch has samples of one shape. The former has the steps, so
+        leave out `transform`. On the host only; not with `Interleaved` order or the policy `"shard"`.
     float_range
         `(low, high)`: the values of floating-point samples (TIFF) that become 0 and 255. Values between are scaled linearly,
         values outside are clamped. Default: such images are bad samples.
@@ -248,6 +252,7 @@ class Loader(Generic[T, B]):
         more_images: Sequence[str] | None = None,
         objects: Objects | None = None,
         batch_transform: Sequence[BatchTransform] | BatchTransform | None = None,
+        buckets: AspectRatioBuckets | LengthBuckets | None = None,
         float_range: tuple[float, float] | None = None,
         page_cache: Literal["keep", "release"] = "keep",
         read_ahead: int | str = "64MiB",
@@ -273,6 +278,19 @@ class Loader(Generic[T, B]):
         for name in ("data", "world", "collate_fn", "dtype", "layout", "mean", "std", "device_memory_limit", "slots", "transform", "mask", "batch_transform"):
             del options[name]
         options["batch_size"] = whole("batch_size", batch_size, 1, 2**32 - 1)
+        options["buckets"] = None
+        if buckets is not None:
+            instance("buckets", buckets, (AspectRatioBuckets, LengthBuckets), "`AspectRatioBuckets(...)` or `LengthBuckets(...)`")
+            options["buckets"] = buckets._native()
+            missing = [name for name, _ in options["buckets"]["padded"] if name not in (columns or ())]
+            if missing:
+                raise OptionError(f"`padded`: {missing[0]!r} is not one of `columns`: add it there")
+            if devices:
+                raise OptionError("`buckets`: batches of several shapes stay on the host: leave out `device`")
+            if isinstance(buckets, AspectRatioBuckets):
+                if transform is not None:
+                    raise OptionError("`buckets` has the steps of each shape: leave out `transform`")
+                transform = buckets.steps[0]
         options["views"], options["function"] = (None, None) if transform is None else native_views(transform)
         options["columns"] = None if columns is None else as_names("columns", columns)
         options["order"] = instance("order", order, ORDERS, "`Shuffled()`, `Sequential()` or `Interleaved(...)`")._native()

@@ -81,7 +81,7 @@ pub fn encode_array(layout: &ArrayLayout<'_>, data: &[u8], level: i32) -> Result
     (0..layout.chunks()).map(encode).collect()
 }
 
-fn invalid(source: ArrayError) -> Error {
+pub(crate) fn invalid(source: ArrayError) -> Error {
     Error::Array { source }
 }
 

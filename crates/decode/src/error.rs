@@ -159,6 +159,16 @@ pub enum Error {
         /// Length of the buffer in bytes.
         found: u64,
     },
+    /// Bad argument: a box that leaves its array, or the buffer that it is written into.
+    #[error("a box of {size:?} elements from {start:?} does not fit an array of {shape:?}, or its buffer")]
+    ArrayBox {
+        /// The shape of the array.
+        shape: Vec<i64>,
+        /// The first index in each dimension.
+        start: Vec<u64>,
+        /// The length in each dimension.
+        size: Vec<u64>,
+    },
     /// Bad data or argument: a number of bytes that does not match the size in pixels.
     #[error("{width}x{height} RGB pixels are {expected} bytes, found {found}")]
     PixelBytes {

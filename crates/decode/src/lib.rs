@@ -29,7 +29,7 @@
 //! | `completeness` | detection of truncated files |
 //! | `pixels` | images in memory |
 //! | `raw_pixels` | pixels stored without coding, or in one zstd frame |
-//! | `array` | arrays of any number of dimensions, in chunks |
+//! | `array`, `array_box` | arrays of any number of dimensions, in chunks; a box of one |
 //! | `zstd_frame` | one zstd frame with its content size |
 //! | `transform` | transforms, and the geometry they give an image |
 //! | `encoded` | an encoded image with its parsed header |
@@ -58,6 +58,7 @@
 #![deny(unsafe_code)]
 
 mod array;
+mod array_box;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod codecs;
@@ -94,6 +95,7 @@ mod transform;
 mod zstd_frame;
 
 pub use array::{decode_array, decode_chunk, encode_array};
+pub use array_box::{ArrayBox, chunks_of_box, decode_array_box, decode_array_box_of};
 pub use codecs::panics::{catch_library_panic, silence_decoder_panics};
 pub use completeness::check_complete;
 pub use decode_budget::DecodeBudget;

@@ -1,7 +1,9 @@
 //! Arrays: round trips compared with element-wise indexing, and damaged chunks.
 
 use proptest::prelude::*;
-use shardtool_decode::{Error, Limits, decode_array, decode_chunk, encode_array};
+use shardtool_decode::{
+    ArrayBox, Error, Limits, decode_array, decode_array_box, decode_array_box_of, decode_chunk, encode_array,
+};
 use shardtool_format::Damage;
 use shardtool_format::array::{ArrayDtype, ArrayLayout};
 
@@ -94,4 +96,126 @@ fn checks_counts_and_limits_before_decoding() {
     let error = decode(&good, limits.with_max_bytes(199), 320).unwrap_err();
     assert!(matches!(error, Error::ArrayLimit { needed: 200, allowed: 199 }));
     assert!(matches!(encode_array(&layout, &data[1..], 1), Err(Error::ArrayBuffer { .. })));
+}
+
+/// A box of an array that is flipped and transposed on the way, found element by element.
+#[derive(Debug, Clone)]
+struct Moved {
+    shape: Vec<i64>,
+    chunk: Vec<i64>,
+    start: Vec<u64>,
+    size: Vec<u64>,
+    flip: Vec<bool>,
+    /// Which dimension of the output each dimension of the box becomes.
+    order: Vec<usize>,
+}
+
+fn moved() -> impl Strategy<Value = Moved> {
+    (1..5usize)
+        .prop_flat_map(|d| {
+            let side = (1..8i64, 1..8i64, 0..8u64, 1..8u64, any::<bool>());
+            (prop::collection::vec(side, d), Just((0..d).collect::<Vec<_>>()).prop_shuffle())
+        })
+        .prop_map(|(sides, order)| {
+            let mut moved = Moved { shape: vec![], chunk: vec![], start: vec![], size: vec![], flip: vec![], order };
+            for (length, chunk, start, size, flip) in sides {
+                let start = start % length as u64;
+                (moved.shape.push(length), moved.chunk.push(chunk), moved.start.push(start));
+                (moved.size.push(size.min(length as u64 - start)), moved.flip.push(flip));
+            }
+            moved
+        })
+}
+
+/// All indices of a shape, in C order.
+fn indices(size: &[u64]) -> Vec<Vec<u64>> {
+    size.iter().fold(vec![vec![]], |outer, length| {
+        outer.iter().flat_map(|index| (0..*length).map(move |i| [&index[..], &[i]].concat())).collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_box_is_decoded_from_the_chunks_it_meets(moved in moved(), dtype in 0..13usize, zstd: bool, gap in 0..4u64) {
+        let Moved { shape, chunk, start, size, flip, order } = moved;
+        let dtype = ArrayDtype::ALL[dtype];
+        let (codec, bytes): (&[u8], _) = (if zstd { b"zstd" } else { b"raw" }, dtype.bytes());
+        let layout = ArrayLayout::new(&shape, &chunk, dtype.name().as_bytes(), codec).unwrap();
+        let data: Vec<u8> = (0..layout.bytes()).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect();
+        let chunks = encode_array(&layout, &data, 3).unwrap();
+        // The output's shape, with `gap` elements before the box.
+        let mut lengths = vec![0; order.len()];
+        order.iter().zip(&size).for_each(|(to, length)| lengths[*to] = *length);
+        let stride = |to: usize| lengths[to + 1..].iter().product::<u64>() as i64;
+        let (mut part, mut origin) = (ArrayBox::contiguous(start.clone(), size.clone()), gap as i64);
+        for d in 0..order.len() {
+            part.strides[d] = if flip[d] { -stride(order[d]) } else { stride(order[d]) };
+            origin += if flip[d] { stride(order[d]) * (size[d] as i64 - 1) } else { 0 };
+        }
+        part.origin = origin;
+        let elements = gap + size.iter().product::<u64>();
+        let mut expected = vec![0xa5; elements as usize * bytes];
+        let element = |index: &[u64], lengths: &[u64]| index.iter().zip(lengths).fold(0, |at, (i, n)| at * n + i) as usize;
+        let lengths_of_array: Vec<u64> = shape.iter().map(|n| *n as u64).collect();
+        let mut met = std::collections::BTreeSet::new();
+        for index in indices(&size) {
+            let source: Vec<u64> = index.iter().zip(&start).map(|(i, start)| i + start).collect();
+            let mut target = vec![0; order.len()];
+            for d in 0..order.len() {
+                target[order[d]] = if flip[d] { size[d] - 1 - index[d] } else { index[d] };
+            }
+            let (from, to) = (element(&source, &lengths_of_array), gap as usize + element(&target, &lengths));
+            expected[to * bytes..][..bytes].copy_from_slice(&data[from * bytes..][..bytes]);
+            let inside = |number: &u64| layout.region(*number).zip(&source).all(|(range, i)| range.contains(i));
+            met.extend((0..layout.chunks()).find(inside));
+        }
+        let mut out = vec![0xa5; elements as usize * bytes];
+        let mut asked = vec![];
+        let chunk = |number: u64| {
+            asked.push(number);
+            Ok::<_, Error>(&chunks[number as usize][..])
+        };
+        decode_array_box(&layout, &part, chunk, &Limits::default(), &mut vec![], &mut out).unwrap();
+        prop_assert_eq!(&out, &expected);
+        prop_assert_eq!(asked, met.into_iter().collect::<Vec<_>>());
+        let mut again = vec![0xa5; elements as usize * bytes];
+        let values = chunks.iter().map(Vec::as_slice);
+        decode_array_box_of(&layout, &part, values, &Limits::default(), &mut vec![], &mut again).unwrap();
+        prop_assert_eq!(again, expected);
+    }
+}
+
+#[test]
+fn refuses_boxes_that_leave_the_array_or_the_buffer() {
+    let layout = ArrayLayout::new(&[4, 6], &[3, 3], b"u16", b"raw").unwrap();
+    let chunks = encode_array(&layout, &[1; 48], 0).unwrap();
+    let decode = |part: &ArrayBox, bytes: usize| {
+        let values = chunks.iter().map(Vec::as_slice);
+        decode_array_box_of(&layout, part, values, &Limits::default(), &mut vec![], &mut vec![0; bytes])
+    };
+    let part = ArrayBox::contiguous(vec![1, 2], vec![3, 4]);
+    assert!(decode(&part, 24).is_ok());
+    assert!(matches!(decode(&part, 23), Err(Error::ArrayBox { .. })));
+    let refused = |part: ArrayBox| assert!(matches!(decode(&part, 24), Err(Error::ArrayBox { .. })), "{part:?}");
+    refused(ArrayBox { start: vec![2, 2], ..part.clone() });
+    refused(ArrayBox { start: vec![u64::MAX, 2], ..part.clone() });
+    refused(ArrayBox { size: vec![3], ..part.clone() });
+    refused(ArrayBox { origin: -1, ..part.clone() });
+    refused(ArrayBox { origin: i64::MAX, ..part.clone() });
+    refused(ArrayBox { strides: vec![4, -1], ..part.clone() });
+    refused(ArrayBox { strides: vec![i64::MIN, 1], ..part.clone() });
+    assert!(decode(&ArrayBox { size: vec![0, 4], strides: vec![i64::MAX; 2], ..part.clone() }, 0).is_ok(), "empty");
+    let missing = chunks[..3].iter().map(Vec::as_slice);
+    let found = decode_array_box_of(&layout, &part, missing, &Limits::default(), &mut vec![], &mut [0; 24]);
+    assert_eq!(found.unwrap_err().damage(), Damage::PixelsLength);
+    // Chunks that the box does not meet are not looked at.
+    let mut damaged = chunks.clone();
+    damaged[0] = vec![];
+    let inner = ArrayBox::contiguous(vec![3, 3], vec![1, 3]);
+    let decode_damaged = |part: &ArrayBox| {
+        let values = damaged.iter().map(Vec::as_slice);
+        decode_array_box_of(&layout, part, values, &Limits::default(), &mut vec![], &mut [0; 24])
+    };
+    assert!(decode_damaged(&inner).is_ok());
+    assert_eq!(decode_damaged(&part).unwrap_err().damage(), Damage::PixelsLength);
 }

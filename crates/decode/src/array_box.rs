@@ -118,21 +118,20 @@ pub fn decode_array_box<'c, E: From<Error>>(
     Ok(())
 }
 
-/// As [`decode_array_box`], with the values of the array's feature, whose number is checked.
+/// As [`decode_array_box`]. `values` iterates over the values of the array's feature, whose number is checked.
 ///
 /// # Errors
 /// [`Error::Array`] if the number of chunks is wrong; those of [`decode_array_box`].
-pub fn decode_array_box_of<'c>(
+pub fn decode_array_box_of<'c, I: Iterator<Item = &'c [u8]>>(
     layout: &ArrayLayout<'_>,
     part: &ArrayBox,
-    values: impl Iterator<Item = &'c [u8]> + Clone,
+    values: impl Fn() -> I,
     limits: &Limits,
     scratch: &mut Vec<u8>,
     out: &mut [u8],
 ) -> Result<(), Error> {
-    let count = values.clone().count() as u64;
-    layout.check_chunks(count).map_err(invalid)?;
-    let (mut values, mut next) = (values, 0);
+    layout.check_chunks(values().count() as u64).map_err(invalid)?;
+    let (mut values, mut next) = (values(), 0);
     let chunk = |number: u64| {
         let value = values.nth((number - next) as usize);
         next = number + 1;

@@ -107,6 +107,86 @@ pub enum SampleError {
         /// What is wrong with it.
         source: shardtool_decode::Error,
     },
+    /// The record has no array of this name.
+    #[error(
+        "feature `{feature}` of the record is no array: `{feature}/shape`, `/chunk`, `/dtype` or `/codec` is missing"
+    )]
+    NoArray {
+        /// The feature.
+        feature: String,
+    },
+    /// The features that describe an array have another type or number of values.
+    #[error("shape, chunk, dtype or codec of array `{feature}` has another type or number of values")]
+    ArrayFeatures {
+        /// The feature.
+        feature: String,
+    },
+    /// An array has too many dimensions.
+    #[error("array `{feature}` has {found} dimensions; at most {allowed} are supported")]
+    ArrayDimensions {
+        /// The feature.
+        feature: String,
+        /// Dimensions of the array.
+        found: usize,
+        /// What is supported.
+        allowed: usize,
+    },
+    /// An array has another type than the first one.
+    #[error("array `{feature}` is of {found}, but the first record's is of {expected}")]
+    ArrayDtype {
+        /// The feature.
+        feature: String,
+        /// The type of the first record's.
+        expected: &'static str,
+        /// The type of this one.
+        found: &'static str,
+    },
+    /// An array has another shape than the first one, where the crop does not give the length.
+    #[error(
+        "array `{feature}` has shape {found:?}, but rows hold {}, as the first record has it: give a crop for dimensions \
+         whose length differs between records",
+        any_length(expected)
+    )]
+    ArrayShape {
+        /// The feature.
+        feature: String,
+        /// The lengths that are the same in all records; `None` for any length.
+        expected: Vec<Option<u64>>,
+        /// The shape of this one.
+        found: Vec<u64>,
+    },
+    /// An array is smaller than the crop, and no padding is given.
+    #[error(
+        "array `{feature}` has shape {found:?}, smaller than the crop {crop:?}: use a smaller crop, or give a pad value"
+    )]
+    ArraySmall {
+        /// The feature.
+        feature: String,
+        /// The shape of the array.
+        found: Vec<u64>,
+        /// The shape of a row.
+        crop: Vec<u64>,
+    },
+    /// Arrays of one record that share their geometry have different shapes.
+    #[error("array `{feature}` has shape {found:?}, but `{other}`, which gets the same crop, has {expected:?}")]
+    ArrayShapes {
+        /// The feature.
+        feature: String,
+        /// The shape of the array.
+        found: Vec<u64>,
+        /// The first feature of the group.
+        other: String,
+        /// Its shape.
+        expected: Vec<u64>,
+    },
+    /// An array cannot be decoded.
+    #[error("array `{feature}`")]
+    Array {
+        /// The feature.
+        feature: String,
+        /// What is wrong with it.
+        source: shardtool_decode::Error,
+    },
     /// Raw pixels without a size.
     #[error("pixels are stored raw, and feature `{feature}` does not give their size")]
     RawSize {
@@ -131,6 +211,12 @@ pub enum SampleError {
     },
 }
 
+/// Returns a shape in which `*` stands for any length.
+fn any_length(shape: &[Option<u64>]) -> String {
+    let lengths = shape.iter().map(|length| length.map_or("*".to_owned(), |length| length.to_string()));
+    format!("[{}]", lengths.collect::<Vec<_>>().join(", "))
+}
+
 impl SampleError {
     /// Returns the kind of damage, as named in `format-spec.md`. Returns `None` if no stored byte is damaged: a record
     /// without an image, or a feature of another type or count than the loader needs, is not damage.
@@ -139,11 +225,19 @@ impl SampleError {
             SampleError::Read(error) => error.damage(),
             SampleError::Decode(error)
             | SampleError::Mask { source: error, .. }
-            | SampleError::FurtherImage { source: error, .. } => Some(error.damage()),
+            | SampleError::FurtherImage { source: error, .. }
+            | SampleError::Array { source: error, .. } => Some(error.damage()),
+            SampleError::ArrayFeatures { .. } => Some(Damage::ImageDecode),
             SampleError::RawSize { .. } => Some(Damage::PixelsLength),
             SampleError::NoImage
             | SampleError::NoMask { .. }
             | SampleError::NoFurtherImage { .. }
+            | SampleError::NoArray { .. }
+            | SampleError::ArrayDimensions { .. }
+            | SampleError::ArrayDtype { .. }
+            | SampleError::ArrayShape { .. }
+            | SampleError::ArraySmall { .. }
+            | SampleError::ArrayShapes { .. }
             | SampleError::Values { .. }
             | SampleError::Type { .. } => None,
         }

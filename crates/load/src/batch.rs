@@ -10,6 +10,7 @@ use crate::mixing;
 use crate::objects::ObjectRole;
 use crate::resolved_config::ResolvedConfig;
 use shardtool_decode::{LabelDtype, Normalizer, Output};
+use shardtool_format::array::ArrayDtype;
 use shardtool_order::{Bucket, ResumeState, Row, Walk};
 use shardtool_read::Record;
 use std::fmt;
@@ -32,6 +33,20 @@ pub struct Pictures<'b> {
     /// The memory of the pixels, as its allocator returned it.
     pub buffer: &'b dyn BatchBuffer,
     /// As [`Batch::images`].
+    pub bytes: &'b [u8],
+}
+
+/// One array of a batch, other than images and columns: see [`Config::arrays`](crate::Config::arrays).
+pub struct Array<'b> {
+    /// The feature.
+    pub feature: &'b str,
+    /// The type of the elements, which are little-endian.
+    pub dtype: ArrayDtype,
+    /// `[N, …]`.
+    pub shape: Vec<usize>,
+    /// The memory of the elements, aligned to 64 bytes.
+    pub buffer: &'b dyn BatchBuffer,
+    /// The elements in C order; zeros in rows without a sample.
     pub bytes: &'b [u8],
 }
 
@@ -68,6 +83,8 @@ pub(crate) struct BatchMemory {
     /// In the order of [`ResolvedConfig::pictures`].
     images: Vec<RowBuffer>,
     masks: Vec<RowBuffer>,
+    /// In the order of [`ResolvedArrays::outputs`](crate::arrays::ResolvedArrays::outputs).
+    arrays: Vec<RowBuffer>,
     outs: Box<[Mutex<RowOut>]>,
     plan: Vec<Row>,
     /// Whether it was allocated beyond the budget, for a consumer that keeps batches. Such memory is freed, not reused.
@@ -78,20 +95,20 @@ pub(crate) struct BatchMemory {
 }
 
 impl BatchMemory {
-    /// Creates the memory of a batch from that of its images and masks, if it has any.
+    /// Creates the memory of a batch from that of its images, masks and arrays, if it has any.
     pub(crate) fn new(
         config: &ResolvedConfig,
-        images: Vec<RowBuffer>,
-        masks: Vec<RowBuffer>,
+        [images, masks, arrays]: [Vec<RowBuffer>; 3],
         extra: bool,
         reservation: Arc<Reservation>,
     ) -> Self {
-        let bytes: u64 = images.iter().chain(&masks).map(|rows| rows.buffer().len() as u64).sum();
+        let bytes: u64 = images.iter().chain(&masks).chain(&arrays).map(|rows| rows.buffer().len() as u64).sum();
         let cells = || config.columns.iter().map(Column::cell).collect();
         let out = || RowOut { id: -1, valid: false, cells: cells(), record: None };
         BatchMemory {
             images,
             masks,
+            arrays,
             outs: (0..config.batch).map(|_| Mutex::new(out())).collect(),
             plan: Vec::with_capacity(config.batch),
             extra,
@@ -111,6 +128,9 @@ impl BatchMemory {
             images.divide(rows, config.picture_bytes(picture));
         }
         self.masks.iter_mut().for_each(|masks| masks.divide(rows, config.mask_bytes(bucket)));
+        for (arrays, output) in self.arrays.iter_mut().zip(config.arrays.outputs()) {
+            arrays.divide(rows, output.row_bytes);
+        }
     }
 }
 
@@ -204,10 +224,11 @@ impl SharedBatch {
     /// # Panics
     /// If they were taken before.
     pub(crate) fn pixels(&self, row: usize) -> RowPixels<'_> {
-        let BatchMemory { images, masks, .. } = self.memory();
+        let BatchMemory { images, masks, arrays, .. } = self.memory();
         RowPixels {
             images: images.iter().map(|rows| rows.take(row)).collect(),
             masks: masks.iter().map(|rows| rows.take(row)).collect(),
+            arrays: arrays.iter().map(|rows| rows.take(row)).collect(),
         }
     }
 
@@ -314,7 +335,7 @@ impl Drop for SharedBatch {
             let records = self.table.take().into_iter().flat_map(|table| table.records).flatten();
             records.for_each(|record| record.shard().release(record.row()));
         }
-        memory.images.iter_mut().chain(&mut memory.masks).for_each(RowBuffer::reset);
+        memory.images.iter_mut().chain(&mut memory.masks).chain(&mut memory.arrays).for_each(RowBuffer::reset);
         if let Some(home) = self.home.upgrade() {
             home.give_back(self.replica, memory);
         }
@@ -354,6 +375,18 @@ impl Batch {
             feature: picture.feature,
             view: &picture.view.name,
             shape: self.shape_of(picture.view.pipeline.output_size()),
+            buffer: rows.buffer(),
+            bytes: rows.bytes().unwrap_or_default(),
+        })
+    }
+
+    /// Returns the arrays of [`Config::arrays`](crate::Config::arrays), in their order.
+    pub fn arrays(&self) -> impl Iterator<Item = Array<'_>> {
+        let arrays = self.0.config.arrays.with_shapes().zip(&self.0.memory().arrays);
+        arrays.map(|((array, shape), rows)| Array {
+            feature: &array.feature,
+            dtype: array.dtype,
+            shape: [self.len()].into_iter().chain(shape.iter().map(|length| *length as usize)).collect(),
             buffer: rows.buffer(),
             bytes: rows.bytes().unwrap_or_default(),
         })

@@ -156,7 +156,9 @@ impl BatchSupply {
         let images = images.collect::<Result<_>>()?;
         let masks = (0..config.mask_count()).map(|_| rows(&HostAlloc, &|bucket| config.mask_bytes(bucket)));
         let masks = masks.collect::<Result<_>>()?;
-        Ok(BatchMemory::new(config, images, masks, extra, self.reservation.clone()))
+        let arrays = config.arrays.outputs().map(|array| rows(&HostAlloc, &|_| array.row_bytes));
+        let arrays = arrays.collect::<Result<_>>()?;
+        Ok(BatchMemory::new(config, [images, masks, arrays], extra, self.reservation.clone()))
     }
 }
 

@@ -226,6 +226,8 @@ pub(crate) struct RowPixels<'a> {
     pub(crate) images: Vec<RowMut<'a>>,
     /// `[H, W]` labels of [`Images::mask_dtype`](crate::Images::mask_dtype) each.
     pub(crate) masks: Vec<RowMut<'a>>,
+    /// In the order of [`ResolvedArrays::outputs`](crate::arrays::ResolvedArrays::outputs).
+    pub(crate) arrays: Vec<RowMut<'a>>,
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The configuration of a loader.
 
+use crate::arrays::ArrayGroup;
 use crate::bad_samples::OnBad;
 use crate::buckets::Bucketing;
 use crate::buffer::{BatchAlloc, HostAlloc};
@@ -58,6 +59,8 @@ pub struct Config {
     pub columns: Option<Vec<ColumnSpec>>,
     /// Groups samples into batches of one shape. `None`: every batch has `batch` rows.
     pub buckets: Option<Bucketing>,
+    /// Arrays of each record, such as volumes, in addition to `content`. Default: none.
+    pub arrays: Vec<ArrayGroup>,
     /// What happens to bad samples; `None` is `Mask` if the remainder is `Mask`, else `Substitute`.
     pub on_bad: Option<OnBad>,
     /// The run ends when there are more bad samples than this, each counted once; `None` is 1 % of the samples, at
@@ -235,6 +238,7 @@ impl Default for Config {
             content: Content::Records,
             columns: None,
             buckets: None,
+            arrays: vec![],
             on_bad: None,
             max_bad: None,
             memory_budget: None,

@@ -1,6 +1,7 @@
 //! Errors of a loader.
 
-use crate::bad_samples::BadSample;
+use crate::arrays::ArrayProblem;
+use crate::bad_samples::{BadSample, SampleError};
 use crate::budget::{MemoryPlan, Usage};
 use crate::units::Bytes;
 use std::path::PathBuf;
@@ -134,6 +135,25 @@ pub enum Error {
         /// The split.
         split: String,
     },
+    /// A configuration of arrays that contradicts itself or the arrays.
+    #[error("cannot load array `{feature}`")]
+    Array {
+        /// The feature; empty if the group has none.
+        feature: String,
+        /// What is wrong.
+        #[source]
+        problem: ArrayProblem,
+    },
+    /// No record at the start of the splits has the arrays, which give types and shapes.
+    #[error("cannot load arrays {}: the first record of split `{split}` does not have them, nor do the records after it", features.join(", "))]
+    FirstArrays {
+        /// The features.
+        features: Vec<String>,
+        /// The split.
+        split: String,
+        /// What is wrong with the first record.
+        source: Box<SampleError>,
+    },
     /// The configuration does not fit into its memory.
     #[error("not enough memory for the loader (use a smaller batch or image, or allow more memory): {0}")]
     Budget(Box<MemoryPlan>),
@@ -152,6 +172,22 @@ pub enum Error {
         width: u32,
         /// Height in pixels, as coded.
         height: u32,
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes available.
+        allowed: u64,
+    },
+    /// A chunk of an array, or a record that is not mapped, needs more memory than the batches leave in the budget.
+    #[error(
+        "decoding the arrays of record {record} of {} needs {needed} bytes (a chunk, and the record if its file is not \
+         mapped), but the batches leave {allowed}: raise the memory budget by {} bytes, or store smaller chunks",
+        shard.display(), needed - allowed
+    )]
+    ArrayScratch {
+        /// The shard.
+        shard: PathBuf,
+        /// Record in the shard, from 0.
+        record: u64,
         /// Bytes needed.
         needed: u64,
         /// Bytes available.

@@ -17,6 +17,7 @@
 //! | `budget` | limits of the system, the memory plan, admission of scratch in bytes |
 //! | `buffer` | memory of batches; rows written by several threads (the only unsafe code) |
 //! | `columns`, `column_values`, `features` | values of records as arrays over a batch; features of a dataset |
+//! | `arrays` | crops of volumes and other arrays |
 //! | `image`, `typical_scratch` | decoding one stored image into its row; an estimate of its scratch |
 //! | `sampled_records` | the records of datasets in object stores that such estimates are made from |
 //! | `batch` | a batch, shared by the workers that fill it, then read by the consumer |
@@ -34,6 +35,7 @@
 //! | `loader` | the loader itself |
 #![deny(unsafe_code)]
 
+mod arrays;
 mod autotune;
 mod bad_samples;
 mod batch;
@@ -69,9 +71,10 @@ mod typical_scratch;
 mod units;
 mod worker;
 
+pub use arrays::{ArrayCrop, ArrayGroup, ArrayProblem};
 pub use autotune::TuningReason;
 pub use bad_samples::{BadSample, OnBad, SampleError};
-pub use batch::{Batch, Pictures};
+pub use batch::{Array, Batch, Pictures};
 pub use buckets::{BucketBy, Bucketing, ImageBucket};
 pub use budget::{Limit, LimitSource, MemoryPlan, Usage};
 pub use buffer::{BatchAlloc, BatchBuffer, HostAlloc};

@@ -1,5 +1,6 @@
 //! A configuration, validated and with every default resolved, as the workers use it. Does not change after creation.
 
+use crate::arrays::ResolvedArrays;
 use crate::bad_samples::OnBad;
 use crate::buckets::{self, Views};
 use crate::columns::Column;
@@ -41,9 +42,10 @@ pub(crate) struct ResolvedConfig {
     pub(crate) columns: Vec<Column>,
     /// Which of the columns belong to objects in the image.
     pub(crate) objects: Option<ObjectColumns>,
+    pub(crate) arrays: ResolvedArrays,
     /// Bytes of ragged values, byte strings and records read into memory that a row is expected to take.
     pub(crate) expected: u64,
-    /// Bytes of decode scratch that a large image needs.
+    /// Bytes of decode scratch that a large image and the chunks of arrays need.
     pub(crate) scratch: u64,
     pub(crate) on_bad: OnBad,
     pub(crate) max_bad: u64,
@@ -121,6 +123,7 @@ impl ResolvedConfig {
             masks.iter().try_for_each(|feature| features::check_bytes(feature, "label maps", &splits))?;
             more.iter().try_for_each(|feature| features::check_bytes(feature, "images", &splits))?;
         }
+        let arrays = ResolvedArrays::new(config, &splits, &sampled)?;
         let read_ahead = match splits.mean_record() {
             // The records of stores are requested, see `fetch`.
             _ if splits.in_store() => 0,
@@ -138,8 +141,9 @@ impl ResolvedConfig {
                 Content::Records | Content::Columns => None,
             },
             expected: features::expected_bytes(&columns, &splits, &sampled, matches!(config.content, Content::Records)),
-            scratch: typical_scratch(&splits, &config.content, &views, &sampled),
+            scratch: typical_scratch(&splits, &config.content, &views, &sampled) + arrays.scratch,
             views,
+            arrays,
             columns,
             objects,
             on_bad: config.on_bad(),
@@ -226,7 +230,12 @@ impl ResolvedConfig {
         let images: usize = self.pictures(bucket).map(|picture| self.picture_bytes(picture)).sum();
         let pixels = (images + self.mask_count() * self.mask_bytes(bucket)) as u64;
         let soft = self.mixing().map_or(0, |(mixing, _)| 4 * u64::from(mixing.classes));
-        let row = pixels + soft + self.columns.iter().map(Column::row_bytes).sum::<u64>() + self.expected + 200;
+        let row = pixels
+            + self.arrays.row_bytes()
+            + soft
+            + self.columns.iter().map(Column::row_bytes).sum::<u64>()
+            + self.expected
+            + 200;
         // Mixing keeps a copy of one image.
         let copy = self.mixing().map_or(0, |_| images as u64);
         row * self.rows(bucket) as u64 + copy
@@ -251,6 +260,7 @@ impl ResolvedConfig {
     pub(crate) fn rows_per_claim(&self) -> usize {
         match self.content {
             Content::Images(_) => 1,
+            _ if !self.arrays.is_empty() => 1,
             Content::Records | Content::Columns => 16,
         }
     }

@@ -1,13 +1,14 @@
 //! A worker thread: claims rows in order, and fills each from its record.
 
+use crate::arrays::PlannedArrays;
 use crate::bad_samples::{BadSample, OnBad, SampleError};
 use crate::batch::{RowOut, SharedBatch};
 use crate::buffer::RowPixels;
-use crate::config::Content;
+use crate::config::{Content, Images};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::handover::Work;
-use crate::image::{self, DecodeScratch, PlannedImage, SampleDraws};
+use crate::image::{self, DecodeScratch, PlannedImage, SampleDraws, ScratchBytes};
 use crate::memory_pressure::{Admission, Refused, ScratchAdmission};
 use crate::meters::ReadTimer;
 use crate::read_ahead::{ReadAhead, cursor};
@@ -18,6 +19,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 pub(crate) struct Worker {
     engine: Arc<Engine>,
@@ -210,10 +212,10 @@ impl Worker {
         if config.exact {
             shard.read_exactly();
         }
-        let is_images = matches!(config.content, Content::Images(_));
+        let decodes = config.images().is_some() || !config.arrays.is_empty();
         // A record that is not mapped is read into memory, which counts as scratch.
         let mut record_bytes = match shard.bytes().mapped() {
-            None if is_images => {
+            None if decodes => {
                 let frame = shard.frame(at.row).map_err(|e| RowError::of(id, &at, e.into()))?;
                 frame.end - frame.start
             }
@@ -245,7 +247,7 @@ impl Worker {
             };
             timer.stop(&engine.meters);
             let record = record.map_err(|e| RowError::of(id, &at, e.into()))?;
-            if is_images && record_bytes == 0 && record.buffer_bytes() > 0 {
+            if decodes && record_bytes == 0 && record.buffer_bytes() > 0 {
                 // Its mapping could not be read, so it was read into memory after all.
                 record_bytes = record.buffer_bytes();
                 needed = record_bytes;
@@ -293,21 +295,31 @@ impl Worker {
         for (column, cell) in config.columns.iter().zip(&mut target.out.cells) {
             column.read(record, &mut example, cell)?;
         }
-        let Content::Images(images) = &config.content else { return Ok(()) };
-        let views = config.views.of(batch.bucket());
+        if config.images().is_none() && config.arrays.is_empty() {
+            return Ok(());
+        }
         let draws = SampleDraws { seed: config.plan.seed(), epoch: batch.epoch, source_position };
+        let arrays = match (config.arrays.is_empty(), example) {
+            (true, _) => None,
+            (false, Some(example)) => Some(PlannedArrays::of(&example, &config.arrays, draws)?),
+            (false, None) => Some(PlannedArrays::of(&record.example()?, &config.arrays, draws)?),
+        };
         let objects = config.objects.as_ref();
         objects.map_or(Ok(()), |objects| objects.check(&target.out.cells))?;
-        let planned = PlannedImage::of(
-            record,
-            images,
-            |_| views,
-            draws,
-            objects.map(|objects| (objects, &target.out.cells[..])),
-        )?;
-        let (needed, (width, height)) = (memory.record + planned.scratch, planned.size());
+        let of_objects = objects.map(|objects| (objects, &target.out.cells[..]));
+        let views = config.views.of(batch.bucket());
+        let image = match config.images() {
+            Some(images) => Some((images, PlannedImage::of(record, images, |_| views, draws, of_objects)?)),
+            None => None,
+        };
+        let size = image.as_ref().map(|(_, planned)| planned.size());
+        let scratch = ScratchBytes {
+            images: image.as_ref().map_or(0, |(_, planned)| planned.scratch),
+            arrays: arrays.as_ref().map_or(0, |arrays| arrays.scratch),
+        };
+        let needed = memory.record + scratch.sum();
         let kept = memory.pool.kept();
-        self.scratch.prepare(planned.scratch, kept.saturating_sub(memory.record));
+        self.scratch.prepare(scratch, kept.saturating_sub(memory.record));
         match &mut memory.admission {
             // To avoid deadlock, a worker never waits while it holds scratch: it returns all of it and requests the sum.
             Some(admission) if memory.record > 0 => {
@@ -319,17 +331,16 @@ impl Worker {
                 *admission = Some(memory.pool.admit(batch, needed).map_err(|refused| match refused {
                     Refused::Cancelled => FillError::Cancelled,
                     Refused::TooLarge(allowed) => {
-                        let shard = at.path();
-                        FillError::Run(Error::Scratch { shard, record: at.row, width, height, needed, allowed })
+                        let (shard, record) = (at.path(), at.row);
+                        FillError::Run(match size {
+                            Some((width, height)) => Error::Scratch { shard, record, width, height, needed, allowed },
+                            None => Error::ArrayScratch { shard, record, needed, allowed },
+                        })
                     }
                 })?);
             }
         }
-        if let Some(objects) = objects {
-            planned.map_objects(objects, &mut target.out.cells);
-        }
-        let (normalizer, meters) = (config.normalizer.as_ref(), &self.engine.meters);
-        let written = image::write_row(planned, images, normalizer, &mut target.pixels, &mut self.scratch, meters);
+        let written = write(&self.engine, image, arrays.as_ref(), &mut self.scratch, target);
         self.scratch.trim(kept);
         Ok(written?)
     }
@@ -353,6 +364,27 @@ impl Worker {
     }
 }
 
+/// Writes the image and the arrays of a record, whose scratch was admitted, into its row.
+fn write(
+    engine: &Engine,
+    image: Option<(&Images, PlannedImage<'_>)>,
+    arrays: Option<&PlannedArrays<'_>>,
+    scratch: &mut DecodeScratch,
+    target: &mut RowTarget<'_>,
+) -> std::result::Result<(), SampleError> {
+    let (config, meters) = (&engine.config, &engine.meters);
+    if let Some(arrays) = arrays {
+        let start = Instant::now();
+        arrays.write(&config.arrays, &mut scratch.chunk, &mut target.pixels.arrays)?;
+        meters.decode.add(start.elapsed(), u64::from(image.is_none()));
+    }
+    let Some((images, planned)) = image else { return Ok(()) };
+    if let Some(objects) = &config.objects {
+        planned.map_objects(objects, &mut target.out.cells);
+    }
+    image::write_row(planned, images, config.normalizer.as_ref(), &mut target.pixels, scratch, meters)
+}
+
 /// Every byte of label maps in rows without a sample: loss functions ignore 255 by convention, and 65535 is the
 /// corresponding 16-bit label.
 const MASKED_LABEL: u8 = 255;
@@ -364,6 +396,7 @@ fn mask(engine: &Engine, RowTarget { pixels, out }: &mut RowTarget<'_>) {
         Some(normalizer) => normalizer.write_black(image),
     });
     pixels.masks.iter_mut().for_each(|mask| mask.fill(MASKED_LABEL));
+    pixels.arrays.iter_mut().for_each(|array| array.fill(0));
     (out.id, out.valid, out.record) = (-1, false, None);
     engine.config.columns.iter().zip(&mut out.cells).for_each(|(column, cell)| column.mask(cell));
 }

@@ -1,14 +1,15 @@
 //! A budget bounds live memory. Compares it with an allocator that counts every byte of the process, for several
 //! configurations.
 
+mod arrays_dataset;
 mod counting;
 mod dataset;
 
 use counting::{LIVE, PEAK};
 use shardtool_decode::{Filter, LabelDtype, Pipeline, Transform};
 use shardtool_load::{
-    BatchTransform, BucketBy, Bucketing, ColumnSpec, Config, Content, ImageBucket, Images, Layout, Loader, Mixing,
-    Objects, View,
+    ArrayCrop, ArrayGroup, BatchTransform, BucketBy, Bucketing, ColumnSpec, Config, Content, ImageBucket, Images,
+    Layout, Loader, Mixing, Objects, View,
 };
 use shardtool_order::{ImageShape, Replica};
 use shardtool_read::{Access, Dataset, Options, Split};
@@ -174,6 +175,38 @@ fn live_memory_of_buckets_stays_below_the_budget() {
             config.buckets = Some(bucketing);
             (config.workers, config.remainder) = (Some(workers), Some(shardtool_order::Remainder::Pad));
             stays_below(config, &[0], times, &format!("buckets, {what}, {workers} workers"));
+        }
+    }
+}
+
+/// Arrays: crops of volumes, whole chunks decompressed, records read into memory, beside images.
+#[test]
+fn live_memory_of_arrays_stays_below_the_budget() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let volume = |number: u16, feature| {
+        let side = 40 + i64::from(number % 4) * 8;
+        let elements: Vec<u16> = (0..side * side * side).map(|at| (at % 4001) as u16 ^ number).collect();
+        arrays_dataset::Stored::u16(feature, &[side; 3], &[32; 3], if number < 6 { "zstd" } else { "raw" }, &elements)
+    };
+    let samples: Vec<_> = (0..12).map(|number| vec![volume(number, "ct"), volume(number, "seg")]).collect();
+    let image = dataset::jpeg(1, 640, 480);
+    arrays_dataset::write(folder.path(), &["ct", "seg"], &samples, Some(&image));
+    let mut group = ArrayGroup::new(vec!["ct".to_owned(), "seg".to_owned()]);
+    group.crop = Some(ArrayCrop { size: vec![Some(36); 3], random: true });
+    group.flip = vec![0.5; 3];
+    let images = Content::Images(Images::new(Pipeline::train(64).unwrap()));
+    for access in [Access::Mmap, Access::Pread] {
+        let split = arrays_dataset::open(folder.path(), access);
+        for (content, workers, times) in
+            [(Content::Columns, 1, 1.0), (Content::Columns, 4, 1.3), (images.clone(), 3, 1.0), (images.clone(), 1, 2.0)]
+        {
+            let mut config = Config::new(split.clone(), content.clone(), 5);
+            (config.workers, config.remainder) = (Some(workers), Some(shardtool_order::Remainder::Pad));
+            config.arrays = vec![group.clone()];
+            let batch = Loader::plan(&config).unwrap().memory.batch;
+            assert!(batch > 5 * 2 * 2 * 36 * 36 * 36, "a batch of {batch} bytes includes its arrays");
+            stays_below(config, &[0], times, &format!("arrays, {content:?}, {workers} workers, {access:?}"));
         }
     }
 }

@@ -242,7 +242,10 @@ fn encode(schema: &SampleSchema, fields: &Fields<'_>, stored: Option<&StoredImag
         features.push((names::CLASS_TEXT, Column::Bytes(&text)));
     }
     for (((name, dtype), values), list) in schema.columns.iter().zip(fields.values).zip(&lists) {
-        features.push((name, values.column(*dtype, list)));
+        // A record without one of the features that describe an array has no such array, instead of a damaged one.
+        if *values != Values::Missing || !schema.is_array_member(name) {
+            features.push((name, values.column(*dtype, list)));
+        }
     }
     example::encode(&mut features, out);
 }

@@ -3,6 +3,10 @@
 use shardtool_decode::{Draws, Random};
 use shardtool_order::Rng;
 
+/// The number that the first group of arrays has in place of a view's number, so that neither changes the other. Part of
+/// order-spec.md.
+const ARRAY_VIEWS: u64 = 1 << 32;
+
 /// Which sample of which epoch the numbers are drawn for.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleDraws {
@@ -23,6 +27,11 @@ impl SampleDraws {
     /// Returns the streams of one of several views.
     pub fn view(self, view: usize) -> StepDraws {
         StepDraws { view: Some(view as u64), ..self.single() }
+    }
+
+    /// Returns the stream of one step of a group of arrays. Groups are numbered from 0, and so are steps.
+    pub(crate) fn arrays(self, group: u64, step: u64) -> impl Random {
+        Stream(Rng::step(self.seed, self.epoch, self.source_position, ARRAY_VIEWS + group, step))
     }
 
     fn shared(self) -> Stream {

@@ -14,7 +14,7 @@ mod write;
 
 pub use draws::{SampleDraws, StepDraws};
 pub(crate) use planned::PlannedImage;
-pub(crate) use write::{DecodeScratch, write_row};
+pub(crate) use write::{DecodeScratch, ScratchBytes, write_row};
 
 /// Returns the number of pixels of a size.
 pub(crate) fn pixels((width, height): (u32, u32)) -> u64 {

@@ -21,20 +21,41 @@ pub(crate) struct DecodeScratch {
     /// The finished image as u8, if the batch holds other numbers.
     pixels: Vec<u8>,
     labels: LabelMap,
-    /// Upper bound on the memory of all of these, in bytes.
-    bytes: u64,
+    /// A decompressed chunk of an array.
+    pub(crate) chunk: Vec<u8>,
+    /// Upper bounds on the memory of `chunk`, and of all others, in bytes.
+    bounds: ScratchBytes,
+}
+
+/// Bytes of scratch of a record.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ScratchBytes {
+    pub(crate) images: u64,
+    pub(crate) arrays: u64,
+}
+
+impl ScratchBytes {
+    pub(crate) fn sum(self) -> u64 {
+        self.images + self.arrays
+    }
 }
 
 impl DecodeScratch {
-    /// Prepares for an image that needs `bytes`: drops what earlier images left if the larger of both exceeds `most`.
-    pub(crate) fn prepare(&mut self, bytes: u64, most: u64) {
-        self.trim(if bytes > most { 0 } else { most });
-        self.bytes = self.bytes.max(bytes);
+    /// Prepares for a record that needs `bytes`: drops what earlier records left if the larger of both exceeds `most`.
+    pub(crate) fn prepare(&mut self, bytes: ScratchBytes, most: u64) {
+        let larger = |bounds: ScratchBytes| ScratchBytes {
+            images: bounds.images.max(bytes.images),
+            arrays: bounds.arrays.max(bytes.arrays),
+        };
+        if larger(self.bounds).sum() > most {
+            *self = Self::default();
+        }
+        self.bounds = larger(self.bounds);
     }
 
     /// Drops the memory if it exceeds `most` bytes.
     pub(crate) fn trim(&mut self, most: u64) {
-        if self.bytes > most {
+        if self.bounds.sum() > most {
             *self = Self::default();
         }
     }

@@ -1,5 +1,8 @@
 //! Batches that a loader delivers, in every order, with damage and errors.
 
+mod arrays;
+#[path = "../arrays_dataset/mod.rs"]
+mod arrays_dataset;
 mod buckets;
 #[path = "../dataset/mod.rs"]
 mod dataset;

@@ -1,8 +1,12 @@
 //! What all samples of a split have in common, and which features their records have.
 
+use shardtool_format::array::array_name;
 use shardtool_format::checksum::Crc32c;
 use shardtool_format::manifest::{DType, FeatureType};
 use shardtool_format::names;
+
+/// Last parts of the names of features that describe an array.
+const MEMBERS: [&str; 4] = ["shape", "chunk", "dtype", "codec"];
 
 /// What all samples of a source have in common.
 pub(crate) struct SampleSchema {
@@ -17,6 +21,14 @@ pub(crate) struct SampleSchema {
 }
 
 impl SampleSchema {
+    /// Returns whether a column is that of an array's chunks, or describes an array.
+    pub(crate) fn is_array_member(&self, name: &str) -> bool {
+        let has = |name: &str| self.columns.iter().any(|(column, _)| column == name);
+        let describes = |array: &str| array_name(&format!("{array}/codec"), has).is_some();
+        describes(name)
+            || name.rsplit_once('/').is_some_and(|(array, member)| MEMBERS.contains(&member) && describes(array))
+    }
+
     /// Returns a CRC32C over the schema and everything that `visit` adds.
     pub(crate) fn crc(&self, visit: impl FnOnce(&mut dyn FnMut(&[u8]))) -> u32 {
         let mut crc = Crc32c::new();

@@ -1,0 +1,22 @@
+//! Arrays of any number of dimensions in a batch: volumes, audio, embeddings. Each row gets a crop of its record's array,
+//! perhaps flipped and rotated by quarter turns; only the chunks that the crop meets are decompressed.
+//!
+//! | module | content |
+//! |---|---|
+//! | `config` | groups of arrays that share their geometry |
+//! | `resolved` | groups checked against the dataset: types and shapes of a row |
+//! | `pad_value` | the value around an array that is smaller than its crop |
+//! | `stored` | the array of a record |
+//! | `geometry` | crop, flips and rotations drawn for a sample |
+//! | `planned` | the arrays of a record: planned, then written into their rows |
+
+mod config;
+mod geometry;
+mod pad_value;
+mod planned;
+mod resolved;
+mod stored;
+
+pub use config::{ArrayCrop, ArrayGroup, ArrayProblem};
+pub(crate) use planned::PlannedArrays;
+pub(crate) use resolved::ResolvedArrays;

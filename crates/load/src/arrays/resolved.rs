@@ -1,0 +1,214 @@
+//! Groups of arrays, checked against the dataset: the type and shape that each has in a row.
+
+use super::config::{ArrayGroup, ArrayProblem};
+use super::pad_value;
+use super::stored::StoredArray;
+use crate::bad_samples::SampleError;
+use crate::config::{Config, Content};
+use crate::error::{Error, Result};
+use crate::features::check_bytes;
+use crate::sampled_records::{SAMPLED_RECORDS, SampledRecords};
+use crate::splits::Splits;
+use shardtool_decode::Limits;
+use shardtool_format::array::ArrayDtype;
+use shardtool_read::{Record, Split};
+
+/// Bytes of one array of a batch, at most: 2⁴⁸, so that sums and products of several batches do not overflow.
+const MAX_BATCH_BYTES: u64 = 1 << 48;
+
+/// The arrays of a batch.
+#[derive(Default)]
+pub(crate) struct ResolvedArrays {
+    pub(crate) groups: Vec<Group>,
+    pub(crate) limits: Limits,
+    /// Bytes of memory that a record read into memory, or decompressing one of its chunks, is expected to take.
+    pub(crate) scratch: u64,
+}
+
+/// Arrays that share their geometry.
+pub(crate) struct Group {
+    pub(crate) spec: ArrayGroup,
+    /// The shape of a row.
+    pub(crate) shape: Vec<u64>,
+    pub(crate) arrays: Vec<ArrayOutput>,
+}
+
+/// One array of a batch.
+pub(crate) struct ArrayOutput {
+    pub(crate) feature: String,
+    pub(crate) dtype: ArrayDtype,
+    /// The element around an array that is smaller than the crop; zero without padding.
+    pub(crate) pad: Vec<u8>,
+    /// Bytes of a row.
+    pub(crate) row_bytes: usize,
+}
+
+impl ResolvedArrays {
+    /// Checks the groups of a configuration. The first readable record with the arrays gives their types and shapes.
+    pub(crate) fn new(config: &Config, splits: &Splits, stored: &SampledRecords) -> Result<Self> {
+        let limits = match &config.content {
+            Content::Images(images) => images.limits,
+            Content::Records | Content::Columns => Limits::default(),
+        };
+        let mut resolved = ResolvedArrays { groups: vec![], limits, scratch: 0 };
+        let given: Vec<_> = config.arrays.iter().flat_map(|group| &group.features).collect();
+        for (at, feature) in given.iter().enumerate() {
+            check_bytes(feature, "arrays", splits)?;
+            if given[..at].contains(feature) {
+                return Err(problem(feature, ArrayProblem::Repeated));
+            }
+        }
+        for group in &config.arrays {
+            let first = first_arrays(group, splits, stored, &limits)?;
+            resolved.groups.push(Group::new(group, &first, config.batch)?);
+        }
+        if !resolved.groups.is_empty() {
+            resolved.scratch = resolved.typical_scratch(splits, stored);
+        }
+        Ok(resolved)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// Returns the arrays of a batch, in the order of the configuration.
+    pub(crate) fn outputs(&self) -> impl Iterator<Item = &ArrayOutput> {
+        self.groups.iter().flat_map(|group| &group.arrays)
+    }
+
+    /// Returns the arrays of a batch with the shapes of their rows.
+    pub(crate) fn with_shapes(&self) -> impl Iterator<Item = (&ArrayOutput, &[u64])> {
+        self.groups.iter().flat_map(|group| group.arrays.iter().map(|array| (array, &group.shape[..])))
+    }
+
+    /// Returns the bytes of a row.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        self.outputs().map(|array| array.row_bytes as u64).sum()
+    }
+
+    /// Returns the most that a few records need, plus a quarter, as for images.
+    fn typical_scratch(&self, splits: &Splits, stored: &SampledRecords) -> u64 {
+        let needed = |record: &Record| {
+            let Ok(example) = record.example() else { return 0 };
+            let arrays =
+                self.outputs().filter_map(|array| StoredArray::of(&example, &array.feature, &self.limits).ok());
+            arrays.map(|array| array.scratch).max().unwrap_or(0) + record.buffer_bytes()
+        };
+        let largest = splits.as_slice().iter().enumerate().map(|(number, split)| {
+            let local = sampled(split).map(|id| split.get(id).as_ref().map_or(0, needed));
+            stored.of(number).iter().map(needed).chain(local).max().unwrap_or(0)
+        });
+        largest.max().map_or(0, |most| most + most / 4)
+    }
+}
+
+/// Returns some records of a split that is not in an object store.
+fn sampled(split: &Split) -> impl Iterator<Item = u64> + use<> {
+    let (step, records) = ((split.len() / SAMPLED_RECORDS).max(1) as usize, split.len());
+    let most = if split.is_in_store() { 0 } else { SAMPLED_RECORDS as usize };
+    (0..records).step_by(step).take(most)
+}
+
+/// Returns type and shape of each array of a group, in the first record that has them.
+fn first_arrays(
+    group: &ArrayGroup,
+    splits: &Splits,
+    stored: &SampledRecords,
+    limits: &Limits,
+) -> Result<Vec<(ArrayDtype, Vec<u64>)>> {
+    let read = |record: &Record| {
+        let example = record.example().map_err(SampleError::from)?;
+        let arrays = group.features.iter().map(|feature| {
+            let array = StoredArray::of(&example, feature, limits)?;
+            Ok((array.dtype(), array.shape()))
+        });
+        let arrays = arrays.collect::<std::result::Result<Vec<_>, SampleError>>()?;
+        record.check_readable()?;
+        Ok(arrays)
+    };
+    let mut first_error = None;
+    for (number, split) in splits.as_slice().iter().enumerate() {
+        let local = (0..split.len()).take(if split.is_in_store() { 0 } else { SAMPLED_RECORDS as usize });
+        let local = local.map(|id| read(&split.get(id)?));
+        for found in stored.of(number).iter().map(read).chain(local) {
+            match found {
+                Ok(arrays) => return Ok(arrays),
+                Err(error) => first_error = first_error.or(Some((split.name().to_owned(), error))),
+            }
+        }
+    }
+    let features = group.features.clone();
+    Err(match first_error {
+        Some((split, source)) => Error::FirstArrays { features, split, source: Box::new(source) },
+        None => problem(features.first().map_or("", String::as_str), ArrayProblem::NoFeature),
+    })
+}
+
+fn problem(feature: &str, problem: ArrayProblem) -> Error {
+    Error::Array { feature: feature.to_owned(), problem }
+}
+
+impl Group {
+    fn new(spec: &ArrayGroup, first: &[(ArrayDtype, Vec<u64>)], batch: u32) -> Result<Self> {
+        let Some((name, (_, shape))) = spec.features.first().zip(first.first()) else {
+            return Err(problem("", ArrayProblem::NoFeature));
+        };
+        let shape = row_shape(spec, shape).map_err(|found| problem(name, found))?;
+        if let Some(pad) = &spec.pad
+            && pad.len() != spec.features.len()
+        {
+            let (found, features) = (pad.len(), spec.features.len());
+            return Err(problem(name, ArrayProblem::PadCount { found, features }));
+        }
+        let arrays = spec.features.iter().zip(first).enumerate().map(|(at, (feature, (dtype, _)))| {
+            let (failed, value) = (|found| problem(feature, found), spec.pad.as_ref().map_or(0.0, |pad| pad[at]));
+            let cannot = ArrayProblem::Pad { value, dtype: dtype.name() };
+            let pad = pad_value::element(value, *dtype).ok_or_else(|| failed(cannot))?;
+            let mut factors = shape.iter().copied().chain([dtype.bytes() as u64]);
+            let bytes = factors.try_fold(1u64, u64::checked_mul);
+            let fits =
+                bytes.and_then(|bytes| bytes.checked_mul(batch.into())).is_some_and(|all| all <= MAX_BATCH_BYTES);
+            match bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|_| fits) {
+                Some(row_bytes) => Ok(ArrayOutput { feature: feature.clone(), dtype: *dtype, pad, row_bytes }),
+                None => Err(failed(ArrayProblem::TooLarge { shape: shape.clone(), dtype: dtype.name() })),
+            }
+        });
+        Ok(Group { arrays: arrays.collect::<Result<_>>()?, spec: spec.clone(), shape })
+    }
+}
+
+/// Returns the shape of a row, from that of the first array.
+fn row_shape(spec: &ArrayGroup, first: &[u64]) -> std::result::Result<Vec<u64>, ArrayProblem> {
+    let dimensions = first.len();
+    let check = |option, found| match found == dimensions {
+        true => Ok(()),
+        false => Err(ArrayProblem::Dimensions { option, found, dimensions }),
+    };
+    let mut shape = first.to_vec();
+    if let Some(crop) = &spec.crop {
+        check("crop", crop.size.len())?;
+        shape = shape.iter().zip(&crop.size).map(|(length, size)| size.unwrap_or(*length)).collect();
+    } else if spec.pad.is_some() {
+        return Err(ArrayProblem::PadWithoutCrop);
+    }
+    if let Some(dimension) = shape.iter().position(|length| *length == 0) {
+        return Err(ArrayProblem::Empty { dimension });
+    }
+    if !spec.flip.is_empty() {
+        check("flip", spec.flip.len())?;
+    }
+    if let Some(dimension) = spec.flip.iter().position(|p| !(0.0..=1.0).contains(p)) {
+        return Err(ArrayProblem::Probability { dimension, found: spec.flip[dimension] });
+    }
+    for plane in spec.rotate.iter().copied() {
+        let (a, b) = plane;
+        if a == b || a.max(b) >= dimensions {
+            return Err(ArrayProblem::Plane { plane, dimensions });
+        }
+        if shape[a] != shape[b] {
+            return Err(ArrayProblem::Sides { plane, lengths: (shape[a], shape[b]) });
+        }
+    }
+    Ok(shape)
+}

@@ -4,6 +4,7 @@ use crate::arrays::ArrayGroup;
 use crate::bad_samples::OnBad;
 use crate::buckets::Bucketing;
 use crate::buffer::{BatchAlloc, HostAlloc};
+use crate::decoded_cache::DecodedCache;
 use crate::mixing::Mixing;
 use crate::objects::Objects;
 use shardtool_decode::{FloatRange, LabelDtype, Limits, Output, Pipeline, PixelFn};
@@ -147,6 +148,8 @@ pub struct Images {
     pub objects: Option<Objects>,
     /// How the rows of a batch are mixed. Its labels then are soft: `[N, classes]` f32. With one view only.
     pub mixing: Option<Mixing>,
+    /// Keeps decoded images from one epoch to the next. Not with label maps, objects or further images.
+    pub decoded_cache: Option<DecodedCache>,
     /// The type, layout and normalisation of a batch's pixels, computed by the workers; `None` is u8 `[N, H, W, 3]`.
     pub output: Option<Output>,
     /// Whether to apply the EXIF orientation. Default: no.
@@ -177,6 +180,7 @@ impl Images {
             mask_fill: None,
             objects: None,
             mixing: None,
+            decoded_cache: None,
             output: None,
             apply_orientation: false,
             limits: Limits::default(),

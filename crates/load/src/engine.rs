@@ -14,6 +14,7 @@ use crate::batch::{Batch, BatchMemory, Home};
 use crate::batch_supply::BatchSupply;
 use crate::budget::{MemoryPlan, SystemLimits};
 use crate::buffer::BatchAlloc;
+use crate::decoded_cache::DecodedImages;
 use crate::error::{Error, Result};
 use crate::fetch::Fetcher;
 use crate::handover::{Delivery, Empty, Handover, Position, Queue};
@@ -32,6 +33,8 @@ pub(crate) struct Engine {
     pub(crate) scratch: ScratchAdmission,
     /// For datasets in object stores.
     pub(crate) fetcher: Option<Arc<Fetcher>>,
+    /// Decoded images, if they are cached.
+    pub(crate) decoded: Option<DecodedImages>,
     pub(crate) meters: Meters,
     pub(crate) bad_samples: BadSamples,
     pub(crate) notices: Arc<Notices>,
@@ -50,9 +53,12 @@ impl Engine {
         limits: SystemLimits,
         autotune: Autotune,
         alloc: Arc<dyn BatchAlloc>,
-    ) -> Arc<Self> {
-        Arc::new_cyclic(|engine: &Weak<Engine>| {
-            let (config, notices) = (Arc::new(config), Arc::new(Notices::default()));
+    ) -> Result<Arc<Self>> {
+        let notices = Arc::new(Notices::default());
+        let cache = config.images().and_then(|images| images.decoded_cache.as_ref());
+        let decoded = cache.map(|cache| DecodedImages::new(cache, notices.clone())).transpose()?;
+        Ok(Arc::new_cyclic(|engine: &Weak<Engine>| {
+            let config = Arc::new(config);
             let (plan, home) = (memory.clone(), engine.clone());
             let supply = BatchSupply::new(config.clone(), plan, limits, alloc, notices.clone(), autotune, home);
             let handover = Arc::new(Handover::new(config.ranks.len(), supply));
@@ -66,11 +72,12 @@ impl Engine {
                 start: Instant::now(),
                 store_before: shardtool_store::stats(),
                 noticed: AtomicU64::new(0),
+                decoded,
                 memory,
                 handover,
                 config,
             }
-        })
+        }))
     }
 
     /// Waits for a replica's next batch and returns it; `None` at the end of an epoch.
@@ -150,6 +157,7 @@ impl Engine {
             tuning: supply.autotune.reason,
             memory: MemoryPlan { budget: self.memory.budget + supply.grown(), ..self.memory.clone() },
             store: self.fetcher.as_ref().map(|_| shardtool_store::stats().since(&self.store_before)),
+            decoded_cache: self.decoded.as_ref().map(DecodedImages::stats),
             unit: if self.config.images().is_some() { "images" } else { "records" },
         })
     }

@@ -88,6 +88,20 @@ pub enum Error {
         /// The number of views.
         views: usize,
     },
+    /// No file for decoded images can be created.
+    #[error("cannot create a file for decoded images in {}", folder.display())]
+    DecodedCache {
+        /// The folder.
+        folder: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// A cache of decoded images, and an option that needs the images as they are stored.
+    #[error("`{option}` needs images as they are stored: leave out `decoded_cache`")]
+    DecodedCacheOption {
+        /// The option.
+        option: &'static str,
+    },
     /// The steps of a bucket give images another size than its shape.
     #[error(
         "the steps of bucket {number} give {} x {} pixels (width x height): expected its shape, {} x {}",

@@ -40,6 +40,11 @@ impl Stats {
                 "cache_hits": store.cache_hits, "cache_bytes": store.cache_bytes, "cache_bad": store.cache_bad }),
             );
         }
+        if let (Some(cache), Value::Object(members)) = (&self.decoded_cache, &mut object) {
+            let cache = json!({ "hits": cache.hits, "misses": cache.misses, "images": cache.images, "bytes": cache.bytes,
+                                "bad": cache.bad });
+            members.insert("decoded_cache".to_owned(), cache);
+        }
         object.to_string()
     }
 
@@ -81,6 +86,12 @@ impl Stats {
             metric("store_cache_bad_total", "counter", bad, &one(store.cache_bad as f64));
             metric("store_refetched_total", "counter", "Requests after a CRC mismatch.", &one(store.refetched as f64));
         }
+        if let Some(cache) = &self.decoded_cache {
+            let count = |name: &str| format!("decoded_cache_{name}");
+            metric(&count("hits_total"), "counter", "Samples whose decoded image was kept.", &one(cache.hits as f64));
+            metric(&count("misses_total"), "counter", "Samples that were decoded.", &one(cache.misses as f64));
+            metric(&count("bytes"), "gauge", "Bytes of decoded images.", &one(cache.bytes as f64));
+        }
         out
     }
 }
@@ -96,6 +107,7 @@ fn memory(plan: &MemoryPlan) -> Value {
         "depth": plan.prefetch,
         "source": plan.source,
         "store": plan.indexes + plan.fetch,
+        "decoded_cache": plan.decoded,
         "scratch_per_worker": plan.scratch,
         "scratch": plan.scratch_bytes(),
         "slots": plan.batches_per_replica(0),

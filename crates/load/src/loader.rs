@@ -5,6 +5,7 @@ use crate::bad_samples::BadSample;
 use crate::batch::Batch;
 use crate::budget::{DEFAULT_PREFETCH, Demand, MemoryPlan, SystemLimits};
 use crate::config::Config;
+use crate::decoded_cache::DecodedCache;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fetch::{self, EpochRequests};
@@ -111,7 +112,7 @@ impl Loader {
         let count = memory.workers as usize;
         let fixed = Fixed { workers: config.workers.is_some(), prefetch: config.prefetch.is_some() };
         let autotune = Autotune::new(count, memory.prefetch as usize, fixed);
-        let engine = Engine::new(resolved, memory, limits, autotune, config.alloc.clone());
+        let engine = Engine::new(resolved, memory, limits, autotune, config.alloc.clone())?;
         let workers = Arc::new(WorkerPool::start(&engine, count)?);
         let loader = |replica| Loader { _workers: workers.clone(), engine: engine.clone(), replica, returned: None };
         Ok((0..ranks.len()).map(loader).collect())
@@ -331,6 +332,7 @@ fn demand(config: &Config, resolved: &ResolvedConfig) -> Demand {
         prefetch: config.prefetch.unwrap_or(DEFAULT_PREFETCH) as u64,
         source: resolved.plan.source().bytes() + resolved.plan.buckets().map_or(0, Buckets::bytes),
         scratch: resolved.scratch,
+        decoded: resolved.images().and_then(|images| images.decoded_cache.as_ref()).map_or(0, DecodedCache::memory),
         fetch: resolved.fetch,
         indexes: resolved.splits.index_bytes(),
     }

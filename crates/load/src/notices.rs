@@ -29,6 +29,13 @@ pub enum Notice {
         /// Bad samples of the run, each counted once.
         count: u64,
     },
+    /// The file with decoded images cannot be written any more, as when the disk is full.
+    DecodedCacheFailed {
+        /// Its folder.
+        path: PathBuf,
+        /// The system's error.
+        problem: String,
+    },
     /// The cache on a local disk cannot be written any more, as when the disk is full.
     CacheFailed {
         /// Its folder.
@@ -52,6 +59,12 @@ impl fmt::Display for Notice {
             Notice::BadSamples { epoch, count } => {
                 write!(f, "{count} bad samples in this run by the end of epoch {epoch}")
             }
+            Notice::DecodedCacheFailed { path, problem } => write!(
+                f,
+                "decoded images cannot be written to a file in {} ({problem}): the run continues, and decodes images that it \
+                 does not hold again",
+                path.display()
+            ),
             Notice::CacheFailed { path, problem } => write!(
                 f,
                 "the cache in {} cannot be written ({problem}): the run continues, and reads from the store what the cache does \

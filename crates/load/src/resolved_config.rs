@@ -309,6 +309,19 @@ fn check_views(images: &Images, views: &[View]) -> Result<()> {
     {
         return Err(Error::NoBoxes { step });
     }
+    if let Some(cache) = &images.decoded_cache {
+        let options = [
+            ("mask", !images.masks.is_empty()),
+            ("objects", images.objects.is_some()),
+            ("more_images", !images.more.is_empty()),
+        ];
+        if let Some((option, _)) = options.into_iter().find(|(_, given)| *given) {
+            return Err(Error::DecodedCacheOption { option });
+        }
+        if cache.side == 0 {
+            return Err(Error::Zero { option: "decoded_cache" });
+        }
+    }
     let views = names.len();
     let options = [
         ("masks", !images.masks.is_empty()),

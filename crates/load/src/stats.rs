@@ -2,6 +2,7 @@
 
 use crate::autotune::TuningReason;
 use crate::budget::MemoryPlan;
+use crate::decoded_cache::DecodedCacheStats;
 use crate::meters::Stage;
 use std::fmt;
 use std::time::Duration;
@@ -53,6 +54,8 @@ pub struct Stats {
     pub memory: MemoryPlan,
     /// Requests to object stores by this process since the loader was created; `None` if its datasets are local.
     pub store: Option<shardtool_store::Stats>,
+    /// The cache of decoded images; `None` without one.
+    pub decoded_cache: Option<DecodedCacheStats>,
     /// What a sample is called: `images` or `records`.
     pub unit: &'static str,
 }

@@ -8,7 +8,7 @@ use crate::config::{Content, Images};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::handover::Work;
-use crate::image::{self, DecodeScratch, PlannedImage, SampleDraws, ScratchBytes};
+use crate::image::{self, DecodeScratch, Decoding, PlannedImage, SampleDraws, ScratchBytes};
 use crate::memory_pressure::{Admission, Refused, ScratchAdmission};
 use crate::meters::ReadTimer;
 use crate::read_ahead::{ReadAhead, cursor};
@@ -340,7 +340,8 @@ impl Worker {
                 })?);
             }
         }
-        let written = write(&self.engine, image, arrays.as_ref(), &mut self.scratch, target);
+        let id = self.current.unwrap_or(u64::MAX);
+        let written = write(&self.engine, id, image, arrays.as_ref(), &mut self.scratch, target);
         self.scratch.trim(kept);
         Ok(written?)
     }
@@ -364,9 +365,10 @@ impl Worker {
     }
 }
 
-/// Writes the image and the arrays of a record, whose scratch was admitted, into its row.
+/// Writes the image and the arrays of the record of sample `id`, whose scratch was admitted, into its row.
 fn write(
     engine: &Engine,
+    id: u64,
     image: Option<(&Images, PlannedImage<'_>)>,
     arrays: Option<&PlannedArrays<'_>>,
     scratch: &mut DecodeScratch,
@@ -382,7 +384,9 @@ fn write(
     if let Some(objects) = &config.objects {
         planned.map_objects(objects, &mut target.out.cells);
     }
-    image::write_row(planned, images, config.normalizer.as_ref(), &mut target.pixels, scratch, meters)
+    let cached = engine.decoded.as_ref().map(|cache| (cache, id));
+    let decoding = Decoding { images, normalizer: config.normalizer.as_ref(), cached, meters };
+    image::write_row(planned, decoding, &mut target.pixels, scratch)
 }
 
 /// Every byte of label maps in rows without a sample: loss functions ignore 255 by convention, and 65535 is the

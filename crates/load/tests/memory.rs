@@ -8,8 +8,8 @@ mod dataset;
 use counting::{LIVE, PEAK};
 use shardtool_decode::{Filter, LabelDtype, Pipeline, Transform};
 use shardtool_load::{
-    ArrayCrop, ArrayGroup, BatchTransform, BucketBy, Bucketing, ColumnSpec, Config, Content, ImageBucket, Images,
-    Layout, Loader, Mixing, Objects, View,
+    ArrayCrop, ArrayGroup, BatchTransform, BucketBy, Bucketing, ColumnSpec, Config, Content, DecodedCache, ImageBucket,
+    Images, Layout, Loader, Mixing, Objects, View,
 };
 use shardtool_order::{ImageShape, Replica};
 use shardtool_read::{Access, Dataset, Options, Split};
@@ -132,9 +132,15 @@ fn live_memory_of_recipes_stays_below_the_budget() {
     let mut mixed = Images::new(steps(r#"[{"random_resized_crop":{"size":[224,224]}},{"rand_augment":{}}]"#));
     let transforms = vec![BatchTransform::MixUp { alpha: 0.8 }, BatchTransform::CutMix { alpha: 1.0 }];
     mixed.mixing = Some(Mixing { transforms, classes: 1000 });
-    for (what, images) in
-        [("dino", Images::with_views(dino)), ("ssd", ssd), ("segmentation", segments), ("mixed", mixed)]
-    {
+    let mut cached = Images::new(steps(large));
+    cached.decoded_cache = Some(DecodedCache::new(256, 3 << 20));
+    for (what, images) in [
+        ("dino", Images::with_views(dino)),
+        ("ssd", ssd),
+        ("segmentation", segments),
+        ("mixed", mixed),
+        ("cached", cached),
+    ] {
         for (workers, times) in [(1, 1.0), (4, 1.5)] {
             let mut config = Config::new(split.clone(), Content::Images(images.clone()), 6);
             (config.workers, config.remainder) = (Some(workers), Some(shardtool_order::Remainder::Pad));

@@ -9,12 +9,13 @@ use pyo3::prelude::*;
 use shardtool_cuda::Device;
 use shardtool_decode::{FloatRange, LabelDtype, Pipeline};
 use shardtool_load::{
-    BatchTransform, BoxFormat, BoxUnit, ColumnSpec, Config, Content, Images, Layout, Loader, Mixing, Objects, OnBad,
+    BatchTransform, BoxFormat, BoxUnit, ColumnSpec, Config, Content, DecodedCache, Images, Layout, Loader, Mixing, Objects, OnBad,
     PageCache, View,
 };
 use shardtool_order::{Balanced, Launch, List, Mixture, Order, Policy, Remainder, Replica, Source, Weighted};
 use shardtool_read::Split;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Arguments of `shardtool.Loader`.
@@ -54,6 +55,8 @@ pub(crate) struct Options {
     /// Names and parameters of the transforms of batches, and the number of classes.
     mixing: Option<(Vec<(String, f64)>, u32)>,
     buckets: Option<BucketOptions>,
+    /// Bytes, pixels of the shorter side, and a folder.
+    decoded_cache: Option<(Size, u32, Option<PathBuf>)>,
     /// Values of floating-point samples that become 0 and 255.
     float_range: Option<(f64, f64)>,
     page_cache: String,
@@ -206,6 +209,11 @@ impl Options {
                 (images.masks, images.mask_fill) = (self.masks, self.mask_fill);
                 images.mixing =
                     self.mixing.map(|(transforms, classes)| mixing(py, &transforms, classes)).transpose()?;
+                if let Some((size, side, folder)) = self.decoded_cache {
+                    let mut cache = DecodedCache::new(side, size.bytes(py, "decoded_cache")?);
+                    cache.folder = folder;
+                    images.decoded_cache = Some(cache);
+                }
                 images.objects = self.objects.map(|options| options.resolve(py)).transpose()?;
                 images.mask_dtype = one_of(py, "mask_dtype", &self.mask_dtype, &LABEL_DTYPES)?;
                 images.float_range = float_range(py, self.float_range)?;

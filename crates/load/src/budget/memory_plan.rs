@@ -25,6 +25,8 @@ pub(crate) struct Demand {
     pub(crate) source: u64,
     /// Bytes of scratch to decode one of the largest images; 0 if no images are decoded.
     pub(crate) scratch: u64,
+    /// Bytes of decoded images that are kept in memory.
+    pub(crate) decoded: u64,
     /// Bytes requested ahead from object stores, if memory allows it.
     pub(crate) fetch: u64,
     /// Bytes of the indexes of shards in object stores.
@@ -38,8 +40,8 @@ pub(crate) struct Demand {
 ///
 /// - a batch = rows × (pixels + columns)
 /// - store = indexes + records requested ahead, for datasets in object stores; else 0
-/// - requested = source + store + replicas × (prefetch + 1) × batch + workers × scratch
-/// - minimum = source + indexes + replicas × 2 × batch + scratch
+/// - requested = source + store + decoded images + replicas × (prefetch + 1) × batch + workers × scratch
+/// - minimum = source + indexes + decoded images + replicas × 2 × batch + scratch
 /// - available = limit ÷ local world − anonymous memory of this process − budgets of its other loaders − overhead of the
 ///   workers
 ///
@@ -64,6 +66,8 @@ pub struct MemoryPlan {
     pub scratch: u64,
     /// Indexes of shards in object stores.
     pub indexes: u64,
+    /// Decoded images that are kept in memory.
+    pub decoded: u64,
     /// Records that are requested from object stores ahead of the workers: at most a quarter of a given budget, or an
     /// eighth of the available memory.
     pub fetch: u64,
@@ -94,7 +98,7 @@ impl MemoryPlan {
         local_world: u32,
         limits: &SystemLimits,
     ) -> Result<Self, Box<Self>> {
-        let Demand { batch, replicas, workers, prefetch, source, scratch, fetch, indexes } = demand;
+        let Demand { batch, replicas, workers, prefetch, source, scratch, decoded, fetch, indexes } = demand;
         let mut plan = MemoryPlan {
             batch,
             replicas,
@@ -103,6 +107,7 @@ impl MemoryPlan {
             source,
             scratch,
             indexes,
+            decoded,
             fetch: 0,
             limit: limits.smallest(),
             local_world: local_world.into(),
@@ -130,12 +135,12 @@ impl MemoryPlan {
 
     /// The smallest budget that works, in bytes.
     pub fn minimum(&self) -> u64 {
-        self.source + self.indexes + self.replicas * MIN_BATCHES * self.batch + self.scratch
+        self.source + self.indexes + self.decoded + self.replicas * MIN_BATCHES * self.batch + self.scratch
     }
 
     /// Bytes that depend on neither batches nor workers.
     fn fixed(&self) -> u64 {
-        self.source + self.indexes + self.fetch
+        self.source + self.indexes + self.decoded + self.fetch
     }
 
     /// Bytes that this process may still allocate: the limit's share without memory in use or reserved.
@@ -208,6 +213,9 @@ impl fmt::Display for MemoryPlan {
         }
         if self.indexes > 0 {
             write!(f, " + {} indexes of the object store", Bytes(self.indexes))?;
+        }
+        if self.decoded > 0 {
+            write!(f, " + {} decoded images", Bytes(self.decoded))?;
         }
         Ok(())
     }

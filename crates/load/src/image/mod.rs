@@ -3,10 +3,12 @@
 //! | module | content |
 //! |---|---|
 //! | `stored` | images of a record: bytes, and properties from the index or the header |
+//! | `bounded` | the size of cached images |
 //! | `draws` | the random numbers of a sample |
 //! | `planned` | crops, sizes and other steps drawn for a sample, and the memory that they need |
 //! | `write` | decoding and transforming |
 
+mod bounded;
 mod draws;
 mod planned;
 mod stored;
@@ -14,7 +16,7 @@ mod write;
 
 pub use draws::{SampleDraws, StepDraws};
 pub(crate) use planned::PlannedImage;
-pub(crate) use write::{DecodeScratch, ScratchBytes, write_row};
+pub(crate) use write::{DecodeScratch, Decoding, ScratchBytes, write_row};
 
 /// Returns the number of pixels of a size.
 pub(crate) fn pixels((width, height): (u32, u32)) -> u64 {

@@ -1,6 +1,7 @@
 //! The images of a record with everything drawn for them, before anything is decoded.
 
 use super::SampleDraws;
+use super::bounded::Bounded;
 use super::draws::StepDraws;
 use super::pixels;
 use super::stored::{self, StoredImage};
@@ -22,6 +23,8 @@ pub(crate) struct PlannedImage<'r> {
     pub(super) masks: Vec<&'r [u8]>,
     /// What each view does.
     pub(super) views: Vec<PlannedView>,
+    /// The resize before the views, if decoded images are cached.
+    pub(super) bounded: Option<Bounded>,
     pub(super) geometries: Vec<Geometry>,
     /// The boxes in pixels of the stored image.
     pub(super) boxes: Vec<[f64; 4]>,
@@ -68,20 +71,27 @@ impl<'r> PlannedImage<'r> {
         objects: RowObjects<'_>,
     ) -> Result<Self, SampleError> {
         let boxes = objects.map_or(vec![], |(columns, cells)| columns.boxes(cells, stored.size));
-        let orientation = Orientation::from_exif(stored.orientation);
+        let (mut size, mut orientation) = (stored.size, Orientation::from_exif(stored.orientation));
+        let bounded =
+            images.decoded_cache.as_ref().map(|cache| Bounded::of(cache, &stored, orientation)).transpose()?;
+        if let Some(bounded) = &bounded {
+            (size, orientation) = (bounded.size, Orientation::default());
+        }
         let mut planned = Vec::with_capacity(views.len());
         for (number, view) in views.iter().enumerate() {
             let mut draws = if views.len() == 1 { draws.single() } else { draws.view(number) };
-            let plan = view.pipeline.plan(stored.size, orientation, &mut draws, &boxes)?;
+            let plan = view.pipeline.plan(size, orientation, &mut draws, &boxes)?;
             planned.push(PlannedView { plan, draws });
         }
         let views = planned;
         let geometries: Vec<_> = views.iter().map(|view| view.plan.geometry()).collect();
+        let read = bounded.as_ref().map_or(&geometries[..], |bounded| &bounded.geometry);
         let mut encoded = None;
         let mut scratch = match stored.format {
             Some(raw) => shardtool_decode::raw_scratch_bytes(raw, stored.size),
-            None => encoded.insert(EncodedImage::parse(stored.bytes)?).scratch_bytes(&geometries, &options(images))?,
+            None => encoded.insert(EncodedImage::parse(stored.bytes)?).scratch_bytes(read, &options(images))?,
         };
+        scratch += bounded.as_ref().map_or(0, Bounded::scratch_bytes);
         let mut more = vec![];
         for feature in &images.more {
             let bytes = stored::more(record, feature)?;
@@ -99,7 +109,7 @@ impl<'r> PlannedImage<'r> {
         let stages = views.iter().map(|view| view.plan.scratch_bytes()).max().unwrap_or(0);
         let output = |view: &PlannedView| images.output.map_or(0, |_| 3 * pixels(view.plan.output_size()));
         scratch += stages + views.iter().map(output).max().unwrap_or(0);
-        Ok(PlannedImage { stored, encoded, more, masks, views, geometries, boxes, scratch })
+        Ok(PlannedImage { stored, encoded, more, masks, views, bounded, geometries, boxes, scratch })
     }
 
     /// Width and height of the stored image.

@@ -5,10 +5,11 @@ use super::stored::StoredImage;
 use crate::bad_samples::SampleError;
 use crate::buffer::{RowMut, RowPixels};
 use crate::config::Images;
+use crate::decoded_cache::DecodedImages;
 use crate::meters::Meters;
 use shardtool_decode::{
     DecodedRegion, Decoder, Draws, EncodedImage, Error, Geometry, LabelDtype, LabelMap, Normalizer, PixelsMut,
-    TransformScratch,
+    PixelsRef, TransformScratch,
 };
 use std::time::Instant;
 
@@ -21,6 +22,8 @@ pub(crate) struct DecodeScratch {
     /// The finished image as u8, if the batch holds other numbers.
     pixels: Vec<u8>,
     labels: LabelMap,
+    /// An image of bounded size.
+    bounded: Vec<u8>,
     /// A decompressed chunk of an array.
     pub(crate) chunk: Vec<u8>,
     /// Upper bounds on the memory of `chunk`, and of all others, in bytes.
@@ -61,14 +64,21 @@ impl DecodeScratch {
     }
 }
 
+/// How the images of a record are decoded.
+pub(crate) struct Decoding<'c> {
+    pub(crate) images: &'c Images,
+    pub(crate) normalizer: Option<&'c Normalizer>,
+    /// The cache of decoded images, and the sample's id.
+    pub(crate) cached: Option<(&'c DecodedImages, u64)>,
+    pub(crate) meters: &'c Meters,
+}
+
 /// Decodes the images of a record and their label maps, transforms them, and writes them into `out`.
 pub(crate) fn write_row(
     planned: PlannedImage<'_>,
-    images: &Images,
-    normalizer: Option<&Normalizer>,
+    Decoding { images, normalizer, cached, meters }: Decoding<'_>,
     out: &mut RowPixels<'_>,
     scratch: &mut DecodeScratch,
-    meters: &Meters,
 ) -> Result<(), SampleError> {
     let mut rows = out.images.iter_mut();
     let (geometries, views) = (&planned.geometries, &planned.views);
@@ -81,10 +91,33 @@ pub(crate) fn write_row(
         meters.resize.add(decoded.elapsed(), 1);
         Ok::<_, Error>(())
     };
-    let DecodeScratch { decoder, transform, unpacked, pixels, .. } = scratch;
+    let DecodeScratch { decoder, transform, unpacked, pixels, bounded: buffer, .. } = scratch;
     let start = Instant::now();
-    let region = decode(&planned.stored, planned.encoded.as_ref(), geometries, images, decoder, unpacked)?;
-    write(region, start, transform, pixels)?;
+    let (stored, encoded) = (&planned.stored, planned.encoded.as_ref());
+    match (&planned.bounded, cached) {
+        (Some(bounded), Some((cache, id))) => {
+            let (width, height) = bounded.size;
+            let hit = match cache.get(id, bounded.size, buffer) {
+                Some(cached) => {
+                    let region = DecodedRegion::whole_image(PixelsRef::new(width, height, &cached)?);
+                    write(region, start, transform, pixels)?;
+                    true
+                }
+                None => false,
+            };
+            if !hit {
+                let region = decode(stored, encoded, &bounded.geometry, images, decoder, unpacked)?;
+                bounded.write(&region, buffer, transform)?;
+                cache.insert(id, bounded.size, buffer);
+                let region = DecodedRegion::whole_image(PixelsRef::new(width, height, buffer)?);
+                write(region, start, transform, pixels)?;
+            }
+        }
+        _ => {
+            let region = decode(stored, encoded, geometries, images, decoder, unpacked)?;
+            write(region, start, transform, pixels)?;
+        }
+    }
     for (image, feature) in planned.more.iter().zip(&images.more) {
         let further = |source| SampleError::FurtherImage { feature: feature.clone(), source };
         let start = Instant::now();

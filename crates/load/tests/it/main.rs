@@ -6,6 +6,7 @@ mod arrays_dataset;
 mod buckets;
 #[path = "../dataset/mod.rs"]
 mod dataset;
+mod decoded_cache;
 mod decoder_panics;
 mod epochs;
 mod float_range;

@@ -17,6 +17,7 @@ from .boxes import Objects
 from .buckets import AspectRatioBuckets, LengthBuckets, shapes_within
 from ._shardtool import VERSION as __version__
 from ._shardtool import Columns, Dataset, DeviceArray, Shard, Split
+from .decoded_cache import DecodedCache
 from .errors import *  # noqa: F403
 from .loader import Loader, Stats
 from .mixing import CutMix, MixUp
@@ -79,6 +80,7 @@ __all__ = [
     "CutMix",
     "Damage",
     "Dataset",
+    "DecodedCache",
     "DeviceArray",
     "FixedSizeCrop",
     "Function",

@@ -25,6 +25,7 @@ from .batches import Batch
 from .boxes import Objects
 from .buckets import AspectRatioBuckets, LengthBuckets
 from .checks import instance, pair, real, whole
+from .decoded_cache import DecodedCache
 from .errors import OptionError, OptionTypeError, StateError
 from .mixing import BatchTransform, native_mixing
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
@@ -172,6 +173,9 @@ class Loader(Generic[T, B]):
     buckets
         `AspectRatioBuckets(...)` or `LengthBuckets(...)`: every batch has samples of one shape. The former has the steps, so
         leave out `transform`. On the host only; not with `Interleaved` order or the policy `"shard"`.
+    decoded_cache
+        `DecodedCache(size)`: keeps decoded images of a bounded size from one epoch to the next. Not with masks, objects or
+        `more_images`.
     float_range
         `(low, high)`: the values of floating-point samples (TIFF) that become 0 and 255. Values between are scaled linearly,
         values outside are clamped. Default: such images are bad samples.
@@ -253,6 +257,7 @@ class Loader(Generic[T, B]):
         objects: Objects | None = None,
         batch_transform: Sequence[BatchTransform] | BatchTransform | None = None,
         buckets: AspectRatioBuckets | LengthBuckets | None = None,
+        decoded_cache: DecodedCache | None = None,
         float_range: tuple[float, float] | None = None,
         page_cache: Literal["keep", "release"] = "keep",
         read_ahead: int | str = "64MiB",
@@ -330,6 +335,10 @@ class Loader(Generic[T, B]):
         for name, value in (("mask", mask), ("more_images", more_images), ("objects", objects)):
             if value is not None and (devices or transform is None):
                 raise OptionError(f"`{name}` takes the steps of a `transform`, and stays on the host: leave out `device`")
+        if decoded_cache is not None:
+            options["decoded_cache"] = instance("decoded_cache", decoded_cache, (DecodedCache,), "`DecodedCache(...)`")._native()
+            if transform is None:
+                raise OptionError("`decoded_cache`: images as stored are not decoded; give the steps of a `transform` as well")
         if devices and isinstance(transform, Views):
             raise OptionError("`transform`: several views stay on the host: leave out `device`")
         if float_range is not None:

@@ -1,0 +1,270 @@
+//! Decoded images, kept from one epoch to the next: in memory, or in a file without a name.
+//!
+//! Images are added until the cache is full and stay there: every epoch takes each sample once, so no other choice has more
+//! hits.
+
+use crate::error::{Error, Result};
+use crate::notices::{Notice, Notices};
+use shardtool_format::checksum::crc32c;
+use std::collections::HashMap;
+use std::fs::File;
+use std::ops::Deref;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Decoded images, kept from one epoch to the next ([`Images::decoded_cache`](crate::Images::decoded_cache)).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct DecodedCache {
+    /// Pixels of the shorter side: an image whose shorter side is longer is resized to it before it is transformed, cached or
+    /// not, so that pixels do not depend on the cache.
+    pub side: u32,
+    /// Bytes of cached images, at most.
+    pub size: u64,
+    /// A folder for a file with the images; `None` keeps them in memory, as part of the budget.
+    pub folder: Option<PathBuf>,
+}
+
+impl DecodedCache {
+    /// Returns a cache in memory.
+    pub fn new(side: u32, size: u64) -> Self {
+        DecodedCache { side, size, folder: None }
+    }
+
+    /// Returns the bytes of memory that the images take.
+    pub(crate) fn memory(&self) -> u64 {
+        if self.folder.is_none() { self.size } else { 0 }
+    }
+
+    /// Returns width and height of an image of this width and height in the cache: torchvision's `Resize(side)`, except that
+    /// smaller images keep their size.
+    pub(crate) fn bounded(&self, (width, height): (u32, u32)) -> (u32, u32) {
+        let scaled = |longer: u32, shorter: u32| {
+            let length = u64::from(self.side) * u64::from(longer) / u64::from(shorter.max(1));
+            u32::try_from(length).unwrap_or(u32::MAX)
+        };
+        match (width.min(height) > self.side, width <= height) {
+            (false, _) => (width, height),
+            (true, true) => (self.side, scaled(height, width)),
+            (true, false) => (scaled(width, height), self.side),
+        }
+    }
+}
+
+/// What a cache of decoded images holds, and how often it was used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct DecodedCacheStats {
+    /// Samples whose decoded image was in the cache.
+    pub hits: u64,
+    /// Samples whose image was decoded.
+    pub misses: u64,
+    /// Images in the cache.
+    pub images: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Images that did not match their CRC or could not be read, and were decoded again.
+    pub bad: u64,
+}
+
+/// The pixels of a cached image, `[H, W, 3]`.
+pub(crate) enum CachedPixels<'b> {
+    Shared(Arc<[u8]>),
+    Read(&'b [u8]),
+}
+
+impl Deref for CachedPixels<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            CachedPixels::Shared(pixels) => pixels,
+            CachedPixels::Read(pixels) => pixels,
+        }
+    }
+}
+
+/// Bytes that an entry takes in addition to its pixels, about.
+const ENTRY_BYTES: u64 = 96;
+
+/// The decoded images of a loader.
+pub(crate) struct DecodedImages {
+    pub(crate) config: DecodedCache,
+    /// `None` for a cache in memory.
+    file: Option<File>,
+    /// By sample id.
+    entries: Mutex<HashMap<u64, Entry>>,
+    /// Bytes of the entries, and the end of the file.
+    bytes: AtomicU64,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    bad: AtomicU64,
+    /// Whether the file cannot be written any more.
+    failed: AtomicBool,
+    notices: Arc<Notices>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    size: (u32, u32),
+    pixels: Pixels,
+}
+
+#[derive(Clone)]
+enum Pixels {
+    Memory(Arc<[u8]>),
+    /// Where they begin in the file.
+    File {
+        offset: u64,
+        crc: u32,
+    },
+}
+
+impl DecodedImages {
+    /// Creates an empty cache.
+    ///
+    /// # Errors
+    /// [`Error::DecodedCache`] if no file can be created in the folder.
+    pub(crate) fn new(config: &DecodedCache, notices: Arc<Notices>) -> Result<Self> {
+        // Without a name, it takes no space after the process has ended.
+        let create = |folder: &PathBuf| {
+            tempfile::tempfile_in(folder).map_err(|source| Error::DecodedCache { folder: folder.clone(), source })
+        };
+        Ok(DecodedImages {
+            file: config.folder.as_ref().map(create).transpose()?,
+            config: config.clone(),
+            entries: Mutex::default(),
+            bytes: AtomicU64::new(0),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            bad: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            notices,
+        })
+    }
+
+    /// Returns the pixels of a sample's image of this width and height, those of a file in `buffer`; `None` if it must be
+    /// decoded.
+    pub(crate) fn get<'b>(&self, id: u64, size: (u32, u32), buffer: &'b mut Vec<u8>) -> Option<CachedPixels<'b>> {
+        let entry = self.entries().get(&id).filter(|entry| entry.size == size).cloned();
+        let found = entry.and_then(|entry| match (entry.pixels, &self.file) {
+            (Pixels::Memory(pixels), _) => Some(CachedPixels::Shared(pixels)),
+            (Pixels::File { offset, crc }, Some(file)) => {
+                buffer.resize(image_bytes(size) as usize, 0);
+                let good = file.read_exact_at(buffer, offset).is_ok() && crc32c(buffer) == crc;
+                self.bad.fetch_add(u64::from(!good), Ordering::Relaxed);
+                good.then_some(CachedPixels::Read(buffer))
+            }
+            (Pixels::File { .. }, None) => None,
+        });
+        if found.is_some() { &self.hits } else { &self.misses }.fetch_add(1, Ordering::Relaxed);
+        found
+    }
+
+    /// Keeps an image, if there is room.
+    pub(crate) fn insert(&self, id: u64, size: (u32, u32), pixels: &[u8]) {
+        let bytes = pixels.len() as u64 + ENTRY_BYTES;
+        if self.failed.load(Ordering::Relaxed) || self.entries().contains_key(&id) {
+            return;
+        }
+        let room = |held: u64| held.checked_add(bytes).filter(|after| *after <= self.config.size);
+        let Ok(offset) = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room) else { return };
+        let pixels = match &self.file {
+            None => Pixels::Memory(pixels.into()),
+            Some(file) => {
+                if let Err(error) = file.write_all_at(pixels, offset) {
+                    self.fail(&error);
+                    return;
+                }
+                Pixels::File { offset, crc: crc32c(pixels) }
+            }
+        };
+        self.entries().insert(id, Entry { size, pixels });
+    }
+
+    /// Returns what it holds, and how often it was used.
+    pub(crate) fn stats(&self) -> DecodedCacheStats {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        DecodedCacheStats {
+            hits: load(&self.hits),
+            misses: load(&self.misses),
+            images: self.entries().len() as u64,
+            bytes: load(&self.bytes),
+            bad: load(&self.bad),
+        }
+    }
+
+    fn entries(&self) -> MutexGuard<'_, HashMap<u64, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fail(&self, error: &std::io::Error) {
+        if !self.failed.swap(true, Ordering::Relaxed) {
+            let path = self.config.folder.clone().unwrap_or_default();
+            self.notices.add(Notice::DecodedCacheFailed { path, problem: error.to_string() });
+        }
+    }
+}
+
+/// Returns the bytes of an image of this width and height.
+pub(crate) fn image_bytes(size: (u32, u32)) -> u64 {
+    3 * crate::image::pixels(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_the_shorter_side_as_torchvision_does() {
+        let cache = DecodedCache::new(100, 0);
+        for (size, expected) in [
+            ((400, 300), (133, 100)),
+            ((300, 400), (100, 133)),
+            ((100, 900), (100, 900)),
+            ((99, 50), (99, 50)),
+            ((101, 101), (100, 100)),
+            ((u32::MAX, 101), (u32::MAX / 101 * 100 + (u32::MAX % 101) * 100 / 101, 100)),
+        ] {
+            assert_eq!(cache.bounded(size), expected, "{size:?}");
+        }
+    }
+
+    #[test]
+    fn keeps_images_until_it_is_full() {
+        let size = (2, 2);
+        for folder in [None, Some(std::env::temp_dir())] {
+            let config = DecodedCache { folder, ..DecodedCache::new(10, 2 * (12 + ENTRY_BYTES)) };
+            let images = DecodedImages::new(&config, Arc::default()).unwrap();
+            let mut buffer = vec![9];
+            let mut get = |id, size| images.get(id, size, &mut buffer).map(|pixels| pixels.to_vec());
+            assert_eq!(get(7, size), None);
+            for id in 0..3u8 {
+                images.insert(id.into(), size, &[id; 12]);
+            }
+            for id in 0..2u8 {
+                assert_eq!(get(id.into(), size).as_deref(), Some(&[id; 12][..]));
+            }
+            assert_eq!((get(1, (4, 1)), get(2, size)), (None, None), "another size, and no room");
+            let stats = images.stats();
+            assert_eq!((stats.hits, stats.misses, stats.images, stats.bad), (2, 3, 2, 0));
+            assert!(stats.bytes <= config.size);
+        }
+    }
+
+    #[test]
+    fn does_not_deliver_what_the_disk_has_changed() {
+        let config = DecodedCache { folder: Some(std::env::temp_dir()), ..DecodedCache::new(10, 1 << 20) };
+        let images = DecodedImages::new(&config, Arc::default()).unwrap();
+        images.insert(1, (2, 2), &[5; 12]);
+        images.insert(2, (2, 2), &[6; 12]);
+        images.file.as_ref().unwrap().write_all_at(&[7], 3).unwrap();
+        let mut buffer = vec![];
+        let mut get = |id| images.get(id, (2, 2), &mut buffer).map(|pixels| pixels.to_vec());
+        assert_eq!((get(1), get(2)), (None, Some(vec![6; 12])));
+        images.file.as_ref().unwrap().set_len(1).unwrap();
+        assert_eq!((get(2), images.stats().bad), (None, 2));
+    }
+}

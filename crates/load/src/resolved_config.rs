@@ -127,6 +127,8 @@ impl ResolvedConfig {
         let read_ahead = match splits.mean_record() {
             // The records of stores are requested, see `fetch`.
             _ if splits.in_store() => 0,
+            // Workers request the chunks that they need.
+            _ if arrays.partial => 0,
             0..MIN_READ_AHEAD_RECORD => 0,
             mean => (config.read_ahead / mean) as usize,
         };
@@ -143,7 +145,6 @@ impl ResolvedConfig {
             expected: features::expected_bytes(&columns, &splits, &sampled, matches!(config.content, Content::Records)),
             scratch: typical_scratch(&splits, &config.content, &views, &sampled) + arrays.scratch,
             views,
-            arrays,
             columns,
             objects,
             on_bad: config.on_bad(),
@@ -151,7 +152,8 @@ impl ResolvedConfig {
             epochs: config.epochs,
             starve_after: config.starve_after,
             release,
-            exact: read_ahead > 0 && config.order == Order::Shuffled || release,
+            exact: read_ahead > 0 && config.order == Order::Shuffled || release || arrays.partial,
+            arrays,
             read_ahead,
             order: config.order,
             fetch: if splits.in_store() { config.read_ahead } else { 0 },

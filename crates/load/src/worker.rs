@@ -243,7 +243,7 @@ impl Worker {
                 Some(Err(source)) => {
                     Err(shardtool_read::Error::Io { action: "read", path: shard.path().to_owned(), source })
                 }
-                None => shard.record(at.row, vec![]),
+                None => config.arrays.record(&shard, at.row),
             };
             timer.stop(&engine.meters);
             let record = record.map_err(|e| RowError::of(id, &at, e.into()))?;
@@ -267,7 +267,8 @@ impl Worker {
                 Err(FillError::Cancelled) => return Err(RowError::Run(Error::Stopped)),
             }
         };
-        engine.meters.bytes.fetch_add(record.data().len() as u64, Ordering::Relaxed);
+        let read = record.data().len() as u64 - record.unread_bytes();
+        engine.meters.bytes.fetch_add(read, Ordering::Relaxed);
         (target.out.id, target.out.valid) = (id as i64, true);
         if let Content::Records = config.content {
             target.out.record = Some(record);
@@ -340,8 +341,8 @@ impl Worker {
                 })?);
             }
         }
-        let id = self.current.unwrap_or(u64::MAX);
-        let written = write(&self.engine, id, image, arrays.as_ref(), &mut self.scratch, target);
+        let sample = (self.current.unwrap_or(u64::MAX), record);
+        let written = write(&self.engine, sample, image, arrays.as_ref(), &mut self.scratch, target);
         self.scratch.trim(kept);
         Ok(written?)
     }
@@ -368,7 +369,7 @@ impl Worker {
 /// Writes the image and the arrays of the record of sample `id`, whose scratch was admitted, into its row.
 fn write(
     engine: &Engine,
-    id: u64,
+    (id, record): (u64, &Record),
     image: Option<(&Images, PlannedImage<'_>)>,
     arrays: Option<&PlannedArrays<'_>>,
     scratch: &mut DecodeScratch,
@@ -377,7 +378,8 @@ fn write(
     let (config, meters) = (&engine.config, &engine.meters);
     if let Some(arrays) = arrays {
         let start = Instant::now();
-        arrays.write(&config.arrays, &mut scratch.chunk, &mut target.pixels.arrays)?;
+        let read = arrays.write(record, &config.arrays, &mut scratch.chunk, &mut target.pixels.arrays)?;
+        meters.bytes.fetch_add(read, Ordering::Relaxed);
         meters.decode.add(start.elapsed(), u64::from(image.is_none()));
     }
     let Some((images, planned)) = image else { return Ok(()) };

@@ -3,6 +3,7 @@
 //! Displaying an error prints one link of its chain; [`shardtool_format::Chain`] prints the whole chain.
 
 mod archive;
+mod array;
 mod compression;
 mod destination;
 mod difference;
@@ -16,6 +17,7 @@ mod source;
 mod writer;
 
 pub use archive::ArchiveError;
+pub use array::ArrayRefusal;
 pub use destination::DestinationError;
 pub use difference::{Difference, PlanDifference};
 pub use list::ListError;

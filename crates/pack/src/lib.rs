@@ -16,6 +16,7 @@
 //! | `commit` | files and folders that appear under their names when complete; locks |
 //! | `place` | where a dataset is written: a folder, or a folder of a store |
 //! | `class_ids` | assigns ids to classes |
+//! | `array` | arrays from `.npy` files and programs, in chunks |
 //! | `sample` | the schema and the values of samples |
 //! | `source` | folders, lists and archives of other formats |
 //! | `record` | makes framed Examples; images are kept, resized, re-encoded, or stored raw |
@@ -38,6 +39,7 @@
 #![forbid(unsafe_code)]
 
 mod adopt;
+mod array;
 mod class_ids;
 mod commit;
 mod conventions;
@@ -68,12 +70,13 @@ mod split;
 mod writer;
 
 pub use adopt::{AdoptOptions, adopt};
+pub use array::{Array, ArrayColumn};
 pub use commit::Output;
 pub use conventions::Conventions;
 pub use copy::{Copied, CopyOptions, copy};
 pub use error::{
-    ArchiveError, BoxError, DestinationError, Difference, Error, ListError, MdsProblem, PlanDifference, Reason,
-    Rejection, SampleProblem, ShardError, SourceError, WriterError,
+    ArchiveError, ArrayRefusal, BoxError, DestinationError, Difference, Error, ListError, MdsProblem, PlanDifference,
+    Reason, Rejection, SampleProblem, ShardError, SourceError, WriterError,
 };
 pub use export::{ExportKind, ExportOptions, Exported, export};
 pub use extract::{ExtractOptions, Extracted, Refused, extract};

@@ -1,6 +1,7 @@
 //! Options of a pack.
 
 use crate::Error;
+use crate::array::ArrayColumn;
 use crate::index_writer::IndexOptions;
 use shardtool_decode::{FloatRange, Limits};
 use shardtool_format::manifest::DType;
@@ -39,6 +40,8 @@ pub struct Options {
     /// Columns of a list that name files, relative to the list's folder. The feature holds the bytes of the file, such
     /// as a segmentation mask.
     pub files: Vec<String>,
+    /// Columns of a list that name `.npy` files, relative to the list's folder. They are stored as arrays.
+    pub arrays: Vec<ArrayColumn>,
     /// Format of the boxes in `objects`. Default: left, top, width, height in pixels.
     pub boxes: BoxFormat,
     /// The folder of a COCO file's images. Default: the file's folder.
@@ -191,6 +194,7 @@ impl Default for Options {
             classes: None,
             columns: vec![],
             files: vec![],
+            arrays: vec![],
             boxes: BoxFormat::default(),
             images: None,
             pixels: PixelStore::Encoded,
@@ -233,6 +237,12 @@ impl Options {
             (.., PixelStore::RawZstd { level }) if !(1..=22).contains(&level) => wrong("zstd level", "1 to 22"),
             (.., PixelStore::Raw | PixelStore::RawZstd { .. }) if self.jpeg == JpegLayout::Optimize => {
                 wrong("JPEG layout", "images stored as files, not as pixels")
+            }
+            _ if !self.arrays.iter().all(|array| (1..=22).contains(&array.level)) => {
+                wrong("zstd level of an array", "1 to 22")
+            }
+            _ if self.arrays.iter().any(|array| array.chunk.contains(&Some(0))) => {
+                wrong("chunk of an array", "lengths of at least 1")
             }
             _ if !(1..=100).contains(&self.quality) => wrong("JPEG quality", "1 to 100"),
             _ => Ok(()),

@@ -3,6 +3,7 @@
 pub(crate) mod image;
 pub(crate) mod optimize;
 
+use crate::array::{ArrayColumn, npy};
 use crate::input::{self, place};
 use crate::sample::{ResolvedSample, SampleSchema, Values};
 use crate::source::objects::{self, CodedImage};
@@ -74,7 +75,7 @@ impl<'a> RecordWriter<'a> {
     /// The reason why the entry cannot be packed.
     pub(crate) fn file(&mut self, listing: &Listing, entry: &Entry, buffer: Vec<u8>) -> Result<Record, Reason> {
         if !listing.schema.images {
-            let values = attached(listing, entry)?;
+            let values = attached(listing, entry, &self.options.arrays)?;
             let fields = Fields { key: &entry.key, label: entry.label, values: &values };
             return self.record(&fields, Image::None, buffer);
         }
@@ -83,7 +84,7 @@ impl<'a> RecordWriter<'a> {
         }
         read(&listing.path(entry), entry.size, &mut self.file)?;
         let file = std::mem::take(&mut self.file);
-        let values = attached(listing, entry)?;
+        let values = attached(listing, entry, &self.options.arrays)?;
         let fields = Fields { key: &entry.key, label: entry.label, values: &values };
         let record = self.record(&fields, Image::File(&file), buffer);
         self.file = file;
@@ -182,15 +183,24 @@ fn frame(
     Ok(Record { frame: buffer, data_crc, entries, outcome })
 }
 
-/// Returns an entry's values, with paths of listed files replaced by the bytes of the files.
-fn attached<'a>(listing: &Listing, entry: &'a Entry) -> Result<Cow<'a, [Values]>, Reason> {
+/// Returns an entry's values, with paths of listed files replaced by the bytes of the files, or by the arrays in them.
+fn attached<'a>(listing: &Listing, entry: &'a Entry, arrays: &[ArrayColumn]) -> Result<Cow<'a, [Values]>, Reason> {
     let mut values = Cow::Borrowed(&*entry.values);
     for (at, (name, _)) in listing.schema.columns.iter().enumerate() {
         let Values::File(file) = &entry.values[at] else { continue };
         let mut bytes = vec![];
-        read(&place(listing.root(), &file.path), file.size, &mut bytes)
-            .map_err(|reason| Reason::File { column: name.clone(), reason: Box::new(reason) })?;
-        values.to_mut()[at] = Values::Bytes(bytes.into());
+        let wrong = |reason| Reason::File { column: name.clone(), reason: Box::new(reason) };
+        read(&place(listing.root(), &file.path), file.size, &mut bytes).map_err(wrong)?;
+        let Some(array) = arrays.iter().find(|array| array.name == *name) else {
+            values.to_mut()[at] = Values::Bytes(bytes.into());
+            continue;
+        };
+        let encoded = npy::parse(&bytes).and_then(|parsed| array.encode(&parsed));
+        for ((member, _), value) in array.features().iter().zip(encoded.map_err(|refused| wrong(refused.into()))?) {
+            if let Some(at) = listing.schema.columns.iter().position(|(column, _)| column == member) {
+                values.to_mut()[at] = value;
+            }
+        }
     }
     Ok(values)
 }

@@ -55,6 +55,9 @@ impl Source {
             _ if options.images.is_some() && !matches!(found, DetectedSource::Coco) => {
                 return Err(Error::Option { option: "images", expected: "a COCO annotation file as the source" });
             }
+            _ if !options.arrays.is_empty() && !matches!(found, DetectedSource::List) => {
+                return Err(Error::Option { option: "array", expected: "a list (CSV or JSON Lines) as the source" });
+            }
             DetectedSource::Coco => coco::list(source, options)?,
             DetectedSource::Folder => folder::list(source, classes, &options.columns)?,
             DetectedSource::List => list::list(source, classes, options)?,

@@ -155,7 +155,7 @@ impl Writer {
         if !self.state().must_write(key)? {
             return Ok(false);
         }
-        let packed = sample::resolve(sample, &self.schema).map_err(problem)?;
+        let packed = sample::resolve(sample, &self.schema, &self.options.arrays).map_err(problem)?;
         let image = sample::image(sample, &self.schema).map_err(problem)?;
         let mut records = RecordWriter::new(&self.schema, &self.options);
         let record = records.sample(&packed, image, vec![]).map_err(|reason| problem(reason.into()))?;

@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use shardtool_cuda::Device;
 use shardtool_decode::{FloatRange, LabelDtype, Pipeline};
 use shardtool_load::{
-    BatchTransform, BoxFormat, BoxUnit, ColumnSpec, Config, Content, DecodedCache, Images, Layout, Loader, Mixing, Objects, OnBad,
-    PageCache, View,
+    BatchTransform, BoxFormat, BoxUnit, ColumnSpec, Config, Content, DecodedCache, Images, Layout, Loader, Mixing,
+    Objects, OnBad, PageCache, View,
 };
 use shardtool_order::{Balanced, Launch, List, Mixture, Order, Policy, Remainder, Replica, Source, Weighted};
 use shardtool_read::Split;

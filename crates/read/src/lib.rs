@@ -21,6 +21,7 @@ mod dataset;
 mod error;
 mod frames;
 mod mapping;
+mod partial_record;
 mod paths;
 mod record;
 mod shard;

@@ -1,5 +1,6 @@
 //! One record.
 
+use crate::partial_record::UncheckedValues;
 use crate::{Result, Shard};
 use shardtool_format::example::Example;
 use std::borrow::Cow;
@@ -14,11 +15,27 @@ pub struct Record {
     /// Range of the data in the mapping, or in `buffer`.
     data: Range<usize>,
     buffer: Option<Vec<u8>>,
+    /// The values that were not checked with the record.
+    unchecked: Vec<UncheckedValues>,
 }
 
 impl Record {
     pub(crate) fn new(shard: Arc<Shard>, row: u64, data: Range<usize>, buffer: Option<Vec<u8>>) -> Self {
-        Record { shard, row, data, buffer }
+        Record { shard, row, data, buffer, unchecked: vec![] }
+    }
+
+    /// Adds the values that were not checked.
+    pub(crate) fn with_unchecked(self, unchecked: Vec<UncheckedValues>) -> Self {
+        Record { unchecked, ..self }
+    }
+
+    pub(crate) fn unchecked(&self) -> &[UncheckedValues] {
+        &self.unchecked
+    }
+
+    /// Returns where the data begins in the shard, if the record is mapped.
+    pub(crate) fn start_in_shard(&self) -> u64 {
+        self.data.start as u64
     }
 
     /// Returns the shard of the record.

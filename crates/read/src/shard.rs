@@ -87,6 +87,11 @@ impl Shard {
         &self.bytes
     }
 
+    /// Returns which CRCs of records are checked.
+    pub(crate) fn check(&self) -> Check {
+        self.check
+    }
+
     /// Returns the byte range of a record's frame in the shard.
     ///
     /// # Errors

@@ -3,8 +3,9 @@
 use crate::entries::EntriesArgument;
 use crate::{float_range, size};
 use shardtool_decode::FloatRange;
+use shardtool_format::array::Codec;
 use shardtool_format::manifest::DType;
-use shardtool_pack::{BoxFormat, JpegLayout, OnError, Options, PixelStore, Resize, Shards, SourceKind};
+use shardtool_pack::{ArrayColumn, BoxFormat, JpegLayout, OnError, Options, PixelStore, Resize, Shards, SourceKind};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -53,6 +54,10 @@ pub(crate) struct Arguments {
     /// column of file names: the bytes of each file become the feature (masks)
     #[arg(long = "column", value_parser = column, value_name = "NAME:TYPE")]
     columns: Vec<(String, ColumnType)>,
+    /// Column of a list that names .npy files: each is stored as an array in chunks, such as 32x64x64 (`*` for a whole
+    /// dimension; default: up to 512 KiB), coded by zstd, zstd:LEVEL or raw [default: zstd]. May be repeated
+    #[arg(long = "array", value_parser = array, value_name = "NAME[:CHUNK[:CODEC]]")]
+    arrays: Vec<ArrayColumn>,
     /// Coordinates of boxes in `objects`
     #[arg(long, value_enum, default_value_t = Boxes::Xywh)]
     boxes: Boxes,
@@ -169,6 +174,30 @@ fn column(text: &str) -> Result<(String, ColumnType), String> {
     Ok((name.to_owned(), column_type))
 }
 
+fn array(text: &str) -> Result<ArrayColumn, String> {
+    let mut parts = text.splitn(3, ':');
+    let name = parts.next().filter(|name| !name.is_empty()).ok_or("expected NAME, NAME:CHUNK or NAME:CHUNK:CODEC")?;
+    let mut column = ArrayColumn::new(name);
+    for chunk in parts.next().filter(|chunk| !chunk.is_empty()).into_iter().flat_map(|chunk| chunk.split('x')) {
+        column.chunk.push(match chunk {
+            "*" => None,
+            length => Some(
+                length.parse().ok().filter(|length| *length > 0).ok_or("expected a CHUNK such as 32x64x64 or 1x*x*")?,
+            ),
+        });
+    }
+    match parts.next() {
+        None | Some("zstd") => {}
+        Some("raw") => column.codec = Codec::Raw,
+        Some(codec) => {
+            let level = codec.strip_prefix("zstd:").and_then(|level| level.parse().ok());
+            column.level =
+                level.filter(|level| (1..=22).contains(level)).ok_or("expected raw, zstd or zstd:LEVEL (1 to 22)")?;
+        }
+    }
+    Ok(column)
+}
+
 fn pixels(text: &str) -> Result<PixelStore, String> {
     match text.split_once(':') {
         None if text == "raw" => Ok(PixelStore::Raw),
@@ -207,6 +236,7 @@ impl Arguments {
                 ColumnType::File => options.files.push(name),
             }
         }
+        options.arrays = self.arrays.clone();
         options.boxes = match self.boxes {
             Boxes::Xywh => BoxFormat::Xywh,
             Boxes::Xyxy => BoxFormat::Xyxy,

@@ -7,6 +7,7 @@ use crate::bad_samples::SampleError;
 use crate::buffer::RowMut;
 use crate::image::SampleDraws;
 use shardtool_format::example::Example;
+use shardtool_read::Record;
 use std::sync::Arc;
 
 /// The arrays of a record, with what was drawn for them.
@@ -47,21 +48,23 @@ impl<'r> PlannedArrays<'r> {
         Ok(PlannedArrays { arrays, scratch })
     }
 
-    /// Decodes the arrays into their rows. `chunk` is scratch.
+    /// Decodes the arrays of `record` into their rows. `chunk` is scratch. Returns the bytes of values that were read, of a record
+    /// that was made without them.
     pub(crate) fn write(
         &self,
+        record: &Record,
         resolved: &ResolvedArrays,
         chunk: &mut Vec<u8>,
         rows: &mut [RowMut<'_>],
-    ) -> Result<(), SampleError> {
+    ) -> Result<u64, SampleError> {
+        let mut read = 0;
         for (((array, placement), output), row) in self.arrays.iter().zip(resolved.outputs()).zip(rows) {
             if !placement.fills {
                 row.chunks_exact_mut(output.pad.len()).for_each(|element| element.copy_from_slice(&output.pad));
             }
-            let decoded = array.decode(&placement.part, &resolved.limits, chunk, row);
-            decoded.map_err(|source| SampleError::Array { feature: output.feature.clone(), source })?;
+            read += array.decode((record, &output.feature), &placement.part, &resolved.limits, chunk, row)?;
         }
-        Ok(())
+        Ok(read)
     }
 }
 

@@ -11,10 +11,14 @@ use crate::sampled_records::{SAMPLED_RECORDS, SampledRecords};
 use crate::splits::Splits;
 use shardtool_decode::Limits;
 use shardtool_format::array::ArrayDtype;
-use shardtool_read::{Record, Split};
+use shardtool_read::{Record, Shard, Split};
+use std::sync::Arc;
 
 /// Bytes of one array of a batch, at most: 2⁴⁸, so that sums and products of several batches do not overflow.
 const MAX_BATCH_BYTES: u64 = 1 << 48;
+
+/// Smaller records are read whole: it takes less time than finding the chunks.
+const MIN_PARTIAL_RECORD: u64 = 1 << 20;
 
 /// The arrays of a batch.
 #[derive(Default)]
@@ -23,6 +27,8 @@ pub(crate) struct ResolvedArrays {
     pub(crate) limits: Limits,
     /// Bytes of memory that a record read into memory, or decompressing one of its chunks, is expected to take.
     pub(crate) scratch: u64,
+    /// Whether records are read without the chunks that crops do not need.
+    pub(crate) partial: bool,
 }
 
 /// Arrays that share their geometry.
@@ -50,7 +56,7 @@ impl ResolvedArrays {
             Content::Images(images) => images.limits,
             Content::Records | Content::Columns => Limits::default(),
         };
-        let mut resolved = ResolvedArrays { groups: vec![], limits, scratch: 0 };
+        let mut resolved = ResolvedArrays { limits, ..ResolvedArrays::default() };
         let given: Vec<_> = config.arrays.iter().flat_map(|group| &group.features).collect();
         for (at, feature) in given.iter().enumerate() {
             check_bytes(feature, "arrays", splits)?;
@@ -64,12 +70,24 @@ impl ResolvedArrays {
         }
         if !resolved.groups.is_empty() {
             resolved.scratch = resolved.typical_scratch(splits, stored);
+            let crops = config.arrays.iter().any(|group| group.crop.is_some());
+            let keeps_records = matches!(config.content, Content::Records);
+            resolved.partial = crops && !keeps_records && splits.mean_record() >= MIN_PARTIAL_RECORD;
         }
         Ok(resolved)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.groups.is_empty()
+    }
+
+    /// Reads a record, perhaps without the chunks that are not needed.
+    pub(crate) fn record(&self, shard: &Arc<Shard>, row: u64) -> shardtool_read::Result<Record> {
+        if !self.partial {
+            return shard.record(row, vec![]);
+        }
+        let features: Vec<_> = self.outputs().map(|array| array.feature.as_str()).collect();
+        shard.record_without_values(row, &features)
     }
 
     /// Returns the arrays of a batch, in the order of the configuration.

@@ -1,9 +1,10 @@
 //! The array of a record.
 
 use crate::bad_samples::SampleError;
-use shardtool_decode::{ArrayBox, Error, Limits, decode_array_box_of};
+use shardtool_decode::{ArrayBox, Error, Limits, chunks_of_box, decode_array_box};
 use shardtool_format::array::{ArrayDtype, ArrayFeatures, ArrayLayout, Codec, array_name};
 use shardtool_format::example::{Example, Feature};
+use shardtool_read::Record;
 
 /// Dimensions of an array, at most: numpy has no more.
 const MAX_DIMENSIONS: usize = 64;
@@ -64,23 +65,45 @@ impl<'r> StoredArray<'r> {
         self.shape.iter().map(|length| *length as u64).collect()
     }
 
-    /// Decodes a part of the array into `out`. `chunk` is scratch.
+    /// Decodes a part of the array, a feature of `record`, into `out`. `scratch` holds a chunk. Returns the bytes of the chunks
+    /// that were read, if the record was made without them.
+    ///
+    /// # Errors
+    /// [`SampleError::Array`]; [`SampleError::Read`] if a chunk of a record that was made without its values is damaged.
     pub(crate) fn decode(
         &self,
+        (record, feature): (&Record, &str),
         part: &ArrayBox,
         limits: &Limits,
-        chunk: &mut Vec<u8>,
+        scratch: &mut Vec<u8>,
         out: &mut [u8],
-    ) -> Result<(), Error> {
+    ) -> Result<u64, SampleError> {
         let ArrayFeatures { dtype, codec, chunks, .. } = self.features;
-        let layout = ArrayLayout::new(&self.shape, &self.chunk, dtype, codec);
-        let layout = layout.map_err(|source| Error::Array { source })?;
-        if self.scratch > chunk.capacity() as u64 {
+        let invalid = |source| SampleError::Array { feature: feature.to_owned(), source };
+        let wrong = |source| invalid(Error::Array { source });
+        let layout = ArrayLayout::new(&self.shape, &self.chunk, dtype, codec).map_err(wrong)?;
+        layout.check_chunks(self.features.chunk_count()).map_err(wrong)?;
+        if self.scratch > scratch.capacity() as u64 {
             // Growing a buffer would hold both the old and the new one for a moment.
-            *chunk = vec![];
-            chunk.reserve_exact(self.scratch as usize);
+            *scratch = vec![];
+            scratch.reserve_exact(self.scratch as usize);
         }
-        let values = || chunks.into_iter().flat_map(|list| list.iter());
-        decode_array_box_of(&layout, part, values, limits, chunk, out)
+        if record.unread_bytes() > 0 {
+            chunks_of_box(&layout, &part.start, &part.size).for_each(|n| record.will_need_value(feature, n));
+        }
+        let (mut values, mut next) = (chunks.into_iter().flat_map(|list| list.iter()), 0);
+        let mut read = 0;
+        let value = |number: u64| {
+            let value = values.nth((number - next) as usize).unwrap_or_default();
+            next = number + 1;
+            record.check_value(feature, number, value)?;
+            read += value.len() as u64;
+            Ok(value)
+        };
+        decode_array_box(&layout, part, value, limits, scratch, out).map_err(|error| match error {
+            SampleError::Decode(source) => invalid(source),
+            other => other,
+        })?;
+        Ok(if record.unread_bytes() > 0 { read } else { 0 })
     }
 }

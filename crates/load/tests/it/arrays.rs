@@ -353,6 +353,114 @@ fn resume_yields_same_arrays_for_any_number_of_workers() {
     assert_eq!([&parts[0].0.1[..], &parts[1].0.1[..]].concat(), whole.0.1);
 }
 
+/// Three volumes of more than a mebibyte each, of 27 chunks.
+fn large(folder: &std::path::Path) -> Vec<Stored> {
+    let elements = |n: u32| -> Vec<u16> { (0..96 * 96 * 96).map(|at: u32| ((at * 7 + n) % 65_521) as u16).collect() };
+    let codecs = ["zstd", "raw", "raw"].into_iter().zip(0..);
+    let stored = codecs.map(|(codec, n)| Stored::u16("ct", &[96; 3], &[32; 3], codec, &elements(n)));
+    let stored: Vec<_> = stored.collect();
+    write(folder, &["ct"], &stored.iter().map(|ct| vec![ct.clone()]).collect::<Vec<_>>(), None);
+    stored
+}
+
+/// Inverts a byte of a record's data in its shard's file.
+fn invert(split: &Split, id: u64, offset: u64) {
+    let (shard, row) = split.locate(id).unwrap();
+    let path = split.shard_path(shard);
+    let at = split.shard(shard).unwrap().frame(row).unwrap().start + 12 + offset;
+    let mut file = std::fs::read(&path).unwrap();
+    file[at as usize] ^= 0xff;
+    // Another file, since the first one is mapped.
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, file).unwrap();
+}
+
+#[test]
+fn a_record_is_checked_without_its_chunks() {
+    let folder = tempfile::tempdir().unwrap();
+    large(folder.path());
+    let open = || open(folder.path(), Access::Mmap);
+    let record = |split: &Split| {
+        let (shard, row) = split.locate(1).unwrap();
+        split.shard(shard).unwrap().record_without_values(row, &["ct", "absent"])
+    };
+    let chunks = |record: &shardtool_read::Record| -> Vec<Vec<u8>> {
+        let example = record.example().unwrap();
+        let Some(shardtool_format::example::Feature::Bytes(list)) = example.get("ct") else { panic!("no chunks") };
+        list.iter().map(<[u8]>::to_vec).collect()
+    };
+    let check = |record: &shardtool_read::Record, number: usize| {
+        let example = record.example().unwrap();
+        let Some(shardtool_format::example::Feature::Bytes(list)) = example.get("ct") else { panic!("no chunks") };
+        record.check_value("ct", number as u64, list.iter().nth(number).unwrap())
+    };
+    let split = open();
+    let whole = record(&split).unwrap();
+    let size: usize = chunks(&whole).iter().map(Vec::len).sum();
+    assert_eq!((chunks(&whole).len(), whole.unread_bytes()), (27, size as u64));
+    assert!((0..27).all(|number| check(&whole, number).is_ok()));
+    assert!(whole.check_value("ct", 3, &whole.data()[..10]).is_err(), "other bytes than the index says");
+    let (shard, row) = split.locate(1).unwrap();
+    let ranges = split.shard(shard).unwrap().value_ranges(row, "ct").unwrap().unwrap();
+    invert(&split, 1, u64::from(ranges[5].offset) + 100);
+    let split = open();
+    assert_eq!(split.get(1).unwrap_err().damage(), Some(Damage::DataCrc));
+    let damaged = record(&split).unwrap();
+    for number in 0..27 {
+        let damage = check(&damaged, number).err().and_then(|error| error.damage());
+        assert_eq!(damage, (number == 5).then_some(Damage::DataCrc), "chunk {number}");
+    }
+    // A byte between the chunks and one after them: the layout.
+    for offset in [ranges[9].offset - 1, ranges[26].offset + ranges[26].length + 9] {
+        invert(&split, 1, offset.into());
+        assert_eq!(record(&open()).unwrap_err().damage(), Some(Damage::DataCrc));
+        invert(&split, 1, offset.into());
+    }
+}
+
+#[test]
+fn a_crop_reads_only_its_chunks() {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = large(folder.path());
+    let split = open(folder.path(), Access::Mmap);
+    let (shard, row) = split.locate(2).unwrap();
+    // The chunk in the middle of sample 2.
+    let range = split.shard(shard).unwrap().value_ranges(row, "ct").unwrap().unwrap()[13];
+    invert(&split, 2, range.offset.into());
+    let mut loaded = vec![];
+    for access in [Access::Mmap, Access::Pread] {
+        let mut config = config(&open(folder.path(), access), vec![group(&["ct"], &[Some(20); 3])]);
+        (config.order, config.on_bad, config.batch) = (Order::Sequential, Some(OnBad::Mask), 3);
+        let mut loader = Loader::new(&config).unwrap();
+        let (mut good, mut bad) = (0, 0);
+        for epoch in 0..30 {
+            let batch = loader.next_batch().unwrap().unwrap();
+            let (_, ct) = rows(&batch, "ct");
+            for (id, ct) in (0..3).zip(ct) {
+                let mut stream = Rng::step(11, epoch, id, 1 << 32, 0);
+                let start = [0; 3].map(|_| stream.below(77) as usize);
+                let meets = start.iter().all(|start| *start < 64 && start + 20 > 32);
+                // Reading the whole record finds the damage in any case.
+                let is_bad = id == 2 && (meets || access == Access::Pread);
+                assert_eq!(batch.valid()[id as usize], !is_bad, "sample {id} at {start:?}");
+                *(if is_bad { &mut bad } else { &mut good }) += 1;
+                let data = stored[id as usize].data.as_chunks::<2>().0;
+                let element = |at: [usize; 3]| {
+                    let [i, j, k] = [0, 1, 2].map(|d| start[d] + at[d]);
+                    if is_bad { 0 } else { u16::from_le_bytes(data[(i * 96 + j) * 96 + k]) }
+                };
+                assert_eq!(ct, Naive::from_fn([20; 3], element).data);
+            }
+            assert!(loader.next_batch().unwrap().is_none());
+        }
+        assert!(good >= 60 && bad > 5, "{good} good, {bad} bad");
+        let damage = loader.bad_samples()[0].error.damage();
+        assert_eq!(damage, Some(Damage::DataCrc));
+        loaded.push(loader.stats().bytes);
+    }
+    assert!(loaded[0] * 3 < loaded[1], "{loaded:?} bytes");
+}
+
 #[test]
 fn arrays_accompany_images_and_records() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! Why one input is rejected, or one record not exported.
 
-use super::{Error, fault};
+use super::{ArrayRefusal, Error, fault};
 use shardtool_format::manifest::DType;
 use std::io;
 
@@ -63,6 +63,9 @@ pub enum Reason {
         #[source]
         reason: Box<Reason>,
     },
+    /// An array that cannot be stored.
+    #[error(transparent)]
+    Array(#[from] ArrayRefusal),
     /// A row or sample without a label in a source with labels.
     #[error("it has no label, but other samples have one")]
     NoLabel,

@@ -29,6 +29,20 @@ pub enum SampleProblem {
         /// Its type.
         expected: DType,
     },
+    /// A value that is not an array, for a feature of arrays.
+    #[error("`{feature}` is not an array, as the writer's features say")]
+    NoArray {
+        /// The feature.
+        feature: String,
+    },
+    /// An array that cannot be stored.
+    #[error("array `{feature}`")]
+    Array {
+        /// The feature.
+        feature: String,
+        /// Why not.
+        source: crate::ArrayRefusal,
+    },
     /// A feature that is given twice.
     #[error("`{feature}` is given twice")]
     Twice {

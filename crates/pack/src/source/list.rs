@@ -34,11 +34,12 @@ const LABEL: &str = "label";
 /// [`ListError::Types`], [`ListError::Value`], [`ListError::DuplicateKey`], [`SourceError::UnknownClass`],
 /// [`Error::Io`].
 pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) -> Result<Listing, Error> {
-    let Options { columns: declared, files, boxes, .. } = options;
-    let paths = files.iter().map(|name| (name.clone(), DType::Bytes));
+    let Options { columns: declared, files, arrays, boxes, .. } = options;
+    let files: Vec<_> = files.iter().chain(arrays.iter().map(|array| &array.name)).collect();
+    let paths = files.iter().map(|name| ((*name).clone(), DType::Bytes));
     let mut nesting = Nesting { boxes: *boxes, ..Nesting::default() };
     let root = file.parent().unwrap_or(Path::new("")).to_owned();
-    let names_file = |column: &str| column == PATH || files.iter().any(|name| name == column);
+    let names_file = |column: &str| column == PATH || files.iter().any(|name| *name == column);
     let declared: Vec<_> = declared.iter().cloned().chain(paths).collect();
     let in_store = is_url(&root);
     let scan = Scan::new(file, &declared, &nesting, |column, cell| {
@@ -57,12 +58,19 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
     let by_name = labelled && scan.columns[LABEL].dtype == Some(DType::Bytes);
     let named = classes.is_some();
     let classes = classes.unwrap_or_else(|| ClassIds::sorted(scan.labels));
-    let columns: Vec<_> = scan
+    let mut columns: Vec<_> = scan
         .columns
         .iter()
         .filter(|(name, _)| !matches!(name.as_str(), PATH | KEY | LABEL) && !nesting.is_replaced(name))
         .filter_map(|(name, inferred)| Some((name.clone(), inferred.dtype?)))
         .collect();
+    for (name, dtype) in arrays.iter().flat_map(|array| array.features().into_iter().skip(1)) {
+        if scan.columns.contains_key(&name) {
+            let problem = "describes an array of the same name; rename the column";
+            return Err(Error::List(ListError::Column { path: file.to_owned(), column: name, problem }));
+        }
+        columns.push((name, dtype));
+    }
     // Lengths of objects are requested together; those of files are read one by one.
     let mut objects = Objects::default();
     objects.examine(scan.urls.into_iter())?;
@@ -109,7 +117,7 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
             Ok::<_, Error>(if row.has_objects() { objects::in_pixels(name, values) } else { values })
         });
         let mut values = values.collect::<Result<Box<_>, _>>()?;
-        let named = columns.iter().zip(&mut values).filter(|((name, _), _)| files.contains(name));
+        let named = columns.iter().zip(&mut values).filter(|((name, _), _)| files.contains(&name));
         for ((column, _), value) in named {
             if let Err(reason) = name_file(&root, &objects, value) {
                 let reason = Reason::File { column: column.clone(), reason: Box::new(reason) };

@@ -1,6 +1,7 @@
 //! Plan files: `.pack-<split>.json` while a pack is unfinished, `.packed-<split>.json` after the manifest names the
 //! split. A pack with the same plan continues or is complete; any other is refused with the first difference.
 
+use crate::array::ArrayColumn;
 use crate::error::PlanDifference;
 use crate::sample::SampleSchema;
 use crate::split::manifest_store;
@@ -64,7 +65,9 @@ impl PlanFile {
         let float_range =
             options.float_range.map(|range| ("float_range".to_owned(), json!([range.low(), range.high()])));
         let sha256 = options.sha256.then(|| ("sha256".to_owned(), json!(true)));
-        PlanFile(float_range.into_iter().chain(sha256).collect()).with([
+        let arrays: Vec<_> = options.arrays.iter().map(ArrayColumn::describe).collect();
+        let arrays = (!arrays.is_empty()).then(|| ("arrays".to_owned(), json!(arrays)));
+        PlanFile(float_range.into_iter().chain(sha256).chain(arrays).collect()).with([
             ("format", json!(format)),
             ("version", json!(1)),
             ("stage", json!(stage)),

@@ -1,5 +1,6 @@
 //! Options of a writer.
 
+use crate::array::ArrayColumn;
 use crate::options::{JpegLayout, PixelStore, Resize};
 use crate::sample::SampleSchema;
 use crate::{Error, Options, Shards, sample};
@@ -17,6 +18,8 @@ pub struct WriterOptions {
     pub split: String,
     /// The samples' features, in addition to those of every record, and their types.
     pub features: Vec<(String, DType)>,
+    /// The samples' arrays: features in addition to `features`.
+    pub arrays: Vec<ArrayColumn>,
     /// Class names by id. Default: none; labels are then ids without names.
     pub classes: Vec<String>,
     /// Whether samples have labels; implied by `classes`. Default: no.
@@ -58,6 +61,7 @@ impl Default for WriterOptions {
             destination: defaults.destination,
             split: defaults.split,
             features: vec![],
+            arrays: vec![],
             classes: vec![],
             labels: false,
             images: true,
@@ -89,6 +93,7 @@ impl WriterOptions {
     pub(super) fn check(&self) -> Result<(Options, SampleSchema), Error> {
         let options = Options {
             split: self.split.clone(),
+            arrays: self.arrays.clone(),
             shards: Shards::Size(self.shard_size),
             pixels: self.pixels,
             jpeg: self.jpeg,
@@ -106,6 +111,7 @@ impl WriterOptions {
             return Err(Error::Option { option: "part", expected: "(I, N) with I < N, and N at most 1,000,000" });
         }
         let mut columns = self.features.clone();
+        columns.extend(self.arrays.iter().flat_map(ArrayColumn::features));
         columns.sort_by(|a, b| a.0.cmp(&b.0));
         if columns.iter().any(|(name, _)| name.is_empty() || sample::is_written(name))
             || columns.windows(2).any(|pair| pair[0].0 == pair[1].0)

@@ -1,5 +1,6 @@
 //! A sample of a program: image, label and values by name.
 
+use crate::array::{Array, ArrayColumn};
 use crate::class_ids;
 use crate::error::SampleProblem;
 use crate::record;
@@ -51,6 +52,8 @@ pub enum Value {
     /// Floats of the features `image/object/bbox` and `image/object/keypoints`, as pixels of the given image: left,
     /// top, right, bottom; or x, y, visibility. They are stored as fractions of the image's size.
     Pixels(Vec<f32>),
+    /// An array of one of the writer's [`arrays`](super::WriterOptions::arrays).
+    Array(Array<'static>),
 }
 
 impl Value {
@@ -70,7 +73,11 @@ impl Value {
 }
 
 /// Resolves a sample: class id, and values in the columns' types.
-pub(super) fn resolve(sample: &Sample<'_>, schema: &SampleSchema) -> Result<ResolvedSample, SampleProblem> {
+pub(super) fn resolve(
+    sample: &Sample<'_>,
+    schema: &SampleSchema,
+    arrays: &[ArrayColumn],
+) -> Result<ResolvedSample, SampleProblem> {
     let label = match (sample.label, schema.labelled) {
         (None, false) => None,
         (None, true) => return Err(SampleProblem::Label { given: false }),
@@ -80,6 +87,20 @@ pub(super) fn resolve(sample: &Sample<'_>, schema: &SampleSchema) -> Result<Reso
     let mut values = vec![Values::Missing; schema.columns.len()];
     for (name, value) in &sample.values {
         let feature = || (*name).to_owned();
+        if let Some(column) = arrays.iter().find(|array| array.name == *name) {
+            let Value::Array(array) = value else { return Err(SampleProblem::NoArray { feature: feature() }) };
+            let refused = |source| SampleProblem::Array { feature: feature(), source };
+            let encoded = column.encode(array).map_err(refused)?;
+            for ((member, _), value) in column.features().iter().zip(encoded) {
+                if let Ok(at) = schema.columns.binary_search_by(|(column, _)| column.cmp(member)) {
+                    if values[at] != Values::Missing {
+                        return Err(SampleProblem::Twice { feature: member.clone() });
+                    }
+                    values[at] = value;
+                }
+            }
+            continue;
+        }
         // The columns of a writer are sorted by name.
         let at = schema.columns.binary_search_by(|(column, _)| column.as_str().cmp(name));
         let at = at.map_err(|_| SampleProblem::UnknownFeature { feature: feature() })?;

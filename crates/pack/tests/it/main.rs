@@ -5,6 +5,7 @@ mod support;
 
 mod adopt;
 mod archives;
+mod arrays;
 mod bad_input;
 mod columns;
 mod complete;

@@ -42,6 +42,11 @@ pub struct Options {
     pub files: Vec<String>,
     /// Columns of a list that name `.npy` files, relative to the list's folder. They are stored as arrays.
     pub arrays: Vec<ArrayColumn>,
+    /// Columns of a list that name the frames of a clip: a folder of frames, or in JSONL a list of files. The feature has one
+    /// value per frame, and `NAME/format` is the format of all of them.
+    pub frames: Vec<String>,
+    /// Frames per second of the clips, which becomes the feature `NAME/fps`. Default: no such feature.
+    pub fps: Option<f32>,
     /// Format of the boxes in `objects`. Default: left, top, width, height in pixels.
     pub boxes: BoxFormat,
     /// The folder of a COCO file's images. Default: the file's folder.
@@ -79,6 +84,8 @@ pub struct Options {
 pub enum SourceKind {
     /// A folder of class folders, or of images.
     Folder,
+    /// Folders of frames, each a clip, in class folders or without classes.
+    Clips,
     /// CSV with a header, or JSONL.
     List,
     /// TFRecord files of `tf.train.Example`, plain or compressed with gzip or zlib.
@@ -195,6 +202,8 @@ impl Default for Options {
             columns: vec![],
             files: vec![],
             arrays: vec![],
+            frames: vec![],
+            fps: None,
             boxes: BoxFormat::default(),
             images: None,
             pixels: PixelStore::Encoded,
@@ -245,6 +254,23 @@ impl Options {
                 wrong("chunk of an array", "lengths of at least 1")
             }
             _ if !(1..=100).contains(&self.quality) => wrong("JPEG quality", "1 to 100"),
+            _ => self.check_clips(),
+        }
+    }
+
+    /// Checks the options about clips.
+    fn check_clips(&self) -> Result<(), Error> {
+        let wrong = |option, expected| Err(Error::Option { option, expected });
+        let clips = self.from == Some(SourceKind::Clips) || !self.frames.is_empty();
+        match self.fps {
+            Some(_) if !clips => wrong("fps", "clips as the source, or a column of frames"),
+            Some(fps) if !(fps > 0.0 && fps.is_finite()) => wrong("fps", "a number above 0"),
+            _ if clips && (self.resize.is_some() || self.pixels != PixelStore::Encoded) => {
+                wrong("size or pixels", "frames, which are stored byte for byte; resize them when they are decoded")
+            }
+            _ if clips && self.jpeg == JpegLayout::Optimize => {
+                wrong("JPEG layout", "images; frames are stored byte for byte")
+            }
             _ => Ok(()),
         }
     }

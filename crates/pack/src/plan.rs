@@ -102,7 +102,7 @@ impl FilePlan {
         for position in 0..count {
             let shard = u128::from(begin) * u128::from(shards) / u128::from(total.max(1));
             plan.ends[(shard as usize).min(shards as usize - 1)] = position + 1;
-            begin += plan.listing.entries[plan.entry(position)].size;
+            begin += plan.listing.entries[plan.entry(position)].bytes();
         }
         let mut end = 0;
         for shard_end in &mut plan.ends {
@@ -184,7 +184,7 @@ impl Plan {
         match &self.work {
             Work::Files(plan) => {
                 let positions = plan.positions(shard);
-                let bytes = |position| plan.listing.entries[plan.entry(position)].size;
+                let bytes = |position| plan.listing.entries[plan.entry(position)].bytes();
                 SampleCount { images: positions.len() as u64, bytes: positions.map(bytes).sum() }
             }
             Work::Archives(plan) => plan.sample_count(shard),

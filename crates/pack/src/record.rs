@@ -1,11 +1,12 @@
 //! Makes records: reads an image once, checks it, encodes the sample as an Example, and frames it.
 
+mod clip;
 pub(crate) mod image;
 pub(crate) mod optimize;
 
 use crate::array::{ArrayColumn, npy};
 use crate::input::{self, place};
-use crate::sample::{ResolvedSample, SampleSchema, Values};
+use crate::sample::{FORMAT_SUFFIX, ResolvedSample, SampleSchema, Values};
 use crate::source::objects::{self, CodedImage};
 use crate::source::{Entry, Listing};
 use crate::{JpegLayout, Options, Reason};
@@ -75,7 +76,7 @@ impl<'a> RecordWriter<'a> {
     /// The reason why the entry cannot be packed.
     pub(crate) fn file(&mut self, listing: &Listing, entry: &Entry, buffer: Vec<u8>) -> Result<Record, Reason> {
         if !listing.schema.images {
-            let values = attached(listing, entry, &self.options.arrays)?;
+            let values = attached(listing, entry, self.options)?;
             let fields = Fields { key: &entry.key, label: entry.label, values: &values };
             return self.record(&fields, Image::None, buffer);
         }
@@ -84,7 +85,7 @@ impl<'a> RecordWriter<'a> {
         }
         read(&listing.path(entry), entry.size, &mut self.file)?;
         let file = std::mem::take(&mut self.file);
-        let values = attached(listing, entry, &self.options.arrays)?;
+        let values = attached(listing, entry, self.options)?;
         let fields = Fields { key: &entry.key, label: entry.label, values: &values };
         let record = self.record(&fields, Image::File(&file), buffer);
         self.file = file;
@@ -184,14 +185,25 @@ fn frame(
 }
 
 /// Returns an entry's values, with paths of listed files replaced by the bytes of the files, or by the arrays in them.
-fn attached<'a>(listing: &Listing, entry: &'a Entry, arrays: &[ArrayColumn]) -> Result<Cow<'a, [Values]>, Reason> {
+fn attached<'a>(listing: &Listing, entry: &'a Entry, options: &Options) -> Result<Cow<'a, [Values]>, Reason> {
     let mut values = Cow::Borrowed(&*entry.values);
     for (at, (name, _)) in listing.schema.columns.iter().enumerate() {
-        let Values::File(file) = &entry.values[at] else { continue };
+        let file = match &entry.values[at] {
+            Values::File(file) => file,
+            Values::Clip(listed) => {
+                let (frames, format) = clip::read_clip(listing.root(), listed, &options.limits)?;
+                let described = format!("{name}{FORMAT_SUFFIX}");
+                let described = listing.schema.columns.iter().position(|(name, _)| *name == described);
+                values.to_mut()[at] = frames;
+                values.to_mut()[described.expect("a column next to each clip")] = Values::text(format.name());
+                continue;
+            }
+            _ => continue,
+        };
         let mut bytes = vec![];
         let wrong = |reason| Reason::File { column: name.clone(), reason: Box::new(reason) };
         read(&place(listing.root(), &file.path), file.size, &mut bytes).map_err(wrong)?;
-        let Some(array) = arrays.iter().find(|array| array.name == *name) else {
+        let Some(array) = options.arrays.iter().find(|array| array.name == *name) else {
             values.to_mut()[at] = Values::Bytes(bytes.into());
             continue;
         };

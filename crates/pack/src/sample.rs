@@ -1,8 +1,10 @@
 //! Samples as they are packed, from any source.
 
+mod clip;
 mod schema;
 mod values;
 
+pub(crate) use clip::{FORMAT_SUFFIX, FPS_SUFFIX, FrameFiles, ListedClip, natural_order};
 pub(crate) use schema::{SampleSchema, features, is_written};
 pub(crate) use values::{ListedFile, Values};
 

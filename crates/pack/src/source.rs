@@ -2,6 +2,7 @@
 //! folders; sizes and times come from one `stat` per entry. Files with many samples each are in [`archive`].
 
 pub(crate) mod archive;
+pub(crate) mod clips;
 mod coco;
 mod detect;
 mod folder;
@@ -46,6 +47,9 @@ impl Source {
             inside(&options.destination, source)?;
         }
         let listing = match found {
+            _ if !options.frames.is_empty() && !matches!(found, DetectedSource::List) => {
+                return Err(Error::Option { option: "column", expected: "a list as the source of a column of frames" });
+            }
             DetectedSource::Archives(files) => {
                 return Archives::new(files, classes, options, progress).map(|all| Source::Archives(Box::new(all)));
             }
@@ -59,6 +63,7 @@ impl Source {
                 return Err(Error::Option { option: "array", expected: "a list (CSV or JSON Lines) as the source" });
             }
             DetectedSource::Coco => coco::list(source, options)?,
+            DetectedSource::Clips => clips::list(source, classes, options)?,
             DetectedSource::Folder => folder::list(source, classes, &options.columns)?,
             DetectedSource::List => list::list(source, classes, options)?,
         };

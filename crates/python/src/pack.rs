@@ -33,6 +33,7 @@ pub(crate) struct PackOptions {
     label_offset: i64,
     jpeg: String,
     columns: Vec<(String, String)>,
+    fps: Option<f32>,
     boxes: String,
     images: Option<PathBuf>,
     pixels: String,
@@ -52,8 +53,9 @@ pub(crate) struct PackOptions {
     report: Option<Py<PyAny>>,
 }
 
-const KINDS: [(&str, SourceKind); 7] = [
+const KINDS: [(&str, SourceKind); 8] = [
     ("folder", SourceKind::Folder),
+    ("clips", SourceKind::Clips),
     ("list", SourceKind::List),
     ("tfrecord", SourceKind::Tfrecord),
     ("webdataset", SourceKind::Webdataset),
@@ -84,9 +86,11 @@ impl PackOptions {
         for (name, kind) in self.columns {
             match kind.as_str() {
                 "file" => options.files.push(name),
+                "frames" => options.frames.push(name),
                 kind => options.columns.push((name, one_of(py, "columns", kind, &kinds)?)),
             }
         }
+        options.fps = self.fps;
         options.boxes = one_of(py, "boxes", &self.boxes, &[("xywh", BoxFormat::Xywh), ("xyxy", BoxFormat::Xyxy)])?;
         options.images = self.images;
         let zstd = PixelStore::RawZstd { level: self.zstd_level };

@@ -51,13 +51,17 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     classes: Option<PathBuf>,
     /// Type of a column, instead of the inferred one: NAME:int64, NAME:float or NAME:bytes. NAME:file is for a list's
-    /// column of file names: the bytes of each file become the feature (masks)
+    /// column of file names: the bytes of each file become the feature (masks). NAME:frames is for a column that names the
+    /// frames of a clip: a folder, or in JSONL a list of files
     #[arg(long = "column", value_parser = column, value_name = "NAME:TYPE")]
     columns: Vec<(String, ColumnType)>,
     /// Column of a list that names .npy files: each is stored as an array in chunks, such as 32x64x64 (`*` for a whole
     /// dimension; default: up to 512 KiB), coded by zstd, zstd:LEVEL or raw [default: zstd]. May be repeated
     #[arg(long = "array", value_parser = array, value_name = "NAME[:CHUNK[:CODEC]]")]
     arrays: Vec<ArrayColumn>,
+    /// Frames per second of the clips, which becomes the feature NAME/fps
+    #[arg(long, value_name = "N")]
+    fps: Option<f32>,
     /// Coordinates of boxes in `objects`
     #[arg(long, value_enum, default_value_t = Boxes::Xywh)]
     boxes: Boxes,
@@ -136,6 +140,8 @@ enum Layout {
 enum From {
     /// Class folders, or a flat folder
     Folder,
+    /// Folders of frames, each a clip, in class folders or without classes
+    Clips,
     /// CSV with a header, or JSONL
     List,
     /// TFRecord files of tf.train.Example, also gzip or zlib
@@ -161,16 +167,19 @@ enum ColumnType {
     Values(DType),
     /// Paths of files whose bytes are the values.
     File,
+    /// Folders of frames, or lists of their files.
+    Frames,
 }
 
 fn column(text: &str) -> Result<(String, ColumnType), String> {
     let kinds = [DType::Int64, DType::Float, DType::Bytes];
     let parse_type = |text: &str| match text {
         "file" => Some(ColumnType::File),
+        "frames" => Some(ColumnType::Frames),
         text => kinds.into_iter().find(|kind| kind.name() == text).map(ColumnType::Values),
     };
     let parts = text.rsplit_once(':').and_then(|(name, text)| Some((name, parse_type(text)?)));
-    let (name, column_type) = parts.ok_or("expected NAME:int64, NAME:float, NAME:bytes or NAME:file")?;
+    let (name, column_type) = parts.ok_or("expected NAME:int64, NAME:float, NAME:bytes, NAME:file or NAME:frames")?;
     Ok((name.to_owned(), column_type))
 }
 
@@ -218,6 +227,7 @@ impl Arguments {
         options.split = self.split.clone();
         options.from = self.from.map(|from| match from {
             From::Folder => SourceKind::Folder,
+            From::Clips => SourceKind::Clips,
             From::List => SourceKind::List,
             From::Tfrecord => SourceKind::Tfrecord,
             From::Webdataset => SourceKind::Webdataset,
@@ -234,9 +244,11 @@ impl Arguments {
             match column_type {
                 ColumnType::Values(kind) => options.columns.push((name, kind)),
                 ColumnType::File => options.files.push(name),
+                ColumnType::Frames => options.frames.push(name),
             }
         }
         options.arrays = self.arrays.clone();
+        options.fps = self.fps;
         options.boxes = match self.boxes {
             Boxes::Xywh => BoxFormat::Xywh,
             Boxes::Xyxy => BoxFormat::Xyxy,

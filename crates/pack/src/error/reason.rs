@@ -66,6 +66,35 @@ pub enum Reason {
     /// An array that cannot be stored.
     #[error(transparent)]
     Array(#[from] ArrayRefusal),
+    /// A frame of a clip.
+    #[error("frame `{file}`")]
+    Frame {
+        /// Its file name.
+        file: String,
+        /// What is wrong with it.
+        #[source]
+        reason: Box<Reason>,
+    },
+    /// A frame that is not like the first one of its clip.
+    #[error("{found}, but the first frame is {expected}; decode all frames of a clip with the same size and format")]
+    FrameDiffers {
+        /// Size and format of the frame.
+        found: String,
+        /// Those of the first frame.
+        expected: String,
+    },
+    /// A clip without a frame.
+    #[error("a clip without a frame")]
+    NoFrames,
+    /// The frames of a clip changed after they were listed.
+    #[error("its frames changed after they were listed; run the same command again")]
+    FramesChanged,
+    /// A file next to folders, in a source of clips.
+    #[error("a file next to folders belongs to no clip; move it into a folder of frames")]
+    OutsideClip,
+    /// A clip next to class folders.
+    #[error("a clip next to class folders has no class; move it into a class folder")]
+    ClipOutsideClass,
     /// A row or sample without a label in a source with labels.
     #[error("it has no label, but other samples have one")]
     NoLabel,
@@ -292,7 +321,7 @@ impl Reason {
             Reason::Parquet(error) => fault::of_file(&**error),
             // Unreadable bytes of a dataset cost their record, whatever the system says about them.
             Reason::Read(error) if !error.is_bad_sample() => fault::of_file(error),
-            Reason::File { reason, .. } => reason.system_code(),
+            Reason::File { reason, .. } | Reason::Frame { reason, .. } => reason.system_code(),
             _ => None,
         }
     }

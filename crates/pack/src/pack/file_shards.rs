@@ -9,6 +9,7 @@ use crate::progress::{Progress, check};
 use crate::record::{Record, RecordWriter};
 use crate::sample::SampleSchema;
 use crate::shard_writer::{Finished, ShardWriter, Written};
+use crate::source::Entry;
 use crate::{Error, Options, PixelStore, Reason, Rejection};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
@@ -46,7 +47,7 @@ pub(crate) fn write<P: Place>(
         let position = positions[shard].end - (ends[shard] - i);
         &plan.listing.entries[plan.entry(position)]
     };
-    let largest = plan.listing.entries.iter().map(|e| e.size).max().unwrap_or(0);
+    let largest = plan.listing.entries.iter().map(Entry::bytes).max().unwrap_or(0);
     let jobs = options.jobs.get();
     let window = Window {
         // Decoded images are larger than their files, so fewer of them may be in flight.
@@ -72,7 +73,7 @@ pub(crate) fn write<P: Place>(
             options.jobs,
             end,
             window,
-            |i| entry(i).size,
+            |i| entry(i).bytes(),
             || RecordWriter::new(&plan.listing.schema, options),
             |records, i| records.file(&plan.listing, entry(i), buffers.take()),
             |i, record| {
@@ -80,7 +81,7 @@ pub(crate) fn write<P: Place>(
                 if let Some(used) = writer.take(i, &entry.key, record)? {
                     buffers.put(used);
                 }
-                progress.done(1, entry.size);
+                progress.done(1, entry.bytes());
                 check(progress)
             },
         )

@@ -1,5 +1,6 @@
 //! The values of one sample in one column.
 
+use super::ListedClip;
 use shardtool_format::example::{Column, Feature};
 use shardtool_format::manifest::DType;
 
@@ -18,6 +19,8 @@ pub(crate) enum Values {
     Pixels(Box<[f32]>),
     /// A file, whose bytes are read when the record is made.
     File(Box<ListedFile>),
+    /// The frames of a clip, which are read when the record is made.
+    Clip(Box<ListedClip>),
 }
 
 /// A file as it was listed.
@@ -29,6 +32,15 @@ pub(crate) struct ListedFile {
     pub(crate) size: u64,
     /// Time of its last change, in nanoseconds since 1970.
     pub(crate) modified: i64,
+}
+
+impl ListedFile {
+    /// Calls `visit` with everything that identifies the file, for a checksum.
+    pub(super) fn each_bytes(&self, visit: &mut dyn FnMut(&[u8])) {
+        visit(self.path.as_bytes());
+        visit(&self.size.to_le_bytes());
+        visit(&self.modified.to_le_bytes());
+    }
 }
 
 impl Values {
@@ -55,7 +67,7 @@ impl Values {
             Values::Missing => None,
             Values::Int64(_) | Values::Int64s(_) => Some(DType::Int64),
             Values::Float(_) | Values::Floats(_) | Values::Pixels(_) => Some(DType::Float),
-            Values::Bytes(_) | Values::BytesList(_) | Values::File(_) => Some(DType::Bytes),
+            Values::Bytes(_) | Values::BytesList(_) | Values::File(_) | Values::Clip(_) => Some(DType::Bytes),
         }
     }
 
@@ -91,9 +103,8 @@ impl Values {
             (Values::Int64s(values), _) => Column::Int64(values),
             (Values::Float(value), _) => Column::Float(std::slice::from_ref(value)),
             (Values::Floats(values) | Values::Pixels(values), _) => Column::Float(values),
-            (Values::Bytes(_) | Values::BytesList(_) | Values::File(_), _) | (Values::Missing, DType::Bytes) => {
-                Column::Bytes(byte_strings)
-            }
+            (Values::Bytes(_) | Values::BytesList(_) | Values::File(_) | Values::Clip(_), _)
+            | (Values::Missing, DType::Bytes) => Column::Bytes(byte_strings),
             (Values::Missing, DType::Int64) => Column::Int64(&[]),
             (Values::Missing, DType::Float) => Column::Float(&[]),
         }
@@ -109,11 +120,8 @@ impl Values {
             Values::Int64s(list) => list.iter().for_each(|v| visit(&v.to_le_bytes())),
             Values::Floats(list) | Values::Pixels(list) => list.iter().for_each(|v| visit(&v.to_le_bytes())),
             Values::BytesList(list) => list.iter().for_each(|v| visit(v)),
-            Values::File(file) => {
-                visit(file.path.as_bytes());
-                visit(&file.size.to_le_bytes());
-                visit(&file.modified.to_le_bytes());
-            }
+            Values::File(file) => file.each_bytes(visit),
+            Values::Clip(clip) => clip.each_bytes(visit),
         }
     }
 }

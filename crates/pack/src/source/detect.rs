@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 /// The detected kind of a source.
 pub(super) enum DetectedSource {
     Folder,
+    Clips,
     List,
     Coco,
     Archives(ArchiveFiles),
@@ -35,12 +36,13 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
     let is = |kind: fn(&Found) -> bool| meta.as_ref().is_some_and(kind);
     let forced = match from {
         Some(SourceKind::Folder) if is(Found::is_dir) => return Ok(DetectedSource::Folder),
+        Some(SourceKind::Clips) if is(Found::is_dir) => return Ok(DetectedSource::Clips),
         Some(SourceKind::List) if is(Found::is_file) => return Ok(DetectedSource::List),
         Some(SourceKind::Coco) if is(Found::is_file) => return Ok(DetectedSource::Coco),
-        Some(SourceKind::Folder | SourceKind::List | SourceKind::Coco) if meta.is_some() => {
+        Some(SourceKind::Folder | SourceKind::Clips | SourceKind::List | SourceKind::Coco) if meta.is_some() => {
             return Err(Error::Source(SourceError::UnknownFormat { path: source.to_owned() }));
         }
-        Some(SourceKind::Folder | SourceKind::List | SourceKind::Coco) | None => None,
+        Some(SourceKind::Folder | SourceKind::Clips | SourceKind::List | SourceKind::Coco) | None => None,
         Some(SourceKind::Tfrecord) => Some(ArchiveKind::Tfrecord),
         Some(SourceKind::Webdataset) => Some(ArchiveKind::Webdataset),
         Some(SourceKind::Parquet) => Some(ArchiveKind::Parquet),

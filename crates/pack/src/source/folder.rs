@@ -20,7 +20,7 @@ pub(super) fn list(root: &Path, classes: Option<ClassIds>, columns: &[(String, D
     if let Some((column, _)) = columns.first() {
         return Err(Error::Source(SourceError::ColumnsOfFolder { column: column.clone() }));
     }
-    let mut walk = Walk { root: root.to_owned(), entries: vec![], rejected: vec![] };
+    let mut walk = Walk::new(root);
     let here = std::fs::metadata(root).map_err(Error::io("read", root))?;
     let children = walk.children(root, "")?;
     let labelled = children.iter().any(|child| child.meta.is_dir());
@@ -51,23 +51,27 @@ pub(super) fn list(root: &Path, classes: Option<ClassIds>, columns: &[(String, D
     Ok(Listing { entries, schema, rejected, root })
 }
 
-struct Walk {
-    root: PathBuf,
+pub(super) struct Walk {
+    pub(super) root: PathBuf,
     entries: Vec<Entry>,
-    rejected: Vec<Rejection>,
+    pub(super) rejected: Vec<Rejection>,
 }
 
-struct Child {
-    key: String,
-    meta: Metadata,
+pub(super) struct Child {
+    pub(super) key: String,
+    pub(super) meta: Metadata,
 }
 
 impl Walk {
+    pub(super) fn new(root: &Path) -> Self {
+        Walk { root: root.to_owned(), entries: vec![], rejected: vec![] }
+    }
+
     /// Returns the visible entries of a folder and rejects those that cannot be examined.
     ///
     /// # Errors
     /// [`Error::Io`] if the folder cannot be listed, and those of [`Rejection::new`].
-    fn children(&mut self, folder: &Path, prefix: &str) -> Result<Vec<Child>, Error> {
+    pub(super) fn children(&mut self, folder: &Path, prefix: &str) -> Result<Vec<Child>, Error> {
         let mut children = vec![];
         for entry in std::fs::read_dir(folder).map_err(Error::io("list", folder))? {
             let entry = entry.map_err(Error::io("list", folder))?;
@@ -120,7 +124,7 @@ impl Walk {
         Ok(())
     }
 
-    fn reject(&mut self, input: String, reason: Reason) -> Result<(), Error> {
+    pub(super) fn reject(&mut self, input: String, reason: Reason) -> Result<(), Error> {
         self.rejected.push(Rejection::new(input, reason)?);
         Ok(())
     }

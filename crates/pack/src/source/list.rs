@@ -1,6 +1,7 @@
 //! Lists: CSV with a header, or JSONL. A list is read twice: for the types of columns and the class names, then for the
 //! entries. Only the entries are kept in memory.
 
+use super::clips;
 use super::infer::{Cell, Inferred};
 use super::listing::{Entry, Listing};
 use super::nested::Nesting;
@@ -8,7 +9,7 @@ use super::objects;
 use crate::class_ids::ClassIds;
 use crate::error::{ListError, SourceError};
 use crate::input::{Objects, open_list, place};
-use crate::sample::{ListedFile, SampleSchema, Values};
+use crate::sample::{FPS_SUFFIX, ListedFile, SampleSchema, Values};
 use crate::{Error, Options, Reason, Rejection};
 use serde_json::{Map, Value};
 use shardtool_format::manifest::DType;
@@ -34,22 +35,24 @@ const LABEL: &str = "label";
 /// [`ListError::Types`], [`ListError::Value`], [`ListError::DuplicateKey`], [`SourceError::UnknownClass`],
 /// [`Error::Io`].
 pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) -> Result<Listing, Error> {
-    let Options { columns: declared, files, arrays, boxes, .. } = options;
+    let Options { columns: declared, files, arrays, frames, boxes, .. } = options;
     let files: Vec<_> = files.iter().chain(arrays.iter().map(|array| &array.name)).collect();
-    let paths = files.iter().map(|name| ((*name).clone(), DType::Bytes));
+    let paths = files.iter().copied().chain(frames).map(|name| (name.clone(), DType::Bytes));
     let mut nesting = Nesting { boxes: *boxes, ..Nesting::default() };
     let root = file.parent().unwrap_or(Path::new("")).to_owned();
-    let names_file = |column: &str| column == PATH || files.iter().any(|name| *name == column);
+    let names_file = |column: &str| column == PATH || files.iter().copied().chain(frames).any(|name| name == column);
+    let rates: Vec<_> = frames.iter().map(|name| format!("{name}{FPS_SUFFIX}")).collect();
     let declared: Vec<_> = declared.iter().cloned().chain(paths).collect();
     let in_store = is_url(&root);
-    let scan = Scan::new(file, &declared, &nesting, |column, cell| {
-        let path = match cell {
-            Cell::Text(path) => *path,
-            Cell::Json(Value::String(path)) => path,
-            Cell::Json(_) => return None,
+    let scan = Scan::new(file, &declared, &rates, &nesting, |column, cell| {
+        let paths = match cell {
+            _ if !names_file(column) => vec![],
+            Cell::Text(path) => vec![*path],
+            Cell::Json(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
+            Cell::Json(value) => value.as_str().into_iter().collect(),
         };
-        let is_object = names_file(column) && (in_store || is_url(Path::new(path)));
-        is_object.then(|| place(&root, path))
+        let objects = paths.into_iter().filter(|path| in_store || is_url(Path::new(path)));
+        objects.map(|path| place(&root, path)).collect()
     })?;
     nesting.learn(scan.columns.keys());
     // Without a column of paths, each row is a sample without an image.
@@ -67,6 +70,14 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
     for (name, dtype) in arrays.iter().flat_map(|array| array.features().into_iter().skip(1)) {
         if scan.columns.contains_key(&name) {
             let problem = "describes an array of the same name; rename the column";
+            return Err(Error::List(ListError::Column { path: file.to_owned(), column: name, problem }));
+        }
+        columns.push((name, dtype));
+    }
+    let listed = columns.len();
+    for (name, dtype) in frames.iter().flat_map(|name| clips::descriptions(name, options)) {
+        if scan.columns.contains_key(&name) {
+            let problem = "pack writes a feature of this name itself; remove the column, or leave out `fps`";
             return Err(Error::List(ListError::Column { path: file.to_owned(), column: name, problem }));
         }
         columns.push((name, dtype));
@@ -111,23 +122,28 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
                 return Ok(());
             }
         };
-        let values = columns.iter().map(|(name, dtype)| {
+        let values = columns[..listed].iter().map(|(name, dtype)| {
             let Some(cell) = row.cell(name) else { return Ok(Values::Missing) };
             let values = cell.values(*dtype).ok_or_else(|| value(name, "not of the column's type"))?;
             Ok::<_, Error>(if row.has_objects() { objects::in_pixels(name, values) } else { values })
         });
-        let mut values = values.collect::<Result<Box<_>, _>>()?;
-        let named = columns.iter().zip(&mut values).filter(|((name, _), _)| files.contains(&name));
-        for ((column, _), value) in named {
-            if let Err(reason) = name_file(&root, &objects, value) {
+        let mut values = values.collect::<Result<Vec<_>, _>>()?;
+        for ((column, _), value) in columns.iter().zip(&mut values) {
+            let named = match column {
+                column if files.contains(&column) => name_file(&root, &objects, value),
+                column if frames.contains(column) => clips::name_frames(&root, &objects, value),
+                _ => Ok(()),
+            };
+            if let Err(reason) = named {
                 let reason = Reason::File { column: column.clone(), reason: Box::new(reason) };
                 rejected.push(Rejection::new(key, reason)?);
                 return Ok(());
             }
         }
+        values.extend(frames.iter().flat_map(|_| clips::described(options)));
         entries.push(match meta {
-            Some(meta) => Entry::new(key, path, label, values, &meta),
-            None => Entry::of_row(key, label, values),
+            Some(meta) => Entry::new(key, path, label, values.into(), &meta),
+            None => Entry::of_row(key, label, values.into()),
         });
         lines.push(row.line);
         Ok(())
@@ -164,8 +180,9 @@ impl Scan {
     fn new(
         file: &Path,
         declared: &[(String, DType)],
+        rates: &[String],
         nesting: &Nesting,
-        url: impl Fn(&str, &Cell<'_>) -> Option<PathBuf>,
+        urls_of: impl Fn(&str, &Cell<'_>) -> Vec<PathBuf>,
     ) -> Result<Self, Error> {
         let column = |name: &str, problem| {
             Error::List(ListError::Column { path: file.to_owned(), column: name.to_owned(), problem })
@@ -174,14 +191,15 @@ impl Scan {
         rows(file, nesting, |row| {
             empty = false;
             for (name, cell) in row.cells() {
-                urls.extend(url(name, &cell));
+                urls.extend(urls_of(name, &cell));
                 if !columns.contains_key(name) {
                     if crate::sample::is_written(name) {
                         return Err(column(name, "pack writes a feature of this name itself; rename the column"));
                     }
                     let known = declared.iter().find(|(declared, _)| declared == name).map(|(_, dtype)| *dtype);
                     let text = matches!(name, PATH | KEY).then_some(DType::Bytes);
-                    columns.insert(name.to_owned(), Inferred::new(text.or(known)));
+                    let rate = rates.iter().any(|rate| rate == name).then_some(DType::Float);
+                    columns.insert(name.to_owned(), Inferred::new(text.or(known).or(rate)));
                 }
                 let inferred = columns.get_mut(name).expect("inserted above");
                 inferred.observe(&cell, row.line).map_err(|other| {

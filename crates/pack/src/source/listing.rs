@@ -26,6 +26,8 @@ pub(crate) struct Entry {
     pub(crate) values: Box<[Values]>,
     /// Bytes of the file at the time of listing.
     pub(crate) size: u64,
+    /// Bytes of the frames of its clips at the time of listing.
+    frames: u64,
     /// Time of the file's last change at the time of listing, in nanoseconds since 1970.
     modified: i64,
 }
@@ -41,9 +43,9 @@ impl Listing {
         place(&self.root, entry.path.as_ref().unwrap_or(&entry.key))
     }
 
-    /// Returns the bytes of all images.
+    /// Returns the bytes of all images and clips.
     pub(crate) fn bytes(&self) -> u64 {
-        self.entries.iter().map(|e| e.size).sum()
+        self.entries.iter().map(Entry::bytes).sum()
     }
 
     /// Returns a CRC32C over everything that determines the packed bytes, so that a resumed pack can detect a changed
@@ -74,6 +76,7 @@ impl Entry {
             path: path.filter(|path| *path != key).map(String::into_boxed_str),
             key: key.into_boxed_str(),
             label,
+            frames: frame_bytes(&values),
             values,
             size: found.len(),
             modified: found.modified(),
@@ -86,6 +89,17 @@ impl Entry {
     pub(super) fn of_row(key: String, label: Option<i64>, values: Box<[Values]>) -> Self {
         let mut size = key.len() as u64;
         values.iter().for_each(|values| values.each_bytes(&mut |bytes| size += bytes.len() as u64));
-        Entry { key: key.into_boxed_str(), path: None, label, values, size, modified: 0 }
+        let frames = frame_bytes(&values);
+        Entry { key: key.into_boxed_str(), path: None, label, values, size, frames, modified: 0 }
     }
+
+    /// Returns the bytes of its image, or its key and values, and of its clips.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.size + self.frames
+    }
+}
+
+fn frame_bytes(values: &[Values]) -> u64 {
+    let bytes = |values: &Values| if let Values::Clip(clip) = values { clip.size } else { 0 };
+    values.iter().map(bytes).sum()
 }

@@ -7,6 +7,7 @@ mod adopt;
 mod archives;
 mod arrays;
 mod bad_input;
+mod clips;
 mod columns;
 mod complete;
 mod concurrent;

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from . import _shardtool
-from .checks import pair, whole
+from .checks import pair, real, whole
 from .launch import warn
 from .progress import reporter
 
@@ -51,11 +51,12 @@ def pack(
     seed: int | None = 0,
     jobs: int | None = None,
     classes: str | os.PathLike[str] | None = None,
-    kind: Literal["folder", "list", "tfrecord", "webdataset", "parquet", "mds", "coco"] | None = None,
+    kind: Literal["folder", "clips", "list", "tfrecord", "webdataset", "parquet", "mds", "coco"] | None = None,
     map: Mapping[str, str] | None = None,
     label_offset: int = 0,
     jpeg: Literal["keep", "optimize"] = "keep",
-    columns: Mapping[str, Literal["int64", "float", "bytes", "file"]] | None = None,
+    columns: Mapping[str, Literal["int64", "float", "bytes", "file", "frames"]] | None = None,
+    fps: float | None = None,
     boxes: Literal["xywh", "xyxy"] = "xywh",
     images: str | os.PathLike[str] | None = None,
     pixels: Literal["encoded", "raw", "raw-zstd"] = "encoded",
@@ -96,7 +97,8 @@ def pack(
     classes
         File with the class names, one per line.
     kind
-        Kind of the source. Default: detected from its content.
+        Kind of the source. Default: detected from its content, except for `"clips"`: folders of frames, each of which is a
+        clip, in class folders or without classes. The feature `frames` has one value per frame.
     map
         Names of an archive's fields, by their use: `{"image": "photo/bytes"}`.
     label_offset
@@ -104,7 +106,10 @@ def pack(
     jpeg
         `"keep"` stores JPEG files as they are; `"optimize"` transcodes them without loss, which makes them smaller.
     columns
-        Types of a list's columns. A column of type `"file"` contains paths of files, whose bytes become the feature.
+        Types of a list's columns. A column of type `"file"` contains paths of files, whose bytes become the feature. One of
+        type `"frames"` names the frames of a clip: a folder, or in JSONL a list of files.
+    fps
+        Frames per second of the clips, which becomes the feature `NAME/fps`.
     boxes
         Format of the boxes of a source's `objects`, in pixels: `"xywh"` is left, top, width, height; `"xyxy"` is left,
         top, right, bottom.
@@ -152,6 +157,8 @@ def pack(
     options["label_offset"] = whole("label_offset", label_offset, -(2**63), 2**63 - 1)
     if shard_size is not None and not isinstance(shard_size, str):
         options["shard_size"] = whole("shard_size", shard_size, 1)
+    if fps is not None:
+        options["fps"] = real("fps", fps)
     if float_range is not None:
         options["float_range"] = pair("float_range", float_range)
     options["map"] = list((map or {}).items())

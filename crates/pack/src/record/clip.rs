@@ -1,0 +1,59 @@
+//! Reads the frames of a clip, and checks that each is an image like the first one.
+
+use super::read;
+use crate::Reason;
+use crate::input::place;
+use crate::sample::{FrameFiles, ListedClip, Values};
+use crate::source::clips::frames_in;
+use shardtool_decode::{self as decode, Format, ImageInfo, Limits};
+use std::borrow::Cow;
+use std::path::Path;
+
+/// Reads the frames of a clip, which lie below `root`. Returns them and their format.
+///
+/// # Errors
+/// The reason why the clip cannot be packed.
+pub(super) fn read_clip(root: &Path, clip: &ListedClip, limits: &Limits) -> Result<(Values, Format), Reason> {
+    let limit = u64::from(u32::MAX);
+    if clip.size > limit {
+        return Err(Reason::SampleTooLong { bytes: clip.size, limit });
+    }
+    let (folder, files) = match &clip.frames {
+        FrameFiles::Folder(folder) => {
+            let folder = root.join(&**folder);
+            let files = frames_in(&folder)?;
+            if !clip.has(&files) {
+                return Err(Reason::FramesChanged);
+            }
+            (folder, Cow::Owned(files))
+        }
+        FrameFiles::Files(files) => (root.to_owned(), Cow::Borrowed(&**files)),
+    };
+    let mut first: Option<ImageInfo> = None;
+    let mut frames = Vec::with_capacity(files.len());
+    for file in files.iter() {
+        let mut bytes = vec![];
+        let read =
+            read(&place(&folder, &file.path), file.size, &mut bytes).and_then(|()| check(&bytes, limits, &mut first));
+        read.map_err(|reason| Reason::Frame { file: file.path.to_string(), reason: Box::new(reason) })?;
+        frames.push(bytes.into_boxed_slice());
+    }
+    let first = first.ok_or(Reason::NoFrames)?;
+    Ok((Values::BytesList(frames.into()), first.format))
+}
+
+/// Checks that a frame is a complete image with the size, the format and the orientation of the first one.
+fn check(bytes: &[u8], limits: &Limits, first: &mut Option<ImageInfo>) -> Result<(), Reason> {
+    if bytes.is_empty() {
+        return Err(Reason::Empty);
+    }
+    let info = decode::probe(bytes, limits)?;
+    decode::check_complete(bytes)?;
+    let described = |info: &ImageInfo| {
+        let turned =
+            if info.orientation == 1 { String::new() } else { format!(", EXIF orientation {}", info.orientation) };
+        format!("{} of {}x{} pixels{turned}", info.format.name(), info.width, info.height)
+    };
+    let (found, expected) = (described(&info), described(first.get_or_insert(info)));
+    if found == expected { Ok(()) } else { Err(Reason::FrameDiffers { found, expected }) }
+}

@@ -58,6 +58,10 @@ impl ImageLoader {
                 let views = images.views.len() * (1 + images.more.len());
                 return Err(shardtool_load::Error::Views { option: "device", views }.into());
             }
+            if images.clip.is_some() {
+                let reason = "they stay on the host: leave out the device";
+                return Err(shardtool_load::Error::Clip { reason }.into());
+            }
             images.output = None;
         }
         let loaders = Loader::group(&load, ranks)?;

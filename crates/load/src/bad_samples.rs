@@ -187,6 +187,32 @@ pub enum SampleError {
         /// What is wrong with it.
         source: shardtool_decode::Error,
     },
+    /// The record has no frames of a clip.
+    #[error("feature `{feature}` of the record has no frames")]
+    NoFrames {
+        /// The feature.
+        feature: String,
+    },
+    /// A frame of a clip cannot be decoded, or has another size than the others.
+    #[error("frame {number} of `{feature}`")]
+    Frame {
+        /// The feature.
+        feature: String,
+        /// The frame's number, from 0.
+        number: usize,
+        /// What is wrong with it.
+        source: shardtool_decode::Error,
+    },
+    /// The stored bytes of a frame are damaged.
+    #[error("frame {number} of `{feature}`")]
+    FrameBytes {
+        /// The feature.
+        feature: String,
+        /// The frame's number, from 0.
+        number: usize,
+        /// What is wrong with them.
+        source: shardtool_read::Error,
+    },
     /// Raw pixels without a size.
     #[error("pixels are stored raw, and feature `{feature}` does not give their size")]
     RawSize {
@@ -222,11 +248,12 @@ impl SampleError {
     /// without an image, or a feature of another type or count than the loader needs, is not damage.
     pub fn damage(&self) -> Option<Damage> {
         match self {
-            SampleError::Read(error) => error.damage(),
+            SampleError::Read(error) | SampleError::FrameBytes { source: error, .. } => error.damage(),
             SampleError::Decode(error)
             | SampleError::Mask { source: error, .. }
             | SampleError::FurtherImage { source: error, .. }
-            | SampleError::Array { source: error, .. } => Some(error.damage()),
+            | SampleError::Array { source: error, .. }
+            | SampleError::Frame { source: error, .. } => Some(error.damage()),
             SampleError::ArrayFeatures { .. } => Some(Damage::ImageDecode),
             SampleError::RawSize { .. } => Some(Damage::PixelsLength),
             SampleError::NoImage
@@ -238,6 +265,7 @@ impl SampleError {
             | SampleError::ArrayShape { .. }
             | SampleError::ArraySmall { .. }
             | SampleError::ArrayShapes { .. }
+            | SampleError::NoFrames { .. }
             | SampleError::Values { .. }
             | SampleError::Type { .. } => None,
         }

@@ -24,12 +24,15 @@ pub struct Batch(Arc<SharedBatch>);
 
 /// One array of images of a batch.
 pub struct Pictures<'b> {
-    /// The feature of a further image; `None` for the record's image.
+    /// The feature of a further image or of clips; `None` for the record's image.
     pub feature: Option<&'b str>,
     /// The name of the view; empty if it has none.
     pub view: &'b str,
-    /// `[N, H, W, 3]`, or `[N, 3, H, W]` if that is the layout of [`Batch::output`].
+    /// `[N, H, W, 3]`, or `[N, 3, H, W]` if that is the layout of [`Batch::output`]. With clips, N is the number of all
+    /// frames of the batch.
     pub shape: [usize; 4],
+    /// Clips of a row, and frames of each; `None` without clips.
+    pub clips: Option<[usize; 2]>,
     /// The memory of the pixels, as its allocator returned it.
     pub buffer: &'b dyn BatchBuffer,
     /// As [`Batch::images`].
@@ -48,6 +51,20 @@ pub struct Array<'b> {
     pub buffer: &'b dyn BatchBuffer,
     /// The elements in C order; zeros in rows without a sample.
     pub bytes: &'b [u8],
+}
+
+impl Pictures<'_> {
+    /// Returns the shape with a dimension for the frames of a clip, and one before it for clips, if a row has several:
+    /// `[N, clips, frames, H, W, 3]`.
+    pub fn dimensions(&self) -> Vec<usize> {
+        let [images, rest @ ..] = self.shape;
+        let rows = match self.clips {
+            None => vec![images],
+            Some([1, frames]) => vec![images / frames, frames],
+            Some([clips, frames]) => vec![images / (clips * frames), clips, frames],
+        };
+        rows.into_iter().chain(rest).collect()
+    }
 }
 
 /// Where the memory of batches returns to. A batch refers to it weakly: if it is gone, the memory is freed.
@@ -375,6 +392,7 @@ impl Batch {
             feature: picture.feature,
             view: &picture.view.name,
             shape: self.shape_of(picture.view.pipeline.output_size()),
+            clips: self.0.config.clip().map(|clip| [clip.clips as usize, clip.frames as usize]),
             buffer: rows.buffer(),
             bytes: rows.bytes().unwrap_or_default(),
         })
@@ -405,14 +423,14 @@ impl Batch {
     }
 
     /// Returns the shape of [`Batch::images`]: `[N, H, W, 3]`, or `[N, 3, H, W]` if that is the layout of [`Batch::output`];
-    /// `None` without images.
+    /// `None` without images. With clips, N is the number of all frames ([`Pictures::dimensions`]).
     pub fn image_shape(&self) -> Option<[usize; 4]> {
         let first = self.0.config.pictures(self.0.bucket).next()?;
         Some(self.shape_of(first.view.pipeline.output_size()))
     }
 
     fn shape_of(&self, (width, height): (u32, u32)) -> [usize; 4] {
-        let shape = [self.len(), height as usize, width as usize, 3];
+        let shape = [self.len() * self.0.config.row_frames(), height as usize, width as usize, 3];
         self.output().map_or(shape, |output| output.layout().shape(shape))
     }
 

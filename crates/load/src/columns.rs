@@ -8,7 +8,7 @@ use crate::features::Features;
 use crate::splits::Splits;
 use shardtool_format::example::{Example, Feature};
 use shardtool_format::manifest::DType;
-use shardtool_read::{Record, Split};
+use shardtool_read::{Record, Shard, Split};
 
 /// The label of a masked row, which loss functions ignore.
 const MASKED_LABEL: i64 = -100;
@@ -124,8 +124,7 @@ impl Column {
         example: &mut Option<Example<'r>>,
         cell: &mut Cell,
     ) -> std::result::Result<(), SampleError> {
-        cell.clear();
-        if matches!(self.shape, Shape::Int64(1) | Shape::Float(1) | Shape::Bytes) && self.read_index(record, cell)? {
+        if self.read_index(record.shard(), record.row(), cell)? {
             return Ok(());
         }
         if example.is_none() {
@@ -152,9 +151,17 @@ impl Column {
         }
     }
 
-    /// Fills a cell of one value from the index. Returns whether the index has the value.
-    fn read_index(&self, record: &Record, cell: &mut Cell) -> std::result::Result<bool, SampleError> {
-        let (shard, row) = (record.shard(), record.row());
+    /// Fills a cell of one value from the index. Returns whether the index has the value; if not, the cell is empty.
+    pub(crate) fn read_index(
+        &self,
+        shard: &Shard,
+        row: u64,
+        cell: &mut Cell,
+    ) -> std::result::Result<bool, SampleError> {
+        cell.clear();
+        if !matches!(self.shape, Shape::Int64(1) | Shape::Float(1) | Shape::Bytes) {
+            return Ok(false);
+        }
         match cell {
             Cell::Int64(values) => {
                 let value = shard.feature::<i64>(&self.feature)?.and_then(|c| c.get(row));

@@ -4,6 +4,7 @@ use crate::arrays::ArrayGroup;
 use crate::bad_samples::OnBad;
 use crate::buckets::Bucketing;
 use crate::buffer::{BatchAlloc, HostAlloc};
+use crate::clip::Clip;
 use crate::decoded_cache::DecodedCache;
 use crate::mixing::Mixing;
 use crate::objects::Objects;
@@ -132,6 +133,9 @@ pub struct Images {
     pub views: Vec<View>,
     /// A user function, called on each finished image.
     pub custom: Option<PixelFn>,
+    /// Delivers frames of a video in place of the record's image: every array has them as a dimension after the first. The
+    /// frames of a clip go through the same steps with the same random numbers.
+    pub clip: Option<Clip>,
     /// Features with further images of each record, of the same size as its image. They go through the same steps with the
     /// same random numbers, and are arrays of the batch of their own.
     pub more: Vec<String>,
@@ -174,6 +178,7 @@ impl Images {
         Images {
             views,
             custom: None,
+            clip: None,
             more: vec![],
             masks: vec![],
             mask_dtype: LabelDtype::U8,

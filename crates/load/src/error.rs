@@ -64,6 +64,12 @@ pub enum Error {
         /// What is missing.
         reason: &'static str,
     },
+    /// Options of clips that contradict each other, or other options.
+    #[error("clips cannot be delivered: {reason}")]
+    Clip {
+        /// What does not fit.
+        reason: &'static str,
+    },
     /// A label that is not one of the classes of mixed batches.
     #[error("label {label} of sample {id} is not a class: expected 0 to {}; give the number of classes of the dataset", classes - 1)]
     Class {

@@ -19,6 +19,7 @@
 //! | `columns`, `column_values`, `features` | values of records as arrays over a batch; features of a dataset |
 //! | `arrays` | crops of volumes and other arrays |
 //! | `image`, `typical_scratch` | decoding one stored image into its row; an estimate of its scratch |
+//! | `clip` | which frames of a video are delivered |
 //! | `sampled_records` | the records of datasets in object stores that such estimates are made from |
 //! | `batch` | a batch, shared by the workers that fill it, then read by the consumer |
 //! | `handover` | queues of batches between workers and consumers, model-checked |
@@ -45,6 +46,7 @@ mod buckets;
 mod budget;
 #[expect(unsafe_code, reason = "rows of one buffer, written by several threads")]
 mod buffer;
+mod clip;
 mod column_values;
 mod columns;
 mod config;
@@ -79,6 +81,7 @@ pub use batch::{Array, Batch, Pictures};
 pub use buckets::{BucketBy, Bucketing, ImageBucket};
 pub use budget::{Limit, LimitSource, MemoryPlan, Usage};
 pub use buffer::{BatchAlloc, BatchBuffer, HostAlloc};
+pub use clip::{Clip, ClipSampling};
 pub use column_values::Values;
 pub use config::{ColumnSpec, Config, Content, Images, Layout, PageCache, View};
 pub use decoded_cache::{DecodedCache, DecodedCacheStats};

@@ -3,6 +3,7 @@
 use crate::arrays::ResolvedArrays;
 use crate::bad_samples::OnBad;
 use crate::buckets::{self, Views};
+use crate::clip::Clip;
 use crate::columns::Column;
 use crate::config::{ColumnSpec, Config, Content, Images, Layout, PageCache, View};
 use crate::error::{Error, Result};
@@ -21,7 +22,7 @@ use std::time::Duration;
 /// One array of images of a batch.
 #[derive(Clone, Copy)]
 pub(crate) struct Picture<'c> {
-    /// The feature of a further image; `None` for the record's image.
+    /// The feature of a further image or of clips; `None` for the record's image.
     pub(crate) feature: Option<&'c str>,
     pub(crate) view: &'c View,
 }
@@ -113,13 +114,17 @@ impl ResolvedConfig {
         let views = Views::new(config)?;
         let (columns, objects) = resolve_columns(config, &splits)?;
         if let Content::Images(images) = &config.content {
-            features::check_images(&splits)?;
+            match &images.clip {
+                Some(clip) => clip.check(config, images)?,
+                None => features::check_images(&splits)?,
+            }
             views.lists().try_for_each(|views| check_views(images, views))?;
             check_mixing(images, &columns)?;
         }
         let sampled = SampledRecords::new(&splits, &config.content);
         features::check_counts(&columns, &splits, &sampled)?;
-        if let Content::Images(Images { masks, more, .. }) = &config.content {
+        if let Content::Images(Images { clip, masks, more, .. }) = &config.content {
+            clip.iter().try_for_each(|clip| features::check_bytes(&clip.feature, "frames", &splits))?;
             masks.iter().try_for_each(|feature| features::check_bytes(feature, "label maps", &splits))?;
             more.iter().try_for_each(|feature| features::check_bytes(feature, "images", &splits))?;
         }
@@ -129,6 +134,8 @@ impl ResolvedConfig {
             _ if splits.in_store() => 0,
             // Workers request the chunks that they need.
             _ if arrays.partial => 0,
+            // Of a clip only some frames are read, each requested before the first of them.
+            _ if matches!(&config.content, Content::Images(Images { clip: Some(_), .. })) => 0,
             0..MIN_READ_AHEAD_RECORD => 0,
             mean => (config.read_ahead / mean) as usize,
         };
@@ -191,7 +198,8 @@ impl ResolvedConfig {
     /// Returns the arrays of images of a bucket's batch: each view of the image, then each view of further images.
     pub(crate) fn pictures(&self, bucket: usize) -> impl Iterator<Item = Picture<'_>> {
         self.images().into_iter().flat_map(move |images| {
-            let features = std::iter::once(None).chain(images.more.iter().map(|feature| Some(feature.as_str())));
+            let first = images.clip.as_ref().map(|clip| clip.feature.as_str());
+            let features = std::iter::once(first).chain(images.more.iter().map(|feature| Some(feature.as_str())));
             features.flat_map(move |feature| self.views.of(bucket).iter().map(move |view| Picture { feature, view }))
         })
     }
@@ -200,7 +208,17 @@ impl ResolvedConfig {
     pub(crate) fn picture_bytes(&self, picture: Picture<'_>) -> usize {
         let value = self.normalizer.as_ref().map_or(1, |normalizer| normalizer.output().dtype().bytes());
         let (width, height) = picture.view.pipeline.output_size();
-        height as usize * width as usize * 3 * value
+        height as usize * width as usize * 3 * value * self.row_frames()
+    }
+
+    /// Returns how clips are taken; `None` without clips.
+    pub(crate) fn clip(&self) -> Option<&Clip> {
+        self.images()?.clip.as_ref()
+    }
+
+    /// Number of images of a row in an array of images: 1 without clips.
+    pub(crate) fn row_frames(&self) -> usize {
+        self.clip().map_or(1, Clip::row_frames)
     }
 
     /// Number of label maps of a row.

@@ -1,8 +1,9 @@
 //! Estimates how much decode scratch the images of a dataset need, before the first image is decoded.
 
 use crate::buckets::Views;
+use crate::clip::Clip;
 use crate::config::{Content, Images};
-use crate::image::{PlannedImage, SampleDraws};
+use crate::image::{PlannedClips, PlannedImage, SampleDraws};
 use crate::sampled_records::{SampledRecords, sizes};
 use crate::splits::Splits;
 use shardtool_read::{Record, Shard};
@@ -35,6 +36,11 @@ pub(crate) fn typical_scratch(splits: &Splits, content: &Content, views: &Views,
 
 /// Returns the maximum of a shard's largest images.
 fn largest_in(shard: &Arc<Shard>, images: &Images, views: &Views) -> Option<u64> {
+    if let Some(clip) = &images.clip {
+        let rows = (0..shard.records()).take(SAMPLED_IMAGES);
+        let largest = rows.filter_map(|row| scratch_of_frames(shard, row, images, clip)).max();
+        return largest.map(|most| most + most / 4);
+    }
     let mut sizes = sizes(shard)?;
     if sizes.len() > SAMPLED_IMAGES {
         sizes.select_nth_unstable_by(SAMPLED_IMAGES, |a, b| b.cmp(a));
@@ -43,14 +49,30 @@ fn largest_in(shard: &Arc<Shard>, images: &Images, views: &Views) -> Option<u64>
     largest_scratch(rows.filter_map(|(_, row)| shard.record(row, vec![]).ok()), images, views)
 }
 
+/// Returns the scratch of clips whose frames are read by their ranges: for the first frame of a record, and for the bytes of as
+/// many of the longest one as a row takes. `None` if the whole record is read.
+fn scratch_of_frames(shard: &Arc<Shard>, row: u64, images: &Images, clip: &Clip) -> Option<u64> {
+    let ranges = shard.value_ranges(row, &clip.feature).ok()??;
+    let longest = ranges.iter().map(|range| u64::from(range.length)).max()?;
+    let first = shard.value_at(row, *ranges.first()?).ok()?;
+    let crops = (0..SAMPLED_CROPS).filter_map(|crop| {
+        let draws = SampleDraws { seed: 0, epoch: 0, source_position: crop };
+        PlannedClips::new(vec![(0, &first)], images, clip, draws).ok().map(|planned| planned.scratch)
+    });
+    Some(crops.max()? + longest * clip.row_frames().min(ranges.len()) as u64)
+}
+
 /// Returns the maximum of records, including those that are read into memory.
 fn largest_scratch<R: Borrow<Record>>(records: impl Iterator<Item = R>, images: &Images, views: &Views) -> Option<u64> {
     let scratch = records.flat_map(|record| {
         (0..SAMPLED_CROPS).filter_map(move |crop| {
             let record = record.borrow();
             let draws = SampleDraws { seed: 0, epoch: 0, source_position: crop };
-            let planned = PlannedImage::of(record, images, |size| views.of_size(size), draws, None).ok()?;
-            Some(planned.scratch + record.buffer_bytes())
+            let scratch = match &images.clip {
+                Some(clip) => PlannedClips::of_record(record, images, clip, draws).ok()?.scratch,
+                None => PlannedImage::of(record, images, |size| views.of_size(size), draws, None).ok()?.scratch,
+            };
+            Some(scratch + record.buffer_bytes())
         })
     });
     scratch.max().map(|most| most + most / 4)

@@ -1,5 +1,7 @@
 //! A worker thread: claims rows in order, and fills each from its record.
 
+mod clip;
+
 use crate::arrays::PlannedArrays;
 use crate::bad_samples::{BadSample, OnBad, SampleError};
 use crate::batch::{RowOut, SharedBatch};
@@ -8,7 +10,7 @@ use crate::config::{Content, Images};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::handover::Work;
-use crate::image::{self, DecodeScratch, Decoding, PlannedImage, SampleDraws, ScratchBytes};
+use crate::image::{self, DecodeScratch, Decoding, PlannedClips, PlannedImage, SampleDraws, ScratchBytes};
 use crate::memory_pressure::{Admission, Refused, ScratchAdmission};
 use crate::meters::ReadTimer;
 use crate::read_ahead::{ReadAhead, cursor};
@@ -212,6 +214,9 @@ impl Worker {
         if config.exact {
             shard.read_exactly();
         }
+        if self.row_of_frames(batch, source_position, id, &shard, &at, target)? {
+            return Ok(());
+        }
         let decodes = config.images().is_some() || !config.arrays.is_empty();
         // A record that is not mapped is read into memory, which counts as scratch.
         let mut record_bytes = match shard.bytes().mapped() {
@@ -291,7 +296,8 @@ impl Worker {
         at: &RecordLocation<'_>,
         target: &mut RowTarget<'_>,
     ) -> std::result::Result<(), FillError> {
-        let config = &self.engine.config;
+        let engine = self.engine.clone();
+        let config = &engine.config;
         let mut example = None;
         for (column, cell) in config.columns.iter().zip(&mut target.out.cells) {
             column.read(record, &mut example, cell)?;
@@ -300,6 +306,10 @@ impl Worker {
             return Ok(());
         }
         let draws = SampleDraws { seed: config.plan.seed(), epoch: batch.epoch, source_position };
+        if let Some((images, clip)) = config.images().and_then(|images| Some((images, images.clip.as_ref()?))) {
+            let planned = PlannedClips::of_record(record, images, clip, draws)?;
+            return self.fill_clips(batch, &planned, memory, at, target);
+        }
         let arrays = match (config.arrays.is_empty(), example) {
             (true, _) => None,
             (false, Some(example)) => Some(PlannedArrays::of(&example, &config.arrays, draws)?),
@@ -313,11 +323,28 @@ impl Worker {
             Some(images) => Some((images, PlannedImage::of(record, images, |_| views, draws, of_objects)?)),
             None => None,
         };
-        let size = image.as_ref().map(|(_, planned)| planned.size());
         let scratch = ScratchBytes {
             images: image.as_ref().map_or(0, |(_, planned)| planned.scratch),
             arrays: arrays.as_ref().map_or(0, |arrays| arrays.scratch),
         };
+        let size = image.as_ref().map(|(_, planned)| planned.size());
+        let kept = self.admit_scratch(batch, memory, scratch, size, at)?;
+        let sample = (self.current.unwrap_or(u64::MAX), record);
+        let written = write(&engine, sample, image, arrays.as_ref(), &mut self.scratch, target);
+        self.scratch.trim(kept);
+        Ok(written?)
+    }
+
+    /// Admits scratch to a record, with an image of this width and height if it has one, in addition to the record's own bytes.
+    /// Returns how many bytes the worker may keep afterwards.
+    fn admit_scratch(
+        &mut self,
+        batch: &SharedBatch,
+        memory: &mut RowMemory<'_>,
+        scratch: ScratchBytes,
+        size: Option<(u32, u32)>,
+        at: &RecordLocation<'_>,
+    ) -> std::result::Result<u64, FillError> {
         let needed = memory.record + scratch.sum();
         let kept = memory.pool.kept();
         self.scratch.prepare(scratch, kept.saturating_sub(memory.record));
@@ -341,10 +368,7 @@ impl Worker {
                 })?);
             }
         }
-        let sample = (self.current.unwrap_or(u64::MAX), record);
-        let written = write(&self.engine, sample, image, arrays.as_ref(), &mut self.scratch, target);
-        self.scratch.trim(kept);
-        Ok(written?)
+        Ok(kept)
     }
 
     /// Returns the cursor through the epoch of this batch's replica.
@@ -399,7 +423,10 @@ const MASKED_LABEL: u8 = 255;
 fn mask(engine: &Engine, RowTarget { pixels, out }: &mut RowTarget<'_>) {
     pixels.images.iter_mut().for_each(|image| match &engine.config.normalizer {
         None => image.fill(0),
-        Some(normalizer) => normalizer.write_black(image),
+        Some(normalizer) => {
+            let frame = image.len() / engine.config.row_frames();
+            image.chunks_exact_mut(frame).for_each(|image| normalizer.write_black(image));
+        }
     });
     pixels.masks.iter_mut().for_each(|mask| mask.fill(MASKED_LABEL));
     pixels.arrays.iter_mut().for_each(|array| array.fill(0));

@@ -4,7 +4,7 @@ mod clip;
 pub(crate) mod image;
 pub(crate) mod optimize;
 
-use crate::array::{ArrayColumn, npy};
+use crate::array::npy;
 use crate::input::{self, place};
 use crate::sample::{FORMAT_SUFFIX, ResolvedSample, SampleSchema, Values};
 use crate::source::objects::{self, CodedImage};

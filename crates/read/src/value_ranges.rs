@@ -17,6 +17,14 @@ impl Shard {
         Ok(column.and_then(|column| column.get(row)).map(|ranges| ValueRange::decode(ranges).collect()))
     }
 
+    /// Hints that the system should read a value ahead. Does not wait; ignores errors.
+    pub fn will_need_value(&self, row: u64, range: ValueRange) {
+        if let Ok(record) = self.frame(row) {
+            let start = record.start + frame::HEADER_BYTES as u64 + u64::from(range.offset);
+            self.bytes().will_need(start..(start + u64::from(range.length)).min(record.end));
+        }
+    }
+
     /// Reads one value by its range, without the rest of its record, and checks the value's own CRC.
     ///
     /// # Errors

@@ -34,6 +34,15 @@ impl SampleDraws {
         Stream(Rng::step(self.seed, self.epoch, self.source_position, ARRAY_VIEWS + group, step))
     }
 
+    /// Returns the start, below `starts`, of a clip of this sample that begins at random. Its stream is that of step `clip` of
+    /// the view 2⁶⁴ − 1, which no sample has.
+    pub(crate) fn clip_start(self, clip: u32, starts: usize) -> usize {
+        let SampleDraws { seed, epoch, source_position } = self;
+        let mut stream = Rng::step(seed, epoch, source_position, u64::MAX, u64::from(clip));
+        // A record holds fewer than 2³² values.
+        stream.below(u32::try_from(starts).unwrap_or(u32::MAX)) as usize
+    }
+
     fn shared(self) -> Stream {
         Stream(Rng::augment(self.seed, self.epoch, self.source_position))
     }

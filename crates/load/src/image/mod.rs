@@ -6,14 +6,17 @@
 //! | `bounded` | the size of cached images |
 //! | `draws` | the random numbers of a sample |
 //! | `planned` | crops, sizes and other steps drawn for a sample, and the memory that they need |
+//! | `clip` | the frames of clips, planned and decoded |
 //! | `write` | decoding and transforming |
 
 mod bounded;
+mod clip;
 mod draws;
 mod planned;
 mod stored;
 mod write;
 
+pub(crate) use clip::{Frame, PlannedClips, write_clips};
 pub use draws::{SampleDraws, StepDraws};
 pub(crate) use planned::PlannedImage;
 pub(crate) use write::{DecodeScratch, Decoding, ScratchBytes, write_row};

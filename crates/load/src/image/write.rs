@@ -16,11 +16,11 @@ use std::time::Instant;
 /// Memory that a worker reuses from one image to the next.
 #[derive(Default)]
 pub(crate) struct DecodeScratch {
-    decoder: Decoder,
-    transform: TransformScratch,
+    pub(super) decoder: Decoder,
+    pub(super) transform: TransformScratch,
     unpacked: Vec<u8>,
     /// The finished image as u8, if the batch holds other numbers.
-    pixels: Vec<u8>,
+    pub(super) pixels: Vec<u8>,
     labels: LabelMap,
     /// An image of bounded size.
     bounded: Vec<u8>,
@@ -134,12 +134,12 @@ pub(crate) fn write_row(
 }
 
 /// Writes one view of a decoded image into its row.
-fn write_view(
+pub(super) fn write_view(
     PlannedView { plan, draws }: &PlannedView,
     region: &DecodedRegion<'_>,
     images: &Images,
     normalizer: Option<&Normalizer>,
-    row: &mut RowMut<'_>,
+    row: &mut [u8],
     (scratch, pixels): (&mut TransformScratch, &mut Vec<u8>),
 ) -> Result<(), Error> {
     let (width, height) = plan.output_size();

@@ -4,6 +4,7 @@ mod arrays;
 #[path = "../arrays_dataset/mod.rs"]
 mod arrays_dataset;
 mod buckets;
+mod clips;
 #[path = "../dataset/mod.rs"]
 mod dataset;
 mod decoded_cache;

@@ -1,0 +1,187 @@
+//! Clips: which of the stored frames of a video a sample delivers.
+
+use crate::config::{Config, Images};
+use crate::error::{Error, Result};
+use crate::image::SampleDraws;
+
+/// Frames per row, at most.
+const MAX_FRAMES: u64 = 1 << 20;
+
+/// Clips of a feature that holds the frames of a video, one value each. They take the place of the record's image.
+///
+/// A clip begins at frame s, takes every `stride`-th frame, and so spans (`frames` − 1) × `stride` + 1 frames. If n frames
+/// are stored, there are m = max(1, n − span + 1) starts, from 0 to m − 1. The last stored frame takes the place of frames
+/// past the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Clip {
+    /// The feature: byte strings, each an encoded image, all of the same size.
+    pub feature: String,
+    /// Frames of a clip, at least 1.
+    pub frames: u32,
+    /// Stored frames from one delivered frame to the next, at least 1. Default: 1.
+    pub stride: u32,
+    /// Which frames are taken. Default: at random.
+    pub sampling: ClipSampling,
+    /// Clips of a row, at least 1. With more than one, an array has a dimension for them. Default: 1.
+    pub clips: u32,
+}
+
+/// Which frames of a video are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum ClipSampling {
+    /// Each clip begins at a random frame.
+    #[default]
+    Random,
+    /// The clip in the middle, which begins at frame ⌊(m − 1) ÷ 2⌋. One clip only.
+    Center,
+    /// Clips spread evenly over the video: clip c of k begins at frame ⌊c × (m − 1) ÷ max(1, k − 1)⌋. As PyTorchVideo's
+    /// `ConstantClipsPerVideoSampler`.
+    Even,
+    /// `frames` frames spread evenly over the whole video, from the first to the last one. As PyTorchVideo's
+    /// `UniformTemporalSubsample`, with the same rounding. One clip only, and no stride.
+    Uniform,
+}
+
+impl Clip {
+    /// Returns options for one random clip of consecutive frames.
+    pub fn new(feature: impl Into<String>, frames: u32) -> Self {
+        Clip { feature: feature.into(), frames, stride: 1, sampling: ClipSampling::default(), clips: 1 }
+    }
+
+    /// Returns the numbers of the frames that are delivered of a video of `stored` frames, clip after clip: an increasing
+    /// sequence for each clip. Empty if `stored` is 0.
+    pub fn frame_numbers(&self, stored: usize, draws: SampleDraws) -> Vec<usize> {
+        let Some(last) = stored.checked_sub(1) else { return vec![] };
+        if self.sampling == ClipSampling::Uniform {
+            return uniform(last, self.frames as usize);
+        }
+        let stride = self.stride as usize;
+        let last_start = last.saturating_sub((self.frames as usize - 1) * stride);
+        let start = |clip: u32| match self.sampling {
+            ClipSampling::Random => draws.clip_start(clip, last_start + 1),
+            ClipSampling::Center | ClipSampling::Uniform => last_start / 2,
+            ClipSampling::Even => clip as usize * last_start / (self.clips as usize - 1).max(1),
+        };
+        let frames = |start: usize| (0..self.frames as usize).map(move |i| (start + i * stride).min(last));
+        (0..self.clips).flat_map(|clip| frames(start(clip))).collect()
+    }
+
+    /// Frames of a row, of all its clips.
+    pub(crate) fn row_frames(&self) -> usize {
+        self.clips as usize * self.frames as usize
+    }
+
+    /// Checks the options, and that the others fit clips.
+    ///
+    /// # Errors
+    /// [`Error::Zero`], [`Error::Clip`].
+    pub(crate) fn check(&self, config: &Config, images: &Images) -> Result<()> {
+        for (option, value) in [("frames", self.frames), ("stride", self.stride), ("clips", self.clips)] {
+            if value == 0 {
+                return Err(Error::Zero { option });
+            }
+        }
+        let one = matches!(self.sampling, ClipSampling::Center | ClipSampling::Uniform);
+        let reason = if one && self.clips > 1 {
+            "`center` and `uniform` take one clip of a video; take several with `random` or `even`"
+        } else if self.sampling == ClipSampling::Uniform && self.stride > 1 {
+            "`uniform` spreads the frames over the whole video, without a stride"
+        } else if u64::from(self.clips) * u64::from(self.frames) > MAX_FRAMES {
+            "a row has more than 1,048,576 frames"
+        } else if !images.masks.is_empty() || images.objects.is_some() || !images.more.is_empty() {
+            "masks, boxes and further images belong to an image, not to a clip"
+        } else if images.mixing.is_some() {
+            "batches of clips are not mixed"
+        } else if config.buckets.is_some() || images.decoded_cache.is_some() || !config.arrays.is_empty() {
+            "buckets, a decoded cache and arrays do not go with clips"
+        } else {
+            return Ok(());
+        };
+        Err(Error::Clip { reason })
+    }
+}
+
+/// Returns `count` numbers spread evenly from 0 to `last`, rounded down. Computes in f32 as `torch.linspace` does on x86-64:
+/// from both ends, each with one rounding.
+fn uniform(last: usize, count: usize) -> Vec<usize> {
+    if count == 1 {
+        return vec![0];
+    }
+    let (end, step) = (last as f32, last as f32 / (count - 1) as f32);
+    let number = |i: usize| match i < count / 2 {
+        true => step * i as f32,
+        false => (-step).mul_add((count - 1 - i) as f32, end),
+    };
+    // Conversion to an integer truncates, and a negative number becomes 0.
+    (0..count).map(|i| (number(i) as usize).min(last)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(stored: usize, frames: u32, stride: u32, sampling: ClipSampling, clips: u32) -> Vec<usize> {
+        let clip = Clip { stride, sampling, clips, ..Clip::new("frames", frames) };
+        clip.frame_numbers(stored, SampleDraws { seed: 1, epoch: 2, source_position: 3 })
+    }
+
+    /// Values of `torch.linspace(0, n - 1, t).clamp(0, n - 1).long()`, torch 2.15 on x86-64. Those with 15 frames differ from
+    /// ⌊i (n − 1) ÷ (t − 1)⌋, and from f32 arithmetic without fused multiplication.
+    #[test]
+    fn uniform_frames_are_those_of_torch() {
+        for (stored, expected) in [
+            (1, &[0, 0, 0, 0][..]),
+            (2, &[0, 0, 0, 0, 1]),
+            (30, &[0]),
+            (7, &[0, 1, 2, 3, 4, 5, 6]),
+            (100, &[0, 14, 28, 42, 56, 70, 84, 99]),
+            (3, &[0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2]),
+            (17, &[0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 16]),
+            (65, &[0, 4, 9, 13, 18, 22, 27, 31, 36, 41, 45, 50, 54, 59, 64]),
+        ] {
+            assert_eq!(
+                numbers(stored, expected.len() as u32, 1, ClipSampling::Uniform, 1),
+                expected,
+                "{stored} frames"
+            );
+        }
+        assert!(numbers(0, 4, 1, ClipSampling::Uniform, 1).is_empty());
+    }
+
+    #[test]
+    fn clips_begin_where_the_rule_says() {
+        use ClipSampling::{Center, Even};
+        assert_eq!(numbers(20, 4, 3, Center, 1), [5, 8, 11, 14], "11 starts");
+        assert_eq!(numbers(10, 4, 3, Center, 1), [0, 3, 6, 9], "one start");
+        assert_eq!(numbers(20, 4, 3, Even, 3), [0, 3, 6, 9, 5, 8, 11, 14, 10, 13, 16, 19]);
+        assert_eq!(numbers(20, 1, 1, Even, 4), [0, 6, 12, 19]);
+        assert_eq!(numbers(20, 2, 1, Even, 1), [0, 1]);
+        assert_eq!(numbers(1, 2, 5, Even, 2), [0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn last_frame_takes_the_place_of_frames_past_the_end() {
+        for sampling in [ClipSampling::Random, ClipSampling::Center, ClipSampling::Even] {
+            assert_eq!(numbers(5, 4, 2, sampling, 1), [0, 2, 4, 4], "{sampling:?}");
+            assert!(numbers(0, 4, 2, sampling, 1).is_empty());
+        }
+    }
+
+    #[test]
+    fn random_starts_reach_every_frame_equally_often() {
+        let clip = Clip { clips: 3, ..Clip::new("frames", 2) };
+        let mut counts = [0; 9];
+        for source_position in 0..6000 {
+            let frames = clip.frame_numbers(10, SampleDraws { seed: 7, epoch: 0, source_position });
+            assert_eq!(frames.len(), 6);
+            for clip in frames.chunks(2) {
+                assert_eq!(clip[1], clip[0] + 1);
+                counts[clip[0]] += 1;
+            }
+        }
+        // 2,000 expected; the standard deviation is 42.
+        assert!(counts.iter().all(|count| (1800..2200).contains(count)), "{counts:?}");
+    }
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 import pathlib
 import re
@@ -11,10 +12,14 @@ import socket
 import subprocess
 import sys
 
+import numpy as np
 import pytest
-from conftest import COUNT
+from conftest import COUNT, photograph
 from frameworks import ENVIRONMENT
+from PIL import Image
 from test_typing import LENIENT, check, pyright
+
+import shardtool as st
 
 EXAMPLES = pathlib.Path(__file__).parents[4] / "examples"
 #: Packages that each needs, its arguments, and those that resume in addition.
@@ -29,6 +34,9 @@ PROGRAMS = {
     "hf_trainer": (("transformers",), ["--save-steps", "3", "--accumulate", "2", "--output", "run"], None),
     "timm_train": (("timm",), ["--model", "test_resnet", "--checkpoint", "run.pt"], []),
     "dino_train": (("torchvision",), ["--model", "resnet18", "--checkpoint", "run.pt"], []),
+    "detection_train": (("torchvision",), ["--classes", "4", "--checkpoint", "run.pt"], []),
+    "segmentation_train": (("torchvision",), ["--classes", "4", "--checkpoint", "run.pt"], []),
+    "clip_train": (("torchvision",), ["--model", "resnet18", "--vocabulary", "50", "--checkpoint", "run.pt"], []),
     "accelerate_train": (("accelerate", "torchvision"), ["--accumulate", "4", "--state", "run"], []),
 }
 
@@ -47,13 +55,42 @@ def prepared(monkeypatch, tmp_path):
         del os.environ[name]
 
 
+#: Programs that need more than images and labels.
+ANNOTATED = ("detection_train", "segmentation_train", "clip_train")
+
+
+@pytest.fixture(scope="session")
+def annotated(tmp_path_factory):
+    """Photographs with a box, a label map and a caption."""
+    folder = tmp_path_factory.mktemp("annotated") / "dataset"
+    random = np.random.default_rng(7)
+    for split in ("train", "single"):
+        with st.Writer(folder, split) as writer:
+            for number in range(70):
+                image = np.asarray(photograph(number % 3, number))
+                height, width, _ = image.shape
+                left, top = random.integers(0, width // 2), random.integers(0, height // 2)
+                labels = np.full((height, width), 3, np.uint8)
+                labels[top : top + 18, left : left + 18] = number % 3
+                stored = io.BytesIO()
+                Image.fromarray(labels).save(stored, "PNG")
+                box = {"bbox": [[float(left), float(top), 18.0, 18.0]], "category": [number % 3]}
+                tokens = 1 + np.arange(5 + number % 3 * 16) % 40
+                writer.write(
+                    {"key": f"{number}", "image": image, "objects": box, "mask": stored.getvalue(), "tokens": tokens}
+                    | {"length": len(tokens)}
+                )
+    return folder
+
+
 def arguments(dataset, *more):
     return [str(dataset), "--eval-split", "single", "--size", "32", "--batch-size", "14", *more]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_example_trains_and_resumes(name, dataset, prepared, monkeypatch, capsys):
+def test_example_trains_and_resumes(name, dataset, annotated, prepared, monkeypatch, capsys):
     needs, options, resume = PROGRAMS[name]
+    dataset = annotated if name in ANNOTATED else dataset
     if missing := next((each for each in needs if importlib.util.find_spec(each) is None), None):
         pytest.skip(f"{missing} is not installed")
     path = EXAMPLES / f"{name}.py"

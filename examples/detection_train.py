@@ -1,0 +1,84 @@
+"""Detection: boxes follow the crops, as SSD's recipe has them.
+
+    shardtool pack annotations.json DATASET --from coco --images photos
+    python examples/detection_train.py DATASET --checkpoint run.pt
+
+Run again, it resumes from the checkpoint. The accuracy is the share of boxes that are found, with an overlap of at least a half.
+"""
+
+import argparse
+import os
+from typing import Any
+
+import torch
+from torchvision.models import detection
+from torchvision.ops import box_iou
+
+import shardtool as st
+from shardtool.torch import Loader
+
+
+def targets_of(batch: dict[str, Any], first: int) -> list[dict[str, torch.Tensor]]:
+    """Returns boxes and classes of every sample; `first` is the number that models give to the first class."""
+    rows = range(len(batch["image"]))
+    return [{"boxes": batch["boxes"].row(i).reshape(-1, 4), "labels": batch["labels"].row(i) + first} for i in rows]
+
+
+@torch.no_grad()
+def accuracy_of(model: torch.nn.Module, loader: Loader) -> float:
+    """Returns the share of boxes that one of the ten surest results of their class overlaps."""
+    found = boxes = 0
+    for batch in loader:
+        targets = targets_of(batch, 1)
+        for result, target, valid in zip(model(list(batch["image"])), targets, batch["valid"]):
+            if valid and len(target["boxes"]):
+                same = result["labels"][:10, None] == target["labels"]
+                overlaps = box_iou(result["boxes"][:10], target["boxes"]) * same
+                found += int((overlaps.amax(0) >= 0.5).sum()) if len(overlaps) else 0
+                boxes += len(target["boxes"])
+    return found / max(boxes, 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("dataset")
+    parser.add_argument("--eval-split", default="val")
+    parser.add_argument("--size", type=int, default=320)
+    parser.add_argument("--classes", type=int, default=91, help="number of classes, the background included")
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--checkpoint", default="checkpoint.pt")
+    args = parser.parse_args()
+    train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
+    steps = [
+        st.RandomZoomOut(fill=(123, 117, 104), side_range=(1.0, 3.0), p=0.5),
+        st.RandomIoUCrop(),
+        st.ResizeTo((args.size, args.size)),
+        st.RandomHorizontalFlip(),
+        st.RandomPhotometricDistort(),
+    ]
+    options: dict[str, Any] = {"objects": st.Objects(), "dtype": "float32"}
+    loader = Loader(train, args.batch_size, steps, **options)
+    plain = [st.ResizeTo((args.size, args.size))]
+    test = Loader(val, args.batch_size, plain, order=st.Sequential(), **options)
+    model = detection.ssdlite320_mobilenet_v3_large(weights=None, weights_backbone=None, num_classes=args.classes)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}
+    if os.path.exists(args.checkpoint):
+        for name, state in torch.load(args.checkpoint).items():
+            parts[name].load_state_dict(state)
+    for epoch in range(loader.state_dict()["epoch"], args.epochs):
+        model.train()
+        for batch in loader:
+            # Classes count from 1, since 0 is the background.
+            losses = model(list(batch["image"]), targets_of(batch, 1))
+            loss = torch.stack(list(losses.values())).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        torch.save({name: part.state_dict() for name, part in parts.items()}, args.checkpoint)
+        print(f"epoch {epoch}: accuracy {accuracy_of(model.eval(), test):.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

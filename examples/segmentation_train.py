@@ -1,0 +1,76 @@
+"""Semantic segmentation: the label map follows the crops of its image.
+
+    shardtool pack photos.csv DATASET --column mask:file
+    python examples/segmentation_train.py DATASET --classes 21 --checkpoint run.pt
+
+Run again, it resumes from the checkpoint. The accuracy is that of the pixels that have a label.
+"""
+
+import argparse
+import os
+from typing import Any
+
+import torch
+from torch.nn import functional
+from torchvision.models import segmentation
+
+import shardtool as st
+from shardtool.torch import Loader
+
+#: The label of pixels without a class, and of those outside the image.
+IGNORED = 255
+
+
+@torch.no_grad()
+def accuracy_of(model: torch.nn.Module, loader: Loader) -> float:
+    """Returns the share of labelled pixels whose class is right."""
+    right = pixels = 0
+    for batch in loader:
+        label = batch["mask"]
+        right += int((model(batch["image"])["out"].argmax(1) == label).sum())
+        pixels += int((label != IGNORED).sum())
+    return right / max(pixels, 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("dataset")
+    parser.add_argument("--eval-split", default="val")
+    parser.add_argument("--size", type=int, default=512)
+    parser.add_argument("--classes", type=int, default=21)
+    parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--checkpoint", default="checkpoint.pt")
+    args = parser.parse_args()
+    train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
+    steps = [
+        st.ScaleJitter(args.size, (0.5, 2.0)),
+        st.FixedSizeCrop(args.size, fill=(124, 116, 104)),
+        st.RandomHorizontalFlip(),
+        st.RandomRotation(10, interpolation="bilinear"),
+        st.ColorJitter(0.4, 0.4, 0.4),
+    ]
+    normal = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
+    options: dict[str, Any] = {"mask": "mask", "mask_fill": IGNORED, **normal}
+    loader = Loader(train, args.batch_size, steps, **options)
+    plain = [st.ResizeTo((args.size, args.size))]
+    test = Loader(val, args.batch_size, plain, order=st.Sequential(), **options)
+    model = segmentation.lraspp_mobilenet_v3_large(weights=None, weights_backbone=None, num_classes=args.classes)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}
+    if os.path.exists(args.checkpoint):
+        for name, state in torch.load(args.checkpoint).items():
+            parts[name].load_state_dict(state)
+    for epoch in range(loader.state_dict()["epoch"], args.epochs):
+        model.train()
+        for batch in loader:
+            loss = functional.cross_entropy(model(batch["image"])["out"], batch["mask"].long(), ignore_index=IGNORED)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        torch.save({name: part.state_dict() for name, part in parts.items()}, args.checkpoint)
+        print(f"epoch {epoch}: accuracy {accuracy_of(model.eval(), test):.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

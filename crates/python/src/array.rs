@@ -28,7 +28,10 @@ pub(crate) trait Number: Copy + Send + Sync + 'static {
 macro_rules! numbers {
     ($($rust:ty: $numpy:literal),*) => { $(impl Number for $rust { const ELEMENT: &'static str = $numpy; })* };
 }
-numbers!(u8: "|u1", bool: "|b1", u16: "<u2", u32: "<u4", u64: "<u8", i64: "<i8", f32: "<f4", Half: "<f2");
+numbers!(
+    u8: "|u1", bool: "|b1", i8: "|i1", u16: "<u2", i16: "<i2", u32: "<u4", i32: "<i4", u64: "<u8", i64: "<i8", f32: "<f4",
+    f64: "<f8", Half: "<f2"
+);
 
 /// An IEEE half-precision number, as its bits.
 #[derive(Clone, Copy)]

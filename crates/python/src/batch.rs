@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use shardtool_cuda::{DeviceBatch, Dtype, Output};
 use shardtool_decode::LabelDtype;
+use shardtool_format::array::ArrayDtype;
 use shardtool_load::{Batch, ObjectRole, Pictures, Values};
 use shardtool_order::Shape;
 use std::sync::Arc;
@@ -111,6 +112,33 @@ fn on_host<'py>(
             }
         };
         dict.set_item(if masks.len() == 1 { MASK } else { feature }, memory.into_array(py)?)?;
+    }
+    for array in batch.arrays() {
+        let (feature, dtype) = (array.feature.to_owned(), array.dtype);
+        let (first, shape, owner) = (array.buffer.as_ptr().as_ptr(), array.shape, batch.clone());
+        // SAFETY: as above, for the arrays: of this type and shape.
+        #[expect(unsafe_code, reason = "writable memory of another owner")]
+        let memory = unsafe {
+            match dtype {
+                ArrayDtype::U8 => Memory::writable(first, shape, owner),
+                ArrayDtype::I8 => Memory::writable(first.cast::<i8>(), shape, owner),
+                // numpy has no bfloat16: its bits.
+                ArrayDtype::U16 | ArrayDtype::Bf16 => Memory::writable(first.cast::<u16>(), shape, owner),
+                ArrayDtype::I16 => Memory::writable(first.cast::<i16>(), shape, owner),
+                ArrayDtype::U32 => Memory::writable(first.cast::<u32>(), shape, owner),
+                ArrayDtype::I32 => Memory::writable(first.cast::<i32>(), shape, owner),
+                ArrayDtype::U64 => Memory::writable(first.cast::<u64>(), shape, owner),
+                ArrayDtype::I64 => Memory::writable(first.cast::<i64>(), shape, owner),
+                ArrayDtype::F16 => Memory::writable(first.cast::<Half>(), shape, owner),
+                ArrayDtype::F32 => Memory::writable(first.cast::<f32>(), shape, owner),
+                ArrayDtype::F64 => Memory::writable(first.cast::<f64>(), shape, owner),
+                // As bytes, since a stored byte other than 0 and 1 is no `bool`.
+                ArrayDtype::Bool => Memory::writable(first, shape, owner),
+            }
+        };
+        let array = memory.into_array(py)?;
+        let is_bool = dtype == ArrayDtype::Bool;
+        dict.set_item(feature, if is_bool { array.call_method1("view", ("?",))? } else { array })?;
     }
     for feature in batch.columns() {
         let name = match batch.column_role(feature) {

@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use shardtool_cuda::Device;
 use shardtool_decode::{FloatRange, LabelDtype, Pipeline};
 use shardtool_load::{
-    BatchTransform, BoxFormat, BoxUnit, ColumnSpec, Config, Content, DecodedCache, Images, Layout, Loader, Mixing,
-    Objects, OnBad, PageCache, View,
+    ArrayCrop, ArrayGroup, BatchTransform, BoxFormat, BoxUnit, ColumnSpec, Config, Content, DecodedCache, Images,
+    Layout, Loader, Mixing, Objects, OnBad, PageCache, View,
 };
 use shardtool_order::{Balanced, Launch, List, Mixture, Order, Policy, Remainder, Replica, Source, Weighted};
 use shardtool_read::Split;
@@ -59,6 +59,8 @@ pub(crate) struct Options {
     decoded_cache: Option<(Size, u32, Option<PathBuf>)>,
     /// Values of floating-point samples that become 0 and 255.
     float_range: Option<(f64, f64)>,
+    /// Groups of arrays.
+    arrays: Vec<ArrayOptions>,
     page_cache: String,
     read_ahead: Size,
     fetch_gap: Size,
@@ -87,6 +89,27 @@ impl ObjectOptions {
         (objects.boxes, objects.properties, objects.keypoints) = (self.boxes, self.properties, self.keypoints);
         (objects.min_size, objects.min_area) = (self.min_size, self.min_area);
         Ok(objects)
+    }
+}
+
+/// Arguments of `shardtool.Arrays`.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct ArrayOptions {
+    features: Vec<String>,
+    crop: Option<Vec<Option<u64>>>,
+    random: bool,
+    flip: Vec<f64>,
+    rotate: Vec<(usize, usize)>,
+    pad: Option<Vec<f64>>,
+}
+
+impl From<ArrayOptions> for ArrayGroup {
+    fn from(options: ArrayOptions) -> Self {
+        let mut group = ArrayGroup::new(options.features);
+        group.crop = options.crop.map(|size| ArrayCrop { size, random: options.random });
+        (group.flip, group.rotate, group.pad) = (options.flip, options.rotate, options.pad);
+        group
     }
 }
 
@@ -220,6 +243,7 @@ impl Options {
                 images.output = self.output.as_ref().map(|output| output.output(py)).transpose()?;
                 Content::Images(images)
             }
+            None if !self.arrays.is_empty() => Content::Columns,
             None => Content::Records,
         };
         let mut config = Config::new(first, content, self.batch_size);
@@ -231,6 +255,7 @@ impl Options {
             let given = names.into_iter().filter(|name| label.as_ref() != Some(name)).collect::<Vec<_>>();
             label.iter().cloned().chain(given).map(|feature| ColumnSpec { layout: layout(&feature), feature }).collect()
         });
+        config.arrays = self.arrays.into_iter().map(ArrayGroup::from).collect();
         config.source = self.source.map(|source| source.source(py, &splits)).transpose()?;
         config.splits = splits;
         config.order = order(py, &self.order)?;

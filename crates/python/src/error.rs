@@ -126,7 +126,7 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
     match error {
         E::Read(error) => read(py, error),
         E::Order(error) => order(py, error),
-        E::Budget(_) | E::Scratch { .. } | E::Alloc { .. } => plain(py, "BudgetError", &error),
+        E::Budget(_) | E::Scratch { .. } | E::ArrayScratch { .. } | E::Alloc { .. } => plain(py, "BudgetError", &error),
         E::Starved { .. } => plain(py, "StarvedError", &error),
         E::BadSample(ref sample) | E::NoSubstitute { ref sample, .. } | E::TooManyBad { last: ref sample, .. } => {
             bad_sample(py, sample, &Chain(&error).to_string())
@@ -140,9 +140,13 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
         | E::Values { .. }
         | E::ViewName { .. }
         | E::NoBoxes { .. }
+        | E::FirstArrays { .. }
         | E::Mixing { .. }
         | E::Class { .. } => plain(py, "OptionError", &error),
         // The names of Python's arguments.
+        E::Array { .. } => {
+            option(py, &Chain(&error).to_string().replace("`pad`", "`pad_value`").replace("`rotate`", "`rotate90`"))
+        }
         E::Views { .. } => {
             option(py, &error.to_string().replace("`mixing`", "`batch_transform`").replace("`masks`", "`mask`"))
         }

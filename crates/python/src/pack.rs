@@ -5,6 +5,7 @@ use crate::config::{Size, float_range, one_of};
 use crate::error;
 use crate::process::interruptible;
 use crate::progress::Counts;
+use crate::writer::ArrayOptions;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shardtool_format::manifest::DType;
@@ -34,6 +35,7 @@ pub(crate) struct PackOptions {
     jpeg: String,
     columns: Vec<(String, String)>,
     fps: Option<f32>,
+    arrays: Vec<ArrayOptions>,
     boxes: String,
     images: Option<PathBuf>,
     pixels: String,
@@ -91,6 +93,7 @@ impl PackOptions {
             }
         }
         options.fps = self.fps;
+        options.arrays = self.arrays.into_iter().map(|array| array.column(py)).collect::<PyResult<_>>()?;
         options.boxes = one_of(py, "boxes", &self.boxes, &[("xywh", BoxFormat::Xywh), ("xyxy", BoxFormat::Xyxy)])?;
         options.images = self.images;
         let zstd = PixelStore::RawZstd { level: self.zstd_level };

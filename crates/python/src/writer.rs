@@ -7,9 +7,11 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
+use shardtool_format::array::{ArrayDtype, Codec};
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
-    Committed, Image, JpegLayout, Label, PixelArray, PixelStore, Resize, Sample, Value, WriterOptions,
+    Array, ArrayColumn, Committed, Image, JpegLayout, Label, PixelArray, PixelStore, Resize, Sample, Value,
+    WriterOptions,
 };
 use std::path::PathBuf;
 
@@ -20,6 +22,7 @@ pub(crate) struct Options {
     destination: PathBuf,
     split: String,
     features: Vec<(String, String)>,
+    arrays: Vec<ArrayOptions>,
     classes: Vec<String>,
     labels: bool,
     images: bool,
@@ -44,6 +47,7 @@ impl Options {
         for (name, kind) in self.features {
             options.features.push((name, one_of(py, "features", &kind, &kinds)?));
         }
+        options.arrays = self.arrays.into_iter().map(|array| array.column(py)).collect::<PyResult<_>>()?;
         options.classes = self.classes;
         options.labels = self.labels;
         options.images = self.images;
@@ -69,6 +73,20 @@ impl Options {
     }
 }
 
+/// Name, lengths of a chunk, codec and level of a column of arrays: `shardtool.Array`.
+#[derive(FromPyObject)]
+pub(crate) struct ArrayOptions(String, Vec<Option<u64>>, String, i32);
+
+impl ArrayOptions {
+    pub(crate) fn column(self, py: Python<'_>) -> PyResult<ArrayColumn> {
+        let ArrayOptions(name, chunk, codec, level) = self;
+        let mut column = ArrayColumn::new(name);
+        column.codec = one_of(py, "codec", &codec, &[("zstd", Codec::Zstd), ("raw", Codec::Raw)])?;
+        (column.chunk, column.level) = (chunk, level);
+        Ok(column)
+    }
+}
+
 /// An image: the bytes of a file, or pixels with their height, width and channels.
 #[derive(FromPyObject)]
 pub(crate) enum ImageArgument {
@@ -83,14 +101,16 @@ pub(crate) enum LabelArgument {
     Name(String),
 }
 
-/// Values of a feature: numbers as little-endian bytes, or byte strings.
+/// Values of a feature: numbers as little-endian bytes, byte strings, or an array.
 #[derive(FromPyObject)]
 pub(crate) enum ValuesArgument {
     Numbers(PyBackedBytes),
     Bytes(Vec<PyBackedBytes>),
+    /// Type, shape and elements of an array.
+    Array(String, Vec<u64>, PyBackedBytes),
 }
 
-/// Converts values of type `int64`, `float`, `bytes` or `pixels` (floats in pixels of the image); returns `None` if they do
+/// Converts values of type `int64`, `float`, `bytes`, `array` or `pixels` (floats in pixels of the image); returns `None` if they do
 /// not match the type.
 fn value(kind: &str, values: &ValuesArgument) -> Option<Value> {
     Some(match (kind, values) {
@@ -104,6 +124,10 @@ fn value(kind: &str, values: &ValuesArgument) -> Option<Value> {
             Value::Pixels(bytes.as_chunks().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect())
         }
         ("bytes", ValuesArgument::Bytes(list)) => Value::Bytes(list.iter().map(|bytes| bytes.to_vec()).collect()),
+        ("array", ValuesArgument::Array(name, shape, data)) => {
+            let dtype = ArrayDtype::ALL.into_iter().find(|dtype| dtype.name() == name)?;
+            Value::Array(Array { shape: shape.clone(), dtype, data: data.to_vec().into() })
+        }
         _ => return None,
     })
 }
@@ -138,7 +162,8 @@ impl Writer {
         Ok(Writer { writer: Local::new(writer), array_jpeg })
     }
 
-    /// Writes a sample, and returns whether its key was new. Values are name, type, and bytes of numbers or a list of bytes.
+    /// Writes a sample, and returns whether its key was new. Values are name, type, and bytes of numbers, a list of bytes, or
+    /// type, shape and elements of an array.
     fn write(
         &self,
         py: Python<'_>,

@@ -461,6 +461,123 @@ fn a_crop_reads_only_its_chunks() {
     assert!(loaded[0] * 3 < loaded[1], "{loaded:?} bytes");
 }
 
+/// Records with right CRCs and anything inside: each costs its own sample at most, and memory stays within the budget.
+#[test]
+fn hostile_arrays_cost_one_sample_each() {
+    use shardtool_format::example::{Column, encode};
+    use shardtool_format::{checksum::crc32c, frame};
+    let good = volume(0, [6, 8, 10]);
+    let layout = shardtool_format::array::ArrayLayout::new(&good.shape, &good.chunk, b"u16", b"zstd").unwrap();
+    let chunks = shardtool_decode::encode_array(&layout, &good.data, 3).unwrap();
+    let record = |shape: &[i64], chunk: &[i64], dtype: &[u8], codec: &[u8], chunks: &[&[u8]]| {
+        let (mut data, dtype, codec) = (vec![], [dtype], [codec]);
+        let mut features = vec![
+            ("ct", Column::Bytes(chunks)),
+            ("ct/shape", Column::Int64(shape)),
+            ("ct/chunk", Column::Int64(chunk)),
+            ("ct/dtype", Column::Bytes(&dtype)),
+            ("ct/codec", Column::Bytes(&codec)),
+        ];
+        encode(&mut features, &mut data);
+        data
+    };
+    let slices: Vec<&[u8]> = chunks.iter().map(Vec::as_slice).collect();
+    let whole = record(&good.shape, &good.chunk, b"u16", b"zstd", &slices);
+    // One byte of zeros, 2^28 times: a frame of few bytes whose content fits the shape.
+    let bomb = zstd_of_zeros(1 << 28);
+    let mut records = vec![
+        whole.clone(),
+        record(&[i64::MAX, 8, 10], &[3, 4, 5], b"u16", b"zstd", &slices),
+        record(&[i64::MAX, 0, 1], &[1, 1, 1], b"u16", b"raw", &[]),
+        record(&[1 << 62, 1, 1], &[1 << 62, 1, 1], b"u8", b"zstd", &[b""]),
+        record(&[6, 8, -10], &[3, 4, 5], b"u16", b"zstd", &slices),
+        record(&[6, 8, 10], &[3, 0, 5], b"u16", b"zstd", &slices),
+        record(&[6; 65], &[6; 65], b"u16", b"zstd", &slices),
+        record(&[], &[], b"u16", b"zstd", &slices),
+        record(&[6, 8, 10], &[3, 4, 5], b"f128", b"zstd", &slices),
+        record(&[6, 8, 10], &[3, 4, 5], b"u16", b"gzip", &slices),
+        record(&[6, 8, 10], &[3, 4, 5], b"u16", b"zstd", &slices[1..]),
+        record(&[6, 8, 10], &[6, 8, 10], b"u16", b"zstd", &[&bomb]),
+        whole.clone(),
+    ];
+    let crafted = records.len() - 1;
+    let mut rng = Rng::new(5);
+    for _ in 0..600 {
+        let mut mutated = whole.clone();
+        // Half of them in what describes the array, which comes last.
+        let at = if rng.below(2) == 0 { rng.below(whole.len() as u32) } else { whole.len() as u32 - 1 - rng.below(90) };
+        mutated[at as usize] = rng.next_u64() as u8;
+        records.push(mutated);
+    }
+    let mut file = vec![];
+    for data in &records {
+        file.extend(frame::header(data.len() as u64));
+        file.extend_from_slice(data);
+        file.extend(frame::footer(crc32c(data)));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("ct-00000.tfrecord"), file).unwrap();
+    let dataset = shardtool_read::Dataset::open(folder.path().join("ct-00000.tfrecord")).unwrap();
+    let split = dataset.splits()[0].clone();
+    let mut config = config(&split, vec![group(&["ct"], &[Some(4), Some(4), Some(4)])]);
+    (config.order, config.on_bad, config.max_bad) = (Order::Sequential, Some(OnBad::Mask), Some(u64::MAX));
+    (config.columns, config.batch, config.memory_budget) = (Some(vec![]), 5, Some(8 << 20));
+    let mut loader = Loader::new(&config).unwrap();
+    let mut valid = vec![];
+    loop {
+        match loader.next_batch() {
+            Ok(Some(batch)) => valid.extend_from_slice(batch.valid()),
+            Ok(None) => break,
+            Err(error) => panic!("{}", shardtool_format::Chain(&error)),
+        }
+    }
+    let expected: Vec<_> = (0..=crafted).map(|at| at == 0 || at == crafted).collect();
+    assert_eq!(valid[..=crafted], expected);
+    let mutated = &valid[crafted + 1..records.len()];
+    let good = mutated.iter().filter(|valid| **valid).count();
+    assert!(good > 60 && good < 540, "{good} of 600");
+}
+
+#[test]
+fn a_chunk_that_exceeds_the_budget_ends_the_run_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let zeros = |side: i64, chunk: i64| Stored {
+        dtype: "u8",
+        ..Stored::u16("ct", &[side; 3], &[chunk; 3], "zstd", &vec![0; (side * side * side / 2) as usize])
+    };
+    let mut samples: Vec<_> = (0..40).map(|_| vec![zeros(8, 4)]).collect();
+    // Not among the records that the loader looks at first.
+    samples[39] = vec![zeros(256, 256)];
+    write(folder.path(), &["ct"], &samples, None);
+    let mut config = config(&open(folder.path(), Access::Mmap), vec![group(&["ct"], &[Some(4); 3])]);
+    (config.order, config.memory_budget) = (Order::Sequential, Some(1 << 20));
+    let mut loader = Loader::new(&config).unwrap();
+    let error = (0..10).find_map(|_| loader.next_batch().err()).unwrap();
+    assert!(matches!(error, Error::ArrayScratch { needed: 16_777_216, .. }), "{error}");
+    assert!(error.to_string().contains("raise the memory budget"));
+    config.memory_budget = Some(64 << 20);
+    let mut loader = Loader::new(&config).unwrap();
+    assert_eq!(
+        (0..10)
+            .map(|_| loader.next_batch().unwrap().unwrap().valid().iter().filter(|valid| **valid).count())
+            .sum::<usize>(),
+        40
+    );
+}
+
+/// Returns a zstd frame of zeros: blocks of one repeated byte, of at most 128 KiB each (RFC 8878, 3.1.1.2).
+fn zstd_of_zeros(bytes: u32) -> Vec<u8> {
+    const BLOCK: u32 = 128 << 10;
+    // Magic, a descriptor (content size of four bytes, a single segment), the content size.
+    let mut frame = [&[0x28, 0xb5, 0x2f, 0xfd, 0xa0][..], &bytes.to_le_bytes()].concat();
+    for block in 0..bytes / BLOCK {
+        let last = u32::from(block + 1 == bytes / BLOCK);
+        frame.extend_from_slice(&(BLOCK << 3 | 1 << 1 | last).to_le_bytes()[..3]);
+        frame.push(0);
+    }
+    frame
+}
+
 #[test]
 fn arrays_accompany_images_and_records() {
     let folder = tempfile::tempdir().unwrap();

@@ -12,6 +12,7 @@
 """
 
 from . import errors
+from .arrays import Array, Arrays
 from .batches import Batch, Ragged, image_label
 from .boxes import Objects
 from .buckets import AspectRatioBuckets, LengthBuckets, shapes_within
@@ -68,6 +69,8 @@ from .verification import Damage, Report, verify
 from .writer import Writer, commit
 
 __all__ = [
+    "Array",
+    "Arrays",
     "AspectRatioBuckets",
     "AugMix",
     "AutoAugment",

@@ -297,10 +297,10 @@ class Writer:
         key: str,
         image: bytes | tuple[bytes, int, int, int] | None,
         label: int | str | None,
-        values: Sequence[tuple[str, str, bytes | list[bytes]]],
+        values: Sequence[tuple[str, str, bytes | list[bytes] | tuple[str, list[int], bytes]]],
     ) -> bool:
-        """Writes a sample, and returns whether its key was new. Values are name, type, and bytes of numbers or a list of
-        bytes."""
+        """Writes a sample, and returns whether its key was new. Values are name, type, and bytes of numbers, a list of bytes, or
+        type, shape and elements of an array."""
 
     def finish(self, /) -> dict[str, Any] | None:
         """Finishes the part. If there are no other parts, commits the split and returns a summary as a dict."""

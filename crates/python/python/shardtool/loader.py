@@ -21,6 +21,7 @@ from .arguments import (
     as_splits,
     is_one_device,
 )
+from .arrays import Arrays, native_arrays
 from .batches import Batch
 from .boxes import Objects
 from .buckets import AspectRatioBuckets, LengthBuckets
@@ -176,6 +177,9 @@ class Loader(Generic[T, B]):
     decoded_cache
         `DecodedCache(size)`: keeps decoded images of a bounded size from one epoch to the next. Not with masks, objects or
         `more_images`.
+    arrays
+        Arrays of each record, such as volumes: `Arrays(...)`, the name of a feature whose arrays all have one shape, or a
+        list of these. With a `transform` in addition to images, otherwise without images. On the host only.
     float_range
         `(low, high)`: the values of floating-point samples (TIFF) that become 0 and 255. Values between are scaled linearly,
         values outside are clamped. Default: such images are bad samples.
@@ -203,9 +207,10 @@ class Loader(Generic[T, B]):
     - `"label"`: `[N]` int64, if the dataset has labels; `"id"`: `[N]` int64, the id of each row's sample, −1 for none;
       `"valid"`: `[N]` bool, whether the row has a sample.
     - with `Views`, `"image.NAME"` for each view instead of `"image"`.
+    - each array of `arrays` by its feature's name: `[N, …]` of the stored type (bfloat16 as its bits, uint16).
     - each of `columns` by its feature's name: an array `[N]`, a list of N byte strings, or a `Ragged`.
 
-    Rows without a sample (see `remainder` and `on_bad`) have pixels of 0 and label −100.
+    Rows without a sample (see `remainder` and `on_bad`) have pixels and arrays of 0 and label −100.
 
     With a CUDA `device` images and numbers are `DeviceArray`s, which frameworks take through DLPack or the CUDA array
     interface; byte strings and ragged columns stay on the host, and `"host"` is a dict of the numbers as numpy arrays. With
@@ -258,6 +263,7 @@ class Loader(Generic[T, B]):
         batch_transform: Sequence[BatchTransform] | BatchTransform | None = None,
         buckets: AspectRatioBuckets | LengthBuckets | None = None,
         decoded_cache: DecodedCache | None = None,
+        arrays: Arrays | str | Sequence[Arrays | str] | None = None,
         float_range: tuple[float, float] | None = None,
         page_cache: Literal["keep", "release"] = "keep",
         read_ahead: int | str = "64MiB",
@@ -326,6 +332,9 @@ class Loader(Generic[T, B]):
             raise OptionError("`device`: images as stored stay on the host; give the steps of a `transform` as well")
         options["masks"] = [] if mask is None else as_names("mask", [mask] if isinstance(mask, str) else mask)
         options["more_images"] = [] if more_images is None else as_names("more_images", more_images)
+        options["arrays"] = [] if arrays is None else native_arrays(arrays)
+        if arrays is not None and devices:
+            raise OptionError("`arrays` stay on the host: leave out `device`")
         options["mask_fill"] = None if mask_fill is None else whole("mask_fill", mask_fill, 0, 2**16 - 1)
         if objects is not None:
             options["objects"] = instance("objects", objects, (Objects,), "`Objects(...)`")._native()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from . import _shardtool
+from .arrays import Array
 from .checks import pair, real, whole
 from .launch import warn
 from .progress import reporter
@@ -55,7 +56,7 @@ def pack(
     map: Mapping[str, str] | None = None,
     label_offset: int = 0,
     jpeg: Literal["keep", "optimize"] = "keep",
-    columns: Mapping[str, Literal["int64", "float", "bytes", "file", "frames"]] | None = None,
+    columns: Mapping[str, Literal["int64", "float", "bytes", "file", "frames"] | Array] | None = None,
     fps: float | None = None,
     boxes: Literal["xywh", "xyxy"] = "xywh",
     images: str | os.PathLike[str] | None = None,
@@ -106,8 +107,9 @@ def pack(
     jpeg
         `"keep"` stores JPEG files as they are; `"optimize"` transcodes them without loss, which makes them smaller.
     columns
-        Types of a list's columns. A column of type `"file"` contains paths of files, whose bytes become the feature. One of
-        type `"frames"` names the frames of a clip: a folder, or in JSONL a list of files.
+        Types of a list's columns. A column of type `"file"` contains paths of files, whose bytes become the feature; one of
+        type `Array(...)` paths of `.npy` files, which are stored as arrays in chunks; one of type `"frames"` names the frames
+        of a clip: a folder, or in JSONL a list of files.
     fps
         Frames per second of the clips, which becomes the feature `NAME/fps`.
     boxes
@@ -162,7 +164,9 @@ def pack(
     if float_range is not None:
         options["float_range"] = pair("float_range", float_range)
     options["map"] = list((map or {}).items())
-    options["columns"] = list((columns or {}).items())
+    types = (columns or {}).items()
+    options["columns"] = [(name, kind) for name, kind in types if not isinstance(kind, Array)]
+    options["arrays"] = [kind._native(name) for name, kind in types if isinstance(kind, Array)]
     report = reporter("packed", "images") if progress else None
     # Without a reporter, the native module draws its own bar.
     options["report"], options["progress"] = report, progress and report is None

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from .arrays import Array, stored_array
 from .errors import OptionError
 from .objects import BBOX, Boxes, Pixels, flatten_objects, is_objects
 
@@ -20,8 +21,8 @@ _OBJECTS = "objects"
 
 Kind: TypeAlias = Literal["int64", "float", "bytes"]
 #: A feature's name, type, and values: numbers as little-endian bytes, or a list of byte strings. Coordinates in pixels have
-#: the type `pixels`, and are stored as floats.
-Converted: TypeAlias = "tuple[str, Kind | Literal['pixels'], bytes | list[bytes]]"
+#: the type `pixels`, and are stored as floats. An array is its type, shape and elements.
+Converted: TypeAlias = "tuple[str, Kind | Literal['pixels', 'array'], bytes | list[bytes] | tuple[str, list[int], bytes]]"
 
 
 def infer_features(sample: Mapping[str, Any], skip: tuple[str, ...], boxes: Boxes) -> dict[str, Kind]:
@@ -29,12 +30,13 @@ def infer_features(sample: Mapping[str, Any], skip: tuple[str, ...], boxes: Boxe
     features: dict[str, Kind] = {}
     for name, value in _members(sample, skip, boxes, None):
         for part, kind, _ in _flat(name, value, None):
-            features[part] = "float" if kind == "pixels" else kind
+            # Without declared types there are no arrays.
+            features[part] = "float" if kind in ("pixels", "array") else kind  # type: ignore[assignment]
     return features
 
 
 def _members(
-    sample: Mapping[str, Any], skip: tuple[str, ...], boxes: Boxes, features: Mapping[str, Kind] | None
+    sample: Mapping[str, Any], skip: tuple[str, ...], boxes: Boxes, features: Mapping[str, Kind | Array] | None
 ) -> Iterator[tuple[str, Any]]:
     """Yields names and values of a sample's features."""
     for name, value in sample.items():
@@ -47,7 +49,7 @@ def _members(
 
 
 def convert_features(
-    sample: Mapping[str, Any], skip: tuple[str, ...], boxes: Boxes, features: Mapping[str, Kind]
+    sample: Mapping[str, Any], skip: tuple[str, ...], boxes: Boxes, features: Mapping[str, Kind | Array]
 ) -> list[Converted]:
     """Converts a sample's values to the types of `features`."""
     converted = []
@@ -72,13 +74,15 @@ def convert_features(
     return converted
 
 
-def _flat(name: str, value: Any, features: Mapping[str, Kind] | None) -> list[Converted]:
+def _flat(name: str, value: Any, features: Mapping[str, Kind | Array] | None) -> list[Converted]:
     """Converts a value to one feature, or to two if it is nested: its values, and their shape or lengths."""
+    kind = None if features is None else features[name]
+    if isinstance(kind, Array):
+        return [(name, "array", stored_array(name, value))]
     if isinstance(value, Pixels):
         return [(name, "pixels", value.values.astype("<f4").tobytes())]
     if name in _FIXED and isinstance(value, (list, tuple, np.ndarray)):
         value = np.asarray(value, np.float32).ravel()
-    kind = None if features is None else features[name]
     if isinstance(value, (str, bytes, bytearray, memoryview)):
         return [(name, *_leaves([value], kind, name))]
     if hasattr(value, "__array__") and not isinstance(value, np.ndarray):

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from . import _shardtool
+from .arrays import Array
 from .checks import pair
 from .errors import OptionError, OptionTypeError, UsageError
 from .packing import Packed
@@ -41,7 +42,8 @@ class Writer:
     split
         Name of the split.
     features
-        Types of the samples' own features: `"int64"`, `"float"` or `"bytes"`. Default: those of the first sample. A
+        Types of the samples' own features: `"int64"`, `"float"` or `"bytes"`, or `Array(...)` for numpy arrays that are
+        stored in chunks (volumes, audio). Default: those of the first sample, without `Array`. A
         feature may have any number of values in a sample. For a rectangular array of two or more dimensions, `"NAME"`
         holds the values and `"NAME/shape"` (int64) the shape; for a list of lists of different lengths, `"NAME/lengths"`
         (int64) holds the lengths.
@@ -93,7 +95,7 @@ class Writer:
         destination: str | os.PathLike[str],
         split: str = "train",
         *,
-        features: Mapping[str, Kind] | None = None,
+        features: Mapping[str, Kind | Array] | None = None,
         classes: Iterable[str] = (),
         labels: bool | None = None,
         images: bool | None = None,
@@ -117,7 +119,7 @@ class Writer:
         if float_range is not None:
             options["float_range"] = pair("float_range", float_range)
         self._options = {**options, "classes": list(classes)}
-        self._features = None if features is None else dict(features)
+        self._features: dict[str, Kind | Array] | None = None if features is None else dict(features)
         self._native: _shardtool.Writer | None = None
         self._opening = threading.Lock()
         self._closed = False
@@ -203,12 +205,13 @@ class Writer:
                 if self._closed:
                     raise UsageError("the writer is closed")
                 if self._features is None:
-                    self._features = infer_features(sample, _OWN, self._options["boxes"])
+                    self._features = {**infer_features(sample, _OWN, self._options["boxes"])}
                 for name, member in (("labels", "label"), ("images", "image")):
                     if self._options[name] is None:
                         self._options[name] = sample.get(member) is not None
-                features = list(self._features.items())
-                self._native = _shardtool.Writer({**self._options, "features": features})
+                features = [(name, kind) for name, kind in self._features.items() if not isinstance(kind, Array)]
+                arrays = [kind._native(name) for name, kind in self._features.items() if isinstance(kind, Array)]
+                self._native = _shardtool.Writer({**self._options, "features": features, "arrays": arrays})
             return self._native
 
 

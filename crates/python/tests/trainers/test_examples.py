@@ -41,6 +41,10 @@ PROGRAMS = {
 }
 
 
+#: The program for volumes, which needs PyTorch and another dataset.
+VOLUMES = "volume_patches"
+
+
 @pytest.fixture
 def prepared(monkeypatch, tmp_path):
     """A folder to run in, and an environment without a launcher."""
@@ -110,6 +114,27 @@ def test_example_trains_and_resumes(name, dataset, annotated, prepared, monkeypa
         assert f"'eval_samples': {COUNT}" in second or f"'eval_samples': '{COUNT}'" in second
 
 
+def test_volume_example_trains_and_resumes(prepared, monkeypatch, capsys, tmp_path):
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    random = np.random.default_rng(0)
+    with st.Writer(tmp_path / "volumes", features={"ct": st.Array(), "organs": st.Array()}) as writer:
+        for number in range(6):
+            organs = np.zeros((20 + number, 24, 24), np.uint8)
+            organs[5:15, 6:18, 6:18] = 1
+            ct = (organs * 900 - 400 + random.normal(size=organs.shape) * 50).astype(np.float32)
+            writer.write({"key": f"{number}", "ct": ct, "organs": organs})
+    path = EXAMPLES / f"{VOLUMES}.py"
+    common = [str(path), str(tmp_path / "volumes"), "--size", "16", "--batch-size", "2", "--lr", "0.01", "--checkpoint", "run.pt"]
+    monkeypatch.setattr(sys, "argv", [*common, "--epochs", "4"])
+    runpy.run_path(str(path), run_name="__main__")
+    first = [float(loss) for loss in re.findall(r"epoch \d+: loss ([\d.]+)", capsys.readouterr().out)]
+    assert len(first) == 4 and first[-1] < first[0]
+    monkeypatch.setattr(sys, "argv", [*common, "--epochs", "5"])
+    runpy.run_path(str(path), run_name="__main__")
+    assert "resumed before epoch 4\nepoch 5: loss" in capsys.readouterr().out
+
+
 @pytest.mark.campaign
 def test_example_on_two_ranks(dataset, prepared):
     """torchrun: two ranks resume what they saved, and evaluate every sample once."""
@@ -131,6 +156,8 @@ def test_example_on_two_ranks(dataset, prepared):
 def installed_examples():
     """Examples whose packages are all installed here."""
     found = [name for name, (needs, _, _) in PROGRAMS.items() if all(map(importlib.util.find_spec, needs))]
+    if importlib.util.find_spec("torch"):
+        found.append(VOLUMES)
     if not found:
         pytest.skip("none of the examples' packages is installed")
     return [EXAMPLES / f"{name}.py" for name in found]
@@ -149,6 +176,6 @@ def test_examples_pass_pyright_in_strict_mode(tmp_path):
 
 def test_examples_are_short():
     paths = sorted(EXAMPLES.glob("*.py"))
-    assert {path.stem for path in paths} == set(PROGRAMS)
+    assert {path.stem for path in paths} == {*PROGRAMS, VOLUMES}
     for path in paths:
         assert len(path.read_text().splitlines()) <= 90, path.name

@@ -22,7 +22,8 @@ class Net(nn.Module):
     def __init__(self, classes: int, width: int = 16):
         super().__init__()
         self.first = block(1, width)
-        self.coarse = nn.Sequential(nn.MaxPool3d(2), block(width, 2 * width), block(2 * width, width), nn.Upsample(scale_factor=2))
+        coarse = block(width, 2 * width), block(2 * width, width)
+        self.coarse = nn.Sequential(nn.MaxPool3d(2), *coarse, nn.Upsample(scale_factor=2))
         self.last = nn.Sequential(block(2 * width, width), nn.Conv3d(width, classes, 1))
 
     def forward(self, ct: torch.Tensor) -> torch.Tensor:
@@ -80,8 +81,8 @@ def main() -> None:
             voxels += organs.numel()
         epoch += 1
         print(f"epoch {epoch}: loss {total / voxels:.4f}, {correct / voxels:.1%} of voxels")
-        state = {"net": net.state_dict(), "optimizer": optimizer.state_dict(), "loader": loader.state_dict(), "epoch": epoch}
-        torch.save(state, args.checkpoint)
+        state = {"net": net.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}
+        torch.save({**state, "loader": loader.state_dict()}, args.checkpoint)
 
 
 if __name__ == "__main__":

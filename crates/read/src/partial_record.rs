@@ -28,7 +28,11 @@ impl Shard {
     pub fn record_without_values(self: &Arc<Self>, row: u64, features: &[&str]) -> Result<Record> {
         match self.partial_record(row, features)? {
             Some(record) => Ok(record),
-            None => self.record(row, vec![]),
+            None => {
+                // The caller may have turned read-around off ([`Shard::read_exactly`]), since it needs parts of most records.
+                self.bytes().will_need(self.frame(row)?);
+                self.record(row, vec![])
+            }
         }
     }
 
@@ -48,8 +52,12 @@ impl Shard {
         let Some(Ok(frame)) = self.bytes().mapped_range(&range).filter(|_| !unchecked.is_empty()) else {
             return Ok(None);
         };
-        let Some(length) = checked_length(frame, &unchecked) else { return Ok(None) };
         let start = range.start as usize + frame::HEADER_BYTES;
+        // The bytes between values are on many pages, which the system then reads at the same time.
+        for end in unchecked.iter().flat_map(|values| &values.ranges).map(|value| start + bytes_of(value).end) {
+            self.bytes().will_need(end as u64..end as u64 + 1);
+        }
+        let Some(length) = checked_length(frame, &unchecked) else { return Ok(None) };
         Ok(Some(Record::new(self.clone(), row, start..start + length, None).with_unchecked(unchecked)))
     }
 }

@@ -122,7 +122,7 @@ def test_volume_example_trains_and_resumes(prepared, monkeypatch, capsys, tmp_pa
         for number in range(6):
             organs = np.zeros((20 + number, 24, 24), np.uint8)
             organs[5:15, 6:18, 6:18] = 1
-            ct = (organs * 900 - 400 + random.normal(size=organs.shape) * 50).astype(np.float32)
+            ct = (organs * 900.0 - 400 + random.normal(size=organs.shape) * 50).astype(np.float32)
             writer.write({"key": f"{number}", "ct": ct, "organs": organs})
     path = EXAMPLES / f"{VOLUMES}.py"
     common = [str(path), str(tmp_path / "volumes"), "--size", "16", "--batch-size", "2", "--lr", "0.01", "--checkpoint", "run.pt"]

@@ -410,7 +410,7 @@ fn write(
     if let Some(objects) = &config.objects {
         planned.map_objects(objects, &mut target.out.cells);
     }
-    let cached = engine.decoded.as_ref().map(|cache| (cache, id));
+    let cached = engine.decoded.as_ref().map(|cache| (cache, id, record));
     let decoding = Decoding { images, normalizer: config.normalizer.as_ref(), cached, meters };
     image::write_row(planned, decoding, &mut target.pixels, scratch)
 }

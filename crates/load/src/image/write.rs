@@ -11,6 +11,7 @@ use shardtool_decode::{
     DecodedRegion, Decoder, Draws, EncodedImage, Error, Geometry, LabelDtype, LabelMap, Normalizer, PixelsMut,
     PixelsRef, TransformScratch,
 };
+use shardtool_read::Record;
 use std::time::Instant;
 
 /// Memory that a worker reuses from one image to the next.
@@ -68,8 +69,8 @@ impl DecodeScratch {
 pub(crate) struct Decoding<'c> {
     pub(crate) images: &'c Images,
     pub(crate) normalizer: Option<&'c Normalizer>,
-    /// The cache of decoded images, and the sample's id.
-    pub(crate) cached: Option<(&'c DecodedImages, u64)>,
+    /// The cache of decoded images, the sample's id, and its record.
+    pub(crate) cached: Option<(&'c DecodedImages, u64, &'c Record)>,
     pub(crate) meters: &'c Meters,
 }
 
@@ -95,7 +96,7 @@ pub(crate) fn write_row(
     let start = Instant::now();
     let (stored, encoded) = (&planned.stored, planned.encoded.as_ref());
     match (&planned.bounded, cached) {
-        (Some(bounded), Some((cache, id))) => {
+        (Some(bounded), Some((cache, id, record))) => {
             let (width, height) = bounded.size;
             let hit = match cache.get(id, bounded.size, buffer) {
                 Some(cached) => {
@@ -108,7 +109,10 @@ pub(crate) fn write_row(
             if !hit {
                 let region = decode(stored, encoded, &bounded.geometry, images, decoder, unpacked)?;
                 bounded.write(&region, buffer, transform)?;
-                cache.insert(id, bounded.size, buffer);
+                // What was decoded from a page that cannot be read is wrong: the worker then reads the record again.
+                if record.check_readable().is_ok() {
+                    cache.insert(id, bounded.size, buffer);
+                }
                 let region = DecodedRegion::whole_image(PixelsRef::new(width, height, buffer)?);
                 write(region, start, transform, pixels)?;
             }

@@ -177,6 +177,11 @@ impl Column {
         Ok(cell.len() == 1)
     }
 
+    /// Returns whether the index has the values of all these columns, so that they do not need the record.
+    pub(crate) fn all_in_index(columns: &[Column], shard: &Shard, row: u64) -> bool {
+        columns.iter().all(|column| matches!(column.read_index(shard, row, &mut column.cell()), Ok(true)))
+    }
+
     /// Fills the cell of a row without a sample.
     pub(crate) fn mask(&self, cell: &mut Cell) {
         cell.clear();

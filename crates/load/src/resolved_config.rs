@@ -150,7 +150,7 @@ impl ResolvedConfig {
                 Content::Records | Content::Columns => None,
             },
             expected: features::expected_bytes(&columns, &splits, &sampled, matches!(config.content, Content::Records)),
-            scratch: typical_scratch(&splits, &config.content, &views, &sampled) + arrays.scratch,
+            scratch: typical_scratch(&splits, &config.content, &views, &columns, &sampled) + arrays.scratch,
             views,
             columns,
             objects,

@@ -2,6 +2,7 @@
 
 use crate::buckets::Views;
 use crate::clip::Clip;
+use crate::columns::Column;
 use crate::config::{Content, Images};
 use crate::image::{PlannedClips, PlannedImage, SampleDraws};
 use crate::sampled_records::{SampledRecords, sizes};
@@ -18,7 +19,13 @@ const SAMPLED_CROPS: u64 = 32;
 /// Returns the bytes of scratch for the largest images in the first, middle and last shard of each split, or for the sampled
 /// records of one in an object store: the maximum over some random crops, plus a quarter. Ignores shards that cannot be
 /// opened. An image that needs more takes the memory of batches.
-pub(crate) fn typical_scratch(splits: &Splits, content: &Content, views: &Views, stored: &SampledRecords) -> u64 {
+pub(crate) fn typical_scratch(
+    splits: &Splits,
+    content: &Content,
+    views: &Views,
+    columns: &[Column],
+    stored: &SampledRecords,
+) -> u64 {
     let Content::Images(images) = content else { return 0 };
     let largest = splits.as_slice().iter().enumerate().filter_map(|(number, split)| {
         if split.is_in_store() {
@@ -26,7 +33,7 @@ pub(crate) fn typical_scratch(splits: &Splits, content: &Content, views: &Views,
         }
         let shards = split.entry().shards.len();
         let sampled = [0, shards / 2, shards.saturating_sub(1)].into_iter().filter(|shard| *shard < shards);
-        sampled.filter_map(|shard| largest_in(&split.shard(shard).ok()?, images, views)).max()
+        sampled.filter_map(|shard| largest_in(&split.shard(shard).ok()?, images, views, columns)).max()
     });
     // If no index has sizes, assumes a photograph of two megapixels.
     let photograph = |size| shardtool_decode::scratch_bound((1600, 1200), 1 << 20, size);
@@ -35,11 +42,13 @@ pub(crate) fn typical_scratch(splits: &Splits, content: &Content, views: &Views,
 }
 
 /// Returns the maximum of a shard's largest images.
-fn largest_in(shard: &Arc<Shard>, images: &Images, views: &Views) -> Option<u64> {
+fn largest_in(shard: &Arc<Shard>, images: &Images, views: &Views, columns: &[Column]) -> Option<u64> {
     if let Some(clip) = &images.clip {
         let rows = (0..shard.records()).take(SAMPLED_IMAGES);
-        let largest = rows.filter_map(|row| scratch_of_frames(shard, row, images, clip)).max();
-        return largest.map(|most| most + most / 4);
+        let whole = |row| largest_scratch(shard.record(row, vec![]).ok().into_iter(), images, views);
+        let scratch =
+            rows.filter_map(|row| scratch_of_frames(shard, row, images, clip, columns).or_else(|| whole(row)));
+        return scratch.max();
     }
     let mut sizes = sizes(shard)?;
     if sizes.len() > SAMPLED_IMAGES {
@@ -50,8 +59,11 @@ fn largest_in(shard: &Arc<Shard>, images: &Images, views: &Views) -> Option<u64>
 }
 
 /// Returns the scratch of clips whose frames are read by their ranges: for the first frame of a record, and for the bytes of as
-/// many of the longest one as a row takes. `None` if the whole record is read.
-fn scratch_of_frames(shard: &Arc<Shard>, row: u64, images: &Images, clip: &Clip) -> Option<u64> {
+/// many of the longest one as a row takes, plus a quarter. `None` if the whole record is read.
+fn scratch_of_frames(shard: &Arc<Shard>, row: u64, images: &Images, clip: &Clip, columns: &[Column]) -> Option<u64> {
+    if !Column::all_in_index(columns, shard, row) {
+        return None;
+    }
     let ranges = shard.value_ranges(row, &clip.feature).ok()??;
     let longest = ranges.iter().map(|range| u64::from(range.length)).max()?;
     let first = shard.value_at(row, *ranges.first()?).ok()?;
@@ -59,7 +71,8 @@ fn scratch_of_frames(shard: &Arc<Shard>, row: u64, images: &Images, clip: &Clip)
         let draws = SampleDraws { seed: 0, epoch: 0, source_position: crop };
         PlannedClips::new(vec![(0, &first)], images, clip, draws).ok().map(|planned| planned.scratch)
     });
-    Some(crops.max()? + longest * clip.row_frames().min(ranges.len()) as u64)
+    let most = crops.max()? + longest * clip.row_frames().min(ranges.len()) as u64;
+    Some(most + most / 4)
 }
 
 /// Returns the maximum of records, including those that are read into memory.

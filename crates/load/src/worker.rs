@@ -235,6 +235,10 @@ impl Worker {
                 // `decode` reports this with the image's size.
                 Err(Refused::TooLarge(_)) => None,
             };
+            if record_bytes > 0 {
+                // What earlier images left counts as well.
+                self.scratch.trim(engine.scratch.kept().saturating_sub(record_bytes));
+            }
             let mut memory = RowMemory { pool: &engine.scratch, record: record_bytes, admission };
             self.reads += 1;
             let timer = ReadTimer::start(self.reads);

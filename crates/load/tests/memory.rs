@@ -8,8 +8,8 @@ mod dataset;
 use counting::{LIVE, PEAK};
 use shardtool_decode::{Filter, LabelDtype, Pipeline, Transform};
 use shardtool_load::{
-    ArrayCrop, ArrayGroup, BatchTransform, BucketBy, Bucketing, ColumnSpec, Config, Content, DecodedCache, ImageBucket,
-    Images, Layout, Loader, Mixing, Objects, View,
+    ArrayCrop, ArrayGroup, BatchTransform, BucketBy, Bucketing, Clip, ColumnSpec, Config, Content, DecodedCache,
+    ImageBucket, Images, Layout, Loader, Mixing, Objects, View,
 };
 use shardtool_order::{ImageShape, Replica};
 use shardtool_read::{Access, Dataset, Options, Split};
@@ -245,5 +245,48 @@ fn growth_is_as_large_as_what_the_consumer_keeps() {
         drop(loader);
         let left = LIVE.load(Ordering::Relaxed).saturating_sub(before);
         assert!(left < 1 << 20, "{left} bytes leaked");
+    }
+}
+
+/// Clips: the bytes of the frames that are read, or of whole records, are scratch too.
+#[test]
+fn live_memory_of_clips_stays_below_the_budget() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let mut list = String::new();
+    for video in 0..8 {
+        let (frames, size) = (folder.path().join(format!("{video}")), (640 + 40 * video as u32, 480));
+        std::fs::create_dir_all(&frames).unwrap();
+        let frame = dataset::jpeg(video, size.0, size.1);
+        (0..20).for_each(|number| std::fs::write(frames.join(format!("{number}.jpg")), &frame).unwrap());
+        list += &format!("{{\"key\":\"{video}\",\"frames\":\"{video}\",\"pair\":[1,2]}}\n");
+    }
+    std::fs::write(folder.path().join("list.jsonl"), list).unwrap();
+    let dataset = folder.path().join("dataset");
+    let mut options = shardtool_pack::Options::new(folder.path().join("list.jsonl"), &dataset);
+    options.frames = vec!["frames".to_owned()];
+    shardtool_pack::pack(&options, &()).unwrap();
+    for access in [Access::Mmap, Access::Pread] {
+        let split = Dataset::open_with(&dataset, Options::default().with_access(access)).unwrap();
+        let split = split.split("train").unwrap().clone();
+        // A ragged column needs the whole record.
+        for columns in [&[][..], &["pair"]] {
+            for (frames, clips, workers, times) in [(4, 1, 2, 1.0), (8, 2, 4, 1.5)] {
+                let mut images = Images::new(Pipeline::train(112).unwrap());
+                let mut clip = Clip::new("frames", frames);
+                (clip.clips, clip.stride) = (clips, 2);
+                images.clip = Some(clip);
+                let mut config = Config::new(split.clone(), Content::Images(images), 3);
+                (config.workers, config.remainder) = (Some(workers), Some(shardtool_order::Remainder::Pad));
+                let column = |feature: &&str| ColumnSpec { feature: (*feature).to_owned(), layout: Layout::Auto };
+                config.columns = Some(columns.iter().map(column).collect());
+                let row = u64::from(clips * frames) * 3 * 112 * 112;
+                let planned = Loader::plan(&config).unwrap().memory.batch;
+                assert!((3 * row..3 * row + 2000).contains(&planned), "{planned} bytes of a batch");
+                let what =
+                    format!("{clips} clips of {frames} frames, {workers} workers, columns {columns:?}, {access:?}");
+                stays_below(config, &[0], times, &what);
+            }
+        }
     }
 }

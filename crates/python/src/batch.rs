@@ -78,8 +78,9 @@ fn on_host<'py>(
     let dict = PyDict::new(py);
     let rows = batch.len();
     let batch = Arc::new(Local::new(batch));
-    for Pictures { feature, view, shape, buffer, .. } in batch.pictures() {
-        let (first, shape, owner) = (buffer.as_ptr().as_ptr(), shape.to_vec(), batch.clone());
+    for array in batch.pictures() {
+        let Pictures { feature, view, buffer, .. } = array;
+        let (first, shape, owner) = (buffer.as_ptr().as_ptr(), array.dimensions(), batch.clone());
         // SAFETY: the buffer holds the pixels, of this type and shape (`Batch::pictures`), aligned to 64 bytes, until the batch
         // is dropped. The batch was moved here, and Rust code no longer uses its pixels.
         #[expect(unsafe_code, reason = "writable memory of another owner")]

@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use shardtool_cuda::Device;
 use shardtool_decode::{FloatRange, LabelDtype, Pipeline};
 use shardtool_load::{
-    ArrayCrop, ArrayGroup, BatchTransform, BoxFormat, BoxUnit, ColumnSpec, Config, Content, DecodedCache, Images,
-    Layout, Loader, Mixing, Objects, OnBad, PageCache, View,
+    ArrayCrop, ArrayGroup, BatchTransform, BoxFormat, BoxUnit, Clip, ClipSampling, ColumnSpec, Config, Content,
+    DecodedCache, Images, Layout, Loader, Mixing, Objects, OnBad, PageCache, View,
 };
 use shardtool_order::{Balanced, Launch, List, Mixture, Order, Policy, Remainder, Replica, Source, Weighted};
 use shardtool_read::Split;
@@ -51,6 +51,7 @@ pub(crate) struct Options {
     /// Type of the labels of `masks`.
     mask_dtype: String,
     mask_fill: Option<u16>,
+    clip: Option<ClipOptions>,
     objects: Option<ObjectOptions>,
     /// Names and parameters of the transforms of batches, and the number of classes.
     mixing: Option<(Vec<(String, f64)>, u32)>,
@@ -66,6 +67,26 @@ pub(crate) struct Options {
     fetch_gap: Size,
     fetch_size: Size,
     starve_after: f64,
+}
+
+/// Arguments of `shardtool.Clip`.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct ClipOptions {
+    feature: String,
+    frames: u32,
+    stride: u32,
+    sampling: String,
+    clips: u32,
+}
+
+impl ClipOptions {
+    fn resolve(self, py: Python<'_>) -> PyResult<Clip> {
+        let mut clip = Clip::new(self.feature, self.frames);
+        (clip.stride, clip.clips) = (self.stride, self.clips);
+        clip.sampling = one_of(py, "sampling", &self.sampling, &SAMPLINGS)?;
+        Ok(clip)
+    }
 }
 
 /// Arguments of `shardtool.Objects`.
@@ -237,6 +258,7 @@ impl Options {
                     cache.folder = folder;
                     images.decoded_cache = Some(cache);
                 }
+                images.clip = self.clip.map(|options| options.resolve(py)).transpose()?;
                 images.objects = self.objects.map(|options| options.resolve(py)).transpose()?;
                 images.mask_dtype = one_of(py, "mask_dtype", &self.mask_dtype, &LABEL_DTYPES)?;
                 images.float_range = float_range(py, self.float_range)?;
@@ -289,6 +311,12 @@ const BOX_FORMATS: [(&str, BoxFormat); 3] =
     [("xyxy", BoxFormat::Xyxy), ("xywh", BoxFormat::Xywh), ("cxcywh", BoxFormat::Cxcywh)];
 const BOX_UNITS: [(&str, BoxUnit); 2] = [("fraction", BoxUnit::Fraction), ("pixel", BoxUnit::Pixel)];
 const LABEL_DTYPES: [(&str, LabelDtype); 2] = [("uint8", LabelDtype::U8), ("uint16", LabelDtype::U16)];
+const SAMPLINGS: [(&str, ClipSampling); 4] = [
+    ("random", ClipSampling::Random),
+    ("center", ClipSampling::Center),
+    ("even", ClipSampling::Even),
+    ("uniform", ClipSampling::Uniform),
+];
 const ON_BAD: [(&str, OnBad); 3] = [("error", OnBad::Error), ("mask", OnBad::Mask), ("substitute", OnBad::Substitute)];
 
 /// Returns how batches are mixed.

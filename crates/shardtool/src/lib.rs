@@ -95,7 +95,9 @@ pub use shardtool_cuda as cuda;
 
 pub use error::{Error, Result};
 pub use shardtool_decode::{Output, Pipeline, Transform};
-pub use shardtool_load::{Batch, Config as LoaderConfig, Content, Images, Loader, Mixing, Objects, Values, View};
+pub use shardtool_load::{
+    Batch, Clip, ClipSampling, Config as LoaderConfig, Content, Images, Loader, Mixing, Objects, Values, View,
+};
 pub use shardtool_order::{Order, Policy, Remainder, Replica, ResumeState};
 pub use shardtool_pack::pack;
 pub use shardtool_pack::{Options as PackOptions, Writer, WriterOptions};

@@ -64,6 +64,8 @@ impl Worker {
                 // `admit_scratch` reports this with the size of the frames.
                 Err(Refused::TooLarge(_)) => None,
             };
+            // What earlier images left counts as well.
+            self.scratch.trim(engine.scratch.kept().saturating_sub(chosen.bytes));
             // The values are dropped before the memory that counts them.
             let mut memory = RowMemory { pool: &engine.scratch, record: chosen.bytes, admission };
             self.reads += 1;

@@ -16,6 +16,7 @@ from .arrays import Array, Arrays
 from .batches import Batch, Ragged, image_label
 from .boxes import Objects
 from .buckets import AspectRatioBuckets, LengthBuckets, shapes_within
+from .clips import Clip
 from ._shardtool import VERSION as __version__
 from ._shardtool import Columns, Dataset, DeviceArray, Shard, Split
 from .decoded_cache import DecodedCache
@@ -77,6 +78,7 @@ __all__ = [
     "Balanced",
     "Batch",
     "CenterCrop",
+    "Clip",
     "ColorJitter",
     "Columns",
     "CornerCrop",

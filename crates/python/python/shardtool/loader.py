@@ -25,6 +25,7 @@ from .arrays import Arrays, native_arrays
 from .batches import Batch
 from .boxes import Objects
 from .buckets import AspectRatioBuckets, LengthBuckets
+from .clips import Clip
 from .checks import instance, pair, real, whole
 from .decoded_cache import DecodedCache
 from .errors import OptionError, OptionTypeError, StateError
@@ -165,6 +166,9 @@ class Loader(Generic[T, B]):
     more_images
         Features with further images of each record, of the size of its image. They go through the same steps with the same
         random numbers; batches have them by their feature's name. On the host only.
+    clip
+        `Clip(...)`: frames of a video in place of the image; batches have them by their feature's name. On the host only, and
+        not with masks, objects, further images or `batch_transform`.
     objects
         Boxes, other values and keypoints of objects, which go through the same geometry. On the host only, and not with
         `Views`.
@@ -208,6 +212,7 @@ class Loader(Generic[T, B]):
       `"valid"`: `[N]` bool, whether the row has a sample.
     - with `Views`, `"image.NAME"` for each view instead of `"image"`.
     - each array of `arrays` by its feature's name: `[N, …]` of the stored type (bfloat16 as its bits, uint16).
+    - with `clip`, its feature's name instead of `"image"`: `[N, frames, H, W, 3]`.
     - each of `columns` by its feature's name: an array `[N]`, a list of N byte strings, or a `Ragged`.
 
     Rows without a sample (see `remainder` and `on_bad`) have pixels and arrays of 0 and label −100.
@@ -259,6 +264,7 @@ class Loader(Generic[T, B]):
         mask_dtype: Literal["uint8", "uint16"] = "uint8",
         mask_fill: int | None = None,
         more_images: Sequence[str] | None = None,
+        clip: Clip | None = None,
         objects: Objects | None = None,
         batch_transform: Sequence[BatchTransform] | BatchTransform | None = None,
         buckets: AspectRatioBuckets | LengthBuckets | None = None,
@@ -336,12 +342,14 @@ class Loader(Generic[T, B]):
         if arrays is not None and devices:
             raise OptionError("`arrays` stay on the host: leave out `device`")
         options["mask_fill"] = None if mask_fill is None else whole("mask_fill", mask_fill, 0, 2**16 - 1)
+        if clip is not None:
+            options["clip"] = instance("clip", clip, (Clip,), "`Clip(...)`")._native()
         if objects is not None:
             options["objects"] = instance("objects", objects, (Objects,), "`Objects(...)`")._native()
         options["mixing"] = None if batch_transform is None else native_mixing(batch_transform, self._splits)
         if batch_transform is not None and transform is None:
             raise OptionError("`batch_transform` mixes decoded images: give the steps of a `transform` as well")
-        for name, value in (("mask", mask), ("more_images", more_images), ("objects", objects)):
+        for name, value in (("mask", mask), ("more_images", more_images), ("clip", clip), ("objects", objects)):
             if value is not None and (devices or transform is None):
                 raise OptionError(f"`{name}` takes the steps of a `transform`, and stays on the host: leave out `device`")
         if decoded_cache is not None:
@@ -432,7 +440,8 @@ class Loader(Generic[T, B]):
 
     def _pictures(self, batch: dict[str, Any]) -> list[str]:
         """Returns the names of the arrays of images in a batch."""
-        features = ("image", *(self._arguments["more_images"] or ()))
+        clip = self._arguments["clip"]
+        features = ("image" if clip is None else clip.feature, *(self._arguments["more_images"] or ()))
         views = self._arguments["transform"]
         names = [f".{name}" for name, _ in views.views] if isinstance(views, Views) else [""]
         return [name for feature in features for view in names if (name := feature + view) in batch]

@@ -37,6 +37,7 @@ PROGRAMS = {
     "detection_train": (("torchvision",), ["--classes", "4", "--checkpoint", "run.pt"], []),
     "segmentation_train": (("torchvision",), ["--classes", "4", "--checkpoint", "run.pt"], []),
     "clip_train": (("torchvision",), ["--model", "resnet18", "--vocabulary", "50", "--checkpoint", "run.pt"], []),
+    "video_train": ((), ["--frames", "4", "--stride", "2", "--checkpoint", "run.pt"], []),
     "accelerate_train": (("accelerate", "torchvision"), ["--accumulate", "4", "--state", "run"], []),
 }
 
@@ -91,12 +92,29 @@ def arguments(dataset, *more):
     return [str(dataset), "--eval-split", "single", "--size", "32", "--batch-size", "14", *more]
 
 
+def clips(folder):
+    """Packs videos of a bright square that moves to the left or to the right, as two splits."""
+    for split, videos in (("train", 28), ("single", 10)):
+        for video in range(videos):
+            path = folder / split / ("left", "right")[video % 2] / f"{video}"
+            path.mkdir(parents=True)
+            for number in range(12):
+                pixels = np.random.default_rng((video, number)).integers(0, 60, (36, 48, 3), np.uint8)
+                x = 3 * (number if video % 2 else 11 - number)
+                pixels[video % 20 : video % 20 + 12, x : x + 12] += 180
+                Image.fromarray(pixels).save(path / f"{number}.jpg")
+        st.pack(folder / split, folder / "clips", kind="clips", split=split)
+    return folder / "clips"
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_example_trains_and_resumes(name, dataset, annotated, prepared, monkeypatch, capsys):
+def test_example_trains_and_resumes(name, dataset, annotated, prepared, monkeypatch, capsys, tmp_path):
     needs, options, resume = PROGRAMS[name]
     dataset = annotated if name in ANNOTATED else dataset
     if missing := next((each for each in needs if importlib.util.find_spec(each) is None), None):
         pytest.skip(f"{missing} is not installed")
+    if name == "video_train":
+        dataset = clips(tmp_path)
     path = EXAMPLES / f"{name}.py"
     monkeypatch.setattr(sys, "argv", [str(path), *arguments(dataset, *options, "--epochs", "1")])
     runpy.run_path(str(path), run_name="__main__")

@@ -31,6 +31,9 @@ pub(crate) struct ResolvedArrays {
     pub(crate) partial: bool,
 }
 
+/// Bytes of the records of a split that are read to estimate memory; the last one may exceed it.
+const SAMPLED_BYTES: u64 = 64 << 20;
+
 /// Arrays that share their geometry.
 pub(crate) struct Group {
     pub(crate) spec: ArrayGroup,
@@ -113,12 +116,27 @@ impl ResolvedArrays {
                 self.outputs().filter_map(|array| StoredArray::of(&example, &array.feature, &self.limits).ok());
             arrays.map(|array| array.scratch).max().unwrap_or(0) + record.buffer_bytes()
         };
-        let largest = splits.as_slice().iter().enumerate().map(|(number, split)| {
-            let local = sampled(split).map(|id| split.get(id).as_ref().map_or(0, needed));
-            stored.of(number).iter().map(needed).chain(local).max().unwrap_or(0)
-        });
-        largest.max().map_or(0, |most| most + most / 4)
+        let features: Vec<_> = self.outputs().map(|array| array.feature.as_str()).collect();
+        let mut most = 0;
+        for (number, split) in splits.as_slice().iter().enumerate() {
+            most = stored.of(number).iter().map(needed).fold(most, u64::max);
+            let mut bytes = 0;
+            for record in sampled(split).filter_map(|id| layout_of(split, id, &features).ok()) {
+                most = most.max(needed(&record));
+                bytes += record.data().len() as u64 - record.unread_bytes();
+                if bytes > SAMPLED_BYTES {
+                    break;
+                }
+            }
+        }
+        most + most / 4
     }
+}
+
+/// Reads a record, without the chunks of its arrays where that is possible.
+fn layout_of(split: &Split, id: u64, features: &[&str]) -> shardtool_read::Result<Record> {
+    let (shard, row) = split.locate(id)?;
+    split.shard(shard)?.record_without_values(row, features)
 }
 
 /// Returns some records of a split that is not in an object store.
@@ -148,7 +166,8 @@ fn first_arrays(
     let mut first_error = None;
     for (number, split) in splits.as_slice().iter().enumerate() {
         let local = (0..split.len()).take(if split.is_in_store() { 0 } else { SAMPLED_RECORDS as usize });
-        let local = local.map(|id| read(&split.get(id)?));
+        let features: Vec<_> = group.features.iter().map(String::as_str).collect();
+        let local = local.map(|id| read(&layout_of(split, id, &features)?));
         for found in stored.of(number).iter().map(read).chain(local) {
             match found {
                 Ok(arrays) => return Ok(arrays),

@@ -1,5 +1,6 @@
 //! Batches that a loader delivers, in every order, with damage and errors.
 
+mod array_chunks;
 mod arrays;
 #[path = "../arrays_dataset/mod.rs"]
 mod arrays_dataset;

@@ -211,7 +211,7 @@ pub enum SampleError {
         /// The frame's number, from 0.
         number: usize,
         /// What is wrong with them.
-        source: shardtool_read::Error,
+        source: Box<shardtool_read::Error>,
     },
     /// Raw pixels without a size.
     #[error("pixels are stored raw, and feature `{feature}` does not give their size")]
@@ -248,7 +248,8 @@ impl SampleError {
     /// without an image, or a feature of another type or count than the loader needs, is not damage.
     pub fn damage(&self) -> Option<Damage> {
         match self {
-            SampleError::Read(error) | SampleError::FrameBytes { source: error, .. } => error.damage(),
+            SampleError::Read(error) => error.damage(),
+            SampleError::FrameBytes { source: error, .. } => error.damage(),
             SampleError::Decode(error)
             | SampleError::Mask { source: error, .. }
             | SampleError::FurtherImage { source: error, .. }

@@ -176,7 +176,8 @@ fn bad_sample(py: Python<'_>, sample: &BadSample, message: &str) -> PyErr {
 /// Returns a bad sample as a finding about its shard.
 pub(crate) fn finding(sample: &BadSample) -> Finding {
     let mut finding = match &sample.error {
-        SampleError::Read(error) | SampleError::FrameBytes { source: error, .. } => Finding::new(error),
+        SampleError::Read(error) => Finding::new(error),
+        SampleError::FrameBytes { source: error, .. } => Finding::new(error),
         error => Finding::without_details(PathBuf::new(), error.damage(), String::new()),
     };
     finding.file = sample.shard.clone();

@@ -72,7 +72,11 @@ impl Worker {
             let timer = ReadTimer::start(self.reads);
             let read = |(number, range): &(usize, ValueRange)| {
                 let error = |source: shardtool_read::Error| match source.is_bad_sample() {
-                    true => SampleError::FrameBytes { feature: clip.feature.clone(), number: *number, source },
+                    true => SampleError::FrameBytes {
+                        feature: clip.feature.clone(),
+                        number: *number,
+                        source: Box::new(source),
+                    },
                     false => SampleError::Read(source),
                 };
                 shard.value_at(at.row, *range).map_err(error)

@@ -255,7 +255,7 @@ fn resume_yields_the_same_clips_for_any_number_of_workers() {
     }
     config.replica = Replica::new(0, 2).unwrap();
     let mut group = Loader::group(&config, &[0, 1]).unwrap();
-    let ids: Vec<_> = group.iter_mut().map(|loader| all(loader)).collect();
+    let ids: Vec<_> = group.iter_mut().map(all).collect();
     assert!(ids.iter().all(|batches| batches.len() == 4));
     let rows = |batches: &[(Vec<i64>, Vec<u8>, _)]| {
         let row = 6 * 3 * 20 * 24;
@@ -285,7 +285,8 @@ fn only_the_frames_of_the_clip_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let whole = rows(&config(&videos(folder.path()), clip(4, 2, ClipSampling::Center, 1)));
     // The clip of the fifth video is 6, 8, 10, 12, that of the sixth one 13, 15, 17, 19.
-    (damage(folder.path(), 4, 7), damage(folder.path(), 5, 15));
+    damage(folder.path(), 4, 7);
+    damage(folder.path(), 5, 15);
     let mut config = config(&open(folder.path()), clip(4, 2, ClipSampling::Center, 1));
     config.on_bad = Some(OnBad::Mask);
     let mut loader = Loader::new(&config).unwrap();

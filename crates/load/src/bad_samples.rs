@@ -237,7 +237,7 @@ pub enum SampleError {
     },
 }
 
-/// Returns a shape in which `*` stands for any length.
+/// Returns a shape in which `*` means any length.
 fn any_length(shape: &[Option<u64>]) -> String {
     let lengths = shape.iter().map(|length| length.map_or("*".to_owned(), |length| length.to_string()));
     format!("[{}]", lengths.collect::<Vec<_>>().join(", "))

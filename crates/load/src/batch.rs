@@ -274,7 +274,7 @@ impl SharedBatch {
         let Some((mixing, label)) = self.config.mixing() else { return Ok(()) };
         let Some(picture) = self.config.pictures(self.bucket).next() else { return Ok(()) };
         let size = picture.view.pipeline.output_size();
-        // Without a position every row is masked, and nothing is mixed.
+        // Without a position every row is masked, and none is mixed.
         let first = self.planned(0).position().unwrap_or(self.p);
         let drawn = mixing.draw(self.config.plan.seed(), self.epoch, first, size);
         let partners = mixing::partners(&table.valid);

@@ -74,7 +74,7 @@ def test_crop_and_flip_share_the_draws_of_augment(sample):
     for scale, ratio in (((0.08, 1.0), (3 / 4, 4 / 3)), ((0.2, 0.3), (0.9, 1.1))):
         stream = Stream(key("augment", *sample))
         expected = resized_crop(stream, 200, 150, scale, ratio), stream.unit() < 0.5, False
-        # A step between them changes nothing: it has a stream of its own.
+        # A step between them changes nothing: it draws from another stream.
         crop, flip = st.RandomResizedCrop(32, scale=scale, ratio=ratio), st.RandomHorizontalFlip(0.5)
         assert drawn([crop, flip], sample) == drawn([crop, st.ColorJitter(0.4), flip], sample) == expected
 

@@ -23,6 +23,7 @@ __all__ = [
     "pack",
     "preview",
     "run",
+    "shapes_within",
     "verify",
 ]
 

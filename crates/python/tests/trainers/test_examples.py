@@ -37,7 +37,7 @@ PROGRAMS = {
     "detection_train": (("torchvision",), ["--classes", "4", "--checkpoint", "run.pt"], []),
     "segmentation_train": (("torchvision",), ["--classes", "4", "--checkpoint", "run.pt"], []),
     "clip_train": (("torchvision",), ["--model", "resnet18", "--vocabulary", "50", "--checkpoint", "run.pt"], []),
-    "video_train": ((), ["--frames", "4", "--stride", "2", "--checkpoint", "run.pt"], []),
+    "video_train": (("torch",), ["--frames", "4", "--stride", "2", "--checkpoint", "run.pt"], []),
     "accelerate_train": (("accelerate", "torchvision"), ["--accumulate", "4", "--state", "run"], []),
 }
 

@@ -34,6 +34,8 @@ import shardtool as st
 from shardtool.torch import Loader
 
 WORKERS, BATCH, FRAMES, STRIDE, SIZE, RATE = 2, 8, 8, 4, (340, 256), 25
+#: Length of each round.
+SECONDS = 4
 
 
 def encode(photo: pathlib.Path, video: pathlib.Path, frames: int, seed: int) -> None:
@@ -126,8 +128,10 @@ def main() -> int:
         for number in range(options.rounds + 1):
             for name in list(variants)[:: 1 if number % 2 else -1]:
                 clips, began = 0, time.perf_counter()
-                for batch in variants[name]:
-                    clips += len(batch["frames"] if isinstance(batch, dict) else batch)
+                # Several epochs, since batches of the first one may have been built before.
+                while time.perf_counter() - began < SECONDS:
+                    for batch in variants[name]:
+                        clips += len(batch["frames"] if isinstance(batch, dict) else batch)
                 # The first round is the warm-up.
                 if number:
                     rates[name].append(clips / (time.perf_counter() - began))

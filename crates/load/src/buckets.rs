@@ -53,12 +53,6 @@ impl Bucketing {
         Bucketing { by, budget: None }
     }
 
-    /// Returns the view of each bucket of images; `None` if buckets are not those of images.
-    fn views(&self) -> Option<Vec<Vec<View>>> {
-        let BucketBy::AspectRatio(buckets) = &self.by else { return None };
-        Some(buckets.iter().map(|b| vec![View { name: String::new(), pipeline: b.pipeline.clone() }]).collect())
-    }
-
     fn shapes(&self) -> Vec<Shape> {
         match &self.by {
             BucketBy::AspectRatio(buckets) => buckets.iter().map(|bucket| Shape::Image(bucket.shape)).collect(),
@@ -77,10 +71,7 @@ pub(crate) struct Views {
 impl Views {
     pub(crate) fn new(config: &Config) -> Result<Self> {
         let Content::Images(images) = &config.content else { return Ok(Views { lists: vec![vec![]], ratios: None }) };
-        let Some(bucketing) = &config.buckets else {
-            return Ok(Views { lists: vec![images.views.clone()], ratios: None });
-        };
-        let BucketBy::AspectRatio(buckets) = &bucketing.by else {
+        let Some(Bucketing { by: BucketBy::AspectRatio(buckets), .. }) = &config.buckets else {
             return Ok(Views { lists: vec![images.views.clone()], ratios: None });
         };
         if images.views.len() > 1 {
@@ -93,7 +84,8 @@ impl Views {
             }
         }
         let ratios = AspectRatios::new(&buckets.iter().map(|bucket| bucket.shape).collect::<Vec<_>>())?;
-        Ok(Views { lists: bucketing.views().unwrap_or_default(), ratios: Some(ratios) })
+        let view = |bucket: &ImageBucket| View { name: String::new(), pipeline: bucket.pipeline.clone() };
+        Ok(Views { lists: buckets.iter().map(|bucket| vec![view(bucket)]).collect(), ratios: Some(ratios) })
     }
 
     /// Returns the views of a bucket.
@@ -127,18 +119,23 @@ pub(crate) fn plan(
     let rows = |shape: Shape| bucketing.budget.map_or(batch, |budget| shape.batch_within(budget).min(batch));
     let buckets = bucketing.shapes().into_iter().map(|shape| Bucket { shape, batch: rows(shape) }).collect();
     let numbers = match &bucketing.by {
-        BucketBy::AspectRatio(buckets) => by_aspect_ratio(config, buckets, splits)?,
-        BucketBy::Length { feature, bounds } => by_length(feature, bounds, splits)?,
+        BucketBy::AspectRatio(buckets) => of_source(&source, by_aspect_ratio(config, buckets, splits)?),
+        // Only the samples of the source need fit a bound.
+        BucketBy::Length { feature, bounds } => bounds.assign(of_source(&source, lengths(feature, splits)?))?,
     };
-    let buckets = match &source {
-        Source::All(_) => Buckets::new(buckets, numbers.iter().copied())?,
-        // A seed and an epoch do not matter to a list; other sources are refused below.
-        other => {
-            let id = |v| usize::try_from(other.id(0, 0, v)).unwrap_or(usize::MAX);
-            Buckets::new(buckets, (0..other.len()).map(|v| numbers.get(id(v)).copied().unwrap_or(0)))?
-        }
-    };
+    let buckets = Buckets::new(buckets, numbers.iter().copied())?;
     Ok(Plan::bucketed(source, config.order, config.seed, replicas, Arc::new(buckets))?)
+}
+
+/// Returns the values of a source's samples, given those of all records; none of a source that buckets refuse.
+fn of_source<T: Copy + Default>(source: &Source, values: Vec<T>) -> Vec<T> {
+    let value = |id: u64| usize::try_from(id).ok().and_then(|id| values.get(id)).copied().unwrap_or_default();
+    match source {
+        Source::All(_) => values,
+        // The ids of a list depend on neither seed nor epoch.
+        Source::List(_) => (0..source.len()).map(|v| value(source.id(0, 0, v))).collect(),
+        Source::Balanced(_) | Source::Weighted(_) | Source::Mixture(_) => vec![],
+    }
 }
 
 /// Returns the bucket of each image.
@@ -165,19 +162,17 @@ fn by_aspect_ratio(config: &Config, buckets: &[ImageBucket], splits: &Splits) ->
     Ok(numbers)
 }
 
-/// Returns the bucket of each length.
-fn by_length(feature: &str, bounds: &LengthBounds, splits: &Splits) -> Result<Vec<u16>> {
+/// Returns the length of each sample: 0 where the feature is missing or negative.
+fn lengths(feature: &str, splits: &Splits) -> Result<Vec<u64>> {
     let mut lengths = Vec::with_capacity(splits.len() as usize);
     for_each_shard(splits, |shard| {
-        let column = shard.feature::<i64>(feature)?;
         let missing = || Error::NoIndexColumn { path: shard.path().to_owned(), feature: feature.to_owned() };
-        let column = column.ok_or_else(missing)?;
-        // Without a length, a sample has no values.
-        lengths
-            .extend((0..shard.records()).map(|row| column.get(row).and_then(|n| u64::try_from(n).ok()).unwrap_or(0)));
+        let column = shard.feature::<i64>(feature)?.ok_or_else(missing)?;
+        let length = |row| column.get(row).and_then(|length| u64::try_from(length).ok()).unwrap_or(0);
+        lengths.extend((0..shard.records()).map(length));
         Ok(())
     })?;
-    Ok(bounds.assign(lengths)?)
+    Ok(lengths)
 }
 
 fn for_each_shard(splits: &Splits, mut f: impl FnMut(&Shard) -> Result<()>) -> Result<()> {

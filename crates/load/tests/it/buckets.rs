@@ -4,7 +4,9 @@ use crate::dataset::{self, Sample};
 use crate::samples::numbers;
 use shardtool_decode::{Filter, Pipeline, Transform};
 use shardtool_load::{BucketBy, Bucketing, Config, Content, Error, ImageBucket, Images, Loader, OnBad, Values, View};
-use shardtool_order::{ImageShape, LengthBounds, Longer, Order, Policy, Remainder, Replica, ResumeState, Shape};
+use shardtool_order::{
+    ImageShape, LengthBounds, List, Longer, Order, Policy, Remainder, Replica, ResumeState, Shape, Source, Weighted,
+};
 use shardtool_read::{Dataset, Split};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -236,6 +238,30 @@ fn samples_of_similar_lengths_share_a_batch() {
     config.buckets = Some(by(&[1, 2]));
     let error = Loader::new(&config).err().unwrap();
     assert!(matches!(error, Error::Order(shardtool_order::Error::LongSample { count: 24, .. })), "{error}");
+    // Samples that are not in the source may be longer.
+    let short: Vec<u64> = (0..60).filter(|id| id % 5 <= 2).rev().collect();
+    config.source = Some(Source::List(List::new(short.clone(), 60).unwrap()));
+    let mut loader = Loader::new(&config).unwrap();
+    let mut seen = vec![];
+    while let Some(batch) = loader.next_batch().unwrap() {
+        let (Some(Shape::Length(bound)), Some(Values::Int64(labels))) =
+            (batch.bucket().map(|bucket| bucket.shape), batch.column("image/class/label"))
+        else {
+            panic!("a bucket and labels")
+        };
+        assert!(
+            labels
+                .iter()
+                .all(|label| *label <= bound.get().into() && (*label == 2) == (bound.get() == 2) || *label < 0)
+        );
+        seen.extend(batch.ids().iter().filter(|id| **id >= 0).map(|id| *id as u64));
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, short.into_iter().rev().collect::<Vec<_>>());
+    config.source = Some(Source::Weighted(Weighted::new(vec![1; 60], Some(1 << 40)).unwrap()));
+    let error = Loader::new(&config).err().unwrap();
+    assert!(error.to_string().contains("weighted"), "{error}");
+    config.source = None;
     config.buckets = Some(by(&[4]));
     let Some(Bucketing { by: BucketBy::Length { feature, .. }, .. }) = &mut config.buckets else { unreachable!() };
     *feature = "boxes".to_owned();

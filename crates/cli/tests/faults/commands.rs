@@ -24,6 +24,16 @@ const ONE: &str = "--jobs=1";
 pub(crate) const COMMANDS: &[Writing] = &[
     Writing { name: "pack", arguments: &["pack", "photos", "set", "--shards=2", "--sha256", ONE], inputs: photos },
     Writing { name: "pack a list", arguments: &["pack", "photos/list.jsonl", "set", ONE], inputs: list },
+    Writing {
+        name: "pack clips",
+        arguments: &["pack", "photos", "set", "--from=clips", "--fps=25", ONE],
+        inputs: clips,
+    },
+    Writing {
+        name: "pack arrays",
+        arguments: &["pack", "waves.jsonl", "set", "--array=wave:*x16", "--array=raw:8:raw", ONE],
+        inputs: arrays,
+    },
     Writing { name: "pack a tar", arguments: &["pack", "web/*.tar", "set", ONE], inputs: web },
     Writing { name: "pack Parquet", arguments: &["pack", "hf/*.parquet", "set", ONE], inputs: parquet },
     Writing { name: "pack a split", arguments: &["pack", "photos", "set", "--split=validation", ONE], inputs: set },
@@ -138,6 +148,34 @@ fn list(folder: &Path) {
     let line =
         |n: u32| format!("{{\"path\": \"dog/{n}.jpg\", \"label\": {n}, \"score\": 0.5, \"text\": \"dog {n}\"}}\n");
     fs::write(folder.join("photos/list.jsonl"), (0..3).map(line).collect::<String>()).unwrap();
+}
+
+/// Two clips of three frames; in a third folder, a frame of another size.
+fn clips(folder: &Path) {
+    photos(folder);
+    fs::remove_file(folder.join("photos/cat/broken.jpg")).unwrap();
+    let mixed = folder.join("photos/mixed");
+    fs::create_dir(&mixed).unwrap();
+    fs::copy(folder.join("photos/cat/0.jpg"), mixed.join("0.jpg")).unwrap();
+    let small = Pixels { width: 8, height: 8, data: vec![7; 8 * 8 * 3] };
+    fs::write(mixed.join("1.jpg"), encode_jpeg(small.view().unwrap(), 80).unwrap()).unwrap();
+}
+
+/// A list of `.npy` files, of which one is not such a file.
+fn arrays(folder: &Path) {
+    let npy = |shape: &str, data: Vec<u8>| {
+        let header = format!("{{'descr': '<i2', 'fortran_order': False, 'shape': {shape}, }}");
+        let header = format!("{header:<117}\n");
+        [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), &data].concat()
+    };
+    let mut lines = String::new();
+    for n in 0..4u8 {
+        let wave = npy("(2, 40)", (0..160).map(|i| i ^ n).collect());
+        fs::write(folder.join(format!("wave{n}.npy")), if n == 2 { b"no array".to_vec() } else { wave }).unwrap();
+        fs::write(folder.join(format!("raw{n}.npy")), npy("(20,)", vec![n; 40])).unwrap();
+        lines += &format!("{{\"key\": \"{n}\", \"wave\": \"wave{n}.npy\", \"raw\": \"raw{n}.npy\"}}\n");
+    }
+    fs::write(folder.join("waves.jsonl"), lines).unwrap();
 }
 
 /// A dataset of two shards.

@@ -109,7 +109,7 @@ pub enum SampleError {
     },
     /// The record has no array of this name.
     #[error(
-        "feature `{feature}` of the record is no array: `{feature}/shape`, `/chunk`, `/dtype` or `/codec` is missing"
+        "feature `{feature}` of the record is not an array: `{feature}/shape`, `/chunk`, `/dtype` or `/codec` is missing"
     )]
     NoArray {
         /// The feature.

@@ -185,7 +185,7 @@ fn live_memory_of_buckets_stays_below_the_budget() {
     }
 }
 
-/// Arrays: crops of volumes, whole chunks decompressed, records read into memory, beside images.
+/// Arrays: crops of volumes, whole chunks decompressed, records read into memory, with images.
 #[test]
 fn live_memory_of_arrays_stays_below_the_budget() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

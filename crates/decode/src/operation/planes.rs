@@ -6,7 +6,7 @@ pub(super) const BLOCK: usize = 128;
 /// The channels of a block of pixels.
 pub(super) type Planes = [[u8; BLOCK]; 3];
 
-/// Replaces the pixels by what `change` makes of the channels of each block. The last block is filled up with black.
+/// Replaces the pixels by the results of `change` for the channels of each block. The last block is filled up with black.
 #[inline(always)]
 pub(super) fn map_planes(pixels: &mut [[u8; 3]], change: impl Fn(&mut Planes)) {
     let (blocks, rest) = pixels.as_chunks_mut::<BLOCK>();

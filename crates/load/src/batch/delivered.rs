@@ -1,0 +1,228 @@
+//! A complete batch, as the consumer sees it.
+
+use super::SharedBatch;
+use crate::buffer::{BatchBuffer, RowBuffer};
+use crate::column_values::Values;
+use crate::objects::ObjectRole;
+use shardtool_decode::{LabelDtype, Normalizer, Output};
+use shardtool_format::array::ArrayDtype;
+use shardtool_order::{Bucket, ResumeState};
+use shardtool_read::Record;
+use std::fmt;
+use std::sync::Arc;
+
+/// A batch of N rows. Dropping it returns its memory to the loader. It can be kept for any time, outlives the loader,
+/// and can be read from any thread, but counts against a given memory budget.
+pub struct Batch(Arc<SharedBatch>);
+
+/// One array of images of a batch.
+pub struct Pictures<'b> {
+    /// The feature of a further image or of clips; `None` for the record's image.
+    pub feature: Option<&'b str>,
+    /// The name of the view; empty if it has none.
+    pub view: &'b str,
+    /// `[N, H, W, 3]`, or `[N, 3, H, W]` if that is the layout of [`Batch::output`]. With clips, N is the number of all
+    /// frames of the batch.
+    pub shape: [usize; 4],
+    /// Clips of a row, and frames of each; `None` without clips.
+    pub clips: Option<[usize; 2]>,
+    /// The memory of the pixels, as its allocator returned it.
+    pub buffer: &'b dyn BatchBuffer,
+    /// As [`Batch::images`].
+    pub bytes: &'b [u8],
+}
+
+/// One array of a batch, other than images and columns: see [`Config::arrays`](crate::Config::arrays).
+pub struct Array<'b> {
+    /// The feature.
+    pub feature: &'b str,
+    /// The type of the elements, which are little-endian.
+    pub dtype: ArrayDtype,
+    /// `[N, …]`.
+    pub shape: Vec<usize>,
+    /// The memory of the elements, aligned to 64 bytes.
+    pub buffer: &'b dyn BatchBuffer,
+    /// The elements in C order; zeros in rows without a sample.
+    pub bytes: &'b [u8],
+}
+
+impl Pictures<'_> {
+    /// Returns the shape with a dimension for the frames of a clip, and one before it for clips, if a row has several:
+    /// `[N, clips, frames, H, W, 3]`.
+    pub fn dimensions(&self) -> Vec<usize> {
+        let [images, rest @ ..] = self.shape;
+        let rows = match self.clips {
+            None => vec![images],
+            Some([1, frames]) => vec![images / frames, frames],
+            Some([clips, frames]) => vec![images / (clips * frames), clips, frames],
+        };
+        rows.into_iter().chain(rest).collect()
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        if let Some(home) = self.0.home.upgrade() {
+            home.release(self.0.replica);
+        }
+    }
+}
+
+impl Batch {
+    /// Wraps a complete batch, which the hand-over counts as held.
+    pub(crate) fn new(batch: Arc<SharedBatch>) -> Self {
+        Batch(batch)
+    }
+
+    /// Returns N, including rows without a sample.
+    #[expect(clippy::len_without_is_empty, reason = "a batch has at least one row")]
+    pub fn len(&self) -> usize {
+        self.0.table().ids.len()
+    }
+
+    /// Returns the pixels of the first view, aligned to 64 bytes: u8 RGB, or the little-endian values of [`Batch::output`], in
+    /// the order of [`Batch::image_shape`]. `None` if the loader delivers no images.
+    pub fn images(&self) -> Option<&[u8]> {
+        self.0.memory().images.first().and_then(RowBuffer::bytes)
+    }
+
+    /// Returns every array of images: each view of the image, then each view of further images.
+    pub fn pictures(&self) -> impl Iterator<Item = Pictures<'_>> {
+        let arrays = self.0.config.pictures(self.0.bucket).zip(&self.0.memory().images);
+        arrays.map(|(picture, rows)| Pictures {
+            feature: picture.feature,
+            view: &picture.view.name,
+            shape: self.shape_of(picture.view.pipeline.output_size()),
+            clips: self.0.config.clip().map(|clip| [clip.clips as usize, clip.frames as usize]),
+            buffer: rows.buffer(),
+            bytes: rows.bytes().unwrap_or_default(),
+        })
+    }
+
+    /// Returns the arrays of [`Config::arrays`](crate::Config::arrays), in their order.
+    pub fn arrays(&self) -> impl Iterator<Item = Array<'_>> {
+        let arrays = self.0.config.arrays.with_shapes().zip(&self.0.memory().arrays);
+        arrays.map(|((array, shape), rows)| Array {
+            feature: &array.feature,
+            dtype: array.dtype,
+            shape: [self.len()].into_iter().chain(shape.iter().map(|length| *length as usize)).collect(),
+            buffer: rows.buffer(),
+            bytes: rows.bytes().unwrap_or_default(),
+        })
+    }
+
+    /// Returns the label maps of the feature with this number, `[N, H, W]`, aligned to 64 bytes: u8, or little-endian u16 if
+    /// [`mask_dtype`](Self::mask_dtype) is. Rows without a sample hold the largest label, 255 or 65535; loss functions
+    /// ignore 255 by convention. `None` if [`Images::masks`](crate::Images::masks) has no such number.
+    pub fn mask(&self, number: usize) -> Option<&[u8]> {
+        self.0.memory().masks.get(number).and_then(RowBuffer::bytes)
+    }
+
+    /// Returns type, layout and normalisation of the pixels; `None` for u8.
+    pub fn output(&self) -> Option<&Output> {
+        self.0.config.normalizer.as_ref().map(Normalizer::output)
+    }
+
+    /// Returns the shape of [`Batch::images`]: `[N, H, W, 3]`, or `[N, 3, H, W]` if that is the layout of [`Batch::output`];
+    /// `None` without images. With clips, N is the number of all frames ([`Pictures::dimensions`]).
+    pub fn image_shape(&self) -> Option<[usize; 4]> {
+        let first = self.0.config.pictures(self.0.bucket).next()?;
+        Some(self.shape_of(first.view.pipeline.output_size()))
+    }
+
+    fn shape_of(&self, (width, height): (u32, u32)) -> [usize; 4] {
+        let shape = [self.len() * self.0.config.row_frames(), height as usize, width as usize, 3];
+        self.output().map_or(shape, |output| output.layout().shape(shape))
+    }
+
+    /// Returns the type of the labels; `None` without label maps.
+    pub fn mask_dtype(&self) -> Option<LabelDtype> {
+        self.0.config.mask_dtype()
+    }
+
+    /// Returns `[N, H, W]`; `None` without label maps.
+    pub fn mask_shape(&self) -> Option<[usize; 3]> {
+        let (width, height) = self.0.config.pictures(self.0.bucket).next()?.view.pipeline.output_size();
+        self.0.memory().masks.first().map(|_| [self.len(), height as usize, width as usize])
+    }
+
+    /// Returns the memory of the pixels, as its allocator returned it.
+    pub fn buffer(&self) -> Option<&dyn BatchBuffer> {
+        self.0.memory().images.first().map(RowBuffer::buffer)
+    }
+
+    /// Returns the features of the label maps, and the memory of each.
+    pub fn masks(&self) -> impl Iterator<Item = (&str, &dyn BatchBuffer)> {
+        let features = self.0.config.images().map_or(&[][..], |images| &images.masks);
+        features.iter().map(String::as_str).zip(self.0.memory().masks.iter().map(RowBuffer::buffer))
+    }
+
+    /// Returns the id of each row's sample, `[N]`; −1 in rows without one. Ids count through the loader's splits.
+    pub fn ids(&self) -> &[i64] {
+        &self.0.table().ids
+    }
+
+    /// Returns whether each row has a sample, `[N]`.
+    pub fn valid(&self) -> &[bool] {
+        &self.0.table().valid
+    }
+
+    /// Returns the names of the columns, in the order of the configuration.
+    pub fn columns(&self) -> impl Iterator<Item = &str> {
+        self.0.config.columns.iter().map(|c| c.feature.as_str())
+    }
+
+    /// Returns the values of a column; `None` if the batch has no such column. In rows without a sample, integer labels
+    /// are −100, other numbers 0, and ragged values and byte strings empty.
+    pub fn column(&self, feature: &str) -> Option<&Values> {
+        let at = self.columns().position(|name| name == feature)?;
+        self.0.table().values.get(at)
+    }
+
+    /// Returns the numbers per row of a column, of mixed labels the number of classes; `None` for ragged columns and bytes.
+    pub fn column_width(&self, feature: &str) -> Option<usize> {
+        let column = self.columns().position(|name| name == feature)?;
+        match self.0.config.mixing() {
+            Some((mixing, label)) if label == column => Some(mixing.classes as usize),
+            _ => self.0.config.columns[column].width(),
+        }
+    }
+
+    /// Returns what a column holds of the objects in the image; `None` for other columns.
+    pub fn column_role(&self, feature: &str) -> Option<ObjectRole> {
+        let position = self.columns().position(|name| name == feature)?;
+        self.0.config.objects.as_ref()?.role(position)
+    }
+
+    /// Returns the records, `[N]`, `None` in rows without a sample; empty unless the loader delivers records.
+    pub fn records(&self) -> &[Option<Record>] {
+        &self.0.table().records
+    }
+
+    /// Returns the bucket of its rows; `None` without buckets.
+    pub fn bucket(&self) -> Option<Bucket> {
+        self.0.config.plan.buckets().map(|buckets| buckets.as_slice()[self.0.bucket])
+    }
+
+    /// Returns the epoch, from 0.
+    pub fn epoch(&self) -> u64 {
+        self.0.epoch
+    }
+
+    /// Returns the number of positions of the epoch before this batch; with buckets, of bucket batches.
+    pub fn position(&self) -> u64 {
+        self.0.p
+    }
+
+    /// Returns the state to resume from after this batch.
+    pub fn state_after(&self) -> ResumeState {
+        self.0.config.state(self.0.after)
+    }
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = f.debug_struct("Batch");
+        f.field("epoch", &self.0.epoch).field("position", &self.0.p).field("ids", &self.ids()).finish_non_exhaustive()
+    }
+}

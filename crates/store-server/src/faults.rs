@@ -74,6 +74,12 @@ pub struct Faults {
 }
 
 impl Faults {
+    /// Returns how many answers to one request are changed in a row: two, so that the outcome does not depend on the order
+    /// in which requests happen to arrive; all, if all answers are changed.
+    pub(crate) fn most_in_a_row(&self) -> u64 {
+        if self.one_in == 1 { u64::MAX } else { 2 }
+    }
+
     /// Returns the fault of the request with this number.
     pub(crate) fn of(&self, number: u64) -> Option<Fault> {
         // SplitMix64.

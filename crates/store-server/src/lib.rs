@@ -74,6 +74,8 @@ struct Shared {
     /// Checksums of objects, by their paths.
     checksums: Mutex<HashMap<String, String>>,
     injected: AtomicU64,
+    /// How many answers to a request were changed since its last unchanged one.
+    in_a_row: Mutex<HashMap<String, u64>>,
     ignore_conditions: bool,
     /// Held while a request with a condition is carried out.
     conditional: tokio::sync::Mutex<()>,
@@ -106,6 +108,7 @@ impl Server {
             paths: Mutex::new(vec![]),
             checksums: Mutex::default(),
             injected,
+            in_a_row: Mutex::default(),
             ignore_conditions: options.ignore_conditions,
             conditional: tokio::sync::Mutex::new(()),
             held_from: watch::Sender::new(u64::MAX),
@@ -232,6 +235,22 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
+impl Shared {
+    /// Returns the fault of the answer to a request, if not as many in a row were changed as its client may bear. Counts it.
+    fn fault_of(&self, request: &Request<Incoming>, number: u64) -> Option<Fault> {
+        let reads = request.method() == hyper::Method::GET;
+        let may = reads || (self.faults.writes && request.method() != hyper::Method::HEAD);
+        let range = request.headers().get(hyper::header::RANGE);
+        let key = format!("{} {} {range:?}", request.method(), request.uri());
+        let mut in_a_row = self.in_a_row.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = in_a_row.entry(key).or_default();
+        let fault = self.faults.of(number).filter(|_| may && *changed < self.faults.most_in_a_row());
+        *changed = if fault.is_some() { *changed + 1 } else { 0 };
+        self.injected.fetch_add(fault.is_some().into(), Ordering::Relaxed);
+        fault
+    }
+}
+
 async fn answer(mut request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answer, AnyError> {
     let number = shared.requests.fetch_add(1, Ordering::Relaxed);
     shared.paths.lock().unwrap_or_else(PoisonError::into_inner).push(request.uri().path().to_owned());
@@ -250,10 +269,7 @@ async fn answer(mut request: Request<Incoming>, shared: Arc<Shared>) -> Result<A
     let reads = request.method() == hyper::Method::GET;
     let writes = !reads && request.method() != hyper::Method::HEAD;
     tokio::time::sleep(shared.faults.delay).await;
-    let fault = shared.faults.of(number).filter(|_| reads || (writes && shared.faults.writes));
-    if fault.is_some() {
-        shared.injected.fetch_add(1, Ordering::Relaxed);
-    }
+    let fault = shared.fault_of(&request, number);
     match fault.map(Fault::before) {
         Some(Applied::Status(status)) => return Ok(refusal(status)),
         // hyper then closes the connection without an answer.

@@ -1,5 +1,5 @@
 use crate::error::{Error, Result};
-use shardtool_decode::Output;
+use shardtool_decode::{Output, PixelFormat};
 use std::time::Duration;
 
 /// Options of a device loader.
@@ -47,6 +47,9 @@ impl Config {
     pub(crate) fn check(&self) -> Result<()> {
         if self.slots < 2 {
             return Err(Error::Option { option: "slots", value: self.slots as f64, expected: "2 or more" });
+        }
+        if self.output.pixel_format() != PixelFormat::RGB8 {
+            return Err(Error::OnHost { option: self.output.pixel_format().name() });
         }
         Ok(())
     }

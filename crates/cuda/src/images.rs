@@ -4,6 +4,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::loader::{DeviceLoader, MemoryUse};
 use crate::memory::PinnedAlloc;
+use shardtool_decode::PixelFormat;
 use shardtool_load::{BadSample, Content, Loader, Monitor, Notice, Stats};
 use shardtool_order::ResumeState;
 use std::sync::Arc;
@@ -61,6 +62,9 @@ impl ImageLoader {
             if images.clip.is_some() {
                 let reason = "they stay on the host: leave out the device";
                 return Err(shardtool_load::Error::Clip { reason }.into());
+            }
+            if images.pixel_format != PixelFormat::RGB8 {
+                return Err(Error::OnHost { option: images.pixel_format.name() });
             }
             images.output = None;
         }

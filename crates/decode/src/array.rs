@@ -46,6 +46,19 @@ pub fn decode_chunk<'a>(
     limits: &Limits,
     scratch: &'a mut Vec<u8>,
 ) -> Result<&'a [u8], Error> {
+    decode_chunk_prefix(layout, number, usize::MAX, chunk, limits, scratch)
+}
+
+/// As [`decode_chunk`], but may return only the first elements, at least `needed` bytes of them unless the chunk has fewer. Damage
+/// after them is then not found.
+pub(crate) fn decode_chunk_prefix<'a>(
+    layout: &ArrayLayout<'_>,
+    number: u64,
+    needed: usize,
+    chunk: &'a [u8],
+    limits: &Limits,
+    scratch: &'a mut Vec<u8>,
+) -> Result<&'a [u8], Error> {
     if layout.codec() == Codec::Raw {
         layout.check_chunk(number, chunk.len() as u64).map_err(invalid)?;
         return Ok(chunk);
@@ -57,7 +70,7 @@ pub fn decode_chunk<'a>(
     }
     let length =
         usize::try_from(length).map_err(|_| Error::ArrayLimit { needed: length, allowed: usize::MAX as u64 })?;
-    zstd_frame::decompress(chunk, length, scratch)?;
+    zstd_frame::decompress_prefix(chunk, needed, length, scratch)?;
     Ok(scratch)
 }
 

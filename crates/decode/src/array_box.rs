@@ -1,7 +1,7 @@
 //! A box of an array, decoded from the chunks that it meets. Elements may be flipped and transposed on the way into the
 //! output, which needs no memory in between.
 
-use crate::array::{decode_chunk, invalid};
+use crate::array::{decode_chunk_prefix, invalid};
 use crate::error::Error;
 use crate::limits::Limits;
 use shardtool_format::array::ArrayLayout;
@@ -93,7 +93,7 @@ pub fn chunks_of_box(layout: &ArrayLayout<'_>, start: &[u64], size: &[u64]) -> i
 /// is called for the chunks that the box meets, in ascending order. `scratch` holds a chunk; its allocation is reused.
 ///
 /// # Errors
-/// [`Error::ArrayBox`] if the box leaves the array or `out`; those of [`decode_chunk`] and of `chunks`.
+/// [`Error::ArrayBox`] if the box leaves the array or `out`; those of [`decode_chunk`](crate::decode_chunk) and of `chunks`.
 pub fn decode_array_box<'c, E: From<Error>>(
     layout: &ArrayLayout<'_>,
     part: &ArrayBox,
@@ -107,12 +107,13 @@ pub fn decode_array_box<'c, E: From<Error>>(
         return Ok(());
     }
     for number in chunks_of_box(layout, &part.start, &part.size) {
-        let data = decode_chunk(layout, number, chunks(number)?, limits, scratch)?;
-        match layout.dtype().bytes() {
-            1 => copy_chunk::<1>(layout, number, part, data, out),
-            2 => copy_chunk::<2>(layout, number, part, data, out),
-            4 => copy_chunk::<4>(layout, number, part, data, out),
-            _ => copy_chunk::<8>(layout, number, part, data, out),
+        let (met, bytes) = (ChunkPart::new(layout, number, part), layout.dtype().bytes());
+        let data = decode_chunk_prefix(layout, number, met.end() * bytes, chunks(number)?, limits, scratch)?;
+        match bytes {
+            1 => met.copy::<1>(&part.strides, data, out),
+            2 => met.copy::<2>(&part.strides, data, out),
+            4 => met.copy::<4>(&part.strides, data, out),
+            _ => met.copy::<8>(&part.strides, data, out),
         }
     }
     Ok(())
@@ -140,37 +141,65 @@ pub fn decode_array_box_of<'c, I: Iterator<Item = &'c [u8]>>(
     decode_array_box(layout, part, chunk, limits, scratch, out)
 }
 
-/// Copies the elements of a decoded chunk that lie in the box. `BYTES` is the size of an element. The box was checked.
-fn copy_chunk<const BYTES: usize>(layout: &ArrayLayout<'_>, number: u64, part: &ArrayBox, data: &[u8], out: &mut [u8]) {
-    let (elements, _) = data.as_chunks::<BYTES>();
-    let (target, _) = out.as_chunks_mut::<BYTES>();
-    let region: Vec<Range<u64>> = layout.region(number).collect();
-    let dimensions = region.len();
-    // The part of the chunk that lies in the box.
-    let met: Vec<Range<u64>> = (0..dimensions)
-        .map(|d| region[d].start.max(part.start[d])..region[d].end.min(part.start[d] + part.size[d]))
-        .collect();
-    let mut steps = vec![1; dimensions];
-    for d in (1..dimensions).rev() {
-        steps[d - 1] = steps[d] * (region[d].end - region[d].start) as usize;
+/// The part of a chunk that lies in a box.
+struct ChunkPart {
+    /// The length in each dimension.
+    lengths: Vec<usize>,
+    /// How far apart neighbours in each dimension are in the chunk, in elements.
+    steps: Vec<usize>,
+    /// The first element in the chunk.
+    from: usize,
+    /// Where it is written, in elements of the output.
+    to: i64,
+}
+
+impl ChunkPart {
+    /// The box was checked, and meets the chunk.
+    fn new(layout: &ArrayLayout<'_>, number: u64, part: &ArrayBox) -> Self {
+        let (dimensions, mut step) = (part.size.len(), 1);
+        let mut found =
+            ChunkPart { lengths: vec![0; dimensions], steps: vec![0; dimensions], from: 0, to: part.origin };
+        let region: Vec<Range<u64>> = layout.region(number).collect();
+        for (d, Range { start, end }) in region.into_iter().enumerate().rev() {
+            let first = start.max(part.start[d]);
+            found.lengths[d] = (end.min(part.start[d] + part.size[d]) - first) as usize;
+            found.steps[d] = step;
+            found.from += (first - start) as usize * step;
+            found.to += (first - part.start[d]) as i64 * part.strides[d];
+            step *= (end - start) as usize;
+        }
+        found
     }
-    let last = dimensions - 1;
-    let (run, stride) = ((met[last].end - met[last].start) as usize, part.strides[last]);
-    let mut at: Vec<u64> = met.iter().map(|range| range.start).collect();
-    loop {
-        let from: usize = (0..dimensions).map(|d| (at[d] - region[d].start) as usize * steps[d]).sum();
-        let to = (0..dimensions).fold(part.origin, |to, d| to + (at[d] - part.start[d]) as i64 * part.strides[d]);
-        let row = &elements[from..from + run];
-        if stride == 1 {
-            target[to as usize..to as usize + run].copy_from_slice(row);
-        } else {
-            for (n, element) in row.iter().enumerate() {
-                target[(to + n as i64 * stride) as usize] = *element;
+
+    /// Returns the end of the last element in the chunk.
+    fn end(&self) -> usize {
+        self.lengths.iter().zip(&self.steps).fold(self.from + 1, |end, (length, step)| end + (length - 1) * step)
+    }
+
+    /// Copies the elements. `BYTES` is the size of one, `data` the chunk, perhaps without what follows the part.
+    fn copy<const BYTES: usize>(&self, strides: &[i64], data: &[u8], out: &mut [u8]) {
+        let (elements, _) = data.as_chunks::<BYTES>();
+        let (target, _) = out.as_chunks_mut::<BYTES>();
+        let last = self.lengths.len() - 1;
+        let (run, stride) = (self.lengths[last], strides[last]);
+        let (mut from, mut to, mut at) = (self.from, self.to, vec![0; last]);
+        loop {
+            let row = &elements[from..from + run];
+            if stride == 1 {
+                target[to as usize..to as usize + run].copy_from_slice(row);
+            } else {
+                for (n, element) in row.iter().enumerate() {
+                    target[(to + n as i64 * stride) as usize] = *element;
+                }
+            }
+            // The next index of the outer dimensions, of which the last one moves fastest.
+            let Some(moved) = (0..last).rev().find(|d| at[*d] + 1 < self.lengths[*d]) else { return };
+            (at[moved], from, to) = (at[moved] + 1, from + self.steps[moved], to + strides[moved]);
+            for d in moved + 1..last {
+                from -= at[d] * self.steps[d];
+                to -= at[d] as i64 * strides[d];
+                at[d] = 0;
             }
         }
-        // The next index of the outer dimensions, of which the last one moves fastest.
-        let Some(moved) = (0..last).rev().find(|d| at[*d] + 1 < met[*d].end) else { return };
-        at[moved] += 1;
-        (moved + 1..last).for_each(|d| at[d] = met[d].start);
     }
 }

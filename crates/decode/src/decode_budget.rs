@@ -11,6 +11,7 @@ use crate::pixels::rgb_len;
 use crate::scratch_pool::{Admitted, ScratchPool};
 use crate::system_memory::{SystemLimits, anonymous};
 use crate::zstd_frame::content_length;
+use shardtool_format::array::{ArrayLayout, Codec};
 
 /// Memory that all threads of this process may use together to decode whole images.
 #[derive(Debug)]
@@ -65,6 +66,18 @@ impl DecodeBudget {
         self.admit_bytes(format, size, if decompressed { bytes } else { 0 })
     }
 
+    /// Waits until the memory is free that [`decode_chunk`](crate::decode_chunk) takes for any chunk of an array. Chunks that
+    /// exceed `limits` take none: decoding them fails.
+    ///
+    /// # Errors
+    /// [`Error::ArrayLimit`] if a chunk takes more than the whole budget.
+    pub fn admit_chunk(&self, layout: &ArrayLayout<'_>, limits: &Limits) -> Result<Admitted<'_>, Error> {
+        // The others are as large, or clipped at the edge.
+        let first = if layout.chunks() == 0 || layout.codec() == Codec::Raw { 0 } else { layout.chunk_bytes(0) };
+        let bytes = if first > limits.max_bytes { 0 } else { first };
+        self.pool.admit(bytes).map_err(|allowed| Error::ArrayLimit { needed: bytes, allowed })
+    }
+
     /// Returns the bytes that a thread may keep from one image to the next, in addition to what is admitted: an equal share
     /// of a quarter of the budget.
     pub fn kept_bytes(&self) -> usize {
@@ -108,6 +121,18 @@ mod tests {
             other => panic!("{other:?}"),
         }
         budget.admit(b"no image", &limits).unwrap();
+    }
+
+    #[test]
+    fn refuses_a_chunk_that_takes_more_than_the_budget() {
+        let budget = DecodeBudget::new(100);
+        let layout = |chunk: &'static [i64]| ArrayLayout::new(&[40, 7], chunk, b"u16", b"zstd").unwrap();
+        drop(budget.admit_chunk(&layout(&[4, 10]), &budget.limits()).unwrap());
+        match budget.admit_chunk(&layout(&[8, 7]), &Limits::default()).map(drop) {
+            Err(Error::ArrayLimit { needed: 112, allowed: 100 }) => {}
+            other => panic!("{other:?}"),
+        }
+        drop(budget.admit_chunk(&layout(&[8, 7]), &budget.limits()).unwrap());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::format::Format;
 use crate::jpeg::Jpeg;
 use crate::pixels::Pixels;
 use crate::probe::probe;
-use crate::region::{DecodePath, DecodedRegion, RegionOptions};
+use crate::region::{DecodedRegion, RegionOptions};
 use crate::sniff::sniff;
 use crate::transform::geometry::Geometry;
 use crate::transform::orientation::Orientation;
@@ -108,13 +108,7 @@ impl Decoder {
         let bytes = image.bytes();
         match image.format().ok_or_else(|| Error::unknown(bytes))? {
             Format::Jpeg => self.jpeg.region(image, entries, geometries, options, &mut self.pixels),
-            format => {
-                codecs::decode(format, bytes, &CodecOptions::from(options), &mut self.pixels)?;
-                let region =
-                    DecodedRegion { path: DecodePath::WholeImage, ..DecodedRegion::whole_image(self.pixels.view()?) };
-                geometries.iter().try_for_each(|geometry| geometry.check_stored(region.stored))?;
-                Ok(region)
-            }
+            format => codecs::decode_region(format, bytes, geometries, options, &mut self.pixels),
         }
     }
 

@@ -279,6 +279,14 @@ pub enum Error {
         /// The valid range.
         expected: &'static str,
     },
+    /// Bad argument: an operation that is not defined for pixels of a format.
+    #[error("{operation}: not defined for pixels of {format}")]
+    OperationFormat {
+        /// Name of the operation.
+        operation: &'static str,
+        /// Name of the format ([`PixelFormat::name`](crate::PixelFormat::name)).
+        format: &'static str,
+    },
     /// Bad argument: the kernel of a blur is too large for the image, whose edges reflect.
     #[error("gaussian_blur: a kernel of {}x{} pixels is too large for an image of {}x{}; half of its side, rounded down, must be less than the image's", .kernel[0], .kernel[1], .image.0, .image.1)]
     BlurKernel {

@@ -1,4 +1,4 @@
-//! The range of floating-point samples that is scaled to 8 bits.
+//! The range of floating-point samples that is scaled to 8 or 16 bits.
 
 /// The values of floating-point samples that become 0 and 255. Values between are scaled linearly and rounded to nearest;
 /// values outside the range, including infinities, are clamped; NaN becomes 0.
@@ -29,6 +29,11 @@ impl FloatRange {
     pub(crate) fn scale(self, value: f64) -> u8 {
         // A conversion from float to integer saturates, and turns NaN into 0.
         (((value - self.low) / (self.high - self.low)) * 255.0).round_ties_even() as u8
+    }
+
+    /// Scales a sample to 16 bits.
+    pub(crate) fn scale_16(self, value: f64) -> u16 {
+        (((value - self.low) / (self.high - self.low)) * 65_535.0).round_ties_even() as u16
     }
 }
 

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::format::Format;
 use crate::limits::Limits;
 use crate::markers;
+use crate::pixel_format::{Channels, Depth, PixelFormat, widen};
 use crate::pixels::{Pixels, PixelsRef, rgb_len};
 use crate::region::{DecodePath, DecodedRegion, RegionOptions};
 use crate::transform::geometry::{Geometry, needed};
@@ -62,7 +63,11 @@ impl Jpeg {
             None => None,
         };
         if let Some((rect, reduction, outcome)) = decoded {
-            let len = rgb_len(rect.width, rect.height) as usize;
+            let format = options.pixel_format;
+            let len = format.len((rect.width, rect.height)) as usize;
+            if format.depth == Depth::Sixteen {
+                widen(&mut pixels.data, len / 2, format.depth);
+            }
             let path = match outcome.path {
                 jpeg::DecodePath::Entries => DecodePath::Entries,
                 jpeg::DecodePath::Restarts => DecodePath::Restarts,
@@ -70,7 +75,7 @@ impl Jpeg {
                 jpeg::DecodePath::Scans => DecodePath::Scans,
             };
             return Ok(DecodedRegion {
-                pixels: PixelsRef::new(rect.width, rect.height, &pixels.data[..len])?,
+                pixels: PixelsRef::with_format(rect.width, rect.height, format, &pixels.data[..len])?,
                 rect,
                 stored: image.jpeg().map_or((0, 0), |jpeg| (jpeg.header().width, jpeg.header().height)),
                 reduction,
@@ -79,10 +84,7 @@ impl Jpeg {
             });
         }
         check(image.bytes(), &options.limits)?;
-        codecs::decode_rare_jpeg(image.bytes(), &options.limits, pixels)?;
-        let region = DecodedRegion { path: DecodePath::WholeImage, ..DecodedRegion::whole_image(pixels.view()?) };
-        geometries.iter().try_for_each(|geometry| geometry.check_stored(region.stored))?;
-        Ok(region)
+        codecs::decode_region(Format::Jpeg, image.bytes(), geometries, options, pixels)
     }
 
     /// Decodes the rectangle that geometries need, and returns it with its reduction; `None` for a kind that our decoder does not
@@ -99,13 +101,17 @@ impl Jpeg {
         options.limits.check(Format::Jpeg, width, height, 3)?;
         geometries.iter().try_for_each(|geometry| geometry.check_stored((width, height)))?;
         let (rect, reduction) = needed(geometries, options.reducing_gap);
-        let len = rgb_len(rect.width, rect.height) as usize;
+        // 16-bit samples are made from 8-bit ones.
+        let format = PixelFormat { depth: Depth::Eight, ..options.pixel_format };
+        let size = (rect.width, rect.height);
+        let len = format.len(size) as usize;
         // Reserves exactly what is needed, so that the memory held is what `scratch_bytes` promised.
-        pixels.data.reserve_exact(len.saturating_sub(pixels.data.len()));
+        let result = options.pixel_format.len(size) as usize;
+        pixels.data.reserve_exact(result.saturating_sub(pixels.data.len()));
         pixels.data.resize(pixels.data.len().max(len), 0);
         let entries = entries.filter(|e| !e.is_empty());
-        let stride = rect.width as usize * 3;
-        let (request, out) = (request(rect, reduction), &mut pixels.data[..len]);
+        let stride = rect.width as usize * format.bytes();
+        let (request, out) = (request(rect, reduction, format.channels), &mut pixels.data[..len]);
         let outcome = self.0.decode_parsed(image, entries, &request, out, stride);
         Ok(supported(outcome)?.map(|outcome| (rect, reduction, outcome)))
     }
@@ -128,8 +134,8 @@ fn check(bytes: &[u8], limits: &Limits) -> Result<(), Error> {
 }
 
 /// Returns the request for a rectangle of the image reduced by 1, 2, 4 or 8.
-pub(crate) fn request(rect: Rect, reduction: u32) -> Request {
+pub(crate) fn request(rect: Rect, reduction: u32, channels: Channels) -> Request {
     let scale = Scale::ALL.into_iter().find(|s| s.divisor() == reduction).unwrap_or(Scale::Full);
     let Rect { left, top, width, height } = rect;
-    Request { rect: Some(jpeg::Rect { x: left, y: top, width, height }), scale }
+    Request { rect: Some(jpeg::Rect { x: left, y: top, width, height }), scale, channels }
 }

@@ -1,4 +1,5 @@
-//! Decodes images of any format to `[H, W, 3]` u8 RGB, and crops, resizes, orients and normalises them for a batch.
+//! Decodes images of any format to `[H, W, 3]` u8 RGB, or to grey or 16 bits, and crops, resizes, orients and normalises them for
+//! a batch.
 //!
 //! `shardtool-read` delivers records, this crate turns their images into pixels, and `shardtool-load` assembles batches.
 //! `shardtool-pack` reads image headers with it before it stores images.
@@ -27,6 +28,7 @@
 //! | `markers` | JPEG marker segments |
 //! | `probe`, `image_info` | size, channels and orientation from the header |
 //! | `completeness` | detection of truncated files |
+//! | `pixel_format` | channels and bits of pixels |
 //! | `pixels` | images in memory |
 //! | `raw_pixels` | pixels stored without coding, or in one zstd frame |
 //! | `array`, `array_box` | arrays of any number of dimensions, in chunks; a box of one |
@@ -83,6 +85,7 @@ mod markers;
 mod memory;
 mod normalize;
 mod operation;
+mod pixel_format;
 mod pixels;
 mod probe;
 mod raw_pixels;
@@ -116,9 +119,10 @@ pub use normalize::Normalizer;
 pub use normalize::output::{Dtype, Layout, Output, OutputError};
 pub use operation::scratch::OperationScratch;
 pub use operation::{Interpolation, Operation};
+pub use pixel_format::{Channels, Depth, PixelFormat};
 pub use pixels::{Pixels, PixelsMut, PixelsRef};
 pub use probe::probe;
-pub use raw_pixels::{decode_raw, encode_raw_zstd};
+pub use raw_pixels::{decode_raw, decode_raw_as, encode_raw_zstd};
 pub use region::{DecodePath, DecodedRegion, RegionOptions};
 pub use resize::apply::{ResizeScratch, apply_geometry};
 pub use resize::{Filter, reduce_longer, reduce_shorter, resize};

@@ -8,6 +8,7 @@ use crate::format::Format;
 use crate::image_info::ImageInfo;
 use crate::jpeg;
 use crate::limits::Limits;
+use crate::pixel_format::PixelFormat;
 use crate::pixels::rgb_len;
 use crate::probe::probe;
 use crate::region::RegionOptions;
@@ -22,8 +23,17 @@ use shardtool_jpeg::Request;
 /// progressive JPEGs keep at most 12 bytes a pixel (coefficients and pixels, or 16-bit samples and the rows they come from),
 /// and may copy the file.
 pub fn scratch_bound((width, height): (u32, u32), encoded: u64, output: (u32, u32)) -> u64 {
-    let applied = applied((width.into(), height.into()), output, (output.1, output.0), Filter::Lanczos);
-    padded_pixels(width, height).saturating_mul(CODED).saturating_add(2 * encoded).saturating_add(applied + FIXED)
+    bound(PixelFormat::RGB8, (width, height), encoded, output)
+}
+
+/// [`scratch_bound`] for a pixel format.
+fn bound(format: PixelFormat, (width, height): (u32, u32), encoded: u64, output: (u32, u32)) -> u64 {
+    let applied = applied(format, (width.into(), height.into()), output, (output.1, output.0), Filter::Lanczos);
+    let deep = deep_bytes(format) * u64::from(width) * u64::from(height);
+    deep + padded_pixels(width, height)
+        .saturating_mul(CODED)
+        .saturating_add(2 * encoded)
+        .saturating_add(applied + FIXED)
 }
 
 /// Returns the pixels that an image is coded as: JPEGs are coded in units of up to 32 × 32 pixels.
@@ -45,16 +55,22 @@ pub(crate) fn whole_bytes(bytes: &[u8], limits: &Limits) -> Result<(Format, (u32
             let scratch = shardtool_jpeg::Decoder::scratch_bytes(jpeg.header(), &Request::default(), bytes.len());
             scratch.map_err(|source| Error::Jpeg { source })? as u64 + rgb
         }
-        None => coded_bound(format, (width, height), bytes)?,
+        None => coded_bound(PixelFormat::RGB8, format, (width, height), bytes)?,
     };
     // The image once more, if it is oriented.
     Ok((format, (width, height), decoding + rgb + FIXED))
 }
 
 /// Returns an upper bound of the bytes that decoding a whole image takes with a decoder other than our JPEG decoder.
-fn coded_bound(format: Format, (width, height): (u32, u32), bytes: &[u8]) -> Result<u64, Error> {
+fn coded_bound(
+    pixel_format: PixelFormat,
+    format: Format,
+    (width, height): (u32, u32),
+    bytes: &[u8],
+) -> Result<u64, Error> {
     let pixels = u64::from(width) * u64::from(height);
     let all = padded_pixels(width, height).saturating_mul(CODED).saturating_add(2 * bytes.len() as u64);
+    let all = all.saturating_add(deep_bytes(pixel_format) * pixels);
     Ok(match format {
         Format::Jxl | Format::Jp2 => all.saturating_add(pixels * FLOATING),
         // The bound includes 12 bytes per pixel, of which 3 are the result.
@@ -80,55 +96,66 @@ impl EncodedImage<'_> {
     /// If the header is damaged, not of the size that the geometries were planned for, or beyond the limits.
     pub fn scratch_bytes(&self, geometries: &[Geometry], options: &RegionOptions) -> Result<u64, Error> {
         let bytes = self.bytes();
+        let pixel_format = options.pixel_format;
         let most = |of: &dyn Fn(&Geometry) -> u64| geometries.iter().map(of).max().unwrap_or(0);
-        let padding = most(&padding_bytes);
-        let all = || Ok(most(&|g| scratch_bound(g.stored, bytes.len() as u64, g.size)) + padding);
+        let padding = most(&|g| padding_bytes(pixel_format, g));
+        let all = || Ok(most(&|g| bound(pixel_format, g.stored, bytes.len() as u64, g.size)) + padding);
         let check = |size| geometries.iter().try_for_each(|geometry| geometry.check_stored(size));
         if self.format() != Some(Format::Jpeg) {
             let ImageInfo { width, height, .. } = probe(bytes, &options.limits)?;
             check((width, height))?;
             let Some(format) = self.format() else { return all() };
             let area = (f64::from(width), f64::from(height));
-            let applied = most(&|g| applied(area, g.size, (g.size.1, g.size.0), g.filter));
-            return Ok(coded_bound(format, (width, height), bytes)?.saturating_add(applied + padding + FIXED));
+            let applied = most(&|g| applied(pixel_format, area, g.size, (g.size.1, g.size.0), g.filter));
+            return Ok(
+                coded_bound(pixel_format, format, (width, height), bytes)?.saturating_add(applied + padding + FIXED)
+            );
         }
         let Some(jpeg) = self.jpeg() else { return all() };
         let header = jpeg.header();
         options.limits.check(Format::Jpeg, header.width, header.height, 3)?;
         check((header.width, header.height))?;
         let (rect, reduction) = needed(geometries, options.reducing_gap);
-        let request = jpeg::request(rect, reduction);
+        let request = jpeg::request(rect, reduction, pixel_format.channels);
         let decoding = shardtool_jpeg::Decoder::scratch_bytes(header, &request, bytes.len());
         let decoding = decoding.map_err(|source| Error::Jpeg { source })? as u64;
         let applied = most(&|g| {
             let reduced = g.reduced(reduction);
             let area = (reduced.area.width, reduced.area.height);
-            applied(area, g.orientation.size(g.size), g.size, g.filter) + padding_bytes(&reduced)
+            applied(pixel_format, area, g.orientation.size(g.size), g.size, g.filter)
+                + padding_bytes(pixel_format, &reduced)
         });
-        Ok(decoding + rgb_len(rect.width, rect.height) + applied + FIXED)
+        Ok(decoding + pixel_format.len((rect.width, rect.height)) + applied + FIXED)
     }
 }
 
-/// Returns an upper bound of the bytes that [`decode_raw`](crate::decode_raw) and
+/// Returns an upper bound of the bytes that [`decode_raw_as`](crate::decode_raw_as) and
 /// [`apply_geometry`](crate::apply_geometry) take for raw pixels of that size (width, height), stored as `format`.
-pub fn raw_scratch_bytes(format: Format, (width, height): (u32, u32)) -> u64 {
-    match format {
+pub fn raw_scratch_bytes(format: Format, (width, height): (u32, u32), wanted: PixelFormat) -> u64 {
+    match (format, wanted) {
         // Used where they are stored.
-        Format::Raw => FIXED,
-        _ => FIXED + rgb_len(width, height),
+        (Format::Raw, PixelFormat::RGB8) => FIXED,
+        (_, PixelFormat::RGB8) => FIXED + rgb_len(width, height),
+        // Decompressed, and then converted to a buffer that may be larger.
+        _ => FIXED + rgb_len(width, height) + wanted.len((width, height)),
     }
 }
 
 /// Returns the bytes that resizing an area (width, height) to `size` takes, and a transposed result, whether it is needed or
 /// not.
-fn applied(area: (f64, f64), size: (u32, u32), output: (u32, u32), filter: Filter) -> u64 {
-    resize_bytes(area, size, filter) + rgb_len(output.0, output.1)
+fn applied(format: PixelFormat, area: (f64, f64), size: (u32, u32), output: (u32, u32), filter: Filter) -> u64 {
+    resize_bytes(format, area, size, filter) + format.len(output)
 }
 
 /// Returns the bytes that the pixels that a geometry needs take together with their padding; 0 if it shows none.
-fn padding_bytes(geometry: &Geometry) -> u64 {
+fn padding_bytes(format: PixelFormat, geometry: &Geometry) -> u64 {
     let Rect { width, height, .. } = geometry.needed_canvas();
-    if geometry.shows_padding() { rgb_len(width, height) } else { 0 }
+    if geometry.shows_padding() { format.len((width, height)) } else { 0 }
+}
+
+/// Returns the bytes a pixel of a format beyond those of 8-bit RGB.
+fn deep_bytes(format: PixelFormat) -> u64 {
+    format.bytes().saturating_sub(3) as u64
 }
 
 /// Bytes a pixel that decoders keep at most, the result included, except those of [`FLOATING`] and of TIFF.

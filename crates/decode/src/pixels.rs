@@ -1,6 +1,8 @@
-//! Images in memory: `[H, W, 3]` u8 RGB, rows from the top without padding; owned, borrowed and mutably borrowed.
+//! Images in memory, rows from the top without padding: owned `[H, W, 3]` u8 RGB; borrowed and mutably borrowed in any
+//! [`PixelFormat`].
 
 use crate::error::Error;
+use crate::pixel_format::PixelFormat;
 
 /// An image in memory, `[height, width, 3]` u8 RGB. Decoding into it reuses its allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,22 +25,36 @@ impl Pixels {
     }
 }
 
-/// Borrowed pixels, `[height, width, 3]` u8 RGB.
+/// Borrowed pixels, `[height, width, channels]`.
 #[derive(Clone, Copy, Debug)]
 pub struct PixelsRef<'a> {
     width: u32,
     height: u32,
+    format: PixelFormat,
     data: &'a [u8],
 }
 
 impl<'a> PixelsRef<'a> {
-    /// Borrows `data` as pixels of the given size.
+    /// Borrows `data` as pixels of the given size, 8-bit RGB.
     ///
     /// # Errors
     /// [`Error::PixelBytes`] unless `data` has `height * width * 3` bytes.
     pub fn new(width: u32, height: u32, data: &'a [u8]) -> Result<Self, Error> {
-        check_len(width, height, data.len())?;
-        Ok(PixelsRef { width, height, data })
+        Self::with_format(width, height, PixelFormat::RGB8, data)
+    }
+
+    /// Borrows `data` as pixels of the given size and format.
+    ///
+    /// # Errors
+    /// [`Error::PixelBytes`] unless `data` has `height * width * format.bytes()` bytes.
+    pub fn with_format(width: u32, height: u32, format: PixelFormat, data: &'a [u8]) -> Result<Self, Error> {
+        format.check_len((width, height), data.len())?;
+        Ok(PixelsRef { width, height, format, data })
+    }
+
+    /// Returns the format of the pixels.
+    pub fn format(&self) -> PixelFormat {
+        self.format
     }
 
     /// Returns the width in pixels.
@@ -57,23 +73,37 @@ impl<'a> PixelsRef<'a> {
     }
 }
 
-/// Mutably borrowed pixels, `[height, width, 3]` u8 RGB, as a [`PixelFn`](crate::PixelFn) receives them.
+/// Mutably borrowed pixels, `[height, width, channels]`, as a [`PixelFn`](crate::PixelFn) receives them.
 #[derive(Debug)]
 pub struct PixelsMut<'a> {
     width: u32,
     height: u32,
+    format: PixelFormat,
     /// The bytes, row after row.
     pub data: &'a mut [u8],
 }
 
 impl<'a> PixelsMut<'a> {
-    /// Borrows `data` as pixels of the given size.
+    /// Borrows `data` as pixels of the given size, 8-bit RGB.
     ///
     /// # Errors
     /// [`Error::PixelBytes`] unless `data` has `height * width * 3` bytes.
     pub fn new(width: u32, height: u32, data: &'a mut [u8]) -> Result<Self, Error> {
-        check_len(width, height, data.len())?;
-        Ok(PixelsMut { width, height, data })
+        Self::with_format(width, height, PixelFormat::RGB8, data)
+    }
+
+    /// Borrows `data` as pixels of the given size and format.
+    ///
+    /// # Errors
+    /// [`Error::PixelBytes`] unless `data` has `height * width * format.bytes()` bytes.
+    pub fn with_format(width: u32, height: u32, format: PixelFormat, data: &'a mut [u8]) -> Result<Self, Error> {
+        format.check_len((width, height), data.len())?;
+        Ok(PixelsMut { width, height, format, data })
+    }
+
+    /// Returns the format of the pixels.
+    pub fn format(&self) -> PixelFormat {
+        self.format
     }
 
     /// Returns the width in pixels.
@@ -87,15 +117,7 @@ impl<'a> PixelsMut<'a> {
     }
 }
 
-/// Returns the length of an RGB image in bytes.
+/// Returns the length in bytes of an image of 8-bit RGB.
 pub(crate) fn rgb_len(width: u32, height: u32) -> u64 {
-    (u64::from(width) * u64::from(height)).saturating_mul(3)
-}
-
-pub(crate) fn check_len(width: u32, height: u32, found: usize) -> Result<(), Error> {
-    let expected = rgb_len(width, height);
-    if found as u64 != expected {
-        return Err(Error::PixelBytes { width, height, expected, found: found as u64 });
-    }
-    Ok(())
+    PixelFormat::RGB8.len((width, height))
 }

@@ -7,7 +7,8 @@
 use crate::error::Error;
 use crate::format::Format;
 use crate::limits::Limits;
-use crate::pixels::{PixelsRef, check_len};
+use crate::pixel_format::{PixelFormat, convert};
+use crate::pixels::PixelsRef;
 use crate::zstd_frame;
 
 /// Returns the pixels of a `raw` or `raw-zstd` payload, borrowed from the payload or decompressed into `scratch`, whose
@@ -33,13 +34,38 @@ pub fn decode_raw<'a>(
         }
         Format::RawZstd => {
             let length = usize::try_from(zstd_frame::content_length(payload)?).map_err(|_| Error::ZstdSize)?;
-            check_len(width, height, length)?;
+            PixelFormat::RGB8.check_len((width, height), length)?;
             limits.check(format, width, height, 3)?;
             zstd_frame::decompress(payload, length, scratch)?;
             PixelsRef::new(width, height, scratch)
         }
         other => Err(Error::NotRaw { found: other }),
     }
+}
+
+/// As [`decode_raw`], converted to a pixel format. Pixels in a format other than 8-bit RGB are in `scratch`.
+///
+/// # Errors
+/// As [`decode_raw`].
+pub fn decode_raw_as<'a>(
+    format: Format,
+    payload: &'a [u8],
+    (width, height): (u32, u32),
+    limits: &Limits,
+    wanted: PixelFormat,
+    scratch: &'a mut Vec<u8>,
+) -> Result<PixelsRef<'a>, Error> {
+    if wanted == PixelFormat::RGB8 {
+        return decode_raw(format, payload, width, height, limits, scratch);
+    }
+    let len = decode_raw(format, payload, width, height, limits, scratch)?.data().len();
+    if format == Format::Raw {
+        scratch.clear();
+        scratch.reserve_exact(len.max(wanted.len((width, height)) as usize));
+        scratch.extend_from_slice(payload);
+    }
+    convert(scratch, width as usize * height as usize, PixelFormat::RGB8, wanted);
+    PixelsRef::with_format(width, height, wanted, scratch)
 }
 
 /// Encodes pixels as a `raw-zstd` payload at zstd level `level`: 1 to 22, or 0 for zstd's default, 3.

@@ -2,6 +2,7 @@
 
 use crate::float_range::FloatRange;
 use crate::limits::Limits;
+use crate::pixel_format::PixelFormat;
 use crate::pixels::PixelsRef;
 use crate::transform::rect::Rect;
 
@@ -18,11 +19,18 @@ pub struct RegionOptions {
     pub reducing_gap: Option<f64>,
     /// See [`DecodeOptions::float_range`](crate::DecodeOptions::float_range).
     pub float_range: Option<FloatRange>,
+    /// The format of the decoded pixels. Default: RGB of 8 bits.
+    pub pixel_format: PixelFormat,
 }
 
 impl Default for RegionOptions {
     fn default() -> Self {
-        RegionOptions { limits: Limits::default(), reducing_gap: Some(2.0), float_range: None }
+        RegionOptions {
+            limits: Limits::default(),
+            reducing_gap: Some(2.0),
+            float_range: None,
+            pixel_format: PixelFormat::RGB8,
+        }
     }
 }
 
@@ -42,6 +50,12 @@ impl RegionOptions {
     /// Sets [`float_range`](Self::float_range).
     pub fn with_float_range(mut self, range: Option<FloatRange>) -> Self {
         self.float_range = range;
+        self
+    }
+
+    /// Sets [`pixel_format`](Self::pixel_format).
+    pub fn with_pixel_format(mut self, format: PixelFormat) -> Self {
+        self.pixel_format = format;
         self
     }
 }

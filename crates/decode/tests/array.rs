@@ -222,3 +222,51 @@ fn refuses_boxes_that_leave_the_array_or_the_buffer() {
     assert!(decode_damaged(&inner).is_ok());
     assert_eq!(decode_damaged(&part).unwrap_err().damage(), Damage::PixelsLength);
 }
+
+/// Noise on a slope, which zstd compresses a little, in several blocks of 128 KiB.
+fn noisy(elements: usize) -> Vec<u8> {
+    let mut state = 1u32;
+    let mut noise = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u16
+    };
+    (0..elements).flat_map(|i| ((i / 500) as u16 + noise() / 16).to_le_bytes()).collect()
+}
+
+#[test]
+fn a_box_decodes_only_the_blocks_of_a_chunk_that_it_needs() {
+    let (shape, dtype) = ([48i64, 64, 64], b"u16");
+    let layout = ArrayLayout::new(&shape, &shape, dtype, b"zstd").unwrap();
+    let data = noisy(48 * 64 * 64);
+    let mut chunks = encode_array(&layout, &data, 3).unwrap();
+    // A frame with a checksum, as other writers make them.
+    let mut encoder = zstd::bulk::Compressor::new(3).unwrap();
+    encoder.include_checksum(true).unwrap();
+    let checked = encoder.compress(&data).unwrap();
+    let decode = |chunks: &[Vec<u8>], scratch: &mut Vec<u8>, start: u64, planes: u64| {
+        let part = ArrayBox::contiguous(vec![start, 3, 5], vec![planes, 60, 50]);
+        let mut out = vec![0xa5; planes as usize * 60 * 50 * 2];
+        let values = || chunks.iter().map(Vec::as_slice);
+        decode_array_box_of(&layout, &part, values, &Limits::default(), scratch, &mut out).map(|()| out)
+    };
+    let expected = |start: u64, planes: u64| {
+        let rows = (start..start + planes).flat_map(|z| (3..63).map(move |y| ((z * 64 + y) * 64 + 5) as usize));
+        rows.flat_map(|at| data[at * 2..(at + 50) * 2].to_vec()).collect::<Vec<_>>()
+    };
+    let mut scratch = vec![];
+    for (start, planes) in [(0, 1), (0, 16), (0, 17), (15, 2), (30, 3), (0, 47), (47, 1), (0, 48), (20, 28), (5, 1)] {
+        for chunk in [&chunks[0], &checked] {
+            let found = decode(std::slice::from_ref(chunk), &mut scratch, start, planes).unwrap();
+            assert!(found == expected(start, planes), "planes {start} to {}", start + planes);
+        }
+    }
+    // Damage in the last block is found by whom needs it only.
+    let end = chunks[0].len();
+    chunks[0][end - 2000..].fill(0xff);
+    assert!(decode(&chunks, &mut scratch, 0, 16).unwrap() == expected(0, 16));
+    assert_eq!(decode(&chunks, &mut scratch, 0, 48).unwrap_err().damage(), Damage::ImageDecode);
+    assert!(decode(&chunks, &mut scratch, 0, 1).unwrap() == expected(0, 1), "after an error");
+    // A frame that ends early has the error of the whole frame.
+    chunks[0].truncate(100_000);
+    assert_eq!(decode(&chunks, &mut scratch, 0, 1).unwrap_err().damage(), Damage::ImageDecode);
+}

@@ -1,12 +1,12 @@
 //! Prints for each request the CRC-32 of the decoded pixels, or the error. `tests/oracle.py` compares them with libjpeg-turbo.
 //!
 //! Reads lines `PATH DIVISOR X Y WIDTH HEIGHT MODE` from standard input; WIDTH 0 means the whole image; MODE is
-//! `plain`, `portable` or `entries` (found first). Prints `WIDTH HEIGHT CRC32 PATH`, or `error MESSAGE`.
+//! `plain`, `portable` or `entries` (found first), with `-gray` for grey pixels. Prints `WIDTH HEIGHT CRC32 PATH`, or `error MESSAGE`.
 #![forbid(unsafe_code)]
 
 use std::io::BufRead;
 
-use shardtool_jpeg::{Decoder, Error, Header, Rect, Request, Scale, entries};
+use shardtool_jpeg::{Channels, Decoder, Error, Header, Rect, Request, Scale, entries};
 
 /// CRC-32 as in zlib.
 fn crc32(bytes: &[u8]) -> u32 {
@@ -17,14 +17,18 @@ fn crc32(bytes: &[u8]) -> u32 {
 fn answer(decoder: &mut Decoder, jpeg: &[u8], scale: Scale, rect: Option<Rect>, mode: &str) -> Result<String, Error> {
     let header = Header::parse(jpeg, decoder.limits())?;
     let (width, height) = rect.map_or(header.size(scale), |r| (r.width, r.height));
+    let (mode, channels) = match mode.strip_suffix("-gray") {
+        Some(mode) => (mode, Channels::Gray),
+        None => (mode, Channels::Rgb),
+    };
+    let stride = width as usize * channels.count();
     let mut payload = Vec::new();
     if mode == "entries" {
         entries::find(jpeg, entries::default_step(&header), decoder, &mut payload)?;
     }
-    let stride = width as usize * 3;
     let mut pixels = vec![0; stride * height as usize];
     let hints = (mode == "entries").then_some(&payload[..]);
-    let outcome = decoder.decode(jpeg, hints, &Request { rect, scale }, &mut pixels, stride)?;
+    let outcome = decoder.decode(jpeg, hints, &Request { rect, scale, channels }, &mut pixels, stride)?;
     Ok(format!("{width} {height} {:08x} {:?}", crc32(&pixels), outcome.path))
 }
 
@@ -40,7 +44,7 @@ fn main() {
         let scale = Scale::ALL.into_iter().find(|s| s.divisor() == divisor).expect("1, 2, 4 or 8");
         let rect = (width > 0).then_some(Rect { x, y, width, height });
         let jpeg = std::fs::read(words.next().expect("a path")).expect("a file");
-        let decoder = if mode == "portable" { &mut portable } else { &mut fast };
+        let decoder = if mode.starts_with("portable") { &mut portable } else { &mut fast };
         match answer(decoder, &jpeg, scale, rect, &mode) {
             Ok(line) => println!("{line}"),
             Err(e) => println!("error {e}"),

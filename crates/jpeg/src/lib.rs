@@ -56,5 +56,5 @@ pub use error::{Damage, Error, Feature, Result};
 pub use image::ParsedImage;
 pub use markers::header::{Color, Component, Header, Limits, Process};
 pub use markers::probe::{FrameInfo, complete_len};
-pub use request::{Rect, Request, Scale};
+pub use request::{Channels, Rect, Request, Scale};
 pub use transcode::{Transcoded, transcode};

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::markers::header::Header;
-use crate::request::{Rect, Request, Scale};
+use crate::markers::header::{Color, Header};
+use crate::request::{Channels, Rect, Request, Scale};
 
 /// How a component is upsampled to one sample for each pixel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,9 +74,11 @@ impl Plane {
 pub(crate) struct DecodePlan {
     /// The pixels to decode, in the scaled image.
     pub rect: Rect,
-    /// The components; only the first `count` are used.
+    /// The components; only the first `count` are transformed.
     planes: [Plane; 3],
     count: usize,
+    /// The channels of the pixels.
+    pub channels: Channels,
     /// MCUs across and down.
     pub mcus: (u32, u32),
     /// Blocks in an MCU.
@@ -105,15 +107,28 @@ impl DecodePlan {
             first += plane.h * plane.v;
             plane
         });
-        let count = header.components().len();
+        let components = header.components().len();
+        // Luma is all that grey needs; the coefficients of chroma are decoded to find those of luma, but not transformed.
+        let count = match (request.channels, header.color) {
+            (Channels::Gray, Color::Grey | Color::YCbCr) => 1,
+            (Channels::Rgb, _) | (Channels::Gray, Color::Rgb) => components,
+        };
         let used = || planes[..count].iter();
         let start = used().map(|p: &Plane| p.rows.start / p.rows_per_mcu()).min().unwrap_or(0);
         let end = used().map(|p| p.rows.end.div_ceil(p.rows_per_mcu())).max().unwrap_or(0);
-        let mcu_blocks = used().map(|p| p.h * p.v).sum();
-        Ok(DecodePlan { rect, count, mcus: header.mcus(), mcu_blocks, mcu_rows: start..end, planes })
+        let mcu_blocks = planes[..components].iter().map(|p| p.h * p.v).sum();
+        Ok(DecodePlan {
+            rect,
+            count,
+            channels: request.channels,
+            mcus: header.mcus(),
+            mcu_blocks,
+            mcu_rows: start..end,
+            planes,
+        })
     }
 
-    /// The components of the image: one or three.
+    /// The components that the pixels are made from: one or three.
     pub(crate) fn planes(&self) -> &[Plane] {
         &self.planes[..self.count]
     }
@@ -125,7 +140,7 @@ impl DecodePlan {
 
     /// Checks that a buffer of `found` bytes with `stride` bytes from row to row has room for the pixels.
     pub(crate) fn check_buffer(&self, found: usize, stride: usize) -> Result<()> {
-        let row = self.rect.width as usize * 3;
+        let row = self.rect.width as usize * self.channels.count();
         let expected = stride.checked_mul(self.rect.height as usize - 1).and_then(|n| n.checked_add(row));
         match expected {
             Some(n) if n <= found && row <= stride => Ok(()),

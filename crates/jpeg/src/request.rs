@@ -50,6 +50,28 @@ impl Scale {
     }
 }
 
+/// The channels of the pixels that are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Channels {
+    /// Red, green and blue. Grey is repeated three times.
+    #[default]
+    Rgb,
+    /// Grey alone, as libjpeg's `JCS_GRAYSCALE`: the luma, without decoding the chroma; of an RGB image 0.299 R + 0.587 G +
+    /// 0.114 B.
+    Gray,
+}
+
+impl Channels {
+    /// Returns the number of channels, 3 or 1.
+    #[must_use]
+    pub const fn count(self) -> usize {
+        match self {
+            Channels::Rgb => 3,
+            Channels::Gray => 1,
+        }
+    }
+}
+
 /// What to decode of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Request {
@@ -57,6 +79,8 @@ pub struct Request {
     pub rect: Option<Rect>,
     /// The size at which to decode.
     pub scale: Scale,
+    /// The channels to decode to.
+    pub channels: Channels,
 }
 
 impl Header {

@@ -51,7 +51,15 @@ fn decoding_allocates_nothing_in_steady_state() {
                 let part =
                     Rect { x: width / 3, y: height / 3, width: width / 2 + width % 2, height: height / 2 + height % 2 };
                 for (rect, hints) in [(None, None), (None, Some(&payload[..])), (Some(part), Some(&payload[..]))] {
-                    decoder.decode(jpeg, hints, &Request { rect, scale }, &mut out, 3 * width as usize).unwrap();
+                    decoder
+                        .decode(
+                            jpeg,
+                            hints,
+                            &Request { rect, scale, ..Request::default() },
+                            &mut out,
+                            3 * width as usize,
+                        )
+                        .unwrap();
                 }
             }
         }

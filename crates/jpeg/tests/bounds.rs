@@ -90,7 +90,7 @@ fn decoding_takes_no_more_memory_than_scratch_bytes() {
             let part = Rect { x: width / 3, y: height / 3, width: width.div_ceil(2), height: height.div_ceil(2) };
             let hints = Some(&payload[..]);
             for (rect, hints) in [(None, None), (None, hints), (Some(part), None), (Some(part), hints)] {
-                let request = Request { rect, scale };
+                let request = Request { rect, scale, ..Request::default() };
                 let promised = Decoder::scratch_bytes(&header, &request, jpeg.len()).unwrap();
                 let stride = width as usize * 3;
                 let mut out = vec![0; stride * height as usize];

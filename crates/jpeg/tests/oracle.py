@@ -5,11 +5,12 @@
 
 Needs Pillow built with libjpeg-turbo. Searches each FOLDER for JPEGs, and makes further images of all samplings, odd sizes, restart
 intervals and qualities. Decodes every image whole and at 1/2, 1/4 and 1/8, with and without entry points and vector
-instructions, and random rectangles of it, which must equal those of libjpeg-turbo's whole image. Incomplete progressive images
+instructions, to RGB and to grey, and random rectangles of it, which must equal those of libjpeg-turbo's whole image. Incomplete progressive images
 are skipped, because libjpeg smooths them.
 """
 
 import io
+import itertools
 import os
 import random
 import subprocess
@@ -79,18 +80,21 @@ def generated(folder, rng, count):
     return paths
 
 
-def reference(path, divisor):
-    """Returns libjpeg-turbo's pixels at that scale as an RGB image, or None if it does not decode at that scale."""
+def reference(path, divisor, gray=False):
+    """Returns libjpeg-turbo's pixels at that scale as an RGB image, or as its grey one (JCS_GRAYSCALE). Returns None if it does
+    not decode at that scale."""
     image = Image.open(path)
     if image.format != "JPEG":
         raise ValueError(f"{image.format}, not JPEG")
-    if divisor > 1:
-        image.draft(image.mode, (max(1, image.width // divisor), max(1, image.height // divisor)))
-        if image.decoderconfig[0] != divisor:
-            return None
     if image.mode not in ("L", "RGB"):
         raise ValueError(f"mode {image.mode}")
-    return image.convert("RGB")
+    mode = "L" if gray else image.mode
+    if divisor > 1 or gray:
+        image.draft(mode, (max(1, image.width // divisor), max(1, image.height // divisor)))
+        assert image.mode == mode
+        if divisor > 1 and image.decoderconfig[0] != divisor:
+            return None
+    return image if gray else image.convert("RGB")
 
 
 def main():
@@ -106,21 +110,21 @@ def main():
         requests, expected = [], []
         unreadable = 0
         for path in paths:
-            for divisor in (1, 2, 4, 8):
+            for divisor, gray in itertools.product((1, 2, 4, 8), (False, True)):
                 try:
-                    whole = reference(path, divisor)
+                    whole = reference(path, divisor, gray)
                     if whole is None:
                         continue
                     whole.load()
                 except Exception as e:
-                    unreadable += divisor == 1
+                    unreadable += divisor == 1 and not gray
                     continue
                 width, height = whole.size
                 for mode in ("plain", "portable", "entries"):
                     for rect in [None] + [random_rect(rng, width, height) for _ in range(1 + (mode == "entries"))]:
                         x, y, w, h = rect or (0, 0, 0, 0)
                         part = whole.crop((x, y, x + w, y + h)) if rect else whole
-                        requests.append(f"{path} {divisor} {x} {y} {w} {h} {mode}")
+                        requests.append(f"{path} {divisor} {x} {y} {w} {h} {mode}{'-gray' if gray else ''}")
                         expected.append(f"{part.width} {part.height} {zlib.crc32(part.tobytes()):08x}")
         answers = subprocess.run([binary], input="\n".join(requests), capture_output=True, text=True, check=True)
         answers = answers.stdout.splitlines()

@@ -104,10 +104,10 @@ fn conversion(color: ColorType) -> Option<fn(&mut [u8], usize)> {
         ColorType::L8 => |data, count| replicate::<1>(data, count, 0),
         ColorType::La8 => |data, count| replicate::<2>(data, count, 0),
         ColorType::L16 => |data, count| replicate::<2>(data, count, HIGH),
-        ColorType::La16 => |data, count| select::<4>(data, count, [HIGH; 3]),
-        ColorType::Rgba8 => |data, count| select::<4>(data, count, [0, 1, 2]),
-        ColorType::Rgb16 => |data, count| select::<6>(data, count, [HIGH, 2 + HIGH, 4 + HIGH]),
-        ColorType::Rgba16 => |data, count| select::<8>(data, count, [HIGH, 2 + HIGH, 4 + HIGH]),
+        ColorType::La16 => |data, count| select::<4, 3>(data, count, [HIGH; 3]),
+        ColorType::Rgba8 => |data, count| select::<4, 3>(data, count, [0, 1, 2]),
+        ColorType::Rgb16 => |data, count| select::<6, 3>(data, count, [HIGH, 2 + HIGH, 4 + HIGH]),
+        ColorType::Rgba16 => |data, count| select::<8, 3>(data, count, [HIGH, 2 + HIGH, 4 + HIGH]),
         _ => return None,
     })
 }

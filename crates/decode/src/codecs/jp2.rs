@@ -38,7 +38,7 @@ pub(crate) fn decode(bytes: &[u8], limits: &Limits, pixels: &mut Pixels) -> Resu
         1 => replicate::<1>(&mut pixels.data, count, 0),
         2 => replicate::<2>(&mut pixels.data, count, 0),
         3 => {}
-        _ => select::<4>(&mut pixels.data, count, [0, 1, 2]),
+        _ => select::<4, 3>(&mut pixels.data, count, [0, 1, 2]),
     }
     pixels.data.truncate(count * 3);
     (pixels.width, pixels.height) = (width, height);

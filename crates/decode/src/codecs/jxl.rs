@@ -35,7 +35,7 @@ pub(crate) fn decode(bytes: &[u8], limits: &Limits, pixels: &mut Pixels) -> Resu
         1 => replicate::<1>(&mut pixels.data, count, 0),
         2 => replicate::<2>(&mut pixels.data, count, 0),
         3 => {}
-        4 => select::<4>(&mut pixels.data, count, [0, 1, 2]),
+        4 => select::<4, 3>(&mut pixels.data, count, [0, 1, 2]),
         _ => return Err(Error::Unsupported { format: Format::Jxl, feature: "more than four channels" }),
     }
     pixels.data.truncate(count * 3);

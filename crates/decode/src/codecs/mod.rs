@@ -1,4 +1,4 @@
-//! Decoders of the formats other than JPEG, and of rare JPEGs: bytes to RGB.
+//! Decoders of the formats other than JPEG, and of rare JPEGs: bytes to RGB, or to the requested pixel format.
 //!
 //! | module | content |
 //! |---|---|
@@ -25,8 +25,10 @@ use crate::float_range::FloatRange;
 use crate::format::Format;
 use crate::header;
 use crate::limits::Limits;
-use crate::pixels::Pixels;
-use crate::region::RegionOptions;
+use crate::pixel_format::{PixelFormat, convert};
+use crate::pixels::{Pixels, PixelsRef};
+use crate::region::{DecodePath, DecodedRegion, RegionOptions};
+use crate::transform::geometry::Geometry;
 use panics::catch_panic;
 
 /// The options that these decoders use.
@@ -34,21 +36,23 @@ use panics::catch_panic;
 pub(crate) struct CodecOptions {
     pub(crate) limits: Limits,
     pub(crate) float_range: Option<FloatRange>,
+    pub(crate) pixel_format: PixelFormat,
 }
 
 impl From<&DecodeOptions> for CodecOptions {
     fn from(options: &DecodeOptions) -> Self {
-        CodecOptions { limits: options.limits, float_range: options.float_range }
+        CodecOptions { limits: options.limits, float_range: options.float_range, pixel_format: PixelFormat::RGB8 }
     }
 }
 
 impl From<&RegionOptions> for CodecOptions {
     fn from(options: &RegionOptions) -> Self {
-        CodecOptions { limits: options.limits, float_range: options.float_range }
+        let RegionOptions { limits, float_range, pixel_format, .. } = *options;
+        CodecOptions { limits, float_range, pixel_format }
     }
 }
 
-/// Decodes a whole image into `pixels`. If the decoder panics, the content of `pixels` is discarded.
+/// Decodes a whole image into `pixels`, in the requested format. If the decoder panics, the content of `pixels` is discarded.
 pub(crate) fn decode(format: Format, bytes: &[u8], options: &CodecOptions, pixels: &mut Pixels) -> Result<(), Error> {
     let limits = &options.limits;
     // The size limits are checked before the decoder is called.
@@ -57,24 +61,45 @@ pub(crate) fn decode(format: Format, bytes: &[u8], options: &CodecOptions, pixel
     }
     let result = catch_panic(format, || match format {
         #[cfg(feature = "jxl")]
-        Format::Jxl => jxl::decode(bytes, limits, pixels),
+        Format::Jxl => jxl::decode(bytes, limits, pixels).map(|()| PixelFormat::RGB8),
         #[cfg(feature = "jp2")]
-        Format::Jp2 => jp2::decode(bytes, limits, pixels),
+        Format::Jp2 => jp2::decode(bytes, limits, pixels).map(|()| PixelFormat::RGB8),
         #[allow(unreachable_patterns, reason = "features decide which formats have a decoder")]
         Format::Avif | Format::Heif | Format::Jxl | Format::Jp2 => Err(not_decoded(format)),
-        Format::Png => png::decode(bytes, limits, pixels),
-        Format::Tiff if tiff::decode(bytes, options, pixels)? => Ok(()),
-        _ => image_crate::decode(format, bytes, limits, pixels),
+        Format::Png => png::decode(bytes, limits, options.pixel_format, pixels),
+        Format::Tiff => match tiff::decode(bytes, options, pixels)? {
+            Some(found) => Ok(found),
+            None => image_crate::decode(format, bytes, limits, pixels).map(|()| PixelFormat::RGB8),
+        },
+        _ => image_crate::decode(format, bytes, limits, pixels).map(|()| PixelFormat::RGB8),
     });
     if matches!(result, Err(Error::Panic { .. })) {
         *pixels = Pixels::default();
     }
-    result
+    let count = pixels.width as usize * pixels.height as usize;
+    convert(&mut pixels.data, count, result?, options.pixel_format);
+    Ok(())
+}
+
+/// Decodes a whole image into `pixels` for geometries planned for its size.
+pub(crate) fn decode_region<'a>(
+    format: Format,
+    bytes: &[u8],
+    geometries: &[Geometry],
+    options: &RegionOptions,
+    pixels: &'a mut Pixels,
+) -> Result<DecodedRegion<'a>, Error> {
+    decode(format, bytes, &CodecOptions::from(options), pixels)?;
+    let view = PixelsRef::with_format(pixels.width, pixels.height, options.pixel_format, &pixels.data)?;
+    let region = DecodedRegion { path: DecodePath::WholeImage, ..DecodedRegion::whole_image(view) };
+    geometries.iter().try_for_each(|geometry| geometry.check_stored(region.stored))?;
+    Ok(region)
 }
 
 /// Decodes a JPEG of a kind that our decoder does not read, such as CMYK.
 pub(crate) fn decode_rare_jpeg(bytes: &[u8], limits: &Limits, pixels: &mut Pixels) -> Result<(), Error> {
-    decode(Format::Jpeg, bytes, &CodecOptions { limits: *limits, float_range: None }, pixels)
+    let options = DecodeOptions::default().with_limits(*limits);
+    decode(Format::Jpeg, bytes, &CodecOptions::from(&options), pixels)
 }
 
 fn not_decoded(format: Format) -> Error {

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::format::Format;
 use crate::image_info::ImageInfo;
 use crate::limits::{Limits, MAX_PNG_CHUNKS};
+use crate::pixel_format::{Channels, Depth, PixelFormat};
 use crate::pixels::Pixels;
 
 type Reader<'a> = ::png::Reader<Cursor<&'a [u8]>>;
@@ -28,7 +29,15 @@ pub(crate) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageInfo, Error> {
 
 /// Decodes a whole image. The samples are decoded into the buffer of `pixels` and converted there. Call it inside
 /// [`catch_panic`](super::panics::catch_panic).
-pub(crate) fn decode(bytes: &[u8], limits: &Limits, pixels: &mut Pixels) -> Result<(), Error> {
+///
+/// Returns the format of the pixels: for `wanted` 8-bit RGB that, otherwise the channels of the image, of 16 bits if both the
+/// image and `wanted` have 16.
+pub(crate) fn decode(
+    bytes: &[u8],
+    limits: &Limits,
+    wanted: PixelFormat,
+    pixels: &mut Pixels,
+) -> Result<PixelFormat, Error> {
     let mut reader = open(bytes, limits)?;
     let (width, height) = reader.info().size();
     // `open` checked the limits, so these products do not overflow.
@@ -37,10 +46,16 @@ pub(crate) fn decode(bytes: &[u8], limits: &Limits, pixels: &mut Pixels) -> Resu
     let stored_len = count * color.samples() * if depth == BitDepth::Sixteen { 2 } else { 1 };
     pixels.data.resize(stored_len.max(count * 3), 0);
     reader.next_frame(&mut pixels.data[..stored_len]).map_err(damaged)?;
-    to_rgb(color, depth, &mut pixels.data, count);
-    pixels.data.truncate(count * 3);
+    let found = match wanted {
+        PixelFormat::RGB8 => {
+            to_rgb(color, depth, &mut pixels.data, count);
+            PixelFormat::RGB8
+        }
+        wanted => select_colors(color, depth, &mut pixels.data, count, wanted.depth),
+    };
+    pixels.data.truncate(count * found.bytes());
     (pixels.width, pixels.height) = (width, height);
-    Ok(())
+    Ok(found)
 }
 
 /// Reads the header, and checks the limits.
@@ -88,13 +103,50 @@ fn to_rgb(color: ColorType, depth: BitDepth, data: &mut [u8], count: usize) {
     match (color, depth == BitDepth::Sixteen) {
         (ColorType::Grayscale, false) => replicate::<1>(data, count, 0),
         (ColorType::Grayscale, true) | (ColorType::GrayscaleAlpha, false) => replicate::<2>(data, count, 0),
-        (ColorType::GrayscaleAlpha, true) => select::<4>(data, count, [0; 3]),
-        (ColorType::Rgb, true) => select::<6>(data, count, [0, 2, 4]),
-        (ColorType::Rgba, false) => select::<4>(data, count, [0, 1, 2]),
-        (ColorType::Rgba, true) => select::<8>(data, count, [0, 2, 4]),
+        (ColorType::GrayscaleAlpha, true) => select::<4, 3>(data, count, [0; 3]),
+        (ColorType::Rgb, true) => select::<6, 3>(data, count, [0, 2, 4]),
+        (ColorType::Rgba, false) => select::<4, 3>(data, count, [0, 1, 2]),
+        (ColorType::Rgba, true) => select::<8, 3>(data, count, [0, 2, 4]),
         // Palettes are expanded to RGB.
         (ColorType::Rgb | ColorType::Indexed, _) => {}
     }
+}
+
+/// Drops alpha from `count` pixels at the start of a buffer, in place, and the low bytes of 16-bit samples unless `wanted` has
+/// them. Returns the format of the pixels. 16-bit samples become little-endian.
+fn select_colors(color: ColorType, depth: BitDepth, data: &mut [u8], count: usize, wanted: Depth) -> PixelFormat {
+    let gray = matches!(color, ColorType::Grayscale | ColorType::GrayscaleAlpha);
+    let channels = if gray { Channels::Gray } else { Channels::Rgb };
+    let depth = match (depth, wanted) {
+        (BitDepth::Sixteen, Depth::Eight) => {
+            match color {
+                ColorType::Grayscale => select::<2, 1>(data, count, [0]),
+                ColorType::GrayscaleAlpha => select::<4, 1>(data, count, [0]),
+                ColorType::Rgb | ColorType::Indexed => select::<6, 3>(data, count, [0, 2, 4]),
+                ColorType::Rgba => select::<8, 3>(data, count, [0, 2, 4]),
+            }
+            Depth::Eight
+        }
+        (BitDepth::Sixteen, Depth::Sixteen) => {
+            match color {
+                ColorType::Grayscale => select::<2, 2>(data, count, [1, 0]),
+                ColorType::GrayscaleAlpha => select::<4, 2>(data, count, [1, 0]),
+                ColorType::Rgb | ColorType::Indexed => select::<6, 6>(data, count, [1, 0, 3, 2, 5, 4]),
+                ColorType::Rgba => select::<8, 6>(data, count, [1, 0, 3, 2, 5, 4]),
+            }
+            Depth::Sixteen
+        }
+        _ => {
+            match color {
+                ColorType::GrayscaleAlpha => select::<2, 1>(data, count, [0]),
+                ColorType::Rgba => select::<4, 3>(data, count, [0, 1, 2]),
+                // Palettes are expanded to RGB.
+                ColorType::Grayscale | ColorType::Rgb | ColorType::Indexed => {}
+            }
+            Depth::Eight
+        }
+    };
+    PixelFormat { channels, depth }
 }
 
 pub(crate) fn damaged(source: ::png::DecodingError) -> Error {

@@ -1,4 +1,4 @@
-//! Converts pixels to RGB within the buffer they were decoded into.
+//! Converts pixels within the buffer they were decoded into.
 
 /// Replaces each pixel of `N` < 3 bytes by three copies of its byte `at`. Goes from the last pixel to the first, so that none
 /// is overwritten before it is read.
@@ -9,10 +9,10 @@ pub(super) fn replicate<const N: usize>(data: &mut [u8], count: usize, at: usize
     }
 }
 
-/// Replaces each pixel of `N` > 3 bytes by its three bytes `at`, from the first pixel to the last.
-pub(super) fn select<const N: usize>(data: &mut [u8], count: usize, at: [usize; 3]) {
+/// Replaces each pixel of `N` bytes by its `M` ≤ `N` bytes `at`, from the first pixel to the last.
+pub(super) fn select<const N: usize, const M: usize>(data: &mut [u8], count: usize, at: [usize; M]) {
     for i in 0..count {
-        let rgb = at.map(|k| data[i * N + k]);
-        data[i * 3..i * 3 + 3].copy_from_slice(&rgb);
+        let chosen = at.map(|k| data[i * N + k]);
+        data[i * M..i * M + M].copy_from_slice(&chosen);
     }
 }

@@ -35,6 +35,22 @@ impl Avx2FmaF16c {
             }
         }
     }
+
+    /// Normalises the first samples of an image in their order, as if it were `[H, W, 3]`, and returns a third of how many: all
+    /// except at most 23.
+    ///
+    /// # Panics
+    /// If `out` is shorter than the values of `samples`.
+    pub(crate) fn write_in_order(self, samples: &[u8], output: &Output, out: &mut [u8]) -> usize {
+        // SAFETY: as in `write`.
+        unsafe {
+            match output.dtype() {
+                Dtype::F32 => interleaved::<F32, 4>(samples, output, out),
+                Dtype::F16 => interleaved::<F16, 2>(samples, output, out),
+                Dtype::Bf16 => interleaved::<BF16, 2>(samples, output, out),
+            }
+        }
+    }
 }
 
 /// [`Dtype`] as const generic parameters.

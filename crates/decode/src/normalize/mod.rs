@@ -1,12 +1,15 @@
-//! Normalises u8 RGB images on the host to the values of an [`Output`].
+//! Normalises images on the host to the values of an [`Output`].
 //!
-//! A sample has 256 possible values, so each channel has a table of results, which makes them equal on every processor. On
-//! processors with AVX2, FMA and F16C, `avx2` computes the same bits faster than a table look-up.
+//! An 8-bit sample has 256 possible values, so each channel has a table of results, which makes them equal on every processor. On
+//! processors with AVX2, FMA and F16C, `avx2` computes the same bits faster than a table look-up. Of 16-bit samples each value is
+//! computed (`deep`).
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod deep;
 pub(crate) mod output;
 
+use crate::pixel_format::PixelFormat;
 #[cfg(target_arch = "x86_64")]
 use avx2::Avx2FmaF16c;
 use half::f16;
@@ -16,7 +19,7 @@ use output::{Dtype, Layout, Output};
 #[derive(Debug, Clone)]
 pub struct Normalizer {
     output: Output,
-    /// Bits of the result for each channel and sample value. 2-byte types use the lower half.
+    /// Bits of the result for each channel and 8-bit sample value. 2-byte types use the lower half.
     table: Box<[[u32; 256]; 3]>,
     #[cfg(target_arch = "x86_64")]
     simd: Option<Avx2FmaF16c>,
@@ -41,17 +44,27 @@ impl Normalizer {
         &self.output
     }
 
-    /// Normalises one image: `pixels` is `[H, W, 3]` u8, `out` as many little-endian values in the order of the layout,
-    /// `[H, W, 3]` or `[3, H, W]`.
+    /// Normalises one image: `pixels` is `[H, W, C]` in the output's pixel format, `out` as many little-endian values in the order
+    /// of the layout, `[H, W, C]` or `[C, H, W]`.
     ///
     /// # Panics
-    /// If the length of `pixels` is not a multiple of 3, or the length of `out` is not that of their values.
+    /// If the length of `pixels` is not that of whole pixels, or the length of `out` is not that of their values.
     pub fn write(&self, pixels: &[u8], out: &mut [u8]) {
         let bytes = self.output.dtype().bytes();
+        let format = self.output.pixel_format();
         assert!(
-            pixels.len().is_multiple_of(3) && out.len() == pixels.len() * bytes,
+            pixels.len().is_multiple_of(format.bytes()) && out.len() == pixels.len() / format.depth.bytes() * bytes,
             "`out` must hold one value per sample of `pixels`"
         );
+        match format {
+            PixelFormat::RGB8 => self.write_rgb(pixels, out),
+            PixelFormat::GRAY8 => self.write_gray(pixels, out),
+            PixelFormat::RGB16 => deep::write::<3>(&self.output, pixels, out),
+            PixelFormat::GRAY16 => deep::write::<1>(&self.output, pixels, out),
+        }
+    }
+
+    fn write_rgb(&self, pixels: &[u8], out: &mut [u8]) {
         #[cfg(target_arch = "x86_64")]
         let done = self.simd.map_or(0, |simd| simd.write(pixels, &self.output, out));
         #[cfg(not(target_arch = "x86_64"))]
@@ -59,14 +72,28 @@ impl Normalizer {
         self.look_up(pixels, done, out);
     }
 
+    /// The order of the samples is that of the values in both layouts, so grey is read as RGB in which all channels have the same
+    /// coefficients.
+    fn write_gray(&self, samples: &[u8], out: &mut [u8]) {
+        let bytes = self.output.dtype().bytes();
+        #[cfg(target_arch = "x86_64")]
+        let done = self.simd.map_or(0, |simd| 3 * simd.write_in_order(samples, &self.output, out));
+        #[cfg(not(target_arch = "x86_64"))]
+        let done = 0;
+        for (sample, out) in samples.iter().zip(out.chunks_exact_mut(bytes)).skip(done) {
+            out.copy_from_slice(&self.table[0][usize::from(*sample)].to_le_bytes()[..bytes]);
+        }
+    }
+
     /// Writes one image whose samples are all 0, for rows of a batch without a sample. `out` has the length of its values.
     pub fn write_black(&self, out: &mut [u8]) {
         let bytes = self.output.dtype().bytes();
         let values = out.len() / bytes;
         for (i, out) in out.chunks_exact_mut(bytes).enumerate() {
+            let channels = self.output.pixel_format().channels.count();
             let channel = match self.output.layout() {
-                Layout::Nhwc => i % 3,
-                Layout::Nchw => 3 * i / values,
+                Layout::Nhwc => i % channels,
+                Layout::Nchw => channels * i / values,
             };
             out.copy_from_slice(&self.table[channel][0].to_le_bytes()[..bytes]);
         }
@@ -183,6 +210,47 @@ mod tests {
                 assert_eq!(found, expected, "{output:?}, {} pixels", pixels.len() / 3);
             }
         }
+    }
+
+    /// Compares with the formula in f32 with one rounding, sample by sample.
+    #[test]
+    fn grey_and_16_bits_equal_the_formula() {
+        for format in [PixelFormat::GRAY8, PixelFormat::RGB16, PixelFormat::GRAY16] {
+            for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16] {
+                for layout in [Layout::Nchw, Layout::Nhwc] {
+                    let output = Output::of(format, dtype, layout, MEAN, STD).unwrap();
+                    let normalizer = Normalizer::new(output);
+                    for count in [0, 1, 7, 24, 25, 255, 256, 257, 700] {
+                        let noise = |i: usize| (i.wrapping_mul(2_654_435_761) >> 13) as u8;
+                        let pixels: Vec<u8> = (0..count * format.bytes()).map(noise).collect();
+                        let channels = format.channels.count();
+                        let mut found = vec![1; count * channels * dtype.bytes()];
+                        normalizer.write(&pixels, &mut found);
+                        for i in 0..count * channels {
+                            let sample = match format.depth.bytes() {
+                                1 => f32::from(pixels[i]),
+                                _ => f32::from(u16::from_le_bytes([pixels[2 * i], pixels[2 * i + 1]])),
+                            };
+                            let c = i % channels;
+                            let a = (1.0 / (f64::from(format.depth.max()) * STD[c])) as f32;
+                            let value = bits(dtype, sample.mul_add(a, (-MEAN[c] / STD[c]) as f32)).to_le_bytes();
+                            let at = if layout == Layout::Nchw { c * count + i / channels } else { i };
+                            let at = at * dtype.bytes()..(at + 1) * dtype.bytes();
+                            assert_eq!(found[at], value[..dtype.bytes()], "{output:?}, sample {i} of {count}");
+                        }
+                    }
+                    let mut black = vec![1; 30 * channels_bytes(format, dtype)];
+                    normalizer.write_black(&mut black);
+                    let mut expected = vec![2; black.len()];
+                    normalizer.write(&vec![0; 30 * format.bytes()], &mut expected);
+                    assert_eq!(black, expected);
+                }
+            }
+        }
+    }
+
+    fn channels_bytes(format: PixelFormat, dtype: Dtype) -> usize {
+        format.channels.count() * dtype.bytes()
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Normalisation, type and layout of the pixels that a network receives. The [`Normalizer`](crate::Normalizer) computes it on
 //! the host and the kernel of `shardtool-cuda` on a device, with equal bits.
 
+use crate::pixel_format::{Channels, PixelFormat};
+
 /// Floating-point type of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dtype {
@@ -34,9 +36,9 @@ impl Dtype {
 /// Order of the dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Layout {
-    /// `[N, H, W, 3]`, channels last.
+    /// `[N, H, W, C]`, channels last.
     Nhwc,
-    /// `[N, 3, H, W]`, channels first, PyTorch's default.
+    /// `[N, C, H, W]`, channels first, PyTorch's default.
     Nchw,
 }
 
@@ -50,28 +52,51 @@ impl Layout {
     }
 }
 
-/// The normalisation `(x / 255 − mean) / std` per channel, with the type and layout of the result.
+/// The normalisation `(x / 255 − mean) / std` per channel, of 16-bit samples `(x / 65535 − mean) / std`, with the type and layout
+/// of the result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Output {
     dtype: Dtype,
     layout: Layout,
+    format: PixelFormat,
+    /// Of grey, three times that of its channel.
     a: [f32; 3],
     b: [f32; 3],
 }
 
 impl Output {
-    /// Makes an output from `mean` and `std` of samples scaled to 0…1, in the order red, green, blue. A value is computed as
-    /// `x·a + b` in single precision with one rounding, where a = 1/(255·std) and b = −mean/std, then rounded to `dtype`, to
-    /// nearest even.
+    /// Makes an output of 8-bit RGB from `mean` and `std` of samples scaled to 0…1, in the order red, green, blue. A value is
+    /// computed as `x·a + b` in single precision with one rounding, where a = 1/(255·std) and b = −mean/std, then rounded to
+    /// `dtype`, to nearest even.
     ///
     /// # Errors
     /// If a mean is not finite, or a standard deviation is not finite and above 0.
     pub fn new(dtype: Dtype, layout: Layout, mean: [f64; 3], std: [f64; 3]) -> Result<Self, OutputError> {
+        Self::of(PixelFormat::RGB8, dtype, layout, mean, std)
+    }
+
+    /// As [`Output::new`], for pixels of any format. Of grey the first mean and standard deviation count; of 16-bit samples
+    /// a = 1/(65535·std).
+    ///
+    /// # Errors
+    /// As [`Output::new`].
+    pub fn of(
+        format: PixelFormat,
+        dtype: Dtype,
+        layout: Layout,
+        mean: [f64; 3],
+        std: [f64; 3],
+    ) -> Result<Self, OutputError> {
+        let used = |values: [f64; 3]| match format.channels {
+            Channels::Rgb => values,
+            Channels::Gray => [values[0]; 3],
+        };
+        let (mean, std) = (used(mean), used(std));
         let refuse = |option, value, expected| Err(OutputError { option, value, expected });
         if let Some(&value) = mean.iter().find(|m| !m.is_finite()) {
             return refuse("mean", value, "finite numbers");
         }
-        let a = std.map(|s| (1.0 / (255.0 * s)) as f32);
+        let a = std.map(|s| (1.0 / (f64::from(format.depth.max()) * s)) as f32);
         let b = [0, 1, 2].map(|c| (-mean[c] / std[c]) as f32);
         // Tiny deviations overflow an f32, and the kernel relies on finite coefficients.
         for c in 0..3 {
@@ -79,7 +104,7 @@ impl Output {
                 return refuse("std", std[c], "numbers above 0 (and not so small that mean/std overflows)");
             }
         }
-        Ok(Output { dtype, layout, a, b })
+        Ok(Output { dtype, layout, format, a, b })
     }
 
     /// Returns the type of the values.
@@ -90,6 +115,11 @@ impl Output {
     /// Returns the order of the dimensions.
     pub fn layout(&self) -> Layout {
         self.layout
+    }
+
+    /// Returns the format of the pixels that are normalised.
+    pub fn pixel_format(&self) -> PixelFormat {
+        self.format
     }
 
     /// Returns the factors `a` and the summands `b` of the channels.
@@ -111,9 +141,9 @@ pub struct OutputError {
 }
 
 impl Default for Output {
-    /// Returns f32, `[N, 3, H, W]`, values 0…1.
+    /// Returns f32, `[N, 3, H, W]`, values 0…1, of 8-bit RGB.
     fn default() -> Self {
-        Output { dtype: Dtype::F32, layout: Layout::Nchw, a: [1.0 / 255.0; 3], b: [0.0; 3] }
+        Output { dtype: Dtype::F32, layout: Layout::Nchw, format: PixelFormat::RGB8, a: [1.0 / 255.0; 3], b: [0.0; 3] }
     }
 }
 

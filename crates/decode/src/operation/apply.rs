@@ -7,6 +7,7 @@ use super::warp::Warp;
 use super::{Interpolation, Operation, blur, check, erase, flip, gray, histogram, hue, levels, mix, point, sharpness};
 use crate::error::Error;
 use crate::label_map::LabelDtype;
+use crate::pixel_format::PixelFormat;
 use crate::pixels::{PixelsMut, rgb_len};
 
 impl Operation {
@@ -21,23 +22,37 @@ impl Operation {
 
     /// Changes the image in place.
     ///
+    /// Colours that are parameters become grey in a grey image. Of grey images saturation, hue and grayscale change nothing, as in
+    /// torchvision.
+    ///
     /// # Errors
-    /// Those of [`check`](Self::check). The image is then unchanged.
-    pub fn apply(&self, mut image: PixelsMut<'_>, scratch: &mut OperationScratch) -> Result<(), Error> {
+    /// Those of [`check`](Self::check), and [`Error::OperationFormat`] if the operation is not defined for the pixel format:
+    /// `channel_permutation` and `erase_noise` for grey, and all but flips, `erase` and maps by nearest neighbour for 16 bits. The
+    /// image is then unchanged.
+    pub fn apply(&self, image: PixelsMut<'_>, scratch: &mut OperationScratch) -> Result<(), Error> {
         self.check((image.width(), image.height()))?;
         if image.data.is_empty() {
             return Ok(());
         }
+        match image.format() {
+            PixelFormat::RGB8 => self.apply_rgb(image, scratch),
+            PixelFormat::GRAY8 => self.apply_gray(image, scratch),
+            PixelFormat::RGB16 => self.move_pixels::<6>(image, scratch),
+            PixelFormat::GRAY16 => self.move_pixels::<2>(image, scratch),
+        }
+    }
+
+    fn apply_rgb(&self, mut image: PixelsMut<'_>, scratch: &mut OperationScratch) -> Result<(), Error> {
         let size = (image.width() as usize, image.height() as usize);
         let data = &mut *image.data;
         match self {
-            Operation::HorizontalFlip => flip::flip_horizontally::<3>(data, size.0),
-            Operation::VerticalFlip => flip::flip_vertically(data, size.0 * 3),
             Operation::Brightness { factor } => levels::adjust_brightness(data, *factor),
             Operation::Contrast { factor } => gray::adjust_contrast(data, *factor),
             Operation::Saturation { factor } => gray::adjust_saturation(data, *factor),
             Operation::Hue { factor } => hue::adjust_hue(data, *factor),
-            Operation::Sharpness { factor } => sharpness::adjust_sharpness(data, size, *factor, &mut scratch.copy),
+            Operation::Sharpness { factor } => {
+                sharpness::adjust_sharpness::<3>(data, size, *factor, &mut scratch.copy);
+            }
             Operation::Grayscale => gray::grayscale(data),
             Operation::ChannelPermutation { order } => flip::permute_channels(data, *order),
             Operation::Invert => levels::invert(data),
@@ -46,21 +61,73 @@ impl Operation {
             Operation::Posterize { bits } => levels::posterize(data, *bits),
             Operation::Solarize { threshold } => levels::solarize(data, *threshold),
             Operation::GaussianBlur { kernel, sigma } => {
-                blur::gaussian_blur(data, size, *kernel, *sigma, &mut scratch.copy, &mut scratch.blur)
+                blur::gaussian_blur::<3>(data, size, *kernel, *sigma, &mut scratch.copy, &mut scratch.blur);
             }
-            Operation::Affine { interpolation, fill, .. } | Operation::Perspective { interpolation, fill, .. } => {
+            Operation::Affine { interpolation: Interpolation::Bilinear, fill, .. }
+            | Operation::Perspective { interpolation: Interpolation::Bilinear, fill, .. } => {
                 let Some(warp) = self.warp(size) else { return Ok(()) };
                 copy_to(&mut scratch.copy, data);
-                match interpolation {
-                    Interpolation::Nearest => warp.nearest(&scratch.copy, *fill, data),
-                    Interpolation::Bilinear => warp.bilinear(&scratch.copy, *fill, data),
-                }
+                warp.bilinear(&scratch.copy, *fill, data);
             }
-            Operation::Erase { rect, value } => erase::erase(data, size, *rect, *value),
             Operation::EraseNoise { rect, key } => erase::erase_with_noise(data, size, *rect, *key),
             Operation::AugMix { image: weight, weights, chains } => {
                 return mix::augmix(&mut image, *weight, weights, chains, scratch);
             }
+            _ => return self.move_pixels::<3>(image, scratch),
+        }
+        Ok(())
+    }
+
+    fn apply_gray(&self, mut image: PixelsMut<'_>, scratch: &mut OperationScratch) -> Result<(), Error> {
+        let size = (image.width() as usize, image.height() as usize);
+        let format = image.format();
+        let data = &mut *image.data;
+        match self {
+            Operation::Brightness { factor } => levels::adjust_brightness(data, *factor),
+            Operation::Contrast { factor } => gray::adjust_contrast_of_gray(data, *factor),
+            // A grey image has neither.
+            Operation::Saturation { .. } | Operation::Hue { .. } | Operation::Grayscale => {}
+            Operation::Sharpness { factor } => {
+                sharpness::adjust_sharpness::<1>(data, size, *factor, &mut scratch.copy);
+            }
+            Operation::Invert => levels::invert(data),
+            Operation::Autocontrast => histogram::autocontrast_gray(data),
+            Operation::Equalize => histogram::equalize_gray(data),
+            Operation::Posterize { bits } => levels::posterize(data, *bits),
+            Operation::Solarize { threshold } => levels::solarize(data, *threshold),
+            Operation::GaussianBlur { kernel, sigma } => {
+                blur::gaussian_blur::<1>(data, size, *kernel, *sigma, &mut scratch.copy, &mut scratch.blur);
+            }
+            Operation::Affine { interpolation: Interpolation::Bilinear, fill, .. }
+            | Operation::Perspective { interpolation: Interpolation::Bilinear, fill, .. } => {
+                let Some(warp) = self.warp(size) else { return Ok(()) };
+                copy_to(&mut scratch.copy, data);
+                warp.bilinear_gray(&scratch.copy, format.pixel(*fill), data);
+            }
+            Operation::AugMix { image: weight, weights, chains } => {
+                return mix::augmix(&mut image, *weight, weights, chains, scratch);
+            }
+            _ => return self.move_pixels::<1>(image, scratch),
+        }
+        Ok(())
+    }
+
+    /// Applies an operation that moves or overwrites pixels of `B` bytes without computing with them.
+    fn move_pixels<const B: usize>(&self, image: PixelsMut<'_>, scratch: &mut OperationScratch) -> Result<(), Error> {
+        let size = (image.width() as usize, image.height() as usize);
+        let format = image.format();
+        let data = image.data;
+        match self {
+            Operation::HorizontalFlip => flip::flip_horizontally::<B>(data, size.0),
+            Operation::VerticalFlip => flip::flip_vertically(data, size.0 * B),
+            Operation::Affine { interpolation: Interpolation::Nearest, fill, .. }
+            | Operation::Perspective { interpolation: Interpolation::Nearest, fill, .. } => {
+                let Some(warp) = self.warp(size) else { return Ok(()) };
+                copy_to(&mut scratch.copy, data);
+                warp.nearest(&scratch.copy, format.pixel::<B>(*fill), data);
+            }
+            Operation::Erase { rect, value } => erase::erase(data, size, *rect, format.pixel::<B>(*value)),
+            _ => return Err(Error::OperationFormat { operation: self.name(), format: format.name() }),
         }
         Ok(())
     }

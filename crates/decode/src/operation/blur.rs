@@ -10,7 +10,7 @@ const BLOCK: usize = 32;
 
 vectorised!(blur_columns = blur_columns_kernel(source: Source<'_>, y: usize, weights: &[f32], out: &mut [f32]));
 
-vectorised!(blur_row = blur_row_kernel(row: &[f32], weights: &[f32], out: &mut [u8]));
+vectorised!(blur_row = blur_row_kernel(row: &[f32], channels: usize, weights: &[f32], out: &mut [u8]));
 
 /// The image before the blur.
 #[derive(Clone, Copy)]
@@ -39,8 +39,8 @@ impl BlurScratch {
 }
 
 /// Blurs with a kernel of `kernel` pixels (width, height), each odd and smaller than twice the side of the image, and a
-/// standard deviation of `sigma` pixels (horizontally, vertically). `copy` is a buffer for the image.
-pub(super) fn gaussian_blur(
+/// standard deviation of `sigma` pixels (horizontally, vertically). Pixels have `C` samples; `copy` is a buffer for the image.
+pub(super) fn gaussian_blur<const C: usize>(
     data: &mut [u8],
     (width, height): (usize, usize),
     kernel: [u32; 2],
@@ -52,15 +52,15 @@ pub(super) fn gaussian_blur(
     let BlurScratch { row, weights: [across, down] } = scratch;
     weigh(kernel[0], sigma[0], across);
     weigh(kernel[1], sigma[1], down);
-    let stride = width * 3;
-    let margin = (across.len() - 1) * 3;
+    let stride = width * C;
+    let margin = (across.len() - 1) * C;
     make_room(row, stride + 2 * margin);
     row.resize(stride + 2 * margin, 0.0);
     let source = Source { pixels: copy, stride, height };
     for (y, out) in data.chunks_exact_mut(stride).enumerate() {
         blur_columns(source, y, down, &mut row[margin..margin + stride]);
-        reflect(row.as_chunks_mut().0, across.len() - 1);
-        blur_row(row, across, out);
+        reflect::<C>(row.as_chunks_mut().0, across.len() - 1);
+        blur_row(row, C, across, out);
     }
 }
 
@@ -74,7 +74,7 @@ fn weigh(kernel: u32, sigma: f64, weights: &mut Vec<f32>) {
 }
 
 /// Reflects `margin` pixels at both ends of a row into the space before and after them.
-fn reflect(row: &mut [[f32; 3]], margin: usize) {
+fn reflect<const C: usize>(row: &mut [[f32; C]], margin: usize) {
     let last = row.len() - 1 - margin;
     for distance in 1..=margin {
         row[margin - distance] = row[margin + distance];
@@ -110,15 +110,15 @@ fn blur_columns_kernel(source: Source<'_>, y: usize, weights: &[f32], out: &mut 
 
 /// Blurs a row with margins on both sides.
 #[inline(always)]
-fn blur_row_kernel(row: &[f32], weights: &[f32], out: &mut [u8]) {
-    let margin = (weights.len() - 1) * 3;
+fn blur_row_kernel(row: &[f32], channels: usize, weights: &[f32], out: &mut [u8]) {
+    let margin = (weights.len() - 1) * channels;
     for (start, out) in (0..).step_by(BLOCK).zip(out.chunks_mut(BLOCK)) {
         let mut sums = [0.0; BLOCK];
         let len = out.len();
         let at = |offset: usize| &row[start + offset..][..len];
         sums.iter_mut().zip(at(margin)).for_each(|(sum, value)| *sum = weights[0] * value);
         for (distance, weight) in weights.iter().enumerate().skip(1) {
-            let (left, right) = (at(margin - 3 * distance), at(margin + 3 * distance));
+            let (left, right) = (at(margin - channels * distance), at(margin + channels * distance));
             let add = |sum: &mut f32, left: f32, right: f32| *sum += weight * (left + right);
             match (<&[f32; BLOCK]>::try_from(left), <&[f32; BLOCK]>::try_from(right)) {
                 (Ok(a), Ok(b)) => sums.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (a, b))| add(sum, *a, *b)),

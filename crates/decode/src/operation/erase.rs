@@ -4,7 +4,7 @@ use super::noise::Noise;
 use crate::transform::rect::Rect;
 
 /// Overwrites the part of `rect` that is inside the image with one colour.
-pub(super) fn erase(data: &mut [u8], size: (usize, usize), rect: Rect, value: [u8; 3]) {
+pub(super) fn erase<const B: usize>(data: &mut [u8], size: (usize, usize), rect: Rect, value: [u8; B]) {
     rows(data, size, rect).for_each(|row| row.fill(value));
 }
 
@@ -15,7 +15,11 @@ pub(super) fn erase_with_noise(data: &mut [u8], size: (usize, usize), rect: Rect
 }
 
 /// Returns the rows of the part of `rect` that is inside the image.
-fn rows(data: &mut [u8], (width, height): (usize, usize), rect: Rect) -> impl Iterator<Item = &mut [[u8; 3]]> {
+fn rows<const B: usize>(
+    data: &mut [u8],
+    (width, height): (usize, usize),
+    rect: Rect,
+) -> impl Iterator<Item = &mut [[u8; B]]> {
     let span = |start: u32, len: u32, limit: usize| {
         let start = (start as usize).min(limit);
         start..start + (len as usize).min(limit - start)

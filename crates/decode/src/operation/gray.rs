@@ -33,6 +33,13 @@ pub(super) fn adjust_contrast(data: &mut [u8], factor: f64) {
     blend_with(data, mean, factor as f32, (1.0 - factor) as f32);
 }
 
+/// Blends each sample of a grey image with their mean.
+pub(super) fn adjust_contrast_of_gray(data: &mut [u8], factor: f64) {
+    let sum: u64 = data.chunks(1 << 16).map(|part| u64::from(part.iter().map(|v| u32::from(*v)).sum::<u32>())).sum();
+    let mean = sum as f32 / data.len() as f32;
+    blend_with(data, mean, factor as f32, (1.0 - factor) as f32);
+}
+
 #[inline(always)]
 fn gray_value(r: u8, g: u8, b: u8) -> f32 {
     f32::from(b).mul_add(0.114, f32::from(g).mul_add(0.587, f32::from(r) * 0.2989)).floor()

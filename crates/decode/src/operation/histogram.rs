@@ -17,6 +17,21 @@ pub(super) fn equalize(data: &mut [u8]) {
     map(pixels, &count(pixels).map(|counts| equalized(&counts)));
 }
 
+/// As [`autocontrast`], for a grey image.
+pub(super) fn autocontrast_gray(data: &mut [u8]) {
+    let range = data.iter().fold((u8::MAX, u8::MIN), |(low, high), v| (low.min(*v), high.max(*v)));
+    let table = stretched(range);
+    data.iter_mut().for_each(|v| *v = table[usize::from(*v)]);
+}
+
+/// As [`equalize`], for a grey image.
+pub(super) fn equalize_gray(data: &mut [u8]) {
+    let mut counts = [0; 256];
+    data.iter().for_each(|v| counts[usize::from(*v)] += 1);
+    let table = equalized(&counts);
+    data.iter_mut().for_each(|v| *v = table[usize::from(*v)]);
+}
+
 /// Returns the smallest and the largest value of each channel.
 #[inline(always)]
 fn ranges_kernel(pixels: &[[u8; 3]]) -> [(u8, u8); 3] {

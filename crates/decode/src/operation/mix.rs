@@ -45,7 +45,8 @@ pub(super) fn augmix(
     for (weight, operations) in weights.iter().zip(chains) {
         copy_to(&mut chain, image.data);
         for operation in operations {
-            operation.apply(PixelsMut::new(image.width(), image.height(), &mut chain)?, scratch)?;
+            let part = PixelsMut::with_format(image.width(), image.height(), image.format(), &mut chain)?;
+            operation.apply(part, scratch)?;
         }
         add(&chain, *weight, &mut sum);
     }

@@ -1,6 +1,6 @@
 //! Operations on the pixels of an image, with parameters that were drawn before: the deterministic part of data augmentation.
 //!
-//! They change u8 RGB in place and keep its size. Each does what torchvision's function of that name
+//! They change u8 RGB or grey in place and keep its size; those that only move pixels also work on 16 bits. Each does what torchvision's function of that name
 //! (`torchvision.transforms.v2.functional`) does with u8 tensors, except where its documentation says so.
 //!
 //! | module | content |
@@ -40,7 +40,7 @@ pub(crate) mod scratch;
 mod sharpness;
 #[cfg(test)]
 mod tests;
-mod vectorised;
+pub(crate) mod vectorised;
 mod warp;
 
 use serde::{Deserialize, Serialize};

@@ -26,12 +26,12 @@ macro_rules! vectorised {
     };
 }
 
-pub(super) use vectorised;
+pub(crate) use vectorised;
 
 /// Returns whether the processor has AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-pub(super) fn has_avx2_and_fma() -> bool {
+pub(crate) fn has_avx2_and_fma() -> bool {
     #[cfg(test)]
     if BASELINE.get() {
         return false;

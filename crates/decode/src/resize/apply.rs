@@ -3,7 +3,8 @@
 use super::padding::compose;
 use super::{Filter, Flip, ResizeSource, Resizer, SourceRegion};
 use crate::error::Error;
-use crate::pixels::{PixelsRef, check_len};
+use crate::pixel_format::PixelFormat;
+use crate::pixels::PixelsRef;
 use crate::region::DecodedRegion;
 use crate::transform::geometry::Geometry;
 use crate::transform::rect::Rect;
@@ -18,8 +19,8 @@ pub struct ResizeScratch {
     transposed: Vec<u8>,
 }
 
-/// Crops, resizes and orients a decoded region as `geometry` says, and writes the result to `out`: `[H, W, 3]` u8 RGB,
-/// where (W, H) is the geometry's [`output_size`](Geometry::output_size).
+/// Crops, resizes and orients a decoded region as `geometry` says, and writes the result to `out`: `[H, W, channels]` in the
+/// region's pixel format, where (W, H) is the geometry's [`output_size`](Geometry::output_size).
 ///
 /// Reads the region in place and flips while writing. Only orientations that exchange rows and columns use a buffer of the
 /// size of the result, in `scratch`.
@@ -67,8 +68,24 @@ pub fn apply_geometry(
     out: &mut [u8],
     scratch: &mut ResizeScratch,
 ) -> Result<(), Error> {
-    let (width, height) = geometry.size;
-    check_len(width, height, out.len())?;
+    match region.pixels.format() {
+        PixelFormat::RGB8 => apply_as::<3>(geometry, region, filter, out, scratch),
+        PixelFormat::GRAY8 => apply_as::<1>(geometry, region, filter, out, scratch),
+        PixelFormat::RGB16 => apply_as::<6>(geometry, region, filter, out, scratch),
+        PixelFormat::GRAY16 => apply_as::<2>(geometry, region, filter, out, scratch),
+    }
+}
+
+/// [`apply_geometry`] for pixels of `B` bytes.
+fn apply_as<const B: usize>(
+    geometry: &Geometry,
+    region: &DecodedRegion<'_>,
+    filter: Filter,
+    out: &mut [u8],
+    scratch: &mut ResizeScratch,
+) -> Result<(), Error> {
+    let format = region.pixels.format();
+    format.check_len(geometry.size, out.len())?;
     geometry.check_stored(region.stored)?;
     let geometry = geometry.reduced(region.reduction.max(1));
     let needed = geometry.needed();
@@ -81,8 +98,10 @@ pub fn apply_geometry(
     let mut decoded = Rect { left: region.rect.left + x, top: region.rect.top + y, ..region.rect };
     if geometry.shows_padding() {
         let wanted = geometry.needed_canvas();
-        compose::<3>(wanted, (decoded, pixels.data()), geometry.canvas.fill, &mut scratch.padded);
-        (decoded, pixels) = (wanted, PixelsRef::new(wanted.width, wanted.height, &scratch.padded)?);
+        let fill = format.pixel(geometry.canvas.fill);
+        compose::<B>(wanted, (decoded, pixels.data()), fill, &mut scratch.padded);
+        decoded = wanted;
+        pixels = PixelsRef::with_format(wanted.width, wanted.height, format, &scratch.padded)?;
     }
     let source_region = SourceRegion { decoded, crop: geometry.crop, area: geometry.area };
     let source = ResizeSource { pixels, region: source_region };
@@ -91,7 +110,7 @@ pub fn apply_geometry(
     if orientation.transpose {
         scratch.transposed.resize(out.len(), 0);
         scratch.resizer.resize(source, filter, size, Flip::default(), &mut scratch.transposed)?;
-        orientation.write::<3>(size, &scratch.transposed, out);
+        orientation.write::<B>(size, &scratch.transposed, out);
         return Ok(());
     }
     let flip = Flip { horizontal: orientation.flip_x, vertical: orientation.flip_y };

@@ -3,7 +3,8 @@
 //! | module | content |
 //! |---|---|
 //! | `apply` | writes the result of a geometry into the batch |
-//! | `separable`, `separable_avx2` | the two passes of a separable filter |
+//! | `separable`, `separable_avx2` | the two passes of a separable filter, for 8-bit pixels |
+//! | `separable_deep` | the same for 16-bit pixels |
 //! | `weights` | the filter's weights along one axis |
 //! | `nearest` | nearest neighbour |
 //! | `padding` | padding around an image |
@@ -14,14 +15,18 @@ pub(crate) mod padding;
 mod separable;
 #[cfg(target_arch = "x86_64")]
 mod separable_avx2;
+mod separable_deep;
 mod weights;
 
 use crate::error::Error;
-use crate::pixels::{Pixels, PixelsRef, check_len};
+use crate::pixel_format::{Depth, PixelFormat};
+use crate::pixels::{Pixels, PixelsRef};
 use crate::transform::rect::{Area, Rect};
 pub(crate) use nearest::Nearest;
 use separable::Separable;
+use separable_deep::SeparableDeep;
 use serde::{Deserialize, Serialize};
+use weights::SourceAxis;
 
 /// Resampling filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,13 +96,18 @@ pub(crate) fn scale_shorter((width, height): (u32, u32), shorter: u32) -> (u32, 
 
 /// Returns an upper bound of the bytes that resizing an area (width, height) to `size` takes: the weights of both axes and the
 /// ring of rows. Doubled, because a vector's capacity may be twice its length.
-pub(crate) fn resize_bytes((width, height): (f64, f64), size: (u32, u32), filter: Filter) -> u64 {
+pub(crate) fn resize_bytes(format: PixelFormat, (width, height): (f64, f64), size: (u32, u32), filter: Filter) -> u64 {
     let support = f64::from(filter.support());
     let taps = |length: f64, n: u32| ((length / f64::from(n)).max(1.0) * support).ceil() as u64 + 1;
     let (across, down) = (taps(width, size.0), taps(height, size.1));
+    let channels = format.channels.count() as u64;
+    if format.depth == Depth::Sixteen {
+        let weights = u64::from(size.0) * (4 + 8 * across) + u64::from(size.1) * (4 + 8 * down);
+        return 2 * (weights + 2 * channels * u64::from(size.0) * (down + 1));
+    }
     let weights = u64::from(size.0) * (4 + 8 * across) + u64::from(size.1) * (4 + 8 * down) + 16 * (across + down);
-    let ring = (u64::from(size.0) * 3 + 64) * (2 * down + 2) + 16 * down;
-    let ends = 2 * (3 * width as u64 + 64);
+    let ring = (u64::from(size.0) * channels + 64) * (2 * down + 2) + 16 * down;
+    let ends = 2 * (channels * width as u64 + 64);
     2 * (weights + ring + ends)
 }
 
@@ -136,6 +146,29 @@ pub(crate) struct SourceRegion {
     pub(crate) area: Area,
 }
 
+impl SourceRegion {
+    /// Returns the decoded pixels that the filter may read.
+    fn available(&self) -> Rect {
+        self.crop.intersect(self.decoded)
+    }
+
+    /// Returns the horizontal and the vertical axis.
+    fn axes(&self) -> [SourceAxis; 2] {
+        let SourceRegion { crop, area, .. } = *self;
+        let available = self.available();
+        let axis = |start: f64, length, crop_start: u32, limit, first: u32| SourceAxis {
+            start: start - f64::from(crop_start),
+            length,
+            limit,
+            skipped: first - crop_start,
+        };
+        [
+            axis(area.left, area.width, crop.left, crop.width, available.left),
+            axis(area.top, area.height, crop.top, crop.height, available.top),
+        ]
+    }
+}
+
 /// Decoded pixels and the part of them that is resized.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResizeSource<'a> {
@@ -148,6 +181,7 @@ pub(crate) struct ResizeSource<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Resizer {
     separable: Separable,
+    deep: SeparableDeep,
     nearest: Nearest,
 }
 
@@ -161,12 +195,18 @@ impl Resizer {
         flip: Flip,
         out: &mut [u8],
     ) -> Result<(), Error> {
-        check_len(size.0, size.1, out.len())?;
-        match filter {
-            Filter::Bilinear | Filter::Bicubic | Filter::Lanczos => {
-                self.separable.resize(source, filter, size, flip, out);
-            }
-            Filter::Nearest => self.nearest.resize::<3>(source.pixels.data(), source.region, size, flip, [0; 3], out),
+        let format = source.pixels.format();
+        format.check_len(size, out.len())?;
+        let (data, region) = (source.pixels.data(), source.region);
+        match (filter, format) {
+            (Filter::Nearest, PixelFormat::RGB8) => self.nearest.resize::<3>(data, region, size, flip, [0; 3], out),
+            (Filter::Nearest, PixelFormat::GRAY8) => self.nearest.resize::<1>(data, region, size, flip, [0; 1], out),
+            (Filter::Nearest, PixelFormat::RGB16) => self.nearest.resize::<6>(data, region, size, flip, [0; 6], out),
+            (Filter::Nearest, PixelFormat::GRAY16) => self.nearest.resize::<2>(data, region, size, flip, [0; 2], out),
+            (_, PixelFormat::RGB8) => self.separable.resize::<3>(source, filter, size, flip, out),
+            (_, PixelFormat::GRAY8) => self.separable.resize::<1>(source, filter, size, flip, out),
+            (_, PixelFormat::RGB16) => self.deep.resize::<3>(source, filter, size, flip, out),
+            (_, PixelFormat::GRAY16) => self.deep.resize::<1>(source, filter, size, flip, out),
         }
         Ok(())
     }

@@ -27,9 +27,14 @@ impl Avx2 {
     }
 
     /// Resizes two rows horizontally, as `separable::horizontal` does one.
-    pub(crate) fn horizontal(self, rows: [&[u8]; 2], columns: &AxisWeights, out: [&mut [u8]; 2]) {
+    pub(crate) fn horizontal<const C: usize>(self, rows: [&[u8]; 2], columns: &AxisWeights, out: [&mut [u8]; 2]) {
         // SAFETY: the processor has AVX2, because only `detect` makes an `Avx2`, after checking for it.
-        unsafe { horizontal(rows, columns, out) }
+        unsafe {
+            match C {
+                1 => horizontal_gray(rows, columns, out),
+                _ => horizontal(rows, columns, out),
+            }
+        }
     }
 
     /// Computes one result row, as `separable::vertical` does.
@@ -66,6 +71,53 @@ fn horizontal_pairs<const PAIRS: usize>(rows: [&[u8]; 2], columns: &AxisWeights,
         store_16(_mm256_castsi256_si128(four), &mut out_a[3 * i..]);
         store_16(_mm256_extracti128_si256::<1>(four), &mut out_b[3 * i..]);
     }
+}
+
+/// Resizes two rows of grey horizontally, one in each half of the registers, four result pixels at a time.
+#[target_feature(enable = "avx2")]
+fn horizontal_gray(rows: [&[u8]; 2], columns: &AxisWeights, [out_a, out_b]: [&mut [u8]; 2]) {
+    let last = columns.len() - 1;
+    for i in (0..columns.len()).step_by(4) {
+        let mut sums = [_mm256_setzero_si256(); 4];
+        for (k, sum) in sums.iter_mut().enumerate() {
+            *sum = gray_pixel(rows, columns, (i + k).min(last));
+        }
+        // The upper parts of four results, then the lower ones.
+        let (first, second) = (_mm256_unpacklo_epi32(sums[0], sums[1]), _mm256_unpacklo_epi32(sums[2], sums[3]));
+        let (high, low) = (_mm256_unpacklo_epi64(first, second), _mm256_unpackhi_epi64(first, second));
+        let four = joined(high, _mm256_add_epi32(low, _mm256_set1_epi32(1 << (PRECISION - 1))));
+        let four = _mm256_packus_epi16(_mm256_packs_epi32(four, four), four);
+        let (a, b) = (_mm256_castsi256_si128(four), _mm256_extracti128_si256::<1>(four));
+        out_a[i..i + 4].copy_from_slice(&_mm_cvtsi128_si32(a).to_le_bytes());
+        out_b[i..i + 4].copy_from_slice(&_mm_cvtsi128_si32(b).to_le_bytes());
+    }
+}
+
+/// Computes grey result pixel `i` in both rows: the sums of the upper and of the lower parts of the weights, as the first two
+/// 32-bit numbers of each half.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn gray_pixel(rows: [&[u8]; 2], columns: &AxisWeights, i: usize) -> __m256i {
+    // Pixels 0 and 1, twice, and pixels 2 and 3, twice, as 16-bit numbers: for both parts of two pairs of weights.
+    let pairs = _mm_setr_epi8(0, -1, 1, -1, 0, -1, 1, -1, 2, -1, 3, -1, 2, -1, 3, -1);
+    let pairs = _mm256_broadcastsi128_si256(pairs);
+    let start = columns.start(i);
+    let mut sum = _mm256_setzero_si256();
+    for (q, two) in columns.weights(i).chunks(2).enumerate() {
+        let second = two.get(1).copied().unwrap_or_default();
+        let weights = _mm_setr_epi32(two[0].high, two[0].low, second.high, second.low);
+        let (a, b) = (load_4(&rows[0][start + 4 * q..]), load_4(&rows[1][start + 4 * q..]));
+        let pixels = _mm256_shuffle_epi8(_mm256_set_m128i(b, a), pairs);
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pixels, _mm256_broadcastsi128_si256(weights)));
+    }
+    _mm256_add_epi32(sum, _mm256_shuffle_epi32::<0b01_00_11_10>(sum))
+}
+
+/// Loads the first four bytes.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_4(bytes: &[u8]) -> __m128i {
+    _mm_cvtsi32_si128(i32::from_le_bytes(bytes[..4].as_chunks().0[0]))
 }
 
 /// Computes red, green and blue of result pixel `i` in both rows, as 32-bit numbers.

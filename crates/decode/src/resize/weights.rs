@@ -1,6 +1,7 @@
 //! The weights of an antialiased resize along one axis: PIL's filters, and its fixed-point weights for 8-bit pixels.
 
 use super::Filter;
+use std::ops::Range;
 
 /// Fractional bits of a weight: PIL's `PRECISION_BITS`, which is 32 minus 8 bits of the pixel minus 2 bits for sums of
 /// weights above 1.
@@ -67,6 +68,14 @@ pub(crate) struct SourceAxis {
     pub(crate) skipped: u32,
 }
 
+impl SourceAxis {
+    /// Returns the centre of result pixel `i` of `n`, and the factor by which the filter is widened.
+    fn centre(&self, n: u32, i: usize) -> (f64, f64) {
+        let scale = self.length / f64::from(n);
+        (self.start + (i as f64 + 0.5) * scale, scale.max(1.0))
+    }
+}
+
 /// For each result pixel along an axis, the first source pixel with a weight and the weights from that pixel on.
 #[derive(Debug, Default)]
 pub(crate) struct AxisWeights {
@@ -80,38 +89,54 @@ pub(crate) struct AxisWeights {
     exact: Vec<f64>,
 }
 
+/// Returns the source pixels that result pixel `i` of `n` reads, in pixels from the start of the crop, and leaves their weights in
+/// `exact`, not normalised: PIL's `precompute_coeffs`.
+pub(super) fn exact_weights(axis: SourceAxis, n: u32, i: usize, filter: Filter, exact: &mut Vec<f64>) -> Range<u32> {
+    let (centre, reduction) = axis.centre(n, i);
+    let support = reduction * f64::from(filter.support());
+    let first = ((centre - support + 0.5) as u32).min(axis.limit - 1);
+    let end = ((centre + support + 0.5) as u32).clamp(first + 1, axis.limit);
+    exact.clear();
+    exact.extend((first..end).map(|x| weight(filter, distance(x, centre, reduction))));
+    first..end
+}
+
+/// Returns the distance of source pixel `x` from the centre of a result pixel, in pixels of the reduced image.
+fn distance(x: u32, centre: f64, reduction: f64) -> f64 {
+    (f64::from(x) - centre + 0.5) * (1.0 / reduction)
+}
+
+/// Returns the most source pixels that a result pixel reads.
+pub(super) fn taps(axis: SourceAxis, n: u32, filter: Filter) -> usize {
+    let support = (axis.length / f64::from(n)).max(1.0) * f64::from(filter.support());
+    2 * support.ceil() as usize + 1
+}
+
 impl AxisWeights {
     /// Computes the weights of `n` result pixels, in reverse order if `flipped`: PIL's `precompute_coeffs` and
     /// `normalize_coeffs_8bpc`, without the weights at either end that round to 0.
     pub(crate) fn compute(&mut self, axis: SourceAxis, n: u32, flipped: bool, filter: Filter) {
-        let SourceAxis { start, length, limit, skipped } = axis;
-        let scale = length / f64::from(n);
-        let reduction = scale.max(1.0);
-        let support = reduction * f64::from(filter.support());
-        self.stride = support.ceil() as usize + 1;
+        self.stride = taps(axis, n, filter).div_ceil(2);
         self.pairs = 1;
         self.starts.clear();
         self.weights.clear();
         self.weights.resize(self.stride * n as usize, WeightPair::default());
         for (i, weights) in self.weights.chunks_exact_mut(self.stride).enumerate() {
             let i = if flipped { n as usize - 1 - i } else { i };
-            let centre = start + (i as f64 + 0.5) * scale;
-            let first = ((centre - support + 0.5) as u32).min(limit - 1);
-            let end = ((centre + support + 0.5) as u32).clamp(first + 1, limit);
-            self.exact.clear();
-            self.exact.extend((first..end).map(|x| {
-                let distance = (f64::from(x) - centre + 0.5) * (1.0 / reduction);
-                weight(filter, distance)
-            }));
+            let Range { start: first, end } = exact_weights(axis, n, i, filter, &mut self.exact);
             let sum: f64 = self.exact.iter().sum();
             let one = f64::from(1 << PRECISION);
             // Rounded away from 0.
             let rounded = |w: f64| if w < 0.0 { (w - 0.5) as i32 } else { (w + 0.5) as i32 };
             let fixed = |w: &f64| if sum == 0.0 { 0 } else { rounded(w / sum * one) };
-            let zeros = self.exact.iter().take_while(|w| fixed(w) == 0).count();
+            // Only in the outer half of the outermost lobe, where the weights of the following result pixels are nearer to 0. Where
+            // the filter crosses 0 further in, the next result pixel may need this source pixel, and starts must not decrease.
+            let (centre, reduction) = axis.centre(n, i);
+            let at_edge = |x: u32| distance(x, centre, reduction) < 0.5 - f64::from(filter.support());
+            let zeros = self.exact.iter().zip(first..).take_while(|(w, x)| fixed(w) == 0 && at_edge(*x)).count();
             let kept = &self.exact[zeros.min(self.exact.len() - 1)..];
             let count = kept.iter().rposition(|w| fixed(w) != 0).map_or(1, |last| last + 1);
-            self.starts.push((end - kept.len() as u32).saturating_sub(skipped));
+            self.starts.push((end - kept.len() as u32).saturating_sub(axis.skipped));
             self.pairs = self.pairs.max(count.div_ceil(2));
             for (pair, two) in weights.iter_mut().zip(kept[..count].chunks(2)) {
                 *pair = WeightPair::new(fixed(&two[0]), two.get(1).map_or(0, fixed));
@@ -145,5 +170,26 @@ impl AxisWeights {
         // Starts increase, or decrease if flipped, so one of the two ends has the largest.
         let ends = [self.starts.first(), self.starts.last()].map(|s| s.map_or(0, |s| *s as usize));
         ends[0].max(ends[1]) + 2 * self.pairs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Among them 83 to 97, where the centre of a result pixel is two source pixels from another: Lanczos weighs that with 0. From
+    /// 7 to 25, bicubic weighs the first source pixel with 0 before it weighs it with less.
+    #[test]
+    fn starts_never_decrease() {
+        let mut weights = AxisWeights::default();
+        for filter in [Filter::Bilinear, Filter::Bicubic, Filter::Lanczos] {
+            for limit in 1..100 {
+                for n in 1..120 {
+                    let axis = SourceAxis { start: 0.0, length: limit.into(), limit, skipped: 0 };
+                    weights.compute(axis, n, false, filter);
+                    assert!(weights.starts.is_sorted(), "{limit} to {n} pixels, {filter:?}");
+                }
+            }
+        }
     }
 }

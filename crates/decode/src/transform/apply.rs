@@ -7,7 +7,8 @@ use crate::error::Error;
 use crate::label_map::{LabelDtype, LabelMap};
 use crate::operation::Operation;
 use crate::operation::scratch::OperationScratch;
-use crate::pixels::{PixelsMut, PixelsRef, check_len, rgb_len};
+use crate::pixel_format::PixelFormat;
+use crate::pixels::{PixelsMut, PixelsRef};
 use crate::region::DecodedRegion;
 use crate::resize::apply::{ResizeScratch, apply_geometry};
 use crate::resize::padding::{compose, mirror};
@@ -26,8 +27,8 @@ pub struct TransformScratch {
 }
 
 impl Plan {
-    /// Applies the geometry and every stage to a decoded region, and writes the result to `out`: `[H, W, 3]` u8 RGB, where
-    /// (W, H) is the [`output_size`](Plan::output_size). Stages that keep the size work in `out`.
+    /// Applies the geometry and every stage to a decoded region, and writes the result to `out`: `[H, W, channels]` in the region's
+    /// pixel format, where (W, H) is the [`output_size`](Plan::output_size). Stages that keep the size work in `out`.
     ///
     /// # Errors
     /// As [`apply_geometry`]; [`Error::Operation`] if a parameter does not fit the image.
@@ -37,32 +38,50 @@ impl Plan {
         out: &mut [u8],
         scratch: &mut TransformScratch,
     ) -> Result<(), Error> {
+        match region.pixels.format() {
+            PixelFormat::RGB8 => self.apply_as::<3>(region, out, scratch),
+            PixelFormat::GRAY8 => self.apply_as::<1>(region, out, scratch),
+            PixelFormat::RGB16 => self.apply_as::<6>(region, out, scratch),
+            PixelFormat::GRAY16 => self.apply_as::<2>(region, out, scratch),
+        }
+    }
+
+    /// [`apply`](Self::apply) for pixels of `B` bytes.
+    fn apply_as<const B: usize>(
+        &self,
+        region: &DecodedRegion<'_>,
+        out: &mut [u8],
+        scratch: &mut TransformScratch,
+    ) -> Result<(), Error> {
+        let format = region.pixels.format();
         let geometry = self.geometry();
         let mut size = geometry.output_size();
         if self.keeps_size() {
             apply_geometry(&geometry, region, geometry.filter, out, &mut scratch.geometry)?;
             return self.operations().try_for_each(|operation| {
-                operation.apply(PixelsMut::new(size.0, size.1, out)?, &mut scratch.operation)
+                operation.apply(PixelsMut::with_format(size.0, size.1, format, out)?, &mut scratch.operation)
             });
         }
-        let (width, height) = self.output_size();
-        check_len(width, height, out.len())?;
-        fit(&mut scratch.image, rgb_len(size.0, size.1));
+        format.check_len(self.output_size(), out.len())?;
+        fit(&mut scratch.image, format.len(size));
         apply_geometry(&geometry, region, geometry.filter, &mut scratch.image, &mut scratch.geometry)?;
         for stage in self.stages() {
             if let Stage::Operation(operation) = stage {
-                operation.apply(PixelsMut::new(size.0, size.1, &mut scratch.image)?, &mut scratch.operation)?;
+                let image = PixelsMut::with_format(size.0, size.1, format, &mut scratch.image)?;
+                operation.apply(image, &mut scratch.operation)?;
                 continue;
             }
             let after = stage.size(size);
-            fit(&mut scratch.next, rgb_len(after.0, after.1));
+            fit(&mut scratch.next, format.len(after));
             match stage {
                 Stage::Resize { filter, .. } => {
-                    let pixels = PixelsRef::new(size.0, size.1, &scratch.image)?;
+                    let pixels = PixelsRef::with_format(size.0, size.1, format, &scratch.image)?;
                     let source = ResizeSource { pixels, region: whole(size) };
                     scratch.resizer.resize(source, *filter, after, Flip::default(), &mut scratch.next)?;
                 }
-                stage => stage.rearrange::<3>(size, &scratch.image, stage.fill(), &mut scratch.next),
+                stage => {
+                    stage.rearrange::<B>(size, &scratch.image, format.pixel(stage.fill()), &mut scratch.next);
+                }
             }
             std::mem::swap(&mut scratch.image, &mut scratch.next);
             size = after;
@@ -131,18 +150,22 @@ impl Plan {
         Ok(())
     }
 
-    /// Returns an upper bound of the bytes that the stages take, in addition to the geometry and the result.
-    pub fn scratch_bytes(&self) -> u64 {
+    /// Returns an upper bound of the bytes that the stages take for pixels of a format, in addition to the geometry and the result.
+    pub fn scratch_bytes(&self, format: PixelFormat) -> u64 {
         let mut size = self.geometry().output_size();
         let mut most = 0;
         let kept = if self.keeps_size() { 0 } else { 1 };
+        // The bounds of operations are those of RGB of 8 bits.
+        let times = format.bytes().div_ceil(3) as u64;
         for stage in self.stages() {
             let after = stage.size(size);
-            let both = kept * (rgb_len(size.0, size.1) + rgb_len(after.0, after.1));
+            let both = kept * (format.len(size) + format.len(after));
             most = most.max(
                 both + match stage {
-                    Stage::Operation(operation) => operation.scratch_bytes(size),
-                    Stage::Resize { filter, .. } => resize_bytes((size.0.into(), size.1.into()), after, *filter),
+                    Stage::Operation(operation) => times * operation.scratch_bytes(size),
+                    Stage::Resize { filter, .. } => {
+                        resize_bytes(format, (size.0.into(), size.1.into()), after, *filter)
+                    }
                     Stage::Crop(_) | Stage::Pad { .. } => 0,
                 },
             );

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `step` | the steps |
 //! | `pipeline`, `validate` | a list of steps, and its checks |
+//! | `pixel_formats` | which steps are defined for grey and for 16 bits |
 //! | `planner`, `draw` | draws the steps for one image |
 //! | `random` | where random numbers come from |
 //! | `plan`, `apply` | what is done to one image, and doing it |
@@ -17,6 +18,7 @@ pub(crate) mod draw;
 pub(crate) mod geometry;
 pub(crate) mod orientation;
 pub(crate) mod pipeline;
+mod pixel_formats;
 pub(crate) mod plan;
 mod planner;
 pub(crate) mod random;
@@ -28,7 +30,7 @@ use crate::pixels::PixelsMut;
 use random::Random;
 use std::sync::Arc;
 
-/// A user function that is called on the transformed pixels of each sample: `[H, W, 3]` u8 RGB in the batch.
+/// A user function that is called on the transformed pixels of each sample: `[H, W, channels]`, u8 or little-endian u16.
 ///
 /// It may change values but not the size, because the geometry is planned before decoding. It is not a
 /// [`Transform`](crate::Transform) variant because code does not serialise, and a list of steps read from JSON must be

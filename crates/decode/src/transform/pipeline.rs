@@ -7,6 +7,7 @@ use super::random::Draws;
 use super::step::{Transform, default};
 use super::validate::validate;
 use crate::error::Error;
+use crate::pixel_format::PixelFormat;
 use crate::resize::Filter;
 use serde::{Deserialize, Serialize};
 
@@ -86,6 +87,14 @@ impl Pipeline {
             }
         }
         self.steps.iter().any(takes).then_some("random_iou_crop")
+    }
+
+    /// Returns the name of a step that is not defined for pixels of a format; `None` if all are.
+    ///
+    /// Grey has no channels to permute, and no noise of RGB. Of 16-bit pixels only geometry is defined, and of maps only those by
+    /// nearest neighbour, and erasing with one colour.
+    pub fn undefined_for(&self, format: PixelFormat) -> Option<&'static str> {
+        self.steps.iter().find_map(|step| step.undefined_for(format))
     }
 
     /// Plans one image of the stored size `stored` (width, height). The steps apply to the image after `orientation`, and

@@ -138,8 +138,8 @@ impl Decoder {
         &self.limits
     }
 
-    /// Decodes what `request` asks for to RGB, `[height, width, 3]` with `stride` bytes from row to row, into `out`. Grey is
-    /// repeated three times. `entries` are the image's entry points ([`entries::find`](crate::entries::find)), if there are
+    /// Decodes what `request` asks for to RGB, `[height, width, 3]`, or to grey, `[height, width]`, with `stride` bytes from row
+    /// to row, into `out`. `entries` are the image's entry points ([`entries::find`](crate::entries::find)), if there are
     /// any; they are checked, and ignored if they do not fit.
     ///
     /// The pixels equal those of libjpeg-turbo with its default settings, and those of a rectangle equal the same part of the

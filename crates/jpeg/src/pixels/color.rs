@@ -1,4 +1,4 @@
-//! From samples to RGB: the conversion of JFIF (ITU-R BT.601, full range) with libjpeg's rounding.
+//! From samples to RGB or grey: the conversion of JFIF (ITU-R BT.601, full range) with libjpeg's rounding.
 
 use crate::cpu::Avx2;
 use crate::markers::header::Color;
@@ -24,6 +24,18 @@ pub(crate) fn convert(avx2: Option<Avx2>, color: Color, rows: [&[u8]; 3], out: &
         Color::Grey => pixels.zip(a).for_each(|(o, &a)| o.fill(a)),
         Color::Rgb => pixels.zip(a).zip(b).zip(c).for_each(|(((o, &a), &b), &c)| o.copy_from_slice(&[a, b, c])),
         Color::YCbCr => pixels.zip(a).zip(b).zip(c).for_each(|(((o, &a), &b), &c)| o.copy_from_slice(&ycbcr(a, b, c))),
+    }
+}
+
+/// Fills `out` with pixels of one byte each, from rows of samples: one row (luma), or three of red, green and blue.
+pub(crate) fn convert_to_gray(color: Color, [a, b, c]: [&[u8]; 3], out: &mut [u8]) {
+    match color {
+        Color::Grey | Color::YCbCr => out.copy_from_slice(&a[..out.len()]),
+        // libjpeg's `rgb_gray_convert`.
+        Color::Rgb => out.iter_mut().zip(a).zip(b).zip(c).for_each(|(((o, &r), &g), &b)| {
+            let sum = 19595 * u32::from(r) + 38470 * u32::from(g) + 7471 * u32::from(b);
+            *o = ((sum + HALF as u32) >> 16) as u8;
+        }),
     }
 }
 

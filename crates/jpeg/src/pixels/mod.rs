@@ -3,7 +3,7 @@
 //! | file | part |
 //! |---|---|
 //! | `upsample` | subsampled components to one sample for each pixel |
-//! | `color` | samples to RGB |
+//! | `color` | samples to RGB or grey |
 //! | `avx2` | both with AVX2 |
 //! | `writer` | the rows of samples that are still needed, and the rows of pixels that are complete |
 

@@ -6,6 +6,7 @@ use crate::buffer::resize_unspecified;
 use crate::cpu::{Avx2, CpuFeatures};
 use crate::markers::header::Color;
 use crate::plan::{DecodePlan, Plane, Upsample};
+use crate::request::Channels;
 use crate::transform::idct;
 
 /// Bytes after each row that vector code may read or write: 32 for stores and for the loads of `color`.
@@ -113,7 +114,7 @@ impl PixelWriter {
         };
         while self.y < rect.y + rect.height && ready(self.y, &self.windows) {
             let at = (self.y - rect.y) as usize * stride;
-            let pixels = &mut out[at..at + rect.width as usize * 3];
+            let pixels = &mut out[at..at + rect.width as usize * plan.channels.count()];
             for (window, plane) in self.windows.iter_mut().zip(planes) {
                 window.upsample(avx2, plane, self.y);
             }
@@ -121,7 +122,11 @@ impl PixelWriter {
                 Some(plane) => self.windows[i].pixels(plane, self.y, rect.x),
                 None => &[],
             };
-            color::convert(avx2, color, [row(0), row(1), row(2)], pixels);
+            let rows = [row(0), row(1), row(2)];
+            match plan.channels {
+                Channels::Rgb => color::convert(avx2, color, rows, pixels),
+                Channels::Gray => color::convert_to_gray(color, rows, pixels),
+            }
             self.y += 1;
         }
         for (window, plane) in self.windows.iter_mut().zip(planes) {

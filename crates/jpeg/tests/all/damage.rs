@@ -32,7 +32,12 @@ fn rejects_truncated_scans_by_every_path() {
                 let found = entries::find(cut, 1, &mut decoder, &mut Vec::new());
                 assert_eq!(found.is_ok(), all.is_ok() || !header.one_scan, "{name}, the first {end} bytes");
                 let last = Rect { x: 0, y: header.height - 1, width: 1, height: 1 };
-                let last = decode(&mut decoder, cut, None, &Request { rect: Some(last), scale: Scale::Full });
+                let last = decode(
+                    &mut decoder,
+                    cut,
+                    None,
+                    &Request { rect: Some(last), scale: Scale::Full, ..Request::default() },
+                );
                 assert_eq!(last.is_ok(), all.is_ok(), "{name}, the first {end} bytes");
                 seen += usize::from(all.is_err());
             }

@@ -15,7 +15,7 @@ pub(crate) fn random(state: &mut u64) -> u64 {
 pub(crate) fn decode(decoder: &mut Decoder, jpeg: &[u8], entries: Option<&[u8]>, request: &Request) -> Result<Vec<u8>> {
     let header = Header::parse(jpeg, decoder.limits())?;
     let (width, height) = request.rect.map_or(header.size(request.scale), |r| (r.width, r.height));
-    let row = width as usize * 3;
+    let row = width as usize * request.channels.count();
     let stride = row + 5;
     let mut out = vec![0xa5; stride * height as usize];
     decoder.decode(jpeg, entries, request, &mut out, stride)?;
@@ -32,12 +32,17 @@ pub(crate) fn rect((width, height): (u32, u32), state: &mut u64) -> Rect {
 
 /// Returns a rectangle of RGB pixels with `width` pixels in a row.
 pub(crate) fn part(pixels: &[u8], width: u32, rect: Rect) -> Vec<u8> {
-    let rows = pixels.chunks(width as usize * 3).skip(rect.y as usize).take(rect.height as usize);
-    let (from, to) = (rect.x as usize * 3, (rect.x + rect.width) as usize * 3);
+    part_of(3, pixels, width, rect)
+}
+
+/// Returns a rectangle of pixels of `channels` bytes with `width` pixels in a row.
+pub(crate) fn part_of(channels: usize, pixels: &[u8], width: u32, rect: Rect) -> Vec<u8> {
+    let rows = pixels.chunks(width as usize * channels).skip(rect.y as usize).take(rect.height as usize);
+    let (from, to) = (rect.x as usize * channels, (rect.x + rect.width) as usize * channels);
     rows.flat_map(|r| r[from..to].to_vec()).collect()
 }
 
 /// Returns the request for a whole image at a scale.
 pub(crate) fn whole(scale: Scale) -> Request {
-    Request { rect: None, scale }
+    Request { rect: None, scale, ..Request::default() }
 }

@@ -66,7 +66,7 @@ fn rectangles_of_large_images_equal_the_whole_by_every_path() {
         let bottom = Rect { x: 3, y: size.1 - 20, width: size.0 - 7, height: 20 };
         for rect in std::iter::once(bottom).chain((0..12).map(|_| rect(size, &mut state))) {
             for hints in [None, Some(&payload[..])] {
-                let request = Request { rect: Some(rect), scale: Scale::Full };
+                let request = Request { rect: Some(rect), scale: Scale::Full, ..Request::default() };
                 let mut out = vec![0; rect.width as usize * rect.height as usize * 3];
                 let outcome = decoder.decode(&jpeg, hints, &request, &mut out, rect.width as usize * 3).unwrap();
                 assert!(out == part(&all, size.0, rect), "{name} {rect:?} {:?}", outcome.path);

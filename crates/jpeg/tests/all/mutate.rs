@@ -91,7 +91,7 @@ fn execute(image: &[u8], hints: &[u8], state: &mut u64, decoders: &mut [Decoder;
         "speculation changes entry points: {speculative:?}"
     );
     let area: Rect = rect(size, state);
-    let request = Request { rect: Some(area), scale };
+    let request = Request { rect: Some(area), scale, ..Request::default() };
     let cut = decode(fast, &jpeg, None, &request);
     let speculative = decode(eager, &jpeg, None, &request);
     assert_eq!(
@@ -125,7 +125,7 @@ fn execute(image: &[u8], hints: &[u8], state: &mut u64, decoders: &mut [Decoder;
     if !hints.is_empty() {
         tally.hinted += 1;
         let hints = if random(state).is_multiple_of(2) { hints.to_vec() } else { mutate(hints, state) };
-        let request = Request { rect: Some(rect(size, state)), scale };
+        let request = Request { rect: Some(rect(size, state)), scale, ..Request::default() };
         let _ = decode(fast, &jpeg, Some(&hints), &request);
     }
 }

@@ -1,9 +1,9 @@
 //! The pixels of every decode path equal those of libjpeg-turbo.
 
 use crate::corpora::crc32;
-use crate::decoding::{decode, part, random, rect, whole};
+use crate::decoding::{decode, part, part_of, random, rect, whole};
 use crate::images::images;
-use shardtool_jpeg::{DecodePath, Decoder, Error, Header, Limits, Rect, Request, Scale, entries, transcode};
+use shardtool_jpeg::{Channels, DecodePath, Decoder, Error, Header, Limits, Rect, Request, Scale, entries, transcode};
 
 fn decoders() -> [Decoder; 2] {
     [Decoder::from_env(), Decoder::from_env().with_simd(false)]
@@ -17,7 +17,15 @@ fn found(jpeg: &[u8], step: u32, decoder: &mut Decoder) -> Vec<u8> {
 
 #[test]
 fn whole_images_equal_libjpeg_turbo_at_every_scale() {
-    let expected = include_str!("../data/expected.txt");
+    equal_libjpeg_turbo(include_str!("../data/expected.txt"), Channels::Rgb);
+}
+
+#[test]
+fn grey_of_whole_images_equals_libjpeg_turbo_at_every_scale() {
+    equal_libjpeg_turbo(include_str!("../data/expected-gray.txt"), Channels::Gray);
+}
+
+fn equal_libjpeg_turbo(expected: &str, channels: Channels) {
     let images = images();
     let mut checked = 0;
     for line in expected.lines().filter(|l| !l.starts_with('#')) {
@@ -27,7 +35,8 @@ fn whole_images_equal_libjpeg_turbo_at_every_scale() {
         let size = Header::parse(jpeg, &Limits::default()).unwrap().size(scale);
         assert_eq!((size.0.to_string(), size.1.to_string()), (width.to_owned(), height.to_owned()), "{line}");
         for mut decoder in decoders() {
-            let pixels = decode(&mut decoder, jpeg, None, &whole(scale)).unwrap();
+            let request = Request { channels, ..whole(scale) };
+            let pixels = decode(&mut decoder, jpeg, None, &request).unwrap();
             assert_eq!(format!("{:08x}", crc32(&pixels)), crc, "{line}");
             checked += 1;
         }
@@ -50,7 +59,7 @@ fn speculation_changes_neither_pixels_nor_entry_points() {
                 let size = Header::parse(&jpeg, &Limits::default()).unwrap().size(scale);
                 for _ in 0..20 {
                     let rect = rect(size, &mut state);
-                    let request = Request { rect: Some(rect), scale };
+                    let request = Request { rect: Some(rect), scale, ..Request::default() };
                     let pixels = decode(&mut eager, &jpeg, None, &request).unwrap();
                     assert!(pixels == part(&all, size.0, rect), "{name} {request:?}");
                 }
@@ -81,13 +90,18 @@ fn rectangles_equal_the_whole_by_every_path() {
             for scale in Scale::ALL {
                 let size = header.size(scale);
                 let all = decode(&mut decoder, &jpeg, None, &whole(scale)).unwrap();
+                let gray = Request { channels: Channels::Gray, ..whole(scale) };
+                let gray_all = decode(&mut decoder, &jpeg, None, &gray).unwrap();
                 for round in 0..40 {
                     let rect = rect(size, &mut state);
                     let payload = found(&jpeg, 1 + round % 8, &mut decoder);
                     let hints = (round % 4 > 0).then_some(&payload[..]);
-                    let request = Request { rect: Some(rect), scale };
+                    let request = Request { rect: Some(rect), scale, ..Request::default() };
                     let pixels = decode(&mut decoder, &jpeg, hints, &request).unwrap();
                     assert!(pixels == part(&all, size.0, rect), "{name} {request:?} entries {}", hints.is_some());
+                    let gray = Request { channels: Channels::Gray, ..request };
+                    let grey = decode(&mut decoder, &jpeg, hints, &gray).unwrap();
+                    assert!(grey == part_of(1, &gray_all, size.0, rect), "{name} {gray:?}");
                     let mut out = vec![0; pixels.len()];
                     let outcome = decoder.decode(&jpeg, hints, &request, &mut out, rect.width as usize * 3).unwrap();
                     assert_eq!(outcome.path == DecodePath::Entries, hints.is_some_and(|h| !h.is_empty()), "{name}");
@@ -211,7 +225,7 @@ fn rejects_rectangles_and_buffers_that_do_not_fit() {
     let header = Header::parse(&jpeg, &Limits::default()).unwrap();
     let (w, h) = header.size(Scale::Full);
     for (x, y, width, height) in [(0, 0, w + 1, h), (0, 0, w, h + 1), (w, 0, 1, 1), (0, 0, 0, 1), (u32::MAX, 0, 2, 1)] {
-        let request = Request { rect: Some(Rect { x, y, width, height }), scale: Scale::Full };
+        let request = Request { rect: Some(Rect { x, y, width, height }), scale: Scale::Full, ..Request::default() };
         let result = decoder.decode(&jpeg, None, &request, &mut [0; 1 << 16], 3 * w as usize + 3);
         assert!(matches!(result, Err(Error::Rectangle { .. })), "{result:?}");
     }

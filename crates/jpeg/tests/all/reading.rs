@@ -18,7 +18,7 @@ fn photographs_decode_the_same_by_every_path() {
         let mut payload = Vec::new();
         entries::find(&jpeg, entries::default_step(&header), &mut decoder, &mut payload).unwrap();
         let rect = rect((header.width, header.height), &mut state);
-        let request = Request { rect: Some(rect), scale: Scale::Full };
+        let request = Request { rect: Some(rect), scale: Scale::Full, ..Request::default() };
         let crop = decode(&mut decoder, &jpeg, Some(&payload), &request).unwrap();
         assert!(crop == part(&all, header.width, rect), "{path:?} {rect:?}");
     }

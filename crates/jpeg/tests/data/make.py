@@ -1,5 +1,5 @@
 """Makes the images in this folder, and `expected.txt`: for each image and scale the size and the CRC-32 of the RGB pixels
-that libjpeg-turbo, through Pillow, decodes.
+that libjpeg-turbo, through Pillow, decodes. `expected-gray.txt` has those of its grey pixels; `make.py gray` makes only that.
 
     python crates/jpeg/tests/data/make.py
 
@@ -42,20 +42,29 @@ KINDS = {
 
 def main():
     rng = random.Random(7)
-    lines = [f"# libjpeg-turbo {features.version('libjpeg_turbo')}: name, divisor, width, height, CRC-32 of the RGB pixels"]
     for name, (mode, width, height, options) in KINDS.items():
         jpeg = oracle.encode(rng, oracle.gradient(rng, width, height, mode), name, options)
-        path = os.path.join(HERE, f"{name}.jpg")
-        with open(path, "wb") as f:
+        with open(os.path.join(HERE, f"{name}.jpg"), "wb") as f:
             f.write(jpeg)
+    expect("expected.txt", gray=False)
+
+
+def expect(file, gray):
+    """Writes the sizes and checksums of all images at all scales."""
+    pixels_of = "grey" if gray else "RGB"
+    title = f"# libjpeg-turbo {features.version('libjpeg_turbo')}: name, divisor, width, height, CRC-32 of the {pixels_of} pixels"
+    lines = [title]
+    for name in KINDS:
         for divisor in (1, 2, 4, 8):
-            pixels = oracle.reference(path, divisor)
+            pixels = oracle.reference(os.path.join(HERE, f"{name}.jpg"), divisor, gray)
             if pixels is not None:
                 crc = zlib.crc32(pixels.tobytes())
                 lines.append(f"{name} {divisor} {pixels.width} {pixels.height} {crc:08x}")
-    with open(os.path.join(HERE, "expected.txt"), "w") as f:
+    with open(os.path.join(HERE, file), "w") as f:
         f.write("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] != ["gray"]:
+        main()
+    expect("expected-gray.txt", gray=True)

@@ -6,14 +6,16 @@
 //! | `tags` | names of tags and of their values |
 //! | `layout` | size, samples and chunks of the image, validated from the tags |
 //! | `codec` | decompresses one strip or tile |
-//! | `samples` | undoes the predictor and converts samples to one byte each |
+//! | `samples` | undoes the predictor and converts samples to one byte each, or to 16 bits |
 //! | `color` | converts pixels of one byte per sample to RGB |
+//! | `deep` | converts pixels of 16-bit samples to grey or RGB of 16 bits |
 //!
 //! Compressed data is decoded by the crates `fax`, `flate2`, `weezl` and `zstd`, and by our JPEG decoder. CMYK is left to
 //! the `image` crate.
 
 mod codec;
 mod color;
+mod deep;
 mod directory;
 mod layout;
 mod samples;
@@ -24,9 +26,11 @@ use crate::error::{Error, LimitKind};
 use crate::format::Format;
 use crate::image_info::ImageInfo;
 use crate::limits::Limits;
-use crate::pixels::{Pixels, rgb_len};
+use crate::pixel_format::{Depth, PixelFormat};
+use crate::pixels::Pixels;
 use codec::Codec;
-use layout::Layout;
+use deep::DeepColor;
+use layout::{Area, Layout};
 
 /// Reads the header without decoding pixels.
 pub(crate) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageInfo, Error> {
@@ -41,14 +45,16 @@ pub(crate) fn chunk_bytes(bytes: &[u8]) -> Result<u64, Error> {
     Ok(Layout::read(bytes)?.chunk_bytes())
 }
 
-/// Decodes the first image into `pixels`. Returns false, without decoding, for the kinds left to the `image` crate.
-pub(crate) fn decode(bytes: &[u8], options: &CodecOptions, pixels: &mut Pixels) -> Result<bool, Error> {
+/// Decodes the first image into `pixels`. Returns the format of the pixels: 8-bit RGB, or the channels of the image and 16 bits, if
+/// that is the depth requested and the image has more than 8. Returns `None`, without decoding, for the kinds left to the `image`
+/// crate.
+pub(crate) fn decode(bytes: &[u8], options: &CodecOptions, pixels: &mut Pixels) -> Result<Option<PixelFormat>, Error> {
     let limits = &options.limits;
     let layout = Layout::read(bytes)?;
-    let (width, height) = (layout.width, layout.height);
+    let size @ (width, height) = (layout.width, layout.height);
     limits.check(Format::Tiff, width, height, 3)?;
     if layout.is_cmyk() {
-        return Ok(false);
+        return Ok(None);
     }
     let mut codec = Codec::new(&layout, options.float_range)?;
     let color = color::Color::new(&layout)?;
@@ -57,22 +63,56 @@ pub(crate) fn decode(bytes: &[u8], options: &CodecOptions, pixels: &mut Pixels) 
         let (kind, needed, allowed) = (LimitKind::Bytes, chunk_bytes, limits.max_bytes);
         return Err(Error::Limit { format: Format::Tiff, width, height, kind, needed, allowed });
     }
-    (pixels.width, pixels.height) = (width, height);
+    let deep = match options.pixel_format.depth {
+        Depth::Eight => None,
+        Depth::Sixteen => DeepColor::new(&layout),
+    };
+    let format = deep.as_ref().map_or(PixelFormat::RGB8, DeepColor::format);
+    limits.check(Format::Tiff, width, height, format.bytes() as u8)?;
+    (pixels.width, pixels.height) = size;
     pixels.data.clear();
-    pixels.data.resize(rgb_len(width, height) as usize, 0);
+    pixels.data.resize(format.len(size) as usize, 0);
+    let out = &mut pixels.data;
+    let length = layout.chunk.0.min(width) as usize * layout.chunk_samples();
+    match deep {
+        None => {
+            let mut line = vec![0; length];
+            rows(bytes, &layout, &mut codec, color.planes(), |codec, plane, row, [start, end], samples| {
+                codec.samples().row(row, &mut line[..samples]);
+                color.write(plane, &line[..samples], &mut out[start * 3..end * 3]);
+            })?;
+        }
+        Some(color) => {
+            let mut line = vec![0; length];
+            rows(bytes, &layout, &mut codec, color.planes(), |codec, plane, row, [start, end], samples| {
+                codec.samples().row_16(row, &mut line[..samples]);
+                color.write(plane, &line[..samples], &mut out[start * format.bytes()..end * format.bytes()]);
+            })?;
+        }
+    }
+    Ok(Some(format))
+}
+
+/// Decompresses the chunks of the first `planes` planes and calls `write` with each row in them: the plane, the packed samples,
+/// the range of pixels of the image that it covers, and their number of samples.
+fn rows(
+    bytes: &[u8],
+    layout: &Layout<'_>,
+    codec: &mut Codec<'_, '_>,
+    planes: usize,
+    mut write: impl FnMut(&Codec<'_, '_>, usize, &mut [u8], [usize; 2], usize),
+) -> Result<(), Error> {
     let mut chunk = vec![];
-    let mut line = vec![0; layout.chunk.0.min(width) as usize * layout.chunk_samples()];
-    for plane in 0..color.planes() {
+    for plane in 0..planes {
         for number in 0..layout.chunks_per_plane() {
-            let area = layout.area(number);
-            codec.decode(bytes, layout.chunk_of(plane, number)?, area.height, &mut chunk)?;
-            let samples = &mut line[..area.width as usize * layout.chunk_samples()];
-            for (y, row) in chunk.chunks_exact_mut(codec.row_bytes()).take(area.height as usize).enumerate() {
-                codec.samples().row(row, samples);
-                let start = (area.top as usize + y) * width as usize + area.left as usize;
-                color.write(plane, samples, &mut pixels.data[start * 3..(start + area.width as usize) * 3]);
+            let Area { left, top, width, height } = layout.area(number);
+            codec.decode(bytes, layout.chunk_of(plane, number)?, height, &mut chunk)?;
+            let samples = width as usize * layout.chunk_samples();
+            for (y, row) in chunk.chunks_exact_mut(codec.row_bytes()).take(height as usize).enumerate() {
+                let start = (top as usize + y) * layout.width as usize + left as usize;
+                write(codec, plane, row, [start, start + width as usize], samples);
             }
         }
     }
-    Ok(true)
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Converts rows of packed samples to one byte per sample, after undoing the predictor.
+//! Converts rows of packed samples to one byte per sample, or to 16 bits, after undoing the predictor.
 
 use half::f16;
 
@@ -75,19 +75,15 @@ impl Samples {
     /// values clamped to 0 to 255 as in Pillow (except signed bytes, which count as unsigned, as in Pillow), and
     /// floating-point values scaled by the range. The predictor is undone in `row`.
     pub(super) fn row(self, row: &mut [u8], out: &mut [u8]) {
-        match self.predictor {
-            Predictor::None => {}
-            Predictor::Horizontal => self.undo_horizontal(row),
-            Predictor::FloatingPoint => undo_bytes(row, self.per_pixel),
-        }
+        self.undo_predictor(row);
         match (self.kind, self.bits) {
-            (SampleKind::Float(range), bits) => self.floats(row, bits, range, out),
+            (SampleKind::Float(range), bits) => self.floats(row, bits, out, |value| range.scale(value)),
             (_, 8) => out.copy_from_slice(&row[..out.len()]),
             (SampleKind::Signed, 16) => {
-                self.each::<2>(row, out, |v| i32::from(v as u16 as i16).clamp(0, 255) as u8);
+                self.each::<2, u8>(row, out, |v| i32::from(v as u16 as i16).clamp(0, 255) as u8);
             }
-            (_, 16) => self.each::<2>(row, out, |v| (v >> 8) as u8),
-            (_, 32) => self.each::<4>(row, out, |v| (v as i32).clamp(0, 255) as u8),
+            (_, 16) => self.each::<2, u8>(row, out, |v| (v >> 8) as u8),
+            (_, 32) => self.each::<4, u8>(row, out, |v| (v as i32).clamp(0, 255) as u8),
             (_, 12) => out.iter_mut().enumerate().for_each(|(i, out)| {
                 // Two values in three bytes.
                 let at = i / 2 * 3 + i % 2;
@@ -103,12 +99,40 @@ impl Samples {
         }
     }
 
-    fn each<const N: usize>(self, row: &[u8], out: &mut [u8], byte: impl Fn(u32) -> u8) {
-        row.as_chunks::<N>().0.iter().zip(out).for_each(|(field, out)| *out = byte(self.load(field) as u32));
+    /// Converts a row of samples of more than 8 bits to 16 bits each: 16 bits unchanged, 12 bits with their upper 4 repeated,
+    /// signed and 32-bit values clamped to 0 to 65535, and floating-point values scaled by the range. The predictor is undone in
+    /// `row`.
+    pub(super) fn row_16(self, row: &mut [u8], out: &mut [u16]) {
+        self.undo_predictor(row);
+        match (self.kind, self.bits) {
+            (SampleKind::Float(range), bits) => self.floats(row, bits, out, |value| range.scale_16(value)),
+            (SampleKind::Signed, 16) => self.each::<2, u16>(row, out, |v| (v as u16 as i16).max(0) as u16),
+            (_, 16) => self.each::<2, u16>(row, out, |v| v as u16),
+            (_, 32) => self.each::<4, u16>(row, out, |v| (v as i32).clamp(0, 65_535) as u16),
+            // 12 bits: two values in three bytes.
+            _ => out.iter_mut().enumerate().for_each(|(i, out)| {
+                let at = i / 2 * 3 + i % 2;
+                let two = u16::from_be_bytes([row[at], row[at + 1]]);
+                let value = if i % 2 == 0 { two >> 4 } else { two & 0xfff };
+                *out = value << 4 | value >> 8;
+            }),
+        }
+    }
+
+    fn undo_predictor(self, row: &mut [u8]) {
+        match self.predictor {
+            Predictor::None => {}
+            Predictor::Horizontal => self.undo_horizontal(row),
+            Predictor::FloatingPoint => undo_bytes(row, self.per_pixel),
+        }
+    }
+
+    fn each<const N: usize, T>(self, row: &[u8], out: &mut [T], convert: impl Fn(u32) -> T) {
+        row.as_chunks::<N>().0.iter().zip(out).for_each(|(field, out)| *out = convert(self.load(field) as u32));
     }
 
     /// Scales floating-point samples of `bits` bits.
-    fn floats(self, row: &[u8], bits: u8, range: FloatRange, out: &mut [u8]) {
+    fn floats<T>(self, row: &[u8], bits: u8, out: &mut [T], scale: impl Fn(f64) -> T) {
         let width = usize::from(bits / 8);
         let samples = row.len() / width;
         for (i, out) in out.iter_mut().enumerate() {
@@ -117,7 +141,7 @@ impl Samples {
                 Predictor::FloatingPoint => (0..width).fold(0, |sum, k| sum << 8 | u64::from(row[k * samples + i])),
                 _ => self.load(&row[i * width..][..width]),
             };
-            *out = range.scale(match bits {
+            *out = scale(match bits {
                 16 => f16::from_bits(value as u16).to_f64(),
                 32 => f32::from_bits(value as u32).into(),
                 _ => f64::from_bits(value),

@@ -7,19 +7,26 @@ use super::{BLOCK, Positions, Warp, limits, locate};
 use crate::operation::sample::{rounded, whole};
 use crate::operation::vectorised::vectorised;
 
-vectorised!(split = split_kernel(size: (usize, usize), positions: &Positions, cells: &mut Cells));
+vectorised!(split_positions = split_kernel(size: (usize, usize), positions: &Positions, cells: &mut Cells));
 
 vectorised!(mix = mix_kernel(cells: &Cells, corners: &Corners, fill: [u8; 3], out: &mut [[u8; 3]; BLOCK]));
 
 /// Column and row of positions without a neighbour inside the image.
-const OUTSIDE: i32 = -2;
+pub(super) const OUTSIDE: i32 = -2;
 
 /// The upper left one of the four neighbours of each position, and the distance from it, 0 to 1.
-struct Cells {
-    columns: [i32; BLOCK],
-    rows: [i32; BLOCK],
+pub(super) struct Cells {
+    pub(super) columns: [i32; BLOCK],
+    pub(super) rows: [i32; BLOCK],
     right: [f32; BLOCK],
     down: [f32; BLOCK],
+}
+
+impl Default for Cells {
+    fn default() -> Self {
+        let (indices, distances) = ([0; BLOCK], [0.0; BLOCK]);
+        Cells { columns: indices, rows: indices, right: distances, down: distances }
+    }
 }
 
 /// The four neighbours of each position. Those outside the image are 0.
@@ -37,9 +44,8 @@ impl Warp {
     /// from torchvision's, which weights them twice.
     pub(in crate::operation) fn bilinear(&self, source: &[u8], fill: [u8; 3], out: &mut [u8]) {
         let mut positions = Positions { x: [0.0; BLOCK], y: [0.0; BLOCK] };
-        let (indices, distances) = ([0; BLOCK], [0.0; BLOCK]);
-        let mut cells = Cells { columns: indices, rows: indices, right: distances, down: distances };
-        let mut corners = Corners { words: [[0; BLOCK]; 4], outside: distances };
+        let mut cells = Cells::default();
+        let mut corners = Corners { words: [[0; BLOCK]; 4], outside: [0.0; BLOCK] };
         let mut mixed = [[0; 3]; BLOCK];
         for (y, row) in out.as_chunks_mut::<3>().0.chunks_exact_mut(self.size.0).enumerate() {
             for (x, out) in (0..).step_by(BLOCK).zip(row.chunks_mut(BLOCK)) {
@@ -51,6 +57,11 @@ impl Warp {
             }
         }
     }
+}
+
+/// Splits the positions of a block.
+pub(super) fn split(size: (usize, usize), positions: &Positions, cells: &mut Cells) {
+    split_positions(size, positions, cells);
 }
 
 #[inline(always)]
@@ -70,7 +81,7 @@ fn split_kernel(size: (usize, usize), positions: &Positions, cells: &mut Cells) 
 
 /// Returns the weights of the upper left, upper right, lower left and lower right neighbour.
 #[inline(always)]
-fn weights(cells: &Cells, i: usize) -> [f32; 4] {
+pub(super) fn weights(cells: &Cells, i: usize) -> [f32; 4] {
     let (right, down) = (cells.right[i], cells.down[i]);
     let (left, up) = (1.0 - right, 1.0 - down);
     [up * left, up * right, down * left, down * right]

@@ -4,9 +4,11 @@
 //! | module | content |
 //! |---|---|
 //! | `nearest` | nearest neighbour, for pixels and labels |
-//! | `bilinear` | bilinear interpolation of pixels |
+//! | `bilinear` | bilinear interpolation of RGB |
+//! | `bilinear_gray` | bilinear interpolation of grey |
 
 mod bilinear;
+mod bilinear_gray;
 mod nearest;
 
 use super::sample::WHOLE_LIMIT;

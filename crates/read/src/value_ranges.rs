@@ -5,6 +5,7 @@ use shardtool_format::checksum::{crc32c, mask};
 use shardtool_format::example::Feature;
 use shardtool_format::frame;
 use shardtool_format::index::{VALUES_PREFIX, ValueRange};
+use std::ops::Range;
 
 impl Shard {
     /// Returns where the values of a bytes feature lie in a record, and their CRCs; `None` if the index has no value ranges
@@ -25,12 +26,11 @@ impl Shard {
         }
     }
 
-    /// Reads one value by its range, without the rest of its record, and checks the value's own CRC.
+    /// Returns the bytes of the shard that a value of a record occupies.
     ///
     /// # Errors
-    /// Those of [`Shard::frame`]; [`crate::Error::IndexMismatch`] if the range leaves the record; [`crate::Error::Record`] with
-    /// `DataCrc` if the bytes have another CRC; [`crate::Error::Unreadable`].
-    pub fn value_at(&self, row: u64, range: ValueRange) -> Result<Vec<u8>> {
+    /// Those of [`Shard::frame`]; [`crate::Error::IndexMismatch`] if the range leaves the record.
+    pub fn value_in_shard(&self, row: u64, range: ValueRange) -> Result<Range<u64>> {
         let record = self.frame(row)?;
         let data = record.start + frame::HEADER_BYTES as u64;
         let (start, length) = (data + u64::from(range.offset), u64::from(range.length));
@@ -40,9 +40,29 @@ impl Shard {
             let expected = format!("bytes {} to {}", range.offset, u64::from(range.offset) + length);
             return Err(self.mismatch(row, "byte range of a value", expected, found));
         }
-        let (range, crc) = (start..start + length, range.crc);
+        Ok(start..start + length)
+    }
+
+    /// Returns one value, given the bytes that were read of its range. If their CRC does not match, reads them again.
+    ///
+    /// # Errors
+    /// Those of [`Shard::value_at`].
+    pub fn value_in(&self, row: u64, range: ValueRange, bytes: &[u8]) -> Result<Vec<u8>> {
+        if bytes.len() == range.length as usize && crc32c(bytes) == range.crc {
+            return Ok(bytes.to_vec());
+        }
+        self.value_at(row, range)
+    }
+
+    /// Reads one value by its range, without the rest of its record, and checks the value's own CRC.
+    ///
+    /// # Errors
+    /// Those of [`Shard::value_in_shard`]; [`crate::Error::Record`] with `DataCrc` if the bytes have another CRC;
+    /// [`crate::Error::Unreadable`].
+    pub fn value_at(&self, row: u64, range: ValueRange) -> Result<Vec<u8>> {
+        let (crc, range, record) = (range.crc, self.value_in_shard(row, range)?, self.frame(row)?.start);
         let check = |bytes: &[u8]| {
-            let (offset, expected, found) = (record.start, mask(crc), crc32c(bytes));
+            let (offset, expected, found) = (record, mask(crc), crc32c(bytes));
             let other = shardtool_format::Error::DataCrc { offset, expected, found: mask(found) };
             if found == crc { Ok(()) } else { Err(self.damage(row, other)) }
         };

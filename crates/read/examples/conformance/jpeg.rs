@@ -21,7 +21,7 @@ pub(crate) fn rows(path: &Path) -> Vec<Value> {
         let jpeg = std::fs::read(folder.join(row["jpeg"].as_str().expect("a path"))).expect("a JPEG");
         let entries = bytes(row["entries"].as_str().expect("hex digits"));
         let [x, y, width, height] = [0, 1, 2, 3].map(|i| row["crop"][i].as_u64().expect("a number") as u32);
-        let request = Request { rect: Some(Rect { x, y, width, height }), scale: Scale::Full };
+        let request = Request { rect: Some(Rect { x, y, width, height }), scale: Scale::Full, ..Request::default() };
         let stride = width as usize * 3;
         let mut pixels = vec![0; stride * height as usize];
         let entries = (!entries.is_empty()).then_some(&entries[..]);

@@ -1,7 +1,7 @@
 //! Decodes the arrays of a record.
 
 use super::image::Fault;
-use shardtool_decode::{DecodeBudget, decode_chunk};
+use shardtool_decode::{self as decode, DecodeBudget, decode_chunk};
 use shardtool_format::array::{ArrayError, ArrayFeatures, ArrayLayout, array_name};
 use shardtool_format::example::{Example, Feature};
 use shardtool_format::{Chain, Damage};
@@ -27,10 +27,12 @@ fn decode(array: &ArrayFeatures<'_>) -> Result<(), Fault> {
     let (shape, chunk): (Vec<_>, Vec<_>) = (array.shape.iter().collect(), array.chunk.iter().collect());
     let layout = ArrayLayout::new(&shape, &chunk, array.dtype, array.codec).map_err(invalid)?;
     layout.check_chunks(array.chunk_count()).map_err(invalid)?;
-    let (limits, mut scratch) = (DecodeBudget::of_process().limits(), vec![]);
+    let limits = DecodeBudget::of_process().limits();
+    let failed = |error: decode::Error| (error.damage(), Chain(&error).to_string());
+    let _admitted = DecodeBudget::of_process().admit_chunk(&layout, &limits).map_err(failed)?;
+    let mut scratch = vec![];
     for (number, chunk) in (0..).zip(array.chunks.iter().flat_map(|list| list.iter())) {
-        decode_chunk(&layout, number, chunk, &limits, &mut scratch)
-            .map_err(|error| (error.damage(), Chain(&error).to_string()))?;
+        decode_chunk(&layout, number, chunk, &limits, &mut scratch).map_err(failed)?;
     }
     Ok(())
 }

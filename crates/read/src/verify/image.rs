@@ -1,58 +1,95 @@
-//! Decodes a record's image and compares it with what the record says about it.
+//! Decodes a record's image, and the frames of its clips, and compares them with what the record says about them.
 
 use shardtool_decode::{self as decode, DecodeBudget, DecodeOptions, FloatRange, Format, Limits};
-use shardtool_format::example::Example;
-use shardtool_format::{Damage, names};
+use shardtool_format::Damage;
+use shardtool_format::example::{Example, Feature};
 
 /// The kind of damage, and a sentence about it.
 pub(super) type Fault = (Damage, String);
 
+/// Decodes the image of a record. `entries` are its entry points in the index.
 pub(super) fn check(image: &[u8], example: &Example<'_>, entries: Option<&[u8]>) -> Result<(), Fault> {
-    let budget = DecodeBudget::of_process();
-    let limits = Limits::default();
-    let recorded = example.bytes(names::IMAGE_FORMAT).map(String::from_utf8_lossy);
-    let format = match recorded.as_deref().map(Format::from_name) {
-        Some(None) => {
-            return Err(undecodable(format!("unknown image/format `{}`", recorded.unwrap_or_default())));
+    Described::of(example, "image")
+        .and_then(|described| described.check(image, entries))
+        .map_err(|fault| of("the image", fault))
+}
+
+/// Decodes all frames of the clips of a record: of each feature NAME with byte strings, other than `image`, for which
+/// `NAME/format` names an image format. Returns a fault for each frame that does not decode.
+pub(super) fn check_clips(example: &Example<'_>, image: Option<&str>) -> Vec<Fault> {
+    let mut faults = vec![];
+    for (feature, _) in example.features() {
+        let Some(name) = feature.strip_suffix("/format").filter(|name| Some(*name) != image) else { continue };
+        let (Some(Feature::Bytes(frames)), Ok(described)) = (example.get(name), Described::of(example, name)) else {
+            continue;
+        };
+        if described.format.is_some() {
+            faults.extend((0..).zip(frames.iter()).filter_map(|(number, frame)| {
+                let fault = described.check(frame, None).err()?;
+                Some(of(&format!("frame {number} of `{name}`"), fault))
+            }));
         }
-        Some(Some(format)) => Some(format),
-        None => decode::sniff(image),
-    };
-    let side = |name| example.int64(name).and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
-    let size = side(names::IMAGE_WIDTH).zip(side(names::IMAGE_HEIGHT));
-    if let Some(format @ (Format::Raw | Format::RawZstd)) = format {
-        let unsized_pixels = || (Damage::PixelsLength, "raw pixels without a width and a height".to_owned());
-        let (width, height) = size.ok_or_else(unsized_pixels)?;
-        let _admitted = budget.admit_raw(format, image, (width, height)).map_err(fault)?;
-        let mut buffer = vec![];
-        decode::decode_raw(format, image, width, height, &limits, &mut buffer).map_err(fault)?;
-        return if entries.is_some() { Err(wrong_entries()) } else { Ok(()) };
     }
-    // Floating-point samples decode with a range only. The pixels are dropped, so any range will do.
-    let options = DecodeOptions::default().with_limits(limits).with_float_range(FloatRange::new(0.0, 1.0));
-    let _admitted = budget.admit(image, &limits).map_err(fault)?;
-    let pixels = decode::decode(image, &options).map_err(fault)?;
-    if size.is_some_and(|size| size != (pixels.width, pixels.height)) {
-        return Err(undecodable(format!("{}x{} pixels, recorded as {size:?}", pixels.width, pixels.height)));
+    faults
+}
+
+/// What a record says about images.
+struct Described {
+    format: Option<Format>,
+    /// Width and height.
+    size: Option<(u32, u32)>,
+}
+
+impl Described {
+    /// Reads the features `NAME/format`, `NAME/width` and `NAME/height`.
+    ///
+    /// # Errors
+    /// An unknown format.
+    fn of(example: &Example<'_>, name: &str) -> Result<Self, Fault> {
+        let format = example.bytes(&format!("{name}/format")).map(|format| {
+            let format = String::from_utf8_lossy(format);
+            Format::from_name(&format).ok_or_else(|| undecodable(format!("unknown {name}/format `{format}`")))
+        });
+        let side = |side: &str| example.int64(&format!("{name}/{side}")).and_then(|n| u32::try_from(n).ok());
+        let size = side("width").zip(side("height")).filter(|(width, height)| *width > 0 && *height > 0);
+        Ok(Described { format: format.transpose()?, size })
     }
-    if entries.is_some_and(|entries| !decode::check_entries(image, entries)) {
-        return Err(wrong_entries());
-    }
-    match decode::sniff(image) {
-        found if format.is_some() && found != format => {
-            let name = |f: Option<Format>| f.map_or("an unknown format", Format::name);
-            Err(undecodable(format!("recorded as {}, but it is {}", name(format), name(found))))
+
+    /// Decodes an image.
+    fn check(&self, image: &[u8], entries: Option<&[u8]>) -> Result<(), Fault> {
+        let budget = DecodeBudget::of_process();
+        let limits = Limits::default();
+        if let Some(format @ (Format::Raw | Format::RawZstd)) = self.format.or_else(|| decode::sniff(image)) {
+            let unsized_pixels = || (Damage::PixelsLength, "raw pixels without a width and a height".to_owned());
+            let (width, height) = self.size.ok_or_else(unsized_pixels)?;
+            let _admitted = budget.admit_raw(format, image, (width, height)).map_err(fault)?;
+            let mut buffer = vec![];
+            decode::decode_raw(format, image, width, height, &limits, &mut buffer).map_err(fault)?;
+            return if entries.is_some() { Err(wrong_entries()) } else { Ok(()) };
         }
-        _ => Ok(()),
+        // Floating-point samples decode with a range only. The pixels are dropped, so any range will do.
+        let options = DecodeOptions::default().with_limits(limits).with_float_range(FloatRange::new(0.0, 1.0));
+        let _admitted = budget.admit(image, &limits).map_err(fault)?;
+        let pixels = decode::decode(image, &options).map_err(fault)?;
+        if self.size.is_some_and(|size| size != (pixels.width, pixels.height)) {
+            let (width, height, size) = (pixels.width, pixels.height, self.size);
+            return Err(undecodable(format!("{width}x{height} pixels, recorded as {size:?}")));
+        }
+        if entries.is_some_and(|entries| !decode::check_entries(image, entries)) {
+            return Err(wrong_entries());
+        }
+        match decode::sniff(image) {
+            found if self.format.is_some() && found != self.format => {
+                let name = |f: Option<Format>| f.map_or("an unknown format", Format::name);
+                Err(undecodable(format!("recorded as {}, but it is {}", name(self.format), name(found))))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
 fn fault(error: decode::Error) -> Fault {
-    let text = shardtool_format::Chain(&error).to_string();
-    match error.damage() {
-        Damage::ImageDecode => undecodable(text),
-        damage => (damage, text),
-    }
+    (error.damage(), shardtool_format::Chain(&error).to_string())
 }
 
 fn wrong_entries() -> Fault {
@@ -60,5 +97,13 @@ fn wrong_entries() -> Fault {
 }
 
 fn undecodable(problem: String) -> Fault {
-    (Damage::ImageDecode, format!("the image does not decode: {problem}"))
+    (Damage::ImageDecode, problem)
+}
+
+/// Adds which image of the record it is.
+fn of(what: &str, (damage, problem): Fault) -> Fault {
+    match damage {
+        Damage::IndexMismatch => (damage, problem),
+        _ => (damage, format!("{what} does not decode: {problem}")),
+    }
 }

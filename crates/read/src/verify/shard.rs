@@ -379,10 +379,12 @@ impl Checker<'_> {
         if self.options.decode
             && let Some(example) = &example
         {
-            let image = self.split.manifest().image.as_deref().and_then(|name| example.bytes(name));
+            let feature = self.split.manifest().image.as_deref();
+            let image = feature.and_then(|name| example.bytes(name));
             let entries = self.rows.and_then(|r| r.entries(row)).filter(|e| !e.is_empty());
             let image = image.and_then(|image| super::image::check(image, example, entries).err());
-            for fault in image.into_iter().chain(super::array::check(example)) {
+            let several = super::array::check(example).into_iter().chain(super::image::check_clips(example, feature));
+            for fault in image.into_iter().chain(several) {
                 let key = String::from_utf8_lossy(self.rows.and_then(|r| r.key(row)).unwrap_or_default()).into_owned();
                 report.push(Finding::image(self.path, row, key, offset, fault));
             }

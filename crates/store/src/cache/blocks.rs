@@ -1,7 +1,9 @@
 //! The blocks of one object, in a sparse file.
 
 use super::folder::open;
+use rustix::buffer::spare_capacity;
 use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom, seek};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -63,6 +65,24 @@ impl BlockFile {
         self.has(block)
             && self.file().is_some_and(|file| file.read_exact_at(out, range.start).is_ok())
             && self.has(block)
+    }
+
+    /// Appends a range to an empty buffer, without making its bytes zeros first. Returns whether the file has all of its blocks;
+    /// otherwise, the buffer may hold any part of it. (A block that is written at the same time may be holes here. It then
+    /// fails its check, and is read again.)
+    pub(super) fn append(&self, range: &Range<u64>, buffer: &mut Vec<u8>) -> bool {
+        let length = (range.end - range.start) as usize;
+        let Some(file) = self.file() else { return false };
+        while buffer.len() < length {
+            let at = range.start + buffer.len() as u64;
+            match rustix::io::pread(file, spare_capacity(buffer), at) {
+                Ok(0) => return false,
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+        buffer.truncate(length);
+        (range.start / self.block..range.end.div_ceil(self.block)).all(|block| self.has(block))
     }
 
     /// Writes a block.

@@ -21,4 +21,4 @@ pub(crate) use lock::Lock;
 pub use output::Output;
 pub(crate) use output::{Begun, unfinished};
 pub(crate) use record::{Listing, RECORD, Record, Request};
-pub(crate) use temporary::{Temporary, final_name, publish, remove_abandoned, unique};
+pub(crate) use temporary::{Temporary, final_name, publish, publish_new, remove_abandoned, unique};

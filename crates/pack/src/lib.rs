@@ -28,6 +28,7 @@
 //! | `conventions` | the content of records of existing shards |
 //! | `shard_writer` | writes one shard, and commits it with its index |
 //! | `pack` | a whole pack, in an order that survives a kill at any point |
+//! | `parts` | a pack in parts, on any machines, and its commit |
 //! | `writer` | writes samples of a program into a split |
 //! | `adopt` | turns existing TFRecord files into a dataset |
 //! | `refusal` | why a record does not become a file |
@@ -53,6 +54,7 @@ mod input;
 mod options;
 mod ordered;
 mod pack;
+mod parts;
 mod place;
 mod plan;
 mod progress;
@@ -83,6 +85,10 @@ pub use extract::{ExtractOptions, Extracted, Refused, extract};
 pub use index_writer::{IndexOptions, IndexWriter, Indexed, Payload};
 pub use options::{BoxFormat, JpegLayout, OnError, Options, PixelStore, Resize, Shards, SourceKind};
 pub use pack::{Summary, pack};
+pub use parts::{
+    Cleaned, CommitOptions, CommittedSplit, PackedPart, Part, SplitStatus, Unfinished, clean, commit_split, pack_part,
+    status, write_plan,
+};
 pub use plan::{Plan, PlannedShard, plan};
 pub use progress::{Progress, Step};
 pub use record::image::PixelArray;

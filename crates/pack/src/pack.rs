@@ -5,6 +5,8 @@ mod archive_shards;
 mod file_shards;
 mod target;
 
+pub(crate) use target::{Remaining, Target, complete};
+
 use crate::commit::Directory;
 use crate::place::{Place, StoreFolder};
 use crate::plan::{Work, stoppable_plan};
@@ -13,10 +15,11 @@ use crate::record::optimize::Optimized;
 use crate::shard_writer::Written;
 use crate::split::files;
 use crate::split::manifest_store;
+use crate::split::plan_file::{PlanFile, Stage};
 use crate::{Error, JpegLayout, OnError, Options, Plan, rejects};
-use shardtool_format::manifest::Split;
+use shardtool_format::manifest::{Shard, Split};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use target::{Remaining, Target};
 
 /// The result of a pack.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,7 +79,7 @@ pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error
 
 fn pack_into<P: Place>(options: &Options, progress: &dyn Progress) -> Result<Summary, Error> {
     let plan = stoppable_plan(options, progress)?;
-    if let Some(split) = target::complete::<P>(options, &plan)? {
+    if let Some(split) = complete::<P>(options, &plan)? {
         return already_complete::<P>(options, &plan, split);
     }
     let target = Target::<P>::new(options)?;
@@ -88,11 +91,13 @@ fn pack_into<P: Place>(options: &Options, progress: &dyn Progress) -> Result<Sum
             (split, resumed, rejects::count(target.files().place(), &target.files().rejected())?, Optimized::default())
         }
         Remaining::Shards => {
-            let (Written { shards, optimized }, resumed) = write_shards(options, &plan, &target, progress)?;
+            let all: Vec<_> = (0..plan.shard_count()).collect();
+            let (Written { shards, optimized }, resumed) = write_shards(options, &plan, &target, &all, progress)?;
             let shards = shards.into_iter().map(|(_, shard)| shard).collect();
             let split = Split { name: options.split.clone(), shards };
             target.files().sync()?;
-            let rejected = target.publish_rejected(&plan)?;
+            let listed = rejects::to_json_lines(plan.rejected());
+            let rejected = target.publish_rejected(&listed, plan.shard_count())?;
             after(progress, Step::Rejected)?;
             let manifest = manifest_store::of_schema(plan.schema());
             manifest_store::add_splits(target.files().place(), &manifest, std::slice::from_ref(&split))?;
@@ -100,7 +105,7 @@ fn pack_into<P: Place>(options: &Options, progress: &dyn Progress) -> Result<Sum
             (split, resumed, rejected, optimized)
         }
     };
-    target.keep_plan(options, &plan, &split, progress)?;
+    target.keep_plan(PlanFile::new(options, &plan, Stage::Packing), &split, progress)?;
     Ok(Summary {
         resumed_shards: resumed as u64,
         already_complete: false,
@@ -141,37 +146,44 @@ fn summary(plan: &Plan, split: Split, rejected: u64, rejected_file: PathBuf) -> 
     }
 }
 
-/// Writes the unfinished shards. Returns all shards in order, and how many were finished before.
-fn write_shards<P: Place>(
+/// Writes those of the shards with these ascending numbers that are unfinished. Returns the shards in order, and how many
+/// were finished before. In a pack in parts, those that another process finished meanwhile are not among them.
+pub(crate) fn write_shards<P: Place>(
     options: &Options,
     plan: &Plan,
     target: &Target<P>,
+    numbers: &[usize],
     progress: &dyn Progress,
 ) -> Result<(Written, usize), Error> {
-    progress.total(plan.images(), plan.source_bytes());
-    let images = (0..plan.shard_count()).map(|shard| plan.sample_count(shard).images);
-    let mut shards = target.finished(images, options.sha256)?;
-    for shard in (0..shards.len()).filter(|shard| shards[*shard].is_some()) {
+    let counts: Vec<_> = numbers.iter().map(|shard| (*shard, plan.sample_count(*shard))).collect();
+    match numbers.len() == plan.shard_count() {
+        // Rejected archives are among these bytes.
+        true => progress.total(plan.images(), plan.source_bytes()),
+        false => progress.total(counts.iter().map(|(_, c)| c.images).sum(), counts.iter().map(|(_, c)| c.bytes).sum()),
+    }
+    let planned: Vec<_> = counts.iter().map(|(shard, count)| (*shard, count.images)).collect();
+    let finished = target.finished(&planned, options.sha256)?;
+    let mut shards: BTreeMap<usize, Shard> = BTreeMap::new();
+    for ((shard, count), line) in counts.into_iter().zip(finished) {
+        let Some(line) = line else { continue };
         if options.on_error == OnError::Fail {
             first_reject(target, shard)?;
         }
-        let sample_count = plan.sample_count(shard);
-        progress.done(sample_count.images, sample_count.bytes);
+        progress.done(count.images, count.bytes);
+        shards.insert(shard, line);
     }
-    let left: Vec<_> = (0..shards.len()).filter(|shard| shards[*shard].is_none()).collect();
-    let resumed = shards.len() - left.len();
+    let resumed = shards.len();
+    let left: Vec<_> = numbers.iter().copied().filter(|shard| !shards.contains_key(shard)).collect();
     let written = match &plan.work {
         Work::Files(plan) => file_shards::write(options, plan, target, progress, &left)?,
-        Work::Archives(plan) => {
-            let finished: Vec<_> = shards.iter().map(Option::is_some).collect();
-            archive_shards::write(options, plan, target, progress, &finished)?
+        Work::Archives(archives) => {
+            let mut skipped = vec![true; plan.shard_count()];
+            left.iter().for_each(|shard| skipped[*shard] = false);
+            archive_shards::write(options, archives, target, progress, &skipped)?
         }
     };
-    for (number, shard) in written.shards {
-        shards[number] = Some(shard);
-    }
-    let shards = shards.into_iter().enumerate().filter_map(|(number, shard)| Some((number, shard?))).collect();
-    Ok((Written { shards, optimized: written.optimized }, resumed))
+    shards.extend(written.shards);
+    Ok((Written { shards: shards.into_iter().collect(), optimized: written.optimized }, resumed))
 }
 
 /// Fails if a finished shard has rejected inputs, for `--on-error fail`.

@@ -48,6 +48,20 @@ pub(crate) trait Place: Clone + Send + Sync + Sized {
     /// [`Error::Io`].
     fn begin(path: &Path, lock: &str, single_writer: bool) -> Result<(Self, Self::Lock), Error>;
 
+    /// As [`Place::begin`], for one of several processes that write shards of the same split: they do not keep each other
+    /// away, only processes that write the whole split.
+    ///
+    /// # Errors
+    /// As [`Place::begin`].
+    fn join(path: &Path, lock: &str, single_writer: bool) -> Result<(Self, Self::Lock), Error>;
+
+    /// Removes what processes left that had joined with this lock and were killed. Returns how many are still running, in
+    /// stores. The caller has the lock.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn remove_joined(&self, lock: &str) -> Result<usize, Error>;
+
     /// Returns the folder's path or URL.
     fn path(&self) -> &Path;
 
@@ -93,6 +107,12 @@ pub(crate) trait Place: Clone + Send + Sync + Sized {
     /// As [`Place::create`].
     fn publish(&self, relative: &Path, bytes: &[u8]) -> Result<(), Error>;
 
+    /// Writes a small file, whole, unless a file of this name exists. Returns whether it was written.
+    ///
+    /// # Errors
+    /// As [`Place::create`].
+    fn publish_new(&self, relative: &Path, bytes: &[u8]) -> Result<bool, Error>;
+
     /// Removes a file, if it exists.
     ///
     /// # Errors
@@ -112,6 +132,12 @@ pub(crate) trait Place: Clone + Send + Sync + Sized {
     /// # Errors
     /// As [`Place::create`].
     fn create_folder(&self, relative: &Path) -> Result<(), Error>;
+
+    /// Removes a folder inside, if it exists and is empty.
+    ///
+    /// # Errors
+    /// As [`Place::remove`].
+    fn remove_folder(&self, relative: &Path) -> Result<(), Error>;
 
     /// Makes the names in a folder durable: this one, or one inside.
     ///

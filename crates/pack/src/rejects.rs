@@ -17,15 +17,20 @@ pub(crate) fn to_json_lines(rejections: &[Rejection]) -> Vec<u8> {
     out
 }
 
+/// Returns the number of rejections in lines of JSON.
+pub(crate) fn lines(json: &[u8]) -> u64 {
+    json.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
 /// Returns the number of rejections in a file of a dataset; 0 if it does not exist.
 ///
 /// # Errors
 /// [`Error::Io`].
 pub(crate) fn count<P: Place>(place: &P, relative: &Path) -> Result<u64, Error> {
-    let (mut lines, mut ended) = (0, true);
+    let (mut count, mut ended) = (0, true);
     place.read_parts(relative, &mut |part| {
-        lines += part.iter().filter(|byte| **byte == b'\n').count() as u64;
+        count += lines(part);
         ended = part.last().map_or(ended, |byte| *byte == b'\n');
     })?;
-    Ok(lines + u64::from(!ended))
+    Ok(count + u64::from(!ended))
 }

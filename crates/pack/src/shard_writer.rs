@@ -112,6 +112,11 @@ impl<P: Place> ShardWriter<P> {
 }
 
 impl<P: Place> Finished<P> {
+    /// Returns the number of the shard.
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
     /// Returns the length of the shard in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.indexed.shard.bytes

@@ -262,6 +262,26 @@ impl Directory {
         Ok(fs::renameat(&from.handle, old, &to.handle, new)?)
     }
 
+    /// Creates a hard link to a file of this folder, unless the name exists. Returns whether it was created. On file systems
+    /// without hard links, the file is renamed, and of two processes at once both may succeed.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn link_new(&self, file: &Path, name: &Path) -> Result<bool, Error> {
+        match fs::linkat(&self.handle, file, &self.handle, name, AtFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST) => Ok(false),
+            Err(Errno::PERM | Errno::NOTSUP | Errno::NOSYS | Errno::MLINK) => {
+                let absent = !self.exists(name)?;
+                if absent {
+                    self.rename(file, self, name)?;
+                }
+                Ok(absent)
+            }
+            Err(error) => Err(self.error("create", name)(error.into())),
+        }
+    }
+
     /// Creates a symbolic link.
     ///
     /// # Errors

@@ -47,6 +47,14 @@ impl Lock {
         Self::try_take(directory, name, what, File::try_lock)
     }
 
+    /// Takes a lock that several processes can hold, if none has taken it with [`Lock::own`].
+    ///
+    /// # Errors
+    /// As [`Lock::own`].
+    pub(crate) fn share(directory: &Directory, name: &str, what: &Path) -> Result<Self, Error> {
+        Self::try_take(directory, name, what, File::try_lock_shared)
+    }
+
     /// Takes a lock that one process can hold, waiting for it.
     ///
     /// # Errors

@@ -51,10 +51,23 @@ impl Temporary {
         Ok(self.path())
     }
 
+    fn make_durable(&mut self) -> Result<(), Error> {
+        let durable = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
+        durable.map_err(|e| Error::io("write", &self.path())(e))
+    }
+
+    /// Makes the bytes durable and gives the file its name, unless a file has it. Returns whether it has got it.
+    fn publish_new(mut self) -> Result<bool, Error> {
+        self.make_durable()?;
+        let linked = self.directory.link_new(Path::new(&self.temporary), Path::new(&self.name))?;
+        self.directory.remove(&self.temporary)?;
+        self.published = true;
+        Ok(linked)
+    }
+
     /// Makes the bytes durable and renames the file. The new name is durable after [`Directory::sync`].
     pub(crate) fn publish(mut self) -> Result<(), Error> {
-        let durable = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
-        durable.map_err(|e| Error::io("write", &self.path())(e))?;
+        self.make_durable()?;
         self.directory.rename(Path::new(&self.temporary), &self.directory, Path::new(&self.name))?;
         self.published = true;
         Ok(())
@@ -79,6 +92,13 @@ pub(crate) fn publish(directory: &Directory, relative: &Path, bytes: &[u8]) -> R
     let mut file = Temporary::new(directory, relative)?;
     file.write(bytes)?;
     file.publish()
+}
+
+/// Writes a file atomically, unless a file of this name exists. Returns whether it was written.
+pub(crate) fn publish_new(directory: &Directory, relative: &Path, bytes: &[u8]) -> Result<bool, Error> {
+    let mut file = Temporary::new(directory, relative)?;
+    file.write(bytes)?;
+    file.publish_new()
 }
 
 /// Returns 16 random hexadecimal digits.

@@ -43,6 +43,40 @@ pub enum DestinationError {
         /// What differs.
         difference: Box<PlanDifference>,
     },
+    /// The plan of a pack in parts was removed or replaced while a part was being written.
+    #[error("{} was removed or replaced while this part was being written: another command replaced the split; run this \
+        part again for the new plan", .plan.display())]
+    PlanGone {
+        /// The plan file.
+        plan: PathBuf,
+    },
+    /// No part of the split was packed.
+    #[error("{} has no pack in parts of split `{split}`: run `shardtool pack` with --part first", .destination.display())]
+    NoParts {
+        /// Folder of the dataset.
+        destination: PathBuf,
+        /// The split.
+        split: String,
+    },
+    /// The planned shards of a pack in parts are damaged.
+    #[error("{} does not list the planned shards: run any part again with the same source and options, which writes it", .path.display())]
+    PlannedShards {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Shards of a pack in parts are missing.
+    #[error("{} of {shards} shards of split `{split}` of {} are missing: {}; run their parts again (--part I/N writes the \
+        shards whose number modulo N is I)", .missing.len(), .destination.display(), some(.missing))]
+    ShardsMissing {
+        /// Folder of the dataset.
+        destination: PathBuf,
+        /// The split.
+        split: String,
+        /// The number of all shards.
+        shards: usize,
+        /// The numbers of the missing ones.
+        missing: Vec<usize>,
+    },
     /// The dataset already has the split, packed from another source or with other options.
     #[error("split `{split}` of {} is complete, but was packed with {difference}; choose another --split, or replace \
         it with --force", .destination.display())]
@@ -185,4 +219,12 @@ pub enum DestinationError {
         /// The library's error.
         source: BoxError,
     },
+}
+
+/// Returns the first numbers, and how many there are in addition.
+fn some(numbers: &[usize]) -> String {
+    const SHOWN: usize = 20;
+    let shown: Vec<_> = numbers.iter().take(SHOWN).map(usize::to_string).collect();
+    let more = numbers.len().saturating_sub(SHOWN);
+    if more == 0 { shown.join(", ") } else { format!("{} and {more} more", shown.join(", ")) }
 }

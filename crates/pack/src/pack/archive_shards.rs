@@ -120,7 +120,7 @@ impl<'a, 'r, 'w, P: Place> FileWriter<'a, 'r, 'w, P> {
                 None => Some(self.run.shard_writer(self.next)?),
             };
             if let Some(open) = open {
-                open.finish()?.commit(self.run.target.files(), self.run.progress, &mut self.written)?;
+                self.run.target.commit(open.finish()?, self.run.progress, &mut self.written)?;
             }
             self.next += 1;
         }

@@ -207,7 +207,7 @@ fn commit_group<P: Place>(
         loop {
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(shard) = next else { return Ok(written) };
-            shard.commit(target.files(), progress, &mut written).inspect_err(|_| stop())?;
+            target.commit(shard, progress, &mut written).inspect_err(|_| stop())?;
         }
     };
     thread::scope(|scope| {

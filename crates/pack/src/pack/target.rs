@@ -4,6 +4,7 @@ use crate::error::DestinationError;
 use crate::ordered::ordered;
 use crate::place::{NewFile, Place};
 use crate::progress::{Progress, Step, after};
+use crate::shard_writer::{Finished, Written};
 use crate::split::complete;
 use crate::split::files::{self, SplitFiles};
 use crate::split::manifest_store;
@@ -18,6 +19,8 @@ use std::path::{Path, PathBuf};
 /// The folder of a dataset, locked for one split.
 pub(crate) struct Target<P: Place> {
     files: SplitFiles<P>,
+    /// The plan file of a pack in parts, of which other processes may write the same shards.
+    shared: Option<Vec<u8>>,
     _lock: P::Lock,
 }
 
@@ -50,11 +53,107 @@ impl<P: Place> Target<P> {
     /// # Errors
     /// [`DestinationError::Locked`], [`DestinationError::Link`], [`Error::Io`].
     pub(crate) fn new(options: &Options) -> Result<Self, Error> {
-        let lock = files::lock_file(&options.split);
-        let (place, lock) = P::begin(&options.destination, &lock, options.single_writer)?;
-        let files = SplitFiles::new(place, &options.split);
+        Self::own(&options.destination, &options.split, options.single_writer)
+    }
+
+    /// As [`Target::new`], of a split by its name.
+    ///
+    /// # Errors
+    /// As [`Target::new`].
+    pub(crate) fn own(destination: &Path, split: &str, single_writer: bool) -> Result<Self, Error> {
+        let (place, lock) = P::begin(destination, &files::lock_file(split), single_writer)?;
+        let files = SplitFiles::new(place, split);
         files.remove_abandoned()?;
-        Ok(Target { files, _lock: lock })
+        Ok(Target { files, shared: None, _lock: lock })
+    }
+
+    /// Joins the processes that pack parts of a split into a folder, creating the folder if it does not exist.
+    ///
+    /// # Errors
+    /// As [`Target::new`].
+    pub(crate) fn join(options: &Options) -> Result<Self, Error> {
+        let lock = files::lock_file(&options.split);
+        let (place, lock) = P::join(&options.destination, &lock, options.single_writer)?;
+        Ok(Target { files: SplitFiles::new(place, &options.split), shared: None, _lock: lock })
+    }
+
+    /// Prepares the folder for a part of a plan: the first part writes the plan file and the planned shards, the others
+    /// check them. Returns `None` if the split was committed meanwhile.
+    ///
+    /// # Errors
+    /// [`DestinationError`](crate::DestinationError), [`Error::Stopped`], [`Error::Io`].
+    pub(crate) fn prepare_part(
+        mut self,
+        options: &Options,
+        plan: &Plan,
+        planned: &[u8],
+        progress: &dyn Progress,
+    ) -> Result<Option<Self>, Error> {
+        let now = PlanFile::new(options, plan, Stage::Packing);
+        let schema = manifest_store::of_schema(plan.schema());
+        let (place, path) = (self.files.place(), self.files.plan());
+        loop {
+            if let Some(bytes) = place.read(&path)? {
+                let there = PlanFile::parse(&bytes);
+                if let Some(difference) = there.difference(&now).or_else(|| there.other_stage(&now)) {
+                    let plan = self.files.path(&path);
+                    return Err(Error::Destination(DestinationError::OtherPlan { plan, difference }));
+                }
+                self.shared = Some(bytes);
+                break;
+            }
+            if complete::<P>(options, plan)?.is_some() {
+                return Ok(None);
+            }
+            manifest_store::joined(place, &schema, self.files.split(), false)?;
+            if let Err(error) = self.files.check_unoccupied() {
+                // Another part may have begun meanwhile.
+                match place.read(&path)? {
+                    Some(_) => continue,
+                    None => return Err(error),
+                }
+            }
+            place.publish_new(&path, &now.to_json())?;
+            place.sync(Path::new(""))?;
+            after(progress, Step::Plan)?;
+        }
+        place.create_folder(Path::new(names::INDEX_FOLDER))?;
+        if place.length(&self.files.planned())?.is_none() {
+            place.create_folder(&self.files.plan_folder())?;
+            // Every part writes the same bytes.
+            place.publish(&self.files.planned(), planned)?;
+            place.sync(&self.files.plan_folder())?;
+        }
+        Ok(Some(self))
+    }
+
+    /// Puts a shard in place. In a pack in parts, drops one that another process has finished.
+    ///
+    /// # Errors
+    /// [`DestinationError::PlanGone`], [`Error::Stopped`], [`Error::Io`].
+    pub(crate) fn commit(
+        &self,
+        shard: Finished<P>,
+        progress: &dyn Progress,
+        written: &mut Written,
+    ) -> Result<(), Error> {
+        if let Some(plan) = &self.shared {
+            let place = self.files.place();
+            let unchanged = place.read(&self.files.plan())?.as_ref() == Some(plan);
+            if place.length(&self.files.index(shard.number()))?.is_some() && (unchanged || self.is_committed()?) {
+                return Ok(());
+            }
+            if !unchanged {
+                let plan = self.files.path(&self.files.plan());
+                return Err(Error::Destination(DestinationError::PlanGone { plan }));
+            }
+        }
+        shard.commit(&self.files, progress, written)
+    }
+
+    /// Returns whether the manifest names the split.
+    fn is_committed(&self) -> Result<bool, Error> {
+        Ok(self.files.place().manifest()?.is_some_and(|manifest| manifest.split(self.files.split()).is_some()))
     }
 
     /// Prepares the folder for a plan: writes the plan file, or finds it from an interrupted run. With `force`, removes
@@ -118,32 +217,29 @@ impl<P: Place> Target<P> {
         after(progress, Step::Cleared)?;
         place.remove(&self.files.rejected())?;
         place.remove(&self.files.packed())?;
+        self.files.remove_planned()?;
         place.remove_all(&self.files.written_files()?)?;
         self.files.sync()
     }
 
-    /// Returns the line in the manifest of each shard that is finished: whose records and rejected inputs add up to its
-    /// number of `images`. With `sha256`, the lines have the shards'.
+    /// Returns the line in the manifest of each of these shards, given by number and number of images, that is finished:
+    /// whose records and rejected inputs add up to its images. With `sha256`, the lines have the shards'.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn finished(
-        &self,
-        images: impl ExactSizeIterator<Item = u64>,
-        sha256: bool,
-    ) -> Result<Vec<Option<Shard>>, Error> {
-        let images: Vec<_> = images.collect();
+    pub(crate) fn finished(&self, planned: &[(usize, u64)], sha256: bool) -> Result<Vec<Option<Shard>>, Error> {
         let names = self.files.place().names_at_once(Path::new(names::INDEX_FOLDER))?;
-        let one = |shard: usize| {
+        let one = |i: usize| {
+            let (shard, images) = planned[i];
             if !is_among(names.as_ref(), &self.files.index(shard)) {
                 return Ok(None);
             }
             let Some(line) = self.files.finished(shard, sha256)? else { return Ok(None) };
-            let accounted = line.records + self.rejects(shard)? == images[shard];
+            let accounted = line.records + self.rejects(shard)? == images;
             Ok(accounted.then_some(line))
         };
-        let mut shards = Vec::with_capacity(images.len());
-        ordered(P::AT_ONCE, images.len(), 2 * P::AT_ONCE.get(), one, |_, line: Result<_, Error>| {
+        let mut shards = Vec::with_capacity(planned.len());
+        ordered(P::AT_ONCE, planned.len(), 2 * P::AT_ONCE.get(), one, |_, line: Result<_, Error>| {
             shards.push(line?);
             Ok::<(), Error>(())
         })?;
@@ -151,26 +247,26 @@ impl<P: Place> Target<P> {
     }
 
     /// Returns the lists of rejected inputs that shards may have.
-    fn shard_rejects(&self, plan: &Plan) -> Result<Vec<PathBuf>, Error> {
+    pub(crate) fn shard_rejects(&self, shards: usize) -> Result<Vec<PathBuf>, Error> {
         let names = self.files.place().names_at_once(Path::new(names::INDEX_FOLDER))?;
-        let all = (0..plan.shard_count()).map(|shard| self.files.shard_rejects(shard));
+        let all = (0..shards).map(|shard| self.files.shard_rejects(shard));
         Ok(all.filter(|path| is_among(names.as_ref(), path)).collect())
     }
 
-    /// Writes the list of rejected inputs: those of the listing, then those of all shards. Returns their number; writes
-    /// no file if it is 0.
+    /// Writes the list of rejected inputs: those of the listing as lines of JSON, then those of all shards. Returns their
+    /// number; writes no file if it is 0.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn publish_rejected(&self, plan: &Plan) -> Result<u64, Error> {
-        let (place, lists) = (self.files.place(), self.shard_rejects(plan)?);
-        let mut count = plan.rejected().len() as u64;
+    pub(crate) fn publish_rejected(&self, listed: &[u8], shards: usize) -> Result<u64, Error> {
+        let (place, lists) = (self.files.place(), self.shard_rejects(shards)?);
+        let mut count = rejects::lines(listed);
         for list in &lists {
             count += rejects::count(place, list)?;
         }
         if count > 0 {
             let mut all = place.create(&self.files.rejected())?;
-            all.write(&rejects::to_json_lines(plan.rejected()))?;
+            all.write(listed)?;
             for list in &lists {
                 if let Some(lines) = place.read(list)? {
                     all.write(&lines)?;
@@ -185,20 +281,15 @@ impl<P: Place> Target<P> {
     ///
     /// # Errors
     /// [`Error::Stopped`], [`Error::Io`].
-    pub(crate) fn keep_plan(
-        &self,
-        options: &Options,
-        plan: &Plan,
-        split: &Split,
-        progress: &dyn Progress,
-    ) -> Result<(), Error> {
+    pub(crate) fn keep_plan(&self, plan: PlanFile, split: &Split, progress: &dyn Progress) -> Result<(), Error> {
         let place = self.files.place();
-        place.remove_all(&self.shard_rejects(plan)?)?;
-        let kept = PlanFile::new(options, plan, Stage::Packing).completed(split);
+        place.remove_all(&self.shard_rejects(split.shards.len())?)?;
+        let kept = plan.completed(split);
         place.publish(&self.files.packed(), &kept.to_json())?;
         // Durable before the temporary plan file is removed, so that at least one of the two exists at any time.
         place.sync(Path::new(""))?;
         after(progress, Step::Kept)?;
+        self.files.remove_planned()?;
         place.remove(&self.files.plan())?;
         place.sync(Path::new(""))?;
         after(progress, Step::Finished)

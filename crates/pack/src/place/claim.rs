@@ -133,6 +133,22 @@ impl Claim {
         }
     }
 
+    /// Checks that no other process has the claim `path` on `what`. `now` is the time by the store's clock.
+    ///
+    /// # Errors
+    /// [`DestinationError::Claimed`], [`Error::Io`].
+    pub(super) fn refuse_taken(path: &Path, what: &Path, now: SystemTime) -> Result<(), Error> {
+        match find(path, MAX_BYTES) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(Error::io("read", path)(error)),
+            Ok(None) => Ok(()),
+            Ok(Some(found)) => {
+                let content = serde_json::from_slice::<Content>(&found.bytes).unwrap_or_default();
+                check_ended(&content, found.modified, now, path, what)
+            }
+        }
+    }
+
     /// Checks that this process still has the claim.
     ///
     /// # Errors

@@ -33,6 +33,18 @@ impl Place for Directory {
         Ok((directory, (split, dataset)))
     }
 
+    fn join(path: &Path, lock: &str, _: bool) -> Result<(Self, Self::Lock), Error> {
+        let directory = Directory::create(path)?;
+        let dataset = Lock::share_dataset(&directory)?;
+        let split = Lock::share(&directory, lock, directory.path())?;
+        Ok((directory, (split, dataset)))
+    }
+
+    /// The lock of a killed process is gone; the holder of the lock has removed its unfinished files.
+    fn remove_joined(&self, _: &str) -> Result<usize, Error> {
+        Ok(0)
+    }
+
     fn path(&self) -> &Path {
         Directory::path(self)
     }
@@ -80,12 +92,23 @@ impl Place for Directory {
         commit::publish(self, relative, bytes)
     }
 
+    fn publish_new(&self, relative: &Path, bytes: &[u8]) -> Result<bool, Error> {
+        commit::publish_new(self, relative, bytes)
+    }
+
     fn remove(&self, relative: &Path) -> Result<(), Error> {
         Directory::remove(self, relative)
     }
 
     fn create_folder(&self, relative: &Path) -> Result<(), Error> {
         Directory::create_folder(self, relative).map(drop)
+    }
+
+    fn remove_folder(&self, relative: &Path) -> Result<(), Error> {
+        match Directory::remove_folder(self, relative) {
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::DirectoryNotEmpty => Ok(()),
+            removed => removed,
+        }
     }
 
     fn sync(&self, folder: &Path) -> Result<(), Error> {

@@ -16,10 +16,12 @@ use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Files that are read whole have at most this number of bytes.
 const MAX_BYTES: u64 = 1 << 32;
+/// What the names of the claims of joined processes end with.
+const JOINED: &str = ".joined";
 /// How often the manifest is read again because another process has changed it.
 const EDITS: u32 = 20;
 
@@ -43,6 +45,20 @@ pub(crate) struct NewObject {
 }
 
 impl StoreFolder {
+    /// Opens a folder for writing, and finds out what its store does. Returns the time by the store's clock as well.
+    fn probed(path: &Path, lock: &str, single_writer: bool) -> Result<(Self, SystemTime), Error> {
+        let Some(mut folder) = Self::open(path)? else {
+            return Err(Error::io("write", path)(ErrorKind::NotFound.into()));
+        };
+        folder.conditional = !single_writer;
+        let now = probe(path, lock, folder.conditional)?;
+        let copying = path.join(crate::copy::CLAIM);
+        if Object::open(&copying).map(Some).or_else(absent_as_none).map_err(Error::io("read", &copying))?.is_some() {
+            return Err(Error::Destination(DestinationError::Copying { destination: path.to_owned(), claim: copying }));
+        }
+        Ok((folder, now))
+    }
+
     fn checked(&self) -> Result<(), Error> {
         self.claim.as_ref().map_or(Ok(()), |claim| claim.check())
     }
@@ -85,15 +101,7 @@ impl Place for StoreFolder {
     }
 
     fn begin(path: &Path, lock: &str, single_writer: bool) -> Result<(Self, ()), Error> {
-        let Some(mut folder) = Self::open(path)? else {
-            return Err(Error::io("write", path)(ErrorKind::NotFound.into()));
-        };
-        folder.conditional = !single_writer;
-        let now = probe(path, lock, folder.conditional)?;
-        let copying = path.join(crate::copy::CLAIM);
-        if Object::open(&copying).map(Some).or_else(absent_as_none).map_err(Error::io("read", &copying))?.is_some() {
-            return Err(Error::Destination(DestinationError::Copying { destination: path.to_owned(), claim: copying }));
-        }
+        let (mut folder, now) = Self::probed(path, lock, single_writer)?;
         folder.claim = Some(Arc::new(Claim::take(path.join(lock), path, folder.conditional, now)?));
         // Processes that were killed while they probed left them.
         let ours = |name: &str| name == lock || is_probe(name, lock);
@@ -104,6 +112,30 @@ impl Place for StoreFolder {
         }
         folder.remove_abandoned(Path::new(""), &ours)?;
         Ok((folder, ()))
+    }
+
+    fn join(path: &Path, lock: &str, single_writer: bool) -> Result<(Self, ()), Error> {
+        let joined = joined_name(lock);
+        let (mut folder, now) = Self::probed(path, &joined, single_writer)?;
+        Claim::refuse_taken(&path.join(lock), path, now)?;
+        folder.claim = Some(Arc::new(Claim::take(path.join(joined), path, folder.conditional, now)?));
+        Ok((folder, ()))
+    }
+
+    /// Takes over the claims of processes that have ended, which ends their uploads, and drops them.
+    fn remove_joined(&self, lock: &str) -> Result<usize, Error> {
+        let mut running = 0;
+        for name in self.names(Path::new(""))?.iter().filter_map(|name| name.to_str()) {
+            if !is_joined(name, lock) {
+                continue;
+            }
+            let now = probe(&self.path, lock, self.conditional)?;
+            match Claim::take(self.path.join(name), &self.path, self.conditional, now) {
+                Err(Error::Destination(DestinationError::Claimed { .. })) => running += 1,
+                taken => drop(taken?),
+            }
+        }
+        Ok(running)
     }
 
     fn path(&self) -> &Path {
@@ -182,6 +214,16 @@ impl Place for StoreFolder {
         shardtool_store::put(&path, bytes.to_vec(), Existing::Replace).map_err(Error::io("write", &path))
     }
 
+    fn publish_new(&self, relative: &Path, bytes: &[u8]) -> Result<bool, Error> {
+        self.checked()?;
+        let path = self.path.join(relative);
+        let condition = if self.conditional { Condition::Absent } else { Condition::Always };
+        match shardtool_store::put_if(&path, bytes.to_vec(), condition) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+            written => written.map(|_| true).map_err(Error::io("write", &path)),
+        }
+    }
+
     fn remove(&self, relative: &Path) -> Result<(), Error> {
         self.checked()?;
         let path = self.path.join(relative);
@@ -194,6 +236,10 @@ impl Place for StoreFolder {
     }
 
     fn create_folder(&self, _: &Path) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn remove_folder(&self, _: &Path) -> Result<(), Error> {
         Ok(())
     }
 
@@ -274,6 +320,16 @@ impl NewFile for NewObject {
     fn publish(mut self) -> Result<(), Error> {
         self.complete()
     }
+}
+
+/// Returns a new name for the claim of a process that has joined with a lock.
+fn joined_name(lock: &str) -> String {
+    format!("{lock}.{}{JOINED}", crate::commit::unique())
+}
+
+/// Returns whether [`joined_name`] may have returned a name, or a probe for it has it.
+fn is_joined(name: &str, lock: &str) -> bool {
+    name.strip_prefix(lock).is_some_and(|rest| rest.starts_with('.') && rest.contains(JOINED))
 }
 
 /// Converts `NotFound` to `None`.

@@ -74,6 +74,29 @@ impl<P: Place> SplitFiles<P> {
         plan_file(&self.split).into()
     }
 
+    /// The folder of what the parts of a pack share, until they are committed.
+    pub(crate) fn plan_folder(&self) -> PathBuf {
+        Path::new(PLAN_FOLDER).join(&self.split)
+    }
+
+    /// The planned shards of a pack in parts.
+    pub(crate) fn planned(&self) -> PathBuf {
+        self.plan_folder().join("shards.json")
+    }
+
+    /// Removes what the parts of a pack share, if there is anything.
+    ///
+    /// # Errors
+    /// [`DestinationError::Link`], [`Error::Io`].
+    pub(crate) fn remove_planned(&self) -> Result<(), Error> {
+        let folder = self.plan_folder();
+        let names = self.place.names(&folder)?;
+        self.place.remove_all(&names.iter().map(|name| folder.join(name)).collect::<Vec<_>>())?;
+        self.place.remove_folder(&folder)?;
+        // Other splits may have a plan.
+        self.place.remove_folder(Path::new(PLAN_FOLDER))
+    }
+
     /// The plan file of a complete split.
     pub(crate) fn packed(&self) -> PathBuf {
         format!(".packed-{}.json", self.split).into()
@@ -117,7 +140,7 @@ impl<P: Place> SplitFiles<P> {
 
     /// Returns whether a pack of this split writes a file of this name: a shard, its index, or its list of rejected
     /// inputs.
-    fn is_written_name(&self, name: &str) -> bool {
+    pub(crate) fn is_written_name(&self, name: &str) -> bool {
         let name = name.strip_prefix('.').unwrap_or(name);
         let Some(rest) = name.strip_prefix(&self.split).and_then(|name| name.strip_prefix('-')) else { return false };
         let suffix = rest.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -183,6 +206,9 @@ impl<P: Place> SplitFiles<P> {
     }
 }
 
+/// The folder of the plans of packs in parts.
+const PLAN_FOLDER: &str = "_plan";
+
 /// Returns the name of the lock of a split.
 pub(crate) fn lock_file(split: &str) -> String {
     format!(".pack-{split}.lock")
@@ -207,8 +233,13 @@ pub fn unfinished_splits(folder: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(folder).into_iter().flatten();
         entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
     };
-    let mut splits: Vec<_> =
-        names.iter().filter_map(|name| Some(name.strip_prefix(".pack-")?.strip_suffix(".json")?.to_owned())).collect();
+    unfinished_among(names.iter().map(String::as_str))
+}
+
+/// Returns the splits whose plan file of an unfinished pack is among these names, in byte order.
+pub(crate) fn unfinished_among<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let split = |name: &str| Some(name.strip_prefix(".pack-")?.strip_suffix(".json")?.to_owned());
+    let mut splits: Vec<_> = names.filter_map(split).collect();
     splits.sort();
     splits
 }

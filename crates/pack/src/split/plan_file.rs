@@ -180,6 +180,15 @@ impl PlanFile {
     }
 }
 
+impl PlanFile {
+    /// Returns the difference if the plan file says that old files are being removed, and `now` does not.
+    pub(crate) fn other_stage(&self, now: &PlanFile) -> Option<Box<PlanDifference>> {
+        let show = |plan: &PlanFile| plan.0.get("stage").map_or("nothing".to_owned(), Value::to_string);
+        let (before, now) = (show(self), show(now));
+        (before != now).then(|| Box::new(PlanDifference { member: "stage".to_owned(), before, now }))
+    }
+}
+
 fn fingerprint(split: &Split) -> String {
     format!("{:08x}", split.fingerprint())
 }

@@ -2,8 +2,11 @@
 
 use crate::support::{chain, jpeg, manifest, picture, put, rejected};
 use image::ImageFormat;
+use shardtool_format::Damage;
 use shardtool_format::manifest::DType;
-use shardtool_pack::{Error, JpegLayout, Options, PixelStore, Progress, Reason, SourceKind, pack};
+use shardtool_pack::{
+    Error, JpegLayout, Options, PixelStore, Progress, Reason, Sample, SourceKind, Writer, WriterOptions, pack,
+};
 use shardtool_read::{Dataset, Split, Value, verify};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -252,4 +255,54 @@ fn clip_that_changes_after_it_was_listed_is_rejected() {
     assert_eq!((summary.split.records(), summary.rejected), (1, 1));
     let expected = ("a".to_owned(), Reason::FramesChanged.to_string());
     assert_eq!(rejected(&destination.join("rejected-train.jsonl")), [expected]);
+}
+
+#[test]
+fn verify_decodes_each_frame_and_names_those_that_fail() {
+    let temp = tempfile::tempdir().unwrap();
+    let destination = temp.path().join("set");
+    let features = [("video", DType::Bytes), ("video/format", DType::Bytes), ("video/width", DType::Int64)];
+    let more = [("video/height", DType::Int64), ("note", DType::Bytes), ("note/format", DType::Bytes)];
+    let features = features.into_iter().chain(more).map(|(name, dtype)| (name.to_owned(), dtype)).collect();
+    let options = with!(WriterOptions::new(&destination, "train"), images = false, features = features);
+    let writer = Writer::open(&options).unwrap();
+    let frames: Vec<_> = (0..4).map(|seed| jpeg(seed, 40, 30)).collect();
+    let with = |number: usize, frame: Vec<u8>| {
+        let mut frames = frames.clone();
+        frames[number] = frame;
+        frames
+    };
+    let cut = frames[2][..frames[2].len() / 2].to_vec();
+    let clips = [frames.clone(), with(2, cut), with(0, png(1, 40, 30)), with(3, jpeg(1, 30, 40)), with(1, vec![])];
+    for (key, clip) in clips.into_iter().enumerate() {
+        use shardtool_pack::Value;
+        let values = vec![
+            ("video", Value::Bytes(clip)),
+            ("video/format", Value::Bytes(vec![b"jpeg".to_vec()])),
+            ("video/width", Value::Int64(vec![40])),
+            ("video/height", Value::Int64(vec![30])),
+            // Not an image format, so these are no frames.
+            ("note", Value::Bytes(vec![b"text".to_vec(), vec![b'x'; 300]])),
+            ("note/format", Value::Bytes(vec![b"markdown".to_vec()])),
+        ];
+        writer.write(&Sample { key: &key.to_string(), image: None, label: None, values }).unwrap();
+    }
+    writer.finish(&()).unwrap();
+    let verified = |decode: bool| {
+        let mut options = verify::Options::default();
+        options.decode = decode;
+        let mut findings = verify::verify(&Dataset::open(&destination).unwrap(), &options).findings;
+        findings.sort_by_key(|finding| finding.key.clone());
+        findings.into_iter().map(|f| (f.damage, f.key.unwrap(), f.offset.is_some(), f.message)).collect::<Vec<_>>()
+    };
+    assert_eq!(verified(false), [], "the CRCs are right");
+    let findings = verified(true);
+    let expected = [("1", "frame 2"), ("2", "frame 0"), ("3", "frame 3"), ("4", "frame 1")];
+    assert_eq!(findings.len(), expected.len(), "{findings:?}");
+    for ((damage, key, has_offset, message), (record, frame)) in findings.iter().zip(expected) {
+        assert_eq!((*damage, key.as_str(), *has_offset), (Some(Damage::ImageDecode), record, true));
+        assert!(message.contains(&format!("{frame} of `video` does not decode: ")), "{message}");
+    }
+    assert!(findings[1].3.contains("recorded as jpeg, but it is png"), "{}", findings[1].3);
+    assert!(findings[2].3.contains("30x40 pixels"), "{}", findings[2].3);
 }

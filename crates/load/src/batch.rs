@@ -10,10 +10,11 @@ use crate::column_values::Values;
 use crate::columns::{Cell, Column};
 use crate::error::{Error, Result};
 use crate::handover::{Position, Work};
-use crate::mixing;
+use crate::mixing::{self, Drawn};
+use crate::plan::Walk;
 use crate::resolved_config::ResolvedConfig;
 use shardtool_decode::Normalizer;
-use shardtool_order::{Row, Walk};
+use shardtool_order::Row;
 use shardtool_read::Record;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -35,6 +36,9 @@ struct Table {
     valid: Vec<bool>,
     values: Vec<Values>,
     records: Vec<Option<Record>>,
+    /// With packing: the samples of each row, and the tokens of each sample.
+    offsets: Vec<i64>,
+    tokens: Vec<i64>,
     /// Bytes of ragged values, and of records read into memory, beyond the batch's plan.
     unforeseen: u64,
 }
@@ -45,6 +49,20 @@ pub(crate) struct RowOut {
     pub(crate) valid: bool,
     pub(crate) cells: Vec<Cell>,
     pub(crate) record: Option<Record>,
+    /// With packing, the samples of the row; `id` then has no meaning.
+    pub(crate) parts: Vec<PartOut>,
+}
+
+/// A sample of a packed row.
+pub(crate) struct PartOut {
+    pub(crate) id: i64,
+    pub(crate) tokens: i64,
+}
+
+impl RowOut {
+    pub(crate) fn new(columns: &[Column]) -> Self {
+        RowOut { id: -1, valid: false, cells: columns.iter().map(Column::cell).collect(), record: None, parts: vec![] }
+    }
 }
 
 /// The memory of a batch, reused for later ones.
@@ -72,13 +90,11 @@ impl BatchMemory {
         reservation: Arc<Reservation>,
     ) -> Self {
         let bytes: u64 = images.iter().chain(&masks).chain(&arrays).map(|rows| rows.buffer().len() as u64).sum();
-        let cells = || config.columns.iter().map(Column::cell).collect();
-        let out = || RowOut { id: -1, valid: false, cells: cells(), record: None };
         BatchMemory {
             images,
             masks,
             arrays,
-            outs: (0..config.batch).map(|_| Mutex::new(out())).collect(),
+            outs: (0..config.batch).map(|_| Mutex::new(RowOut::new(&config.columns))).collect(),
             plan: Vec::with_capacity(config.batch),
             extra,
             // Extra batches count as the consumer's memory, not as part of a budget.
@@ -143,7 +159,7 @@ impl SharedBatch {
         memory.divide(config, bucket);
         let n = memory.plan.len();
         SharedBatch {
-            after: config.plan.schedule().after(epoch, p),
+            after: config.plan.schedule(epoch).after(epoch, p),
             bucket,
             config: config.clone(),
             home,
@@ -223,31 +239,50 @@ impl SharedBatch {
 
     /// Mixes the rows, if the configuration says so.
     fn mix(&self, table: &mut Table) -> Result<()> {
-        let Some((mixing, label)) = self.config.mixing() else { return Ok(()) };
+        let Some(mixing) = self.config.mixing() else { return Ok(()) };
         let Some(picture) = self.config.pictures(self.bucket).next() else { return Ok(()) };
         let size = picture.view.pipeline.output_size();
         // Without a position every row is masked, and none is mixed.
         let first = self.planned(0).position().unwrap_or(self.p);
-        let drawn = mixing.draw(self.config.plan.seed(), self.epoch, first, size);
-        let partners = mixing::partners(&table.valid);
-        let Values::Int64(labels) = &table.values[label] else { return Ok(()) };
-        let soft = mixing::soft_labels(labels, &table.valid, &partners, drawn.share, mixing.classes);
-        let soft = soft.map_err(|label| {
-            let row = labels.iter().position(|found| *found == label);
-            Error::Class { label, id: row.map_or(-1, |row| table.ids[row]), classes: mixing.classes }
-        })?;
-        table.values[label] = Values::Float(soft);
-        let output = self.config.normalizer.as_ref().map(Normalizer::output);
-        self.memory().images[0].change_all(|images| mixing::mix_images(images, size, output, &drawn, &partners));
+        let drawn = mixing.draw(self.config.plan.seed(), self.epoch, first, size, &table.valid);
+        if let Some(label) = self.config.soft_label()
+            && let Values::Int64(labels) = &table.values[label]
+        {
+            let soft = mixing::soft_labels(labels, &table.valid, &drawn, mixing.classes);
+            let soft = soft.map_err(|label| {
+                let row = labels.iter().position(|found| *found == label);
+                Error::Class { label, id: row.map_or(-1, |row| table.ids[row]), classes: mixing.classes }
+            })?;
+            table.values[label] = Values::Float(soft);
+        }
+        if let Drawn::Mosaics(mosaics) = &drawn
+            && let Some(objects) = &self.config.objects
+        {
+            let held = |values: &[Values]| values.iter().map(Values::held).sum::<u64>();
+            let before = held(&table.values);
+            mosaics.compose_objects(objects, &mut table.values);
+            table.unforeseen += held(&table.values).saturating_sub(before);
+        }
+        let kind =
+            mixing::Pixels::new(self.config.normalizer.as_ref().map(Normalizer::output), self.config.pixel_format());
+        self.memory().images[0].change_all(|images| drawn.mix_images(images, size, kind));
         Ok(())
     }
 
     fn gather(&self) -> Table {
         let columns = &self.config.columns;
-        let mut table = Table { values: columns.iter().map(Column::values).collect(), ..Table::default() };
+        let packed = self.config.plan.packing().is_some();
+        let values = if packed { Column::ragged_values } else { Column::values };
+        let mut table = Table { values: columns.iter().map(values).collect(), offsets: vec![0], ..Table::default() };
         for row in 0..self.memory().plan.len() {
             self.with_out(row, |out| {
-                table.ids.push(out.id);
+                if packed {
+                    table.ids.extend(out.parts.iter().map(|part| part.id));
+                    table.tokens.extend(out.parts.iter().map(|part| part.tokens));
+                    table.offsets.push(table.ids.len() as i64);
+                } else {
+                    table.ids.push(out.id);
+                }
                 table.valid.push(out.valid);
                 table.values.iter_mut().zip(&out.cells).for_each(|(values, cell)| values.push(cell));
                 table.unforeseen +=
@@ -269,9 +304,11 @@ impl SharedBatch {
         self.table().unforeseen
     }
 
-    /// Returns the number of rows of this complete batch that have a sample.
-    pub(crate) fn valid_rows(&self) -> u64 {
-        self.table().valid.iter().filter(|v| **v).count() as u64
+    /// Returns the number of samples of this complete batch.
+    pub(crate) fn samples(&self) -> u64 {
+        let table = self.table();
+        let rows = || table.valid.iter().filter(|valid| **valid).count();
+        (if self.config.plan.packing().is_some() { table.ids.len() } else { rows() }) as u64
     }
 
     fn table(&self) -> &Table {

@@ -12,9 +12,9 @@ use crate::error::{Error, Result};
 use crate::handover::{Begin, Position, Queue, Supply};
 use crate::memory_pressure::Pressure;
 use crate::notices::{Notice, Notices};
+use crate::plan::Walk;
 use crate::read_ahead::cursor;
 use crate::resolved_config::ResolvedConfig;
-use shardtool_order::Walk;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 

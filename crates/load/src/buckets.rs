@@ -127,8 +127,8 @@ pub(crate) fn plan(
     Ok(Plan::bucketed(source, config.order, config.seed, replicas, Arc::new(buckets))?)
 }
 
-/// Returns the values of a source's samples, given those of all records; none of a source that buckets refuse.
-fn of_source<T: Copy + Default>(source: &Source, values: Vec<T>) -> Vec<T> {
+/// Returns the values of a source's samples, given those of all records; none of a source that buckets and packing refuse.
+pub(crate) fn of_source<T: Copy + Default>(source: &Source, values: Vec<T>) -> Vec<T> {
     let value = |id: u64| usize::try_from(id).ok().and_then(|id| values.get(id)).copied().unwrap_or_default();
     match source {
         Source::All(_) => values,
@@ -163,7 +163,7 @@ fn by_aspect_ratio(config: &Config, buckets: &[ImageBucket], splits: &Splits) ->
 }
 
 /// Returns the length of each sample: 0 where the feature is missing or negative.
-fn lengths(feature: &str, splits: &Splits) -> Result<Vec<u64>> {
+pub(crate) fn lengths(feature: &str, splits: &Splits) -> Result<Vec<u64>> {
     let mut lengths = Vec::with_capacity(splits.len() as usize);
     for_each_shard(splits, |shard| {
         let missing = || Error::NoIndexColumn { path: shard.path().to_owned(), feature: feature.to_owned() };

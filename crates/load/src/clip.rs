@@ -103,6 +103,13 @@ impl Clip {
     }
 }
 
+/// Returns the frames to read, each once, by increasing number.
+pub(crate) fn distinct(mut numbers: Vec<usize>) -> Vec<usize> {
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
 /// Returns `count` numbers spread evenly from 0 to `last`, rounded down. Computes in f32 as `torch.linspace` does on x86-64:
 /// from both ends, each with one rounding.
 fn uniform(last: usize, count: usize) -> Vec<usize> {

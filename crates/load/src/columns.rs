@@ -93,6 +93,11 @@ impl Column {
         }
     }
 
+    /// Returns whether it has any number of numbers per record.
+    pub(crate) fn is_ragged(&self) -> bool {
+        matches!(self.shape, Shape::RaggedInt64 | Shape::RaggedFloat)
+    }
+
     /// Returns the bytes that a row takes in every batch, without ragged values.
     pub(crate) fn row_bytes(&self) -> u64 {
         match self.shape {
@@ -205,17 +210,37 @@ impl Column {
         }
     }
 
+    /// Returns an empty array of any number of values per row.
+    pub(crate) fn ragged_values(&self) -> Values {
+        let offsets = vec![0];
+        match self.cell() {
+            Cell::Int64(_) => Values::RaggedInt64 { offsets, values: vec![] },
+            Cell::Float(_) => Values::RaggedFloat { offsets, values: vec![] },
+            Cell::Bytes(_) => Values::Bytes { offsets, values: vec![] },
+        }
+    }
+
     fn count(&self, expected: usize, found: usize) -> SampleError {
         SampleError::Values { feature: self.feature.clone(), expected, found }
     }
 }
 
 impl Cell {
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         match self {
             Cell::Int64(values) => values.clear(),
             Cell::Float(values) => values.clear(),
             Cell::Bytes(values) => values.clear(),
+        }
+    }
+
+    /// Appends the first `most` values of another cell of this type.
+    pub(crate) fn append(&mut self, other: &Cell, most: usize) {
+        match (self, other) {
+            (Cell::Int64(values), Cell::Int64(other)) => values.extend_from_slice(&other[..other.len().min(most)]),
+            (Cell::Float(values), Cell::Float(other)) => values.extend_from_slice(&other[..other.len().min(most)]),
+            (Cell::Bytes(values), Cell::Bytes(other)) => values.extend_from_slice(&other[..other.len().min(most)]),
+            _ => unreachable!("both have the type of their column"),
         }
     }
 

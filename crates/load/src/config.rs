@@ -8,7 +8,8 @@ use crate::clip::Clip;
 use crate::decoded_cache::DecodedCache;
 use crate::mixing::Mixing;
 use crate::objects::Objects;
-use shardtool_decode::{FloatRange, LabelDtype, Limits, Output, Pipeline, PixelFn};
+use crate::packing::SequencePacking;
+use shardtool_decode::{FloatRange, LabelDtype, Limits, Output, Pipeline, PixelFn, PixelFormat};
 use shardtool_order::{Order, Policy, Remainder, Replica, Source};
 use shardtool_read::Split;
 use std::fmt;
@@ -44,7 +45,7 @@ pub struct Config {
     pub order: Order,
     /// The seed of order and augmentation.
     pub seed: u64,
-    /// Rows of a batch, at least 1. With `buckets`, at most. Default: 1.
+    /// Rows of a batch, at least 1. With `buckets`, at most; with `packing`, of several samples each. Default: 1.
     pub batch: u32,
     /// The replica of this process. Default: a world of one.
     pub replica: Replica,
@@ -61,6 +62,9 @@ pub struct Config {
     pub columns: Option<Vec<ColumnSpec>>,
     /// Groups samples into batches of one shape. `None`: every batch has `batch` rows.
     pub buckets: Option<Bucketing>,
+    /// Puts several samples of tokens into each row, of which a batch has [`batch`](Config::batch). `None`: a row has one
+    /// sample. Needs [`Content::Columns`]; not with buckets, nor with [`Policy::Shard`].
+    pub packing: Option<SequencePacking>,
     /// Arrays of each record, such as volumes, in addition to `content`. Default: none.
     pub arrays: Vec<ArrayGroup>,
     /// What happens to bad samples; `None` is `Mask` if the remainder is `Mask`, else `Substitute`.
@@ -154,13 +158,17 @@ pub struct Images {
     pub mixing: Option<Mixing>,
     /// Keeps decoded images from one epoch to the next. Not with label maps, objects or further images.
     pub decoded_cache: Option<DecodedCache>,
-    /// The type, layout and normalisation of a batch's pixels, computed by the workers; `None` is u8 `[N, H, W, 3]`.
+    /// Channels and bits of the pixels that steps and batches have: grey images `[N, H, W, 1]`, 16-bit samples. Steps that are not
+    /// defined for them are refused. Default: RGB of 8 bits.
+    pub pixel_format: PixelFormat,
+    /// The type, layout and normalisation of a batch's pixels, computed by the workers; `None` is `[N, H, W, 3]` u8, or as
+    /// `pixel_format` says. Its pixel format is this one.
     pub output: Option<Output>,
     /// Whether to apply the EXIF orientation. Default: no.
     pub apply_orientation: bool,
     /// Limits on the size of stored images.
     pub limits: Limits,
-    /// The range of floating-point samples (TIFF) that is scaled to 0 to 255. Default: such images are bad samples.
+    /// The range of floating-point samples (TIFF) that is scaled to 0 to 255, or to 65535 at 16 bits. Default: such images are bad samples.
     pub float_range: Option<FloatRange>,
     /// Decodes a JPEG at 1/2, 1/4 or 1/8 if the crop is then still at least this many times as large as the result;
     /// `None` always decodes at full size. Default: 2.0. The name is PIL's.
@@ -186,6 +194,7 @@ impl Images {
             objects: None,
             mixing: None,
             decoded_cache: None,
+            pixel_format: PixelFormat::RGB8,
             output: None,
             apply_orientation: false,
             limits: Limits::default(),
@@ -247,6 +256,7 @@ impl Default for Config {
             content: Content::Records,
             columns: None,
             buckets: None,
+            packing: None,
             arrays: vec![],
             on_bad: None,
             max_bad: None,

@@ -69,7 +69,7 @@ pub struct DecodedCacheStats {
     pub bad: u64,
 }
 
-/// The pixels of a cached image, `[H, W, 3]`.
+/// The pixels of a cached image.
 pub(crate) enum CachedPixels<'b> {
     Shared(Arc<[u8]>),
     Read(&'b [u8]),
@@ -118,6 +118,7 @@ enum Pixels {
     /// Where they begin in the file.
     File {
         offset: u64,
+        length: usize,
         crc: u32,
     },
 }
@@ -151,8 +152,8 @@ impl DecodedImages {
         let entry = self.entries().get(&id).filter(|entry| entry.size == size).cloned();
         let found = entry.and_then(|entry| match (entry.pixels, &self.file) {
             (Pixels::Memory(pixels), _) => Some(CachedPixels::Shared(pixels)),
-            (Pixels::File { offset, crc }, Some(file)) => {
-                buffer.resize(image_bytes(size) as usize, 0);
+            (Pixels::File { offset, length, crc }, Some(file)) => {
+                buffer.resize(length, 0);
                 let good = file.read_exact_at(buffer, offset).is_ok() && crc32c(buffer) == crc;
                 self.bad.fetch_add(u64::from(!good), Ordering::Relaxed);
                 good.then_some(CachedPixels::Read(buffer))
@@ -178,7 +179,7 @@ impl DecodedImages {
                     self.fail(&error);
                     return;
                 }
-                Pixels::File { offset, crc: crc32c(pixels) }
+                Pixels::File { offset, length: pixels.len(), crc: crc32c(pixels) }
             }
         };
         self.entries().insert(id, Entry { size, pixels });
@@ -206,11 +207,6 @@ impl DecodedImages {
             self.notices.add(Notice::DecodedCacheFailed { path, problem: error.to_string() });
         }
     }
-}
-
-/// Returns the bytes of an image of this width and height.
-pub(crate) fn image_bytes(size: (u32, u32)) -> u64 {
-    3 * crate::image::pixels(size)
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ impl Engine {
         match self.handover.take(replica, self.config.starve_after, interrupted) {
             Ok(Delivery::Work(batch, waited)) => {
                 self.meters.consumer_wait.add(waited, 1);
-                self.meters.samples.fetch_add(batch.valid_rows(), Ordering::Relaxed);
+                self.meters.samples.fetch_add(batch.samples(), Ordering::Relaxed);
                 Ok(Some(Batch::new(batch)))
             }
             Ok(Delivery::EpochEnd(epoch)) => {
@@ -125,7 +125,7 @@ impl Engine {
         if let Some(fetcher) = &self.fetcher {
             fetcher.forget(replica);
         }
-        self.handover.seek(replica, self.config.plan.schedule().normalize(epoch, p));
+        self.handover.seek(replica, self.config.plan.schedule(epoch).normalize(epoch, p));
     }
 
     /// Returns the position of a replica's consumer.

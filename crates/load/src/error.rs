@@ -64,6 +64,12 @@ pub enum Error {
         /// What is missing.
         reason: &'static str,
     },
+    /// Packing, and something that is not packed.
+    #[error("samples cannot be packed: {reason}")]
+    Packing {
+        /// What does not fit.
+        reason: &'static str,
+    },
     /// Options of clips that contradict each other, or other options.
     #[error("clips cannot be delivered: {reason}")]
     Clip {
@@ -85,6 +91,22 @@ pub enum Error {
     NoBoxes {
         /// The name of the step.
         step: &'static str,
+    },
+    /// A step that is not defined for the pixel format of the images.
+    #[error("`{step}` is not defined for pixels of {format}: leave it out, or load RGB of 8 bits")]
+    PixelFormat {
+        /// The name of the step.
+        step: &'static str,
+        /// The name of the format ([`shardtool_decode::PixelFormat::name`]).
+        format: &'static str,
+    },
+    /// A normalisation made for another pixel format than that of the images.
+    #[error("`output` normalises pixels of {output}, but `pixel_format` is {format}: give both the same format")]
+    OutputFormat {
+        /// The name of the format that `output` takes.
+        output: &'static str,
+        /// The name of the format of the images.
+        format: &'static str,
     },
     /// Several views, and an option that follows the geometry of one.
     #[error("`{option}` needs one view of each image, but there are {views}: use a loader without views for it")]
@@ -121,8 +143,8 @@ pub enum Error {
         /// Those of the steps' result.
         found: (u32, u32),
     },
-    /// The index of a shard lacks what buckets are made from.
-    #[error("the index of {} has no column `{feature}`, from which buckets are made", path.display())]
+    /// The index of a shard lacks what buckets or packed rows are made from.
+    #[error("the index of {} has no column `{feature}`, from which buckets or packed rows are made", path.display())]
     NoIndexColumn {
         /// The shard.
         path: PathBuf,

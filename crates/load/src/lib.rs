@@ -21,6 +21,7 @@
 //! | `image`, `typical_scratch` | decoding one stored image into its row; an estimate of its scratch |
 //! | `clip` | which frames of a video are delivered |
 //! | `sampled_records` | the records of datasets in object stores that such estimates are made from |
+//! | `plan`, `packing`, `buckets` | which samples are in which row; several samples in a row; batches of one shape |
 //! | `batch` | a batch, shared by the workers that fill it, then read by the consumer |
 //! | `handover` | queues of batches between workers and consumers, model-checked |
 //! | `batch_supply` | when a batch may begin, and with which memory |
@@ -62,8 +63,11 @@ mod loader;
 mod memory_pressure;
 mod meters;
 mod mixing;
+mod mosaic;
 mod notices;
 mod objects;
+mod packing;
+mod plan;
 mod read_ahead;
 mod replica_share;
 mod resolved_config;
@@ -93,6 +97,7 @@ pub use meters::Stage;
 pub use mixing::{BatchTransform, Mixing};
 pub use notices::Notice;
 pub use objects::{BOXES, BoxFormat, BoxUnit, CLASSES, ObjectRole, Objects};
+pub use packing::{PackedSamples, SequencePacking};
 pub use replica_share::{MAX_COUNTED_ROWS, ReplicaReads, ReplicaShare};
 pub use stats::{StageName, Stats};
 pub use units::Bytes;

@@ -14,7 +14,7 @@ use crate::replica_share::{self, ReplicaShare};
 use crate::resolved_config::ResolvedConfig;
 use crate::stats::Stats;
 use crate::worker::Worker;
-use shardtool_order::{Buckets, Order, ResumeState, Schedule};
+use shardtool_order::{Order, ResumeState, Schedule};
 use shardtool_read::Split;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -141,7 +141,7 @@ impl Loader {
     pub fn plan_group(config: &Config, ranks: &[u32]) -> Result<LoadPlan> {
         let limits = SystemLimits::find(&config.system_root);
         let (resolved, memory) = plan(config, ranks, &limits)?;
-        let schedule = resolved.plan.schedule().clone();
+        let schedule = resolved.plan.schedule(0).into_owned();
         Ok(LoadPlan { schedule, memory })
     }
 
@@ -219,15 +219,16 @@ impl Loader {
         Ok(())
     }
 
-    /// Returns the steps of an epoch, which are the same for every replica.
+    /// Returns the steps of an epoch, which are the same for every replica; with packing, of the current epoch.
     #[expect(clippy::len_without_is_empty, reason = "an epoch without a step is refused")]
     pub fn len(&self) -> u64 {
-        self.engine.config.plan.schedule().steps(0)
+        self.engine.config.plan.schedule(self.engine.delivered(self.replica).0).steps(0)
     }
 
     /// Returns the steps left in the current epoch.
     pub fn steps_left(&self) -> u64 {
-        self.engine.config.plan.schedule().steps(self.engine.delivered(self.replica).1)
+        let (epoch, p) = self.engine.delivered(self.replica);
+        self.engine.config.plan.schedule(epoch).steps(p)
     }
 
     /// Returns the statistics so far, of all replicas that this loader's workers serve.
@@ -255,15 +256,10 @@ impl Loader {
 pub struct CheckedConfig(ResolvedConfig);
 
 impl CheckedConfig {
-    /// Returns the steps of an epoch, which are the same for every replica.
-    #[expect(clippy::len_without_is_empty, reason = "an epoch without a step is refused")]
-    pub fn len(&self) -> u64 {
-        self.steps_left(0)
-    }
-
-    /// Returns the steps of an epoch from position `p` on.
-    pub fn steps_left(&self, p: u64) -> u64 {
-        self.0.plan.schedule().steps(p)
+    /// Returns the steps from position `p` of an epoch on, which are the same for every replica. They depend on the epoch only
+    /// with packing.
+    pub fn steps_left(&self, epoch: u64, p: u64) -> u64 {
+        self.0.plan.schedule(epoch).steps(p)
     }
 
     /// Returns the state of a run that has delivered everything before position `p` of an epoch.
@@ -276,7 +272,7 @@ impl CheckedConfig {
     /// # Errors
     /// If the state is of another dataset, source, order or seed.
     pub fn resume(&self, state: &ResumeState) -> Result<(u64, u64)> {
-        Ok(self.0.plan.resume(state, self.0.fingerprint)?)
+        self.0.plan.resume(state, self.0.fingerprint)
     }
 }
 
@@ -330,7 +326,8 @@ fn demand(config: &Config, resolved: &ResolvedConfig) -> Demand {
         replicas: resolved.ranks.len() as u64,
         workers: workers as u64,
         prefetch: config.prefetch.unwrap_or(DEFAULT_PREFETCH) as u64,
-        source: resolved.plan.source().bytes() + resolved.plan.buckets().map_or(0, Buckets::bytes),
+        // Each worker has a place in the epoch; so have each replica and, with read-ahead, each worker again.
+        source: resolved.plan.bytes(2 * workers as u64 + resolved.ranks.len() as u64),
         scratch: resolved.scratch,
         decoded: resolved.images().and_then(|images| images.decoded_cache.as_ref()).map_or(0, DecodedCache::memory),
         fetch: resolved.fetch,
@@ -351,6 +348,11 @@ fn requested_ahead(config: &Config) -> Result<u64> {
 /// Resolves a configuration in another order, as if its datasets were in an object store, with `ahead` bytes requested ahead.
 fn in_store(config: &Config, order: Order, ahead: u64) -> Result<Arc<ResolvedConfig>> {
     let mut resolved = ResolvedConfig::new(&Config { order, ..config.clone() }, &[config.replica.rank()])?;
+    if resolved.plan.packing().is_some() {
+        return Err(Error::Packing {
+            reason: "the records of packed rows are not requested ahead, so that requests cannot be planned",
+        });
+    }
     resolved.fetch = ahead;
     Ok(Arc::new(resolved))
 }

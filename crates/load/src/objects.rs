@@ -105,14 +105,14 @@ impl Default for Objects {
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectColumns {
     objects: Objects,
-    boxes: usize,
+    pub(crate) boxes: usize,
     properties: Vec<usize>,
-    keypoints: Option<usize>,
+    pub(crate) keypoints: Option<usize>,
 }
 
 /// Values of one box, and of one keypoint.
-const BOX: usize = 4;
-const POINT: usize = 3;
+pub(crate) const BOX: usize = 4;
+pub(crate) const POINT: usize = 3;
 
 impl ObjectColumns {
     /// Adds the columns of `objects` to `columns`, unless they are there.
@@ -212,11 +212,7 @@ impl ObjectColumns {
     /// Replaces the boxes and points of a record by those of the result, and drops objects that are too small. `boxes` are
     /// those of [`boxes`](Self::boxes).
     pub(crate) fn apply(&self, plan: &Plan, boxes: &[[f64; 4]], stored: (u32, u32), cells: &mut [Cell]) {
-        let large = |[left, top, right, bottom]: &[f64; 4]| {
-            let (width, height) = (right - left, bottom - top);
-            width >= self.objects.min_size && height >= self.objects.min_size && width * height >= self.objects.min_area
-        };
-        let mapped = boxes.iter().enumerate().map(|(n, b)| plan.map_box(n, *b).filter(large));
+        let mapped = boxes.iter().enumerate().map(|(n, b)| plan.map_box(n, *b).filter(|b| self.is_large(b)));
         let mapped: Vec<_> = mapped.collect();
         let kept: Vec<bool> = mapped.iter().map(Option::is_some).collect();
         let values = cells[self.boxes].floats_mut();
@@ -230,6 +226,17 @@ impl ObjectColumns {
             cells[column].keep(&kept, points * POINT);
             self.map_points(plan, stored, cells[column].floats_mut());
         }
+    }
+
+    /// Returns whether an object with this box in pixels of the result is kept.
+    pub(crate) fn is_large(&self, [left, top, right, bottom]: &[f64; 4]) -> bool {
+        let (width, height) = (right - left, bottom - top);
+        width >= self.objects.min_size && height >= self.objects.min_size && width * height >= self.objects.min_area
+    }
+
+    /// Returns the numbers of all columns.
+    pub(crate) fn all(&self) -> impl Iterator<Item = usize> {
+        [self.boxes].into_iter().chain(self.properties.iter().copied()).chain(self.keypoints)
     }
 
     fn map_points(&self, plan: &Plan, stored: (u32, u32), values: &mut [f32]) {

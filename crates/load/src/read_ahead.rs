@@ -1,12 +1,12 @@
 //! Read-ahead of exactly the records that come next in the order, bounded in bytes.
 
 use crate::batch::SharedBatch;
+use crate::plan::Walk;
 use crate::resolved_config::ResolvedConfig;
-use shardtool_order::Walk;
 use std::sync::Arc;
 
 /// Asks the system to read records before the workers need them. Has separate cursors, [`ResolvedConfig::read_ahead`]
-/// samples ahead of the worker's, since in interleaved order a cursor rebuilds a permutation whenever it changes the
+/// rows ahead of the worker's, since in interleaved order a cursor rebuilds a permutation whenever it changes the
 /// window.
 pub(crate) struct ReadAhead {
     config: Arc<ResolvedConfig>,
@@ -20,7 +20,7 @@ impl ReadAhead {
         ReadAhead { config, cursors }
     }
 
-    /// Requests the record that is [`ResolvedConfig::read_ahead`] samples ahead of a row. At the first row of an epoch,
+    /// Requests the records of the row that is [`ResolvedConfig::read_ahead`] rows ahead of a row. At the first row of an epoch,
     /// or after a seek, requests all records up to there.
     pub(crate) fn advance(&mut self, batch: &SharedBatch, row: usize) {
         let ReadAhead { config, cursors } = self;
@@ -28,7 +28,7 @@ impl ReadAhead {
             return;
         }
         let first = if batch.first && row == 0 { 1 } else { config.read_ahead };
-        let schedule = config.plan.schedule();
+        let schedule = config.plan.schedule(batch.epoch);
         let walk = cursor(config, &mut cursors[batch.replica], batch.replica, batch.epoch);
         // All batches have the same rows, unless there are buckets.
         let steps = if config.plan.buckets().is_some() { 0 } else { (row + first) / config.batch };
@@ -40,7 +40,7 @@ impl ReadAhead {
             let count = rows.len();
             for row in rows.skip(skipped).take(left) {
                 if let Some(q) = row.position() {
-                    config.splits.will_need(walk.sample(q).id);
+                    walk.for_each_sample(q, |sample| config.splits.will_need(sample.id));
                 }
             }
             left -= count.saturating_sub(skipped).min(left);

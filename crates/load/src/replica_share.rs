@@ -41,7 +41,7 @@ const LOOKED_UP: u64 = 1 << 20;
 /// Returns the shares of all replicas of a configuration, in order of rank.
 pub(crate) fn shares(config: &Config) -> Result<Vec<ReplicaShare>> {
     let resolved = ResolvedConfig::new(config, &[config.replica.rank()])?;
-    let schedule = resolved.plan.schedule();
+    let schedule = resolved.plan.schedule(0);
     let world = schedule.world();
     // With buckets, other ranks may have other rows.
     let rows = resolved.plan.walk(0, 0)?.counts(0).rows;
@@ -64,7 +64,7 @@ pub(crate) fn shares(config: &Config) -> Result<Vec<ReplicaShare>> {
 }
 
 fn count(resolved: &ResolvedConfig, rank: u32) -> Result<ReplicaReads> {
-    let schedule = resolved.plan.schedule();
+    let schedule = resolved.plan.schedule(0);
     let mut walk = resolved.plan.walk(0, rank)?;
     let rows = walk.clone();
     let splits = resolved.splits.as_slice();
@@ -72,8 +72,12 @@ fn count(resolved: &ResolvedConfig, rank: u32) -> Result<ReplicaReads> {
     let steps = (0..schedule.steps(0)).map(|step| step * schedule.step_len());
     for row in steps.flat_map(|p| rows.rows(p)) {
         if let Row::Sample(q) | Row::Repeat(q) = row {
-            let (split, shard) = resolved.splits.shard_of(walk.sample(q).id)?;
-            records[split][shard] += 1;
+            let mut ids = vec![];
+            walk.for_each_sample(q, |sample| ids.push(sample.id));
+            for id in ids {
+                let (split, shard) = resolved.splits.shard_of(id)?;
+                records[split][shard] += 1;
+            }
         }
     }
     let mut reads = ReplicaReads { shards: 0, bytes: 0, estimated: false };
@@ -116,7 +120,7 @@ impl Estimate {
                 shards[first[split] + shard].0 += 1.0;
             }
         }
-        let schedule = plan.schedule();
+        let schedule = plan.schedule(0);
         let own = (schedule.policy() == Policy::Shard).then_some(schedule.world() as usize);
         Ok(Estimate { shards, own, known: HashMap::new() })
     }

@@ -10,11 +10,13 @@ use crate::error::{Error, Result};
 use crate::features;
 use crate::mixing::Mixing;
 use crate::objects::ObjectColumns;
+use crate::packing;
+use crate::plan::{PackedRows, Plan};
 use crate::sampled_records::SampledRecords;
 use crate::splits::Splits;
 use crate::typical_scratch::typical_scratch;
-use shardtool_decode::{LabelDtype, Normalizer};
-use shardtool_order::{BucketReplicas, Order, Plan, Replicas, ResumeState, Source};
+use shardtool_decode::{LabelDtype, Normalizer, PixelFormat};
+use shardtool_order::{BucketReplicas, Order, Replicas, ResumeState, Source};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +58,7 @@ pub(crate) struct ResolvedConfig {
     pub(crate) exact: bool,
     /// Whether pages of records are released after their samples were made.
     pub(crate) release: bool,
-    /// Samples that the system reads ahead of the workers.
+    /// Rows whose records the system reads ahead of the workers.
     pub(crate) read_ahead: usize,
     pub(crate) order: Order,
     /// Bytes of records that are requested from object stores ahead of the workers.
@@ -100,19 +102,23 @@ impl ResolvedConfig {
             return Err(Error::SourceLength { source_len, records: splits.len() });
         }
         let (policy, remainder) = (config.policy, Some(config.remainder()));
-        let plan = match &config.buckets {
-            None => {
-                let replicas = Replicas { world, batch, policy, remainder };
-                Plan::new(source, config.order, config.seed, replicas, &splits.shard_records())?
-            }
-            Some(bucketing) => {
+        let replicas = Replicas { world, batch, policy, remainder };
+        let plan = match (&config.packing, &config.buckets) {
+            (Some(packing), _) => Plan::Packed(PackedRows::new(packing.plan(config, source, &splits, replicas)?)),
+            (None, Some(bucketing)) => {
                 let replicas = BucketReplicas { world, policy, remainder };
-                buckets::plan(config, bucketing, source, &splits, replicas)?
+                Plan::Samples(Arc::new(buckets::plan(config, bucketing, source, &splits, replicas)?))
+            }
+            (None, None) => {
+                let records = splits.shard_records();
+                let plan = shardtool_order::Plan::new(source, config.order, config.seed, replicas, &records)?;
+                Plan::Samples(Arc::new(plan))
             }
         };
         let plan = Arc::new(plan);
         let views = Views::new(config)?;
         let (columns, objects) = resolve_columns(config, &splits)?;
+        plan.packing().map_or(Ok(()), |_| packing::check_columns(&columns))?;
         if let Content::Images(images) = &config.content {
             match &images.clip {
                 Some(clip) => clip.check(config, images)?,
@@ -137,19 +143,25 @@ impl ResolvedConfig {
             // Of a clip only some frames are read, each requested before the first of them.
             _ if matches!(&config.content, Content::Images(Images { clip: Some(_), .. })) => 0,
             0..MIN_READ_AHEAD_RECORD => 0,
-            mean => (config.read_ahead / mean) as usize,
+            mean => (config.read_ahead / (mean * plan.packing().map_or(1, packing::samples_per_row))) as usize,
         };
         let release = config.page_cache == PageCache::Release;
         Ok(ResolvedConfig {
             fingerprint: splits.fingerprint(),
             ranks: ranks.to_vec(),
-            batch: largest_batch(&plan),
+            batch: largest_batch(&plan, config),
             content: config.content.clone(),
             normalizer: match &config.content {
                 Content::Images(images) => images.output.map(Normalizer::new),
                 Content::Records | Content::Columns => None,
             },
-            expected: features::expected_bytes(&columns, &splits, &sampled, matches!(config.content, Content::Records)),
+            expected: match plan.packing() {
+                Some(packing) => packing::row_bytes(&columns, packing),
+                None => {
+                    let keeps_records = matches!(config.content, Content::Records);
+                    features::expected_bytes(&columns, &splits, &sampled, keeps_records)
+                }
+            },
             scratch: typical_scratch(&splits, &config.content, &views, &columns, &sampled) + arrays.scratch,
             views,
             columns,
@@ -163,7 +175,7 @@ impl ResolvedConfig {
             arrays,
             read_ahead,
             order: config.order,
-            fetch: if splits.in_store() { config.read_ahead } else { 0 },
+            fetch: if splits.in_store() && plan.packing().is_none() { config.read_ahead } else { 0 },
             fetch_gap: config.fetch_gap,
             fetch_size: config.fetch_size,
             plan,
@@ -179,10 +191,15 @@ impl ResolvedConfig {
         }
     }
 
-    /// Returns how rows are mixed, and the column of their labels; `None` if they are not.
-    pub(crate) fn mixing(&self) -> Option<(&Mixing, usize)> {
-        let mixing = self.images()?.mixing.as_ref()?;
-        Some((mixing, self.columns.iter().position(Column::is_label)?))
+    /// Returns how rows are mixed; `None` if they are not.
+    pub(crate) fn mixing(&self) -> Option<&Mixing> {
+        self.images()?.mixing.as_ref()
+    }
+
+    /// Returns the column whose labels become soft; `None` if none does.
+    pub(crate) fn soft_label(&self) -> Option<usize> {
+        self.mixing().filter(|mixing| mixing.classes > 0)?;
+        self.columns.iter().position(Column::is_label)
     }
 
     /// Returns the numbers of the buckets; 0 alone without buckets.
@@ -206,9 +223,16 @@ impl ResolvedConfig {
 
     /// Bytes of one row of an array of images.
     pub(crate) fn picture_bytes(&self, picture: Picture<'_>) -> usize {
-        let value = self.normalizer.as_ref().map_or(1, |normalizer| normalizer.output().dtype().bytes());
+        let format = self.pixel_format();
+        let value =
+            self.normalizer.as_ref().map_or(format.depth.bytes(), |normalizer| normalizer.output().dtype().bytes());
         let (width, height) = picture.view.pipeline.output_size();
-        height as usize * width as usize * 3 * value * self.row_frames()
+        height as usize * width as usize * format.channels.count() * value * self.row_frames()
+    }
+
+    /// Returns the channels of the images, and the bits of their samples.
+    pub(crate) fn pixel_format(&self) -> PixelFormat {
+        self.images().map_or(PixelFormat::RGB8, |images| images.pixel_format)
     }
 
     /// Returns how clips are taken; `None` without clips.
@@ -249,15 +273,14 @@ impl ResolvedConfig {
         // Plan, id, flag and lock of a row take less than 200 bytes.
         let images: usize = self.pictures(bucket).map(|picture| self.picture_bytes(picture)).sum();
         let pixels = (images + self.mask_count() * self.mask_bytes(bucket)) as u64;
-        let soft = self.mixing().map_or(0, |(mixing, _)| 4 * u64::from(mixing.classes));
+        let soft = self.mixing().map_or(0, |mixing| 4 * u64::from(mixing.classes));
         let row = pixels
             + self.arrays.row_bytes()
             + soft
             + self.columns.iter().map(Column::row_bytes).sum::<u64>()
             + self.expected
             + 200;
-        // Mixing keeps a copy of one image.
-        let copy = self.mixing().map_or(0, |_| images as u64);
+        let copy = self.mixing().map_or(0, |mixing| mixing.copies() * images as u64);
         row * self.rows(bucket) as u64 + copy
     }
 
@@ -280,7 +303,7 @@ impl ResolvedConfig {
     pub(crate) fn rows_per_claim(&self) -> usize {
         match self.content {
             Content::Images(_) => 1,
-            _ if !self.arrays.is_empty() => 1,
+            _ if !self.arrays.is_empty() || self.plan.packing().is_some() => 1,
             Content::Records | Content::Columns => 16,
         }
     }
@@ -308,10 +331,10 @@ fn resolve_columns(config: &Config, splits: &Splits) -> Result<(Vec<Column>, Opt
     Ok((columns, Some(objects)))
 }
 
-/// Returns the rows of the largest batch of a plan.
-fn largest_batch(plan: &Plan) -> usize {
+/// Returns the rows of the largest batch.
+fn largest_batch(plan: &Plan, config: &Config) -> usize {
     let rows = plan.buckets().map(|buckets| buckets.as_slice().iter().map(|bucket| bucket.batch.get()));
-    rows.and_then(Iterator::max).unwrap_or(plan.schedule().batch()) as usize
+    rows.and_then(Iterator::max).unwrap_or(config.batch) as usize
 }
 
 /// Checks that there is a view, that their names differ, and that options for one view have only one.
@@ -328,6 +351,13 @@ fn check_views(images: &Images, views: &[View]) -> Result<()> {
         && let Some(step) = views.iter().find_map(|view| view.pipeline.takes_boxes())
     {
         return Err(Error::NoBoxes { step });
+    }
+    let format = images.pixel_format;
+    if let Some(step) = views.iter().find_map(|view| view.pipeline.undefined_for(format)) {
+        return Err(Error::PixelFormat { step, format: format.name() });
+    }
+    if let Some(output) = images.output.map(|output| output.pixel_format()).filter(|output| *output != format) {
+        return Err(Error::OutputFormat { output: output.name(), format: format.name() });
     }
     if let Some(cache) = &images.decoded_cache {
         let options = [
@@ -359,13 +389,15 @@ fn check_mixing(images: &Images, columns: &[Column]) -> Result<()> {
     let Some(mixing) = &images.mixing else { return Ok(()) };
     let reason = if mixing.transforms.is_empty() {
         "no transform is given"
-    } else if mixing.transforms.iter().any(|t| !(t.alpha() > 0.0 && t.alpha().is_finite())) {
-        "`alpha` must be above 0"
-    } else if mixing.classes == 0 {
+    } else if let Some(reason) = mixing.transforms.iter().find_map(|transform| transform.check().err()) {
+        reason
+    } else if !images.masks.is_empty() || !images.more.is_empty() {
+        "masks and further images do not mix"
+    } else if images.objects.is_some() && !mixing.moves_objects() {
+        "boxes do not mix, except in mosaics"
+    } else if mixing.classes == 0 && !(images.objects.is_some() && mixing.moves_objects()) {
         "the number of classes is 0"
-    } else if !images.masks.is_empty() || images.objects.is_some() || !images.more.is_empty() {
-        "masks, boxes and further images do not mix"
-    } else if !columns.iter().any(Column::is_label) {
+    } else if mixing.classes > 0 && !columns.iter().any(Column::is_label) {
         "the batch has no integer label"
     } else {
         return Ok(());

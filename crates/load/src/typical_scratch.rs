@@ -36,7 +36,8 @@ pub(crate) fn typical_scratch(
         sampled.filter_map(|shard| largest_in(&split.shard(shard).ok()?, images, views, columns)).max()
     });
     // If no index has sizes, assumes a photograph of two megapixels.
-    let photograph = |size| shardtool_decode::scratch_bound((1600, 1200), 1 << 20, size);
+    let times = images.pixel_format.bytes().div_ceil(3) as u64;
+    let photograph = |size| times * shardtool_decode::scratch_bound((1600, 1200), 1 << 20, size);
     let sizes = || views.lists().flatten().map(|view| view.pipeline.output_size());
     largest.max().or_else(|| sizes().map(photograph).max()).unwrap_or(0)
 }

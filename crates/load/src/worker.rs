@@ -1,11 +1,13 @@
 //! A worker thread: claims rows in order, and fills each from its record.
 
 mod clip;
+mod packed;
 
 use crate::arrays::PlannedArrays;
 use crate::bad_samples::{BadSample, OnBad, SampleError};
 use crate::batch::{RowOut, SharedBatch};
 use crate::buffer::RowPixels;
+use crate::columns::{Cell, Column};
 use crate::config::{Content, Images};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -13,9 +15,11 @@ use crate::handover::Work;
 use crate::image::{self, DecodeScratch, Decoding, PlannedClips, PlannedImage, SampleDraws, ScratchBytes};
 use crate::memory_pressure::{Admission, Refused, ScratchAdmission};
 use crate::meters::ReadTimer;
+use crate::packing;
+use crate::plan::Walk;
 use crate::read_ahead::{ReadAhead, cursor};
 use crate::splits::RecordLocation;
-use shardtool_order::{Sample, Walk};
+use shardtool_order::{PackedSample, Sample};
 use shardtool_read::Record;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,6 +34,9 @@ pub(crate) struct Worker {
     cursors: Vec<Option<(u64, Walk)>>,
     read_ahead: ReadAhead,
     scratch: DecodeScratch,
+    /// One sample of a packed row, and the samples of the row.
+    part: Option<RowOut>,
+    samples: Vec<PackedSample>,
     /// Records read so far.
     reads: u64,
     /// The id of the current sample, for the error message of a panic.
@@ -96,7 +103,7 @@ impl Worker {
         let cursors = engine.config.ranks.iter().map(|_| None).collect();
         let read_ahead = ReadAhead::new(engine.config.clone());
         let scratch = DecodeScratch::default();
-        Worker { engine, number, cursors, read_ahead, scratch, reads: 0, current: None }
+        Worker { engine, number, cursors, read_ahead, scratch, part: None, samples: vec![], reads: 0, current: None }
     }
 
     /// Runs until the loader ends.
@@ -164,37 +171,53 @@ impl Worker {
                 return Ok(());
             };
             self.read_ahead.advance(batch, row);
+            if engine.config.plan.packing().is_some() {
+                return self.packed_row(batch, q, target.out);
+            }
             let sample = self.cursor(batch).sample(q);
-            let filled = self.sample(batch, sample, Some(row), target);
-            if let Some(fetcher) = &engine.fetcher {
-                fetcher.done(batch, row);
-            }
-            let bad = match filled {
-                Ok(()) => return Ok(()),
-                Err(RowError::Run(error)) => return Err(error),
-                Err(RowError::Bad(bad)) => engine.add_bad(*bad)?,
-            };
-            match engine.config.on_bad {
-                OnBad::Error => Err(Error::BadSample(bad)),
-                OnBad::Mask => {
-                    mask(&engine, target);
-                    Ok(())
-                }
-                OnBad::Substitute => {
-                    let mut tried = 0;
-                    for q in self.cursor(batch).substitutes(q) {
-                        let sample = self.cursor(batch).sample(q);
-                        tried += 1;
-                        match self.sample(batch, sample, None, target) {
-                            Ok(()) => return Ok(()),
-                            Err(RowError::Run(error)) => return Err(error),
-                            Err(RowError::Bad(bad)) => drop(engine.add_bad(*bad)?),
-                        }
-                    }
-                    Err(Error::NoSubstitute { sample: bad, tried })
-                }
-            }
+            self.sample_or_substitute(batch, q, sample, Some(row), target)
         })
+    }
+
+    /// Fills a row with the sample at position `q`; if it is bad, with what the configuration says. `row` is as for `sample`.
+    fn sample_or_substitute(
+        &mut self,
+        batch: &SharedBatch,
+        q: u64,
+        sample: Sample,
+        row: Option<usize>,
+        target: &mut RowTarget<'_>,
+    ) -> Result<()> {
+        let engine = self.engine.clone();
+        let filled = self.sample(batch, sample, row, target);
+        if let Some((fetcher, row)) = engine.fetcher.as_ref().zip(row) {
+            fetcher.done(batch, row);
+        }
+        let bad = match filled {
+            Ok(()) => return Ok(()),
+            Err(RowError::Run(error)) => return Err(error),
+            Err(RowError::Bad(bad)) => engine.add_bad(*bad)?,
+        };
+        match engine.config.on_bad {
+            OnBad::Error => Err(Error::BadSample(bad)),
+            OnBad::Mask => {
+                mask(&engine, target);
+                Ok(())
+            }
+            OnBad::Substitute => {
+                let mut tried = 0;
+                for q in self.cursor(batch).substitutes(q) {
+                    let sample = self.cursor(batch).sample(q);
+                    tried += 1;
+                    match self.sample(batch, sample, None, target) {
+                        Ok(()) => return Ok(()),
+                        Err(RowError::Run(error)) => return Err(error),
+                        Err(RowError::Bad(bad)) => drop(engine.add_bad(*bad)?),
+                    }
+                }
+                Err(Error::NoSubstitute { sample: bad, tried })
+            }
+        }
     }
 
     /// Reads one sample and fills a row with its pixels, columns and id. `row` is the row whose record may have been
@@ -214,7 +237,7 @@ impl Worker {
         if config.exact {
             shard.read_exactly();
         }
-        if self.row_of_frames(batch, source_position, id, &shard, &at, target)? {
+        if self.row_of_frames(batch, (Sample { source_position, id }, row), &shard, &at, target)? {
             return Ok(());
         }
         let decodes = config.images().is_some() || !config.arrays.is_empty();
@@ -242,16 +265,17 @@ impl Worker {
             let mut memory = RowMemory { pool: &engine.scratch, record: record_bytes, admission };
             self.reads += 1;
             let timer = ReadTimer::start(self.reads);
-            let fetched = engine.fetcher.as_ref().zip(row).and_then(|(fetcher, row)| fetcher.frame(batch, row, id));
+            let fetched = engine.fetcher.as_ref().zip(row).and_then(|(fetcher, row)| fetcher.fetched(batch, row, id));
             if fetched.is_none() && batch.is_cancelled() {
                 // The loader ends or has moved: the record is not needed, and reading it may take as long as a server does.
                 return Err(RowError::Run(Error::Stopped));
             }
             let record = match fetched {
-                Some(Ok(frame)) => shard.record_in(at.row, frame),
-                Some(Err(source)) => {
-                    Err(shardtool_read::Error::Io { action: "read", path: shard.path().to_owned(), source })
-                }
+                Some(Ok(parts)) => shard.frame(at.row).and_then(|frame| match parts.bytes(&frame) {
+                    Some(bytes) => shard.record_in(at.row, bytes.to_vec()),
+                    None => config.arrays.record_of_parts(&shard, at.row, |range| parts.bytes(range)),
+                }),
+                Some(Err(error)) => Err(clip::unread(&shard, error)),
                 None => config.arrays.record(&shard, at.row),
             };
             timer.stop(&engine.meters);
@@ -305,6 +329,10 @@ impl Worker {
         let mut example = None;
         for (column, cell) in config.columns.iter().zip(&mut target.out.cells) {
             column.read(record, &mut example, cell)?;
+        }
+        if let Some(packing) = config.plan.packing() {
+            let (expected, capacity) = (packing.tokens(source_position) as usize, packing.capacity() as usize);
+            packing::check_lengths(&config.columns, &target.out.cells, expected, capacity)?;
         }
         if config.images().is_none() && config.arrays.is_empty() {
             return Ok(());
@@ -435,5 +463,8 @@ fn mask(engine: &Engine, RowTarget { pixels, out }: &mut RowTarget<'_>) {
     pixels.masks.iter_mut().for_each(|mask| mask.fill(MASKED_LABEL));
     pixels.arrays.iter_mut().for_each(|array| array.fill(0));
     (out.id, out.valid, out.record) = (-1, false, None);
-    engine.config.columns.iter().zip(&mut out.cells).for_each(|(column, cell)| column.mask(cell));
+    out.parts.clear();
+    let packed = engine.config.plan.packing().is_some();
+    let mask = |(column, cell): (&Column, &mut Cell)| if packed { cell.clear() } else { column.mask(cell) };
+    engine.config.columns.iter().zip(&mut out.cells).for_each(mask);
 }

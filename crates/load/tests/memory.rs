@@ -6,10 +6,11 @@ mod counting;
 mod dataset;
 
 use counting::{LIVE, PEAK};
+use dataset::Sample;
 use shardtool_decode::{Filter, LabelDtype, Pipeline, Transform};
 use shardtool_load::{
     ArrayCrop, ArrayGroup, BatchTransform, BucketBy, Bucketing, Clip, ColumnSpec, Config, Content, DecodedCache,
-    ImageBucket, Images, Layout, Loader, Mixing, Objects, View,
+    ImageBucket, Images, Layout, Loader, Mixing, Objects, SequencePacking, View,
 };
 use shardtool_order::{ImageShape, Replica};
 use shardtool_read::{Access, Dataset, Options, Split};
@@ -35,7 +36,7 @@ fn large(folder: &Path, access: Access) -> Split {
         .map(|i| {
             let size = if i % 5 == 0 { (2400, 1800) } else { (320 + i as u32 * 10, 240) };
             let boxes = vec![i as f32; 2000];
-            dataset::Sample {
+            Sample {
                 key: format!("{i}"),
                 image: Some((dataset::jpeg(i, size.0, size.1), size)),
                 label: 0,
@@ -182,6 +183,29 @@ fn live_memory_of_buckets_stays_below_the_budget() {
             (config.workers, config.remainder) = (Some(workers), Some(shardtool_order::Remainder::Pad));
             stays_below(config, &[0], times, &format!("buckets, {what}, {workers} workers"));
         }
+    }
+}
+
+/// Rows of several samples, packed in small and large windows.
+#[test]
+fn live_memory_of_packed_rows_stays_below_the_budget() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let sample = |number: u64| {
+        let boxes: Vec<f32> = (0..number * 37 % 900).map(|token| token as f32).collect();
+        Sample { key: format!("{number}"), image: None, label: boxes.len() as i64, boxes, mask: vec![] }
+    };
+    dataset::write(folder.path(), "train", &(0..3000).map(sample).collect::<Vec<_>>(), 500);
+    let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
+    for (window, workers, times) in [(64, 1, 1.0), (4096, 1, 1.0), (4096, 4, 1.3)] {
+        let mut config = Config::new(split.clone(), Content::Columns, 8);
+        let column = |feature: &str, layout| ColumnSpec { feature: feature.to_owned(), layout };
+        config.columns = Some(vec![column("boxes", Layout::Ragged), column("image/class/label", Layout::Auto)]);
+        let mut packing = SequencePacking::new("image/class/label", NonZeroU32::new(1024).unwrap());
+        packing.window = NonZeroU32::new(window).unwrap();
+        (config.packing, config.workers) = (Some(packing), Some(workers));
+        config.remainder = Some(shardtool_order::Remainder::Pad);
+        stays_below(config, &[0], times, &format!("packed rows, windows of {window}, {workers} workers"));
     }
 }
 

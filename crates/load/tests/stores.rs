@@ -7,8 +7,11 @@ mod dataset;
 
 use dataset::Sample;
 use shardtool_decode::{Filter, Pipeline, Transform};
-use shardtool_load::{Batch, BucketBy, Bucketing, Config, Content, ImageBucket, Images, Loader, OnBad};
-use shardtool_order::{ImageShape, Order, Policy, Remainder, Replica, ResumeState};
+use shardtool_load::{
+    Batch, BucketBy, Bucketing, ColumnSpec, Config, Content, ImageBucket, Images, Layout, Loader, OnBad,
+    SequencePacking,
+};
+use shardtool_order::{ImageShape, List, Order, Policy, Remainder, Replica, ResumeState, Source};
 use shardtool_read::{Dataset, Split};
 use shardtool_store_server::{Fault, Faults, Options, Server};
 use std::num::NonZeroU32;
@@ -187,6 +190,28 @@ fn batches_and_requests_of_buckets_are_those_of_files() {
         config.splits = vec![bucket.remote()];
         assert!(run(&mut Loader::new(&config).unwrap(), 2) == local, "{order}");
     }
+}
+
+/// Each worker reads the records of its packed row.
+#[test]
+fn packed_rows_are_those_of_files() {
+    let bucket = Bucket::new(60, 25, Faults::default());
+    let rows = |split: Split| {
+        let mut config = Config::new(split, Content::Columns, 3);
+        let column = ColumnSpec { feature: "image/class/label".to_owned(), layout: Layout::Ragged };
+        config.columns = Some(vec![column]);
+        // Every label counts as one token: the labels of samples 1, 6, 11 and so on are 1.
+        config.packing = Some(SequencePacking::new("image/class/label", NonZeroU32::new(4).unwrap()));
+        let ones: Vec<u64> = (0..12).map(|number| 5 * number + 1).collect();
+        config.source = Some(Source::List(List::new(ones, 60).unwrap()));
+        (config.workers, config.order) = (Some(2), Order::Shuffled);
+        let mut loader = Loader::new(&config).unwrap();
+        let batch = loader.next_batch().unwrap().unwrap();
+        (batch.ids().to_vec(), batch.column("image/class/label").cloned(), batch.packed().unwrap().offsets.to_vec())
+    };
+    let local = rows(bucket.local());
+    assert_eq!((local.0.len(), &local.2[..]), (12, &[0, 4, 8, 12][..]));
+    assert_eq!(rows(bucket.remote()), local);
 }
 
 #[test]

@@ -48,6 +48,12 @@ impl<'r> PlannedArrays<'r> {
         Ok(PlannedArrays { arrays, scratch })
     }
 
+    /// Returns the features of the arrays and, of each, the numbers of the chunks that are decoded.
+    pub(crate) fn chunks<'c>(&'c self, resolved: &'c ResolvedArrays) -> impl Iterator<Item = (&'c str, Vec<u64>)> {
+        let arrays = self.arrays.iter().zip(resolved.outputs());
+        arrays.map(|((array, placement), output)| (&*output.feature, array.chunks(&placement.part)))
+    }
+
     /// Decodes the arrays of `record` into their rows. `chunk` is scratch. Returns the bytes of values that were read, of a record
     /// that was made without them.
     pub(crate) fn write(

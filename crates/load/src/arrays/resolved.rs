@@ -12,6 +12,7 @@ use crate::splits::Splits;
 use shardtool_decode::Limits;
 use shardtool_format::array::ArrayDtype;
 use shardtool_read::{Record, Shard, Split};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes of one array of a batch, at most: 2⁴⁸, so that sums and products of several batches do not overflow.
@@ -29,6 +30,8 @@ pub(crate) struct ResolvedArrays {
     pub(crate) scratch: u64,
     /// Whether records are read without the chunks that crops do not need.
     pub(crate) partial: bool,
+    /// Mean bytes of the chunks that a row needs, if records in an object store are read so.
+    pub(crate) expected: u64,
 }
 
 /// Bytes of the records of a split that are read to estimate memory; the last one may exceed it.
@@ -76,6 +79,7 @@ impl ResolvedArrays {
             let crops = config.arrays.iter().any(|group| group.crop.is_some());
             let keeps_records = matches!(config.content, Content::Records);
             resolved.partial = crops && !keeps_records && splits.mean_record() >= MIN_PARTIAL_RECORD;
+            resolved.expected = resolved.expected_bytes(splits, stored).unwrap_or_else(|| splits.mean_record());
         }
         Ok(resolved)
     }
@@ -89,8 +93,25 @@ impl ResolvedArrays {
         if !self.partial {
             return shard.record(row, vec![]);
         }
-        let features: Vec<_> = self.outputs().map(|array| array.feature.as_str()).collect();
-        shard.record_without_values(row, &features)
+        shard.record_without_values(row, &self.features())
+    }
+
+    /// Makes a record of its parts that were requested, or reads it whole.
+    pub(crate) fn record_of_parts<'b>(
+        &self,
+        shard: &Arc<Shard>,
+        row: u64,
+        part: impl Fn(&Range<u64>) -> Option<&'b [u8]>,
+    ) -> shardtool_read::Result<Record> {
+        match shard.record_of_parts(row, &self.features(), part)? {
+            Some(record) => Ok(record),
+            None => shard.record(row, vec![]),
+        }
+    }
+
+    /// Returns the features of all arrays.
+    pub(crate) fn features(&self) -> Vec<&str> {
+        self.outputs().map(|array| array.feature.as_str()).collect()
     }
 
     /// Returns the arrays of a batch, in the order of the configuration.
@@ -108,6 +129,21 @@ impl ResolvedArrays {
         self.outputs().map(|array| array.row_bytes as u64).sum()
     }
 
+    /// Returns the mean bytes of the chunks that the crops of a few records meet; `None` if no record was read from a store.
+    fn expected_bytes(&self, splits: &Splits, stored: &SampledRecords) -> Option<u64> {
+        let needed = |record: &Record| {
+            let example = record.example().ok()?;
+            let arrays = self.with_shapes().map(|(output, shape)| {
+                let array = StoredArray::of(&example, &output.feature, &self.limits).ok()?;
+                Some((array.stored_bytes() as f64 * array.share(shape)) as u64)
+            });
+            arrays.sum::<Option<u64>>()
+        };
+        let records = (0..splits.as_slice().len()).flat_map(|number| stored.of(number));
+        let needed: Vec<u64> = records.filter_map(needed).collect();
+        needed.iter().sum::<u64>().checked_div(needed.len() as u64)
+    }
+
     /// Returns the most that a few records need, plus a quarter, as for images.
     fn typical_scratch(&self, splits: &Splits, stored: &SampledRecords) -> u64 {
         let needed = |record: &Record| {
@@ -116,7 +152,7 @@ impl ResolvedArrays {
                 self.outputs().filter_map(|array| StoredArray::of(&example, &array.feature, &self.limits).ok());
             arrays.map(|array| array.scratch).max().unwrap_or(0) + record.buffer_bytes()
         };
-        let features: Vec<_> = self.outputs().map(|array| array.feature.as_str()).collect();
+        let features = self.features();
         let mut most = 0;
         for (number, split) in splits.as_slice().iter().enumerate() {
             most = stored.of(number).iter().map(needed).fold(most, u64::max);

@@ -65,6 +65,26 @@ impl<'r> StoredArray<'r> {
         self.shape.iter().map(|length| *length as u64).collect()
     }
 
+    /// Returns the bytes of its chunks.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        self.features.chunks.into_iter().flat_map(|list| list.iter()).map(|chunk| chunk.len() as u64).sum()
+    }
+
+    /// Returns the share of the array's chunks that a crop of this shape meets on average, at most 1.
+    pub(crate) fn share(&self, crop: &[u64]) -> f64 {
+        let lengths = self.shape.iter().zip(&self.chunk).zip(crop);
+        let share = |((length, chunk), crop): ((&i64, &i64), &u64)| {
+            ((*crop as f64 + *chunk as f64 - 1.0) / (*length).max(1) as f64).min(1.0)
+        };
+        lengths.map(share).product()
+    }
+
+    /// Returns the numbers of the chunks that a part of the array meets.
+    pub(crate) fn chunks(&self, part: &ArrayBox) -> Vec<u64> {
+        let layout = ArrayLayout::new(&self.shape, &self.chunk, self.features.dtype, self.features.codec);
+        layout.map_or(vec![], |layout| chunks_of_box(&layout, &part.start, &part.size).collect())
+    }
+
     /// Decodes a part of the array, a feature of `record`, into `out`. `scratch` holds a chunk. Returns the bytes of the chunks
     /// that were read, if the record was made without them.
     ///

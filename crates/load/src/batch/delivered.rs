@@ -4,7 +4,8 @@ use super::SharedBatch;
 use crate::buffer::{BatchBuffer, RowBuffer};
 use crate::column_values::Values;
 use crate::objects::ObjectRole;
-use shardtool_decode::{LabelDtype, Normalizer, Output};
+use crate::packing::PackedSamples;
+use shardtool_decode::{LabelDtype, Normalizer, Output, PixelFormat};
 use shardtool_format::array::ArrayDtype;
 use shardtool_order::{Bucket, ResumeState};
 use shardtool_read::Record;
@@ -21,7 +22,7 @@ pub struct Pictures<'b> {
     pub feature: Option<&'b str>,
     /// The name of the view; empty if it has none.
     pub view: &'b str,
-    /// `[N, H, W, 3]`, or `[N, 3, H, W]` if that is the layout of [`Batch::output`]. With clips, N is the number of all
+    /// `[N, H, W, C]`, or `[N, C, H, W]` if that is the layout of [`Batch::output`]; C is 3, or 1 for grey. With clips, N is the number of all
     /// frames of the batch.
     pub shape: [usize; 4],
     /// Clips of a row, and frames of each; `None` without clips.
@@ -77,11 +78,11 @@ impl Batch {
     /// Returns N, including rows without a sample.
     #[expect(clippy::len_without_is_empty, reason = "a batch has at least one row")]
     pub fn len(&self) -> usize {
-        self.0.table().ids.len()
+        self.0.table().valid.len()
     }
 
-    /// Returns the pixels of the first view, aligned to 64 bytes: u8 RGB, or the little-endian values of [`Batch::output`], in
-    /// the order of [`Batch::image_shape`]. `None` if the loader delivers no images.
+    /// Returns the pixels of the first view, aligned to 64 bytes: u8 or little-endian u16 as [`Batch::pixel_format`] says, or the
+    /// little-endian values of [`Batch::output`], in the order of [`Batch::image_shape`]. `None` if the loader delivers no images.
     pub fn images(&self) -> Option<&[u8]> {
         self.0.memory().images.first().and_then(RowBuffer::bytes)
     }
@@ -118,12 +119,17 @@ impl Batch {
         self.0.memory().masks.get(number).and_then(RowBuffer::bytes)
     }
 
-    /// Returns type, layout and normalisation of the pixels; `None` for u8.
+    /// Returns the channels of the images, and the bits of their samples.
+    pub fn pixel_format(&self) -> PixelFormat {
+        self.0.config.pixel_format()
+    }
+
+    /// Returns type, layout and normalisation of the pixels; `None` for u8, or u16 with 16 bits.
     pub fn output(&self) -> Option<&Output> {
         self.0.config.normalizer.as_ref().map(Normalizer::output)
     }
 
-    /// Returns the shape of [`Batch::images`]: `[N, H, W, 3]`, or `[N, 3, H, W]` if that is the layout of [`Batch::output`];
+    /// Returns the shape of [`Batch::images`]: `[N, H, W, C]`, or `[N, C, H, W]` if that is the layout of [`Batch::output`];
     /// `None` without images. With clips, N is the number of all frames ([`Pictures::dimensions`]).
     pub fn image_shape(&self) -> Option<[usize; 4]> {
         let first = self.0.config.pictures(self.0.bucket).next()?;
@@ -131,7 +137,12 @@ impl Batch {
     }
 
     fn shape_of(&self, (width, height): (u32, u32)) -> [usize; 4] {
-        let shape = [self.len() * self.0.config.row_frames(), height as usize, width as usize, 3];
+        let shape = [
+            self.len() * self.0.config.row_frames(),
+            height as usize,
+            width as usize,
+            self.pixel_format().channels.count(),
+        ];
         self.output().map_or(shape, |output| output.layout().shape(shape))
     }
 
@@ -157,9 +168,17 @@ impl Batch {
         features.iter().map(String::as_str).zip(self.0.memory().masks.iter().map(RowBuffer::buffer))
     }
 
-    /// Returns the id of each row's sample, `[N]`; −1 in rows without one. Ids count through the loader's splits.
+    /// Returns the id of each row's sample, `[N]`; −1 in rows without one. Ids count through the loader's splits. With packing,
+    /// the id of each sample, `[S]`: see [`packed`](Self::packed).
     pub fn ids(&self) -> &[i64] {
         &self.0.table().ids
+    }
+
+    /// Returns which samples are in which row; `None` without packing.
+    pub fn packed(&self) -> Option<PackedSamples<'_>> {
+        let packing = self.0.config.plan.packing()?;
+        let table = self.0.table();
+        Some(PackedSamples { offsets: &table.offsets, tokens: &table.tokens, capacity: packing.capacity() as usize })
     }
 
     /// Returns whether each row has a sample, `[N]`.
@@ -173,17 +192,19 @@ impl Batch {
     }
 
     /// Returns the values of a column; `None` if the batch has no such column. In rows without a sample, integer labels
-    /// are −100, other numbers 0, and ragged values and byte strings empty.
+    /// are −100, other numbers 0, and ragged values and byte strings empty. With packing, every column is ragged: it has the
+    /// values of the row's samples, one after the other.
     pub fn column(&self, feature: &str) -> Option<&Values> {
         let at = self.columns().position(|name| name == feature)?;
         self.0.table().values.get(at)
     }
 
-    /// Returns the numbers per row of a column, of mixed labels the number of classes; `None` for ragged columns and bytes.
+    /// Returns the numbers per row of a column, of mixed labels the number of classes; `None` for ragged columns, bytes and packed rows.
     pub fn column_width(&self, feature: &str) -> Option<usize> {
         let column = self.columns().position(|name| name == feature)?;
-        match self.0.config.mixing() {
-            Some((mixing, label)) if label == column => Some(mixing.classes as usize),
+        match (self.0.config.mixing(), self.0.config.soft_label()) {
+            (Some(mixing), Some(label)) if label == column => Some(mixing.classes as usize),
+            _ if self.packed().is_some() => None,
             _ => self.0.config.columns[column].width(),
         }
     }
@@ -209,7 +230,8 @@ impl Batch {
         self.0.epoch
     }
 
-    /// Returns the number of positions of the epoch before this batch; with buckets, of bucket batches.
+    /// Returns the number of positions of the epoch before this batch; with buckets, of bucket batches; with packing, of packed
+    /// rows.
     pub fn position(&self) -> u64 {
         self.0.p
     }

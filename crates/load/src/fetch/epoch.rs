@@ -1,7 +1,8 @@
 //! Counts the requests of an epoch, with the code that plans them.
 
-use super::RowKey;
 use super::planner::{Chunk, ChunkSize, Planner, open_shards};
+use super::wanted::ranges;
+use super::{PlannedRow, RowKey};
 use crate::error::Result;
 use crate::resolved_config::ResolvedConfig;
 use shardtool_format::frame;
@@ -114,7 +115,7 @@ impl<'a> Counter<'a> {
 
     fn count(mut self, counted_rows: u64) -> Result<EpochRequests> {
         let (plan, rank) = (self.config.plan.clone(), self.config.ranks[0]);
-        let schedule = plan.schedule();
+        let schedule = plan.schedule(0);
         let steps = schedule.steps(0);
         let counts = plan.walk(0, rank)?.counts(0);
         let rows = match schedule.remainder() {
@@ -147,7 +148,8 @@ impl<'a> Counter<'a> {
             order: self.config.order,
             requests,
             bytes,
-            estimated: !whole || !self.exact || parts == 0,
+            // Which chunks of a large array a row needs, only its record says.
+            estimated: !whole || !self.exact || parts == 0 || self.config.arrays.partial,
             ahead: self.config.fetch,
             window_bytes: self.planner.window_bytes(),
             two_windows: self.planner.two_windows(),
@@ -160,14 +162,17 @@ impl<'a> Counter<'a> {
         let (rows, next) = self.planner.rows(0, from, self.size);
         let splits = &self.config.splits;
         let shards = if self.exact { open_shards(splits, &rows, || true) } else { Default::default() };
-        let known = |shard, id| Some((shards.get(&shard)?.frame(splits.locate(id).ok()?.row).ok()?, ()));
-        let of_mean = |(split, shard): (usize, usize), id| {
-            Some((mean_frame(&splits.as_slice()[split], shard, splits.locate(id).ok()?.row), ()))
+        let known = |shard, row: &PlannedRow| {
+            Some((ranges(self.config, shards.get(&shard)?, splits.locate(row.id()?).ok()?.row, row)?, ()))
+        };
+        let of_mean = |(split, shard): (usize, usize), row: &PlannedRow| {
+            let frame = mean_frame(&splits.as_slice()[split], shard, splits.locate(row.id()?).ok()?.row);
+            Some((vec![frame], ()))
         };
         let mut unknown = false;
         if self.exact {
-            let found = |row: &super::PlannedRow| row.id.map(|id| (splits.shard_of(id).ok(), id));
-            unknown = rows.iter().filter_map(found).any(|(shard, id)| shard.and_then(|s| known(s, id)).is_none());
+            let found = |row: &PlannedRow| splits.shard_of(row.id()?).ok().and_then(|shard| known(shard, row));
+            unknown = rows.iter().any(|row| row.sample.is_some() && found(row).is_none());
         }
         self.exact &= !unknown;
         let Chunk { rows, next, requests, left, left_bytes } = match self.exact {
@@ -176,7 +181,7 @@ impl<'a> Counter<'a> {
         };
         self.requests += requests.len() as u64 + left;
         self.bytes += requests.iter().map(|request| request.bytes.end - request.bytes.start).sum::<u64>() + left_bytes;
-        self.rows += rows.iter().filter(|row| row.id.is_some()).count() as u64;
+        self.rows += rows.iter().filter(|row| row.sample.is_some()).count() as u64;
         next
     }
 

@@ -3,7 +3,7 @@
 
 use super::merge::{Wanted, merge};
 use super::planner::{ChunkSize, Planner, open_shards};
-use super::{Fetcher, PlannedRow, RowKey};
+use super::{Fetcher, Parts, PlannedRow, RowKey};
 use shardtool_read::{Cache, Shard};
 use shardtool_store::cache::{CachedObject, Fetched, Need, Pending, new_order};
 use std::collections::{HashMap, VecDeque};
@@ -112,18 +112,19 @@ impl Lookahead {
         let (mut rows, mut wanted) = (vec![], vec![]);
         for (number, SeenRow { row, frame, pending, cached }) in seen.into_iter().enumerate() {
             let located = row
-                .id
+                .id()
                 .zip(frame)
                 .filter(|(_, frame)| !cached && frame.end - frame.start <= self.fetcher.config.fetch_share());
             if let Some((id, frame)) = located
                 && let Some(object) = open(&self.fetcher, id).and_then(|shard| shard.bytes().object().cloned())
                 && let Ok(shard) = self.fetcher.config.splits.shard_of(id)
             {
-                wanted.push(Wanted { number, shard, object, frame });
+                wanted.push(Wanted { number, shard, object, range: frame });
             }
             rows.push((row, pending));
         }
-        self.fetcher.start(replica, generation, rows, next, merge(wanted, planner.limits()));
+        let parts = Parts { arrived: vec![], requests: merge(wanted, planner.limits()) };
+        self.fetcher.start(replica, generation, rows, next, parts);
         true
     }
 
@@ -144,7 +145,7 @@ impl Lookahead {
             let shards = open_shards(splits, &rows, || self.fetcher.is_at(replica, generation));
             let mut seen = Chunk { rows: VecDeque::with_capacity(rows.len()), considered: 0, needs: HashMap::new() };
             for row in rows {
-                let frame = row.id.and_then(|id| {
+                let frame = row.id().and_then(|id| {
                     let (shard, at) = (splits.shard_of(id).ok()?, splits.locate(id).ok()?);
                     let shard = shards.get(&shard)?;
                     let frame = shard.frame(at.row).ok()?;
@@ -177,7 +178,7 @@ impl Lookahead {
     fn consider(&mut self, memory: u64) {
         for (number, chunk) in self.chunks.iter_mut().enumerate() {
             while let Some(seen) = chunk.rows.get_mut(chunk.considered) {
-                let located = seen.row.id.zip(seen.frame.clone());
+                let located = seen.row.id().zip(seen.frame.clone());
                 let opened = located.and_then(|(id, frame)| Some((open(&self.fetcher, id)?, frame)));
                 if let Some((shard, frame)) = opened
                     && let Some(cached) = shard.bytes().cached()

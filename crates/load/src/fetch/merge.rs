@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-/// The frame of a row's record, in an object of type `O`.
+/// The frame of a row's record, or a part of it, in an object of type `O`.
 pub(super) struct Wanted<O> {
     /// The number of the row among those that are planned together.
     pub(super) number: usize,
     /// The split and the shard, as numbers.
     pub(super) shard: (usize, usize),
     pub(super) object: O,
-    pub(super) frame: Range<u64>,
+    pub(super) range: Range<u64>,
 }
 
 /// One request, for the records of one or more rows.
@@ -17,8 +17,8 @@ pub(super) struct Wanted<O> {
 pub(super) struct Request<O> {
     pub(super) object: O,
     pub(super) bytes: Range<u64>,
-    /// The number of each row, and its frame.
-    pub(super) rows: Vec<(usize, Range<u64>)>,
+    /// Each row's number, and the range that it wants.
+    pub(super) parts: Vec<(usize, Range<u64>)>,
 }
 
 /// Limits of merged requests, in bytes.
@@ -32,24 +32,24 @@ pub(super) struct Limits {
 
 /// Groups records that are neighbours in a shard. At most a quarter of a request's bytes lies between records.
 pub(super) fn merge<O>(mut wanted: Vec<Wanted<O>>, limits: Limits) -> Vec<Request<O>> {
-    wanted.sort_by_key(|wanted| (wanted.shard, wanted.frame.start));
+    wanted.sort_by_key(|wanted| (wanted.shard, wanted.range.start));
     let mut requests: Vec<Request<O>> = vec![];
     let (mut shard, mut unused) = (None, 0);
-    for Wanted { number, shard: own, object, frame } in wanted {
+    for Wanted { number, shard: own, object, range } in wanted {
         if let Some(last) = requests.last_mut()
             && shard == Some(own)
         {
-            let gap = frame.start.saturating_sub(last.bytes.end);
-            let size = frame.end.max(last.bytes.end) - last.bytes.start;
+            let gap = range.start.saturating_sub(last.bytes.end);
+            let size = range.end.max(last.bytes.end) - last.bytes.start;
             if gap <= limits.gap && size <= limits.size && 4 * (unused + gap) <= size {
                 unused += gap;
-                last.bytes.end = last.bytes.end.max(frame.end);
-                last.rows.push((number, frame));
+                last.bytes.end = last.bytes.end.max(range.end);
+                last.parts.push((number, range));
                 continue;
             }
         }
         (shard, unused) = (Some(own), 0);
-        requests.push(Request { object, bytes: frame.clone(), rows: vec![(number, frame)] });
+        requests.push(Request { object, bytes: range.clone(), parts: vec![(number, range)] });
     }
     requests
 }
@@ -65,10 +65,10 @@ mod tests {
             number,
             shard: (0, *shard),
             object: (),
-            frame: frame.clone(),
+            range: frame.clone(),
         });
         let requests = merge(wanted.collect(), LIMITS).into_iter();
-        requests.map(|r| (r.bytes, r.rows.into_iter().map(|(number, _)| number).collect())).collect()
+        requests.map(|r| (r.bytes, r.parts.into_iter().map(|(number, _)| number).collect())).collect()
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Records of datasets in object stores, requested before the workers need them.
 //!
 //! The order of samples is known, so a thread ([`planner`]) walks ahead of the workers and groups the records of the next
-//! rows into requests: neighbours in a shard become one request ([`merge`]). Workers take the bytes of their rows from here.
+//! rows into requests: of clips only the frames that a row needs ([`wanted`]), of arrays only
+//! the chunks that a crop meets ([`crops`]), and neighbours in a shard become one request
+//! ([`merge`]). Workers take the bytes of their rows from here.
 //! The order of delivery does not depend on any of it: a worker whose record was not requested, or did not arrive, reads it
 //! directly.
 //!
@@ -11,10 +13,12 @@
 //! Memory: at most [`ResolvedConfig::fetch`] bytes are under way or wait for their rows, divided between the replicas. A
 //! single record that is larger is not requested ahead.
 
+mod crops;
 mod epoch;
 mod lookahead;
 mod merge;
 mod planner;
+mod wanted;
 
 pub use epoch::EpochRequests;
 pub(crate) use epoch::{epoch_requests, fitting_order};
@@ -25,6 +29,7 @@ use crate::notices::{Notice, Notices};
 use crate::resolved_config::ResolvedConfig;
 use merge::Request;
 use planner::{ChunkSize, Planner};
+use shardtool_order::Sample;
 use shardtool_read::Cache;
 use shardtool_store::Object;
 use shardtool_store::cache::Pending;
@@ -42,7 +47,7 @@ const PLANNED_WITHIN: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A row of an epoch, in the order in which a replica's rows are filled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct RowKey {
     epoch: u64,
     /// Positions of the epoch before the row's batch.
@@ -52,11 +57,13 @@ struct RowKey {
 
 /// Bytes of one request, shared by the rows whose records they contain.
 struct Block {
+    /// Where they begin in the shard.
+    start: u64,
     len: u64,
     /// Or why the request failed.
     bytes: OnceLock<Result<Vec<u8>, io::Error>>,
-    /// Rows that have not used it yet.
-    rows: AtomicUsize,
+    /// Parts of rows that have not used it yet.
+    parts: AtomicUsize,
     /// Bytes of all blocks of the loader that exist, those whose rows were dropped included.
     held: Arc<AtomicU64>,
 }
@@ -67,18 +74,52 @@ impl Drop for Block {
     }
 }
 
+/// A range of a shard, which lies in a block.
+#[derive(Clone)]
+struct Part {
+    block: Arc<Block>,
+    range: Range<u64>,
+}
+
+/// The parts of a row's record that have arrived.
+pub(crate) struct Fetched(Vec<Part>);
+
+impl Fetched {
+    /// Returns the bytes of a range of the shard, if a part contains it.
+    pub(crate) fn bytes(&self, range: &Range<u64>) -> Option<&[u8]> {
+        let part = self.0.iter().find(|part| part.range.start <= range.start && range.end <= part.range.end)?;
+        let (start, bytes) = (part.block.start, part.block.bytes.get()?.as_ref().ok()?);
+        bytes.get((range.start - start) as usize..(range.end - start) as usize)
+    }
+}
+
+/// Bytes of a shard that have arrived, and their range.
+type Arrived = (Range<u64>, Vec<u8>);
+
+/// The parts of planned rows, whose numbers count from the first of the rows.
+struct Parts {
+    arrived: Vec<(usize, Vec<Arrived>)>,
+    requests: Vec<Request<Object>>,
+}
+
 /// A row, and its sample unless the row is masked.
 #[derive(Debug, Clone, Copy)]
 struct PlannedRow {
     key: RowKey,
-    id: Option<u64>,
+    sample: Option<Sample>,
+}
+
+impl PlannedRow {
+    fn id(&self) -> Option<u64> {
+        self.sample.map(|sample| sample.id)
+    }
 }
 
 /// A row whose record was considered.
 struct Planned {
     row: PlannedRow,
-    /// Where the frame of its record lies in a block; `None` if it was not requested.
-    frame: Option<(Arc<Block>, Range<usize>)>,
+    /// The parts of its record that were requested: all of its frame, or single values.
+    parts: Vec<Part>,
     /// Blocks of the cache that the record lies in and that are under way.
     pending: Vec<Arc<Pending>>,
     /// Whether its worker has filled it.
@@ -88,7 +129,7 @@ struct Planned {
 impl Planned {
     /// Returns whether a worker has yet to read its record.
     fn is_open(&self) -> bool {
-        !self.done && self.row.id.is_some()
+        !self.done && self.row.sample.is_some()
     }
 }
 
@@ -110,14 +151,13 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// Removes the row's claim on its block.
+    /// Removes the row's claims on its blocks. Returns whether bytes became free.
     fn release(&mut self, at: usize) -> bool {
-        let Some((block, _)) = self.rows.get_mut(at).and_then(|planned| planned.frame.take()) else { return false };
-        let last = block.rows.fetch_sub(1, Ordering::Relaxed) == 1;
-        if last {
-            self.bytes -= block.len;
-        }
-        last
+        let parts = self.rows.get_mut(at).map(|planned| std::mem::take(&mut planned.parts)).unwrap_or_default();
+        let unused = parts.into_iter().filter(|part| part.block.parts.fetch_sub(1, Ordering::Relaxed) == 1);
+        let bytes: u64 = unused.map(|part| part.block.len).sum();
+        self.bytes -= bytes;
+        bytes > 0
     }
 
     /// Removes the rows that are so far before `key` that no worker fills them any more. Returns whether there were any.
@@ -181,9 +221,10 @@ pub(crate) struct Fetcher {
 }
 
 impl Fetcher {
-    /// Returns the fetcher of a loader, or `None` if all its datasets are local or read-ahead is off. Makes no request.
+    /// Returns the fetcher of a loader, or `None` if all its datasets are local, read-ahead is off, or rows are packed. Makes no request.
     pub(crate) fn new(config: &Arc<ResolvedConfig>, notices: &Arc<Notices>) -> Option<Arc<Self>> {
-        if config.fetch == 0 || !config.splits.in_store() {
+        // A row is one record.
+        if config.fetch == 0 || !config.splits.in_store() || config.plan.packing().is_some() {
             return None;
         }
         let replicas = config.ranks.iter().map(|_| Ahead::default()).collect();
@@ -229,11 +270,11 @@ impl Fetcher {
         self.changed.notify_all();
     }
 
-    /// Returns the frame of a row's record, that of sample `id`, once it has arrived; `None` if the worker must read it.
+    /// Returns the parts of a row's record, that of sample `id`, once they have arrived; `None` if the worker must read it.
     ///
     /// # Errors
     /// `TimedOut`: reading the record again would take as long. After other errors, the worker reads it and reports why.
-    pub(crate) fn frame(&self, batch: &SharedBatch, row: usize, id: u64) -> Option<io::Result<Vec<u8>>> {
+    pub(crate) fn fetched(&self, batch: &SharedBatch, row: usize, id: u64) -> Option<io::Result<Fetched>> {
         let key = RowKey { epoch: batch.epoch, p: batch.p, row };
         let mut since = None;
         let mut state = self.lock();
@@ -252,7 +293,7 @@ impl Fetcher {
                 Ok(at) => {
                     let planned = &ahead.rows[at];
                     // A CRC does not distinguish one record from another.
-                    debug_assert_eq!(planned.row.id, Some(id), "the planner and the workers follow the same order");
+                    debug_assert_eq!(planned.row.id(), Some(id), "the planner and the workers follow the same order");
                     if let Some(pending) = planned.pending.iter().find(|pending| !pending.is_done()) {
                         // Another loader, or a reader, may be requesting it, and then notifies only itself.
                         let _pending = pending.clone();
@@ -263,16 +304,18 @@ impl Fetcher {
                     {
                         return Some(Err(error));
                     }
-                    let (block, range) = planned.frame.clone().filter(|_| planned.row.id == Some(id))?;
-                    match block.bytes.get() {
-                        Some(Ok(bytes)) => {
-                            drop(state);
-                            return Some(Ok(bytes[range].to_vec()));
-                        }
-                        Some(Err(error)) if error.kind() == io::ErrorKind::TimedOut => {
+                    if planned.parts.is_empty() || planned.row.id() != Some(id) {
+                        return None;
+                    }
+                    let arrived = planned.parts.iter().map_while(|part| part.block.bytes.get());
+                    match arrived.clone().find_map(|bytes| bytes.as_ref().err()) {
+                        Some(error) if error.kind() == io::ErrorKind::TimedOut => {
                             return Some(Err(io::Error::new(error.kind(), error.to_string())));
                         }
-                        Some(Err(_)) => return None,
+                        Some(_) => return None,
+                        None if arrived.count() == planned.parts.len() => {
+                            return Some(Ok(Fetched(planned.parts.clone())));
+                        }
                         None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
                     }
                 }
@@ -354,7 +397,7 @@ impl Fetcher {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the requests of planned rows, whose numbers in `requests` count from the first of `rows`. Ignores them if the
+    /// Starts the requests of planned rows, whose numbers in `parts` count from the first of `rows`. Ignores them if the
     /// replica has jumped meanwhile.
     fn start(
         self: &Arc<Self>,
@@ -362,7 +405,7 @@ impl Fetcher {
         generation: u64,
         rows: Vec<(PlannedRow, Vec<Arc<Pending>>)>,
         next: Option<RowKey>,
-        requests: Vec<Request<Object>>,
+        parts: Parts,
     ) {
         let mut state = self.lock();
         let ahead = &mut state.replicas[replica];
@@ -370,17 +413,21 @@ impl Fetcher {
             return;
         }
         let first = ahead.rows.len();
-        ahead.rows.extend(rows.into_iter().map(|(row, pending)| Planned { row, frame: None, pending, done: false }));
+        ahead.rows.extend(rows.into_iter().map(|(row, pending)| Planned { row, parts: vec![], pending, done: false }));
         ahead.next = next;
-        for Request { object, bytes, rows } in requests {
-            let len = bytes.end - bytes.start;
-            self.held.fetch_add(len, Ordering::Relaxed);
-            let (bytes_cell, held) = (OnceLock::new(), self.held.clone());
-            let block = Arc::new(Block { len, bytes: bytes_cell, rows: AtomicUsize::new(rows.len()), held });
-            ahead.bytes += len;
-            for (number, frame) in rows {
-                let range = (frame.start - bytes.start) as usize..(frame.end - bytes.start) as usize;
-                ahead.rows[first + number].frame = Some((block.clone(), range));
+        for (number, parts) in parts.arrived {
+            for (range, bytes) in parts {
+                let block = self.block(&range, 1);
+                let _ = block.bytes.set(Ok(bytes));
+                ahead.bytes += block.len;
+                ahead.rows[first + number].parts.push(Part { block, range });
+            }
+        }
+        for Request { object, bytes, parts } in parts.requests {
+            let block = self.block(&bytes, parts.len());
+            ahead.bytes += block.len;
+            for (number, range) in parts {
+                ahead.rows[first + number].parts.push(Part { block: block.clone(), range });
             }
             let fetcher = self.clone();
             object.read_then(bytes, move |result| {
@@ -394,5 +441,12 @@ impl Fetcher {
         }
         drop(state);
         self.changed.notify_all();
+    }
+
+    /// Returns a block for this number of parts of rows, whose bytes are to arrive.
+    fn block(&self, bytes: &Range<u64>, parts: usize) -> Arc<Block> {
+        let (start, len, held) = (bytes.start, bytes.end - bytes.start, self.held.clone());
+        held.fetch_add(len, Ordering::Relaxed);
+        Arc::new(Block { start, len, bytes: OnceLock::new(), parts: AtomicUsize::new(parts), held })
     }
 }

@@ -1,12 +1,15 @@
 //! The thread that walks ahead of the workers.
 
+use super::crops;
 use super::lookahead::Lookahead;
 use super::merge::{Limits, Request, Wanted, merge};
-use super::{Fetcher, PAUSE, PlannedRow, RowKey};
+use super::wanted::{length_of, ranges};
+use super::{Fetcher, PAUSE, Parts, PlannedRow, RowKey};
+use crate::plan::Walk;
 use crate::read_ahead::cursor;
 use crate::resolved_config::ResolvedConfig;
 use crate::splits::Splits;
-use shardtool_order::{Order, Walk};
+use shardtool_order::Order;
 use shardtool_read::Shard;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -110,14 +113,18 @@ impl Planner {
 
     /// Returns the size of a chunk: a window of the interleaved order if two fit into memory, else a quarter of it.
     pub(super) fn chunk_size(&self) -> ChunkSize {
-        let (share, mean) = (self.config.fetch_share(), self.config.splits.mean_record().max(1));
+        let share = self.config.fetch_share();
+        let (mean, most_rows) = match self.config.arrays.partial {
+            true => (self.config.arrays.expected.max(1), crops::MOST_ROWS),
+            false => (self.config.splits.mean_record().max(1), MOST_ROWS),
+        };
         match self.window_bytes().filter(|window| Some(*window) <= self.most_window_bytes()) {
             // Its records may be larger than most.
             Some(window) => {
                 let bytes = (window + window / 2).min(share / 2 * UNUSED.1 / UNUSED.0);
-                ChunkSize { rows: (2 * (window / mean)).clamp(1, MOST_ROWS), bytes }
+                ChunkSize { rows: (2 * (window / mean)).clamp(1, most_rows), bytes }
             }
-            None => ChunkSize { rows: (share / 4 / mean).clamp(1, MOST_ROWS), bytes: share / 4 },
+            None => ChunkSize { rows: (share / 4 / mean).clamp(1, most_rows), bytes: share / 4 },
         }
     }
 
@@ -125,7 +132,7 @@ impl Planner {
     pub(super) fn window_bytes(&self) -> Option<u64> {
         let Order::Interleaved { run, window } = self.config.order else { return None };
         // The other replicas read their part of each window.
-        let sharers = (self.config.plan.schedule().step_len() / self.config.batch as u64).max(1);
+        let sharers = (self.config.plan.schedule(0).step_len() / self.config.batch as u64).max(1);
         let samples = u64::from(run.get()) * u64::from(window.get());
         Some(samples.saturating_mul(self.config.splits.mean_record()) / sharers)
     }
@@ -148,40 +155,50 @@ impl Planner {
         let splits = &fetcher.config.splits;
         let shards = open_shards(splits, &rows, || fetcher.is_at(replica, generation));
         // Without a shard or its index, the worker reads the record and reports why.
-        let chunk = self.chunk(rows, next, size, |shard, id| {
-            let (open, row) = (shards.get(&shard)?, splits.locate(id).ok()?.row);
-            Some((open.frame(row).ok()?, open.bytes().object()?.clone()))
+        let mut crops = match fetcher.config.arrays.partial {
+            true => crops::find(&fetcher.config, &rows, &shards),
+            false => HashMap::new(),
+        };
+        let chunk = self.chunk(rows, next, size, |shard, row| {
+            let (open, at) = (shards.get(&shard)?, splits.locate(row.id()?).ok()?.row);
+            let ranges = match crops.get(&row.key) {
+                Some(crop) => crop.chunks.clone(),
+                None => ranges(&fetcher.config, open, at, row)?,
+            };
+            Some((ranges, open.bytes().object()?.clone()))
         });
+        let keys = chunk.rows.iter().enumerate();
+        let arrived = keys.filter_map(|(number, row)| Some((number, crops.remove(&row.key)?.around))).collect();
         let rows = chunk.rows.into_iter().map(|row| (row, vec![])).collect();
-        fetcher.start(replica, generation, rows, chunk.next, chunk.requests);
+        fetcher.start(replica, generation, rows, chunk.next, Parts { arrived, requests: chunk.requests });
     }
 
-    /// Groups the records of rows into requests, given a function from shard and id to the frame and the object. Leaves rows
-    /// to the next chunk if their records are larger than most.
-    pub(super) fn chunk<O>(
+    /// Groups what rows need into requests, given a function from shard and row to the ranges that it needs and the object.
+    /// Leaves rows to the next chunk if their records are larger than most.
+    pub(super) fn chunk<O: Clone>(
         &self,
         mut rows: Vec<PlannedRow>,
         mut next: Option<RowKey>,
         size: ChunkSize,
-        frame: impl Fn((usize, usize), u64) -> Option<(Range<u64>, O)>,
+        ranges: impl Fn((usize, usize), &PlannedRow) -> Option<(Vec<Range<u64>>, O)>,
     ) -> Chunk<O> {
         let (mut wanted, mut bytes, mut left, mut left_bytes) = (vec![], 0, 0, 0);
         for (number, row) in rows.iter().enumerate() {
-            let Some(id) = row.id else { continue };
-            let found = self.config.splits.shard_of(id).ok().and_then(|shard| Some((shard, frame(shard, id)?)));
-            let length = found.as_ref().map(|(_, (frame, _))| frame.end - frame.start);
-            let Some((shard, (frame, object))) = found.filter(|_| length <= Some(self.config.fetch_share())) else {
+            let Some(id) = row.id() else { continue };
+            let found = self.config.splits.shard_of(id).ok().and_then(|shard| Some((shard, ranges(shard, row)?)));
+            let length = found.as_ref().map(|(_, (ranges, _))| length_of(ranges));
+            let Some((shard, (ranges, object))) = found.filter(|_| length <= Some(self.config.fetch_share())) else {
                 left += 1;
                 left_bytes += length.unwrap_or(0);
                 continue;
             };
-            bytes += frame.end - frame.start;
+            bytes += length_of(&ranges);
             if bytes > size.bytes && !wanted.is_empty() {
                 next = Some(row.key);
                 rows.truncate(number);
                 break;
             }
-            wanted.push(Wanted { number, shard, object, frame });
+            wanted.extend(ranges.into_iter().map(|range| Wanted { number, shard, object: object.clone(), range }));
         }
         Chunk { rows, next, requests: merge(wanted, self.limits()), left, left_bytes }
     }
@@ -193,7 +210,6 @@ impl Planner {
     /// Returns the rows from `from` on, at most as many as a chunk has, and the row after them unless the last epoch ends.
     pub(super) fn rows(&mut self, replica: usize, from: RowKey, size: ChunkSize) -> (Vec<PlannedRow>, Option<RowKey>) {
         let config = self.config.clone();
-        let schedule = config.plan.schedule();
         let most = size.rows;
         let (mut planned_rows, mut at) = (vec![], from);
         let mut in_window: Option<Range<u64>> = None;
@@ -204,23 +220,23 @@ impl Planner {
             let rows = self.walk(replica, at.epoch).rows(at.p);
             let (count, skipped) = (rows.len(), at.row);
             for (row, planned) in rows.enumerate().skip(skipped) {
-                let mut id = None;
+                let mut sample = None;
                 if let Some(q) = planned.position() {
                     // Rows of one window only: its runs are then requested whole.
                     if in_window.as_ref().is_some_and(|positions| !positions.contains(&q)) {
                         return (planned_rows, Some(at));
                     }
                     in_window = self.window_of(replica, at.epoch, q);
-                    id = Some(self.walk(replica, at.epoch).sample(q).id);
+                    sample = Some(self.walk(replica, at.epoch).sample(q));
                 }
-                planned_rows.push(PlannedRow { key: at, id });
+                planned_rows.push(PlannedRow { key: at, sample });
                 at.row = row + 1;
                 if planned_rows.len() as u64 >= most {
                     break;
                 }
             }
             if at.row >= count {
-                let (epoch, p) = schedule.after(at.epoch, at.p);
+                let (epoch, p) = config.plan.schedule(at.epoch).after(at.epoch, at.p);
                 let next_epoch = epoch != at.epoch;
                 at = RowKey { epoch, p, row: 0 };
                 if next_epoch {
@@ -248,7 +264,8 @@ impl Planner {
 
 /// Opens the shards of records, several at once, while they are needed. Returns those that could be opened.
 pub(super) fn open_shards(splits: &Splits, rows: &[PlannedRow], needed: impl Fn() -> bool + Sync) -> OpenShards {
-    let mut shards: Vec<_> = rows.iter().filter_map(|row| Some((splits.shard_of(row.id?).ok()?, row.id?))).collect();
+    let mut shards: Vec<_> =
+        rows.iter().filter_map(|row| Some((splits.shard_of(row.id()?).ok()?, row.id()?))).collect();
     shards.sort_unstable();
     shards.dedup_by_key(|(shard, _)| *shard);
     let (next, opened) = (AtomicUsize::new(0), Mutex::new(HashMap::new()));

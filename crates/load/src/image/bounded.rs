@@ -1,10 +1,11 @@
 //! Images of a bounded size, from which a cache of decoded images serves later epochs.
 
 use super::SampleDraws;
+use super::image_bytes;
 use super::stored::StoredImage;
-use crate::decoded_cache::{DecodedCache, image_bytes};
+use crate::decoded_cache::DecodedCache;
 use shardtool_decode::{
-    DecodedRegion, Error, Filter, Geometry, Orientation, Pipeline, Plan, Transform, TransformScratch,
+    DecodedRegion, Error, Filter, Geometry, Orientation, Pipeline, PixelFormat, Plan, Transform, TransformScratch,
 };
 
 /// How an image is resized before its views are made from it.
@@ -27,8 +28,8 @@ impl Bounded {
     }
 
     /// Returns the bytes that the result and the resize take.
-    pub(super) fn scratch_bytes(&self) -> u64 {
-        image_bytes(self.size) + self.plan.scratch_bytes()
+    pub(super) fn scratch_bytes(&self, format: PixelFormat) -> u64 {
+        image_bytes(self.size, format) + self.plan.scratch_bytes(format)
     }
 
     /// Writes the resized image into `out`.
@@ -38,7 +39,7 @@ impl Bounded {
         out: &mut Vec<u8>,
         scratch: &mut TransformScratch,
     ) -> Result<(), Error> {
-        out.resize(image_bytes(self.size) as usize, 0);
+        out.resize(image_bytes(self.size, decoded.pixels.format()) as usize, 0);
         self.plan.apply(decoded, out, scratch)
     }
 }

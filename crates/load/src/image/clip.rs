@@ -1,8 +1,8 @@
 //! The frames of a sample's clips: plans what is done to them, then decodes each into its place in the row.
 
-use super::planned::{PlannedView, options};
+use super::planned::{PlannedView, options, views_bytes};
 use super::write::write_view;
-use super::{DecodeScratch, SampleDraws, pixels};
+use super::{DecodeScratch, SampleDraws};
 use crate::bad_samples::SampleError;
 use crate::buffer::RowPixels;
 use crate::clip::Clip;
@@ -85,9 +85,7 @@ impl<'r> PlannedClips<'r> {
                     EncodedImage::parse(bytes).and_then(|image| image.scratch_bytes(&geometries, &options(images)));
                 decoding = decoding.max(needed.map_err(frame_error(clip, *number))?);
             }
-            let stages = views.iter().map(|view| view.plan.scratch_bytes()).max().unwrap_or(0);
-            let output = |view: &PlannedView| images.output.map_or(0, |_| 3 * pixels(view.plan.output_size()));
-            most = most.max(decoding + stages + views.iter().map(output).max().unwrap_or(0));
+            most = most.max(decoding + views_bytes(&views, images));
             clips.push(ClipViews { views, geometries });
         }
         Ok(PlannedClips { frames, clips, size, scratch: most })

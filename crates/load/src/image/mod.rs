@@ -19,11 +19,17 @@ mod write;
 pub(crate) use clip::{Frame, PlannedClips, write_clips};
 pub use draws::{SampleDraws, StepDraws};
 pub(crate) use planned::PlannedImage;
+use shardtool_decode::PixelFormat;
 pub(crate) use write::{DecodeScratch, Decoding, ScratchBytes, write_row};
 
 /// Returns the number of pixels of a size.
 pub(crate) fn pixels((width, height): (u32, u32)) -> u64 {
     u64::from(width) * u64::from(height)
+}
+
+/// Returns the bytes of an image of this width and height.
+pub(crate) fn image_bytes(size: (u32, u32), format: PixelFormat) -> u64 {
+    pixels(size) * format.bytes() as u64
 }
 
 /// Returns width and height, if both are at least 1 and fit `u32`.

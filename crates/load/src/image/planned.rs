@@ -3,7 +3,7 @@
 use super::SampleDraws;
 use super::bounded::Bounded;
 use super::draws::StepDraws;
-use super::pixels;
+use super::image_bytes;
 use super::stored::{self, StoredImage};
 use crate::bad_samples::SampleError;
 use crate::columns::Cell;
@@ -88,10 +88,10 @@ impl<'r> PlannedImage<'r> {
         let read = bounded.as_ref().map_or(&geometries[..], |bounded| &bounded.geometry);
         let mut encoded = None;
         let mut scratch = match stored.format {
-            Some(raw) => shardtool_decode::raw_scratch_bytes(raw, stored.size),
+            Some(raw) => shardtool_decode::raw_scratch_bytes(raw, stored.size, images.pixel_format),
             None => encoded.insert(EncodedImage::parse(stored.bytes)?).scratch_bytes(read, &options(images))?,
         };
-        scratch += bounded.as_ref().map_or(0, Bounded::scratch_bytes);
+        scratch += bounded.as_ref().map_or(0, |bounded| bounded.scratch_bytes(images.pixel_format));
         let mut more = vec![];
         for feature in &images.more {
             let bytes = stored::more(record, feature)?;
@@ -106,9 +106,7 @@ impl<'r> PlannedImage<'r> {
         let masks = masks.collect::<Result<Vec<_>, _>>()?;
         scratch +=
             masks.iter().map(|mask| LabelMap::scratch_bytes(mask, images.mask_dtype, stored.size)).max().unwrap_or(0);
-        let stages = views.iter().map(|view| view.plan.scratch_bytes()).max().unwrap_or(0);
-        let output = |view: &PlannedView| images.output.map_or(0, |_| 3 * pixels(view.plan.output_size()));
-        scratch += stages + views.iter().map(output).max().unwrap_or(0);
+        scratch += views_bytes(&views, images);
         Ok(PlannedImage { stored, encoded, more, masks, views, bounded, geometries, boxes, scratch })
     }
 
@@ -123,10 +121,19 @@ impl<'r> PlannedImage<'r> {
     }
 }
 
+/// Returns the bytes that the steps of views take after the geometry, and an image before it is normalised.
+pub(super) fn views_bytes(views: &[PlannedView], images: &Images) -> u64 {
+    let format = images.pixel_format;
+    let stages = views.iter().map(|view| view.plan.scratch_bytes(format)).max().unwrap_or(0);
+    let output = |view: &PlannedView| images.output.map_or(0, |_| image_bytes(view.plan.output_size(), format));
+    stages + views.iter().map(output).max().unwrap_or(0)
+}
+
 /// Returns how regions are decoded.
 pub(super) fn options(images: &Images) -> RegionOptions {
     RegionOptions::default()
         .with_limits(images.limits)
         .with_reducing_gap(images.reducing_gap)
         .with_float_range(images.float_range)
+        .with_pixel_format(images.pixel_format)
 }

@@ -1,5 +1,6 @@
 //! Decodes the planned images of a record, once each, and writes every view into its row.
 
+use super::image_bytes;
 use super::planned::{PlannedImage, PlannedView, options};
 use super::stored::StoredImage;
 use crate::bad_samples::SampleError;
@@ -20,7 +21,7 @@ pub(crate) struct DecodeScratch {
     pub(super) decoder: Decoder,
     pub(super) transform: TransformScratch,
     unpacked: Vec<u8>,
-    /// The finished image as u8, if the batch holds other numbers.
+    /// The finished image in its pixel format, if the batch holds other numbers.
     pub(super) pixels: Vec<u8>,
     labels: LabelMap,
     /// An image of bounded size.
@@ -97,11 +98,9 @@ pub(crate) fn write_row(
     let (stored, encoded) = (&planned.stored, planned.encoded.as_ref());
     match (&planned.bounded, cached) {
         (Some(bounded), Some((cache, id, record))) => {
-            let (width, height) = bounded.size;
             let hit = match cache.get(id, bounded.size, buffer) {
                 Some(cached) => {
-                    let region = DecodedRegion::whole_image(PixelsRef::new(width, height, &cached)?);
-                    write(region, start, transform, pixels)?;
+                    write(whole_image(bounded.size, images, &cached)?, start, transform, pixels)?;
                     true
                 }
                 None => false,
@@ -113,8 +112,7 @@ pub(crate) fn write_row(
                 if record.check_readable().is_ok() {
                     cache.insert(id, bounded.size, buffer);
                 }
-                let region = DecodedRegion::whole_image(PixelsRef::new(width, height, buffer)?);
-                write(region, start, transform, pixels)?;
+                write(whole_image(bounded.size, images, buffer)?, start, transform, pixels)?;
             }
         }
         _ => {
@@ -137,6 +135,11 @@ pub(crate) fn write_row(
     Ok(())
 }
 
+/// Returns the region of a whole image of this width and height, in the pixel format of the images.
+fn whole_image<'p>((width, height): (u32, u32), images: &Images, pixels: &'p [u8]) -> Result<DecodedRegion<'p>, Error> {
+    PixelsRef::with_format(width, height, images.pixel_format, pixels).map(DecodedRegion::whole_image)
+}
+
 /// Writes one view of a decoded image into its row.
 pub(super) fn write_view(
     PlannedView { plan, draws }: &PlannedView,
@@ -150,14 +153,14 @@ pub(super) fn write_view(
     let image: &mut [u8] = match normalizer {
         None => row,
         Some(_) => {
-            pixels.resize(3 * width as usize * height as usize, 0);
+            pixels.resize(image_bytes((width, height), images.pixel_format) as usize, 0);
             pixels
         }
     };
     plan.apply(region, image, scratch)?;
     if let Some(custom) = &images.custom {
         // Every image of a record gets the same numbers. Steps are numbered from 0; the function follows the last of any list.
-        custom(PixelsMut::new(width, height, image)?, draws.clone().shared(usize::MAX));
+        custom(PixelsMut::with_format(width, height, images.pixel_format, image)?, draws.clone().shared(usize::MAX));
     }
     if let Some(normalizer) = normalizer {
         normalizer.write(pixels, row);
@@ -191,10 +194,10 @@ fn decode<'a>(
     decoder: &'a mut Decoder,
     unpacked: &'a mut Vec<u8>,
 ) -> Result<DecodedRegion<'a>, Error> {
-    let (limits, (width, height)) = (&images.limits, stored.size);
     match (stored.format, encoded) {
         (Some(raw), _) => {
-            let pixels = shardtool_decode::decode_raw(raw, stored.bytes, width, height, limits, unpacked)?;
+            let (limits, format) = (&images.limits, images.pixel_format);
+            let pixels = shardtool_decode::decode_raw_as(raw, stored.bytes, stored.size, limits, format, unpacked)?;
             Ok(DecodedRegion::whole_image(pixels))
         }
         (None, Some(image)) => decoder.decode_parsed_region(image, stored.entries, geometries, &options(images)),

@@ -3,13 +3,17 @@
 use super::{FillError, RowError, RowMemory, RowTarget, Worker};
 use crate::bad_samples::SampleError;
 use crate::batch::SharedBatch;
+use crate::clip::distinct;
 use crate::error::Error;
+use crate::handover::Work;
 use crate::image::{self, Frame, PlannedClips, SampleDraws, ScratchBytes};
 use crate::memory_pressure::Refused;
 use crate::meters::ReadTimer;
 use crate::splits::RecordLocation;
 use shardtool_format::index::ValueRange;
+use shardtool_order::Sample;
 use shardtool_read::Shard;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -25,25 +29,23 @@ struct Chosen {
 
 impl Worker {
     /// Fills a row with clips whose frames are read by their ranges in the index, without the rest of their record. Each
-    /// frame's CRC takes the place of the record's. Returns false, with nothing filled, if the whole record is needed: the
-    /// index has no ranges, a column needs the record, or it is in an object store, from where records are requested ahead.
+    /// frame's CRC takes the place of the record's. Those of a dataset in an object store were requested ahead, for the row
+    /// with number `row`. Returns false, with nothing filled, if the whole record is needed: the index has no ranges, a column
+    /// needs the record, or nothing was requested ahead.
     pub(super) fn row_of_frames(
         &mut self,
         batch: &SharedBatch,
-        source_position: u64,
-        id: u64,
+        (sample, row): (Sample, Option<usize>),
         shard: &Arc<Shard>,
         at: &RecordLocation<'_>,
         target: &mut RowTarget<'_>,
     ) -> Result<bool, RowError> {
+        let Sample { source_position, id } = sample;
         let engine = self.engine.clone();
         let config = &engine.config;
         let Some((images, clip)) = config.images().and_then(|images| Some((images, images.clip.as_ref()?))) else {
             return Ok(false);
         };
-        if engine.fetcher.is_some() {
-            return Ok(false);
-        }
         let bad = |error: SampleError| RowError::of(id, at, error);
         let Some(ranges) = shard.value_ranges(at.row, &clip.feature).map_err(|e| bad(e.into()))? else {
             return Ok(false);
@@ -70,6 +72,17 @@ impl Worker {
             let mut memory = RowMemory { pool: &engine.scratch, record: chosen.bytes, admission };
             self.reads += 1;
             let timer = ReadTimer::start(self.reads);
+            let fetched = match engine.fetcher.as_ref() {
+                Some(fetcher) => match row.and_then(|row| fetcher.fetched(batch, row, id)) {
+                    Some(Ok(fetched)) => Some(fetched),
+                    Some(Err(error)) => return Err(bad(SampleError::Read(unread(shard, error)))),
+                    None if batch.is_cancelled() => return Err(RowError::Run(Error::Stopped)),
+                    // A cache may have its blocks.
+                    None if shard.bytes().cached().is_some() => None,
+                    None => return Ok(false),
+                },
+                None => None,
+            };
             let read = |(number, range): &(usize, ValueRange)| {
                 let error = |source: shardtool_read::Error| match source.is_bad_sample() {
                     true => SampleError::FrameBytes {
@@ -79,7 +92,11 @@ impl Worker {
                     },
                     false => SampleError::Read(source),
                 };
-                shard.value_at(at.row, *range).map_err(error)
+                let bytes = || fetched.as_ref()?.bytes(&shard.value_in_shard(at.row, *range).ok()?);
+                match bytes() {
+                    Some(bytes) => shard.value_in(at.row, *range, bytes).map_err(error),
+                    None => shard.value_at(at.row, *range).map_err(error),
+                }
             };
             let values = chosen.ranges.iter().map(read).collect::<Result<Vec<_>, _>>();
             timer.stop(&engine.meters);
@@ -124,12 +141,14 @@ impl Worker {
     }
 }
 
+/// Returns the error of a request that was made ahead.
+pub(super) fn unread(shard: &Shard, source: io::Error) -> shardtool_read::Error {
+    shardtool_read::Error::Io { action: "read", path: shard.path().to_owned(), source }
+}
+
 impl Chosen {
     fn new(numbers: Vec<usize>, ranges: &[ValueRange]) -> Self {
-        let mut distinct = numbers.clone();
-        distinct.sort_unstable();
-        distinct.dedup();
-        let ranges: Vec<_> = distinct.into_iter().map(|number| (number, ranges[number])).collect();
+        let ranges: Vec<_> = distinct(numbers.clone()).into_iter().map(|number| (number, ranges[number])).collect();
         Chosen { bytes: ranges.iter().map(|(_, range)| u64::from(range.length)).sum(), numbers, ranges }
     }
 

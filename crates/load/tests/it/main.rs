@@ -4,8 +4,10 @@ mod array_chunks;
 mod arrays;
 #[path = "../arrays_dataset/mod.rs"]
 mod arrays_dataset;
+mod arrays_in_stores;
 mod buckets;
 mod clips;
+mod clips_in_stores;
 #[path = "../dataset/mod.rs"]
 mod dataset;
 mod decoded_cache;
@@ -17,7 +19,9 @@ mod masks;
 mod mixing;
 mod objects;
 mod output;
+mod packing;
 mod page_cache;
+mod pixel_formats;
 mod resume;
 mod samples;
 mod statistics;

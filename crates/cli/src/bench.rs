@@ -83,7 +83,7 @@ impl Target {
 pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let mut config = arguments.load.config()?;
     if let Content::Images(images) = &mut config.content {
-        images.output = arguments.device.host_output()?;
+        images.output = arguments.device.host_output(images.pixel_format)?;
     }
     let start = Instant::now();
     let mut target = match arguments.device.loader(&config)? {

@@ -5,6 +5,7 @@ use crate::text;
 use anyhow::anyhow;
 use serde_json::json;
 use shardtool_cuda::{Config, Device, DeviceBatch, Dtype, ImageLoader, Layout, Output, Probe};
+use shardtool_decode::PixelFormat;
 use shardtool_format::Chain;
 use shardtool_load::Stats;
 use std::io::Write;
@@ -55,19 +56,19 @@ impl DeviceArguments {
                 Chain(&error)
             )
         })?;
-        let output = self.output(DtypeName::Float16)?;
+        let output = self.output(PixelFormat::RGB8, DtypeName::Float16)?;
         let mut on_device = Config::default();
         (on_device.output, on_device.device_memory_limit) = (output, self.device_memory_limit);
         OnDevice::new(&device, on_device, config).map(Some)
     }
 
-    /// Returns what the workers convert images to on the host; `None` leaves them u8.
-    pub(crate) fn host_output(&self) -> anyhow::Result<Option<Output>> {
+    /// Returns what the workers convert images of a pixel format to on the host; `None` leaves them as they are.
+    pub(crate) fn host_output(&self, format: PixelFormat) -> anyhow::Result<Option<Output>> {
         let normalises = self.device.is_none() && (self.dtype.is_some() || self.layout.is_some());
-        normalises.then(|| self.output(DtypeName::Float32)).transpose()
+        normalises.then(|| self.output(format, DtypeName::Float32)).transpose()
     }
 
-    fn output(&self, default: DtypeName) -> anyhow::Result<Output> {
+    fn output(&self, format: PixelFormat, default: DtypeName) -> anyhow::Result<Output> {
         let dtype = match self.dtype.unwrap_or(default) {
             DtypeName::Float32 => Dtype::F32,
             DtypeName::Float16 => Dtype::F16,
@@ -77,7 +78,7 @@ impl DeviceArguments {
             LayoutName::Nchw => Layout::Nchw,
             LayoutName::Nhwc => Layout::Nhwc,
         };
-        Ok(Output::new(dtype, layout, MEAN, STD)?)
+        Ok(Output::of(format, dtype, layout, MEAN, STD)?)
     }
 }
 

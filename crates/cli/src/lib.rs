@@ -4,6 +4,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `pack` | packs images into a split of a dataset |
+//! | `parts` | `commit`, `status`, `clean`: a pack in parts |
 //! | `index`, `repair` | rebuild indexes and manifests from records |
 //! | `info`, `ls`, `show` | describe a dataset, its records, one record |
 //! | `extract` | writes images back into folders |
@@ -15,7 +16,7 @@
 //! | `plan`, `bench` | show what a loader would do; measure a loader |
 //! | `device` | CUDA devices, for `info` and `bench` |
 //! | `demo` | generates photographs, packs, verifies and reads them |
-//! | `open`, `load`, `entries`, `float_range`, `size` | arguments that several subcommands share |
+//! | `open`, `load`, `entries`, `float_range`, `several_values`, `size` | arguments that several subcommands share |
 //! | `exit` | exit statuses, and how errors are printed |
 //! | `output` | standard output and standard error, escaped |
 //! | `progress`, `text` | progress, numbers and text in a terminal |
@@ -39,11 +40,13 @@ mod ls;
 mod open;
 mod output;
 mod pack;
+mod parts;
 mod plan;
 mod plan_requests;
 mod progress;
 mod repair;
 mod reshard;
+mod several_values;
 mod show;
 mod size;
 mod spec;
@@ -80,6 +83,9 @@ enum Command {
     Export(export::Arguments),
     Reshard(reshard::Arguments),
     Merge(reshard::MergeArguments),
+    Commit(parts::CommitArguments),
+    Status(parts::StatusArguments),
+    Clean(parts::CleanArguments),
     Copy(copy::Arguments),
     Diff(diff::Arguments),
     Verify(verify::Arguments),
@@ -118,6 +124,9 @@ fn dispatch(command: Command, out: &mut Output) -> anyhow::Result<Exit> {
         Command::Export(arguments) => export::run(&arguments, out),
         Command::Reshard(arguments) => reshard::run(&arguments, out),
         Command::Merge(arguments) => reshard::merge(&arguments, out),
+        Command::Commit(arguments) => parts::commit(&arguments, out),
+        Command::Status(arguments) => parts::status(&arguments, out),
+        Command::Clean(arguments) => parts::clean(&arguments, out),
         Command::Copy(arguments) => copy::run(&arguments, out),
         Command::Diff(arguments) => diff::run(&arguments, out),
         Command::Verify(arguments) => verify::run(&arguments, out),

@@ -2,8 +2,9 @@
 
 use crate::open::SplitArguments;
 use crate::output;
-use shardtool_decode::{FloatRange, LabelDtype, Pipeline};
-use shardtool_load::{Config, Content, Images, PageCache};
+use crate::several_values;
+use shardtool_decode::{Channels, Depth, FloatRange, LabelDtype, Pipeline, PixelFormat};
+use shardtool_load::{ArrayGroup, Clip, Config, Content, Images, PageCache};
 use shardtool_order::{Launch, Order, Policy, Remainder, Replica};
 use std::num::NonZeroU32;
 
@@ -66,9 +67,23 @@ pub(crate) struct LoadArguments {
     /// Feature with a label map (segmentation mask) for each image, which is cropped and flipped with the image
     #[arg(long, value_name = "FEATURE")]
     mask: Option<String>,
+    /// Channels of the images: RGB, or grey alone
+    #[arg(long, value_enum, ignore_case = true, default_value_t = ModeName::Rgb)]
+    mode: ModeName,
+    /// Bits of a sample; 16 keep all bits of PNG and TIFF
+    #[arg(long, default_value_t = 8, value_parser = bits, value_name = "8|16")]
+    bits: u8,
     /// Type of the labels in a batch; a label that does not fit makes a bad sample
     #[arg(long, value_enum, default_value_t = LabelType::Uint8)]
     mask_dtype: LabelType,
+    /// Load clips instead of images: frames=N, and perhaps stride=N, clips=N, feature=NAME [default: frames] and
+    /// sampling=NAME (random, center, even or uniform)
+    #[arg(long, value_parser = several_values::clip, value_name = "frames=N,…")]
+    clip: Option<Clip>,
+    /// Load an array, or a random crop of it such as 64x64x64 (`*` for a whole dimension); several as NAME,NAME with one
+    /// geometry. May be repeated. If the dataset has no images, only arrays are loaded
+    #[arg(long = "array", value_parser = several_values::array, value_name = "NAME[:CROP]")]
+    arrays: Vec<ArrayGroup>,
     /// Range of floating-point samples (TIFF) that is scaled to 0 to 255 [default: such images are bad samples]
     #[arg(long, value_parser = crate::float_range::parse, value_name = "LOW,HIGH", allow_hyphen_values = true)]
     float_range: Option<FloatRange>,
@@ -111,6 +126,20 @@ enum LabelType {
     Uint16,
 }
 
+/// The names are Pillow's.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum ModeName {
+    #[value(name = "RGB")]
+    Rgb,
+    #[value(name = "L")]
+    Gray,
+}
+
+/// Parses the bits of a sample.
+fn bits(text: &str) -> Result<u8, String> {
+    text.parse().ok().filter(|bits| matches!(bits, 8 | 16)).ok_or_else(|| "expected 8 or 16".to_owned())
+}
+
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum PageCacheName {
     /// Pages stay, for other ranks and the next epoch
@@ -137,6 +166,16 @@ impl LoadArguments {
         Order::Interleaved { run: self.run, window: self.window }
     }
 
+    fn pixel_format(&self) -> PixelFormat {
+        PixelFormat {
+            channels: match self.mode {
+                ModeName::Rgb => Channels::Rgb,
+                ModeName::Gray => Channels::Gray,
+            },
+            depth: if self.bits == 16 { Depth::Sixteen } else { Depth::Eight },
+        }
+    }
+
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
         let (_, split) = self.split.open()?;
         let images = |pipeline| {
@@ -146,10 +185,17 @@ impl LoadArguments {
                 LabelType::Uint8 => LabelDtype::U8,
                 LabelType::Uint16 => LabelDtype::U16,
             };
+            images.clip = self.clip.clone();
             images.float_range = self.float_range;
+            images.pixel_format = self.pixel_format();
             Content::Images(images)
         };
+        if self.clip.is_some() && matches!(self.work, Work::Read) {
+            anyhow::bail!("`--work read` decodes nothing: leave out --clip, or use --work train or eval");
+        }
+        let only_arrays = !self.arrays.is_empty() && self.clip.is_none() && split.manifest().image.is_none();
         let content = match self.work {
+            Work::Train | Work::Eval if only_arrays => Content::Columns,
             Work::Train => images(Pipeline::train(self.size)?),
             // The common ratio: resize to 256, crop to 224.
             Work::Eval => images(Pipeline::eval(self.size.saturating_mul(8) / 7, self.size)?),
@@ -164,6 +210,7 @@ impl LoadArguments {
             OrderName::Shuffled => Order::Shuffled,
             OrderName::Interleaved => self.interleaved(),
         };
+        config.arrays = self.arrays.clone();
         config.seed = self.seed;
         config.replica = launch.replica;
         config.local_world = launch.local_world.unwrap_or(1);

@@ -58,7 +58,7 @@ fn every_command_of_the_documents_runs() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = tempfile::tempdir().unwrap();
     prepare(folder.path());
-    for document in ["docs/pack.md", "docs/damage.md", "docs/memory.md", "docs/migrate.md"] {
+    for document in ["docs/pack.md", "docs/cluster.md", "docs/damage.md", "docs/memory.md", "docs/migrate.md"] {
         let text = std::fs::read_to_string(root.join(document)).unwrap();
         let commands = commands(&text);
         assert!(commands.len() > 5, "{document}");

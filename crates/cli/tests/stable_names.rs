@@ -90,6 +90,13 @@ fn names_that_other_programs_parse_are_unchanged() {
     let packed = run("pack photos dataset --shards 2 --jpeg optimize --json");
     found += &section("pack --dry-run --json", &[&dry_run]);
     found += &section("pack --json", &[&packed]);
+    let run_part = |options: &str| run(&format!("pack photos parts --shards 2 {options} --json"));
+    found += &section("pack --plan-only --json", &[&run_part("--plan-only")]);
+    found += &section("pack --part --json", &[&run_part("--part 0/2 --jpeg keep")]);
+    found += &section("status --json", &[&run("status parts --json")]);
+    run_part("--part 1/2");
+    found += &section("commit --json", &[&run("commit parts --json")]);
+    found += &section("clean --json", &[&run("clean parts --json")]);
     found += &section("dataset.json", &[&read("dataset/dataset.json")]);
     found += &section(".packed-train.json", &[&read("dataset/.packed-train.json")]);
     found +=

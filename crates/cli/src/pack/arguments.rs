@@ -5,7 +5,9 @@ use crate::{float_range, size};
 use shardtool_decode::FloatRange;
 use shardtool_format::array::Codec;
 use shardtool_format::manifest::DType;
-use shardtool_pack::{ArrayColumn, BoxFormat, JpegLayout, OnError, Options, PixelStore, Resize, Shards, SourceKind};
+use shardtool_pack::{
+    ArrayColumn, BoxFormat, JpegLayout, OnError, Options, Part, PixelStore, Resize, Shards, SourceKind,
+};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -103,6 +105,13 @@ pub(crate) struct Arguments {
     /// Write to a store that does not compare versions of objects: nothing else may write to DESTINATION
     #[arg(long)]
     single_writer: bool,
+    /// Write only the shards whose number modulo N is I (I from 0); `shardtool commit` completes the split once all parts are
+    /// packed. Parts run on any machines, in any order, also twice
+    #[arg(long, value_name = "I/N", conflicts_with_all = ["force", "dry_run"])]
+    pub(super) part: Option<Part>,
+    /// Write the plan of a pack in parts, and no shard; with --force, remove the old split
+    #[arg(long, conflicts_with_all = ["part", "dry_run"])]
+    pub(super) plan_only: bool,
     /// Print what would be packed, and write nothing
     #[arg(long)]
     pub(super) dry_run: bool,

@@ -18,7 +18,21 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
             Err(error) => failed(error),
         };
     }
+    if arguments.plan_only {
+        return match pack::write_plan(&options, &()) {
+            Ok((plan, complete)) => report::print_written_plan(arguments, &plan, complete, out),
+            Err(error) => failed(error),
+        };
+    }
     let progress = Images::new("packed");
+    if let Some(part) = arguments.part {
+        let packed = pack::pack_part(&options, part, &progress);
+        progress.finish();
+        return match packed {
+            Ok(packed) => report::print_part(arguments, part, &packed, progress.seconds(), out),
+            Err(error) => failed(error),
+        };
+    }
     let packed = pack::pack(&options, &progress);
     progress.finish();
     match packed {

@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::text;
 use serde_json::json;
 use shardtool_format::Chain;
-use shardtool_pack::{Optimized, Plan, PlannedShard, Summary};
+use shardtool_pack::{Optimized, PackedPart, Part, Plan, PlannedShard, Summary};
 use std::io::Write;
 
 /// Prints what `--dry-run` found, and returns whether there are rejected inputs.
@@ -38,6 +38,70 @@ pub(super) fn print_plan(arguments: &Arguments, plan: &Plan, out: &mut Output) -
         writeln!(out, "Nothing was written.")?;
     }
     Ok(if rejected.is_empty() { Exit::Success } else { Exit::Finding })
+}
+
+/// Prints what `--plan-only` wrote.
+pub(super) fn print_written_plan(
+    arguments: &Arguments,
+    plan: &Plan,
+    complete: bool,
+    out: &mut Output,
+) -> anyhow::Result<Exit> {
+    let (shards, destination) = (plan.shards(&arguments.split).count() as u64, arguments.destination.display());
+    if arguments.json {
+        out.json(&json!({
+            "destination": arguments.destination.to_string_lossy(), "split": arguments.split, "images": plan.images(),
+            "source_bytes": plan.source_bytes(), "shards": shards, "rejected": plan.rejected().len(),
+            "already_complete": complete,
+        }))?;
+    } else if complete {
+        writeln!(out, "already complete: split {} of {destination}", arguments.split)?;
+    } else {
+        let (images, shards) = (text::plural(plan.images(), "image"), text::plural(shards, "shard"));
+        writeln!(out, "planned {images} in {shards} of {destination}, split {}", arguments.split)?;
+        writeln!(out, "  next: the same command with --part I/N instead of --plan-only, for each I from 0 to N - 1")?;
+    }
+    Ok(if plan.rejected().is_empty() { Exit::Success } else { Exit::Finding })
+}
+
+/// Prints what a part packed.
+pub(super) fn print_part(
+    arguments: &Arguments,
+    part: Part,
+    packed: &PackedPart,
+    seconds: f64,
+    out: &mut Output,
+) -> anyhow::Result<Exit> {
+    let destination = arguments.destination.display();
+    if arguments.json {
+        out.json(&json!({
+            "destination": arguments.destination.to_string_lossy(), "split": arguments.split, "part": part.to_string(),
+            "planned_shards": packed.planned_shards, "shards": packed.shards, "resumed_shards": packed.resumed_shards,
+            "images": packed.records, "bytes": packed.bytes, "rejected": packed.rejected,
+            "already_complete": packed.already_complete, "seconds": seconds,
+            "jpeg": packed.optimized.as_ref().map(optimized_json),
+        }))?;
+    } else if packed.already_complete {
+        writeln!(out, "already complete: split {} of {destination}", arguments.split)?;
+    } else {
+        let shards = text::plural(packed.shards, "shard");
+        let (planned, bytes) = (text::count(packed.planned_shards), text::bytes(packed.bytes));
+        writeln!(
+            out,
+            "part {part}: packed {} into {shards} of {planned} ({bytes}) of {destination}, split {}",
+            text::plural(packed.records, "record"),
+            arguments.split
+        )?;
+        if packed.resumed_shards > 0 {
+            let resumed = text::count(packed.resumed_shards);
+            writeln!(out, "  {resumed} of these shards were already finished by other attempts")?;
+        }
+        if packed.rejected > 0 {
+            writeln!(out, "  {} rejected; `shardtool commit` lists them", text::plural(packed.rejected, "input"))?;
+        }
+        writeln!(out, "  {seconds:.2} s; next, when all parts are packed: shardtool commit {destination}")?;
+    }
+    Ok(if packed.rejected > 0 { Exit::Finding } else { Exit::Success })
 }
 
 /// Prints what was packed.

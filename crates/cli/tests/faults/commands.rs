@@ -18,6 +18,9 @@ pub(crate) struct Writing {
 /// The command that writes what it can read, and lists the rest.
 pub(crate) const READS_AROUND: &str = "extract";
 
+/// The commands that leave unfinished files of other attempts to `commit`: those may be running on another machine.
+pub(crate) const ATTEMPTS: [&str; 2] = ["pack --plan-only", "pack --part"];
+
 const ONE: &str = "--jobs=1";
 
 /// All of them. One job where that is an option, so that runs are alike.
@@ -38,6 +41,17 @@ pub(crate) const COMMANDS: &[Writing] = &[
     Writing { name: "pack Parquet", arguments: &["pack", "hf/*.parquet", "set", ONE], inputs: parquet },
     Writing { name: "pack a split", arguments: &["pack", "photos", "set", "--split=validation", ONE], inputs: set },
     Writing { name: "pack --force", arguments: &["pack", "photos", "set", "--force", "--seed=1", ONE], inputs: set },
+    Writing {
+        name: "pack --plan-only",
+        arguments: &["pack", "photos", "set", "--shards=2", "--plan-only"],
+        inputs: photos,
+    },
+    Writing {
+        name: "pack --part",
+        arguments: &["pack", "photos", "set", "--shards=2", "--part=1/2", ONE],
+        inputs: first_part,
+    },
+    Writing { name: "commit", arguments: &["commit", "set"], inputs: all_parts },
     Writing {
         name: "index",
         arguments: &["index", "bare/a-00000.tfrecord", "bare/a-00001.tfrecord", ONE],
@@ -183,6 +197,23 @@ fn set(folder: &Path) {
     photos(folder);
     fs::remove_file(folder.join("photos/cat/broken.jpg")).unwrap();
     run(&["pack", "photos", "set", "--shards=2"], folder);
+}
+
+/// The first of two parts of a pack.
+fn first_part(folder: &Path) {
+    photos(folder);
+    part(folder, "0/2");
+}
+
+fn all_parts(folder: &Path) {
+    first_part(folder);
+    part(folder, "1/2");
+}
+
+/// Packs a part, whose status is 1 if it has the file that is not an image.
+fn part(folder: &Path, part: &str) {
+    let output = shardtool(&["pack", "photos", "set", "--shards=2", "--part", part], folder).output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn two_sets(folder: &Path) {

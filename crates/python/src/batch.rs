@@ -8,7 +8,7 @@ use crate::process::Local;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use shardtool_cuda::{DeviceBatch, Dtype, Output};
-use shardtool_decode::LabelDtype;
+use shardtool_decode::{Depth, LabelDtype};
 use shardtool_format::array::ArrayDtype;
 use shardtool_load::{Batch, ObjectRole, Pictures, Values};
 use shardtool_order::Shape;
@@ -29,7 +29,7 @@ pub(crate) enum Delivered {
 
 impl Delivered {
     /// Returns `{"image", "label", "id", "valid", …}`, with other columns by their features' names.
-    /// Ragged columns of `padded` become arrays.
+    /// Ragged columns of `padded` become arrays: see `on_host`.
     pub(crate) fn into_dict<'py>(
         self,
         py: Python<'py>,
@@ -69,6 +69,7 @@ fn on_device<'py>(py: Python<'py>, mut batch: DeviceBatch, label: Option<&str>) 
     Ok(dict)
 }
 
+/// Ragged columns of `padded` become arrays `[N, length]`, of the bucket's length or that of a packed row.
 fn on_host<'py>(
     py: Python<'py>,
     batch: Batch,
@@ -86,6 +87,9 @@ fn on_host<'py>(
         #[expect(unsafe_code, reason = "writable memory of another owner")]
         let memory = unsafe {
             match batch.output().map(Output::dtype) {
+                None if batch.pixel_format().depth == Depth::Sixteen => {
+                    Memory::writable(first.cast::<u16>(), shape, owner)
+                }
                 None => Memory::writable(first, shape, owner),
                 Some(Dtype::F32) => Memory::writable(first.cast::<f32>(), shape, owner),
                 Some(Dtype::F16) => Memory::writable(first.cast::<Half>(), shape, owner),
@@ -141,6 +145,12 @@ fn on_host<'py>(
         let is_bool = dtype == ArrayDtype::Bool;
         dict.set_item(feature, if is_bool { array.call_method1("view", ("?",))? } else { array })?;
     }
+    let bucket = batch.bucket().map(|bucket| bucket.shape);
+    let width = match (bucket, batch.packed()) {
+        (_, Some(packed)) => Some(packed.capacity),
+        (Some(Shape::Length(bound)), None) => Some(bound.get() as usize),
+        (Some(Shape::Image(_)) | None, None) => None,
+    };
     for feature in batch.columns() {
         let name = match batch.column_role(feature) {
             Some(role) => role.name(),
@@ -149,18 +159,28 @@ fn on_host<'py>(
         };
         let Some(values) = batch.column(feature) else { continue };
         let fill = padded.iter().find(|(padded, _)| padded == feature).map(|(_, fill)| *fill);
-        if let (Some(fill), Some(Shape::Length(bound))) = (fill, batch.bucket().map(|bucket| bucket.shape))
-            && let Some(array) = values.padded(bound.get() as usize, fill)
+        if let Some((fill, width)) = fill.zip(width)
+            && let Some(array) = values.padded(width, fill)
         {
-            dict.set_item(name, column(py, array, rows, bound.get() as usize, 1)?)?;
+            dict.set_item(name, column(py, array, rows, width, 1)?)?;
             continue;
         }
         let (width, group) =
             (batch.column_width(feature).unwrap_or(1), batch.column_role(feature).map_or(1, ObjectRole::group));
         dict.set_item(name, column(py, values.clone(), rows, width, group)?)?;
     }
-    dict.set_item("id", Memory::from_vec(batch.ids().to_vec(), vec![rows]).into_array(py)?)?;
     dict.set_item("valid", Memory::from_vec(batch.valid().to_vec(), vec![rows]).into_array(py)?)?;
+    let Some(packed) = batch.packed() else {
+        dict.set_item("id", Memory::from_vec(batch.ids().to_vec(), vec![rows]).into_array(py)?)?;
+        return Ok(dict);
+    };
+    for (name, values) in [("id", batch.ids()), ("seq_lens", packed.tokens)] {
+        let values = Values::RaggedInt64 { offsets: packed.offsets.to_vec(), values: values.to_vec() };
+        dict.set_item(name, column(py, values, rows, 1, 1)?)?;
+    }
+    for (name, values) in [("segment_ids", packed.segment_ids()), ("position_ids", packed.position_ids())] {
+        dict.set_item(name, Memory::from_vec(values, vec![rows, packed.capacity]).into_array(py)?)?;
+    }
     Ok(dict)
 }
 

@@ -1,13 +1,13 @@
 //! Converts keyword arguments to a loader's configuration.
 
 use crate::array::numbers;
-use crate::buckets::BucketOptions;
+use crate::buckets::{BucketOptions, PackingOptions};
 use crate::device::{DeviceOptions, OutputOptions};
 use crate::error;
 use crate::function::{self, Raised};
 use pyo3::prelude::*;
 use shardtool_cuda::Device;
-use shardtool_decode::{FloatRange, LabelDtype, Pipeline};
+use shardtool_decode::{Channels, Depth, FloatRange, LabelDtype, Pipeline, PixelFormat};
 use shardtool_load::{
     ArrayCrop, ArrayGroup, BatchTransform, BoxFormat, BoxUnit, Clip, ClipSampling, ColumnSpec, Config, Content,
     DecodedCache, Images, Layout, Loader, Mixing, Objects, OnBad, PageCache, View,
@@ -44,6 +44,9 @@ pub(crate) struct Options {
     device: Option<DeviceOptions>,
     /// Normalisation of images on the host; `None` leaves them u8.
     output: Option<OutputOptions>,
+    /// Pillow's name of the channels, and the bits of a sample.
+    mode: String,
+    bits: u8,
     apply_orientation: bool,
     /// Features with further images.
     more_images: Vec<String>,
@@ -54,8 +57,9 @@ pub(crate) struct Options {
     clip: Option<ClipOptions>,
     objects: Option<ObjectOptions>,
     /// Names and parameters of the transforms of batches, and the number of classes.
-    mixing: Option<(Vec<(String, f64)>, u32)>,
+    mixing: Option<(Vec<MixingOption>, u32)>,
     buckets: Option<BucketOptions>,
+    packing: Option<PackingOptions>,
     /// Bytes, pixels of the shorter side, and a folder.
     decoded_cache: Option<(Size, u32, Option<PathBuf>)>,
     /// Values of floating-point samples that become 0 and 255.
@@ -68,6 +72,9 @@ pub(crate) struct Options {
     fetch_size: Size,
     starve_after: f64,
 }
+
+/// Name and parameters of a transform of batches.
+type MixingOption = (String, Vec<f64>);
 
 /// Arguments of `shardtool.Clip`.
 #[derive(FromPyObject)]
@@ -203,7 +210,7 @@ pub(crate) struct Resolved {
     pub(crate) devices: Option<(Vec<Device>, shardtool_cuda::Config)>,
     /// Exceptions of the user's function.
     pub(crate) raised: Raised,
-    /// Ragged columns that become arrays of the bucket's length, and what is after the values of a row.
+    /// Ragged columns that become arrays of the length of the bucket or the packed row, and what is after the values of a row.
     pub(crate) padded: Vec<(String, f64)>,
 }
 
@@ -262,14 +269,22 @@ impl Options {
                 images.objects = self.objects.map(|options| options.resolve(py)).transpose()?;
                 images.mask_dtype = one_of(py, "mask_dtype", &self.mask_dtype, &LABEL_DTYPES)?;
                 images.float_range = float_range(py, self.float_range)?;
-                images.output = self.output.as_ref().map(|output| output.output(py)).transpose()?;
+                let channels = one_of(py, "mode", &self.mode, &MODES)?;
+                let depth = if self.bits == 16 { Depth::Sixteen } else { Depth::Eight };
+                images.pixel_format = PixelFormat { channels, depth };
+                let output = self.output.as_ref().map(|output| output.output(py, images.pixel_format));
+                images.output = output.transpose()?;
                 Content::Images(images)
             }
-            None if !self.arrays.is_empty() => Content::Columns,
+            None if !self.arrays.is_empty() || self.packing.is_some() => Content::Columns,
             None => Content::Records,
         };
         let mut config = Config::new(first, content, self.batch_size);
-        let padded = self.buckets.as_ref().map_or(vec![], |buckets| buckets.padded.clone());
+        let padded = match (&self.packing, &self.buckets) {
+            (Some(packing), _) => packing.padded.clone(),
+            (None, Some(buckets)) => buckets.padded.clone(),
+            (None, None) => vec![],
+        };
         let is_padded = |feature: &str| padded.iter().any(|(padded, _)| padded == feature);
         let layout = |feature: &str| if is_padded(feature) { Layout::Ragged } else { Layout::Auto };
         config.columns = self.columns.map(|names| {
@@ -281,6 +296,7 @@ impl Options {
         config.source = self.source.map(|source| source.source(py, &splits)).transpose()?;
         config.splits = splits;
         config.order = order(py, &self.order)?;
+        config.packing = self.packing.map(|packing| packing.resolve(py)).transpose()?;
         config.buckets = self.buckets.map(|buckets| buckets.resolve(py)).transpose()?;
         config.seed = self.seed;
         config.policy = one_of(py, "policy", &self.policy, &POLICIES)?;
@@ -310,6 +326,7 @@ const REMAINDERS: [(&str, Remainder); 3] =
 const BOX_FORMATS: [(&str, BoxFormat); 3] =
     [("xyxy", BoxFormat::Xyxy), ("xywh", BoxFormat::Xywh), ("cxcywh", BoxFormat::Cxcywh)];
 const BOX_UNITS: [(&str, BoxUnit); 2] = [("fraction", BoxUnit::Fraction), ("pixel", BoxUnit::Pixel)];
+const MODES: [(&str, Channels); 2] = [("RGB", Channels::Rgb), ("L", Channels::Gray)];
 const LABEL_DTYPES: [(&str, LabelDtype); 2] = [("uint8", LabelDtype::U8), ("uint16", LabelDtype::U16)];
 const SAMPLINGS: [(&str, ClipSampling); 4] = [
     ("random", ClipSampling::Random),
@@ -320,11 +337,12 @@ const SAMPLINGS: [(&str, ClipSampling); 4] = [
 const ON_BAD: [(&str, OnBad); 3] = [("error", OnBad::Error), ("mask", OnBad::Mask), ("substitute", OnBad::Substitute)];
 
 /// Returns how batches are mixed.
-fn mixing(py: Python<'_>, transforms: &[(String, f64)], classes: u32) -> PyResult<Mixing> {
-    let transform = |(name, alpha): &(String, f64)| {
-        let alpha = *alpha;
-        let known = [("mix_up", BatchTransform::MixUp { alpha }), ("cut_mix", BatchTransform::CutMix { alpha })];
-        one_of(py, "batch_transform", name, &known)
+fn mixing(py: Python<'_>, transforms: &[MixingOption], classes: u32) -> PyResult<Mixing> {
+    let transform = |(name, parameters): &MixingOption| match (name.as_str(), &parameters[..]) {
+        ("mix_up", [alpha]) => Ok(BatchTransform::MixUp { alpha: *alpha }),
+        ("cut_mix", [alpha]) => Ok(BatchTransform::CutMix { alpha: *alpha }),
+        ("mosaic", [p, low, high]) => Ok(BatchTransform::Mosaic { p: *p, centre: [*low, *high] }),
+        _ => Err(error::option(py, &format!("`batch_transform` is {name:?} with {parameters:?}"))),
     };
     Ok(Mixing { transforms: transforms.iter().map(transform).collect::<PyResult<_>>()?, classes })
 }

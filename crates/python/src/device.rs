@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
 use shardtool_cuda::dlpack::{CUDA, Managed, Versioned};
 use shardtool_cuda::{Config, Device, DeviceBatch, Dtype, Element, Layout, OnExhausted, Output, Part};
+use shardtool_decode::PixelFormat;
 use std::ffi::CStr;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -25,10 +26,10 @@ pub(crate) struct OutputOptions {
 }
 
 impl OutputOptions {
-    pub(crate) fn output(&self, py: Python<'_>) -> PyResult<Output> {
+    pub(crate) fn output(&self, py: Python<'_>, format: PixelFormat) -> PyResult<Output> {
         let dtype = one_of(py, "dtype", &self.dtype, &DTYPES)?;
         let layout = one_of(py, "layout", &self.layout, &LAYOUTS)?;
-        Output::new(dtype, layout, self.mean, self.std).map_err(|e| error::device(py, e.into()))
+        Output::of(format, dtype, layout, self.mean, self.std).map_err(|e| error::device(py, e.into()))
     }
 }
 
@@ -47,7 +48,7 @@ const LAYOUTS: [(&str, Layout); 2] = [("NCHW", Layout::Nchw), ("NHWC", Layout::N
 
 impl DeviceOptions {
     pub(crate) fn open(&self, py: Python<'_>, longest_wait: Duration) -> PyResult<(Vec<Device>, Config)> {
-        let output = self.output.output(py)?;
+        let output = self.output.output(py, PixelFormat::RGB8)?;
         let limit = self.device_memory_limit.as_ref();
         let device_memory_limit = limit.map(|size| size.bytes(py, "device_memory_limit")).transpose()?;
         let mut config = Config::default();

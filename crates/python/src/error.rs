@@ -142,6 +142,8 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
         | E::NoBoxes { .. }
         | E::FirstArrays { .. }
         | E::Mixing { .. }
+        | E::PixelFormat { .. }
+        | E::OutputFormat { .. }
         | E::Clip { .. }
         | E::Class { .. } => plain(py, "OptionError", &error),
         // The names of Python's arguments.

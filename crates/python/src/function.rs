@@ -4,7 +4,7 @@ use crate::array::Memory;
 use crate::error;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use shardtool_decode::{PixelFn, PixelsMut};
+use shardtool_decode::{Depth, PixelFn, PixelsMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Exceptions that the function raised, by their messages. The loader reports only the message of one panic, and several
@@ -29,7 +29,7 @@ impl Raised {
     }
 }
 
-/// Returns the loader's step that calls `function(image, seed)`. `image` is a u8 array `[H, W, 3]`, a copy; `seed` is a number
+/// Returns the loader's step that calls `function(image, seed)`. `image` is an array `[H, W, C]` of u8 or u16, a copy; `seed` is a number
 /// from 0 to 2³² − 2 that depends on seed, epoch and sample. The returned image replaces the image; if the function returns
 /// `None`, it has changed its argument in place.
 pub(crate) fn custom(function: Py<PyAny>, raised: Raised) -> PixelFn {
@@ -53,17 +53,25 @@ pub(crate) fn custom(function: Py<PyAny>, raised: Raised) -> PixelFn {
 }
 
 fn call(py: Python<'_>, function: &Py<PyAny>, pixels: &mut PixelsMut<'_>, seed: u64) -> PyResult<()> {
-    let shape = vec![pixels.height() as usize, pixels.width() as usize, 3];
+    let format = pixels.format();
+    let shape = vec![pixels.height() as usize, pixels.width() as usize, format.channels.count()];
     // A copy, since the function may keep its argument.
-    let image = Memory::from_vec(pixels.data.to_vec(), shape.clone()).into_array(py)?;
+    let (memory, dtype) = match format.depth {
+        Depth::Eight => (Memory::from_vec(pixels.data.to_vec(), shape.clone()), "uint8"),
+        Depth::Sixteen => {
+            let values = pixels.data.as_chunks().0.iter().map(|v| u16::from_le_bytes(*v)).collect();
+            (Memory::from_vec(values, shape.clone()), "uint16")
+        }
+    };
+    let image = memory.into_array(py)?;
     let returned = function.call1(py, (&image, seed))?.into_bound(py);
     let returned = if returned.is_none() { image } else { returned };
     let numpy = py.import("numpy")?;
     let array = numpy.call_method1("asarray", (&returned,))?;
     let found = (array.getattr("shape")?.extract::<Vec<usize>>()?, array.getattr("dtype")?.str()?.to_string());
-    if found != (shape.clone(), "uint8".to_owned()) {
+    if found != (shape.clone(), dtype.to_owned()) {
         let message = format!(
-            "the function of `transform` returned {} {:?}: expected uint8 {shape:?}, the size it was given",
+            "the function of `transform` returned {} {:?}: expected {dtype} {shape:?}, the size it was given",
             found.1, found.0
         );
         return Err(error::option(py, &message));

@@ -66,7 +66,7 @@ mod _shardtool {
     #[pymodule_export]
     use crate::loader::Loader;
     #[pymodule_export]
-    use crate::pack::pack;
+    use crate::pack::{pack, pack_part, write_plan};
     #[pymodule_export]
     use crate::transform::{apply_operations, preview};
     #[pymodule_export]

@@ -256,16 +256,25 @@ impl Loader {
         })
     }
 
-    /// Returns the number of steps of an epoch.
+    /// Returns the number of steps of the current epoch.
     fn len(&self, py: Python<'_>, place: Place) -> PyResult<usize> {
-        self.at(py, place, |checked, _| Ok(checked.len() as usize), |inner| Ok(inner.replicas[0].len() as usize))
+        self.at(
+            py,
+            place,
+            |checked, at| {
+                let epoch = at.map_or(0, |state| state.epoch);
+                Ok(checked.steps_left(epoch, 0) as usize)
+            },
+            |inner| Ok(inner.replicas[0].len() as usize),
+        )
     }
 
     /// Returns the number of steps of the current epoch that were delivered.
     fn steps_done(&self, py: Python<'_>, place: Place) -> PyResult<usize> {
         let (config, ranks) = self.resolved.bind(py, place)?;
         let checked = shardtool_load::Loader::check(&config, &ranks).map_err(|e| error::load(py, e))?;
-        let p = |state: ResumeState| (checked.len() - checked.steps_left(state.p)) as usize;
+        let left = |state: ResumeState, p| checked.steps_left(state.epoch, p);
+        let p = |state: ResumeState| (left(state, 0) - left(state, state.p)) as usize;
         self.at(py, place, |_, at| Ok(at.map_or(0, p)), |inner| Ok(p(inner.state())))
     }
 

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
-    BoxFormat, JpegLayout, OnError, Options, PixelStore, Progress, Resize, Shards, SourceKind, Step, Summary,
+    BoxFormat, JpegLayout, OnError, Options, Part, PixelStore, Progress, Resize, Shards, SourceKind, Step, Summary,
 };
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -141,22 +141,61 @@ impl Progress for Watch {
     }
 }
 
-/// Packs images into a split of a dataset, and returns a summary as a dict.
-#[pyfunction]
-pub(crate) fn pack<'py>(py: Python<'py>, options: PackOptions) -> PyResult<Bound<'py, PyDict>> {
+/// Calls a function of the library with options and progress.
+fn watched<T: Send + 'static>(
+    py: Python<'_>,
+    options: PackOptions,
+    call: impl FnOnce(&Options, &Watch) -> Result<T, shardtool_pack::Error> + Send + 'static,
+) -> PyResult<T> {
     let (progress, report) = (options.progress, options.report.as_ref().map(|report| report.clone_ref(py)));
     let options = options.options(py)?;
     let (stop, counts) = (Arc::new(AtomicBool::new(false)), Arc::new(Counts::default()));
     let bar = progress.then(|| shardtool_cli::Images::new("packed"));
     let watch = Watch { bar, counts: counts.clone(), stop: stop.clone() };
     let work = move || {
-        let packed = shardtool_pack::pack(&options, &watch);
+        let packed = call(&options, &watch);
         watch.bar.iter().for_each(shardtool_cli::Images::finish);
         packed
     };
     let stop = || stop.store(true, Ordering::Relaxed);
     let packed = interruptible(py, work, stop, |py| counts.report(py, report.as_ref()))?;
-    let summary: Summary = packed.map_err(|e| error::pack(py, e))?;
+    packed.map_err(|e| error::pack(py, e))
+}
+
+/// Packs one part of a split, and returns a summary as a dict.
+#[pyfunction]
+pub(crate) fn pack_part<'py>(
+    py: Python<'py>,
+    options: PackOptions,
+    number: u32,
+    count: u32,
+) -> PyResult<Bound<'py, PyDict>> {
+    let wrong = || error::option(py, &format!("`part` is ({number}, {count}): expected (i, n) with 0 <= i < n"));
+    let part = Part::new(number, count).ok_or_else(wrong)?;
+    let packed = watched(py, options, move |options, watch| shardtool_pack::pack_part(options, part, watch))?;
+    let dict = PyDict::new(py);
+    dict.set_item("planned_shards", packed.planned_shards)?;
+    dict.set_item("shards", packed.shards)?;
+    dict.set_item("resumed_shards", packed.resumed_shards)?;
+    dict.set_item("images", packed.records)?;
+    dict.set_item("bytes", packed.bytes)?;
+    dict.set_item("rejected", packed.rejected)?;
+    dict.set_item("already_complete", packed.already_complete)?;
+    Ok(dict)
+}
+
+/// Writes the plan of a pack in parts. Returns the numbers of its images and shards, and whether the split is complete.
+#[pyfunction]
+pub(crate) fn write_plan(py: Python<'_>, options: PackOptions) -> PyResult<(u64, usize, bool)> {
+    let split = options.split.clone();
+    let (plan, complete) = watched(py, options, |options, watch| shardtool_pack::write_plan(options, watch))?;
+    Ok((plan.images(), plan.shards(&split).count(), complete))
+}
+
+/// Packs images into a split of a dataset, and returns a summary as a dict.
+#[pyfunction]
+pub(crate) fn pack<'py>(py: Python<'py>, options: PackOptions) -> PyResult<Bound<'py, PyDict>> {
+    let summary: Summary = watched(py, options, |options, watch| shardtool_pack::pack(options, watch))?;
     let dict = PyDict::new(py);
     dict.set_item("split", &summary.split.name)?;
     dict.set_item("images", summary.split.records())?;

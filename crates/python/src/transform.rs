@@ -4,7 +4,8 @@ use crate::error;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use shardtool_decode::{
-    DecodedRegion, Operation, OperationScratch, Orientation, Pipeline, PixelsMut, PixelsRef, TransformScratch,
+    Channels, DecodedRegion, Depth, Operation, OperationScratch, Orientation, Pipeline, PixelFormat, PixelsMut,
+    PixelsRef, TransformScratch,
 };
 use shardtool_load::SampleDraws;
 
@@ -39,21 +40,28 @@ pub(crate) fn preview<'py>(
     Ok((PyBytes::new(py, &out), (out_height, out_width), json, mapped, kept))
 }
 
-/// Applies a list of operations, as JSON, to an image `[H, W, 3]`.
+/// Applies a list of operations, as JSON, to an image `[H, W, C]` of u8 or u16.
 #[pyfunction]
 pub(crate) fn apply_operations<'py>(
     py: Python<'py>,
     pixels: &[u8],
-    shape: (u32, u32),
+    shape: (u32, u32, u32),
     operations: &str,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let (height, width) = shape;
+    let (height, width, channels) = shape;
+    let format = PixelFormat {
+        channels: if channels == 1 { Channels::Gray } else { Channels::Rgb },
+        depth: match pixels.len() as u64 > u64::from(height) * u64::from(width) * u64::from(channels) {
+            true => Depth::Sixteen,
+            false => Depth::Eight,
+        },
+    };
     let operations: Vec<Operation> =
         serde_json::from_str(operations).map_err(|e| error::option(py, &format!("`operations`: {e}")))?;
     let mut out = pixels.to_vec();
     let mut scratch = OperationScratch::default();
     for operation in &operations {
-        let image = PixelsMut::new(width, height, &mut out);
+        let image = PixelsMut::with_format(width, height, format, &mut out);
         let applied = image.and_then(|image| operation.apply(image, &mut scratch));
         applied.map_err(|e| error::decode(py, &e))?;
     }

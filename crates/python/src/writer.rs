@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 use shardtool_format::array::{ArrayDtype, Codec};
-use shardtool_format::manifest::DType;
+use shardtool_format::manifest::{DType, Split};
 use shardtool_pack::{
-    Array, ArrayColumn, Committed, Image, JpegLayout, Label, PixelArray, PixelStore, Resize, Sample, Value,
-    WriterOptions,
+    Array, ArrayColumn, Committed, CommittedSplit, Image, JpegLayout, Label, PixelArray, PixelStore, Resize, Sample,
+    Value, WriterOptions,
 };
 use std::path::PathBuf;
 
@@ -215,20 +215,44 @@ pub(crate) fn commit<'py>(
     split: &str,
     force: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let committed = py.detach(|| shardtool_pack::commit_parts(&destination, split, force, &()));
-    to_dict(py, &committed.map_err(|e| error::pack(py, e))?)
+    if force {
+        let committed = py.detach(|| shardtool_pack::commit_parts(&destination, split, force, &()));
+        let dict = to_dict(py, &committed.map_err(|e| error::pack(py, e))?)?;
+        dict.set_item("rejected_file", py.None())?;
+        return Ok(dict);
+    }
+    let options = shardtool_pack::CommitOptions::new(&destination, split);
+    let done = py.detach(|| shardtool_pack::commit_split(&options, &())).map_err(|e| error::pack(py, e))?;
+    let (rejected, rejected_file) = (done.rejected, done.rejected_file);
+    let CommittedSplit { split, classes, already_complete, .. } = done;
+    let dict = split_to_dict(py, &split, classes, already_complete)?;
+    dict.set_item("rejected", rejected)?;
+    dict.set_item("rejected_file", rejected_file)?;
+    Ok(dict)
 }
 
 fn to_dict<'py>(py: Python<'py>, committed: &Committed) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("split", &committed.split.name)?;
-    dict.set_item("images", committed.split.records())?;
-    dict.set_item("shards", committed.split.shards.len())?;
-    dict.set_item("bytes", committed.split.bytes())?;
-    dict.set_item("classes", committed.classes)?;
-    dict.set_item("fingerprint", format!("{:08x}", committed.split.fingerprint()))?;
-    dict.set_item("rejected", 0)?;
+    let dict = split_to_dict(py, &committed.split, committed.classes, committed.already_complete)?;
     dict.set_item("resumed_shards", committed.resumed_shards)?;
-    dict.set_item("already_complete", committed.already_complete)?;
+    Ok(dict)
+}
+
+/// Returns what `Packed` has of a split without rejected inputs, whose shards were not resumed.
+fn split_to_dict<'py>(
+    py: Python<'py>,
+    split: &Split,
+    classes: u64,
+    already_complete: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("split", &split.name)?;
+    dict.set_item("images", split.records())?;
+    dict.set_item("shards", split.shards.len())?;
+    dict.set_item("bytes", split.bytes())?;
+    dict.set_item("classes", classes)?;
+    dict.set_item("fingerprint", format!("{:08x}", split.fingerprint()))?;
+    dict.set_item("rejected", 0)?;
+    dict.set_item("resumed_shards", 0)?;
+    dict.set_item("already_complete", already_complete)?;
     Ok(dict)
 }

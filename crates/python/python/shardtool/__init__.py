@@ -22,9 +22,10 @@ from ._shardtool import Columns, Dataset, DeviceArray, Shard, Split
 from .decoded_cache import DecodedCache
 from .errors import *  # noqa: F403
 from .loader import Loader, Stats
-from .mixing import CutMix, MixUp
+from .mixing import CutMix, MixUp, Mosaic
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
-from .packing import Packed, pack
+from .packing import Packed, PackedPart, pack, pack_part, write_plan
+from .sequence_packing import SequencePacking
 from .transforms import (
     AugMix,
     AutoAugment,
@@ -95,9 +96,11 @@ __all__ = [
     "LengthBuckets",
     "Loader",
     "MixUp",
+    "Mosaic",
     "Mixture",
     "Objects",
     "Packed",
+    "PackedPart",
     "Pad",
     "Ragged",
     "RandAugment",
@@ -125,6 +128,7 @@ __all__ = [
     "Resize",
     "ResizeTo",
     "ScaleJitter",
+    "SequencePacking",
     "Sequential",
     "Shard",
     "Shuffled",
@@ -140,9 +144,11 @@ __all__ = [
     "five_crop",
     "image_label",
     "pack",
+    "pack_part",
     "preview",
     "shapes_within",
     "verify",
+    "write_plan",
     *errors.__all__,
 ]
 

@@ -21,10 +21,12 @@ __all__ = [
     "commit",
     "launch",
     "pack",
+    "pack_part",
     "preview",
     "run",
     "shapes_within",
     "verify",
+    "write_plan",
 ]
 
 VERSION: Final[str]
@@ -311,5 +313,7 @@ class Writer:
 
 def commit(destination: str | PathLike[str], split: str, force: bool) -> dict[str, Any]: ...
 def pack(options: dict[str, Any]) -> dict[str, Any]: ...
+def pack_part(options: dict[str, Any], number: int, count: int) -> dict[str, Any]: ...
+def write_plan(options: dict[str, Any]) -> tuple[int, int, bool]: ...
 def verify(path: str | PathLike[str], decode: bool, progress: bool) -> dict[str, Any]: ...
 def run(arguments: list[str]) -> int: ...

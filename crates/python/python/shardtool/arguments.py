@@ -76,21 +76,43 @@ def as_devices(device: Any) -> list[str] | None:
     return names
 
 
+def as_bits(bits: Any, dtype: Any, *others: Any) -> tuple[int, Any]:
+    """Returns the bits of a sample, and the floating-point type of images, if one is requested. `others` are the options of
+    floating-point images."""
+    found = 8 if bits is None else bits
+    if found not in (8, 16):
+        raise OptionError(f"`bits` is {bits!r}: expected 8 or 16")
+    if str(dtype).removeprefix("torch.") != "uint16":
+        return int(found), dtype
+    if bits == 8:
+        raise OptionError('`dtype="uint16"` has the samples of `bits=16`: leave out `bits=8`')
+    if any(value is not None for value in others):
+        raise OptionError('`dtype="uint16"` has the samples as they are, NHWC: leave out `layout`, `mean` and `std`')
+    return 16, None
+
+
 def as_output(
-    dtype: str | None, layout: str | None, mean: Sequence[float] | None, std: Sequence[float] | None
+    dtype: str | None,
+    layout: str | None,
+    mean: Sequence[float] | float | None,
+    std: Sequence[float] | float | None,
+    channels: int = 3,
 ) -> dict[str, Any]:
     """Returns type, layout and normalisation of images, with defaults."""
     output: dict[str, Any] = {"dtype": dtype or "float32", "layout": layout or "NCHW"}
     # A dtype of torch: `torch.float16`.
     output["dtype"] = str(output["dtype"]).removeprefix("torch.")
     instance("layout", output["layout"], (str,), '`"NCHW"` or `"NHWC"`')
-    for name, values, default in (("mean", mean, 0.0), ("std", std, 1.0)):
+    for name, given, default in (("mean", mean, 0.0), ("std", std, 1.0)):
+        values: Any = [given] if channels == 1 and isinstance(given, (int, float)) else given
         if values is not None and not hasattr(values, "__len__"):
-            raise OptionTypeError(f"`{name}` is {values!r}: expected three numbers")
-        numbers = [default] * 3 if values is None else [real(name, value) for value in values]
-        if len(numbers) != 3:
-            raise OptionError(f"`{name}` has {len(numbers)} numbers: expected one for each of red, green, blue")
-        output[name] = numbers
+            raise OptionTypeError(f"`{name}` is {values!r}: expected {'one number' if channels == 1 else 'three numbers'}")
+        numbers = [default] * channels if values is None else [real(name, value) for value in values]
+        if len(numbers) != channels:
+            expected = "one for grey" if channels == 1 else "one for each of red, green, blue"
+            raise OptionError(f"`{name}` has {len(numbers)} numbers: expected {expected}")
+        # The native module takes three, of which grey uses the first.
+        output[name] = (numbers * 3)[:3]
     return output
 
 

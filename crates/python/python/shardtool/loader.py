@@ -13,6 +13,7 @@ from .arguments import (
     ORDERS,
     SOURCES,
     Records,
+    as_bits,
     as_devices,
     as_names,
     as_output,
@@ -31,6 +32,7 @@ from .decoded_cache import DecodedCache
 from .errors import OptionError, OptionTypeError, StateError
 from .mixing import BatchTransform, native_mixing
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
+from .sequence_packing import SequencePacking
 from .transforms import Step, Views
 from .transforms.views import native_views
 
@@ -99,7 +101,8 @@ class Loader(Generic[T, B]):
     data
         A split, or a list of splits; ids then count through all of them.
     batch_size
-        Rows of a batch on each replica, at least 1. With `buckets` that have a limit of pixels or tokens, at most.
+        Rows of a batch on each replica, at least 1. With `buckets` that have a limit of pixels or tokens, at most; with
+        `packing`, of several samples each.
     transform
         Steps that give every image the same size, optionally followed by a function of your own; or `Views`, several such
         lists. `None` delivers images as stored.
@@ -136,14 +139,21 @@ class Loader(Generic[T, B]):
         processes serves that many, the replicas of process `rank` start at `rank * local_replicas`.
     device
         `"cuda:0"`, or several devices, each one replica. `"cpu"` is the same as `None`.
+    mode
+        `"RGB"`, or `"L"` for grey images of one channel (the names are Pillow's): the luma of a JPEG, without decoding its
+        chroma, and of other images what Pillow's `convert("L")` returns. On the host only.
+    bits
+        Bits of a sample: 8, or 16, which keeps all bits of PNG and TIFF and multiplies 8-bit samples by 257. Steps must
+        then be geometry or `RandomErasing`. On the host only.
     dtype
-        Type of the images: `"float32"`, `"float16"` or `"bfloat16"`.
+        Type of the images: `"float32"`, `"float16"` or `"bfloat16"`; or `"uint16"`, the samples of `bits=16`, NHWC.
     layout
         Order of their dimensions: `"NCHW"` or `"NHWC"`.
     mean, std
-        Mean and standard deviation of each channel (red, green, blue), for pixels from 0 to 1.
-        Any of `dtype`, `layout`, `mean` and `std` makes images `(x / 255 - mean) / std`, float32 NCHW with mean 0 and
-        standard deviation 1 unless given; so does a CUDA `device`. Without them images are u8 NHWC.
+        Mean and standard deviation of each channel (red, green, blue; or one number for grey), for pixels from 0 to 1.
+        Any of a floating-point `dtype`, `layout`, `mean` and `std` makes images `(x / 255 - mean) / std`, with 65535 in place
+        of 255 for 16 bits, float32 NCHW with mean 0 and standard deviation 1 unless given; so does a CUDA `device`. Without
+        them images are u8 NHWC, or u16 with `bits=16`.
     device_memory_limit
         Bytes, or text, that batches may use on each device. Default: all of its memory.
     slots
@@ -173,11 +183,14 @@ class Loader(Generic[T, B]):
         Boxes, other values and keypoints of objects, which go through the same geometry. On the host only, and not with
         `Views`.
     batch_transform
-        `MixUp(alpha)`, `CutMix(alpha)`, or a list of both, one of which is drawn for each batch. `"label"` then is
-        `[N, num_classes]` float32. Not with `Views`, masks or objects.
+        `MixUp(alpha)`, `CutMix(alpha)`, `Mosaic()`, or a list of these, one of which is drawn for each batch. `"label"` then is
+        `[N, num_classes]` float32. Not with `Views` or masks; with objects `Mosaic` only.
     buckets
         `AspectRatioBuckets(...)` or `LengthBuckets(...)`: every batch has samples of one shape. The former has the steps, so
         leave out `transform`. On the host only; not with `Interleaved` order or the policy `"shard"`.
+    packing
+        `SequencePacking(...)`: several samples of tokens in each row. Of columns only: without `transform`, `arrays`, `buckets`
+        and `device`; not with the policy `"shard"`.
     decoded_cache
         `DecodedCache(size)`: keeps decoded images of a bounded size from one epoch to the next. Not with masks, objects or
         `more_images`.
@@ -206,13 +219,14 @@ class Loader(Generic[T, B]):
 
     A batch is a dict:
 
-    - `"image"`: `[N, H, W, 3]` u8 RGB, or as `dtype` and `layout` say: the loader's own memory, no copy. Without
-      `transform` a list of N byte strings.
+    - `"image"`: `[N, H, W, 3]` u8 RGB, or as `mode`, `bits`, `dtype` and `layout` say: the loader's own memory, no copy.
+      Without `transform` a list of N byte strings.
     - `"label"`: `[N]` int64, if the dataset has labels; `"id"`: `[N]` int64, the id of each row's sample, −1 for none;
       `"valid"`: `[N]` bool, whether the row has a sample.
     - with `Views`, `"image.NAME"` for each view instead of `"image"`.
     - each array of `arrays` by its feature's name: `[N, …]` of the stored type (bfloat16 as its bits, uint16).
     - with `clip`, its feature's name instead of `"image"`: `[N, frames, H, W, 3]`.
+    - with `packing`, what `SequencePacking` says.
     - each of `columns` by its feature's name: an array `[N]`, a list of N byte strings, or a `Ragged`.
 
     Rows without a sample (see `remainder` and `on_bad`) have pixels and arrays of 0 and label −100.
@@ -252,10 +266,12 @@ class Loader(Generic[T, B]):
         world_size: int | None = None,
         local_replicas: int | None = None,
         device: Any = None,
-        dtype: Literal["float32", "float16", "bfloat16"] | None = None,
+        mode: Literal["RGB", "L"] = "RGB",
+        bits: Literal[8, 16] | None = None,
+        dtype: Literal["float32", "float16", "bfloat16", "uint16"] | None = None,
         layout: Literal["NCHW", "NHWC"] | None = None,
-        mean: Sequence[float] | None = None,
-        std: Sequence[float] | None = None,
+        mean: Sequence[float] | float | None = None,
+        std: Sequence[float] | float | None = None,
         device_memory_limit: int | str | None = None,
         slots: int | None = None,
         policy: Literal["sample", "shard", "off"] = "sample",
@@ -268,6 +284,7 @@ class Loader(Generic[T, B]):
         objects: Objects | None = None,
         batch_transform: Sequence[BatchTransform] | BatchTransform | None = None,
         buckets: AspectRatioBuckets | LengthBuckets | None = None,
+        packing: SequencePacking | None = None,
         decoded_cache: DecodedCache | None = None,
         arrays: Arrays | str | Sequence[Arrays | str] | None = None,
         float_range: tuple[float, float] | None = None,
@@ -299,15 +316,21 @@ class Loader(Generic[T, B]):
         if buckets is not None:
             instance("buckets", buckets, (AspectRatioBuckets, LengthBuckets), "`AspectRatioBuckets(...)` or `LengthBuckets(...)`")
             options["buckets"] = buckets._native()
-            missing = [name for name, _ in options["buckets"]["padded"] if name not in (columns or ())]
-            if missing:
-                raise OptionError(f"`padded`: {missing[0]!r} is not one of `columns`: add it there")
             if devices:
                 raise OptionError("`buckets`: batches of several shapes stay on the host: leave out `device`")
             if isinstance(buckets, AspectRatioBuckets):
                 if transform is not None:
                     raise OptionError("`buckets` has the steps of each shape: leave out `transform`")
                 transform = buckets.steps[0]
+        if packing is not None:
+            options["packing"] = instance("packing", packing, (SequencePacking,), "`SequencePacking(...)`")._native()
+            others: dict[str, Any] = {"transform": transform, "arrays": arrays, "buckets": buckets, "device": devices}
+            for other in (name for name, value in others.items() if value):
+                raise OptionError(f"`packing` is about columns of tokens: leave out `{other}`")
+        for batching in ("buckets", "packing"):
+            missing = [name for name, _ in (options[batching] or {}).get("padded", ()) if name not in (columns or ())]
+            if missing:
+                raise OptionError(f"`padded`: {missing[0]!r} is not one of `columns`: add it there")
         options["views"], options["function"] = (None, None) if transform is None else native_views(transform)
         options["columns"] = None if columns is None else as_names("columns", columns)
         options["order"] = instance("order", order, ORDERS, "`Shuffled()`, `Sequential()` or `Interleaved(...)`")._native()
@@ -325,11 +348,15 @@ class Loader(Generic[T, B]):
         for name in ("remainder", "on_bad"):
             if options[name] is not None:
                 instance(name, options[name], (str,), "text")
-        for name in ("policy", "mask_dtype", "page_cache"):
+        for name in ("policy", "mask_dtype", "page_cache", "mode"):
             instance(name, options[name], (str,), "text")
         instance("apply_orientation", apply_orientation, (bool,), "`True` or `False`")
         options["starve_after"] = real("starve_after", starve_after)
         options["rank"], options["world_size"] = self._rank, self._world_size
+        options["bits"], dtype = as_bits(bits, dtype, layout, mean, std)
+        for name, given in (("mode", mode != "RGB"), ("bits", options["bits"] != 8)):
+            if given and (devices or transform is None):
+                raise OptionError(f"`{name}` takes the steps of a `transform`, and stays on the host: leave out `device`")
         images: dict[str, Any] = {"dtype": dtype, "layout": layout, "mean": mean, "std": std}
         asked = [name for name, value in images.items() if value is not None]
         if asked and transform is None:
@@ -346,7 +373,7 @@ class Loader(Generic[T, B]):
             options["clip"] = instance("clip", clip, (Clip,), "`Clip(...)`")._native()
         if objects is not None:
             options["objects"] = instance("objects", objects, (Objects,), "`Objects(...)`")._native()
-        options["mixing"] = None if batch_transform is None else native_mixing(batch_transform, self._splits)
+        options["mixing"] = None if batch_transform is None else native_mixing(batch_transform, self._splits, objects is not None)
         if batch_transform is not None and transform is None:
             raise OptionError("`batch_transform` mixes decoded images: give the steps of a `transform` as well")
         for name, value in (("mask", mask), ("more_images", more_images), ("clip", clip), ("objects", objects)):
@@ -365,7 +392,7 @@ class Loader(Generic[T, B]):
         if mask is None and (mask_dtype != "uint8" or mask_fill is not None):
             name = "mask_dtype" if mask_fill is None else "mask_fill"
             raise OptionError(f"`{name}` is about a mask: give the feature `mask` as well")
-        output = as_output(**images) if asked or devices else None
+        output = as_output(**images, channels=1 if mode == "L" else 3) if asked or devices else None
         options["output"] = None if devices else output
         options["device"], options["local_replicas"] = None, local_replicas or 1
         if devices:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from . import _shardtool
 from .arrays import Array
 from .checks import pair, real, whole
+from .errors import OptionTypeError
 from .launch import warn
 from .progress import reporter
 
-__all__ = ["Packed", "pack"]
+__all__ = ["Packed", "PackedPart", "pack", "pack_part", "write_plan"]
 
 
 @dataclass(frozen=True)
@@ -153,23 +155,7 @@ def pack(
         A file operation failed.
     """
     options = locals().copy()
-    for name, least in (("seed", 0), ("shards", 1), ("jobs", 1), ("resize_shorter", 1), ("max_side", 1), ("quality", 1)):
-        if options[name] is not None:
-            options[name] = whole(name, options[name], least)
-    options["label_offset"] = whole("label_offset", label_offset, -(2**63), 2**63 - 1)
-    if shard_size is not None and not isinstance(shard_size, str):
-        options["shard_size"] = whole("shard_size", shard_size, 1)
-    if fps is not None:
-        options["fps"] = real("fps", fps)
-    if float_range is not None:
-        options["float_range"] = pair("float_range", float_range)
-    options["map"] = list((map or {}).items())
-    types = (columns or {}).items()
-    options["columns"] = [(name, kind) for name, kind in types if not isinstance(kind, Array)]
-    options["arrays"] = [kind._native(name) for name, kind in types if isinstance(kind, Array)]
-    report = reporter("packed", "images") if progress else None
-    # Without a reporter, the native module draws its own bar.
-    options["report"], options["progress"] = report, progress and report is None
+    report = _prepare(options)
     try:
         summary = _shardtool.pack(options)
     finally:
@@ -179,3 +165,109 @@ def pack(
     if summary["rejected"]:
         warn(f"pack rejected {summary['rejected']} inputs; {file} lists them with the reasons")
     return Packed(rejected_file=None if file is None else os.fspath(file), **summary)
+
+
+def _prepare(options: dict[str, Any]) -> Any:
+    """Converts the arguments of `pack` for the native module. Returns what reports the progress, to be closed."""
+    shard_size, fps, float_range = options["shard_size"], options["fps"], options["float_range"]
+    for name, least in (("seed", 0), ("shards", 1), ("jobs", 1), ("resize_shorter", 1), ("max_side", 1), ("quality", 1)):
+        if options[name] is not None:
+            options[name] = whole(name, options[name], least)
+    options["label_offset"] = whole("label_offset", options["label_offset"], -(2**63), 2**63 - 1)
+    if shard_size is not None and not isinstance(shard_size, str):
+        options["shard_size"] = whole("shard_size", shard_size, 1)
+    if fps is not None:
+        options["fps"] = real("fps", fps)
+    if float_range is not None:
+        options["float_range"] = pair("float_range", float_range)
+    options["map"] = list((options["map"] or {}).items())
+    types = (options["columns"] or {}).items()
+    options["columns"] = [(name, kind) for name, kind in types if not isinstance(kind, Array)]
+    options["arrays"] = [kind._native(name) for name, kind in types if isinstance(kind, Array)]
+    report = reporter("packed", "images") if options["progress"] else None
+    # Without a reporter, the native module draws its own bar.
+    options["report"], options["progress"] = report, options["progress"] and report is None
+    return report
+
+
+@dataclass(frozen=True)
+class PackedPart:
+    """The result of packing one part of a split."""
+
+    #: Number of shards of the whole split.
+    planned_shards: int
+    #: Number of shards of this part.
+    shards: int
+    #: Of these, those that other attempts had finished.
+    resumed_shards: int
+    #: Number of images in this part's shards, as far as this attempt saw them.
+    images: int
+    #: Bytes of these shards.
+    bytes: int
+    #: Number of inputs of this part that could not be packed. `commit` lists them.
+    rejected: int
+    #: Whether the split was committed before, so that nothing was written.
+    already_complete: bool
+
+
+def pack_part(
+    source: str | os.PathLike[str], destination: str | os.PathLike[str], part: tuple[int, int], **options: Any
+) -> PackedPart:
+    """Packs one part of a split, on any machine; `commit(destination, split)` completes the split once all parts are packed.
+
+    The parts may run in any order, and each at any time again, also twice at once. The result is that of a single `pack`, byte
+    for byte.
+
+    Parameters
+    ----------
+    source, destination
+        As of `pack`, the same for all parts.
+    part
+        `(i, n)`: the shards whose number modulo `n` is `i`.
+    **options
+        As of `pack`, the same for all parts, without `force`.
+
+    Raises
+    ------
+    PackError
+        As of `pack`; also if another part had a different source or options.
+    """
+    number, count = part
+    number, count = whole("part", number, 0, 2**32 - 1), whole("part", count, 1, 2**32 - 1)
+    options = _with_defaults(source, destination, options)
+    report = _prepare(options)
+    try:
+        return PackedPart(**_shardtool.pack_part(options, number, count))
+    finally:
+        if report is not None:
+            report.close()
+
+
+def write_plan(source: str | os.PathLike[str], destination: str | os.PathLike[str], **options: Any) -> int:
+    """Writes the plan of a pack in parts, and no shard. Returns the number of shards. With `force=True`, removes the old split.
+
+    It is not required: the first part that starts writes the plan as well.
+
+    Parameters
+    ----------
+    source, destination, **options
+        As of `pack`, the same as for the parts.
+    """
+    options = _with_defaults(source, destination, options)
+    report = _prepare(options)
+    try:
+        return int(_shardtool.write_plan(options)[1])
+    finally:
+        if report is not None:
+            report.close()
+
+
+def _with_defaults(source: Any, destination: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Returns all arguments of `pack`, and refuses those that it does not have."""
+    signature = inspect.signature(pack)
+    try:
+        bound = signature.bind(source, destination, **given)
+    except TypeError as error:
+        raise OptionTypeError(f"pack: {error}") from None
+    bound.apply_defaults()
+    return dict(bound.arguments)

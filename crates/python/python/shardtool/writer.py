@@ -216,25 +216,26 @@ class Writer:
 
 
 def commit(destination: str | os.PathLike[str], split: str = "train", *, force: bool = False) -> Packed:
-    """Joins the parts of a split, in order, once every part's writer is closed; the dataset's manifest then names it.
+    """Completes a split of several parts: those of `pack_part`, or those of writers, in order, once every writer is closed. The
+    dataset's manifest then names it.
 
     If a commit was killed, the next one continues it. If the split is already complete, returns its summary.
 
     Parameters
     ----------
     destination
-        Folder of the dataset.
+        Folder of the dataset; of packed parts also its URL in a store.
     split
         Name of the split.
     force
-        Whether to replace a split of that name.
+        Whether the parts of writers replace a split of that name.
 
     Raises
     ------
     PackError
-        A part is not finished, parts were written with different options, or two have a key in common.
+        A part is not finished; the message names the missing shards. Or parts were written with different options, or two have a key in common.
     """
-    return Packed(rejected_file=None, **_shardtool.commit(os.fspath(destination), split, force))
+    return Packed(**_shardtool.commit(os.fspath(destination), split, force))
 
 
 def _to_label(label: Any) -> int | str | None:

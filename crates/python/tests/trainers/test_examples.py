@@ -37,6 +37,7 @@ PROGRAMS = {
     "detection_train": (("torchvision",), ["--classes", "4", "--checkpoint", "run.pt"], []),
     "segmentation_train": (("torchvision",), ["--classes", "4", "--checkpoint", "run.pt"], []),
     "clip_train": (("torchvision",), ["--model", "resnet18", "--vocabulary", "50", "--checkpoint", "run.pt"], []),
+    "language_train": (("torch",), ["--vocabulary", "50", "--capacity", "64", "--batch-size", "4", "--checkpoint", "run.pt"], []),
     "video_train": (("torch",), ["--frames", "4", "--stride", "2", "--checkpoint", "run.pt"], []),
     "accelerate_train": (("accelerate", "torchvision"), ["--accumulate", "4", "--state", "run"], []),
 }
@@ -61,7 +62,7 @@ def prepared(monkeypatch, tmp_path):
 
 
 #: Programs that need more than images and labels.
-ANNOTATED = ("detection_train", "segmentation_train", "clip_train")
+ANNOTATED = ("detection_train", "segmentation_train", "clip_train", "language_train")
 
 
 @pytest.fixture(scope="session")
@@ -89,7 +90,7 @@ def annotated(tmp_path_factory):
 
 
 def arguments(dataset, *more):
-    return [str(dataset), "--eval-split", "single", "--size", "32", "--batch-size", "14", *more]
+    return [str(dataset), "--eval-split", "single", "--batch-size", "14", *more]
 
 
 def clips(folder):
@@ -116,6 +117,8 @@ def test_example_trains_and_resumes(name, dataset, annotated, prepared, monkeypa
     if name == "video_train":
         dataset = clips(tmp_path)
     path = EXAMPLES / f"{name}.py"
+    if name != "language_train":
+        options = ["--size", "32", *options]
     monkeypatch.setattr(sys, "argv", [str(path), *arguments(dataset, *options, "--epochs", "1")])
     runpy.run_path(str(path), run_name="__main__")
     first = capsys.readouterr().out
@@ -164,7 +167,7 @@ def test_example_on_two_ranks(dataset, prepared):
             listener.bind(("127.0.0.1", 0))
             port = listener.getsockname()[1]
         launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
-        program = [str(EXAMPLES / "imagenet_ddp.py"), *arguments(dataset, *options, "--epochs", epochs)]
+        program = [str(EXAMPLES / "imagenet_ddp.py"), *arguments(dataset, "--size", "32", *options, "--epochs", epochs)]
         command = [sys.executable, *launcher, "--master-port", str(port), *program]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr[-6000:]

@@ -72,14 +72,18 @@ def preview(
 
 
 def apply_operations(image: np.ndarray, operations: Sequence[Any]) -> np.ndarray:
-    """Applies operations with given parameters to a u8 RGB image `[H, W, 3]`, such as the stages of a `Preview`:
-    `[{"brightness": {"factor": 1.2}}, "invert"]`."""
-    pixels = _shardtool.apply_operations(_pixels(image), image.shape[:2], json.dumps(list(operations)))
-    return np.frombuffer(pixels, np.uint8).reshape(image.shape).copy()
+    """Applies operations with given parameters to an RGB or grey image, `[H, W, 3]` or `[H, W, 1]`, such as the stages of a
+    `Preview`: `[{"brightness": {"factor": 1.2}}, "invert"]`. To an image of uint8, or of uint16 those that only move pixels."""
+    pixels = _pixels(image, (1, 3), ("uint8", "uint16"))
+    applied = _shardtool.apply_operations(pixels, image.shape, json.dumps(list(operations)))
+    return np.frombuffer(applied, image.dtype).reshape(image.shape).copy()
 
 
-def _pixels(image: np.ndarray) -> bytes:
-    if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
+def _pixels(
+    image: np.ndarray, channels: tuple[int, ...] = (3,), dtypes: tuple[str, ...] = ("uint8",)
+) -> bytes:
+    fits = isinstance(image, np.ndarray) and image.dtype in dtypes and image.ndim == 3 and image.shape[2] in channels
+    if not fits:
         found = f"{image.dtype} {list(image.shape)}" if isinstance(image, np.ndarray) else type(image).__name__
         raise OptionTypeError(f"`image`: expected a uint8 array [height, width, 3], found {found}")
     return image.tobytes()

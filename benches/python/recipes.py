@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Compares the rates of training recipes with those of torchvision v2 in a DataLoader, alternately, in one run.
+"""Compares the rates of training recipes with those of torchvision v2 in a DataLoader, and of DALI, alternately, in one run.
 
     python benches/python/recipes.py PHOTOS [--rounds N] [--workers N] [--copies N] [--recipe NAME]
+        [--dali INTERPRETER]
 
 PHOTOS is a folder of class folders of JPEGs. Run it with an interpreter that has torch, torchvision and the wheel. Recipes:
 
@@ -12,7 +13,8 @@ PHOTOS is a folder of class folders of JPEGs. Run it with an interpreter that ha
 Both sides decode the same files with the same number of workers, each in another process; the first batch is not measured.
 torchvision decodes with `torchvision.io.decode_image`, once for all views, and transforms u8 tensors. Every batch's arrays are
 checked for their shapes, and each epoch for its number of samples. Prints one JSON object per side and round, then the median
-of the ratios.
+of the ratios. `--dali` names an interpreter that has DALI (scripts/python-env dali): its pipelines (recipes_dali.py) run on the
+CPU as well, with as many threads, and without boxes.
 """
 
 import argparse
@@ -181,6 +183,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--copies", type=int, default=1, help="how often each photograph occurs")
+    parser.add_argument("--dali", help="an interpreter with DALI")
     parser.add_argument("--recipe", action="append", choices=["randaugment", "dino", "detection"])
     for hidden in ("--side", "--list", "--dataset"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
@@ -197,18 +200,24 @@ def main() -> int:
         pathlib.Path(names).write_text(json.dumps(photos))
         pack(photos, f"{folder}/dataset")
         for recipe in arguments.recipe or ["randaugment", "dino", "detection"]:
-            ratios = []
+            workers = str(arguments.workers)
+            own = [sys.executable, __file__, "--list", names, "--dataset", f"{folder}/dataset", "--recipe", recipe]
+            commands = {which: [*own, "--workers", workers, "--side", which] for which in ("ours", "theirs")}
+            if arguments.dali:
+                program = pathlib.Path(__file__).with_name("recipes_dali.py")
+                commands["dali"] = [arguments.dali, str(program), names, recipe, workers]
+            ratios: dict[str, list[float]] = {which: [] for which in commands if which != "ours"}
             for _ in range(arguments.rounds):
                 rates = {}
-                for which in ("ours", "theirs"):
-                    command = [sys.executable, __file__, "--side", which, "--list", names, "--dataset", f"{folder}/dataset"]
-                    command += ["--recipe", recipe, "--workers", str(arguments.workers)]
-                    done = subprocess.run(command, check=True, capture_output=True, text=True)
+                for which, command in commands.items():
+                    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
                     print(done.stdout.strip(), flush=True)
                     rates[which] = json.loads(done.stdout.splitlines()[-1])["images_per_s"]
-                ratios.append(rates["ours"] / rates["theirs"])
-            ratio = {"recipe": recipe, "ratio": round(statistics.median(ratios), 2), "of": [round(r, 2) for r in ratios]}
-            print(json.dumps(ratio), flush=True)
+                for which, of in ratios.items():
+                    of.append(rates["ours"] / rates[which])
+            for which, of in ratios.items():
+                ratio = {"recipe": recipe, "peer": which, "ratio": round(statistics.median(of), 2)}
+                print(json.dumps({**ratio, "of": [round(r, 2) for r in of]}), flush=True)
     return 0
 
 

@@ -220,7 +220,7 @@ fn stages(samples: &[Sample], rounds: usize) {
         let (x, y) = (s.crop.x / n, s.crop.y / n);
         let width = (s.crop.x + s.crop.width).div_ceil(n) - x;
         let height = (s.crop.y + s.crop.height).div_ceil(n) - y;
-        let request = Request { rect: Some(jpeg::Rect { x, y, width, height }), scale };
+        let request = Request { rect: Some(jpeg::Rect { x, y, width, height }), scale, ..Request::default() };
         let stride = width as usize * 3;
         pixels.resize(pixels.len().max(stride * height as usize), 0);
         let entries = (!s.entries.is_empty()).then_some(&s.entries[..]);

@@ -24,7 +24,7 @@ struct Sample {
 fn decode(decoder: &mut Decoder, p: &Photograph, rect: Rect, entries: Option<&[u8]>, out: &mut Vec<u8>) -> bool {
     let stride = rect.width as usize * 3;
     out.resize(out.len().max(stride * rect.height as usize), 0);
-    let request = Request { rect: Some(rect), scale: Scale::Full };
+    let request = Request { rect: Some(rect), ..Request::default() };
     let outcome = decoder.decode(&p.jpeg, entries, &request, out, stride).expect("pixels");
     outcome.path == shardtool_jpeg::DecodePath::Entries
 }

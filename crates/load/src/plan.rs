@@ -33,18 +33,18 @@ impl PackedRows {
         PackedRows { plan: Arc::new(plan), epochs: Mutex::default() }
     }
 
-    /// Returns a packed epoch. Packs it unless it is one of the last ones.
-    fn epoch(&self, epoch: u64) -> PackedEpoch {
+    /// Calls `f` with a packed epoch. Packs it unless it is one of the last ones.
+    fn with_epoch<T>(&self, epoch: u64, f: impl FnOnce(&PackedEpoch) -> T) -> T {
         let mut epochs = self.epochs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, found)) = epochs.iter().find(|(other, _)| *other == epoch) {
-            return found.clone();
-        }
-        let packed = self.plan.epoch(epoch);
-        epochs.push_back((epoch, packed.clone()));
-        if epochs.len() > KEPT_EPOCHS {
-            epochs.pop_front();
-        }
-        packed
+        let found = epochs.iter().position(|(other, _)| *other == epoch);
+        let at = found.unwrap_or_else(|| {
+            if epochs.len() == KEPT_EPOCHS {
+                epochs.pop_front();
+            }
+            epochs.push_back((epoch, self.plan.epoch(epoch)));
+            epochs.len() - 1
+        });
+        f(&epochs[at].1)
     }
 }
 
@@ -53,7 +53,7 @@ impl Plan {
     pub(crate) fn schedule(&self, epoch: u64) -> Cow<'_, Schedule> {
         match self {
             Plan::Samples(plan) => Cow::Borrowed(plan.schedule()),
-            Plan::Packed(rows) => Cow::Owned(rows.epoch(epoch).schedule().clone()),
+            Plan::Packed(rows) => Cow::Owned(rows.with_epoch(epoch, |packed| packed.schedule().clone())),
         }
     }
 
@@ -61,7 +61,7 @@ impl Plan {
     pub(crate) fn walk(&self, epoch: u64, rank: u32) -> Result<Walk> {
         Ok(match self {
             Plan::Samples(plan) => Walk::Samples(Box::new(plan.walk(epoch, rank)?)),
-            Plan::Packed(rows) => Walk::Packed(Box::new(rows.epoch(epoch)), rank),
+            Plan::Packed(rows) => Walk::Packed(Box::new(rows.with_epoch(epoch, PackedEpoch::clone)), rank),
         })
     }
 

@@ -214,6 +214,7 @@ pub(crate) fn commit<'py>(
     destination: PathBuf,
     split: &str,
     force: bool,
+    single_writer: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     if force {
         let committed = py.detach(|| shardtool_pack::commit_parts(&destination, split, force, &()));
@@ -221,7 +222,8 @@ pub(crate) fn commit<'py>(
         dict.set_item("rejected_file", py.None())?;
         return Ok(dict);
     }
-    let options = shardtool_pack::CommitOptions::new(&destination, split);
+    let mut options = shardtool_pack::CommitOptions::new(&destination, split);
+    options.single_writer = single_writer;
     let done = py.detach(|| shardtool_pack::commit_split(&options, &())).map_err(|e| error::pack(py, e))?;
     let (rejected, rejected_file) = (done.rejected, done.rejected_file);
     let CommittedSplit { split, classes, already_complete, .. } = done;

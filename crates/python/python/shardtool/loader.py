@@ -6,35 +6,24 @@ import atexit
 import json
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Generic, Literal
 
 from . import _shardtool, launch
-from .arguments import (
-    ORDERS,
-    SOURCES,
-    Records,
-    as_bits,
-    as_devices,
-    as_names,
-    as_output,
-    as_replica,
-    as_size,
-    as_splits,
-    is_one_device,
-)
-from .arrays import Arrays, native_arrays
+from .arguments import Records, as_devices, as_replica, as_splits, is_one_device
+from .arrays import Arrays
 from .batches import Batch
 from .boxes import Objects
 from .buckets import AspectRatioBuckets, LengthBuckets
+from .checks import instance, whole
 from .clips import Clip
-from .checks import instance, pair, real, whole
 from .decoded_cache import DecodedCache
-from .errors import OptionError, OptionTypeError, StateError
-from .mixing import BatchTransform, native_mixing
+from .errors import OptionTypeError, StateError
+from .loader_options import native_options
+from .mixing import BatchTransform
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
 from .sequence_packing import SequencePacking
 from .transforms import Step, Views
-from .transforms.views import native_views
 
 if TYPE_CHECKING:
     from typing_extensions import Self, TypeVar
@@ -307,106 +296,10 @@ class Loader(Generic[T, B]):
         if collate_fn is not None and not callable(collate_fn):
             raise OptionTypeError(f"`collate_fn` is {collate_fn!r}: expected a function of the batch")
         device, local_replicas = self._place(device, local_replicas)
-        devices = as_devices(device)
-        options = {**self._arguments, "local_replicas": local_replicas}
-        for name in ("data", "world", "collate_fn", "dtype", "layout", "mean", "std", "device_memory_limit", "slots", "transform", "mask", "batch_transform"):
-            del options[name]
-        options["batch_size"] = whole("batch_size", batch_size, 1, 2**32 - 1)
-        options["buckets"] = None
-        if buckets is not None:
-            instance("buckets", buckets, (AspectRatioBuckets, LengthBuckets), "`AspectRatioBuckets(...)` or `LengthBuckets(...)`")
-            options["buckets"] = buckets._native()
-            if devices:
-                raise OptionError("`buckets`: batches of several shapes stay on the host: leave out `device`")
-            if isinstance(buckets, AspectRatioBuckets):
-                if transform is not None:
-                    raise OptionError("`buckets` has the steps of each shape: leave out `transform`")
-                transform = buckets.steps[0]
-        if packing is not None:
-            options["packing"] = instance("packing", packing, (SequencePacking,), "`SequencePacking(...)`")._native()
-            others: dict[str, Any] = {"transform": transform, "arrays": arrays, "buckets": buckets, "device": devices}
-            for other in (name for name, value in others.items() if value):
-                raise OptionError(f"`packing` is about columns of tokens: leave out `{other}`")
-        for batching in ("buckets", "packing"):
-            missing = [name for name, _ in (options[batching] or {}).get("padded", ()) if name not in (columns or ())]
-            if missing:
-                raise OptionError(f"`padded`: {missing[0]!r} is not one of `columns`: add it there")
-        options["views"], options["function"] = (None, None) if transform is None else native_views(transform)
-        options["columns"] = None if columns is None else as_names("columns", columns)
-        options["order"] = instance("order", order, ORDERS, "`Shuffled()`, `Sequential()` or `Interleaved(...)`")._native()
-        options["source"] = None
-        if source is not None:
-            instance("source", source, SOURCES, "`Subset(...)`, `Balanced(...)`, `Weighted(...)` or `Mixture(...)`")
-            options["source"] = source._native(self._splits)
-        options["seed"] = whole("seed", seed)
-        for name, least in (("max_bad", 0), ("workers", 1), ("prefetch", 1), ("local_replicas", 1)):
-            if options[name] is not None:
-                options[name] = whole(name, options[name], least, 2**32 - 1)
-        options["memory_budget"] = None if memory_budget is None else as_size("memory_budget", memory_budget)
-        options["read_ahead"] = as_size("read_ahead", read_ahead)
-        options["fetch_gap"], options["fetch_size"] = as_size("fetch_gap", fetch_gap), as_size("fetch_size", fetch_size)
-        for name in ("remainder", "on_bad"):
-            if options[name] is not None:
-                instance(name, options[name], (str,), "text")
-        for name in ("policy", "mask_dtype", "page_cache", "mode"):
-            instance(name, options[name], (str,), "text")
-        instance("apply_orientation", apply_orientation, (bool,), "`True` or `False`")
-        options["starve_after"] = real("starve_after", starve_after)
-        options["rank"], options["world_size"] = self._rank, self._world_size
-        options["bits"], dtype = as_bits(bits, dtype, layout, mean, std)
-        for name, given in (("mode", mode != "RGB"), ("bits", options["bits"] != 8)):
-            if given and (devices or transform is None):
-                raise OptionError(f"`{name}` takes the steps of a `transform`, and stays on the host: leave out `device`")
-        images: dict[str, Any] = {"dtype": dtype, "layout": layout, "mean": mean, "std": std}
-        asked = [name for name, value in images.items() if value is not None]
-        if asked and transform is None:
-            raise OptionError(f"`{asked[0]}`: images as stored stay as they are; give the steps of a `transform` as well")
-        if devices and transform is None:
-            raise OptionError("`device`: images as stored stay on the host; give the steps of a `transform` as well")
-        options["masks"] = [] if mask is None else as_names("mask", [mask] if isinstance(mask, str) else mask)
-        options["more_images"] = [] if more_images is None else as_names("more_images", more_images)
-        options["arrays"] = [] if arrays is None else native_arrays(arrays)
-        if arrays is not None and devices:
-            raise OptionError("`arrays` stay on the host: leave out `device`")
-        options["mask_fill"] = None if mask_fill is None else whole("mask_fill", mask_fill, 0, 2**16 - 1)
-        if clip is not None:
-            options["clip"] = instance("clip", clip, (Clip,), "`Clip(...)`")._native()
-        if objects is not None:
-            options["objects"] = instance("objects", objects, (Objects,), "`Objects(...)`")._native()
-        options["mixing"] = None if batch_transform is None else native_mixing(batch_transform, self._splits, objects is not None)
-        if batch_transform is not None and transform is None:
-            raise OptionError("`batch_transform` mixes decoded images: give the steps of a `transform` as well")
-        for name, value in (("mask", mask), ("more_images", more_images), ("clip", clip), ("objects", objects)):
-            if value is not None and (devices or transform is None):
-                raise OptionError(f"`{name}` takes the steps of a `transform`, and stays on the host: leave out `device`")
-        if decoded_cache is not None:
-            options["decoded_cache"] = instance("decoded_cache", decoded_cache, (DecodedCache,), "`DecodedCache(...)`")._native()
-            if transform is None:
-                raise OptionError("`decoded_cache`: images as stored are not decoded; give the steps of a `transform` as well")
-        if devices and isinstance(transform, Views):
-            raise OptionError("`transform`: several views stay on the host: leave out `device`")
-        if float_range is not None:
-            if transform is None:
-                raise OptionError("`float_range`: images as stored are not decoded; give the steps of a `transform` as well")
-            options["float_range"] = pair("float_range", float_range)
-        if mask is None and (mask_dtype != "uint8" or mask_fill is not None):
-            name = "mask_dtype" if mask_fill is None else "mask_fill"
-            raise OptionError(f"`{name}` is about a mask: give the feature `mask` as well")
-        output = as_output(**images, channels=1 if mode == "L" else 3) if asked or devices else None
-        options["output"] = None if devices else output
-        options["device"], options["local_replicas"] = None, local_replicas or 1
-        if devices:
-            if local_replicas not in (None, len(devices)):
-                raise OptionError(f"`local_replicas` is {local_replicas} for {len(devices)} devices: each is one replica")
-            limit = None if device_memory_limit is None else as_size("device_memory_limit", device_memory_limit)
-            room = 4 if slots is None else whole("slots", slots, 2, 2**16)
-            options["device"] = {"devices": devices, "output": output, "device_memory_limit": limit, "slots": room}
-            options["local_replicas"] = len(devices)
-        elif device_memory_limit is not None or slots is not None:
-            name = "slots" if device_memory_limit is None else "device_memory_limit"
-            raise OptionError(f"`{name}` is about batches on a device: give `device` as well")
-        self._output = output
-        self._group = local_replicas is not None or (devices is not None and not is_one_device(device))
+        self._group = local_replicas is not None or (as_devices(device) is not None and not is_one_device(device))
+        given = {**self._arguments, "rank": self._rank, "world_size": self._world_size, "device": device}
+        given["local_replicas"] = local_replicas
+        options, self._output = native_options(SimpleNamespace(**given), self._splits)
         self._native = _shardtool.Loader(self._splits, options)
         _open.add(self)
 

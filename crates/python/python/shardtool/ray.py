@@ -73,7 +73,8 @@ def pack(
         for part in running:
             ray.cancel(part, force=True)
         raise
-    return writer.commit(destination, options.get("split", "train"))
+    single_writer = options.get("single_writer", False)
+    return writer.commit(destination, options.get("split", "train"), single_writer=single_writer)
 
 
 def _part(source: str, destination: str, part: tuple[int, int], options: dict[str, Any]) -> None:

@@ -215,7 +215,9 @@ class Writer:
             return self._native
 
 
-def commit(destination: str | os.PathLike[str], split: str = "train", *, force: bool = False) -> Packed:
+def commit(
+    destination: str | os.PathLike[str], split: str = "train", *, force: bool = False, single_writer: bool = False
+) -> Packed:
     """Completes a split of several parts: those of `pack_part`, or those of writers, in order, once every writer is closed. The
     dataset's manifest then names it.
 
@@ -229,13 +231,15 @@ def commit(destination: str | os.PathLike[str], split: str = "train", *, force: 
         Name of the split.
     force
         Whether the parts of writers replace a split of that name.
+    single_writer
+        Write to a store that does not compare versions of objects: nothing else may write to `destination`.
 
     Raises
     ------
     PackError
         A part is not finished; the message names the missing shards. Or parts were written with different options, or two have a key in common.
     """
-    return Packed(**_shardtool.commit(os.fspath(destination), split, force))
+    return Packed(**_shardtool.commit(os.fspath(destination), split, force, single_writer))
 
 
 def _to_label(label: Any) -> int | str | None:

@@ -5,11 +5,10 @@
 
 mod bucket;
 
-use bucket::{Bucket, text};
+use bucket::{Bucket, files, same_files, text};
 use serde_json::Value;
 use shardtool_decode::{Pixels, encode_jpeg};
 use shardtool_store_server::Options;
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -31,25 +30,8 @@ fn photographs(bucket: &Bucket) {
     }
 }
 
-/// Every file below a folder by its relative path, also hidden ones.
-fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(folder).into_iter().flatten() {
-        let (path, name) = (entry.as_ref().unwrap().path(), entry.unwrap().file_name().into_string().unwrap());
-        if path.is_dir() {
-            found.extend(files(&path).into_iter().map(|(inside, bytes)| (format!("{name}/{inside}"), bytes)));
-        } else {
-            found.insert(name, fs::read(path).unwrap());
-        }
-    }
-    found
-}
-
 fn same(bucket: &Bucket, a: &str, b: &str) {
-    let (a, b) = (files(&bucket.path(a)), files(&bucket.path(b)));
-    assert!(!a.is_empty() && a.keys().eq(b.keys()), "{:?}\n{:?}", a.keys(), b.keys());
-    let different: Vec<_> = a.iter().filter(|(name, bytes)| b[*name] != **bytes).map(|(name, _)| name).collect();
-    assert!(different.is_empty(), "{different:?}");
+    same_files(&bucket.path(a), &bucket.path(b), |_| true);
 }
 
 /// Runs a command that must end with a status, and returns what it prints.
@@ -129,6 +111,190 @@ fn parts_of_archives_and_a_second_split() {
     }
     ends(&bucket, &["commit", "set"], 0);
     same(&bucket, "one", "set");
+}
+
+#[test]
+fn parts_after_a_stored_listing_do_not_list_the_source() {
+    let bucket = Bucket::new(Options::default());
+    pack_at_once(&bucket);
+    let added = bucket.path("photos/class0/added.jpg");
+    for (place, folder) in PLACES {
+        ends(&bucket, &["pack", "photos", place, SHARDS, "--plan-only"], 0);
+        fs::write(&added, "not listed").unwrap();
+        ends(&bucket, &["pack", "photos", place, SHARDS, "--part", "1/3"], 1);
+        // Of another source, with options that list otherwise, or from a damaged listing, a part lists the source itself.
+        let link = bucket.path("link");
+        let _ = std::os::unix::fs::symlink("photos", &link);
+        let classes = bucket.path("classes.txt");
+        fs::write(&classes, "class0\nclass1\nclass2\n").unwrap();
+        let listing = bucket.path(folder).join("_plan/train/listing");
+        let whole = fs::read(&listing).unwrap();
+        for damaged in [false, true] {
+            let (source, more) = if damaged { ("photos", "--jobs=1") } else { ("link", "--classes=classes.txt") };
+            if damaged {
+                // The first piece belongs to part 0.
+                let mut bytes = whole.clone();
+                bytes[20] ^= 1;
+                fs::write(&listing, bytes).unwrap();
+            }
+            let other = ends(&bucket, &["pack", source, place, SHARDS, "--part", "0/3", more], 2);
+            assert!(other.contains("listing") || other.contains("image"), "{other}");
+        }
+        fs::write(&listing, whole).unwrap();
+        for part in ["0/3", "2/3"] {
+            ends(&bucket, &["pack", "photos", place, SHARDS, "--part", part], 1);
+        }
+        fs::remove_file(&added).unwrap();
+        ends(&bucket, &["commit", place], 1);
+        same(&bucket, "one", folder);
+    }
+}
+
+#[test]
+fn files_that_were_written_again_after_the_plan_are_rejected_unless_times_are_ignored() {
+    let bucket = Bucket::new(Options::default());
+    photographs(&bucket);
+    let file = bucket.path("photos/class0/000.jpg");
+    let (bytes, mut time) = (fs::read(&file).unwrap(), fs::metadata(&file).unwrap().modified().unwrap());
+    for (set, times, rejected) in [("set", None, 8), ("copy", Some("--ignore-times"), 7)] {
+        let pack = |more: &str, status| {
+            ends(&bucket, &[&["pack", "photos", set, SHARDS, more], times.as_slice()].concat(), status)
+        };
+        pack("--plan-only", 0);
+        fs::write(&file, &bytes).unwrap();
+        time += Duration::from_secs(5);
+        fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
+        pack("--part=0/1", 1);
+        let committed = json(&bucket, &["commit", set, "--json"], 1);
+        assert_eq!(committed["splits"][0]["rejected"].as_u64(), Some(rejected));
+        let listed = fs::read_to_string(bucket.path(set).join("rejected-train.jsonl")).unwrap();
+        assert_eq!(listed.contains("--plan-only --force"), times.is_none(), "{listed}");
+        // Complete for the options with which it was planned; without these the source is another one.
+        assert_eq!(pack("--jobs=1", if times.is_some() { 1 } else { 2 }).contains("already complete"), times.is_some());
+    }
+}
+
+/// Sources of every kind, by name, with the arguments that pack them.
+fn sources(bucket: &Bucket) -> Vec<(&'static str, Vec<&'static str>)> {
+    photographs(bucket);
+    let array = |n: u16| {
+        let header = "{'descr': '<u2', 'fortran_order': False, 'shape': (4, 8), }";
+        let mut npy = b"\x93NUMPY\x01\x00".to_vec();
+        npy.extend(((header.len() + 1) as u16).to_le_bytes());
+        npy.extend(format!("{header}\n").bytes());
+        npy.extend((0..32).flat_map(|i| (i * n).to_le_bytes()));
+        npy
+    };
+    let mut rows = vec![];
+    for n in 0..12u16 {
+        let clip = bucket.path(&format!("clips/walk/{n}"));
+        fs::create_dir_all(&clip).unwrap();
+        for frame in 0..3 {
+            fs::copy(bucket.path("photos/class0/000.jpg"), clip.join(format!("{frame}.jpg"))).unwrap();
+        }
+        fs::write(bucket.path(&format!("{n}.npy")), array(n)).unwrap();
+        rows.push(
+            serde_json::json!({
+                "path": format!("photos/class0/{:03}.jpg", 3 * n), "label": "zero", "mask": "photos/class1/001.jpg",
+                "video": format!("clips/walk/{n}"), "wave": format!("{n}.npy"), "text": format!("row {n}"), "number": n,
+                "weights": vec![0.5f32; n.into()], "words": ["a", "b"], "ids": [n, 1], "score": 0.25,
+            })
+            .to_string(),
+        );
+    }
+    fs::write(bucket.path("list.jsonl"), rows.join("\n")).unwrap();
+    fs::write(bucket.path("texts.csv"), "text,label\none,1\ntwo,0\n\"\",3\n").unwrap();
+    let image =
+        |n: u32| serde_json::json!({"id": n, "file_name": format!("{:03}.jpg", 3 * n), "width": 40, "height": 24});
+    let coco = serde_json::json!({
+        "images": (0..6).map(image).collect::<Vec<_>>(), "categories": [{"id": 3, "name": "thing"}],
+        "annotations": [{"id": 1, "image_id": 2, "category_id": 3, "bbox": [1, 2, 3.5, 4], "area": 14, "iscrowd": 0}],
+    });
+    fs::write(bucket.path("coco.json"), coco.to_string()).unwrap();
+    ends(bucket, &["pack", "photos", "packed", SHARDS], 1);
+    for kind in ["webdataset", "parquet", "tfrecord"] {
+        ends(bucket, &["export", "packed", kind, "--to", kind], 0);
+    }
+    vec![
+        ("clips", vec!["clips", "--from=clips", "--fps=25"]),
+        ("list", vec!["list.jsonl", "--column=mask:file", "--column=video:frames", "--array=wave:*x4"]),
+        ("rows", vec!["texts.csv"]),
+        ("coco", vec!["coco.json", "--images=photos/class0"]),
+        ("tars", vec!["webdataset", "--shard-size=20kB"]),
+        ("parquets", vec!["parquet", "--shard-size=20kB"]),
+        ("tfrecords", vec!["tfrecord", "--shard-size=20kB", "--label-offset=1"]),
+    ]
+}
+
+#[test]
+fn listings_of_every_kind_of_source_are_stored() {
+    let bucket = Bucket::new(Options::default());
+    for (name, arguments) in sources(&bucket) {
+        let (one, set) = (format!("{name}-one"), format!("{name}-set"));
+        let (source, mut options) = (arguments[0], arguments[1..].to_vec());
+        if !options.iter().any(|option| option.starts_with("--shard-size")) {
+            options.push("--shards=3");
+        }
+        let pack = |to: &str, more: &[&str]| {
+            let output = bucket.run(&[&["pack", source, to], &options[..], more].concat());
+            assert!(matches!(output.status.code(), Some(0 | 1)), "{name}: {}", text(&output));
+        };
+        pack(&one, &[]);
+        pack(&set, &["--plan-only"]);
+        assert!(bucket.path(&set).join("_plan/train/listing.json").exists(), "{name}");
+        for part in ["2/3", "0/3", "1/3"] {
+            pack(&set, &["--part", part]);
+        }
+        assert!(matches!(bucket.run(&["commit", &set]).status.code(), Some(0 | 1)));
+        same(&bucket, &one, &set);
+        assert!(!bucket.path(&set).join("_plan").exists());
+    }
+}
+
+#[test]
+fn parts_after_a_stored_listing_read_only_their_own_archives() {
+    let bucket = Bucket::new(Options::default());
+    photographs(&bucket);
+    ends(&bucket, &["pack", "photos", "packed", SHARDS], 1);
+    ends(&bucket, &["export", "packed", "s3/bucket/web", "--to=webdataset"], 0);
+    let pack = |set: &str, more: &str| {
+        let before = bucket.server.bytes();
+        let packed = json(&bucket, &["pack", "s3://bucket/web/*.tar", set, "--shard-size=1MB", more, "--json"], 0);
+        (bucket.server.bytes() - before, packed)
+    };
+    let (surveyed, _) = pack("set", "--part=4/11");
+    let (_, planned) = pack("planned", "--plan-only");
+    assert_eq!(planned["shards"].as_u64(), Some(11));
+    let (own, packed) = pack("planned", "--part=4/11");
+    assert_eq!(packed["shards"].as_u64(), Some(1));
+    assert!(3 * own < surveyed, "{own} bytes, {surveyed} with a survey");
+    // Of the same length, but another object.
+    let tar = bucket.path("s3/bucket/web/train-00004.tar");
+    let mut bytes = fs::read(&tar).unwrap();
+    let at = bytes.len() / 2;
+    bytes[at] ^= 1;
+    fs::remove_file(&tar).unwrap();
+    fs::write(&tar, bytes).unwrap();
+    let other = bucket.run(&["pack", "s3://bucket/web/*.tar", "planned", "--shard-size=1MB", "--part=5/11"]);
+    assert!(other.status.code() == Some(2) && text(&other).contains("listing"), "{}", text(&other));
+}
+
+#[test]
+fn the_next_part_writes_a_damaged_list_of_shards_again() {
+    let bucket = Bucket::new(Options::default());
+    pack_at_once(&bucket);
+    for (place, folder) in PLACES {
+        ends(&bucket, &["pack", "photos", place, SHARDS, "--part", "0/2"], 1);
+        let list = bucket.path(folder).join("_plan/train/shards.json");
+        let whole = fs::read(&list).unwrap();
+        for damaged in [&whole[..whole.len() / 2], b""] {
+            fs::write(&list, damaged).unwrap();
+            ends(&bucket, &["pack", "photos", place, SHARDS, "--part", "1/2"], 1);
+            assert_eq!(fs::read(&list).unwrap(), whole);
+        }
+        ends(&bucket, &["commit", place], 1);
+        same(&bucket, "one", folder);
+    }
 }
 
 #[test]

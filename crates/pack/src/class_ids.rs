@@ -50,8 +50,13 @@ impl ClassIds {
         let mut names: Vec<_> = names.into_iter().collect();
         names.sort_unstable();
         names.dedup();
+        Self::in_order(names, None)
+    }
+
+    /// Makes ids for names in this order; `file` names the classes, if a file does.
+    pub(crate) fn in_order(names: Vec<String>, file: Option<PathBuf>) -> Self {
         let ids = names.iter().enumerate().map(|(id, name)| (name.clone(), id as i64)).collect();
-        ClassIds { names, ids, file: None }
+        ClassIds { names, ids, file }
     }
 
     /// Returns the id of a class name of the source.

@@ -1,6 +1,8 @@
 //! Files and objects in stores that are packed: their lengths and bytes, by path or URL.
 
+use crate::Options;
 use rustix::io::Errno;
+use shardtool_format::checksum::crc32c;
 use shardtool_read::{not_regular, open_regular};
 use shardtool_store::{Head, Object, Window, is_url, read_whole};
 use std::collections::HashMap;
@@ -25,9 +27,22 @@ pub(crate) enum Found {
     Local(Metadata),
     Object {
         len: u64,
-        /// In nanoseconds since 1970.
-        modified: i64,
+        /// Differs if the object was written again.
+        version: i64,
     },
+}
+
+/// Whether a file that was written again, with the same length, is another input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Times {
+    Compared,
+    Ignored,
+}
+
+impl Times {
+    pub(crate) fn of(options: &Options) -> Self {
+        if options.ignore_times { Times::Ignored } else { Times::Compared }
+    }
 }
 
 impl Found {
@@ -40,7 +55,7 @@ impl Found {
             return std::fs::metadata(path).map(Found::Local);
         }
         let head = Head::of(path).map_err(of_store)?;
-        Ok(Found::Object { len: head.len, modified: head.modified })
+        Ok(Found::Object { len: head.len, version: version_of(&head) })
     }
 
     pub(crate) fn is_dir(&self) -> bool {
@@ -61,14 +76,16 @@ impl Found {
         }
     }
 
-    /// Returns the time of the last change, in nanoseconds since 1970.
-    pub(crate) fn modified(&self) -> i64 {
+    /// Returns a number that differs if the file was written again: the time of the last change, in nanoseconds since 1970;
+    /// of objects a checksum of their ETag. 0 if times are ignored.
+    pub(crate) fn version(&self, times: Times) -> i64 {
         match self {
+            _ if times == Times::Ignored => 0,
             Found::Local(meta) => {
                 let modified = meta.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
                 modified.map_or(0, |t| t.as_nanos() as i64)
             }
-            Found::Object { modified, .. } => *modified,
+            Found::Object { version, .. } => *version,
         }
     }
 
@@ -79,6 +96,11 @@ impl Found {
             Found::Object { .. } => io::ErrorKind::InvalidInput.into(),
         }
     }
+}
+
+/// Returns a checksum of an object's ETag; without one, the time of its last change.
+fn version_of(head: &Head) -> i64 {
+    head.e_tag.as_ref().map_or(head.modified, |tag| crc32c(tag.as_bytes()).into())
 }
 
 /// What is known about the objects that a list names.

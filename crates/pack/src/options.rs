@@ -74,6 +74,8 @@ pub struct Options {
     pub entry_points: bool,
     /// Computes the SHA-256 of each shard for the manifest. Default: no.
     pub sha256: bool,
+    /// Takes a file for the same input if its length is the same, although it was written again. Default: no.
+    pub ignore_times: bool,
     /// Writes to a store that does not compare versions of objects: nothing else may write to the destination. Default: no.
     pub single_writer: bool,
 }
@@ -216,6 +218,7 @@ impl Default for Options {
             force: false,
             entry_points: true,
             sha256: false,
+            ignore_times: false,
             single_writer: false,
         }
     }

@@ -4,6 +4,7 @@
 //! | module | responsibility |
 //! |---|---|
 //! | `planned` | the file from which a commit knows the planned shards |
+//! | `stored` | the listing of the source, so that parts need not list it |
 //! | `committing` | checks all shards, and names them in the manifest |
 //! | `status` | which shards of an unfinished pack are finished, and who is writing |
 //! | `clean` | removes what killed processes left |
@@ -12,6 +13,7 @@ mod clean;
 mod committing;
 mod planned;
 mod status;
+mod stored;
 
 pub use clean::{Cleaned, clean};
 pub use committing::{CommitOptions, CommittedSplit, commit_split};
@@ -104,7 +106,10 @@ pub fn pack_part(options: &Options, part: Part, progress: &dyn Progress) -> Resu
 }
 
 fn pack_part_into<P: Place>(options: &Options, part: Part, progress: &dyn Progress) -> Result<PackedPart, Error> {
-    let plan = stoppable_plan(options, progress)?;
+    let plan = match stored::read::<P>(options, part)? {
+        Some(plan) => plan,
+        None => stoppable_plan(options, progress)?,
+    };
     let numbers = part.shards(plan.shard_count());
     let mut packed = PackedPart {
         planned_shards: plan.shard_count() as u64,
@@ -119,8 +124,12 @@ fn pack_part_into<P: Place>(options: &Options, part: Part, progress: &dyn Progre
     if complete::<P>(options, &plan)?.is_some() {
         return Ok(packed);
     }
-    let planned = Planned::of(&plan).to_json();
-    let Some(target) = Target::<P>::join(options)?.prepare_part(options, &plan, &planned, progress)? else {
+    let target = Target::<P>::join(options)?;
+    let planned = match plan.is_stored() {
+        true => None,
+        false => Some(Planned::of(&plan).to_json()),
+    };
+    let Some(target) = target.prepare_part(options, &plan, planned.as_deref(), progress)? else {
         return Ok(packed);
     };
     let (Written { shards, optimized }, resumed) = write_shards(options, &plan, &target, &numbers, progress)?;
@@ -137,7 +146,8 @@ fn pack_part_into<P: Place>(options: &Options, part: Part, progress: &dyn Progre
     Ok(packed)
 }
 
-/// Writes the plan of a pack in parts, and no shard. Returns the plan, and whether the split is complete already. With
+/// Writes the plan of a pack in parts, with the listing of the source, which the parts then need not list, and no shard.
+/// Returns the plan, and whether the split is complete already. With
 /// [`Options::force`], removes the old split.
 ///
 /// # Errors
@@ -161,7 +171,10 @@ fn write_plan_into<P: Place>(options: &Options, progress: &dyn Progress) -> Resu
             return Ok((plan, true));
         }
     }
-    let target = Target::<P>::join(options)?.prepare_part(options, &plan, &planned, progress)?;
+    let target = Target::<P>::join(options)?.prepare_part(options, &plan, Some(&planned), progress)?;
+    if let Some(target) = &target {
+        stored::write(target.files(), options, &plan, &planned)?;
+    }
     Ok((plan, target.is_none()))
 }
 

@@ -29,6 +29,16 @@ pub(crate) struct FilePlan {
     order: Option<Permutation>,
     /// The end of each shard, as a position.
     ends: Vec<usize>,
+    pub(crate) totals: Totals,
+}
+
+/// What is known of a whole source of single files or rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) images: u64,
+    pub(crate) bytes: u64,
+    /// As [`Plan::source_crc`].
+    pub(crate) crc: u32,
 }
 
 /// Archives, each with its own shards; only the order of archives is shuffled.
@@ -68,22 +78,20 @@ pub fn plan(options: &Options) -> Result<Plan, Error> {
 pub(crate) fn stoppable_plan(options: &Options, progress: &dyn Progress) -> Result<Plan, Error> {
     options.check()?;
     let source = Source::new(options, progress)?;
-    let order =
-        |count: usize| options.seed.map(|seed| pack_permutation(seed, count as u64).expect("fewer than 2^63 inputs"));
-    let work = match source {
+    match source {
         Source::Files(mut listing) => {
             if options.on_error == OnError::Fail && !listing.rejected.is_empty() {
                 return Err(Error::Rejected(Box::new(listing.rejected.swap_remove(0))));
             }
-            let order = order(listing.entries.len());
-            Work::Files(FilePlan::new(listing, order, options.shards)?)
+            let order = order(options, listing.entries.len());
+            Ok(Plan { work: Work::Files(FilePlan::new(listing, order, options.shards)?) })
         }
-        Source::Archives(archives) => {
-            let order = order(archives.files.len());
-            Work::Archives(ArchivePlan::new(archives, order, options.shards))
-        }
-    };
-    Ok(Plan { work })
+        Source::Archives(archives) => Ok(Plan::of_archives(archives, options)),
+    }
+}
+
+fn order(options: &Options, inputs: usize) -> Option<Permutation> {
+    options.seed.map(|seed| pack_permutation(seed, inputs as u64).expect("fewer than 2^63 inputs"))
 }
 
 impl FilePlan {
@@ -96,7 +104,8 @@ impl FilePlan {
         if shards > 1_000_000 {
             return Err(Error::Option { option: "shard size", expected: "one that makes at most 1,000,000 shards" });
         }
-        let mut plan = FilePlan { listing, order, ends: vec![0; shards as usize] };
+        let totals = Totals { images: count as u64, bytes: total, crc: listing.crc() };
+        let mut plan = FilePlan { listing, order, ends: vec![0; shards as usize], totals };
         // An entry that begins at byte b of all sources in packing order belongs to shard ⌊b · shards ÷ total⌋.
         let mut begin = 0u64;
         for position in 0..count {
@@ -110,6 +119,12 @@ impl FilePlan {
             *shard_end = end;
         }
         Ok(plan)
+    }
+
+    /// Makes the plan of some of the shards. `listing` has their entries, in packing order; `ends` are those of all shards,
+    /// where the others have no entries.
+    pub(crate) fn of_part(listing: Listing, ends: Vec<usize>, totals: Totals) -> Self {
+        FilePlan { listing, order: None, ends, totals }
     }
 
     /// Returns the entry at a position of the packing order.
@@ -164,7 +179,25 @@ fn between(ends: &[usize], i: usize) -> Range<usize> {
     start..ends[i]
 }
 
+impl FilePlan {
+    /// Returns the number of shards.
+    pub(crate) fn shards(&self) -> usize {
+        self.ends.len()
+    }
+}
+
 impl Plan {
+    /// Returns whether single files or rows were listed by another process, and only those of some shards are known.
+    pub(crate) fn is_stored(&self) -> bool {
+        matches!(&self.work, Work::Files(plan) if plan.listing.stored)
+    }
+
+    /// Plans the shards of surveyed archives.
+    pub(crate) fn of_archives(archives: Box<Archives>, options: &Options) -> Self {
+        let order = order(options, archives.files.len());
+        Plan { work: Work::Archives(ArchivePlan::new(archives, order, options.shards)) }
+    }
+
     pub(crate) fn schema(&self) -> &SampleSchema {
         match &self.work {
             Work::Files(plan) => &plan.listing.schema,
@@ -194,7 +227,7 @@ impl Plan {
     /// Returns the number of images to pack.
     pub fn images(&self) -> u64 {
         match &self.work {
-            Work::Files(plan) => plan.listing.entries.len() as u64,
+            Work::Files(plan) => plan.totals.images,
             Work::Archives(plan) => plan.archives.files.iter().flat_map(|file| &file.shards).map(|s| s.images).sum(),
         }
     }
@@ -202,7 +235,7 @@ impl Plan {
     /// Returns the bytes of the source's files.
     pub fn source_bytes(&self) -> u64 {
         match &self.work {
-            Work::Files(plan) => plan.listing.bytes(),
+            Work::Files(plan) => plan.totals.bytes,
             Work::Archives(plan) => plan.archives.files.iter().map(|file| file.file.size).sum(),
         }
     }
@@ -229,7 +262,7 @@ impl Plan {
     /// source.
     pub(crate) fn source_crc(&self) -> u32 {
         match &self.work {
-            Work::Files(plan) => plan.listing.crc(),
+            Work::Files(plan) => plan.totals.crc,
             Work::Archives(plan) => plan.archives.crc(),
         }
     }

@@ -83,6 +83,7 @@ impl<'a> RecordWriter<'a> {
         if entry.size == 0 {
             return Err(Reason::Empty);
         }
+        listing.check_version(&listing.path(entry), entry.version)?;
         read(&listing.path(entry), entry.size, &mut self.file)?;
         let file = std::mem::take(&mut self.file);
         let values = attached(listing, entry, self.options)?;
@@ -191,7 +192,7 @@ fn attached<'a>(listing: &Listing, entry: &'a Entry, options: &Options) -> Resul
         let file = match &entry.values[at] {
             Values::File(file) => file,
             Values::Clip(listed) => {
-                let (frames, format) = clip::read_clip(listing.root(), listed, &options.limits)?;
+                let (frames, format) = clip::read_clip(listing.root(), listed, options)?;
                 let described = format!("{name}{FORMAT_SUFFIX}");
                 let described = listing.schema.columns.iter().position(|(name, _)| *name == described);
                 values.to_mut()[at] = frames;
@@ -202,7 +203,9 @@ fn attached<'a>(listing: &Listing, entry: &'a Entry, options: &Options) -> Resul
         };
         let mut bytes = vec![];
         let wrong = |reason| Reason::File { column: name.clone(), reason: Box::new(reason) };
-        read(&place(listing.root(), &file.path), file.size, &mut bytes).map_err(wrong)?;
+        let path = place(listing.root(), &file.path);
+        let read = listing.check_version(&path, file.version).and_then(|()| read(&path, file.size, &mut bytes));
+        read.map_err(wrong)?;
         let Some(array) = options.arrays.iter().find(|array| array.name == *name) else {
             values.to_mut()[at] = Values::Bytes(bytes.into());
             continue;

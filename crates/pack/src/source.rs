@@ -64,7 +64,7 @@ impl Source {
             }
             DetectedSource::Coco => coco::list(source, options)?,
             DetectedSource::Clips => clips::list(source, classes, options)?,
-            DetectedSource::Folder => folder::list(source, classes, &options.columns)?,
+            DetectedSource::Folder => folder::list(source, classes, options)?,
             DetectedSource::List => list::list(source, classes, options)?,
         };
         if listing.entries.is_empty() {

@@ -48,6 +48,7 @@ pub(crate) struct PackOptions {
     force: bool,
     jpeg_entries: bool,
     sha256: bool,
+    ignore_times: bool,
     single_writer: bool,
     /// Whether to show a bar on stderr.
     progress: bool,
@@ -109,6 +110,7 @@ impl PackOptions {
         options.force = self.force;
         options.entry_points = self.jpeg_entries;
         options.sha256 = self.sha256;
+        options.ignore_times = self.ignore_times;
         options.single_writer = self.single_writer;
         Ok(options)
     }

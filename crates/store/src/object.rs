@@ -96,7 +96,7 @@ impl Object {
 }
 
 /// What a store says about an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Head {
     /// Its length in bytes.
@@ -106,6 +106,8 @@ pub struct Head {
     pub crc32c: Option<u32>,
     /// The time of its last change, in nanoseconds since 1970; 0 if the server does not say.
     pub modified: i64,
+    /// Its ETag, if the server says it: another one if the object was written again.
+    pub e_tag: Option<String>,
 }
 
 impl Head {
@@ -116,13 +118,13 @@ impl Head {
     pub fn of(path: &Path) -> io::Result<Self> {
         let url = Url::parse(path)?;
         #[cfg(feature = "remote")]
-        let (len, crc32c, modified) = request::head(&url)?;
+        let (len, crc32c, modified, e_tag) = request::head(&url)?;
         #[cfg(not(feature = "remote"))]
-        let (len, crc32c, modified) = {
+        let (len, crc32c, modified, e_tag) = {
             let _ = url;
             unsupported()?
         };
-        Ok(Head { len, crc32c, modified })
+        Ok(Head { len, crc32c, modified, e_tag })
     }
 }
 

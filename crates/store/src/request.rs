@@ -51,12 +51,13 @@ pub(crate) fn len(url: &Url) -> io::Result<u64> {
     })
 }
 
-/// Returns the length of an object, the CRC32C that the store keeps of it, and the time of its last change.
-pub(crate) fn head(url: &Url) -> io::Result<(u64, Option<u32>, i64)> {
+/// Returns the length of an object, the CRC32C that the store keeps of it, the time of its last change, and its ETag.
+pub(crate) fn head(url: &Url) -> io::Result<(u64, Option<u32>, i64, Option<String>)> {
     blocking(url.clone(), Purpose::Head, move |store, key| async move {
         let result = store.objects.get_opts(&key, GetOptions::new().with_head(true)).await?;
         let modified = result.meta.last_modified.timestamp_nanos_opt().unwrap_or(0);
-        Ok((result.meta.size, result.extensions.get::<StoredCrc32c>().map(|crc| crc.0), modified))
+        let crc = result.extensions.get::<StoredCrc32c>().map(|crc| crc.0);
+        Ok((result.meta.size, crc, modified, result.meta.e_tag))
     })
 }
 

@@ -102,6 +102,10 @@ pub(crate) struct Arguments {
     /// Replace the split, or an interrupted pack of other inputs; the old split is removed before the new one is written
     #[arg(long)]
     force: bool,
+    /// Take a file for the same input if its length is the same, although it was written again: for copies of a source whose
+    /// times differ
+    #[arg(long)]
+    ignore_times: bool,
     /// Write to a store that does not compare versions of objects: nothing else may write to DESTINATION
     #[arg(long)]
     single_writer: bool,
@@ -109,7 +113,7 @@ pub(crate) struct Arguments {
     /// packed. Parts run on any machines, in any order, also twice
     #[arg(long, value_name = "I/N", conflicts_with_all = ["force", "dry_run"])]
     pub(super) part: Option<Part>,
-    /// Write the plan of a pack in parts, and no shard; with --force, remove the old split
+    /// Write the plan of a pack in parts, with the listing of the source, and no shard; with --force, remove the old split
     #[arg(long, conflicts_with_all = ["part", "dry_run"])]
     pub(super) plan_only: bool,
     /// Print what would be packed, and write nothing
@@ -273,6 +277,7 @@ impl Arguments {
         };
         options.jobs = self.jobs.unwrap_or(options.jobs);
         options.force = self.force;
+        options.ignore_times = self.ignore_times;
         options.single_writer = self.single_writer;
         options.entry_points = self.entries.written();
         options.sha256 = self.sha256;

@@ -3,7 +3,9 @@
 #![allow(dead_code, reason = "each suite uses a part")]
 
 use shardtool_store_server::{Options, Server};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
@@ -17,7 +19,7 @@ impl Bucket {
     pub(crate) fn new(options: Options) -> Self {
         // On a disk: the cache needs a file system with holes, and room.
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        std::fs::create_dir_all(folder.path().join("s3/bucket")).unwrap();
+        fs::create_dir_all(folder.path().join("s3/bucket")).unwrap();
         let anonymous = options.anonymous;
         let server = Server::start(&folder.path().join("s3"), options).unwrap();
         Bucket { folder, server, anonymous }
@@ -78,4 +80,29 @@ impl Bucket {
 /// Returns what a command printed.
 pub(crate) fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Returns every file below a folder, also hidden ones, by its path in it.
+pub(crate) fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let (path, name) = (entry.as_ref().unwrap().path(), entry.unwrap().file_name().into_string().unwrap());
+        if path.is_dir() {
+            found.extend(files(&path).into_iter().map(|(inside, bytes)| (format!("{name}/{inside}"), bytes)));
+        } else {
+            found.insert(name, fs::read(path).unwrap());
+        }
+    }
+    found
+}
+
+/// Asserts that two folders have the same files, and some, of those whose names are `compared`.
+pub(crate) fn same_files(a: &Path, b: &Path, compared: impl Fn(&str) -> bool) {
+    let [a, b] = [a, b].map(files).map(|mut files| {
+        files.retain(|name, _| compared(name));
+        files
+    });
+    assert!(!a.is_empty() && a.keys().eq(b.keys()), "{:?}\n{:?}", a.keys(), b.keys());
+    let different: Vec<_> = a.iter().filter(|(name, bytes)| b[*name] != **bytes).map(|(name, _)| name).collect();
+    assert!(different.is_empty(), "{different:?}");
 }

@@ -35,7 +35,7 @@ use crate::array::array_name;
 use crate::checksum::{self, Sha256};
 use crate::example::Message;
 use crate::{Error, Result, names};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Value of `"format"`.
@@ -103,7 +103,7 @@ pub struct FeatureType {
 }
 
 /// The type of a feature's values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DType {
     /// Byte strings; text is UTF-8.

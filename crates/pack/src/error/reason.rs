@@ -262,6 +262,12 @@ pub enum Reason {
         /// Bytes when it was read, at most one more than listed.
         found: u64,
     },
+    /// The file was written again after it was listed, with the same length.
+    #[error(
+        "the file was written again after the plan was stored; plan again with --plan-only --force, or with --ignore-times if \
+         only times have changed"
+    )]
+    WrittenAgain,
     /// An image that is too long for an index.
     #[error("an image of {bytes} bytes: a record holds fewer than 4 GiB")]
     TooLong {

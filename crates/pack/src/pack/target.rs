@@ -78,7 +78,8 @@ impl<P: Place> Target<P> {
     }
 
     /// Prepares the folder for a part of a plan: the first part writes the plan file and the planned shards, the others
-    /// check them. Returns `None` if the split was committed meanwhile.
+    /// check them. `planned` are the planned shards, unless the plan was read next to them. Returns `None` if the split was
+    /// committed meanwhile.
     ///
     /// # Errors
     /// [`DestinationError`](crate::DestinationError), [`Error::Stopped`], [`Error::Io`].
@@ -86,7 +87,7 @@ impl<P: Place> Target<P> {
         mut self,
         options: &Options,
         plan: &Plan,
-        planned: &[u8],
+        planned: Option<&[u8]>,
         progress: &dyn Progress,
     ) -> Result<Option<Self>, Error> {
         let now = PlanFile::new(options, plan, Stage::Packing);
@@ -118,9 +119,11 @@ impl<P: Place> Target<P> {
             after(progress, Step::Plan)?;
         }
         place.create_folder(Path::new(names::INDEX_FOLDER))?;
-        if place.length(&self.files.planned())?.is_none() {
+        // Every part writes the same bytes; other ones are damaged.
+        if let Some(planned) = planned
+            && place.read(&self.files.planned())?.is_none_or(|there| there != planned)
+        {
             place.create_folder(&self.files.plan_folder())?;
-            // Every part writes the same bytes.
             place.publish(&self.files.planned(), planned)?;
             place.sync(&self.files.plan_folder())?;
         }

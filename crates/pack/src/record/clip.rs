@@ -1,10 +1,10 @@
 //! Reads the frames of a clip, and checks that each is an image like the first one.
 
 use super::read;
-use crate::Reason;
-use crate::input::place;
+use crate::input::{Times, place};
 use crate::sample::{FrameFiles, ListedClip, Values};
 use crate::source::clips::frames_in;
+use crate::{Options, Reason};
 use shardtool_decode::{self as decode, Format, ImageInfo, Limits};
 use std::borrow::Cow;
 use std::path::Path;
@@ -13,7 +13,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// The reason why the clip cannot be packed.
-pub(super) fn read_clip(root: &Path, clip: &ListedClip, limits: &Limits) -> Result<(Values, Format), Reason> {
+pub(super) fn read_clip(root: &Path, clip: &ListedClip, options: &Options) -> Result<(Values, Format), Reason> {
     let limit = u64::from(u32::MAX);
     if clip.size > limit {
         return Err(Reason::SampleTooLong { bytes: clip.size, limit });
@@ -21,7 +21,7 @@ pub(super) fn read_clip(root: &Path, clip: &ListedClip, limits: &Limits) -> Resu
     let (folder, files) = match &clip.frames {
         FrameFiles::Folder(folder) => {
             let folder = root.join(&**folder);
-            let files = frames_in(&folder)?;
+            let files = frames_in(&folder, Times::of(options))?;
             if !clip.has(&files) {
                 return Err(Reason::FramesChanged);
             }
@@ -33,8 +33,8 @@ pub(super) fn read_clip(root: &Path, clip: &ListedClip, limits: &Limits) -> Resu
     let mut frames = Vec::with_capacity(files.len());
     for file in files.iter() {
         let mut bytes = vec![];
-        let read =
-            read(&place(&folder, &file.path), file.size, &mut bytes).and_then(|()| check(&bytes, limits, &mut first));
+        let read = read(&place(&folder, &file.path), file.size, &mut bytes)
+            .and_then(|()| check(&bytes, &options.limits, &mut first));
         read.map_err(|reason| Reason::Frame { file: file.path.to_string(), reason: Box::new(reason) })?;
         frames.push(bytes.into_boxed_slice());
     }

@@ -1,6 +1,7 @@
 //! The frames of a clip as they were listed, and their order.
 
 use super::ListedFile;
+use serde::{Deserialize, Serialize};
 use shardtool_format::checksum::Crc32c;
 use std::cmp::Ordering;
 
@@ -10,7 +11,7 @@ pub(crate) const FORMAT_SUFFIX: &str = "/format";
 pub(crate) const FPS_SUFFIX: &str = "/fps";
 
 /// The frames of a clip as they were listed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ListedClip {
     pub(crate) frames: FrameFiles,
     /// Bytes of all frames.
@@ -20,7 +21,7 @@ pub(crate) struct ListedClip {
 }
 
 /// Where the frames are. A folder is listed again when the record is made: a data set may have millions of frames.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum FrameFiles {
     /// A folder, by its path relative to the listing's root.
     Folder(Box<str>),

@@ -1,5 +1,6 @@
 //! What all samples of a split have in common, and which features their records have.
 
+use serde::{Deserialize, Serialize};
 use shardtool_format::array::array_name;
 use shardtool_format::checksum::Crc32c;
 use shardtool_format::manifest::{DType, FeatureType};
@@ -9,6 +10,7 @@ use shardtool_format::names;
 const MEMBERS: [&str; 4] = ["shape", "chunk", "dtype", "codec"];
 
 /// What all samples of a source have in common.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct SampleSchema {
     /// Class names by id; empty if there are no classes, or classes have no names.
     pub(crate) classes: Vec<String>,

@@ -1,11 +1,12 @@
 //! The values of one sample in one column.
 
 use super::ListedClip;
+use serde::{Deserialize, Serialize};
 use shardtool_format::example::{Column, Feature};
 use shardtool_format::manifest::DType;
 
 /// The values of one sample in one column.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Values {
     /// No value: an empty cell, `null`, or an absent member.
     Missing,
@@ -24,14 +25,14 @@ pub(crate) enum Values {
 }
 
 /// A file as it was listed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ListedFile {
     /// Path relative to the listing's root.
     pub(crate) path: Box<str>,
     /// Length in bytes.
     pub(crate) size: u64,
-    /// Time of its last change, in nanoseconds since 1970.
-    pub(crate) modified: i64,
+    /// What [`Found::version`](crate::input::Found::version) was.
+    pub(crate) version: i64,
 }
 
 impl ListedFile {
@@ -39,7 +40,7 @@ impl ListedFile {
     pub(super) fn each_bytes(&self, visit: &mut dyn FnMut(&[u8])) {
         visit(self.path.as_bytes());
         visit(&self.size.to_le_bytes());
-        visit(&self.modified.to_le_bytes());
+        visit(&self.version.to_le_bytes());
     }
 }
 

@@ -9,6 +9,7 @@
 //! | `sample` | the item that a format's reader delivers: a sample, or the reason why it is lost |
 //! | `roles` | which field is the image, the label, the key |
 //! | `survey` | the first pass: types of columns, class names, counts |
+//! | `stored` | the result of the first pass, for other processes |
 //! | `header_limit` | limit on the headers of a tar |
 //! | `stream` | decompression of gzip, zlib and zstd, detected from content |
 //! | `json` | values of JSON objects as columns |
@@ -22,6 +23,7 @@ mod mds;
 mod parquet;
 mod roles;
 pub(crate) mod sample;
+mod stored;
 mod stream;
 mod survey;
 mod tfrecord;
@@ -37,7 +39,9 @@ pub(crate) use files::{ArchiveFile, SampleCount};
 use files::{ArchiveFiles, ArchiveKind};
 use roles::{Labels, RoleFields, Roles, StoredLabel};
 use sample::{Sample, SampleVisitor};
+use serde::{Deserialize, Serialize};
 use shardtool_format::manifest::DType;
+pub(crate) use stored::StoredArchives;
 use survey::{Survey, Surveyor};
 
 /// Surveyed archives.
@@ -55,6 +59,7 @@ pub(crate) struct Archives {
 }
 
 /// A file, and what the survey found in it.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct SurveyedFile {
     pub(crate) file: ArchiveFile,
     /// One count per shard.
@@ -73,7 +78,10 @@ impl Archives {
         options: &Options,
         progress: &dyn Progress,
     ) -> Result<Self, Error> {
-        let ArchiveFiles { kind, files } = files;
+        let ArchiveFiles { kind, mut files } = files;
+        if options.ignore_times {
+            files.iter_mut().for_each(|file| file.version = 0);
+        }
         let crate::Shards::Size(shard_size) = options.shards else {
             let expected = "a size of shards, since each archive has its own shards";
             return Err(Error::Option { option: "shards", expected });
@@ -106,11 +114,7 @@ impl Archives {
         #[cfg(not(feature = "parquet"))]
         let stored = None;
         let survey::SurveyResult { mut schema, labels, repeated } = all.describe(classes, stored, options)?;
-        let mut roles = roles;
-        // Only these formats have nested values; in others the user chose such names.
-        if matches!(kind, ArchiveKind::Webdataset | ArchiveKind::Parquet) {
-            roles.nesting.learn(schema.columns.iter().map(|(name, _)| name));
-        }
+        let roles = Roles::of_schema(options, kind, &schema);
         schema.columns.retain(|(name, _)| !roles.nesting.is_replaced(name));
         Ok(Archives { schema, files: surveyed, kind, roles, labels, repeated, limit })
     }
@@ -163,7 +167,7 @@ impl Archives {
             for SurveyedFile { file, .. } in &self.files {
                 text(file.name.as_bytes());
                 text(&file.size.to_le_bytes());
-                text(&file.modified.to_le_bytes());
+                text(&file.version.to_le_bytes());
             }
         })
     }

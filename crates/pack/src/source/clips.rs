@@ -4,7 +4,7 @@ use super::folder::{Child, Walk};
 use super::listing::{Entry, Listing};
 use crate::class_ids::ClassIds;
 use crate::error::SourceError;
-use crate::input::{Found, Objects, place};
+use crate::input::{Found, Objects, Times, place};
 use crate::sample::{FORMAT_SUFFIX, FPS_SUFFIX, ListedClip, ListedFile, SampleSchema, Values, natural_order};
 use crate::{Error, Options, Reason};
 use shardtool_format::manifest::DType;
@@ -25,7 +25,7 @@ pub(super) fn list(root: &Path, classes: Option<ClassIds>, options: &Options) ->
     if let Some((column, _)) = options.columns.first() {
         return Err(Error::Source(SourceError::ColumnsOfFolder { column: column.clone() }));
     }
-    let mut walk = Walk::new(root);
+    let mut walk = Walk::new(root, Times::of(options));
     let here = std::fs::metadata(root).map_err(Error::io("read", root))?;
     let mut found = vec![];
     for child in walk.children(root, "")? {
@@ -61,7 +61,7 @@ pub(super) fn list(root: &Path, classes: Option<ClassIds>, options: &Options) ->
     let Walk { root, mut rejected, .. } = walk;
     rejected.sort_by(|a, b| a.input.cmp(&b.input));
     let schema = SampleSchema { classes: classes.into_names(), images: false, labelled, columns };
-    Ok(Listing { entries, schema, rejected, root })
+    Ok(Listing { entries, schema, rejected, root, stored: false })
 }
 
 /// Returns the columns that describe a clip.
@@ -109,7 +109,7 @@ fn folder(
         let name = child.key.rsplit('/').next().unwrap_or_default().to_owned();
         (name, Found::Local(child.meta))
     });
-    match listed(files) {
+    match listed(files, walk.times) {
         Ok(files) => {
             let clip = ListedClip::of_folder(&key, &files);
             found.push((key, clip));
@@ -123,7 +123,7 @@ fn folder(
 ///
 /// # Errors
 /// The reason why they are not the frames of a clip.
-pub(crate) fn frames_in(path: &Path) -> Result<Vec<ListedFile>, Reason> {
+pub(crate) fn frames_in(path: &Path, times: Times) -> Result<Vec<ListedFile>, Reason> {
     let mut files = vec![];
     for entry in std::fs::read_dir(path).map_err(Reason::of_open)? {
         let entry = entry.map_err(Reason::Unreadable)?;
@@ -134,23 +134,23 @@ pub(crate) fn frames_in(path: &Path) -> Result<Vec<ListedFile>, Reason> {
         let Some(name) = name.to_str() else { return Err(Reason::NotUtf8) };
         files.push((name.to_owned(), Found::at(&entry.path()).map_err(Reason::of_stat)?));
     }
-    listed(files.into_iter())
+    listed(files.into_iter(), times)
 }
 
 /// Sorts the files of a clip.
-fn listed(files: impl Iterator<Item = (String, Found)>) -> Result<Vec<ListedFile>, Reason> {
+fn listed(files: impl Iterator<Item = (String, Found)>, times: Times) -> Result<Vec<ListedFile>, Reason> {
     let mut files: Vec<_> = files.collect();
     files.sort_unstable_by(|a, b| natural_order(&a.0, &b.0));
     if files.is_empty() {
         return Err(Reason::NoFrames);
     }
-    files.into_iter().map(|(name, found)| file(name, &found)).collect()
+    files.into_iter().map(|(name, found)| file(name, &found, times)).collect()
 }
 
 /// Returns a frame as it was listed.
-fn file(path: String, found: &Found) -> Result<ListedFile, Reason> {
+fn file(path: String, found: &Found, times: Times) -> Result<ListedFile, Reason> {
     match found.is_file() {
-        true => Ok(ListedFile { path: path.into(), size: found.len(), modified: found.modified() }),
+        true => Ok(ListedFile { path: path.into(), size: found.len(), version: found.version(times) }),
         false => Err(Reason::Frame { file: path, reason: Box::new(Reason::NotAFile) }),
     }
 }
@@ -159,7 +159,7 @@ fn file(path: String, found: &Found) -> Result<ListedFile, Reason> {
 ///
 /// # Errors
 /// The reason why they are not the frames of a clip.
-pub(super) fn name_frames(root: &Path, objects: &Objects, value: &mut Values) -> Result<(), Reason> {
+pub(super) fn name_frames(root: &Path, objects: &Objects, times: Times, value: &mut Values) -> Result<(), Reason> {
     let text = |path: &[u8]| std::str::from_utf8(path).map(str::to_owned).map_err(|_| Reason::NotUtf8);
     let paths = match value {
         Values::Bytes(path) => vec![text(path)?],
@@ -169,11 +169,11 @@ pub(super) fn name_frames(root: &Path, objects: &Objects, value: &mut Values) ->
     let found = |path: &str| objects.at(&place(root, path)).map_err(Reason::of_stat);
     let clip = match &paths[..] {
         [] => return Err(Reason::NoFrames),
-        [folder] if found(folder)?.is_dir() => ListedClip::of_folder(folder, &frames_in(&place(root, folder))?),
+        [folder] if found(folder)?.is_dir() => ListedClip::of_folder(folder, &frames_in(&place(root, folder), times)?),
         files => {
             let listed = |path: &String| {
                 let frame = |reason| Reason::Frame { file: path.clone(), reason: Box::new(reason) };
-                file(path.clone(), &found(path).map_err(frame)?)
+                file(path.clone(), &found(path).map_err(frame)?, times)
             };
             ListedClip::of_files(files.iter().map(listed).collect::<Result<_, _>>()?)
         }

@@ -4,7 +4,7 @@ use super::listing::{Entry, Listing};
 use super::objects;
 use crate::class_ids;
 use crate::error::SourceError;
-use crate::input::{self, Objects, open_list, place};
+use crate::input::{self, Objects, Times, open_list, place};
 use crate::sample::{SampleSchema, Values};
 use crate::{BoxFormat, Error, Options, Reason, Rejection};
 use serde::Deserialize;
@@ -127,7 +127,7 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
             }
         };
         match values(id, annotations, &classes, &columns) {
-            Ok(values) => entries.push(Entry::new(file_name, None, None, values, &meta)),
+            Ok(values) => entries.push(Entry::new(file_name, None, None, values, (&meta, Times::of(options)))),
             Err(reason) => rejected.push(Rejection::new(file_name, reason)?),
         }
     }
@@ -135,7 +135,7 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
         return Err(wrong(format!("annotations of image {id}, which is not among the images")));
     }
     let schema = SampleSchema { classes: names, images: true, labelled: false, columns };
-    Ok(Listing { entries, schema, rejected, root })
+    Ok(Listing { entries, schema, rejected, root, stored: false })
 }
 
 /// Returns the columns of a COCO file, in byte order of their names.

@@ -3,10 +3,9 @@
 use super::listing::{Entry, Listing};
 use crate::class_ids::ClassIds;
 use crate::error::SourceError;
-use crate::input::Found;
+use crate::input::{Found, Times};
 use crate::sample::SampleSchema;
-use crate::{Error, Reason, Rejection};
-use shardtool_format::manifest::DType;
+use crate::{Error, Options, Reason, Rejection};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -16,11 +15,11 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// [`SourceError::UnknownClass`], [`SourceError::ColumnsOfFolder`]; [`Error::Io`] if the folder itself cannot be read.
-pub(super) fn list(root: &Path, classes: Option<ClassIds>, columns: &[(String, DType)]) -> Result<Listing, Error> {
-    if let Some((column, _)) = columns.first() {
+pub(super) fn list(root: &Path, classes: Option<ClassIds>, options: &Options) -> Result<Listing, Error> {
+    if let Some((column, _)) = options.columns.first() {
         return Err(Error::Source(SourceError::ColumnsOfFolder { column: column.clone() }));
     }
-    let mut walk = Walk::new(root);
+    let mut walk = Walk::new(root, Times::of(options));
     let here = std::fs::metadata(root).map_err(Error::io("read", root))?;
     let children = walk.children(root, "")?;
     let labelled = children.iter().any(|child| child.meta.is_dir());
@@ -39,7 +38,7 @@ pub(super) fn list(root: &Path, classes: Option<ClassIds>, columns: &[(String, D
         Some(classes) if labelled => classes,
         _ => ClassIds::sorted(names),
     };
-    let Walk { root, mut entries, mut rejected } = walk;
+    let Walk { root, mut entries, mut rejected, .. } = walk;
     entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     for entry in &mut entries {
         if let Some((class, _)) = entry.key.split_once('/') {
@@ -48,11 +47,12 @@ pub(super) fn list(root: &Path, classes: Option<ClassIds>, columns: &[(String, D
     }
     rejected.sort_by(|a, b| a.input.cmp(&b.input));
     let schema = SampleSchema { classes: classes.into_names(), images: true, labelled, columns: vec![] };
-    Ok(Listing { entries, schema, rejected, root })
+    Ok(Listing { entries, schema, rejected, root, stored: false })
 }
 
 pub(super) struct Walk {
     pub(super) root: PathBuf,
+    pub(super) times: Times,
     entries: Vec<Entry>,
     pub(super) rejected: Vec<Rejection>,
 }
@@ -63,8 +63,8 @@ pub(super) struct Child {
 }
 
 impl Walk {
-    pub(super) fn new(root: &Path) -> Self {
-        Walk { root: root.to_owned(), entries: vec![], rejected: vec![] }
+    pub(super) fn new(root: &Path, times: Times) -> Self {
+        Walk { root: root.to_owned(), times, entries: vec![], rejected: vec![] }
     }
 
     /// Returns the visible entries of a folder and rejects those that cannot be examined.
@@ -120,7 +120,8 @@ impl Walk {
         if !file.meta.is_file() {
             return self.reject(file.key, Reason::NotAFile);
         }
-        self.entries.push(Entry::new(file.key, None, None, Box::default(), &Found::Local(file.meta)));
+        let found = (&Found::Local(file.meta), self.times);
+        self.entries.push(Entry::new(file.key, None, None, Box::default(), found));
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use super::nested::Nesting;
 use super::objects;
 use crate::class_ids::ClassIds;
 use crate::error::{ListError, SourceError};
-use crate::input::{Objects, open_list, place};
+use crate::input::{Objects, Times, open_list, place};
 use crate::sample::{FPS_SUFFIX, ListedFile, SampleSchema, Values};
 use crate::{Error, Options, Reason, Rejection};
 use serde_json::{Map, Value};
@@ -43,6 +43,7 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
     let names_file = |column: &str| column == PATH || files.iter().copied().chain(frames).any(|name| name == column);
     let rates: Vec<_> = frames.iter().map(|name| format!("{name}{FPS_SUFFIX}")).collect();
     let declared: Vec<_> = declared.iter().cloned().chain(paths).collect();
+    let times = Times::of(options);
     let in_store = is_url(&root);
     let scan = Scan::new(file, &declared, &rates, &nesting, |column, cell| {
         let paths = match cell {
@@ -130,8 +131,8 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
         let mut values = values.collect::<Result<Vec<_>, _>>()?;
         for ((column, _), value) in columns.iter().zip(&mut values) {
             let named = match column {
-                column if files.contains(&column) => name_file(&root, &objects, value),
-                column if frames.contains(column) => clips::name_frames(&root, &objects, value),
+                column if files.contains(&column) => name_file(&root, &objects, times, value),
+                column if frames.contains(column) => clips::name_frames(&root, &objects, times, value),
                 _ => Ok(()),
             };
             if let Err(reason) = named {
@@ -142,7 +143,7 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
         }
         values.extend(frames.iter().flat_map(|_| clips::described(options)));
         entries.push(match meta {
-            Some(meta) => Entry::new(key, path, label, values.into(), &meta),
+            Some(meta) => Entry::new(key, path, label, values.into(), (&meta, times)),
             None => Entry::of_row(key, label, values.into()),
         });
         lines.push(row.line);
@@ -150,18 +151,18 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
     })?;
     unique_keys(file, &entries, &lines)?;
     let schema = SampleSchema { classes: classes.into_names(), images, labelled, columns };
-    Ok(Listing { entries, schema, rejected, root })
+    Ok(Listing { entries, schema, rejected, root, stored: false })
 }
 
 /// Replaces a path by the file that it names.
-fn name_file(root: &Path, objects: &Objects, value: &mut Values) -> Result<(), Reason> {
+fn name_file(root: &Path, objects: &Objects, times: Times, value: &mut Values) -> Result<(), Reason> {
     let Values::Bytes(path) = value else { return Ok(()) };
     let path = std::str::from_utf8(path).map_err(|_| Reason::Missing)?;
     let meta = objects.at(&place(root, path)).map_err(Reason::of_stat)?;
     if !meta.is_file() {
         return Err(Reason::NotAFile);
     }
-    let file = ListedFile { path: path.into(), size: meta.len(), modified: meta.modified() };
+    let file = ListedFile { path: path.into(), size: meta.len(), version: meta.version(times) };
     *value = Values::File(Box::new(file));
     Ok(())
 }

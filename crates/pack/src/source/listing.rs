@@ -1,8 +1,10 @@
 //! The inputs of a source of single files or rows, in the source's order.
 
-use crate::Rejection;
-use crate::input::{Found, place};
+use crate::input::{Found, Times, place};
 use crate::sample::{SampleSchema, Values};
+use crate::{Reason, Rejection};
+use serde::{Deserialize, Serialize};
+use shardtool_store::is_url;
 use std::path::{Path, PathBuf};
 
 /// All inputs of a source, in the source's order: byte order of keys for folders, order of rows for lists. An entry
@@ -13,10 +15,13 @@ pub(crate) struct Listing {
     /// Inputs that were rejected while listing.
     pub(crate) rejected: Vec<Rejection>,
     /// The folder to which the entries' paths are relative.
-    pub(super) root: PathBuf,
+    pub(crate) root: PathBuf,
+    /// Whether another process made it, so that files may have changed for longer than a pack takes.
+    pub(crate) stored: bool,
 }
 
 /// One input: an image file or a row.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) key: Box<str>,
     /// Path relative to the listing's root, if it differs from the key.
@@ -28,8 +33,8 @@ pub(crate) struct Entry {
     pub(crate) size: u64,
     /// Bytes of the frames of its clips at the time of listing.
     frames: u64,
-    /// Time of the file's last change at the time of listing, in nanoseconds since 1970.
-    modified: i64,
+    /// What [`Found::version`] was at the time of listing.
+    pub(crate) version: i64,
 }
 
 impl Listing {
@@ -41,6 +46,21 @@ impl Listing {
     /// Returns the path of an entry's image.
     pub(crate) fn path(&self, entry: &Entry) -> PathBuf {
         place(&self.root, entry.path.as_ref().unwrap_or(&entry.key))
+    }
+
+    /// Checks that a file, of which this was the version when it was listed, was not written again, if another process listed
+    /// it. (In a pack that lists its source itself, time passes only while it runs. Objects are only read.)
+    ///
+    /// # Errors
+    /// [`Reason::WrittenAgain`], and those of examining it.
+    pub(crate) fn check_version(&self, path: &Path, version: i64) -> Result<(), Reason> {
+        if !self.stored || version == 0 || is_url(path) {
+            return Ok(());
+        }
+        match Found::at(path).map_err(Reason::of_stat)?.version(Times::Compared) {
+            now if now == version => Ok(()),
+            _ => Err(Reason::WrittenAgain),
+        }
     }
 
     /// Returns the bytes of all images and clips.
@@ -56,7 +76,7 @@ impl Listing {
                 text(entry.key.as_bytes());
                 text(entry.path.as_deref().unwrap_or_default().as_bytes());
                 text(&entry.size.to_le_bytes());
-                text(&entry.modified.to_le_bytes());
+                text(&entry.version.to_le_bytes());
                 text(&entry.label.map(i64::to_le_bytes).unwrap_or_default());
                 entry.values.iter().for_each(|values| values.each_bytes(text));
             }
@@ -70,7 +90,7 @@ impl Entry {
         path: Option<String>,
         label: Option<i64>,
         values: Box<[Values]>,
-        found: &Found,
+        (found, times): (&Found, Times),
     ) -> Self {
         Entry {
             path: path.filter(|path| *path != key).map(String::into_boxed_str),
@@ -79,7 +99,7 @@ impl Entry {
             frames: frame_bytes(&values),
             values,
             size: found.len(),
-            modified: found.modified(),
+            version: found.version(times),
         }
     }
 }
@@ -90,7 +110,7 @@ impl Entry {
         let mut size = key.len() as u64;
         values.iter().for_each(|values| values.each_bytes(&mut |bytes| size += bytes.len() as u64));
         let frames = frame_bytes(&values);
-        Entry { key: key.into_boxed_str(), path: None, label, values, size, frames, modified: 0 }
+        Entry { key: key.into_boxed_str(), path: None, label, values, size, frames, version: 0 }
     }
 
     /// Returns the bytes of its image, or its key and values, and of its clips.

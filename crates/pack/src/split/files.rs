@@ -84,6 +84,16 @@ impl<P: Place> SplitFiles<P> {
         self.plan_folder().join("shards.json")
     }
 
+    /// The pieces of the stored listing of the source.
+    pub(crate) fn listing(&self) -> PathBuf {
+        self.plan_folder().join("listing")
+    }
+
+    /// What names these pieces. Written after them.
+    pub(crate) fn listing_table(&self) -> PathBuf {
+        self.plan_folder().join("listing.json")
+    }
+
     /// Removes what the parts of a pack share, if there is anything.
     ///
     /// # Errors

@@ -72,6 +72,7 @@ def pack(
     force: bool = False,
     jpeg_entries: bool = True,
     sha256: bool = False,
+    ignore_times: bool = False,
     single_writer: bool = False,
     progress: bool = False,
 ) -> Packed:
@@ -139,6 +140,9 @@ def pack(
         Whether to store entry points of JPEGs in the index, with which a crop decodes only the rows that it needs.
     sha256
         Whether to store the SHA-256 of each shard in the manifest, which `verify` checks.
+    ignore_times
+        Whether a file whose length is the same is the same input, although it was written again: for copies of a source whose
+        times differ.
     single_writer
         Whether nothing else writes to `destination`: for stores that do not compare versions of objects.
     progress
@@ -244,9 +248,9 @@ def pack_part(
 
 
 def write_plan(source: str | os.PathLike[str], destination: str | os.PathLike[str], **options: Any) -> int:
-    """Writes the plan of a pack in parts, and no shard. Returns the number of shards. With `force=True`, removes the old split.
+    """Writes the plan of a pack in parts, with the listing of the source, and no shard. Returns the number of shards. With `force=True`, removes the old split.
 
-    It is not required: the first part that starts writes the plan as well.
+    It is not required: the first part that starts writes the plan as well. But then each part lists the source itself.
 
     Parameters
     ----------

@@ -3,15 +3,16 @@
 use super::mds::index;
 use crate::Error;
 use crate::error::fault;
-use crate::input::{self, Found};
+use crate::input::{self, Found, Times};
 use crate::source::exists;
+use serde::{Deserialize, Serialize};
 use shardtool_format::frame;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The kind of archives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::source) enum ArchiveKind {
     Tfrecord,
     Webdataset,
@@ -26,16 +27,17 @@ pub(in crate::source) struct ArchiveFiles {
 }
 
 /// One archive.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ArchiveFile {
     pub(crate) path: PathBuf,
     /// File name, lossily converted to UTF-8.
     pub(crate) name: String,
     /// Length in bytes at the time of listing.
     pub(crate) size: u64,
-    /// Time of its last change at the time of listing, in nanoseconds since 1970.
-    pub(super) modified: i64,
+    /// What [`Found::version`] was at the time of listing.
+    pub(super) version: i64,
     /// The columns of an MDS shard, from its index.
+    #[serde(skip)]
     pub(super) mds: Option<Arc<index::Layout>>,
 }
 
@@ -48,14 +50,14 @@ impl ArchiveFile {
             path: path.to_owned(),
             name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             size: found.len(),
-            modified: found.modified(),
+            version: found.version(Times::Compared),
             mds: None,
         })
     }
 }
 
 /// Samples of one shard.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SampleCount {
     /// Number of samples, rejected ones included.
     pub(crate) images: u64,

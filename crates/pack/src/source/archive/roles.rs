@@ -1,11 +1,12 @@
 //! Decides which field of a sample is the image, the label and the key, and the feature names of the others.
 
+use super::files::ArchiveKind;
 use super::sample::Sample;
 use crate::class_ids::{self, ClassIds};
-use crate::sample::{self, Values};
+use crate::sample::{self, SampleSchema, Values};
 use crate::source::nested::Nesting;
 use crate::source::objects;
-use crate::{BoxFormat, Reason};
+use crate::{BoxFormat, Options, Reason};
 use shardtool_format::names;
 use std::collections::BTreeMap;
 
@@ -100,6 +101,16 @@ impl Roles {
             offset,
             nesting: Nesting { boxes, ..Nesting::default() },
         }
+    }
+
+    /// Makes the roles of archives whose samples have these columns.
+    pub(super) fn of_schema(options: &Options, kind: ArchiveKind, schema: &SampleSchema) -> Self {
+        let mut roles = Roles::new(&options.map, options.label_offset, options.boxes);
+        // Only these formats have nested values; in others the user chose such names.
+        if matches!(kind, ArchiveKind::Webdataset | ArchiveKind::Parquet) {
+            roles.nesting.learn(schema.columns.iter().map(|(name, _)| name));
+        }
+        roles
     }
 
     /// Returns the rank of a name as the image, where 0 is the best; `None` if it is not an image's name.

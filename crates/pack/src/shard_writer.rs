@@ -8,15 +8,17 @@ use crate::progress::{Progress, Step, after};
 use crate::record::optimize::Optimized;
 use crate::record::{self, Record};
 use crate::sample::SampleSchema;
-use crate::split::files::SplitFiles;
+use crate::split::files::{self, SplitFiles};
 use crate::{Error, OnError, Options, Rejection, rejects};
 use shardtool_format::example::Message;
 use shardtool_format::manifest::Shard;
 use shardtool_format::names;
+use std::path::Path;
 
 /// A shard that is being written.
 pub(crate) struct ShardWriter<P: Place = Directory> {
     number: usize,
+    name: String,
     file: P::File,
     index: IndexWriter,
     rejected: Vec<Rejection>,
@@ -27,6 +29,7 @@ pub(crate) struct ShardWriter<P: Place = Directory> {
 /// A shard that is written, but not yet durable.
 pub(crate) struct Finished<P: Place = Directory> {
     number: usize,
+    name: String,
     file: P::File,
     indexed: Indexed,
     rejected: Vec<Rejection>,
@@ -60,15 +63,29 @@ impl<P: Place> ShardWriter<P> {
         files: &SplitFiles<P>,
         number: usize,
     ) -> Result<Self, Error> {
+        Self::with_name(options, schema, files.place(), number, names::shard_file(&options.split, number))
+    }
+
+    /// Begins a shard with this file name.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn with_name(
+        options: &Options,
+        schema: &SampleSchema,
+        place: &P,
+        number: usize,
+        name: String,
+    ) -> Result<Self, Error> {
         let payload = Payload::Examples {
             message: Message::Example,
             image: schema.images.then(|| names::IMAGE_ENCODED.to_owned()),
         };
-        let name = names::shard_file(&options.split, number);
         Ok(ShardWriter {
             number,
-            file: files.place().create(&files.shard(number))?,
+            file: place.create(Path::new(&name))?,
             index: IndexWriter::new(&name, payload, options.index()),
+            name,
             rejected: vec![],
             optimized: Optimized::default(),
             on_error: options.on_error,
@@ -104,10 +121,10 @@ impl<P: Place> ShardWriter<P> {
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn finish(self) -> Result<Finished<P>, Error> {
-        let ShardWriter { number, mut file, index, rejected, optimized, on_error: _ } = self;
+        let ShardWriter { number, name, mut file, index, rejected, optimized, on_error: _ } = self;
         file.flush()?;
         let indexed = index.finish_with(&mut || file.readable())?;
-        Ok(Finished { number, file, indexed, rejected, optimized })
+        Ok(Finished { number, name, file, indexed, rejected, optimized })
     }
 }
 
@@ -132,15 +149,15 @@ impl<P: Place> Finished<P> {
         progress: &dyn Progress,
         written: &mut Written,
     ) -> Result<(), Error> {
-        let Finished { number, file, indexed, rejected, optimized } = self;
+        let Finished { number, name, file, indexed, rejected, optimized } = self;
         file.publish()?;
         after(progress, Step::Shard)?;
-        let place = files.place();
+        let (place, list) = (files.place(), files::rejects_of(&name));
         match rejected.is_empty() {
-            true => place.remove(&files.shard_rejects(number))?,
-            false => place.publish(&files.shard_rejects(number), &rejects::to_json_lines(&rejected))?,
+            true => place.remove(&list)?,
+            false => place.publish(&list, &rejects::to_json_lines(&rejected))?,
         }
-        place.publish(&files.index(number), &indexed.index)?;
+        place.publish(&names::index_path(Path::new(&name)), &indexed.index)?;
         after(progress, Step::Index)?;
         written.append(Written { shards: vec![(number, indexed.shard)], optimized });
         Ok(())

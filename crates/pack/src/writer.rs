@@ -13,12 +13,16 @@
 //! | `part` | the folder of a part, and its plan file |
 //! | `keys` | the set of written keys |
 //! | `commit_parts` | moves the parts into the dataset |
+//! | `task` | one attempt of a task of an engine, which retries tasks: a shard under a unique name |
+//! | `task_write` | begins a split that such tasks write, and commits one attempt of each |
 
 mod commit_parts;
 mod keys;
 mod options;
 mod part;
 mod sample;
+mod task;
+mod task_write;
 
 use crate::commit::{Directory, Lock};
 use crate::error::SampleProblem;
@@ -41,6 +45,8 @@ use std::sync::{Mutex, MutexGuard};
 pub use commit_parts::{Committed, commit};
 pub use options::WriterOptions;
 pub use sample::{Image, Label, Sample, Value};
+pub use task::{TaskOptions, TaskShard, TaskWriter};
+pub use task_write::{TaskWrite, new_write_id};
 
 /// Writes a split, or a part of one, sample by sample. Any number of threads may write: records are made in parallel
 /// and stored in the order in which they are ready.

@@ -1,8 +1,8 @@
 //! Datasets, splits and shards.
 
 use crate::columns::Columns;
-use crate::config::Size;
-use crate::{error, record};
+use crate::config::{Size, one_of};
+use crate::{arrow, error, record};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PySlice};
 use shardtool_format::manifest::Manifest;
@@ -228,6 +228,21 @@ impl Split {
                 Err(error::column(py, &message))
             }
         }
+    }
+
+    /// Returns the records from `start` to `end`, but no more once their images have `limit` bytes, as the buffers of Arrow
+    /// arrays. `images` is "none", "encoded" or "decoded"; `columns` are features, and whether a row is a list.
+    fn arrow_buffers<'py>(
+        &self,
+        py: Python<'py>,
+        start: u64,
+        end: u64,
+        limit: u64,
+        images: &str,
+        columns: Vec<(String, bool)>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let images = one_of(py, "images", images, &arrow::IMAGES)?;
+        arrow::read(py, &self.split, arrow::Rows { start, end, bytes: limit }, images, columns)
     }
 
     /// The path that the dataset was opened with; of a dataset in a store, the URL.

@@ -189,6 +189,23 @@ pub(crate) fn finding(sample: &BadSample) -> Finding {
     finding
 }
 
+/// Converts the error of a record's image that does not decode.
+pub(crate) fn undecodable(
+    py: Python<'_>,
+    split: &shardtool_read::Split,
+    id: u64,
+    key: String,
+    error: &shardtool_decode::Error,
+) -> PyErr {
+    let (shard, record) = split.locate(id).unwrap_or_default();
+    let file = split.shard_path(shard);
+    let message =
+        format!("{}: record {record} (key `{key}`): its image does not decode: {}", file.display(), Chain(error));
+    let mut finding = Finding::without_details(file, Some(error.damage()), message);
+    (finding.record, finding.key) = (Some(record), Some(key));
+    damage(py, "DamageError", &finding, |_| Ok(()))
+}
+
 pub(crate) fn order(py: Python<'_>, error: shardtool_order::Error) -> PyErr {
     use shardtool_order::Error as E;
     let class = match error {

@@ -8,6 +8,7 @@
 //! | `array` | exposes memory owned by Rust as numpy arrays, without a copy |
 //! | `dataset` | datasets, splits, shards |
 //! | `record` | converts a record to a dict |
+//! | `arrow` | records as the buffers of Arrow arrays |
 //! | `columns` | columns of indexes as arrays |
 //! | `config` | converts keyword arguments to a loader's configuration |
 //! | `function` | a Python function as a step of a loader |
@@ -20,10 +21,12 @@
 //! | `progress` | progress of long calls |
 //! | `pack`, `verify` | long calls, with progress and Ctrl-C |
 //! | `writer` | writes samples of a program to a split |
+//! | `task` | writes a split with the tasks of an engine |
 //! | `command` | the command line in the wheel |
 #![deny(unsafe_code)]
 
 mod array;
+mod arrow;
 mod batch;
 mod buckets;
 mod columns;
@@ -40,6 +43,7 @@ mod process;
 mod progress;
 mod record;
 mod spelling;
+mod task;
 mod transform;
 mod verify;
 mod writer;
@@ -68,9 +72,11 @@ mod _shardtool {
     #[pymodule_export]
     use crate::pack::{pack, pack_part, write_plan};
     #[pymodule_export]
+    use crate::task::{TaskWrite, TaskWriter, new_write_id};
+    #[pymodule_export]
     use crate::transform::{apply_operations, preview};
     #[pymodule_export]
-    use crate::verify::verify;
+    use crate::verify::{verify, verify_shards};
     #[pymodule_export]
     use crate::writer::{Writer, commit};
 

@@ -4,7 +4,7 @@ use crate::error;
 use crate::process::interruptible;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use shardtool_read::verify::{Finding, Options, Report};
+use shardtool_read::verify::{Finding, Options, Report, verify_shards as verify_shards_of};
 use shardtool_read::{Dataset, Split};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,6 +34,30 @@ pub(crate) fn verify<'py>(
     };
     let report =
         interruptible(py, work, || stop.store(true, Ordering::Relaxed), |_| Ok(()))?.map_err(|e| error::read(py, e))?;
+    report_to_dict(py, &report)
+}
+
+/// Verifies shards of a split, by their numbers, on one thread, and returns what [`verify`] does.
+#[pyfunction]
+pub(crate) fn verify_shards<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    split: &str,
+    shards: Vec<usize>,
+    decode: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let work = || {
+        let dataset = Dataset::open(&path)?;
+        let split = dataset.split(split)?;
+        let mut options = Options::default();
+        options.decode = decode;
+        let there: Vec<_> = shards.into_iter().filter(|shard| *shard < split.entry().shards.len()).collect();
+        Ok(verify_shards_of(split, &there, &options))
+    };
+    report_to_dict(py, &py.detach(work).map_err(|e| error::read(py, e))?)
+}
+
+fn report_to_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("shards", report.shards)?;
     dict.set_item("good_records", report.good_records)?;

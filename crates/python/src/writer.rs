@@ -41,7 +41,12 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    fn options(self, py: Python<'_>) -> PyResult<WriterOptions> {
+    /// Returns whether arrays are stored as JPEG.
+    pub(crate) fn array_jpeg(&self) -> bool {
+        self.quality.is_some()
+    }
+
+    pub(crate) fn options(self, py: Python<'_>) -> PyResult<WriterOptions> {
         let mut options = WriterOptions::new(self.destination, &self.split);
         let kinds = [DType::Int64, DType::Float, DType::Bytes].map(|kind| (kind.name(), kind));
         for (name, kind) in self.features {
@@ -132,6 +137,42 @@ fn value(kind: &str, values: &ValuesArgument) -> Option<Value> {
     })
 }
 
+/// A sample as Python gives it.
+pub(crate) struct SampleArguments<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) image: Option<ImageArgument>,
+    pub(crate) label: Option<LabelArgument>,
+    /// Name, type and values of each feature.
+    pub(crate) values: Vec<(String, String, ValuesArgument)>,
+}
+
+impl SampleArguments<'_> {
+    /// Calls `write` with the sample. With `array_jpeg`, its array is stored as JPEG.
+    pub(crate) fn with<R>(
+        &self,
+        py: Python<'_>,
+        array_jpeg: bool,
+        write: impl FnOnce(&Sample<'_>) -> R,
+    ) -> PyResult<R> {
+        let wrong = |message: &str| error::option(py, &format!("sample `{}`: {message}", self.key));
+        let image = match &self.image {
+            None => None,
+            Some(ImageArgument::File(file)) => Some(Image::File(file)),
+            Some(ImageArgument::Pixels(data, height, width, channels)) => {
+                let array = PixelArray::new(data, *width, *height, *channels, array_jpeg);
+                Some(Image::Pixels(array.ok_or_else(|| wrong("`image`: expected 1 to 4 channels of uint8"))?))
+            }
+        };
+        let label = self.label.as_ref().map(|label| match label {
+            LabelArgument::Id(id) => Label::Id(*id),
+            LabelArgument::Name(name) => Label::Name(name),
+        });
+        let values = self.values.iter().map(|(name, kind, values)| Some((name.as_str(), value(kind, values)?)));
+        let values = values.collect::<Option<Vec<_>>>().ok_or_else(|| wrong("values do not match their type"))?;
+        Ok(write(&Sample { key: self.key, image, label, values }))
+    }
+}
+
 /// The writer behind `shardtool.Writer`.
 #[pyclass(frozen, module = "shardtool._shardtool")]
 pub(crate) struct Writer {
@@ -156,7 +197,7 @@ impl Writer {
 impl Writer {
     #[new]
     fn new(py: Python<'_>, options: Options) -> PyResult<Self> {
-        let array_jpeg = options.quality.is_some();
+        let array_jpeg = options.array_jpeg();
         let options = options.options(py)?;
         let writer = py.detach(|| shardtool_pack::Writer::open(&options)).map_err(|e| error::pack(py, e))?;
         Ok(Writer { writer: Local::new(writer), array_jpeg })
@@ -173,23 +214,8 @@ impl Writer {
         values: Vec<(String, String, ValuesArgument)>,
     ) -> PyResult<bool> {
         let writer = self.writer()?;
-        let wrong = |message: &str| error::option(py, &format!("sample `{key}`: {message}"));
-        let image = match &image {
-            None => None,
-            Some(ImageArgument::File(file)) => Some(Image::File(file)),
-            Some(ImageArgument::Pixels(data, height, width, channels)) => {
-                let array = PixelArray::new(data, *width, *height, *channels, self.array_jpeg);
-                Some(Image::Pixels(array.ok_or_else(|| wrong("`image`: expected 1 to 4 channels of uint8"))?))
-            }
-        };
-        let label = label.as_ref().map(|label| match label {
-            LabelArgument::Id(id) => Label::Id(*id),
-            LabelArgument::Name(name) => Label::Name(name),
-        });
-        let values = values.iter().map(|(name, kind, values)| Some((name.as_str(), value(kind, values)?)));
-        let values = values.collect::<Option<Vec<_>>>().ok_or_else(|| wrong("values do not match their type"))?;
-        let sample = Sample { key, image, label, values };
-        py.detach(|| writer.write(&sample)).map_err(|e| error::pack(py, e))
+        let sample = SampleArguments { key, image, label, values };
+        sample.with(py, self.array_jpeg, |sample| py.detach(|| writer.write(sample)))?.map_err(|e| error::pack(py, e))
     }
 
     /// Finishes the part. If there are no other parts, commits the split and returns a summary as a dict.
@@ -225,6 +251,11 @@ pub(crate) fn commit<'py>(
     let mut options = shardtool_pack::CommitOptions::new(&destination, split);
     options.single_writer = single_writer;
     let done = py.detach(|| shardtool_pack::commit_split(&options, &())).map_err(|e| error::pack(py, e))?;
+    committed_to_dict(py, done)
+}
+
+/// Returns what `Packed` has of a split whose parts, or tasks, are committed.
+pub(crate) fn committed_to_dict<'py>(py: Python<'py>, done: CommittedSplit) -> PyResult<Bound<'py, PyDict>> {
     let (rejected, rejected_file) = (done.rejected, done.rejected_file);
     let CommittedSplit { split, classes, already_complete, .. } = done;
     let dict = split_to_dict(py, &split, classes, already_complete)?;

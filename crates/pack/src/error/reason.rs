@@ -33,6 +33,12 @@ pub enum Reason {
         /// What that run reported.
         text: String,
     },
+    /// A sample that a program could not write.
+    #[error("{text}")]
+    Sample {
+        /// What the program reports.
+        text: String,
+    },
     /// An empty file.
     #[error("an empty file: 0 bytes")]
     Empty,

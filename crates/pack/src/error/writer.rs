@@ -71,4 +71,30 @@ pub enum WriterError {
         /// The two parts.
         parts: (u32, u32),
     },
+    /// Two tasks wrote a key.
+    #[error("the key `{key}` occurs twice in split `{split}`, in {} and {}; keys must be unique in a split: write other keys",
+        .shards.0, .shards.1)]
+    TasksKey {
+        /// The key.
+        key: String,
+        /// The split.
+        split: String,
+        /// The shards of the two tasks.
+        shards: (String, String),
+    },
+    /// A shard that a task has finished is not at the destination.
+    #[error("{} is missing or not as task {task} wrote it; write again, to a folder that all machines share or to a store",
+        .path.display())]
+    TaskShard {
+        /// The number of the task.
+        task: u64,
+        /// The shard or its index.
+        path: PathBuf,
+    },
+    /// Something else writes the split, or has begun to.
+    #[error("{} is the plan of an unfinished pack of this split; finish that pack, or choose another split", .plan.display())]
+    UnfinishedPack {
+        /// The plan file.
+        plan: PathBuf,
+    },
 }

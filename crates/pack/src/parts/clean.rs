@@ -1,9 +1,10 @@
 //! Removes what killed processes left in a dataset.
 
 use crate::Error;
-use crate::commit::Directory;
+use crate::commit::{Directory, final_name};
 use crate::pack::Target;
 use crate::place::{Place, StoreFolder};
+use crate::split::attempt;
 use crate::split::files::unfinished_among;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -43,13 +44,20 @@ fn clean_in<P: Place>(destination: &Path, single_writer: bool) -> Result<Cleaned
     let unfinished = unfinished_among(before.iter().filter_map(|path| path.to_str()));
     let manifest = place.manifest()?;
     let named = manifest.iter().flat_map(|manifest| &manifest.splits).map(|split| split.name.clone());
-    let splits: BTreeSet<_> = named.chain(unfinished.iter().cloned()).collect();
+    let file_names = before.iter().filter_map(|path| path.file_name()?.to_str());
+    let attempts = file_names.filter_map(|name| attempt::of(final_name(name).unwrap_or(name)));
+    let attempted = attempts.map(|attempt| attempt.split.to_owned());
+    let splits: BTreeSet<_> = named.chain(unfinished.iter().cloned()).chain(attempted).collect();
     let mut running = 0;
     for split in &splits {
         // Which removes the files of killed processes.
         let target = Target::<P>::own(destination, split, single_writer)?;
         let (files, place) = (target.files(), target.files().place());
-        running += place.remove_joined(&files.lock())?;
+        let joined = place.remove_joined(&files.lock())?;
+        if joined == 0 {
+            attempt::remove_lost(place, &|of| of.split == *split)?;
+        }
+        running += joined;
         if !unfinished.contains(split) {
             let shards = manifest.as_ref().and_then(|manifest| manifest.split(split)).map_or(0, |s| s.shards.len());
             place.remove_all(&target.shard_rejects(shards)?)?;

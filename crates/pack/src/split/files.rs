@@ -4,6 +4,7 @@ use crate::Error;
 use crate::commit::Directory;
 use crate::error::DestinationError;
 use crate::place::Place;
+use crate::split::attempt;
 use sha2::Digest;
 use shardtool_format::checksum::{Sha256, crc32c};
 use shardtool_format::index::Index;
@@ -59,9 +60,7 @@ impl<P: Place> SplitFiles<P> {
 
     /// The rejected inputs of one shard, until the manifest is in place.
     pub(crate) fn shard_rejects(&self, shard: usize) -> PathBuf {
-        let shard = names::shard_file(&self.split, shard);
-        let name = format!(".{}.rejected.jsonl", shard.trim_end_matches(".tfrecord"));
-        Path::new(names::INDEX_FOLDER).join(name)
+        rejects_of(&names::shard_file(&self.split, shard))
     }
 
     /// The list of rejected inputs of a pack.
@@ -131,7 +130,7 @@ impl<P: Place> SplitFiles<P> {
         self.place.sync(Path::new(""))
     }
 
-    /// Returns the files whose names a pack of this split may have written. Indexes come first: an index marks its
+    /// Returns the files whose names a pack of this split, or an attempt of a task, may have written. Indexes come first: an index marks its
     /// shard as finished, so it must be removed before the shard.
     ///
     /// # Errors
@@ -140,7 +139,9 @@ impl<P: Place> SplitFiles<P> {
         let mut found = vec![];
         for folder in [names::INDEX_FOLDER, ""] {
             for name in self.place.names(Path::new(folder))? {
-                if name.to_str().is_some_and(|name| self.is_written_name(name)) {
+                let ours =
+                    |name| self.is_written_name(name) || attempt::of(name).is_some_and(|of| of.split == self.split);
+                if name.to_str().is_some_and(ours) {
                     found.push(Path::new(folder).join(&name));
                 }
             }
@@ -164,7 +165,11 @@ impl<P: Place> SplitFiles<P> {
     /// [`DestinationError::Link`], [`Error::Io`].
     pub(crate) fn remove_abandoned(&self) -> Result<(), Error> {
         let plans = [self.plan(), self.packed(), self.rejected()];
-        let ours = |name: &str| self.is_written_name(name) || plans.iter().any(|plan| plan == Path::new(name));
+        let ours = |name: &str| {
+            self.is_written_name(name)
+                || attempt::of(name).is_some_and(|of| of.split == self.split)
+                || plans.iter().any(|plan| plan == Path::new(name))
+        };
         self.place.remove_abandoned(Path::new(names::INDEX_FOLDER), &ours)?;
         self.place.remove_abandoned(Path::new(""), &ours)
     }
@@ -174,8 +179,11 @@ impl<P: Place> SplitFiles<P> {
     /// # Errors
     /// [`DestinationError::InTheWay`], [`DestinationError::Link`], [`Error::Io`].
     pub(crate) fn check_unoccupied(&self) -> Result<(), Error> {
-        let hidden = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        match self.written_files()?.into_iter().find(|path| !hidden(path)) {
+        let written = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            !name.starts_with('.') && self.is_written_name(name)
+        };
+        match self.written_files()?.into_iter().find(written) {
             Some(path) => Err(Error::Destination(DestinationError::InTheWay { path: self.path(&path) })),
             None => Ok(()),
         }
@@ -218,6 +226,12 @@ impl<P: Place> SplitFiles<P> {
 
 /// The folder of the plans of packs in parts.
 const PLAN_FOLDER: &str = "_plan";
+
+/// Returns the path of the rejected inputs of a shard, until the manifest is in place.
+pub(crate) fn rejects_of(shard: &str) -> PathBuf {
+    let name = format!(".{}.rejected.jsonl", shard.trim_end_matches(".tfrecord"));
+    Path::new(names::INDEX_FOLDER).join(name)
+}
 
 /// Returns the name of the lock of a split.
 pub(crate) fn lock_file(split: &str) -> String {

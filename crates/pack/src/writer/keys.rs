@@ -41,10 +41,21 @@ impl Keys {
 ///
 /// # Errors
 /// [`Error::Io`], [`DestinationError::Index`], and those of the visitor.
-pub(super) fn each(path: &Path, mut visit: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
-    let file = std::fs::read(path).map_err(Error::io("read", path))?;
+pub(super) fn each(path: &Path, visit: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+    each_of(&std::fs::read(path).map_err(Error::io("read", path))?, path, visit)
+}
+
+/// As [`each`], of an index that was read from `path`.
+///
+/// # Errors
+/// [`DestinationError::Index`], and those of the visitor.
+pub(super) fn each_of(
+    file: &[u8],
+    path: &Path,
+    mut visit: impl FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
     let bad = |source| Error::Destination(DestinationError::Index { path: path.to_owned(), source });
-    let index = Index::parse(&file).map_err(bad)?;
+    let index = Index::parse(file).map_err(bad)?;
     let column =
         index.position(index::KEY).ok_or(shardtool_format::Error::IndexColumn { column: index::KEY.to_owned() });
     let column = column.map_err(bad)?;

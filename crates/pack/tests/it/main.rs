@@ -26,4 +26,5 @@ mod repair;
 mod resharding;
 mod resume;
 mod sequences;
+mod tasks;
 mod writing;

@@ -16,16 +16,20 @@ __all__ = [
     "Memory",
     "Shard",
     "Split",
+    "TaskWrite",
+    "TaskWriter",
     "Writer",
     "apply_operations",
     "commit",
     "launch",
+    "new_write_id",
     "pack",
     "pack_part",
     "preview",
     "run",
     "shapes_within",
     "verify",
+    "verify_shards",
     "write_plan",
 ]
 
@@ -158,6 +162,12 @@ class Split:
     @property
     def fingerprint(self) -> str:
         """Identifies the records: eight hex digits."""
+
+    def arrow_buffers(
+        self, /, start: int, end: int, limit: int, images: str, columns: Sequence[tuple[str, bool]]
+    ) -> dict[str, Any]:
+        """Returns the records from `start` to `end`, but no more once their images have `limit` bytes, as the buffers of Arrow
+        arrays. `images` is "none", "encoded" or "decoded"; `columns` are features, and whether a row is a list."""
 
     @property
     def columns(self) -> Columns:
@@ -311,6 +321,46 @@ class Writer:
     def abandon(self, /) -> None:
         """Closes the writer; the next one continues after its finished shards."""
 
+@final
+class TaskWriter:
+    """Writes the shard of one attempt of a task."""
+
+    def __new__(cls, options: dict[str, Any], write: str, task: int, single_writer: bool) -> TaskWriter: ...
+    def add_features(self, /, features: Sequence[tuple[str, str]]) -> None:
+        """Adds features, by name and type, that the samples written from now on may have."""
+
+    def write(
+        self,
+        /,
+        key: str,
+        image: bytes | tuple[bytes, int, int, int] | None,
+        label: int | str | None,
+        values: Sequence[tuple[str, str, bytes | list[bytes] | tuple[str, list[int], bytes]]],
+    ) -> None:
+        """Writes a sample, whose values are as those of `Writer.write`."""
+
+    def reject(self, /, input: str, reason: str) -> None:
+        """Adds a sample that cannot be written to the list of rejected inputs."""
+
+    def finish(self, /) -> dict[str, Any]:
+        """Makes the shard durable. Returns its line in the manifest, its task and its number of rejected samples, as a dict."""
+
+    def abandon(self, /) -> None:
+        """Drops the shard, of which nothing is left."""
+
+@final
+class TaskWrite:
+    """A split that tasks write, in the process that begins and commits it."""
+
+    def __new__(cls, options: dict[str, Any], write: str, single_writer: bool) -> TaskWrite: ...
+    def commit(self, /, options: dict[str, Any], shards: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Commits the shards of the tasks, and returns a summary as a dict. `options` have the features of all tasks."""
+
+    def abandon(self, /) -> None:
+        """Removes the files of all attempts that the manifest does not name."""
+
+def new_write_id() -> str: ...
+def verify_shards(path: str | PathLike[str], split: str, shards: Sequence[int], decode: bool) -> dict[str, Any]: ...
 def commit(destination: str | PathLike[str], split: str, force: bool, single_writer: bool) -> dict[str, Any]: ...
 def pack(options: dict[str, Any]) -> dict[str, Any]: ...
 def pack_part(options: dict[str, Any], number: int, count: int) -> dict[str, Any]: ...

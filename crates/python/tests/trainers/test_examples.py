@@ -61,6 +61,9 @@ def prepared(monkeypatch, tmp_path):
         del os.environ[name]
 
 
+#: The program for Ray Train, which `test_ray.py` runs.
+RAY = "ray_train"
+
 #: Programs that need more than images and labels.
 ANNOTATED = ("detection_train", "segmentation_train", "clip_train", "language_train")
 
@@ -179,6 +182,8 @@ def installed_examples():
     found = [name for name, (needs, _, _) in PROGRAMS.items() if all(map(importlib.util.find_spec, needs))]
     if importlib.util.find_spec("torch"):
         found.append(VOLUMES)
+    if importlib.util.find_spec("ray") and importlib.util.find_spec("torchvision"):
+        found.append(RAY)
     if not found:
         pytest.skip("none of the examples' packages is installed")
     return [EXAMPLES / f"{name}.py" for name in found]
@@ -197,6 +202,6 @@ def test_examples_pass_pyright_in_strict_mode(tmp_path):
 
 def test_examples_are_short():
     paths = sorted(EXAMPLES.glob("*.py"))
-    assert {path.stem for path in paths} == {*PROGRAMS, VOLUMES}
+    assert {path.stem for path in paths} == {*PROGRAMS, VOLUMES, RAY}
     for path in paths:
         assert len(path.read_text().splitlines()) <= 90, path.name

@@ -66,3 +66,14 @@ pub fn verify_shard(split: &Split, number: usize, options: &Options<'_>) -> Repo
     report.sort();
     report
 }
+
+/// Verifies shards of a split one after the other on this thread, as [`verify()`] does.
+///
+/// # Panics
+/// If a number is not below the number of shards.
+pub fn verify_shards(split: &Split, numbers: &[usize], options: &Options<'_>) -> Report {
+    let reports = numbers.iter().map(|number| shard::verify(split, *number, options));
+    let mut report = reports.fold(Report::default(), Report::join);
+    report.sort();
+    report
+}

@@ -104,7 +104,7 @@ impl TaskWriter {
         Ok(dict)
     }
 
-    /// Drops the shard, of which nothing is left.
+    /// Drops the shard and removes its file.
     fn abandon(&self, py: Python<'_>) {
         if let Ok(mut writer) = self.writer() {
             let writer = writer.take();

@@ -346,7 +346,7 @@ class TaskWriter:
         """Makes the shard durable. Returns its line in the manifest, its task and its number of rejected samples, as a dict."""
 
     def abandon(self, /) -> None:
-        """Drops the shard, of which nothing is left."""
+        """Drops the shard and removes its file."""
 
 @final
 class TaskWrite:

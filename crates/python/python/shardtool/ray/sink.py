@@ -24,7 +24,7 @@ __all__ = ["Sink"]
 class Sink(Datasink):
     """Writes the rows of a dataset of Ray Data into a split: `ds.write_datasink(shardtool.ray.Sink("dataset"))`.
 
-    Each task writes a shard. Tasks may be killed, retried, or run twice: an attempt writes under a name of its own, and when all
+    Each task writes a shard. Tasks may be killed, retried, or run twice: an attempt writes under a unique name, and when all
     tasks have ended, the driver checks the shards, names one attempt of each task in the manifest, in the order of tasks, and
     removes the others' files. So every row is stored once. If the write fails, its files are removed; `shardtool clean`
     removes those of attempts that end later. Without any of this, the dataset does not have the split.
@@ -134,7 +134,7 @@ class Sink(Datasink):
 
     @property
     def min_rows_per_write(self) -> int | None:
-        """The least number of rows that Ray passes to a task."""
+        """Returns the number of rows that Ray passes to a task at least."""
         return self._min_rows
 
     def on_write_start(self, *_args: Any, **_kwargs: Any) -> None:

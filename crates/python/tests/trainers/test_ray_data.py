@@ -22,6 +22,8 @@ KILLS = int(os.environ.get("SHARDTOOL_RAY_KILLS", "8"))
 def cluster():
     ray = pytest.importorskip("ray")
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # Tests without a cluster may have started one.
+    ray.shutdown()
     ray.init(num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", configure_logging=False)
     yield ray
     ray.shutdown()

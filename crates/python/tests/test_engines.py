@@ -6,6 +6,7 @@ import importlib.util
 import pathlib
 import re
 import shutil
+import sys
 
 import pytest
 
@@ -34,6 +35,8 @@ def test_recipe_gives_the_dataset_of_one_pack(engine, photos, tmp_path, monkeypa
     (tmp_path / "photos").symlink_to(photos)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    # Spark's workers are otherwise those of another Python.
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     st.pack(photos, tmp_path / "one", shards=6)
     exec(compile(recipe(engine), str(PAGE), "exec"), {"__name__": "recipe"})
     assert files(tmp_path / "shared") == files(tmp_path / "one")

@@ -60,7 +60,8 @@ pub struct TaskShard {
     pub rejected: u64,
 }
 
-/// Writes the samples of one attempt of a task into one shard. Attempts, of this task or of others, share no file, so that an engine may run a task again at any time, also while another attempt is still running:
+/// Writes the samples of one attempt of a task into one shard. Attempts, of this task or of others, share no file, so that an
+/// engine may run a task again at any time, also while another attempt is still running:
 /// [`TaskWrite::commit`](super::TaskWrite::commit) names one attempt of each task in the manifest, and removes the others'
 /// files. Dropped before [`TaskWriter::finish`], it leaves nothing.
 pub struct TaskWriter(Box<dyn Attempt + Send>);

@@ -15,6 +15,7 @@
 //! | `verify` | checks every record, index and file |
 //! | `plan`, `bench` | show what a loader would do; measure a loader |
 //! | `device` | CUDA devices, for `info` and `bench` |
+//! | `view`, `report` | show a dataset in a browser; write a report of it (feature `view`) |
 //! | `demo` | generates photographs, packs, verifies and reads them |
 //! | `open`, `load`, `entries`, `float_range`, `several_values`, `size` | arguments that several subcommands share |
 //! | `exit` | exit statuses, and how errors are printed |
@@ -45,6 +46,8 @@ mod plan;
 mod plan_requests;
 mod progress;
 mod repair;
+#[cfg(feature = "view")]
+mod report;
 mod reshard;
 mod several_values;
 mod show;
@@ -53,6 +56,8 @@ mod spec;
 mod store_memory;
 mod text;
 mod verify;
+#[cfg(feature = "view")]
+mod view;
 
 pub use progress::{Images, Progress};
 pub use size::parse as parse_size;
@@ -93,6 +98,10 @@ enum Command {
     Index(index::Arguments),
     Plan(plan::Arguments),
     Bench(bench::Arguments),
+    #[cfg(feature = "view")]
+    View(view::Arguments),
+    #[cfg(feature = "view")]
+    Report(report::Arguments),
     Demo(demo::Arguments),
 }
 
@@ -134,6 +143,10 @@ fn dispatch(command: Command, out: &mut Output) -> anyhow::Result<Exit> {
         Command::Index(arguments) => index::run(&arguments, out),
         Command::Plan(arguments) => plan::run(&arguments, out),
         Command::Bench(arguments) => bench::run(&arguments, out),
+        #[cfg(feature = "view")]
+        Command::View(arguments) => view::run(&arguments, out),
+        #[cfg(feature = "view")]
+        Command::Report(arguments) => report::run(&arguments, out),
         Command::Demo(arguments) => demo::run(&arguments, out),
     }
 }

@@ -1,0 +1,55 @@
+//! `shardtool report`.
+
+use crate::exit::Exit;
+use crate::open::{CachedDataset, all};
+use crate::output::Output;
+use anyhow::Context;
+use shardtool_view::{ReportOptions, html_report, markdown};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Write a report of a dataset: one HTML file with thumbnails and histograms, or a card in Markdown
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    dataset: CachedDataset,
+    /// File to write, which must not exist [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Write a card in Markdown instead of HTML
+    #[arg(long)]
+    markdown: bool,
+    /// Verify every record too, and list what is found (exit status 1)
+    #[arg(long)]
+    verify: bool,
+    /// Thumbnails of each split, spread evenly over its records
+    #[arg(long, default_value_t = 36, value_name = "N")]
+    thumbnails: u64,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
+    let dataset = arguments.dataset.open()?;
+    all(&dataset)?;
+    // Opened first: a report that cannot be written need not be made.
+    let file = arguments.out.as_ref().map(|path| {
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create_new(!arguments.force).create(true).truncate(true);
+        options.open(path).with_context(|| format!("cannot write {} (--force replaces a file)", path.display()))
+    });
+    let file = file.transpose()?;
+    let mut options = ReportOptions::default();
+    (options.thumbnails, options.verify) = (arguments.thumbnails, arguments.verify);
+    let report = if arguments.markdown { markdown(dataset, &options) } else { html_report(dataset, &options) };
+    match (file, &arguments.out) {
+        (Some(mut file), Some(path)) => {
+            let written = file.write_all(report.text.as_bytes()).and_then(|()| file.sync_all());
+            written.with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        _ => out.write_all(report.text.as_bytes())?,
+    }
+    Ok(if report.findings == 0 { Exit::Success } else { Exit::Finding })
+}

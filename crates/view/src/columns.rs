@@ -1,0 +1,120 @@
+//! The columns of a split that can be sorted, filtered and summarised: keys, image lengths, and the features of its indexes.
+
+use shardtool_format::index::{self, Element, Fixed, Variable};
+use shardtool_format::manifest::DType;
+use shardtool_read::{Result, Shard, Split};
+
+/// A column of a split.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Column {
+    /// The feature's name, or [`index::KEY`] or [`index::IMAGE_LENGTH`].
+    pub(crate) name: String,
+    pub(crate) source: Source,
+    pub(crate) dtype: DType,
+    /// Whether the indexes that were looked at hold it. Columns that they do not hold have several or long values.
+    pub(crate) indexed: bool,
+}
+
+/// Where a column's values lie in an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    Key,
+    ImageLength,
+    Feature,
+}
+
+/// Returns the columns of a split, in the order in which pages list them. Looks at three shards at most.
+pub(crate) fn columns(split: &Split) -> Vec<Column> {
+    let shards = split.entry().shards.len();
+    let mut looked = vec![0, shards / 2, shards.saturating_sub(1)];
+    looked.dedup();
+    let looked: Vec<_> = looked.into_iter().filter(|n| *n < shards).filter_map(|n| split.shard(n).ok()).collect();
+    let has = |name: &str| looked.iter().any(|shard| shard.columns().iter().any(|c| c.name() == name));
+    let mut columns = vec![Column {
+        name: index::KEY.to_owned(),
+        source: Source::Key,
+        dtype: DType::Bytes,
+        indexed: has(index::KEY),
+    }];
+    if split.manifest().has_images() && has(index::IMAGE_LENGTH) {
+        columns.push(Column {
+            name: index::IMAGE_LENGTH.to_owned(),
+            source: Source::ImageLength,
+            dtype: DType::Int64,
+            indexed: true,
+        });
+    }
+    for feature in &split.manifest().features {
+        columns.push(Column {
+            name: feature.name.clone(),
+            source: Source::Feature,
+            dtype: feature.dtype,
+            indexed: has(&format!("{}{}", index::FEATURE_PREFIX, feature.name)),
+        });
+    }
+    columns
+}
+
+/// The values of a column in one shard.
+#[derive(Clone, Copy)]
+pub(crate) enum Values<'s> {
+    U32(Fixed<'s, u32>),
+    I64(Fixed<'s, i64>),
+    F32(Fixed<'s, f32>),
+    Bytes(Variable<'s>),
+    /// The index of the shard does not hold the column.
+    Absent,
+}
+
+/// One value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Cell<'s> {
+    Int(i64),
+    Float(f32),
+    Bytes(&'s [u8]),
+}
+
+impl<'s> Values<'s> {
+    /// Returns the values of a column in an open shard. Checks the column's CRC on its first use.
+    ///
+    /// # Errors
+    /// [`shardtool_read::Error::Index`] if the column is damaged.
+    pub(crate) fn of(shard: &'s Shard, column: &Column) -> Result<Self> {
+        Ok(match column.source {
+            Source::Key => shard.variable(index::KEY)?.map_or(Values::Absent, Values::Bytes),
+            Source::ImageLength => shard.column::<u32>(index::IMAGE_LENGTH)?.map_or(Values::Absent, Values::U32),
+            Source::Feature => {
+                let listed = shard.columns().iter().find(|c| c.feature() == Some(&column.name));
+                match listed.map(index::Column::element) {
+                    Some(Element::I64) => shard.feature(&column.name)?.map_or(Values::Absent, Values::I64),
+                    Some(Element::F32) => shard.feature(&column.name)?.map_or(Values::Absent, Values::F32),
+                    Some(Element::Bytes) => shard.feature_bytes(&column.name)?.map_or(Values::Absent, Values::Bytes),
+                    _ => Values::Absent,
+                }
+            }
+        })
+    }
+
+    /// Returns the value of a row; `None` if it is null, or the shard's index does not hold the column.
+    #[inline]
+    pub(crate) fn get(&self, row: u64) -> Option<Cell<'s>> {
+        match self {
+            Values::U32(column) => column.get(row).map(|n| Cell::Int(n.into())),
+            Values::I64(column) => column.get(row).map(Cell::Int),
+            Values::F32(column) => column.get(row).map(Cell::Float),
+            Values::Bytes(column) => column.get(row).map(Cell::Bytes),
+            Values::Absent => None,
+        }
+    }
+}
+
+impl Cell<'_> {
+    /// Returns the value as text; invalid UTF-8 and control characters are replaced.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Cell::Int(number) => number.to_string(),
+            Cell::Float(number) => number.to_string(),
+            Cell::Bytes(bytes) => crate::text::printable(bytes),
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! A local web page that shows a dataset: a gallery of thumbnails, records, columns, damage. Pages are rendered on the server
+//! and work without JavaScript; one script makes the gallery scroll.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `server` | binding, addresses, the end by Ctrl-C |
+//! | `guard` | which requests are answered: `Host`, `Origin`, token; headers of every answer |
+//! | `routes` | from URLs to pages |
+//! | `app` | the dataset, and what is kept between requests |
+//! | `query` | the state of a gallery as a URL |
+//! | `columns`, `condition` | columns of an index; conditions on them |
+//! | `matching`, `sorting`, `selection` | the records of a gallery, in its order |
+//! | `summary` | histograms, counts of classes, sizes of images |
+//! | `picture` | thumbnails, previews, and what a trainer sees, within limits |
+//! | `check` | verification and the search for duplicates, in the background |
+//! | `pages` | HTML |
+//! | `report` | the same as one file, or as Markdown |
+//! | `text` | numbers and text for people |
+//!
+//! Nothing here writes to the dataset. Everything that comes from a dataset is escaped by the templates.
+#![forbid(unsafe_code)]
+
+mod app;
+mod check;
+mod columns;
+mod condition;
+mod guard;
+mod matching;
+mod pages;
+mod picture;
+mod query;
+mod report;
+mod routes;
+mod selection;
+mod server;
+mod sorting;
+mod summary;
+mod text;
+
+pub use report::{Report, ReportOptions, html_report, markdown};
+pub use server::{Options, Server};
+
+/// Memory for decoding pictures by default, in bytes.
+pub const MEMORY: u64 = 96 << 20;

@@ -1,0 +1,154 @@
+//! What is drawn over an image: boxes, keypoints, and the rows at which JPEG decoding can start.
+
+use crate::app::SplitView;
+use crate::picture::Stored;
+use crate::text;
+use maud::{Markup, html};
+use shardtool_decode::Orientation;
+use shardtool_format::example::{Example, Feature};
+use shardtool_load::{BOXES, CLASSES};
+
+/// Objects that are drawn, at most.
+const MOST: usize = 500;
+
+/// Shapes in pixels of the stored image.
+pub(crate) struct Overlay {
+    /// Width and height of the image as it is shown, upright.
+    pub(crate) size: (u32, u32),
+    stored: (u32, u32),
+    orientation: u8,
+    /// Left, top, right, bottom and the name of each object.
+    boxes: Vec<([f64; 4], String)>,
+    points: Vec<[f64; 2]>,
+    /// Offsets from the top.
+    entries: Vec<f64>,
+}
+
+impl Overlay {
+    pub(crate) fn of(
+        view: &SplitView,
+        stored: &Stored<'_>,
+        example: Option<&Example<'_>>,
+        entries: Option<&[u8]>,
+    ) -> Self {
+        let size = Orientation::from_exif(stored.orientation).size(stored.size);
+        let entries = entries.map_or(vec![], |payload| entry_rows(stored, payload));
+        let (mut boxes, mut points) = (vec![], vec![]);
+        if let Some(example) = example {
+            let names = names(view, example);
+            for (at, corners) in floats(example.get(BOXES)).chunks_exact(4).take(MOST).enumerate() {
+                let name = names.get(at).cloned().unwrap_or_default();
+                boxes.push((scaled([corners[0], corners[1], corners[2], corners[3]], stored.size), name));
+            }
+            let named = |name: &str| name.ends_with("keypoints");
+            for (_, feature) in example.features().iter().filter(|(name, _)| named(name)) {
+                for point in floats(Some(*feature)).chunks_exact(3).filter(|point| point[2] > 0.0).take(MOST) {
+                    let [x, y, ..] = scaled([point[0], point[1], 0.0, 0.0], stored.size);
+                    points.push([x, y]);
+                }
+            }
+        }
+        Overlay { size, stored: stored.size, orientation: stored.orientation, boxes, points, entries }
+    }
+
+    /// Returns the names of the layers that have shapes, and how many.
+    pub(crate) fn layers(&self) -> Vec<(&'static str, usize)> {
+        let all = [("boxes", self.boxes.len()), ("keypoints", self.points.len()), ("entries", self.entries.len())];
+        all.into_iter().filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// Renders the shapes.
+    pub(crate) fn svg(&self) -> Markup {
+        let (width, height) = self.size;
+        // A line of about two pixels on the screen, a letter of about twelve.
+        let unit = f64::from(width.max(height)) / 500.0;
+        if self.layers().is_empty() {
+            return html! {};
+        }
+        html! {
+            svg.overlay viewBox=(format!("0 0 {width} {height}")) role="img" aria-label="Boxes, keypoints and entry points" {
+                g transform=(self.transform()) {
+                    g.entries data-layer="entries" {
+                        @for y in &self.entries {
+                            line x1="0" x2=(self.stored.0) y1=(format!("{y:.1}")) y2=(format!("{y:.1}")) stroke-width=(format!("{:.2}", unit / 1.5)) {}
+                        }
+                    }
+                    g.boxes data-layer="boxes" {
+                        @for ([left, top, right, bottom], name) in &self.boxes {
+                            rect x=(format!("{left:.1}")) y=(format!("{top:.1}")) width=(format!("{:.1}", right - left))
+                                height=(format!("{:.1}", bottom - top)) stroke-width=(format!("{:.2}", 2.0 * unit)) {
+                                title { (name) }
+                            }
+                            text x=(format!("{:.1}", left + 3.0 * unit)) y=(format!("{:.1}", top + 14.0 * unit)) font-size=(format!("{:.1}", 13.0 * unit)) {
+                                (text::fit(name, 40))
+                            }
+                        }
+                    }
+                    g.points data-layer="keypoints" {
+                        @for [x, y] in &self.points {
+                            circle cx=(format!("{x:.1}")) cy=(format!("{y:.1}")) r=(format!("{:.2}", 3.5 * unit)) {}
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the transform from the stored to the upright image.
+    fn transform(&self) -> String {
+        let (w, h) = self.stored;
+        let [a, b, c, d, e, f] = match self.orientation {
+            2 => [-1, 0, 0, 1, i64::from(w), 0],
+            3 => [-1, 0, 0, -1, w.into(), h.into()],
+            4 => [1, 0, 0, -1, 0, h.into()],
+            5 => [0, 1, 1, 0, 0, 0],
+            6 => [0, 1, -1, 0, h.into(), 0],
+            7 => [0, -1, -1, 0, h.into(), w.into()],
+            8 => [0, -1, 1, 0, 0, w.into()],
+            _ => [1, 0, 0, 1, 0, 0],
+        };
+        format!("matrix({a} {b} {c} {d} {e} {f})")
+    }
+}
+
+fn floats(feature: Option<Feature<'_>>) -> Vec<f64> {
+    match feature {
+        Some(Feature::Float(list)) => list.iter().take(4 * MOST).map(f64::from).collect(),
+        _ => vec![],
+    }
+}
+
+/// Returns coordinates in pixels. Stored ones are fractions of the width and height, unless one is larger than 1.5.
+fn scaled(values: [f64; 4], (width, height): (u32, u32)) -> [f64; 4] {
+    let pixels = values.iter().any(|value| value.abs() > 1.5);
+    let (x, y) = if pixels { (1.0, 1.0) } else { (width.into(), height.into()) };
+    let bound = |value: f64, side: u32| if value.is_finite() { value.clamp(0.0, side.into()) } else { 0.0 };
+    let [left, top, right, bottom] = values;
+    [bound(left * x, width), bound(top * y, height), bound(right * x, width), bound(bottom * y, height)]
+}
+
+/// Returns the name of each object's class.
+fn names(view: &SplitView, example: &Example<'_>) -> Vec<String> {
+    match example.get(CLASSES) {
+        Some(Feature::Int64(list)) => list.iter().take(MOST).map(|label| view.class_name(label)).collect(),
+        _ => vec![],
+    }
+}
+
+/// Returns the first pixel row of each group of MCU rows that has an entry. The payload is a hint, which is not checked here.
+fn entry_rows(stored: &Stored<'_>, payload: &[u8]) -> Vec<f64> {
+    let (Some(step), Some(components)) = (payload.first(), payload.get(1)) else { return vec![] };
+    let bytes = 4 + 2 * usize::from(*components);
+    let groups = (payload.len() - 2) / bytes + 1;
+    let entries = 1..groups.min(4096);
+    // Rows of a group: all groups have the same number of MCU rows but the last one.
+    let rows = mcu_rows(stored.bytes)
+        .map_or(f64::from(stored.size.1) / groups as f64, |mcu| f64::from(*step) * f64::from(mcu));
+    entries.map(|group| group as f64 * rows).filter(|y| *y < f64::from(stored.size.1)).collect()
+}
+
+/// Returns the pixel rows of an MCU of a JPEG: eight times its largest vertical sampling factor.
+fn mcu_rows(jpeg: &[u8]) -> Option<u32> {
+    let header = shardtool_jpeg::Header::parse(jpeg, &shardtool_jpeg::Limits::default()).ok()?;
+    header.components().iter().map(|component| 8 * u32::from(component.v)).max()
+}

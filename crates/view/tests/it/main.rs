@@ -1,0 +1,9 @@
+//! Tests of the running server, by plain HTTP.
+
+mod draws;
+mod gallery;
+mod guard;
+mod health;
+mod hostile;
+mod selecting;
+mod support;

@@ -26,6 +26,9 @@ function gallery() {
   let columns = 1, row = 1, top = 0, last = 0, drawn = "", idle = 0;
 
   function measure() {
+    // What is left of the window, if that is enough to look at.
+    const left = innerHeight - (port.getBoundingClientRect().top + scrollY) - 8;
+    port.style.height = `${left > 420 ? left : Math.round(innerHeight * 0.85)}px`;
     const cell = grid.children[0];
     columns = getComputedStyle(grid).gridTemplateColumns.split(" ").length;
     const gap = parseFloat(getComputedStyle(grid).rowGap) || 0;
@@ -218,6 +221,7 @@ addEventListener("keydown", (event) => {
 });
 all("select[data-submit]").forEach((select) => select.addEventListener("change", () => select.form.submit()));
 if (one("[data-reload]")) setTimeout(() => location.reload(), 1000);
+if (matchMedia("(max-width: 60rem)").matches) all(".classes details").forEach((classes) => { classes.open = false; });
 gallery();
 stage();
 copying(document);

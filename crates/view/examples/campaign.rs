@@ -1,10 +1,13 @@
-//! Measures `shardtool view` with many records: `campaign write FOLDER RECORDS`, then `campaign measure SHARDTOOL FOLDER`;
-//! `campaign thumbnails SHARDTOOL FOLDER` for a dataset of photographs. `scripts/campaign view` runs all three.
+//! Measures the server of `shardtool view`, in a process of its own, with many records: `campaign write FOLDER RECORDS`, then
+//! `campaign measure FOLDER`; and with photographs: `campaign pack PHOTOS FOLDER`, then `campaign thumbnails FOLDER`.
+//! `scripts/campaign view` runs all of them; `campaign serve FOLDER` is the process that is measured.
 
 use rayon::prelude::*;
 use shardtool_decode::{PixelsRef, encode_jpeg};
 use shardtool_format::manifest::DType;
 use shardtool_pack::{Image, Label, Sample, Value, Writer, WriterOptions};
+use shardtool_read::Dataset;
+use shardtool_view::{Options, Server};
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -23,10 +26,15 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     match arguments[1..] {
         ["write", folder, records] => write(Path::new(folder), records.parse()?).map(|()| ExitCode::SUCCESS),
-        ["measure", shardtool, folder] => measure(shardtool, folder),
-        ["thumbnails", shardtool, folder] => thumbnails(shardtool, folder).map(|()| ExitCode::SUCCESS),
+        ["pack", photos, folder] => {
+            shardtool_pack::pack(&shardtool_pack::Options::new(photos, folder), &())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        ["serve", folder] => serve(folder).map(|()| ExitCode::SUCCESS),
+        ["measure", folder] => measure(folder),
+        ["thumbnails", folder] => thumbnails(folder).map(|()| ExitCode::SUCCESS),
         _ => {
-            Err("usage: campaign write FOLDER RECORDS | measure SHARDTOOL FOLDER | thumbnails SHARDTOOL FOLDER".into())
+            Err("usage: campaign write FOLDER RECORDS | pack PHOTOS FOLDER | measure FOLDER | thumbnails FOLDER".into())
         }
     }
 }
@@ -67,19 +75,25 @@ fn write(folder: &Path, records: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A running `shardtool view`.
+/// Serves a dataset and prints its URL, as `shardtool view` does.
+fn serve(folder: &str) -> Result<(), Box<dyn Error>> {
+    let mut options = Options::default();
+    options.port = Some(0);
+    let server = Server::bind(Dataset::open(folder)?, &options)?;
+    println!("{}", server.url());
+    Ok(server.run()?)
+}
+
+/// A running server.
 struct Site {
     child: Child,
     address: String,
 }
 
 impl Site {
-    fn start(shardtool: &str, folder: &str) -> Result<Self, Box<dyn Error>> {
-        let mut child = Command::new(shardtool)
-            .args(["view", folder, "--port", "0"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
+    fn start(folder: &str) -> Result<Self, Box<dyn Error>> {
+        let mut child =
+            Command::new(std::env::current_exe()?).args(["serve", folder]).stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().ok_or("no standard output")?).read_line(&mut line)?;
         let address = line.trim().trim_start_matches("http://").trim_end_matches('/').to_owned();
@@ -117,12 +131,12 @@ impl Drop for Site {
     }
 }
 
-fn measure(shardtool: &str, folder: &str) -> Result<ExitCode, Box<dyn Error>> {
+fn measure(folder: &str) -> Result<ExitCode, Box<dyn Error>> {
     // Maps the indexes once, so that the page cache is warm.
-    Site::start(shardtool, folder)?.get("/train/columns")?;
+    Site::start(folder)?.get("/train/columns")?;
     std::thread::sleep(Duration::from_secs(3));
-    let site = Site::start(shardtool, folder)?;
-    let middle = shardtool_read::Dataset::open(folder)?.split("train")?.len() / 2;
+    let site = Site::start(folder)?;
+    let middle = Dataset::open(folder)?.split("train")?.len() / 2;
     let cells = |query: &str| format!("/train/cells?count=60&{query}");
     let steps = [
         ("first page", "/train".to_owned(), FIRST_PAGE),
@@ -175,8 +189,8 @@ fn measure(shardtool: &str, folder: &str) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 /// Prints how many thumbnails the server makes in a second, requested one after the other.
-fn thumbnails(shardtool: &str, folder: &str) -> Result<(), Box<dyn Error>> {
-    let site = Site::start(shardtool, folder)?;
+fn thumbnails(folder: &str) -> Result<(), Box<dyn Error>> {
+    let site = Site::start(folder)?;
     let page = String::from_utf8(site.get("/train/cells?count=1")?.1)?;
     let total =
         page.lines().find_map(|line| line.strip_prefix("x-total: ")).ok_or("no total")?.trim().parse::<u64>()?;

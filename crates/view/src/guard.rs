@@ -87,11 +87,14 @@ impl Guarded {
         if !self.is_own(host) {
             return Some("foreign Host");
         }
-        if text(header::ORIGIN).is_some_and(|origin| origin != format!("http://{host}")) {
+        // Sent by every browser since 2023; no page can set it.
+        let site = text(HeaderName::from_static("sec-fetch-site")).unwrap_or("none");
+        // Without a referrer, the origin of our own forms is `null` too.
+        let own = |origin: &str| origin == format!("http://{host}") || (origin == "null" && site == "same-origin");
+        if text(header::ORIGIN).is_some_and(|origin| !own(origin)) {
             return Some("foreign Origin");
         }
-        // Sent by every browser since 2023. A link on another site may lead here; its pictures and scripts may not.
-        let site = text(HeaderName::from_static("sec-fetch-site")).unwrap_or("none");
+        // A link on another site may lead here; its pictures and scripts may not.
         let navigates = text(HeaderName::from_static("sec-fetch-mode")) == Some("navigate") && method == Method::GET;
         if !matches!(site, "same-origin" | "none") && !navigates {
             return Some("request of another site");
@@ -193,6 +196,8 @@ mod tests {
         for origin in ["http://localhost:3000", "https://localhost:7117", "null", "http://evil.example"] {
             assert_eq!(refused(&local, &[host, ("origin", origin)]), Some("foreign Origin"), "{origin}");
         }
+        assert_eq!(refused(&local, &[host, ("origin", "null"), ("sec-fetch-site", "same-origin")]), None);
+        assert!(refused(&local, &[host, ("origin", "null"), ("sec-fetch-site", "cross-site")]).is_some());
         assert!(refused(&local, &[host, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")]).is_some());
         assert!(refused(&local, &[host, ("sec-fetch-site", "same-site")]).is_some());
         assert_eq!(refused(&local, &[host, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")]), None);

@@ -106,12 +106,13 @@ fn facts(app: &App) -> Markup {
 
 fn split(view: &Arc<SplitView>, options: &ReportOptions) -> Markup {
     let sizes = summary::sizes(&view.split, view.columns());
+    let summaries: Vec<_> = view.columns().iter().map(|column| summary::summarize(&view.split, column)).collect();
     html! {
         section aria-label=(text::printable_text(view.split.name())) {
             h2.split-name { (text::printable_text(view.split.name())) }
             (thumbnails(view, options.thumbnails))
             div.cards {
-                @for column in view.columns() { (columns::card(view, &summary::summarize(&view.split, column))) }
+                (columns::cards(view, &summaries))
                 @if let Some(sizes) = &sizes { (columns::scatter(view, sizes)) }
                 (columns::shards(view))
             }

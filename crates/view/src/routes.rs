@@ -26,6 +26,9 @@ const MAX_FORM: usize = 1 << 12;
 /// Largest text of steps in a URL, in bytes.
 const MAX_STEPS: usize = 1 << 13;
 
+/// Longest image that is sent as stored, in bytes.
+const MAX_SENT: usize = 1 << 26;
+
 type Shared = State<Arc<App>>;
 type Pairs = Vec<(String, String)>;
 
@@ -104,7 +107,7 @@ async fn first(State(app): Shared) -> Response {
 async fn gallery_page(State(app): Shared, Path(split): Path<String>, RawQuery(text): RawQuery) -> Response {
     let pairs = decoded(text);
     of_split(app, split, move |app, view| {
-        let start = number(&pairs, "start").unwrap_or(0);
+        let start = number(&pairs, "start").unwrap_or(0).min(view.split.len());
         let (status, page) = gallery::page(app, view, &Query::of(&pairs), start);
         html(status, page)
     })
@@ -115,7 +118,8 @@ async fn gallery_page(State(app): Shared, Path(split): Path<String>, RawQuery(te
 async fn gallery_cells(State(app): Shared, Path(split): Path<String>, RawQuery(text): RawQuery) -> Response {
     let pairs = decoded(text);
     of_split(app, split, move |_, view| {
-        let (start, count) = (number(&pairs, "start").unwrap_or(0), number(&pairs, "count").unwrap_or(gallery::PAGE));
+        let start = number(&pairs, "start").unwrap_or(0).min(view.split.len());
+        let count = number(&pairs, "count").unwrap_or(gallery::PAGE);
         match gallery::cells(view, &Query::of(&pairs), start, count.min(gallery::MAX_CELLS)) {
             Ok((part, cells)) => {
                 let headers = [
@@ -290,6 +294,9 @@ async fn image(State(app): Shared, Path((split, id)): Path<(String, u64)>, RawQu
             let stored = named(&record, name.as_deref())?;
             // Only types of pictures: a page, or a picture with a script, in a dataset is shown as text or saved.
             let media_type = stored.media_type().unwrap_or("application/octet-stream");
+            if stored.bytes.len() > MAX_SENT {
+                return Ok(placeholder("the image is too long to be sent"));
+            }
             let bytes = stored.bytes.to_vec();
             record.check_readable()?;
             Ok(([(header::CONTENT_TYPE, media_type)], bytes).into_response())

@@ -233,26 +233,33 @@ fn histogram(split: &Split, column: &Column, bounds: (f64, f64), integer: bool) 
     Content::Histogram { low, high: low + width * bars as f64, counts, integer }
 }
 
-/// Returns the number of records of each stored label, in ascending order; `None` if the indexes do not hold the labels.
+/// Distinct labels that are counted, at most: a hostile dataset may have one for each record.
+const MAX_LABELS: usize = 1 << 16;
+
+/// Returns the number of records of each stored label, in ascending order; `None` if the indexes do not hold the labels, or
+/// there are more than [`MAX_LABELS`].
 pub(crate) fn labels(split: &Split, columns: &[Column]) -> Option<BTreeMap<i64, u64>> {
     let name = split.manifest().label.as_ref()?;
     let column = columns.iter().find(|column| column.name == *name && column.indexed)?;
     let of_shard = |number: usize| {
-        let mut counts = HashMap::<i64, u64>::new();
+        let mut counts = Counts::default();
         if let Ok(shard) = split.shard(number)
             && let Ok(Values::I64(column)) = Values::of(&shard, column)
         {
-            column.iter().flatten().for_each(|label| *counts.entry(label).or_default() += 1);
+            column.iter().flatten().for_each(|label| counts.add(label, 1, MAX_LABELS));
         }
         counts
     };
-    let join = |mut a: HashMap<i64, u64>, b: HashMap<i64, u64>| {
-        b.into_iter().for_each(|(label, count)| *a.entry(label).or_default() += count);
+    let join = |mut a: Counts<i64>, b: Counts<i64>| {
+        a.join(b, MAX_LABELS, |label| label);
         a
     };
-    let counts = (0..split.entry().shards.len()).into_par_iter().map(of_shard).reduce(HashMap::new, join);
-    Some(counts.into_iter().collect())
+    let counts = (0..split.entry().shards.len()).into_par_iter().map(of_shard).reduce(Counts::default, join);
+    Some(counts.0?.into_iter().collect())
 }
+
+/// Sides of images that are drawn, at most, in pixels. Larger ones are mistakes.
+const MAX_SIDE: i64 = 1 << 20;
 
 /// Counts of images by width and height.
 #[derive(Debug, Clone)]
@@ -272,7 +279,8 @@ pub(crate) fn sizes(split: &Split, columns: &[Column]) -> Option<Sizes> {
             && let (Ok(Values::I64(width)), Ok(Values::I64(height))) =
                 (Values::of(&shard, width), Values::of(&shard, height))
         {
-            width.iter().zip(height.iter()).filter_map(|(w, h)| w.zip(h)).for_each(|(w, h)| f(w, h));
+            let known = width.iter().zip(height.iter()).filter_map(|(w, h)| w.zip(h));
+            known.filter(|(w, h)| (1..=MAX_SIDE).contains(w) && (1..=MAX_SIDE).contains(h)).for_each(|(w, h)| f(w, h));
         }
     };
     let shards = || (0..split.entry().shards.len()).into_par_iter();

@@ -27,7 +27,7 @@ pub(crate) fn page(app: &App, view: &Arc<SplitView>) -> Markup {
                 }
             }
             div.cards {
-                @for summary in &summaries.columns { (card(view, summary)) }
+                (cards(view, &summaries.columns))
                 @if let Some(sizes) = &summaries.sizes { (scatter(view, sizes)) }
                 (shards(view))
             }
@@ -36,25 +36,42 @@ pub(crate) fn page(app: &App, view: &Arc<SplitView>) -> Markup {
     frame(app, "Columns", Place::Split(name, "columns"), &content)
 }
 
+/// Renders each column that the indexes hold, and the names of the others.
+pub(crate) fn cards(view: &SplitView, summaries: &[Summary]) -> Markup {
+    let others: Vec<_> = summaries.iter().filter(|summary| !summary.column.indexed).collect();
+    html! {
+        @for summary in summaries.iter().filter(|summary| summary.column.indexed) { (card(view, summary)) }
+        @if !others.is_empty() {
+            section.card {
+                h2 { "In the records only" }
+                p.quiet { "Features with several or long values: a record's page shows them." }
+                dl.features {
+                    @for summary in others {
+                        dt { (text::printable_text(&summary.column.name)) }
+                        dd { (summary.column.dtype.name()) }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Renders one column.
-pub(crate) fn card(view: &SplitView, summary: &Summary) -> Markup {
+fn card(view: &SplitView, summary: &Summary) -> Markup {
     let column = &summary.column;
     html! {
         section.card {
             h2 title=(column.name) { (text::printable_text(&column.name)) }
             p.type {
                 span.dtype { (column.dtype.name()) }
-                @if column.indexed {
-                    span { (text::percent(summary.missing, summary.records)) " missing" }
-                }
+                span { (text::percent(summary.missing, summary.records)) " missing" }
             }
             @if let Some(problem) = &summary.problem { p.note.bad { (problem) } }
             @match &summary.content {
                 Content::Histogram { low, high, counts, integer } => (histogram(view, summary, (*low, *high), counts, *integer)),
                 Content::Values { values, distinct } => (values_list(view, summary, values, *distinct)),
                 Content::Distinct => p.quiet { "More than 4,096 distinct values" },
-                Content::NotIndexed => p.quiet { "Several or long values: in the records, not in the indexes" },
-                Content::Empty => p.quiet { "No values" },
+                Content::NotIndexed | Content::Empty => p.quiet { "No values" },
             }
         }
     }
@@ -98,6 +115,9 @@ fn bound(value: f64, integer: bool) -> String {
 
 fn values_list(view: &SplitView, summary: &Summary, values: &[(String, u64)], distinct: u64) -> Markup {
     let most = values.iter().map(|(_, count)| *count).max().unwrap_or(1);
+    if most == 1 && distinct > values.len() as u64 {
+        return html! { p.quiet { (text::count(distinct)) " values, each in one record" } };
+    }
     let is_label = view.label_column().is_some_and(|label| label.name == summary.column.name);
     let shown = |value: &str| match value.parse() {
         Ok(label) if is_label => view.class_name(label),

@@ -160,7 +160,7 @@ pub(crate) fn map(app: &App, state: &State) -> Markup {
         section.card {
             h2 { "Shards" }
             @for (split, cells) in &cells {
-                h3 { (text::printable_text(split)) " " span.count { (text::plural(cells.len() as u64, "cell")) } }
+                h3 { (text::printable_text(split)) " " span.count { (text::plural(app.split(split).map_or(0, |view| view.split.entry().shards.len() as u64), "shard")) } }
                 ol.map {
                     @for cell in cells {
                         li { @match &cell.href {

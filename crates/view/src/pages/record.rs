@@ -16,6 +16,8 @@ use shardtool_format::index;
 use shardtool_read::Record;
 use std::sync::Arc;
 
+/// Features of a record that are shown.
+const SHOWN_FEATURES: usize = 1000;
 /// Values of a feature that are shown, and characters of a text.
 const SHOWN_VALUES: usize = 64;
 const SHOWN_TEXT: usize = 2000;
@@ -238,10 +240,13 @@ fn features(view: &SplitView, id: u64, example: &Example<'_>) -> Markup {
         section.card {
             h2 { "Features" }
             dl.features {
-                @for (name, feature) in example.features() {
+                @for (name, feature) in example.features().iter().take(SHOWN_FEATURES) {
                     dt title=(feature.dtype().map_or("no values", |dtype| dtype.name())) { (text::printable_text(name)) }
                     dd { (value(view, id, name, feature, label)) }
                 }
+            }
+            @if example.features().len() > SHOWN_FEATURES {
+                p.quiet { "and " (text::count((example.features().len() - SHOWN_FEATURES) as u64)) " more" }
             }
         }
     }
@@ -304,6 +309,7 @@ fn trainer(view: &SplitView, id: u64, draws: &DrawOptions) -> Markup {
                 label { "Seed" input type="number" name="seed" min="0" value=(draws.seed); }
                 label { "Epoch" input type="number" name="epoch" min="0" value=(draws.epoch); }
                 label { "Size" input type="number" name="size" min="1" max=(MAX_DRAWN) value=(draws.size); }
+                button type="submit" { "Draw" }
                 details open[draws.steps.is_some()] {
                     summary { "Steps of your own" }
                     label { "Steps as JSON, in place of the recipe"
@@ -313,7 +319,6 @@ fn trainer(view: &SplitView, id: u64, draws: &DrawOptions) -> Markup {
                         }
                     }
                 }
-                button type="submit" { "Draw" }
             }
             @match pipeline {
                 Err(problem) => p.note.bad role="alert" { (problem) },

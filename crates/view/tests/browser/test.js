@@ -48,7 +48,7 @@ async function check(name, urls) {
     assert.ok(wide <= width, `${name} is ${wide} px wide in a window of ${width}`);
     if (screenshots) {
       fs.mkdirSync(screenshots, { recursive: true });
-      await page.screenshot({ path: path.join(screenshots, `${name}-${scheme}-${width}.png`) });
+      await page.screenshot({ path: path.join(screenshots, `${name}-${scheme}-${width}.jpg`), type: "jpeg", quality: 86 });
     }
   }
   await page.setViewport({ width: 1280, height: 900 });
@@ -111,7 +111,7 @@ try {
   await Promise.all([page.waitForNavigation(), page.click(".action button")]);
   await until(() => /ended after/.test(document.querySelector("#health").textContent));
   assert.equal((await page.$$('.map [data-state="damaged"]')).length, 1);
-  if (screenshots) await page.screenshot({ path: path.join(screenshots, "damage-light-1280.png"), fullPage: true });
+  if (screenshots) await page.screenshot({ path: path.join(screenshots, "damage-light-1280.jpg"), type: "jpeg", quality: 86 });
   await Promise.all([page.waitForNavigation(), page.click(".damage tbody a")]);
   assert.match((await texts(".damage h2"))[0], /cannot be read/);
   await check("damaged-record", page.url());

@@ -27,6 +27,11 @@ fn markup_in_keys_classes_and_text_is_escaped_on_every_page() {
         assert!(!text.contains("alert('x')</script"), "{path}");
         escaped += usize::from(text.contains("&lt;script&gt;"));
     }
+    let dataset = shardtool_read::Dataset::open(folder.path()).unwrap();
+    for report in [shardtool_view::html_report, shardtool_view::markdown] {
+        let text = report(dataset.clone(), &Default::default()).text;
+        assert!(!text.contains("<script") && text.contains("&lt;script"), "{text}");
+    }
     assert!(escaped >= 8, "markup is shown as text: {escaped}");
     assert_eq!(site.ids(found), (0..30).filter(|i| i % 3 == 1 || [3, 5].contains(i)).collect::<Vec<_>>(), "{MARKUP}");
 }

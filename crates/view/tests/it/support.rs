@@ -10,10 +10,10 @@ use std::net::TcpStream;
 use std::path::Path;
 
 /// A class name and a key that are markup.
-pub const MARKUP: &str = "<script>alert('x')</script>\"&";
+pub(crate) const MARKUP: &str = "<script>alert('x')</script>\"&";
 
 /// Returns a JPEG of one colour.
-pub fn jpeg(width: u32, height: u32, value: u8) -> Vec<u8> {
+pub(crate) fn jpeg(width: u32, height: u32, value: u8) -> Vec<u8> {
     let mut data = vec![value; width as usize * height as usize * 3];
     for (i, pixel) in data.iter_mut().enumerate() {
         *pixel = pixel.wrapping_add((i % 61) as u8);
@@ -23,7 +23,7 @@ pub fn jpeg(width: u32, height: u32, value: u8) -> Vec<u8> {
 
 /// Writes a split of `records` images in shards of a few records: keys `k/00000.jpg` …, classes in turn, widths that grow, a
 /// weight that every seventh record lacks, captions.
-pub fn write(folder: &Path, records: u32) {
+pub(crate) fn write(folder: &Path, records: u32) {
     let mut options = WriterOptions::new(folder, "train");
     options.classes = vec!["cat".to_owned(), MARKUP.to_owned(), "owl".to_owned(), "never".to_owned()];
     options.features = vec![
@@ -52,18 +52,18 @@ pub fn write(folder: &Path, records: u32) {
 }
 
 /// A server in a thread, which runs until the test process ends.
-pub struct Site {
-    pub address: String,
-    pub url: String,
+pub(crate) struct Site {
+    pub(crate) address: String,
+    pub(crate) url: String,
 }
 
 impl Site {
     /// Serves a dataset on loopback.
-    pub fn of(path: &Path) -> Self {
+    pub(crate) fn of(path: &Path) -> Self {
         Site::with(path, "127.0.0.1")
     }
 
-    pub fn with(path: &Path, host: &str) -> Self {
+    pub(crate) fn with(path: &Path, host: &str) -> Self {
         let mut options = Options::default();
         options.host = host.to_owned();
         options.port = Some(0);
@@ -75,7 +75,7 @@ impl Site {
     }
 
     /// Sends a request; `headers` and `body` as they are.
-    pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(crate) fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut request =
             format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
         if headers.iter().all(|(name, _)| !name.eq_ignore_ascii_case("host")) {
@@ -91,28 +91,28 @@ impl Site {
         Answer::parse(&answer)
     }
 
-    pub fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         self.request("GET", path, &[], "")
     }
 
     /// Returns a page, which must be good.
-    pub fn page(&self, path: &str) -> String {
+    pub(crate) fn page(&self, path: &str) -> String {
         let answer = self.get(path);
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         answer.text()
     }
 
     /// Returns the ids of the records that a gallery shows, in its order.
-    pub fn ids(&self, path: &str) -> Vec<u64> {
+    pub(crate) fn ids(&self, path: &str) -> Vec<u64> {
         let page = self.page(path);
         page.split("/thumb/").skip(1).map(|rest| rest.split('?').next().unwrap().parse().unwrap()).collect()
     }
 }
 
-pub struct Answer {
-    pub status: u16,
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
@@ -132,11 +132,11 @@ impl Answer {
         Answer { status, headers, body }
     }
 
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 }

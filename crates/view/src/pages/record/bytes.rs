@@ -9,8 +9,8 @@ use shardtool_read::Record;
 
 /// Bytes that are shown at the start and at the end of a frame, and around the bytes that cannot be read.
 const SHOWN: usize = 256;
-/// Largest frame whose CRC is computed again for a damaged record, in bytes.
-const MAX_FRAME: u64 = 1 << 28;
+/// Largest frame that is read once more for its CRCs and bytes, in bytes.
+const MAX_FRAME: u64 = 1 << 26;
 
 /// Renders the place of a record in its shard, and a hex dump. `record` is `None` if it is damaged.
 pub(crate) fn dump(view: &SplitView, id: u64, record: Option<&Record>) -> Markup {

@@ -87,6 +87,7 @@ def work(config):
 def test_example_sees_each_image_once_with_changing_workers(dataset, tmp_path, monkeypatch):
     ray = pytest.importorskip("ray")
     pytest.importorskip("torchvision")
+    pytest.importorskip("ray.train")
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
         monkeypatch.delenv(name, raising=False)
     tests = pathlib.Path(__file__).parent

@@ -78,11 +78,18 @@ impl Query {
         }
     }
 
-    /// Returns this query with another filter, which replaces those of the same column and operator.
+    /// Returns this query with another filter, once.
     pub(crate) fn with_filter(&self, filter: String) -> Self {
         let mut query = self.clone();
         query.filters.retain(|f| *f != filter);
         query.filters.push(filter);
+        query
+    }
+
+    /// Returns this query without the filters that begin so, such as `image/class/label=`.
+    pub(crate) fn without_prefix(&self, prefix: &str) -> Self {
+        let mut query = self.clone();
+        query.filters.retain(|f| !f.starts_with(prefix));
         query
     }
 

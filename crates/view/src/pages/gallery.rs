@@ -268,9 +268,7 @@ fn sidebar(view: &SplitView, query: &Query) -> Markup {
                     @for (label, count) in labels.iter().take(CLASSES) {
                         @let filter = format!("{}={label}", column.name);
                         @let chosen = query.filters.contains(&filter);
-                        @let mut next = query.without_filter(&filter);
-                        @let prefix = format!("{}=", column.name);
-                        @let _others = next.filters.retain(|f| !f.starts_with(&prefix));
+                        @let next = query.without_prefix(&format!("{}=", column.name));
                         @let next = if chosen { next } else { next.with_filter(filter) };
                         li {
                             a href=(next.url(&base, &[])) aria-current=[chosen.then_some("true")] {

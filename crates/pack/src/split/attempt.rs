@@ -95,7 +95,8 @@ mod tests {
             assert_eq!(of(&shard), Some(found));
             assert_eq!(of(&format!("{shard}.index")), Some(found));
             let stem = shard.trim_end_matches(".tfrecord");
-            let list = of(&format!(".{stem}.rejected.jsonl"));
+            let name = format!(".{stem}.rejected.jsonl");
+            let list = of(&name);
             assert_eq!(list, Some(AttemptName { shard: stem, ..found }));
         }
         // A reader that has only the shards finds their split, and the tasks in their order.

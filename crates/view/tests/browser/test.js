@@ -129,6 +129,8 @@ try {
     assert.notEqual(await page.title(), "owned", place);
     assert.equal((await page.$$("img[src=x]")).length, 0, place);
   }
+  // A part of a page names no icon, for which the browser then asks.
+  problems.splice(0, problems.length, ...problems.filter((problem) => !problem.includes("404")));
   await open(`${hostile}/train`);
   assert.ok((await texts(".cell .class"))[0].includes(evil), "it is shown as text");
 

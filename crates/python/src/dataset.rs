@@ -6,6 +6,7 @@ use crate::{arrow, error, record};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PySlice};
 use shardtool_format::manifest::Manifest;
+use shardtool_order::{EpochOrder, Order};
 use shardtool_read::{Cache, Options};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -41,6 +42,13 @@ impl Location {
             false => Location::Path(path.to_owned()),
         }
     }
+}
+
+/// Returns an image as HTML for a notebook, reduced to what a page has room for.
+#[pyfunction]
+#[pyo3(signature = (image, /))]
+pub(crate) fn image_html(py: Python<'_>, image: &[u8]) -> String {
+    py.detach(|| shardtool_view::image_html(image))
 }
 
 /// A dataset: a folder with a manifest, or bare TFRecord files.
@@ -130,8 +138,8 @@ impl Dataset {
         (slf.get_type().into_any(), slf.get().opening.arguments())
     }
 
-    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("shardtool.display")?.call_method1("dataset_html", (slf,))
+    fn _repr_html_(&self, py: Python<'_>) -> String {
+        py.detach(|| shardtool_view::dataset_html(&self.dataset))
     }
 
     fn __repr__(&self) -> String {
@@ -261,6 +269,26 @@ impl Split {
     #[getter]
     fn features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         features(py, self.split.manifest())
+    }
+
+    /// Returns pictures of `n` records for a notebook: from record `start` on; with a seed, from position `start` on of what
+    /// a loader with that seed delivers in its first epoch.
+    #[pyo3(signature = (n=12, *, start=0, seed=None))]
+    fn show<'py>(&self, py: Python<'py>, n: u64, start: u64, seed: Option<u64>) -> PyResult<Bound<'py, PyAny>> {
+        let len = self.split.len();
+        let positions = start.min(len)..start.saturating_add(n).min(len);
+        let order = match seed {
+            None => Order::Sequential,
+            Some(_) => Order::Shuffled,
+        };
+        let order = EpochOrder::new(order, len, seed.unwrap_or(0), 0).map_err(|e| error::option(py, &e.to_string()))?;
+        let ids: Vec<u64> = positions.map(|position| order.at(position)).collect();
+        let html = py.detach(|| shardtool_view::records_html(&self.split, &ids));
+        py.import("shardtool.display")?.getattr("Html")?.call1((html,))
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> String {
+        py.detach(|| shardtool_view::split_html(&self.split))
     }
 
     /// Name of the feature that holds the class, if there is one.

@@ -64,7 +64,7 @@ mod _shardtool {
     #[pymodule_export]
     use crate::config::launch;
     #[pymodule_export]
-    use crate::dataset::{Dataset, Shard, Split};
+    use crate::dataset::{Dataset, Shard, Split, image_html};
     #[pymodule_export]
     use crate::device::DeviceArray;
     #[pymodule_export]

@@ -2,16 +2,23 @@
 
 use crate::error;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyList, PyType};
 use shardtool_format::example::Feature;
 use shardtool_format::manifest::Manifest;
 use shardtool_read::Record;
+
+/// Returns an empty `shardtool.Record`.
+fn new_record(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    Ok(CLASS.import(py, "shardtool.display", "Record")?.call0()?.cast_into()?)
+}
 
 /// Returns `{"key", "image", "label", "features"}`: image as stored or `None`, label as class id or `None`, all other features.
 pub(crate) fn to_dict<'py>(py: Python<'py>, record: &Record, manifest: &Manifest) -> PyResult<Bound<'py, PyDict>> {
     let read = |e| error::read(py, e);
     let example = record.example().map_err(read)?;
-    let dict = PyDict::new(py);
+    let dict = new_record(py)?;
     dict.set_item("key", String::from_utf8_lossy(&record.key().map_err(read)?))?;
     dict.set_item("image", record.image().map_err(read)?.map(|bytes| PyBytes::new(py, bytes)))?;
     let label = manifest.label.as_deref().and_then(|name| example.int64(name));

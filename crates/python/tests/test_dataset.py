@@ -1,6 +1,5 @@
 """Datasets, splits, records and columns, compared with the files that were packed."""
 
-import base64
 import dataclasses
 import io
 import pickle
@@ -24,13 +23,6 @@ def test_dataset_and_split_report_names_and_counts(dataset):
     assert sum(len(shard) for shard in split.shards) == COUNT
     assert [shard.path.stat().st_size for shard in split.shards] == [shard.bytes for shard in split.shards]
     assert "105 records in 3 shards" in repr(split)
-
-
-def test_notebook_html_shows_splits_and_images(dataset, train):
-    shown = st.Dataset(dataset)._repr_html_()
-    assert "<td>train</td><td>105</td><td>3</td>" in shown and train.fingerprint in shown
-    first = st.Dataset(dataset).split("single")[0]
-    assert base64.b64encode(first["image"]).decode() in shown and "data:image/jpeg" in shown
 
 
 def test_records_contain_the_packed_files(photos, train):

@@ -1,4 +1,4 @@
-// Makes the gallery scroll through any number of records, zooms images, and follows a running check. Every page works
+// Makes the gallery scroll through any number of records, zooms images, and follows what runs. Every page works
 // without it. Markup that is inserted comes from this server, whose templates escape what a dataset holds.
 "use strict";
 document.documentElement.classList.add("js");
@@ -188,16 +188,16 @@ function stage() {
   all("[data-toggle]").forEach((box) => { toggle(box); box.addEventListener("change", () => toggle(box)); });
 }
 
-// A running check.
+// A running check, or trial of the loader.
 async function follow() {
-  const health = one("#health");
-  if (!health) return;
-  while (one("[data-running]", health)) {
+  const part = one("[data-part]");
+  if (!part) return;
+  while (one("[data-running]", part)) {
     await new Promise((done) => setTimeout(done, 500));
-    const answer = await fetch(health.dataset.part).catch(() => null);
+    const answer = await fetch(part.dataset.part).catch(() => null);
     if (!answer || !answer.ok) continue;
-    health.innerHTML = await answer.text();
-    copying(health);
+    part.innerHTML = await answer.text();
+    copying(part);
   }
 }
 

@@ -6,6 +6,8 @@ use crate::guard::Guarded;
 use crate::query::{Query, segment};
 use crate::selection::Selections;
 use crate::summary::{self, Sizes, Summary};
+use crate::trial::Trial;
+use crate::turn::Turns;
 use shardtool_read::{Dataset, Split};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -23,7 +25,10 @@ pub(crate) struct App {
     pub(crate) guarded: Guarded,
     /// Pictures that are decoded at once.
     pub(crate) decoders: Arc<tokio::sync::Semaphore>,
+    /// Of the check and the trial, one runs at a time.
+    pub(crate) turns: Turns,
     pub(crate) check: Arc<Check>,
+    pub(crate) trial: Arc<Trial>,
 }
 
 impl App {
@@ -40,8 +45,16 @@ impl App {
             None => position("train").unwrap_or(0),
         };
         let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
-        let check = Arc::new(Check::new(&dataset));
-        App { dataset, splits, first, guarded, decoders: Arc::new(tokio::sync::Semaphore::new(threads)), check }
+        App {
+            check: Arc::new(Check::new(&dataset)),
+            dataset,
+            splits,
+            first,
+            guarded,
+            decoders: Arc::new(tokio::sync::Semaphore::new(threads)),
+            turns: Turns::default(),
+            trial: Arc::default(),
+        }
     }
 
     pub(crate) fn split(&self, name: &str) -> Option<&Arc<SplitView>> {

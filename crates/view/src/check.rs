@@ -2,6 +2,7 @@
 
 use crate::columns::{Column, Source};
 use crate::sorting;
+use crate::turn::Turn;
 use rayon::prelude::*;
 use shardtool_format::checksum::crc32c;
 use shardtool_format::index;
@@ -100,12 +101,9 @@ impl Check {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Starts a check in the background. Returns whether it was started: not if one is running.
-    pub(crate) fn start(self: &Arc<Self>, dataset: Dataset, kind: Kind) -> bool {
+    /// Starts a check in the background.
+    pub(crate) fn start(self: &Arc<Self>, turn: Turn, dataset: Dataset, kind: Kind) {
         let mut state = self.lock();
-        if state.running.is_some() {
-            return false;
-        }
         self.stop.store(false, Ordering::Relaxed);
         let total = dataset.splits().iter().map(Split::len).sum();
         (state.running, state.cancelled, state.done, state.total, state.seconds) = (Some(kind), false, 0, total, 0.0);
@@ -119,8 +117,10 @@ impl Check {
         }
         drop(state);
         let check = self.clone();
-        std::thread::spawn(move || check.run(&dataset, kind));
-        true
+        std::thread::spawn(move || {
+            let _turn = turn;
+            check.run(&dataset, kind);
+        });
     }
 
     /// Runs a check on this thread.

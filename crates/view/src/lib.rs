@@ -13,8 +13,11 @@
 //! | `summary` | histograms, counts of classes, sizes of images |
 //! | `picture` | thumbnails, previews, and what a trainer sees, within limits |
 //! | `check` | verification and the search for duplicates, in the background |
+//! | `trial` | a trial of the loader, in the background |
+//! | `turn` | work in the background, one at a time |
 //! | `pages` | HTML |
 //! | `report` | the same as one file, or as Markdown |
+//! | `notebook` | the same as fragments of HTML for notebooks |
 //! | `text` | numbers and text for people |
 //!
 //! Nothing here writes to the dataset. Everything that comes from a dataset is escaped by the templates.
@@ -26,6 +29,7 @@ mod columns;
 mod condition;
 mod guard;
 mod matching;
+mod notebook;
 mod pages;
 mod picture;
 mod query;
@@ -36,7 +40,10 @@ mod server;
 mod sorting;
 mod summary;
 mod text;
+mod trial;
+mod turn;
 
+pub use notebook::{dataset_html, image_html, records_html, split_html};
 pub use report::{Report, ReportOptions, html_report, markdown};
 pub use server::{Options, Server};
 

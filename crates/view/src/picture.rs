@@ -11,7 +11,7 @@ use shardtool_decode::{
 use shardtool_format::example::Feature;
 use shardtool_format::{index, names};
 use shardtool_load::{Images, SampleDraws};
-use shardtool_read::Record;
+use shardtool_read::{Record, Split};
 use std::sync::OnceLock;
 
 /// Longest side of a thumbnail in pixels, and of a preview of an image that browsers do not show.
@@ -144,6 +144,15 @@ pub(crate) fn reduced(stored: &Stored<'_>, side: u32) -> Result<Vec<u8>, Error> 
     let options = RegionOptions::default().with_limits(limits()).with_reducing_gap(Some(1.0));
     let pixels = apply(stored, None, &plan, &options)?;
     Ok(encode_jpeg(PixelsRef::new(width, height, &pixels)?, QUALITY)?)
+}
+
+/// Returns the key of a record and its thumbnail, a JPEG.
+pub(crate) fn thumbnail(split: &Split, id: u64) -> Result<(String, Vec<u8>), Error> {
+    let record = split.get(id)?;
+    let key = text::printable(&record.key()?);
+    let jpeg = reduced(&Stored::of(&record)?, THUMBNAIL)?;
+    record.check_readable()?;
+    Ok((key, jpeg))
 }
 
 /// Returns what a loader with these steps delivers for a record in an epoch, as a lossless PNG. `images` has one view.

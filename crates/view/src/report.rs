@@ -4,8 +4,8 @@ use crate::app::{App, SplitView};
 use crate::check::{Kind, State};
 use crate::guard::Guarded;
 use crate::pages::{columns, health};
-use crate::picture::{self, Stored};
-use crate::summary::{self, Content};
+use crate::picture;
+use crate::summary;
 use crate::text;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use rayon::prelude::*;
@@ -124,15 +124,7 @@ fn split(view: &Arc<SplitView>, options: &ReportOptions) -> Markup {
 fn thumbnails(view: &SplitView, most: u64) -> Markup {
     let (records, shown) = (view.split.len(), view.split.len().min(most));
     let ids: Vec<_> = (0..shown).map(|i| (u128::from(i) * u128::from(records) / u128::from(shown)) as u64).collect();
-    let cells = ids.into_par_iter().map(|id| {
-        let made = || -> Result<(String, Vec<u8>), picture::Error> {
-            let record = view.split.get(id)?;
-            let key = text::printable(&record.key()?);
-            Ok((key, picture::reduced(&Stored::of(&record)?, picture::THUMBNAIL)?))
-        };
-        made()
-    });
-    let cells: Vec<_> = cells.collect();
+    let cells: Vec<_> = ids.into_par_iter().map(|id| picture::thumbnail(&view.split, id)).collect();
     html! {
         @if cells.iter().any(Result::is_ok) {
             ol.grid.sample {
@@ -140,7 +132,7 @@ fn thumbnails(view: &SplitView, most: u64) -> Markup {
                     li.cell {
                         @match cell {
                             Ok((key, jpeg)) => {
-                                span.picture { img src={ "data:image/jpeg;base64," (base64(jpeg)) } alt=(key); }
+                                span.picture { img src={ "data:image/jpeg;base64," (text::base64(jpeg)) } alt=(key); }
                                 span.name { (key.rsplit('/').next().unwrap_or_default()) }
                             }
                             Err(error) => {
@@ -153,20 +145,6 @@ fn thumbnails(view: &SplitView, most: u64) -> Markup {
             }
         }
     }
-}
-
-/// Encodes bytes as RFC 4648, section 4, says.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let bits = group.iter().enumerate().fold(0u32, |bits, (i, byte)| bits | u32::from(*byte) << (16 - 8 * i));
-        for i in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * i)) as usize & 63];
-            out.push(if i <= group.len() { digit.into() } else { '=' });
-        }
-    }
-    out
 }
 
 /// Makes a card of a dataset in Markdown, as dataset hubs show it.
@@ -205,22 +183,7 @@ pub fn markdown(dataset: Dataset, options: &ReportOptions) -> Report {
             let summary = summary::summarize(&view.split, column);
             let missing =
                 if column.indexed { text::percent(summary.missing, summary.records) } else { "–".to_owned() };
-            let values = match &summary.content {
-                Content::Histogram { low, high, integer, .. } => {
-                    format!("{} to {}", text::number(*low), text::number(if *integer { high - 1.0 } else { *high }))
-                }
-                Content::Values { values, distinct } => {
-                    let shown: Vec<_> = values
-                        .iter()
-                        .take(3)
-                        .map(|(value, count)| format!("{} ({})", text::fit(value, 40), text::count(*count)))
-                        .collect();
-                    format!("{}: {}", text::plural(*distinct, "distinct value"), shown.join(", "))
-                }
-                Content::Distinct => "more than 4,096 distinct values".to_owned(),
-                Content::NotIndexed => "several or long values".to_owned(),
-                Content::Empty => "none".to_owned(),
-            };
+            let values = summary.words();
             let _ = writeln!(
                 out,
                 "| `{}` | {} | {missing} | {} |",
@@ -276,23 +239,6 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_is_that_of_rfc_4648() {
-        // The test vectors of section 10.
-        for (bytes, text) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-            ("fooba", "Zm9vYmE="),
-            ("foobar", "Zm9vYmFy"),
-        ] {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-        assert_eq!(base64(&[0xfb, 0xff]), "+/8=");
-    }
 
     #[test]
     fn markdown_is_escaped() {

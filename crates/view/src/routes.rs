@@ -1,11 +1,14 @@
 //! From URLs to pages. Names of splits begin with a letter or a digit, so `/-/…` is free for everything else.
 
+mod pictures;
+
 use crate::app::{App, SplitView};
 use crate::check::Kind;
 use crate::guard;
-use crate::pages::{self, columns, gallery, health, record};
-use crate::picture::{self, Stored};
+use crate::pages::{self, columns, gallery, health, loader, record};
+use crate::picture;
 use crate::query::{self, Query, last, segment};
+use crate::trial::Settings;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
@@ -14,20 +17,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use maud::Markup;
 use shardtool_decode::silence_decoder_panics;
-use shardtool_load::{Images, SampleDraws};
-use shardtool_read::Record;
 use std::sync::Arc;
-use std::time::Duration;
 
-/// How long a picture may take. Then a placeholder is shown.
-const PICTURE_PATIENCE: Duration = Duration::from_secs(10);
 /// Largest body of a form, in bytes.
 const MAX_FORM: usize = 1 << 12;
 /// Largest text of steps in a URL, in bytes.
 const MAX_STEPS: usize = 1 << 13;
-
-/// Longest image that is sent as stored, in bytes.
-const MAX_SENT: usize = 1 << 26;
 
 type Shared = State<Arc<App>>;
 type Pairs = Vec<(String, String)>;
@@ -43,17 +38,19 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/-/health", get(health_page))
         .route("/-/health/part", get(health_part))
         .route("/-/check", post(start_check))
-        .route("/-/cancel", post(cancel_check))
+        .route("/-/cancel", post(cancel))
         .route("/{split}", get(gallery_page))
         .route("/{split}/cells", get(gallery_cells))
         .route("/{split}/go", get(go))
         .route("/{split}/columns", get(columns_page))
+        .route("/{split}/loader", get(loader_page).post(start_trial))
+        .route("/{split}/loader/part", get(loader_part))
         .route("/{split}/record/{id}", get(record_page))
-        .route("/{split}/thumb/{id}", get(thumbnail))
-        .route("/{split}/preview/{id}", get(preview))
-        .route("/{split}/image/{id}", get(image))
-        .route("/{split}/mask/{id}", get(mask))
-        .route("/{split}/drawn/{id}", get(drawn))
+        .route("/{split}/thumb/{id}", get(pictures::thumbnail))
+        .route("/{split}/preview/{id}", get(pictures::preview))
+        .route("/{split}/image/{id}", get(pictures::image))
+        .route("/{split}/mask/{id}", get(pictures::mask))
+        .route("/{split}/drawn/{id}", get(pictures::drawn))
         .fallback(|| async { not_found("no such page") })
         .layer(DefaultBodyLimit::max(MAX_FORM))
         .layer(axum::middleware::from_fn_with_state(app.clone(), guard::guard))
@@ -185,123 +182,67 @@ async fn health_part(State(app): Shared) -> Response {
     blocking(move || html(StatusCode::OK, health::part(&app))).await
 }
 
-async fn start_check(State(app): Shared, form: Bytes) -> Response {
-    let pairs = query::pairs(&String::from_utf8_lossy(&form));
-    if !last(&pairs, "token").is_some_and(|token| app.guarded.is_token(token)) {
-        return (StatusCode::FORBIDDEN, "403: the form lacks the token of this process\n").into_response();
-    }
+/// Reads a form that changes the state of this server; `None` if it lacks the token of this process.
+fn form(app: &App, body: &Bytes) -> Option<Pairs> {
+    let pairs = query::pairs(&String::from_utf8_lossy(body));
+    last(&pairs, "token").is_some_and(|token| app.guarded.is_token(token)).then_some(pairs)
+}
+
+fn forbidden() -> Response {
+    (StatusCode::FORBIDDEN, "403: the form lacks the token of this process\n").into_response()
+}
+
+async fn start_check(State(app): Shared, body: Bytes) -> Response {
+    let Some(pairs) = form(&app, &body) else { return forbidden() };
     let kind = match last(&pairs, "kind") {
         Some("verify") => Kind::Verify,
         Some("decode") => Kind::Decode,
         Some("duplicates") => Kind::Duplicates,
         _ => return (StatusCode::BAD_REQUEST, "400: kind is verify, decode or duplicates\n").into_response(),
     };
-    let started = app.check.start(app.dataset.clone(), kind);
-    see_other(if started { "/-/health".to_owned() } else { "/-/health?busy=1".to_owned() })
-}
-
-async fn cancel_check(State(app): Shared, form: Bytes) -> Response {
-    let pairs = query::pairs(&String::from_utf8_lossy(&form));
-    if !last(&pairs, "token").is_some_and(|token| app.guarded.is_token(token)) {
-        return (StatusCode::FORBIDDEN, "403: the form lacks the token of this process\n").into_response();
-    }
-    app.check.cancel();
+    let Some(turn) = app.turns.take() else { return see_other("/-/health?busy=1".to_owned()) };
+    app.check.start(turn, app.dataset.clone(), kind);
     see_other("/-/health".to_owned())
 }
 
-async fn thumbnail(state: Shared, Path(place): Path<(String, u64)>) -> Response {
-    make_picture(state, place, "image/jpeg", |record| picture::reduced(&Stored::of(record)?, picture::THUMBNAIL)).await
-}
-
-async fn preview(state: Shared, Path(place): Path<(String, u64)>, RawQuery(text): RawQuery) -> Response {
-    let name = last(&decoded(text), "name").map(str::to_owned);
-    make_picture(state, place, "image/jpeg", move |record| {
-        picture::reduced(&named(record, name.as_deref())?, picture::PREVIEW)
-    })
-    .await
-}
-
-async fn mask(state: Shared, Path(place): Path<(String, u64)>, RawQuery(text): RawQuery) -> Response {
-    let name = last(&decoded(text), "name").map(str::to_owned);
-    make_picture(state, place, "image/png", move |record| {
-        picture::label_map(&named(record, name.as_deref())?, picture::PREVIEW)
-    })
-    .await
-}
-
-/// Returns the image in a feature of a record, or the record's image.
-fn named<'r>(record: &'r Record, name: Option<&str>) -> Result<Stored<'r>, picture::Error> {
-    match name {
-        None => Stored::of(record),
-        Some(name) => Stored::parse(record.example()?.bytes(name).ok_or(picture::Error::NoImage)?),
+/// Ends the trial of a split that the form names, else the check.
+async fn cancel(State(app): Shared, body: Bytes) -> Response {
+    let Some(pairs) = form(&app, &body) else { return forbidden() };
+    match last(&pairs, "split") {
+        Some(split) => {
+            app.trial.cancel();
+            see_other(format!("/{}/loader", segment(split)))
+        }
+        None => {
+            app.check.cancel();
+            see_other("/-/health".to_owned())
+        }
     }
 }
 
-async fn drawn(State(app): Shared, Path((split, id)): Path<(String, u64)>, RawQuery(text): RawQuery) -> Response {
-    let options = draw_options(&decoded(text));
-    let images = match options.pipeline() {
-        Ok(pipeline) => Images::new(pipeline),
-        Err(problem) => return (StatusCode::BAD_REQUEST, problem).into_response(),
-    };
-    let draws = SampleDraws { seed: options.seed, epoch: options.epoch, source_position: id };
-    make_picture(State(app), (split, id), "image/png", move |record| {
-        picture::drawn(record, &Stored::of(record)?, &images, draws)
+async fn loader_page(State(app): Shared, Path(split): Path<String>, RawQuery(text): RawQuery) -> Response {
+    let pairs = decoded(text);
+    of_split(app, split, move |app, view| {
+        let settings = Settings::for_split(&view.split).with(&pairs);
+        html(StatusCode::OK, loader::page(app, view, &settings, last(&pairs, "busy").is_some()))
     })
     .await
 }
 
-/// Makes a picture of a record, or a placeholder that says why there is none. As many are made at once as there are cores;
-/// the others wait, and are dropped when their browser does not want them any more.
-async fn make_picture(
-    State(app): Shared,
-    (split, id): (String, u64),
-    media_type: &'static str,
-    make: impl FnOnce(&Record) -> Result<Vec<u8>, picture::Error> + Send + 'static,
-) -> Response {
-    let Some(view) = app.split(&split).cloned() else { return not_found("this dataset has no such split") };
-    let waited = tokio::time::timeout(PICTURE_PATIENCE, async {
-        let permit = app.decoders.clone().acquire_owned().await;
-        let made = tokio::task::spawn_blocking(move || {
-            // The thread cannot be stopped: it keeps its place among the decoders until it ends.
-            let _permit = permit;
-            let record = view.split.get(id)?;
-            let picture = make(&record)?;
-            record.check_readable()?;
-            Ok::<_, picture::Error>(picture)
-        });
-        made.await.unwrap_or_else(|_| Err(picture::Error::Panic("the decoder".to_owned())))
-    });
-    let cached = (header::CACHE_CONTROL, "private, max-age=600");
-    match waited.await {
-        Ok(Ok(picture)) => ([(header::CONTENT_TYPE, media_type), cached], picture).into_response(),
-        Ok(Err(error)) => placeholder(&error.to_string()),
-        Err(_) => placeholder(&format!("no picture after {} s", PICTURE_PATIENCE.as_secs())),
-    }
+async fn loader_part(State(app): Shared, Path(split): Path<String>) -> Response {
+    of_split(app, split, |app, view| html(StatusCode::OK, loader::part(app, view))).await
 }
 
-/// Returns a picture in place of one that cannot be made. Its text says why.
-fn placeholder(problem: &str) -> Response {
-    let headers = [(header::CONTENT_TYPE, "image/svg+xml"), (header::CACHE_CONTROL, "no-store")];
-    (headers, pages::placeholder(problem).into_string()).into_response()
-}
-
-/// The stored bytes of an image, in a format that browsers show.
-async fn image(State(app): Shared, Path((split, id)): Path<(String, u64)>, RawQuery(text): RawQuery) -> Response {
-    let name = last(&decoded(text), "name").map(str::to_owned);
-    of_split(app, split, move |_, view| {
-        let read = || -> Result<Response, picture::Error> {
-            let record = view.split.get(id)?;
-            let stored = named(&record, name.as_deref())?;
-            // Only types of pictures: a page, or a picture with a script, in a dataset is shown as text or saved.
-            let media_type = stored.media_type().unwrap_or("application/octet-stream");
-            if stored.bytes.len() > MAX_SENT {
-                return Ok(placeholder("the image is too long to be sent"));
-            }
-            let bytes = stored.bytes.to_vec();
-            record.check_readable()?;
-            Ok(([(header::CONTENT_TYPE, media_type)], bytes).into_response())
-        };
-        read().unwrap_or_else(|error| placeholder(&error.to_string()))
+async fn start_trial(State(app): Shared, Path(split): Path<String>, body: Bytes) -> Response {
+    let Some(pairs) = form(&app, &body) else { return forbidden() };
+    of_split(app, split, move |app, view| {
+        let settings = Settings::for_split(&view.split).with(&pairs);
+        let mut state = settings.pairs();
+        match app.turns.take() {
+            Some(turn) => app.trial.start(turn, view.split.clone(), settings),
+            None => state.push(("busy", "1".to_owned())),
+        }
+        see_other(Query::default().url(&format!("/{}/loader", segment(view.split.name())), &state))
     })
     .await
 }

@@ -94,6 +94,7 @@ impl Server {
             }
         });
         app.check.cancel();
+        app.trial.cancel();
         // A decoder in flight is not waited for.
         runtime.shutdown_background();
         result

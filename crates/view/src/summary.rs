@@ -1,6 +1,7 @@
 //! Summaries of columns: missing values, histograms, the most frequent values.
 
 use crate::columns::{Cell, Column, Values};
+use crate::text;
 use rayon::prelude::*;
 use shardtool_format::names;
 use shardtool_read::Split;
@@ -40,6 +41,28 @@ pub(crate) enum Content {
     NotIndexed,
     /// No values.
     Empty,
+}
+
+impl Summary {
+    /// Describes the values in a few words.
+    pub(crate) fn words(&self) -> String {
+        match &self.content {
+            Content::Histogram { low, high, integer, .. } => {
+                format!("{} to {}", text::number(*low), text::number(if *integer { high - 1.0 } else { *high }))
+            }
+            Content::Values { values, distinct } => {
+                let shown: Vec<_> = values
+                    .iter()
+                    .take(3)
+                    .map(|(value, count)| format!("{} ({})", text::fit(value, 40), text::count(*count)))
+                    .collect();
+                format!("{}: {}", text::plural(*distinct, "distinct value"), shown.join(", "))
+            }
+            Content::Distinct => "more than 4,096 distinct values".to_owned(),
+            Content::NotIndexed => "several or long values".to_owned(),
+            Content::Empty => "none".to_owned(),
+        }
+    }
 }
 
 /// The first pass over a column.
@@ -170,7 +193,7 @@ fn survey(split: &Split, number: usize, column: &Column) -> Whole {
             numbers: survey.numbers,
             ..Whole::default()
         };
-        whole.texts.join(survey.texts, DISTINCT_TEXTS, crate::text::printable);
+        whole.texts.join(survey.texts, DISTINCT_TEXTS, text::printable);
         shard.check_index_readable()?;
         Ok(whole)
     };

@@ -20,6 +20,7 @@ from .clips import Clip
 from ._shardtool import VERSION as __version__
 from ._shardtool import Columns, Dataset, DeviceArray, Shard, Split
 from .decoded_cache import DecodedCache
+from .display import Record, show
 from .errors import *  # noqa: F403
 from .loader import Loader, Stats
 from .mixing import CutMix, MixUp, Mosaic
@@ -124,6 +125,7 @@ __all__ = [
     "RandomSolarize",
     "RandomVerticalFlip",
     "RandomZoomOut",
+    "Record",
     "Report",
     "Resize",
     "ResizeTo",
@@ -147,6 +149,7 @@ __all__ = [
     "pack_part",
     "preview",
     "shapes_within",
+    "show",
     "verify",
     "write_plan",
     *errors.__all__,

@@ -7,6 +7,8 @@ from typing import Any, Final, Literal, NoReturn, final, overload
 
 import numpy as np
 
+from .display import Html, Record
+
 __all__ = [
     "VERSION",
     "Columns",
@@ -21,6 +23,7 @@ __all__ = [
     "Writer",
     "apply_operations",
     "commit",
+    "image_html",
     "launch",
     "new_write_id",
     "pack",
@@ -67,6 +70,9 @@ class Columns:
     def __iter__(self, /) -> Iterator[str]: ...
     def keys(self, /) -> list[str]:
         """Returns the names of the columns."""
+
+def image_html(image: bytes, /) -> str:
+    """Returns an image as HTML for a notebook, reduced to what a page has room for."""
 
 @final
 class Dataset:
@@ -122,13 +128,16 @@ class Split:
 
     def __len__(self, /) -> int: ...
     @overload
-    def __getitem__(self, index: int, /) -> dict[str, Any]:
+    def __getitem__(self, index: int, /) -> Record:
         """Returns a record after checking its CRCs: `key`, `image` (bytes as stored, or `None`), `label` (class id, or `None`),
         `features` (all others by name: a value, or a list). Returns a list of records for a slice. Raises
         `OutOfRangeError`, `DamageError`."""
 
     @overload
-    def __getitem__(self, index: slice, /) -> list[dict[str, Any]]: ...
+    def __getitem__(self, index: slice, /) -> list[Record]: ...
+    def show(self, /, n: int = 12, *, start: int = 0, seed: int | None = None) -> Html:
+        """Returns pictures of `n` records for a notebook: from record `start` on; with a seed, from position `start` on of what
+        a loader with that seed delivers in its first epoch."""
 
     def values(self, /, index: int, feature: str, which: Sequence[int] | None = None) -> list[bytes]:
         """Returns values of a bytes feature of a record, such as some frames of a clip: those with the numbers `which`, or
@@ -178,6 +187,7 @@ class Split:
         """The shards, in order."""
 
     def __reduce__(self, /) -> tuple[Any, ...]: ...
+    def _repr_html_(self, /) -> str: ...
 
 @final
 class Shard:

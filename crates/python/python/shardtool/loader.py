@@ -18,6 +18,7 @@ from .buckets import AspectRatioBuckets, LengthBuckets
 from .checks import instance, whole
 from .clips import Clip
 from .decoded_cache import DecodedCache
+from .display import stats_html
 from .errors import OptionTypeError, StateError
 from .loader_options import native_options
 from .mixing import BatchTransform
@@ -73,10 +74,7 @@ class Stats(dict[str, Any]):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{s['stage']}</td><td>{s['seconds']:.2f} s</td><td>{s['count']}</td></tr>" for s in self["stages"]
-        )
-        return f"<p>{self['verdict']}</p><table><tr><th>stage</th><th>time</th><th>times</th></tr>{rows}</table>"
+        return stats_html(self)
 
 
 class Loader(Generic[T, B]):

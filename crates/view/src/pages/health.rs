@@ -7,17 +7,17 @@ use crate::query::segment;
 use crate::text;
 use maud::{Markup, html};
 use shardtool_format::Damage;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Cells of the map; more shards are drawn together. Findings and groups that are listed.
 const CELLS: usize = 1200;
 const LISTED: usize = 200;
+/// Shards whose damaged records are drawn.
+const DRAWN: usize = 24;
 
 /// Renders the health of the dataset. `busy`: a check could not be started, since another one runs.
 pub(crate) fn page(app: &App, busy: bool) -> Markup {
-    let state = app.check.state();
-    let running = state.running.is_some();
     let start = |kind: &str, label: &str, what: &str| {
         html! {
             form.action action="/-/check" method="post" {
@@ -33,7 +33,7 @@ pub(crate) fn page(app: &App, busy: bool) -> Markup {
         div.wide {
             h1 { "Health" }
             p.lead { "Checks read the dataset and change nothing. One runs at a time." }
-            @if busy && running { p.note role="alert" { "Another check is running: wait for it, or cancel it." } }
+            @if busy && app.turns.is_taken() { p.note role="alert" { (super::BUSY) } }
             div.actions {
                 (start("verify", "Verify", "every CRC, index and file"))
                 @if decodes { (start("decode", "Verify and decode", "every image too")) }
@@ -53,6 +53,7 @@ pub(crate) fn part(app: &App) -> Markup {
         div data-running=[state.running.map(|_| "true")] {
             (progress(app, &state))
             (map(app, &state))
+            (records_map(app, &state))
             @if !state.findings.is_empty() { (findings(app, &state)) }
             @if let Some(duplicates) = &state.duplicates {
                 section.card {
@@ -192,6 +193,42 @@ fn cost(damage: Option<Damage>) -> &'static str {
         Some(Damage::MissingIndex | Damage::RecordCount) => "access to the shard; the records may be whole",
         Some(Damage::ShardCrc | Damage::ShardSha256 | Damage::ShardLength) => "the records that other findings name",
         Some(_) => "see docs/damage.md",
+    }
+}
+
+/// Renders where the damaged records of each damaged shard lie.
+fn records_map(app: &App, state: &State) -> Markup {
+    let mut damaged = BTreeMap::<(&str, usize), BTreeSet<u64>>::new();
+    for found in &state.findings {
+        if let Some(record) = found.finding.record {
+            damaged.entry((&found.split, found.shard)).or_default().insert(record);
+        }
+    }
+    let drawn = damaged.iter().take(DRAWN).filter_map(|((split, number), records)| {
+        let entry = app.split(split)?.split.entry().shards.get(*number)?;
+        Some((text::printable_text(&entry.file), entry.records.max(1), records))
+    });
+    html! {
+        @if !damaged.is_empty() {
+            section.card {
+                h2 { "Damaged records of a shard" }
+                @for (file, all, records) in drawn {
+                    @let words = format!("{file}: {} of {}", text::count(records.len() as u64), text::plural(all, "record"));
+                    @let width = (1000.0 / all as f64).max(4.0);
+                    figure.curve {
+                        figcaption { (words) }
+                        svg.strip viewBox="0 0 1000 12" preserveAspectRatio="none" role="img" aria-label=(words) {
+                            rect.strip-good width="1000" height="12" {}
+                            @for record in records {
+                                rect.strip-bad x=(format!("{:.1}", (1000.0 - width) * *record as f64 / all.saturating_sub(1).max(1) as f64))
+                                    width=(format!("{width:.1}")) height="12" {}
+                            }
+                        }
+                    }
+                }
+                @if damaged.len() > DRAWN { p.quiet { "and " (text::plural((damaged.len() - DRAWN) as u64, "shard")) " more" } }
+            }
+        }
     }
 }
 

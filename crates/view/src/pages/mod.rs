@@ -3,6 +3,7 @@
 pub(crate) mod columns;
 pub(crate) mod gallery;
 pub(crate) mod health;
+pub(crate) mod loader;
 pub(crate) mod record;
 
 use crate::app::App;
@@ -17,6 +18,9 @@ pub(crate) enum Place<'s> {
     Split(&'s str, &'static str),
     Health,
 }
+
+/// Why something was not started.
+pub(crate) const BUSY: &str = "A check or a trial of the loader is running: wait for its end, or cancel it.";
 
 /// Renders a page: header, navigation, `content`.
 pub(crate) fn frame(app: &App, title: &str, place: Place<'_>, content: &Markup) -> Markup {
@@ -44,7 +48,7 @@ pub(crate) fn frame(app: &App, title: &str, place: Place<'_>, content: &Markup) 
                 nav.splits aria-label="Splits" {
                     @for view in &app.splits {
                         @let name = view.split.name();
-                        a.split href={ "/" (segment(name)) @if page == "columns" { "/columns" } }
+                        a.split href={ "/" (segment(name)) @if matches!(page, "columns" | "loader") { "/" (page) } }
                             aria-current=[(matches!(place, Place::Split(..)) && name == current).then_some("true")] {
                             (text::printable_text(name)) " " span.count { (text::count(view.split.len())) }
                         }
@@ -57,6 +61,7 @@ pub(crate) fn frame(app: &App, title: &str, place: Place<'_>, content: &Markup) 
                 (tab("gallery", "Gallery", base.clone()))
                 (tab("columns", "Columns", format!("{base}/columns")))
                 (tab("health", "Health", "/-/health".to_owned()))
+                (tab("loader", "Loader", format!("{base}/loader")))
             }
         }
     };

@@ -8,6 +8,7 @@ use crate::app::{App, SplitView};
 use crate::picture::{MAX_DRAWN, Stored};
 use crate::query::{Query, segment};
 use crate::text;
+use crate::trial;
 use maud::{Markup, html};
 use overlay::Overlay;
 use shardtool_decode::{Pipeline, sniff};
@@ -51,11 +52,7 @@ impl DrawOptions {
     pub(crate) fn pipeline(&self) -> Result<Pipeline, String> {
         let pipeline = match &self.steps {
             Some(steps) => serde_json::from_str::<Pipeline>(steps).map_err(|error| format!("steps: {error}"))?,
-            // As in `bench --work eval`.
-            None if self.eval => {
-                Pipeline::eval(self.size.saturating_mul(8) / 7, self.size).map_err(|error| error.to_string())?
-            }
-            None => Pipeline::train(self.size).map_err(|error| error.to_string())?,
+            None => trial::recipe(self.eval, self.size)?,
         };
         let (width, height) = pipeline.output_size();
         if width.max(height) > MAX_DRAWN {

@@ -65,6 +65,7 @@ try {
   await check("record", `${base}/train/record/7`);
   await check("columns", `${base}/train/columns`);
   await check("health", `${base}/-/health`);
+  await check("loader", `${base}/train/loader`);
   await check("missing", `${base}/nothing`);
   // Those of the page that does not exist are expected.
   problems.splice(0, problems.length, ...problems.filter((problem) => !problem.includes("404")));
@@ -111,10 +112,25 @@ try {
   await Promise.all([page.waitForNavigation(), page.click(".action button")]);
   await until(() => /ended after/.test(document.querySelector("#health").textContent));
   assert.equal((await page.$$('.map [data-state="damaged"]')).length, 1);
+  assert.equal((await page.$$(".strip .strip-bad")).length, 1, "the damaged record has its place in its shard");
   if (screenshots) await page.screenshot({ path: path.join(screenshots, "damage-light-1280.jpg"), type: "jpeg", quality: 86 });
   await Promise.all([page.waitForNavigation(), page.click(".damage tbody a")]);
   assert.match((await texts(".damage h2"))[0], /cannot be read/);
   await check("damaged-record", page.url());
+
+  // The loader: a trial runs, its curves are drawn while it does, and it can be cancelled.
+  await open(`${base}/train/loader?batch=32&size=64&seconds=2`);
+  await Promise.all([page.waitForNavigation(), page.click("button.main")]);
+  await until(() => document.querySelectorAll("#trial .curve polyline").length === 3);
+  await until(() => /Ended after/.test(document.querySelector("#trial").textContent));
+  assert.match((await texts("#trial .verdict"))[0], /bounds the rate/);
+  assert.match((await texts(".trainer pre"))[0], /RandomResizedCrop\(64\)/);
+  await check("trial", page.url());
+  await open(`${base}/train/loader?batch=32&seconds=300&step=50`);
+  await Promise.all([page.waitForNavigation(), page.click("button.main")]);
+  await until(() => document.querySelector("#trial progress"));
+  await Promise.all([page.waitForNavigation(), page.click("#trial .progress button")]);
+  await until(() => /Cancelled after/.test(document.querySelector("#trial").textContent));
 
   // Markup in keys and classes is text.
   const photos = path.join(scratch, "photos");
@@ -124,7 +140,7 @@ try {
   fs.readdirSync(source).slice(0, 5).forEach((name) => fs.copyFileSync(path.join(source, name), path.join(photos, evil, name)));
   execFileSync(shardtool, ["pack", photos, path.join(scratch, "evil")], { stdio: "ignore" });
   const hostile = await serve(path.join(scratch, "evil"));
-  for (const place of ["/train", "/train/cells", "/train/record/0", "/train/columns", "/-/health"]) {
+  for (const place of ["/train", "/train/cells", "/train/record/0", "/train/columns", "/train/loader", "/-/health"]) {
     await open(hostile + place);
     assert.notEqual(await page.title(), "owned", place);
     assert.equal((await page.$$("img[src=x]")).length, 0, place);

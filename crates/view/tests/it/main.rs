@@ -5,5 +5,7 @@ mod gallery;
 mod guard;
 mod health;
 mod hostile;
+mod loader;
+mod notebook;
 mod selecting;
 mod support;

@@ -146,8 +146,9 @@ def _images(array: np.ndarray) -> np.ndarray:
     values = array.astype(np.float32)
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    scaled = (values - low) * (255 / max(high - low, 1e-12))
-    return np.nan_to_num(scaled).clip(0, 255).round().astype(np.uint8)
+    scaled: np.ndarray = (values - low) * (255 / max(high - low, 1e-12))
+    pixels: np.ndarray = np.nan_to_num(scaled).clip(0, 255).round().astype(np.uint8)
+    return pixels
 
 
 def _kind(value: Any, array: np.ndarray | None) -> str:

@@ -25,8 +25,8 @@ pub(crate) fn page(app: &App, view: &Arc<SplitView>, settings: &Settings, busy: 
             @if busy && app.turns.is_taken() { p.note role="alert" { (super::BUSY) } }
             section.card.trainer {
                 (form(app, view, settings, &base))
-                h3 { "The same in Python" }
-                pre.hex { code { (python) } }
+                h2 { "The same in Python" }
+                pre.hex tabindex="0" role="region" aria-label="Python" { code { (python) } }
                 button type="button" data-copy=(python) hidden { "Copy" }
             }
             div id="trial" data-part={ (base) "/part" } { (part(app, view)) }

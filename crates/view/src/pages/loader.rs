@@ -23,13 +23,13 @@ pub(crate) fn page(app: &App, view: &Arc<SplitView>, settings: &Settings, busy: 
             h1 { "Loader" }
             p.lead { "Takes batches for some seconds, as a training loop does, and shows what bounds the rate on this machine." }
             @if busy && app.turns.is_taken() { p.note role="alert" { (super::BUSY) } }
-            section.card.trainer {
-                (form(app, view, settings, &base))
+            section.card.trainer { (form(app, view, settings, &base)) }
+            div id="trial" data-part={ (base) "/part" } { (part(app, view)) }
+            section.card {
                 h2 { "The same in Python" }
                 pre.hex tabindex="0" role="region" aria-label="Python" { code { (python) } }
-                button type="button" data-copy=(python) hidden { "Copy" }
+                p { button type="button" data-copy=(python) hidden { "Copy" } }
             }
-            div id="trial" data-part={ (base) "/part" } { (part(app, view)) }
         }
     };
     frame(app, "Loader", Place::Split(name, "loader"), &content)
@@ -102,7 +102,6 @@ fn progress(app: &App, state: &State) -> Markup {
 fn figures(state: &State, stats: &Stats) -> Markup {
     let stages = stats.stages();
     let most = stages.iter().map(|(_, stage)| stage.time.as_micros() as u64).max().unwrap_or(0);
-    let prefetch = text::plural_irregular(stats.prefetch as u64, "batch", "batches");
     let budget = stats.memory.budget;
     html! {
         section.card {
@@ -110,7 +109,7 @@ fn figures(state: &State, stats: &Stats) -> Markup {
             div.curves {
                 (curve(&state.points, |point| point.rate, None, &format!("{} a second", stats.unit), |rate| text::count(rate as u64)))
                 (curve(&state.points, |point| point.ready as f64, Some(stats.prefetch as f64),
-                    &format!("batches ready, of {prefetch} built ahead"), text::number))
+                    &format!("batches ready, of {} built ahead", stats.prefetch), text::number))
                 (curve(&state.points, |point| point.memory as f64, Some(budget as f64),
                     &format!("memory, of a budget of {}", text::bytes(budget)), |memory| text::bytes(memory as u64)))
             }

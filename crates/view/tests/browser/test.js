@@ -124,7 +124,7 @@ try {
   await until(() => document.querySelectorAll("#trial .curve polyline").length === 3);
   await until(() => /Ended after/.test(document.querySelector("#trial").textContent));
   assert.match((await texts("#trial .verdict"))[0], /bounds the rate/);
-  assert.match((await texts(".trainer pre"))[0], /RandomResizedCrop\(64\)/);
+  assert.match((await texts("main pre"))[0], /RandomResizedCrop\(64\)/);
   await check("trial", page.url());
   await open(`${base}/train/loader?batch=32&seconds=300&step=50`);
   await Promise.all([page.waitForNavigation(), page.click("button.main")]);

@@ -9,7 +9,7 @@
 //! | `app` | the dataset, and what is kept between requests |
 //! | `query` | the state of a gallery as a URL |
 //! | `columns`, `condition` | columns of an index; conditions on them |
-//! | `matching`, `sorting`, `selection` | the records of a gallery, in its order |
+//! | `matching`, `piece`, `sorting`, `selection` | the records of a gallery, in its order |
 //! | `summary` | histograms, counts of classes, sizes of images |
 //! | `picture` | thumbnails, previews, and what a trainer sees, within limits |
 //! | `check` | verification and the search for duplicates, in the background |
@@ -32,6 +32,7 @@ mod matching;
 mod notebook;
 mod pages;
 mod picture;
+mod piece;
 mod query;
 mod report;
 mod routes;

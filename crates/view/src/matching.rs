@@ -3,6 +3,7 @@
 
 use crate::columns::{Column, Source, Values};
 use crate::condition::Condition;
+use crate::piece::Piece;
 use rayon::prelude::*;
 use shardtool_format::manifest::DType;
 use shardtool_read::Split;
@@ -35,12 +36,22 @@ pub(crate) struct Matches {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Ids, in pieces, and the number of ids before each piece.
-    pieces: Vec<(u64, Box<[u32]>)>,
+    /// One for each shard with matches.
+    pieces: Vec<Placed>,
     found: u64,
     searched: u64,
     problem: Option<String>,
     done: bool,
+}
+
+/// The matches of a shard.
+#[derive(Debug)]
+struct Placed {
+    /// Matches in earlier shards.
+    before: u64,
+    /// The id of the shard's first record.
+    start: u32,
+    rows: Piece,
 }
 
 /// How far a search is.
@@ -79,12 +90,11 @@ impl Matches {
             for (number, found) in some.iter().zip(found) {
                 state.searched += split.entry().shards[*number].records;
                 match found {
-                    Ok(rows) if rows.is_empty() => {}
+                    Ok(rows) if rows.count() == 0 => {}
                     Ok(rows) => {
-                        let (before, start) = (state.found, split.starts()[*number]);
-                        let ids: Box<[u32]> = rows.into_iter().map(|row| start as u32 + row).collect();
-                        state.found += ids.len() as u64;
-                        state.pieces.push((before, ids));
+                        let (before, start) = (state.found, split.starts()[*number] as u32);
+                        state.found += rows.count();
+                        state.pieces.push(Placed { before, start, rows });
                     }
                     Err(problem) => {
                         state.problem.get_or_insert(problem);
@@ -112,11 +122,11 @@ impl Matches {
     /// Returns the ids at positions `start` to `start + count`, as far as they are found.
     pub(crate) fn ids(&self, start: u64, count: usize) -> Vec<u32> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = state.pieces.partition_point(|(before, _)| *before <= start).saturating_sub(1);
+        let first = state.pieces.partition_point(|piece| piece.before <= start).saturating_sub(1);
         let mut ids = Vec::with_capacity(count.min(1024));
-        for (before, piece) in state.pieces.get(first..).unwrap_or_default() {
-            let skipped = usize::try_from(start.saturating_sub(*before)).unwrap_or(usize::MAX).min(piece.len());
-            ids.extend(piece[skipped..].iter().take(count - ids.len()));
+        for piece in state.pieces.get(first..).unwrap_or_default() {
+            let skipped = usize::try_from(start.saturating_sub(piece.before)).unwrap_or(usize::MAX);
+            ids.extend(piece.rows.rows(skipped).take(count - ids.len()).map(|row| piece.start + row));
             if ids.len() == count {
                 break;
             }
@@ -124,9 +134,18 @@ impl Matches {
         ids
     }
 
-    /// Returns the memory that the ids take.
+    /// Calls `each` with the ids that are found, in their order.
+    pub(crate) fn for_each(&self, mut each: impl FnMut(u32)) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        for piece in &state.pieces {
+            piece.rows.rows(0).for_each(|row| each(piece.start + row));
+        }
+    }
+
+    /// Returns the memory that the matches take, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        4 * self.state.lock().unwrap_or_else(PoisonError::into_inner).found
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.pieces.iter().map(|piece| piece.rows.bytes()).sum()
     }
 }
 
@@ -135,7 +154,7 @@ impl Criteria {
     ///
     /// # Errors
     /// A message, if the shard's index is damaged or missing.
-    fn matching(&self, split: &Split, number: usize) -> Result<Vec<u32>, String> {
+    fn matching(&self, split: &Split, number: usize) -> Result<Piece, String> {
         let shard = split.shard(number).map_err(|e| e.to_string())?;
         let values = |column: &Column| Values::of(&shard, column).map_err(|e| e.to_string());
         let records = shard.records() as u32;
@@ -172,7 +191,7 @@ impl Criteria {
             condition.retain(&values(&condition.column)?, &mut rows);
         }
         shard.check_index_readable().map_err(|e| e.to_string())?;
-        Ok(rows)
+        Ok(Piece::new(&rows, records.into()))
     }
 
     /// Returns the columns that are searched for text: keys, and text that indexes hold.

@@ -23,7 +23,7 @@ pub(crate) enum Selection {
     /// Those that match, in the order of their ids.
     Matching(Arc<Matches>),
     /// In the order of a column.
-    Sorted { ids: Arc<[u32]>, descending: bool },
+    Sorted { ids: Arc<Vec<u32>>, descending: bool },
 }
 
 /// A part of a selection.
@@ -75,7 +75,7 @@ pub(crate) struct Selections {
 #[derive(Debug, Clone)]
 enum Entry {
     Matches(Arc<Matches>),
-    Permutation(Arc<[u32]>),
+    Permutation(Arc<Vec<u32>>),
 }
 
 impl Entry {
@@ -122,7 +122,7 @@ impl Selections {
             Some(Entry::Permutation(ids)) => ids,
             _ => {
                 self.shrink(CACHE_BYTES / 2);
-                let ids: Arc<[u32]> = sorting::permutation(split, column)?.into();
+                let ids = Arc::new(sorting::permutation(split, column)?);
                 self.insert(whole, Entry::Permutation(ids.clone()));
                 ids
             }
@@ -133,11 +133,11 @@ impl Selections {
         let matches = self.matches(split, columns, &unsorted)?;
         matches.wait(u64::MAX, Duration::from_secs(600));
         let mut chosen = vec![0u64; split.len().div_ceil(64) as usize];
-        let found = matches.ids(0, usize::MAX);
-        found.iter().for_each(|id| chosen[*id as usize / 64] |= 1 << (id % 64));
-        drop(found);
-        let ids: Arc<[u32]> =
-            all.iter().copied().filter(|id| chosen[*id as usize / 64] >> (id % 64) & 1 == 1).collect();
+        matches.for_each(|id| chosen[id as usize / 64] |= 1 << (id % 64));
+        let count: u32 = chosen.iter().map(|word| word.count_ones()).sum();
+        let mut ids = Vec::with_capacity(count as usize);
+        ids.extend(all.iter().copied().filter(|id| chosen[*id as usize / 64] >> (id % 64) & 1 == 1));
+        let ids = Arc::new(ids);
         self.insert(ascending, Entry::Permutation(ids.clone()));
         Ok(Selection::Sorted { ids, descending: query.descending })
     }

@@ -58,14 +58,14 @@ def main() -> None:
         times: dict[int, list[tuple[float, float, float]]] = {workers: [] for workers in WORKERS}
         for turn in range(options.rounds):
             one = folder / f"one{turn}"
-            whole.append(run("pack", folder / "source", one, *shared, "--threads", 2))
+            whole.append(run("pack", folder / "source", one, *shared, "--jobs", 2))
             expected = files(one)
             for workers in WORKERS:
                 many = folder / f"many{turn}-{workers}"
                 planned = run("pack", folder / "source", many, *shared, "--plan-only")
                 since = time.perf_counter()
                 with ThreadPoolExecutor(workers) as pool:
-                    part = lambda i: run("pack", folder / "source", many, *shared, "--threads", 1, "--part", f"{i}/{options.parts}")  # noqa: E731
+                    part = lambda i: run("pack", folder / "source", many, *shared, "--jobs", 1, "--part", f"{i}/{options.parts}")  # noqa: E731
                     list(pool.map(part, range(options.parts)))
                 packed = time.perf_counter() - since
                 times[workers].append((planned, packed, run("commit", many)))

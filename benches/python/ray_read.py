@@ -7,8 +7,8 @@ The photographs of the folder PHOTOS, N times with different keys, are stored as
 file, TFRecord and files, in as many pieces as the dataset has shards. Each variant reads all of them through `iter_batches`, in
 numpy's format, on a local cluster of two CPUs, all variants in each round, after one round to warm up. First, the sizes of all
 images of each variant are compared with those of the files, and of decoded ones the pixels, which may differ by rounding: others
-decode with Pillow. The CPU time of a task beyond decoding is measured in this process, without Ray: a block with decoded images,
-less decoding the same images alone. Run it in the environment `ray-read` (scripts/python-env) with the wheel in a folder of
+decode with Pillow. The CPU time of a task beyond decoding is measured in this process, without Ray: a block without images, whose
+records are read and checked whole, and what the Arrow table adds to the decoded pixels (their copy into the block is decoding). Run it in the environment `ray-read` (scripts/python-env) with the wheel in a folder of
 PYTHONPATH.
 """
 
@@ -79,7 +79,7 @@ def variants(folder: pathlib.Path) -> dict[str, tuple[Any, str]]:
     parquet = [str(folder / f"{piece}.parquet") for piece in range(PIECES)]
     return {
         "shardtool, encoded": (lambda: shardtool.ray.read(folder / "set"), "image"),
-        "read_webdataset, encoded": (lambda: data.read_webdataset(tars, decoder=False), "jpg"),
+        "read_webdataset, encoded": (lambda: data.read_webdataset(tars, decoder=None), "jpg"),
         "read_parquet, encoded": (lambda: data.read_parquet(parquet), "image"),
         "read_tfrecords, encoded": (lambda: data.read_tfrecords(tfrecords), "image/encoded"),
         "read_binary_files, encoded": (lambda: data.read_binary_files(str(folder / "files")), "bytes"),
@@ -133,9 +133,9 @@ def overhead(folder: pathlib.Path) -> float:
         split.arrow_buffers(0, count, 1 << 40, "decoded", [])
         return time.process_time() - begin
 
-    def encoded() -> float:
+    def nothing() -> float:
         begin = time.process_time()
-        reading.read_table(split, 0, count, [], "encoded", 1 << 40)
+        reading.read_table(split, 0, count, [], None, 1 << 40)
         return time.process_time() - begin
 
     def whole() -> float:
@@ -143,9 +143,10 @@ def overhead(folder: pathlib.Path) -> float:
         reading.read_table(split, 0, count, [], "decoded", 1 << 40)
         return time.process_time() - begin
 
-    rounds = [(decode_alone(), encoded(), whole()) for _ in range(5)]
+    rounds = [(decode_alone(), nothing(), whole()) for _ in range(5)]
     native, read, table = (statistics.median(times) for times in zip(*rounds, strict=True))
-    # All that a block of encoded images takes, and what Python adds to a block of decoded ones.
+    # All that a block without images takes, whose records are read and checked whole, and what Python adds to a block of decoded
+    # ones.
     return (read + max(0.0, table - native)) / table
 
 

@@ -113,6 +113,14 @@ impl Site {
         Ok((since.elapsed(), answer))
     }
 
+    /// Returns the CPU time of the server so far, in seconds: fields 14 and 15 of proc_pid_stat(5), in hundredths.
+    fn cpu_seconds(&self) -> Result<f64, Box<dyn Error>> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let after_name = stat.rsplit(')').next().unwrap_or_default();
+        let ticks = after_name.split_whitespace().skip(11).take(2).map(str::parse::<f64>).sum::<Result<f64, _>>()?;
+        Ok(ticks / 100.0)
+    }
+
     /// Returns the anonymous memory of the server and its peak resident memory, in MB.
     fn memory(&self) -> Result<(u64, u64), Box<dyn Error>> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
@@ -194,7 +202,7 @@ fn thumbnails(folder: &str) -> Result<(), Box<dyn Error>> {
     let page = String::from_utf8(site.get("/train/cells?count=1")?.1)?;
     let total =
         page.lines().find_map(|line| line.strip_prefix("x-total: ")).ok_or("no total")?.trim().parse::<u64>()?;
-    let since = Instant::now();
+    let (since, cpu) = (Instant::now(), site.cpu_seconds()?);
     let mut bytes = 0;
     for id in 0..total {
         let picture = site.get(&format!("/train/thumb/{id}"))?.1;
@@ -205,9 +213,10 @@ fn thumbnails(folder: &str) -> Result<(), Box<dyn Error>> {
     }
     let seconds = since.elapsed().as_secs_f64();
     println!(
-        "{:28} {:7.0} a second, one at a time; {} bytes each",
+        "{:28} {:7.0} a second, one at a time; {:.0} a CPU second; {} bytes each",
         "thumbnails",
         total as f64 / seconds,
+        total as f64 / (site.cpu_seconds()? - cpu),
         bytes / total.max(1)
     );
     Ok(())

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NoReturn, final, overload
 
 import numpy as np
 
-from .display import Html, Record
+from shardtool.display import Html, Record
 
 __all__ = [
     "VERSION",

@@ -98,7 +98,7 @@ def stats_html(stats: Mapping[str, Any]) -> str:
         for stage in stats["stages"]
     )
     return (
-        f"<p>{html.escape(stats['verdict'])}</p>"
+        f"<p>{html.escape(stats['verdict'], quote=False)}</p>"
         f"<table><tr><th>stage</th><th>time</th><th>times</th><th></th></tr>{rows}</table>"
         f"<p>memory budget {stats['memory']['budget'] / 2**20:.1f} MiB; {stats['bad_samples']} bad samples</p>"
     )

@@ -40,7 +40,7 @@ def test_every_representation_shows_in_a_notebook(dataset, tmp_path):
     assert "<table" in html[0] and "image/class/label" in html[1] and "<svg" in html[1]
     assert "bounds the rate" in html[5] or "nothing was delivered" in html[5]
     assert all("<script" not in text for text in html)
-    # The text beside it is short.
+    # The plain text of each is short.
     assert all(len(data["text/plain"]) < 400 for data in (shown[0], shown[1], shown[2], shown[4]))
 
 

@@ -4,7 +4,7 @@
     python benches/python/parts.py SHARDTOOL PHOTOS [--copies N] [--parts N] [--rounds N]
 
 SHARDTOOL is the binary. The photographs of the folder PHOTOS are linked N times into class folders, and packed by one process, then
-in parts by so many processes at a time, each with one thread, all variants in each round. Every result is compared with that of one
+in parts by 1, 2 and 4 processes at a time, each with one thread, all variants in each round. Every result is compared with that of one
 process, byte by byte.
 """
 

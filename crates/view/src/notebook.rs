@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use rayon::prelude::*;
 use shardtool_read::{Dataset, Split};
 
-/// Records of a split, and of a dataset, whose thumbnails are shown if nobody says which.
+/// Number of records whose thumbnails a split and a dataset show.
 const SHOWN: u64 = 6;
 /// Longest side of one image that is shown alone, in pixels.
 const ALONE: u32 = 480;

@@ -1,4 +1,4 @@
-//! Work in the background, one at a time: a second one would disturb what the first measures.
+//! Work in the background, one at a time, so that no work disturbs what another measures.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ impl Turns {
         (!self.0.swap(true, Ordering::AcqRel)).then(|| Turn(self.clone()))
     }
 
-    /// Returns whether somebody has the turn.
+    /// Returns whether the turn is taken.
     pub(crate) fn is_taken(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }

@@ -2,10 +2,10 @@
 
     pip install "ray[train]" torch torchvision shardtool
     shardtool pack train s3://datasets/imagenet && shardtool pack val s3://datasets/imagenet --split val
-    python examples/ray_train.py s3://datasets/imagenet --storage s3://runs --workers 8 --gpu
+    python examples/ray_train.py s3://datasets/imagenet --storage s3://runs --workers 4 8 --gpu
 
-If workers or nodes are lost, Ray starts them again from the last checkpoint. Run again with the same storage and name, it
-continues there, also with another number of workers: every image is seen once in an epoch, whatever the numbers were.
+If nodes are lost, Ray starts the workers again from the last checkpoint, here with four at least, and with eight once there are
+nodes. Run again, it continues there, also with another number: each image is seen once in an epoch, whatever the numbers were.
 """
 
 import argparse
@@ -28,10 +28,10 @@ def make_loader(config: dict[str, Any]) -> Loader:
     context = ray.train.get_context()
     split = st.Dataset(config["dataset"]).split("train")
     steps = [st.RandomResizedCrop(config["size"]), st.HorizontalFlip()]
-    ranks = {"rank": context.get_world_rank(), "world_size": context.get_world_size()}
+    options: dict[str, Any] = {"rank": context.get_world_rank(), "world_size": context.get_world_size()}
+    options |= {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225), "device": str(get_device())}
     # Rows without a sample, in the last step, have the label −100, which the loss ignores.
-    normal = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
-    return Loader(split, config["batch_size"], steps, remainder="mask", device=str(get_device()), **ranks, **normal)
+    return Loader(split, config["batch_size"], steps, remainder="mask", **options)
 
 
 def work(config: dict[str, Any]) -> None:
@@ -64,8 +64,8 @@ def work(config: dict[str, Any]) -> None:
                 save(loss.item(), epoch)
 
 
-def train(config: dict[str, Any], workers: int, gpu: bool, run: ray.train.RunConfig, loop: Callable[..., None] = work) -> Any:
-    """Trains with this number of workers, from the last checkpoint of the run."""
+def train(config: dict[str, Any], workers: Any, gpu: bool, run: ray.train.RunConfig, loop: Callable[..., None] = work) -> Any:
+    """Trains with this number of workers, or with as many of (least, most) as there are, from the last checkpoint of the run."""
     scaling = ray.train.ScalingConfig(num_workers=workers, use_gpu=gpu)
     return TorchTrainer(loop, train_loop_config=config, scaling_config=scaling, run_config=run).fit()
 
@@ -75,14 +75,14 @@ def main() -> None:
     parser.add_argument("dataset")
     parser.add_argument("--storage", default=os.path.abspath("ray_runs"), help="folder or URL that all nodes share")
     parser.add_argument("--name", default="imagenet", help="name of the run")
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--workers", type=int, nargs="+", default=[2], help="a number, or the least and the most")
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--model", default="resnet50", help="name of a torchvision model")
     for name, value in (("size", 224), ("batch-size", 256), ("epochs", 90), ("save-every", 500)):
         parser.add_argument(f"--{name}", type=int, default=value)
     args = parser.parse_args()
     run = ray.train.RunConfig(args.name, args.storage, failure_config=ray.train.FailureConfig(max_failures=3))
-    result = train(vars(args), args.workers, args.gpu, run)
+    result = train(vars(args), tuple(args.workers) if args.workers[1:] else args.workers[0], args.gpu, run)
     print(f"epoch {args.epochs - 1}: loss {result.metrics['loss']:.4f}" if result.metrics else "trained before")
 
 

@@ -206,7 +206,8 @@ pub(crate) fn pack<'py>(py: Python<'py>, options: PackOptions) -> PyResult<Bound
     dict.set_item("classes", summary.classes)?;
     dict.set_item("fingerprint", format!("{:08x}", summary.split.fingerprint()))?;
     dict.set_item("rejected", summary.rejected)?;
-    dict.set_item("rejected_file", summary.rejected_file)?;
+    // As text: `pathlib` removes a slash of a URL.
+    dict.set_item("rejected_file", summary.rejected_file.map(PathBuf::into_os_string))?;
     dict.set_item("resumed_shards", summary.resumed_shards)?;
     dict.set_item("already_complete", summary.already_complete)?;
     Ok(dict)

@@ -256,7 +256,8 @@ pub(crate) fn commit<'py>(
 
 /// Returns what `Packed` has of a split whose parts, or tasks, are committed.
 pub(crate) fn committed_to_dict<'py>(py: Python<'py>, done: CommittedSplit) -> PyResult<Bound<'py, PyDict>> {
-    let (rejected, rejected_file) = (done.rejected, done.rejected_file);
+    // As text: `pathlib` removes a slash of a URL.
+    let (rejected, rejected_file) = (done.rejected, done.rejected_file.map(PathBuf::into_os_string));
     let CommittedSplit { split, classes, already_complete, .. } = done;
     let dict = split_to_dict(py, &split, classes, already_complete)?;
     dict.set_item("rejected", rejected)?;

@@ -1,6 +1,9 @@
-"""A small dataset, made by Pillow and packed by the module under test."""
+"""A small dataset, made by Pillow and packed by the module under test, and a server of object stores."""
 
+import os
 import pathlib
+import subprocess
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -49,3 +52,25 @@ def dataset(photos, tmp_path_factory) -> pathlib.Path:
 @pytest.fixture
 def train(dataset) -> st.Split:
     return st.Dataset(dataset).split("train")
+
+
+#: Built by `cargo test`; `SHARDTOOL_STORE_SERVER` names another place.
+SERVER = pathlib.Path(__file__).parents[3] / "target/debug/examples/store-server"
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory) -> Iterator[pathlib.Path]:
+    """The folder of the bucket `s3://bucket` of a server, to which the environment variables lead."""
+    binary = pathlib.Path(os.environ.get("SHARDTOOL_STORE_SERVER", SERVER))
+    if not binary.exists():
+        pytest.skip(f"no {binary} (cargo test builds it)")
+    root = tmp_path_factory.mktemp("s3")
+    (root / "bucket").mkdir()
+    with subprocess.Popen([binary, root], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        with pytest.MonkeyPatch.context() as patch:
+            for _ in range(5):
+                name, value = server.stdout.readline().removeprefix("export ").rstrip("\n").split("=", 1)
+                patch.setenv(name, value)
+            yield root / "bucket"
+            # Ends the server, which then prints its counts.
+            server.communicate("")

@@ -1,7 +1,6 @@
 """Datasets in an S3 server: the batches of files, also in processes that are forked while requests are under way.
 
-The server is built by `cargo test`; `SHARDTOOL_STORE_SERVER` names another place. `SHARDTOOL_STORE_FORKS` is the number of
-forks (default 5; `scripts/campaign stores` asks for 200).
+`SHARDTOOL_STORE_FORKS` is the number of forks (default 5; `scripts/campaign stores` asks for 200).
 """
 
 import multiprocessing
@@ -20,25 +19,14 @@ import pytest
 import shardtool as st
 
 ROOT = pathlib.Path(__file__).parents[3]
-SERVER = pathlib.Path(os.environ.get("SHARDTOOL_STORE_SERVER", ROOT / "target/debug/examples/store-server"))
 STEPS = [st.RandomResizedCrop(16), st.HorizontalFlip()]
 
 
 @pytest.fixture(scope="module")
-def url(dataset, tmp_path_factory):
-    """The URL of the dataset in a bucket; the environment variables lead to the server."""
-    if not SERVER.exists():
-        pytest.skip(f"no {SERVER} (cargo test builds it)")
-    root = tmp_path_factory.mktemp("s3")
-    shutil.copytree(dataset, root / "bucket" / "imagenet")
-    with subprocess.Popen([SERVER, root], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-        with pytest.MonkeyPatch.context() as patch:
-            for _ in range(5):
-                name, value = server.stdout.readline().removeprefix("export ").rstrip("\n").split("=", 1)
-                patch.setenv(name, value)
-            yield "s3://bucket/imagenet"
-            # Ends the server, which then prints its counts.
-            server.communicate("")
+def url(dataset, bucket):
+    """The URL of the dataset in a bucket."""
+    shutil.copytree(dataset, bucket / "imagenet")
+    return "s3://bucket/imagenet"
 
 
 def epoch(loader):

@@ -59,6 +59,16 @@ impl StoreFolder {
         Ok((folder, now))
     }
 
+    /// Removes the probes that killed processes left. One that is running makes another.
+    fn remove_probes(&self, lock: &str) -> Result<(), Error> {
+        for name in self.names(Path::new(""))? {
+            if name.to_str().is_some_and(|name| is_probe(name, lock)) {
+                self.remove(Path::new(&name))?;
+            }
+        }
+        Ok(())
+    }
+
     fn checked(&self) -> Result<(), Error> {
         self.claim.as_ref().map_or(Ok(()), |claim| claim.check())
     }
@@ -103,13 +113,8 @@ impl Place for StoreFolder {
     fn begin(path: &Path, lock: &str, single_writer: bool) -> Result<(Self, ()), Error> {
         let (mut folder, now) = Self::probed(path, lock, single_writer)?;
         folder.claim = Some(Arc::new(Claim::take(path.join(lock), path, folder.conditional, now)?));
-        // Processes that were killed while they probed left them.
+        folder.remove_probes(lock)?;
         let ours = |name: &str| name == lock || is_probe(name, lock);
-        for name in folder.names(Path::new(""))? {
-            if name.to_str().is_some_and(|name| is_probe(name, lock)) {
-                folder.remove(Path::new(&name))?;
-            }
-        }
         folder.remove_abandoned(Path::new(""), &ours)?;
         Ok((folder, ()))
     }
@@ -124,6 +129,7 @@ impl Place for StoreFolder {
 
     /// Takes over the claims of processes that have ended, which ends their uploads, and drops them.
     fn remove_joined(&self, lock: &str) -> Result<usize, Error> {
+        self.remove_probes(lock)?;
         let mut running = 0;
         for name in self.names(Path::new(""))?.iter().filter_map(|name| name.to_str()) {
             if !is_joined(name, lock) {
@@ -327,9 +333,9 @@ fn joined_name(lock: &str) -> String {
     format!("{lock}.{}{JOINED}", crate::commit::unique())
 }
 
-/// Returns whether [`joined_name`] may have returned a name, or a probe for it has it.
+/// Returns whether [`joined_name`] may have returned a name.
 fn is_joined(name: &str, lock: &str) -> bool {
-    name.strip_prefix(lock).is_some_and(|rest| rest.starts_with('.') && rest.contains(JOINED))
+    name.strip_prefix(lock).is_some_and(|rest| rest.starts_with('.') && rest.ends_with(JOINED))
 }
 
 /// Converts `NotFound` to `None`.

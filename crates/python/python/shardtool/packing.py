@@ -36,7 +36,7 @@ class Packed:
     fingerprint: str
     #: Number of inputs that could not be packed.
     rejected: int
-    #: The file that lists them, if there are any.
+    #: The path or URL of the file that lists them, if there are any.
     rejected_file: str | None
     #: Number of shards that an interrupted run had finished.
     resumed_shards: int
@@ -165,10 +165,9 @@ def pack(
     finally:
         if report is not None:
             report.close()
-    file = summary.pop("rejected_file")
     if summary["rejected"]:
-        warn(f"pack rejected {summary['rejected']} inputs; {file} lists them with the reasons")
-    return Packed(rejected_file=None if file is None else os.fspath(file), **summary)
+        warn(f"pack rejected {summary['rejected']} inputs; {summary['rejected_file']} lists them with the reasons")
+    return Packed(**summary)
 
 
 def _prepare(options: dict[str, Any]) -> Any:

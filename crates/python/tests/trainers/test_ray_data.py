@@ -24,7 +24,7 @@ def cluster():
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     # Tests without a cluster may have started one.
     ray.shutdown()
-    ray.init(num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", configure_logging=False)
+    ray.init("local", num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", configure_logging=False)
     yield ray
     ray.shutdown()
 
@@ -73,7 +73,8 @@ def test_a_pack_whose_workers_are_killed_is_that_of_one_machine(cluster, photogr
             nonlocal killed
             mine = 0
             while not done.wait(times.random() * 0.15) and mine < 10 and killed < KILLS:
-                for process in times.sample(workers(), k=min(1, len(workers()))):
+                running = workers()
+                for process in times.sample(running, k=min(1, len(running))):
                     try:
                         os.kill(process, signal.SIGKILL)
                     except ProcessLookupError:

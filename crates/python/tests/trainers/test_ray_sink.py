@@ -31,16 +31,24 @@ ROWS = 120
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(bucket):
     ray = pytest.importorskip("ray")
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     # Workers do not have this module.
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     # Tests without a cluster may have started one.
     ray.shutdown()
-    ray.init(num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", configure_logging=False)
+    ray.init("local", num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", configure_logging=False)
     yield ray
     ray.shutdown()
+
+
+@pytest.fixture(params=["folder", "store"])
+def place(request, tmp_path):
+    """A folder in which files are looked at, and its path or URL, in which datasets are written."""
+    if request.param == "folder":
+        return tmp_path, str(tmp_path)
+    return request.getfixturevalue("bucket") / tmp_path.name, f"s3://bucket/{tmp_path.name}"
 
 
 def row(number):
@@ -105,22 +113,24 @@ def attempts(sink, task, numbers):
     return sink.write(iter(blocks(numbers)), context(task))
 
 
-def test_one_attempt_of_each_task_is_committed_in_task_order(tmp_path):
+def test_one_attempt_of_each_task_is_committed_in_task_order(place, tmp_path):
     pytest.importorskip("ray")
+    folder, base = place
     from shardtool.ray import Sink
 
-    sink = Sink(tmp_path / "set", classes=CLASSES)
+    sink = Sink(f"{base}/set", classes=CLASSES)
     sink.on_write_start("any", argument="of any version")
     late, second = attempts(sink, 1, [range(20, 40)]), attempts(sink, 0, [range(10), range(10, 20)])
     again = attempts(sink, 1, [range(20, 40)])
     assert attempts(sink, 2, []) is None
     assert late["shard"]["crc32c"] == again["shard"]["crc32c"] and late["shard"]["file"] != again["shard"]["file"]
     sink.on_write_complete(types.SimpleNamespace(write_returns=[again, None, second], num_rows=40))
-    assert files(tmp_path / "set") == expected_files(tmp_path / "set", "rejected-train.jsonl")
+    assert files(folder / "set") == expected_files(folder / "set", "rejected-train.jsonl")
     assert (sink.result.images, sink.result.rejected, sink.result.shards) == (39, 1, 2)
-    rejected = json.loads(pathlib.Path(sink.result.rejected_file).read_text())
+    assert sink.result.rejected_file == f"{base}/set/rejected-train.jsonl"
+    rejected = json.loads((folder / "set" / "rejected-train.jsonl").read_text())
     assert rejected["input"] == "k00013" and "`unknown` is not among the 3 classes" in rejected["reason"]
-    split = st.Dataset(tmp_path / "set").split("train")
+    split = st.Dataset(f"{base}/set").split("train")
     assert [record["key"] for record in split[0:39]] == [f"k{number:05}" for number in range(40) if number != 13]
     found, number = split[25], 26
     assert found["label"] == number % 3 and found["features"]["weight"] == number / 8
@@ -128,7 +138,7 @@ def test_one_attempt_of_each_task_is_committed_in_task_order(tmp_path):
     assert found["features"]["matrix"] == [number] * 6 and found["features"]["matrix/shape"] == [2, 3]
     assert found["features"]["more/iso"] == number and found["features"]["more/camera"] == b"x"
     assert found["features"]["points"] == [number] * 2 and split[3]["features"]["count"] == []
-    assert st.verify(tmp_path / "set", decode=True).good
+    assert st.verify(f"{base}/set", decode=True).good
     # The split is that of a `Writer` with the same samples, record by record.
     with st.Writer(tmp_path / "one", classes=CLASSES, features=split_features(split)) as writer:
         for number in range(40):
@@ -136,7 +146,7 @@ def test_one_attempt_of_each_task_is_committed_in_task_order(tmp_path):
                 values = row(number)
                 more = values.pop("more")
                 writer.write({**values, **{f"more/{name}": value for name, value in more.items()}})
-    assert stored(tmp_path / "one") == stored(tmp_path / "set")
+    assert stored(tmp_path / "one") == stored(f"{base}/set")
 
 
 def split_features(split):
@@ -144,24 +154,39 @@ def split_features(split):
     return {name: kind for name, kind in split.features.items() if not name.startswith("image/") and name not in own}
 
 
-def test_a_failed_write_leaves_nothing_that_clean_does_not_remove(tmp_path):
+def test_a_failed_write_leaves_nothing_that_clean_does_not_remove(place):
     pytest.importorskip("ray")
+    folder, base = place
     from shardtool.ray import Sink
 
-    sink = Sink(tmp_path / "set", classes=CLASSES)
+    sink = Sink(f"{base}/set", classes=CLASSES)
     sink.on_write_start()
     attempts(sink, 0, [range(10)])
     sink.on_write_failed(RuntimeError("a task failed"))
-    assert files(tmp_path / "set") in ([], ["_index"])
+    assert files(folder / "set") in ([], ["_index"])
     # An attempt that ends after that.
     attempts(sink, 1, [range(10, 20)])
-    assert len(files(tmp_path / "set")) > 1
-    clean(tmp_path / "set")
-    assert files(tmp_path / "set") in ([], ["_index"])
+    assert len(files(folder / "set")) > 1
+    clean(f"{base}/set")
+    assert files(folder / "set") in ([], ["_index"])
     with pytest.raises(st.errors.PackError, match="has a split"):
-        done = Sink(tmp_path / "set", "train", classes=CLASSES)
+        done = Sink(f"{base}/set", "train", classes=CLASSES)
         done.on_write_complete([attempts(done, 0, [range(3)])])
-        Sink(tmp_path / "set", "train").on_write_start()
+        Sink(f"{base}/set", "train").on_write_start()
+
+
+def test_a_probe_that_a_killed_task_left_in_a_store_is_removed(bucket):
+    pytest.importorskip("ray")
+    from shardtool.ray import Sink
+
+    folder = bucket / "killed" / "set"
+    sink = Sink("s3://bucket/killed/set", classes=CLASSES)
+    sink.on_write_start()
+    shard = attempts(sink, 0, [range(10)])
+    # What a store is asked before a task writes to it; the task was killed.
+    (folder / ".pack-train.lock.4368732196f0c7a4.joined.d2b35b5b2be64c93.probe").write_text("3")
+    sink.on_write_complete([shard])
+    assert files(folder) == expected_files(folder)
 
 
 def test_wrong_rows_are_refused_by_name(tmp_path):
@@ -249,18 +274,20 @@ def failing(folder, failures, seed):
 
 
 @pytest.mark.campaign
-def test_failed_attempts_neither_lose_nor_repeat_rows(cluster, tmp_path):
+def test_failed_attempts_neither_lose_nor_repeat_rows(cluster, place, tmp_path):
     import ray
+
+    folder, base = place
 
     def dataset(numbers):
         return ray.data.range(numbers, override_num_blocks=24).map(lambda found: row(int(found["id"])))
 
     from shardtool.ray import Sink
 
-    whole = Sink(tmp_path / "whole", classes=CLASSES)
+    whole = Sink(f"{base}/whole", classes=CLASSES)
     dataset(ROWS).write_datasink(whole)
     assert (whole.result.images, whole.result.rejected) == (ROWS - 3, 3)
-    rows = stored(tmp_path / "whole")
+    rows = stored(f"{base}/whole")
     assert sum(rows.values()) == ROWS - 3 and set(rows.values()) == {1}
     failed, stages, writes = 0, collections.Counter(), 0
     remote = {"max_retries": -1, "retry_exceptions": True}
@@ -269,13 +296,13 @@ def test_failed_attempts_neither_lose_nor_repeat_rows(cluster, tmp_path):
         seen.mkdir()
         draws = random.Random(writes)
         failures = [draws.randrange(4) for _ in range(24)]
-        sink = failing(str(seen), failures, writes)(tmp_path / f"set{writes}", classes=CLASSES)
+        sink = failing(str(seen), failures, writes)(f"{base}/set{writes}", classes=CLASSES)
         dataset(ROWS).write_datasink(sink, ray_remote_args=remote)
         assert (sink.result.images, sink.result.rejected) == (ROWS - 3, 3)
-        assert stored(tmp_path / f"set{writes}") == rows
-        left = set(files(tmp_path / f"set{writes}")) - set(expected_files(tmp_path / f"set{writes}"))
+        assert stored(f"{base}/set{writes}") == rows
+        left = set(files(folder / f"set{writes}")) - set(expected_files(folder / f"set{writes}"))
         assert left == {"rejected-train.jsonl"}, left
-        assert st.verify(tmp_path / f"set{writes}").good
+        assert st.verify(f"{base}/set{writes}").good
         found = [path.read_text() for path in seen.iterdir()]
         failed, writes = failed + len(found), writes + 1
         stages.update(found)
@@ -283,11 +310,11 @@ def test_failed_attempts_neither_lose_nor_repeat_rows(cluster, tmp_path):
     # A task that fails for good ends the write, and leaves nothing.
     seen = tmp_path / "seen"
     seen.mkdir()
-    sink = failing(str(seen), [10**6], 7)(tmp_path / "failed", classes=CLASSES)
+    sink = failing(str(seen), [10**6], 7)(f"{base}/failed", classes=CLASSES)
     with pytest.raises(Exception):
         dataset(ROWS).write_datasink(sink, ray_remote_args={"max_retries": 0})
-    clean(tmp_path / "failed")
-    assert files(tmp_path / "failed") in ([], ["_index"])
+    clean(f"{base}/failed")
+    assert files(folder / "failed") in ([], ["_index"])
 
 
 def clean(folder):
@@ -295,15 +322,16 @@ def clean(folder):
 
 
 @pytest.mark.campaign
-def test_rows_that_were_read_are_written_again(cluster, dataset, tmp_path):
+def test_rows_that_were_read_are_written_again(cluster, dataset, place):
     """A dataset goes through Ray Data, and is the same afterwards."""
     import shardtool.ray
 
+    _, base = place
     rows = shardtool.ray.read(dataset, override_num_blocks=2)
-    sink = shardtool.ray.Sink(tmp_path / "set", classes=st.Dataset(dataset).classes)
+    sink = shardtool.ray.Sink(f"{base}/set", classes=st.Dataset(dataset).classes)
     rows.write_datasink(sink)
-    assert stored(tmp_path / "set") == stored(dataset)
-    assert shardtool.ray.verify(tmp_path / "set", decode=True) == st.verify(tmp_path / "set", decode=True)
+    assert stored(f"{base}/set") == stored(dataset)
+    assert shardtool.ray.verify(f"{base}/set", decode=True) == st.verify(f"{base}/set", decode=True)
 
 
 @pytest.mark.campaign

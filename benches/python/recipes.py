@@ -6,6 +6,7 @@
 
 PHOTOS is a folder of class folders of JPEGs. Run it with an interpreter that has torch, torchvision and the wheel. Recipes:
 
+    crop          RandomResizedCrop(224), flip; also with scaled_decode (large.py)
     randaugment   RandomResizedCrop(224), flip, RandAugment, RandomErasing
     dino          two crops of 224 and six of 96 pixels, each with flip, jitter, greyscale and blur
     detection     photometric distortion behind ScaleJitter(512) and FixedSizeCrop(512), flip, boxes
@@ -28,6 +29,8 @@ import tempfile
 import time
 
 BATCH = 32
+#: Those that are compared by default.
+RECIPES = ["randaugment", "dino", "detection"]
 
 
 def boxes_of(path: str, width: int, height: int) -> list[list[float]]:
@@ -54,14 +57,17 @@ def pack(photos: list[str], folder: str) -> None:
             writer.write({"key": f"{number}", "image": path, "label": number % 10, "objects": objects})
 
 
-def ours(recipe: str, folder: str, workers: int) -> tuple[int, float]:
+def ours(recipe: str, folder: str, workers: int, scaled: bool = False) -> tuple[int, float]:
     """Returns samples and seconds of an epoch after the first batch."""
     import shardtool as st
 
     split = st.Dataset(folder).split("train")
     flip = st.RandomHorizontalFlip()
     options = {}
-    if recipe == "randaugment":
+    if recipe == "crop":
+        steps, options = [st.RandomResizedCrop(224), flip], {"scaled_decode": scaled}
+        shapes = {"image": (224, 224, 3)}
+    elif recipe == "randaugment":
         steps = [st.RandomResizedCrop(224), flip, st.RandAugment(), st.RandomErasing(0.25)]
         shapes = {"image": (224, 224, 3)}
     elif recipe == "dino":
@@ -94,7 +100,9 @@ class Torchvision:
 
         self.recipe, self.photos = recipe, photos
         flip = v2.RandomHorizontalFlip()
-        if recipe == "randaugment":
+        if recipe == "crop":
+            self.steps = v2.Compose([v2.RandomResizedCrop(224, antialias=True), flip])
+        elif recipe == "randaugment":
             steps = [v2.RandomResizedCrop(224, antialias=True), flip, v2.RandAugment()]
             # Erasing is defined for floats and u8 alike.
             self.steps = v2.Compose([*steps, v2.RandomErasing(0.25, value=0)])
@@ -128,7 +136,7 @@ class Torchvision:
 
         path = self.photos[number]
         image = tv_tensors.Image(decode_image(read_file(path), mode=ImageReadMode.RGB))
-        if self.recipe == "randaugment":
+        if self.recipe in ("crop", "randaugment"):
             return self.steps(image), number % 10
         if self.recipe == "dino":
             return [view(image) for view in self.steps], number % 10
@@ -169,8 +177,8 @@ def theirs(recipe: str, photos: list[str], workers: int) -> tuple[int, float]:
 
 def side(arguments: argparse.Namespace) -> None:
     photos = json.loads(pathlib.Path(arguments.list).read_text())
-    if arguments.side == "ours":
-        samples, seconds = ours(arguments.recipe[0], arguments.dataset, arguments.workers)
+    if arguments.side in ("ours", "scaled"):
+        samples, seconds = ours(arguments.recipe[0], arguments.dataset, arguments.workers, arguments.side == "scaled")
     else:
         samples, seconds = theirs(arguments.recipe[0], photos, arguments.workers)
     assert samples == (len(photos) // BATCH - 1) * BATCH, samples
@@ -184,7 +192,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--copies", type=int, default=1, help="how often each photograph occurs")
     parser.add_argument("--dali", help="an interpreter with DALI")
-    parser.add_argument("--recipe", action="append", choices=["randaugment", "dino", "detection"])
+    parser.add_argument("--recipe", action="append", choices=["crop", *RECIPES])
     for hidden in ("--side", "--list", "--dataset"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -199,10 +207,12 @@ def main() -> int:
         names = f"{folder}/photos.json"
         pathlib.Path(names).write_text(json.dumps(photos))
         pack(photos, f"{folder}/dataset")
-        for recipe in arguments.recipe or ["randaugment", "dino", "detection"]:
+        for recipe in arguments.recipe or RECIPES:
             workers = str(arguments.workers)
             own = [sys.executable, __file__, "--list", names, "--dataset", f"{folder}/dataset", "--recipe", recipe]
             commands = {which: [*own, "--workers", workers, "--side", which] for which in ("ours", "theirs")}
+            if recipe == "crop":
+                commands["scaled"] = [*own, "--workers", workers, "--side", "scaled"]
             if arguments.dali:
                 program = pathlib.Path(__file__).with_name("recipes_dali.py")
                 commands["dali"] = [arguments.dali, str(program), names, recipe, workers]
@@ -215,6 +225,9 @@ def main() -> int:
                     rates[which] = json.loads(done.stdout.splitlines()[-1])["images_per_s"]
                 for which, of in ratios.items():
                     of.append(rates["ours"] / rates[which])
+            if recipe == "crop":
+                for which in ("theirs", "dali")[: len(commands) - 2]:
+                    ratios[f"{which}, by scaled"] = [b / a for a, b in zip(ratios["scaled"], ratios[which])]
             for which, of in ratios.items():
                 ratio = {"recipe": recipe, "peer": which, "ratio": round(statistics.median(of), 2)}
                 print(json.dumps({**ratio, "of": [round(r, 2) for r in of]}), flush=True)

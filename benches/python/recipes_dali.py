@@ -49,11 +49,20 @@ def coloured(images, kernel):
     return images
 
 
-@pipeline_def(enable_conditionals=True)
-def randaugment(files):
+def random_resized_crop(files):
     stored, labels = fn.readers.file(files=files, random_shuffle=True, name="reader")
     images = fn.decoders.image_random_crop(stored, random_area=[0.08, 1.0], random_aspect_ratio=[3 / 4, 4 / 3])
-    images = fn.flip(fn.resize(images, size=[224, 224], antialias=True), horizontal=fn.random.coin_flip())
+    return fn.flip(fn.resize(images, size=[224, 224], antialias=True), horizontal=fn.random.coin_flip()), labels
+
+
+@pipeline_def
+def crop_alone(files):
+    return random_resized_crop(files)
+
+
+@pipeline_def(enable_conditionals=True)
+def randaugment(files):
+    images, labels = random_resized_crop(files)
     images = rand_augment.rand_augment(images, n=2, m=9, shape=[224, 224])
     if chance(0.25):
         anchor, shape = fn.random.uniform(range=[0, 0.7], shape=2), fn.random.uniform(range=[0.15, 0.55], shape=2)
@@ -89,13 +98,13 @@ def detection(files):
     return images, labels
 
 
-SHAPES = {"randaugment": [224], "dino": [224] * 2 + [96] * 6, "detection": [512]}
+SHAPES = {"crop": [224], "randaugment": [224], "dino": [224] * 2 + [96] * 6, "detection": [512]}
 
 
 def main() -> None:
     names, recipe, workers = sys.argv[1:]
     photos = json.loads(pathlib.Path(names).read_text())
-    build = {"randaugment": randaugment, "dino": dino, "detection": detection}[recipe]
+    build = {"crop": crop_alone, "randaugment": randaugment, "dino": dino, "detection": detection}[recipe]
     pipeline = build(photos, batch_size=BATCH, num_threads=int(workers), device_id=None, seed=1)
     pipeline.build()
     batches = len(photos) // BATCH

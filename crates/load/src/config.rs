@@ -170,8 +170,9 @@ pub struct Images {
     pub limits: Limits,
     /// The range of floating-point samples (TIFF) that is scaled to 0 to 255, or to 65535 at 16 bits. Default: such images are bad samples.
     pub float_range: Option<FloatRange>,
-    /// Decodes a JPEG at 1/2, 1/4 or 1/8 if the crop is then still at least this many times as large as the result;
-    /// `None` always decodes at full size. Default: 2.0. The name is PIL's.
+    /// Decodes a JPEG at 1/2, 1/4 or 1/8 if the crop is then still at least this many times as large as the result, in both
+    /// directions: faster for large photographs, with other pixels ([`SCALED_DECODE_GAP`]). Default: `None`, which decodes at
+    /// full size. The name is PIL's.
     pub reducing_gap: Option<f64>,
 }
 
@@ -199,10 +200,13 @@ impl Images {
             apply_orientation: false,
             limits: Limits::default(),
             float_range: None,
-            reducing_gap: Some(2.0),
+            reducing_gap: None,
         }
     }
 }
+
+/// The [`Images::reducing_gap`] at which pixels differ little from the exact ones: `scaled_decode` in Python, `--scaled-decode`.
+pub const SCALED_DECODE_GAP: f64 = 2.0;
 
 /// One of several results of an image.
 #[derive(Clone, Debug, PartialEq)]

@@ -87,7 +87,7 @@ pub use budget::{Limit, LimitSource, MemoryPlan, Usage};
 pub use buffer::{BatchAlloc, BatchBuffer, HostAlloc};
 pub use clip::{Clip, ClipSampling};
 pub use column_values::Values;
-pub use config::{ColumnSpec, Config, Content, Images, Layout, PageCache, View};
+pub use config::{ColumnSpec, Config, Content, Images, Layout, PageCache, SCALED_DECODE_GAP, View};
 pub use decoded_cache::{DecodedCache, DecodedCacheStats};
 pub use error::{Error, Result};
 pub use fetch::EpochRequests;

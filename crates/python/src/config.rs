@@ -10,7 +10,7 @@ use shardtool_cuda::Device;
 use shardtool_decode::{Channels, Depth, FloatRange, LabelDtype, Pipeline, PixelFormat};
 use shardtool_load::{
     ArrayCrop, ArrayGroup, BatchTransform, BoxFormat, BoxUnit, Clip, ClipSampling, ColumnSpec, Config, Content,
-    DecodedCache, Images, Layout, Loader, Mixing, Objects, OnBad, PageCache, View,
+    DecodedCache, Images, Layout, Loader, Mixing, Objects, OnBad, PageCache, SCALED_DECODE_GAP, View,
 };
 use shardtool_order::{Balanced, Launch, List, Mixture, Order, Policy, Remainder, Replica, Source, Weighted};
 use shardtool_read::Split;
@@ -48,6 +48,7 @@ pub(crate) struct Options {
     mode: String,
     bits: u8,
     apply_orientation: bool,
+    scaled_decode: bool,
     /// Features with further images.
     more_images: Vec<String>,
     masks: Vec<String>,
@@ -269,6 +270,7 @@ impl Options {
                 images.objects = self.objects.map(|options| options.resolve(py)).transpose()?;
                 images.mask_dtype = one_of(py, "mask_dtype", &self.mask_dtype, &LABEL_DTYPES)?;
                 images.float_range = float_range(py, self.float_range)?;
+                images.reducing_gap = self.scaled_decode.then_some(SCALED_DECODE_GAP);
                 let channels = one_of(py, "mode", &self.mode, &MODES)?;
                 let depth = if self.bits == 16 { Depth::Sixteen } else { Depth::Eight };
                 images.pixel_format = PixelFormat { channels, depth };

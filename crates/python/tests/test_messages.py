@@ -38,6 +38,7 @@ import shardtool as st
         ({"fetch_gap": -1}, ValueError, "`fetch_gap`"),
         ({"fetch_size": "8 parsecs"}, ValueError, "parsecs"),
         ({"apply_orientation": "yes"}, TypeError, "`apply_orientation` is 'yes'"),
+        ({"scaled_decode": 2}, TypeError, "`scaled_decode` is 2"),
         ({"mean": 5}, TypeError, "`mean` is 5: expected three numbers"),
         ({"columns": 5}, TypeError, "expected a list of feature names"),
         ({"local_replicas": 2, "memory_budget": "1MiB", "batch_size": 48}, MemoryError, "2 replica"),

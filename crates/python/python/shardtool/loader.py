@@ -150,6 +150,10 @@ class Loader(Generic[T, B]):
         How replicas share an epoch: by `"sample"`, by `"shard"`, or `"off"`: each replica gets every sample.
     apply_orientation
         Whether to apply the orientation in the images' EXIF data.
+    scaled_decode
+        Whether to decode a JPEG at 1/2, 1/4 or 1/8 of its size where the crop is then still at least twice as large as the
+        result in both directions, as Pillow's `reducing_gap=2.0`: much faster for large photographs. Pixels differ a little
+        from the exact ones; for a given image and crop they are always the same.
     mask
         Feature that holds a label map for each image (a segmentation mask: a grey or palette PNG or a grey TIFF of the
         image's size). It goes through the same geometry with nearest-neighbour sampling; batches have it as `"mask"`,
@@ -263,6 +267,7 @@ class Loader(Generic[T, B]):
         slots: int | None = None,
         policy: Literal["sample", "shard", "off"] = "sample",
         apply_orientation: bool = False,
+        scaled_decode: bool = False,
         mask: str | Sequence[str] | None = None,
         mask_dtype: Literal["uint8", "uint16"] = "uint8",
         mask_fill: int | None = None,

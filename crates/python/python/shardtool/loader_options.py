@@ -97,7 +97,8 @@ def _limits(given: SimpleNamespace, options: dict[str, Any]) -> None:
             instance(name, options[name], (str,), "text")
     for name in ("policy", "mask_dtype", "page_cache", "mode"):
         instance(name, options[name], (str,), "text")
-    instance("apply_orientation", given.apply_orientation, (bool,), "`True` or `False`")
+    for name in ("apply_orientation", "scaled_decode"):
+        instance(name, options[name], (bool,), "`True` or `False`")
     options["starve_after"] = real("starve_after", given.starve_after)
 
 
@@ -145,6 +146,8 @@ def _features(
     for name in ("decoded_cache", "float_range"):
         if getattr(given, name) is not None and transform is None:
             raise OptionError(f"`{name}`: images as stored are not decoded; give the steps of a `transform` as well")
+    if given.scaled_decode and transform is None:
+        raise OptionError("`scaled_decode`: images as stored are not decoded; give the steps of a `transform` as well")
     if given.float_range is not None:
         options["float_range"] = pair("float_range", given.float_range)
     if devices and isinstance(transform, Views):

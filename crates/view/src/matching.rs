@@ -101,6 +101,8 @@ impl Matches {
                     }
                 }
             }
+            // At once: a page that has what it wants does not say that the search goes on.
+            state.done = state.searched == split.len();
             drop(state);
             self.changed.notify_all();
         }

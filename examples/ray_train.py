@@ -65,7 +65,7 @@ def work(config: dict[str, Any]) -> None:
 
 
 def train(config: dict[str, Any], workers: Any, gpu: bool, run: ray.train.RunConfig, loop: Callable[..., None] = work) -> Any:
-    """Trains with this number of workers, or with as many of (least, most) as there are, from the last checkpoint of the run."""
+    """Trains with this number of workers, or with as many of (minimum, maximum) as there are, from its last checkpoint."""
     scaling = ray.train.ScalingConfig(num_workers=workers, use_gpu=gpu)
     return TorchTrainer(loop, train_loop_config=config, scaling_config=scaling, run_config=run).fit()
 
@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("dataset")
     parser.add_argument("--storage", default=os.path.abspath("ray_runs"), help="folder or URL that all nodes share")
     parser.add_argument("--name", default="imagenet", help="name of the run")
-    parser.add_argument("--workers", type=int, nargs="+", default=[2], help="a number, or the least and the most")
+    parser.add_argument("--workers", type=int, nargs="+", default=[2], help="a number, or minimum and maximum")
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--model", default="resnet50", help="name of a torchvision model")
     for name, value in (("size", 224), ("batch-size", 256), ("epochs", 90), ("save-every", 500)):

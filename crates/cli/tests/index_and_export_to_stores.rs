@@ -47,7 +47,7 @@ fn index_writes_beside_the_shards() {
         };
         child.kill().unwrap();
         child.wait().unwrap();
-        bucket.server.release();
+        bucket.server.release().unwrap();
         if ended {
             break;
         }

@@ -50,7 +50,7 @@ impl Place {
         });
         child.kill().unwrap();
         child.wait().unwrap();
-        self.server.release();
+        self.server.release().unwrap();
         ended
     }
 
@@ -378,7 +378,7 @@ fn a_store_that_is_down_is_one_error() {
     for requests in [3, 12, 20] {
         place.server.hold_after(requests);
         failing(None);
-        place.server.release();
+        place.server.release().unwrap();
     }
     place.run(&format!("pack photos {URL} --shards 2"), 1);
     same(&place.bucket(), &place.path("here"));

@@ -13,9 +13,8 @@ pub struct RegionOptions {
     /// How large an image may be.
     pub limits: Limits,
     /// Minimum ratio of the decoded area to the result, in both directions, as PIL's `reducing_gap`. While it holds, a JPEG
-    /// is decoded at 1/2, 1/4 or 1/8 of its size, in the frequency domain, which is faster. Default 2.0, at which the
-    /// result is hardly distinguishable from the exact one. Values below 1 count as 1. `None` always decodes at full size,
-    /// as masks require, whose values must not be mixed.
+    /// is decoded at 1/2, 1/4 or 1/8 of its size, in the frequency domain, which is faster. At 2.0, the result is hardly
+    /// distinguishable from the exact one. Values below 1 count as 1. Default: `None`, which decodes at full size.
     pub reducing_gap: Option<f64>,
     /// See [`DecodeOptions::float_range`](crate::DecodeOptions::float_range).
     pub float_range: Option<FloatRange>,
@@ -27,7 +26,7 @@ impl Default for RegionOptions {
     fn default() -> Self {
         RegionOptions {
             limits: Limits::default(),
-            reducing_gap: Some(2.0),
+            reducing_gap: None,
             float_range: None,
             pixel_format: PixelFormat::RGB8,
         }

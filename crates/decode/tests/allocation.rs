@@ -62,7 +62,7 @@ fn decoding_jpegs_allocates_nothing_after_the_first_and_stays_within_the_bounds(
     let mut place =
         |decoder: &mut Decoder, scratch: &mut ResizeScratch, image: usize, pipeline: usize, exif: u8, format| {
             let (jpeg, payload) = &images[image];
-            let options = RegionOptions::default().with_pixel_format(format);
+            let options = RegionOptions::default().with_reducing_gap(Some(2.0)).with_pixel_format(format);
             let out = &mut out[..224 * 224 * format.bytes()];
             let info = probe(jpeg, &options.limits).unwrap();
             let orientation = Orientation::from_exif(exif);

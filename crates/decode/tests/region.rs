@@ -77,7 +77,7 @@ proptest! {
         let g = Pipeline::train(24).unwrap().plan((w, h), Orientation::default(), &mut SplitMix(seed), &[]).unwrap().geometry();
         let mut decoder = Decoder::default();
         let exact = result(&g, &decoder.decode_region(&jpeg, Some(&payload), &g, &exact()).unwrap(), Filter::Bilinear);
-        let reducing = RegionOptions::default();
+        let reducing = RegionOptions::default().with_reducing_gap(Some(2.0));
         let region = decoder.decode_region(&jpeg, Some(&payload), &g, &reducing).unwrap();
         let near = result(&g, &region, Filter::Bilinear);
         let far = exact.iter().zip(&near).map(|(a, b)| f64::from(a.abs_diff(*b))).sum::<f64>() / exact.len() as f64;

@@ -42,15 +42,16 @@ def test_pixels_differ_little_and_are_always_the_same(large):
 
 def test_the_default_is_exact(large):
     """A whole image, resized, is what Pillow makes of it."""
-    split = large
-    found = images(split, [st.ResizeTo((60, 80))], order=st.Sequential())
-    for image, record in zip(found, split[0 : len(split)], strict=True):
+    found = images(large, [st.ResizeTo((60, 80))], order=st.Sequential())
+    for image, record in zip(found, large[0 : len(large)], strict=True):
         pillow = Image.open(io.BytesIO(record["image"])).resize((80, 60), Image.Resampling.BILINEAR)
         assert (image == np.asarray(pillow)).all()
 
 
-def test_images_that_are_not_reduced_twice_are_exact(train):
-    assert (images(train) == images(train, scaled_decode=True)).all()
+def test_an_image_is_exact_unless_half_of_it_is_twice_the_result(large):
+    for size, same in (((226, 301), True), ((225, 300), False)):
+        exact, scaled = (images(large, [st.ResizeTo(size)], scaled_decode=scaled) for scaled in (False, True))
+        assert (exact == scaled).all() == same
 
 
 def test_images_as_stored_are_not_decoded(train):

@@ -7,39 +7,26 @@
 //! `s3s-fs` compares the conditions `If-None-Match` and `If-Match` with an object before it writes it. Here, such requests
 //! are answered one after the other, so that of two writers only one succeeds, as in S3.
 
+mod answer;
 mod faults;
 
 pub use faults::{Fault, Faults};
 
-use bytes::Bytes;
-use faults::Applied;
-use futures_util::stream;
-use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full, StreamBody};
-use hyper::body::{Frame, Incoming};
-use hyper::header::HeaderValue;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{HeaderMap, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
 use s3s::auth::SimpleAuth;
 use s3s::service::{S3Service, S3ServiceBuilder};
 use std::collections::HashMap;
-use std::error::Error;
-use std::io;
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
 /// The access key and the secret key that the server accepts.
 pub const CREDENTIALS: (&str, &str) = ("shardtool", "secret-of-shardtool");
-
-type AnyError = Box<dyn Error + Send + Sync>;
-type Answer = Response<BoxBody<Bytes, AnyError>>;
 
 /// What a server is started with.
 #[derive(Debug, Clone, Default)]
@@ -84,6 +71,10 @@ struct Shared {
     /// Writes of objects whose names end so wait until it is empty.
     held_name: watch::Sender<String>,
     waiting: AtomicU64,
+    /// How often [`Server::release`] was called. Connections that were accepted before are not served any more.
+    released: AtomicU64,
+    /// The number of requests that are being carried out.
+    busy: AtomicU64,
 }
 
 impl Server {
@@ -113,7 +104,9 @@ impl Server {
             conditional: tokio::sync::Mutex::new(()),
             held_from: watch::Sender::new(u64::MAX),
             held_name: watch::Sender::new(String::new()),
-            waiting: AtomicU64::new(0),
+            waiting: zero(),
+            released: zero(),
+            busy: zero(),
         });
         let (stop, stopped) = oneshot::channel();
         let (started, address) = mpsc::channel();
@@ -129,7 +122,7 @@ impl Server {
                 };
                 drop(started.send(listener.local_addr()));
                 tokio::select! {
-                    () = accept(listener, server) => {}
+                    () = answer::accept(listener, server) => {}
                     _ = stopped => {}
                 }
             });
@@ -175,9 +168,27 @@ impl Server {
         self.requests() > *self.shared.held_from.borrow()
     }
 
-    /// Refuses the requests that are held, with status 503, and answers later ones.
-    pub fn release(&self) {
+    /// Ends the service of clients that have ended, and answers further requests. Requests that are being carried out are
+    /// carried out first. Those that are held, and those that the clients sent but the server has not yet read, are refused
+    /// with status 503.
+    ///
+    /// # Errors
+    /// If the server does not accept connections.
+    pub fn release(&self) -> io::Result<()> {
+        // Connections are accepted in turn: after this one, there are none of the clients that are not yet accepted.
+        let name = format!("/release-{}", self.shared.released.load(Ordering::SeqCst));
+        let mut last = std::net::TcpStream::connect(self.address)?;
+        write!(last, "GET {name} HTTP/1.1\r\nhost: localhost\r\n\r\n")?;
+        let wait = || std::thread::sleep(Duration::from_millis(1));
+        while self.requests_of(&name) == 0 {
+            wait();
+        }
+        self.shared.released.fetch_add(1, Ordering::SeqCst);
+        while self.shared.busy.load(Ordering::SeqCst) > 0 {
+            wait();
+        }
         self.shared.held_from.send_replace(u64::MAX);
+        Ok(())
     }
 
     /// Holds `PUT` requests to objects whose names end so, until [`Server::let_pass`].
@@ -221,127 +232,4 @@ impl Drop for Server {
             let _ = thread.join();
         }
     }
-}
-
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    loop {
-        let Ok((socket, _)) = listener.accept().await else { continue };
-        let _ = socket.set_nodelay(true);
-        let shared = shared.clone();
-        tokio::spawn(async move {
-            let service = service_fn(move |request| answer(request, shared.clone()));
-            let _ = http1::Builder::new().serve_connection(TokioIo::new(socket), service).await;
-        });
-    }
-}
-
-impl Shared {
-    /// Returns the fault of the answer to a request, if not as many in a row were changed as its client may bear. Counts it.
-    fn fault_of(&self, request: &Request<Incoming>, number: u64) -> Option<Fault> {
-        let reads = request.method() == hyper::Method::GET;
-        let may = reads || (self.faults.writes && request.method() != hyper::Method::HEAD);
-        let range = request.headers().get(hyper::header::RANGE);
-        let key = format!("{} {} {range:?}", request.method(), request.uri());
-        let mut in_a_row = self.in_a_row.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = in_a_row.entry(key).or_default();
-        let fault = self.faults.of(number).filter(|_| may && *changed < self.faults.most_in_a_row());
-        *changed = if fault.is_some() { *changed + 1 } else { 0 };
-        self.injected.fetch_add(fault.is_some().into(), Ordering::Relaxed);
-        fault
-    }
-}
-
-async fn answer(mut request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answer, AnyError> {
-    let number = shared.requests.fetch_add(1, Ordering::Relaxed);
-    shared.paths.lock().unwrap_or_else(PoisonError::into_inner).push(request.uri().path().to_owned());
-    let mut held_from = shared.held_from.subscribe();
-    if number >= *held_from.borrow_and_update() {
-        let _ = held_from.changed().await;
-        return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE));
-    }
-    let mut held_name = shared.held_name.subscribe();
-    let is_held = |name: &str| !name.is_empty() && request.uri().path().ends_with(name);
-    if request.method() == hyper::Method::PUT && is_held(&held_name.borrow_and_update()) {
-        shared.waiting.fetch_add(1, Ordering::SeqCst);
-        let _ = held_name.changed().await;
-        shared.waiting.fetch_sub(1, Ordering::SeqCst);
-    }
-    let reads = request.method() == hyper::Method::GET;
-    let writes = !reads && request.method() != hyper::Method::HEAD;
-    tokio::time::sleep(shared.faults.delay).await;
-    let fault = shared.fault_of(&request, number);
-    match fault.map(Fault::before) {
-        Some(Applied::Status(status)) => return Ok(refusal(status)),
-        // hyper then closes the connection without an answer.
-        Some(Applied::Reset) => return Err("reset".into()),
-        Some(Applied::Wait(time)) => tokio::time::sleep(time).await,
-        Some(Applied::Nothing) | None => {}
-    }
-    if !has_signed_all(request.headers()) {
-        return Ok(refusal(StatusCode::FORBIDDEN));
-    }
-    let head = request.method() == hyper::Method::HEAD;
-    // Folders are no objects. The file system takes them for objects that it cannot read.
-    if head
-        && request.uri().path().trim_matches('/').contains('/')
-        && shared.root.join(&request.uri().path()[1..]).is_dir()
-    {
-        return Ok(refusal(StatusCode::NOT_FOUND));
-    }
-    let asked = head && request.headers().contains_key("x-amz-checksum-mode");
-    let checksum = {
-        let checksums = shared.checksums.lock().unwrap_or_else(PoisonError::into_inner);
-        checksums.get(request.uri().path()).filter(|_| asked).cloned()
-    };
-    let conditions = [hyper::header::IF_NONE_MATCH, hyper::header::IF_MATCH];
-    let conditional = writes && conditions.iter().any(|name| request.headers().contains_key(name));
-    if shared.ignore_conditions {
-        conditions.iter().for_each(|name| drop(request.headers_mut().remove(name)));
-    }
-    let alone = if conditional { Some(shared.conditional.lock().await) } else { None };
-    let (service, call) = (shared.clone(), request);
-    let call = async move { hyper::service::Service::call(&service.service, call).await };
-    // A request that writes is carried out even if the client ends: not half of it.
-    let answer = if writes { tokio::spawn(call).await? } else { call.await };
-    let answer = answer.map_err(|e| format!("{e:?}"))?;
-    drop(alone);
-    if writes && fault == Some(Fault::Cut) {
-        return Err("the answer is lost".into());
-    }
-    let fault = fault.filter(|_| reads);
-    let (mut parts, body) = answer.into_parts();
-    let length = parts.headers.get(hyper::header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    shared.bytes.fetch_add(length.unwrap_or(0), Ordering::Relaxed);
-    if let Some(crc) = checksum {
-        parts.headers.insert("x-amz-checksum-crc32c", HeaderValue::from_str(&crc)?);
-    }
-    let Some(fault) = fault.filter(|fault| fault.changes_body()) else {
-        return Ok(Response::from_parts(parts, body.map_err(AnyError::from).boxed()));
-    };
-    let mut bytes = body.collect().await?.to_bytes().to_vec();
-    if let Fault::WrongByte = fault {
-        let at = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8) as usize % bytes.len().max(1);
-        if let Some(byte) = bytes.get_mut(at) {
-            *byte ^= 1 << (number % 8);
-        }
-        return Ok(Response::from_parts(parts, Full::new(Bytes::from(bytes)).map_err(|never| match never {}).boxed()));
-    }
-    bytes.truncate(bytes.len() / 2);
-    let frames = [Ok(Frame::data(Bytes::from(bytes))), Err(AnyError::from("cut"))];
-    Ok(Response::from_parts(parts, BodyExt::boxed(StreamBody::new(stream::iter(frames)))))
-}
-
-/// Returns whether a signature, if there is one, covers all headers of S3: it refuses other requests.
-fn has_signed_all(headers: &HeaderMap) -> bool {
-    let Some(signature) = headers.get("authorization").and_then(|value| value.to_str().ok()) else { return true };
-    let signed = signature.split_once("SignedHeaders=").and_then(|(_, rest)| rest.split(',').next()).unwrap_or("");
-    let signed: Vec<_> = signed.trim().split(';').collect();
-    headers.keys().map(|name| name.as_str()).all(|name| !name.starts_with("x-amz-") || signed.contains(&name))
-}
-
-fn refusal(status: StatusCode) -> Answer {
-    let body = Full::new(Bytes::from_static(b"<Error><Code>Injected</Code></Error>"));
-    let mut answer = Response::new(body.map_err(|never| match never {}).boxed());
-    *answer.status_mut() = status;
-    answer
 }

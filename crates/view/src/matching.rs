@@ -101,7 +101,7 @@ impl Matches {
                     }
                 }
             }
-            // At once: a page that has what it wants does not say that the search goes on.
+            // With the count: a page that has its first matches reports a search of all records as complete.
             state.done = state.searched == split.len();
             drop(state);
             self.changed.notify_all();

@@ -208,7 +208,7 @@ def test_example_is_elastic_when_nodes_leave_and_join(dataset, tmp_path, monkeyp
         # Two workers wait in their third step; the checkpoint is of the second.
         wait_for(world=2, end=3 * 14)
         cluster.remove_node(node, allow_graceful=False)
-        # One worker goes on, and waits in a later step.
+        # One worker continues, and waits in a later step.
         wait_for(world=1, end=9 * 7)
         cluster.add_node(num_cpus=1)
         training.join(180)

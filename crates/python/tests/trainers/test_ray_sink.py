@@ -183,7 +183,7 @@ def test_a_probe_that_a_killed_task_left_in_a_store_is_removed(bucket):
     sink = Sink("s3://bucket/killed/set", classes=CLASSES)
     sink.on_write_start()
     shard = attempts(sink, 0, [range(10)])
-    # What a store is asked before a task writes to it; the task was killed.
+    # With it, a task finds out what the store does with conditions; the task was killed.
     (folder / ".pack-train.lock.4368732196f0c7a4.joined.d2b35b5b2be64c93.probe").write_text("3")
     sink.on_write_complete([shard])
     assert files(folder) == expected_files(folder)

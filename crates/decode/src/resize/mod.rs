@@ -3,7 +3,8 @@
 //! | module | content |
 //! |---|---|
 //! | `apply` | writes the result of a geometry into the batch |
-//! | `separable`, `separable_avx2` | the two passes of a separable filter, for 8-bit pixels |
+//! | `separable` | the two passes of a separable filter, for 8-bit pixels |
+//! | `separable_portable`, `separable_avx2`, `separable_avx512` | their arithmetic |
 //! | `separable_deep` | the same for 16-bit pixels |
 //! | `weights` | the filter's weights along one axis |
 //! | `nearest` | nearest neighbour |
@@ -15,7 +16,10 @@ pub(crate) mod padding;
 mod separable;
 #[cfg(target_arch = "x86_64")]
 mod separable_avx2;
+#[cfg(target_arch = "x86_64")]
+mod separable_avx512;
 mod separable_deep;
+mod separable_portable;
 mod weights;
 
 use crate::error::Error;
@@ -105,9 +109,12 @@ pub(crate) fn resize_bytes(format: PixelFormat, (width, height): (f64, f64), siz
         let weights = u64::from(size.0) * (4 + 8 * across) + u64::from(size.1) * (4 + 8 * down);
         return 2 * (weights + 2 * channels * u64::from(size.0) * (down + 1));
     }
-    let weights = u64::from(size.0) * (4 + 8 * across) + u64::from(size.1) * (4 + 8 * down) + 16 * (across + down);
-    let ring = (u64::from(size.0) * channels + 64) * (2 * down + 2) + 16 * down;
-    let ends = 2 * (channels * width as u64 + 64);
+    // In groups of up to four weights of three or four bytes each.
+    let axis = |n: u32, taps: u64| u64::from(n) * (12 + 8 * taps) + 32 * taps;
+    let weights = axis(size.0, across) + axis(size.1, down);
+    let rows = 2 * down + 8;
+    let ring = (u64::from(size.0) * channels + 96) * rows + 8 * rows;
+    let ends = 4 * (channels * width as u64 + 64);
     2 * (weights + ring + ends)
 }
 

@@ -7,25 +7,39 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::separable_avx2::Avx2;
-use super::weights::{AxisWeights, PRECISION, WeightPair};
+#[cfg(target_arch = "x86_64")]
+use super::separable_avx512::Avx512;
+use super::separable_portable::Portable;
+#[cfg(target_arch = "x86_64")]
+use super::weights::WeightQuad;
+use super::weights::{AxisWeights, WeightGroup, WeightPair};
 use super::{Filter, Flip, ResizeSource};
 
 /// Bytes after the pixels of a row that vector instructions may read or write.
 pub(crate) const ROW_PADDING: usize = 32;
 
-/// Resizes images and keeps its memory from one image to the next.
+/// Rows of the ring begin at multiples of this number of bytes, up to which vector instructions may read them.
+const ROW_ALIGNMENT: usize = 64;
+
+/// Computes the two passes, `R` rows at a time in the first one, with weights in groups of a layout.
+pub(crate) trait Kernel<G, const R: usize>: Copy {
+    /// Resizes rows horizontally. Pixels have `C` bytes.
+    fn horizontal<const C: usize>(self, rows: [&[u8]; R], columns: &AxisWeights<G>, out: [&mut [u8]; R]);
+
+    /// Computes one result row from the rows of the ring at the given offsets.
+    fn vertical(self, ring: &[u8], row_offsets: &[usize], weights: &[G], out: &mut [u8]);
+}
+
+/// Resizes images with the best kernel for the processor, and keeps its memory from one image to the next.
 #[derive(Debug)]
 pub(crate) struct Separable {
     #[cfg(target_arch = "x86_64")]
     avx2: Option<Avx2>,
-    columns: AxisWeights,
-    rows: AxisWeights,
-    /// Rows after the horizontal pass.
-    ring: Vec<u8>,
-    /// Copies of source rows that are not followed by enough padding.
-    padded_rows: [Vec<u8>; 2],
-    /// Offsets in the ring of the rows that make the current result row.
-    row_offsets: Vec<usize>,
+    #[cfg(target_arch = "x86_64")]
+    avx512: Option<Avx512>,
+    pairs: Passes<WeightPair, 2>,
+    #[cfg(target_arch = "x86_64")]
+    quads: Passes<WeightQuad, 4>,
 }
 
 impl Default for Separable {
@@ -33,11 +47,11 @@ impl Default for Separable {
         Separable {
             #[cfg(target_arch = "x86_64")]
             avx2: Avx2::detect(),
-            columns: AxisWeights::default(),
-            rows: AxisWeights::default(),
-            ring: Vec::new(),
-            padded_rows: [Vec::new(), Vec::new()],
-            row_offsets: Vec::new(),
+            #[cfg(target_arch = "x86_64")]
+            avx512: Avx512::detect(),
+            pairs: Passes::default(),
+            #[cfg(target_arch = "x86_64")]
+            quads: Passes::default(),
         }
     }
 }
@@ -49,6 +63,52 @@ impl Separable {
         &mut self,
         source: ResizeSource<'_>,
         filter: Filter,
+        size: (u32, u32),
+        flip: Flip,
+        out: &mut [u8],
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx512) = self.avx512
+            && C == 3
+        {
+            return self.quads.resize::<C, _>(avx512, source, filter, size, flip, out);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = self.avx2 {
+            return self.pairs.resize::<C, _>(avx2, source, filter, size, flip, out);
+        }
+        self.pairs.resize::<C, _>(Portable, source, filter, size, flip, out);
+    }
+}
+
+/// The memory of the two passes.
+#[derive(Debug)]
+struct Passes<G, const R: usize> {
+    columns: AxisWeights<G>,
+    rows: AxisWeights<G>,
+    /// Rows after the horizontal pass.
+    ring: Vec<u8>,
+    /// Copies of source rows that are not followed by enough padding.
+    padded_rows: [Vec<u8>; R],
+    /// Offsets in the ring of the rows that make the current result row.
+    row_offsets: Vec<usize>,
+}
+
+impl<G: WeightGroup, const R: usize> Default for Passes<G, R> {
+    fn default() -> Self {
+        let padded_rows = std::array::from_fn(|_| Vec::new());
+        let (columns, rows) = (AxisWeights::default(), AxisWeights::default());
+        Passes { columns, rows, ring: Vec::new(), padded_rows, row_offsets: Vec::new() }
+    }
+}
+
+impl<G: WeightGroup, const R: usize> Passes<G, R> {
+    /// As [`Separable::resize`].
+    fn resize<const C: usize, K: Kernel<G, R>>(
+        &mut self,
+        kernel: K,
+        source: ResizeSource<'_>,
+        filter: Filter,
         (width, height): (u32, u32),
         flip: Flip,
         out: &mut [u8],
@@ -57,56 +117,48 @@ impl Separable {
         self.columns.compute(horizontal, width, flip.horizontal, filter);
         self.rows.compute(vertical, height, false, filter);
         let row_len = width as usize * C;
-        let stride = row_len.next_multiple_of(ROW_PADDING) + ROW_PADDING;
-        // The horizontal pass makes two rows at a time, so the ring may hold one row before it is needed.
-        let ring_rows = 2 * self.rows.pairs() + 2;
+        let stride = (row_len + ROW_PADDING).next_multiple_of(ROW_ALIGNMENT);
+        // The horizontal pass makes several rows at a time, so the ring may hold rows before they are needed.
+        let ring_rows = self.rows.taps() + R;
         self.ring.resize((ring_rows * stride).max(self.ring.len()), 0);
         let limit = available.height as usize;
         let mut done = 0;
         for y in 0..height as usize {
             let start = self.rows.start(y);
-            let end = (start + 2 * self.rows.pairs()).min(limit);
+            let end = (start + self.rows.taps()).min(limit);
             done = done.max(start);
             while done < end {
-                let offsets = [done, done + 1].map(|r| r % ring_rows * stride);
-                self.horizontal_pass::<C>(source, done, (done + 1).min(limit - 1), offsets);
-                done += 2;
+                let offsets = std::array::from_fn(|r| (done + r) % ring_rows * stride);
+                let rows = std::array::from_fn(|r| (done + r).min(limit - 1));
+                self.horizontal_pass::<C, K>(kernel, source, rows, offsets);
+                done += R;
             }
             let last = end - 1;
             self.row_offsets.clear();
-            let rows = start..start + 2 * self.rows.pairs();
+            let rows = start..start + self.rows.taps();
             self.row_offsets.extend(rows.map(|r| r.min(last) % ring_rows * stride));
             let at = if flip.vertical { height as usize - 1 - y } else { y };
-            self.vertical_pass(y, &mut out[at * row_len..][..row_len]);
+            let out = &mut out[at * row_len..][..row_len];
+            kernel.vertical(&self.ring, &self.row_offsets, self.rows.weights(y), out);
         }
     }
 
-    /// Resizes source rows `a` and `b` horizontally and writes them to the ring at `offsets`.
-    fn horizontal_pass<const C: usize>(&mut self, source: ResizeSource<'_>, a: usize, b: usize, offsets: [usize; 2]) {
-        let Separable { columns, ring, padded_rows, .. } = self;
-        let [padded_a, padded_b] = padded_rows;
+    /// Resizes source rows horizontally and writes them to the ring at `offsets`.
+    fn horizontal_pass<const C: usize, K: Kernel<G, R>>(
+        &mut self,
+        kernel: K,
+        source: ResizeSource<'_>,
+        rows: [usize; R],
+        offsets: [usize; R],
+    ) {
+        let Passes { columns, ring, padded_rows, .. } = self;
         let len = columns.source_len() * C + ROW_PADDING;
-        let rows = [source_row::<C>(source, a, len, padded_a), source_row::<C>(source, b, len, padded_b)];
+        let mut padded = padded_rows.iter_mut();
+        let rows = rows.map(|y| padded.next().map_or(&[][..], |padded| source_row::<C>(source, y, len, padded)));
         let out_len = columns.len() * C + ROW_PADDING;
         let out = offsets.map(|offset| offset..offset + out_len);
-        let Ok(out) = ring.get_disjoint_mut(out) else { unreachable!("two different rows of the ring") };
-        #[cfg(target_arch = "x86_64")]
-        if let Some(avx2) = self.avx2 {
-            return avx2.horizontal::<C>(rows, columns, out);
-        }
-        for (row, out) in rows.into_iter().zip(out) {
-            horizontal::<C>(row, columns, out);
-        }
-    }
-
-    /// Computes result row `y` from the rows in the ring.
-    fn vertical_pass(&self, y: usize, out: &mut [u8]) {
-        let weights = self.rows.weights(y);
-        #[cfg(target_arch = "x86_64")]
-        if let Some(avx2) = self.avx2 {
-            return avx2.vertical(&self.ring, &self.row_offsets, weights, out);
-        }
-        vertical(&self.ring, &self.row_offsets, weights, out);
+        let Ok(out) = ring.get_disjoint_mut(out) else { unreachable!("different rows of the ring") };
+        kernel.horizontal::<C>(rows, columns, out);
     }
 }
 
@@ -127,42 +179,6 @@ fn source_row<'a, const C: usize>(source: ResizeSource<'a>, y: usize, len: usize
     padded
 }
 
-/// Resizes one row horizontally, in portable arithmetic.
-fn horizontal<const C: usize>(row: &[u8], columns: &AxisWeights, out: &mut [u8]) {
-    for (i, out) in out.as_chunks_mut::<C>().0.iter_mut().take(columns.len()).enumerate() {
-        let mut sums = [1 << (PRECISION - 1); C];
-        let pixels = row[columns.start(i) * C..].as_chunks::<C>().0;
-        for (pair, two) in columns.weights(i).iter().zip(pixels.as_chunks::<2>().0) {
-            let [a, b] = pair.weights();
-            for (sum, (p, q)) in sums.iter_mut().zip(two[0].iter().zip(&two[1])) {
-                *sum += a * i32::from(*p) + b * i32::from(*q);
-            }
-        }
-        *out = sums.map(rounded);
-    }
-}
-
-/// Computes one result row from rows of the ring, in portable arithmetic. Works on a few columns at a time, so that their
-/// sums stay in registers.
-fn vertical(ring: &[u8], row_offsets: &[usize], weights: &[WeightPair], out: &mut [u8]) {
-    const COLUMNS: usize = 32;
-    for (x, out) in (0..).step_by(COLUMNS).zip(out.chunks_mut(COLUMNS)) {
-        let mut sums = [1 << (PRECISION - 1); COLUMNS];
-        for (pair, offsets) in weights.iter().zip(row_offsets.as_chunks::<2>().0) {
-            let [a, b] = pair.weights();
-            let [p, q] = offsets.map(|offset| &ring[offset + x..][..COLUMNS]);
-            for (sum, (p, q)) in sums.iter_mut().zip(p.iter().zip(q)) {
-                *sum += a * i32::from(*p) + b * i32::from(*q);
-            }
-        }
-        out.iter_mut().zip(sums).for_each(|(out, sum)| *out = rounded(sum));
-    }
-}
-
-fn rounded(sum: i32) -> u8 {
-    (sum >> PRECISION).clamp(0, 255) as u8
-}
-
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
@@ -173,7 +189,10 @@ mod tests {
 
     /// Over small sizes and offsets, and ratios up to 40.
     #[test]
-    fn portable_and_avx2_give_equal_bytes() {
+    fn all_kernels_give_equal_bytes() {
+        if Avx2::detect().is_none() || Avx512::detect().is_none() {
+            println!("skipped in part: this processor lacks AVX2 or AVX-512 with VNNI");
+        }
         compare::<3>();
         compare::<1>();
     }
@@ -181,7 +200,11 @@ mod tests {
     fn compare<const C: usize>() {
         let format = if C == 3 { PixelFormat::RGB8 } else { PixelFormat::GRAY8 };
         let data: Vec<u8> = (0..200u32 * 90 * 3).map(|i| (i.wrapping_mul(2_654_435_761) >> 23) as u8).collect();
-        let (mut fast, mut portable) = (Separable::default(), Separable { avx2: None, ..Separable::default() });
+        let mut kernels = [
+            Separable::default(),
+            Separable { avx512: None, ..Separable::default() },
+            Separable { avx512: None, avx2: None, ..Separable::default() },
+        ];
         let mut cases = 0;
         for (width, height) in [(200, 90), (60, 300), (9, 7), (1, 5), (5, 1), (2, 2)] {
             let rect = Rect { left: 3, top: 2, width, height };
@@ -194,11 +217,14 @@ mod tests {
                     for flip in [Flip::default(), Flip { horizontal: true, vertical: true }] {
                         let region = SourceRegion { decoded: rect, crop, area };
                         let source = ResizeSource { pixels, region };
-                        let mut out = [1, 2].map(|fill| vec![fill; w as usize * h as usize * C]);
+                        let mut out = [1, 2, 3].map(|fill| vec![fill; w as usize * h as usize * C]);
                         for filter in [Filter::Bilinear, Filter::Bicubic, Filter::Lanczos] {
-                            fast.resize::<C>(source, filter, (w, h), flip, &mut out[0]);
-                            portable.resize::<C>(source, filter, (w, h), flip, &mut out[1]);
-                            assert_eq!(out[0], out[1], "{width}x{height} to {w}x{h}, {filter:?}");
+                            for (kernel, out) in kernels.iter_mut().zip(&mut out) {
+                                kernel.resize::<C>(source, filter, (w, h), flip, out);
+                            }
+                            let case = format!("{width}x{height} to {w}x{h}, {filter:?}");
+                            assert!(out[0] == out[2], "AVX-512 and portable differ: {case}");
+                            assert!(out[1] == out[2], "AVX2 and portable differ: {case}");
                             cases += 1;
                         }
                     }

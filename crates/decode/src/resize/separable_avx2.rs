@@ -13,7 +13,7 @@
 
 use std::arch::x86_64::*;
 
-use super::separable::ROW_PADDING;
+use super::separable::{Kernel, ROW_PADDING};
 use super::weights::{AxisWeights, LOW_BITS, PRECISION, WeightPair};
 use crate::avx2::{load_16, load_32, store_16, store_32};
 
@@ -25,9 +25,10 @@ impl Avx2 {
     pub(crate) fn detect() -> Option<Self> {
         is_x86_feature_detected!("avx2").then_some(Avx2(()))
     }
+}
 
-    /// Resizes two rows horizontally, as `separable::horizontal` does one.
-    pub(crate) fn horizontal<const C: usize>(self, rows: [&[u8]; 2], columns: &AxisWeights, out: [&mut [u8]; 2]) {
+impl Kernel<WeightPair, 2> for Avx2 {
+    fn horizontal<const C: usize>(self, rows: [&[u8]; 2], columns: &AxisWeights<WeightPair>, out: [&mut [u8]; 2]) {
         // SAFETY: the processor has AVX2, because only `detect` makes an `Avx2`, after checking for it.
         unsafe {
             match C {
@@ -37,8 +38,7 @@ impl Avx2 {
         }
     }
 
-    /// Computes one result row, as `separable::vertical` does.
-    pub(crate) fn vertical(self, ring: &[u8], row_offsets: &[usize], weights: &[WeightPair], out: &mut [u8]) {
+    fn vertical(self, ring: &[u8], row_offsets: &[usize], weights: &[WeightPair], out: &mut [u8]) {
         // SAFETY: the processor has AVX2, because only `detect` makes an `Avx2`, after checking for it.
         unsafe { vertical(ring, row_offsets, weights, out) }
     }
@@ -46,17 +46,17 @@ impl Avx2 {
 
 /// Resizes two rows horizontally, one in each half of the registers, four result pixels at a time.
 #[target_feature(enable = "avx2")]
-fn horizontal(rows: [&[u8]; 2], columns: &AxisWeights, out: [&mut [u8]; 2]) {
-    match columns.pairs() {
-        1 => horizontal_pairs::<1>(rows, columns, out),
-        2 => horizontal_pairs::<2>(rows, columns, out),
+fn horizontal(rows: [&[u8]; 2], columns: &AxisWeights<WeightPair>, out: [&mut [u8]; 2]) {
+    match columns.taps() {
+        2 => horizontal_pairs::<1>(rows, columns, out),
+        4 => horizontal_pairs::<2>(rows, columns, out),
         _ => horizontal_pairs::<0>(rows, columns, out),
     }
 }
 
 /// [`horizontal`] for `PAIRS` pairs of weights per pixel, or for any number if `PAIRS` is 0.
 #[target_feature(enable = "avx2")]
-fn horizontal_pairs<const PAIRS: usize>(rows: [&[u8]; 2], columns: &AxisWeights, [out_a, out_b]: [&mut [u8]; 2]) {
+fn horizontal_pairs<const PAIRS: usize>(rows: [&[u8]; 2], columns: &AxisWeights<WeightPair>, [out_a, out_b]: [&mut [u8]; 2]) {
     // Packs four pixels, each in the lower three of four bytes.
     let pack = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
     let pack = _mm256_broadcastsi128_si256(pack);
@@ -75,7 +75,7 @@ fn horizontal_pairs<const PAIRS: usize>(rows: [&[u8]; 2], columns: &AxisWeights,
 
 /// Resizes two rows of grey horizontally, one in each half of the registers, four result pixels at a time.
 #[target_feature(enable = "avx2")]
-fn horizontal_gray(rows: [&[u8]; 2], columns: &AxisWeights, [out_a, out_b]: [&mut [u8]; 2]) {
+fn horizontal_gray(rows: [&[u8]; 2], columns: &AxisWeights<WeightPair>, [out_a, out_b]: [&mut [u8]; 2]) {
     let last = columns.len() - 1;
     for i in (0..columns.len()).step_by(4) {
         let mut sums = [_mm256_setzero_si256(); 4];
@@ -97,7 +97,7 @@ fn horizontal_gray(rows: [&[u8]; 2], columns: &AxisWeights, [out_a, out_b]: [&mu
 /// 32-bit numbers of each half.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn gray_pixel(rows: [&[u8]; 2], columns: &AxisWeights, i: usize) -> __m256i {
+fn gray_pixel(rows: [&[u8]; 2], columns: &AxisWeights<WeightPair>, i: usize) -> __m256i {
     // Pixels 0 and 1, twice, and pixels 2 and 3, twice, as 16-bit numbers: for both parts of two pairs of weights.
     let pairs = _mm_setr_epi8(0, -1, 1, -1, 0, -1, 1, -1, 2, -1, 3, -1, 2, -1, 3, -1);
     let pairs = _mm256_broadcastsi128_si256(pairs);
@@ -123,7 +123,7 @@ fn load_4(bytes: &[u8]) -> __m128i {
 /// Computes red, green and blue of result pixel `i` in both rows, as 32-bit numbers.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn pixel<const PAIRS: usize>(rows: [&[u8]; 2], columns: &AxisWeights, i: usize) -> __m256i {
+fn pixel<const PAIRS: usize>(rows: [&[u8]; 2], columns: &AxisWeights<WeightPair>, i: usize) -> __m256i {
     // Interleaves red, green and blue of pixels 0 and 1, and of pixels 2 and 3, as 16-bit numbers.
     let first = _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1);
     let second = _mm_setr_epi8(6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);

@@ -4,7 +4,7 @@
 //! A sum outside 0 to 65535 is clamped. Pillow clamps its upper byte only, so that there an overshoot beyond white is up to 255
 //! darker than white (bicubic and Lanczos only).
 
-use super::weights::{SourceAxis, exact_weights, taps};
+use super::weights::{AxisFilter, SourceAxis};
 use super::{Filter, Flip, ResizeSource};
 use crate::transform::rect::Rect;
 
@@ -30,13 +30,14 @@ struct Weights {
 
 impl Weights {
     fn compute(&mut self, axis: SourceAxis, n: u32, filter: Filter) {
-        self.taps = taps(axis, n, filter);
+        let axis_filter = AxisFilter::new(axis, n, filter);
+        self.taps = axis_filter.taps();
         self.spans.clear();
         self.weights.clear();
         self.spans.reserve_exact(n as usize);
         self.weights.reserve_exact(n as usize * self.taps);
         for i in 0..n as usize {
-            let span = exact_weights(axis, n, i, filter, &mut self.exact);
+            let span = axis_filter.weigh(i, &mut self.exact);
             let sum: f64 = self.exact.iter().sum();
             // Pixels that were not decoded have a weight of 0.
             let skipped = axis.skipped.saturating_sub(span.start) as usize;

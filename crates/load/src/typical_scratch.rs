@@ -17,8 +17,8 @@ const SAMPLED_IMAGES: usize = 8;
 const SAMPLED_CROPS: u64 = 32;
 
 /// Returns the bytes of scratch for the largest images in the first, middle and last shard of each split, or for the sampled
-/// records of one in an object store: the maximum over some random crops, plus a quarter. Ignores shards that cannot be
-/// opened. An image that needs more takes the memory of batches.
+/// records of one in an object store: the maximum over some random crops, plus a quarter for images that were not sampled. Ignores
+/// shards that cannot be opened. An image that needs more takes the memory of batches.
 pub(crate) fn typical_scratch(
     splits: &Splits,
     content: &Content,

@@ -164,11 +164,15 @@ impl MemoryPlan {
         self.budget.saturating_sub(self.fixed()).saturating_sub(batches)
     }
 
-    /// Bytes of scratch that each worker keeps: at most half of what the largest sampled image needs, so that one such
-    /// image can still be admitted.
+    /// Bytes of scratch that each worker keeps from one image to the next, so that images of one size do not allocate: what the
+    /// largest sampled image needs, without what was added for others. At most as many as leave enough for one such image.
     pub(crate) fn kept_scratch(&self) -> u64 {
-        let surplus = self.scratch_bytes().saturating_sub(self.scratch);
-        (self.scratch / 2).min(surplus / self.workers.saturating_sub(1).max(1))
+        let bytes = self.scratch_bytes();
+        let most = match self.workers {
+            0 | 1 => bytes,
+            workers => bytes.saturating_sub(self.scratch) / (workers - 1),
+        };
+        (self.scratch - self.scratch / 5).min(most)
     }
 
     /// Bytes by which a default budget may grow for an image that is larger than planned.

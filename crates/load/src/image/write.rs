@@ -7,7 +7,7 @@ use crate::bad_samples::SampleError;
 use crate::buffer::{RowMut, RowPixels};
 use crate::config::Images;
 use crate::decoded_cache::DecodedImages;
-use crate::meters::Meters;
+use crate::meters::WorkerMeters;
 use shardtool_decode::{
     DecodedRegion, Decoder, Draws, EncodedImage, Error, Geometry, LabelDtype, LabelMap, Normalizer, PixelsMut,
     PixelsRef, TransformScratch,
@@ -53,7 +53,7 @@ impl DecodeScratch {
             arrays: bounds.arrays.max(bytes.arrays),
         };
         if larger(self.bounds).sum() > most {
-            *self = Self::default();
+            self.free();
         }
         self.bounds = larger(self.bounds);
     }
@@ -61,8 +61,15 @@ impl DecodeScratch {
     /// Drops the memory if it exceeds `most` bytes.
     pub(crate) fn trim(&mut self, most: u64) {
         if self.bounds.sum() > most {
-            *self = Self::default();
+            self.free();
         }
+    }
+
+    /// Drops all memory but the decoder's tables, which no budget counts and which most images share.
+    fn free(&mut self) {
+        let mut decoder = std::mem::take(&mut self.decoder);
+        decoder.shrink_to(0);
+        *self = DecodeScratch { decoder, ..DecodeScratch::default() };
     }
 }
 
@@ -72,7 +79,7 @@ pub(crate) struct Decoding<'c> {
     pub(crate) normalizer: Option<&'c Normalizer>,
     /// The cache of decoded images, the sample's id, and its record.
     pub(crate) cached: Option<(&'c DecodedImages, u64, &'c Record)>,
-    pub(crate) meters: &'c Meters,
+    pub(crate) meters: &'c WorkerMeters,
 }
 
 /// Decodes the images of a record and their label maps, transforms them, and writes them into `out`.
@@ -125,6 +132,9 @@ pub(crate) fn write_row(
         let start = Instant::now();
         let region = decoder.decode_parsed_region(image, None, geometries, &options(images)).map_err(further)?;
         write(region, start, transform, pixels).map_err(further)?;
+    }
+    if planned.masks.is_empty() {
+        return Ok(());
     }
     let start = Instant::now();
     for ((mask, feature), row) in planned.masks.iter().zip(&images.masks).zip(&mut out.masks) {

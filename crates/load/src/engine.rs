@@ -66,7 +66,7 @@ impl Engine {
             Engine {
                 scratch: ScratchAdmission::new(handover.clone(), &memory, batch_bytes, patience),
                 fetcher: Fetcher::new(&config, &notices),
-                meters: Meters::default(),
+                meters: Meters::new(memory.workers as usize),
                 bad_samples: BadSamples::new(config.max_bad),
                 notices,
                 start: Instant::now(),
@@ -137,14 +137,14 @@ impl Engine {
         let meters = &self.meters;
         self.handover.read(|queues, supply| Stats {
             elapsed: self.start.elapsed(),
-            data_wait: meters.data_wait.get(),
-            read: meters.read.get(),
-            decode: meters.decode.get(),
-            resize: meters.resize.get(),
+            data_wait: meters.sum(|worker| &worker.data_wait),
+            read: meters.sum(|worker| &worker.read),
+            decode: meters.sum(|worker| &worker.decode),
+            resize: meters.sum(|worker| &worker.resize),
             buffer_wait: meters.buffer_wait.get(),
             consumer_wait: meters.consumer_wait.get(),
             consumer_busy: meters.consumer_busy.get(),
-            bytes: meters.bytes.load(Ordering::Relaxed),
+            bytes: meters.bytes(),
             samples: meters.samples.load(Ordering::Relaxed),
             bad: self.bad_samples.count(),
             ready: queues.iter().map(Queue::ready).sum(),

@@ -69,9 +69,9 @@ impl WorkerPool {
             workers.threads.push(thread.spawn(|| fetcher.run()).map_err(Error::Thread)?);
         }
         for number in 0..count {
-            let worker = Worker::new(engine.clone(), number);
+            let engine = engine.clone();
             let thread = std::thread::Builder::new().name(format!("shardtool-load-{number}"));
-            workers.threads.push(thread.spawn(|| worker.run()).map_err(Error::Thread)?);
+            workers.threads.push(thread.spawn(move || Worker::new(&engine, number).run()).map_err(Error::Thread)?);
         }
         Ok(workers)
     }

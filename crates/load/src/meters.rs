@@ -43,20 +43,49 @@ impl Meter {
     }
 }
 
-/// The meters of a loader. Times of workers are summed over them.
-#[derive(Default)]
+/// The meters of a loader.
 pub(crate) struct Meters {
+    workers: Box<[WorkerMeters]>,
+    pub(crate) buffer_wait: Meter,
+    pub(crate) consumer_wait: Meter,
+    pub(crate) consumer_busy: Meter,
+    /// Valid samples delivered.
+    pub(crate) samples: AtomicU64,
+}
+
+/// The meters of one worker, which counts every sample: in cache lines that no other worker writes.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct WorkerMeters {
     pub(crate) data_wait: Meter,
     pub(crate) read: Meter,
     pub(crate) decode: Meter,
     pub(crate) resize: Meter,
-    pub(crate) buffer_wait: Meter,
-    pub(crate) consumer_wait: Meter,
-    pub(crate) consumer_busy: Meter,
     /// Bytes of records read.
     pub(crate) bytes: AtomicU64,
-    /// Valid samples delivered.
-    pub(crate) samples: AtomicU64,
+}
+
+impl Meters {
+    pub(crate) fn new(workers: usize) -> Self {
+        let [buffer_wait, consumer_wait, consumer_busy] = std::array::from_fn(|_| Meter::default());
+        let workers = (0..workers).map(|_| WorkerMeters::default()).collect();
+        Meters { workers, buffer_wait, consumer_wait, consumer_busy, samples: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn worker(&self, number: usize) -> &WorkerMeters {
+        &self.workers[number]
+    }
+
+    /// Returns a stage of all workers.
+    pub(crate) fn sum(&self, stage: impl Fn(&WorkerMeters) -> &Meter) -> Stage {
+        let stages = self.workers.iter().map(|worker| stage(worker).get());
+        stages.fold(Stage::default(), |sum, one| Stage { time: sum.time + one.time, count: sum.count + one.count })
+    }
+
+    /// Returns the bytes of records read.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.bytes.load(Ordering::Relaxed)).sum()
+    }
 }
 
 /// Times one read. Every 16th is also timed by the thread's CPU clock, which stops while the thread waits for storage.
@@ -75,7 +104,7 @@ impl ReadTimer {
         ReadTimer { start: Instant::now(), cpu }
     }
 
-    pub(crate) fn stop(self, meters: &Meters) {
+    pub(crate) fn stop(self, meters: &WorkerMeters) {
         let time = self.start.elapsed();
         meters.read.add(time, 1);
         if let Some(before) = self.cpu {

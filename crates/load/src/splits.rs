@@ -105,6 +105,12 @@ impl Splits {
         Ok(RecordLocation { split, shard, row })
     }
 
+    /// Returns whether the system has a record in memory; see [`Split::is_in_memory`].
+    pub(crate) fn is_in_memory(&self, id: u64) -> bool {
+        let number = self.split_of(id);
+        self.splits[number].is_in_memory(id - self.starts[number])
+    }
+
     /// Asks the system to read the record soon.
     pub(crate) fn will_need(&self, id: u64) {
         let number = self.split_of(id);

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::handover::Work;
 use crate::image::{self, DecodeScratch, Decoding, PlannedClips, PlannedImage, SampleDraws, ScratchBytes};
 use crate::memory_pressure::{Admission, Refused, ScratchAdmission};
-use crate::meters::ReadTimer;
+use crate::meters::{ReadTimer, WorkerMeters};
 use crate::packing;
 use crate::plan::Walk;
 use crate::read_ahead::{ReadAhead, cursor};
@@ -27,8 +27,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-pub(crate) struct Worker {
-    engine: Arc<Engine>,
+pub(crate) struct Worker<'e> {
+    /// Not a counted reference: all workers would write its count for each sample.
+    engine: &'e Engine,
+    meters: &'e WorkerMeters,
     number: usize,
     /// For each replica, a cursor through the epoch it is in.
     cursors: Vec<Option<(u64, Walk)>>,
@@ -98,17 +100,18 @@ impl<E: Into<SampleError>> From<E> for FillError {
     }
 }
 
-impl Worker {
-    pub(crate) fn new(engine: Arc<Engine>, number: usize) -> Self {
+impl<'e> Worker<'e> {
+    pub(crate) fn new(engine: &'e Engine, number: usize) -> Self {
         let cursors = engine.config.ranks.iter().map(|_| None).collect();
         let read_ahead = ReadAhead::new(engine.config.clone());
         let scratch = DecodeScratch::default();
-        Worker { engine, number, cursors, read_ahead, scratch, part: None, samples: vec![], reads: 0, current: None }
+        let meters = engine.meters.worker(number);
+        Worker { engine, meters, number, cursors, read_ahead, scratch, part: None, samples: vec![], reads: 0, current: None }
     }
 
     /// Runs until the loader ends.
     pub(crate) fn run(mut self) {
-        let engine = self.engine.clone();
+        let engine = self.engine;
         let mut current = None;
         while let Some((batch, rows)) = self.next(current.take()) {
             self.fill(&batch, rows.clone());
@@ -126,7 +129,7 @@ impl Worker {
 
     /// Claims rows, of the current batch if it has any left; `None` when the loader ends.
     fn next(&self, mut current: Option<Arc<SharedBatch>>) -> Option<(Arc<SharedBatch>, Range<usize>)> {
-        let Engine { handover, config, meters, .. } = &*self.engine;
+        let Engine { handover, config, meters, .. } = self.engine;
         loop {
             if let Some(batch) = current
                 && let Some(rows) = batch.claim(config.rows_per_claim())
@@ -162,12 +165,12 @@ impl Worker {
     }
 
     fn row(&mut self, batch: &SharedBatch, row: usize) -> Result<()> {
-        let engine = self.engine.clone();
+        let engine = self.engine;
         let pixels = batch.pixels(row);
         batch.with_out(row, |out| {
             let target = &mut RowTarget { pixels, out };
             let Some(q) = batch.planned(row).position() else {
-                mask(&engine, target);
+                mask(engine, target);
                 return Ok(());
             };
             self.read_ahead.advance(batch, row);
@@ -188,7 +191,7 @@ impl Worker {
         row: Option<usize>,
         target: &mut RowTarget<'_>,
     ) -> Result<()> {
-        let engine = self.engine.clone();
+        let engine = self.engine;
         let filled = self.sample(batch, sample, row, target);
         if let Some((fetcher, row)) = engine.fetcher.as_ref().zip(row) {
             fetcher.done(batch, row);
@@ -201,7 +204,7 @@ impl Worker {
         match engine.config.on_bad {
             OnBad::Error => Err(Error::BadSample(bad)),
             OnBad::Mask => {
-                mask(&engine, target);
+                mask(engine, target);
                 Ok(())
             }
             OnBad::Substitute => {
@@ -230,7 +233,7 @@ impl Worker {
         target: &mut RowTarget<'_>,
     ) -> std::result::Result<(), RowError> {
         self.current = Some(id);
-        let engine = self.engine.clone();
+        let engine = self.engine;
         let config = &engine.config;
         let at = config.splits.locate(id).map_err(Error::from)?;
         let shard = at.open().map_err(|e| RowError::of(id, &at, e.into()))?;
@@ -278,7 +281,7 @@ impl Worker {
                 Some(Err(error)) => Err(clip::unread(&shard, error)),
                 None => config.arrays.record(&shard, at.row),
             };
-            timer.stop(&engine.meters);
+            timer.stop(self.meters);
             let record = record.map_err(|e| RowError::of(id, &at, e.into()))?;
             if decodes && record_bytes == 0 && record.buffer_bytes() > 0 {
                 // Its mapping could not be read, so it was read into memory after all.
@@ -301,7 +304,7 @@ impl Worker {
             }
         };
         let read = record.data().len() as u64 - record.unread_bytes();
-        engine.meters.bytes.fetch_add(read, Ordering::Relaxed);
+        self.meters.bytes.fetch_add(read, Ordering::Relaxed);
         (target.out.id, target.out.valid) = (id as i64, true);
         if let Content::Records = config.content {
             target.out.record = Some(record);
@@ -324,7 +327,7 @@ impl Worker {
         at: &RecordLocation<'_>,
         target: &mut RowTarget<'_>,
     ) -> std::result::Result<(), FillError> {
-        let engine = self.engine.clone();
+        let engine = self.engine;
         let config = &engine.config;
         let mut example = None;
         for (column, cell) in config.columns.iter().zip(&mut target.out.cells) {
@@ -362,7 +365,7 @@ impl Worker {
         let size = image.as_ref().map(|(_, planned)| planned.size());
         let kept = self.admit_scratch(batch, memory, scratch, size, at)?;
         let sample = (self.current.unwrap_or(u64::MAX), record);
-        let written = write(&engine, sample, image, arrays.as_ref(), &mut self.scratch, target);
+        let written = write((engine, self.meters), sample, image, arrays.as_ref(), &mut self.scratch, target);
         self.scratch.trim(kept);
         Ok(written?)
     }
@@ -424,14 +427,14 @@ impl Worker {
 
 /// Writes the image and the arrays of the record of sample `id`, whose scratch was admitted, into its row.
 fn write(
-    engine: &Engine,
+    (engine, meters): (&Engine, &WorkerMeters),
     (id, record): (u64, &Record),
     image: Option<(&Images, PlannedImage<'_>)>,
     arrays: Option<&PlannedArrays<'_>>,
     scratch: &mut DecodeScratch,
     target: &mut RowTarget<'_>,
 ) -> std::result::Result<(), SampleError> {
-    let (config, meters) = (&engine.config, &engine.meters);
+    let config = &engine.config;
     if let Some(arrays) = arrays {
         let start = Instant::now();
         let read = arrays.write(record, &config.arrays, &mut scratch.chunk, &mut target.pixels.arrays)?;

@@ -3,10 +3,11 @@
 use crate::mapping::Mapping;
 use crate::{Error, Result, open_regular};
 use memmap2::{Advice, UncheckedAdvice};
+use rustix::io::{ReadWriteFlags, preadv2};
 use shardtool_store::cache::{Cache, CachedObject};
 use shardtool_store::{self as store, Object, Window};
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -402,6 +403,14 @@ impl FileBytes {
             }
             Bytes::Object(_) | Bytes::Cached(_) | Bytes::Window(_) => {}
         }
+    }
+
+    /// Returns whether the system has the page at an offset in memory. `false` if it does not tell, as on network file systems,
+    /// and for objects in stores.
+    pub(crate) fn is_in_memory(&self, at: u64) -> bool {
+        // `mincore` would claim so of all files that belong to another user.
+        let read = |file| preadv2(file, &mut [IoSliceMut::new(&mut [0])], at, ReadWriteFlags::NOWAIT);
+        self.object().is_none() && self.file().is_ok_and(|file| read(file) == Ok(1))
     }
 
     /// Turns read-around off (`MADV_RANDOM`): the system reads the touched pages and those of [`FileBytes::will_need`]

@@ -368,7 +368,16 @@ impl Split {
     /// As [`Split::get`].
     pub fn get_with(&self, id: u64, buffer: Vec<u8>) -> Result<Record> {
         let (shard, row) = self.locate(id)?;
-        self.shard(shard)?.record(row, buffer)
+        self.shard(shard)?.into_record(row, buffer)
+    }
+
+    /// Returns whether the system has the first and the last page of record `id` in memory. `false` if it does not tell, as on
+    /// network file systems, and for errors, which reading the record returns.
+    pub fn is_in_memory(&self, id: u64) -> bool {
+        let Ok((shard, row)) = self.locate(id) else { return false };
+        let Ok(shard) = self.shard(shard) else { return false };
+        let of = |at| shard.bytes().is_in_memory(at);
+        shard.frame(row).is_ok_and(|range| of(range.start) && of(range.end - 1))
     }
 
     /// Hints that the system should read record `id` ahead. Ignores errors, which reading the record returns.

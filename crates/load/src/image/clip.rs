@@ -7,7 +7,7 @@ use crate::bad_samples::SampleError;
 use crate::buffer::RowPixels;
 use crate::clip::Clip;
 use crate::config::Images;
-use crate::meters::Meters;
+use crate::meters::WorkerMeters;
 use shardtool_decode::{EncodedImage, Error, Geometry, Normalizer, Orientation};
 use shardtool_format::example::Feature;
 use shardtool_read::Record;
@@ -100,7 +100,7 @@ pub(crate) fn write_clips(
     normalizer: Option<&Normalizer>,
     out: &mut RowPixels<'_>,
     scratch: &mut DecodeScratch,
-    meters: &Meters,
+    meters: &WorkerMeters,
 ) -> Result<(), SampleError> {
     let count = planned.frames.len();
     let clips = planned.frames.chunks(clip.frames as usize).zip(&planned.clips);

@@ -27,7 +27,7 @@ struct Chosen {
     bytes: u64,
 }
 
-impl Worker {
+impl Worker<'_> {
     /// Fills a row with clips whose frames are read by their ranges in the index, without the rest of their record. Each
     /// frame's CRC takes the place of the record's. Those of a dataset in an object store were requested ahead, for the row
     /// with number `row`. Returns false, with nothing filled, if the whole record is needed: the index has no ranges, a column
@@ -41,7 +41,7 @@ impl Worker {
         target: &mut RowTarget<'_>,
     ) -> Result<bool, RowError> {
         let Sample { source_position, id } = sample;
-        let engine = self.engine.clone();
+        let engine = self.engine;
         let config = &engine.config;
         let Some((images, clip)) = config.images().and_then(|images| Some((images, images.clip.as_ref()?))) else {
             return Ok(false);
@@ -99,7 +99,7 @@ impl Worker {
                 }
             };
             let values = chosen.ranges.iter().map(read).collect::<Result<Vec<_>, _>>();
-            timer.stop(&engine.meters);
+            timer.stop(self.meters);
             let values = values.map_err(bad)?;
             shard.check_index_readable().map_err(|e| bad(e.into()))?;
             let planned = PlannedClips::new(chosen.frames(&values), images, clip, draws).map_err(bad)?;
@@ -111,7 +111,7 @@ impl Worker {
                 Err(FillError::Cancelled) => return Err(RowError::Run(Error::Stopped)),
             }
         }
-        engine.meters.bytes.fetch_add(chosen.bytes, Ordering::Relaxed);
+        self.meters.bytes.fetch_add(chosen.bytes, Ordering::Relaxed);
         (target.out.id, target.out.valid) = (id as i64, true);
         if config.release {
             shard.release(at.row);
@@ -128,14 +128,14 @@ impl Worker {
         at: &RecordLocation<'_>,
         target: &mut RowTarget<'_>,
     ) -> Result<(), FillError> {
-        let engine = self.engine.clone();
+        let engine = self.engine;
         let config = &engine.config;
         let (Some(images), Some(clip)) = (config.images(), config.clip()) else { return Ok(()) };
         let scratch = ScratchBytes { images: planned.scratch, arrays: 0 };
         let kept = self.admit_scratch(batch, memory, scratch, Some(planned.size), at)?;
-        let (normalizer, meters) = (config.normalizer.as_ref(), &engine.meters);
+        let normalizer = config.normalizer.as_ref();
         let written =
-            image::write_clips(planned, images, clip, normalizer, &mut target.pixels, &mut self.scratch, meters);
+            image::write_clips(planned, images, clip, normalizer, &mut target.pixels, &mut self.scratch, self.meters);
         self.scratch.trim(kept);
         Ok(written?)
     }

@@ -6,7 +6,7 @@ use crate::buffer::RowPixels;
 use crate::columns::Cell;
 use crate::error::Result;
 
-impl Worker {
+impl Worker<'_> {
     /// Fills a row with the samples of the packed row with number `number`. A row without any valid sample is not valid.
     pub(super) fn packed_row(&mut self, batch: &SharedBatch, number: u64, out: &mut RowOut) -> Result<()> {
         (out.id, out.valid) = (-1, false);

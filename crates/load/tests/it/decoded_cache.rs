@@ -83,7 +83,9 @@ fn replicas_of_one_loader_share_the_cache() {
     let mut group = Loader::group(&config, &[0, 1]).unwrap();
     pixels(&mut group);
     let stats = group[0].stats().decoded_cache.unwrap();
-    assert_eq!((stats.hits, stats.misses), (2 * 40, 40));
+    // One replica may begin its next epoch with two batches of images that the other one is still decoding. Without sharing,
+    // both would decode about 70 images.
+    assert!((40..=40 + 2 * 6).contains(&stats.misses) && stats.hits + stats.misses == 3 * 40, "{stats:?}");
 }
 
 #[test]

@@ -30,8 +30,8 @@ fn evict(path: &Path) {
     assert_eq!(rc, 0);
 }
 
-#[test]
-fn pages_are_kept_or_released() {
+/// Writes a shard of 60 photographs.
+fn photographs() -> tempfile::TempDir {
     // In the build folder: the temporary folder may be a tmpfs, whose files are always in the page cache.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let samples: Vec<_> = (0..60)
@@ -44,6 +44,31 @@ fn pages_are_kept_or_released() {
         })
         .collect();
     dataset::write(folder.path(), "train", &samples, 60);
+    folder
+}
+
+#[test]
+fn a_split_knows_which_records_are_in_memory() {
+    let folder = photographs();
+    for access in [Access::Mmap, Access::Pread] {
+        evict(&folder.path().join("train-00000.tfrecord"));
+        let options = Options::default().with_access(access);
+        let split = Dataset::open_with(folder.path(), options).unwrap().split("train").unwrap().clone();
+        // Looking does not read whole records.
+        for id in (0..60).step_by(20) {
+            assert!(!split.is_in_memory(id), "record {id} was evicted");
+        }
+        for id in 0..60 {
+            split.get(id).unwrap();
+        }
+        assert!((0..60).all(|id| split.is_in_memory(id)));
+        assert!(!split.is_in_memory(60), "there is no such record");
+    }
+}
+
+#[test]
+fn pages_are_kept_or_released() {
+    let folder = photographs();
     let shard = folder.path().join("train-00000.tfrecord");
     for content in [Content::Images(Images::new(Pipeline::train(64).unwrap())), Content::Records] {
         for access in [Access::Mmap, Access::Pread] {

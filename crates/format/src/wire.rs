@@ -38,10 +38,12 @@ impl<'a> Reader<'a> {
         self.bytes.is_empty()
     }
 
+    #[cold]
     pub(crate) fn error(&self, problem: &'static str) -> Error {
         Error::MalformedExample { offset: self.base, problem }
     }
 
+    #[inline(always)]
     pub(crate) fn take(&mut self, n: usize) -> Result<&'a [u8]> {
         let (head, tail) =
             self.bytes.split_at_checked(n).ok_or_else(|| self.error("a field longer than the record"))?;
@@ -50,7 +52,19 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
+    #[inline(always)]
     pub(crate) fn varint(&mut self) -> Result<u64> {
+        match self.bytes {
+            // Almost every tag, and most lengths.
+            [byte, rest @ ..] if *byte < 0x80 => {
+                (self.bytes, self.base) = (rest, self.base + 1);
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64> {
         let mut value = 0u64;
         for (i, &byte) in self.bytes.iter().enumerate().take(10) {
             if i == 9 && byte > 1 {
@@ -66,6 +80,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the next field's number and value, or `None` at the end of the message.
+    #[inline(always)]
     pub(crate) fn field(&mut self) -> Result<Option<(u64, Value<'a>)>> {
         if self.is_empty() {
             return Ok(None);

@@ -190,9 +190,14 @@ impl Shard {
     /// # Errors
     /// [`Error::Record`] for damage, [`Error::Unreadable`], and those of [`Shard::frame`].
     pub fn record(self: &Arc<Self>, row: u64, buffer: Vec<u8>) -> Result<Record> {
+        self.clone().into_record(row, buffer)
+    }
+
+    /// As [`Shard::record`], of a reference that the record keeps.
+    pub(crate) fn into_record(self: Arc<Self>, row: u64, buffer: Vec<u8>) -> Result<Record> {
         let range = self.frame(row)?;
         match self.data_at(row, &range, buffer) {
-            Ok((data, buffer)) => Ok(Record::new(self.clone(), row, data, buffer)),
+            Ok((data, buffer)) => Ok(Record::new(self, row, data, buffer)),
             Err(error) => self.record_without_next(row, range, error),
         }
     }

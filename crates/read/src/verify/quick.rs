@@ -48,7 +48,7 @@ pub fn quick(dataset: &Dataset, jobs: Option<usize>) -> Result<QuickReport> {
                 Ok(one) => {
                     sum.crc_shards += one.crc_shards;
                     sum.length_shards += one.length_shards;
-                    sum.report = std::mem::take(&mut sum.report).join(one.report);
+                    sum.report.append(one.report);
                 }
                 // The others would fail too, each after the time limit of a request.
                 Err(error) => *total = Err(error),

@@ -36,13 +36,18 @@ impl Report {
     }
 
     pub(super) fn join(mut self, other: Report) -> Report {
+        self.append(other);
+        self
+    }
+
+    /// Adds what another part of the verification checked and found.
+    pub(super) fn append(&mut self, other: Report) {
         self.shards += other.shards;
         self.good_records += other.good_records;
         self.bytes += other.bytes;
         self.ignored_feature_lists += other.ignored_feature_lists;
         self.unlisted += other.unlisted;
         other.findings.into_iter().for_each(|finding| self.push(finding));
-        self
     }
 
     /// Returns whether this damage of the file was found.

@@ -81,7 +81,7 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
     let mut crc = 0;
     for (part, part_crc, length) in checked {
         crc = checksum::combine(crc, part_crc, length);
-        report = report.join(part);
+        report.append(part);
     }
     if bare || report.findings.iter().any(|finding| finding.file == path) {
         return report;
@@ -282,6 +282,41 @@ impl Runs {
     }
 }
 
+/// The CRC of a run's bytes, which follows from those of long frames without a second pass. Short frames are hashed again, many
+/// at once and while they are in the CPU's cache, which takes less time than to combine their CRCs.
+struct RunCrc<'a> {
+    bytes: &'a FileBytes,
+    /// Bytes before this offset are part of `value`.
+    at: u64,
+    value: u32,
+}
+
+/// Bytes of a frame from which on its CRC is combined, and of short frames that are hashed at once.
+const LONG: u64 = 4 << 10;
+const HASHED_AT_ONCE: u64 = 32 << 10;
+
+impl RunCrc<'_> {
+    /// Adds the bytes up to the end of a frame. `crc` is that of the frame, if it is known.
+    fn add(&mut self, frame: &Range<u64>, crc: Option<u32>) {
+        if let Some(crc) = crc {
+            self.hash(frame.start);
+            self.value = checksum::combine(self.value, crc, frame.end - frame.start);
+            self.at = frame.end;
+        } else if frame.end - self.at >= HASHED_AT_ONCE {
+            self.hash(frame.end);
+        }
+    }
+
+    /// Adds the bytes up to `end`. Bytes that cannot be read follow damage, which is reported: an error adds nothing.
+    fn hash(&mut self, end: u64) {
+        if self.at < end {
+            let crc = hashed(self.bytes, self.at..end, checksum::crc32c).unwrap_or(0);
+            self.value = checksum::combine(self.value, crc, end - self.at);
+            self.at = end;
+        }
+    }
+}
+
 struct Checker<'a> {
     bytes: &'a FileBytes,
     path: &'a Path,
@@ -294,63 +329,58 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    /// Checks a run of frames. Returns the CRC and the length of the run's bytes as well: data is hashed once, and the CRC
-    /// of the whole shard follows from the CRCs of its records.
+    /// Checks a run of frames. Returns the CRC and the length of the run's bytes as well.
     fn run(&self, run: Run) -> (Report, u32, u64) {
         let mut report = Report::default();
         let length = run.bytes.end - run.bytes.start;
-        let (mut crc, mut at) = (0, run.bytes.start);
+        let mut crc = RunCrc { bytes: self.bytes, at: run.bytes.start, value: 0 };
         for (i, frame) in run.frames.iter().enumerate() {
             if self.options.stopped() {
-                return (report, crc, length);
-            }
-            let mut add = |part_crc, length| crc = checksum::combine(crc, part_crc, length);
-            let crc_of = |range: Range<u64>| hashed(self.bytes, range, checksum::crc32c);
-            if at < frame.start {
-                // These follow damage, which is reported: an error of reading them adds nothing.
-                add(crc_of(at..frame.start).unwrap_or(0), frame.start - at);
+                return (report, crc.value, length);
             }
             let expected = run.first_row + i as u64;
             let row = self.rows.map_or(expected, |r| r.row_near(expected, frame.start));
-            match self.bytes.with(frame.clone(), |bytes| self.frame(bytes, frame.start, row)) {
-                Ok(Ok((part, part_crc)) | Err((part, part_crc))) => {
-                    add(part_crc, frame.end - frame.start);
-                    report = report.join(part);
+            let checked = self.bytes.with(frame.clone(), |bytes| {
+                let mut found = Report::default();
+                let frame_crc = self.frame(bytes, frame.start, row, &mut found);
+                if found.findings.is_empty() { Ok((found, frame_crc)) } else { Err((found, frame_crc)) }
+            });
+            match checked {
+                Ok(Ok((found, frame_crc)) | Err((found, frame_crc))) => {
+                    crc.add(frame, frame_crc);
+                    report.append(found);
                 }
                 Err(error) => {
                     let last = ends(self.bytes, &error);
                     report.add(with_key(error, Some(row), self.rows));
                     if last {
-                        return (report, crc, length);
+                        return (report, crc.value, length);
                     }
                 }
             }
             if let Some(progress) = self.options.progress {
-                progress(1, frame.end - at);
+                let before = i.checked_sub(1).map_or(run.bytes.start, |before| run.frames[before].end);
+                progress(1, frame.end - before);
             }
-            at = frame.end;
         }
-        crc = checksum::combine(
-            crc,
-            hashed(self.bytes, at..run.bytes.end, checksum::crc32c).unwrap_or(0),
-            run.bytes.end - at,
-        );
-        (report, crc, length)
+        crc.hash(run.bytes.end);
+        (report, crc.value, length)
     }
 
-    /// Checks a frame. Returns the findings and the CRC of its bytes, as an error if there are findings.
-    fn frame(&self, bytes: &[u8], offset: u64, row: u64) -> std::result::Result<(Report, u32), (Report, u32)> {
-        let mut report = Report::default();
+    /// Checks a frame. Returns its CRC, unless it is short and can be read again without a request.
+    fn frame(&self, bytes: &[u8], offset: u64, row: u64, report: &mut Report) -> Option<u32> {
         let (header, rest) = bytes.split_at(frame::HEADER_BYTES);
         let (data, footer) = rest.split_at(bytes.len() - frame::OVERHEAD_BYTES);
         let data_crc = checksum::crc32c(data);
-        let mut crc = checksum::combine(checksum::crc32c(header), data_crc, data.len() as u64);
-        crc = checksum::combine(crc, checksum::crc32c(footer), footer.len() as u64);
         match frame::check_footer(footer, data_crc, offset) {
-            Ok(()) => self.record(data, offset, row, &mut report),
+            Ok(()) => self.record(data, offset, row, report),
             Err(source) => report.add(self.record_error(row, source)),
         }
-        if report.findings.is_empty() { Ok((report, crc)) } else { Err((report, crc)) }
+        let combined = bytes.len() as u64 >= LONG || self.bytes.object().is_some();
+        combined.then(|| {
+            let crc = checksum::combine(checksum::crc32c(header), data_crc, data.len() as u64);
+            checksum::combine(crc, checksum::crc32c(footer), footer.len() as u64)
+        })
     }
 
     /// Checks a record whose CRCs match.

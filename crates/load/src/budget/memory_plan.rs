@@ -164,15 +164,17 @@ impl MemoryPlan {
         self.budget.saturating_sub(self.fixed()).saturating_sub(batches)
     }
 
-    /// Bytes of scratch that each worker keeps from one image to the next, so that images of one size do not allocate: what the
-    /// largest sampled image needs, without what was added for others. At most as many as leave enough for one such image.
+    /// Bytes of scratch that each worker keeps from one image to the next: what the largest sampled image needs, without what was
+    /// added for others, so that images of one size do not allocate. With a given budget at most half of the scratch, because the
+    /// buffers of different images together may need more than each image. At most as many as leave enough for one large image.
     pub(crate) fn kept_scratch(&self) -> u64 {
         let bytes = self.scratch_bytes();
         let most = match self.workers {
             0 | 1 => bytes,
             workers => bytes.saturating_sub(self.scratch) / (workers - 1),
         };
-        (self.scratch - self.scratch / 5).min(most)
+        let typical = if self.given { self.scratch / 2 } else { self.scratch - self.scratch / 5 };
+        typical.min(most)
     }
 
     /// Bytes by which a default budget may grow for an image that is larger than planned.
@@ -222,5 +224,38 @@ impl fmt::Display for MemoryPlan {
             write!(f, " + {} decoded images", Bytes(self.decoded))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_keep_scratch_for_images_of_one_size_and_leave_enough_for_a_large_one() {
+        let limits = SystemLimits::find(Path::new("/"));
+        for workers in [1, 2, 3, 16] {
+            let (batch, sampled) = (1_000_000, 100_000);
+            let scratch = sampled + sampled / 4;
+            let demand = |scratch| Demand {
+                batch,
+                replicas: 1,
+                workers,
+                prefetch: 2,
+                source: 0,
+                scratch,
+                decoded: 0,
+                fetch: 0,
+                indexes: 0,
+            };
+            let plan = |budget| MemoryPlan::new(demand(scratch), budget, 1, &limits).expect("it fits");
+            assert_eq!(plan(None).kept_scratch(), sampled, "{workers} workers");
+            let least = plan(None).minimum();
+            for budget in (least..least + 3_000_000).step_by(77_777) {
+                let plan = plan(Some(budget));
+                let (kept, pool) = (plan.kept_scratch(), plan.scratch_bytes() - workers * plan.kept_scratch());
+                assert!(kept <= scratch / 2 && kept + pool >= scratch, "{workers} workers, {budget} bytes: {kept}, {pool}");
+            }
+        }
     }
 }

@@ -106,7 +106,18 @@ impl<'e> Worker<'e> {
         let read_ahead = ReadAhead::new(engine.config.clone());
         let scratch = DecodeScratch::default();
         let meters = engine.meters.worker(number);
-        Worker { engine, meters, number, cursors, read_ahead, scratch, part: None, samples: vec![], reads: 0, current: None }
+        Worker {
+            engine,
+            meters,
+            number,
+            cursors,
+            read_ahead,
+            scratch,
+            part: None,
+            samples: vec![],
+            reads: 0,
+            current: None,
+        }
     }
 
     /// Runs until the loader ends.

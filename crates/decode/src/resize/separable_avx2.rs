@@ -56,7 +56,11 @@ fn horizontal(rows: [&[u8]; 2], columns: &AxisWeights<WeightPair>, out: [&mut [u
 
 /// [`horizontal`] for `PAIRS` pairs of weights per pixel, or for any number if `PAIRS` is 0.
 #[target_feature(enable = "avx2")]
-fn horizontal_pairs<const PAIRS: usize>(rows: [&[u8]; 2], columns: &AxisWeights<WeightPair>, [out_a, out_b]: [&mut [u8]; 2]) {
+fn horizontal_pairs<const PAIRS: usize>(
+    rows: [&[u8]; 2],
+    columns: &AxisWeights<WeightPair>,
+    [out_a, out_b]: [&mut [u8]; 2],
+) {
     // Packs four pixels, each in the lower three of four bytes.
     let pack = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
     let pack = _mm256_broadcastsi128_si256(pack);

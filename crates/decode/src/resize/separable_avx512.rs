@@ -32,7 +32,12 @@ impl Avx512 {
 
 impl Kernel<WeightQuad, ROWS> for Avx512 {
     /// Pixels must have three bytes.
-    fn horizontal<const C: usize>(self, rows: [&[u8]; ROWS], columns: &AxisWeights<WeightQuad>, out: [&mut [u8]; ROWS]) {
+    fn horizontal<const C: usize>(
+        self,
+        rows: [&[u8]; ROWS],
+        columns: &AxisWeights<WeightQuad>,
+        out: [&mut [u8]; ROWS],
+    ) {
         assert_eq!(C, 3, "colour");
         // SAFETY: the processor has the instructions, because only `detect` makes an `Avx512`, after checking for them.
         unsafe {
@@ -67,7 +72,9 @@ fn horizontal<const QUADS: usize>(rows: [&[u8]; ROWS], columns: &AxisWeights<Wei
     let weights = columns.all_weights().chunks_exact(AT_ONCE * quads);
     // The last quarter that is loaded and stored.
     let (loaded, stored) = (3 * columns.last_start() + 12 * (quads - 1), 12 * (starts.len() - 1));
-    assert!(rows.iter().all(|row| row.len() >= loaded + QUARTER) && out.iter().all(|row| row.len() >= stored + QUARTER));
+    assert!(
+        rows.iter().all(|row| row.len() >= loaded + QUARTER) && out.iter().all(|row| row.len() >= stored + QUARTER)
+    );
     let (rows, out) = (rows.map(<[u8]>::as_ptr), out.each_mut().map(|row| row.as_mut_ptr()));
     for (four, (starts, weights)) in starts.iter().zip(weights).enumerate() {
         let mut sums = [_mm512_setzero_si512(); AT_ONCE];

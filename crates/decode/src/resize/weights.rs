@@ -311,7 +311,9 @@ mod tests {
 
     #[test]
     fn digits_of_four_weights_make_the_weights() {
-        for weights in [[0, 1, -1, 127], [128, 255, -128, -129], [1 << PRECISION, (1 << 23) - 32_897, -(1 << 22), 32_768]] {
+        for weights in
+            [[0, 1, -1, 127], [128, 255, -128, -129], [1 << PRECISION, (1 << 23) - 32_897, -(1 << 22), 32_768]]
+        {
             let WeightQuad { high, middle, low } = WeightQuad::new(&weights);
             let digit = |digits: i32, i: usize| i32::from(digits.to_le_bytes()[i] as i8);
             let joined = |i| (digit(high, i) << 16) + (digit(middle, i) << 8) + digit(low, i);

@@ -254,7 +254,10 @@ mod tests {
             for budget in (least..least + 3_000_000).step_by(77_777) {
                 let plan = plan(Some(budget));
                 let (kept, pool) = (plan.kept_scratch(), plan.scratch_bytes() - workers * plan.kept_scratch());
-                assert!(kept <= scratch / 2 && kept + pool >= scratch, "{workers} workers, {budget} bytes: {kept}, {pool}");
+                assert!(
+                    kept <= scratch / 2 && kept + pool >= scratch,
+                    "{workers} workers, {budget} bytes: {kept}, {pool}"
+                );
             }
         }
     }

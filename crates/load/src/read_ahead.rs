@@ -65,9 +65,9 @@ struct Residency {
 }
 
 impl Residency {
-    /// One of so many records is looked up, first and once all are there.
+    /// One record of this number is looked up, first and once all are there.
     const SAMPLED: [u32; 2] = [4, 16];
-    /// So many in a row mean that all are there.
+    /// This number of them in a row means that all are there.
     const SURE: u32 = 256;
 
     /// Returns whether the next record must be requested. `in_memory` looks it up.

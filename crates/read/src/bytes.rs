@@ -405,7 +405,7 @@ impl FileBytes {
         }
     }
 
-    /// Returns whether the system has the page at an offset in memory. `false` if it does not tell, as on network file systems,
+    /// Returns whether the system has the page at an offset in memory. `false` if that is unknown, as on network file systems,
     /// and for objects in stores.
     pub(crate) fn is_in_memory(&self, at: u64) -> bool {
         // `mincore` would claim so of all files that belong to another user.

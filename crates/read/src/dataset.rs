@@ -371,7 +371,7 @@ impl Split {
         self.shard(shard)?.into_record(row, buffer)
     }
 
-    /// Returns whether the system has the first and the last page of record `id` in memory. `false` if it does not tell, as on
+    /// Returns whether the system has the first and the last page of record `id` in memory. `false` if that is unknown, as on
     /// network file systems, and for errors, which reading the record returns.
     pub fn is_in_memory(&self, id: u64) -> bool {
         let Ok((shard, row)) = self.locate(id) else { return false };

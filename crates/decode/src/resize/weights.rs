@@ -61,19 +61,15 @@ impl WeightGroup for WeightQuad {
     const TAPS: usize = 4;
 
     fn new(weights: &[i32]) -> Self {
-        let digit = |weight: i32| weight << 24 >> 24;
-        let mut digits = [[0; 4]; 3];
-        for (i, &weight) in weights.iter().enumerate() {
-            let low = digit(weight);
-            let rest = (weight - low) >> 8;
-            let middle = digit(rest);
-            let high = (rest - middle) >> 8;
-            debug_assert_eq!(digit(high), high, "weights are below 2");
-            for (digits, digit) in digits.iter_mut().zip([high, middle, low]) {
-                digits[i] = digit as u8;
-            }
-        }
-        let [high, middle, low] = digits.map(i32::from_le_bytes);
+        let mut rest = [0; Self::TAPS];
+        rest[..weights.len()].copy_from_slice(weights);
+        let mut lowest_digits = || {
+            let digits = rest.map(|weight| weight as i8);
+            rest = std::array::from_fn(|i| (rest[i] - i32::from(digits[i])) >> 8);
+            i32::from_le_bytes(digits.map(|digit| digit as u8))
+        };
+        let (low, middle, high) = (lowest_digits(), lowest_digits(), lowest_digits());
+        debug_assert_eq!(rest, [0; Self::TAPS], "weights are below 2");
         WeightQuad { high, middle, low }
     }
 }

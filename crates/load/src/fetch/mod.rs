@@ -138,6 +138,8 @@ impl Planned {
 struct Ahead {
     /// In the order of their keys.
     rows: VecDeque<Planned>,
+    /// Of these, the rows that workers have not filled.
+    open: usize,
     /// Bytes of the blocks in `rows`.
     bytes: u64,
     /// The first row that was not considered; `None` before the first worker asks, and after the last epoch.
@@ -160,20 +162,26 @@ impl Ahead {
         bytes > 0
     }
 
-    /// Removes the rows that are so far before `key` that no worker fills them any more. Returns whether there were any.
-    fn forget_before(&mut self, key: RowKey, margin: usize) -> bool {
+    /// Removes the rows that are so far before `key` that no worker fills them any more.
+    fn forget_before(&mut self, key: RowKey, margin: usize) {
         let before = self.rows.partition_point(|planned| planned.row.key < key);
-        let removed = before.saturating_sub(margin);
-        for _ in 0..removed {
-            self.release(0);
+        for _ in 0..before.saturating_sub(margin) {
+            self.done(0);
             self.rows.pop_front();
         }
-        removed > 0
     }
 
     /// Returns the rows that workers have not filled.
     fn open_rows(&self) -> usize {
-        self.rows.iter().filter(|planned| planned.is_open()).count()
+        debug_assert_eq!(self.open, self.rows.iter().filter(|planned| planned.is_open()).count());
+        self.open
+    }
+
+    /// Marks a row as done. Returns whether bytes became free.
+    fn done(&mut self, at: usize) -> bool {
+        self.open -= usize::from(self.rows[at].is_open());
+        self.rows[at].done = true;
+        self.release(at)
     }
 
     /// Lets planning continue at a row, unless it has begun for this batch.
@@ -286,7 +294,10 @@ impl Fetcher {
             let ahead = &mut replicas[batch.replica];
             // An epoch's first batch, or one after a seek. The planner reaches the next epoch by itself.
             let begins = batch.first && ahead.begin(RowKey { row: 0, ..key });
-            if ahead.forget_before(key, self.margin()) || begins {
+            let before = (ahead.bytes, ahead.rows.len());
+            ahead.forget_before(key, self.margin());
+            let room = ahead.bytes < before.0 || (!self.cached && ahead.rows.len() < before.1);
+            if room || begins {
                 self.changed.notify_all();
             }
             match ahead.rows.binary_search_by_key(&key, |planned| planned.row.key) {
@@ -341,8 +352,8 @@ impl Fetcher {
         let mut state = self.lock();
         let ahead = &mut state.replicas[batch.replica];
         if let Ok(at) = ahead.rows.binary_search_by_key(&key, |planned| planned.row.key) {
-            ahead.rows[at].done = true;
-            if ahead.release(at) {
+            // With a cache, often no bytes become free, and the planner is not woken for each row.
+            if ahead.done(at) || (self.cached && ahead.open == self.cached_rows() / 2) {
                 drop(state);
                 self.changed.notify_all();
             }
@@ -413,6 +424,7 @@ impl Fetcher {
             return;
         }
         let first = ahead.rows.len();
+        ahead.open += rows.iter().filter(|(row, _)| row.sample.is_some()).count();
         ahead.rows.extend(rows.into_iter().map(|(row, pending)| Planned { row, parts: vec![], pending, done: false }));
         ahead.next = next;
         for (number, parts) in parts.arrived {

@@ -62,7 +62,7 @@ fn a_split_knows_which_records_are_in_memory() {
             split.get(id).unwrap();
         }
         assert!((0..60).all(|id| split.is_in_memory(id)));
-        assert!(!split.is_in_memory(60), "there is no such record");
+        assert!(!split.is_in_memory(60), "the split has 60 records");
     }
 }
 

@@ -110,9 +110,8 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let result = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => {
             let mut out = Output::stdout();
-            let result = dispatch(arguments.command, &mut out).and_then(|exit| Ok(out.flush().map(|()| exit)?));
-            open::print_failed_caches();
-            result
+            output::print_warnings();
+            dispatch(arguments.command, &mut out).and_then(|exit| Ok(out.flush().map(|()| exit)?))
         }
         Err(error) => {
             // clap reports `--help` and `--version` as errors too, for standard output.

@@ -5,7 +5,6 @@ use shardtool_format::printable;
 use shardtool_pack::unfinished_splits;
 use shardtool_read::{Cache, Dataset, Options, Split};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 /// A dataset.
 #[derive(clap::Args)]
@@ -17,21 +16,6 @@ pub(crate) struct DatasetArgument {
 impl DatasetArgument {
     pub(crate) fn open(&self) -> anyhow::Result<Dataset> {
         Ok(Dataset::open(&self.dataset)?)
-    }
-}
-
-/// The caches that were opened.
-static CACHES: Mutex<Vec<Cache>> = Mutex::new(vec![]);
-
-/// Prints which caches could not be written.
-pub(crate) fn print_failed_caches() {
-    for cache in CACHES.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-        if let Some(problem) = cache.failure() {
-            let path = cache.path().display();
-            eprintln!(
-                "warning: the cache in {path} cannot be written ({problem}): what it does not hold was read from the store"
-            );
-        }
     }
 }
 
@@ -53,7 +37,6 @@ impl CacheArguments {
         if let Some(folder) = &self.cache {
             let cache = Cache::open(folder, self.cache_size);
             let cache = cache.with_context(|| format!("cannot use {} as a cache", folder.display()))?;
-            CACHES.lock().unwrap_or_else(PoisonError::into_inner).push(cache.clone());
             options = options.with_cache(cache);
         }
         Ok(Dataset::open_with(dataset, options)?)

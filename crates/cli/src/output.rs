@@ -4,6 +4,7 @@
 //! - Text from files does not control the terminal: control characters are replaced in text and escaped in JSON.
 //! - A reader that closes the pipe early does not change the exit status: the remaining output is dropped.
 
+use log::{LevelFilter, Log, Metadata, Record};
 use serde::Serialize;
 use shardtool_format::printable;
 use std::fmt::{Display, Write as _};
@@ -120,6 +121,31 @@ impl Write for Json<'_> {
 #[expect(clippy::disallowed_methods, reason = "the only place that writes to standard error")]
 pub(crate) fn message(text: impl Display) {
     let _ = writeln!(std::io::stderr(), "{}", printable(&text.to_string()));
+}
+
+/// Prints warnings of the crate `store` from now on: they concern whole commands, not one result. What a loader reports,
+/// its command prints.
+pub(crate) fn print_warnings() {
+    // An error says that a program which calls this library has a logger, which then gets them.
+    if log::set_logger(&Warnings).is_ok() {
+        log::set_max_level(LevelFilter::Warn);
+    }
+}
+
+struct Warnings;
+
+impl Log for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("shardtool_store")
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if self.enabled(record.metadata()) {
+            message(format_args!("warning: {}", record.args()));
+        }
+    }
+
+    fn flush(&self) {}
 }
 
 #[cfg(test)]

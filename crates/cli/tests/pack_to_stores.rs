@@ -4,7 +4,7 @@
 mod bucket;
 
 use bucket::{Bucket, text};
-use shardtool_store_server::{Faults, Options};
+use shardtool_store_server::{Checksums, Faults, Options};
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Deref;
@@ -339,6 +339,38 @@ fn a_failing_network_changes_no_byte() {
         same(&place.bucket(), &place.path("here"));
         let left: Vec<_> = names(&place.bucket()).into_iter().filter(|name| name.contains(".lock")).collect();
         assert!(left.is_empty(), "seed {seed}: {left:?}");
+    }
+}
+
+#[test]
+fn uploads_carry_the_crc32c_that_quick_verification_compares() {
+    let warning = "takes no CRC32C with an upload";
+    for (checksums, variable, by_crc) in [
+        (Checksums::Kept, "when_supported", 3),
+        (Checksums::Kept, "when_required", 0),
+        (Checksums::Ignored, "", 0),
+        (Checksums::Refused, "", 0),
+        (Checksums::Refused, "when_required", 0),
+    ] {
+        let place = Place::new(Options { checksums, ..Options::default() });
+        sources(&place.path("photos"), LARGE.0, LARGE.1);
+        sources(&place.path("more"), 8, 20);
+        let mut warned = false;
+        for (source, options) in [("photos", "--shards 2"), ("more", "--split validation")] {
+            place.run(&format!("pack {source} here {options}"), 1);
+            let mut command = place.command(&format!("pack {source} {URL} {options}"));
+            let output = command.env("AWS_REQUEST_CHECKSUM_CALCULATION", variable).output().unwrap();
+            assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+            assert!(text(&output).matches(warning).count() <= 1, "{}", text(&output));
+            warned |= text(&output).contains(warning);
+        }
+        assert_eq!(warned, checksums == Checksums::Refused && variable.is_empty(), "{checksums:?} {variable}");
+        same(&place.bucket(), &place.path("here"));
+        place.check_clean();
+        let report: serde_json::Value =
+            serde_json::from_str(&place.run(&format!("verify --quick --json {URL}"), 0)).unwrap();
+        let expected = serde_json::json!({ "crc_shards": by_crc, "length_shards": 3 - by_crc });
+        assert_eq!(report["quick"], expected, "{checksums:?} {variable}");
     }
 }
 

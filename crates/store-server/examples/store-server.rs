@@ -36,7 +36,7 @@ struct Arguments {
 fn main() -> std::io::Result<()> {
     let Arguments { root, port, anonymous, one_in, writes, ignore_conditions, seed, delay } = Arguments::parse();
     let faults = Faults { seed, one_in, only: None, writes, delay: Duration::from_millis(delay) };
-    let server = Server::start(&root, Options { anonymous, port, faults, ignore_conditions })?;
+    let server = Server::start(&root, Options { anonymous, port, faults, ignore_conditions, ..Options::default() })?;
     for (name, value) in server.environment() {
         println!("export {name}={value}");
     }

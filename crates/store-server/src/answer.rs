@@ -1,13 +1,13 @@
 //! What the server does with one request, from its arrival to the answer or the fault in its place.
 
 use crate::Shared;
+use crate::checksums::{self, Checksums, Pending};
 use crate::faults::{Applied, Fault};
 use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
-use hyper::header::HeaderValue;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response, StatusCode};
@@ -109,11 +109,10 @@ async fn answer(mut request: Request<Incoming>, released: u64, shared: Arc<Share
     {
         return Ok(refusal(StatusCode::NOT_FOUND));
     }
-    let asked = head && request.headers().contains_key("x-amz-checksum-mode");
-    let checksum = {
-        let checksums = shared.checksums.lock().unwrap_or_else(PoisonError::into_inner);
-        checksums.get(request.uri().path()).filter(|_| asked).cloned()
-    };
+    if shared.keeps == Checksums::Refused && writes && checksums::has_checksum(request.headers()) {
+        return Ok(refusal(StatusCode::NOT_IMPLEMENTED));
+    }
+    let pending = Pending::of(&request);
     let conditions = [hyper::header::IF_NONE_MATCH, hyper::header::IF_MATCH];
     let conditional = writes && conditions.iter().any(|name| request.headers().contains_key(name));
     if shared.ignore_conditions {
@@ -136,8 +135,10 @@ async fn answer(mut request: Request<Incoming>, released: u64, shared: Arc<Share
     let (mut parts, body) = answer.into_parts();
     let length = parts.headers.get(hyper::header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     shared.bytes.fetch_add(length.unwrap_or(0), Ordering::Relaxed);
-    if let Some(crc) = checksum {
-        parts.headers.insert("x-amz-checksum-crc32c", HeaderValue::from_str(&crc)?);
+    if shared.keeps == Checksums::Ignored {
+        checksums::remove(&mut parts.headers);
+    } else if parts.status.is_success() && !pending.answer(&shared, &mut parts.headers) {
+        return Ok(refusal(StatusCode::BAD_REQUEST));
     }
     let Some(fault) = fault.filter(|fault| fault.changes_body()) else {
         return Ok(Response::from_parts(parts, body.map_err(AnyError::from).boxed()));

@@ -8,8 +8,10 @@
 //! are answered one after the other, so that of two writers only one succeeds, as in S3.
 
 mod answer;
+mod checksums;
 mod faults;
 
+pub use checksums::Checksums;
 pub use faults::{Fault, Faults};
 
 use s3s::auth::SimpleAuth;
@@ -40,6 +42,8 @@ pub struct Options {
     /// Whether the conditions `If-None-Match` and `If-Match` are ignored, as by some stores. They are
     /// signed, so that requests must not be (`anonymous`).
     pub ignore_conditions: bool,
+    /// What becomes of the CRC32C of uploads.
+    pub checksums: Checksums,
 }
 
 /// A running server. Dropping it ends it.
@@ -58,6 +62,7 @@ struct Shared {
     bytes: AtomicU64,
     /// The paths of all requests.
     paths: Mutex<Vec<String>>,
+    keeps: Checksums,
     /// Checksums of objects, by their paths.
     checksums: Mutex<HashMap<String, String>>,
     injected: AtomicU64,
@@ -97,6 +102,7 @@ impl Server {
             requests,
             bytes,
             paths: Mutex::new(vec![]),
+            keeps: options.checksums,
             checksums: Mutex::default(),
             injected,
             in_a_row: Mutex::default(),
@@ -212,8 +218,8 @@ impl Server {
         paths.iter().filter(|path| path.ends_with(ending)).count() as u64
     }
 
-    /// Keeps a CRC32C of an object `BUCKET/KEY`, in Base64, as if it had been uploaded with it. As S3 does, the server
-    /// returns it if a signed header asks for it.
+    /// Keeps another CRC32C of an object `BUCKET/KEY`, in Base64, than that of its bytes. As S3 does, the server returns it if
+    /// a signed header asks for it.
     pub fn set_crc32c(&self, object: &str, crc: &str) {
         let mut checksums = self.shared.checksums.lock().unwrap_or_else(PoisonError::into_inner);
         checksums.insert(format!("/{object}"), crc.to_owned());

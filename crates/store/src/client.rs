@@ -67,7 +67,7 @@ pub(crate) fn connect(url: &Url, purpose: Purpose) -> io::Result<Client> {
             let mut builder =
                 builder.with_url(&url.root).with_retry(retries()).with_client_options(options(allow_http, purpose)?);
             let (signer, region) = (Signer::default(), builder.get_config_value(&AmazonS3ConfigKey::Region));
-            if purpose == Purpose::Head {
+            if purpose != Purpose::Read {
                 builder = builder.with_http_connector(Connector(signer.clone()));
             }
             let store = builder.build().map_err(invalid)?;

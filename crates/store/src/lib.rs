@@ -12,7 +12,7 @@
 //! | `versions` | requests that read and write objects with their versions |
 //! | `request` | one request: time limit, retries, a second request for a straggler |
 //! | `process` | the runtime and the clients of a process |
-//! | `checksum` | the CRC32C that a store keeps of an object |
+//! | `checksum` | the CRC32C that an upload carries, and that a store keeps of an object |
 //! | `client` | clients from environment variables and credential files |
 //! | `hdfs` | HDFS, with what its client lacks of an object store |
 //! | `stats` | requests, bytes, retries |

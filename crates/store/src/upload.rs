@@ -1,5 +1,6 @@
 //! The parts of an upload.
 
+use crate::checksum::{Sent, send};
 use crate::client::{Client, Purpose};
 use crate::request::{self, Failure};
 use crate::url::Url;
@@ -9,9 +10,11 @@ use bytes::Bytes;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path as Key;
 use object_store::{MultipartId, PutPayload};
+use shardtool_format::checksum::{combine, crc32c};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 
 /// Parts that are under way at once.
@@ -25,48 +28,63 @@ pub(crate) struct Parts {
     under_way: VecDeque<Receiver<io::Result<PartId>>>,
     done: Vec<PartId>,
     bytes: u64,
+    /// The CRC32C of each part that was sent, and of all together.
+    crcs: Vec<u32>,
+    crc: u32,
 }
 
 /// An upload that the store knows.
 struct Begun {
     id: MultipartId,
+    /// Whether it takes the CRC32C of parts and object.
+    takes_crc: bool,
     /// The object that it will replace.
     before: Option<State>,
 }
 
 impl Parts {
     pub(crate) fn new(url: Url, journal: Option<Journal>) -> Self {
-        Parts { url, journal, begun: None, under_way: VecDeque::new(), done: vec![], bytes: 0 }
+        Parts { url, journal, begun: None, under_way: VecDeque::new(), done: vec![], bytes: 0, crcs: vec![], crc: 0 }
     }
 
-    fn begin(&mut self) -> io::Result<MultipartId> {
+    fn begin(&mut self) -> io::Result<(MultipartId, bool)> {
         if let Some(begun) = &self.begun {
-            return Ok(begun.id.clone());
+            return Ok((begun.id.clone(), begun.takes_crc));
         }
         let before = versions::state(&self.url)?;
-        let id = request::blocking(self.url.clone(), Purpose::Write, |client, key| async move {
-            Ok(uploads(&client)?.create_multipart(&key).await?)
+        let (id, takes_crc) = request::blocking(self.url.clone(), Purpose::Write, |client, key| async move {
+            let takes_crc = Arc::new(AtomicBool::new(false));
+            let sent = Sent::Upload(takes_crc.clone());
+            let id = send(Some(sent), uploads(&client)?.create_multipart(&key)).await?;
+            Ok((id, takes_crc.load(Ordering::Relaxed)))
         })?;
-        self.begun = Some(Begun { id: id.clone(), before });
+        self.begun = Some(Begun { id: id.clone(), takes_crc, before });
         if let Some(journal) = self.journal.take() {
             journal(&id)?;
         }
-        Ok(id)
+        Ok((id, takes_crc))
     }
 
     /// Sends a part, once fewer than the most are under way.
     pub(crate) fn send(&mut self, part: Vec<u8>) -> io::Result<()> {
-        let id = self.begin()?;
+        let (id, takes_crc) = self.begin()?;
         if self.under_way.len() >= AT_ONCE {
             self.first()?;
         }
         self.bytes += part.len() as u64;
+        let crc = crc32c(&part);
+        self.crc = combine(self.crc, crc, part.len() as u64);
+        self.crcs.push(crc);
         let number = self.done.len() + self.under_way.len();
         let part = Bytes::from(part);
-        // The store checks each part against the signature of its request.
+        // The store also checks each part against the signature of its request.
+        let sent = takes_crc.then_some(Sent::Part(crc));
         let request = move |client: Client, key: Key| {
-            let (id, part) = (id.clone(), PutPayload::from(part.clone()));
-            async move { Ok(uploads(&client)?.put_part(&key, &id, number, part).await?) }
+            let (id, part, sent) = (id.clone(), PutPayload::from(part.clone()), sent.clone());
+            async move {
+                let uploads = uploads(&client)?;
+                Ok(send(sent, uploads.put_part(&key, &id, number, part)).await?)
+            }
         };
         let (sender, receiver) = sync_channel(1);
         request::start(self.url.clone(), Purpose::Write, request, move |result| drop(sender.send(result)));
@@ -92,11 +110,15 @@ impl Parts {
         while !self.under_way.is_empty() {
             self.first()?;
         }
-        let Some(Begun { id, before }) = &self.begun else { return Ok(()) };
+        let Some(Begun { id, takes_crc, before }) = &self.begun else { return Ok(()) };
         let (id, parts) = (id.clone(), std::mem::take(&mut self.done));
+        let sent = takes_crc.then(|| Sent::Join { parts: std::mem::take(&mut self.crcs), object: self.crc });
         let completed = request::blocking(self.url.clone(), Purpose::Write, move |client, key| {
-            let (id, parts) = (id.clone(), parts.clone());
-            async move { Ok(uploads(&client)?.complete_multipart(&key, &id, parts).await.map(drop)?) }
+            let (id, parts, sent) = (id.clone(), parts.clone(), sent.clone());
+            async move {
+                let uploads = uploads(&client)?;
+                Ok(send(sent, uploads.complete_multipart(&key, &id, parts)).await.map(drop)?)
+            }
         });
         if let Err(error) = completed {
             // The answer to a request that succeeded may be lost; a repeated request then fails.

@@ -1,5 +1,6 @@
 //! Requests that read, write and remove objects with their versions, and list them.
 
+use crate::checksum::{Sent, send};
 use crate::client::Purpose;
 use crate::request::{blocking, blocking_within, collect};
 use crate::url::{Service, Url};
@@ -7,6 +8,7 @@ use crate::write::{Condition, Found, Version, new_file_of};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use object_store::{GetOptions, ObjectMeta, ObjectStoreExt, PutMode, PutPayload, UpdateVersion};
+use shardtool_format::checksum::crc32c;
 use std::io::{self, ErrorKind};
 use std::time::{Duration, SystemTime};
 
@@ -102,6 +104,7 @@ pub(crate) fn state(url: &Url) -> io::Result<Option<State>> {
 /// Writes a whole object. Returns its version.
 pub(crate) fn put(url: &Url, bytes: Vec<u8>, condition: Condition<'_>) -> io::Result<Version> {
     let bytes = Bytes::from(bytes);
+    let crc = crc32c(&bytes);
     let mode = match condition {
         Condition::Always => PutMode::Overwrite,
         Condition::Absent => PutMode::Create,
@@ -112,7 +115,7 @@ pub(crate) fn put(url: &Url, bytes: Vec<u8>, condition: Condition<'_>) -> io::Re
     blocking(url.clone(), Purpose::Write, move |client, key| {
         let (payload, mode) = (PutPayload::from(bytes.clone()), mode.clone());
         async move {
-            let put = client.objects.put_opts(&key, payload, mode.into()).await?;
+            let put = send(Some(Sent::Object(crc)), client.objects.put_opts(&key, payload, mode.into())).await?;
             Ok(Version { e_tag: put.e_tag, generation: put.version })
         }
     })

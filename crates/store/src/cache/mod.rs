@@ -211,7 +211,8 @@ impl Cache {
         use rustix::io::Errno;
         let later = [Errno::MFILE, Errno::NFILE].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()));
         if !later && self.0.failure.set(error.to_string()).is_ok() {
-            log::warn!("the cache in {} cannot be written: {error}", self.0.path.display());
+            let path = self.0.path.display();
+            log::warn!("the cache in {path} cannot be written ({error}): what it does not hold is read from the store");
         }
     }
 

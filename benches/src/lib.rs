@@ -5,6 +5,7 @@
 //! checks the results of the work that it measures.
 
 pub mod photographs;
+pub mod records;
 
 use std::time::Instant;
 

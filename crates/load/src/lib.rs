@@ -94,7 +94,7 @@ pub use fetch::EpochRequests;
 pub use image::{SampleDraws, StepDraws};
 pub use loader::{CheckedConfig, LoadPlan, Loader, Monitor};
 pub use meters::Stage;
-pub use mixing::{BatchTransform, Mixing};
+pub use mixing::{BatchMix, BatchTransform, Mixing, RowMix};
 pub use notices::Notice;
 pub use objects::{BOXES, BoxFormat, BoxUnit, CLASSES, ObjectRole, Objects};
 pub use packing::{PackedSamples, SequencePacking};

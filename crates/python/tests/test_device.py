@@ -27,9 +27,9 @@ STEPS = [st.RandomResizedCrop(24), st.HorizontalFlip()]
 def driver(tmp_path_factory) -> pathlib.Path:
     """The folder of the stand-in `libcuda.so.1`, built from crates/cuda's tests."""
     folder = tmp_path_factory.mktemp("driver")
-    source = HERE.parents[1] / "cuda" / "tests" / "standin" / "cuda.c"
-    command = [os.environ.get("CC", "cc"), "-std=gnu11", "-O1", "-shared", "-fPIC", "-o", folder / "libcuda.so.1"]
-    subprocess.run([*command, source, "-lpthread", "-lm"], check=True)
+    source = HERE.parents[1] / "cuda" / "tests" / "standin"
+    command = [os.environ.get("CC", "cc"), "-O1", "-shared", "-fPIC", "-o", folder / "libcuda.so.1"]
+    subprocess.run([*command, source / "cuda.c", source / "kernel.cpp", "-lpthread", "-lm"], check=True)
     return folder
 
 

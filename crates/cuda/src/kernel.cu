@@ -5,7 +5,8 @@
 // the x1 kernels take one and fit every size. The mix_ kernels normalise pixels that they mix from the batch's rows, as
 // RowMix says; the mixed values are u8, so that they equal what the host mixes.
 //
-// ../regenerate compiles this file to kernel.ptx, next to it; tests/standin/kernel.cpp compiles it for the CPU.
+// ../regenerate compiles this file to kernel.ptx, next to it, which tests/ptx interprets; tests/standin/kernel.cpp
+// compiles it for the CPU.
 
 typedef unsigned char u8;
 typedef unsigned short u16;

@@ -68,6 +68,17 @@ pub enum Error {
         /// Bytes of the batch.
         found: usize,
     },
+    /// The way in which the device shall mix a batch does not fit its images.
+    #[error(
+        "batch is mixed as images of {found:?} (N, H, W), expected {}",
+        expected.map_or("no mixing, as in the loader's first batch".to_owned(), |shape| format!("{shape:?}"))
+    )]
+    Mix {
+        /// The shape of the batch; `None` if the loader's first batch was not mixed.
+        expected: Option<[usize; 3]>,
+        /// The shape of the images that are mixed.
+        found: [usize; 3],
+    },
     /// The loader delivers no images, so there is nothing to upload.
     #[error("the loader delivers no images: a device loader needs `Content::Images`")]
     NoImages,

@@ -1,4 +1,4 @@
-use shardtool_load::{Batch, Loader, Values};
+use shardtool_load::{Batch, BatchMix, Loader, Values};
 use shardtool_order::ResumeState;
 
 /// A source of batches on the host: a [`Loader`], or anything else that makes `[N, H, W, 3]` pixels.
@@ -21,6 +21,12 @@ pub trait HostBatch: Send + 'static {
 
     /// Returns `[N, H, W, 3]`.
     fn shape(&self) -> Option<[usize; 4]>;
+
+    /// Returns how the device mixes the rows while it normalises them; `None` leaves them as they are. A feed whose first
+    /// batch returns `None` must do so for all.
+    fn mix(&self) -> Option<&BatchMix> {
+        None
+    }
 
     /// Returns everything except the pixels.
     fn rows(&self) -> Rows;
@@ -59,6 +65,10 @@ impl HostBatch for Batch {
 
     fn shape(&self) -> Option<[usize; 4]> {
         self.image_shape()
+    }
+
+    fn mix(&self) -> Option<&BatchMix> {
+        Batch::mix(self)
     }
 
     fn rows(&self) -> Rows {

@@ -24,7 +24,8 @@ pub struct ImageLoader {
 
 impl ImageLoader {
     /// Creates a loader of `load`'s replica on `device`. Batches are copied as u8 from pinned memory, regardless of
-    /// [`shardtool_load::Config::alloc`] and [`shardtool_load::Images::output`].
+    /// [`shardtool_load::Config::alloc`] and [`shardtool_load::Images::output`]. If rows are mixed
+    /// ([`shardtool_load::Images::mixing`]), the device does it, with the values that the host's u8 batches have.
     ///
     /// # Errors
     /// Those of [`Loader::new`] and [`DeviceLoader::new`].
@@ -66,7 +67,7 @@ impl ImageLoader {
             if images.pixel_format != PixelFormat::RGB8 {
                 return Err(Error::OnHost { option: images.pixel_format.name() });
             }
-            images.output = None;
+            (images.output, images.defer_mixing) = (None, true);
         }
         let loaders = Loader::group(&load, ranks)?;
         let on_device = |(loader, device): (Loader, &Device)| {

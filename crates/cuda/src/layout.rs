@@ -1,10 +1,11 @@
-//! Layout of a slot: the images first, then the row data (ids, `valid` and the columns of numbers), each array aligned.
+//! Layout of a slot: the images first, then the row data (ids, `valid`, the columns of numbers, and how to mix the rows),
+//! each array aligned.
 
 use crate::error::{Error, Result};
 use crate::feed::Rows;
 use cudarc::driver::DeviceRepr;
 use shardtool_decode::{Dtype, Output};
-use shardtool_load::Values;
+use shardtool_load::{BatchMix, RowMix, Values};
 use std::ops::Range;
 
 /// One array of a batch.
@@ -103,6 +104,8 @@ pub(crate) struct SlotLayout {
     ids: PartLayout,
     valid: PartLayout,
     columns: Vec<(String, PartLayout)>,
+    /// Byte range of the [`RowMix`](shardtool_load::RowMix) of each row, for the kernel; empty if batches are not mixed.
+    mixes: Range<usize>,
     total: usize,
 }
 
@@ -110,7 +113,8 @@ pub(crate) struct SlotLayout {
 const ALIGNMENT: usize = 256;
 
 impl SlotLayout {
-    pub(crate) fn new(pixels: [usize; 4], rows: &Rows, output: &Output) -> Self {
+    /// `mixed` says whether the device mixes the batches.
+    pub(crate) fn new(pixels: [usize; 4], rows: &Rows, output: &Output, mixed: bool) -> Self {
         let mut end = 0;
         let mut allocate = |element: Element, shape: Vec<usize>| {
             let start = usize::next_multiple_of(end, ALIGNMENT);
@@ -134,7 +138,9 @@ impl SlotLayout {
             Some((name.clone(), allocate(element, shape)))
         });
         let columns = columns.collect();
-        SlotLayout { pixels, images, ids, valid, columns, total: end }
+        let start = if mixed { end.next_multiple_of(ALIGNMENT) } else { end };
+        let mixes = start..start + if mixed { n * RowMix::WORDS * size_of::<u32>() } else { 0 };
+        SlotLayout { pixels, images, ids, valid, columns, total: mixes.end, mixes }
     }
 
     /// Returns the size of a slot in bytes.
@@ -150,6 +156,22 @@ impl SlotLayout {
     /// Returns the byte range of the row data, which is copied unchanged: everything after the images.
     pub(crate) fn row_data(&self) -> Range<usize> {
         self.ids.bytes.start..self.total
+    }
+
+    /// Returns a way of mixing if it is for the batches of this layout.
+    ///
+    /// # Errors
+    /// [`Error::Mix`].
+    pub(crate) fn check_mix<'m>(&self, mix: &'m BatchMix) -> Result<&'m BatchMix> {
+        let [n, h, w, _] = self.pixels;
+        let expected = self.mixes().map(|_| [n, h, w]);
+        let found = mix.shape();
+        if expected == Some(found) { Ok(mix) } else { Err(Error::Mix { expected, found }) }
+    }
+
+    /// Returns where in the slot the kernel finds how to mix the rows; `None` if batches are not mixed.
+    pub(crate) fn mixes(&self) -> Option<usize> {
+        (!self.mixes.is_empty()).then_some(self.mixes.start)
     }
 
     /// Returns the names of the columns that are uploaded.
@@ -176,12 +198,16 @@ impl SlotLayout {
     }
 
     /// Writes the row data into `target`, which is as long as [`SlotLayout::row_data`].
-    pub(crate) fn write_row_data(&self, rows: &Rows, target: &mut [u8]) {
+    pub(crate) fn write_row_data(&self, rows: &Rows, mix: Option<&BatchMix>, target: &mut [u8]) {
         let start = self.row_data().start;
-        let mut put = |part: &PartLayout, bytes: &mut dyn Iterator<Item = u8>| {
-            let to = &mut target[part.bytes.start - start..part.bytes.end - start];
+        let mut put_at = |range: &Range<usize>, bytes: &mut dyn Iterator<Item = u8>| {
+            let to = &mut target[range.start - start..range.end - start];
             to.iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
         };
+        if let Some(mix) = mix {
+            put_at(&self.mixes, &mut mix.rows().flat_map(|row| row.words()).flat_map(u32::to_le_bytes));
+        }
+        let mut put = |part: &PartLayout, bytes: &mut dyn Iterator<Item = u8>| put_at(&part.bytes, bytes);
         put(&self.ids, &mut rows.ids.iter().flat_map(|v| v.to_le_bytes()));
         put(&self.valid, &mut rows.valid.iter().map(|v| *v as u8));
         for (name, values, _) in &rows.columns {
@@ -213,7 +239,7 @@ mod tests {
             ],
             ..Rows::default()
         };
-        let layout = SlotLayout::new([3, 5, 7, 3], &rows, &output);
+        let layout = SlotLayout::new([3, 5, 7, 3], &rows, &output, false);
         assert_eq!(layout.part(Part::Images).unwrap().shape, [3, 3, 5, 7]);
         let all = [Part::Images, Part::Ids, Part::Valid, Part::Column("label"), Part::Column("box")];
         let parts = all.map(|part| layout.part(part).unwrap());
@@ -224,7 +250,7 @@ mod tests {
         assert!(matches!(layout.part(Part::Column("text")), Err(Error::NoColumn { .. })));
 
         let mut row_data = vec![0xee; layout.row_data().len()];
-        layout.write_row_data(&rows, &mut row_data);
+        layout.write_row_data(&rows, None, &mut row_data);
         let start = layout.row_data().start;
         let bytes = |part: &PartLayout| &row_data[part.bytes.start - start..part.bytes.end - start];
         let i64s = |part| bytes(part).chunks(8).map(|b| i64::from_le_bytes(b.try_into().unwrap())).collect::<Vec<_>>();

@@ -1,20 +1,21 @@
-//! Batches on a CUDA device. u8 pixels are copied from pinned memory to the device and normalised there to f32, f16 or
-//! bf16, ahead of the consumer; the consumer's stream waits for the upload, not its thread. The driver is loaded at run
-//! time; on a machine without one, [`Probe`] and [`Device::open`] report that.
+//! Batches on a CUDA device. u8 pixels are copied from pinned memory to the device, mixed there (MixUp, CutMix, mosaics)
+//! if the loader does that, and normalised to f32, f16 or bf16, ahead of the consumer; the consumer's stream waits for the
+//! upload, not its thread. The driver is loaded at run time; on a machine without one, [`Probe`] and [`Device::open`]
+//! report that.
 //!
 //! | item | responsibility |
 //! |---|---|
 //! | [`Probe`] | finds the driver, the devices, and what they support |
 //! | [`Device`] | an opened device |
 //! | [`PinnedAlloc`] | host memory that a loader's workers write and the device copies from |
-//! | [`Feed`] | source of host batches: a loader, or a custom one |
+//! | [`Feed`], [`HostBatch`] | source of host batches: a loader, or a custom one; pixels, row data, and how to mix rows |
 //! | [`Config`], [`Output`] | normalisation and limits of device memory |
 //! | [`DeviceLoader`] | the upload thread, and `next_batch` |
 //! | [`ImageLoader`] | a dataset's loader and a [`DeviceLoader`] in one, with states and statistics; several devices |
 //! | [`DeviceBatch`], [`View`] | a batch on the device: views for users of cudarc, DLPack for everyone else |
 //!
-//! Internal modules, in the order of the data: `feed` (host batches), `upload` (copies and normalisation), `kernel`,
-//! `layout` (where arrays lie in a slot), `slot` (device memory of one batch), `reuse` (when memory may be written
+//! Internal modules, in the order of the data: `feed` (host batches), `upload` (copies, mixing and normalisation),
+//! `kernel` (`kernel.cu`, which mixes and normalises), `layout` (where arrays lie in a slot), `slot` (device memory of one batch), `reuse` (when memory may be written
 //! again), `exchange` (hand-over of slots between the upload thread and the consumer), `memory` (allocation and
 //! limits).
 //!

@@ -14,7 +14,7 @@ use crate::device::Device;
 use crate::error::{During, Error, Result};
 use crate::exchange::Acquired;
 use crate::feed::{HostBatch, Rows};
-use crate::kernel::Kernel;
+use crate::kernel::{Images, Kernel};
 use crate::layout::SlotLayout;
 use crate::memory::{DeviceBuffer, DeviceMemory, PinnedAlloc, PinnedBuffer, Reservation};
 use crate::reuse::{StagingReuse, wait_for_streams};
@@ -104,10 +104,12 @@ impl<B: HostBatch> Uploader<B> {
             self.add_staging(&layout)?;
         }
         let staging = &mut self.staging[self.next];
-        let pixels = staging.host.insert(batch).images().ok_or(Error::NoImages)?;
+        let host: &B = staging.host.insert(batch);
+        let pixels = host.images().ok_or(Error::NoImages)?;
         if pixels.len() != layout.pixel_bytes() {
             return Err(Error::PixelBytes { expected: layout.pixel_bytes(), found: pixels.len() });
         }
+        let mix = host.mix().map(|mix| layout.check_mix(mix)).transpose()?.filter(|mix| !mix.is_identity());
         self.copy.context().bind_to_thread().during("entering the device's context")?;
         // SAFETY: the buffer has `pixel_bytes` bytes, as many as `pixels`, and `free_staging` has waited for its last
         // kernel. The pixels stay where they are in `staging.host`, which is dropped after `reuse`, recorded behind
@@ -115,10 +117,11 @@ impl<B: HostBatch> Uploader<B> {
         unsafe { result::memcpy_htod_async(staging.pixels.address(), pixels, self.copy.cu_stream()) }
             .during("queueing a copy")?;
         staging.copied.record(&self.copy).during("recording a copy")?;
-        layout.write_row_data(&rows, staging.row_data.as_mut_slice());
+        layout.write_row_data(&rows, mix, staging.row_data.as_mut_slice());
+        let mixed = mix.is_some();
 
         let Some(slot) = self.acquire(&layout)? else { return Ok(None) };
-        match self.fill(slot, &layout) {
+        match self.fill(slot, &layout, mixed) {
             Ok(slot) => {
                 self.next = (self.next + 1) % STAGING;
                 let lease = Lease::new(slot, self.exchange.clone());
@@ -131,8 +134,9 @@ impl<B: HostBatch> Uploader<B> {
         }
     }
 
-    /// Queues the work that turns the current staging buffer into a batch in `slot`.
-    fn fill(&mut self, mut slot: Slot, layout: &SlotLayout) -> Result<Slot> {
+    /// Queues the work that turns the current staging buffer into a batch in `slot`; `mixed` says whether its rows are
+    /// mixed.
+    fn fill(&mut self, mut slot: Slot, layout: &SlotLayout, mixed: bool) -> Result<Slot> {
         let (staging, work) = (&self.staging[self.next], &self.work);
         let filled = (|| {
             slot.reuse.order_before(work)?;
@@ -143,12 +147,14 @@ impl<B: HostBatch> Uploader<B> {
             // its side until `reuse` has passed. `order_before` made this stream wait for the slot's last consumers.
             unsafe { result::memcpy_htod_async(target, staging.row_data.as_slice(), work.cu_stream()) }
                 .during("queueing a copy")?;
+            let (from, to) = (staging.pixels.address(), slot.buffer.address());
+            let images = Images { from, to, n: n as u32, hw: (h * w) as u32, width: w as u32 };
+            let mixes = layout.mixes().filter(|_| mixed).map(|start| to + start as u64);
             // SAFETY: the staging buffer holds [n, h, w, 3] u8 once `copied` has passed, and the slot begins with the
-            // images; both come from `DeviceBuffer`, aligned to 256 bytes. `reuse` and `ready`, recorded behind the
-            // kernel, keep both from being written before it is done.
-            unsafe {
-                self.kernel.launch(work, staging.pixels.address(), slot.buffer.address(), n as u32, (h * w) as u32)
-            }?;
+            // images; both come from `DeviceBuffer`, aligned to 256 bytes. The row data, copied above on this stream,
+            // have the words of a `BatchMix` of [n, h, w] at `mixes` (`check_mix`), also aligned to 256 bytes. `reuse`
+            // and `ready`, recorded behind the kernel, keep all from being written before it is done.
+            unsafe { self.kernel.launch(work, &images, mixes) }?;
             staging.reuse.record(work)?;
             slot.ready.record(work).during("recording an upload")
         })();
@@ -171,7 +177,8 @@ impl<B: HostBatch> Uploader<B> {
                 if !fits || found.contains(&0) {
                     return Err(Error::Shape { expected: [n.max(1), h.max(1), w.max(1), 3], found });
                 }
-                Ok(self.layout.insert(Arc::new(SlotLayout::new(found, rows, &self.config.output))).clone())
+                let layout = SlotLayout::new(found, rows, &self.config.output, batch.mix().is_some());
+                Ok(self.layout.insert(Arc::new(layout)).clone())
             }
         }
     }

@@ -10,7 +10,7 @@ mod samples;
 use child::with_standin;
 use shardtool_cuda::{Config, Device, DeviceLoader, Dtype, Error, ImageLoader, Layout, Output, Part};
 use shardtool_decode::{Filter, Pipeline, Transform};
-use shardtool_load::{Content, Images, Loader};
+use shardtool_load::{BatchTransform, Content, Images, Loader, Mixing, Values};
 use shardtool_order::{Remainder, Replica};
 use shardtool_read::Dataset;
 use std::sync::Arc;
@@ -174,6 +174,59 @@ fn epochs_and_states_are_those_of_the_consumer() {
     if let Some(report) = report {
         report.assert_clean();
     }
+}
+
+/// Batches that the device mixes are those that the host's loader mixes, pixels and soft labels: for two replicas on two
+/// devices, with a last step of one sample and a masked row, and after a resume.
+#[test]
+fn batches_mixed_on_devices_equal_those_mixed_on_the_host() {
+    let environment = [("STANDIN_DEVICES", "2"), ("STANDIN_DELAY_US", "800")];
+    let report = with_standin("batches_mixed_on_devices_equal_those_mixed_on_the_host", &environment, || {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = config(folder.path());
+        dataset::write(folder.path(), "train", &samples::photographs(49), 20);
+        config.splits = vec![Dataset::open(folder.path()).unwrap().split("train").unwrap().clone()];
+        (config.remainder, config.replica, config.batch) = (Some(Remainder::Mask), Replica::new(0, 2).unwrap(), 8);
+        let Content::Images(images) = &mut config.content else { unreachable!() };
+        let mosaic = BatchTransform::Mosaic { p: 0.7, centre: [0.2, 0.8] };
+        let transforms = vec![BatchTransform::MixUp { alpha: 0.8 }, BatchTransform::CutMix { alpha: 1.0 }, mosaic];
+        images.mixing = Some(Mixing { transforms, classes: 5 });
+        let devices = [Device::named("cuda:0").unwrap(), Device::named("cuda:1").unwrap()];
+        let mut group = ImageLoader::group(&devices, bytes(), &config, &[0, 1]).unwrap();
+        let mut hosts = Loader::group(&config, &[0, 1]).unwrap();
+        let same = |group: &mut [ImageLoader], hosts: &mut [Loader]| {
+            let mut valid = 0;
+            for ((loader, host), device) in group.iter_mut().zip(hosts).zip(&devices) {
+                let stream = device.context().new_stream().unwrap();
+                let (ours, theirs) = (loader.next_batch().unwrap().unwrap(), host.next_batch().unwrap().unwrap());
+                assert!(theirs.mix().is_none());
+                assert_eq!((ours.rows().ids.as_slice(), ours.rows().valid.as_slice()), (theirs.ids(), theirs.valid()));
+                let values = ours.view::<f32>(Part::Images, &stream).unwrap().to_host().unwrap();
+                assert!(values.iter().zip(theirs.images().unwrap()).all(|(v, b)| *v == f32::from(*b)));
+                let Some(Values::Float(soft)) = theirs.column("image/class/label") else { panic!("soft labels") };
+                assert_eq!(ours.shape(Part::Column("image/class/label")).unwrap(), [8, 5]);
+                let label = ours.view::<f32>(Part::Column("image/class/label"), &stream).unwrap();
+                assert_eq!(&label.to_host().unwrap(), soft);
+                valid += theirs.valid().iter().filter(|valid| **valid).count();
+            }
+            valid
+        };
+        for _epoch in 0..2 {
+            assert_eq!([16, 16, 16, 1].map(|_| same(&mut group, &mut hosts)), [16, 16, 16, 1]);
+            assert!(group.iter_mut().all(|loader| loader.next_batch().unwrap().is_none()));
+            assert!(hosts.iter_mut().all(|loader| loader.next_batch().unwrap().is_none()));
+        }
+        // Resume in the middle of an epoch, with other batches uploaded ahead.
+        let mut at_two = Loader::group(&config, &[0, 1]).unwrap();
+        at_two.iter_mut().for_each(|loader| (0..2).for_each(|_| drop(loader.next_batch().unwrap())));
+        let state = at_two[0].state();
+        group.iter_mut().for_each(|loader| loader.load_state(&state).unwrap());
+        hosts.iter_mut().for_each(|loader| loader.load_state(&state).unwrap());
+        assert_eq!([16, 1].map(|_| same(&mut group, &mut hosts)), [16, 1]);
+    });
+    let Some(report) = report else { return };
+    report.assert_clean();
+    assert!(report.number("mixed") > 8, "the device mixes: {}", report.0);
 }
 
 #[test]

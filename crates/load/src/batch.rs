@@ -10,7 +10,7 @@ use crate::column_values::Values;
 use crate::columns::{Cell, Column};
 use crate::error::{Error, Result};
 use crate::handover::{Position, Work};
-use crate::mixing::{self, Drawn};
+use crate::mixing::{BatchMix, Pixels};
 use crate::plan::Walk;
 use crate::resolved_config::ResolvedConfig;
 use shardtool_decode::Normalizer;
@@ -35,6 +35,8 @@ struct Table {
     ids: Vec<i64>,
     valid: Vec<bool>,
     values: Vec<Values>,
+    /// How to mix the pixels, if that is left to the consumer.
+    mix: Option<BatchMix>,
     records: Vec<Option<Record>>,
     /// With packing: the samples of each row, and the tokens of each sample.
     offsets: Vec<i64>,
@@ -237,25 +239,25 @@ impl SharedBatch {
         mixed.map(|()| true)
     }
 
-    /// Mixes the rows, if the configuration says so.
+    /// Mixes the rows, if the configuration says so; their pixels, unless that is left to the consumer.
     fn mix(&self, table: &mut Table) -> Result<()> {
         let Some(mixing) = self.config.mixing() else { return Ok(()) };
         let Some(picture) = self.config.pictures(self.bucket).next() else { return Ok(()) };
         let size = picture.view.pipeline.output_size();
         // Without a position every row is masked, and none is mixed.
         let first = self.planned(0).position().unwrap_or(self.p);
-        let drawn = mixing.draw(self.config.plan.seed(), self.epoch, first, size, &table.valid);
+        let mix = mixing.draw(self.config.plan.seed(), self.epoch, first, size, &table.valid)?;
         if let Some(label) = self.config.soft_label()
             && let Values::Int64(labels) = &table.values[label]
         {
-            let soft = mixing::soft_labels(labels, &table.valid, &drawn, mixing.classes);
+            let soft = mix.soft_labels(labels, &table.valid, mixing.classes);
             let soft = soft.map_err(|label| {
                 let row = labels.iter().position(|found| *found == label);
                 Error::Class { label, id: row.map_or(-1, |row| table.ids[row]), classes: mixing.classes }
             })?;
             table.values[label] = Values::Float(soft);
         }
-        if let Drawn::Mosaics(mosaics) = &drawn
+        if let Some(mosaics) = mix.mosaics()
             && let Some(objects) = &self.config.objects
         {
             let held = |values: &[Values]| values.iter().map(Values::held).sum::<u64>();
@@ -263,9 +265,13 @@ impl SharedBatch {
             mosaics.compose_objects(objects, &mut table.values);
             table.unforeseen += held(&table.values).saturating_sub(before);
         }
-        let kind =
-            mixing::Pixels::new(self.config.normalizer.as_ref().map(Normalizer::output), self.config.pixel_format());
-        self.memory().images[0].change_all(|images| drawn.mix_images(images, size, kind));
+        if self.config.defers_mixing() {
+            table.mix = Some(mix);
+        } else {
+            let output = self.config.normalizer.as_ref().map(Normalizer::output);
+            let kind = Pixels::new(output, self.config.pixel_format());
+            self.memory().images[0].change_all(|images| mix.mix_pixels(images, kind));
+        }
         Ok(())
     }
 

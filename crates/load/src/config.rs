@@ -156,6 +156,9 @@ pub struct Images {
     pub objects: Option<Objects>,
     /// How the rows of a batch are mixed. Its labels then are soft: `[N, classes]` f32. With one view only.
     pub mixing: Option<Mixing>,
+    /// Leaves the pixels unmixed, for a device that mixes them: [`Batch::mix`](crate::Batch::mix) says how. Labels, boxes and
+    /// points are mixed. Not with `output`. Default: no.
+    pub defer_mixing: bool,
     /// Keeps decoded images from one epoch to the next. Not with label maps, objects or further images.
     pub decoded_cache: Option<DecodedCache>,
     /// Channels and bits of the pixels that steps and batches have: grey images `[N, H, W, 1]`, 16-bit samples. Steps that are not
@@ -194,6 +197,7 @@ impl Images {
             mask_fill: None,
             objects: None,
             mixing: None,
+            defer_mixing: false,
             decoded_cache: None,
             pixel_format: PixelFormat::RGB8,
             output: None,

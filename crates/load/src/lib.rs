@@ -19,6 +19,7 @@
 //! | `columns`, `column_values`, `features` | values of records as arrays over a batch; features of a dataset |
 //! | `arrays` | crops of volumes and other arrays |
 //! | `image`, `typical_scratch` | decoding one stored image into its row; an estimate of its scratch |
+//! | `mixing`, `mosaic`, `objects` | MixUp, CutMix and mosaics of a complete batch; boxes and points of objects |
 //! | `clip` | which frames of a video are delivered |
 //! | `sampled_records` | the records of datasets in object stores that such estimates are made from |
 //! | `plan`, `packing`, `buckets` | which samples are in which row; several samples in a row; batches of one shape |
@@ -94,7 +95,7 @@ pub use fetch::EpochRequests;
 pub use image::{SampleDraws, StepDraws};
 pub use loader::{CheckedConfig, LoadPlan, Loader, Monitor};
 pub use meters::Stage;
-pub use mixing::{BatchTransform, Mixing};
+pub use mixing::{BatchMix, BatchTransform, Mixing, RowMix};
 pub use notices::Notice;
 pub use objects::{BOXES, BoxFormat, BoxUnit, CLASSES, ObjectRole, Objects};
 pub use packing::{PackedSamples, SequencePacking};

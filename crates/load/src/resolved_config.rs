@@ -8,7 +8,7 @@ use crate::columns::Column;
 use crate::config::{ColumnSpec, Config, Content, Images, Layout, PageCache, View};
 use crate::error::{Error, Result};
 use crate::features;
-use crate::mixing::Mixing;
+use crate::mixing::{BatchMix, Mixing};
 use crate::objects::ObjectColumns;
 use crate::packing;
 use crate::plan::{PackedRows, Plan};
@@ -196,6 +196,11 @@ impl ResolvedConfig {
         self.images()?.mixing.as_ref()
     }
 
+    /// Returns whether batches say how to mix their pixels, and have them unmixed.
+    pub(crate) fn defers_mixing(&self) -> bool {
+        self.images().is_some_and(|images| images.mixing.is_some() && images.defer_mixing)
+    }
+
     /// Returns the column whose labels become soft; `None` if none does.
     pub(crate) fn soft_label(&self) -> Option<usize> {
         self.mixing().filter(|mixing| mixing.classes > 0)?;
@@ -273,14 +278,15 @@ impl ResolvedConfig {
         // Plan, id, flag and lock of a row take less than 200 bytes.
         let images: usize = self.pictures(bucket).map(|picture| self.picture_bytes(picture)).sum();
         let pixels = (images + self.mask_count() * self.mask_bytes(bucket)) as u64;
-        let soft = self.mixing().map_or(0, |mixing| 4 * u64::from(mixing.classes));
+        let soft = self.mixing().map_or(0, |mixing| 4 * u64::from(mixing.classes) + BatchMix::ROW_BYTES);
         let row = pixels
             + self.arrays.row_bytes()
             + soft
             + self.columns.iter().map(Column::row_bytes).sum::<u64>()
             + self.expected
             + 200;
-        let copy = self.mixing().map_or(0, |mixing| mixing.copies() * images as u64);
+        let on_host = self.mixing().filter(|_| !self.defers_mixing());
+        let copy = on_host.map_or(0, |mixing| mixing.copies() * images as u64);
         row * self.rows(bucket) as u64 + copy
     }
 
@@ -387,10 +393,10 @@ fn check_views(images: &Images, views: &[View]) -> Result<()> {
 /// Checks that there are labels and classes to mix.
 fn check_mixing(images: &Images, columns: &[Column]) -> Result<()> {
     let Some(mixing) = &images.mixing else { return Ok(()) };
-    let reason = if mixing.transforms.is_empty() {
-        "no transform is given"
-    } else if let Some(reason) = mixing.transforms.iter().find_map(|transform| transform.check().err()) {
+    let reason = if let Err(reason) = mixing.check() {
         reason
+    } else if images.defer_mixing && images.output.is_some() {
+        "pixels that the host normalises cannot be mixed later"
     } else if !images.masks.is_empty() || !images.more.is_empty() {
         "masks and further images do not mix"
     } else if images.objects.is_some() && !mixing.moves_objects() {

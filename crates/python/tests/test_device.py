@@ -27,17 +27,17 @@ STEPS = [st.RandomResizedCrop(24), st.HorizontalFlip()]
 def driver(tmp_path_factory) -> pathlib.Path:
     """The folder of the stand-in `libcuda.so.1`, built from crates/cuda's tests."""
     folder = tmp_path_factory.mktemp("driver")
-    source = HERE.parents[1] / "cuda" / "tests" / "standin" / "cuda.c"
-    command = [os.environ.get("CC", "cc"), "-std=gnu11", "-O1", "-shared", "-fPIC", "-o", folder / "libcuda.so.1"]
-    subprocess.run([*command, source, "-lpthread", "-lm"], check=True)
+    source = HERE.parents[1] / "cuda" / "tests" / "standin"
+    command = [os.environ.get("CC", "cc"), "-O1", "-shared", "-fPIC", "-o", folder / "libcuda.so.1"]
+    subprocess.run([*command, source / "cuda.c", source / "kernel.cpp", "-lpthread", "-lm"], check=True)
     return folder
 
 
 @pytest.fixture
 def on_device(driver, dataset, tmp_path):
-    """Runs a program with the stand-in, and checks its report for violations and leaks."""
+    """Runs a program with the stand-in, and checks its report for violations, leaks, and whether batches were mixed there."""
 
-    def run(code, *arguments, clean=True, **environment):
+    def run(code, *arguments, clean=True, mixed=False, **environment):
         report = tmp_path / "report.json"
         path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
         environment = {"LD_LIBRARY_PATH": str(driver), "STANDIN_REPORT": str(report), **environment}
@@ -50,7 +50,7 @@ def on_device(driver, dataset, tmp_path):
         )
         assert done.returncode == 0, done.stderr
         seen = json.loads(report.read_text())
-        assert seen["violations"] == 0, seen
+        assert seen["violations"] == 0 and (seen["mixed"] > 0) == mixed, seen
         if clean:
             left = {n: seen[n] for n in ("device_memory", "pinned_memory", "events", "streams", "modules", "contexts")}
             assert not any(left.values()), left
@@ -108,6 +108,49 @@ def test_device_delivers_the_hosts_pixels_normalised(on_device, dtype, element, 
         context.close(stream)
     """
     on_device(code, dtype, element, step, layout, STANDIN_DELAY_US="500")
+
+
+def test_device_mixes_what_the_host_mixes(on_device):
+    code = """
+        batch_transform = [st.MixUp(0.8), st.CutMix(1.0), st.Mosaic(0.7)]
+        options = dict(seed=7, remainder="mask", batch_transform=batch_transform)
+        host = st.Loader(split, 16, STEPS, local_replicas=2, **options)
+        # Values 0 to 255, which are whole numbers in f32.
+        device = st.Loader(split, 16, STEPS, device=["cuda:0", "cuda:1"], layout="NHWC", std=(1 / 255,) * 3, **options)
+        context = Context()
+
+        def same(theirs, ours):
+            for theirs, ours in zip(theirs, ours, strict=True):
+                assert (read(ours["image"], context) == theirs["image"]).all()
+                assert theirs["label"].dtype == np.float32 and theirs["label"].shape == ours["label"].shape
+                assert (read(ours["label"], context) == theirs["label"]).all()
+                assert (ours["host"]["label"] == theirs["label"]).all()
+                assert ours["host"]["id"].tolist() == theirs["id"].tolist()
+
+        plain = st.Loader(split, 16, STEPS, local_replicas=2, seed=7, remainder="mask")
+        changed = 0
+        for theirs, ours, unmixed in zip(host, device, plain, strict=True):
+            same(theirs, ours)
+            changed += sum((a["image"] != b["image"]).any() for a, b in zip(theirs, unmixed))
+        assert changed > 4, changed
+        for loader in (host, device):
+            for number, batch in enumerate(loader):
+                if number == 1:
+                    break
+        del batch, theirs, ours
+        state = device.state_dict()
+        assert state == host.state_dict()
+        for _, _ in zip(range(2), device):
+            pass
+        device.load_state_dict(state)
+        host.load_state_dict(state)
+        for theirs, ours in zip(host, device, strict=True):
+            same(theirs, ours)
+        del theirs, ours
+        device.close()
+        context.close()
+    """
+    on_device(code, mixed=True, STANDIN_DEVICES="2", STANDIN_DELAY_US="500")
 
 
 def test_dlpack_export_follows_the_standard(on_device):

@@ -1,7 +1,7 @@
-//! A feed of synthetic batches in pinned memory, whose pixels depend on the batch's number.
+//! A feed of synthetic batches in pinned memory, whose pixels depend on the batch's number, and which the device may mix.
 
 use shardtool_cuda::{Feed, HostBatch, PinnedAlloc, Rows};
-use shardtool_load::{BatchAlloc, BatchBuffer, Values};
+use shardtool_load::{BatchAlloc, BatchBuffer, BatchMix, Mixing, Values};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 type Pinned = Box<dyn BatchBuffer>;
@@ -13,6 +13,8 @@ pub(crate) struct Made {
     step: u64,
     at: u64,
     free: (Sender<Pinned>, Receiver<Pinned>),
+    /// How batches are mixed, and which rows then have a sample.
+    pub(crate) mixing: Option<(Mixing, Vec<bool>)>,
 }
 
 pub(crate) struct MadeBatch {
@@ -20,6 +22,7 @@ pub(crate) struct MadeBatch {
     back: Sender<Pinned>,
     shape: [usize; 4],
     rows: Rows,
+    mix: Option<BatchMix>,
 }
 
 /// The byte at `i` of batch `batch`.
@@ -41,7 +44,12 @@ impl Made {
                 pinned.alloc(shape.iter().product()).map_err(|e| *e.downcast::<shardtool_cuda::Error>().unwrap())?;
             free.0.send(buffer).unwrap();
         }
-        Ok(Made { shape, per_epoch, epochs, step: 0, at: 0, free })
+        Ok(Made { shape, per_epoch, epochs, step: 0, at: 0, free, mixing: None })
+    }
+
+    /// How batch number `batch` of a feed is mixed.
+    pub(crate) fn mix(mixing: &Mixing, [_, h, w, _]: [usize; 4], batch: u64, valid: &[bool]) -> BatchMix {
+        mixing.draw(7, 0, batch, (w as u32, h as u32), valid).unwrap()
     }
 }
 
@@ -69,7 +77,8 @@ impl Feed for Made {
             ],
             ..Rows::default()
         };
-        Ok(Some(MadeBatch { buffer: Some(buffer), back: self.free.0.clone(), shape: self.shape, rows }))
+        let mix = self.mixing.as_ref().map(|(mixing, valid)| Self::mix(mixing, self.shape, batch, valid));
+        Ok(Some(MadeBatch { buffer: Some(buffer), back: self.free.0.clone(), shape: self.shape, rows, mix }))
     }
 }
 
@@ -82,6 +91,10 @@ impl HostBatch for MadeBatch {
 
     fn shape(&self) -> Option<[usize; 4]> {
         Some(self.shape)
+    }
+
+    fn mix(&self) -> Option<&BatchMix> {
+        self.mix.as_ref()
     }
 
     fn rows(&self) -> Rows {

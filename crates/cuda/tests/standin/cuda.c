@@ -1,18 +1,18 @@
 // A stand-in for libcuda.so.1, for tests on machines without a GPU: the entry points of the driver API that the crate
-// calls through cudarc. Work is asynchronous, as with the real driver, and misuse is detected.
+// calls through cudarc. Work is asynchronous, as with the real driver, and misuse is detected. Kernels are those of
+// src/kernel.cu, compiled for the CPU (kernel.cpp).
 //
 // Every stream is a thread that runs its queue in order, with a random delay before each operation. Device memory is host
 // memory at shifted addresses, filled with a pattern. Errors that a real device may not detect are violations here: two
 // simultaneous operations on overlapping bytes of which one writes, memory freed while queued work needs it, bytes outside
 // an allocation, a call without a context, handles destroyed twice. When the process ends, the report in the file
-// STANDIN_REPORT lists resources that were not released, violations, and the number of calls.
+// STANDIN_REPORT lists resources that were not released, violations, and the number of calls and of mixed batches.
 //
 // Environment: STANDIN_DELAY_US (longest delay, 300), STANDIN_SEED, STANDIN_MEMORY (bytes, 1 GiB), STANDIN_DEVICES (1),
 // STANDIN_VERSION (12020), STANDIN_INIT (result of cuInit), STANDIN_BUSY (1: contexts cannot be created), STANDIN_FAIL
 // (NAME:K:CODE, the K-th call of NAME returns CODE; NAME "any" counts all calls; with a trailing ":lost" every later call
 // returns it as well, and queued work is not done).
 #define _GNU_SOURCE
-#include <math.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ enum { OK = 0, INVALID = 1, OOM = 2, NO_DEVICE = 100, NO_CONTEXT = 201, BAD_HAND
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static int lost, violations, calls;
+static int lost, violations, calls, mixed;
 static long live_events, live_streams, live_modules, live_contexts;
 static uint64_t device_bytes, device_peak;
 static char first_violation[200], failed[64];
@@ -175,11 +175,11 @@ typedef struct {
 typedef struct Op {
     struct Op* next;
     enum { COPY, FILL, LAUNCH, SIGNAL, WAIT } kind;
-    Range range[2];  // what it reads, what it writes
+    Range range[3];  // what it reads, what it writes, what else it reads
     char* snapshot;  // pageable source, copied when it was queued
     Ticket* ticket;
     char name[64];
-    uint32_t n, hw, reach;
+    uint32_t n, hw, width, grid[2], block;
     float a[3], b[3];
 } Op;
 typedef struct Stream {
@@ -203,49 +203,34 @@ static unsigned delay(void) {
     return most ? (state >> 8) % (unsigned)most : 0;
 }
 
-static uint16_t half(float x) {
+// For kernel.cpp.
+uint16_t half_bits(float x) {
     _Float16 h = (_Float16)x;
     uint16_t bits;
     memcpy(&bits, &h, 2);
     return bits;
 }
 
-static uint16_t bfloat(float x) {
-    uint32_t bits, low;
-    memcpy(&bits, &x, 4);
-    low = bits & 0xffff;
-    bits >>= 16;
-    return bits + (low > 0x8000 || (low == 0x8000 && (bits & 1)));
-}
+// In kernel.cpp.
+int kernel_mix_bytes(const char* name);
+void kernel_run(const char* name, const unsigned grid[2], unsigned block, const void* in, void* out, unsigned n, unsigned hw,
+                const float a[3], const float b[3], const void* mixes, unsigned width);
 
-// What the kernels of kernel.cu do, in plain C; `brightness` is the one of examples/own_kernel.cu, `busy`
-// that of the benchmark.
+// Kernels of kernel.cu run as they are; `brightness` is the one of examples/own_kernel.cu, `busy` that of the benchmark.
 static void compute(Op* op) {
-    const uint8_t* in = (const uint8_t*)op->range[0].at;
     char* out = op->range[1].at;
     if (!strcmp(op->name, "brightness")) {
-        for (uint64_t i = 0; i < (uint64_t)op->n * op->hw; i++) ((float*)out)[i / op->hw] += ((float*)in)[i];
-        return;
-    }
-    if (!strcmp(op->name, "busy")) {
+        const float* in = (const float*)op->range[0].at;
+        for (uint64_t i = 0; i < (uint64_t)op->n * op->hw; i++) ((float*)out)[i / op->hw] += in[i];
+    } else if (!strcmp(op->name, "busy")) {
         usleep(2000);
-        return;
+    } else {
+        kernel_run(op->name, op->grid, op->block, op->range[0].at, out, op->n, op->hw, op->a, op->b, op->range[2].at, op->width);
     }
-    int planar = strstr(op->name, "nchw") != NULL, four = strstr(op->name, "x4") != NULL;
-    uint64_t per_image = (uint64_t)op->reach * (four ? 4 : 1);
-    if (per_image > op->hw) per_image = op->hw;
-    for (uint64_t i = 0; i < op->n; i++)
-        for (uint64_t q = 0; q < per_image; q++)
-            for (int c = 0; c < 3; c++) {
-                float v = fmaf(in[(i * op->hw + q) * 3 + c], op->a[c], op->b[c]);
-                uint64_t to = planar ? (i * 3 + c) * op->hw + q : (i * op->hw + q) * 3 + c;
-                if (strstr(op->name, "_f32_")) ((float*)out)[to] = v;
-                else ((uint16_t*)out)[to] = strstr(op->name, "bf16") ? bfloat(v) : half(v);
-            }
 }
 
 static void touch(Op* op, int begin) {
-    for (int r = 0; r < 2; r++) {
+    for (int r = 0; r < 3; r++) {
         Range* range = &op->range[r];
         if (!range->bytes) continue;
         if (begin && !lost) {
@@ -332,7 +317,7 @@ static R queue(Stream* s, Op op, const char* name) {
     Op* o = malloc(sizeof *o);
     *o = op;
     if (!o->name[0]) snprintf(o->name, sizeof o->name, "%s", name);
-    for (int r = 0; r < 2; r++)
+    for (int r = 0; r < 3; r++)
         if (o->range[r].memory) o->range[r].memory->queued++;
     if (o->ticket) o->ticket->users++;
     if (s->last) s->last->next = o;
@@ -496,7 +481,7 @@ R cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned
                  unsigned shared, void* stream, void** args, void** extra) {
     (void)shared, (void)extra;
     ENTER(1);
-    Op op = {.kind = LAUNCH, .reach = gx * bx};
+    Op op = {.kind = LAUNCH, .grid = {gx, gy}, .block = bx};
     snprintf(op.name, sizeof op.name, "%s", (char*)function);
     if (gy < 1 || gz != 1 || by != 1 || bz != 1 || gy > 65535 || bx > 1024) LEAVE(INVALID);
     if (!strcmp(op.name, "brightness")) {
@@ -519,6 +504,16 @@ R cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned
     op.range[0] = device_range(in, values, 0, op.name);
     op.range[1] = device_range(out, values * (strstr(op.name, "_f32_") ? 4 : 2), 1, op.name);
     if (!op.range[0].memory || !op.range[1].memory) LEAVE(INVALID);
+    int mix_bytes = kernel_mix_bytes(op.name);
+    if (mix_bytes < 0) LEAVE(NOT_FOUND);
+    if (mix_bytes > 0) {
+        uint64_t mixes = *(uint64_t*)args[10];
+        op.width = *(uint32_t*)args[11];
+        if (mixes % 4) violation("misaligned", op.name);
+        op.range[2] = device_range(mixes, (uint64_t)mix_bytes * op.n, 0, op.name);
+        if (!op.range[2].memory) LEAVE(INVALID);
+        mixed++;
+    }
     LEAVE(queue(stream_of(stream), op, __func__));
 }
 
@@ -582,9 +577,9 @@ __attribute__((destructor)) static void report(void) {
     fprintf(f,
             "{\"violations\": %d, \"first\": \"%s\", \"device_memory\": %ld, \"pinned_memory\": %ld, \"events\": %ld, "
             "\"streams\": %ld, \"modules\": %ld, \"contexts\": %ld, \"device_peak\": %llu, \"calls\": %d, "
-            "\"failed\": \"%s\"}\n",
+            "\"mixed\": %d, \"failed\": \"%s\"}\n",
             violations, first_violation, device, pinned, live_events, live_streams, live_modules, live_contexts,
-            (unsigned long long)device_peak, calls, failed);
+            (unsigned long long)device_peak, calls, mixed, failed);
     fclose(f);
     pthread_mutex_unlock(&lock);
 }

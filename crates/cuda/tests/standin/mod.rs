@@ -1,4 +1,4 @@
-//! Builds the stand-in driver from `cuda.c`, and reads its report.
+//! Builds the stand-in driver from `cuda.c` and `kernel.cpp`, and reads its report.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -34,14 +34,14 @@ pub(crate) fn driver() -> &'static Path {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("standin-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         // Tests of other crates include this file.
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cuda/tests/standin/cuda.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cuda/tests/standin");
         let made = Command::new(std::env::var_os("CC").unwrap_or("cc".into()))
-            .args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o"])
+            .args(["-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-shared", "-fPIC", "-o"])
             .arg(folder.join("libcuda.so.1"))
-            .arg(source)
+            .args([source.join("cuda.c"), source.join("kernel.cpp")])
             .args(["-lpthread", "-lm"])
             .status()
-            .expect("a C compiler, as `cc` or in CC");
+            .expect("a compiler of C and C++, as `cc` or in CC");
         assert!(made.success());
         folder
     })

@@ -3,6 +3,7 @@
 use super::SharedBatch;
 use crate::buffer::{BatchBuffer, RowBuffer};
 use crate::column_values::Values;
+use crate::mixing::BatchMix;
 use crate::objects::ObjectRole;
 use crate::packing::PackedSamples;
 use shardtool_decode::{LabelDtype, Normalizer, Output, PixelFormat};
@@ -85,6 +86,12 @@ impl Batch {
     /// little-endian values of [`Batch::output`], in the order of [`Batch::image_shape`]. `None` if the loader delivers no images.
     pub fn images(&self) -> Option<&[u8]> {
         self.0.memory().images.first().and_then(RowBuffer::bytes)
+    }
+
+    /// Returns how to mix the pixels, which are not mixed; `None` unless that is left to the consumer
+    /// ([`Images::defer_mixing`](crate::Images::defer_mixing)).
+    pub fn mix(&self) -> Option<&BatchMix> {
+        self.0.table().mix.as_ref()
     }
 
     /// Returns every array of images: each view of the image, then each view of further images.

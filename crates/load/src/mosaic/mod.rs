@@ -22,13 +22,13 @@ pub(crate) struct Mosaics {
 }
 
 /// A part of a row.
-struct Tile {
+pub(crate) struct Tile {
     /// The row that it shows.
-    source: usize,
-    columns: Range<usize>,
-    rows: Range<usize>,
+    pub(crate) source: usize,
+    pub(crate) columns: Range<usize>,
+    pub(crate) rows: Range<usize>,
     /// What is added to positions in the source: x and y.
-    shift: (isize, isize),
+    pub(crate) shift: (isize, isize),
 }
 
 impl Mosaics {
@@ -60,8 +60,14 @@ impl Mosaics {
         Mosaics { points: points.collect(), sources: sources.collect(), size: (width as usize, height as usize) }
     }
 
-    /// Returns the parts of a row; `None` if the row stays as it is.
-    fn tiles(&self, row: usize) -> Option<[Tile; 4]> {
+    /// Returns the number of rows of the batch.
+    pub(crate) fn len(&self) -> usize {
+        self.points.len()
+    }
+
+    /// Returns the parts of a row: above left of the point, above right, below left, below right. `None` if the row stays as it
+    /// is.
+    pub(crate) fn tiles(&self, row: usize) -> Option<[Tile; 4]> {
         let ((x, y), (width, height)) = (self.points[row]?, self.size);
         let (left, right) = (x as isize - width as isize, x as isize);
         let (up, down) = (y as isize - height as isize, y as isize);

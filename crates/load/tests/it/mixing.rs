@@ -56,3 +56,50 @@ fn each_replica_draws_for_the_position_of_its_first_row() {
     }
     assert!(compared > 2 * 48 / 2, "{compared} rows of two classes");
 }
+
+/// A batch whose pixels are mixed by its consumer has them unmixed, says how to mix them, and is otherwise the batch that the
+/// host mixes. It needs no memory for copies of images.
+#[test]
+fn deferred_mixing_gives_the_batches_that_the_host_mixes() {
+    let folder = tempfile::tempdir().unwrap();
+    dataset::write(folder.path(), "train", &photographs(30), 10);
+    let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
+    let mosaic = BatchTransform::Mosaic { p: 0.5, centre: [0.25, 0.75] };
+    let transforms = vec![BatchTransform::MixUp { alpha: 0.7 }, BatchTransform::CutMix { alpha: 1.0 }, mosaic];
+    let config = |mixing: Option<Mixing>, defer_mixing: bool| {
+        let mut images = Images::new(Pipeline::train(9).unwrap());
+        (images.mixing, images.defer_mixing) = (mixing, defer_mixing);
+        let mut config = Config::new(split.clone(), Content::Images(images), 7);
+        config.remainder = Some(shardtool_order::Remainder::Mask);
+        config
+    };
+    let mixing = Some(Mixing { transforms, classes: 5 });
+    let [mut host, mut deferred, mut unmixed] = [(mixing.clone(), false), (mixing.clone(), true), (None, true)]
+        .map(|(mixing, defer)| Loader::new(&config(mixing, defer)).unwrap());
+    let mut changed = 0;
+    for _epoch in 0..3 {
+        while let Some(theirs) = host.next_batch().unwrap() {
+            let (ours, plain) = (deferred.next_batch().unwrap().unwrap(), unmixed.next_batch().unwrap().unwrap());
+            assert_eq!(ours.images(), plain.images());
+            assert_eq!(ours.column("image/class/label"), theirs.column("image/class/label"));
+            assert!(theirs.mix().is_none() && plain.mix().is_none());
+            let mix = ours.mix().unwrap();
+            assert_eq!(mix.shape(), [7, 9, 9]);
+            let mut pixels = ours.images().unwrap().to_vec();
+            mix.mix(&mut pixels);
+            assert_eq!(pixels, theirs.images().unwrap());
+            changed += u32::from(theirs.images() != ours.images());
+        }
+        assert!(deferred.next_batch().unwrap().is_none() && unmixed.next_batch().unwrap().is_none());
+    }
+    assert!(changed >= 10, "{changed} of 15 batches were mixed");
+
+    let planned = |loader: &Loader| loader.stats().memory.batch;
+    assert_eq!(planned(&host) - planned(&deferred), 3 * 9 * 9 * 3);
+
+    let mut normalized = config(mixing, true);
+    let Content::Images(images) = &mut normalized.content else { unreachable!() };
+    images.output = Some(shardtool_decode::Output::default());
+    let refused = Loader::new(&normalized).map(drop).unwrap_err();
+    assert_eq!(refused.to_string(), "batches cannot be mixed: pixels that the host normalises cannot be mixed later");
+}

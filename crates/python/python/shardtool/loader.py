@@ -175,7 +175,8 @@ class Loader(Generic[T, B]):
         `Views`.
     batch_transform
         `MixUp(alpha)`, `CutMix(alpha)`, `Mosaic()`, or a list of these, one of which is drawn for each batch. `"label"` then is
-        `[N, num_classes]` float32. Not with `Views` or masks; with objects `Mosaic` only.
+        `[N, num_classes]` float32. Not with `Views` or masks; with objects `Mosaic` only. With a `device`, images are mixed
+        there.
     buckets
         `AspectRatioBuckets(...)` or `LengthBuckets(...)`: every batch has samples of one shape. The former has the steps, so
         leave out `transform`. On the host only; not with `Interleaved` order or the policy `"shard"`.

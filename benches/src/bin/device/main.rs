@@ -4,13 +4,16 @@
 //! ```text
 //! device probe                    driver, devices and memory
 //! device values DIR               uploads batches of every type, layout and shape; writes input and output
+//! device mix                      mixed batches of every type, layout and shape compared with the host's; their upload rate
 //! device rate                     upload rate compared with plain pinned copies, in turn; cached and write-combined memory
 //! device step                     time of a fixed GPU workload, with and without a running loader, in turn
 //! device stress                   a consumer with a slow stream; checks the values of every batch
 //! device memory                   peak of device memory compared with the limit
 //! device unbound                  batches and loader dropped on a thread without a CUDA context
 //! ```
-//! `rate`, `step` and `stress` take `--batches N` (200); `rate` and `step` also take `--rounds N` (5).
+//! `mix`, `rate`, `step` and `stress` take `--batches N` (200); `mix`, `rate` and `step` also take `--rounds N` (5).
+
+mod mix;
 
 use serde_json::json;
 use shardtool_benches::median;
@@ -20,7 +23,7 @@ use shardtool_cuda::{
     Config, Device, DeviceBatch, DeviceLoader, Dtype, Error, Feed, HostBatch, Layout, Output, Part, PinnedAlloc, Probe,
     Rows,
 };
-use shardtool_load::{BatchAlloc, BatchBuffer};
+use shardtool_load::{BatchAlloc, BatchBuffer, BatchMix, Mixing};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -44,13 +47,14 @@ fn main() -> ExitCode {
     let outcome = match arguments.first().map(String::as_str) {
         Some("probe") => probe(),
         Some("values") if arguments.len() == 2 => values(Path::new(&arguments[1])),
+        Some("mix") => mix::mix(batches, rounds),
         Some("rate") => rate(batches, rounds),
         Some("step") => step(batches, rounds),
         Some("stress") => stress(batches),
         Some("memory") => memory(),
         Some("unbound") => unbound(),
         _ => {
-            Err("usage: device probe | values DIR | rate | step | stress | memory | unbound [--batches N] [--rounds N]"
+            Err("usage: device probe | values DIR | mix | rate | step | stress | memory | unbound [--batches N] [--rounds N]"
                 .into())
         }
     };
@@ -76,6 +80,7 @@ struct Prepared {
     left: u64,
     back: Sender<Tagged>,
     free: Receiver<Tagged>,
+    mixing: Option<Mixing>,
 }
 
 /// Shape and memory of the pixels.
@@ -85,6 +90,7 @@ struct PreparedBatch {
     tagged: Option<Tagged>,
     back: Sender<Tagged>,
     shape: [usize; 4],
+    mix: Option<BatchMix>,
 }
 
 /// Number of pinned buffers of a feed: two being uploaded, one being delivered.
@@ -101,7 +107,7 @@ impl Prepared {
             bytes.iter_mut().enumerate().for_each(|(i, b)| *b = pixel(tag, i));
             back.send((tag, buffer)).expect("the receiver is here");
         }
-        Ok(Prepared { shape, left: batches, back, free })
+        Ok(Prepared { shape, left: batches, back, free, mixing: None })
     }
 }
 
@@ -119,7 +125,8 @@ impl Feed for Prepared {
         }
         self.left -= 1;
         let tagged = self.free.recv().expect("the feed holds a sender");
-        Ok(Some(PreparedBatch { tagged: Some(tagged), back: self.back.clone(), shape: self.shape }))
+        let mix = self.mixing.as_ref().map(|mixing| mix::of_batch(mixing, self.shape, self.left)).transpose()?;
+        Ok(Some(PreparedBatch { tagged: Some(tagged), back: self.back.clone(), shape: self.shape, mix }))
     }
 }
 
@@ -132,6 +139,10 @@ impl HostBatch for PreparedBatch {
 
     fn shape(&self) -> Option<[usize; 4]> {
         Some(self.shape)
+    }
+
+    fn mix(&self) -> Option<&BatchMix> {
+        self.mix.as_ref()
     }
 
     fn rows(&self) -> Rows {
@@ -207,9 +218,16 @@ fn values(folder: &Path) -> Outcome {
 }
 
 /// Does one run; returns bytes per second from the first request to the arrival of the last batch.
-fn upload(device: &Device, pinned: PinnedAlloc, dtype: Dtype, batches: u64) -> Result<f64, Box<dyn std::error::Error>> {
+fn upload(
+    device: &Device,
+    pinned: PinnedAlloc,
+    dtype: Dtype,
+    batches: u64,
+    mixing: Option<&Mixing>,
+) -> Result<f64, Box<dyn std::error::Error>> {
     let config = config(output(dtype, Layout::Nchw));
-    let mut loader = DeviceLoader::with_pinned(device, config, pinned, |p| Prepared::new(p, USUAL, batches))?;
+    let make = |p: &_| Ok(Prepared { mixing: mixing.cloned(), ..Prepared::new(p, USUAL, batches)? });
+    let mut loader = DeviceLoader::with_pinned(device, config, pinned, make)?;
     let stream = device.context().new_stream()?;
     // The first batches include allocations.
     let warm = batches / 10 + 4;
@@ -258,7 +276,7 @@ fn rate(batches: u64, rounds: u64) -> Outcome {
             let (mut ours, mut plain, mut shares) = (vec![], vec![], vec![]);
             for _ in 0..rounds {
                 plain.push(plain_copy(&device, &pinned(), batches)?);
-                ours.push(upload(&device, pinned(), dtype, batches + batches / 10 + 4)?);
+                ours.push(upload(&device, pinned(), dtype, batches + batches / 10 + 4, None)?);
                 shares.push(ours[ours.len() - 1] / plain[plain.len() - 1]);
             }
             println!(
@@ -276,7 +294,7 @@ fn rate(batches: u64, rounds: u64) -> Outcome {
 fn step(batches: u64, turns: u64) -> Outcome {
     let device = Device::open(0)?;
     let stream = device.context().new_stream()?;
-    let module = device.context().load_module(Ptx::from_src(include_str!("../../device/busy.ptx")))?;
+    let module = device.context().load_module(Ptx::from_src(include_str!("../../../device/busy.ptx")))?;
     let busy = module.load_function("busy")?;
     let (blocks, threads) = (4096u32, 256u32);
     let mut out = stream.alloc_zeros::<f32>((blocks * threads) as usize)?;

@@ -1,15 +1,23 @@
 //! Rows of coefficient blocks: what entropy decoding hands to the inverse transforms.
 
+use crate::entropy::block::Block;
+
 /// Zigzag index up to which all coefficients are in the upper left quarter of the block.
 pub(crate) const QUARTER: u8 = 9;
+
+/// Where blocks are.
+#[derive(Clone, Copy)]
+pub(crate) enum BlockSource<'a> {
+    /// As the decoding loop writes them.
+    Blocks(&'a [Block]),
+    /// Coefficients in natural order, and for each block the zigzag index of the last one that may differ from 0.
+    Arrays(&'a [[i16; 64]], &'a [u8]),
+}
 
 /// A row of a component's blocks in a buffer of coefficients.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockRow<'a> {
-    /// 64 coefficients for each block, in natural order.
-    pub coefs: &'a [i16],
-    /// For each block, the zigzag index of the last coefficient that may differ from 0.
-    pub last: &'a [u8],
+    pub source: BlockSource<'a>,
     /// Index of the row's first block.
     pub first: usize,
     /// Number of consecutive blocks of this component: its blocks across an MCU.
@@ -33,7 +41,9 @@ impl<'a> BlockRow<'a> {
     #[inline(always)]
     pub(crate) fn get(&self, column: usize) -> (&'a [i16; 64], u8) {
         let index = self.index(column);
-        let block = &self.coefs[index * 64..index * 64 + 64];
-        (block.first_chunk().unwrap_or(&[0; 64]), self.last[index])
+        match self.source {
+            BlockSource::Blocks(blocks) => (&blocks[index].coefs, blocks[index].last),
+            BlockSource::Arrays(coefs, last) => (&coefs[index], last[index]),
+        }
     }
 }

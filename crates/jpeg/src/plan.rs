@@ -133,6 +133,12 @@ impl DecodePlan {
         &self.planes[..self.count]
     }
 
+    /// Returns for each component whether its AC coefficients are needed: not if its blocks become one sample each, or if it is
+    /// not transformed.
+    pub(crate) fn needs_ac(&self) -> [bool; 3] {
+        std::array::from_fn(|i| self.planes().get(i).is_some_and(|plane| plane.block > 1))
+    }
+
     /// Blocks in a row of MCUs.
     pub(crate) fn row_blocks(&self) -> usize {
         self.mcus.0 as usize * self.mcu_blocks as usize

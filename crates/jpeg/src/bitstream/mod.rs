@@ -1,5 +1,4 @@
 //! Entropy-coded data as bits: byte stuffing removed, and readers of single bits.
 
-pub(crate) mod bit_cursor;
 pub(crate) mod bit_reader;
 pub(crate) mod unstuffed;

@@ -1,7 +1,8 @@
 //! From the coefficients of a row of MCUs to pixels.
 
-use crate::blocks::BlockRow;
+use crate::blocks::{BlockRow, BlockSource};
 use crate::cpu::CpuFeatures;
+use crate::entropy::block::Block;
 use crate::markers::header::Color;
 use crate::pixels::writer::PixelWriter;
 use crate::plan::DecodePlan;
@@ -17,20 +18,12 @@ pub(super) struct Output<'a> {
 }
 
 impl Output<'_> {
-    /// Transforms a row of MCUs, whose blocks begin at index `first` of `coefs` in the order of the scan, and writes the rows of
+    /// Transforms a row of MCUs, whose blocks begin at index `first` of `blocks` in the order of the scan, and writes the rows of
     /// pixels that it completes.
-    pub(super) fn push_row(
-        &mut self,
-        cpu: &CpuFeatures,
-        layout: &ScanLayout,
-        coefs: &[i16],
-        last: &[u8],
-        first: usize,
-    ) {
+    pub(super) fn push_row(&mut self, cpu: &CpuFeatures, layout: &ScanLayout, blocks: &[Block], first: usize) {
         for (i, plane) in self.plan.planes().iter().enumerate() {
             self.writer.push(cpu, plane, i, |v| BlockRow {
-                coefs,
-                last,
+                source: BlockSource::Blocks(blocks),
                 first: first + (plane.first + v * plane.h) as usize,
                 run: plane.h as usize,
                 step: layout.mcu_blocks,

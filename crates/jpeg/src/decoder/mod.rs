@@ -6,6 +6,7 @@ mod scan_start;
 
 use crate::bitstream::unstuffed;
 use crate::cpu::CpuFeatures;
+use crate::entropy::block::Block;
 use crate::entry_points::enter;
 use crate::entry_points::payload::MAX_STEP;
 use crate::error::Result;
@@ -183,7 +184,7 @@ impl Decoder {
             return Ok(outcome(DecodePath::Scans, entries.is_some()));
         };
         let Decoder { scan: workspace, writer, .. } = self;
-        layout.prepare_tables(parser, scan, &mut workspace.caches)?;
+        layout.prepare_tables(parser, scan, plan.needs_ac(), &mut workspace.caches)?;
         let mut output = Output { plan: &plan, color: parser.header.color, writer, out, stride };
         let entries = entries.filter(|e| !e.is_empty());
         if let Some(entries) = entries {
@@ -217,30 +218,30 @@ impl Decoder {
     pub fn scratch_bytes(header: &Header, request: &Request, jpeg_bytes: usize) -> Result<usize> {
         let plan = DecodePlan::new(header, &[None; 3], request)?;
         let (across, down) = (u64::from(plan.mcus.0), u64::from(plan.mcus.1));
-        let row_blocks = plan.row_blocks();
         let (blocks, offsets, starts, segments) = match header.one_scan {
             true => {
                 let interval = if header.restart_interval == 0 { u64::MAX } else { header.restart_interval.into() };
                 let segments = (across * down).div_ceil(interval);
-                let rows =
-                    |step| u64::from(Speculation::FAST.round_rows(row_blocks, step, plan.mcus.1).min(plan.mcus.1));
-                // Either a batch of known starts, or a first part and a speculative part with one row more.
-                let batch = (1..=MAX_STEP).map(rows).max().unwrap_or(0);
-                let speculative = 2 * rows(1);
-                let mcu_offsets = (2 * rows(1) * across + 3) as usize;
-                let scan_offsets = match plan.mcu_rows.start {
+                let (across, mcu_blocks) = (across as usize, plan.mcu_blocks as usize);
+                let batch = |step| Speculation::FAST.batch_blocks((across, mcu_blocks), step, plan.mcus.1);
+                let rows = Speculation::FAST.round_rows(plan.row_blocks(), 1, plan.mcus.1) as usize;
+                let (_, round) = Speculation::regions(rows * across, across, mcu_blocks);
+                let blocks = (1..=MAX_STEP).map(batch).max().unwrap_or(0).max(round);
+                let offsets = match plan.mcu_rows.start {
                     0 => 0,
-                    _ => Speculation::FAST.scan_offsets(down * row_blocks as u64),
+                    _ => Speculation::FAST.scan_offsets(down * plan.row_blocks() as u64),
                 };
-                (batch.max(speculative + 1) as usize * row_blocks, mcu_offsets.max(scan_offsets), down, segments)
+                (blocks * size_of::<Block>(), offsets, down, segments)
             }
             // Each scan may have another restart interval, down to one block.
-            false => (down as usize * row_blocks, 0, 0, down * row_blocks as u64),
+            false => {
+                let blocks = down as usize * plan.row_blocks();
+                (blocks * (64 * 2 + 1), 0, 0, down * plan.row_blocks() as u64)
+            }
         };
-        let coefs = blocks * (64 * 2 + 1) + 2 * 64 * 2 + offsets * 4;
         let starts = starts as usize * size_of::<ScanState>();
         let unstuffed = unstuffed::max_bytes(jpeg_bytes, segments);
-        Ok(writer::max_bytes(&plan) + coefs + starts + unstuffed + TableCaches::MAX_BYTES)
+        Ok(writer::max_bytes(&plan) + blocks + offsets * 4 + starts + unstuffed + TableCaches::MAX_BYTES)
     }
 
     /// Returns the bytes of memory that this decoder holds now, without its tables.

@@ -2,8 +2,10 @@
 
 use super::mcu_row::Output;
 use crate::buffer::resize_unspecified;
+use crate::entropy::block::{self, Blocks};
 use crate::sequential::layout::ScanLayout;
-use crate::sequential::speculation::{self, RoundBuffers};
+use crate::sequential::parameters::Speculation;
+use crate::sequential::speculation::{self, Decoded};
 use crate::sequential::state::{ScanContext, ScanError, ScanState};
 use crate::sequential::workspace::ScanWorkspace;
 
@@ -14,67 +16,64 @@ impl ScanWorkspace {
         layout: &ScanLayout,
         output: &mut Output<'_>,
     ) -> Result<(), ScanError> {
+        let result = self.decode_rounds(layout, output);
+        if result.is_err() {
+            block::clear(&mut self.blocks);
+        }
+        result
+    }
+
+    fn decode_rounds(&mut self, layout: &ScanLayout, output: &mut Output<'_>) -> Result<(), ScanError> {
         let (across, mcu_blocks) = (layout.across(), layout.mcu_blocks);
         let mcu_rows = output.plan.mcu_rows.clone();
-        // In the buffers of the speculative part, a row of MCUs is free in front: for what the first part holds of the row in
-        // which the two parts meet.
         let batch = self.speculation.round_rows(layout.row_blocks(), 1, layout.mcus.1) as usize * across;
-        let first = layout.coefs_len(batch);
-        resize_unspecified(&mut self.coefs, first + layout.coefs_len(across + batch));
-        resize_unspecified(&mut self.last, (2 * batch + across) * mcu_blocks);
+        let (regions, blocks) = Speculation::regions(batch, across, mcu_blocks);
+        resize_unspecified(&mut self.blocks, blocks);
         let scan_offsets = if mcu_rows.start > 0 { self.speculation.scan_offsets(layout.total_blocks()) } else { 0 };
-        resize_unspecified(&mut self.offsets, scan_offsets.max(2 * batch + 3));
+        resize_unspecified(&mut self.offsets, scan_offsets);
         output.writer.begin(output.plan);
-        let ScanWorkspace { cpu, speculation, speculative_mcus, caches, unstuffed, coefs, last, offsets, .. } = self;
-        let (coefs_a, coefs_b) = coefs.split_at_mut(first);
-        let (last_a, last_b) = last.split_at_mut(batch * mcu_blocks);
+        let ScanWorkspace { cpu, speculation, speculative_mcus, caches, unstuffed, blocks, offsets, .. } = self;
+        let context = ScanContext { layout, unstuffed, bmi2: cpu.bmi2(), speculation: *speculation };
+        let mut state = ScanState::at(layout, 0, 0, 0, [0; 3]);
+        let top = u64::from(mcu_rows.start) * across as u64;
+        if top > 0 {
+            *speculative_mcus +=
+                layout.with_scan_tables(caches, |tables| state.skip_to(&context, tables, top, offsets, |_, _| {}))?;
+        }
         layout.with_tables(caches, |tables| {
-            let context = ScanContext { layout, unstuffed, tables, bmi2: cpu.bmi2(), speculation: *speculation };
-            let mut state = ScanState::at(layout, unstuffed, 0, 0, 0, [0; 3]);
-            let top = u64::from(mcu_rows.start) * across as u64;
-            if top > 0 {
-                *speculative_mcus += layout
-                    .with_scan_tables(caches, |tables| state.skip_to(&context, tables, top, offsets, |_, _| {}))?;
-            }
-            let (offsets_a, offsets_b) = offsets.split_at_mut(batch + 1);
-            let mut push_rows = |coefs: &[i16], last: &[u8], rows: usize| {
-                for row in 0..rows {
-                    output.push_row(cpu, layout, coefs, last, row * layout.row_blocks());
-                }
-            };
-            // MCUs of an incomplete row, at the beginning of the first part's buffers.
-            let mut kept = 0;
+            let blocks = &mut Blocks::new(blocks, tables);
+            // The blocks of an incomplete row.
+            let mut kept = 0..0;
             let end = u64::from(mcu_rows.end) * across as u64;
             while state.mcu < end {
-                let buffers = RoundBuffers {
-                    coefs: (&mut coefs_a[kept * mcu_blocks * 64..], &mut coefs_b[across * mcu_blocks * 64..]),
-                    last: (&mut last_a[kept * mcu_blocks..], &mut last_b[across * mcu_blocks..]),
-                    mcu_offsets: (&mut *offsets_a, &mut *offsets_b),
-                    mcus: (batch - kept, batch),
-                };
-                let round = speculation::decode_round(&context, &mut state, (batch, end), buffers)?;
-                *speculative_mcus += round.second as u64;
-                let have = kept + round.first;
-                push_rows(coefs_a, last_a, have / across);
-                kept = have % across;
-                let incomplete = (have - kept) * mcu_blocks..have * mcu_blocks;
-                if round.second == 0 {
-                    coefs_a.copy_within(incomplete.start * 64..incomplete.end * 64, 0);
-                    last_a.copy_within(incomplete, 0);
-                    continue;
+                let round = speculation::decode_round(&context, &mut state, (batch, end), blocks, &regions)?;
+                for (i, Decoded { valid, written }) in round.into_iter().enumerate() {
+                    if valid.is_empty() {
+                        blocks.clear(written);
+                        continue;
+                    }
+                    if i > 0 {
+                        *speculative_mcus += (valid.len() / mcu_blocks) as u64;
+                    }
+                    // The part completes the row.
+                    let from = valid.start - kept.len();
+                    if from != kept.start {
+                        blocks.copy_within(kept.clone(), from);
+                        blocks.clear(kept);
+                    }
+                    let rows = (valid.end - from) / layout.row_blocks();
+                    for row in 0..rows {
+                        output.push_row(cpu, layout, blocks.all(), from + row * layout.row_blocks());
+                    }
+                    kept = from + rows * layout.row_blocks()..valid.end;
+                    blocks.clear(written.start.min(from)..kept.start);
+                    blocks.clear(valid.end..written.end);
                 }
-                // The incomplete row moves in front of the speculative part, which completes it.
-                let from = across + round.from - kept;
-                let front = from * mcu_blocks..(from + kept) * mcu_blocks;
-                coefs_b[front.start * 64..front.end * 64]
-                    .copy_from_slice(&coefs_a[incomplete.start * 64..incomplete.end * 64]);
-                last_b[front].copy_from_slice(&last_a[incomplete]);
-                let have = kept + round.second;
-                push_rows(&coefs_b[from * mcu_blocks * 64..], &last_b[from * mcu_blocks..], have / across);
-                kept = have % across;
-                let incomplete = (from + have - kept) * mcu_blocks..(from + have) * mcu_blocks;
-                coefs_a[..kept * mcu_blocks * 64].copy_from_slice(&coefs_b[incomplete.start * 64..incomplete.end * 64]);
-                last_a[..kept * mcu_blocks].copy_from_slice(&last_b[incomplete]);
+                // They move in front of the next round's first part.
+                let front = regions[0].first - kept.len();
+                blocks.copy_within(kept.clone(), front);
+                blocks.clear(kept.start.max(regions[0].first)..kept.end);
+                kept = front..regions[0].first;
             }
             Ok(())
         })

@@ -36,10 +36,9 @@ pub(crate) fn enter(
         return None;
     }
     unstuffed.begin(jpeg, head.bit / 8, layout.segments());
-    // The first byte of a cursor is not there yet: see `reload` below.
     let state = |group: usize, unstuffed: &UnstuffedData, held: usize, entry: &Entry| {
         let (bit, segment) = (held * 8 + entry.bit % 8, unstuffed.segments().len() - 1);
-        ScanState::at(layout, unstuffed, mcu(group), bit, segment, entry.predictors)
+        ScanState::at(layout, mcu(group), bit, segment, entry.predictors)
     };
     starts.push(state(first, unstuffed, 0, &head));
     for group in first + 1..end {
@@ -51,8 +50,5 @@ pub(crate) fn enter(
     let needed = mcu_rows.end > (end as u32 - 1) * step;
     unstuffed.extend(jpeg, if needed { jpeg.len() } else { payload.bit(end - 1) / 8 + 1 });
     unstuffed.finish();
-    for start in starts.iter_mut() {
-        start.reload(unstuffed);
-    }
     Some(step)
 }

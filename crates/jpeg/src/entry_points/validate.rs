@@ -74,12 +74,13 @@ pub(super) fn is_data_byte(jpeg: &[u8], scan: &ScanHeader, byte: usize) -> bool 
 /// Whether decoding up to `state` ended where `next` begins, after padding and a restart marker that is due, with the same
 /// predictors.
 pub(crate) fn ends_at_next_start(mut state: ScanState, context: &ScanContext<'_>, next: &ScanState) -> bool {
-    if !state.is_uninterrupted(1) && state.restart(context).is_ok() {
-        state.predictors = [0; 3];
+    if !state.is_uninterrupted(1) {
+        // Without the marker, the position is not that of `next`.
+        let _ = state.restart(context);
     }
     let components = usize::from(context.layout.blocks[context.layout.mcu_blocks - 1]) + 1;
     state.segment == next.segment
-        && state.cursor.bit() == next.cursor.bit()
+        && state.bit == next.bit
         && state.predictors[..components] == next.predictors[..components]
 }
 

@@ -68,41 +68,7 @@ impl<const DC: bool> ScanTable<DC> {
 
     pub(super) fn rebuild(&mut self, spec: &HuffmanSpec<'_>) {
         self.codes = CodeTable::new(spec);
-        // The entries for lookups of each shorter length, one length after the other; 0 if the bits hold no whole code.
-        let mut sums = [0; 2 << SCAN_LOOKUP_BITS];
-        let shortest = spec.counts.iter().position(|&n| n > 0).unwrap_or(0) as u32 + 1;
-        // The most bits that can remain after a symbol that does not end the block.
-        let mut left = 0;
-        spec.for_each_code(|_, length, symbol| {
-            let entry = scan_entry(DC, length, symbol);
-            if entry & SCAN_END == 0 {
-                left = left.max(Self::LOOKUP_BITS.saturating_sub((entry >> SCAN_BITS_SHIFT).into()));
-            }
-        });
-        for look in (shortest..=left).chain([Self::LOOKUP_BITS]) {
-            let (smaller, here) = sums.split_at_mut(1 << look);
-            let here = &mut here[..1 << look];
-            spec.for_each_code(|code, length, symbol| {
-                let Some(left) = look.checked_sub(length) else { return };
-                let entry = scan_entry(DC, length, symbol);
-                let bits = entry >> SCAN_BITS_SHIFT;
-                let here = &mut here[(code << left) as usize..][..1 << left];
-                let after = look.checked_sub(bits.into()).filter(|&after| entry & SCAN_END == 0 && after >= shortest);
-                let Some(after) = after else {
-                    here.fill(if bits <= SCAN_MAX_BITS { entry } else { 0 });
-                    return;
-                };
-                let after = &smaller[1 << after..2 << after];
-                let coefs = |entry| (entry & 255) >> SCAN_COEFS_SHIFT;
-                for values in here.chunks_exact_mut(after.len()) {
-                    for (sum, &after) in values.iter_mut().zip(after) {
-                        let fits = (after >> SCAN_BITS_SHIFT) + bits <= SCAN_MAX_BITS
-                            && coefs(after) + coefs(entry) <= SCAN_MAX_COEFS;
-                        *sum = if fits { entry + after } else { entry };
-                    }
-                }
-            });
-        }
+        let mut sums = scan_sums::<DC>(spec, Self::LOOKUP_BITS, SCAN_MAX_BITS);
         let entries = &mut sums[1 << Self::LOOKUP_BITS..2 << Self::LOOKUP_BITS];
         entries.iter_mut().filter(|entry| **entry == 0).for_each(|entry| *entry = SCAN_MISS);
         let (first, others) = entries.split_at(32 - Self::FIRST);
@@ -111,4 +77,49 @@ impl<const DC: bool> ScanTable<DC> {
             line.0[..entries.len()].copy_from_slice(entries);
         }
     }
+}
+
+/// Returns the sums of the [`scan_entry`]s of all symbols whose codes are within the next `lookup_bits` bits, up to the end of
+/// the block, and which have at most `max_bits` bits: those of lookups of each length up to `lookup_bits`, one length after
+/// the other, the entries for lookups of `n` bits from index `1 << n` on; 0 if the bits hold no whole code.
+pub(super) fn scan_sums<const DC: bool>(
+    spec: &HuffmanSpec<'_>,
+    lookup_bits: u32,
+    max_bits: u16,
+) -> [u16; 2 << SCAN_LOOKUP_BITS] {
+    let mut sums = [0; 2 << SCAN_LOOKUP_BITS];
+    let shortest = spec.counts.iter().position(|&n| n > 0).unwrap_or(0) as u32 + 1;
+    // The most bits that can remain after a symbol that does not end the block.
+    let mut left = 0;
+    spec.for_each_code(|_, length, symbol| {
+        let entry = scan_entry(DC, length, symbol);
+        if entry & SCAN_END == 0 {
+            left = left.max(lookup_bits.saturating_sub((entry >> SCAN_BITS_SHIFT).into()));
+        }
+    });
+    for look in (shortest..=left).chain([lookup_bits]) {
+        let (smaller, here) = sums.split_at_mut(1 << look);
+        let here = &mut here[..1 << look];
+        spec.for_each_code(|code, length, symbol| {
+            let Some(left) = look.checked_sub(length) else { return };
+            let entry = scan_entry(DC, length, symbol);
+            let bits = entry >> SCAN_BITS_SHIFT;
+            let here = &mut here[(code << left) as usize..][..1 << left];
+            let after = look.checked_sub(bits.into()).filter(|&after| entry & SCAN_END == 0 && after >= shortest);
+            let Some(after) = after else {
+                here.fill(if bits <= max_bits { entry } else { 0 });
+                return;
+            };
+            let after = &smaller[1 << after..2 << after];
+            let coefs = |entry| (entry & 255) >> SCAN_COEFS_SHIFT;
+            for values in here.chunks_exact_mut(after.len()) {
+                for (sum, &after) in values.iter_mut().zip(after) {
+                    let fits =
+                        (after >> SCAN_BITS_SHIFT) + bits <= max_bits && coefs(after) + coefs(entry) <= SCAN_MAX_COEFS;
+                    *sum = if fits { entry + after } else { entry };
+                }
+            }
+        });
+    }
+    sums
 }

@@ -1,8 +1,7 @@
 //! Least-recently-used caches of lookup tables, found by content: most files share the standard tables, so that decoders
 //! seldom build any.
 
-use super::code_table::CodeTable;
-use super::coefficient_table::CoefficientTable;
+use super::coefficient_table::{CoefficientTable, SkipTable};
 use super::scan_table::ScanTable;
 use crate::markers::huffman_spec::HuffmanSpec;
 
@@ -16,23 +15,23 @@ pub(crate) trait CachedTable {
     fn rebuild(&mut self, spec: &HuffmanSpec<'_>);
 }
 
-impl CachedTable for CodeTable {
-    const HEAP_BYTES: usize = 0;
+impl<const DC: bool> CachedTable for CoefficientTable<DC> {
+    const HEAP_BYTES: usize = CoefficientTable::<DC>::HEAP_BYTES;
 
-    fn empty() -> CodeTable {
-        CodeTable::empty()
+    fn empty() -> CoefficientTable<DC> {
+        CoefficientTable::empty()
     }
 
     fn rebuild(&mut self, spec: &HuffmanSpec<'_>) {
-        *self = CodeTable::new(spec);
+        self.rebuild(spec);
     }
 }
 
-impl CachedTable for CoefficientTable {
-    const HEAP_BYTES: usize = CoefficientTable::HEAP_BYTES;
+impl CachedTable for SkipTable {
+    const HEAP_BYTES: usize = SkipTable::HEAP_BYTES;
 
-    fn empty() -> CoefficientTable {
-        CoefficientTable::empty()
+    fn empty() -> SkipTable {
+        SkipTable::empty()
     }
 
     fn rebuild(&mut self, spec: &HuffmanSpec<'_>) {
@@ -110,16 +109,18 @@ impl<T: CachedTable> TableCache<T> {
 
 /// The caches of a decoder, one for each kind of table.
 pub(crate) struct TableCaches {
-    pub dc: TableCache<CodeTable>,
-    pub ac: TableCache<CoefficientTable>,
+    pub dc: TableCache<CoefficientTable<true>>,
+    pub ac: TableCache<CoefficientTable<false>>,
+    pub ac_skip: TableCache<SkipTable>,
     pub dc_scan: TableCache<ScanTable<true>>,
     pub ac_scan: TableCache<ScanTable<false>>,
 }
 
 impl TableCaches {
     /// The most bytes of memory that all caches hold.
-    pub(crate) const MAX_BYTES: usize = TableCache::<CodeTable>::MAX_BYTES
-        + TableCache::<CoefficientTable>::MAX_BYTES
+    pub(crate) const MAX_BYTES: usize = TableCache::<CoefficientTable<true>>::MAX_BYTES
+        + TableCache::<CoefficientTable<false>>::MAX_BYTES
+        + TableCache::<SkipTable>::MAX_BYTES
         + TableCache::<ScanTable<true>>::MAX_BYTES
         + TableCache::<ScanTable<false>>::MAX_BYTES;
 
@@ -127,6 +128,7 @@ impl TableCaches {
         TableCaches {
             dc: TableCache::new(),
             ac: TableCache::new(),
+            ac_skip: TableCache::new(),
             dc_scan: TableCache::new(),
             ac_scan: TableCache::new(),
         }

@@ -5,7 +5,7 @@ use super::progressive;
 use super::scan_decoder::ScanDecoder;
 use crate::bitstream::bit_reader::BitReader;
 use crate::bitstream::unstuffed::{EntropySegment, UnstuffedData};
-use crate::blocks::{BlockRow, QUARTER};
+use crate::blocks::{BlockRow, BlockSource, QUARTER};
 use crate::buffer::resize_unspecified;
 use crate::error::{Damage, Error, Feature, Result};
 use crate::huffman::code_table::CodeTable;
@@ -201,7 +201,8 @@ impl Coefficients {
     pub(crate) fn row(&self, component: usize, y: u32) -> BlockRow<'_> {
         let grid = &self.grids[component];
         let first = grid.index(0, y as usize);
-        BlockRow { coefs: &self.values, last: &self.last, first, run: 1, step: 1 }
+        let source = BlockSource::Arrays(self.values.as_chunks().0, &self.last);
+        BlockRow { source, first, run: 1, step: 1 }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the MCUs of a sequential scan consist of.
 
 use crate::entropy::MAX_MCU_BLOCKS;
-use crate::entropy::job::{BlockTables, McuTables};
+use crate::entropy::block::{BlockTables, McuTables};
 use crate::entropy::scanner::{BlockScanTables, McuScanTables};
 use crate::error::Result;
 use crate::huffman::table_cache::TableCaches;
@@ -20,8 +20,8 @@ pub(crate) struct ScanLayout {
     /// Whether a speculative decoder that takes one block of an MCU for another is certain to fail. It is not if all
     /// components share their tables, so such scans are not decoded speculatively.
     pub detects_wrong_block: bool,
-    /// Cache slots of the DC and AC table of each block of an MCU.
-    slots: [(usize, usize); MAX_MCU_BLOCKS],
+    /// Cache slots of the DC and AC table of each block of an MCU, and of the table to skip its AC coefficients.
+    slots: [(usize, usize, Option<usize>); MAX_MCU_BLOCKS],
     /// Cache slots of the scan-only tables.
     scan_slots: [(usize, usize); MAX_MCU_BLOCKS],
 }
@@ -42,7 +42,7 @@ impl ScanLayout {
                 n => n.into(),
             },
             detects_wrong_block: false,
-            slots: [(0, 0); MAX_MCU_BLOCKS],
+            slots: [(0, 0, None); MAX_MCU_BLOCKS],
             scan_slots: [(0, 0); MAX_MCU_BLOCKS],
         };
         let specs = |part: &ScanComponent| -> Result<_> {
@@ -60,17 +60,20 @@ impl ScanLayout {
         Ok(Some(layout))
     }
 
-    /// Builds the tables for decoding the scan, unless they are in the caches.
+    /// Builds the tables for decoding the scan, unless they are in the caches. `needs_ac` says for each component whether its
+    /// AC coefficients are needed.
     pub(crate) fn prepare_tables(
         &mut self,
         parser: &Parser<'_>,
         scan: &ScanHeader,
+        needs_ac: [bool; 3],
         caches: &mut TableCaches,
     ) -> Result<()> {
         for (slots, &component) in self.slots[..self.mcu_blocks].iter_mut().zip(&self.blocks) {
             let (dc, ac) = scan.components()[usize::from(component)].tables;
-            let dc = caches.dc.slot(&parser.huffman_spec(scan, true, dc)?);
-            *slots = (dc, caches.ac.slot(&parser.huffman_spec(scan, false, ac)?));
+            let (dc, ac) = (parser.huffman_spec(scan, true, dc)?, parser.huffman_spec(scan, false, ac)?);
+            let skip = (!needs_ac[usize::from(component)]).then(|| caches.ac_skip.slot(&ac));
+            *slots = (caches.dc.slot(&dc), caches.ac.slot(&ac), skip);
         }
         Ok(())
     }
@@ -110,14 +113,13 @@ impl ScanLayout {
         (u64::from(self.mcus.0) * u64::from(self.mcus.1)).div_ceil(self.interval)
     }
 
-    /// Elements of a coefficient buffer for `mcus` MCUs, with what the entropy decoder needs after the last block.
-    pub(crate) fn coefs_len(&self, mcus: usize) -> usize {
-        mcus * self.mcu_blocks * 64 + 64
-    }
-
     /// Calls `f` with the tables that [`ScanLayout::prepare_tables`] built.
     pub(crate) fn with_tables<R>(&self, caches: &TableCaches, f: impl FnOnce(&McuTables<'_>) -> R) -> R {
-        let tables = self.slots.map(|(dc, ac)| BlockTables { dc: caches.dc.get(dc), ac: caches.ac.get(ac) });
+        let tables = self.slots.map(|(dc, ac, skip)| BlockTables {
+            dc: caches.dc.get(dc),
+            ac: caches.ac.get(ac),
+            skip: skip.map(|slot| caches.ac_skip.get(slot)),
+        });
         f(&tables[..self.mcu_blocks])
     }
 

@@ -1,7 +1,10 @@
 //! How much is decoded at a time, and when to speculate.
 
 use super::layout::ScanLayout;
+use super::speculation::Region;
 use crate::bitstream::unstuffed::UnstuffedData;
+use crate::entropy::block::Block;
+use crate::entropy::decode::{MAX_OVERSHOOT, STREAMS};
 use crate::entropy::scanner;
 
 /// Number of scanners in one loop of scan-only decoding: enough to fill the time in which each waits for its lookup.
@@ -10,7 +13,7 @@ pub(super) const SCANNERS: usize = 3;
 /// How much is decoded in a round, and when to speculate.
 #[derive(Clone, Copy)]
 pub(crate) struct Speculation {
-    /// Approximate bytes of coefficients in a round.
+    /// Approximate bytes of blocks in a round.
     round_bytes: usize,
     /// Blocks of each scanner in a round of scan-only decoding.
     scan_blocks: usize,
@@ -21,8 +24,8 @@ pub(crate) struct Speculation {
 }
 
 impl Speculation {
-    /// The parameters for speed. A round's coefficients fit into the second-level cache, and are many compared with those that
-    /// are decoded twice before both parts synchronise.
+    /// The parameters for speed. A round's blocks fit into the second-level cache, and are many compared with those that
+    /// are decoded twice before its parts synchronise.
     pub(crate) const FAST: Speculation =
         Speculation { round_bytes: 384 << 10, scan_blocks: 1 << 13, min_mcus: 64, min_bytes: 1 << 10 };
     /// As many rounds and speculative parts as possible, so that tests with small images reach every case.
@@ -36,8 +39,29 @@ impl Speculation {
     /// Number of rows of MCUs in a round, for `row_blocks` blocks in a row and `rows` rows in the image, if known starts are
     /// `step` rows apart: a multiple of `step`, and at least two of it if there are as many rows.
     pub(crate) fn round_rows(&self, row_blocks: usize, step: u32, rows: u32) -> u32 {
-        let fit = (self.round_bytes / (row_blocks * 128)).min(rows as usize) as u32 / step * step;
+        let fit = (self.round_bytes / (row_blocks * size_of::<Block>())).min(rows as usize) as u32 / step * step;
         fit.max(2 * step).min(rows.next_multiple_of(step))
+    }
+
+    /// Number of groups in a batch, for `row_blocks` blocks in a row and `rows` rows in the image, if known starts are `step` rows
+    /// apart.
+    pub(crate) fn batch_groups(&self, row_blocks: usize, step: u32, rows: u32) -> u32 {
+        (self.round_rows(row_blocks, step, rows) / step).max(1)
+    }
+
+    /// Number of blocks for a batch of as many groups, and for what the streams write after their ends.
+    pub(crate) fn batch_blocks(&self, (across, mcu_blocks): (usize, usize), step: u32, rows: u32) -> usize {
+        let batch = (self.batch_groups(across * mcu_blocks, step, rows) * step).min(rows) as usize;
+        (batch * across + STREAMS * MAX_OVERSHOOT) * mcu_blocks
+    }
+
+    /// Returns the blocks of the parts of a round of `mcus` MCUs, in rows of `across` MCUs of `mcu_blocks` blocks, and the number
+    /// of blocks of all of them. In front of each region is a row, for the MCUs of the part before that are in the row in
+    /// which the two parts meet. A part is longer than its share if the estimated bits were wrong.
+    pub(crate) fn regions(mcus: usize, across: usize, mcu_blocks: usize) -> ([Region; STREAMS], usize) {
+        let mcus = mcus.div_ceil(2);
+        let size = (across + mcus + MAX_OVERSHOOT) * mcu_blocks;
+        (std::array::from_fn(|i| Region { first: i * size + across * mcu_blocks, mcus }), STREAMS * size)
     }
 
     /// Whether to speculate in the next `mcus` MCUs, which have approximately `bits` bits.

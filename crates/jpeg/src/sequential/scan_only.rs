@@ -8,7 +8,6 @@ use std::ops::Range;
 use super::parameters::SCANNERS;
 use super::speculation::estimated_bits;
 use super::state::{ScanContext, ScanError, ScanState};
-use crate::bitstream::bit_cursor::BitCursor;
 use crate::entropy::scanner::{self, McuScanTables, Scanner, TablePointers};
 use crate::error::Damage;
 use crate::huffman::code_table::CodeTable;
@@ -19,8 +18,8 @@ use crate::huffman::extend;
 const SYNC_MARGIN: usize = 8 << 10;
 
 impl ScanState {
-    /// Skips the MCUs before MCU `end`, which the scan must have. Calls `each` with the state before each MCU, whose cursor
-    /// may be at an earlier one, and the MCU's first bit. Returns the number of MCUs that came from speculative scanners.
+    /// Skips the MCUs before MCU `end`, which the scan must have. Calls `each` with the state before each MCU, whose bit
+    /// may be that of an earlier one, and the MCU's first bit. Returns the number of MCUs that came from speculative scanners.
     pub(crate) fn skip_to(
         &mut self,
         context: &ScanContext<'_>,
@@ -37,10 +36,9 @@ impl ScanState {
         while self.mcu < end {
             if !self.is_uninterrupted(1) {
                 self.restart(context)?;
-                self.predictors = [0; 3];
             }
             let wanted = self.uninterrupted(context, end - self.mcu)? as usize;
-            let bit = self.cursor.bit();
+            let bit = self.bit;
             // A scanner uses part of its offsets beyond the start of the next one.
             let target = wanted.min(max_mcus * SCANNERS * 7 / 8);
             let bits = estimated_bits(layout, context, self, target);
@@ -77,7 +75,7 @@ impl ScanState {
                 }
             }
             if alone && emitted < first {
-                self.cursor = BitCursor::at(unstuffed.bytes(), scanners[0].bit());
+                self.bit = scanners[0].bit();
                 return Err(self.error(scanners[0].damage().unwrap_or(Damage::Ends)));
             }
             debug_assert!(emitted > 0, "scanners synchronise after at least one MCU of the first one");
@@ -105,7 +103,7 @@ impl ScanState {
         let mut block = mcus.start * tables.len();
         for _ in mcus {
             if scanner.block_offset(block) > end {
-                // `finish` below reports it.
+                // `check_segment` below reports it.
                 break;
             }
             each(self, scanner.block_offset(block));
@@ -122,8 +120,8 @@ impl ScanState {
             }
             self.advance(1);
         }
-        self.cursor = BitCursor::at(bytes, scanner.block_offset(block));
-        self.finish(context, 0, Ok(()))
+        self.bit = scanner.block_offset(block);
+        self.check_segment(context)
     }
 }
 

@@ -4,6 +4,7 @@ use super::parameters::Speculation;
 use super::state::ScanState;
 use crate::bitstream::unstuffed::UnstuffedData;
 use crate::cpu::CpuFeatures;
+use crate::entropy::block::Block;
 use crate::huffman::table_cache::TableCaches;
 
 /// Buffers and parameters of sequential decoding.
@@ -14,9 +15,8 @@ pub(crate) struct ScanWorkspace {
     pub speculative_mcus: u64,
     pub caches: TableCaches,
     pub unstuffed: UnstuffedData,
-    /// Coefficients of a round, and for each block the index of the last one that may differ from 0.
-    pub coefs: Vec<i16>,
-    pub last: Vec<u8>,
+    /// Blocks of a round. Between two images all coefficients are 0.
+    pub blocks: Vec<Block>,
     /// Bit offsets of MCUs or blocks.
     pub offsets: Vec<u32>,
     /// Known states, one for each group of MCU rows.
@@ -31,8 +31,7 @@ impl ScanWorkspace {
             speculative_mcus: 0,
             caches: TableCaches::new(),
             unstuffed: UnstuffedData::default(),
-            coefs: Vec::new(),
-            last: Vec::new(),
+            blocks: Vec::new(),
             offsets: Vec::new(),
             starts: Vec::new(),
         }
@@ -40,15 +39,14 @@ impl ScanWorkspace {
 
     /// Bytes of memory held, without the table caches.
     pub(crate) fn capacity(&self) -> usize {
-        let coefs = self.coefs.capacity() * 2 + self.last.capacity();
+        let blocks = self.blocks.capacity() * size_of::<Block>();
         let starts = self.starts.capacity() * size_of::<ScanState>();
-        coefs + self.offsets.capacity() * 4 + starts + self.unstuffed.capacity()
+        blocks + self.offsets.capacity() * 4 + starts + self.unstuffed.capacity()
     }
 
     /// Frees all memory but the table caches.
     pub(crate) fn free(&mut self) {
-        (self.coefs, self.last) = (Vec::new(), Vec::new());
-        (self.offsets, self.starts) = (Vec::new(), Vec::new());
+        (self.blocks, self.offsets, self.starts) = (Vec::new(), Vec::new(), Vec::new());
         self.unstuffed = UnstuffedData::default();
     }
 }

@@ -2,13 +2,15 @@
 
 use crate::buffer::resize_unspecified;
 use crate::decoder::Decoder;
+use crate::entropy::block::{self, Blocks};
+use crate::entropy::decode::MAX_OVERSHOOT;
 use crate::error::{Error, Feature, Result};
 use crate::image::ParsedImage;
 use crate::markers::header::Header;
 use crate::markers::standard::ZIGZAG;
 use crate::multiscan::coefficients::{BlockGrid, Coefficients};
 use crate::sequential::layout::ScanLayout;
-use crate::sequential::state::{ScanContext, ScanState, undo_dc_prediction};
+use crate::sequential::state::{ScanContext, ScanState};
 use crate::sequential::workspace::ScanWorkspace;
 
 /// A symbol with its table and magnitude bits: `magnitude << MAGNITUDE_SHIFT | table << 8 | symbol`. The table is twice the
@@ -79,7 +81,7 @@ impl Symbols {
         };
         match &mut layout {
             Some(layout) => {
-                layout.prepare_tables(&image.parser, &image.scan, &mut workspace.caches)?;
+                layout.prepare_tables(&image.parser, &image.scan, [true; 3], &mut workspace.caches)?;
                 symbols.push_sequential_scan(&image, layout, workspace)?;
             }
             None => symbols.push_all_scans(image, workspace, coefficients)?,
@@ -94,28 +96,30 @@ impl Symbols {
         layout: &ScanLayout,
         workspace: &mut ScanWorkspace,
     ) -> Result<()> {
-        let ScanWorkspace { cpu, speculation, caches, unstuffed, coefs, last, .. } = workspace;
+        let ScanWorkspace { cpu, speculation, caches, unstuffed, blocks, .. } = workspace;
         unstuffed.fill(image.bytes(), image.scan.data, layout.segments());
-        resize_unspecified(coefs, layout.coefs_len(layout.across()));
-        resize_unspecified(last, layout.row_blocks());
+        resize_unspecified(blocks, layout.row_blocks() + MAX_OVERSHOOT * layout.mcu_blocks);
         let (header, grids) = (self.header, BlockGrid::of(&self.header));
-        layout.with_tables(caches, |tables| {
-            let context = ScanContext { layout, unstuffed, tables, bmi2: cpu.bmi2(), speculation: *speculation };
-            let mut state = ScanState::at(layout, unstuffed, 0, 0, 0, [0; 3]);
+        let result = layout.with_tables(caches, |tables| {
+            let blocks = &mut Blocks::new(blocks, tables);
+            let context = ScanContext { layout, unstuffed, bmi2: cpu.bmi2(), speculation: *speculation };
+            let mut state = ScanState::at(layout, 0, 0, 0, [0; 3]);
             for row in 0..layout.mcus.1 as usize {
-                let mcu = state.mcu;
-                let result = state.decode(&context, layout.mcus.0.into(), coefs, last);
+                let result = state.decode(&context, layout.mcus.0.into(), blocks, 0);
                 result.map_err(|error| error.into_error(&header, unstuffed))?;
-                let all = &mut coefs[..layout.row_blocks() * 64];
-                undo_dc_prediction(layout, mcu, &mut state.predictors, all);
-                let mut blocks = coefs.as_chunks::<64>().0.iter().zip(last.iter());
-                for_each_block(&grids, row, layout.mcus.0 as usize, |component, in_image, _| match blocks.next() {
-                    Some((block, &last)) => self.push_block(component, in_image.then_some(block), last),
+                let mut decoded = blocks.all().iter();
+                for_each_block(&grids, row, layout.mcus.0 as usize, |component, in_image, _| match decoded.next() {
+                    Some(block) => self.push_block(component, in_image.then_some(&block.coefs), block.last),
                     None => Ok(()),
                 })?;
+                blocks.clear(0..layout.row_blocks());
             }
             Ok(())
-        })
+        });
+        if result.is_err() {
+            block::clear(blocks);
+        }
+        result
     }
 
     /// Appends the symbols of an image of several scans, by way of the whole image's coefficients.

@@ -23,7 +23,8 @@ pub(crate) fn transform_row(cpu: &CpuFeatures, plane: &Plane, blocks: &BlockRow<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blocks::QUARTER;
+
+    use crate::blocks::{BlockSource, QUARTER};
     use crate::plan::Upsample;
 
     /// Every implementation computes what the portable one does, for any number of blocks and any sparsity.
@@ -59,7 +60,7 @@ mod tests {
                 first: 0,
                 quant: std::array::from_fn(|_| 1 + random(60) as u16),
             };
-            let blocks = BlockRow { coefs: &coefs, last: &last, first: 0, run, step: run };
+            let blocks = BlockRow { source: BlockSource::Arrays(coefs.as_chunks().0, &last), first: 0, run, step: run };
             let width = (count - first as usize) * block as usize;
             let stride = width + 64;
             let samples = |cpu| {

@@ -52,7 +52,7 @@ pub(crate) fn whole_bytes(bytes: &[u8], limits: &Limits) -> Result<(Format, (u32
     let rgb = rgb_len(width, height);
     let decoding = match EncodedImage::parse(bytes)?.jpeg() {
         Some(jpeg) => {
-            let scratch = shardtool_jpeg::Decoder::scratch_bytes(jpeg.header(), &Request::default(), bytes.len());
+            let scratch = shardtool_jpeg::Decoder::scratch_bytes(jpeg, &Request::default());
             scratch.map_err(|source| Error::Jpeg { source })? as u64 + rgb
         }
         None => coded_bound(PixelFormat::RGB8, format, (width, height), bytes)?,
@@ -117,7 +117,7 @@ impl EncodedImage<'_> {
         check((header.width, header.height))?;
         let (rect, reduction) = needed(geometries, options.reducing_gap);
         let request = jpeg::request(rect, reduction, pixel_format.channels);
-        let decoding = shardtool_jpeg::Decoder::scratch_bytes(header, &request, bytes.len());
+        let decoding = shardtool_jpeg::Decoder::scratch_bytes(jpeg, &request);
         let decoding = decoding.map_err(|source| Error::Jpeg { source })? as u64;
         let applied = most(&|g| {
             let reduced = g.reduced(reduction);

@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
-use shardtool_jpeg::{Decoder, Header, Limits, Rect, Request, Scale, entries};
+use shardtool_jpeg::{Decoder, Limits, ParsedImage, Rect, Request, Scale, entries};
 
 struct Counting;
 
@@ -82,7 +82,8 @@ fn decoding_takes_no_more_memory_than_scratch_bytes() {
     let mut finder = Decoder::from_env();
     let mut tightest = 0.0f64;
     for (name, jpeg) in images() {
-        let header = Header::parse(&jpeg, &Limits::default()).unwrap();
+        let image = ParsedImage::parse(&jpeg, &Limits::default()).unwrap();
+        let header = *image.header();
         let mut payload = Vec::new();
         entries::find(&jpeg, 1, &mut finder, &mut payload).unwrap();
         for scale in Scale::ALL {
@@ -91,7 +92,7 @@ fn decoding_takes_no_more_memory_than_scratch_bytes() {
             let hints = Some(&payload[..]);
             for (rect, hints) in [(None, None), (None, hints), (Some(part), None), (Some(part), hints)] {
                 let request = Request { rect, scale, ..Request::default() };
-                let promised = Decoder::scratch_bytes(&header, &request, jpeg.len()).unwrap();
+                let promised = Decoder::scratch_bytes(&image, &request).unwrap();
                 let stride = width as usize * 3;
                 let mut out = vec![0; stride * height as usize];
                 let (decoder, most, held) = measured(|| {
@@ -108,7 +109,8 @@ fn decoding_takes_no_more_memory_than_scratch_bytes() {
         }
         let hostile = full_of_markers(&jpeg);
         let mut out = vec![0; header.width as usize * header.height as usize * 3];
-        let promised = Decoder::scratch_bytes(&header, &Request::default(), hostile.len()).unwrap();
+        let image = ParsedImage::parse(&hostile, &Limits::default()).unwrap();
+        let promised = Decoder::scratch_bytes(&image, &Request::default()).unwrap();
         let (result, most, _) = measured(|| {
             let mut decoder = Decoder::from_env();
             decoder.decode(&hostile, None, &Request::default(), &mut out, header.width as usize * 3)

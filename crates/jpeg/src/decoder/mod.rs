@@ -11,8 +11,8 @@ use crate::entry_points::payload::MAX_STEP;
 use crate::error::Result;
 use crate::huffman::table_cache::TableCaches;
 use crate::image::ParsedImage;
-use crate::markers::header::{Header, Limits};
-use crate::multiscan::coefficients::Coefficients;
+use crate::markers::header::Limits;
+use crate::multiscan::decoder::{self as multiscan, MultiScanDecoder};
 use crate::pixels::writer::{self, PixelWriter};
 use crate::plan::DecodePlan;
 use crate::request::Request;
@@ -43,8 +43,7 @@ pub struct Decoder {
     limits: Limits,
     scan: ScanWorkspace,
     writer: PixelWriter,
-    /// Coefficients of a whole image, for images of several scans.
-    coefficients: Coefficients,
+    multiscan: MultiScanDecoder,
 }
 
 /// The path by which an image was decoded.
@@ -56,7 +55,7 @@ pub enum DecodePath {
     Restarts,
     /// From the start of the scan up to the last row needed.
     Start,
-    /// All scans, into the coefficients of the whole image (progressive images, or components in separate scans).
+    /// Several scans together (progressive images, or components in separate scans), up to the last row needed.
     Scans,
 }
 
@@ -91,7 +90,7 @@ impl Decoder {
             limits: Limits::default(),
             scan: ScanWorkspace::new(CpuFeatures::detect()),
             writer: PixelWriter::default(),
-            coefficients: Coefficients::default(),
+            multiscan: MultiScanDecoder::default(),
         }
     }
 
@@ -209,51 +208,47 @@ impl Decoder {
         Ok(outcome(DecodePath::Start, entries.is_some()))
     }
 
-    /// Returns an upper bound of the bytes of memory that decoding `request` takes in addition to the image (of `jpeg_bytes`
-    /// bytes) and the pixels.
+    /// Returns an upper bound of the bytes of memory that decoding `request` takes in addition to the image and the pixels.
     ///
     /// # Errors
     /// [`Rectangle`](crate::Error::Rectangle) for a rectangle outside the image.
-    pub fn scratch_bytes(header: &Header, request: &Request, jpeg_bytes: usize) -> Result<usize> {
+    pub fn scratch_bytes(image: &ParsedImage<'_>, request: &Request) -> Result<usize> {
+        let header = image.header();
         let plan = DecodePlan::new(header, &[None; 3], request)?;
+        if !header.one_scan {
+            return Ok(writer::max_bytes(&plan) + multiscan::max_bytes(image) + TableCaches::MAX_BYTES);
+        }
         let (across, down) = (u64::from(plan.mcus.0), u64::from(plan.mcus.1));
         let row_blocks = plan.row_blocks();
-        let (blocks, offsets, starts, segments) = match header.one_scan {
-            true => {
-                let interval = if header.restart_interval == 0 { u64::MAX } else { header.restart_interval.into() };
-                let segments = (across * down).div_ceil(interval);
-                let rows =
-                    |step| u64::from(Speculation::FAST.round_rows(row_blocks, step, plan.mcus.1).min(plan.mcus.1));
-                // Either a batch of known starts, or a first part and a speculative part with one row more.
-                let batch = (1..=MAX_STEP).map(rows).max().unwrap_or(0);
-                let speculative = 2 * rows(1);
-                let mcu_offsets = (2 * rows(1) * across + 3) as usize;
-                let scan_offsets = match plan.mcu_rows.start {
-                    0 => 0,
-                    _ => Speculation::FAST.scan_offsets(down * row_blocks as u64),
-                };
-                (batch.max(speculative + 1) as usize * row_blocks, mcu_offsets.max(scan_offsets), down, segments)
-            }
-            // Each scan may have another restart interval, down to one block.
-            false => (down as usize * row_blocks, 0, 0, down * row_blocks as u64),
+        let interval = if header.restart_interval == 0 { u64::MAX } else { header.restart_interval.into() };
+        let segments = (across * down).div_ceil(interval);
+        let rows = |step| u64::from(Speculation::FAST.round_rows(row_blocks, step, plan.mcus.1).min(plan.mcus.1));
+        // Either a batch of known starts, or a first part and a speculative part with one row more.
+        let batch = (1..=MAX_STEP).map(rows).max().unwrap_or(0);
+        let speculative = 2 * rows(1);
+        let blocks = batch.max(speculative + 1) as usize * row_blocks;
+        let mcu_offsets = (2 * rows(1) * across + 3) as usize;
+        let scan_offsets = match plan.mcu_rows.start {
+            0 => 0,
+            _ => Speculation::FAST.scan_offsets(down * row_blocks as u64),
         };
-        let coefs = blocks * (64 * 2 + 1) + 2 * 64 * 2 + offsets * 4;
-        let starts = starts as usize * size_of::<ScanState>();
-        let unstuffed = unstuffed::max_bytes(jpeg_bytes, segments);
+        let coefs = blocks * (64 * 2 + 1) + 2 * 64 * 2 + mcu_offsets.max(scan_offsets) * 4;
+        let starts = down as usize * size_of::<ScanState>();
+        let unstuffed = unstuffed::max_bytes(image.bytes().len(), segments);
         Ok(writer::max_bytes(&plan) + coefs + starts + unstuffed + TableCaches::MAX_BYTES)
     }
 
     /// Returns the bytes of memory that this decoder holds now, without its tables.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        self.scan.capacity() + self.coefficients.capacity() + self.writer.capacity()
+        self.scan.capacity() + self.multiscan.capacity() + self.writer.capacity()
     }
 
     /// Frees memory if more than `bytes` are held, for instance after an exceptionally large image.
     pub fn shrink_to(&mut self, bytes: usize) {
         if self.held_bytes() > bytes {
             self.scan.free();
-            (self.writer, self.coefficients) = (PixelWriter::default(), Coefficients::default());
+            (self.writer, self.multiscan) = (PixelWriter::default(), MultiScanDecoder::default());
         }
     }
 
@@ -263,11 +258,11 @@ impl Decoder {
     }
 
     /// The buffers for sequential scans and for images of several scans, for transcoding.
-    pub(crate) fn workspaces(&mut self) -> (&mut ScanWorkspace, &mut Coefficients) {
-        (&mut self.scan, &mut self.coefficients)
+    pub(crate) fn workspaces(&mut self) -> (&mut ScanWorkspace, &mut MultiScanDecoder) {
+        (&mut self.scan, &mut self.multiscan)
     }
 
-    /// Decodes an image of several scans: first all coefficients, then the pixels.
+    /// Decodes an image of several scans.
     fn decode_all_scans(
         &mut self,
         image: &ParsedImage<'_>,
@@ -275,17 +270,20 @@ impl Decoder {
         out: &mut [u8],
         stride: usize,
     ) -> Result<()> {
-        let Decoder { scan: ScanWorkspace { cpu, unstuffed, .. }, writer, coefficients, .. } = self;
-        let header = image.header();
-        let quant = coefficients.read(image.parser.clone(), &image.scan, unstuffed)?;
-        coefficients.find_last();
-        let plan = DecodePlan::new(header, &quant, request)?;
+        let Decoder { scan: ScanWorkspace { cpu, .. }, writer, multiscan, .. } = self;
+        let quant = multiscan.begin(image)?;
+        let plan = DecodePlan::new(image.header(), &quant, request)?;
+        multiscan.keep_needed(&plan);
         writer.begin(&plan);
-        for row in plan.mcu_rows.clone() {
-            for (i, plane) in plan.planes().iter().enumerate() {
-                writer.push(cpu, plane, i, |v| coefficients.row(i, row * plane.v + v));
+        for row in 0..plan.mcu_rows.end {
+            let coefs = multiscan.decode_row(image, row)?;
+            if row < plan.mcu_rows.start {
+                continue;
             }
-            writer.write_ready_rows(cpu.avx2(), &plan, header.color, out, stride);
+            for (i, plane) in plan.planes().iter().enumerate() {
+                writer.push(cpu, plane, i, |v| coefs.row(i, v));
+            }
+            writer.write_ready_rows(cpu.avx2(), &plan, image.header().color, out, stride);
         }
         Ok(())
     }

@@ -1,0 +1,177 @@
+//! The AC coefficients that a scan adds to a block, or to consecutive blocks.
+
+use crate::bitstream::bit_reader::{BitReader, FILLED};
+use crate::error::Damage;
+use crate::huffman::band_table::{BandTable, END_OF_BAND};
+use crate::huffman::code_table::CodeTable;
+use crate::markers::standard::ZIGZAG;
+
+/// The coefficients of a progressive AC scan, and its state.
+#[derive(Clone, Copy)]
+pub(super) struct Band {
+    /// First and last zigzag index.
+    pub first: u32,
+    pub last: u32,
+    /// Successive approximation: low bits not known after the scan.
+    pub low: u32,
+    /// End-of-band run (EOBRUN): the number of following blocks without new coefficients.
+    pub run: u32,
+}
+
+impl Band {
+    /// All AC coefficients, as in sequential scans.
+    pub(super) const ALL: Band = Band { first: 1, last: 63, low: 0, run: 0 };
+
+    /// Decodes new coefficients of a block, of which `set` are not 0. Returns `n` of the end-of-band symbol (EOBn) that ends
+    /// them, if one does.
+    #[inline(always)]
+    pub(super) fn new_coefficients(
+        &self,
+        table: &BandTable,
+        bits: &mut BitReader<'_>,
+        block: &mut [i16; 64],
+        set: &mut u64,
+    ) -> Result<Option<u32>, Damage> {
+        let mut k = self.first;
+        let mut new = 0;
+        let end = loop {
+            bits.fill();
+            let entry = table.find(bits.held());
+            bits.consume(entry & 0xff);
+            k += entry >> 8 & 0xff;
+            let value = entry as i32 >> 16;
+            if k > 64 {
+                break match entry >> 8 & 0xff {
+                    END_OF_BAND => Some(entry >> 16),
+                    // 16 zeros (ZRL) may end beyond the band.
+                    _ if value == 0 => None,
+                    _ => return Err(Damage::Block),
+                };
+            }
+            let value = (value << self.low) as i16;
+            if value != 0 {
+                let at = (k - 1) & 63;
+                block[usize::from(ZIGZAG[at as usize])] = value;
+                new |= 1 << at;
+            } else if entry == 0 {
+                return Err(Damage::Code);
+            }
+            if k > self.last {
+                break None;
+            }
+        };
+        *set |= new;
+        Ok(end)
+    }
+
+    /// Decodes the first scan of the band (T.81, G.1.2.2) in consecutive blocks.
+    pub(super) fn first_scan(
+        &mut self,
+        table: &BandTable,
+        bits: &mut BitReader<'_>,
+        blocks: &mut [[i16; 64]],
+        set: &mut [u64],
+    ) -> Result<(), Damage> {
+        let mut at = 0;
+        while at < blocks.len() {
+            if self.run > 0 {
+                let n = (blocks.len() - at).min(self.run as usize);
+                self.run -= n as u32;
+                at += n;
+                continue;
+            }
+            if let Some(n) = self.new_coefficients(table, bits, &mut blocks[at], &mut set[at])? {
+                self.run = end_of_band_run(bits, n) - 1;
+            }
+            at += 1;
+        }
+        Ok(())
+    }
+
+    /// Decodes a refining scan of the band (T.81, G.1.2.3) in consecutive blocks.
+    pub(super) fn refining_scan(
+        &mut self,
+        codes: &CodeTable,
+        bits: &mut BitReader<'_>,
+        blocks: &mut [[i16; 64]],
+        set: &mut [u64],
+    ) -> Result<(), Damage> {
+        for (block, set) in blocks.iter_mut().zip(set) {
+            self.refine(codes, bits, block, set)?;
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn refine(
+        &mut self,
+        codes: &CodeTable,
+        bits: &mut BitReader<'_>,
+        block: &mut [i16; 64],
+        set: &mut u64,
+    ) -> Result<(), Damage> {
+        let one = 1i16 << self.low;
+        // The indices of the band that are not passed yet, and the coefficients that have bits in this scan.
+        let mut left = u64::MAX << self.first & u64::MAX >> (63 - self.last);
+        let known = *set;
+        while self.run == 0 && left != 0 {
+            let symbol = bits.symbol(codes)?;
+            let (run, size) = (u32::from(symbol >> 4), symbol & 15);
+            let new = match size {
+                0 if run != 15 => {
+                    self.run = end_of_band_run(bits, run);
+                    break;
+                }
+                0 => 0,
+                1 if bits.take(1) == 1 => one,
+                1 => -one,
+                _ => return Err(Damage::Code),
+            };
+            // The coefficient that is 0 after `run` others, as a bit; 0 if the band ends before.
+            let mut zeros = left & !known;
+            for _ in 0..run {
+                zeros &= zeros.wrapping_sub(1);
+            }
+            let here = zeros & zeros.wrapping_neg();
+            let passed = left & here.wrapping_sub(1);
+            correct(bits, block, passed & known, one);
+            if here != 0 && new != 0 {
+                block[usize::from(ZIGZAG[here.trailing_zeros() as usize & 63])] = new;
+                *set |= here;
+            }
+            left &= !(passed | here);
+        }
+        if self.run > 0 {
+            correct(bits, block, left & known, one);
+            self.run -= 1;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the length of an end-of-band run from its symbol EOBn on: the number of blocks, from this one on, without new
+/// coefficients.
+#[inline(always)]
+fn end_of_band_run(bits: &mut BitReader<'_>, n: u32) -> u32 {
+    (1 << n) + bits.take(n) as u32
+}
+
+/// Adds their next bit to the coefficients of which `known` has the zigzag indices; none of them is 0.
+#[inline(always)]
+fn correct(bits: &mut BitReader<'_>, block: &mut [i16; 64], mut known: u64, one: i16) {
+    while known != 0 {
+        bits.fill();
+        let (mut next, mut n) = (bits.held(), 0);
+        while known != 0 && n < FILLED {
+            let value = &mut block[usize::from(ZIGZAG[known.trailing_zeros() as usize & 63])];
+            known &= known - 1;
+            let bit = (next as i64 >> 63) as i16;
+            let open = -i16::from(*value & one == 0);
+            let away_from_0 = (one ^ (*value >> 15)) - (*value >> 15);
+            *value = value.wrapping_add(away_from_0 & bit & open);
+            next <<= 1;
+            n += 1;
+        }
+        bits.consume(n);
+    }
+}

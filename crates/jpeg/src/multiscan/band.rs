@@ -3,7 +3,6 @@
 use crate::bitstream::bit_reader::{BitReader, FILLED};
 use crate::error::Damage;
 use crate::huffman::band_table::{BandTable, END_OF_BAND};
-use crate::huffman::code_table::CodeTable;
 use crate::markers::standard::ZIGZAG;
 
 /// The coefficients of a progressive AC scan, and its state.
@@ -91,13 +90,13 @@ impl Band {
     /// Decodes a refining scan of the band (T.81, G.1.2.3) in consecutive blocks.
     pub(super) fn refining_scan(
         &mut self,
-        codes: &CodeTable,
+        table: &BandTable,
         bits: &mut BitReader<'_>,
         blocks: &mut [[i16; 64]],
         set: &mut [u64],
     ) -> Result<(), Damage> {
         for (block, set) in blocks.iter_mut().zip(set) {
-            self.refine(codes, bits, block, set)?;
+            self.refine(table, bits, block, set)?;
         }
         Ok(())
     }
@@ -105,46 +104,55 @@ impl Band {
     #[inline(always)]
     fn refine(
         &mut self,
-        codes: &CodeTable,
+        table: &BandTable,
         bits: &mut BitReader<'_>,
         block: &mut [i16; 64],
         set: &mut u64,
     ) -> Result<(), Damage> {
         let one = 1i16 << self.low;
-        // The indices of the band that are not passed yet, and the coefficients that have bits in this scan.
-        let mut left = u64::MAX << self.first & u64::MAX >> (63 - self.last);
-        let known = *set;
+        let all = u64::MAX << self.first & u64::MAX >> (63 - self.last);
+        // The coefficients that have a bit in this scan, and the indices of the band that are not passed yet.
+        let known = *set & all;
+        let mut left = all;
+        // Bits are applied after the last symbol, in one loop, whose end is mispredicted once.
+        let mut corrections = Corrections::default();
         while self.run == 0 && left != 0 {
-            let symbol = bits.symbol(codes)?;
-            let (run, size) = (u32::from(symbol >> 4), symbol & 15);
-            let new = match size {
-                0 if run != 15 => {
-                    self.run = end_of_band_run(bits, run);
-                    break;
-                }
-                0 => 0,
-                1 if bits.take(1) == 1 => one,
-                1 => -one,
-                _ => return Err(Damage::Code),
-            };
-            // The coefficient that is 0 after `run` others, as a bit; 0 if the band ends before.
+            bits.fill();
+            let entry = table.find(bits.held());
+            bits.consume(entry & 0xff);
+            let (coefs, value) = (entry >> 8 & 0xff, entry as i32 >> 16);
+            if coefs == END_OF_BAND {
+                self.run = end_of_band_run(bits, entry >> 16);
+                break;
+            }
+            // New coefficients have one magnitude bit; an invalid code covers none.
+            if coefs == 0 || value.unsigned_abs() > 1 {
+                return Err(Damage::Code);
+            }
+            // The coefficient that is 0 after `coefs - 1` others, as a bit; 0 if the band ends before.
             let mut zeros = left & !known;
-            for _ in 0..run {
+            // Most runs are short, and their lengths unpredictable, so that the first steps have no branch.
+            for step in 1..4 {
+                zeros &= zeros.wrapping_sub(1) | u64::from(step < coefs).wrapping_sub(1);
+            }
+            for _ in 4..coefs {
                 zeros &= zeros.wrapping_sub(1);
             }
             let here = zeros & zeros.wrapping_neg();
             let passed = left & here.wrapping_sub(1);
-            correct(bits, block, passed & known, one);
-            if here != 0 && new != 0 {
-                block[usize::from(ZIGZAG[here.trailing_zeros() as usize & 63])] = new;
+            corrections.read(bits, passed & known);
+            if here != 0 && value != 0 {
+                block[usize::from(ZIGZAG[here.trailing_zeros() as usize & 63])] = value as i16 * one;
                 *set |= here;
             }
             left &= !(passed | here);
         }
         if self.run > 0 {
-            correct(bits, block, left & known, one);
+            corrections.read(bits, left & known);
+            left = 0;
             self.run -= 1;
         }
+        corrections.apply(block, known & !left, one);
         Ok(())
     }
 }
@@ -156,13 +164,34 @@ fn end_of_band_run(bits: &mut BitReader<'_>, n: u32) -> u32 {
     (1 << n) + bits.take(n) as u32
 }
 
-/// Adds their next bit to the coefficients of which `known` has the zigzag indices; none of them is 0.
-#[inline(always)]
-fn correct(bits: &mut BitReader<'_>, block: &mut [i16; 64], mut known: u64, one: i16) {
-    while known != 0 {
-        bits.fill();
-        let (mut next, mut n) = (bits.held(), 0);
-        while known != 0 && n < FILLED {
+/// The next bits of coefficients of a block that are not 0.
+#[derive(Default)]
+struct Corrections {
+    /// The last bit is the least significant.
+    bits: u64,
+    count: u32,
+}
+
+impl Corrections {
+    /// Reads a bit for each coefficient in `known`.
+    #[inline(always)]
+    fn read(&mut self, bits: &mut BitReader<'_>, known: u64) {
+        let mut n = known.count_ones();
+        self.count += n;
+        while n > 0 {
+            let now = n.min(FILLED);
+            bits.fill();
+            self.bits = self.bits << now | bits.held() >> (64 - now);
+            bits.consume(now);
+            n -= now;
+        }
+    }
+
+    /// Adds the bits to the coefficients of which `known` has the zigzag indices; none of them is 0.
+    #[inline(always)]
+    fn apply(self, block: &mut [i16; 64], mut known: u64, one: i16) {
+        let mut next = self.bits << (64 - self.count & 63);
+        while known != 0 {
             let value = &mut block[usize::from(ZIGZAG[known.trailing_zeros() as usize & 63])];
             known &= known - 1;
             let bit = (next as i64 >> 63) as i16;
@@ -170,8 +199,6 @@ fn correct(bits: &mut BitReader<'_>, block: &mut [i16; 64], mut known: u64, one:
             let away_from_0 = (one ^ (*value >> 15)) - (*value >> 15);
             *value = value.wrapping_add(away_from_0 & bit & open);
             next <<= 1;
-            n += 1;
         }
-        bits.consume(n);
     }
 }

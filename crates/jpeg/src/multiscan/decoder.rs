@@ -74,7 +74,7 @@ impl MultiScanDecoder {
         let scan = Scan::new(&parser.header, scan, |class, number| {
             let spec = parser.huffman_spec(scan, matches!(class, Class::Dc), number)?;
             Ok(match class {
-                Class::Dc | Class::AcRefining => tables.push_codes(CodeTable::new(&spec)),
+                Class::Dc => tables.push_codes(CodeTable::new(&spec)),
                 Class::Ac => tables.push_ac(|table| table.rebuild(&spec)),
             })
         })?;
@@ -156,7 +156,7 @@ impl Tables {
         self.ac.push(BandTable::empty, build)
     }
 
-    /// A table of DC codes, or of the codes of a refining scan.
+    /// A table of DC codes.
     pub(super) fn codes(&self, index: usize) -> &CodeTable {
         &self.codes.tables[index]
     }

@@ -61,8 +61,7 @@ impl Scan {
                 to.0 = table(Class::Dc, part.tables.0)?;
             }
             match content {
-                Content::All | Content::AcFirst => to.1 = table(Class::Ac, part.tables.1)?,
-                Content::AcRefining => to.1 = table(Class::AcRefining, part.tables.1)?,
+                Content::All | Content::AcFirst | Content::AcRefining => to.1 = table(Class::Ac, part.tables.1)?,
                 Content::DcFirst | Content::DcRefining => {}
             }
         }
@@ -198,7 +197,7 @@ impl Scan {
             let mut band = self.band;
             let result = match self.content {
                 Content::AcFirst => band.first_scan(tables.ac(self.tables[0].1), bits, blocks, set),
-                _ => band.refining_scan(tables.codes(self.tables[0].1), bits, blocks, set),
+                _ => band.refining_scan(tables.ac(self.tables[0].1), bits, blocks, set),
             };
             self.band = band;
             return result;
@@ -232,7 +231,6 @@ impl Scan {
 pub(super) enum Class {
     Dc,
     Ac,
-    AcRefining,
 }
 
 /// MCUs between restart markers.

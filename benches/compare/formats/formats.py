@@ -96,8 +96,8 @@ KINDS = {
     "PNG, RGB": ["png", "zune-png"],
     "PNG, palette": ["png", "zune-png"],
     "PNG, RGB of 16 bits": ["png", "zune-png"],
-    "WebP, lossy": ["image-webp", "libwebp"],
-    "WebP, lossless": ["image-webp", "libwebp"],
+    "WebP, lossy": ["image-webp", "rusty_webp", "libwebp"],
+    "WebP, lossless": ["image-webp", "rusty_webp", "libwebp"],
 }
 # The largest difference from Pillow that a candidate may have; 0 for ours. zune-jpeg has other upsampling, and zune-png rounds
 # 16 bits; OpenCV and torchvision have other versions of the libraries.

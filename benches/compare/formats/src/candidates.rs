@@ -53,6 +53,7 @@ pub fn new(name: &str) -> Box<dyn Candidate> {
         "zune-png" => Box::new(zune_png),
         "png" => Box::new(png),
         "image-webp" => Box::new(image_webp),
+        "rusty_webp" => Box::new(rusty_webp),
         "libwebp" => Box::new(libwebp),
         _ => panic!("no candidate {name}"),
     }
@@ -120,6 +121,14 @@ fn png(bytes: &[u8], image: &mut Image) {
 
 fn image_webp(bytes: &[u8], image: &mut Image) {
     let mut decoder = image_webp::WebPDecoder::new(Cursor::new(bytes)).expect("a WebP");
+    assert!(!decoder.has_alpha(), "an image without alpha");
+    (image.width, image.height) = decoder.dimensions();
+    image.rgb.resize(decoder.output_buffer_size().expect("a size"), 0);
+    decoder.read_image(&mut image.rgb).expect("pixels");
+}
+
+fn rusty_webp(bytes: &[u8], image: &mut Image) {
+    let mut decoder = rusty_webp::WebPDecoder::new(Cursor::new(bytes)).expect("a WebP");
     assert!(!decoder.has_alpha(), "an image without alpha");
     (image.width, image.height) = decoder.dimensions();
     image.rgb.resize(decoder.output_buffer_size().expect("a size"), 0);

@@ -111,12 +111,12 @@ impl Band {
     ) -> Result<(), Damage> {
         let one = 1i16 << self.low;
         let all = u64::MAX << self.first & u64::MAX >> (63 - self.last);
-        // The coefficients that have a bit in this scan, and the indices of the band that are not passed yet.
+        // The coefficients that have a bit in this scan; and those that are 0, from index `k` on.
         let known = *set & all;
-        let mut left = all;
+        let (mut zeros, mut k) = (all & !known, self.first);
         // Bits are applied after the last symbol, in one loop, whose end is mispredicted once.
-        let mut corrections = Corrections::default();
-        while self.run == 0 && left != 0 {
+        let mut corrections = 0;
+        while self.run == 0 && k <= self.last {
             bits.fill();
             let entry = table.find(bits.held());
             bits.consume(entry & 0xff);
@@ -129,8 +129,6 @@ impl Band {
             if coefs == 0 || value.unsigned_abs() > 1 {
                 return Err(Damage::Code);
             }
-            // The coefficient that is 0 after `coefs - 1` others, as a bit; 0 if the band ends before.
-            let mut zeros = left & !known;
             // Most runs are short, and their lengths unpredictable, so that the first steps have no branch.
             for step in 1..4 {
                 zeros &= zeros.wrapping_sub(1) | u64::from(step < coefs).wrapping_sub(1);
@@ -138,21 +136,31 @@ impl Band {
             for _ in 4..coefs {
                 zeros &= zeros.wrapping_sub(1);
             }
-            let here = zeros & zeros.wrapping_neg();
-            let passed = left & here.wrapping_sub(1);
-            corrections.read(bits, passed & known);
-            if here != 0 && value != 0 {
-                block[usize::from(ZIGZAG[here.trailing_zeros() as usize & 63])] = value as i16 * one;
-                *set |= here;
+            if zeros == 0 {
+                // The band ends before the coefficient.
+                corrections = read_bits(bits, corrections, (known & u64::MAX << k).count_ones());
+                k = 64;
+                break;
             }
-            left &= !(passed | here);
+            let at = zeros.trailing_zeros() & 63;
+            corrections = read_bits(bits, corrections, at + 1 - k - coefs);
+            if value != 0 {
+                block[usize::from(ZIGZAG[at as usize])] = value as i16 * one;
+                *set |= 1 << at;
+            }
+            zeros &= zeros - 1;
+            k = at + 1;
         }
         if self.run > 0 {
-            corrections.read(bits, left & known);
-            left = 0;
+            if k < 64 {
+                bits.fill();
+                corrections = read_bits(bits, corrections, (known & u64::MAX << k).count_ones());
+            }
+            k = 64;
             self.run -= 1;
         }
-        corrections.apply(block, known & !left, one);
+        let passed = if k < 64 { known & !(u64::MAX << k) } else { known };
+        correct(block, passed, corrections, one);
         Ok(())
     }
 }
@@ -164,41 +172,37 @@ fn end_of_band_run(bits: &mut BitReader<'_>, n: u32) -> u32 {
     (1 << n) + bits.take(n) as u32
 }
 
-/// The next bits of coefficients of a block that are not 0.
-#[derive(Default)]
-struct Corrections {
-    /// The last bit is the least significant.
-    bits: u64,
-    count: u32,
+/// Reads `n` bits, at most 63, and appends them to `before`. At most one code with its magnitude bit may have been read since
+/// the last [`BitReader::fill`].
+#[inline(always)]
+fn read_bits(bits: &mut BitReader<'_>, before: u64, mut n: u32) -> u64 {
+    let mut all = before;
+    if n > FILLED - 17 {
+        while n > FILLED {
+            bits.fill();
+            all = all << FILLED | bits.held() >> (64 - FILLED);
+            bits.consume(FILLED);
+            n -= FILLED;
+        }
+        bits.fill();
+    }
+    all = all << n | bits.held() >> 1 >> (63 - n);
+    bits.consume(n);
+    all
 }
 
-impl Corrections {
-    /// Reads a bit for each coefficient in `known`.
-    #[inline(always)]
-    fn read(&mut self, bits: &mut BitReader<'_>, known: u64) {
-        let mut n = known.count_ones();
-        self.count += n;
-        while n > 0 {
-            let now = n.min(FILLED);
-            bits.fill();
-            self.bits = self.bits << now | bits.held() >> (64 - now);
-            bits.consume(now);
-            n -= now;
-        }
-    }
-
-    /// Adds the bits to the coefficients of which `known` has the zigzag indices; none of them is 0.
-    #[inline(always)]
-    fn apply(self, block: &mut [i16; 64], mut known: u64, one: i16) {
-        let mut next = self.bits << (64 - self.count & 63);
-        while known != 0 {
-            let value = &mut block[usize::from(ZIGZAG[known.trailing_zeros() as usize & 63])];
-            known &= known - 1;
-            let bit = (next as i64 >> 63) as i16;
-            let open = -i16::from(*value & one == 0);
-            let away_from_0 = (one ^ (*value >> 15)) - (*value >> 15);
-            *value = value.wrapping_add(away_from_0 & bit & open);
-            next <<= 1;
-        }
+/// Adds their next bits, the last one in the least significant of `bits`, to the coefficients of which `known` has the zigzag
+/// indices; none of them is 0.
+#[inline(always)]
+fn correct(block: &mut [i16; 64], mut known: u64, mut bits: u64, one: i16) {
+    while known != 0 {
+        let last = 63 - known.leading_zeros();
+        known ^= 1 << last;
+        let value = &mut block[usize::from(ZIGZAG[last as usize & 63])];
+        let bit = -((bits & 1) as i16);
+        let open = -i16::from(*value & one == 0);
+        let away_from_0 = (one ^ (*value >> 15)) - (*value >> 15);
+        *value = value.wrapping_add(away_from_0 & bit & open);
+        bits >>= 1;
     }
 }

@@ -133,7 +133,10 @@ def compare(kind, paths, folder, workers, python, rounds):
     folder.mkdir()
     files = []
     for i, path in enumerate(paths):
-        data = encode(Image.open(path).convert("RGB"), kind)
+        photograph = Image.open(path).convert("RGB")
+        # Colour profiles and the like are not compared.
+        photograph.info.clear()
+        data = encode(photograph, kind)
         (folder / f"{i:04}").write_bytes(data)
         files.append(data)
     # Name, worker (none for Python), name in the worker.

@@ -145,8 +145,8 @@ impl Decoder {
     /// whole image.
     ///
     /// # Errors
-    /// As [`Header::parse`]; [`Damaged`](crate::Error::Damaged) for damage in the rows that were decoded, and of several
-    /// scans in those that the request needs, [`Rectangle`](crate::Error::Rectangle) and [`Buffer`](crate::Error::Buffer) for a
+    /// As [`Header::parse`](crate::Header::parse); [`Damaged`](crate::Error::Damaged) for damage in the rows that were decoded,
+    /// and of several scans in those that the request needs, [`Rectangle`](crate::Error::Rectangle) and [`Buffer`](crate::Error::Buffer) for a
     /// wrong request. After an error the content of `out` is unspecified.
     pub fn decode(
         &mut self,

@@ -3,8 +3,8 @@
 use std::io::Cursor;
 
 use shardtool_decode::{
-    DecodeOptions, Decoder, Filter, Limits, Orientation, Pipeline, PixelFormat, Pixels, Random, RegionOptions, Transform,
-    probe,
+    DecodeOptions, Decoder, Filter, Limits, Orientation, Pipeline, PixelFormat, Pixels, Random, RegionOptions,
+    Transform, probe,
 };
 use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;

@@ -19,9 +19,9 @@ use shardtool_jpeg::Request;
 
 /// Returns an upper bound of the bytes that decoding takes for an image of any format, of this size (width, height) and
 /// encoded length in bytes, of which `output` (width, height) pixels are made: what is known from an index alone. Decoders of
-/// JPEG XL, of JPEG 2000 and of TIFF with deep samples can take more ([`scratch_bytes`]); those of other formats and of
-/// progressive JPEGs keep at most 12 bytes a pixel (coefficients and pixels, or 16-bit samples and the rows they come from),
-/// and may copy the file.
+/// JPEG XL, of JPEG 2000 and of TIFF with deep samples can take more ([`scratch_bytes`]); those of other formats keep at most
+/// 12 bytes a pixel (coefficients and pixels of rare JPEGs, or 16-bit samples and the rows they come from), and may copy the
+/// file.
 pub fn scratch_bound((width, height): (u32, u32), encoded: u64, output: (u32, u32)) -> u64 {
     bound(PixelFormat::RGB8, (width, height), encoded, output)
 }
@@ -52,7 +52,7 @@ pub(crate) fn whole_bytes(bytes: &[u8], limits: &Limits) -> Result<(Format, (u32
     let rgb = rgb_len(width, height);
     let decoding = match EncodedImage::parse(bytes)?.jpeg() {
         Some(jpeg) => {
-            let scratch = shardtool_jpeg::Decoder::scratch_bytes(jpeg.header(), &Request::default(), bytes.len());
+            let scratch = shardtool_jpeg::Decoder::scratch_bytes(jpeg, &Request::default());
             scratch.map_err(|source| Error::Jpeg { source })? as u64 + rgb
         }
         None => coded_bound(PixelFormat::RGB8, format, (width, height), bytes)?,
@@ -117,7 +117,7 @@ impl EncodedImage<'_> {
         check((header.width, header.height))?;
         let (rect, reduction) = needed(geometries, options.reducing_gap);
         let request = jpeg::request(rect, reduction, pixel_format.channels);
-        let decoding = shardtool_jpeg::Decoder::scratch_bytes(header, &request, bytes.len());
+        let decoding = shardtool_jpeg::Decoder::scratch_bytes(jpeg, &request);
         let decoding = decoding.map_err(|source| Error::Jpeg { source })? as u64;
         let applied = most(&|g| {
             let reduced = g.reduced(reduction);

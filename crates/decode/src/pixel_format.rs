@@ -108,7 +108,16 @@ pub(crate) fn convert(data: &mut Vec<u8>, count: usize, from: PixelFormat, to: P
     if (from.channels, to.channels) == (Channels::Rgb, Channels::Gray) {
         samples = count;
         match from.depth {
-            Depth::Eight => (0..count).for_each(|i| data[i] = luma([0, 1, 2].map(|c| data[3 * i + c].into())) as u8),
+            Depth::Eight => {
+                // By way of a buffer, so that the compiler can use vectors.
+                let mut gray = [0; 64];
+                for first in (0..count).step_by(gray.len()) {
+                    let n = gray.len().min(count - first);
+                    let pixels = data[3 * first..3 * (first + n)].as_chunks::<3>().0;
+                    gray.iter_mut().zip(pixels).for_each(|(to, rgb)| *to = luma(rgb.map(u32::from)) as u8);
+                    data[first..first + n].copy_from_slice(&gray[..n]);
+                }
+            }
             Depth::Sixteen => {
                 let values = data.as_chunks_mut::<2>().0;
                 for i in 0..count {

@@ -6,8 +6,9 @@ mod split_mix;
 use jpeg_encoder::{ColorType, Encoder};
 use proptest::prelude::*;
 use shardtool_decode::{
-    DecodeOptions, DecodePath, DecodedRegion, Decoder, Error, Filter, Geometry, Limits, Orientation, Pipeline, Pixels,
-    RegionOptions, ResizeScratch, Transform, apply_geometry, check_entries, decode, encode_jpeg,
+    DecodeOptions, DecodePath, DecodedRegion, Decoder, Error, Filter, Geometry, Limits, Orientation, PaddingMode,
+    Pipeline, PixelFormat, Pixels, RegionOptions, ResizeScratch, Transform, apply_geometry, check_entries, decode,
+    encode_jpeg,
 };
 use shardtool_jpeg::entries;
 use split_mix::SplitMix;
@@ -157,7 +158,81 @@ fn reports_the_decode_path() {
     assert_eq!(path(&cmyk, None), DecodePath::WholeImage);
     let mut png = std::io::Cursor::new(Vec::new());
     image::RgbImage::from_raw(w, h, pixels.data.clone()).unwrap().write_to(&mut png, image::ImageFormat::Png).unwrap();
-    assert_eq!(path(png.get_ref(), Some(&payload)), DecodePath::WholeImage);
+    assert_eq!(path(png.get_ref(), Some(&payload)), DecodePath::Rows);
+    let mut bmp = std::io::Cursor::new(Vec::new());
+    image::RgbImage::from_raw(w, h, pixels.data.clone()).unwrap().write_to(&mut bmp, image::ImageFormat::Bmp).unwrap();
+    assert_eq!(path(bmp.get_ref(), None), DecodePath::WholeImage);
+}
+
+/// PNGs of every colour type and depth, and WebPs: a region gives the result that the whole image gives, in every pixel format,
+/// and the rows below it may be missing.
+#[test]
+fn decodes_no_rows_of_png_and_webp_below_a_region() {
+    let (w, h) = (97, 120);
+    let photograph = image::RgbImage::from_raw(w, h, photograph(w, h).data).unwrap();
+    let photograph = image::DynamicImage::from(photograph);
+    let encode = |image: image::DynamicImage, format| {
+        let mut bytes = std::io::Cursor::new(Vec::new());
+        image.write_to(&mut bytes, format).unwrap();
+        bytes.into_inner()
+    };
+    let mut files: Vec<(&str, Vec<u8>)> = Vec::new();
+    for (name, image) in [
+        ("RGB", photograph.clone()),
+        ("RGBA", image::DynamicImage::from(photograph.to_rgba8())),
+        ("grey", image::DynamicImage::from(photograph.to_luma8())),
+        ("grey with alpha", image::DynamicImage::from(photograph.to_luma_alpha8())),
+        ("grey of 16 bits", image::DynamicImage::from(photograph.to_luma16())),
+        ("RGB of 16 bits", image::DynamicImage::from(photograph.to_rgb16())),
+        ("RGBA of 16 bits", image::DynamicImage::from(photograph.to_rgba16())),
+    ] {
+        files.push((name, encode(image, image::ImageFormat::Png)));
+    }
+    files.push(("WebP, lossless", encode(photograph.clone(), image::ImageFormat::WebP)));
+    files.push(("WebP, lossless with alpha", encode(photograph.to_rgba8().into(), image::ImageFormat::WebP)));
+    files.push(("WebP, lossy", include_bytes!("data/lossy.webp").to_vec()));
+    files.push(("WebP, lossy with alpha", include_bytes!("data/lossy-alpha.webp").to_vec()));
+    let mut decoder = Decoder::default();
+    for (name, bytes) in files {
+        let rows = !name.contains("WebP") || cfg!(feature = "libwebp");
+        for format in [PixelFormat::RGB8, PixelFormat::GRAY8, PixelFormat::RGB16, PixelFormat::GRAY16] {
+            let options = exact().with_pixel_format(format);
+            let whole = plan(resize(w, h), (w, h));
+            let all = decoder.decode_region(&bytes, None, &whole, &options).unwrap();
+            assert_eq!((all.path, all.pixels.height()), (DecodePath::WholeImage, h), "{name}");
+            let all = all.pixels.data().to_vec();
+            for seed in 0..12 {
+                let size = [[1, 20], [30, 5], [50, 50], [119, 7]][seed as usize % 4];
+                let (padding, fill) = ([0; 4], [0; 3]);
+                let crop = Transform::RandomCrop {
+                    size,
+                    padding,
+                    pad_if_needed: false,
+                    fill,
+                    padding_mode: PaddingMode::Constant,
+                };
+                let crop = Pipeline::new(vec![crop]).unwrap();
+                let g = crop.plan((w, h), Orientation::default(), &mut SplitMix(seed), &[]).unwrap().geometry();
+                let (top, height) = (g.needed().top, g.needed().height);
+                let row = w as usize * format.bytes();
+                let check = |region: &DecodedRegion<'_>| {
+                    let (from, n) = (region.rect.top as usize, region.rect.height as usize);
+                    assert!(from <= top as usize && from + n >= (top + height) as usize, "{name}");
+                    assert!(region.pixels.data() == &all[from * row..(from + n) * row], "{name}, {format:?}, {top}");
+                };
+                let region = decoder.decode_region(&bytes, None, &g, &options).unwrap();
+                assert_eq!((region.stored, region.reduction), ((w, h), 1), "{name}");
+                assert_eq!(region.path == DecodePath::Rows, rows && region.rect.height < h, "{name}");
+                check(&region);
+                if name.contains("RGB") && top + height < 60 {
+                    // Its IDAT chunk ends early.
+                    let cut = &bytes[..bytes.len() * 3 / 4];
+                    check(&decoder.decode_region(cut, None, &g, &options).unwrap());
+                    assert!(decoder.decode_region(cut, None, &whole, &options).is_err(), "{name}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@
 //! | `bitstream` | entropy-coded data without byte stuffing |
 //! | `entropy` | the inner loops: Huffman codes to coefficients, or to the boundaries of blocks |
 //! | `sequential` | one sequential scan: restart markers, DC prediction, speculation, scan-only decoding |
-//! | `multiscan` | images of several scans (progressive), by way of the whole image's coefficients |
+//! | `multiscan` | images of several scans (progressive), all scans together, a row of MCUs at a time |
 //! | `blocks`, `transform` | rows of coefficient blocks, and inverse transforms of them to samples |
 //! | `pixels` | upsampling and colour conversion |
 //! | `entry_points` | starts inside a scan, kept in an index: their bytes, finding, validating, using them |

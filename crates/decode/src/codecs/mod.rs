@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `png` | PNG |
 //! | `image_crate` | formats that the `image` crate decodes |
+//! | `libwebp` | WebP, if built with the feature of this name |
 //! | `tiff` | TIFF, decoded as Pillow does |
 //! | `jxl`, `jp2` | JPEG XL and JPEG 2000, if built with the features of these names |
 //! | `panics` | turns a panic of a decoder into an error of that image |
@@ -14,10 +15,14 @@ pub(crate) mod image_crate;
 mod jp2;
 #[cfg(feature = "jxl")]
 mod jxl;
+#[cfg(feature = "libwebp")]
+mod libwebp;
 pub(crate) mod panics;
 pub(crate) mod png;
 pub(crate) mod tiff;
 mod to_rgb;
+
+use std::ops::Range;
 
 use crate::decode_options::DecodeOptions;
 use crate::error::Error;
@@ -28,7 +33,8 @@ use crate::limits::Limits;
 use crate::pixel_format::{PixelFormat, convert};
 use crate::pixels::{Pixels, PixelsRef};
 use crate::region::{DecodePath, DecodedRegion, RegionOptions};
-use crate::transform::geometry::Geometry;
+use crate::transform::geometry::{Geometry, needed};
+use crate::transform::rect::Rect;
 use panics::catch_panic;
 
 /// The options that these decoders use.
@@ -54,11 +60,24 @@ impl From<&RegionOptions> for CodecOptions {
 
 /// Decodes a whole image into `pixels`, in the requested format. If the decoder panics, the content of `pixels` is discarded.
 pub(crate) fn decode(format: Format, bytes: &[u8], options: &CodecOptions, pixels: &mut Pixels) -> Result<(), Error> {
+    decode_rows(format, bytes, None, options, pixels).map(drop)
+}
+
+/// As [`decode`], but decoders that can do so leave out rows other than `rows`. Returns the first row decoded and the rows of the
+/// whole image.
+fn decode_rows(
+    format: Format,
+    bytes: &[u8],
+    rows: Option<Range<u32>>,
+    options: &CodecOptions,
+    pixels: &mut Pixels,
+) -> Result<(u32, u32), Error> {
     let limits = &options.limits;
     // The size limits are checked before the decoder is called.
     if let Some(info) = header::probe(format, bytes, limits) {
         info?;
     }
+    let mut part = None;
     let result = catch_panic(format, || match format {
         #[cfg(feature = "jxl")]
         Format::Jxl => jxl::decode(bytes, limits, pixels).map(|()| PixelFormat::RGB8),
@@ -66,7 +85,19 @@ pub(crate) fn decode(format: Format, bytes: &[u8], options: &CodecOptions, pixel
         Format::Jp2 => jp2::decode(bytes, limits, pixels).map(|()| PixelFormat::RGB8),
         #[allow(unreachable_patterns, reason = "features decide which formats have a decoder")]
         Format::Avif | Format::Heif | Format::Jxl | Format::Jp2 => Err(not_decoded(format)),
-        Format::Png => png::decode(bytes, limits, options.pixel_format, pixels),
+        Format::Png => {
+            let decoded = png::decode(bytes, limits, options.pixel_format, rows, pixels)?;
+            part = Some((decoded.top, decoded.stored_height));
+            Ok(decoded.format)
+        }
+        #[cfg(feature = "libwebp")]
+        Format::WebP => {
+            part = libwebp::decode(bytes, limits, rows, pixels)?;
+            match part {
+                Some(_) => Ok(PixelFormat::RGB8),
+                None => image_crate::decode(format, bytes, limits, pixels).map(|()| PixelFormat::RGB8),
+            }
+        }
         Format::Tiff => match tiff::decode(bytes, options, pixels)? {
             Some(found) => Ok(found),
             None => image_crate::decode(format, bytes, limits, pixels).map(|()| PixelFormat::RGB8),
@@ -78,10 +109,10 @@ pub(crate) fn decode(format: Format, bytes: &[u8], options: &CodecOptions, pixel
     }
     let count = pixels.width as usize * pixels.height as usize;
     convert(&mut pixels.data, count, result?, options.pixel_format);
-    Ok(())
+    Ok(part.unwrap_or((0, pixels.height)))
 }
 
-/// Decodes a whole image into `pixels` for geometries planned for its size.
+/// Decodes at least the pixels that geometries need into `pixels`.
 pub(crate) fn decode_region<'a>(
     format: Format,
     bytes: &[u8],
@@ -89,9 +120,19 @@ pub(crate) fn decode_region<'a>(
     options: &RegionOptions,
     pixels: &'a mut Pixels,
 ) -> Result<DecodedRegion<'a>, Error> {
-    decode(format, bytes, &CodecOptions::from(options), pixels)?;
-    let view = PixelsRef::with_format(pixels.width, pixels.height, options.pixel_format, &pixels.data)?;
-    let region = DecodedRegion { path: DecodePath::WholeImage, ..DecodedRegion::whole_image(view) };
+    let rect = needed(geometries, None).0;
+    let rows = rect.top..rect.top + rect.height;
+    let (top, stored_height) = decode_rows(format, bytes, Some(rows), &CodecOptions::from(options), pixels)?;
+    let (width, height) = (pixels.width, pixels.height);
+    let path = if height < stored_height { DecodePath::Rows } else { DecodePath::WholeImage };
+    let region = DecodedRegion {
+        pixels: PixelsRef::with_format(width, height, options.pixel_format, &pixels.data)?,
+        rect: Rect { left: 0, top, width, height },
+        stored: (width, stored_height),
+        reduction: 1,
+        path,
+        entries_rejected: false,
+    };
     geometries.iter().try_for_each(|geometry| geometry.check_stored(region.stored))?;
     Ok(region)
 }

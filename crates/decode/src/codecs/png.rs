@@ -2,6 +2,7 @@
 //! hold 1 GB of them, and no pixel depends on them.
 
 use std::io::Cursor;
+use std::ops::Range;
 
 use ::png::{BitDepth, ColorType, Decoder, Transformations};
 use image::metadata::Orientation;
@@ -15,11 +16,21 @@ use crate::limits::{Limits, MAX_PNG_CHUNKS};
 use crate::pixel_format::{Channels, Depth, PixelFormat};
 use crate::pixels::Pixels;
 
+/// What [`decode`] decoded: as many rows as its pixels have.
+pub(crate) struct DecodedRows {
+    /// The format of the pixels.
+    pub(crate) format: PixelFormat,
+    /// The first row.
+    pub(crate) top: u32,
+    /// Rows of the whole image.
+    pub(crate) stored_height: u32,
+}
+
 type Reader<'a> = ::png::Reader<Cursor<&'a [u8]>>;
 
 /// Reads the header of an image. Call it inside [`catch_panic`](super::panics::catch_panic).
 pub(crate) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageInfo, Error> {
-    let reader = open(bytes, limits)?;
+    let reader = open(bytes, limits, Depth::Sixteen)?;
     let (width, height) = reader.info().size();
     let exif = reader.info().exif_metadata.as_deref();
     let orientation = exif.and_then(Orientation::from_exif_chunk).unwrap_or(Orientation::NoTransforms).to_exif();
@@ -27,46 +38,67 @@ pub(crate) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageInfo, Error> {
     Ok(ImageInfo { format: Format::Png, width, height, channels, orientation })
 }
 
-/// Decodes a whole image. The samples are decoded into the buffer of `pixels` and converted there. Call it inside
+/// Decodes an image, or at least the rows `rows` of it. The samples are decoded into the buffer of `pixels` and converted there.
+/// Rows below are not decompressed, unless the image is interlaced. Call it inside
 /// [`catch_panic`](super::panics::catch_panic).
 ///
-/// Returns the format of the pixels: for `wanted` 8-bit RGB that, otherwise the channels of the image, of 16 bits if both the
-/// image and `wanted` have 16.
+/// The pixels are for `wanted` 8-bit RGB in that format, otherwise with the channels of the image, of 16 bits if both the image
+/// and `wanted` have 16.
 pub(crate) fn decode(
     bytes: &[u8],
     limits: &Limits,
     wanted: PixelFormat,
+    rows: Option<Range<u32>>,
     pixels: &mut Pixels,
-) -> Result<PixelFormat, Error> {
-    let mut reader = open(bytes, limits)?;
+) -> Result<DecodedRows, Error> {
+    let mut reader = open(bytes, limits, wanted.depth)?;
     let (width, height) = reader.info().size();
+    let rows = match rows {
+        Some(rows) if rows.end < height && !reader.info().interlaced => rows,
+        _ => 0..height,
+    };
     // `open` checked the limits, so these products do not overflow.
-    let count = width as usize * height as usize;
+    let count = width as usize * rows.len();
     let (color, depth) = reader.output_color_type();
-    let stored_len = count * color.samples() * if depth == BitDepth::Sixteen { 2 } else { 1 };
-    pixels.data.resize(stored_len.max(count * 3), 0);
-    reader.next_frame(&mut pixels.data[..stored_len]).map_err(damaged)?;
-    let found = match wanted {
+    let row_len = width as usize * color.samples() * if depth == BitDepth::Sixteen { 2 } else { 1 };
+    let stored_len = row_len * rows.len();
+    let len = stored_len.max(count * 3);
+    pixels.data.reserve_exact(len.saturating_sub(pixels.data.len()));
+    pixels.data.resize(len, 0);
+    if rows.end == height && rows.start == 0 {
+        reader.next_frame(&mut pixels.data[..stored_len]).map_err(damaged)?;
+    } else {
+        for y in 0..rows.end {
+            // The rows above are needed to decode the others; each is overwritten by the next one.
+            let at = y.saturating_sub(rows.start) as usize * row_len;
+            reader.read_row(&mut pixels.data[at..at + row_len]).map_err(damaged)?;
+        }
+    }
+    let format = match wanted {
         PixelFormat::RGB8 => {
-            to_rgb(color, depth, &mut pixels.data, count);
+            to_rgb(color, &mut pixels.data, count);
             PixelFormat::RGB8
         }
-        wanted => select_colors(color, depth, &mut pixels.data, count, wanted.depth),
+        _ => select_colors(color, depth, &mut pixels.data, count),
     };
-    pixels.data.truncate(count * found.bytes());
-    (pixels.width, pixels.height) = (width, height);
-    Ok(found)
+    pixels.data.truncate(count * format.bytes());
+    (pixels.width, pixels.height) = (width, rows.len() as u32);
+    Ok(DecodedRows { format, top: rows.start, stored_height: height })
 }
 
-/// Reads the header, and checks the limits.
-fn open<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Reader<'a>, Error> {
+/// Reads the header, and checks the limits. Of 16-bit samples, which are big-endian, the high byte is kept for `depth` 8.
+fn open<'a>(bytes: &'a [u8], limits: &Limits, depth: Depth) -> Result<Reader<'a>, Error> {
     let mut decoder = decoder(bytes, limits)?;
     // Palettes are looked up, and samples of less than 8 bits scaled to 8.
-    decoder.set_transformations(Transformations::EXPAND);
+    decoder.set_transformations(match depth {
+        Depth::Eight => Transformations::EXPAND | Transformations::STRIP_16,
+        Depth::Sixteen => Transformations::EXPAND,
+    });
     let reader = decoder.read_info().map_err(damaged)?;
     let (width, height) = reader.info().size();
-    let (color, depth) = reader.output_color_type();
-    let stored = color.samples() as u8 * if depth == BitDepth::Sixteen { 2 } else { 1 };
+    let color = reader.output_color_type().0;
+    // The limit is on the pixels at the depth of the file.
+    let stored = color.samples() as u8 * if reader.info().bit_depth == BitDepth::Sixteen { 2 } else { 1 };
     limits.check(Format::Png, width, height, stored.max(3))?;
     Ok(reader)
 }
@@ -97,55 +129,33 @@ fn chunks(bytes: &[u8]) -> u64 {
     count
 }
 
-/// Converts `count` pixels at the start of a buffer to RGB, in place. Of 16-bit samples, which are big-endian, the high
-/// byte is kept.
-fn to_rgb(color: ColorType, depth: BitDepth, data: &mut [u8], count: usize) {
-    match (color, depth == BitDepth::Sixteen) {
-        (ColorType::Grayscale, false) => replicate::<1>(data, count, 0),
-        (ColorType::Grayscale, true) | (ColorType::GrayscaleAlpha, false) => replicate::<2>(data, count, 0),
-        (ColorType::GrayscaleAlpha, true) => select::<4, 3>(data, count, [0; 3]),
-        (ColorType::Rgb, true) => select::<6, 3>(data, count, [0, 2, 4]),
-        (ColorType::Rgba, false) => select::<4, 3>(data, count, [0, 1, 2]),
-        (ColorType::Rgba, true) => select::<8, 3>(data, count, [0, 2, 4]),
+/// Converts `count` pixels of 8-bit samples at the start of a buffer to RGB, in place.
+fn to_rgb(color: ColorType, data: &mut [u8], count: usize) {
+    match color {
+        ColorType::Grayscale => replicate::<1>(data, count, 0),
+        ColorType::GrayscaleAlpha => replicate::<2>(data, count, 0),
+        ColorType::Rgba => select::<4, 3>(data, count, [0, 1, 2]),
         // Palettes are expanded to RGB.
-        (ColorType::Rgb | ColorType::Indexed, _) => {}
+        ColorType::Rgb | ColorType::Indexed => {}
     }
 }
 
-/// Drops alpha from `count` pixels at the start of a buffer, in place, and the low bytes of 16-bit samples unless `wanted` has
-/// them. Returns the format of the pixels. 16-bit samples become little-endian.
-fn select_colors(color: ColorType, depth: BitDepth, data: &mut [u8], count: usize, wanted: Depth) -> PixelFormat {
+/// Drops alpha from `count` pixels at the start of a buffer, in place. Returns the format of the pixels. 16-bit samples become
+/// little-endian.
+fn select_colors(color: ColorType, depth: BitDepth, data: &mut [u8], count: usize) -> PixelFormat {
     let gray = matches!(color, ColorType::Grayscale | ColorType::GrayscaleAlpha);
     let channels = if gray { Channels::Gray } else { Channels::Rgb };
-    let depth = match (depth, wanted) {
-        (BitDepth::Sixteen, Depth::Eight) => {
-            match color {
-                ColorType::Grayscale => select::<2, 1>(data, count, [0]),
-                ColorType::GrayscaleAlpha => select::<4, 1>(data, count, [0]),
-                ColorType::Rgb | ColorType::Indexed => select::<6, 3>(data, count, [0, 2, 4]),
-                ColorType::Rgba => select::<8, 3>(data, count, [0, 2, 4]),
-            }
-            Depth::Eight
-        }
-        (BitDepth::Sixteen, Depth::Sixteen) => {
-            match color {
-                ColorType::Grayscale => select::<2, 2>(data, count, [1, 0]),
-                ColorType::GrayscaleAlpha => select::<4, 2>(data, count, [1, 0]),
-                ColorType::Rgb | ColorType::Indexed => select::<6, 6>(data, count, [1, 0, 3, 2, 5, 4]),
-                ColorType::Rgba => select::<8, 6>(data, count, [1, 0, 3, 2, 5, 4]),
-            }
-            Depth::Sixteen
-        }
-        _ => {
-            match color {
-                ColorType::GrayscaleAlpha => select::<2, 1>(data, count, [0]),
-                ColorType::Rgba => select::<4, 3>(data, count, [0, 1, 2]),
-                // Palettes are expanded to RGB.
-                ColorType::Grayscale | ColorType::Rgb | ColorType::Indexed => {}
-            }
-            Depth::Eight
-        }
-    };
+    let depth = if depth == BitDepth::Sixteen { Depth::Sixteen } else { Depth::Eight };
+    match (color, depth) {
+        (ColorType::Grayscale, Depth::Sixteen) => select::<2, 2>(data, count, [1, 0]),
+        (ColorType::GrayscaleAlpha, Depth::Sixteen) => select::<4, 2>(data, count, [1, 0]),
+        (ColorType::Rgb | ColorType::Indexed, Depth::Sixteen) => select::<6, 6>(data, count, [1, 0, 3, 2, 5, 4]),
+        (ColorType::Rgba, Depth::Sixteen) => select::<8, 6>(data, count, [1, 0, 3, 2, 5, 4]),
+        (ColorType::GrayscaleAlpha, Depth::Eight) => select::<2, 1>(data, count, [0]),
+        (ColorType::Rgba, Depth::Eight) => select::<4, 3>(data, count, [0, 1, 2]),
+        // Palettes are expanded to RGB.
+        (ColorType::Grayscale | ColorType::Rgb | ColorType::Indexed, Depth::Eight) => {}
+    }
     PixelFormat { channels, depth }
 }
 

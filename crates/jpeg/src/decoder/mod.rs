@@ -12,8 +12,8 @@ use crate::entry_points::payload::MAX_STEP;
 use crate::error::Result;
 use crate::huffman::table_cache::TableCaches;
 use crate::image::ParsedImage;
-use crate::markers::header::{Header, Limits};
-use crate::multiscan::coefficients::Coefficients;
+use crate::markers::header::Limits;
+use crate::multiscan::decoder::{self as multiscan, MultiScanDecoder};
 use crate::pixels::writer::{self, PixelWriter};
 use crate::plan::DecodePlan;
 use crate::request::Request;
@@ -44,8 +44,7 @@ pub struct Decoder {
     limits: Limits,
     scan: ScanWorkspace,
     writer: PixelWriter,
-    /// Coefficients of a whole image, for images of several scans.
-    coefficients: Coefficients,
+    multiscan: MultiScanDecoder,
 }
 
 /// The path by which an image was decoded.
@@ -57,7 +56,7 @@ pub enum DecodePath {
     Restarts,
     /// From the start of the scan up to the last row needed.
     Start,
-    /// All scans, into the coefficients of the whole image (progressive images, or components in separate scans).
+    /// Several scans together (progressive images, or components in separate scans), up to the last row needed.
     Scans,
 }
 
@@ -92,7 +91,7 @@ impl Decoder {
             limits: Limits::default(),
             scan: ScanWorkspace::new(CpuFeatures::detect()),
             writer: PixelWriter::default(),
-            coefficients: Coefficients::default(),
+            multiscan: MultiScanDecoder::default(),
         }
     }
 
@@ -147,9 +146,9 @@ impl Decoder {
     /// whole image.
     ///
     /// # Errors
-    /// As [`Header::parse`]; [`Damaged`](crate::Error::Damaged) for damage in the rows that were decoded,
-    /// [`Rectangle`](crate::Error::Rectangle) and [`Buffer`](crate::Error::Buffer) for a wrong request. After an error the
-    /// content of `out` is unspecified.
+    /// As [`Header::parse`](crate::Header::parse); [`Damaged`](crate::Error::Damaged) for damage in the rows that were decoded,
+    /// and of several scans in those that the request needs, [`Rectangle`](crate::Error::Rectangle) and [`Buffer`](crate::Error::Buffer) for a
+    /// wrong request. After an error the content of `out` is unspecified.
     pub fn decode(
         &mut self,
         jpeg: &[u8],
@@ -210,51 +209,45 @@ impl Decoder {
         Ok(outcome(DecodePath::Start, entries.is_some()))
     }
 
-    /// Returns an upper bound of the bytes of memory that decoding `request` takes in addition to the image (of `jpeg_bytes`
-    /// bytes) and the pixels.
+    /// Returns an upper bound of the bytes of memory that decoding `request` takes in addition to the image and the pixels.
     ///
     /// # Errors
     /// [`Rectangle`](crate::Error::Rectangle) for a rectangle outside the image.
-    pub fn scratch_bytes(header: &Header, request: &Request, jpeg_bytes: usize) -> Result<usize> {
+    pub fn scratch_bytes(image: &ParsedImage<'_>, request: &Request) -> Result<usize> {
+        let header = image.header();
         let plan = DecodePlan::new(header, &[None; 3], request)?;
+        if !header.one_scan {
+            return Ok(writer::max_bytes(&plan) + multiscan::max_bytes(image) + TableCaches::MAX_BYTES);
+        }
         let (across, down) = (u64::from(plan.mcus.0), u64::from(plan.mcus.1));
-        let (blocks, offsets, starts, segments) = match header.one_scan {
-            true => {
-                let interval = if header.restart_interval == 0 { u64::MAX } else { header.restart_interval.into() };
-                let segments = (across * down).div_ceil(interval);
-                let (across, mcu_blocks) = (across as usize, plan.mcu_blocks as usize);
-                let batch = |step| Speculation::FAST.batch_blocks((across, mcu_blocks), step, plan.mcus.1);
-                let rows = Speculation::FAST.round_rows(plan.row_blocks(), 1, plan.mcus.1) as usize;
-                let (_, round) = Speculation::regions(rows * across, across, mcu_blocks);
-                let blocks = (1..=MAX_STEP).map(batch).max().unwrap_or(0).max(round);
-                let offsets = match plan.mcu_rows.start {
-                    0 => 0,
-                    _ => Speculation::FAST.scan_offsets(down * plan.row_blocks() as u64),
-                };
-                (blocks * size_of::<Block>(), offsets, down, segments)
-            }
-            // Each scan may have another restart interval, down to one block.
-            false => {
-                let blocks = down as usize * plan.row_blocks();
-                (blocks * (64 * 2 + 1), 0, 0, down * plan.row_blocks() as u64)
-            }
+        let interval = if header.restart_interval == 0 { u64::MAX } else { header.restart_interval.into() };
+        let segments = (across * down).div_ceil(interval);
+        let (columns, mcu_blocks) = (across as usize, plan.mcu_blocks as usize);
+        let batch = |step| Speculation::FAST.batch_blocks((columns, mcu_blocks), step, plan.mcus.1);
+        let rows = Speculation::FAST.round_rows(plan.row_blocks(), 1, plan.mcus.1) as usize;
+        let (_, round) = Speculation::regions(rows * columns, columns, mcu_blocks);
+        let blocks = (1..=MAX_STEP).map(batch).max().unwrap_or(0).max(round);
+        let offsets = match plan.mcu_rows.start {
+            0 => 0,
+            _ => Speculation::FAST.scan_offsets(down * plan.row_blocks() as u64),
         };
-        let starts = starts as usize * size_of::<ScanState>();
-        let unstuffed = unstuffed::max_bytes(jpeg_bytes, segments);
+        let starts = down as usize * size_of::<ScanState>();
+        let unstuffed = unstuffed::max_bytes(image.bytes().len(), segments);
+        let blocks = blocks * size_of::<Block>();
         Ok(writer::max_bytes(&plan) + blocks + offsets * 4 + starts + unstuffed + TableCaches::MAX_BYTES)
     }
 
     /// Returns the bytes of memory that this decoder holds now, without its tables.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        self.scan.capacity() + self.coefficients.capacity() + self.writer.capacity()
+        self.scan.capacity() + self.multiscan.capacity() + self.writer.capacity()
     }
 
     /// Frees memory if more than `bytes` are held, for instance after an exceptionally large image.
     pub fn shrink_to(&mut self, bytes: usize) {
         if self.held_bytes() > bytes {
             self.scan.free();
-            (self.writer, self.coefficients) = (PixelWriter::default(), Coefficients::default());
+            (self.writer, self.multiscan) = (PixelWriter::default(), MultiScanDecoder::default());
         }
     }
 
@@ -264,11 +257,11 @@ impl Decoder {
     }
 
     /// The buffers for sequential scans and for images of several scans, for transcoding.
-    pub(crate) fn workspaces(&mut self) -> (&mut ScanWorkspace, &mut Coefficients) {
-        (&mut self.scan, &mut self.coefficients)
+    pub(crate) fn workspaces(&mut self) -> (&mut ScanWorkspace, &mut MultiScanDecoder) {
+        (&mut self.scan, &mut self.multiscan)
     }
 
-    /// Decodes an image of several scans: first all coefficients, then the pixels.
+    /// Decodes an image of several scans.
     fn decode_all_scans(
         &mut self,
         image: &ParsedImage<'_>,
@@ -276,17 +269,20 @@ impl Decoder {
         out: &mut [u8],
         stride: usize,
     ) -> Result<()> {
-        let Decoder { scan: ScanWorkspace { cpu, unstuffed, .. }, writer, coefficients, .. } = self;
-        let header = image.header();
-        let quant = coefficients.read(image.parser.clone(), &image.scan, unstuffed)?;
-        coefficients.find_last();
-        let plan = DecodePlan::new(header, &quant, request)?;
+        let Decoder { scan: ScanWorkspace { cpu, .. }, writer, multiscan, .. } = self;
+        let quant = multiscan.begin(image)?;
+        let plan = DecodePlan::new(image.header(), &quant, request)?;
+        multiscan.keep_needed(&plan);
         writer.begin(&plan);
-        for row in plan.mcu_rows.clone() {
-            for (i, plane) in plan.planes().iter().enumerate() {
-                writer.push(cpu, plane, i, |v| coefficients.row(i, row * plane.v + v));
+        for row in 0..plan.mcu_rows.end {
+            let coefs = multiscan.decode_row(image, row)?;
+            if row < plan.mcu_rows.start {
+                continue;
             }
-            writer.write_ready_rows(cpu.avx2(), &plan, header.color, out, stride);
+            for (i, plane) in plan.planes().iter().enumerate() {
+                writer.push(cpu, plane, i, |v| coefs.row(i, v));
+            }
+            writer.write_ready_rows(cpu.avx2(), &plan, image.header().color, out, stride);
         }
         Ok(())
     }

@@ -2,11 +2,13 @@
 //!
 //! | file | lookup gives |
 //! |---|---|
+//! | `band_table` | a coefficient of one of several scans, or an end-of-band run |
 //! | `code_table` | a symbol and its code length |
 //! | `coefficient_table` | a coefficient: run of zeros, value, and the length of code and magnitude bits together |
 //! | `scan_table` | the total length of several symbols, without their values |
 //! | `table_cache` | the tables built last, found by content |
 
+pub(crate) mod band_table;
 pub(crate) mod code_table;
 pub(crate) mod coefficient_table;
 pub(crate) mod scan_table;

@@ -74,8 +74,8 @@ pub struct Header {
     pub process: Process,
     /// The colour space.
     pub color: Color,
-    /// Whether one sequential scan has all components in order. Only such an image has entry points. Of any other, the
-    /// coefficients of the whole image are decoded first.
+    /// Whether one sequential scan has all components in order. Only such an image has entry points. The
+    /// scans of any other are decoded together.
     pub one_scan: bool,
     /// MCUs between restart markers of the first scan; 0 if there are none.
     pub restart_interval: u32,

@@ -128,6 +128,11 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// The most scans of an image.
+    pub(crate) fn max_scans(&self) -> u32 {
+        self.max_scans
+    }
+
     /// Parses a segment that may define tables; ignores others.
     fn parse_tables(&mut self, s: &Segment<'a>) -> Result<()> {
         match s.marker {

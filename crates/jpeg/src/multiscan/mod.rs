@@ -1,11 +1,18 @@
 //! Images of several scans: progressive ones, and sequential ones with a scan for each component.
 //!
+//! All scans are decoded together, a row of MCUs at a time, so that the coefficients of one row are in memory, not those of
+//! the image, and rows below those needed are not decoded.
+//!
 //! | file | part |
 //! |---|---|
-//! | `coefficients` | the coefficients of a whole image, and the scans that they come from |
-//! | `scan_decoder` | the state of one scan, and the blocks of a sequential one |
-//! | `progressive` | the order of progressive scans, and their blocks |
+//! | `progress` | the permitted order of scans |
+//! | `coefficient_row` | the coefficients of a row of MCUs, and which of them are not 0 |
+//! | `band` | AC coefficients of a block: of sequential scans, and of first and refining progressive ones (T.81, G.1.2) |
+//! | `scan` | a scan: its position, and what it adds to a row |
+//! | `decoder` | all scans of an image |
 
-pub(crate) mod coefficients;
-mod progressive;
-mod scan_decoder;
+mod band;
+pub(crate) mod coefficient_row;
+pub(crate) mod decoder;
+mod progress;
+mod scan;

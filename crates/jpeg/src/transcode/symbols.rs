@@ -8,7 +8,8 @@ use crate::error::{Error, Feature, Result};
 use crate::image::ParsedImage;
 use crate::markers::header::Header;
 use crate::markers::standard::ZIGZAG;
-use crate::multiscan::coefficients::{BlockGrid, Coefficients};
+use crate::multiscan::coefficient_row::BlockGrid;
+use crate::multiscan::decoder::MultiScanDecoder;
 use crate::sequential::layout::ScanLayout;
 use crate::sequential::state::{ScanContext, ScanState};
 use crate::sequential::workspace::ScanWorkspace;
@@ -68,7 +69,7 @@ impl Symbols {
     /// As [`Decoder::decode`] for the whole image, and [`Feature::Range`].
     pub(super) fn read(jpeg: &[u8], decoder: &mut Decoder) -> Result<Symbols> {
         let image = ParsedImage::parse(jpeg, decoder.limits())?;
-        let (workspace, coefficients) = decoder.workspaces();
+        let (workspace, multiscan) = decoder.workspaces();
         let mut layout = ScanLayout::new(&image.parser, &image.scan)?;
         let mut symbols = Symbols {
             header: *image.header(),
@@ -84,7 +85,7 @@ impl Symbols {
                 layout.prepare_tables(&image.parser, &image.scan, [true; 3], &mut workspace.caches)?;
                 symbols.push_sequential_scan(&image, layout, workspace)?;
             }
-            None => symbols.push_all_scans(image, workspace, coefficients)?,
+            None => symbols.push_all_scans(&image, multiscan)?,
         }
         Ok(symbols)
     }
@@ -122,19 +123,14 @@ impl Symbols {
         result
     }
 
-    /// Appends the symbols of an image of several scans, by way of the whole image's coefficients.
-    fn push_all_scans(
-        &mut self,
-        image: ParsedImage<'_>,
-        workspace: &mut ScanWorkspace,
-        coefficients: &mut Coefficients,
-    ) -> Result<()> {
-        self.quant = coefficients.read(image.parser, &image.scan, &mut workspace.unstuffed)?;
+    /// Appends the symbols of an image of several scans, a row of MCUs at a time.
+    fn push_all_scans(&mut self, image: &ParsedImage<'_>, multiscan: &mut MultiScanDecoder) -> Result<()> {
+        self.quant = multiscan.begin(image)?;
         let (across, down) = self.header.mcus();
-        let blocks = coefficients.values.as_chunks::<64>().0;
-        for row in 0..down as usize {
-            for_each_block(&coefficients.grids, row, across as usize, |component, in_image, index| {
-                self.push_block(component, in_image.then(|| &blocks[index]), 63)
+        for row in 0..down {
+            let coefs = multiscan.decode_row(image, row)?;
+            for_each_block(&coefs.grids, row as usize, across as usize, |component, in_image, index| {
+                self.push_block(component, in_image.then(|| &coefs.blocks()[index]), 63)
             })?;
         }
         Ok(())

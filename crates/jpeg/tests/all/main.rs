@@ -8,3 +8,4 @@ mod large;
 mod mutate;
 mod pixels;
 mod reading;
+mod scans;

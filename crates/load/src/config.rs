@@ -157,7 +157,7 @@ pub struct Images {
     /// How the rows of a batch are mixed. Its labels then are soft: `[N, classes]` f32. With one view only.
     pub mixing: Option<Mixing>,
     /// Leaves the pixels unmixed, for a device that mixes them: [`Batch::mix`](crate::Batch::mix) says how. Labels, boxes and
-    /// points are mixed. Not with `output`. Default: no.
+    /// points are mixed. Not with `output`. `shardtool_cuda::ImageLoader` sets it. Default: no.
     pub defer_mixing: bool,
     /// Keeps decoded images from one epoch to the next. Not with label maps, objects or further images.
     pub decoded_cache: Option<DecodedCache>,

@@ -3,8 +3,8 @@
 //! | file | lookup gives |
 //! |---|---|
 //! | `code_table` | a symbol and its code length |
-//! | `coefficient_table` | a coefficient: run of zeros, value, and the length of code and magnitude bits together |
 //! | `scan_table` | the total length of several symbols, without their values |
+//! | `coefficient_table` | a coefficient: run of zeros, value, and the length of code and magnitude bits together; or several coefficients to skip |
 //! | `table_cache` | the tables built last, found by content |
 
 pub(crate) mod code_table;

@@ -2,13 +2,12 @@
 //! of [`super::decode`], and what it knows afterwards.
 
 use super::block::Blocks;
-use super::decode::{LOOKUPS, MAX_OVERSHOOT};
 use crate::bitstream::unstuffed::SLACK;
 use crate::error::Damage;
 
 /// No refill begins nearer to the end of the slack than so many bytes: more than two refills and a symbol read.
 pub(super) const END_MARGIN: usize = 128;
-const _: () = assert!(END_MARGIN < SLACK && LOOKUPS * 12 + 31 + 7 < 256);
+const _: () = assert!(END_MARGIN < SLACK);
 
 /// The position of a run of blocks.
 pub(crate) struct BlockStream {
@@ -33,7 +32,7 @@ pub(crate) struct BlockStream {
 
 impl BlockStream {
     /// Returns the stream from bit `bit` on, where an MCU begins, into the blocks from `first` to `end`. It may write to
-    /// [`MAX_OVERSHOOT`] more.
+    /// [`MAX_OVERSHOOT`](super::decode::MAX_OVERSHOOT) more.
     pub(crate) fn new(bit: usize, first: usize, end: usize) -> BlockStream {
         BlockStream {
             bit,
@@ -127,4 +126,3 @@ impl BlockStream {
         }
     }
 }
-const _: () = assert!(MAX_OVERSHOOT >= LOOKUPS);

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `band_table` | a coefficient of one of several scans, or an end-of-band run |
 //! | `code_table` | a symbol and its code length |
-//! | `coefficient_table` | a coefficient: run of zeros, value, and the length of code and magnitude bits together |
 //! | `scan_table` | the total length of several symbols, without their values |
+//! | `coefficient_table` | a coefficient: run of zeros, value, and the length of code and magnitude bits together; or several coefficients to skip |
 //! | `table_cache` | the tables built last, found by content |
 
 pub(crate) mod band_table;

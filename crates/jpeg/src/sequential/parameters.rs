@@ -1,7 +1,6 @@
 //! How much is decoded at a time, and when to speculate.
 
 use super::layout::ScanLayout;
-use super::speculation::Region;
 use crate::bitstream::unstuffed::UnstuffedData;
 use crate::entropy::block::Block;
 use crate::entropy::decode::{MAX_OVERSHOOT, STREAMS};
@@ -9,6 +8,15 @@ use crate::entropy::scanner;
 
 /// Number of scanners in one loop of scan-only decoding: enough to fill the time in which each waits for its lookup.
 pub(super) const SCANNERS: usize = 3;
+
+/// The blocks of a part of a round.
+#[derive(Clone, Copy)]
+pub(crate) struct Region {
+    /// Index of the first block.
+    pub first: usize,
+    /// The most MCUs.
+    pub mcus: usize,
+}
 
 /// How much is decoded in a round, and when to speculate.
 #[derive(Clone, Copy)]

@@ -1,9 +1,12 @@
 //! Decoding of runs of MCUs over restart markers, several of them in one loop.
 
+use std::ops::Range;
+
 use super::state::{ScanContext, ScanError, ScanState};
 use crate::entropy::block::Blocks;
 use crate::entropy::block_stream::BlockStream;
 use crate::entropy::decode;
+use crate::error::Damage;
 
 /// A run of MCUs that is decoded into consecutive blocks.
 pub(crate) struct McuRun {
@@ -60,7 +63,7 @@ impl McuRun {
     }
 }
 
-/// Decodes at most [`decode::STREAMS`] runs, which are those that are there, at the same time. DC coefficients are absolute on return.
+/// Decodes up to [`decode::STREAMS`] runs at the same time; those that are `None` have no MCUs. DC coefficients are absolute on return.
 pub(crate) fn decode_runs(context: &ScanContext<'_>, blocks: &mut Blocks<'_>, runs: &mut [Option<McuRun>]) {
     let bytes = context.unstuffed.bytes();
     loop {
@@ -100,7 +103,7 @@ impl ScanState {
         context: &ScanContext<'_>,
         blocks: &mut Blocks<'_>,
         stream: &BlockStream,
-        mcus: std::ops::Range<usize>,
+        mcus: Range<usize>,
     ) -> Result<(), ScanError> {
         let (bytes, mcu_blocks) = (context.unstuffed.bytes(), blocks.mcu_blocks());
         let mcus = mcus.start..mcus.end.min(stream.mcus(blocks));
@@ -122,7 +125,7 @@ impl ScanState {
             }
             Err(block) => {
                 self.mcu += ((block - range.start) / mcu_blocks) as u64;
-                Err(self.error(crate::error::Damage::Block))
+                Err(self.error(Damage::Block))
             }
         }
     }

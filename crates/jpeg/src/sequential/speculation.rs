@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::layout::ScanLayout;
+use super::parameters::Region;
 use super::state::{ScanContext, ScanError, ScanState};
 use crate::entropy::block::Blocks;
 use crate::entropy::block_stream::BlockStream;
@@ -14,15 +15,6 @@ use crate::entropy::decode::{self, STREAMS};
 /// Bits that a stream continues beyond the start of the next one before the two are compared: within them, most have
 /// synchronised.
 const SYNC_MARGIN: usize = 1 << 10;
-
-/// The blocks of a part of a round.
-#[derive(Clone, Copy)]
-pub(crate) struct Region {
-    /// Index of the first block.
-    pub first: usize,
-    /// The most MCUs.
-    pub mcus: usize,
-}
 
 /// The blocks of a part that a round wrote to.
 pub(crate) struct Decoded {

@@ -53,7 +53,7 @@ fn ours(decoder: &mut Decoder, p: &Photograph, work: Work, out: &mut Vec<u8>) ->
     let (width, height) = rect.map_or(p.header.size(work.scale), |r| (r.width, r.height));
     let stride = width as usize * 3;
     out.resize(out.len().max(stride * height as usize), 0);
-    let request = Request { rect, scale: work.scale };
+    let request = Request { rect, scale: work.scale, ..Request::default() };
     let outcome = decoder.decode(&p.jpeg, work.entries.then_some(&p.entries[..]), &request, out, stride);
     (stride * height as usize, outcome.expect("pixels"))
 }

@@ -35,7 +35,7 @@ pub(crate) struct Block {
     /// Zigzag index of the last coefficient that may differ from 0.
     pub last: u8,
     /// Index of the block in its MCU.
-    pub(super) place: u8,
+    pub(super) mcu_block: u8,
 }
 
 // SAFETY: the pointers are only dereferenced by way of [`Blocks`], which sets them and borrows what they point to.
@@ -46,7 +46,7 @@ unsafe impl Sync for Block {}
 impl Default for Block {
     fn default() -> Block {
         let nothing = std::ptr::null();
-        Block { coefs: [0; 64], ac: nothing, next_dc: nothing, input: 0, counts: 0, last: 0, place: 0 }
+        Block { coefs: [0; 64], ac: nothing, next_dc: nothing, input: 0, counts: 0, last: 0, mcu_block: 0 }
     }
 }
 
@@ -65,8 +65,8 @@ impl<'a> Blocks<'a> {
         debug_assert!(blocks.iter().all(|block| block.coefs == [0; 64] && block.input == 0));
         let next = tables.iter().cycle().skip(1);
         for mcu in blocks.chunks_mut(tables.len()) {
-            for (place, ((block, this), next)) in mcu.iter_mut().zip(tables).zip(next.clone()).enumerate() {
-                block.place = place as u8;
+            for (mcu_block, ((block, this), next)) in mcu.iter_mut().zip(tables).zip(next.clone()).enumerate() {
+                block.mcu_block = mcu_block as u8;
                 block.ac = this.skip.map_or(this.ac.entries(), SkipTable::entries).as_ptr();
                 block.next_dc = next.dc.entries().as_ptr();
             }
@@ -137,7 +137,7 @@ impl<'a> Blocks<'a> {
 
     /// Copies some blocks to `to`.
     pub(crate) fn copy_within(&mut self, range: Range<usize>, to: usize) {
-        debug_assert!(range.start.abs_diff(to).is_multiple_of(self.tables.len()), "blocks keep their place in an MCU");
+        debug_assert!(range.start.abs_diff(to).is_multiple_of(self.tables.len()), "blocks keep their index in an MCU");
         self.blocks.copy_within(range, to);
     }
 

@@ -148,7 +148,7 @@ impl LookupState {
         // SAFETY: the caller's promise.
         unsafe {
             self.refill();
-            let tables = &tables[usize::from((*self.block).place)];
+            let tables = &tables[usize::from((*self.block).mcu_block)];
             let entry = match self.counts >> 8 & 255 {
                 0 => tables.dc.single(entry, self.bits),
                 _ => tables.ac.single(entry, self.bits),

@@ -112,7 +112,10 @@ impl Decoder {
         }
     }
 
-    /// Returns the memory kept for the next image in bytes, without a few tables of fixed size.
+    /// The most bytes of memory that a decoder's tables take, which it always keeps.
+    pub const TABLE_BYTES: usize = shardtool_jpeg::Decoder::TABLE_BYTES;
+
+    /// Returns the memory kept for the next image in bytes, without the tables ([`Decoder::TABLE_BYTES`]).
     pub fn held_bytes(&self) -> usize {
         self.jpeg.held_bytes() + self.pixels.data.capacity()
     }

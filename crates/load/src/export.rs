@@ -107,6 +107,7 @@ fn memory(plan: &MemoryPlan) -> Value {
         "depth": plan.prefetch,
         "source": plan.source,
         "store": plan.indexes + plan.fetch,
+        "tables": plan.tables,
         "decoded_cache": plan.decoded,
         "scratch_per_worker": plan.scratch,
         "scratch": plan.scratch_bytes(),

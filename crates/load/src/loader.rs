@@ -14,6 +14,7 @@ use crate::replica_share::{self, ReplicaShare};
 use crate::resolved_config::ResolvedConfig;
 use crate::stats::Stats;
 use crate::worker::Worker;
+use shardtool_decode::Decoder;
 use shardtool_order::{Order, ResumeState, Schedule};
 use shardtool_read::Split;
 use std::sync::Arc;
@@ -329,6 +330,7 @@ fn demand(config: &Config, resolved: &ResolvedConfig) -> Demand {
         // Each worker has a place in the epoch; so have each replica and, with read-ahead, each worker again.
         source: resolved.plan.bytes(2 * workers as u64 + resolved.ranks.len() as u64),
         scratch: resolved.scratch,
+        tables: if resolved.images().is_some() { (workers * Decoder::TABLE_BYTES) as u64 } else { 0 },
         decoded: resolved.images().and_then(|images| images.decoded_cache.as_ref()).map_or(0, DecodedCache::memory),
         fetch: resolved.fetch,
         indexes: resolved.splits.index_bytes(),

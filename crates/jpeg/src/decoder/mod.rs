@@ -237,6 +237,9 @@ impl Decoder {
         Ok(writer::max_bytes(&plan) + blocks + offsets * 4 + starts + unstuffed + TableCaches::MAX_BYTES)
     }
 
+    /// The most bytes of memory that the tables of a decoder take. They are kept from image to image.
+    pub const TABLE_BYTES: usize = TableCaches::MAX_BYTES;
+
     /// Returns the bytes of memory that this decoder holds now, without its tables.
     #[must_use]
     pub fn held_bytes(&self) -> usize {

@@ -10,8 +10,8 @@ use std::path::Path;
 pub(crate) const DEFAULT_PREFETCH: usize = 2;
 /// Minimum number of batches of a replica: one that the consumer holds, one being built.
 pub(crate) const MIN_BATCHES: u64 = 2;
-/// Bytes that a worker takes and no budget counts: the decoder's tables, its stack, and freed memory that the allocator
-/// keeps. Measured with 1 to 64 workers in memory cgroups: 1.5 to 1.9 MiB each.
+/// Bytes that a worker takes and no budget counts: its stack, and freed memory that the allocator keeps. Measured with 1 to 64
+/// workers in memory cgroups: 1.5 to 1.9 MiB each, with the decoder's tables.
 const WORKER_OVERHEAD: u64 = 2 << 20;
 
 /// The memory that a loader needs.
@@ -25,6 +25,8 @@ pub(crate) struct Demand {
     pub(crate) source: u64,
     /// Bytes of scratch to decode one of the largest images; 0 if no images are decoded.
     pub(crate) scratch: u64,
+    /// Bytes of the tables of all workers' decoders.
+    pub(crate) tables: u64,
     /// Bytes of decoded images that are kept in memory.
     pub(crate) decoded: u64,
     /// Bytes requested ahead from object stores, if memory allows it.
@@ -40,8 +42,8 @@ pub(crate) struct Demand {
 ///
 /// - a batch = rows × (pixels + columns)
 /// - store = indexes + records requested ahead, for datasets in object stores; else 0
-/// - requested = source + store + decoded images + replicas × (prefetch + 1) × batch + workers × scratch
-/// - minimum = source + indexes + decoded images + replicas × 2 × batch + scratch
+/// - requested = source + store + tables + decoded images + replicas × (prefetch + 1) × batch + workers × scratch
+/// - minimum = source + indexes + tables + decoded images + replicas × 2 × batch + scratch
 /// - available = limit ÷ local world − anonymous memory of this process − budgets of its other loaders − overhead of the
 ///   workers
 ///
@@ -64,6 +66,8 @@ pub struct MemoryPlan {
     pub source: u64,
     /// Scratch to decode the largest image of a few sampled shards.
     pub scratch: u64,
+    /// Tables of all workers' decoders.
+    pub tables: u64,
     /// Indexes of shards in object stores.
     pub indexes: u64,
     /// Decoded images that are kept in memory.
@@ -98,7 +102,7 @@ impl MemoryPlan {
         local_world: u32,
         limits: &SystemLimits,
     ) -> Result<Self, Box<Self>> {
-        let Demand { batch, replicas, workers, prefetch, source, scratch, decoded, fetch, indexes } = demand;
+        let Demand { batch, replicas, workers, prefetch, source, scratch, tables, decoded, fetch, indexes } = demand;
         let mut plan = MemoryPlan {
             batch,
             replicas,
@@ -106,6 +110,7 @@ impl MemoryPlan {
             prefetch,
             source,
             scratch,
+            tables,
             indexes,
             decoded,
             fetch: 0,
@@ -135,12 +140,13 @@ impl MemoryPlan {
 
     /// The smallest budget that works, in bytes.
     pub fn minimum(&self) -> u64 {
-        self.source + self.indexes + self.decoded + self.replicas * MIN_BATCHES * self.batch + self.scratch
+        let held = self.source + self.indexes + self.tables + self.decoded;
+        held + self.replicas * MIN_BATCHES * self.batch + self.scratch
     }
 
-    /// Bytes that depend on neither batches nor workers.
+    /// Bytes that depend neither on batches nor on images that are being decoded.
     fn fixed(&self) -> u64 {
-        self.source + self.indexes + self.decoded + self.fetch
+        self.source + self.indexes + self.tables + self.decoded + self.fetch
     }
 
     /// Bytes that this process may still allocate: the limit's share without memory in use or reserved.
@@ -214,6 +220,9 @@ impl fmt::Display for MemoryPlan {
         let replicas = plural(self.replicas, "replica", "replicas");
         write!(f, "minimum: {} = {replicas} x {MIN_BATCHES} batches x {}", Bytes(self.minimum()), Bytes(self.batch))?;
         write!(f, " + {} decode scratch", Bytes(self.scratch))?;
+        if self.tables > 0 {
+            write!(f, " + {} decoder tables", Bytes(self.tables))?;
+        }
         if self.source > 0 {
             write!(f, " + {} sample ids", Bytes(self.source))?;
         }
@@ -244,6 +253,7 @@ mod tests {
                 prefetch: 2,
                 source: 0,
                 scratch,
+                tables: 0,
                 decoded: 0,
                 fetch: 0,
                 indexes: 0,

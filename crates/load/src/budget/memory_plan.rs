@@ -10,9 +10,9 @@ use std::path::Path;
 pub(crate) const DEFAULT_PREFETCH: usize = 2;
 /// Minimum number of batches of a replica: one that the consumer holds, one being built.
 pub(crate) const MIN_BATCHES: u64 = 2;
-/// Bytes that a worker takes and no budget counts: its stack, and freed memory that the allocator keeps. Measured with 1 to 64
-/// workers in memory cgroups: 1.5 to 1.9 MiB each, with the decoder's tables.
-const WORKER_OVERHEAD: u64 = 2 << 20;
+/// Bytes that a worker takes and no budget counts: its stack, and freed memory that the allocator keeps. Measured with 1 to 16
+/// workers at the smallest budget: up to 2.3 MiB each.
+const WORKER_OVERHEAD: u64 = 11 << 18;
 
 /// The memory that a loader needs.
 pub(crate) struct Demand {

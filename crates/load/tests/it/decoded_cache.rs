@@ -51,7 +51,8 @@ fn pixels_do_not_depend_on_what_is_cached() {
     let (expected, nothing) = load(DecodedCache::new(20, 0));
     assert_eq!((nothing.hits, nothing.misses, nothing.images), (0, 3 * 40, 0));
     for folder in [None, Some(folder.path().to_owned())] {
-        for (size, hits) in [(1 << 20, 2 * 40..=2 * 40), (20_000, 2..=2 * 39)] {
+        // One worker may begin the next epoch while the other still decodes an image of the last one, which then is a miss again.
+        for (size, hits) in [(1 << 20, 2 * 39..=2 * 40), (20_000, 2..=2 * 39)] {
             let mut cache = DecodedCache::new(20, size);
             cache.folder = folder.clone();
             let (found, stats) = load(cache);

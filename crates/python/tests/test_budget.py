@@ -68,7 +68,7 @@ def test_plain_loop_causes_no_extra_memory_and_no_warning(loader):
 
 
 def test_holding_every_batch_of_a_given_budget_raises(train):
-    loader = st.Loader(train, 8, STEPS, memory_budget="1MiB", workers=1, starve_after=0.2)
+    loader = st.Loader(train, 8, STEPS, memory_budget="1500KiB", workers=1, starve_after=0.2)
     with pytest.raises(st.StarvedError, match="given memory budget allows") as raised:
         list(loader)
     assert isinstance(raised.value, RuntimeError)

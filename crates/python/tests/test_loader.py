@@ -103,7 +103,7 @@ def test_iterating_after_a_break_starts_the_next_epoch(train):
 
 
 def test_view_keeps_the_memory_of_its_batch(train):
-    loader = st.Loader(train, 10, STEPS, memory_budget="2MiB", prefetch=2, starve_after=0.3)
+    loader = st.Loader(train, 10, STEPS, memory_budget="3MiB", prefetch=2, starve_after=0.3)
     batch = next(iter(loader))
     image = batch["image"]
     assert image.ctypes.data % 64 == 0 and image.flags.writeable

@@ -155,7 +155,7 @@ impl LookupState {
             };
             let Some(entry) = entry else { return false };
             let counts = self.counts.wrapping_add(entry);
-            // An index that is no index is that of damage, or of an end-of-block symbol after the coefficient before the last.
+            // An index outside the block is that of damage, or of an end-of-block symbol after the coefficient before the last.
             self.apply(entry, counts, NATURAL_INDEX[usize::from((counts >> 8) as u8)] & 63);
         }
         true

@@ -35,8 +35,10 @@ fn main() {
         let dataset = Dataset::open_with(scratch.path(), Options::default().with_access(access)).expect("a dataset");
         dataset.splits()[0].clone()
     };
-    let (mapped, read) = (open(Access::Mmap), open(Access::Pread));
-    let files: Vec<PathBuf> = (0..SHARDS as usize).map(|shard| mapped.shard_path(shard)).collect();
+    let split = open(Access::Mmap);
+    let files: Vec<PathBuf> = (0..SHARDS as usize).map(|shard| split.shard_path(shard)).collect();
+    // Mapped pages would stay in the page cache: each run opens the shards again.
+    drop(split);
     let evict = || {
         for path in &files {
             let file = std::fs::File::open(path).expect("a shard");
@@ -55,11 +57,13 @@ fn main() {
         let mut candidates: Vec<Candidate<'_>> = THREADS
             .iter()
             .zip(&names)
-            .map(|(threads, name)| Candidate::new(name, || plain(&read, order, *threads, sum)).after(evict))
+            .map(|(threads, name)| {
+                Candidate::new(name, || plain(&open(Access::Pread), order, *threads, sum)).after(evict)
+            })
             .collect();
         let loader = || {
             let before = disk_bytes();
-            let bytes = load(&mapped, order, sum);
+            let bytes = load(&open(Access::Mmap), order, sum);
             amplification.set((disk_bytes() - before) as f64 / bytes);
             bytes
         };

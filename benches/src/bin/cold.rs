@@ -68,6 +68,8 @@ fn main() {
             bytes
         };
         candidates.push(Candidate::new("the loader, two workers", loader).after(evict));
+        let by_pread = || load(&open(Access::Pread), order, sum);
+        candidates.push(Candidate::new("the same, by pread", by_pread).after(evict));
         evict();
         print(name, "MB/s", 1e6, &compare(rounds, &mut candidates));
         println!("  bytes read by the loader from the disk: {:.2} of those of the records", amplification.get());

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 from collections.abc import Iterator
 
@@ -18,6 +19,9 @@ COUNT = len(CLASSES) * EACH
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "campaign: run by scripts/campaign only")
+    # A shell ignores it for programs in the background, and tests send it.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def photograph(kind: int, number: int) -> Image.Image:

@@ -15,8 +15,8 @@
 //! | [`DeviceBatch`], [`View`] | a batch on the device: views for users of cudarc, DLPack for everyone else |
 //!
 //! Internal modules, in the order of the data: `feed` (host batches), `upload` (copies, mixing and normalisation),
-//! `kernel` (`kernel.cu`, which mixes and normalises), `layout` (where arrays lie in a slot), `slot` (device memory of one batch), `reuse` (when memory may be written
-//! again), `exchange` (hand-over of slots between the upload thread and the consumer), `memory` (allocation and
+//! `kernel` (`kernel.cu`, which mixes and normalises), `layout` (where arrays lie in a slot), `slot` (device memory of one
+//! batch), `reuse` (when memory may be written again), `exchange` (hand-over of slots between the upload thread and the consumer), `memory` (allocation and
 //! limits).
 //!
 //! `unsafe` is confined to calls of the driver and to DLPack: `memory`, `kernel`, `upload`, `batch`, `view`, `dlpack`,

@@ -75,7 +75,8 @@ impl Decoder {
     ///
     /// Of a JPEG only a rectangle is decoded, reduced as `options` allow. `entries` are the entry points that the index
     /// stores for the image; they are hints and ignored if they do not fit. Of a PNG that is not interlaced, and of a
-    /// WebP with the feature `libwebp`, the rows below are not decoded. Other formats, and JPEGs that our decoder does not read (CMYK), are decoded whole.
+    /// WebP with the feature `libwebp`, the rows below are not decoded. Other formats, and JPEGs that our decoder does not
+    /// read (CMYK), are decoded whole.
     ///
     /// Damage outside the region is not detected.
     ///

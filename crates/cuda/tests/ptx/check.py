@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs every kernel of src/kernel.ptx in an interpreter, since there is no GPU here, and compares each value with the definition
+"""Runs every kernel of src/kernel.ptx in an interpreter, because tests run without a GPU, and compares each value with the definition
 of mixing and normalisation in plain Python. Exit status 1 if a value differs, or if an access is misaligned or out of bounds.
 
 The tests of this crate run the source of the kernels, compiled for the CPU; this is about what NVRTC made of it.

@@ -79,7 +79,7 @@ def parse(ptx: str) -> dict[str, Kernel]:
     ptx = re.sub(r"//.*", "", ptx)
     for name, head, body in re.findall(r"\.visible \.entry (\w+)\((.*?)\)[^{]*\{(.*?)\n\}", ptx, re.DOTALL):
         kernel = Kernel(re.findall(r"\.param \.\w+ (\w+)", head), [], {})
-        # Inline assembly is in braces of its own.
+        # Inline assembly is in braces.
         body = re.sub(r"\.reg[^;]*;|[{}](?=\s*\n)", "", body)
         for statement in body.split(";"):
             statement = statement.strip()

@@ -6,8 +6,8 @@
 //!
 //! The end of a block is unpredictable, and a mispredicted branch costs more than decoding several symbols, so the loop has
 //! no branch on it: the next lookup simply uses another table and another block. A lookup that cannot be used (a code that is
-//! too long, or belongs to the next block, see [`UNUSABLE`]) leaves the loop, and its symbol is decoded by its code. A run of zeros beyond the end of a block
-//! ends the block; it is found when the blocks are completed ([`Blocks::complete`]).
+//! too long, or belongs to the next block, see [`UNUSABLE`]) leaves the loop, and its symbol is decoded by its code. A run of
+//! zeros beyond the end of a block ends the block; it is found when the blocks are completed ([`Blocks::complete`]).
 //!
 //! If the start of a run is not known, it is decoded speculatively from an estimated bit. Huffman codes are
 //! self-synchronising (Klein and Wiseman, "Parallel Huffman Decoding with Applications to JPEG Files", 2003): after a few

@@ -191,7 +191,7 @@ fn read_bits(bits: &mut BitReader<'_>, before: u64, mut n: u32) -> u64 {
     all
 }
 
-/// Adds their next bits, the last one in the least significant of `bits`, to the coefficients of which `known` has the zigzag
+/// Adds their next bits, the last one in bit 0 of `bits`, to the coefficients of which `known` has the zigzag
 /// indices; none of them is 0.
 #[inline(always)]
 fn correct(block: &mut [i16; 64], mut known: u64, mut bits: u64, one: i16) {

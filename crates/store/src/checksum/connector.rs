@@ -132,7 +132,7 @@ impl Service {
     }
 }
 
-/// Decodes the hash of a body; `None` if there is none.
+/// Decodes the hash of a body; `None` for other text.
 fn from_hex(text: &str) -> Option<[u8; 32]> {
     let mut bytes = [0; 32];
     for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Images per second of the classic recipe with and without a cache of decoded images, alternately.
+"""Samples per second with and without a cache of decoded images, alternately: the classic recipe, segmentation and clips.
 
     python benches/python/decoded_cache.py PHOTOS [--rounds N]
 
-PHOTOS is a folder of JPEGs: once as they are, once 60 of them enlarged to 4,000 x 3,000 pixels. Every round runs 3 s; the first one,
-which fills the cache, is not counted. Run it with an interpreter that has Pillow and the wheel.
+PHOTOS is a folder of JPEGs: as they are; 60 of them enlarged to 4,000 x 3,000 pixels; 60 of them enlarged to 2,000 x 1,500 pixels with
+a label map of as many pixels; and 20 clips of 32 frames of 640 x 480 pixels. Every round runs 3 s; the first one, which fills the
+cache, is not counted. Run it with an interpreter that has Pillow and the wheel.
 """
 
 import argparse
@@ -14,25 +15,67 @@ import pathlib
 import statistics
 import tempfile
 import time
-from typing import Union
+from typing import Any, Callable
 
 from PIL import Image
 
 import shardtool as st
 
-SECONDS, LARGE = 3, (4000, 3000)
+SECONDS = 3
+CROP = [st.RandomResizedCrop(224), st.RandomHorizontalFlip()]
 
 
-def pack(photos: list[pathlib.Path], folder: pathlib.Path, enlarge: bool) -> st.Split:
+def enlarged(path: pathlib.Path, size: tuple[int, int], format: str = "JPEG") -> bytes:
+    """Returns an image of another size: a JPEG, or a label map of eight labels as a PNG."""
+    file = io.BytesIO()
+    image = Image.open(path).convert("RGB").resize(size, Image.Resampling.BICUBIC)
+    if format == "PNG":
+        image = image.convert("L").point([value // 32 for value in range(256)])
+    image.save(file, format, quality=90)
+    return file.getvalue()
+
+
+def photographs(photos: list[pathlib.Path], folder: pathlib.Path) -> st.Split:
     with st.Writer(folder, "train") as writer:
         for number, path in enumerate(photos):
-            image: Union[bytes, str] = str(path)
-            if enlarge:
-                file = io.BytesIO()
-                Image.open(path).convert("RGB").resize(LARGE, Image.Resampling.BICUBIC).save(file, "JPEG", quality=90)
-                image = file.getvalue()
-            writer.write({"key": f"{number}", "image": image})
+            writer.write({"key": f"{number}", "image": str(path)})
     return st.Dataset(folder).split("train")
+
+
+def large(photos: list[pathlib.Path], folder: pathlib.Path) -> st.Split:
+    with st.Writer(folder, "train") as writer:
+        for number, path in enumerate(photos[:60]):
+            writer.write({"key": f"{number}", "image": enlarged(path, (4000, 3000))})
+    return st.Dataset(folder).split("train")
+
+
+def segmentation(photos: list[pathlib.Path], folder: pathlib.Path) -> st.Split:
+    with st.Writer(folder, "train") as writer:
+        for number, path in enumerate(photos[:60]):
+            image, labels = enlarged(path, (2000, 1500)), enlarged(path, (2000, 1500), "PNG")
+            writer.write({"key": f"{number}", "image": image, "mask": labels})
+    return st.Dataset(folder).split("train")
+
+
+def clips(photos: list[pathlib.Path], folder: pathlib.Path) -> st.Split:
+    frames = folder.with_name("frames")
+    for video in range(20):
+        path = frames / f"{video}"
+        path.mkdir(parents=True)
+        for number in range(32):
+            source = photos[(32 * video + number) % len(photos)]
+            (path / f"{number}.jpg").write_bytes(enlarged(source, (640, 480)))
+    st.pack(frames, folder, kind="clips")
+    return st.Dataset(folder).split("train")
+
+
+#: Name, writer, rows of a batch, options of the loader, and pixels of the shorter side in the cache.
+CASES: list[tuple[str, Callable[[list[pathlib.Path], pathlib.Path], st.Split], int, dict[str, Any], int]] = [
+    ("photographs", photographs, 64, {}, 512),
+    ("12 megapixels", large, 10, {}, 512),
+    ("3 megapixels with label maps", segmentation, 10, {"mask": "mask"}, 512),
+    ("clips of 8 frames", clips, 5, {"clip": st.Clip("frames", frames=8, stride=4)}, 256),
+]
 
 
 def main() -> None:
@@ -41,27 +84,26 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     photos = sorted(path for pattern in ("*.jpg", "*.jpeg", "*.JPEG") for path in options.photos.rglob(pattern))
-    steps = [st.RandomResizedCrop(224), st.RandomHorizontalFlip()]
-    for name, used, batch in (("photographs", photos, 64), ("enlarged", photos[:60], 10)):
+    for name, write, batch, given, resize in CASES:
         with tempfile.TemporaryDirectory() as folder:
-            split = pack(used, pathlib.Path(folder) / "dataset", name == "enlarged")
-            cache = st.DecodedCache("2GiB", resize=512)
+            split = write(photos, pathlib.Path(folder) / "dataset")
+            cache = st.DecodedCache("2GiB", resize=resize)
             loaders = {
-                "without": st.Loader(split, batch, steps, workers=2),
-                "decoded_cache": st.Loader(split, batch, steps, workers=2, decoded_cache=cache),
+                "without": st.Loader(split, batch, CROP, workers=2, **given),
+                "decoded_cache": st.Loader(split, batch, CROP, workers=2, decoded_cache=cache, **given),
             }
             rates: dict[str, list[float]] = {loader: [] for loader in loaders}
             for number in range(options.rounds + 1):
                 for which, loader in loaders.items():
-                    images, began = 0, time.perf_counter()
+                    samples, began = 0, time.perf_counter()
                     while time.perf_counter() - began < SECONDS:
-                        images += sum(len(batch["image"]) for batch in loader)
+                        samples += sum(len(batch["id"]) for batch in loader)
                     if number:
-                        rates[which].append(images / (time.perf_counter() - began))
+                        rates[which].append(samples / (time.perf_counter() - began))
             stats = loaders["decoded_cache"].stats()["decoded_cache"]
-            assert stats["misses"] == len(used) and stats["hits"] > 0 and stats["bad"] == 0
+            assert stats["misses"] == stats["images"] and stats["hits"] > stats["misses"] and stats["bad"] == 0
             medians = {which: round(statistics.median(values)) for which, values in rates.items()}
-            print(json.dumps({"images": name, **medians, "bytes": stats["bytes"]}))
+            print(json.dumps({"samples": name, **medians, "bytes": stats["bytes"]}))
 
 
 if __name__ == "__main__":

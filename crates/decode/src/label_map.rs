@@ -147,6 +147,19 @@ impl LabelMap {
         }
     }
 
+    /// Takes values that were decoded before: `[H, W]` of type `dtype`, for `size` (width, height).
+    ///
+    /// # Errors
+    /// [`Error::LabelBytes`] if the length of `values` is wrong.
+    pub fn set(&mut self, size: (u32, u32), dtype: LabelDtype, values: &[u8]) -> Result<(), Error> {
+        self.dtype = dtype;
+        self.check_output(size, values)?;
+        self.size = size;
+        self.data.clear();
+        self.data.extend_from_slice(values);
+        Ok(())
+    }
+
     /// Returns the type of the decoded values.
     pub(crate) fn dtype(&self) -> LabelDtype {
         self.dtype

@@ -119,18 +119,22 @@ impl EncodedImage<'_> {
         let request = jpeg::request(rect, reduction, pixel_format.channels);
         let decoding = shardtool_jpeg::Decoder::scratch_bytes(jpeg, &request);
         let decoding = decoding.map_err(|source| Error::Jpeg { source })? as u64;
-        let applied = most(&|g| {
-            let reduced = g.reduced(reduction);
-            let area = (reduced.area.width, reduced.area.height);
-            applied(pixel_format, area, g.orientation.size(g.size), g.size, g.filter)
-                + padding_bytes(pixel_format, &reduced)
-        });
+        let applied = most(&|g| g.reduced(reduction).scratch_bytes(pixel_format));
         Ok(decoding + pixel_format.len((rect.width, rect.height)) + applied + FIXED)
     }
 }
 
-/// Returns an upper bound of the bytes that [`decode_raw_as`](crate::decode_raw_as) and
-/// [`apply_geometry`](crate::apply_geometry) take for raw pixels of that size (width, height), stored as `format`.
+impl Geometry {
+    /// Returns an upper bound of the bytes that [`apply_geometry`](crate::apply_geometry) takes for decoded pixels of a format.
+    pub fn scratch_bytes(&self, format: PixelFormat) -> u64 {
+        let area = (self.area.width, self.area.height);
+        let oriented = self.orientation.size(self.size);
+        applied(format, area, oriented, self.size, self.filter) + padding_bytes(format, self)
+    }
+}
+
+/// Returns an upper bound of the bytes that [`decode_raw_as`](crate::decode_raw_as) takes for raw pixels of that size (width,
+/// height), stored as `format`.
 pub fn raw_scratch_bytes(format: Format, (width, height): (u32, u32), wanted: PixelFormat) -> u64 {
     match (format, wanted) {
         // Used where they are stored.

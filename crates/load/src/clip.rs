@@ -94,8 +94,8 @@ impl Clip {
             "masks, boxes and further images belong to an image, not to a clip"
         } else if images.mixing.is_some() {
             "batches of clips are not mixed"
-        } else if config.buckets.is_some() || images.decoded_cache.is_some() || !config.arrays.is_empty() {
-            "buckets, a decoded cache and arrays do not go with clips"
+        } else if config.buckets.is_some() || !config.arrays.is_empty() {
+            "buckets and arrays do not go with clips"
         } else {
             return Ok(());
         };

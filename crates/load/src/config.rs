@@ -159,7 +159,7 @@ pub struct Images {
     /// Leaves the pixels unmixed, for a device that mixes them: [`Batch::mix`](crate::Batch::mix) says how. Labels, boxes and
     /// points are mixed. Not with `output`. `shardtool_cuda::ImageLoader` sets it. Default: no.
     pub defer_mixing: bool,
-    /// Keeps decoded images from one epoch to the next. Not with label maps, objects or further images.
+    /// Keeps decoded images, frames and label maps from one epoch to the next.
     pub decoded_cache: Option<DecodedCache>,
     /// Channels and bits of the pixels that steps and batches have: grey images `[N, H, W, 1]`, 16-bit samples. Steps that are not
     /// defined for them are refused. Default: RGB of 8 bits.

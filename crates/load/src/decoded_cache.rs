@@ -8,18 +8,18 @@ use crate::notices::{Notice, Notices};
 use shardtool_format::checksum::crc32c;
 use std::collections::HashMap;
 use std::fs::File;
-use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Decoded images, kept from one epoch to the next ([`Images::decoded_cache`](crate::Images::decoded_cache)).
+/// Decoded images, frames of clips and label maps, kept from one epoch to the next
+/// ([`Images::decoded_cache`](crate::Images::decoded_cache)).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DecodedCache {
     /// Pixels of the shorter side: an image whose shorter side is longer is resized to it before it is transformed, cached or
-    /// not, so that pixels do not depend on the cache.
+    /// not, so that pixels do not depend on the cache. Label maps (by nearest neighbour), boxes and points follow it.
     pub side: u32,
     /// Bytes of cached images, at most.
     pub size: u64,
@@ -57,11 +57,11 @@ impl DecodedCache {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct DecodedCacheStats {
-    /// Samples whose decoded image was in the cache.
+    /// Images, frames and label maps that were in the cache.
     pub hits: u64,
-    /// Samples whose image was decoded.
+    /// Those that were decoded.
     pub misses: u64,
-    /// Images in the cache.
+    /// Those in the cache.
     pub images: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -69,19 +69,23 @@ pub struct DecodedCacheStats {
     pub bad: u64,
 }
 
-/// The pixels of a cached image.
-pub(crate) enum CachedPixels<'b> {
+/// Identifies an image: the id of its sample, and its number in the sample.
+pub(crate) type ImageId = (u64, u32);
+
+/// Where the pixels of a cached image are.
+#[derive(Debug)]
+pub(crate) enum CachedPixels {
     Shared(Arc<[u8]>),
-    Read(&'b [u8]),
+    /// In the buffer that they were read into.
+    Read,
 }
 
-impl Deref for CachedPixels<'_> {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
+impl CachedPixels {
+    /// Returns the pixels. `buffer` is the one that [`DecodedImages::get`] got.
+    pub(crate) fn bytes<'b>(&'b self, buffer: &'b [u8]) -> &'b [u8] {
         match self {
             CachedPixels::Shared(pixels) => pixels,
-            CachedPixels::Read(pixels) => pixels,
+            CachedPixels::Read => buffer,
         }
     }
 }
@@ -94,8 +98,7 @@ pub(crate) struct DecodedImages {
     pub(crate) config: DecodedCache,
     /// `None` for a cache in memory.
     file: Option<File>,
-    /// By sample id.
-    entries: Mutex<HashMap<u64, Entry>>,
+    entries: Mutex<HashMap<ImageId, Entry>>,
     /// Bytes of the entries, and the end of the file.
     bytes: AtomicU64,
     hits: AtomicU64,
@@ -146,9 +149,8 @@ impl DecodedImages {
         })
     }
 
-    /// Returns the pixels of a sample's image of this width and height, those of a file in `buffer`; `None` if it must be
-    /// decoded.
-    pub(crate) fn get<'b>(&self, id: u64, size: (u32, u32), buffer: &'b mut Vec<u8>) -> Option<CachedPixels<'b>> {
+    /// Returns the pixels of an image of this width and height, those of a file in `buffer`; `None` if it must be decoded.
+    pub(crate) fn get(&self, id: ImageId, size: (u32, u32), buffer: &mut Vec<u8>) -> Option<CachedPixels> {
         let entry = self.entries().get(&id).filter(|entry| entry.size == size).cloned();
         let found = entry.and_then(|entry| match (entry.pixels, &self.file) {
             (Pixels::Memory(pixels), _) => Some(CachedPixels::Shared(pixels)),
@@ -156,7 +158,7 @@ impl DecodedImages {
                 buffer.resize(length, 0);
                 let good = file.read_exact_at(buffer, offset).is_ok() && crc32c(buffer) == crc;
                 self.bad.fetch_add(u64::from(!good), Ordering::Relaxed);
-                good.then_some(CachedPixels::Read(buffer))
+                good.then_some(CachedPixels::Read)
             }
             (Pixels::File { .. }, None) => None,
         });
@@ -165,7 +167,7 @@ impl DecodedImages {
     }
 
     /// Keeps an image, if there is room.
-    pub(crate) fn insert(&self, id: u64, size: (u32, u32), pixels: &[u8]) {
+    pub(crate) fn insert(&self, id: ImageId, size: (u32, u32), pixels: &[u8]) {
         let bytes = pixels.len() as u64 + ENTRY_BYTES;
         if self.failed.load(Ordering::Relaxed) || self.entries().contains_key(&id) {
             return;
@@ -197,7 +199,7 @@ impl DecodedImages {
         }
     }
 
-    fn entries(&self) -> MutexGuard<'_, HashMap<u64, Entry>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<ImageId, Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -235,17 +237,21 @@ mod tests {
             let config = DecodedCache { folder, ..DecodedCache::new(10, 2 * (12 + ENTRY_BYTES)) };
             let images = DecodedImages::new(&config, Arc::default()).unwrap();
             let mut buffer = vec![9];
-            let mut get = |id, size| images.get(id, size, &mut buffer).map(|pixels| pixels.to_vec());
+            let mut get = |id, size| {
+                let found = images.get((id, 1), size, &mut buffer);
+                found.map(|pixels| pixels.bytes(&buffer).to_vec())
+            };
             assert_eq!(get(7, size), None);
             for id in 0..3u8 {
-                images.insert(id.into(), size, &[id; 12]);
+                images.insert((id.into(), 1), size, &[id; 12]);
             }
             for id in 0..2u8 {
                 assert_eq!(get(id.into(), size).as_deref(), Some(&[id; 12][..]));
             }
             assert_eq!((get(1, (4, 1)), get(2, size)), (None, None), "another size, and no room");
+            assert!(images.get((1, 0), size, &mut vec![]).is_none(), "another image of the sample");
             let stats = images.stats();
-            assert_eq!((stats.hits, stats.misses, stats.images, stats.bad), (2, 3, 2, 0));
+            assert_eq!((stats.hits, stats.misses, stats.images, stats.bad), (2, 4, 2, 0));
             assert!(stats.bytes <= config.size);
         }
     }
@@ -254,11 +260,14 @@ mod tests {
     fn does_not_deliver_what_the_disk_has_changed() {
         let config = DecodedCache { folder: Some(std::env::temp_dir()), ..DecodedCache::new(10, 1 << 20) };
         let images = DecodedImages::new(&config, Arc::default()).unwrap();
-        images.insert(1, (2, 2), &[5; 12]);
-        images.insert(2, (2, 2), &[6; 12]);
+        images.insert((1, 0), (2, 2), &[5; 12]);
+        images.insert((2, 0), (2, 2), &[6; 12]);
         images.file.as_ref().unwrap().write_all_at(&[7], 3).unwrap();
         let mut buffer = vec![];
-        let mut get = |id| images.get(id, (2, 2), &mut buffer).map(|pixels| pixels.to_vec());
+        let mut get = |id| {
+            let found = images.get((id, 0), (2, 2), &mut buffer);
+            found.map(|pixels| pixels.bytes(&buffer).to_vec())
+        };
         assert_eq!((get(1), get(2)), (None, Some(vec![6; 12])));
         images.file.as_ref().unwrap().set_len(1).unwrap();
         assert_eq!((get(2), images.stats().bad), (None, 2));

@@ -124,12 +124,6 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
-    /// A cache of decoded images, and an option that needs the images as they are stored.
-    #[error("`{option}` needs images as they are stored: leave out `decoded_cache`")]
-    DecodedCacheOption {
-        /// The option.
-        option: &'static str,
-    },
     /// The steps of a bucket give images another size than its shape.
     #[error(
         "the steps of bucket {number} give {} x {} pixels (width x height): expected its shape, {} x {}",

@@ -88,8 +88,18 @@ impl Stats {
         }
         if let Some(cache) = &self.decoded_cache {
             let count = |name: &str| format!("decoded_cache_{name}");
-            metric(&count("hits_total"), "counter", "Samples whose decoded image was kept.", &one(cache.hits as f64));
-            metric(&count("misses_total"), "counter", "Samples that were decoded.", &one(cache.misses as f64));
+            metric(
+                &count("hits_total"),
+                "counter",
+                "Images, frames and label maps that were kept.",
+                &one(cache.hits as f64),
+            );
+            metric(
+                &count("misses_total"),
+                "counter",
+                "Images, frames and label maps that were decoded.",
+                &one(cache.misses as f64),
+            );
             metric(&count("bytes"), "gauge", "Bytes of decoded images.", &one(cache.bytes as f64));
         }
         out

@@ -209,9 +209,16 @@ impl ObjectColumns {
         }
     }
 
-    /// Replaces the boxes and points of a record by those of the result, and drops objects that are too small. `boxes` are
-    /// those of [`boxes`](Self::boxes).
-    pub(crate) fn apply(&self, plan: &Plan, boxes: &[[f64; 4]], stored: (u32, u32), cells: &mut [Cell]) {
+    /// Replaces the boxes and points of a record by those of the result, and drops objects that are too small. `boxes` lie in
+    /// the image that the plan was made for; `before` returns where a point of the stored image, whose size (width, height)
+    /// is given, lies in that image.
+    pub(crate) fn apply(
+        &self,
+        plan: &Plan,
+        boxes: &[[f64; 4]],
+        (stored, before): ((u32, u32), impl Fn([f64; 2]) -> [f64; 2]),
+        cells: &mut [Cell],
+    ) {
         let mapped = boxes.iter().enumerate().map(|(n, b)| plan.map_box(n, *b).filter(|b| self.is_large(b)));
         let mapped: Vec<_> = mapped.collect();
         let kept: Vec<bool> = mapped.iter().map(Option::is_some).collect();
@@ -224,7 +231,7 @@ impl ObjectColumns {
         if let Some(column) = self.keypoints {
             let points = cells[column].len() / POINT / kept.len().max(1);
             cells[column].keep(&kept, points * POINT);
-            self.map_points(plan, stored, cells[column].floats_mut());
+            self.map_points(plan, (stored, before), cells[column].floats_mut());
         }
     }
 
@@ -239,7 +246,12 @@ impl ObjectColumns {
         [self.boxes].into_iter().chain(self.properties.iter().copied()).chain(self.keypoints)
     }
 
-    fn map_points(&self, plan: &Plan, stored: (u32, u32), values: &mut [f32]) {
+    fn map_points(
+        &self,
+        plan: &Plan,
+        (stored, before): ((u32, u32), impl Fn([f64; 2]) -> [f64; 2]),
+        values: &mut [f32],
+    ) {
         let ([x_scale, y_scale], (width, height)) = (self.scale(stored), plan.output_size());
         for [x, y, visibility] in values.as_chunks_mut::<POINT>().0 {
             // An invisible point has no position.
@@ -247,7 +259,7 @@ impl ObjectColumns {
                 (*x, *y) = (0.0, 0.0);
                 continue;
             }
-            let point = plan.map_point([f64::from(*x) * x_scale, f64::from(*y) * y_scale]);
+            let point = plan.map_point(before([f64::from(*x) * x_scale, f64::from(*y) * y_scale]));
             let inside = (0.0..=f64::from(width)).contains(&point[0]) && (0.0..=f64::from(height)).contains(&point[1]);
             [*x, *y] = point.map(|x| x as f32);
             if !inside {

@@ -365,18 +365,8 @@ fn check_views(images: &Images, views: &[View]) -> Result<()> {
     if let Some(output) = images.output.map(|output| output.pixel_format()).filter(|output| *output != format) {
         return Err(Error::OutputFormat { output: output.name(), format: format.name() });
     }
-    if let Some(cache) = &images.decoded_cache {
-        let options = [
-            ("mask", !images.masks.is_empty()),
-            ("objects", images.objects.is_some()),
-            ("more_images", !images.more.is_empty()),
-        ];
-        if let Some((option, _)) = options.into_iter().find(|(_, given)| *given) {
-            return Err(Error::DecodedCacheOption { option });
-        }
-        if cache.side == 0 {
-            return Err(Error::Zero { option: "decoded_cache" });
-        }
+    if images.decoded_cache.as_ref().is_some_and(|cache| cache.side == 0) {
+        return Err(Error::Zero { option: "decoded_cache" });
     }
     let views = names.len();
     let options = [

@@ -12,7 +12,7 @@ use crate::config::{Content, Images};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::handover::Work;
-use crate::image::{self, DecodeScratch, Decoding, PlannedClips, PlannedImage, SampleDraws, ScratchBytes};
+use crate::image::{self, DecodeScratch, Decoding, PlannedClips, PlannedImage, SampleCache, SampleDraws, ScratchBytes};
 use crate::memory_pressure::{Admission, Refused, ScratchAdmission};
 use crate::meters::{ReadTimer, WorkerMeters};
 use crate::packing;
@@ -354,7 +354,7 @@ impl<'e> Worker<'e> {
         let draws = SampleDraws { seed: config.plan.seed(), epoch: batch.epoch, source_position };
         if let Some((images, clip)) = config.images().and_then(|images| Some((images, images.clip.as_ref()?))) {
             let planned = PlannedClips::of_record(record, images, clip, draws)?;
-            return self.fill_clips(batch, &planned, memory, at, target);
+            return self.fill_clips(batch, &planned, Some(record), memory, at, target);
         }
         let arrays = match (config.arrays.is_empty(), example) {
             (true, _) => None,
@@ -456,9 +456,19 @@ fn write(
     if let Some(objects) = &config.objects {
         planned.map_objects(objects, &mut target.out.cells);
     }
-    let cached = engine.decoded.as_ref().map(|cache| (cache, id, record));
-    let decoding = Decoding { images, normalizer: config.normalizer.as_ref(), cached, meters };
+    let decoding = decoding((engine, meters), images, id, Some(record));
     image::write_row(planned, decoding, &mut target.pixels, scratch)
+}
+
+/// Returns how the images of sample `id` are decoded. They lie in `record`, unless their bytes were copied.
+fn decoding<'c>(
+    (engine, meters): (&'c Engine, &'c WorkerMeters),
+    images: &'c Images,
+    id: u64,
+    record: Option<&'c Record>,
+) -> Decoding<'c> {
+    let cache = engine.decoded.as_ref().map(|images| SampleCache { images, id, record });
+    Decoding { images, normalizer: engine.config.normalizer.as_ref(), cache, meters }
 }
 
 /// Every byte of label maps in rows without a sample: loss functions ignore 255 by convention, and 65535 is the

@@ -135,12 +135,16 @@ fn live_memory_of_recipes_stays_below_the_budget() {
     mixed.mixing = Some(Mixing { transforms, classes: 1000 });
     let mut cached = Images::new(steps(large));
     cached.decoded_cache = Some(DecodedCache::new(256, 3 << 20));
+    let mut cached_segments = segments.clone();
+    cached_segments.decoded_cache = Some(DecodedCache::new(1200, 3 << 20));
+    cached_segments.mask_dtype = LabelDtype::U16;
     for (what, images) in [
         ("dino", Images::with_views(dino)),
         ("ssd", ssd),
         ("segmentation", segments),
         ("mixed", mixed),
         ("cached", cached),
+        ("cached segmentation", cached_segments),
     ] {
         for (workers, times) in [(1, 1.0), (4, 1.5)] {
             let mut config = Config::new(split.clone(), Content::Images(images.clone()), 6);
@@ -295,8 +299,11 @@ fn live_memory_of_clips_stays_below_the_budget() {
         let split = split.split("train").unwrap().clone();
         // A ragged column needs the whole record.
         for columns in [&[][..], &["pair"]] {
-            for (frames, clips, workers, times) in [(4, 1, 2, 1.0), (8, 2, 4, 1.5)] {
+            for (frames, clips, workers, times, cached) in
+                [(4, 1, 2, 1.0, false), (8, 2, 4, 1.5, false), (4, 1, 2, 1.0, true)]
+            {
                 let mut images = Images::new(Pipeline::train(112).unwrap());
+                images.decoded_cache = cached.then(|| DecodedCache::new(400, 3 << 20));
                 let mut clip = Clip::new("frames", frames);
                 (clip.clips, clip.stride) = (clips, 2);
                 images.clip = Some(clip);

@@ -1,6 +1,7 @@
 """A cache of decoded images."""
 
 import io
+import json
 
 import numpy as np
 import pytest
@@ -45,13 +46,116 @@ def test_pixels_are_those_of_the_steps_after_a_resize(large, tmp_path, on_disk):
     assert list(tmp_path.iterdir()) == []
 
 
+def png(pixels: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def detection(tmp_path_factory):
+    """Images with boxes, keypoints, two label maps and a further image: as they are, and resized by Pillow to 40 pixels."""
+    folder = tmp_path_factory.mktemp("detection")
+    random = np.random.default_rng(3)
+    writers = {name: st.Writer(folder / name, "train") for name in ("stored", "resized")}
+    for number in range(13):
+        width, height = 70 + 3 * number, 100 - 5 * number
+        coarse = [Image.fromarray(random.integers(0, 256, (5, 6, 3), np.uint8)) for _ in range(2)]
+        images = [image.resize((width, height), Image.Resampling.BICUBIC) for image in coarse]
+        maps = [Image.fromarray(random.integers(0, high, (height, width)).astype(dtype))
+                for high, dtype in ((200, np.uint8), (9, np.uint8))]  # fmt: skip
+        boxes = np.array([[4, 6, 30, 20], [width / 3, height / 4, width / 2, height / 2]])
+        points = np.array([[5, 7], [width - 1, height - 2], [width / 2, 20.5]])
+        scaled = (40, 40 * height // width) if width <= height else (40 * width // height, 40)
+        for name, size in (("stored", (width, height)), ("resized", scaled)):
+            if min(width, height) <= 40:
+                size = (width, height)
+            scale = np.array(size) / (width, height)
+            keypoints = [[*point, 2] for point in points * scale]
+            writers[name].write({
+                "key": f"{number}",
+                "image": png(np.asarray(images[0].resize(size, Image.Resampling.BILINEAR))),
+                "other": png(np.asarray(images[1].resize(size, Image.Resampling.BILINEAR))),
+                "red": png(np.asarray(maps[0].resize(size, Image.Resampling.NEAREST))),
+                "blue": png(np.asarray(maps[1].resize(size, Image.Resampling.NEAREST))),
+                "objects": {
+                    "bbox": (boxes * np.tile(scale, 2)).tolist(),
+                    "category": [1, 2],
+                    "keypoints": [sum(keypoints, []), sum(keypoints[::-1], [])],
+                },
+            })  # fmt: skip
+    for writer in writers.values():
+        writer.close()
+    return {name: st.Dataset(folder / name).split("train") for name in writers}
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+@pytest.mark.parametrize("mask_dtype", ["uint8", "uint16"])
+def test_masks_boxes_points_and_further_images_follow_the_resize(detection, tmp_path, on_disk, mask_dtype):
+    steps = [
+        st.RandomZoomOut(fill=90, side_range=(1, 1.3)), st.RandomResizedCrop((30, 36), scale=(0.4, 1)),
+        st.RandomHorizontalFlip(), st.RandomRotation(8, fill=90),
+    ]  # fmt: skip
+    options = dict(
+        mask=["red", "blue"], mask_fill=9, mask_dtype=mask_dtype, more_images=["other"], remainder="mask", seed=4,
+        objects=st.Objects(properties=["image/object/class/label"], keypoints="image/object/keypoints"),
+    )  # fmt: skip
+    cache = st.DecodedCache("8MiB", resize=40, path=tmp_path if on_disk else None)
+    loader = st.Loader(detection["stored"], 4, steps, decoded_cache=cache, memory_budget="64MiB", **options)
+    expected = st.Loader(detection["resized"], 4, steps, **options)
+    rows = 0
+    for _ in range(3):
+        for batch, other in zip(loader, expected, strict=True):
+            assert batch.keys() == other.keys()
+            for name in ("image", "other", "red", "blue", "id", "valid"):
+                np.testing.assert_array_equal(batch[name], other[name], err_msg=name)
+            for row in np.flatnonzero(batch["valid"]):
+                for name in ("boxes", "labels", "keypoints"):
+                    np.testing.assert_allclose(batch[name].row(row), other[name].row(row), atol=1e-3, err_msg=name)
+                rows += 1
+    stats = loader.stats()["decoded_cache"]
+    assert rows == 3 * 13 and stats["images"] == stats["misses"] == 4 * 13 and stats["hits"] == 2 * 4 * 13
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_frames_of_clips_are_kept(tmp_path, on_disk):
+    random = np.random.default_rng(6)
+    lists = {"stored": "", "resized": ""}
+    for video, length in enumerate((1, 5, 9, 12)):
+        for name in lists:
+            lists[name] += json.dumps({"key": f"{video}", "frames": f"{name}/{video}", "pair": [1, 2]}) + "\n"
+        coarse = Image.fromarray(random.integers(0, 256, (5, 6, 3), np.uint8)).resize((90, 70), Image.Resampling.BICUBIC)
+        for number in range(length):
+            frame = Image.fromarray(np.asarray(coarse) // (number + 1))
+            for name, size in (("stored", (90, 70)), ("resized", (51, 40))):
+                path = tmp_path / name / f"{video}"
+                path.mkdir(parents=True, exist_ok=True)
+                frame.resize(size, Image.Resampling.BILINEAR).save(path / f"{number}.png")
+    for name, lines in lists.items():
+        (tmp_path / f"{name}.jsonl").write_text(lines)
+        st.pack(tmp_path / f"{name}.jsonl", tmp_path / f"packed-{name}", columns={"frames": "frames"}, seed=None)
+    splits = [st.Dataset(tmp_path / f"packed-{name}").split("train") for name in lists]
+    cached = st.DecodedCache("8MiB", resize=40, path=tmp_path if on_disk else None)
+    clip = st.Clip("frames", frames=3, stride=2, clips=2)
+    # Columns that the index lacks make the loader read whole records.
+    for columns in ((), ("pair",)):
+        options = dict(clip=clip, seed=4, remainder="mask", columns=columns)
+        steps = [st.RandomResizedCrop(24), st.RandomHorizontalFlip(), st.ColorJitter(0.2)]
+        loader = st.Loader(splits[0], 2, steps, decoded_cache=cached, memory_budget="64MiB", **options)
+        expected = st.Loader(splits[1], 2, steps, **options)
+        for _ in range(4):
+            for batch, other in zip(loader, expected, strict=True):
+                np.testing.assert_array_equal(batch["frames"], other["frames"])
+        stats = loader.stats()["decoded_cache"]
+        # No more than all frames of all videos.
+        assert 15 < stats["misses"] == stats["images"] <= 27 and stats["hits"] > 15 and stats["bad"] == 0
+
+
 def test_arguments_are_checked(large, tmp_path):
     with pytest.raises(st.OptionError, match="transform"):
         st.Loader(large, 8, decoded_cache=st.DecodedCache(100))
     with pytest.raises(st.OptionError, match="resize"):
         st.DecodedCache(100, resize=0)
-    with pytest.raises(st.ShardtoolError, match="mask"):
-        st.Loader(large, 8, STEPS, mask="image/encoded", decoded_cache=st.DecodedCache(100))
     with pytest.raises(st.ShardtoolError, match="absent"):
         next(iter(st.Loader(large, 8, STEPS, decoded_cache=st.DecodedCache(100, path=tmp_path / "absent"))))
     with pytest.raises(st.BudgetError, match="decoded images"):

@@ -1,17 +1,16 @@
 //! The frames of a sample's clips: plans what is done to them, then decodes each into its place in the row.
 
-use super::planned::{PlannedView, options, views_bytes};
-use super::write::write_view;
-use super::{DecodeScratch, SampleDraws};
+use super::SampleDraws;
+use super::bounded::Bounded;
+use super::planned::{PlannedView, geometry_bytes, options, views_bytes};
+use super::write::{DecodeScratch, Decoding};
 use crate::bad_samples::SampleError;
 use crate::buffer::RowPixels;
 use crate::clip::Clip;
 use crate::config::Images;
-use crate::meters::WorkerMeters;
-use shardtool_decode::{EncodedImage, Error, Geometry, Normalizer, Orientation};
+use shardtool_decode::{EncodedImage, Error, Geometry, Orientation};
 use shardtool_format::example::Feature;
 use shardtool_read::Record;
-use std::time::Instant;
 
 /// A stored frame: its number, and its bytes.
 pub(crate) type Frame<'r> = (usize, &'r [u8]);
@@ -21,6 +20,8 @@ pub(crate) struct PlannedClips<'r> {
     /// All frames of the row, clip after clip.
     frames: Vec<Frame<'r>>,
     clips: Vec<ClipViews>,
+    /// The resize before the views, if decoded frames are cached.
+    bounded: Option<Bounded>,
     /// Width and height of the stored frames.
     pub(crate) size: (u32, u32),
     /// Upper bound in bytes on the memory that decoding and transforming need.
@@ -66,6 +67,11 @@ impl<'r> PlannedClips<'r> {
         let info = shardtool_decode::probe(bytes, &images.limits).map_err(frame_error(clip, first))?;
         let size = (info.width, info.height);
         let orientation = Orientation::from_exif(if images.apply_orientation { info.orientation } else { 1 });
+        let cache = images.decoded_cache.as_ref();
+        let bounded = cache.map(|cache| Bounded::of(cache, size, orientation)).transpose();
+        let bounded = bounded.map_err(frame_error(clip, first))?;
+        let (source, orientation) =
+            bounded.as_ref().map_or((size, orientation), |bounded| (bounded.size, Orientation::default()));
         let (mut clips, mut most) = (vec![], 0);
         for (clip_number, clip_frames) in frames.chunks(clip.frames as usize).enumerate() {
             let mut views = Vec::with_capacity(images.views.len());
@@ -74,37 +80,40 @@ impl<'r> PlannedClips<'r> {
                     1 => draws.single(),
                     _ => draws.view(clip_number * images.views.len() + number),
                 };
-                let plan = view.pipeline.plan(size, orientation, &mut draws, &[])?;
+                let plan = view.pipeline.plan(source, orientation, &mut draws, &[])?;
                 views.push(PlannedView { plan, draws });
             }
             let geometries: Vec<_> = views.iter().map(|view| view.plan.geometry()).collect();
+            let read = bounded.as_ref().map_or(&geometries[..], |bounded| &bounded.geometry);
             let mut decoding = 0;
             for (number, bytes) in clip_frames {
                 // One is decoded after the other, in the same memory.
-                let needed =
-                    EncodedImage::parse(bytes).and_then(|image| image.scratch_bytes(&geometries, &options(images)));
+                let needed = EncodedImage::parse(bytes).and_then(|image| image.scratch_bytes(read, &options(images)));
                 decoding = decoding.max(needed.map_err(frame_error(clip, *number))?);
             }
-            most = most.max(decoding + views_bytes(&views, images));
+            let of_views = bounded.as_ref().map_or(0, |_| geometry_bytes(&geometries, images));
+            most = most.max(decoding + of_views + views_bytes(&views, images));
             clips.push(ClipViews { views, geometries });
         }
-        Ok(PlannedClips { frames, clips, size, scratch: most })
+        most += bounded.as_ref().map_or(0, |bounded| bounded.scratch_bytes(images.pixel_format));
+        Ok(PlannedClips { frames, clips, bounded, size, scratch: most })
     }
 }
 
-/// Decodes the frames, transforms them, and writes them into `out`. A frame that is repeated is decoded once.
+/// Decodes the frames, transforms them, and writes them into `out`. A frame that is repeated is decoded once. In the cache, frames
+/// have their numbers in the clip's feature.
 pub(crate) fn write_clips(
     planned: &PlannedClips<'_>,
-    images: &Images,
     clip: &Clip,
-    normalizer: Option<&Normalizer>,
+    decoding: Decoding<'_>,
     out: &mut RowPixels<'_>,
-    scratch: &mut DecodeScratch,
-    meters: &WorkerMeters,
+    DecodeScratch { decoder, views: scratch, .. }: &mut DecodeScratch,
 ) -> Result<(), SampleError> {
+    let Decoding { images, cache, .. } = decoding;
     let count = planned.frames.len();
     let clips = planned.frames.chunks(clip.frames as usize).zip(&planned.clips);
     for (clip_number, (frames, ClipViews { views, geometries })) in clips.enumerate() {
+        let geometries = planned.bounded.as_ref().map_or(&geometries[..], |bounded| &bounded.geometry);
         let mut before = None;
         for (&(number, bytes), at) in frames.iter().zip(clip_number * clip.frames as usize..) {
             if before.replace(number) == Some(number) {
@@ -114,22 +123,18 @@ pub(crate) fn write_clips(
                 }
                 continue;
             }
-            let DecodeScratch { decoder, transform, pixels, .. } = &mut *scratch;
-            let mut write = || {
-                let start = Instant::now();
-                let image = EncodedImage::parse(bytes)?;
-                let region = decoder.decode_parsed_region(&image, None, geometries, &options(images))?;
-                let decoded = Instant::now();
-                meters.decode.add(decoded - start, 1);
-                for (view, row) in views.iter().zip(&mut out.images) {
-                    let frame = row.len() / count;
-                    let frame = &mut row[at * frame..(at + 1) * frame];
-                    write_view(view, &region, images, normalizer, frame, (&mut *transform, &mut *pixels))?;
-                }
-                meters.resize.add(decoded.elapsed(), 1);
-                Ok(())
-            };
-            write().map_err(frame_error(clip, number))?;
+            let cached = cache.zip(planned.bounded.as_ref());
+            let cached = cached.map(|(cache, bounded)| cache.image(number as u32, bounded));
+            let rows = out.images.iter_mut().map(|row| {
+                let frame = row.len() / count;
+                &mut row[at * frame..(at + 1) * frame]
+            });
+            let written = decoding.write_views(
+                views,
+                || decoder.decode_parsed_region(&EncodedImage::parse(bytes)?, None, geometries, &options(images)),
+                (cached, rows, scratch),
+            );
+            written.map_err(frame_error(clip, number))?;
         }
     }
     Ok(())

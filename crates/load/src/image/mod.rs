@@ -16,6 +16,7 @@ mod planned;
 mod stored;
 mod write;
 
+pub(crate) use bounded::SampleCache;
 pub(crate) use clip::{Frame, PlannedClips, write_clips};
 pub use draws::{SampleDraws, StepDraws};
 pub(crate) use planned::PlannedImage;

@@ -26,7 +26,7 @@ pub(crate) struct PlannedImage<'r> {
     /// The resize before the views, if decoded images are cached.
     pub(super) bounded: Option<Bounded>,
     pub(super) geometries: Vec<Geometry>,
-    /// The boxes in pixels of the stored image.
+    /// The boxes in pixels of the image that the views are made from.
     pub(super) boxes: Vec<[f64; 4]>,
     /// Upper bound in bytes on the memory that decoding and transforming need.
     pub(crate) scratch: u64,
@@ -70,12 +70,13 @@ impl<'r> PlannedImage<'r> {
         draws: SampleDraws,
         objects: RowObjects<'_>,
     ) -> Result<Self, SampleError> {
-        let boxes = objects.map_or(vec![], |(columns, cells)| columns.boxes(cells, stored.size));
+        let mut boxes = objects.map_or(vec![], |(columns, cells)| columns.boxes(cells, stored.size));
         let (mut size, mut orientation) = (stored.size, Orientation::from_exif(stored.orientation));
         let bounded =
-            images.decoded_cache.as_ref().map(|cache| Bounded::of(cache, &stored, orientation)).transpose()?;
+            images.decoded_cache.as_ref().map(|cache| Bounded::of(cache, stored.size, orientation)).transpose()?;
         if let Some(bounded) = &bounded {
             (size, orientation) = (bounded.size, Orientation::default());
+            boxes.iter_mut().for_each(|b| *b = bounded.map_box(*b));
         }
         let mut planned = Vec::with_capacity(views.len());
         for (number, view) in views.iter().enumerate() {
@@ -88,10 +89,12 @@ impl<'r> PlannedImage<'r> {
         let read = bounded.as_ref().map_or(&geometries[..], |bounded| &bounded.geometry);
         let mut encoded = None;
         let mut scratch = match stored.format {
-            Some(raw) => shardtool_decode::raw_scratch_bytes(raw, stored.size, images.pixel_format),
+            Some(raw) => {
+                let decoding = shardtool_decode::raw_scratch_bytes(raw, stored.size, images.pixel_format);
+                decoding + geometry_bytes(read, images)
+            }
             None => encoded.insert(EncodedImage::parse(stored.bytes)?).scratch_bytes(read, &options(images))?,
         };
-        scratch += bounded.as_ref().map_or(0, |bounded| bounded.scratch_bytes(images.pixel_format));
         let mut more = vec![];
         for feature in &images.more {
             let bytes = stored::more(record, feature)?;
@@ -99,13 +102,17 @@ impl<'r> PlannedImage<'r> {
             let further = |source| SampleError::FurtherImage { feature: feature.clone(), source };
             let image = EncodedImage::parse(bytes).map_err(further)?;
             // One is decoded after the other, in the same memory.
-            scratch = scratch.max(image.scratch_bytes(&geometries, &options(images)).map_err(further)?);
+            scratch = scratch.max(image.scratch_bytes(read, &options(images)).map_err(further)?);
             more.push(image);
         }
         let masks = images.masks.iter().map(|feature| stored::mask(record, feature));
         let masks = masks.collect::<Result<Vec<_>, _>>()?;
         scratch +=
             masks.iter().map(|mask| LabelMap::scratch_bytes(mask, images.mask_dtype, stored.size)).max().unwrap_or(0);
+        if let Some(bounded) = &bounded {
+            let of_mask = masks.first().map_or(0, |_| bounded.label_bytes(images.mask_dtype));
+            scratch += bounded.scratch_bytes(images.pixel_format) + of_mask + geometry_bytes(&geometries, images);
+        }
         scratch += views_bytes(&views, images);
         Ok(PlannedImage { stored, encoded, more, masks, views, bounded, geometries, boxes, scratch })
     }
@@ -117,8 +124,15 @@ impl<'r> PlannedImage<'r> {
 
     /// Replaces the boxes and points of the row by those of the result. With one view only.
     pub(crate) fn map_objects(&self, columns: &ObjectColumns, cells: &mut [Cell]) {
-        columns.apply(&self.views[0].plan, &self.boxes, self.stored.size, cells);
+        let bounded = self.bounded.as_ref();
+        let before = |point| bounded.map_or(point, |bounded| bounded.map_point(point));
+        columns.apply(&self.views[0].plan, &self.boxes, (self.stored.size, before), cells);
     }
+}
+
+/// Returns the bytes that geometries take for decoded pixels, one after the other.
+pub(super) fn geometry_bytes(geometries: &[Geometry], images: &Images) -> u64 {
+    geometries.iter().map(|geometry| geometry.scratch_bytes(images.pixel_format)).max().unwrap_or(0)
 }
 
 /// Returns the bytes that the steps of views take after the geometry, and an image before it is normalised.

@@ -1,35 +1,40 @@
 //! Decodes the planned images of a record, once each, and writes every view into its row.
 
+use super::bounded::{CachedImage, SampleCache};
 use super::image_bytes;
 use super::planned::{PlannedImage, PlannedView, options};
 use super::stored::StoredImage;
 use crate::bad_samples::SampleError;
 use crate::buffer::{RowMut, RowPixels};
 use crate::config::Images;
-use crate::decoded_cache::DecodedImages;
 use crate::meters::WorkerMeters;
 use shardtool_decode::{
     DecodedRegion, Decoder, Draws, EncodedImage, Error, Geometry, LabelDtype, LabelMap, Normalizer, PixelsMut,
-    PixelsRef, TransformScratch,
+    TransformScratch,
 };
-use shardtool_read::Record;
 use std::time::Instant;
 
 /// Memory that a worker reuses from one image to the next.
 #[derive(Default)]
 pub(crate) struct DecodeScratch {
     pub(super) decoder: Decoder,
-    pub(super) transform: TransformScratch,
     unpacked: Vec<u8>,
-    /// The finished image in its pixel format, if the batch holds other numbers.
-    pub(super) pixels: Vec<u8>,
+    pub(super) views: ViewScratch,
     labels: LabelMap,
-    /// An image of bounded size.
-    bounded: Vec<u8>,
     /// A decompressed chunk of an array.
     pub(crate) chunk: Vec<u8>,
     /// Upper bounds on the memory of `chunk`, and of all others, in bytes.
     bounds: ScratchBytes,
+}
+
+/// Memory between a decoded image and the rows of its views.
+#[derive(Default)]
+pub(super) struct ViewScratch {
+    transform: TransformScratch,
+    /// The finished image in its pixel format, if the batch holds other numbers.
+    pixels: Vec<u8>,
+    /// An image or a label map of bounded size.
+    bounded: Vec<u8>,
 }
 
 /// Bytes of scratch of a record.
@@ -74,121 +79,129 @@ impl DecodeScratch {
 }
 
 /// How the images of a record are decoded.
+#[derive(Clone, Copy)]
 pub(crate) struct Decoding<'c> {
     pub(crate) images: &'c Images,
     pub(crate) normalizer: Option<&'c Normalizer>,
-    /// The cache of decoded images, the sample's id, and its record.
-    pub(crate) cached: Option<(&'c DecodedImages, u64, &'c Record)>,
+    /// The cache of decoded images, if there is one.
+    pub(crate) cache: Option<SampleCache<'c>>,
     pub(crate) meters: &'c WorkerMeters,
 }
 
-/// Decodes the images of a record and their label maps, transforms them, and writes them into `out`.
+/// Decodes the images of a record and their label maps, transforms them, and writes them into `out`. In the cache, the images are
+/// numbered in this order.
 pub(crate) fn write_row(
     planned: PlannedImage<'_>,
-    Decoding { images, normalizer, cached, meters }: Decoding<'_>,
+    decoding: Decoding<'_>,
     out: &mut RowPixels<'_>,
     scratch: &mut DecodeScratch,
 ) -> Result<(), SampleError> {
-    let mut rows = out.images.iter_mut();
-    let (geometries, views) = (&planned.geometries, &planned.views);
-    let mut write = |region: DecodedRegion<'_>, start, transform: &mut _, pixels: &mut _| {
-        let decoded = Instant::now();
-        meters.decode.add(decoded - start, 1);
-        for (view, row) in views.iter().zip(rows.by_ref().take(views.len())) {
-            write_view(view, &region, images, normalizer, row, (&mut *transform, &mut *pixels))?;
-        }
-        meters.resize.add(decoded.elapsed(), 1);
-        Ok::<_, Error>(())
-    };
-    let DecodeScratch { decoder, transform, unpacked, pixels, bounded: buffer, .. } = scratch;
-    let start = Instant::now();
+    let Decoding { images, cache, meters, .. } = decoding;
+    let cached = |number: usize| Some(cache?.image(number as u32, planned.bounded.as_ref()?));
+    let geometries = planned.bounded.as_ref().map_or(&planned.geometries[..], |bounded| &bounded.geometry);
     let (stored, encoded) = (&planned.stored, planned.encoded.as_ref());
-    match (&planned.bounded, cached) {
-        (Some(bounded), Some((cache, id, record))) => {
-            let hit = match cache.get(id, bounded.size, buffer) {
-                Some(cached) => {
-                    write(whole_image(bounded.size, images, &cached)?, start, transform, pixels)?;
-                    true
-                }
-                None => false,
-            };
-            if !hit {
-                let region = decode(stored, encoded, &bounded.geometry, images, decoder, unpacked)?;
-                bounded.write(&region, buffer, transform)?;
-                // What was decoded from a page that cannot be read is wrong: the worker then reads the record again.
-                if record.check_readable().is_ok() {
-                    cache.insert(id, bounded.size, buffer);
-                }
-                write(whole_image(bounded.size, images, buffer)?, start, transform, pixels)?;
-            }
-        }
-        _ => {
-            let region = decode(stored, encoded, geometries, images, decoder, unpacked)?;
-            write(region, start, transform, pixels)?;
-        }
-    }
-    for (image, feature) in planned.more.iter().zip(&images.more) {
-        let further = |source| SampleError::FurtherImage { feature: feature.clone(), source };
-        let start = Instant::now();
-        let region = decoder.decode_parsed_region(image, None, geometries, &options(images)).map_err(further)?;
-        write(region, start, transform, pixels).map_err(further)?;
+    let mut all_rows = out.images.chunks_mut(planned.views.len());
+    let mut rows = || all_rows.next().unwrap_or_default().iter_mut().map(|row| &mut **row);
+    let DecodeScratch { decoder, unpacked, views, .. } = &mut *scratch;
+    decoding.write_views(
+        &planned.views,
+        || decode(stored, encoded, geometries, images, decoder, unpacked),
+        (cached(0), rows(), views),
+    )?;
+    for (number, (image, feature)) in planned.more.iter().zip(&images.more).enumerate() {
+        let written = decoding.write_views(
+            &planned.views,
+            || decoder.decode_parsed_region(image, None, geometries, &options(images)),
+            (cached(1 + number), rows(), views),
+        );
+        written.map_err(|source| SampleError::FurtherImage { feature: feature.clone(), source })?;
     }
     if planned.masks.is_empty() {
         return Ok(());
     }
     let start = Instant::now();
-    for ((mask, feature), row) in planned.masks.iter().zip(&images.masks).zip(&mut out.masks) {
-        let written = write_mask(mask, &planned.views[0], images, row, scratch);
+    let masks = planned.masks.iter().zip(&images.masks).zip(&mut out.masks);
+    for (number, ((mask, feature), row)) in masks.enumerate() {
+        let cached = cached(1 + planned.more.len() + number);
+        let written = write_mask(mask, &planned.views[0], images, cached, row, scratch);
         written.map_err(|source| SampleError::Mask { feature: feature.clone(), source })?;
     }
     meters.decode.add(start.elapsed(), 0);
     Ok(())
 }
 
-/// Returns the region of a whole image of this width and height, in the pixel format of the images.
-fn whole_image<'p>((width, height): (u32, u32), images: &Images, pixels: &'p [u8]) -> Result<DecodedRegion<'p>, Error> {
-    PixelsRef::with_format(width, height, images.pixel_format, pixels).map(DecodedRegion::whole_image)
-}
-
-/// Writes one view of a decoded image into its row.
-pub(super) fn write_view(
-    PlannedView { plan, draws }: &PlannedView,
-    region: &DecodedRegion<'_>,
-    images: &Images,
-    normalizer: Option<&Normalizer>,
-    row: &mut [u8],
-    (scratch, pixels): (&mut TransformScratch, &mut Vec<u8>),
-) -> Result<(), Error> {
-    let (width, height) = plan.output_size();
-    let image: &mut [u8] = match normalizer {
-        None => row,
-        Some(_) => {
-            pixels.resize(image_bytes((width, height), images.pixel_format) as usize, 0);
-            pixels
+impl Decoding<'_> {
+    /// Decodes an image by `decode`, or takes it from the cache, and writes its views into `rows`.
+    pub(super) fn write_views<'r, 'd>(
+        &self,
+        views: &[PlannedView],
+        decode: impl FnOnce() -> Result<DecodedRegion<'d>, Error>,
+        (cached, rows, scratch): (Option<CachedImage<'_>>, impl Iterator<Item = &'r mut [u8]>, &mut ViewScratch),
+    ) -> Result<(), Error> {
+        let ViewScratch { transform, pixels, bounded } = scratch;
+        let start = Instant::now();
+        let write = |region: &DecodedRegion<'_>, transform: &mut TransformScratch| {
+            let decoded = Instant::now();
+            self.meters.decode.add(decoded - start, 1);
+            for (view, row) in views.iter().zip(rows) {
+                self.write_view(view, region, row, transform, pixels)?;
+            }
+            self.meters.resize.add(decoded.elapsed(), 1);
+            Ok(())
+        };
+        match cached {
+            Some(cached) => cached.with_pixels(self.images.pixel_format, decode, (bounded, transform), write),
+            None => write(&decode()?, transform),
         }
-    };
-    plan.apply(region, image, scratch)?;
-    if let Some(custom) = &images.custom {
-        // Every image of a record gets the same numbers. Steps are numbered from 0; the function follows the last of any list.
-        custom(PixelsMut::with_format(width, height, images.pixel_format, image)?, draws.clone().shared(usize::MAX));
     }
-    if let Some(normalizer) = normalizer {
-        normalizer.write(pixels, row);
+
+    /// Writes one view of a decoded image into its row.
+    fn write_view(
+        &self,
+        PlannedView { plan, draws }: &PlannedView,
+        region: &DecodedRegion<'_>,
+        row: &mut [u8],
+        scratch: &mut TransformScratch,
+        pixels: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let (width, height) = plan.output_size();
+        let format = self.images.pixel_format;
+        let image: &mut [u8] = match self.normalizer {
+            None => row,
+            Some(_) => {
+                pixels.resize(image_bytes((width, height), format) as usize, 0);
+                pixels
+            }
+        };
+        plan.apply(region, image, scratch)?;
+        if let Some(custom) = &self.images.custom {
+            // Every image of a record gets the same numbers. Steps are numbered from 0; the function follows the last of any
+            // list.
+            custom(PixelsMut::with_format(width, height, format, image)?, draws.clone().shared(usize::MAX));
+        }
+        if let Some(normalizer) = self.normalizer {
+            normalizer.write(pixels, row);
+        }
+        Ok(())
     }
-    Ok(())
 }
 
-/// Decodes a label map and writes it into its row.
+/// Decodes a label map, or takes it from the cache, and writes it into its row.
 fn write_mask(
     mask: &[u8],
     view: &PlannedView,
     images: &Images,
+    cached: Option<CachedImage<'_>>,
     row: &mut RowMut<'_>,
-    scratch: &mut DecodeScratch,
+    DecodeScratch { labels, views: ViewScratch { transform, bounded, .. }, .. }: &mut DecodeScratch,
 ) -> Result<(), Error> {
-    let DecodeScratch { labels, transform, .. } = scratch;
-    labels.decode(mask, images.mask_dtype, &images.limits)?;
-    let fill = images.mask_fill.unwrap_or(match images.mask_dtype {
+    let dtype = images.mask_dtype;
+    let decode = |labels: &mut LabelMap| labels.decode(mask, dtype, &images.limits);
+    match cached {
+        Some(cached) => cached.load_labels(labels, dtype, decode, (bounded, transform))?,
+        None => decode(labels)?,
+    }
+    let fill = images.mask_fill.unwrap_or(match dtype {
         LabelDtype::U8 => u8::MAX.into(),
         LabelDtype::U16 => u16::MAX,
     });

@@ -1,6 +1,6 @@
 //! Fills a row with clips from single values of its record.
 
-use super::{FillError, RowError, RowMemory, RowTarget, Worker};
+use super::{FillError, RowError, RowMemory, RowTarget, Worker, decoding};
 use crate::bad_samples::SampleError;
 use crate::batch::SharedBatch;
 use crate::clip::distinct;
@@ -12,7 +12,7 @@ use crate::meters::ReadTimer;
 use crate::splits::RecordLocation;
 use shardtool_format::index::ValueRange;
 use shardtool_order::Sample;
-use shardtool_read::Shard;
+use shardtool_read::{Record, Shard};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -103,7 +103,7 @@ impl Worker<'_> {
             let values = values.map_err(bad)?;
             shard.check_index_readable().map_err(|e| bad(e.into()))?;
             let planned = PlannedClips::new(chosen.frames(&values), images, clip, draws).map_err(bad)?;
-            match self.fill_clips(batch, &planned, &mut memory, at, target) {
+            match self.fill_clips(batch, &planned, None, &mut memory, at, target) {
                 Ok(()) => break,
                 Err(FillError::NeedsScratch(bytes)) => needed = bytes,
                 Err(FillError::Sample(error)) => return Err(bad(error)),
@@ -119,11 +119,13 @@ impl Worker<'_> {
         Ok(true)
     }
 
-    /// Decodes planned clips into their row once their scratch is admitted, in addition to the bytes of the frames.
+    /// Decodes planned clips into their row once their scratch is admitted, in addition to the bytes of the frames, which lie in
+    /// `record` unless they were copied.
     pub(super) fn fill_clips(
         &mut self,
         batch: &SharedBatch,
         planned: &PlannedClips<'_>,
+        record: Option<&Record>,
         memory: &mut RowMemory<'_>,
         at: &RecordLocation<'_>,
         target: &mut RowTarget<'_>,
@@ -133,9 +135,8 @@ impl Worker<'_> {
         let (Some(images), Some(clip)) = (config.images(), config.clip()) else { return Ok(()) };
         let scratch = ScratchBytes { images: planned.scratch, arrays: 0 };
         let kept = self.admit_scratch(batch, memory, scratch, Some(planned.size), at)?;
-        let normalizer = config.normalizer.as_ref();
-        let written =
-            image::write_clips(planned, images, clip, normalizer, &mut target.pixels, &mut self.scratch, self.meters);
+        let decoding = decoding((engine, self.meters), images, self.current.unwrap_or(u64::MAX), record);
+        let written = image::write_clips(planned, clip, decoding, &mut target.pixels, &mut self.scratch);
         self.scratch.trim(kept);
         Ok(written?)
     }

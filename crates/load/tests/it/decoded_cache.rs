@@ -123,14 +123,11 @@ fn views_and_buckets_are_made_from_cached_images() {
 }
 
 #[test]
-fn options_that_need_stored_images_are_refused() {
+fn caches_that_cannot_be_made_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let split = split(folder.path());
-    let mut images = Images::new(Pipeline::train(16).unwrap());
-    images.decoded_cache = Some(DecodedCache::new(20, 1000));
-    images.masks = vec![dataset::MASK.to_owned()];
-    let error = Loader::new(&Config::new(split.clone(), Content::Images(images), 2)).err().unwrap();
-    assert!(matches!(error, Error::DecodedCacheOption { option: "mask" }), "{error}");
+    let error = Loader::new(&config(&split, Some(DecodedCache::new(0, 1000)))).err().unwrap();
+    assert!(matches!(error, Error::Zero { option: "decoded_cache" }), "{error}");
     let mut cache = DecodedCache::new(20, 1000);
     cache.folder = Some(folder.path().join("absent"));
     let error = Loader::new(&config(&split, Some(cache))).err().unwrap();

@@ -1,4 +1,4 @@
-"""A cache of decoded images."""
+"""A cache of decoded images, frames of clips and masks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["DecodedCache"]
 
 
 class DecodedCache:
-    """Keeps decoded images from one epoch to the next, until the cache is full.
+    """Keeps decoded images, frames of clips and masks from one epoch to the next, until the cache is full.
 
     Every image whose shorter side is longer than `resize` is resized to it before the steps of the loader, whether it is in the
-    cache or not: the pixels of a batch do not depend on the cache.
+    cache or not: the pixels of a batch do not depend on the cache. Masks (by nearest neighbour), boxes and keypoints follow.
 
     Parameters
     ----------

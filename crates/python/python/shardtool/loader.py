@@ -184,8 +184,7 @@ class Loader(Generic[T, B]):
         `SequencePacking(...)`: several samples of tokens in each row. Of columns only: without `transform`, `arrays`, `buckets`
         and `device`; not with the policy `"shard"`.
     decoded_cache
-        `DecodedCache(size)`: keeps decoded images of a bounded size from one epoch to the next. Not with masks, objects or
-        `more_images`.
+        `DecodedCache(size)`: keeps decoded images, frames and masks of a bounded size from one epoch to the next.
     arrays
         Arrays of each record, such as volumes: `Arrays(...)`, the name of a feature whose arrays all have one shape, or a
         list of these. With a `transform` in addition to images, otherwise without images. On the host only.

@@ -371,6 +371,8 @@ impl FileBytes {
         if (metadata.dev(), metadata.ino()) != self.id {
             return Err(replaced());
         }
+        // A look at a page that is not there makes the system read it: only this one, then.
+        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random);
         Ok(self.reopened.get_or_init(|| file))
     }
 

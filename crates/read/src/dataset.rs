@@ -371,13 +371,12 @@ impl Split {
         self.shard(shard)?.into_record(row, buffer)
     }
 
-    /// Returns whether the system has the first and the last page of record `id` in memory. `false` if that is unknown, as on
-    /// network file systems, and for errors, which reading the record returns.
+    /// Returns whether the system has the page in the middle of record `id` in memory: the first and the last one are also those
+    /// of its neighbours. `false` if that is unknown, as on network file systems, and for errors, which reading the record returns.
     pub fn is_in_memory(&self, id: u64) -> bool {
         let Ok((shard, row)) = self.locate(id) else { return false };
         let Ok(shard) = self.shard(shard) else { return false };
-        let of = |at| shard.bytes().is_in_memory(at);
-        shard.frame(row).is_ok_and(|range| of(range.start) && of(range.end - 1))
+        shard.frame(row).is_ok_and(|range| shard.bytes().is_in_memory(range.start.midpoint(range.end)))
     }
 
     /// Hints that the system should read record `id` ahead. Ignores errors, which reading the record returns.

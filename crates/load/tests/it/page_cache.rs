@@ -63,6 +63,17 @@ fn a_split_knows_which_records_are_in_memory() {
         }
         assert!((0..60).all(|id| split.is_in_memory(id)));
         assert!(!split.is_in_memory(60), "the split has 60 records");
+        drop(split);
+        evict(&folder.path().join("train-00000.tfrecord"));
+        let split = Dataset::open_with(folder.path(), Options::default().with_access(access)).unwrap();
+        let split = &split.splits()[0];
+        split.shard(0).unwrap().read_exactly();
+        for id in (0..60).step_by(2) {
+            split.get(id).unwrap();
+        }
+        for id in 0..60 {
+            assert_eq!(split.is_in_memory(id), id % 2 == 0, "record {id}, whose neighbours were read or not");
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-"""tf.data over our shards: tfdata.py DATASET"""
+"""tf.data over our shards: tfdata.py WORK DATASET"""
 
 import glob
 import os
@@ -31,15 +31,29 @@ def crop_box(shape):
     return tf.cast(tf.stack([tf.minimum(y, height - h), tf.minimum(x, width - w), h, w]), tf.int32)
 
 
-def sample(record):
-    encoded = tf.io.parse_single_example(record, FEATURES)["image/encoded"]
-    box = crop_box(tf.image.extract_jpeg_shape(encoded))
-    image = tf.image.decode_and_crop_jpeg(encoded, box, channels=3)
-    image = tf.cast(tf.image.resize(image, [224, 224]), tf.uint8)
+def centre_box(shape):
+    """The pixels of Resize(256) and CenterCrop(224), before the resize."""
+    side = tf.cast(tf.round(tf.cast(tf.minimum(shape[0], shape[1]), tf.float32) * 224 / 256), tf.int32)
+    return tf.stack([(shape[0] - side) // 2, (shape[1] - side) // 2, side, side])
+
+
+def train(record):
+    image = cropped(record, crop_box)
     return tf.ensure_shape(tf.image.random_flip_left_right(image), [224, 224, 3])
 
 
-def main(dataset):
+def evaluate(record):
+    return tf.ensure_shape(cropped(record, centre_box), [224, 224, 3])
+
+
+def cropped(record, box_of):
+    encoded = tf.io.parse_single_example(record, FEATURES)["image/encoded"]
+    box = box_of(tf.image.extract_jpeg_shape(encoded))
+    image = tf.image.decode_and_crop_jpeg(encoded, box, channels=3)
+    return tf.cast(tf.image.resize(image, [224, 224]), tf.uint8)
+
+
+def main(work, dataset):
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(THREADS)
     options = tf.data.Options()
@@ -47,11 +61,14 @@ def main(dataset):
     files = sorted(glob.glob(f"{dataset}/train-*.tfrecord"))
 
     def epoch():
-        data = tf.data.TFRecordDataset(files, num_parallel_reads=THREADS).with_options(options).shuffle(1024)
-        data = data.map(sample, num_parallel_calls=THREADS, deterministic=False).batch(256).prefetch(2)
+        data = tf.data.TFRecordDataset(files, num_parallel_reads=THREADS).with_options(options)
+        if work == "train":
+            data = data.shuffle(1024)
+        step = {"train": train, "eval": evaluate}[work]
+        data = data.map(step, num_parallel_calls=THREADS, deterministic=work == "eval").batch(256).prefetch(2)
         return data.as_numpy_iterator()
 
     measure("tf.data", tf.__version__, epoch)
 
 
-main(sys.argv[1])
+main(sys.argv[1], sys.argv[2])

@@ -295,6 +295,9 @@ struct RunCrc<'a> {
 const LONG: u64 = 4 << 10;
 const HASHED_AT_ONCE: u64 = 32 << 10;
 
+/// Bytes of records that are reported as progress at once: to draw a bar takes longer than to check a short record.
+const REPORTED_AT_ONCE: u64 = 32 << 10;
+
 impl RunCrc<'_> {
     /// Adds the bytes up to the end of a frame. `crc` is that of the frame, if it is known.
     fn add(&mut self, frame: &Range<u64>, crc: Option<u32>) {
@@ -334,6 +337,8 @@ impl Checker<'_> {
         let mut report = Report::default();
         let length = run.bytes.end - run.bytes.start;
         let mut crc = RunCrc { bytes: self.bytes, at: run.bytes.start, value: 0 };
+        // Records that were reported, and where the last one ends.
+        let mut reported = (0, run.bytes.start);
         for (i, frame) in run.frames.iter().enumerate() {
             if self.options.stopped() {
                 return (report, crc.value, length);
@@ -358,9 +363,12 @@ impl Checker<'_> {
                     }
                 }
             }
-            if let Some(progress) = self.options.progress {
-                let before = i.checked_sub(1).map_or(run.bytes.start, |before| run.frames[before].end);
-                progress(1, frame.end - before);
+            let so_far = (i as u64 + 1, frame.end);
+            if let Some(progress) = self.options.progress
+                && (so_far.1 - reported.1 >= REPORTED_AT_ONCE || i + 1 == run.frames.len())
+            {
+                progress(so_far.0 - reported.0, so_far.1 - reported.1);
+                reported = so_far;
             }
         }
         crc.hash(run.bytes.end);

@@ -105,7 +105,7 @@ def test_masks_boxes_points_and_further_images_follow_the_resize(detection, tmp_
     expected = st.Loader(detection["resized"], 4, steps, **options)
     rows = 0
     for _ in range(3):
-        for batch, other in zip(loader, expected):
+        for batch, other in zip(loader, expected, strict=True):
             assert batch.keys() == other.keys()
             for name in ("image", "other", "red", "blue", "id", "valid"):
                 np.testing.assert_array_equal(batch[name], other[name], err_msg=name)
@@ -116,6 +116,35 @@ def test_masks_boxes_points_and_further_images_follow_the_resize(detection, tmp_
     stats = loader.stats()["decoded_cache"]
     # The next epoch may begin while images of the last one are decoded: these are decoded again.
     assert rows == 3 * 13 and stats["images"] == 4 * 13 <= stats["misses"] <= 4 * 15 and stats["hits"] > 4 * 13
+
+
+def test_images_that_are_small_enough_are_not_changed(tmp_path):
+    """With an orientation, which masks and boxes follow; no step resizes, which would round in another order."""
+    random = np.random.default_rng(5)
+    with st.Writer(tmp_path / "dataset", "train") as writer:
+        for number in range(16):
+            width, height, orientation = 60 + number, 50, Image.Exif()
+            orientation[0x0112] = number % 8 + 1
+            file = io.BytesIO()
+            image = Image.fromarray(random.integers(0, 256, (5, 6, 3), np.uint8)).resize((width, height))
+            image.save(file, "JPEG", exif=orientation)
+            labels = png(random.integers(0, 99, (height, width)).astype(np.uint8))
+            objects = {"bbox": [[4, 6, 30, 20], [20, 10, 25, 30]], "category": [1, 2]}
+            writer.write({"key": f"{number}", "image": file.getvalue(), "mask": labels, "objects": objects})
+    split = st.Dataset(tmp_path / "dataset").split("train")
+    options = dict(mask="mask", objects=st.Objects(), seed=2, apply_orientation=True)
+    steps = [st.RandomCrop((40, 36)), st.RandomHorizontalFlip()]
+    cached = st.Loader(split, 8, steps, decoded_cache=st.DecodedCache("8MiB", resize=1000), **options)
+    plain = st.Loader(split, 8, steps, **options)
+    rows = 0
+    for _ in range(2):
+        for batch, other in zip(cached, plain, strict=True):
+            for name in ("image", "mask", "id"):
+                np.testing.assert_array_equal(batch[name], other[name], err_msg=name)
+            for row in range(8):
+                np.testing.assert_allclose(batch["boxes"].row(row), other["boxes"].row(row), atol=1e-4)
+                rows += len(batch["boxes"].row(row))
+    assert rows > 32 and cached.stats()["decoded_cache"]["hits"] > 0
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
@@ -145,7 +174,7 @@ def test_frames_of_clips_are_kept(tmp_path, on_disk):
         loader = st.Loader(splits[0], 2, steps, decoded_cache=cached, memory_budget="64MiB", **options)
         expected = st.Loader(splits[1], 2, steps, **options)
         for _ in range(4):
-            for batch, other in zip(loader, expected):
+            for batch, other in zip(loader, expected, strict=True):
                 np.testing.assert_array_equal(batch["frames"], other["frames"])
         stats = loader.stats()["decoded_cache"]
         # No more than all frames of all videos.

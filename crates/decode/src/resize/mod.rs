@@ -6,11 +6,13 @@
 //! | `separable` | the two passes of a separable filter, for 8-bit pixels |
 //! | `separable_portable`, `separable_avx2`, `separable_avx512` | their arithmetic |
 //! | `separable_deep` | the same for 16-bit pixels |
-//! | `weights` | the filter's weights along one axis |
+//! | `axis_filter` | the filter along one axis, and its weights |
+//! | `weights` | these weights, grouped for a kernel |
 //! | `nearest` | nearest neighbour |
 //! | `padding` | padding around an image |
 
 pub(crate) mod apply;
+mod axis_filter;
 mod nearest;
 pub(crate) mod padding;
 mod separable;
@@ -26,11 +28,11 @@ use crate::error::Error;
 use crate::pixel_format::{Depth, PixelFormat};
 use crate::pixels::{Pixels, PixelsRef};
 use crate::transform::rect::{Area, Rect};
+use axis_filter::SourceAxis;
 pub(crate) use nearest::Nearest;
 use separable::Separable;
 use separable_deep::SeparableDeep;
 use serde::{Deserialize, Serialize};
-use weights::SourceAxis;
 
 /// Resampling filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,8 +111,8 @@ pub(crate) fn resize_bytes(format: PixelFormat, (width, height): (f64, f64), siz
         let weights = u64::from(size.0) * (4 + 8 * across) + u64::from(size.1) * (4 + 8 * down);
         return 2 * (weights + 2 * channels * u64::from(size.0) * (down + 1));
     }
-    // In groups of up to four weights of three or four bytes each.
-    let axis = |n: u32, taps: u64| u64::from(n) * (12 + 8 * taps) + 32 * taps;
+    // In groups of up to four weights of three or four bytes each, and in blocks of eight of four bytes each.
+    let axis = |n: u32, taps: u64| u64::from(n) * (40 + 16 * taps) + 32 * taps;
     let weights = axis(size.0, across) + axis(size.1, down);
     let rows = 2 * down + 8;
     let ring = (u64::from(size.0) * channels + 96) * rows + 8 * rows;

@@ -5,6 +5,7 @@
 //! Rows between the passes are in a ring buffer that holds only the rows one result row needs; it stays in the L1 cache.
 //! Flips cost nothing: the weights are computed, and the rows written, in reverse order.
 
+use super::axis_filter::{AxisFilter, WeightBlocks};
 #[cfg(target_arch = "x86_64")]
 use super::separable_avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
@@ -23,6 +24,11 @@ const ROW_ALIGNMENT: usize = 64;
 
 /// Computes the two passes, `R` rows at a time in the first one, with weights in groups of a layout.
 pub(crate) trait Kernel<G, const R: usize>: Copy {
+    /// Computes the weights of an axis, as [`AxisFilter::write_weights`].
+    fn write_weights(self, axis: &AxisFilter, flipped: bool, out: &mut WeightBlocks) {
+        axis.write_weights(flipped, out);
+    }
+
     /// Resizes rows horizontally. Pixels have `C` bytes.
     fn horizontal<const C: usize>(self, rows: [&[u8]; R], columns: &AxisWeights<G>, out: [&mut [u8]; R]);
 
@@ -114,8 +120,9 @@ impl<G: WeightGroup, const R: usize> Passes<G, R> {
         out: &mut [u8],
     ) {
         let (available, [horizontal, vertical]) = (source.region.available(), source.region.axes());
-        self.columns.compute(horizontal, width, flip.horizontal, filter);
-        self.rows.compute(vertical, height, false, filter);
+        let write_weights = |axis: &AxisFilter, flipped, out: &mut _| kernel.write_weights(axis, flipped, out);
+        self.columns.compute(horizontal, width, flip.horizontal, filter, write_weights);
+        self.rows.compute(vertical, height, false, filter, write_weights);
         let row_len = width as usize * C;
         let stride = (row_len + ROW_PADDING).next_multiple_of(ROW_ALIGNMENT);
         // The horizontal pass makes several rows at a time, so the ring may hold rows before they are needed.

@@ -9,6 +9,7 @@
 
 use std::arch::x86_64::*;
 
+use super::axis_filter::{AxisFilter, WeightBlocks};
 use super::separable::Kernel;
 use super::weights::{AT_ONCE, AxisWeights, PRECISION, WeightQuad};
 
@@ -31,6 +32,15 @@ impl Avx512 {
 }
 
 impl Kernel<WeightQuad, ROWS> for Avx512 {
+    fn write_weights(self, axis: &AxisFilter, flipped: bool, out: &mut WeightBlocks) {
+        if axis.is_bilinear() && axis.blocks() == 1 {
+            // SAFETY: the processor has the instructions, because only `detect` makes an `Avx512`, after checking for them.
+            unsafe { bilinear_weights(axis, flipped, out) }
+        } else {
+            axis.write_weights(flipped, out);
+        }
+    }
+
     /// Pixels must have three bytes.
     fn horizontal<const C: usize>(
         self,
@@ -58,6 +68,36 @@ impl Kernel<WeightQuad, ROWS> for Avx512 {
                 _ => vertical::<0>(ring, row_offsets, weights, out),
             }
         }
+    }
+}
+
+/// As [`AxisFilter::write_weights`], for a bilinear filter with one block for each result pixel: all of its weights at once, in the
+/// same arithmetic.
+#[target_feature(enable = "avx512f")]
+fn bilinear_weights(axis: &AxisFilter, flipped: bool, out: &mut WeightBlocks) {
+    let n = out.starts.len();
+    let lanes = _mm512_setr_pd(0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0);
+    let (half, one) = (_mm512_set1_pd(0.5), _mm512_set1_pd(1.0));
+    let (inverse, unit) = (_mm512_set1_pd(axis.inverse()), _mm512_set1_pd(f64::from(1 << PRECISION)));
+    for (i, (start, block)) in out.starts.iter_mut().zip(&mut out.blocks).enumerate() {
+        let centre = axis.centre(if flipped { n - 1 - i } else { i });
+        let span = axis.span(centre);
+        *start = span.start;
+        let x = _mm512_add_pd(_mm512_set1_pd(f64::from(span.start)), lanes);
+        let distance = _mm512_mul_pd(_mm512_add_pd(_mm512_sub_pd(x, _mm512_set1_pd(centre)), half), inverse);
+        let weights = _mm512_max_pd(_mm512_sub_pd(one, _mm512_abs_pd(distance)), _mm512_setzero_pd());
+        let inside = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(x, _mm512_set1_pd(f64::from(span.end)));
+        let weights = _mm512_maskz_mov_pd(inside, weights);
+        let mut exact = [0.0; 8];
+        // SAFETY: `exact` has 64 bytes, and this store needs no alignment.
+        unsafe { _mm512_storeu_pd(exact.as_mut_ptr(), weights) };
+        // In order, like PIL.
+        let sum: f64 = exact.iter().sum();
+        let sum = if sum == 0.0 { 1.0 } else { sum };
+        let weights = _mm512_mul_pd(_mm512_div_pd(weights, _mm512_set1_pd(sum)), unit);
+        let weights = _mm512_cvttpd_epi32(_mm512_add_pd(weights, half));
+        // SAFETY: a block has 32 bytes, and this store needs no alignment.
+        unsafe { _mm256_storeu_si256(block.as_mut_ptr().cast(), weights) };
     }
 }
 
@@ -204,5 +244,39 @@ fn store(vector: __m512i, out: &mut [u8]) {
         let mask = u64::MAX >> (VECTOR - length);
         // SAFETY: only the first `length` bytes of `out` are written, and this store needs no alignment.
         unsafe { _mm512_mask_storeu_epi8(out.as_mut_ptr().cast(), mask, vector) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resize::Filter;
+    use crate::resize::axis_filter::SourceAxis;
+
+    /// Also of areas that begin and end between pixels, and of result pixels beyond the last source pixel.
+    #[test]
+    fn weights_equal_those_of_the_portable_code() {
+        let Some(avx512) = Avx512::detect() else { return println!("skipped: this processor lacks AVX-512 with VNNI") };
+        let mut cases = 0;
+        for limit in [1, 2, 7, 60, 300] {
+            for start in [0.0, 0.3, 2.75, f64::from(limit) - 0.5] {
+                for length in [0.1, 1.0, 6.5, f64::from(limit), f64::from(limit) + 9.0] {
+                    for n in [1u32, 3, 32, 101, 224] {
+                        let source = SourceAxis { start, length, limit, skipped: 0 };
+                        let axis = AxisFilter::new(source, n, Filter::Bilinear);
+                        for flipped in [false, true] {
+                            let mut out = [WeightBlocks::default(), WeightBlocks::default()];
+                            out.iter_mut().for_each(|out| out.reset(&axis, n as usize));
+                            axis.write_weights(flipped, &mut out[0]);
+                            avx512.write_weights(&axis, flipped, &mut out[1]);
+                            let same = out[0].starts == out[1].starts && out[0].blocks == out[1].blocks;
+                            assert!(same, "{source:?}, {n} pixels");
+                            cases += usize::from(axis.blocks() == 1);
+                        }
+                    }
+                }
+            }
+        }
+        assert!(cases > 500, "{cases}");
     }
 }

@@ -4,7 +4,7 @@
 //! A sum outside 0 to 65535 is clamped. Pillow clamps its upper byte only, so that there an overshoot beyond white is up to 255
 //! darker than white (bicubic and Lanczos only).
 
-use super::weights::{AxisFilter, SourceAxis};
+use super::axis_filter::{AxisFilter, SourceAxis};
 use super::{Filter, Flip, ResizeSource};
 use crate::transform::rect::Rect;
 

@@ -1,7 +1,7 @@
 //! The weights of an antialiased resize along one axis: PIL's filters, and its fixed-point weights for 8-bit pixels.
 
 use super::Filter;
-use std::ops::Range;
+use super::axis_filter::{AxisFilter, SourceAxis, WeightBlocks};
 
 /// Fractional bits of a weight: PIL's `PRECISION_BITS`, which is 32 minus 8 bits of the pixel minus 2 bits for sums of
 /// weights above 1.
@@ -23,7 +23,10 @@ pub(crate) trait WeightGroup: Copy + Default {
     /// The number of weights.
     const TAPS: usize;
 
-    /// Groups up to [`WeightGroup::TAPS`] weights. Those that are missing are 0.
+    /// Groups the first [`WeightGroup::TAPS`] weights.
+    ///
+    /// # Panics
+    /// If there are fewer.
     fn new(weights: &[i32]) -> Self;
 }
 
@@ -33,7 +36,7 @@ impl WeightGroup for WeightPair {
     fn new(weights: &[i32]) -> Self {
         let low = (1 << LOW_BITS) - 1;
         let both = |a: i32, b: i32| a & 0xFFFF | b << 16;
-        let (a, b) = (weights[0], weights.get(1).copied().unwrap_or(0));
+        let (a, b) = (weights[0], weights[1]);
         WeightPair { high: both(a >> LOW_BITS, b >> LOW_BITS), low: both(a & low, b & low) }
     }
 }
@@ -61,134 +64,31 @@ impl WeightGroup for WeightQuad {
     const TAPS: usize = 4;
 
     fn new(weights: &[i32]) -> Self {
-        let mut rest = [0; Self::TAPS];
-        rest[..weights.len()].copy_from_slice(weights);
-        let mut lowest_digits = || {
-            let digits = rest.map(|weight| weight as i8);
-            rest = std::array::from_fn(|i| (rest[i] - i32::from(digits[i])) >> 8);
-            i32::from_le_bytes(digits.map(|digit| digit as u8))
+        // Digits from -128 to 127 are bytes of the sum, less 128.
+        let digits = |weight: i32| {
+            debug_assert!((0..1 << 24).contains(&(weight + HALVES)), "a weight below 2");
+            ((weight + HALVES) ^ HALVES).to_le_bytes()
         };
-        let (low, middle, high) = (lowest_digits(), lowest_digits(), lowest_digits());
-        debug_assert_eq!(rest, [0; Self::TAPS], "weights are below 2");
-        WeightQuad { high, middle, low }
+        let [a, b, c, d] = weights.first_chunk::<{ Self::TAPS }>().expect("four weights").map(digits);
+        let digit = |k: usize| i32::from_le_bytes([a[k], b[k], c[k], d[k]]);
+        WeightQuad { high: digit(2), middle: digit(1), low: digit(0) }
     }
 }
 
-/// Keys, "Cubic convolution interpolation", 1981, with a = −1/2.
-fn cubic(x: f64) -> f64 {
-    if x < 1.0 {
-        (1.5 * x - 2.5) * x * x + 1.0
-    } else if x < 2.0 {
-        (((x - 5.0) * x + 8.0) * x - 4.0) * -0.5
-    } else {
-        0.0
-    }
-}
-
-fn lanczos(x: f64) -> f64 {
-    if x < 3.0 { sinc(x) * sinc(x / 3.0) } else { 0.0 }
-}
-
-fn sinc(x: f64) -> f64 {
-    if x == 0.0 {
-        return 1.0;
-    }
-    let x = x * std::f64::consts::PI;
-    libm::sin(x) / x
-}
-
-/// One axis of the source, in pixels from the start of the crop.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SourceAxis {
-    /// Start of the area that fills the result.
-    pub(crate) start: f64,
-    /// Length of that area.
-    pub(crate) length: f64,
-    /// Length of the crop. The filter reads no pixel from here on.
-    pub(crate) limit: u32,
-    /// Pixels at the start of the crop that were not decoded. [`AxisWeights::start`] counts from the first decoded one.
-    pub(crate) skipped: u32,
-}
-
-/// A filter along an axis: PIL's `precompute_coeffs`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AxisFilter {
-    axis: SourceAxis,
-    filter: Filter,
-    /// Source pixels per result pixel.
-    scale: f64,
-    /// The factor by which the filter is widened, and its inverse.
-    reduction: f64,
-    inverse: f64,
-    /// Half of its width in source pixels.
-    support: f64,
-}
-
-impl AxisFilter {
-    /// Makes the filter of an axis with `n` result pixels.
-    pub(super) fn new(axis: SourceAxis, n: u32, filter: Filter) -> Self {
-        let scale = axis.length / f64::from(n);
-        let reduction = scale.max(1.0);
-        let support = reduction * f64::from(filter.support());
-        AxisFilter { axis, filter, scale, reduction, inverse: 1.0 / reduction, support }
-    }
-
-    /// Returns the most source pixels that a result pixel reads.
-    pub(super) fn taps(&self) -> usize {
-        2 * (self.reduction * f64::from(self.filter.support())).ceil() as usize + 1
-    }
-
-    /// Returns the source pixels that result pixel `i` reads, in pixels from the start of the crop, and leaves their weights in
-    /// `exact`, not normalised.
-    pub(super) fn weigh(&self, i: usize, exact: &mut Vec<f64>) -> Range<u32> {
-        match self.filter {
-            Filter::Bilinear | Filter::Nearest => self.weigh_by(i, exact, |x| (1.0 - x).max(0.0)),
-            Filter::Bicubic => self.weigh_by(i, exact, cubic),
-            Filter::Lanczos => self.weigh_by(i, exact, lanczos),
-        }
-    }
-
-    /// As [`AxisFilter::weigh`]. `weight` is that of a source pixel at a distance from the centre of the result pixel, in pixels of
-    /// the reduced image.
-    fn weigh_by(&self, i: usize, exact: &mut Vec<f64>, weight: impl Fn(f64) -> f64) -> Range<u32> {
-        let (centre, limit) = (self.centre(i), self.axis.limit);
-        let first = ((centre - self.support + 0.5) as u32).min(limit - 1);
-        let end = ((centre + self.support + 0.5) as u32).clamp(first + 1, limit);
-        exact.clear();
-        exact.extend((first..end).map(|x| weight(self.distance(x, centre).abs())));
-        first..end
-    }
-
-    fn centre(&self, i: usize) -> f64 {
-        self.axis.start + (i as f64 + 0.5) * self.scale
-    }
-
-    /// Returns the distance of source pixel `x` from the centre of a result pixel, in pixels of the reduced image.
-    fn distance(&self, x: u32, centre: f64) -> f64 {
-        (f64::from(x) - centre + 0.5) * self.inverse
-    }
-
-    /// Returns whether a source pixel is in the outer half of the outermost lobe in front of the centre of result pixel `i`.
-    fn is_at_edge(&self, x: u32, i: usize) -> bool {
-        self.distance(x, self.centre(i)) < 0.5 - f64::from(self.filter.support())
-    }
-}
+/// 128 for each of three digits.
+const HALVES: i32 = 0x80_80_80;
 
 /// For each result pixel along an axis, the first source pixel with a weight and the weights from that pixel on.
 #[derive(Debug, Default)]
 pub(crate) struct AxisWeights<G> {
-    /// Of [`AT_ONCE`] times as many result pixels as needed; those beyond `len` have weights of 0.
-    starts: Vec<u32>,
-    /// `groups` for each start.
+    ungrouped: WeightBlocks,
+    /// `groups` for each start; of 0 for those beyond the last result pixel.
     weights: Vec<G>,
     groups: usize,
     /// The number of result pixels.
     len: usize,
     /// The largest start.
     last_start: u32,
-    /// Weights of the result pixel being computed: not yet normalised, and as they are used.
-    exact: Vec<f64>,
-    fixed: Vec<i32>,
 }
 
 /// Result pixels that a kernel computes at once.
@@ -196,45 +96,48 @@ pub(crate) const AT_ONCE: usize = 4;
 
 impl<G: WeightGroup> AxisWeights<G> {
     /// Computes the weights of `n` result pixels, in reverse order if `flipped`: PIL's `precompute_coeffs` and
-    /// `normalize_coeffs_8bpc`, without the weights at either end that round to 0.
-    pub(crate) fn compute(&mut self, axis: SourceAxis, n: u32, flipped: bool, filter: Filter) {
+    /// `normalize_coeffs_8bpc`, without the weights at either end that round to 0. `write_weights` does what
+    /// [`AxisFilter::write_weights`] does.
+    pub(crate) fn compute(
+        &mut self,
+        axis: SourceAxis,
+        n: u32,
+        flipped: bool,
+        filter: Filter,
+        write_weights: impl FnOnce(&AxisFilter, bool, &mut WeightBlocks),
+    ) {
         let axis_filter = AxisFilter::new(axis, n, filter);
-        let stride = axis_filter.taps().div_ceil(G::TAPS);
-        (self.len, self.groups, self.last_start) = (n as usize, 1, 0);
-        let padded = self.len.next_multiple_of(AT_ONCE);
-        self.starts.clear();
-        self.starts.reserve_exact(padded);
-        self.weights.clear();
-        self.weights.resize(stride * padded, G::default());
-        for (i, groups) in self.weights.chunks_exact_mut(stride).take(self.len).enumerate() {
-            let i = if flipped { self.len - 1 - i } else { i };
-            let Range { start: first, end } = axis_filter.weigh(i, &mut self.exact);
-            let sum: f64 = self.exact.iter().sum();
-            let one = f64::from(1 << PRECISION);
-            // Rounded away from 0.
-            let rounded = |w: f64| if w < 0.0 { (w - 0.5) as i32 } else { (w + 0.5) as i32 };
-            self.fixed.clear();
-            self.fixed.extend(self.exact.iter().map(|w| if sum == 0.0 { 0 } else { rounded(w / sum * one) }));
-            // Only at the edge, where the weights of the following result pixels are nearer to 0. Where the filter crosses 0 further
-            // in, the next result pixel may need this source pixel, and starts must not decrease.
-            let zeros = self.fixed.iter().zip(first..).take_while(|(w, x)| **w == 0 && axis_filter.is_at_edge(*x, i));
-            let kept = &self.fixed[zeros.count().min(self.fixed.len() - 1)..];
-            let count = kept.iter().rposition(|w| *w != 0).map_or(1, |last| last + 1);
-            let start = (end - kept.len() as u32).saturating_sub(axis.skipped);
-            self.starts.push(start);
-            self.last_start = self.last_start.max(start);
-            self.groups = self.groups.max(count.div_ceil(G::TAPS));
-            for (group, weights) in groups.iter_mut().zip(kept[..count].chunks(G::TAPS)) {
-                *group = G::new(weights);
+        self.len = n as usize;
+        let blocks = axis_filter.blocks();
+        self.ungrouped.reset(&axis_filter, self.len);
+        write_weights(&axis_filter, flipped, &mut self.ungrouped);
+        let ungrouped = &mut self.ungrouped;
+        self.last_start = 0;
+        // The last weight that is not 0 for any result pixel.
+        let mut last = 0;
+        for (i, (start, weights)) in
+            ungrouped.starts.iter_mut().zip(ungrouped.blocks.chunks_exact_mut(blocks)).enumerate()
+        {
+            let weights = weights.as_flattened_mut();
+            if weights[0] == 0 {
+                let i = if flipped { self.len - 1 - i } else { i };
+                *start += axis_filter.trim(i, *start, weights);
+            }
+            *start = start.saturating_sub(axis.skipped);
+            self.last_start = self.last_start.max(*start);
+            while let Some(further) = weights[last + 1..].iter().position(|w| *w != 0) {
+                last += 1 + further;
             }
         }
-        self.starts.resize(padded, self.last_start);
-        if self.groups < stride {
-            for i in 1..self.len {
-                self.weights.copy_within(i * stride..i * stride + self.groups, i * self.groups);
+        self.groups = (last + 1).div_ceil(G::TAPS);
+        let padded = self.len.next_multiple_of(AT_ONCE);
+        ungrouped.starts.resize(padded, self.last_start);
+        self.weights.clear();
+        self.weights.resize(self.groups * padded, G::default());
+        for (groups, weights) in self.weights.chunks_exact_mut(self.groups).zip(ungrouped.blocks.chunks_exact(blocks)) {
+            for (group, weights) in groups.iter_mut().zip(weights.as_flattened().chunks_exact(G::TAPS)) {
+                *group = G::new(weights);
             }
-            self.weights.truncate(self.groups * self.len);
-            self.weights.resize(self.groups * padded, G::default());
         }
     }
 
@@ -245,7 +148,7 @@ impl<G: WeightGroup> AxisWeights<G> {
 
     /// Returns [`AxisWeights::start`] of each result pixel, and of further ones up to a multiple of [`AT_ONCE`].
     pub(crate) fn starts(&self) -> &[u32] {
-        &self.starts
+        &self.ungrouped.starts
     }
 
     /// Returns the weights of all [`AxisWeights::starts`], one after the other: [`AxisWeights::groups`] for each.
@@ -270,7 +173,7 @@ impl<G: WeightGroup> AxisWeights<G> {
 
     /// Returns the first source pixel of result pixel `i`, counted from the first decoded pixel of the crop.
     pub(crate) fn start(&self, i: usize) -> usize {
-        self.starts[i] as usize
+        self.ungrouped.starts[i] as usize
     }
 
     /// Returns the weights of result pixel `i`.
@@ -298,8 +201,8 @@ mod tests {
             for limit in 1..100 {
                 for n in 1..120 {
                     let axis = SourceAxis { start: 0.0, length: limit.into(), limit, skipped: 0 };
-                    weights.compute(axis, n, false, filter);
-                    assert!(weights.starts[..n as usize].is_sorted(), "{limit} to {n} pixels, {filter:?}");
+                    weights.compute(axis, n, false, filter, AxisFilter::write_weights);
+                    assert!(weights.starts()[..n as usize].is_sorted(), "{limit} to {n} pixels, {filter:?}");
                 }
             }
         }

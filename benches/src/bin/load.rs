@@ -1,7 +1,8 @@
 //! Compares the loader with two plain threads that decode and resize the same photographs, and with two threads that only
 //! read. The difference is the cost of orders, batches, memory budget and statistics. The pixels are compared first.
 //!
-//! `cargo run --release -p shardtool-benches --bin load -- FOLDER [ROUNDS]`: a folder of photographs.
+//! `cargo run --release -p shardtool-benches --bin load -- FOLDER [ROUNDS [SIDE]]`: a folder of photographs, and
+//! the side of an image in a batch.
 
 use shardtool_benches::photographs::Draw;
 use shardtool_benches::{Candidate, compare, print};
@@ -15,17 +16,26 @@ use shardtool_read::{Dataset, Split};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 const THREADS: usize = 2;
 const BATCH: u32 = 256;
-const SIDE: u32 = 224;
-const ROW: usize = (SIDE * SIDE * 3) as usize;
+static SIDE: OnceLock<u32> = OnceLock::new();
 /// Repetitions of each photograph in an epoch.
 const REPEAT: u64 = 4;
 const SEED: u64 = 7;
+
+/// Returns the side of an image in a batch, in pixels.
+fn side() -> u32 {
+    *SIDE.get_or_init(|| std::env::args().nth(3).map_or(224, |side| side.parse().expect("a number of pixels")))
+}
+
+/// Returns the bytes of an image in a batch.
+fn row() -> usize {
+    (side() * side() * 3) as usize
+}
 
 fn main() {
     let mut args = std::env::args().skip(1);
@@ -34,8 +44,8 @@ fn main() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     shardtool_pack::pack(&shardtool_pack::Options::new(folder, scratch.path()), &()).expect("a pack");
     let split = Dataset::open(scratch.path()).expect("a dataset").splits()[0].clone();
-    let train = Pipeline::train(SIDE).expect("a pipeline");
-    let eval = Pipeline::eval(SIDE * 8 / 7, SIDE).expect("a pipeline");
+    let train = Pipeline::train(side()).expect("a pipeline");
+    let eval = Pipeline::eval(side() * 8 / 7, side()).expect("a pipeline");
     for (name, pipeline) in [("train", train), ("eval", eval)] {
         let expected = pixels(&split, &pipeline, Engine::Threads);
         assert_eq!(expected.len() as u64, split.len(), "every photograph");
@@ -60,7 +70,7 @@ fn main() {
 /// Compares images normalised by the workers with u8 images of the same loader.
 fn outputs(split: &Split, rounds: usize) {
     let content = |output| {
-        let pipeline = Pipeline::train(SIDE).expect("a pipeline");
+        let pipeline = Pipeline::train(side()).expect("a pipeline");
         let mut images = Images::new(pipeline);
         images.output = output;
         Content::Images(images)
@@ -74,7 +84,7 @@ fn outputs(split: &Split, rounds: usize) {
         let mut n = 0;
         while let Some(batch) = loader.next_batch().expect("a batch") {
             let value = output.map_or(1, |output| output.dtype().bytes());
-            assert_eq!(batch.images().expect("images").len(), ROW * BATCH as usize * value);
+            assert_eq!(batch.images().expect("images").len(), row() * BATCH as usize * value);
             n += batch.valid().iter().filter(|v| **v).count() as u64;
         }
         assert_eq!(n, split.len() * REPEAT);
@@ -94,8 +104,8 @@ fn outputs(split: &Split, rounds: usize) {
     ];
     for (name, output) in cases {
         let normalizer = Normalizer::new(output.expect("an output"));
-        let mut expected = vec![0; ROW * normalizer.output().dtype().bytes()];
-        normalizer.write(&plain.images().expect("images")[..ROW], &mut expected);
+        let mut expected = vec![0; row() * normalizer.output().dtype().bytes()];
+        normalizer.write(&plain.images().expect("images")[..row()], &mut expected);
         assert!(first(output).images().expect("images").starts_with(&expected), "{name}: the formula");
     }
     let mut candidates = vec![Candidate::new("u8 NHWC", || run(None))];
@@ -135,17 +145,23 @@ fn source(split: &Split) -> Source {
     Source::List(List::new(ids, split.len()).expect("ids of the split"))
 }
 
-/// Decodes and resizes samples in the loader's order with plain threads.
-fn run_threads(split: &Split, pipeline: &Pipeline, callback: Callback<'_>) -> u64 {
+/// Returns the loader's order.
+fn plan(split: &Split) -> Arc<Plan> {
     let one = NonZeroU32::MIN;
     let replicas = Replicas { world: one, batch: one, policy: Policy::Sample, remainder: Some(Remainder::Mask) };
-    let plan = Arc::new(Plan::new(source(split), Order::Shuffled, SEED, replicas, &[]).expect("a plan"));
+    Arc::new(Plan::new(source(split), Order::Shuffled, SEED, replicas, &[]).expect("a plan"))
+}
+
+/// Decodes and resizes samples in the loader's order with plain threads.
+fn run_threads(split: &Split, pipeline: &Pipeline, callback: Callback<'_>) -> u64 {
+    let plan = plan(split);
     let (next, n) = (AtomicU64::new(0), split.len() * REPEAT);
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 let mut walk = plan.walk(0, 0).expect("rank 0");
-                let (mut decoder, mut scratch, mut out) = (Decoder::default(), ResizeScratch::default(), vec![0; ROW]);
+                let (mut decoder, mut scratch, mut out) =
+                    (Decoder::default(), ResizeScratch::default(), vec![0; row()]);
                 let options = RegionOptions::default();
                 loop {
                     let q = next.fetch_add(1, Ordering::Relaxed);
@@ -185,7 +201,7 @@ fn run_loader(split: &Split, pipeline: &Pipeline, callback: Callback<'_>) -> u64
     let mut loader = Loader::new(&config(split, content)).expect("a loader");
     let mut n = 0;
     while let Some(batch) = loader.next_batch().expect("a batch") {
-        for (id, row) in batch.ids().iter().zip(batch.images().expect("images").chunks(ROW)) {
+        for (id, row) in batch.ids().iter().zip(batch.images().expect("images").chunks(row())) {
             if let (Ok(id), Some(callback)) = (u64::try_from(*id), callback) {
                 callback(id, row);
             }
@@ -219,20 +235,29 @@ fn anonymous() -> u64 {
     line.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
-/// Compares reading of records, in bytes per second.
+/// Epochs of a reading round: one takes 10 ms, and a loader starts with threads and a look at its records.
+const READ_EPOCHS: u64 = 40;
+
+/// Compares reading of records in the loader's order, in bytes per second.
 fn read(split: &Split, rounds: usize) {
-    let bytes = split.entry().bytes() * REPEAT;
+    let bytes = split.entry().bytes() * REPEAT * READ_EPOCHS;
+    let n = split.len() * REPEAT;
     let threads = || {
+        let plan = plan(split);
         let (next, sum) = (AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {
             for _ in 0..THREADS {
                 scope.spawn(|| {
+                    let (mut epoch, mut walk) = (0, plan.walk(0, 0).expect("rank 0"));
                     loop {
-                        let id = next.fetch_add(1, Ordering::Relaxed);
-                        if id >= split.len() * REPEAT {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        if at >= n * READ_EPOCHS {
                             return;
                         }
-                        let record = split.get(id % split.len()).expect("a record");
+                        if at / n != epoch {
+                            (epoch, walk) = (at / n, plan.walk(at / n, 0).expect("rank 0"));
+                        }
+                        let record = split.get(walk.sample(at % n).id).expect("a record");
                         sum.fetch_add(record.data().len() as u64 + 16, Ordering::Relaxed);
                     }
                 });
@@ -242,10 +267,14 @@ fn read(split: &Split, rounds: usize) {
         bytes as f64
     };
     let loader = || {
-        let mut loader = Loader::new(&config(split, Content::Records)).expect("a loader");
+        let mut config = config(split, Content::Records);
+        config.epochs = Some(READ_EPOCHS);
+        let mut loader = Loader::new(&config).expect("a loader");
         let mut sum = 0;
-        while let Some(batch) = loader.next_batch().expect("a batch") {
-            sum += batch.records().iter().flatten().map(|r| r.data().len() as u64 + 16).sum::<u64>();
+        for _ in 0..READ_EPOCHS {
+            while let Some(batch) = loader.next_batch().expect("a batch") {
+                sum += batch.records().iter().flatten().map(|r| r.data().len() as u64 + 16).sum::<u64>();
+            }
         }
         assert_eq!(sum, bytes);
         bytes as f64

@@ -1,5 +1,6 @@
 //! Measures one thread reading records with CRC checks from the page cache: in order and shuffled, mapped and by `pread`,
-//! compared with a CRC pass over the same bytes. Also measures `verify` of whole files.
+//! compared with a CRC pass over the same bytes; shuffled also with a hint for each record some records before. Also measures
+//! `verify` of whole files.
 //!
 //! `cargo run --release -p shardtool-benches --bin read`
 
@@ -9,6 +10,9 @@ use shardtool_format::frame;
 use shardtool_order::pack_permutation;
 use shardtool_read::verify;
 use shardtool_read::{Access, Dataset, Options, Split};
+
+/// Records between a hint and its record.
+const AHEAD: u64 = 8;
 
 fn main() {
     for (payload, records, shards) in [(100_000usize, 1_000u64, 4u64), (1_000, 100_000, 4)] {
@@ -23,6 +27,12 @@ fn main() {
         let shuffle = pack_permutation(7, total).expect("a domain that is not empty");
         let ordered = |split: &Split| pass(split, 0..total, sum);
         let shuffled = |split: &Split| pass(split, (0..total).map(|q| shuffle.forward(q)), sum);
+        let hinted = |q: u64| {
+            if q + AHEAD < total {
+                mapped.prefetch(shuffle.forward(q + AHEAD));
+            }
+            shuffle.forward(q)
+        };
         let files: Vec<_> = (0..shards as usize).map(|s| mapped.shard(s).expect("opens")).collect();
         let crc_only = || {
             files
@@ -38,6 +48,7 @@ fn main() {
                 Candidate::new("CRC of the files", crc_only),
                 Candidate::new("mapped, in order", || ordered(&mapped)),
                 Candidate::new("mapped, shuffled", || shuffled(&mapped)),
+                Candidate::new("mapped, shuffled, hinted", || pass(&mapped, (0..total).map(hinted), sum)),
                 Candidate::new("pread, in order", || ordered(&read)),
                 Candidate::new("pread, shuffled", || shuffled(&read)),
             ],

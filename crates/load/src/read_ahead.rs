@@ -66,7 +66,7 @@ struct Residency {
 
 impl Residency {
     /// One record of this number is looked up, first and once all are there.
-    const SAMPLED: [u32; 2] = [4, 16];
+    const SAMPLED: [u32; 2] = [4, 64];
     /// This number of them in a row means that all are there.
     const SURE: u32 = 256;
 

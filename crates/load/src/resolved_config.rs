@@ -61,6 +61,8 @@ pub(crate) struct ResolvedConfig {
     /// Rows whose records the system reads ahead of the workers.
     pub(crate) read_ahead: usize,
     pub(crate) order: Order,
+    /// Rows that a worker claims at a time: several if each takes little time.
+    pub(crate) rows_per_claim: usize,
     /// Bytes of records that are requested from object stores ahead of the workers.
     pub(crate) fetch: u64,
     /// Bytes between two records that are requested for nothing, at most.
@@ -71,6 +73,12 @@ pub(crate) struct ResolvedConfig {
 
 /// Smaller records are not requested one by one, since the system reads whole pages.
 const MIN_READ_AHEAD_RECORD: u64 = 4096;
+
+/// Rows that a worker claims at a time, at most.
+const CLAIMED_ROWS: usize = 16;
+/// Bytes of the records among them if they are images, and claims of a batch of them, at least: several workers share it.
+const CLAIMED_IMAGES: u64 = 16 << 10;
+const CLAIMS: usize = 16;
 
 impl ResolvedConfig {
     /// Validates a configuration for the given ranks against its dataset.
@@ -145,11 +153,22 @@ impl ResolvedConfig {
             0..MIN_READ_AHEAD_RECORD => 0,
             mean => (config.read_ahead / (mean * plan.packing().map_or(1, packing::samples_per_row))) as usize,
         };
+        let batch = largest_batch(&plan, config);
+        let rows_per_claim = match config.content {
+            _ if !arrays.is_empty() || plan.packing().is_some() => 1,
+            // Each may wait for its request.
+            Content::Images(_) if splits.in_store() => 1,
+            Content::Images(_) => {
+                let claims = CLAIMED_ROWS.min(batch / CLAIMS).max(1);
+                ((CLAIMED_IMAGES / splits.mean_record().max(1)) as usize).clamp(1, claims)
+            }
+            Content::Records | Content::Columns => CLAIMED_ROWS,
+        };
         let release = config.page_cache == PageCache::Release;
         Ok(ResolvedConfig {
             fingerprint: splits.fingerprint(),
             ranks: ranks.to_vec(),
-            batch: largest_batch(&plan, config),
+            batch,
             content: config.content.clone(),
             normalizer: match &config.content {
                 Content::Images(images) => images.output.map(Normalizer::new),
@@ -175,6 +194,7 @@ impl ResolvedConfig {
             arrays,
             read_ahead,
             order: config.order,
+            rows_per_claim,
             fetch: if splits.in_store() && plan.packing().is_none() { config.read_ahead } else { 0 },
             fetch_gap: config.fetch_gap,
             fetch_size: config.fetch_size,
@@ -303,15 +323,6 @@ impl ResolvedConfig {
     /// Returns whether batches hold records.
     pub(crate) fn keeps_records(&self) -> bool {
         matches!(self.content, Content::Records)
-    }
-
-    /// Returns how many rows a worker claims at a time: several if each takes little time.
-    pub(crate) fn rows_per_claim(&self) -> usize {
-        match self.content {
-            Content::Images(_) => 1,
-            _ if !self.arrays.is_empty() || self.plan.packing().is_some() => 1,
-            Content::Records | Content::Columns => 16,
-        }
     }
 
     /// The resume state at a position.

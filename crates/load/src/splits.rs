@@ -111,6 +111,12 @@ impl Splits {
         self.splits[number].is_in_memory(id - self.starts[number])
     }
 
+    /// Hints that the record is read soon; see [`Split::prefetch`].
+    pub(crate) fn prefetch(&self, id: u64) {
+        let number = self.split_of(id);
+        self.splits[number].prefetch(id - self.starts[number]);
+    }
+
     /// Asks the system to read the record soon.
     pub(crate) fn will_need(&self, id: u64) {
         let number = self.split_of(id);

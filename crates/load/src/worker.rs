@@ -143,7 +143,7 @@ impl<'e> Worker<'e> {
         let Engine { handover, config, meters, .. } = self.engine;
         loop {
             if let Some(batch) = current
-                && let Some(rows) = batch.claim(config.rows_per_claim())
+                && let Some(rows) = batch.claim(config.rows_per_claim)
             {
                 return Some((batch, rows));
             }
@@ -158,6 +158,9 @@ impl<'e> Worker<'e> {
 
     /// Fills claimed rows; the first one that fails cancels the batch.
     fn fill(&mut self, batch: &SharedBatch, rows: Range<usize>) {
+        if rows.len() > 1 {
+            self.prefetch(batch, rows.clone());
+        }
         for row in rows {
             if batch.is_cancelled() {
                 return;
@@ -172,6 +175,16 @@ impl<'e> Worker<'e> {
                 }
             };
             self.engine.handover.fail(batch.replica, batch, error);
+        }
+    }
+
+    /// Hints that the records of claimed rows are read soon.
+    fn prefetch(&mut self, batch: &SharedBatch, rows: Range<usize>) {
+        for row in rows {
+            if let Some(q) = batch.planned(row).position() {
+                let sample = self.cursor(batch).sample(q);
+                self.engine.config.splits.prefetch(sample.id);
+            }
         }
     }
 

@@ -1,9 +1,11 @@
 //! Bytes of a file, mapped or read, or of an object in a store; the results are the same.
 
 use crate::mapping::Mapping;
+use crate::prefetch::prefetch;
 use crate::{Error, Result, open_regular};
 use memmap2::{Advice, UncheckedAdvice};
 use rustix::io::{ReadWriteFlags, preadv2};
+use shardtool_format::frame;
 use shardtool_store::cache::{Cache, CachedObject};
 use shardtool_store::{self as store, Object, Window};
 use std::fs::File;
@@ -413,6 +415,12 @@ impl FileBytes {
         // `mincore` would claim so of all files that belong to another user.
         let read = |file| preadv2(file, &mut [IoSliceMut::new(&mut [0])], at, ReadWriteFlags::NOWAIT);
         self.object().is_none() && self.file().is_ok_and(|file| read(file) == Ok(1))
+    }
+
+    /// Hints that the header at an offset is read soon: the processor loads it, if it is mapped and in memory.
+    pub(crate) fn prefetch(&self, at: u64) {
+        let header = usize::try_from(at).ok().and_then(|at| self.mapped()?.get(at..at + frame::HEADER_BYTES));
+        prefetch(header.unwrap_or_default());
     }
 
     /// Turns read-around off (`MADV_RANDOM`): the system reads the touched pages and those of [`FileBytes::will_need`]

@@ -23,6 +23,7 @@ mod frames;
 mod mapping;
 mod partial_record;
 mod paths;
+mod prefetch;
 mod record;
 mod shard;
 mod shard_cache;

@@ -4,6 +4,7 @@ use crate::bytes::FileBytes;
 use crate::dataset::Options;
 use crate::frames::compression;
 use crate::mapping::Mapping;
+use crate::prefetch::prefetch;
 use crate::shard_index::{Checked, ShardIndex, content_name, missing};
 use crate::{Error, Record, Result};
 use shardtool_format::example::{Example, Message, range_within};
@@ -40,6 +41,9 @@ enum Directory {
         image: Option<String>,
     },
 }
+
+/// Bytes of a record that [`Shard::prefetch`] loads. The processor loads the following ones by itself once these are read.
+const PREFETCHED: usize = 1088;
 
 /// What a shard is opened from.
 pub(crate) enum Opening<'a> {
@@ -174,6 +178,22 @@ impl Shard {
     /// [`crate::Split::will_need`] names. Calls after the first one do nothing.
     pub fn read_exactly(&self) {
         self.bytes.read_exactly();
+    }
+
+    /// Hints that a record is read soon: the processor loads its row of the index, and the start of its frame, if both are mapped
+    /// and in memory. Ignores errors, which reading the record returns.
+    pub fn prefetch(&self, row: u64) {
+        let Some(mapped) = self.bytes.mapped() else { return };
+        let Ok((Some(start), _)) = self.starts(row) else { return };
+        let data = usize::try_from(start).ok().and_then(|start| mapped.get(start..)).unwrap_or_default();
+        prefetch(&data[..data.len().min(PREFETCHED)]);
+        let Some(index) = self.index() else { return };
+        let Required { image_offset, image_length, .. } = *index.required();
+        for column in [image_offset, image_length] {
+            if let Ok(Some(column)) = index.fixed::<u32>(column) {
+                prefetch(column.stored_bytes(row).unwrap_or_default());
+            }
+        }
     }
 
     /// Hints that a record will not be read again soon: drops its pages from the page cache. Call

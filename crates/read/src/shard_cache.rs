@@ -41,6 +41,14 @@ impl ShardCache {
         ShardCache { state: RwLock::new(State { slots, ring: vec![], hand: 0, capacity: 0, most }) }
     }
 
+    /// Calls `use_it` with the shard if it is open.
+    pub(crate) fn with_open(&self, number: usize, use_it: impl FnOnce(&Shard)) {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = &state.slots[number] {
+            use_it(&slot.shard);
+        }
+    }
+
     /// Returns the shard, and opens it with `open` if it is not in the cache. An evicted shard stays open while it is in
     /// use elsewhere.
     pub(crate) fn get(&self, number: usize, open: impl FnOnce() -> Result<Shard>) -> Result<Arc<Shard>> {

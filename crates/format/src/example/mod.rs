@@ -60,6 +60,9 @@ pub struct Example<'a> {
     features: Vec<(Cow<'a, str>, Feature<'a>)>,
 }
 
+/// Features up to which one is found by looking at each: most names differ in length already.
+const SEARCHED_IN_ORDER: usize = 16;
+
 impl<'a> Example<'a> {
     /// Returns all features, in byte order of their names.
     pub fn features(&self) -> &[(Cow<'a, str>, Feature<'a>)] {
@@ -68,7 +71,11 @@ impl<'a> Example<'a> {
 
     /// Returns the feature of that name.
     pub fn get(&self, name: &str) -> Option<Feature<'a>> {
-        let at = self.features.binary_search_by(|(there, _)| (**there).cmp(name)).ok()?;
+        let at = if self.features.len() <= SEARCHED_IN_ORDER {
+            self.features.iter().position(|(there, _)| **there == *name)?
+        } else {
+            self.features.binary_search_by(|(there, _)| (**there).cmp(name)).ok()?
+        };
         Some(self.features[at].1)
     }
 

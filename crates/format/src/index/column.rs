@@ -107,11 +107,17 @@ impl<'a, T: Scalar> Fixed<'a, T> {
         self.values
     }
 
+    /// Returns the bytes of the stored value of a row, null or not; `None` past the end.
+    #[inline]
+    pub fn stored_bytes(&self, row: u64) -> Option<&'a [u8]> {
+        let start = usize::try_from(row).ok()?.checked_mul(size_of::<T>())?;
+        self.values.get(start..)?.get(..size_of::<T>())
+    }
+
     /// Returns the stored value of a row, null or not; `None` past the end.
     #[inline]
     fn stored(&self, row: u64) -> Option<T> {
-        let start = usize::try_from(row).ok()?.checked_mul(size_of::<T>())?;
-        self.values.get(start..)?.get(..size_of::<T>()).map(T::read)
+        self.stored_bytes(row).map(T::read)
     }
 }
 

@@ -59,6 +59,11 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// Returns the offset of a row's frame.
+    pub(super) fn start(&self, row: u64) -> Option<u64> {
+        self.offsets?.get(row)
+    }
+
     /// Returns the offset of the first frame after an offset.
     pub(super) fn start_after(&self, offset: u64) -> Option<u64> {
         self.offsets?.get(self.first_not_before(offset + 1)?)

@@ -18,6 +18,9 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::path::Path;
 
+/// Frames whose headers are loaded before they are needed: each tells only where the next one begins.
+const HEADERS_AHEAD: u64 = 8;
+
 /// Frames are checked in runs of about this many bytes, so that one large shard occupies all threads.
 const RUN_BYTES: u64 = 8 << 20;
 
@@ -64,7 +67,11 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
         end,
         &path,
         rows.as_ref(),
-        |frame| runs.push(frame).into_iter().for_each(&mut take),
+        |frame| {
+            let ahead = rows.as_ref().and_then(|rows| rows.start(runs.frames() + HEADERS_AHEAD));
+            ahead.into_iter().for_each(|start| bytes.prefetch(start));
+            runs.push(frame).into_iter().for_each(&mut take);
+        },
         |error, is_last| {
             explained = true;
             if !(other_length && is_last && truncated(&error)) {

@@ -190,7 +190,7 @@ impl ResolvedConfig {
             epochs: config.epochs,
             starve_after: config.starve_after,
             release,
-            exact: read_ahead > 0 && config.order == Order::Shuffled || release || arrays.partial,
+            exact: read_ahead > 0 && config.order != Order::Sequential || release || arrays.partial,
             arrays,
             read_ahead,
             order: config.order,

@@ -315,6 +315,7 @@ fn plan(config: &Config, ranks: &[u32], limits: &SystemLimits) -> Result<(Resolv
     let memory = MemoryPlan::new(demand, config.memory_budget, config.local_world, limits).map_err(Error::Budget)?;
     // Pages read ahead must still be in the page cache when the workers read them.
     resolved.limit_read_ahead(memory.unreserved() / 4);
+    resolved.limit_claims(memory.workers as usize);
     resolved.fetch = memory.fetch;
     Ok((resolved, memory))
 }

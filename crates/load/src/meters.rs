@@ -88,14 +88,14 @@ impl Meters {
     }
 }
 
-/// Times one read. Every 64th is also timed by the thread's CPU clock, which stops while the thread waits for storage.
+/// Times one read. Every 16th is also timed by the thread's CPU clock, which stops while the thread waits for storage.
 /// (Reading that clock is a system call, too slow for every small record.)
 pub(crate) struct ReadTimer {
     start: Instant,
     cpu: Option<Duration>,
 }
 
-const CPU_SAMPLING: u64 = 64;
+const CPU_SAMPLING: u64 = 16;
 
 impl ReadTimer {
     /// Starts timing the worker's read number `number`.

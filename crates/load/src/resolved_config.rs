@@ -54,8 +54,6 @@ pub(crate) struct ResolvedConfig {
     pub(crate) max_bad: u64,
     pub(crate) epochs: Option<u64>,
     pub(crate) starve_after: Duration,
-    /// Whether the system's read-around is turned off ([`shardtool_read::Shard::read_exactly`]).
-    pub(crate) exact: bool,
     /// Whether pages of records are released after their samples were made.
     pub(crate) release: bool,
     /// Rows whose records the system reads ahead of the workers.
@@ -76,9 +74,10 @@ const MIN_READ_AHEAD_RECORD: u64 = 4096;
 
 /// Rows that a worker claims at a time, at most.
 const CLAIMED_ROWS: usize = 16;
-/// Bytes of the records among them if they are images, and claims of a batch of them, at least: several workers share it.
+/// Bytes of their records, if they are images, at most.
 const CLAIMED_IMAGES: u64 = 16 << 10;
-const CLAIMS: usize = 16;
+/// Claims that each worker finds in a batch of images, at least, unless it has fewer rows.
+const CLAIMS: usize = 4;
 
 impl ResolvedConfig {
     /// Validates a configuration for the given ranks against its dataset.
@@ -153,22 +152,18 @@ impl ResolvedConfig {
             0..MIN_READ_AHEAD_RECORD => 0,
             mean => (config.read_ahead / (mean * plan.packing().map_or(1, packing::samples_per_row))) as usize,
         };
-        let batch = largest_batch(&plan, config);
         let rows_per_claim = match config.content {
             _ if !arrays.is_empty() || plan.packing().is_some() => 1,
             // Each may wait for its request.
             Content::Images(_) if splits.in_store() => 1,
-            Content::Images(_) => {
-                let claims = CLAIMED_ROWS.min(batch / CLAIMS).max(1);
-                ((CLAIMED_IMAGES / splits.mean_record().max(1)) as usize).clamp(1, claims)
-            }
+            Content::Images(_) => ((CLAIMED_IMAGES / splits.mean_record().max(1)) as usize).clamp(1, CLAIMED_ROWS),
             Content::Records | Content::Columns => CLAIMED_ROWS,
         };
         let release = config.page_cache == PageCache::Release;
         Ok(ResolvedConfig {
             fingerprint: splits.fingerprint(),
             ranks: ranks.to_vec(),
-            batch,
+            batch: largest_batch(&plan, config),
             content: config.content.clone(),
             normalizer: match &config.content {
                 Content::Images(images) => images.output.map(Normalizer::new),
@@ -190,7 +185,6 @@ impl ResolvedConfig {
             epochs: config.epochs,
             starve_after: config.starve_after,
             release,
-            exact: read_ahead > 0 && config.order != Order::Sequential || release || arrays.partial,
             arrays,
             read_ahead,
             order: config.order,
@@ -308,6 +302,19 @@ impl ResolvedConfig {
         let on_host = self.mixing().filter(|_| !self.defers_mixing());
         let copy = on_host.map_or(0, |mixing| mixing.copies() * images as u64);
         row * self.rows(bucket) as u64 + copy
+    }
+
+    /// Returns whether the system's read-around is turned off ([`shardtool_read::Shard::read_exactly`]).
+    pub(crate) fn is_exact(&self) -> bool {
+        self.read_ahead > 0 && self.order != Order::Sequential || self.release || self.arrays.partial
+    }
+
+    /// Limits the rows of a claim of images, so that `workers` share each batch.
+    pub(crate) fn limit_claims(&mut self, workers: usize) {
+        if let Content::Images(_) = self.content {
+            let smallest = self.buckets().map(|bucket| self.rows(bucket)).min().unwrap_or(0);
+            self.rows_per_claim = self.rows_per_claim.min(smallest / (CLAIMS * workers.max(1))).max(1);
+        }
     }
 
     /// Limits read-ahead to `bytes`.

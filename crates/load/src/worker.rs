@@ -159,7 +159,8 @@ impl<'e> Worker<'e> {
     /// Fills claimed rows; the first one that fails cancels the batch.
     fn fill(&mut self, batch: &SharedBatch, rows: Range<usize>) {
         if rows.len() > 1 {
-            self.prefetch(batch, rows.clone());
+            // A panic is met again by the row.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.prefetch(batch, rows.clone())));
         }
         for row in rows {
             if batch.is_cancelled() {
@@ -261,7 +262,7 @@ impl<'e> Worker<'e> {
         let config = &engine.config;
         let at = config.splits.locate(id).map_err(Error::from)?;
         let shard = at.open().map_err(|e| RowError::of(id, &at, e.into()))?;
-        if config.exact {
+        if config.is_exact() {
             shard.read_exactly();
         }
         if self.row_of_frames(batch, (Sample { source_position, id }, row), &shard, &at, target)? {

@@ -419,7 +419,7 @@ impl FileBytes {
 
     /// Hints that the header at an offset is read soon: the processor loads it, if it is mapped and in memory.
     pub(crate) fn prefetch(&self, at: u64) {
-        let header = usize::try_from(at).ok().and_then(|at| self.mapped()?.get(at..at + frame::HEADER_BYTES));
+        let header = usize::try_from(at).ok().and_then(|at| self.mapped()?.get(at..)?.get(..frame::HEADER_BYTES));
         prefetch(header.unwrap_or_default());
     }
 

@@ -389,15 +389,17 @@ impl Split {
     /// let ids = [1, 0, 1];
     /// let mut keys = vec![];
     /// for (i, id) in ids.into_iter().enumerate() {
-    ///     ids.get(i + 8).into_iter().for_each(|ahead| train.prefetch(*ahead));
+    ///     ids.get(i + 1).into_iter().for_each(|ahead| train.prefetch(*ahead));
     ///     keys.push(train.get(id)?.key()?.into_owned());
     /// }
     /// assert_eq!(keys, [&b"dog/1.png"[..], b"cat/0.png", b"dog/1.png"]);
     /// # Ok::<(), shardtool_read::Error>(())
     /// ```
     pub fn prefetch(&self, id: u64) {
-        if let Ok((shard, row)) = self.locate(id) {
-            self.0.shards.with_open(shard, |shard| shard.prefetch(row));
+        if let Ok((shard, row)) = self.locate(id)
+            && let Some(shard) = self.0.shards.cached(shard)
+        {
+            shard.prefetch(row);
         }
     }
 

@@ -8,10 +8,10 @@ const CACHE_LINE: usize = 64;
 #[inline]
 pub(crate) fn prefetch(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
-    for line in bytes.chunks(CACHE_LINE) {
+    for byte in bytes.iter().step_by(CACHE_LINE).chain(bytes.last()) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a prefetch reads nothing that the program could see, and faults at no address; this one lies in a slice.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) }
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = bytes;

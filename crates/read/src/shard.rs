@@ -43,7 +43,7 @@ enum Directory {
 }
 
 /// Bytes of a record that [`Shard::prefetch`] loads. The processor loads the following ones by itself once these are read.
-const PREFETCHED: usize = 1088;
+const PREFETCHED: u64 = 1088;
 
 /// What a shard is opened from.
 pub(crate) enum Opening<'a> {
@@ -180,20 +180,28 @@ impl Shard {
         self.bytes.read_exactly();
     }
 
-    /// Hints that a record is read soon: the processor loads its row of the index, and the start of its frame, if both are mapped
-    /// and in memory. Ignores errors, which reading the record returns.
+    /// Hints that a record of a mapped shard is read soon: the processor loads the start of its frame, and where its image lies.
+    /// Waits at most for the record's offset in the index. Checks nothing: reading the record returns errors.
     pub fn prefetch(&self, row: u64) {
-        let Some(mapped) = self.bytes.mapped() else { return };
-        let Ok((Some(start), _)) = self.starts(row) else { return };
-        let data = usize::try_from(start).ok().and_then(|start| mapped.get(start..)).unwrap_or_default();
-        prefetch(&data[..data.len().min(PREFETCHED)]);
-        let Some(index) = self.index() else { return };
-        let Required { image_offset, image_length, .. } = *index.required();
-        for column in [image_offset, image_length] {
-            if let Ok(Some(column)) = index.fixed::<u32>(column) {
-                prefetch(column.stored_bytes(row).unwrap_or_default());
+        let (Some(mapped), Some(next)) = (self.bytes.mapped(), row.checked_add(1)) else { return };
+        let (start, end) = match &self.directory {
+            Directory::Scan { offsets, .. } => {
+                let at = |row: u64| offsets.get(usize::try_from(row).ok()?).copied();
+                (at(row), at(next))
             }
-        }
+            Directory::Index(index) => {
+                let Required { record_offset, image_offset, image_length, .. } = *index.required();
+                for column in [image_offset, image_length] {
+                    let stored = index.unchecked_fixed::<u32>(column).and_then(|column| column.stored_bytes(row));
+                    prefetch(stored.unwrap_or_default());
+                }
+                let offsets = index.unchecked_fixed::<u64>(record_offset);
+                (offsets.and_then(|offsets| offsets.get(row)), offsets.and_then(|offsets| offsets.get(next)))
+            }
+        };
+        let frame = start.and_then(|start| mapped.get(usize::try_from(start).ok()?..)).unwrap_or_default();
+        let length = end.zip(start).map_or(u64::MAX, |(end, start)| end.saturating_sub(start)).min(PREFETCHED);
+        prefetch(&frame[..frame.len().min(length as usize)]);
     }
 
     /// Hints that a record will not be read again soon: drops its pages from the page cache. Call

@@ -41,22 +41,17 @@ impl ShardCache {
         ShardCache { state: RwLock::new(State { slots, ring: vec![], hand: 0, capacity: 0, most }) }
     }
 
-    /// Calls `use_it` with the shard if it is open.
-    pub(crate) fn with_open(&self, number: usize, use_it: impl FnOnce(&Shard)) {
+    /// Returns the shard if it is in the cache.
+    pub(crate) fn cached(&self, number: usize) -> Option<Arc<Shard>> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slot) = &state.slots[number] {
-            use_it(&slot.shard);
-        }
+        state.slots[number].as_ref().map(Slot::shard)
     }
 
     /// Returns the shard, and opens it with `open` if it is not in the cache. An evicted shard stays open while it is in
     /// use elsewhere.
     pub(crate) fn get(&self, number: usize, open: impl FnOnce() -> Result<Shard>) -> Result<Arc<Shard>> {
-        {
-            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(slot) = &state.slots[number] {
-                return Ok(slot.shard());
-            }
+        if let Some(shard) = self.cached(number) {
+            return Ok(shard);
         }
         // Two threads may open the same shard at once, and one of them drops its copy: cheaper than holding the lock
         // while opening.

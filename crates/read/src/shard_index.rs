@@ -174,6 +174,11 @@ impl ShardIndex {
         Ok(self.index.variable(column))
     }
 
+    /// Returns a fixed column, unchecked; `None` if it has another type.
+    pub(crate) fn unchecked_fixed<T: Scalar>(&self, column: usize) -> Option<Fixed<'_, T>> {
+        self.index.fixed(column)
+    }
+
     /// Returns the key of a record, unchecked.
     pub(crate) fn unchecked_key(&self, row: u64) -> Option<&[u8]> {
         self.index.variable(self.required.key)?.get(row)

@@ -2,7 +2,7 @@
 
 mod written;
 
-use shardtool_read::{Access, Dataset, Options};
+use shardtool_read::{Access, Dataset, Options, verify};
 use written::{RECORDS, image, write};
 
 #[test]
@@ -26,6 +26,8 @@ fn wrong_offset_costs_only_its_own_record() {
             let dataset = Dataset::open_with(folder.path(), Options::default().with_access(access)).unwrap();
             let split = dataset.split("train").unwrap();
             for id in 0..RECORDS {
+                // Hints load nothing that is not there.
+                [id + 1, u64::MAX].into_iter().for_each(|ahead| split.prefetch(ahead));
                 match split.get(id) {
                     Ok(record) => assert_eq!(record.image().unwrap(), Some(&image(id)[..]), "{number}: record {id}"),
                     Err(error) => {
@@ -35,6 +37,11 @@ fn wrong_offset_costs_only_its_own_record() {
                 }
             }
             assert!(split.get(WRONG as u64).is_err(), "{number}");
+            split.shard(0).unwrap().prefetch(u64::MAX);
+            // It loads headers ahead at these offsets.
+            let report = verify::verify(&dataset, &verify::Options::default());
+            assert_eq!(report.good_records, RECORDS, "{number}");
+            assert!(!report.findings.is_empty(), "{number}");
         }
     }
 }

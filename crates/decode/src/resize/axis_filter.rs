@@ -36,7 +36,7 @@ pub(crate) struct SourceAxis {
     pub(crate) length: f64,
     /// Length of the crop. The filter reads no pixel from here on.
     pub(crate) limit: u32,
-    /// Pixels at the start of the crop that were not decoded. [`AxisWeights::start`] counts from the first decoded one.
+    /// Pixels at the start of the crop that were not decoded. [`super::weights::AxisWeights::start`] counts from the first decoded one.
     pub(crate) skipped: u32,
 }
 
@@ -158,10 +158,11 @@ impl AxisFilter {
     }
 }
 
-/// The weights of an axis before they are grouped.
+/// The weights of an axis as numbers, which [`super::weights::AxisWeights`] groups.
 #[derive(Debug, Default)]
 pub(crate) struct WeightBlocks {
-    /// For each result pixel, the first source pixel that it reads. Those beyond the last result pixel fill up [`AT_ONCE`].
+    /// For each result pixel, the first source pixel that it reads, at first in pixels from the start of the crop. Grouping moves
+    /// it to the first weight that is not 0, counts from the first decoded pixel, and fills up [`AT_ONCE`].
     pub(super) starts: Vec<u32>,
     /// Weights from that source pixel on, [`AxisFilter::blocks`] for each result pixel, filled up with 0.
     pub(super) blocks: Vec<[i32; WEIGHTS]>,

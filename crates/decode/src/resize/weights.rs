@@ -125,7 +125,7 @@ impl<G: WeightGroup> AxisWeights<G> {
             }
             *start = start.saturating_sub(axis.skipped);
             self.last_start = self.last_start.max(*start);
-            while let Some(further) = weights[last + 1..].iter().position(|w| *w != 0) {
+            if let Some(further) = weights[last + 1..].iter().rposition(|w| *w != 0) {
                 last += 1 + further;
             }
         }

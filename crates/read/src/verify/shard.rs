@@ -18,7 +18,7 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::path::Path;
 
-/// Frames whose headers are loaded before they are needed: each tells only where the next one begins.
+/// Frames whose headers are loaded before they are needed: the next one begins where each ends.
 const HEADERS_AHEAD: u64 = 8;
 
 /// Frames are checked in runs of about this many bytes, so that one large shard occupies all threads.
@@ -68,8 +68,9 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
         &path,
         rows.as_ref(),
         |frame| {
-            let ahead = rows.as_ref().and_then(|rows| rows.start(runs.frames() + HEADERS_AHEAD));
-            ahead.into_iter().for_each(|start| bytes.prefetch(start));
+            if let Some(start) = rows.as_ref().and_then(|rows| rows.start(runs.frames() + HEADERS_AHEAD)) {
+                bytes.prefetch(start);
+            }
             runs.push(frame).into_iter().for_each(&mut take);
         },
         |error, is_last| {

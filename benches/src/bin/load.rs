@@ -22,13 +22,13 @@ use std::time::Instant;
 
 const THREADS: usize = 2;
 const BATCH: u32 = 256;
-static SIDE: OnceLock<u32> = OnceLock::new();
 /// Repetitions of each photograph in an epoch.
 const REPEAT: u64 = 4;
 const SEED: u64 = 7;
 
 /// Returns the side of an image in a batch, in pixels.
 fn side() -> u32 {
+    static SIDE: OnceLock<u32> = OnceLock::new();
     *SIDE.get_or_init(|| std::env::args().nth(3).map_or(224, |side| side.parse().expect("a number of pixels")))
 }
 

@@ -1,13 +1,13 @@
 //! A worker thread: claims rows in order, and fills each from its record.
 
 mod clip;
+mod mask;
 mod packed;
 
 use crate::arrays::PlannedArrays;
 use crate::bad_samples::{BadSample, OnBad, SampleError};
 use crate::batch::{RowOut, SharedBatch};
 use crate::buffer::RowPixels;
-use crate::columns::{Cell, Column};
 use crate::config::{Content, Images};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -19,6 +19,7 @@ use crate::packing;
 use crate::plan::Walk;
 use crate::read_ahead::{ReadAhead, cursor};
 use crate::splits::RecordLocation;
+use mask::mask;
 use shardtool_order::{PackedSample, Sample};
 use shardtool_read::Record;
 use std::ops::Range;
@@ -483,26 +484,4 @@ fn decoding<'c>(
 ) -> Decoding<'c> {
     let cache = engine.decoded.as_ref().map(|images| SampleCache { images, id, record });
     Decoding { images, normalizer: engine.config.normalizer.as_ref(), cache, meters }
-}
-
-/// Every byte of label maps in rows without a sample: loss functions ignore 255 by convention, and 65535 is the
-/// corresponding 16-bit label.
-const MASKED_LABEL: u8 = 255;
-
-/// Fills a row that has no sample.
-fn mask(engine: &Engine, RowTarget { pixels, out }: &mut RowTarget<'_>) {
-    pixels.images.iter_mut().for_each(|image| match &engine.config.normalizer {
-        None => image.fill(0),
-        Some(normalizer) => {
-            let frame = image.len() / engine.config.row_frames();
-            image.chunks_exact_mut(frame).for_each(|image| normalizer.write_black(image));
-        }
-    });
-    pixels.masks.iter_mut().for_each(|mask| mask.fill(MASKED_LABEL));
-    pixels.arrays.iter_mut().for_each(|array| array.fill(0));
-    (out.id, out.valid, out.record) = (-1, false, None);
-    out.parts.clear();
-    let packed = engine.config.plan.packing().is_some();
-    let mask = |(column, cell): (&Column, &mut Cell)| if packed { cell.clear() } else { column.mask(cell) };
-    engine.config.columns.iter().zip(&mut out.cells).for_each(mask);
 }

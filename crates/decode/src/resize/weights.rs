@@ -1,4 +1,4 @@
-//! The weights of an antialiased resize along one axis: PIL's filters, and its fixed-point weights for 8-bit pixels.
+//! PIL's fixed-point weights of an antialiased resize of 8-bit pixels along one axis, in groups for a kernel.
 
 use super::Filter;
 use super::axis_filter::{AxisFilter, SourceAxis, WeightBlocks};

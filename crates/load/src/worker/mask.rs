@@ -1,0 +1,27 @@
+//! Rows without a sample.
+
+use super::RowTarget;
+use crate::columns::{Cell, Column};
+use crate::engine::Engine;
+
+/// Every byte of label maps in rows without a sample: loss functions ignore 255 by convention, and 65535 is the
+/// corresponding 16-bit label.
+const MASKED_LABEL: u8 = 255;
+
+/// Fills a row that has no sample.
+pub(super) fn mask(engine: &Engine, RowTarget { pixels, out }: &mut RowTarget<'_>) {
+    pixels.images.iter_mut().for_each(|image| match &engine.config.normalizer {
+        None => image.fill(0),
+        Some(normalizer) => {
+            let frame = image.len() / engine.config.row_frames();
+            image.chunks_exact_mut(frame).for_each(|image| normalizer.write_black(image));
+        }
+    });
+    pixels.masks.iter_mut().for_each(|mask| mask.fill(MASKED_LABEL));
+    pixels.arrays.iter_mut().for_each(|array| array.fill(0));
+    (out.id, out.valid, out.record) = (-1, false, None);
+    out.parts.clear();
+    let packed = engine.config.plan.packing().is_some();
+    let mask = |(column, cell): (&Column, &mut Cell)| if packed { cell.clear() } else { column.mask(cell) };
+    engine.config.columns.iter().zip(&mut out.cells).for_each(mask);
+}
